@@ -1,0 +1,39 @@
+# `make demo` and `make test` do everything from a fresh clone: environment, installation, run.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/installed
+
+.PHONY: demo test test-slow lint format wheel clean
+
+demo: $(INSTALLED)
+	$(BIN)/physvision demo --out out
+
+test: $(INSTALLED)
+	$(BIN)/python -m pytest
+
+test-slow: $(INSTALLED)
+	$(BIN)/python -m pytest -m slow --timeout 3600
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+
+format: $(INSTALLED)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+wheel: $(INSTALLED)
+	$(BIN)/python -m pip wheel --no-deps --wheel-dir dist .
+
+$(INSTALLED): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	@echo "Installing physvision and what it needs into $(VENV); a minute or two."
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) dist out .pytest_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,56 @@
+"""The command `physvision`: one line a subcommand, each imported only when it is called."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+# Name: (function that it calls, what `physvision --help` says of it).
+COMMANDS: dict[str, tuple[str, str]] = {
+    "demo": ("physvision.demo:demo", "simulate a 3-link pendulum and draw it to a video and a picture"),
+}
+
+
+def _overview() -> str:
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items()]
+    footer = "physvision COMMAND --help says more of one; physvision --version prints the version."
+    return "\n".join(
+        ["usage: physvision COMMAND [OPTION ...]", "", "Video in, physics out.", "", "commands:", *lines, "", footer]
+    )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line `arguments` (those of the process by default); the exit status."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(_overview())
+        return 0
+    if arguments[0] == "--version":
+        from physvision import __version__
+
+        print(f"physvision {__version__}")
+        return 0
+    name, *rest = arguments
+    if name not in COMMANDS:
+        print(f"physvision: no command {name!r}; there are {', '.join(COMMANDS)}", file=sys.stderr)
+        return 2
+    return _call(name, rest)
+
+
+def _call(name: str, arguments: list[str]) -> int:
+    from jsonargparse import auto_cli
+
+    from physvision.core import PhysvisionError
+
+    module, function = COMMANDS[name][0].split(":")
+    try:
+        result = auto_cli(getattr(importlib.import_module(module), function), args=arguments, prog=f"physvision {name}")
+    except PhysvisionError as error:
+        print(f"physvision {name}: {error}", file=sys.stderr)
+        return 1
+    return result if isinstance(result, int) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

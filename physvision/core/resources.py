@@ -1,0 +1,32 @@
+"""Find the scripts, configurations and checkpoints that come with physvision, in a clone and in a wheel alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from physvision.core.errors import FileError
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+FOLDERS = ("datasets", "models", "trainers")
+
+
+def folder(name: str) -> Path:
+    """The folder `name`, one of `datasets`, `models`, `trainers`."""
+    if name not in FOLDERS:
+        raise FileError(f"no folder {name!r} comes with physvision; there are {', '.join(FOLDERS)}")
+    for candidate in (_PACKAGE / "resources" / name, _PACKAGE.parent / name):
+        if candidate.is_dir():
+            return candidate
+    raise FileError(f"the folder {name!r} is missing from this installation of physvision; install it again")
+
+
+def find(name: str, kind: str) -> Path:
+    """The file `name` of the folder `kind`: a path that exists as given, or the name of a file there."""
+    path = Path(name)
+    if path.exists():
+        return path
+    shipped = folder(kind) / name
+    if shipped.exists():
+        return shipped
+    names = ", ".join(sorted(entry.name for entry in folder(kind).iterdir()))
+    raise FileError(f"{name!r} is neither a file nor one of the {kind} that come with physvision ({names})")

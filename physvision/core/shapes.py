@@ -1,0 +1,95 @@
+"""What bodies look like, in words that engines can hand over and a camera can draw. Sizes in metres."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+IDENTITY = ((1.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0), (0.0, 0.0, 1.0, 0.0), (0.0, 0.0, 0.0, 1.0))
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A surface in its own frame."""
+
+
+@dataclass(frozen=True)
+class Plane(Shape):
+    """The whole plane z = 0, seen from both sides."""
+
+
+@dataclass(frozen=True)
+class Rectangle(Shape):
+    """The flat rectangle |x| ≤ width/2, |y| ≤ height/2 in the plane z = 0."""
+
+    width: float
+    height: float
+
+
+@dataclass(frozen=True)
+class Disc(Shape):
+    """The flat disc x² + y² ≤ radius² in the plane z = 0."""
+
+    radius: float
+
+
+@dataclass(frozen=True)
+class Sphere(Shape):
+    """The sphere of this radius about the origin."""
+
+    radius: float
+
+
+@dataclass(frozen=True)
+class Box(Shape):
+    """The box with these full edge lengths along x, y and z, centred at the origin."""
+
+    size: tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Capsule(Shape):
+    """A cylinder along z of this length, centred at the origin, with a half sphere on either end."""
+
+    radius: float
+    length: float
+
+
+@dataclass(frozen=True)
+class Cylinder(Shape):
+    """A closed cylinder along z of this length, centred at the origin."""
+
+    radius: float
+    length: float
+
+
+@dataclass(frozen=True)
+class Circle(Shape):
+    """A filled circle of a 2-D world, in the plane z = 0."""
+
+    radius: float
+
+
+@dataclass(frozen=True)
+class Polygon(Shape):
+    """A filled convex polygon of a 2-D world, in the plane z = 0; corners anticlockwise (x right, y up)."""
+
+    vertices: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A shape that moves with a body, or stands still in the world.
+
+    Attributes:
+        shape: the surface.
+        body: row of `engine.poses(state)` that it moves with; None for the world.
+        pose: the shape's frame in the body's, 4×4 nested tuple (or the world's, where body is None).
+        color: red, green, blue in [0, 1].
+        name: for people.
+    """
+
+    shape: Shape
+    body: int | None = None
+    pose: tuple[tuple[float, float, float, float], ...] = field(default=IDENTITY, repr=False)
+    color: tuple[float, float, float] = (0.5, 0.5, 0.5)
+    name: str = ""

@@ -1,0 +1,32 @@
+"""Shapes in annotations are checked by beartype while the tests run; Warp kernels are left as they are."""
+
+import pkgutil
+import sys
+import warnings
+from pathlib import Path
+
+import jaxtyping
+import torch
+
+ROOT = Path(__file__).resolve().parent.parent
+# The oracles of one test are at hand for the next.
+sys.path.insert(0, str(ROOT / "tests"))
+
+
+def _annotated_modules() -> list[str]:
+    names = [f"physvision.{module.name}" for module in pkgutil.iter_modules([str(ROOT / "physvision")])]
+    packages = [name for name in names if (ROOT / name.replace(".", "/")).is_dir()]
+    found = [name for name in names if name not in packages]
+    while packages:
+        package = packages.pop()
+        for module in pkgutil.iter_modules([str(ROOT / package.replace(".", "/"))]):
+            name = f"{package}.{module.name}"
+            if module.name == "kernels":
+                continue
+            (packages if module.ispkg else found).append(name)
+    return found
+
+
+warnings.filterwarnings("ignore", message=".*CUDA driver.*")
+jaxtyping.install_import_hook(_annotated_modules(), "beartype.beartype")
+torch.manual_seed(0)
