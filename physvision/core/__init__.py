@@ -1,5 +1,6 @@
 """What every part of physvision shares: states, shapes, errors and checks. It imports nothing of the other parts."""
 
+from physvision.core.clip import Clip
 from physvision.core.errors import (
     CheckpointError,
     DataError,
@@ -33,6 +34,7 @@ __all__ = [
     "Capsule",
     "CheckpointError",
     "Circle",
+    "Clip",
     "Cylinder",
     "DataError",
     "DeviceError",

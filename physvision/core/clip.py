@@ -1,0 +1,74 @@
+"""Frames of a video with the moments at which they were seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, UInt8
+from torch import Tensor
+
+from physvision.core.errors import InputError, ShapeError
+
+
+@dataclass(frozen=True)
+class Clip:
+    """A piece of video.
+
+    Attributes:
+        frames: levels of 0 to 255, (times, height, width, channels); one channel is gray, three are red, green, blue.
+            The pixel of row i and column j covers j ≤ x ≤ j + 1, i ≤ y ≤ i + 1; y points down.
+        times: seconds since the first frame of the video, (times,), growing. Steps may differ from each other.
+        source: where the frames come from, for people.
+    """
+
+    frames: UInt8[Tensor, "times height width channels"]
+    times: Float[Tensor, " times"]
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        if self.frames.ndim != 4 or self.frames.shape[-1] not in (1, 3) or self.frames.dtype != torch.uint8:
+            raise ShapeError(
+                "frames: expected uint8 of shape (times, height, width, 1 or 3), "
+                f"got {self.frames.dtype} of shape {tuple(self.frames.shape)}"
+            )
+        if self.times.shape != self.frames.shape[:1]:
+            raise ShapeError(
+                f"times: expected one for each of {len(self.frames)} frames, got {tuple(self.times.shape)}"
+            )
+        if not bool(torch.isfinite(self.times).all()) or not bool((self.times.diff() > 0).all()):
+            raise InputError("times: expected finite seconds, each later than the one before")
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    @property
+    def height(self) -> int:
+        """Rows of a frame."""
+        return self.frames.shape[1]
+
+    @property
+    def width(self) -> int:
+        """Columns of a frame."""
+        return self.frames.shape[2]
+
+    @property
+    def fps(self) -> float:
+        """Frames a second, by the median step between frames; NaN for fewer than two."""
+        return float("nan") if len(self) < 2 else 1.0 / float(self.times.diff().median())
+
+    def window(self, start: int, stop: int) -> Clip:
+        """Frames `start` to `stop` (excluded); the times stay those of the whole."""
+        return Clip(self.frames[start:stop], self.times[start:stop], self.source)
+
+    def gray(self) -> Clip:
+        """The same in one channel: luma of Rec. 601, what PNG and JPEG readers make of colour."""
+        if self.frames.shape[-1] == 1:
+            return self
+        weights = torch.tensor([0.299, 0.587, 0.114], device=self.frames.device)
+        luma = (self.frames.float() @ weights).round().clamp(0, 255)
+        return Clip(luma.to(torch.uint8).unsqueeze(-1), self.times, self.source)
+
+    def images(self) -> Float[Tensor, "times channels height width"]:
+        """The frames as networks take them: float32 in [0, 1], channels first."""
+        return self.frames.permute(0, 3, 1, 2).float() / 255.0

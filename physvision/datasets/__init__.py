@@ -1,0 +1,1 @@
+"""Data sets: exact truth, stored so that anyone can make it again."""

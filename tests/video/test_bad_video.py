@@ -1,0 +1,125 @@
+"""Files that cannot be read or written: one typed error that says why, and nothing half-written."""
+
+import wave
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+
+from physvision import video
+from physvision.core import FileError, InputError, ShapeError, VideoError
+
+FRAMES = np.random.default_rng(0).integers(0, 256, (60, 48, 64, 3)).astype(np.uint8)
+
+
+def test_no_such_file(tmp_path):
+    with pytest.raises(FileError, match=r"none\.mp4: no such file"):
+        video.read(tmp_path / "none.mp4")
+    with pytest.raises(FileError, match="no such file"):
+        video.describe(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"not a video at all\n" * 50, np.random.default_rng(1).bytes(4096)], ids=["empty", "text", "noise"]
+)
+def test_not_a_video(tmp_path, content):
+    (tmp_path / "a.mp4").write_bytes(content)
+    with pytest.raises(VideoError, match=r"a\.mp4: (not a video|no picture|damaged|the video without frames)"):
+        video.read(tmp_path / "a.mp4")
+
+
+def test_audio_only(tmp_path):
+    with wave.open(str(tmp_path / "a.wav"), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(8000)
+        file.writeframes(bytes(16000))
+    with pytest.raises(VideoError, match="no picture in this file, it holds audio"):
+        video.read(tmp_path / "a.wav")
+
+
+def test_zero_frames(tmp_path):
+    with av.open(str(tmp_path / "a.mkv"), "w") as container:
+        stream = container.add_stream("ffv1", rate=30)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "bgr0"
+        container.start_encoding()
+    for call in (video.read, video.describe):
+        with pytest.raises(VideoError, match="without frames"):
+            call(tmp_path / "a.mkv")
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
+@pytest.mark.parametrize("suffix", [".mp4", ".mkv", ".avi", ".webm", ".mov"])
+def test_truncated_files(tmp_path, suffix, share):
+    path = video.write(tmp_path / f"a{suffix}", FRAMES, 30)
+    data = path.read_bytes()
+    path.write_bytes(data[: int(share * len(data))])
+    with pytest.raises(VideoError, match=rf"a\{suffix}: .*cut off"):
+        video.read(path)
+
+
+def test_an_mp4_with_its_index_in_front_is_found_truncated(tmp_path):
+    path = tmp_path / "a.mp4"
+    with av.open(str(path), "w", options={"movflags": "faststart"}) as container:
+        stream = container.add_stream("libx264", rate=30)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        for frame in FRAMES:
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(frame)))
+        container.mux(stream.encode(None))
+    assert len(video.read(path)) == 60
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(VideoError, match="cut off after"):
+        video.read(path)
+
+
+@pytest.mark.parametrize(
+    ("frames", "error", "match"),
+    [
+        (np.zeros((0, 4, 4, 3), np.uint8), VideoError, "no frame was given"),
+        (np.zeros((2, 4, 4, 2), np.uint8), ShapeError, r"\(4, 4, 2\)"),
+        (np.zeros((4, 4), np.uint8), ShapeError, "times, height, width"),
+        (np.full((2, 4, 4), np.nan), InputError, "finite"),
+        (np.zeros((2, 4, 4), np.int64), InputError, "int64"),
+        ([np.zeros((4, 4, 3), np.uint8), np.zeros((4, 6, 3), np.uint8)], ShapeError, "frame 1: expected"),
+    ],
+)
+def test_frames_that_cannot_be_written_leave_no_file(tmp_path, frames, error, match):
+    with pytest.raises(error, match=match):
+        video.write(tmp_path / "a.mp4", frames, 30)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_container_names_the_known_ones(tmp_path):
+    with pytest.raises(InputError, match=r"'\.xyz'; choose one of \.mp4"):
+        video.write(tmp_path / "a.xyz", FRAMES, 30)
+    with pytest.raises(InputError, match="fps"):
+        video.write(tmp_path / "a.mp4", FRAMES, float("nan"))
+
+
+def test_a_failing_iterator_leaves_the_old_file_alone(tmp_path):
+    path = video.write(tmp_path / "a.mp4", FRAMES[:5], 30)
+    before = path.read_bytes()
+
+    def frames():
+        yield FRAMES[0]
+        raise RuntimeError("the camera was unplugged")
+
+    with pytest.raises(RuntimeError, match="unplugged"):
+        video.write(path, frames(), 30)
+    assert path.read_bytes() == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.mp4"]
+
+
+def test_a_folder_that_does_not_exist(tmp_path):
+    with pytest.raises(FileError, match="there is no folder"):
+        video.write(tmp_path / "none" / "a.mp4", FRAMES, 30)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_is_reported(tmp_path):
+    path = tmp_path / "a.mkv"
+    video.Writer(path, 30)._partial.symlink_to("/dev/full")
+    with pytest.raises(VideoError, match="No space left on device"):
+        video.write(path, FRAMES, 30)
+    assert list(tmp_path.iterdir()) == []
