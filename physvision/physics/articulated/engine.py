@@ -1,0 +1,414 @@
+"""A tree of rigid bodies as an Engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from physvision.core import InputError, ModelError, Placed, ShapeError, State, Status, Trajectory
+from physvision.core.checks import check_count, check_like, check_positive, check_shape, check_tensor
+from physvision.physics import batched_function
+from physvision.physics.articulated import operations
+from physvision.physics.articulated.manifold import Manifold
+from physvision.physics.articulated.model import Body, Model, compile_model, sorted_bodies
+from physvision.physics.articulated.packing import Parameters
+from physvision.physics.articulated.program import INTEGRATORS, Program
+from physvision.physics.articulated.properties import (
+    LEAVES,
+    Properties,
+    check_leaf,
+    leaf_shapes,
+    overridden,
+)
+from physvision.physics.engine import Engine
+
+EARTH = (0.0, 0.0, -9.81)
+
+
+@dataclass(frozen=True)
+class Actuators:
+    """How controls become generalised forces: clamp, then multiply.
+
+    Attributes:
+        gain: (nu, nv), N m or N a unit of control.
+        low: smallest controls, (nu,).
+        high: largest controls, (nu,).
+        names: one for each control.
+    """
+
+    gain: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    names: tuple[str, ...]
+
+
+class Articulation(Engine):
+    """Trees of rigid bodies in reduced coordinates; made by `articulated.tree`, `load`, `chain` and their like.
+
+    Time steps are semi-implicit Euler with drag taken implicitly (`integrator="semi_implicit_euler"`), or the
+    classical fourth-order Runge–Kutta method (`"runge_kutta_4"`), `substeps` of them to a step of `dt` seconds.
+
+    Attributes:
+        body_names: names of the rows of `poses`.
+        joint_names: names of what moves, in the order of positions.
+        geometry: what the bodies look like, for the camera.
+        control_names: names of the controls.
+    """
+
+    def __init__(
+        self,
+        bodies: Sequence[Body],
+        *,
+        dt: float,
+        gravity: Sequence[float] = EARTH,
+        integrator: str = "semi_implicit_euler",
+        substeps: int = 1,
+        actuators: Actuators | None = None,
+        scenery: Sequence[Placed] = (),
+    ) -> None:
+        super().__init__()
+        if integrator not in INTEGRATORS:
+            raise InputError(f"integrator: there is no {integrator!r}; there are {', '.join(INTEGRATORS)}")
+        bodies = sorted_bodies(bodies)
+        self.model: Model = compile_model(bodies)
+        if self.model.nv == 0:
+            raise ModelError("no joint of the tree moves: every body is fixed to the world")
+        self.dt, self.integrator = check_positive("dt", dt), integrator
+        self.substeps = check_count("substeps", substeps)
+        self.nq, self.nv = self.model.nq, self.model.nv
+        self.nu = self.nv if actuators is None else len(actuators.names)
+        self.body_names, self.joint_names = self.model.body_names, self.model.joint_names
+        self.control_names = actuators.names if actuators else tuple(f"force {k}" for k in range(self.nv))
+        self.geometry = (*scenery, *_geometry(bodies))
+        self._manifold = Manifold(self.model)
+        self._programs: dict[tuple[torch.dtype, torch.device], tuple[Program, Parameters, Any]] = {}
+        self._keep("start", self.model.start)
+        self._massless = torch.tensor([not body.joints or _only_fixed(body) for body in bodies])
+        for name, value in _own_properties(self.model, bodies, gravity).items():
+            tensor = torch.as_tensor(np.asarray(value), dtype=torch.float64).reshape(leaf_shapes(self.model)[name])
+            check_leaf(name, tensor, self.model, self._massless)
+            self._keep(name, tensor)
+        if actuators is not None:
+            for name in ("gain", "low", "high"):
+                self._keep(f"actuator_{name}", getattr(actuators, name))
+        self._actuated = actuators is not None
+
+    def _keep(self, name: str, value: np.ndarray | Tensor) -> None:
+        self.register_buffer(f"_{name}", torch.as_tensor(value, dtype=torch.float64).clone(), persistent=False)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Articulation:
+        """Move to another device; the dtype of a call is that of its state, so the properties keep theirs."""
+        moved = super()._apply(lambda tensor: fn(tensor).to(tensor.dtype), recurse)
+        self._programs.clear()
+        return moved
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Compiled kernels and workspaces are made again where the engine is unpickled or copied."""
+        return {**self.__dict__, "_programs": {}}
+
+    @property
+    def properties(self) -> Properties:
+        """Masses, lengths, friction …, float64, without gradients; override them in the call."""
+        return Properties(**{name: getattr(self, f"_{name}") for name in LEAVES})
+
+    def initial_state(self, batch: int = 1, dtype: torch.dtype = torch.float32) -> State:
+        """The joints' start positions at rest."""
+        start = self.get_buffer("_start").to(dtype)
+        return State(start.repeat(check_count("batch", batch), 1), start.new_zeros(batch, self.nv))
+
+    def rollout(
+        self,
+        state: State,
+        steps: int,
+        controls: Float[Tensor, "batch steps nu"] | None = None,
+        properties: Properties | Mapping[str, Tensor] | None = None,
+        truncate: int | None = None,
+        wrenches: Float[Tensor, "batch steps bodies 6"] | None = None,
+    ) -> Trajectory:
+        """Simulate `steps` steps in one launch.
+
+        Args:
+            state: where every world starts; its dtype is that of the computation.
+            steps: how many steps, at least 1.
+            controls: held over each step, (batch, steps, nu); None for zero.
+            properties: leaves that override the engine's own, shared or one a world.
+            truncate: backward, the gradient of a state reaches at most so many steps into the past: the chain is cut
+                at every step whose number it divides.
+            wrenches: force (N) and torque (N m) on each body, at its centre of mass, in the world's axes,
+                (batch, steps, bodies, 6).
+        """
+        self._check_state(state)
+        check_count("steps", steps)
+        self._check_controls(state, steps, controls)
+        horizon = 0 if truncate is None else check_count("truncate", truncate)
+        program, tree, parameters = self._prepared(state, properties)
+        operation = operations.Rollout(program, tree, steps, self.integrator, self.substeps, self.dt, horizon)
+        q, v, bad = batched_function.apply(
+            operation,
+            program.packing.normalized(state.q),
+            state.v,
+            self._torque(controls),
+            self._link_wrenches(program, state, steps, wrenches),
+            *parameters,
+        )
+        status = _status(bad, q)
+        self._report(status)
+        return Trajectory(q, v, status)
+
+    def acceleration(
+        self,
+        state: State,
+        control: Float[Tensor, "batch nu"] | None = None,
+        properties: Properties | Mapping[str, Tensor] | None = None,
+        wrenches: Float[Tensor, "batch bodies 6"] | None = None,
+    ) -> Float[Tensor, "batch nv"]:
+        """Forward dynamics: rad/s² and m/s²."""
+        self._check_state(state)
+        controls = None if control is None else control.unsqueeze(1)
+        self._check_controls(state, 1, controls)
+        program, tree, parameters = self._prepared(state, properties)
+        (acceleration,) = batched_function.apply(
+            operations.Acceleration(program, tree),
+            program.packing.normalized(state.q),
+            state.v,
+            self._torque(controls),
+            self._link_wrenches(program, state, 1, None if wrenches is None else wrenches.unsqueeze(1)),
+            *parameters,
+        )
+        return acceleration
+
+    def inverse_dynamics(
+        self,
+        state: State,
+        acceleration: Float[Tensor, "batch nv"],
+        properties: Properties | Mapping[str, Tensor] | None = None,
+        wrenches: Float[Tensor, "batch bodies 6"] | None = None,
+    ) -> Float[Tensor, "batch nv"]:
+        """The generalised force, N m and N, that has to act for this acceleration, beside damping, springs, wrenches."""
+        self._check_state(state)
+        check_shape("acceleration", check_tensor("acceleration", acceleration), (state.batch, self.nv))
+        check_like("acceleration", acceleration, "state.q", state.q)
+        program, tree, parameters = self._prepared(state, properties)
+        (torque,) = batched_function.apply(
+            operations.InverseDynamics(program, tree),
+            program.packing.normalized(state.q),
+            state.v,
+            acceleration,
+            self._link_wrenches(program, state, 1, None if wrenches is None else wrenches.unsqueeze(1)),
+            *parameters,
+        )
+        return torque
+
+    def mass_matrix(
+        self,
+        state: State,
+        control: Float[Tensor, "batch nu"] | None = None,
+        properties: Properties | Mapping[str, Tensor] | None = None,
+    ) -> Float[Tensor, "batch nv nv"]:
+        """Inertia M(q) with armature: column k is the force that accelerates velocity k alone, by one."""
+        self._check_state(state)
+        unit = torch.eye(self.nv, dtype=state.q.dtype, device=state.q.device).repeat(state.batch, 1)
+        program, parameters = self._inertial(state, properties)
+        repeated = [parameter.repeat_interleave(self.nv, 0) for parameter in parameters]
+        q = program.packing.normalized(state.q).repeat_interleave(self.nv, 0)
+        (columns,) = batched_function.apply(
+            operations.InverseDynamics(program, None), q, torch.zeros_like(unit), unit, None, *repeated
+        )
+        return columns.reshape(state.batch, self.nv, self.nv).mT
+
+    def energy(
+        self,
+        state: State,
+        control: Float[Tensor, "batch nu"] | None = None,
+        properties: Properties | Mapping[str, Tensor] | None = None,
+    ) -> tuple[Float[Tensor, " batch"], Float[Tensor, " batch"]]:
+        """Kinetic energy, and potential energy of gravity and springs, J."""
+        self._check_state(state)
+        program, parameters = self._inertial(state, properties)
+        q = program.packing.normalized(state.q)
+        (momentum,) = batched_function.apply(
+            operations.InverseDynamics(program, None), q, torch.zeros_like(state.v), state.v, None, *parameters
+        )
+        kinetic = (momentum * state.v).sum(-1) / 2
+        p = self._resolved(state, properties)
+        poses = self.poses(state, properties=properties)
+        centers = poses[..., :3, 3] + (poses[..., :3, :3] @ p.center_of_mass.unsqueeze(-1)).squeeze(-1)
+        weight = -(p.mass.unsqueeze(-1) * centers * p.gravity.unsqueeze(-2)).sum((-1, -2))
+        away = self._manifold.difference(program.packing.normalized(p.spring_reference).expand_as(q), q)
+        stiffness = p.stiffness[..., self._joint_of_velocity(q.device)]
+        return kinetic, weight + (stiffness * away * away).sum(-1) / 2
+
+    def poses(
+        self,
+        state: State,
+        control: Float[Tensor, "batch nu"] | None = None,
+        properties: Properties | Mapping[str, Tensor] | None = None,
+    ) -> Float[Tensor, "batch bodies 4 4"]:
+        """Pose of every body's frame in the world, rows as in `body_names`."""
+        self._check_state(state)
+        program, tree, parameters = self._prepared(state, properties)
+        rotation, position = batched_function.apply(
+            operations.LinkPoses(program, tree), program.packing.normalized(state.q), *parameters
+        )
+        return program.packing.body_poses(rotation, position)
+
+    def integrate(self, q: Float[Tensor, "batch nq"], dv: Float[Tensor, "batch nv"]) -> Float[Tensor, "batch nq"]:
+        """The position reached from `q` by the displacement `dv`; a quaternion turns about its own axes."""
+        return self._manifold.integrate(q, dv)
+
+    def difference(self, q0: Float[Tensor, "batch nq"], q1: Float[Tensor, "batch nq"]) -> Float[Tensor, "batch nv"]:
+        """The displacement that leads from `q0` to `q1`."""
+        return self._manifold.difference(q0, q1)
+
+    def extra_repr(self) -> str:
+        """What `print(engine)` says."""
+        return f"bodies={self.model.bodies}, nq={self.nq}, nv={self.nv}, nu={self.nu}, dt={self.dt:g}, {self.integrator}"
+
+    def _program(self, like: Tensor) -> tuple[Program, Parameters, Any]:
+        key = (like.dtype, like.device)
+        if key not in self._programs:
+            program = Program(self.model, like.dtype, like.device)
+            own = Properties(*(getattr(self.properties, name).to(like) for name in LEAVES))
+            # Two worlds suffice: what is shared is read with stride zero.
+            parameters = program.packing.pack(own, 2)
+            springs, rubs = bool((own.stiffness != 0).any()), bool((own.friction != 0).any())
+            self._programs[key] = program, parameters, program.tree(parameters, springs, rubs)
+        return self._programs[key]
+
+    def _resolved(self, state: State, properties: Properties | Mapping[str, Tensor] | None) -> Properties:
+        own = self.properties
+        if properties is not None:
+            own = overridden(own, properties, self.model, self._massless, state.batch, state.q)
+        return Properties(*(getattr(own, name).to(state.q) for name in LEAVES))
+
+    def _prepared(
+        self, state: State, properties: Properties | Mapping[str, Tensor] | None
+    ) -> tuple[Program, Any, Sequence[Tensor]]:
+        program, _, tree = self._program(state.q)
+        if properties is None:
+            return program, tree, ()
+        return program, None, program.packing.pack(self._resolved(state, properties), state.batch)
+
+    def _inertial(
+        self, state: State, properties: Properties | Mapping[str, Tensor] | None
+    ) -> tuple[Program, Parameters]:
+        """The tree without weight and springs."""
+        program, _, _ = self._program(state.q)
+        parameters = program.packing.pack(self._resolved(state, properties), state.batch)
+        none = {name: torch.zeros_like(getattr(parameters, name)) for name in ("gravity", "stiffness")}
+        return program, parameters._replace(**none)
+
+    def _joint_of_velocity(self, device: torch.device) -> Tensor:
+        counts = np.diff(self.model.first_velocity)
+        return torch.as_tensor(np.repeat(self.model.joint, counts), dtype=torch.long, device=device)
+
+    def _torque(self, controls: Tensor | None) -> Tensor | None:
+        if controls is None or not self._actuated:
+            return controls
+        low, high, gain = (self.get_buffer(f"_actuator_{name}").to(controls) for name in ("low", "high", "gain"))
+        return controls.clamp(low, high) @ gain
+
+    def _link_wrenches(self, program: Program, state: State, steps: int, wrenches: Tensor | None) -> Tensor | None:
+        if wrenches is None:
+            return None
+        check_like("wrenches", check_tensor("wrenches", wrenches), "state.q", state.q)
+        check_shape("wrenches", wrenches, (state.batch, steps, self.model.bodies, 6))
+        return program.packing.link_wrenches(wrenches)
+
+
+def _status(bad: Tensor, like: Tensor) -> Status:
+    converged = bad < 0
+    residual = torch.where(converged, 0.0, torch.inf).to(like.dtype)
+    return Status(converged, residual, torch.ones_like(bad), bad)
+
+
+def _only_fixed(body: Body) -> bool:
+    return all(joint.kind == "fixed" for joint in body.joints)
+
+
+def _geometry(bodies: Sequence[Body]) -> list[Placed]:
+    return [
+        Placed(shape.shape, row, shape.pose, shape.color, shape.name or body.name)
+        for row, body in enumerate(bodies)
+        for shape in body.shapes
+    ]
+
+
+def _own_properties(model: Model, bodies: Sequence[Body], gravity: Sequence[float]) -> dict[str, Any]:
+    joints = [joint for body in bodies for joint in body.joints if joint.kind != "fixed"]
+    counts = np.diff(model.first_velocity)
+    counts = counts[counts > 0]
+
+    def along(name: str) -> np.ndarray:
+        return np.repeat([float(getattr(joint, name)) for joint in joints], counts)
+
+    references = model.start.copy()
+    moving = np.flatnonzero(np.diff(model.first_position))
+    for link, joint in zip(moving, joints, strict=True):
+        first, end = model.first_position[link], model.first_position[link + 1]
+        if joint.spring_reference is not None:
+            references[first:end] = np.asarray(joint.spring_reference, float).reshape(-1)
+        elif joint.kind in ("revolute", "prismatic"):
+            references[first:end] = joint.zero
+    values = {
+        "mass": [body.mass for body in bodies],
+        "center_of_mass": [_vector(body, "center_of_mass", 3) for body in bodies],
+        "inertia": [_inertia(body) for body in bodies],
+        "position": [_vector(body, "position", 3) for body in bodies],
+        "orientation": [_vector(body, "orientation", 4) for body in bodies],
+        "damping": along("damping"),
+        "armature": along("armature"),
+        "friction": along("friction"),
+        "stiffness": [float(joint.stiffness) for joint in joints],
+        "spring_reference": references,
+        "gravity": gravity,
+    }
+    if np.shape(gravity) != (3,):
+        raise ShapeError(f"gravity: expected three numbers, got {gravity!r}")
+    return values
+
+
+def _vector(body: Body, name: str, size: int) -> np.ndarray:
+    value = np.asarray(getattr(body, name), float)
+    if value.shape != (size,):
+        raise ShapeError(f"body {body.name!r}: {name} needs {size} numbers, got shape {value.shape}")
+    return value
+
+
+def _inertia(body: Body) -> np.ndarray:
+    value = np.asarray(body.inertia, float)
+    if value.shape == (3,):
+        value = np.diag(value)
+    if value.shape != (3, 3):
+        raise ShapeError(f"body {body.name!r}: inertia needs 3 or 3×3 numbers, got shape {value.shape}")
+    return value
+
+
+def tree(
+    bodies: Sequence[Body],
+    *,
+    dt: float = 0.01,
+    gravity: Sequence[float] = EARTH,
+    integrator: str = "semi_implicit_euler",
+    substeps: int = 1,
+    scenery: Sequence[Placed] = (),
+) -> Articulation:
+    """An engine from a description of bodies.
+
+    Args:
+        bodies: the tree, in any order.
+        dt: seconds a step.
+        gravity: m/s², in the world's axes.
+        integrator: "semi_implicit_euler" or "runge_kutta_4".
+        substeps: how many steps of the integrator make one of the engine.
+        scenery: what stands still in the world.
+    """
+    return Articulation(
+        bodies, dt=dt, gravity=gravity, integrator=integrator, substeps=substeps, scenery=scenery
+    )

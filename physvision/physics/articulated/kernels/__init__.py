@@ -1,0 +1,37 @@
+"""Warp kernels for trees of rigid bodies, one source for both precisions (see `physvision.physics.precision`).
+
+Frames and symbols, after Featherstone, *Rigid Body Dynamics Algorithms* (2008), with spatial vectors as pairs of
+3-vectors, angular part first. A body's frame has its origin at its joint and its z along the joint's axis.
+`rotation` turns parent coordinates into body coordinates (E), `offset` is the body's origin in the parent (r):
+
+    motion, parent to body   (ω, v) ↦ (E ω, E (v − r × ω))
+    force, body to parent    (n, f) ↦ (Eᵀ n + r × Eᵀ f, Eᵀ f)
+"""
+
+import warp as wp
+
+scalar = globals().get("scalar", wp.float64)
+
+from .inverse import inverse_dynamics, inverse_dynamics_backward  # noqa: E402  `scalar` comes first
+from .kinematics import body_poses, body_poses_backward  # noqa: E402
+from .rollout import accelerations, accelerations_backward, rollout, rollout_backward  # noqa: E402
+from .spatial import mat33, vec3  # noqa: E402
+from .tree import Forces, Gradients, Tree, Workspace  # noqa: E402
+
+__all__ = [
+    "Forces",
+    "Gradients",
+    "Tree",
+    "Workspace",
+    "accelerations",
+    "accelerations_backward",
+    "body_poses",
+    "body_poses_backward",
+    "inverse_dynamics",
+    "inverse_dynamics_backward",
+    "mat33",
+    "rollout",
+    "rollout_backward",
+    "scalar",
+    "vec3",
+]

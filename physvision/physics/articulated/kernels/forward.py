@@ -1,0 +1,247 @@
+"""Forward dynamics by the articulated-body algorithm, and the solve with its factorisation."""
+
+import warp as wp
+
+from . import scalar
+from .joints import is_single_axis
+from .kinematics import carried_acceleration_angular, carried_acceleration_linear, move_bodies
+from .loads import apply_joint_loads, turn_wrenches
+from .spatial import mat33, skew, transposed, vec3, zero3
+from .tree import PRISMATIC, REVOLUTE, Forces, Tree, Workspace
+
+
+@wp.func
+def accelerate(tree: Tree, work: Workspace, forces: Forces, world: int, step: int, row: int, h: scalar):
+    """work.a[row] = q̈ at (work.q[row], work.v[row]).
+
+    h > 0 takes drag B at the end of a step of that length: (M + h B) q̈ = τ − B q̇ − …, so that strong damping and
+    dry friction are stable at any step.
+    """
+    move_bodies(tree, work, world, row)
+    apply_joint_loads(tree, work, forces, world, step, row)
+    load_inertias(tree, work, world)
+    if forces.wrenches != 0:
+        turn_wrenches(tree, work, forces, world, step)
+        for i in range(tree.bodies):
+            work.moment[world, i] = work.moment[world, i] - work.wrench_moment[world, i]
+            work.force[world, i] = work.force[world, i] - work.wrench_force[world, i]
+    for backwards in range(tree.bodies):
+        i = tree.bodies - 1 - backwards
+        if is_single_axis(tree.joint[i]):
+            eliminate_axis(tree, work, world, i, h)
+        else:
+            eliminate_columns(tree, work, world, i, h)
+        if tree.parent[i] >= 0:
+            hand_to_parent(tree, work, world, i)
+    for i in range(tree.bodies):
+        release(tree, work, world, row, i)
+
+
+@wp.func
+def load_inertias(tree: Tree, work: Workspace, world: int):
+    """Each body's own inertia, and the force v ×* I v that its velocity asks for."""
+    z = scalar(0.0)
+    for i in range(tree.bodies):
+        mass = tree.mass[world, i]
+        first = tree.moment[world, i]
+        second = tree.inertia[world, i]
+        angular = work.angular[world, i]
+        linear = work.linear[world, i]
+        work.inertia_angular[world, i] = second
+        work.inertia_coupling[world, i] = skew(first)
+        work.inertia_linear[world, i] = mat33(mass, z, z, z, mass, z, z, z, mass)
+        momentum_angular = second * angular + wp.cross(first, linear)
+        momentum_linear = mass * linear - wp.cross(first, angular)
+        work.moment[world, i] = wp.cross(angular, momentum_angular) + wp.cross(linear, momentum_linear)
+        work.force[world, i] = wp.cross(angular, momentum_linear)
+
+
+@wp.func
+def eliminate_axis(tree: Tree, work: Workspace, world: int, i: int, h: scalar):
+    """Take the one degree of freedom of body i out of its articulated inertia; its axis is z."""
+    d = tree.first_velocity[i]
+    a = work.inertia_angular[world, i]
+    c = work.inertia_coupling[world, i]
+    m = work.inertia_linear[world, i]
+    moment = work.moment[world, i]
+    force = work.force[world, i]
+    column_angular = vec3(a[0, 2], a[1, 2], a[2, 2])
+    column_linear = vec3(c[2, 0], c[2, 1], c[2, 2])
+    diagonal = a[2, 2]
+    along = moment[2]
+    if tree.joint[i] == PRISMATIC:
+        column_angular = vec3(c[0, 2], c[1, 2], c[2, 2])
+        column_linear = vec3(m[0, 2], m[1, 2], m[2, 2])
+        diagonal = m[2, 2]
+        along = force[2]
+    diagonal = diagonal + tree.armature[world, d] + h * work.drag[world, d]
+    pivot = scalar(1.0) / diagonal
+    rest = work.rest[world, d] - along
+    work.column_angular[world, d] = column_angular
+    work.column_linear[world, d] = column_linear
+    work.pivot[world, d] = pivot
+    work.rest[world, d] = rest
+    if tree.parent[i] >= 0:
+        scaled_angular = pivot * column_angular
+        scaled_linear = pivot * column_linear
+        work.inertia_angular[world, i] = a - wp.outer(column_angular, scaled_angular)
+        work.inertia_coupling[world, i] = c - wp.outer(column_angular, scaled_linear)
+        work.inertia_linear[world, i] = m - wp.outer(column_linear, scaled_linear)
+        work.moment[world, i] = moment + rest * scaled_angular
+        work.force[world, i] = force + rest * scaled_linear
+
+
+@wp.func
+def eliminate_columns(tree: Tree, work: Workspace, world: int, i: int, h: scalar):
+    """The same for any number of degrees of freedom, one after the other."""
+    start = tree.first_velocity[i]
+    end = tree.first_velocity[i + 1]
+    for backwards in range(end - start):
+        d = end - 1 - backwards
+        axis_angular = work.axis_angular[world, d]
+        axis_linear = work.axis_linear[world, d]
+        a = work.inertia_angular[world, i]
+        c = work.inertia_coupling[world, i]
+        m = work.inertia_linear[world, i]
+        moment = work.moment[world, i]
+        force = work.force[world, i]
+        column_angular = a * axis_angular + c * axis_linear
+        column_linear = transposed(c, axis_angular) + m * axis_linear
+        diagonal = (
+            wp.dot(axis_angular, column_angular)
+            + wp.dot(axis_linear, column_linear)
+            + tree.armature[world, d]
+            + h * work.drag[world, d]
+        )
+        pivot = scalar(1.0) / diagonal
+        rest = work.rest[world, d] - wp.dot(axis_angular, moment) - wp.dot(axis_linear, force)
+        work.column_angular[world, d] = column_angular
+        work.column_linear[world, d] = column_linear
+        work.pivot[world, d] = pivot
+        work.rest[world, d] = rest
+        scaled_angular = pivot * column_angular
+        scaled_linear = pivot * column_linear
+        work.inertia_angular[world, i] = a - wp.outer(column_angular, scaled_angular)
+        work.inertia_coupling[world, i] = c - wp.outer(column_angular, scaled_linear)
+        work.inertia_linear[world, i] = m - wp.outer(column_linear, scaled_linear)
+        work.moment[world, i] = moment + rest * scaled_angular
+        work.force[world, i] = force + rest * scaled_linear
+
+
+@wp.func
+def hand_to_parent(tree: Tree, work: Workspace, world: int, i: int):
+    """Add what is left of body i's articulated inertia and bias force to its parent's."""
+    parent = tree.parent[i]
+    a = work.inertia_angular[world, i]
+    c = work.inertia_coupling[world, i]
+    m = work.inertia_linear[world, i]
+    bias_angular = work.bias_angular[world, i]
+    bias_linear = work.bias_linear[world, i]
+    rotation = work.rotation[world, i]
+    offset = work.offset[world, i]
+    moment = work.moment[world, i] + a * bias_angular + c * bias_linear
+    force = work.force[world, i] + transposed(c, bias_angular) + m * bias_linear
+    back = wp.transpose(rotation)
+    turned_a = back * (a * rotation)
+    turned_c = back * (c * rotation)
+    turned_m = back * (m * rotation)
+    arm = skew(offset)
+    moved_c = turned_c + arm * turned_m
+    work.inertia_linear[world, parent] = work.inertia_linear[world, parent] + turned_m
+    work.inertia_coupling[world, parent] = work.inertia_coupling[world, parent] + moved_c
+    work.inertia_angular[world, parent] = work.inertia_angular[world, parent] + (
+        turned_a - turned_c * arm + arm * wp.transpose(moved_c)
+    )
+    pull = back * force
+    work.force[world, parent] = work.force[world, parent] + pull
+    work.moment[world, parent] = work.moment[world, parent] + back * moment + wp.cross(offset, pull)
+
+
+@wp.func
+def release(tree: Tree, work: Workspace, world: int, row: int, i: int):
+    """Acceleration across the joint of body i and of the body, its parent's being known."""
+    angular = carried_acceleration_angular(tree, work, world, i)
+    linear = carried_acceleration_linear(tree, work, world, i)
+    joint = tree.joint[i]
+    d = tree.first_velocity[i]
+    if is_single_axis(joint):
+        found = work.pivot[world, d] * (
+            work.rest[world, d]
+            - wp.dot(work.column_angular[world, d], angular)
+            - wp.dot(work.column_linear[world, d], linear)
+        )
+        work.a[world, row, d] = found
+        if joint == REVOLUTE:
+            angular = vec3(angular[0], angular[1], angular[2] + found)
+        else:
+            linear = vec3(linear[0], linear[1], linear[2] + found)
+    else:
+        for k in range(d, tree.first_velocity[i + 1]):
+            acceleration = work.pivot[world, k] * (
+                work.rest[world, k]
+                - wp.dot(work.column_angular[world, k], angular)
+                - wp.dot(work.column_linear[world, k], linear)
+            )
+            work.a[world, row, k] = acceleration
+            angular = angular + acceleration * work.axis_angular[world, k]
+            linear = linear + acceleration * work.axis_linear[world, k]
+    work.angular_acceleration[world, i] = angular
+    work.linear_acceleration[world, i] = linear
+
+
+@wp.func
+def solve(tree: Tree, work: Workspace, world: int, row: int):
+    """(M + armature + h B) λ = −a_bar[row] with the factorisation of the last `accelerate`.
+
+    Leaves λ in `multiplier` and the motion that it gives each body in `virtual_…`.
+    """
+    for i in range(tree.bodies):
+        work.moment[world, i] = zero3()
+        work.force[world, i] = zero3()
+    for backwards in range(tree.bodies):
+        i = tree.bodies - 1 - backwards
+        start = tree.first_velocity[i]
+        end = tree.first_velocity[i + 1]
+        moment = work.moment[world, i]
+        force = work.force[world, i]
+        for back in range(end - start):
+            d = end - 1 - back
+            rest = (
+                -work.a_bar[world, row, d]
+                - wp.dot(work.axis_angular[world, d], moment)
+                - wp.dot(work.axis_linear[world, d], force)
+            )
+            work.rest[world, d] = rest
+            scaled = rest * work.pivot[world, d]
+            moment = moment + scaled * work.column_angular[world, d]
+            force = force + scaled * work.column_linear[world, d]
+        parent = tree.parent[i]
+        if parent >= 0:
+            rotation = work.rotation[world, i]
+            pull = transposed(rotation, force)
+            work.force[world, parent] = work.force[world, parent] + pull
+            work.moment[world, parent] = (
+                work.moment[world, parent]
+                + transposed(rotation, moment)
+                + wp.cross(work.offset[world, i], pull)
+            )
+    for i in range(tree.bodies):
+        angular = zero3()
+        linear = zero3()
+        parent = tree.parent[i]
+        if parent >= 0:
+            rotation = work.rotation[world, i]
+            carried = work.virtual_angular[world, parent]
+            angular = rotation * carried
+            linear = rotation * (work.virtual_linear[world, parent] - wp.cross(work.offset[world, i], carried))
+        for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
+            found = work.pivot[world, d] * (
+                work.rest[world, d]
+                - wp.dot(work.column_angular[world, d], angular)
+                - wp.dot(work.column_linear[world, d], linear)
+            )
+            work.multiplier[world, d] = found
+            angular = angular + found * work.axis_angular[world, d]
+            linear = linear + found * work.axis_linear[world, d]
+        work.virtual_angular[world, i] = angular
+        work.virtual_linear[world, i] = linear

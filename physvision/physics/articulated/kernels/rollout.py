@@ -1,0 +1,169 @@
+"""A whole rollout in one launch, one thread a world; backward, time runs in reverse and each step is taken again."""
+
+import warp as wp
+
+from . import scalar
+from .forward import accelerate, solve
+from .inverse import residual_backward
+from .joints import add_tangent, write_lifted
+from .kinematics import finish_rotation_gradient
+from .steps import (
+    begin_stage,
+    begin_stage_backward,
+    finish_substep,
+    finish_substep_backward,
+    implicit_interval,
+)
+from .tree import Forces, Gradients, Tree, Workspace
+
+
+@wp.func
+def load_state(
+    tree: Tree,
+    work: Workspace,
+    world: int,
+    step: int,
+    q: wp.array3d(dtype=scalar),
+    v: wp.array3d(dtype=scalar),
+):
+    for k in range(tree.positions):
+        work.q[world, 0, k] = q[world, step, k]
+    for d in range(tree.velocities):
+        work.v[world, 0, d] = v[world, step, d]
+
+
+@wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
+def rollout(first: int, tree: Tree,
+    work: Workspace,
+    forces: Forces,
+    steps: int,
+    stages: int,
+    substeps: int,
+    h: scalar,
+    q: wp.array3d(dtype=scalar),
+    v: wp.array3d(dtype=scalar),
+    first_bad_step: wp.array(dtype=wp.int32),
+):
+    """Fill q and v, [world, step, number], from their step 0. A world that stops being finite is marked and left."""
+    world = first + wp.tid()
+    last = stages * substeps
+    implicit = implicit_interval(stages, h)
+    bad = int(-1)
+    for k in range(tree.positions):
+        if not wp.isfinite(q[world, 0, k]):
+            bad = 0
+    for d in range(tree.velocities):
+        if not wp.isfinite(v[world, 0, d]):
+            bad = 0
+    for step in range(steps):
+        if bad < 0:
+            load_state(tree, work, world, step, q, v)
+            for row in range(last):
+                begin_stage(tree, work, world, stages, row, h)
+                accelerate(tree, work, forces, world, step, row, implicit)
+                if (row + 1) % stages == 0:
+                    finish_substep(tree, work, world, stages, row, h)
+            for k in range(tree.positions):
+                q[world, step + 1, k] = work.q[world, last, k]
+                if not wp.isfinite(work.q[world, last, k]):
+                    bad = step + 1
+            for d in range(tree.velocities):
+                v[world, step + 1, d] = work.v[world, last, d]
+                if not wp.isfinite(work.v[world, last, d]):
+                    bad = step + 1
+        else:
+            for k in range(tree.positions):
+                q[world, step + 1, k] = scalar(wp.nan)
+            for d in range(tree.velocities):
+                v[world, step + 1, d] = scalar(wp.nan)
+    first_bad_step[world] = bad
+
+
+@wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
+def rollout_backward(first: int, tree: Tree,
+    work: Workspace,
+    forces: Forces,
+    gradients: Gradients,
+    steps: int,
+    stages: int,
+    substeps: int,
+    h: scalar,
+    truncate: int,
+    q: wp.array3d(dtype=scalar),
+    v: wp.array3d(dtype=scalar),
+    first_bad_step: wp.array(dtype=wp.int32),
+    trajectory_q_bar: wp.array3d(dtype=scalar),
+    trajectory_v_bar: wp.array3d(dtype=scalar),
+    q_bar: wp.array2d(dtype=scalar),
+    v_bar: wp.array2d(dtype=scalar),
+):
+    """Adjoint of `rollout`. A world that failed gives no gradient, so that it cannot spoil what worlds share."""
+    world = first + wp.tid()
+    if first_bad_step[world] >= 0:
+        return
+    last = stages * substeps
+    implicit = implicit_interval(stages, h)
+    for d in range(tree.velocities):
+        work.q_bar[world, 0, d] = scalar(0.0)
+        work.v_bar[world, 0, d] = scalar(0.0)
+    for backwards in range(steps):
+        step = steps - 1 - backwards
+        cut = truncate > 0 and backwards > 0 and (step + 1) % truncate == 0
+        for d in range(tree.velocities):
+            carried_q = work.q_bar[world, 0, d]
+            carried_v = work.v_bar[world, 0, d]
+            if cut:
+                carried_q = scalar(0.0)
+                carried_v = scalar(0.0)
+            work.q_bar[world, last, d] = carried_q
+            work.v_bar[world, last, d] = carried_v + trajectory_v_bar[world, step + 1, d]
+        add_tangent(tree, world, q, trajectory_q_bar, step + 1, work.q_bar, last)
+        load_state(tree, work, world, step, q, v)
+        # Forward through all rows, then back; the last row's factorisation serves both ways.
+        for visit in range(2 * last - 1):
+            row = wp.min(visit, 2 * last - 2 - visit)
+            if visit < last:
+                begin_stage(tree, work, world, stages, row, h)
+            accelerate(tree, work, forces, world, step, row, implicit)
+            ends_substep = (row + 1) % stages == 0
+            if visit < last and ends_substep:
+                finish_substep(tree, work, world, stages, row, h)
+            if visit >= last - 1:
+                if ends_substep:
+                    finish_substep_backward(tree, work, world, stages, row, h)
+                solve(tree, work, world, row)
+                residual_backward(tree, work, forces, gradients, world, step, row, implicit)
+                begin_stage_backward(tree, work, world, stages, row, h)
+    finish_rotation_gradient(tree, gradients, world)
+    add_tangent(tree, world, q, trajectory_q_bar, 0, work.q_bar, 0)
+    write_lifted(tree, world, q, 0, work.q_bar, 0, q_bar)
+    for d in range(tree.velocities):
+        v_bar[world, d] = work.v_bar[world, 0, d] + trajectory_v_bar[world, 0, d]
+
+
+@wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
+def accelerations(first: int, tree: Tree, work: Workspace, forces: Forces):
+    """work.a[0] = q̈ at (work.q[0], work.v[0])."""
+    accelerate(tree, work, forces, first + wp.tid(), 0, 0, scalar(0.0))
+
+
+@wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
+def accelerations_backward(first: int, tree: Tree,
+    work: Workspace,
+    forces: Forces,
+    gradients: Gradients,
+    q_bar: wp.array2d(dtype=scalar),
+    v_bar: wp.array2d(dtype=scalar),
+):
+    """Adjoint of `accelerations`, from work.a_bar[0]."""
+    world = first + wp.tid()
+    for d in range(tree.velocities):
+        work.q_bar[world, 0, d] = scalar(0.0)
+        work.v_bar[world, 0, d] = scalar(0.0)
+    accelerate(tree, work, forces, world, 0, 0, scalar(0.0))
+    solve(tree, work, world, 0)
+    residual_backward(tree, work, forces, gradients, world, 0, 0, scalar(0.0))
+    finish_rotation_gradient(tree, gradients, world)
+    write_lifted(tree, world, work.q, 0, work.q_bar, 0, q_bar)
+    for d in range(tree.velocities):
+        v_bar[world, d] = work.v_bar[world, 0, d]

@@ -1,0 +1,245 @@
+"""A tree of bodies as people describe it, and as the kernels see it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from physvision.core import ModelError, Placed
+
+# Kinds of joints: (number in the kernels, numbers in a position, numbers in a velocity).
+KINDS = {"fixed": (0, 0, 0), "revolute": (1, 1, 1), "prismatic": (2, 1, 1), "ball": (3, 4, 3), "free": (4, 7, 6)}
+
+Vector = Sequence[float] | np.ndarray
+
+
+@dataclass(frozen=True)
+class Joint:
+    """What lets a body move against its parent.
+
+    Attributes:
+        kind: "fixed", "revolute", "prismatic", "ball" or "free".
+        axis: of a revolute or prismatic joint, in the body's frame; its length does not matter.
+        anchor: the point that a revolute or ball joint turns about, in the body's frame, m.
+        damping: N m s/rad or N s/m, the same along each of its axes.
+        armature: inertia of the drive, kg m² or kg, added to each axis.
+        friction: Coulomb friction, N m or N, smooth near standstill.
+        stiffness: of the joint's spring, N m/rad or N/m.
+        spring_reference: the position at which the spring is at rest; None for `start`.
+        zero: the position of a revolute or prismatic joint at which the body is where its description puts it.
+        start: the position in the initial state; None for `zero` (or no rotation and no displacement).
+        name: for messages.
+    """
+
+    kind: str = "revolute"
+    axis: Vector = (0.0, 0.0, 1.0)
+    anchor: Vector = (0.0, 0.0, 0.0)
+    damping: float = 0.0
+    armature: float = 0.0
+    friction: float = 0.0
+    stiffness: float = 0.0
+    spring_reference: Vector | None = None
+    zero: float = 0.0
+    start: Vector | None = None
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Body:
+    """A rigid body.
+
+    Attributes:
+        name: unlike every other body's.
+        parent: name of the body that carries it; None for the world.
+        joints: what lets it move, the one nearest the parent first; none welds it on.
+        mass: kg.
+        center_of_mass: in the body's frame, m.
+        inertia: about the centre of mass, 3×3 in the body's axes (or its diagonal), kg m².
+        position: of the body's frame in its parent's, m.
+        orientation: of the body's frame in its parent's, unit quaternion (w, x, y, z).
+        shapes: what it looks like; `body` of each is filled in.
+    """
+
+    name: str
+    parent: str | None = None
+    joints: Sequence[Joint] = ()
+    mass: float = 1.0
+    center_of_mass: Vector = (0.0, 0.0, 0.0)
+    inertia: Vector = (1.0, 1.0, 1.0)
+    position: Vector = (0.0, 0.0, 0.0)
+    orientation: Vector = (1.0, 0.0, 0.0, 0.0)
+    shapes: Sequence[Placed] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True)
+class Model:
+    """The tree as the kernels see it: links, each with one joint, numbered from the root outwards.
+
+    A body with several joints is a chain of links of which the last has its mass. A link's frame has its origin at
+    the joint's anchor and its z along the axis; the body's frame is the link's frame behind a constant pose.
+    """
+
+    body_names: tuple[str, ...]
+    joint_names: tuple[str, ...]  # of those that move
+    kind: np.ndarray  # (links,)
+    parent: np.ndarray  # (links,), −1 for the world
+    first_position: np.ndarray  # (links + 1,)
+    first_velocity: np.ndarray  # (links + 1,)
+    placed_body: np.ndarray  # (links,) body whose placement leads to the link; −1 within a chain
+    massive_body: np.ndarray  # (links,) body whose mass it has; −1 within a chain
+    joint: np.ndarray  # (links,) row among those that move; −1 for fixed ones
+    frame_rotation: np.ndarray  # (links, 3, 3) link frame in the body's frame
+    frame_offset: np.ndarray  # (links, 3)
+    zero_rotation: np.ndarray  # (links, 3, 3) link frame at q = 0 in the body's frame
+    zero_offset: np.ndarray  # (links, 3)
+    last_link: np.ndarray  # (bodies,)
+    axes: np.ndarray  # (nv, 6) motion subspace, angular first
+    start: np.ndarray  # (nq,)
+    quaternions: np.ndarray  # where the quaternions start in a position
+
+    @property
+    def links(self) -> int:
+        """Number of links."""
+        return len(self.kind)
+
+    @property
+    def bodies(self) -> int:
+        """Number of bodies."""
+        return len(self.body_names)
+
+    @property
+    def nq(self) -> int:
+        """Numbers in a position."""
+        return int(self.first_position[-1])
+
+    @property
+    def nv(self) -> int:
+        """Numbers in a velocity."""
+        return int(self.first_velocity[-1])
+
+
+def sorted_bodies(bodies: Sequence[Body]) -> list[Body]:
+    """Parents before children, otherwise in the order given."""
+    if not bodies:
+        raise ModelError("a tree needs at least one body, got none")
+    by_name: dict[str, Body] = {}
+    for body in bodies:
+        if body.name in by_name:
+            raise ModelError(f"two bodies are called {body.name!r}; give each a name of its own")
+        by_name[body.name] = body
+    done: dict[str, Body] = {}
+    for body in bodies:
+        path: list[str] = []
+        current: Body | None = body
+        while current is not None and current.name not in done:
+            if current.name in path:
+                cycle = " → ".join([*path[path.index(current.name) :], current.name])
+                raise ModelError(f"the bodies form a cycle, not a tree: {cycle}")
+            path.append(current.name)
+            if current.parent is None:
+                break
+            if current.parent not in by_name:
+                raise ModelError(f"body {current.name!r} hangs on {current.parent!r}, which does not exist")
+            current = by_name[current.parent]
+        for name in reversed(path):
+            done[name] = by_name[name]
+    return list(done.values())
+
+
+def compile_model(bodies: Sequence[Body]) -> Model:
+    """The links of `bodies`, which must be sorted parents first."""
+    number = {body.name: row for row, body in enumerate(bodies)}
+    last_link: list[int] = []
+    rows: dict[str, list] = {name: [] for name in ("kind", "parent", "placed", "massive", "joint")}
+    frames: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
+    positions, velocities = [0], [0]
+    axes: list[np.ndarray] = []
+    start: list[np.ndarray] = []
+    names: list[str] = []
+    quaternions: list[int] = []
+    for row, body in enumerate(bodies):
+        parent = -1 if body.parent is None else last_link[number[body.parent]]
+        joints = list(body.joints) or [Joint("fixed")]
+        for order, joint in enumerate(joints):
+            _check_joint(body, joint, len(joints))
+            kind, nq, nv = KINDS[joint.kind]
+            moves = joint.kind != "fixed"
+            rows["kind"].append(kind)
+            rows["parent"].append(parent)
+            rows["placed"].append(row if order == 0 else -1)
+            rows["massive"].append(row if order == len(joints) - 1 else -1)
+            rows["joint"].append(len(names) if moves else -1)
+            if moves:
+                names.append(joint.name or f"{body.name}.{order}" if len(joints) > 1 else joint.name or body.name)
+            frames.append(_frames(joint))
+            if joint.kind in ("ball", "free"):
+                quaternions.append(positions[-1] + nq - 4)
+            start.append(_start(body, joint))
+            axes.append(_axes(joint.kind))
+            positions.append(positions[-1] + nq)
+            velocities.append(velocities[-1] + nv)
+            parent = len(rows["kind"]) - 1
+        last_link.append(parent)
+    integers = {name: np.array(values, np.int32) for name, values in rows.items()}
+    return Model(
+        body_names=tuple(body.name for body in bodies),
+        joint_names=tuple(names),
+        kind=integers["kind"],
+        parent=integers["parent"],
+        first_position=np.array(positions, np.int32),
+        first_velocity=np.array(velocities, np.int32),
+        placed_body=integers["placed"],
+        massive_body=integers["massive"],
+        joint=integers["joint"],
+        frame_rotation=np.stack([frame[0] for frame in frames]),
+        frame_offset=np.stack([frame[1] for frame in frames]),
+        zero_rotation=np.stack([frame[2] for frame in frames]),
+        zero_offset=np.stack([frame[3] for frame in frames]),
+        last_link=np.array(last_link, np.int32),
+        axes=np.concatenate(axes),
+        start=np.concatenate(start),
+        quaternions=np.array(quaternions, np.int64),
+    )
+
+
+def _check_joint(body: Body, joint: Joint, among: int) -> None:
+    if joint.kind not in KINDS:
+        raise ModelError(f"body {body.name!r}: no joint of kind {joint.kind!r}; there are {', '.join(KINDS)}")
+    if joint.kind in ("free", "fixed") and among > 1:
+        raise ModelError(f"body {body.name!r}: a {joint.kind} joint must be its only joint")
+    if joint.kind in ("revolute", "prismatic") and not np.linalg.norm(np.asarray(joint.axis, float)) > 0:
+        raise ModelError(f"body {body.name!r}: joint axis {tuple(joint.axis)} has no direction")
+
+
+def _frames(joint: Joint) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Rotation and offset of the link's frame in the body's, where the joint is in use and where its number is 0."""
+    if joint.kind not in ("revolute", "prismatic"):
+        offset = np.asarray(joint.anchor, float) if joint.kind == "ball" else np.zeros(3)
+        return np.eye(3), offset, np.eye(3), offset
+    z = np.asarray(joint.axis, float) / np.linalg.norm(np.asarray(joint.axis, float))
+    x = np.cross(np.eye(3)[np.argmin(np.abs(z))], z)
+    x /= np.linalg.norm(x)
+    rotation = np.stack([x, np.cross(z, x), z], 1)
+    offset = np.asarray(joint.anchor, float)
+    if joint.kind == "prismatic":
+        return rotation, offset, rotation, offset - joint.zero * z
+    c, s = np.cos(joint.zero), np.sin(joint.zero)
+    back = np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
+    return rotation, offset, rotation @ back, offset
+
+
+def _start(body: Body, joint: Joint) -> np.ndarray:
+    identity = {"fixed": [], "ball": [1, 0, 0, 0], "free": [0, 0, 0, 1, 0, 0, 0]}.get(joint.kind, [joint.zero])
+    start = np.asarray(identity if joint.start is None else joint.start, float).reshape(-1)
+    if start.shape != (len(identity),):
+        raise ModelError(f"body {body.name!r}: start has {start.size} numbers, a {joint.kind} joint needs {len(identity)}")
+    return start
+
+
+def _axes(kind: str) -> np.ndarray:
+    z_turn, z_shift = [0, 0, 1, 0, 0, 0], [0, 0, 0, 0, 0, 1]
+    turns, shifts = np.eye(6)[:3], np.eye(6)[3:]
+    columns = {"revolute": [z_turn], "prismatic": [z_shift], "ball": turns, "free": np.concatenate([shifts, turns])}
+    return np.asarray(columns.get(kind, np.zeros((0, 6))), float).reshape(-1, 6)

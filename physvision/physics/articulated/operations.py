@@ -1,0 +1,226 @@
+"""The four computations of a tree, each a launch forward and a launch backward."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from physvision.physics.articulated.packing import Parameters
+from physvision.physics.articulated.program import BACKWARD_COST, FORWARD_COST, INTEGRATORS, Program
+from physvision.physics.batched_function import Tensors
+from physvision.physics.launching import array, launch
+
+
+@dataclass(frozen=True, eq=False)
+class _Operation:
+    """What the four share. With `tree` given, the numbers of the tree are constants and no inputs follow them."""
+
+    program: Program
+    tree: Any
+
+    def _tree(self, parameters: Tensors) -> Any:
+        return self.tree if self.tree is not None else self.program.tree(Parameters(*parameters))
+
+    def _launch(self, kernel: Any, batch: int, inputs: list[Any], backward: bool, evaluations: int = 1) -> None:
+        cost = (BACKWARD_COST if backward else FORWARD_COST) * evaluations * self.program.model.links * batch
+        launch(kernel, batch, inputs, self.program.device, cost)
+
+    def _torque(self, torque: Tensor | None, batch: int, steps: int) -> Tensor:
+        if torque is not None:
+            return torque
+        return self.program.zeros(1, 1, 1).expand(batch, steps, self.program.model.nv)
+
+    def _outward(self, value: Tensor | None, needed: bool, batch: int, steps: int, *shape: int) -> Tensor:
+        """Where the gradient to what acts from outside is summed up: over all steps where nobody asks for it."""
+        if needed and value is not None:
+            return self.program.zeros(batch, steps, *shape)
+        return self.program.zeros(batch, 1, *shape).expand(batch, steps, *shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Rollout(_Operation):
+    """(q, v, torque, wrenches, *parameters) → trajectories of q and v, first bad step."""
+
+    steps: int
+    integrator: str
+    substeps: int
+    dt: float
+    truncate: int
+    differentiable = 2
+
+    @property
+    def _schedule(self) -> list[Any]:
+        return [self.steps, INTEGRATORS[self.integrator], self.substeps, self.dt / self.substeps]
+
+    @property
+    def _rows(self) -> int:
+        return INTEGRATORS[self.integrator] * self.substeps + 1
+
+    def forward(self, *inputs: Tensor | None) -> tuple[Tensor, ...]:
+        q, v, torque, wrenches, *parameters = inputs
+        assert q is not None
+        assert v is not None
+        program, batch = self.program, q.shape[0]
+        positions = program.empty_trajectory(batch, self.steps + 1, program.model.nq)
+        velocities = program.empty_trajectory(batch, self.steps + 1, program.model.nv)
+        positions[:, 0], velocities[:, 0] = q, v
+        bad = torch.empty(batch, dtype=torch.int32, device=program.device)
+        work = program.borrow(batch, self._rows, False)
+        forces = program.forces(self._torque(torque, batch, self.steps), wrenches)
+        states = [array(positions), array(velocities), array(bad)]
+        arguments = [self._tree(tuple(parameters)), work[0], forces, *self._schedule, *states]
+        evaluations = self.steps * (self._rows - 1)
+        self._launch(program.kernels.rollout, batch, arguments, False, evaluations)
+        program.give(batch, self._rows, False, work)
+        return positions, velocities, bad
+
+    def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:
+        torque, wrenches, *parameters = inputs[2:]
+        positions, velocities, bad = outputs
+        assert positions is not None
+        assert velocities is not None
+        assert bad is not None
+        program, batch, model = self.program, positions.shape[0], self.program.model
+        bars = [
+            array(torch.zeros((), dtype=like.dtype, device=like.device).expand_as(like) if bar is None else bar)
+            for bar, like in zip(gradients, (positions, velocities), strict=True)
+        ]
+        q_bar, v_bar = program.zeros(batch, model.nq), program.zeros(batch, model.nv)
+        torque_bar = self._outward(torque, needed[2], batch, self.steps, model.nv)
+        wrench_bar = self._outward(wrenches, needed[3], batch, self.steps, model.links, 6)
+        work = program.borrow(batch, self._rows, True)
+        forces = program.forces(self._torque(torque, batch, self.steps), wrenches)
+        struct, tensors = program.gradients(batch, torque_bar, wrench_bar, bool(parameters))
+        states = [array(positions), array(velocities), array(bad), *bars, array(q_bar), array(v_bar)]
+        arguments = [self._tree(tuple(parameters)), work[0], forces, struct, *self._schedule, self.truncate, *states]
+        evaluations = self.steps * (self._rows - 1)
+        self._launch(program.kernels.rollout_backward, batch, arguments, True, evaluations)
+        program.give(batch, self._rows, True, work)
+        outward = (torque_bar if needed[2] else None, wrench_bar if needed[3] else None)
+        return (q_bar, v_bar, *outward, *tensors)
+
+
+@dataclass(frozen=True, eq=False)
+class Acceleration(_Operation):
+    """(q, v, torque, wrenches, *parameters) → q̈."""
+
+    differentiable = 1
+
+    def forward(self, *inputs: Tensor | None) -> tuple[Tensor, ...]:
+        q, v, torque, wrenches, *parameters = inputs
+        assert q is not None
+        program, batch = self.program, q.shape[0]
+        work = program.borrow(batch, 1, False)
+        _fill(work, q=q, v=v)
+        forces = program.forces(self._torque(torque, batch, 1), wrenches)
+        arguments = [self._tree(tuple(parameters)), work[0], forces]
+        self._launch(program.kernels.accelerations, batch, arguments, False)
+        found = work[1]["a"][:, 0].clone()
+        program.give(batch, 1, False, work)
+        return (found,)
+
+    def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:
+        q, v, torque, wrenches, *parameters = inputs
+        assert q is not None
+        program, batch, model = self.program, q.shape[0], self.program.model
+        work = program.borrow(batch, 1, True)
+        _fill(work, q=q, v=v, a_bar=gradients[0])
+        q_bar, v_bar = program.zeros(batch, model.nq), program.zeros(batch, model.nv)
+        torque_bar = self._outward(torque, needed[2], batch, 1, model.nv)
+        wrench_bar = self._outward(wrenches, needed[3], batch, 1, model.links, 6)
+        forces = program.forces(self._torque(torque, batch, 1), wrenches)
+        struct, tensors = program.gradients(batch, torque_bar, wrench_bar, bool(parameters))
+        arguments = [self._tree(tuple(parameters)), work[0], forces, struct, array(q_bar), array(v_bar)]
+        self._launch(program.kernels.accelerations_backward, batch, arguments, True)
+        program.give(batch, 1, True, work)
+        outward = (torque_bar if needed[2] else None, wrench_bar if needed[3] else None)
+        return (q_bar, v_bar, *outward, *tensors)
+
+
+@dataclass(frozen=True, eq=False)
+class InverseDynamics(_Operation):
+    """(q, v, a, wrenches, *parameters) → torque."""
+
+    differentiable = 1
+
+    def forward(self, *inputs: Tensor | None) -> tuple[Tensor, ...]:
+        q, v, a, wrenches, *parameters = inputs
+        assert q is not None
+        program, batch = self.program, q.shape[0]
+        work = program.borrow(batch, 1, False)
+        _fill(work, q=q, v=v, a=a)
+        torque = program.empty(batch, program.model.nv)
+        forces = program.forces(self._torque(None, batch, 1), wrenches)
+        arguments = [self._tree(tuple(parameters)), work[0], forces, array(torque)]
+        self._launch(program.kernels.inverse_dynamics, batch, arguments, False)
+        program.give(batch, 1, False, work)
+        return (torque,)
+
+    def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:
+        q, v, a, wrenches, *parameters = inputs
+        assert q is not None
+        assert gradients[0] is not None
+        program, batch, model = self.program, q.shape[0], self.program.model
+        work = program.borrow(batch, 1, True)
+        _fill(work, q=q, v=v, a=a)
+        bars = [program.zeros(batch, count) for count in (model.nq, model.nv, model.nv)]
+        wrench_bar = self._outward(wrenches, needed[3], batch, 1, model.links, 6)
+        forces = program.forces(self._torque(None, batch, 1), wrenches)
+        struct, tensors = program.gradients(batch, program.zeros(batch, 1, model.nv), wrench_bar, bool(parameters))
+        arguments = [self._tree(tuple(parameters)), work[0], forces, struct, array(gradients[0]), *map(array, bars)]
+        self._launch(program.kernels.inverse_dynamics_backward, batch, arguments, True)
+        program.give(batch, 1, True, work)
+        return (*bars, wrench_bar if needed[3] else None, *tensors)
+
+
+@dataclass(frozen=True, eq=False)
+class LinkPoses(_Operation):
+    """(q, *parameters) → rotations (link to world) and positions of all links."""
+
+    differentiable = 2
+
+    def forward(self, *inputs: Tensor | None) -> tuple[Tensor, ...]:
+        q, *parameters = inputs
+        assert q is not None
+        program, batch = self.program, q.shape[0]
+        work = program.borrow(batch, 1, False)
+        _fill(work, q=q)
+        rotation = program.empty(batch, program.model.links, 3, 3)
+        position = program.empty(batch, program.model.links, 3)
+        poses = [array(rotation, program.kernels.mat33), array(position, program.kernels.vec3)]
+        arguments = [self._tree(tuple(parameters)), work[0], *poses]
+        self._launch(program.kernels.body_poses, batch, arguments, False)
+        program.give(batch, 1, False, work)
+        return rotation, position
+
+    def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:
+        q, *parameters = inputs
+        rotation, position = outputs
+        assert q is not None
+        assert rotation is not None
+        assert position is not None
+        program, batch, model = self.program, q.shape[0], self.program.model
+        work = program.borrow(batch, 1, True)
+        _fill(work, q=q)
+        bars = [
+            torch.zeros_like(like) if bar is None else bar.contiguous()
+            for bar, like in zip(gradients, (rotation, position), strict=True)
+        ]
+        q_bar = program.zeros(batch, model.nq)
+        nothing = program.zeros(batch, 1, 1)
+        struct, tensors = program.gradients(batch, nothing, nothing.expand(batch, 1, 6), bool(parameters))
+        kernels = program.kernels
+        poses = [array(value, kernels.mat33) for value in (rotation, bars[0])] + [array(bars[1], kernels.vec3)]
+        arguments = [self._tree(tuple(parameters)), work[0], *poses, array(q_bar), struct]
+        self._launch(kernels.body_poses_backward, batch, arguments, True)
+        program.give(batch, 1, True, work)
+        return (q_bar, *tensors)
+
+
+def _fill(work: tuple[Any, dict[str, Tensor]], **rows: Tensor | None) -> None:
+    """Put what the kernels read into the first row of the workspace."""
+    for name, value in rows.items():
+        work[1][name][:, 0] = value

@@ -1,0 +1,129 @@
+"""The numbers of a tree that a call may override and that gradients reach."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.export import register_dataclass
+
+from physvision.core import DeviceError, DtypeError, InputError, ModelError, ShapeError
+from physvision.physics.articulated.model import Model
+
+
+@dataclass(frozen=True)
+class Properties:
+    """Masses, lengths, friction … of a tree; each leaf may have one more dimension in front, the world's.
+
+    Attributes:
+        mass: kg.
+        center_of_mass: in the body's frame, m.
+        inertia: about the centre of mass, in the body's axes, kg m².
+        position: of the body's frame in its parent's, m.
+        orientation: of the body's frame in its parent's, quaternion (w, x, y, z), normalised on entry.
+        damping: N m s/rad or N s/m.
+        armature: inertia of the drive, kg m² or kg.
+        friction: Coulomb friction, N m or N.
+        stiffness: of the springs, N m/rad or N/m.
+        spring_reference: positions at which the springs are at rest.
+        gravity: m/s², in the world's axes.
+    """
+
+    mass: Float[Tensor, "*worlds bodies"]
+    center_of_mass: Float[Tensor, "*worlds bodies 3"]
+    inertia: Float[Tensor, "*worlds bodies 3 3"]
+    position: Float[Tensor, "*worlds bodies 3"]
+    orientation: Float[Tensor, "*worlds bodies 4"]
+    damping: Float[Tensor, "*worlds nv"]
+    armature: Float[Tensor, "*worlds nv"]
+    friction: Float[Tensor, "*worlds nv"]
+    stiffness: Float[Tensor, "*worlds joints"]
+    spring_reference: Float[Tensor, "*worlds nq"]
+    gravity: Float[Tensor, "*worlds 3"]
+
+
+register_dataclass(Properties)
+
+LEAVES = tuple(field.name for field in fields(Properties))
+_NEVER_NEGATIVE = ("damping", "armature", "friction", "stiffness")
+
+
+def leaf_shapes(model: Model) -> dict[str, tuple[int, ...]]:
+    """The shape of each leaf, without the world's dimension."""
+    bodies, nv = model.bodies, model.nv
+    return {
+        "mass": (bodies,),
+        "center_of_mass": (bodies, 3),
+        "inertia": (bodies, 3, 3),
+        "position": (bodies, 3),
+        "orientation": (bodies, 4),
+        "damping": (nv,),
+        "armature": (nv,),
+        "friction": (nv,),
+        "stiffness": (len(model.joint_names),),
+        "spring_reference": (model.nq,),
+        "gravity": (3,),
+    }
+
+
+def overridden(
+    own: Properties, given: Properties | Mapping[str, Tensor], model: Model, massless: Tensor, batch: int, like: Tensor
+) -> Properties:
+    """`own` with what is given, checked, in the dtype of `like`."""
+    leaves = given if isinstance(given, Mapping) else {name: getattr(given, name) for name in LEAVES}
+    shapes = leaf_shapes(model)
+    changed: dict[str, Tensor] = {}
+    for name, value in leaves.items():
+        if name not in shapes:
+            raise InputError(f"properties: no leaf {name!r}; there are {', '.join(LEAVES)}")
+        if not isinstance(value, Tensor) or not value.is_floating_point():
+            kind = value.dtype if isinstance(value, Tensor) else type(value).__name__
+            raise DtypeError(f"properties.{name}: expected a floating-point tensor, got {kind}")
+        if value.device != like.device:
+            raise DeviceError(f"properties.{name}: expected device {like.device} as state.q has, got {value.device}")
+        base = shapes[name]
+        if tuple(value.shape) not in (base, (batch, *base)):
+            raise ShapeError(
+                f"properties.{name}: expected shape {base}, or {(batch, *base)} for one a world, got {tuple(value.shape)}"
+            )
+        if value is not getattr(own, name):
+            check_leaf(name, value.detach(), model, massless)
+        changed[name] = value
+    return replace(own, **changed)
+
+
+def check_leaf(name: str, value: Tensor, model: Model, massless: Tensor) -> None:
+    """Raise for numbers that no body can have; values inside a functional transform cannot be looked at."""
+    if torch._C._functorch.is_functorch_wrapped_tensor(value):
+        return
+    where = _first(~torch.isfinite(value))
+    if where:
+        raise InputError(f"properties.{name}: expected finite values, got {value[where].item()} at {where}")
+    if name == "mass":
+        where = _first((value <= 0) & ~massless.to(value.device) | (value < 0))
+        if where:
+            raise ModelError(f"body {model.body_names[where[-1]]!r}: mass must be above zero, got {value[where].item():g}")
+    if name in _NEVER_NEGATIVE:
+        where = _first(value < 0)
+        if where:
+            raise ModelError(f"properties.{name}: must not be negative, got {value[where].item():g} at {where}")
+    if name == "orientation":
+        where = _first(value.norm(dim=-1) < 1e-6)
+        if where:
+            raise ModelError(f"body {model.body_names[where[-1]]!r}: orientation is the zero quaternion")
+    if name == "inertia":
+        symmetric = (value + value.mT) / 2
+        smallest = torch.linalg.eigvalsh(symmetric.double())[..., 0]
+        where = _first((smallest <= 0) & ~massless.to(value.device) | (smallest < -1e-12))
+        if where:
+            raise ModelError(
+                f"body {model.body_names[where[-1]]!r}: inertia must be positive definite, its smallest eigenvalue is "
+                f"{smallest[where].item():g}"
+            )
+
+
+def _first(bad: Tensor) -> tuple[int, ...]:
+    return tuple(torch.nonzero(bad)[0].tolist()) if bool(bad.any()) else ()

@@ -1,0 +1,104 @@
+"""Differentiate a batched computation that is not made of torch operations.
+
+An `Operation` says how to compute outputs, and gradients from outputs; all its tensors have the batch in front. Two
+autograd Functions make torch's machinery of it: gradients, `torch.func.grad`, `vmap` and `jacrev` (a vmap over the
+backward pass, which is why that is a Function too). vmap folds its dimension into the batch.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+Tensors = tuple[Tensor | None, ...]
+
+
+class Operation(Protocol):
+    """A computation on batches and its adjoint.
+
+    Attributes:
+        differentiable: the first so many outputs have gradients.
+    """
+
+    differentiable: int
+
+    def forward(self, *inputs: Tensor | None) -> tuple[Tensor, ...]:
+        """The outputs."""
+        ...
+
+    def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:
+        """The gradients to the inputs, from those to the outputs (None for zero); None where not needed."""
+        ...
+
+
+def apply(operation: Operation, *inputs: Tensor | None) -> tuple[Tensor, ...]:
+    """Compute the outputs, with gradients."""
+    return _Primal.apply(operation, *inputs)
+
+
+class _Primal(torch.autograd.Function):
+    @staticmethod
+    def forward(operation: Operation, *inputs: Tensor | None) -> tuple[Tensor, ...]:
+        return operation.forward(*inputs)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: tuple[Tensor, ...]) -> None:
+        ctx.operation, ctx.count = inputs[0], len(inputs) - 1
+        ctx.save_for_backward(*inputs[1:], *output)
+        ctx.mark_non_differentiable(*output[ctx.operation.differentiable :])
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor | None) -> Any:
+        gradients = gradients[: ctx.operation.differentiable]
+        if all(gradient is None for gradient in gradients):
+            return (None,) * (ctx.count + 1)
+        needed = tuple(ctx.needs_input_grad[1:])
+        return (None, *_Adjoint.apply(ctx.operation, needed, *ctx.saved_tensors, *gradients))
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple, operation: Operation, *inputs: Tensor | None) -> tuple:
+        outputs = apply(operation, *_folded(info.batch_size, in_dims[1:], inputs))
+        return _unfolded(info.batch_size, outputs)
+
+
+class _Adjoint(torch.autograd.Function):
+    @staticmethod
+    def forward(operation: Operation, needed: tuple[bool, ...], *tensors: Tensor | None) -> Tensors:
+        count, given = len(needed), operation.differentiable
+        inputs, outputs, gradients = tensors[:count], tensors[count:-given], tensors[-given:]
+        return operation.backward(inputs, outputs, gradients, needed)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: Tensors) -> None:
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor | None) -> Any:
+        raise NotImplementedError("the gradient of a simulation can be taken once, not of its gradient again")
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple, operation: Operation, needed: tuple[bool, ...], *tensors: Tensor | None) -> tuple:
+        gradients = _Adjoint.apply(operation, needed, *_folded(info.batch_size, in_dims[2:], tensors))
+        return _unfolded(info.batch_size, gradients)
+
+
+def _folded(size: int, in_dims: tuple, tensors: Tensors) -> list[Tensor | None]:
+    """Each tensor with the mapped dimension in front of the batch, and both made one."""
+    folded: list[Tensor | None] = []
+    for tensor, dim in zip(tensors, in_dims, strict=True):
+        if tensor is None:
+            folded.append(None)
+        else:
+            front = tensor.unsqueeze(0).expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
+            folded.append(front.flatten(0, 1))
+    return folded
+
+
+def _unfolded(size: int, tensors: Tensors) -> tuple[Tensors, tuple]:
+    values = tuple(None if tensor is None else tensor.unflatten(0, (size, -1)) for tensor in tensors)
+    return values, tuple(None if value is None else 0 for value in values)

@@ -1,0 +1,56 @@
+"""Launch Warp kernels on torch memory: arrays, structs, and slices of a batch on several cores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+import torch
+import warp as wp
+from torch import Tensor
+
+# Below this much work a second thread costs more than it saves.
+LEAST_MICROSECONDS_A_THREAD = 200.0
+
+
+def array(tensor: Tensor, dtype: Any = None) -> wp.array:
+    """The memory of `tensor` as a Warp array; strides are kept, zero strides of expanded tensors too."""
+    return wp.from_torch(tensor.detach(), dtype=dtype, requires_grad=False)
+
+
+def launch(kernel: wp.Kernel, batch: int, inputs: Sequence[Any], device: torch.device, microseconds: float) -> None:
+    """Run `kernel(first, *inputs)` for `batch` worlds.
+
+    On a CPU a launch has one thread. A launch releases the interpreter's lock, so slices of the batch run on as many
+    cores as torch may use; each world is computed by the same instructions wherever it runs.
+
+    Args:
+        kernel: its first argument is the world that its first thread stands for.
+        batch: number of worlds.
+        inputs: the other arguments.
+        device: where the memory lies.
+        microseconds: a guess at the whole time on one core.
+    """
+    if device.type == "cuda":
+        stream = wp.stream_from_torch(torch.cuda.current_stream(device))
+        wp.launch(kernel, dim=batch, inputs=[0, *inputs], device=wp.device_from_torch(device), stream=stream)
+        return
+    threads = min(torch.get_num_threads(), batch, max(1, int(microseconds / LEAST_MICROSECONDS_A_THREAD)))
+    if threads == 1:
+        wp.launch(kernel, dim=batch, inputs=[0, *inputs], device="cpu")
+        return
+    kernel.module.load(wp.get_device("cpu"))  # compiling is not for several threads at once
+    edges = [batch * k // threads for k in range(threads + 1)]
+    jobs = [
+        _pool(threads).submit(wp.launch, kernel, dim=end - start, inputs=[start, *inputs], device="cpu")
+        for start, end in zip(edges[:-1], edges[1:], strict=True)
+    ]
+    for job in jobs:
+        job.result()
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="physvision")
