@@ -90,6 +90,6 @@ class Placed:
 
     shape: Shape
     body: int | None = None
-    pose: tuple[tuple[float, float, float, float], ...] = field(default=IDENTITY, repr=False)
+    pose: tuple[tuple[float, ...], ...] = field(default=IDENTITY, repr=False)
     color: tuple[float, float, float] = (0.5, 0.5, 0.5)
     name: str = ""

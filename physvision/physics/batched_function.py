@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-Tensors = tuple[Tensor | None, ...]
+Tensors = tuple[Any, ...]  # of tensors, or None where there is none
 
 
 class Operation(Protocol):
@@ -25,7 +25,7 @@ class Operation(Protocol):
 
     differentiable: int
 
-    def forward(self, *inputs: Tensor | None) -> tuple[Tensor, ...]:
+    def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
         """The outputs."""
         ...
 
@@ -36,9 +36,11 @@ class Operation(Protocol):
 
 def apply(operation: Operation, *inputs: Tensor | None) -> tuple[Tensor, ...]:
     """Compute the outputs, with gradients."""
-    return _Primal.apply(operation, *inputs)
+    outputs: Any = _Primal.apply(operation, *inputs)
+    return outputs
 
 
+# pyright: reportIncompatibleMethodOverride=false
 class _Primal(torch.autograd.Function):
     @staticmethod
     def forward(operation: Operation, *inputs: Tensor | None) -> tuple[Tensor, ...]:
@@ -58,7 +60,8 @@ class _Primal(torch.autograd.Function):
         if all(gradient is None for gradient in gradients):
             return (None,) * (ctx.count + 1)
         needed = tuple(ctx.needs_input_grad[1:])
-        return (None, *_Adjoint.apply(ctx.operation, needed, *ctx.saved_tensors, *gradients))
+        found: Any = _Adjoint.apply(ctx.operation, needed, *ctx.saved_tensors, *gradients)
+        return (None, *found)
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple, operation: Operation, *inputs: Tensor | None) -> tuple:
@@ -82,8 +85,10 @@ class _Adjoint(torch.autograd.Function):
         raise NotImplementedError("the gradient of a simulation can be taken once, not of its gradient again")
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple, operation: Operation, needed: tuple[bool, ...], *tensors: Tensor | None) -> tuple:
-        gradients = _Adjoint.apply(operation, needed, *_folded(info.batch_size, in_dims[2:], tensors))
+    def vmap(
+        info: Any, in_dims: tuple, operation: Operation, needed: tuple[bool, ...], *tensors: Tensor | None
+    ) -> tuple:
+        gradients: Any = _Adjoint.apply(operation, needed, *_folded(info.batch_size, in_dims[2:], tensors))
         return _unfolded(info.batch_size, gradients)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -45,7 +46,7 @@ def launch(kernel: wp.Kernel, batch: int, inputs: Sequence[Any], device: torch.d
     edges = [batch * k // threads for k in range(threads + 1)]
     jobs = [
         _pool(threads).submit(wp.launch, kernel, dim=end - start, inputs=[start, *inputs], device="cpu")
-        for start, end in zip(edges[:-1], edges[1:], strict=True)
+        for start, end in pairwise(edges)
     ]
     for job in jobs:
         job.result()

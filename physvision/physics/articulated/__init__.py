@@ -1,7 +1,29 @@
 """Trees of rigid bodies in reduced coordinates, differentiable in everything."""
 
+from physvision.physics.articulated.builders import (
+    cartpole,
+    cartpole_properties,
+    chain,
+    chain_properties,
+    from_dh,
+    from_dh_properties,
+)
 from physvision.physics.articulated.engine import Articulation, tree
+from physvision.physics.articulated.loading import load
 from physvision.physics.articulated.model import Body, Joint
 from physvision.physics.articulated.properties import Properties
 
-__all__ = ["Articulation", "Body", "Joint", "Properties", "tree"]
+__all__ = [
+    "Articulation",
+    "Body",
+    "Joint",
+    "Properties",
+    "cartpole",
+    "cartpole_properties",
+    "chain",
+    "chain_properties",
+    "from_dh",
+    "from_dh_properties",
+    "load",
+    "tree",
+]

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from physvision.core import InputError, ModelError, Placed, ShapeError, State, Status, Trajectory
+from physvision.core import InputError, Placed, ShapeError, State, Status, Trajectory
 from physvision.core.checks import check_count, check_like, check_positive, check_shape, check_tensor
 from physvision.physics import batched_function
 from physvision.physics.articulated import operations
@@ -77,8 +77,6 @@ class Articulation(Engine):
             raise InputError(f"integrator: there is no {integrator!r}; there are {', '.join(INTEGRATORS)}")
         bodies = sorted_bodies(bodies)
         self.model: Model = compile_model(bodies)
-        if self.model.nv == 0:
-            raise ModelError("no joint of the tree moves: every body is fixed to the world")
         self.dt, self.integrator = check_positive("dt", dt), integrator
         self.substeps = check_count("substeps", substeps)
         self.nq, self.nv = self.model.nq, self.model.nv
@@ -89,7 +87,7 @@ class Articulation(Engine):
         self._manifold = Manifold(self.model)
         self._programs: dict[tuple[torch.dtype, torch.device], tuple[Program, Parameters, Any]] = {}
         self._keep("start", self.model.start)
-        self._massless = torch.tensor([not body.joints or _only_fixed(body) for body in bodies])
+        self._massless = torch.tensor(self.model.fixed)
         for name, value in _own_properties(self.model, bodies, gravity).items():
             tensor = torch.as_tensor(np.asarray(value), dtype=torch.float64).reshape(leaf_shapes(self.model)[name])
             check_leaf(name, tensor, self.model, self._massless)
@@ -154,7 +152,7 @@ class Articulation(Engine):
             program.packing.normalized(state.q),
             state.v,
             self._torque(controls),
-            self._link_wrenches(program, state, steps, wrenches),
+            _checked_wrenches(self.model, state, steps, wrenches),
             *parameters,
         )
         status = _status(bad, q)
@@ -178,7 +176,7 @@ class Articulation(Engine):
             program.packing.normalized(state.q),
             state.v,
             self._torque(controls),
-            self._link_wrenches(program, state, 1, None if wrenches is None else wrenches.unsqueeze(1)),
+            _checked_wrenches(self.model, state, 1, None if wrenches is None else wrenches.unsqueeze(1)),
             *parameters,
         )
         return acceleration
@@ -190,7 +188,7 @@ class Articulation(Engine):
         properties: Properties | Mapping[str, Tensor] | None = None,
         wrenches: Float[Tensor, "batch bodies 6"] | None = None,
     ) -> Float[Tensor, "batch nv"]:
-        """The generalised force, N m and N, that has to act for this acceleration, beside damping, springs, wrenches."""
+        """The generalised force, N m and N, that this acceleration asks for beside drag, springs and wrenches."""
         self._check_state(state)
         check_shape("acceleration", check_tensor("acceleration", acceleration), (state.batch, self.nv))
         check_like("acceleration", acceleration, "state.q", state.q)
@@ -200,7 +198,7 @@ class Articulation(Engine):
             program.packing.normalized(state.q),
             state.v,
             acceleration,
-            self._link_wrenches(program, state, 1, None if wrenches is None else wrenches.unsqueeze(1)),
+            _checked_wrenches(self.model, state, 1, None if wrenches is None else wrenches.unsqueeze(1)),
             *parameters,
         )
         return torque
@@ -241,7 +239,8 @@ class Articulation(Engine):
         centers = poses[..., :3, 3] + (poses[..., :3, :3] @ p.center_of_mass.unsqueeze(-1)).squeeze(-1)
         weight = -(p.mass.unsqueeze(-1) * centers * p.gravity.unsqueeze(-2)).sum((-1, -2))
         away = self._manifold.difference(program.packing.normalized(p.spring_reference).expand_as(q), q)
-        stiffness = p.stiffness[..., self._joint_of_velocity(q.device)]
+        counts = torch.as_tensor(np.diff(self.model.first_velocity), device=q.device)
+        stiffness = p.stiffness.repeat_interleave(counts, -1)
         return kinetic, weight + (stiffness * away * away).sum(-1) / 2
 
     def poses(
@@ -256,7 +255,7 @@ class Articulation(Engine):
         rotation, position = batched_function.apply(
             operations.LinkPoses(program, tree), program.packing.normalized(state.q), *parameters
         )
-        return program.packing.body_poses(rotation, position)
+        return program.packing.body_poses(self._resolved(state, properties), rotation, position)
 
     def integrate(self, q: Float[Tensor, "batch nq"], dv: Float[Tensor, "batch nv"]) -> Float[Tensor, "batch nq"]:
         """The position reached from `q` by the displacement `dv`; a quaternion turns about its own axes."""
@@ -268,7 +267,9 @@ class Articulation(Engine):
 
     def extra_repr(self) -> str:
         """What `print(engine)` says."""
-        return f"bodies={self.model.bodies}, nq={self.nq}, nv={self.nv}, nu={self.nu}, dt={self.dt:g}, {self.integrator}"
+        return (
+            f"bodies={self.model.bodies}, nq={self.nq}, nv={self.nv}, nu={self.nu}, dt={self.dt:g}, {self.integrator}"
+        )
 
     def _program(self, like: Tensor) -> tuple[Program, Parameters, Any]:
         key = (like.dtype, like.device)
@@ -304,32 +305,24 @@ class Articulation(Engine):
         none = {name: torch.zeros_like(getattr(parameters, name)) for name in ("gravity", "stiffness")}
         return program, parameters._replace(**none)
 
-    def _joint_of_velocity(self, device: torch.device) -> Tensor:
-        counts = np.diff(self.model.first_velocity)
-        return torch.as_tensor(np.repeat(self.model.joint, counts), dtype=torch.long, device=device)
-
     def _torque(self, controls: Tensor | None) -> Tensor | None:
         if controls is None or not self._actuated:
             return controls
         low, high, gain = (self.get_buffer(f"_actuator_{name}").to(controls) for name in ("low", "high", "gain"))
         return controls.clamp(low, high) @ gain
 
-    def _link_wrenches(self, program: Program, state: State, steps: int, wrenches: Tensor | None) -> Tensor | None:
-        if wrenches is None:
-            return None
+
+def _checked_wrenches(model: Model, state: State, steps: int, wrenches: Tensor | None) -> Tensor | None:
+    if wrenches is not None:
         check_like("wrenches", check_tensor("wrenches", wrenches), "state.q", state.q)
-        check_shape("wrenches", wrenches, (state.batch, steps, self.model.bodies, 6))
-        return program.packing.link_wrenches(wrenches)
+        check_shape("wrenches", wrenches, (state.batch, steps, model.bodies, 6))
+    return wrenches
 
 
 def _status(bad: Tensor, like: Tensor) -> Status:
     converged = bad < 0
     residual = torch.where(converged, 0.0, torch.inf).to(like.dtype)
     return Status(converged, residual, torch.ones_like(bad), bad)
-
-
-def _only_fixed(body: Body) -> bool:
-    return all(joint.kind == "fixed" for joint in body.joints)
 
 
 def _geometry(bodies: Sequence[Body]) -> list[Placed]:
@@ -341,16 +334,14 @@ def _geometry(bodies: Sequence[Body]) -> list[Placed]:
 
 
 def _own_properties(model: Model, bodies: Sequence[Body], gravity: Sequence[float]) -> dict[str, Any]:
-    joints = [joint for body in bodies for joint in body.joints if joint.kind != "fixed"]
+    joints = [joint for body in bodies for joint in body.joints]
     counts = np.diff(model.first_velocity)
-    counts = counts[counts > 0]
 
     def along(name: str) -> np.ndarray:
         return np.repeat([float(getattr(joint, name)) for joint in joints], counts)
 
     references = model.start.copy()
-    moving = np.flatnonzero(np.diff(model.first_position))
-    for link, joint in zip(moving, joints, strict=True):
+    for link, joint in enumerate(joints):
         first, end = model.first_position[link], model.first_position[link + 1]
         if joint.spring_reference is not None:
             references[first:end] = np.asarray(joint.spring_reference, float).reshape(-1)
@@ -409,6 +400,4 @@ def tree(
         substeps: how many steps of the integrator make one of the engine.
         scenery: what stands still in the world.
     """
-    return Articulation(
-        bodies, dt=dt, gravity=gravity, integrator=integrator, substeps=substeps, scenery=scenery
-    )
+    return Articulation(bodies, dt=dt, gravity=gravity, integrator=integrator, substeps=substeps, scenery=scenery)

@@ -12,7 +12,7 @@ _SMALL_SQUARED = 1e-6
 
 
 class Manifold:
-    """The positions of one model. `integrate` and `difference` follow MuJoCo's mj_integratePos and mj_differentiatePos."""
+    """The positions of one model; the conventions are those of MuJoCo's mj_integratePos and mj_differentiatePos."""
 
     def __init__(self, model: Model) -> None:
         self._spans: list[tuple[bool, slice, slice]] = []

@@ -10,7 +10,7 @@ import numpy as np
 from physvision.core import ModelError, Placed
 
 # Kinds of joints: (number in the kernels, numbers in a position, numbers in a velocity).
-KINDS = {"fixed": (0, 0, 0), "revolute": (1, 1, 1), "prismatic": (2, 1, 1), "ball": (3, 4, 3), "free": (4, 7, 6)}
+KINDS = {"revolute": (1, 1, 1), "prismatic": (2, 1, 1), "ball": (3, 4, 3), "free": (4, 7, 6)}
 
 Vector = Sequence[float] | np.ndarray
 
@@ -20,7 +20,7 @@ class Joint:
     """What lets a body move against its parent.
 
     Attributes:
-        kind: "fixed", "revolute", "prismatic", "ball" or "free".
+        kind: "revolute", "prismatic", "ball" or "free".
         axis: of a revolute or prismatic joint, in the body's frame; its length does not matter.
         anchor: the point that a revolute or ball joint turns about, in the body's frame, m.
         damping: N m s/rad or N s/m, the same along each of its axes.
@@ -29,7 +29,7 @@ class Joint:
         stiffness: of the joint's spring, N m/rad or N/m.
         spring_reference: the position at which the spring is at rest; None for `start`.
         zero: the position of a revolute or prismatic joint at which the body is where its description puts it.
-        start: the position in the initial state; None for `zero` (or no rotation and no displacement).
+        start: the position in the initial state; None for `zero` (ball, free: no turn, no shift).
         name: for messages.
     """
 
@@ -53,7 +53,7 @@ class Body:
     Attributes:
         name: unlike every other body's.
         parent: name of the body that carries it; None for the world.
-        joints: what lets it move, the one nearest the parent first; none welds it on.
+        joints: what lets it move, the one nearest the parent first; without any it is part of its parent.
         mass: kg.
         center_of_mass: in the body's frame, m.
         inertia: about the centre of mass, 3×3 in the body's axes (or its diagonal), kg m².
@@ -75,26 +75,27 @@ class Body:
 
 @dataclass(frozen=True)
 class Model:
-    """The tree as the kernels see it: links, each with one joint, numbered from the root outwards.
+    """The tree as the kernels see it: links, each with the joint that moves it, numbered from the root outwards.
 
-    A body with several joints is a chain of links of which the last has its mass. A link's frame has its origin at
-    the joint's anchor and its z along the axis; the body's frame is the link's frame behind a constant pose.
+    A body without a joint is part of the link that carries it, or of the world. A body with several joints is a chain
+    of links of which the last has its mass. A link's frame has its origin at the joint's anchor and its z along the
+    axis; the body's frame is the link's frame behind a constant pose.
     """
 
     body_names: tuple[str, ...]
-    joint_names: tuple[str, ...]  # of those that move
+    joint_names: tuple[str, ...]
     kind: np.ndarray  # (links,)
     parent: np.ndarray  # (links,), −1 for the world
     first_position: np.ndarray  # (links + 1,)
     first_velocity: np.ndarray  # (links + 1,)
     placed_body: np.ndarray  # (links,) body whose placement leads to the link; −1 within a chain
-    massive_body: np.ndarray  # (links,) body whose mass it has; −1 within a chain
-    joint: np.ndarray  # (links,) row among those that move; −1 for fixed ones
     frame_rotation: np.ndarray  # (links, 3, 3) link frame in the body's frame
     frame_offset: np.ndarray  # (links, 3)
     zero_rotation: np.ndarray  # (links, 3, 3) link frame at q = 0 in the body's frame
     zero_offset: np.ndarray  # (links, 3)
-    last_link: np.ndarray  # (bodies,)
+    body_link: np.ndarray  # (bodies,) link that the body is part of, −1 for the world
+    body_parent: np.ndarray  # (bodies,) −1 for the world
+    fixed: np.ndarray  # (bodies,) whether it has no joint of its own
     axes: np.ndarray  # (nv, 6) motion subspace, angular first
     start: np.ndarray  # (nq,)
     quaternions: np.ndarray  # where the quaternions start in a position
@@ -151,64 +152,59 @@ def sorted_bodies(bodies: Sequence[Body]) -> list[Body]:
 def compile_model(bodies: Sequence[Body]) -> Model:
     """The links of `bodies`, which must be sorted parents first."""
     number = {body.name: row for row, body in enumerate(bodies)}
-    last_link: list[int] = []
-    rows: dict[str, list] = {name: [] for name in ("kind", "parent", "placed", "massive", "joint")}
-    frames: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
-    positions, velocities = [0], [0]
-    axes: list[np.ndarray] = []
-    start: list[np.ndarray] = []
+    body_parent = [-1 if body.parent is None else number[body.parent] for body in bodies]
+    body_link: list[int] = []
+    kinds: list[str] = []
+    parents: list[int] = []
+    placed: list[int] = []
+    joints: list[Joint] = []
     names: list[str] = []
-    quaternions: list[int] = []
+    start: list[np.ndarray] = [np.zeros(0)]
     for row, body in enumerate(bodies):
-        parent = -1 if body.parent is None else last_link[number[body.parent]]
-        joints = list(body.joints) or [Joint("fixed")]
-        for order, joint in enumerate(joints):
-            _check_joint(body, joint, len(joints))
-            kind, nq, nv = KINDS[joint.kind]
-            moves = joint.kind != "fixed"
-            rows["kind"].append(kind)
-            rows["parent"].append(parent)
-            rows["placed"].append(row if order == 0 else -1)
-            rows["massive"].append(row if order == len(joints) - 1 else -1)
-            rows["joint"].append(len(names) if moves else -1)
-            if moves:
-                names.append(joint.name or f"{body.name}.{order}" if len(joints) > 1 else joint.name or body.name)
-            frames.append(_frames(joint))
-            if joint.kind in ("ball", "free"):
-                quaternions.append(positions[-1] + nq - 4)
+        link = -1 if body.parent is None else body_link[body_parent[row]]
+        for order, joint in enumerate(body.joints):
+            _check_joint(body, joint)
+            kinds.append(joint.kind)
+            parents.append(link)
+            placed.append(row if order == 0 else -1)
+            joints.append(joint)
+            names.append(joint.name or (f"{body.name}.{order}" if len(body.joints) > 1 else body.name))
             start.append(_start(body, joint))
-            axes.append(_axes(joint.kind))
-            positions.append(positions[-1] + nq)
-            velocities.append(velocities[-1] + nv)
-            parent = len(rows["kind"]) - 1
-        last_link.append(parent)
-    integers = {name: np.array(values, np.int32) for name, values in rows.items()}
+            link = len(kinds) - 1
+        body_link.append(link)
+    if not joints:
+        raise ModelError("no joint of the tree moves: every body is fixed to the world")
+    numbers = np.array([KINDS[kind] for kind in kinds])
+    first_position = np.concatenate([[0], numbers[:, 1].cumsum()]).astype(np.int32)
+    frames = [_frames(joint) for joint in joints]
     return Model(
         body_names=tuple(body.name for body in bodies),
         joint_names=tuple(names),
-        kind=integers["kind"],
-        parent=integers["parent"],
-        first_position=np.array(positions, np.int32),
-        first_velocity=np.array(velocities, np.int32),
-        placed_body=integers["placed"],
-        massive_body=integers["massive"],
-        joint=integers["joint"],
+        kind=numbers[:, 0].astype(np.int32),
+        parent=np.array(parents, np.int32),
+        first_position=first_position,
+        first_velocity=np.concatenate([[0], numbers[:, 2].cumsum()]).astype(np.int32),
+        placed_body=np.array(placed, np.int32),
         frame_rotation=np.stack([frame[0] for frame in frames]),
         frame_offset=np.stack([frame[1] for frame in frames]),
         zero_rotation=np.stack([frame[2] for frame in frames]),
         zero_offset=np.stack([frame[3] for frame in frames]),
-        last_link=np.array(last_link, np.int32),
-        axes=np.concatenate(axes),
+        body_link=np.array(body_link, np.int32),
+        body_parent=np.array(body_parent, np.int32),
+        fixed=np.array([not body.joints for body in bodies]),
+        axes=np.concatenate([_axes(kind) for kind in kinds]),
         start=np.concatenate(start),
-        quaternions=np.array(quaternions, np.int64),
+        quaternions=np.array(
+            [first_position[k + 1] - 4 for k, kind in enumerate(kinds) if kind in ("ball", "free")], int
+        ),
     )
 
 
-def _check_joint(body: Body, joint: Joint, among: int) -> None:
+def _check_joint(body: Body, joint: Joint) -> None:
     if joint.kind not in KINDS:
         raise ModelError(f"body {body.name!r}: no joint of kind {joint.kind!r}; there are {', '.join(KINDS)}")
-    if joint.kind in ("free", "fixed") and among > 1:
-        raise ModelError(f"body {body.name!r}: a {joint.kind} joint must be its only joint")
+    if joint.kind == "free" and (len(body.joints) > 1 or body.parent is not None):
+        raise ModelError(f"body {body.name!r}: a free joint must be its only joint, and the world its parent")
     if joint.kind in ("revolute", "prismatic") and not np.linalg.norm(np.asarray(joint.axis, float)) > 0:
         raise ModelError(f"body {body.name!r}: joint axis {tuple(joint.axis)} has no direction")
 
@@ -231,10 +227,12 @@ def _frames(joint: Joint) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarra
 
 
 def _start(body: Body, joint: Joint) -> np.ndarray:
-    identity = {"fixed": [], "ball": [1, 0, 0, 0], "free": [0, 0, 0, 1, 0, 0, 0]}.get(joint.kind, [joint.zero])
+    identity = {"ball": [1, 0, 0, 0], "free": [0, 0, 0, 1, 0, 0, 0]}.get(joint.kind, [joint.zero])
     start = np.asarray(identity if joint.start is None else joint.start, float).reshape(-1)
     if start.shape != (len(identity),):
-        raise ModelError(f"body {body.name!r}: start has {start.size} numbers, a {joint.kind} joint needs {len(identity)}")
+        raise ModelError(
+            f"body {body.name!r}: start has {start.size} numbers, a {joint.kind} joint needs {len(identity)}"
+        )
     return start
 
 
@@ -242,4 +240,4 @@ def _axes(kind: str) -> np.ndarray:
     z_turn, z_shift = [0, 0, 1, 0, 0, 0], [0, 0, 0, 0, 0, 1]
     turns, shifts = np.eye(6)[:3], np.eye(6)[3:]
     columns = {"revolute": [z_turn], "prismatic": [z_shift], "ball": turns, "free": np.concatenate([shifts, turns])}
-    return np.asarray(columns.get(kind, np.zeros((0, 6))), float).reshape(-1, 6)
+    return np.asarray(columns[kind], float)

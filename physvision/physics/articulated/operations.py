@@ -7,15 +7,16 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from physvision.physics.articulated.packing import Parameters
 from physvision.physics.articulated.program import BACKWARD_COST, FORWARD_COST, INTEGRATORS, Program
-from physvision.physics.batched_function import Tensors
+from physvision.physics.batched_function import Operation, Tensors
 from physvision.physics.launching import array, launch
 
 
 @dataclass(frozen=True, eq=False)
-class _Operation:
+class _Operation(Operation):
     """What the four share. With `tree` given, the numbers of the tree are constants and no inputs follow them."""
 
     program: Program
@@ -59,10 +60,9 @@ class Rollout(_Operation):
     def _rows(self) -> int:
         return INTEGRATORS[self.integrator] * self.substeps + 1
 
-    def forward(self, *inputs: Tensor | None) -> tuple[Tensor, ...]:
+    @override
+    def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
         q, v, torque, wrenches, *parameters = inputs
-        assert q is not None
-        assert v is not None
         program, batch = self.program, q.shape[0]
         positions = program.empty_trajectory(batch, self.steps + 1, program.model.nq)
         velocities = program.empty_trajectory(batch, self.steps + 1, program.model.nv)
@@ -77,12 +77,10 @@ class Rollout(_Operation):
         program.give(batch, self._rows, False, work)
         return positions, velocities, bad
 
+    @override
     def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:
         torque, wrenches, *parameters = inputs[2:]
         positions, velocities, bad = outputs
-        assert positions is not None
-        assert velocities is not None
-        assert bad is not None
         program, batch, model = self.program, positions.shape[0], self.program.model
         bars = [
             array(torch.zeros((), dtype=like.dtype, device=like.device).expand_as(like) if bar is None else bar)
@@ -90,7 +88,7 @@ class Rollout(_Operation):
         ]
         q_bar, v_bar = program.zeros(batch, model.nq), program.zeros(batch, model.nv)
         torque_bar = self._outward(torque, needed[2], batch, self.steps, model.nv)
-        wrench_bar = self._outward(wrenches, needed[3], batch, self.steps, model.links, 6)
+        wrench_bar = self._outward(wrenches, needed[3], batch, self.steps, model.bodies, 6)
         work = program.borrow(batch, self._rows, True)
         forces = program.forces(self._torque(torque, batch, self.steps), wrenches)
         struct, tensors = program.gradients(batch, torque_bar, wrench_bar, bool(parameters))
@@ -109,9 +107,9 @@ class Acceleration(_Operation):
 
     differentiable = 1
 
-    def forward(self, *inputs: Tensor | None) -> tuple[Tensor, ...]:
+    @override
+    def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
         q, v, torque, wrenches, *parameters = inputs
-        assert q is not None
         program, batch = self.program, q.shape[0]
         work = program.borrow(batch, 1, False)
         _fill(work, q=q, v=v)
@@ -122,15 +120,15 @@ class Acceleration(_Operation):
         program.give(batch, 1, False, work)
         return (found,)
 
+    @override
     def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:
         q, v, torque, wrenches, *parameters = inputs
-        assert q is not None
         program, batch, model = self.program, q.shape[0], self.program.model
         work = program.borrow(batch, 1, True)
         _fill(work, q=q, v=v, a_bar=gradients[0])
         q_bar, v_bar = program.zeros(batch, model.nq), program.zeros(batch, model.nv)
         torque_bar = self._outward(torque, needed[2], batch, 1, model.nv)
-        wrench_bar = self._outward(wrenches, needed[3], batch, 1, model.links, 6)
+        wrench_bar = self._outward(wrenches, needed[3], batch, 1, model.bodies, 6)
         forces = program.forces(self._torque(torque, batch, 1), wrenches)
         struct, tensors = program.gradients(batch, torque_bar, wrench_bar, bool(parameters))
         arguments = [self._tree(tuple(parameters)), work[0], forces, struct, array(q_bar), array(v_bar)]
@@ -146,9 +144,9 @@ class InverseDynamics(_Operation):
 
     differentiable = 1
 
-    def forward(self, *inputs: Tensor | None) -> tuple[Tensor, ...]:
+    @override
+    def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
         q, v, a, wrenches, *parameters = inputs
-        assert q is not None
         program, batch = self.program, q.shape[0]
         work = program.borrow(batch, 1, False)
         _fill(work, q=q, v=v, a=a)
@@ -159,15 +157,14 @@ class InverseDynamics(_Operation):
         program.give(batch, 1, False, work)
         return (torque,)
 
+    @override
     def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:
         q, v, a, wrenches, *parameters = inputs
-        assert q is not None
-        assert gradients[0] is not None
         program, batch, model = self.program, q.shape[0], self.program.model
         work = program.borrow(batch, 1, True)
         _fill(work, q=q, v=v, a=a)
         bars = [program.zeros(batch, count) for count in (model.nq, model.nv, model.nv)]
-        wrench_bar = self._outward(wrenches, needed[3], batch, 1, model.links, 6)
+        wrench_bar = self._outward(wrenches, needed[3], batch, 1, model.bodies, 6)
         forces = program.forces(self._torque(None, batch, 1), wrenches)
         struct, tensors = program.gradients(batch, program.zeros(batch, 1, model.nv), wrench_bar, bool(parameters))
         arguments = [self._tree(tuple(parameters)), work[0], forces, struct, array(gradients[0]), *map(array, bars)]
@@ -182,9 +179,9 @@ class LinkPoses(_Operation):
 
     differentiable = 2
 
-    def forward(self, *inputs: Tensor | None) -> tuple[Tensor, ...]:
+    @override
+    def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
         q, *parameters = inputs
-        assert q is not None
         program, batch = self.program, q.shape[0]
         work = program.borrow(batch, 1, False)
         _fill(work, q=q)
@@ -196,12 +193,10 @@ class LinkPoses(_Operation):
         program.give(batch, 1, False, work)
         return rotation, position
 
+    @override
     def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:
         q, *parameters = inputs
         rotation, position = outputs
-        assert q is not None
-        assert rotation is not None
-        assert position is not None
         program, batch, model = self.program, q.shape[0], self.program.model
         work = program.borrow(batch, 1, True)
         _fill(work, q=q)
@@ -220,7 +215,7 @@ class LinkPoses(_Operation):
         return (q_bar, *tensors)
 
 
-def _fill(work: tuple[Any, dict[str, Tensor]], **rows: Tensor | None) -> None:
+def _fill(work: tuple[Any, dict[str, Tensor]], **rows: Tensor) -> None:
     """Put what the kernels read into the first row of the workspace."""
     for name, value in rows.items():
         work[1][name][:, 0] = value

@@ -18,7 +18,7 @@ class Parameters(NamedTuple):
 
     mass: Float[Tensor, "worlds links"]
     moment: Float[Tensor, "worlds links 3"]
-    center: Float[Tensor, "worlds links 3"]
+    center: Float[Tensor, "worlds bodies 3"]
     inertia: Float[Tensor, "worlds links 3 3"]
     rotation: Float[Tensor, "worlds links 3 3"]
     offset: Float[Tensor, "worlds links 3"]
@@ -28,6 +28,16 @@ class Parameters(NamedTuple):
     armature: Float[Tensor, "worlds nv"]
     friction: Float[Tensor, "worlds nv"]
     gravity: Float[Tensor, "worlds 3"]
+
+
+# Dimensions of each without the world's.
+_DIMENSIONS = dict.fromkeys(Parameters._fields, 1) | {
+    "moment": 2,
+    "center": 2,
+    "offset": 2,
+    "inertia": 3,
+    "rotation": 3,
+}
 
 
 class Packing:
@@ -40,63 +50,88 @@ class Packing:
         def index(values: np.ndarray) -> Tensor:
             return torch.as_tensor(values, dtype=torch.long, device=device)
 
-        # A row behind the last stands for "none": no mass, no displacement, no spring.
-        self.placed = index(np.where(model.placed_body < 0, model.bodies, model.placed_body))
-        self.massive = index(np.where(model.massive_body < 0, model.bodies, model.massive_body))
-        self.joint = index(np.where(model.joint < 0, len(model.joint_names), model.joint))
-        self.frame_rotation = tensor(model.frame_rotation)
-        self.frame_offset = tensor(model.frame_offset)
+        bodies = model.bodies
+        # A row behind the last body stands for the world, and for "no displacement" within a chain of links.
+        self.placed = index(np.where(model.placed_body < 0, bodies, model.placed_body))
+        carrier = np.where(model.placed_body < 0, bodies, model.body_parent[model.placed_body])
+        self.carrier = index(np.where(carrier < 0, bodies, carrier))
+        within = model.placed_body < 0
+        before = np.maximum(model.parent, 0)
+        # Within a chain the carrier is the link before, whose frame is constant in the body's.
+        self.chain_rotation = tensor(np.where(within[:, None, None], model.frame_rotation[before], np.eye(3)))
+        self.chain_offset = tensor(np.where(within[:, None], model.frame_offset[before], 0.0))
         self.zero_rotation = tensor(model.zero_rotation)
         self.zero_offset = tensor(model.zero_offset)
-        carried = model.parent >= 0
-        carrier = np.maximum(model.parent, 0)
-        self.carrier_rotation = tensor(np.where(carried[:, None, None], model.frame_rotation[carrier], np.eye(3)))
-        self.carrier_offset = tensor(np.where(carried[:, None], model.frame_offset[carrier], 0.0))
+        self.body_link = index(np.where(model.body_link < 0, model.links, model.body_link))
+        own = np.maximum(model.body_link, 0)
+        rotation = model.frame_rotation[own].swapaxes(-1, -2)
+        offset = -(rotation @ model.frame_offset[own][..., None])[..., 0]
+        self.body_rotation, self.body_offset = tensor(rotation), tensor(offset)
+        self.body_parent = [int(parent) for parent in model.body_parent]
+        self.fixed = [int(body) for body in np.flatnonzero(model.fixed)]
+        self.membership = tensor(model.body_link == np.arange(model.links)[:, None])
         self.identity = torch.eye(3, dtype=dtype, device=device)
-        last = model.last_link
-        self.last_link = index(last)
-        self.body_rotation = self.frame_rotation[self.last_link].mT
-        self.body_offset = -(self.body_rotation @ self.frame_offset[self.last_link].unsqueeze(-1)).squeeze(-1)
         self.quaternions = [int(start) for start in model.quaternions]
 
     def pack(self, properties: Properties, batch: int) -> Parameters:
         """The parameters of the links for `batch` worlds; what worlds share is expanded, not copied."""
         p = properties
-        rotation = rotation_matrix(p.orientation)
-        rotation = _with_row(rotation, self.identity)[..., self.placed, :, :]
-        position = _with_row(p.position, p.position.new_zeros(3))[..., self.placed, :]
-        back = self.carrier_rotation.mT
-        placement = back @ rotation @ self.zero_rotation
-        reach = position + _apply(rotation, self.zero_offset) - self.carrier_offset
-        mass = _with_row(p.mass, p.mass.new_zeros(()))[..., self.massive]
-        center = _with_row(p.center_of_mass, p.mass.new_zeros(3))[..., self.massive, :]
-        # A link without mass has none of this either: its centre is put at its origin.
-        empty = (self.massive == p.mass.shape[-1]).unsqueeze(-1)
-        center = torch.where(empty, 0.0, _apply(self.frame_rotation.mT, center - self.frame_offset))
-        inertia = _with_row((p.inertia + p.inertia.mT) / 2, torch.zeros_like(self.identity))[..., self.massive, :, :]
-        inertia = self.frame_rotation.mT @ inertia @ self.frame_rotation
+        body_rotation, body_offset = self.bodies_in_links(p)
+        rotation, offset = self._link_placements(p, body_rotation, body_offset)
+        center = _apply(body_rotation, p.center_of_mass) + body_offset
+        moment = p.mass.unsqueeze(-1) * center
+        turned = body_rotation @ ((p.inertia + p.inertia.mT) / 2) @ body_rotation.mT
         squared = (center * center).sum(-1)[..., None, None] * self.identity
         spread = squared - center.unsqueeze(-1) * center.unsqueeze(-2)
-        parameters = Parameters(
-            mass=mass,
-            moment=mass.unsqueeze(-1) * center,
-            center=center,
-            inertia=inertia + mass[..., None, None] * spread,
-            rotation=placement.mT,
-            offset=_apply(back, reach),
-            stiffness=_with_row(p.stiffness, p.stiffness.new_zeros(()))[..., self.joint],
-            reference=self.normalized(p.spring_reference),
-            damping=p.damping,
-            armature=p.armature,
-            friction=p.friction,
-            gravity=p.gravity,
-        )
-        return Parameters(
-            *(
-                _expanded(value, batch, base)
-                for value, base in zip(parameters, (1, 2, 2, 3, 3, 2, 1, 1, 1, 1, 1, 1), strict=True)
-            )
-        )
+        inertia = turned + p.mass[..., None, None] * spread
+        values = {
+            "mass": _apply(self.membership, p.mass),
+            "moment": self.membership @ moment,
+            "center": center,
+            "inertia": (self.membership @ inertia.flatten(-2)).unflatten(-1, (3, 3)),
+            "rotation": rotation.mT,
+            "offset": offset,
+            "stiffness": p.stiffness,
+            "reference": self.normalized(p.spring_reference),
+            "damping": p.damping,
+            "armature": p.armature,
+            "friction": p.friction,
+            "gravity": p.gravity,
+        }
+        return Parameters(**{name: _expanded(value, batch, _DIMENSIONS[name]) for name, value in values.items()})
+
+    def bodies_in_links(
+        self, p: Properties
+    ) -> tuple[Float[Tensor, "*worlds bodies 3 3"], Float[Tensor, "*worlds bodies 3"]]:
+        """Rotation and offset of each body's frame in the link that it is part of (or in the world)."""
+        if not self.fixed:
+            return self.body_rotation, self.body_offset
+        placed = rotation_matrix(p.orientation)
+        rotations, offsets = list(self.body_rotation), list(self.body_offset)
+        for body in self.fixed:
+            parent = self.body_parent[body]
+            turn, shift = placed[..., body, :, :], p.position[..., body, :]
+            if parent >= 0:
+                shift = _apply(rotations[parent], shift) + offsets[parent]
+                turn = rotations[parent] @ turn
+            rotations[body], offsets[body] = turn, shift
+        return torch.stack(torch.broadcast_tensors(*rotations), -3), torch.stack(torch.broadcast_tensors(*offsets), -2)
+
+    def _link_placements(self, p: Properties, body_rotation: Tensor, body_offset: Tensor) -> tuple[Tensor, Tensor]:
+        """Rotation and offset of each link's frame at q = 0 in that of the link that carries it.
+
+        The way leads from the carrying link to the body on it, on to the link's own body, and to the link in that.
+        Within a chain of links it leads from the link before, inside the body, to the link.
+        """
+        none = p.position.new_zeros(3)
+        placed_rotation = _with_row(rotation_matrix(p.orientation), self.identity)[..., self.placed, :, :]
+        placed_offset = _with_row(p.position, none)[..., self.placed, :]
+        carrier_rotation = _with_row(body_rotation, self.identity)[..., self.carrier, :, :]
+        carrier_offset = _with_row(body_offset, none)[..., self.carrier, :]
+        back = self.chain_rotation.mT
+        turn = back @ carrier_rotation @ placed_rotation
+        shift = _apply(carrier_rotation, placed_offset) + carrier_offset - self.chain_offset
+        return turn @ self.zero_rotation, _apply(back, shift) + _apply(turn, self.zero_offset)
 
     def normalized(self, q: Float[Tensor, "*worlds nq"]) -> Float[Tensor, "*worlds nq"]:
         """`q` with its quaternions of length one."""
@@ -110,19 +145,19 @@ class Packing:
         return torch.cat([*pieces, q[..., done:]], -1)
 
     def body_poses(
-        self, rotation: Float[Tensor, "batch links 3 3"], position: Float[Tensor, "batch links 3"]
+        self,
+        properties: Properties,
+        rotation: Float[Tensor, "batch links 3 3"],
+        position: Float[Tensor, "batch links 3"],
     ) -> Float[Tensor, "batch bodies 4 4"]:
         """Poses of bodies from those of links."""
-        carried = rotation[:, self.last_link]
-        place = position[:, self.last_link] + _apply(carried, self.body_offset)
-        top = torch.cat([carried @ self.body_rotation, place.unsqueeze(-1)], -1)
+        body_rotation, body_offset = self.bodies_in_links(properties)
+        carrier = _with_row(rotation, self.identity)[:, self.body_link]
+        origin = _with_row(position, position.new_zeros(3))[:, self.body_link]
+        place = origin + _apply(carrier, body_offset)
+        top = torch.cat([carrier @ body_rotation, place.unsqueeze(-1)], -1)
         bottom = top.new_tensor([0.0, 0.0, 0.0, 1.0]).expand(*top.shape[:2], 1, 4)
         return torch.cat([top, bottom], -2)
-
-    def link_wrenches(self, wrenches: Float[Tensor, "batch steps bodies 6"]) -> Float[Tensor, "batch steps links 6"]:
-        """Wrenches on bodies, each handed to the link that has the body's mass."""
-        none = wrenches.new_zeros(*wrenches.shape[:2], 1, 6)
-        return torch.cat([wrenches, none], 2)[:, :, self.massive]
 
 
 def rotation_matrix(orientation: Float[Tensor, "*worlds 4"]) -> Float[Tensor, "*worlds 3 3"]:

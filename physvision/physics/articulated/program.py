@@ -15,17 +15,17 @@ from physvision.physics.launching import array
 
 _KERNELS = "physvision.physics.articulated.kernels"
 
-# Fields of the workspace: what one entry is, and whether there is one a body or one a velocity.
+# Fields of the workspace: what one entry is, and whether there is one a link or one a velocity.
 _ENTRIES = {"scalar": (), "vec3": (3,), "mat33": (3, 3)}
 _FORWARD = {
-    "mat33 bodies": "rotation inertia_angular inertia_coupling inertia_linear orientation",
-    "vec3 bodies": "offset joint_angular joint_linear bias_angular bias_linear angular linear angular_acceleration "
+    "mat33 links": "rotation inertia_angular inertia_coupling inertia_linear orientation",
+    "vec3 links": "offset joint_angular joint_linear bias_angular bias_linear angular linear angular_acceleration "
     "linear_acceleration moment force wrench_moment wrench_force",
     "vec3 velocities": "column_angular column_linear",
     "scalar velocities": "pivot rest drag",
 }
 _BACKWARD = {
-    "vec3 bodies": "turning virtual_angular virtual_linear velocity_bar_angular velocity_bar_linear "
+    "vec3 links": "turning virtual_angular virtual_linear velocity_bar_angular velocity_bar_linear "
     "acceleration_bar_angular acceleration_bar_linear virtual_bar_angular virtual_bar_linear",
     "scalar velocities": "multiplier",
 }
@@ -49,19 +49,19 @@ class Program:
         self.kernels = precision.load(_KERNELS, self.dtype)
         self.packing = Packing(self.model, self.dtype, self.device)
         model = self.model
-        self.parent, self.joint, self.first_position, self.first_velocity = (
+        self.parent, self.joint, self.first_position, self.first_velocity, self.body_link = (
             torch.as_tensor(values, dtype=torch.int32, device=self.device)
-            for values in (model.parent, model.kind, model.first_position, model.first_velocity)
+            for values in (model.parent, model.kind, model.first_position, model.first_velocity, model.body_link)
         )
         self.axes = torch.as_tensor(model.axes, dtype=self.dtype, device=self.device)
-        self._idle: dict[tuple, list[tuple[Any, list[Tensor]]]] = {}
+        self._idle: dict[tuple, list[tuple[Any, dict[str, Tensor]]]] = {}
 
     def tree(self, parameters: Parameters, springs: bool = True, rubs: bool = True) -> Any:
         """The kernels' `Tree` over these parameters, which must stay alive as long as it is used."""
         kernels, model = self.kernels, self.model
         tree = kernels.Tree()
-        tree.bodies, tree.positions, tree.velocities = model.links, model.nq, model.nv
-        for name in ("parent", "joint", "first_position", "first_velocity"):
+        tree.links, tree.positions, tree.velocities, tree.bodies = model.links, model.nq, model.nv, model.bodies
+        for name in ("parent", "joint", "first_position", "first_velocity", "body_link"):
             setattr(tree, name, array(getattr(self, name)))
         tree.friction_velocity, tree.rubs, tree.springs = _FRICTION_VELOCITY, int(rubs), int(springs)
         for name, value in parameters._asdict().items():
@@ -87,9 +87,10 @@ class Program:
             return gradients, ()
         model, links = self.model, self.model.links
         shapes = {
-            "mass": (links,), "moment": (links, 3), "center": (links, 3), "inertia": (links, 3, 3),
+            "mass": (links,), "moment": (links, 3), "center": (model.bodies, 3), "inertia": (links, 3, 3),
             "rotation": (links, 3, 3), "offset": (links, 3), "stiffness": (links,), "reference": (model.nq,),
-            "damping": (model.nv,), "armature": (model.nv,), "friction": (model.nv,), "gravity": (3,), "turn": (links, 3),
+            "damping": (model.nv,), "armature": (model.nv,), "friction": (model.nv,), "gravity": (3,),
+            "turn": (links, 3),
         }  # fmt: skip
         tensors = {name: self.zeros(batch, *shape) for name, shape in shapes.items()}
         for name, tensor in tensors.items():
@@ -143,7 +144,7 @@ class Program:
         model, kernels = self.model, self.kernels
         work = kernels.Workspace()
         held: dict[str, Tensor] = {}
-        counts = {"bodies": model.links, "velocities": model.nv}
+        counts = {"links": model.links, "velocities": model.nv}
         for fields in (_FORWARD, _BACKWARD) if backward else (_FORWARD,):
             for heading, names in fields.items():
                 entry, count = heading.split()
@@ -161,4 +162,3 @@ class Program:
             held[name] = self.empty(batch, rows, count)
             setattr(work, name, array(held[name]))
         return work, held
-

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.export import register_dataclass
 
 from physvision.core import DeviceError, DtypeError, InputError, ModelError, ShapeError
@@ -63,7 +64,7 @@ def leaf_shapes(model: Model) -> dict[str, tuple[int, ...]]:
         "damping": (nv,),
         "armature": (nv,),
         "friction": (nv,),
-        "stiffness": (len(model.joint_names),),
+        "stiffness": (model.links,),
         "spring_reference": (model.nq,),
         "gravity": (3,),
     }
@@ -87,7 +88,8 @@ def overridden(
         base = shapes[name]
         if tuple(value.shape) not in (base, (batch, *base)):
             raise ShapeError(
-                f"properties.{name}: expected shape {base}, or {(batch, *base)} for one a world, got {tuple(value.shape)}"
+                f"properties.{name}: expected shape {base}, or {(batch, *base)} for one a world, "
+                f"got {tuple(value.shape)}"
             )
         if value is not getattr(own, name):
             check_leaf(name, value.detach(), model, massless)
@@ -97,7 +99,7 @@ def overridden(
 
 def check_leaf(name: str, value: Tensor, model: Model, massless: Tensor) -> None:
     """Raise for numbers that no body can have; values inside a functional transform cannot be looked at."""
-    if torch._C._functorch.is_functorch_wrapped_tensor(value):
+    if is_functorch_wrapped_tensor(value):
         return
     where = _first(~torch.isfinite(value))
     if where:
@@ -105,7 +107,9 @@ def check_leaf(name: str, value: Tensor, model: Model, massless: Tensor) -> None
     if name == "mass":
         where = _first((value <= 0) & ~massless.to(value.device) | (value < 0))
         if where:
-            raise ModelError(f"body {model.body_names[where[-1]]!r}: mass must be above zero, got {value[where].item():g}")
+            raise ModelError(
+                f"body {model.body_names[where[-1]]!r}: mass must be above zero, got {value[where].item():g}"
+            )
     if name in _NEVER_NEGATIVE:
         where = _first(value < 0)
         if where:

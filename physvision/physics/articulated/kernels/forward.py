@@ -22,18 +22,18 @@ def accelerate(tree: Tree, work: Workspace, forces: Forces, world: int, step: in
     load_inertias(tree, work, world)
     if forces.wrenches != 0:
         turn_wrenches(tree, work, forces, world, step)
-        for i in range(tree.bodies):
+        for i in range(tree.links):
             work.moment[world, i] = work.moment[world, i] - work.wrench_moment[world, i]
             work.force[world, i] = work.force[world, i] - work.wrench_force[world, i]
-    for backwards in range(tree.bodies):
-        i = tree.bodies - 1 - backwards
+    for backwards in range(tree.links):
+        i = tree.links - 1 - backwards
         if is_single_axis(tree.joint[i]):
             eliminate_axis(tree, work, world, i, h)
         else:
             eliminate_columns(tree, work, world, i, h)
         if tree.parent[i] >= 0:
             hand_to_parent(tree, work, world, i)
-    for i in range(tree.bodies):
+    for i in range(tree.links):
         release(tree, work, world, row, i)
 
 
@@ -41,7 +41,7 @@ def accelerate(tree: Tree, work: Workspace, forces: Forces, world: int, step: in
 def load_inertias(tree: Tree, work: Workspace, world: int):
     """Each body's own inertia, and the force v ×* I v that its velocity asks for."""
     z = scalar(0.0)
-    for i in range(tree.bodies):
+    for i in range(tree.links):
         mass = tree.mass[world, i]
         first = tree.moment[world, i]
         second = tree.inertia[world, i]
@@ -195,11 +195,11 @@ def solve(tree: Tree, work: Workspace, world: int, row: int):
 
     Leaves λ in `multiplier` and the motion that it gives each body in `virtual_…`.
     """
-    for i in range(tree.bodies):
+    for i in range(tree.links):
         work.moment[world, i] = zero3()
         work.force[world, i] = zero3()
-    for backwards in range(tree.bodies):
-        i = tree.bodies - 1 - backwards
+    for backwards in range(tree.links):
+        i = tree.links - 1 - backwards
         start = tree.first_velocity[i]
         end = tree.first_velocity[i + 1]
         moment = work.moment[world, i]
@@ -221,11 +221,9 @@ def solve(tree: Tree, work: Workspace, world: int, row: int):
             pull = transposed(rotation, force)
             work.force[world, parent] = work.force[world, parent] + pull
             work.moment[world, parent] = (
-                work.moment[world, parent]
-                + transposed(rotation, moment)
-                + wp.cross(work.offset[world, i], pull)
+                work.moment[world, parent] + transposed(rotation, moment) + wp.cross(work.offset[world, i], pull)
             )
-    for i in range(tree.bodies):
+    for i in range(tree.links):
         angular = zero3()
         linear = zero3()
         parent = tree.parent[i]

@@ -28,13 +28,13 @@ from .kinematics import (
 )
 from .loads import apply_joint_loads, joint_loads_backward, turn_wrenches, wrenches_backward
 from .spatial import transposed, vec3, zero3
-from .tree import FIXED, FREE, Forces, Gradients, Tree, Workspace
+from .tree import FREE, Forces, Gradients, Tree, Workspace
 
 
 @wp.func
 def accelerate_bodies(tree: Tree, work: Workspace, world: int, row: int):
     """Acceleration of every body, those across the joints being work.a[row]."""
-    for i in range(tree.bodies):
+    for i in range(tree.links):
         angular = carried_acceleration_angular(tree, work, world, i)
         linear = carried_acceleration_linear(tree, work, world, i)
         for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
@@ -47,7 +47,7 @@ def accelerate_bodies(tree: Tree, work: Workspace, world: int, row: int):
 @wp.func
 def move_virtually(tree: Tree, work: Workspace, world: int):
     """The motion that λ gives every body."""
-    for i in range(tree.bodies):
+    for i in range(tree.links):
         angular = zero3()
         linear = zero3()
         parent = tree.parent[i]
@@ -77,7 +77,7 @@ def residual_backward(
     """Add λᵀ ∂res/∂(q, v, τ, θ) to q_bar[row], v_bar[row] and the gradients; leaves λᵀ ∂ID/∂q̈ in `rest`."""
     for d in range(tree.velocities):
         joint_loads_backward(tree, work, gradients, world, step, row, d, h)
-    for i in range(tree.bodies):
+    for i in range(tree.links):
         work.velocity_bar_angular[world, i] = zero3()
         work.velocity_bar_linear[world, i] = zero3()
         work.acceleration_bar_angular[world, i] = zero3()
@@ -87,16 +87,16 @@ def residual_backward(
         work.turning[world, i] = zero3()
         if tree.springs != 0:
             spring_backward(tree, work, gradients, world, row, i)
-    for backwards in range(tree.bodies):
-        i = tree.bodies - 1 - backwards
+    if forces.wrenches != 0:
+        wrenches_backward(tree, work, forces, gradients, world, step)
+    for backwards in range(tree.links):
+        i = tree.links - 1 - backwards
         body_backward(tree, work, forces, gradients, world, step, i)
         joint_backward(tree, work, gradients, world, row, i)
 
 
 @wp.func
-def body_backward(
-    tree: Tree, work: Workspace, forces: Forces, gradients: Gradients, world: int, step: int, i: int
-):
+def body_backward(tree: Tree, work: Workspace, forces: Forces, gradients: Gradients, world: int, step: int, i: int):
     """Add body i's own share to the adjoints of its three motions, and its gradients."""
     mass = tree.mass[world, i]
     first = tree.moment[world, i]
@@ -116,15 +116,12 @@ def body_backward(
     if forces.wrenches != 0:
         net_moment = net_moment - work.wrench_moment[world, i]
         net_force = net_force - work.wrench_force[world, i]
-        wrenches_backward(tree, work, gradients, world, step, i)
     work.virtual_bar_angular[world, i] = work.virtual_bar_angular[world, i] + net_moment
     work.virtual_bar_linear[world, i] = work.virtual_bar_linear[world, i] + net_force
     work.acceleration_bar_angular[world, i] = (
         work.acceleration_bar_angular[world, i] + second * l_w + wp.cross(first, l_v)
     )
-    work.acceleration_bar_linear[world, i] = (
-        work.acceleration_bar_linear[world, i] + mass * l_v - wp.cross(first, l_w)
-    )
+    work.acceleration_bar_linear[world, i] = work.acceleration_bar_linear[world, i] + mass * l_v - wp.cross(first, l_w)
     work.velocity_bar_angular[world, i] = work.velocity_bar_angular[world, i] + (
         second * y_w + wp.cross(first, y_v) - wp.cross(l_w, h_w) - wp.cross(l_v, h_v)
     )
@@ -187,11 +184,7 @@ def joint_backward(tree: Tree, work: Workspace, gradients: Gradients, world: int
         from_l_w = from_l_w - multiplier * axis_w
         from_l_v = from_l_v - multiplier * axis_v
         if joint == FREE:
-            joint_turn = (
-                joint_turn
-                + wp.cross(a_bar_v, acceleration * axis_v)
-                + wp.cross(l_bar_v, multiplier * axis_v)
-            )
+            joint_turn = joint_turn + wp.cross(a_bar_v, acceleration * axis_v) + wp.cross(l_bar_v, multiplier * axis_v)
     turn = (
         turn
         - wp.cross(from_a_w, a_bar_w)
@@ -202,8 +195,7 @@ def joint_backward(tree: Tree, work: Workspace, gradients: Gradients, world: int
     shift = shift - wp.cross(from_a_w, a_bar_v) - wp.cross(from_l_w, l_bar_v)
     if gradients.wanted != 0:
         add_placement_gradient(tree, work, gradients, world, row, i, turn, shift)
-    if joint != FIXED:
-        add_joint_gradient(tree, work, world, row, i, turn + joint_turn, shift)
+    add_joint_gradient(tree, work, world, row, i, turn + joint_turn, shift)
     hand_adjoints_to_parent(tree, work, gradients, world, i, v_bar_w, v_bar_v)
 
 
@@ -255,7 +247,7 @@ def inverse_dynamics(first: int, tree: Tree, work: Workspace, forces: Forces, to
     accelerate_bodies(tree, work, world, 0)
     if forces.wrenches != 0:
         turn_wrenches(tree, work, forces, world, 0)
-    for i in range(tree.bodies):
+    for i in range(tree.links):
         mass = tree.mass[world, i]
         first_moment = tree.moment[world, i]
         second = tree.inertia[world, i]
@@ -272,8 +264,8 @@ def inverse_dynamics(first: int, tree: Tree, work: Workspace, forces: Forces, to
             force = force - work.wrench_force[world, i]
         work.moment[world, i] = moment
         work.force[world, i] = force
-    for backwards in range(tree.bodies):
-        i = tree.bodies - 1 - backwards
+    for backwards in range(tree.links):
+        i = tree.links - 1 - backwards
         moment = work.moment[world, i]
         force = work.force[world, i]
         for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
@@ -294,7 +286,9 @@ def inverse_dynamics(first: int, tree: Tree, work: Workspace, forces: Forces, to
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
-def inverse_dynamics_backward(first: int, tree: Tree,
+def inverse_dynamics_backward(
+    first: int,
+    tree: Tree,
     work: Workspace,
     forces: Forces,
     gradients: Gradients,

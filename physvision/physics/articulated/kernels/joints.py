@@ -15,7 +15,7 @@ from .spatial import (
     vec3,
     vec4,
 )
-from .tree import BALL, FIXED, FREE, PRISMATIC, Gradients, Tree, Workspace
+from .tree import BALL, FREE, PRISMATIC, Gradients, Tree, Workspace
 
 
 @wp.func
@@ -62,7 +62,7 @@ def advance(
     h: scalar,
 ):
     """q[target] = q[origin] ⊕ h · rate: positions add, quaternions multiply with exp(h ω) and are normalised."""
-    for i in range(tree.bodies):
+    for i in range(tree.links):
         joint = tree.joint[i]
         p = tree.first_position[i]
         d = tree.first_velocity[i]
@@ -76,7 +76,7 @@ def advance(
             turned = wp.normalize(quaternion_product(read4(q, world, origin, p), step))
             for k in range(4):
                 q[world, target, p + k] = turned[k]
-        elif joint != FIXED:
+        else:
             q[world, target, p] = q[world, origin, p] + h * rate[world, rate_row, d]
 
 
@@ -99,7 +99,7 @@ def advance_backward(
     q exp(δ) exp(h ω + h δω) = q exp(h ω) exp(δ′) with δ′ = exp(−h ω) δ + J_r(h ω) h δω, hence the adjoints
     δ̄ = exp(h ω) δ̄′ and ω̄ = h J_r(h ω)ᵀ δ̄′. start_bar may be end_bar: each number is read before it is written.
     """
-    for i in range(tree.bodies):
+    for i in range(tree.links):
         joint = tree.joint[i]
         d = tree.first_velocity[i]
         if joint == BALL or joint == FREE:
@@ -112,7 +112,7 @@ def advance_backward(
             bar = read3(end_bar, world, end_row, d)
             add3(rate_bar, world, rate_bar_row, d, h * left_jacobian(turn, bar))
             add3(start_bar, world, start_row, d, rotated_by(turn, bar))
-        elif joint != FIXED:
+        else:
             bar1 = end_bar[world, end_row, d]
             rate_bar[world, rate_bar_row, d] = rate_bar[world, rate_bar_row, d] + h * bar1
             start_bar[world, start_row, d] = start_bar[world, start_row, d] + bar1
@@ -129,7 +129,7 @@ def add_tangent(
     tangent_row: int,
 ):
     """tangent[tangent_row] += the gradient to q[row], turned from numbers of q into displacements."""
-    for i in range(tree.bodies):
+    for i in range(tree.links):
         joint = tree.joint[i]
         p = tree.first_position[i]
         d = tree.first_velocity[i]
@@ -140,7 +140,7 @@ def add_tangent(
                 d += 3
             turn = tangent_of(read4(q, world, row, p), read4(gradient, world, row, p))
             add3(tangent, world, tangent_row, d, turn)
-        elif joint != FIXED:
+        else:
             tangent[world, tangent_row, d] = tangent[world, tangent_row, d] + gradient[world, row, p]
 
 
@@ -154,8 +154,8 @@ def write_lifted(
     tangent_row: int,
     gradient: wp.array2d(dtype=scalar),
 ):
-    """gradient = the tangent gradient at q[row] in numbers of q."""
-    for i in range(tree.bodies):
+    """Gradient = the tangent gradient at q[row] in numbers of q."""
+    for i in range(tree.links):
         joint = tree.joint[i]
         p = tree.first_position[i]
         d = tree.first_velocity[i]
@@ -168,7 +168,7 @@ def write_lifted(
             lifted = lift_of(read4(q, world, row, p), read3(tangent, world, tangent_row, d))
             for k in range(4):
                 gradient[world, p + k] = lifted[k]
-        elif joint != FIXED:
+        else:
             gradient[world, p] = tangent[world, tangent_row, d]
 
 
@@ -176,32 +176,29 @@ def write_lifted(
 def spring_turn(tree: Tree, work: Workspace, world: int, row: int, p: int):
     """The rotation vector from a ball joint's spring at rest to where it is."""
     rest = reference4(tree, world, p)
-    return quaternion_log(
-        quaternion_product(vec4(rest[0], -rest[1], -rest[2], -rest[3]), read4(work.q, world, row, p))
-    )
+    return quaternion_log(quaternion_product(vec4(rest[0], -rest[1], -rest[2], -rest[3]), read4(work.q, world, row, p)))
 
 
 @wp.func
 def spring_force(tree: Tree, work: Workspace, world: int, row: int, i: int, force: wp.array2d(dtype=scalar)):
-    """force -= k · displacement, for the joint of body i."""
+    """Force -= k · displacement, for the joint of body i."""
     k = tree.stiffness[world, i]
     joint = tree.joint[i]
-    if joint != FIXED:
-        p = tree.first_position[i]
-        d = tree.first_velocity[i]
-        if joint == BALL or joint == FREE:
-            if joint == FREE:
-                for c in range(3):
-                    force[world, d + c] = force[world, d + c] - k * (
-                        work.q[world, row, p + c] - tree.reference[world, p + c]
-                    )
-                p += 3
-                d += 3
-            turn = spring_turn(tree, work, world, row, p)
+    p = tree.first_position[i]
+    d = tree.first_velocity[i]
+    if joint == BALL or joint == FREE:
+        if joint == FREE:
             for c in range(3):
-                force[world, d + c] = force[world, d + c] - k * turn[c]
-        else:
-            force[world, d] = force[world, d] - k * (work.q[world, row, p] - tree.reference[world, p])
+                force[world, d + c] = force[world, d + c] - k * (
+                    work.q[world, row, p + c] - tree.reference[world, p + c]
+                )
+            p += 3
+            d += 3
+        turn = spring_turn(tree, work, world, row, p)
+        for c in range(3):
+            force[world, d + c] = force[world, d + c] - k * turn[c]
+    else:
+        force[world, d] = force[world, d] - k * (work.q[world, row, p] - tree.reference[world, p])
 
 
 @wp.func
@@ -212,26 +209,25 @@ def spring_backward(tree: Tree, work: Workspace, gradients: Gradients, world: in
     rest exp(δ); with J_l(θ) = J_r(−θ) = J_r(θ)ᵀ the adjoints need one function only.
     """
     joint = tree.joint[i]
-    if joint != FIXED:
-        p = tree.first_position[i]
-        d = tree.first_velocity[i]
-        if joint == BALL or joint == FREE:
-            if joint == FREE:
-                for c in range(3):
-                    shift_spring_backward(tree, work, gradients, world, row, i, p + c, d + c)
-                p += 3
-                d += 3
-            k = tree.stiffness[world, i]
-            turn = spring_turn(tree, work, world, row, p)
-            pulls = vec3(work.multiplier[world, d], work.multiplier[world, d + 1], work.multiplier[world, d + 2])
-            add3(work.q_bar, world, row, d, k * right_jacobian_inverse(-turn, pulls))
-            if gradients.wanted != 0:
-                gradients.stiffness[world, i] = gradients.stiffness[world, i] + wp.dot(pulls, turn)
-                lifted = lift_of(reference4(tree, world, p), -k * right_jacobian_inverse(turn, pulls))
-                for c in range(4):
-                    gradients.reference[world, p + c] = gradients.reference[world, p + c] + lifted[c]
-        else:
-            shift_spring_backward(tree, work, gradients, world, row, i, p, d)
+    p = tree.first_position[i]
+    d = tree.first_velocity[i]
+    if joint == BALL or joint == FREE:
+        if joint == FREE:
+            for c in range(3):
+                shift_spring_backward(tree, work, gradients, world, row, i, p + c, d + c)
+            p += 3
+            d += 3
+        k = tree.stiffness[world, i]
+        turn = spring_turn(tree, work, world, row, p)
+        pulls = vec3(work.multiplier[world, d], work.multiplier[world, d + 1], work.multiplier[world, d + 2])
+        add3(work.q_bar, world, row, d, k * right_jacobian_inverse(-turn, pulls))
+        if gradients.wanted != 0:
+            gradients.stiffness[world, i] = gradients.stiffness[world, i] + wp.dot(pulls, turn)
+            lifted = lift_of(reference4(tree, world, p), -k * right_jacobian_inverse(turn, pulls))
+            for c in range(4):
+                gradients.reference[world, p + c] = gradients.reference[world, p + c] + lifted[c]
+    else:
+        shift_spring_backward(tree, work, gradients, world, row, i, p, d)
 
 
 @wp.func
@@ -251,4 +247,4 @@ def shift_spring_backward(
 
 @wp.func
 def is_single_axis(joint: int):
-    return joint > FIXED and joint <= PRISMATIC
+    return joint <= PRISMATIC

@@ -5,7 +5,7 @@ import warp as wp
 from . import scalar
 from .joints import read3, read4, write_lifted
 from .spatial import mat33, quaternion_matrix, skew, transposed, turned_about_z, vec3
-from .tree import BALL, FIXED, FREE, PRISMATIC, REVOLUTE, Gradients, Tree, Workspace
+from .tree import BALL, FREE, PRISMATIC, REVOLUTE, Gradients, Tree, Workspace
 
 
 @wp.func
@@ -64,7 +64,7 @@ def move_bodies(tree: Tree, work: Workspace, world: int, row: int):
 
     A free joint's axes turn with it, which adds Ṡ q̇ = (0, −ω_J × v_J).
     """
-    for i in range(tree.bodies):
+    for i in range(tree.links):
         place_joint(tree, work, world, row, i)
         move_joint(tree, work, world, row, i)
         joint_angular = work.joint_angular[world, i]
@@ -76,9 +76,7 @@ def move_bodies(tree: Tree, work: Workspace, world: int, row: int):
             rotation = work.rotation[world, i]
             parent_angular = work.angular[world, parent]
             angular = angular + rotation * parent_angular
-            linear = linear + rotation * (
-                work.linear[world, parent] - wp.cross(work.offset[world, i], parent_angular)
-            )
+            linear = linear + rotation * (work.linear[world, parent] - wp.cross(work.offset[world, i], parent_angular))
         work.angular[world, i] = angular
         work.linear[world, i] = linear
         work.bias_angular[world, i] = wp.cross(angular, joint_angular)
@@ -156,17 +154,18 @@ def add_joint_gradient(tree: Tree, work: Workspace, world: int, row: int, i: int
 def finish_rotation_gradient(tree: Tree, gradients: Gradients, world: int):
     """From the tangent to the nine numbers of the matrix: E = exp(−[φ]×) E₀, so Ē = −½ [φ̄]× E₀."""
     if gradients.wanted != 0:
-        for i in range(tree.bodies):
+        for i in range(tree.links):
             turn = gradients.turn[world, i]
             gradients.rotation[world, i] = scalar(-0.5) * skew(turn) * tree.rotation[world, i]
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
-def body_poses(first: int, tree: Tree, work: Workspace, rotation: wp.array2d(dtype=mat33), position: wp.array2d(dtype=vec3)
+def body_poses(
+    first: int, tree: Tree, work: Workspace, rotation: wp.array2d(dtype=mat33), position: wp.array2d(dtype=vec3)
 ):
     """Rotation (body to world) and position of every body's frame, from work.q."""
     world = first + wp.tid()
-    for i in range(tree.bodies):
+    for i in range(tree.links):
         place_joint(tree, work, world, 0, i)
         own = wp.transpose(work.rotation[world, i])
         parent = tree.parent[i]
@@ -180,7 +179,9 @@ def body_poses(first: int, tree: Tree, work: Workspace, rotation: wp.array2d(dty
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
-def body_poses_backward(first: int, tree: Tree,
+def body_poses_backward(
+    first: int,
+    tree: Tree,
     work: Workspace,
     rotation: wp.array2d(dtype=mat33),
     rotation_bar: wp.array2d(dtype=mat33),
@@ -194,15 +195,15 @@ def body_poses_backward(first: int, tree: Tree,
     body hands its parent Eᵀψ̄ and the pull p̄ at its origin, with its moment r × p̄, all in body coordinates.
     """
     world = first + wp.tid()
-    for i in range(tree.bodies):
+    for i in range(tree.links):
         place_joint(tree, work, world, 0, i)
         m = wp.transpose(rotation[world, i]) * rotation_bar[world, i]
         work.moment[world, i] = vec3(m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1])
         work.force[world, i] = transposed(rotation[world, i], position_bar[world, i])
     for k in range(tree.velocities):
         work.q_bar[world, 0, k] = scalar(0.0)
-    for backwards in range(tree.bodies):
-        i = tree.bodies - 1 - backwards
+    for backwards in range(tree.links):
+        i = tree.links - 1 - backwards
         moment = work.moment[world, i]
         force = work.force[world, i]
         add_joint_gradient(tree, work, world, 0, i, moment, force)

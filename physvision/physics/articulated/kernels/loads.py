@@ -4,7 +4,7 @@ import warp as wp
 
 from . import scalar
 from .joints import spring_force
-from .spatial import transposed
+from .spatial import transposed, zero3
 from .tree import Forces, Gradients, Tree, Workspace
 
 
@@ -27,7 +27,7 @@ def smoothed_sign_rate_slope(x: scalar):
 
 @wp.func
 def apply_joint_loads(tree: Tree, work: Workspace, forces: Forces, world: int, step: int, row: int):
-    """rest = torque − drag · velocity − spring."""
+    """Rest = torque − drag · velocity − spring."""
     for d in range(tree.velocities):
         drag = tree.damping[world, d]
         if tree.rubs != 0:
@@ -36,45 +36,52 @@ def apply_joint_loads(tree: Tree, work: Workspace, forces: Forces, world: int, s
         work.drag[world, d] = drag
         work.rest[world, d] = forces.torque[world, step, d] - drag * work.v[world, row, d]
     if tree.springs != 0:
-        for i in range(tree.bodies):
+        for i in range(tree.links):
             spring_force(tree, work, world, row, i, work.rest)
 
 
 @wp.func
 def turn_wrenches(tree: Tree, work: Workspace, forces: Forces, world: int, step: int):
-    """The wrench on every body, from the world's axes at the centre of mass to the body's at its origin."""
-    for i in range(tree.bodies):
+    """The wrench on every link: those on its bodies, each brought from its centre of mass to the link's frame."""
+    for i in range(tree.links):
         own = wp.transpose(work.rotation[world, i])
         parent = tree.parent[i]
         if parent >= 0:
             own = work.orientation[world, parent] * own
         work.orientation[world, i] = own
-        push = transposed(own, forces.push[world, step, i])
-        work.wrench_force[world, i] = push
-        work.wrench_moment[world, i] = transposed(own, forces.twist[world, step, i]) + wp.cross(
-            tree.center[world, i], push
-        )
+        work.wrench_force[world, i] = zero3()
+        work.wrench_moment[world, i] = zero3()
+    for body in range(tree.bodies):
+        i = tree.body_link[body]
+        if i >= 0:
+            push = transposed(work.orientation[world, i], forces.push[world, step, body])
+            twist = transposed(work.orientation[world, i], forces.twist[world, step, body])
+            work.wrench_force[world, i] = work.wrench_force[world, i] + push
+            work.wrench_moment[world, i] = (
+                work.wrench_moment[world, i] + twist + wp.cross(tree.center[world, body], push)
+            )
 
 
 @wp.func
-def wrenches_backward(
-    tree: Tree, work: Workspace, gradients: Gradients, world: int, step: int, i: int
-):
-    """Adjoint of −(virtual work of the wrench on body i), the virtual motion being that of λ.
+def wrenches_backward(tree: Tree, work: Workspace, forces: Forces, gradients: Gradients, world: int, step: int):
+    """Adjoint of −(virtual work of the wrenches), the virtual motion being that of λ.
 
-    With F, N in body axes, the work is N·ω_λ + F·(v_λ + ω_λ × c). Turning the body by ψ changes F by −ψ × F, so the
+    With F, N in link axes, the work is N·ω_λ + F·(v_λ + ω_λ × c). Turning the link by ψ changes F by −ψ × F, so the
     adjoint of ψ is N × ω_λ + F × (v_λ + ω_λ × c); `turning` gathers it from the leaves to the root.
     """
-    angular = work.virtual_angular[world, i]
-    at_center = work.virtual_linear[world, i] + wp.cross(angular, tree.center[world, i])
-    push = work.wrench_force[world, i]
-    twist = work.wrench_moment[world, i] - wp.cross(tree.center[world, i], push)
-    turn = work.orientation[world, i]
-    gradients.push[world, step, i] = gradients.push[world, step, i] - turn * at_center
-    gradients.twist[world, step, i] = gradients.twist[world, step, i] - turn * angular
-    if gradients.wanted != 0:
-        gradients.center[world, i] = gradients.center[world, i] - wp.cross(push, angular)
-    work.turning[world, i] = work.turning[world, i] + wp.cross(twist, angular) + wp.cross(push, at_center)
+    for body in range(tree.bodies):
+        i = tree.body_link[body]
+        if i >= 0:
+            orientation = work.orientation[world, i]
+            push = transposed(orientation, forces.push[world, step, body])
+            twist = transposed(orientation, forces.twist[world, step, body])
+            angular = work.virtual_angular[world, i]
+            at_center = work.virtual_linear[world, i] + wp.cross(angular, tree.center[world, body])
+            gradients.push[world, step, body] = gradients.push[world, step, body] - orientation * at_center
+            gradients.twist[world, step, body] = gradients.twist[world, step, body] - orientation * angular
+            work.turning[world, i] = work.turning[world, i] + wp.cross(twist, angular) + wp.cross(push, at_center)
+            if gradients.wanted != 0:
+                gradients.center[world, body] = gradients.center[world, body] - wp.cross(push, angular)
 
 
 @wp.func

@@ -33,7 +33,9 @@ def load_state(
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
-def rollout(first: int, tree: Tree,
+def rollout(
+    first: int,
+    tree: Tree,
     work: Workspace,
     forces: Forces,
     steps: int,
@@ -48,7 +50,7 @@ def rollout(first: int, tree: Tree,
     world = first + wp.tid()
     last = stages * substeps
     implicit = implicit_interval(stages, h)
-    bad = int(-1)
+    bad = -1
     for k in range(tree.positions):
         if not wp.isfinite(q[world, 0, k]):
             bad = 0
@@ -80,7 +82,9 @@ def rollout(first: int, tree: Tree,
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
-def rollout_backward(first: int, tree: Tree,
+def rollout_backward(
+    first: int,
+    tree: Tree,
     work: Workspace,
     forces: Forces,
     gradients: Gradients,
@@ -148,7 +152,9 @@ def accelerations(first: int, tree: Tree, work: Workspace, forces: Forces):
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
-def accelerations_backward(first: int, tree: Tree,
+def accelerations_backward(
+    first: int,
+    tree: Tree,
     work: Workspace,
     forces: Forces,
     gradients: Gradients,

@@ -122,9 +122,7 @@ def begin_stage_backward(tree: Tree, work: Workspace, world: int, stages: int, r
     if stage > 0:
         start = row - stage
         reach = node(stage) * h
-        advance_backward(
-            tree, world, work.q_bar, row, work.v, row - 1, work.v_bar, row - 1, work.q_bar, start, reach
-        )
+        advance_backward(tree, world, work.q_bar, row, work.v, row - 1, work.v_bar, row - 1, work.q_bar, start, reach)
         for d in range(tree.velocities):
             bar = work.v_bar[world, row, d]
             work.v_bar[world, start, d] = work.v_bar[world, start, d] + bar

@@ -5,7 +5,6 @@ import warp as wp
 from . import scalar
 from .spatial import mat33, vec3
 
-FIXED = wp.constant(0)
 REVOLUTE = wp.constant(1)
 PRISMATIC = wp.constant(2)
 BALL = wp.constant(3)
@@ -14,26 +13,31 @@ FREE = wp.constant(4)
 
 @wp.struct
 class Tree:
-    """The model. Arrays of parameters are [world, body], [world, velocity] or [world, position]."""
+    """The model. Arrays of parameters are [world, link], [world, velocity] or [world, position].
 
+    A link is what one joint moves; several bodies may be fixed to each other and be one link.
+    """
+
+    links: int
     bodies: int
     positions: int
     velocities: int
     parent: wp.array(dtype=wp.int32)  # -1 for the world
     joint: wp.array(dtype=wp.int32)
     first_position: wp.array(dtype=wp.int32)
-    first_velocity: wp.array(dtype=wp.int32)  # one more than there are bodies
+    first_velocity: wp.array(dtype=wp.int32)  # one more than there are links
+    body_link: wp.array(dtype=wp.int32)  # the link that a body is part of, -1 for the world
     friction_velocity: scalar  # rad/s or m/s within which Coulomb friction is smooth
     rubs: int  # whether there may be Coulomb friction
     springs: int  # whether there may be springs
 
     mass: wp.array2d(dtype=scalar)
-    moment: wp.array2d(dtype=vec3)  # mass times centre of mass, body frame
-    center: wp.array2d(dtype=vec3)
-    inertia: wp.array2d(dtype=mat33)  # about the body's origin
-    rotation: wp.array2d(dtype=mat33)  # parent to body at q = 0
-    offset: wp.array2d(dtype=vec3)  # of the body's origin in the parent at q = 0
-    stiffness: wp.array2d(dtype=scalar)  # of the body's joint
+    moment: wp.array2d(dtype=vec3)  # mass times centre of mass, link frame
+    center: wp.array2d(dtype=vec3)  # of mass of a body, [world, body], link frame
+    inertia: wp.array2d(dtype=mat33)  # about the link's origin
+    rotation: wp.array2d(dtype=mat33)  # parent to link at q = 0
+    offset: wp.array2d(dtype=vec3)  # of the link's origin in the parent at q = 0
+    stiffness: wp.array2d(dtype=scalar)  # of the link's joint
     reference: wp.array2d(dtype=scalar)  # position at which the spring is at rest
     damping: wp.array2d(dtype=scalar)
     armature: wp.array2d(dtype=scalar)
@@ -53,7 +57,7 @@ class Forces:
 
 @wp.struct
 class Workspace:
-    """Scratch memory of one launch, [world, body], [world, velocity] or [world, evaluation, number]."""
+    """Scratch memory of one launch, [world, link], [world, velocity] or [world, evaluation, number]."""
 
     # States at which the dynamics are evaluated within one step, and the accelerations found there.
     q: wp.array3d(dtype=scalar)
@@ -88,13 +92,13 @@ class Workspace:
     rest: wp.array2d(dtype=scalar)
 
     # Only where wrenches act.
-    orientation: wp.array2d(dtype=mat33)  # body to world
-    wrench_moment: wp.array2d(dtype=vec3)  # body frame, about the body's origin
+    orientation: wp.array2d(dtype=mat33)  # link to world
+    wrench_moment: wp.array2d(dtype=vec3)  # link frame, about the link's origin
     wrench_force: wp.array2d(dtype=vec3)
-    turning: wp.array2d(dtype=vec3)  # adjoint of the body's orientation
+    turning: wp.array2d(dtype=vec3)  # adjoint of the link's orientation
 
     # Only backward: adjoints of q (tangent), v and q̈ for each evaluation, the solution λ of the implicit equation,
-    # the motion that λ gives each body, and the adjoints of velocity, acceleration and that motion.
+    # the motion that λ gives each link, and the adjoints of velocity, acceleration and that motion.
     q_bar: wp.array3d(dtype=scalar)
     v_bar: wp.array3d(dtype=scalar)
     a_bar: wp.array3d(dtype=scalar)

@@ -1,0 +1,5 @@
+"""Engines from MJCF and URDF, read by MuJoCo's own compiler."""
+
+from physvision.physics.articulated.loading.load import load
+
+__all__ = ["load"]

@@ -1,0 +1,109 @@
+"""Open a model file, compile it with MuJoCo, refuse what cannot be simulated, build the engine."""
+
+# MuJoCo's compiled module does not tell type checkers what it holds.
+# pyright: reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import mujoco
+
+from physvision.core import FileError, InputError, ModelError, UnsupportedError
+from physvision.physics.articulated.engine import Articulation
+from physvision.physics.articulated.loading import translate
+from physvision.physics.articulated.loading.unsupported import IGNORABLE, findings
+
+BASES = ("auto", "fixed", "free")
+
+
+def load(
+    source: str | os.PathLike[str],
+    dt: float = 0.01,
+    base: str = "auto",
+    ignore: Sequence[str] = (),
+    *,
+    integrator: str = "semi_implicit_euler",
+    substeps: int = 1,
+) -> Articulation:
+    """The engine of an MJCF or URDF model.
+
+    Defaults, includes and inertias from geometry are MuJoCo's own. Bodies behind fixed joints keep their names and
+    poses. The file's time step and integrator are not used.
+
+    Args:
+        source: a path, or the XML itself.
+        dt: seconds a step.
+        base: of a root body without a joint: "fixed" to the world, "free" to move, or "auto", which frees the root of
+            a URDF that has inertia and leaves MJCF as it is written.
+        ignore: names of what may be left out of the simulation: "contact", "limit", "equality", "tendon", "actuator",
+            "fluid", "gravity_compensation", "plugin", "nonlinear". Without it, what cannot be simulated raises.
+        integrator: "semi_implicit_euler" or "runge_kutta_4".
+        substeps: how many steps of the integrator make one of the engine.
+
+    Raises:
+        FileError: there is no such file, or it cannot be read.
+        ModelError: MuJoCo cannot compile it.
+        UnsupportedError: it holds what the engine cannot simulate; the message names it.
+    """
+    if base not in BASES:
+        raise InputError(f"base: expected one of {', '.join(BASES)}, got {base!r}")
+    unknown = set(ignore) - set(IGNORABLE)
+    if isinstance(ignore, str) or unknown:
+        raise InputError(f"ignore: expected some of {', '.join(IGNORABLE)} in a tuple, got {ignore!r}")
+    specification, name, urdf = _open(source)
+    specification.compiler.fusestatic = False
+    _free_roots(specification, base, urdf)
+    try:
+        model = specification.compile()
+    except ValueError as error:
+        raise ModelError(f"{name}: {error}") from error
+    found = findings(model)
+    refused = {kind: what for kind, what in found.items() if kind not in ignore}
+    if refused:
+        listed = "; ".join(f"{kind}: {what}" for kind, what in refused.items())
+        allowed = ", ".join(repr(kind) for kind in refused)
+        raise UnsupportedError(
+            f"{name} holds what cannot be simulated ({listed}). Leave it out with ignore=({allowed},)"
+        )
+    return Articulation(
+        translate.bodies(model),
+        dt=dt,
+        gravity=translate.gravity(model),
+        integrator=integrator,
+        substeps=substeps,
+        actuators=translate.actuators(model),
+        scenery=translate.shapes(model, 0),
+    )
+
+
+def _open(source: str | os.PathLike[str]) -> tuple[mujoco.MjSpec, str, bool]:
+    """The specification, what to call it in messages, and whether it is a URDF."""
+    text = os.fspath(source)
+    inline = text.lstrip().startswith("<")
+    name = "the given XML" if inline else text
+    if not inline:
+        path = Path(text)
+        if not path.is_file():
+            raise FileError(f"there is no model file {text!r}")
+        try:
+            content = path.read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            raise FileError(f"{text} cannot be read as XML: {error}") from error
+    else:
+        content = text
+    try:
+        specification = mujoco.MjSpec.from_string(text) if inline else mujoco.MjSpec.from_file(text)
+    except ValueError as error:
+        raise ModelError(f"{name}: {error}") from error
+    return specification, name, "<robot" in content and "<mujoco" not in content.split("<robot")[0]
+
+
+def _free_roots(specification: mujoco.MjSpec, base: str, urdf: bool) -> None:
+    if base == "fixed" or (base == "auto" and not urdf):
+        return
+    for root in specification.worldbody.bodies:
+        if not root.joints and (base == "free" or root.mass > 0):
+            root.add_freejoint()

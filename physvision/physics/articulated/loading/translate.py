@@ -1,0 +1,168 @@
+"""From a compiled MuJoCo model to bodies, joints, actuators and shapes."""
+
+# MuJoCo's compiled module does not tell type checkers what it holds.
+# pyright: reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import mujoco
+import numpy as np
+
+from physvision.core import Box, Capsule, Cylinder, Placed, Plane, Rectangle, Shape, Sphere
+from physvision.physics.articulated.engine import Actuators
+from physvision.physics.articulated.loading.unsupported import actuator_name, actuator_obstacle, disabled
+from physvision.physics.articulated.model import Body, Joint
+
+_JOINTS = {
+    mujoco.mjtJoint.mjJNT_FREE: ("free", 7, 6),
+    mujoco.mjtJoint.mjJNT_BALL: ("ball", 4, 3),
+    mujoco.mjtJoint.mjJNT_SLIDE: ("prismatic", 1, 1),
+    mujoco.mjtJoint.mjJNT_HINGE: ("revolute", 1, 1),
+}
+_DISABLE = mujoco.mjtDisableBit
+
+
+def gravity(model: mujoco.MjModel) -> tuple[float, float, float]:
+    """m/s²."""
+    off = disabled(model, _DISABLE.mjDSBL_GRAVITY)
+    x, y, z = (0.0 if off else float(value) for value in model.opt.gravity)
+    return x, y, z
+
+
+def bodies(model: mujoco.MjModel) -> list[Body]:
+    """All bodies but the world, in MuJoCo's order."""
+    return [_body(model, number) for number in range(1, model.nbody)]
+
+
+def body_name(model: mujoco.MjModel, number: int) -> str:
+    """The body's name, or its number."""
+    return model.body(number).name or f"body {number}"
+
+
+def _body(model: mujoco.MjModel, number: int) -> Body:
+    first = int(model.body_jntadr[number])
+    joints = [_joint(model, first + k) for k in range(int(model.body_jntnum[number]))]
+    free = bool(joints) and joints[0].kind == "free"
+    parent = int(model.body_parentid[number])
+    axes = matrix(model.body_iquat[number])
+    return Body(
+        name=body_name(model, number),
+        parent=None if parent == 0 else body_name(model, parent),
+        joints=joints,
+        mass=float(model.body_mass[number]),
+        center_of_mass=model.body_ipos[number].copy(),
+        inertia=axes @ np.diag(model.body_inertia[number]) @ axes.T,
+        # A free body's position is its pose in the world already.
+        position=np.zeros(3) if free else model.body_pos[number].copy(),
+        orientation=np.array([1.0, 0, 0, 0]) if free else model.body_quat[number].copy(),
+        shapes=shapes(model, number),
+    )
+
+
+def _joint(model: mujoco.MjModel, number: int) -> Joint:
+    kind, nq, nv = _JOINTS[mujoco.mjtJoint(int(model.jnt_type[number]))]
+    q, v = int(model.jnt_qposadr[number]), int(model.jnt_dofadr[number])
+    stiffness = 0.0 if disabled(model, _DISABLE.mjDSBL_SPRING) else float(model.jnt_stiffness[number])
+    damping = 0.0 if disabled(model, _DISABLE.mjDSBL_DAMPER) else float(model.dof_damping[v])
+    friction = 0.0 if disabled(model, _DISABLE.mjDSBL_FRICTIONLOSS) else float(model.dof_frictionloss[v])
+    reference = model.qpos_spring[q : q + nq].copy()
+    zero = float(model.qpos0[q]) if nv == 1 else 0.0
+    if nv == 1:
+        stiffness, reference, damping = _with_servos(model, number, stiffness, reference, damping)
+    return Joint(
+        kind=kind,
+        axis=model.jnt_axis[number].copy(),
+        anchor=model.jnt_pos[number].copy() if kind != "free" else np.zeros(3),
+        damping=damping,
+        armature=float(model.dof_armature[v]),
+        friction=friction,
+        stiffness=stiffness,
+        spring_reference=reference,
+        zero=zero,
+        start=model.qpos0[q : q + nq].copy(),
+        name=model.joint(number).name,
+    )
+
+
+def _with_servos(
+    model: mujoco.MjModel, joint: int, stiffness: float, reference: np.ndarray, damping: float
+) -> tuple[float, np.ndarray, float]:
+    """Springs and dampers of a joint with those that its position and velocity servos amount to.
+
+    A servo with gear g pulls with g (b₀ + b₁ g q + b₂ g q̇), b₁ and b₂ not above zero.
+    """
+    for k in usable_actuators(model):
+        if model.actuator_trnid[k, 0] == joint and model.actuator_biastype[k] == mujoco.mjtBias.mjBIAS_AFFINE.value:
+            gear = float(model.actuator_gear[k, 0])
+            constant, position, velocity = (float(value) for value in model.actuator_biasprm[k, :3])
+            pull = stiffness * reference + gear * constant
+            stiffness, damping = stiffness - position * gear**2, damping - velocity * gear**2
+            reference = pull / stiffness if stiffness else reference
+    return stiffness, reference, damping
+
+
+def usable_actuators(model: mujoco.MjModel) -> list[int]:
+    """Those that are forces linear in control, position and velocity."""
+    if disabled(model, _DISABLE.mjDSBL_ACTUATION):
+        return []
+    return [k for k in range(model.nu) if actuator_obstacle(model, k) is None]
+
+
+def actuators(model: mujoco.MjModel) -> Actuators | None:
+    """How the file's actuators turn controls into forces; None where it has none: a control is then a force."""
+    usable = usable_actuators(model)
+    if not usable:
+        return None
+    gain = np.zeros((len(usable), model.nv))
+    low, high = np.full(len(usable), -np.inf), np.full(len(usable), np.inf)
+    for row, k in enumerate(usable):
+        velocity = model.jnt_dofadr[model.actuator_trnid[k, 0]]
+        gain[row, velocity] = model.actuator_gainprm[k, 0] * model.actuator_gear[k, 0]
+        if model.actuator_ctrllimited[k] and not disabled(model, _DISABLE.mjDSBL_CLAMPCTRL):
+            low[row], high[row] = model.actuator_ctrlrange[k]
+    return Actuators(gain, low, high, tuple(actuator_name(model, k) for k in usable))
+
+
+def shapes(model: mujoco.MjModel, number: int) -> list[Placed]:
+    """What a body looks like: its geoms of the shapes that a camera knows. The body's row is filled in later."""
+    found = []
+    for geom in np.flatnonzero(model.geom_bodyid == number):
+        make = _SHAPES.get(mujoco.mjtGeom(int(model.geom_type[geom])))
+        if make is None:
+            continue
+        pose = np.eye(4)
+        pose[:3, :3], pose[:3, 3] = matrix(model.geom_quat[geom]), model.geom_pos[geom]
+        material = int(model.geom_matid[geom])
+        color = (model.mat_rgba[material] if material >= 0 else model.geom_rgba[geom])[:3]
+        found.append(
+            Placed(
+                shape=make(model.geom_size[geom]),
+                pose=tuple(map(tuple, pose.tolist())),
+                color=(float(color[0]), float(color[1]), float(color[2])),
+                name=model.geom(int(geom)).name,
+            )
+        )
+    return found
+
+
+def _plane(size: np.ndarray) -> Shape:
+    # MuJoCo's planes are endless where a half size is zero, and collide as endless ones in any case.
+    return Plane() if size[0] == 0 or size[1] == 0 else Rectangle(2 * float(size[0]), 2 * float(size[1]))
+
+
+_SHAPES: dict[mujoco.mjtGeom, Callable[[np.ndarray], Shape]] = {
+    mujoco.mjtGeom.mjGEOM_PLANE: _plane,
+    mujoco.mjtGeom.mjGEOM_SPHERE: lambda size: Sphere(float(size[0])),
+    mujoco.mjtGeom.mjGEOM_CAPSULE: lambda size: Capsule(float(size[0]), 2 * float(size[1])),
+    mujoco.mjtGeom.mjGEOM_CYLINDER: lambda size: Cylinder(float(size[0]), 2 * float(size[1])),
+    mujoco.mjtGeom.mjGEOM_BOX: lambda size: Box((2 * float(size[0]), 2 * float(size[1]), 2 * float(size[2]))),
+}
+
+
+def matrix(quaternion: np.ndarray) -> np.ndarray:
+    """The rotation matrix of a quaternion (w, x, y, z)."""
+    flat = np.zeros(9)
+    mujoco.mju_quat2Mat(flat, np.asarray(quaternion, float))
+    return flat.reshape(3, 3)

@@ -1,0 +1,147 @@
+"""What a MuJoCo model may hold that the articulated engine does not simulate, found and named."""
+
+# MuJoCo's compiled module does not tell type checkers what it holds.
+# pyright: reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import mujoco
+import numpy as np
+
+IGNORABLE = (
+    "contact",
+    "limit",
+    "equality",
+    "tendon",
+    "actuator",
+    "fluid",
+    "gravity_compensation",
+    "plugin",
+    "nonlinear",
+)
+_DISABLE = mujoco.mjtDisableBit
+_ON_JOINTS = (mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT)
+_ONE_NUMBER = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
+
+
+def findings(model: mujoco.MjModel) -> dict[str, str]:
+    """Kind: what of it there is; only what has an effect."""
+    found = {
+        "contact": _contacts(model),
+        "limit": _limits(model),
+        "equality": _listed(f"equality {k}" for k in np.flatnonzero(model.eq_active0)),
+        "tendon": _tendons(model),
+        "actuator": _listed(
+            f"{actuator_name(model, k)} ({reason})"
+            for k in range(model.nu)
+            if (reason := actuator_obstacle(model, k)) is not None
+        ),
+        "fluid": "density or viscosity of the medium" if model.opt.density or model.opt.viscosity else "",
+        "gravity_compensation": _listed(model.body(int(b)).name for b in np.flatnonzero(model.body_gravcomp)),
+        "plugin": f"{model.nplugin} plugins" if model.nplugin else "",
+        "nonlinear": _nonlinear(model),
+    }
+    if disabled(model, _DISABLE.mjDSBL_EQUALITY) or disabled(model, _DISABLE.mjDSBL_CONSTRAINT):
+        found["equality"] = ""
+    return {kind: what for kind, what in found.items() if what}
+
+
+def disabled(model: mujoco.MjModel, bit: mujoco.mjtDisableBit) -> bool:
+    """Whether the model's options switch this off."""
+    return bool(model.opt.disableflags & bit.value)
+
+
+def actuator_name(model: mujoco.MjModel, k: int) -> str:
+    """The actuator's name, or its number."""
+    return model.actuator(k).name or f"actuator {k}"
+
+
+def actuator_obstacle(model: mujoco.MjModel, k: int) -> str | None:
+    """Why actuator k is not a force that is linear in its control, a joint's position and its velocity."""
+    if mujoco.mjtTrn(int(model.actuator_trntype[k])) not in _ON_JOINTS:
+        return "it does not drive a joint"
+    joint = model.actuator_trnid[k, 0]
+    if mujoco.mjtJoint(int(model.jnt_type[joint])) not in _ONE_NUMBER:
+        return "it drives a ball or free joint"
+    if model.actuator_dyntype[k] != mujoco.mjtDyn.mjDYN_NONE.value:
+        return "it has activation dynamics"
+    if model.actuator_gaintype[k] != mujoco.mjtGain.mjGAIN_FIXED.value:
+        return "its gain is not constant"
+    bias = model.actuator_biasprm[k]
+    if model.actuator_biastype[k] == mujoco.mjtBias.mjBIAS_AFFINE.value:
+        if bias[0] != 0 and bias[1] == 0:
+            return "it pushes without being told to"
+        if bias[1] > 0 or bias[2] > 0:
+            return "its feedback is positive"
+    elif model.actuator_biastype[k] != mujoco.mjtBias.mjBIAS_NONE.value:
+        return "its bias is not affine"
+    if model.actuator_forcelimited[k] or model.jnt_actfrclimited[joint]:
+        return "its force is limited"
+    return None
+
+
+def _contacts(model: mujoco.MjModel) -> str:
+    if disabled(model, _DISABLE.mjDSBL_CONTACT) or disabled(model, _DISABLE.mjDSBL_CONSTRAINT):
+        return ""
+    if model.npair:
+        return f"{model.npair} contact pairs"
+    excluded = {int(signature) for signature in model.exclude_signature}
+    filters_parents = not disabled(model, _DISABLE.mjDSBL_FILTERPARENT)
+    for first in range(model.ngeom):
+        for second in range(first + 1, model.ngeom):
+            if _may_touch(model, first, second, excluded, filters_parents):
+                return f"geoms {_geom_name(model, first)} and {_geom_name(model, second)} may touch"
+    return ""
+
+
+def _may_touch(model: mujoco.MjModel, first: int, second: int, excluded: set[int], filters_parents: bool) -> bool:
+    types, affinities = model.geom_contype, model.geom_conaffinity
+    if not (types[first] & affinities[second] or types[second] & affinities[first]):
+        return False
+    bodies = sorted((int(model.geom_bodyid[first]), int(model.geom_bodyid[second])))
+    roots = [int(model.body_weldid[body]) for body in bodies]
+    if roots[0] == roots[1] or (bodies[0] << 16) + bodies[1] in excluded:
+        return False
+    carriers = [int(model.body_weldid[model.body_parentid[root]]) for root in roots]
+    related = carriers[0] == roots[1] or carriers[1] == roots[0]
+    # MuJoCo lets a body touch the world even where the world is its parent.
+    return not (filters_parents and related and 0 not in roots)
+
+
+def _geom_name(model: mujoco.MjModel, geom: int) -> str:
+    return repr(model.geom(geom).name or f"{geom} of {model.body(int(model.geom_bodyid[geom])).name}")
+
+
+def _limits(model: mujoco.MjModel) -> str:
+    if disabled(model, _DISABLE.mjDSBL_LIMIT) or disabled(model, _DISABLE.mjDSBL_CONSTRAINT):
+        return ""
+    return _listed(model.joint(int(j)).name or f"joint {j}" for j in np.flatnonzero(model.jnt_limited))
+
+
+def _tendons(model: mujoco.MjModel) -> str:
+    acts = np.zeros(model.ntendon, bool)
+    for name in ("limited", "stiffness", "damping", "frictionloss", "armature"):
+        acts |= _any_in_row(getattr(model, f"tendon_{name}"))
+    return _listed(model.tendon(int(k)).name or f"tendon {k}" for k in np.flatnonzero(acts))
+
+
+def _nonlinear(model: mujoco.MjModel) -> str:
+    joints = np.flatnonzero(_any_in_row(model.jnt_stiffnesspoly))
+    velocities = np.flatnonzero(_any_in_row(model.dof_dampingpoly))
+    names = [model.joint(int(j)).name for j in {*joints, *model.dof_jntid[velocities]}]
+    driven = [
+        actuator_name(model, k) for k in range(model.nu) if model.actuator_damping[k] or model.actuator_armature[k]
+    ]
+    return _listed([*names, *driven])
+
+
+def _any_in_row(values: np.ndarray) -> np.ndarray:
+    rows = np.asarray(values, bool).reshape(len(values), max(1, int(np.prod(values.shape[1:]))))
+    return np.logical_or.reduce(rows, axis=1)
+
+
+def _listed(names: Iterable[str]) -> str:
+    listed = list(names)
+    return ", ".join(listed[:6]) + (f" and {len(listed) - 6} more" if len(listed) > 6 else "")
