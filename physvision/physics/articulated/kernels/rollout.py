@@ -50,7 +50,7 @@ def rollout(
     world = first + wp.tid()
     last = stages * substeps
     implicit = implicit_interval(stages, h)
-    bad = -1
+    bad = wp.int32(-1)  # a variable, not a constant, to Warp
     for k in range(tree.positions):
         if not wp.isfinite(q[world, 0, k]):
             bad = 0
