@@ -7,6 +7,11 @@ import sys
 
 # Name: (function that it calls, what `physvision --help` says of it).
 COMMANDS: dict[str, tuple[str, str]] = {
+    "generate": ("physvision.datasets.commands:generate", "make a data set: billiards or pendulum"),
+    "import": ("physvision.datasets.commands:import_", "make a data set of a video"),
+    "show": ("physvision.datasets.commands:show", "draw a data set or a video, states over frames"),
+    "verify": ("physvision.datasets.commands:verify", "compare a data set with its checksums"),
+    "repair": ("physvision.datasets.commands:repair", "make missing and damaged parts of a data set again"),
     "demo": ("physvision.demo:demo", "simulate a 3-link pendulum and draw it to a video and a picture"),
 }
 

@@ -1,0 +1,74 @@
+"""What the table looks like: background, balls, camera shake, noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, UInt8
+
+from physvision.datasets.billiards.drawing import draw_discs
+
+# Nodes of the background's random pattern, along each side of the picture.
+_TEXTURE_NODES = 6
+
+
+@dataclass(frozen=True)
+class Appearance:
+    """How to draw a trial; the values are described in the recipe."""
+
+    size: int
+    colors: Float[np.ndarray, "balls 3"]
+    background: Float[np.ndarray, " 3"]
+    texture: float
+    noise: float
+
+
+def camera_path(frames: int, shake: int | float, random: np.random.Generator) -> Float[np.ndarray, "frames 2"]:
+    """Offset of the picture in each frame, pixels: independent from frame to frame, as of a hand that trembles."""
+    if shake == 0:
+        return np.zeros((frames, 2))
+    return random.normal(0.0, shake, (frames, 2))
+
+
+def draw_frames(
+    appearance: Appearance,
+    positions: Float[np.ndarray, "frames balls 2"],
+    radii: Float[np.ndarray, " balls"],
+    camera: Float[np.ndarray, "frames 2"],
+    random: np.random.Generator,
+) -> UInt8[np.ndarray, "frames height width 3"]:
+    """The frames of a trial."""
+    size = appearance.size
+    canvas = np.empty((len(positions), size, size, 3), np.uint8)
+    if appearance.texture == 0.0:
+        canvas[:] = np.rint(255.0 * appearance.background)
+    else:
+        nodes = random.uniform(-1.0, 1.0, (_TEXTURE_NODES, _TEXTURE_NODES, 3))
+        for frame, offset in enumerate(camera):
+            pattern = _smooth(nodes, offset, size)
+            levels = appearance.background + appearance.texture * 0.5 * (pattern + 1.0 - 2.0 * appearance.background)
+            canvas[frame] = np.rint(255.0 * np.clip(levels, 0.0, 1.0))
+    draw_discs(canvas, positions + camera[:, None], radii, appearance.colors)
+    if appearance.noise > 0.0:
+        for frame in canvas:
+            noise = random.standard_normal(frame.shape, dtype=np.float32) * np.float32(255.0 * appearance.noise)
+            frame[:] = np.rint(np.clip(frame + noise, 0.0, 255.0))
+    return canvas
+
+
+def _smooth(nodes: np.ndarray, offset: np.ndarray, size: int) -> np.ndarray:
+    """The pattern through `nodes`, moved by `offset` pixels: a cubic blend that is flat at the nodes and periodic."""
+    count = len(nodes)
+
+    def blend(shift: float) -> np.ndarray:
+        at = ((np.arange(size) + 0.5 - shift) / size * count) % count
+        low = np.floor(at).astype(int) % count
+        share = at - np.floor(at)
+        share = share**2 * (3.0 - 2.0 * share)
+        weights = np.zeros((size, count))
+        weights[np.arange(size), low] += 1.0 - share
+        weights[np.arange(size), (low + 1) % count] += share
+        return weights
+
+    return np.einsum("in,jm,nmc->ijc", blend(offset[1]), blend(offset[0]), nodes, optimize=True)

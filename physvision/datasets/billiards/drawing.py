@@ -1,0 +1,90 @@
+"""Discs drawn with the exact share of each pixel that they cover."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float, UInt8
+
+
+def disc_coverage(
+    centers: Float[np.ndarray, "frames 2"], radius: float, patch: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Share of each pixel that a disc covers, in a square patch of pixels around it.
+
+    The pixel of row i and column j covers j ≤ x ≤ j + 1, i ≤ y ≤ i + 1. With the area A(x, y) of the part of the disc
+    left of x and above y, a pixel's share is A at two opposite corners less A at the other two.
+
+    Args:
+        centers: x and y, pixels.
+        radius: pixels.
+        patch: side of the patch, at least 2 radius + 2; pixels.
+
+    Returns:
+        coverage: (frames, patch, patch), 0 to 1.
+        rows, columns: (frames, patch) of the pixels in the patch; they can lie outside of the picture.
+    """
+    first = np.floor(centers - 0.5 * patch + 0.5).astype(np.int64)
+    steps = np.arange(patch + 1)
+    x = (first[:, 0, None] + steps - centers[:, 0, None]) / radius
+    y = (first[:, 1, None] + steps - centers[:, 1, None]) / radius
+    areas = radius**2 * _quadrant_area(x[:, None, :], y[:, :, None])
+    coverage = np.diff(np.diff(areas, axis=1), axis=2)
+    pixels = steps[:-1]
+    return np.clip(coverage, 0.0, 1.0), first[:, 1, None] + pixels, first[:, 0, None] + pixels
+
+
+def _quadrant_area(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Area of the unit disc's part left of x and above y (smaller than both).
+
+    A column at s reaches from −h(s) to min(h(s), y) with h(s) = √(1 − s²). Let G(x) = ∫h from −1 to x, and let
+    c = √(1 − y²) be the disc's half width at y. Then
+    ∫min(h, |y|) = G(min(x, −c)) + |y| (x within ±c, + c) + G(max(x, c)) − G(c),
+    and the area is G(x) + sign(y) ∫min(h, |y|). G grows, so that G(min) is min(G).
+    """
+    x, y = np.clip(x, -1.0, 1.0), np.clip(y, -1.0, 1.0)
+    half_width = np.sqrt(1.0 - y**2)
+    below, at_edge = _half_disc(x), _half_disc(half_width)
+    clipped = (
+        np.minimum(below, 0.5 * np.pi - at_edge)
+        + np.abs(y) * (np.clip(x, -half_width, half_width) + half_width)
+        + np.maximum(below, at_edge)
+        - at_edge
+    )
+    return below + np.sign(y) * clipped
+
+
+def _half_disc(x: np.ndarray) -> np.ndarray:
+    return 0.5 * (x * np.sqrt(1.0 - x**2) + np.arcsin(x)) + 0.25 * np.pi
+
+
+def draw_discs(
+    canvas: UInt8[np.ndarray, "frames height width channels"],
+    centers: Float[np.ndarray, "frames discs 2"],
+    radii: Float[np.ndarray, " discs"],
+    colors: Float[np.ndarray, "discs channels"],
+) -> None:
+    """Draw discs into `canvas`; parts outside of it are cut off.
+
+    Args:
+        canvas: the background, drawn over in place.
+        centers: x and y, pixels.
+        radii: pixels.
+        colors: 0 to 1.
+    """
+    background = canvas.copy() if canvas.any() else np.zeros((1, 1, 1, canvas.shape[-1]), np.uint8)
+    plain = background.shape[1] == 1
+    height, width = canvas.shape[1:3]
+    for disc, radius in enumerate(radii):
+        coverage, rows, columns = disc_coverage(centers[:, disc], radius, int(np.ceil(2 * radius)) + 2)
+        inside = (
+            (coverage > 0)
+            & ((rows >= 0) & (rows < height))[:, :, None]
+            & ((columns >= 0) & (columns < width))[:, None, :]
+        )
+        frame, row, column = np.nonzero(inside)
+        share = coverage[inside][:, None]
+        row, column = rows[frame, row], columns[frame, column]
+        behind = background[0, 0, 0] if plain else background[frame, row, column]
+        # Discs never overlap, but two can share a pixel: each replaces its own share of the background.
+        blended = canvas[frame, row, column] + share * (255.0 * colors[disc] - behind)
+        canvas[frame, row, column] = np.rint(np.clip(blended, 0.0, 255.0)).astype(np.uint8)

@@ -1,0 +1,186 @@
+"""Balls on a table, seen from above."""
+
+from __future__ import annotations
+
+import colorsys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from physvision.core import InputError
+from physvision.datasets.billiards.appearance import Appearance, camera_path, draw_frames
+from physvision.datasets.billiards.simulation import Table, simulate
+from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe, check_number
+from physvision.video.overlay import Arrow, Mark, Ring
+
+_MOST_PLACINGS = 10_000
+
+
+@dataclass(frozen=True)
+class BilliardsRecipe(Recipe):
+    """Balls that bounce in a box: exact from impact to impact, drawn anti-aliased.
+
+    One world unit is one pixel; x points right, y down, and the walls are the borders of the picture.
+
+    Attributes:
+        trials: number of trials; a tenth each is for validation and test.
+        frames: number of frames of a trial.
+        seed: of all random choices.
+        balls: number of balls.
+        size: side of the picture and the box, pixels.
+        radius: of the balls, pixels.
+        fps: frames a second.
+        speed: lowest and highest speed at the start, pixels a frame.
+        restitution: of all impacts, 0 to 1.
+        rolling_friction: deceleration of rolling balls, pixels a second squared.
+        masses: lowest and highest mass, drawn for every ball of every trial; kg.
+        colors: red, green, blue of each ball, 0 to 1; hues at equal steps if not given.
+        background: red, green, blue behind the balls, 0 to 1.
+        texture: contrast of a smooth random pattern in the background, drawn for every trial; 0 to 1.
+        noise: standard deviation of the noise of every pixel and channel; 1 is full scale.
+        shake: standard deviation of the camera's offset from frame to frame, pixels.
+    """
+
+    trials: int = 10_000
+    frames: int = 300
+    seed: int = 0
+    balls: int = 3
+    size: int = 64
+    radius: Number = 3.2
+    fps: Number = 30
+    speed: tuple[Number, Number] = (0.3, 1.5)
+    restitution: Number = 1.0
+    rolling_friction: Number = 0.0
+    masses: tuple[Number, Number] = (1.0, 1.0)
+    colors: tuple[tuple[Number, Number, Number], ...] | None = None
+    background: tuple[Number, Number, Number] = (0.0, 0.0, 0.0)
+    texture: Number = 0.0
+    noise: Number = 0.0
+    shake: Number = 0.0
+
+    name: ClassVar[str] = "billiards"
+
+    def check(self) -> None:
+        """Raise where a value makes no sense."""
+        super().check()
+        self.require_whole("balls", 1)
+        self.require_whole("size", 2)
+        for name in ("radius", "fps"):
+            self.require_number(name, 0, above=True)
+        for name in ("rolling_friction", "shake", "noise"):
+            self.require_number(name, 0)
+        for name in ("restitution", "texture"):
+            self.require_number(name, 0, 1)
+        self.require_range("speed", 0)
+        self.require_range("masses", 0, above=True)
+        for index, level in enumerate(self.background):
+            check_number(f"background[{index}]", level, 0, 1)
+        if self.colors is not None and len(self.colors) != self.balls:
+            raise InputError(f"colors: expected one for each of {self.balls} balls, got {len(self.colors)}")
+        for index, color in enumerate(self.ball_colors()):
+            for level in color:
+                check_number(f"colors[{index}]", level, 0, 1)
+        self._check_room()
+
+    def _check_room(self) -> None:
+        """Raise if the balls do not fit: each wants a square of its diameter, and room to be placed at random."""
+        room = self.size - 2 * self.radius
+        share = self.balls * np.pi * self.radius**2 / self.size**2
+        if room <= 0 or (self.balls > 1 and share > 0.4):
+            raise InputError(
+                f"size: a box of {self.size} pixels is too small for {self.balls} balls of radius {self.radius:g} "
+                f"(they cover {share:.0%} of it, at most 40% can be placed); make it larger or the balls smaller"
+            )
+
+    @property
+    def frame_format(self) -> FrameFormat:
+        """Size and rate of the frames."""
+        geometry = (
+            "the pixel of row i and column j covers j <= x <= j + 1 and i <= y <= i + 1, y points down; with camera "
+            "shake the world's point p is seen at p + camera"
+        )
+        return FrameFormat(self.size, self.size, 3, float(self.fps), geometry)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """State and parameters of every frame."""
+        balls = self.balls
+        return {
+            "q": Field((balls, 3), "px, px, rad", "x, y of the centre and angle of every ball; discs do not turn"),
+            "v": Field((balls, 3), "px/s, px/s, rad/s", "rate of q; after an impact at this very moment"),
+            "masses": Field((balls,), "kg", "masses of the balls"),
+            "radii": Field((balls,), "px", "radii of the balls"),
+            "restitution": Field((), "1", "restitution of all impacts"),
+            "rolling_friction": Field((), "px/s^2", "deceleration of rolling balls"),
+            "camera": Field((2,), "px", "offset of the picture by camera shake"),
+        }
+
+    def ball_colors(self) -> tuple[tuple[float, ...], ...]:
+        """Red, green, blue of each ball."""
+        if self.colors is not None:
+            return tuple(tuple(map(float, color)) for color in self.colors)
+        return tuple(colorsys.hsv_to_rgb(ball / self.balls, 1.0, 1.0) for ball in range(self.balls))
+
+    def trial(self, random: np.random.Generator) -> dict[str, np.ndarray]:
+        """One trial, its frames and fields."""
+        table = Table(
+            radii=np.full(self.balls, float(self.radius)),
+            masses=random.uniform(*self.masses, self.balls),
+            box=(float(self.size), float(self.size)),
+            restitution=float(self.restitution),
+            rolling_friction=float(self.rolling_friction),
+        )
+        positions = self._place(random)
+        speeds = random.uniform(*self.speed, self.balls) * self.fps
+        headings = random.uniform(0.0, 2 * np.pi, self.balls)
+        velocities = speeds[:, None] * np.stack([np.cos(headings), np.sin(headings)], axis=1)
+        motion = simulate(table, positions, velocities, np.arange(self.frames) / self.fps)
+        camera = camera_path(self.frames, self.shake, random)
+        appearance = Appearance(
+            size=self.size,
+            colors=np.array(self.ball_colors()),
+            background=np.array(self.background, float),
+            texture=float(self.texture),
+            noise=float(self.noise),
+        )
+        constant = {
+            "masses": table.masses,
+            "radii": table.radii,
+            "restitution": np.array(table.restitution),
+            "rolling_friction": np.array(table.rolling_friction),
+        }
+        angles = np.zeros((self.frames, self.balls, 1))
+        return {
+            "frames": draw_frames(appearance, motion.positions, table.radii, camera, random),
+            "q": np.concatenate([motion.positions, angles], axis=2),
+            "v": np.concatenate([motion.velocities, angles], axis=2),
+            "camera": camera,
+            **{name: np.broadcast_to(value, (self.frames, *value.shape)) for name, value in constant.items()},
+        }
+
+    def marks(self, values: Mapping[str, np.ndarray]) -> list[Mark]:
+        """A ring around every ball and an arrow to where it would be in a fifth of a second."""
+        marks: list[Mark] = []
+        for place, rate, radius in zip(values["q"], values["v"], values["radii"], strict=True):
+            start = place[:2] + values["camera"]
+            end = start + 0.2 * rate[:2]
+            marks += [Ring(tuple(start), float(radius)), Arrow(tuple(start), tuple(end))]
+        return marks
+
+    def _place(self, random: np.random.Generator) -> np.ndarray:
+        """Centres of balls that neither touch each other nor a wall, uniform among all such."""
+        for _ in range(_MOST_PLACINGS):
+            placed = np.empty((0, 2))
+            while len(placed) < self.balls:
+                center = random.uniform(self.radius, self.size - self.radius, 2)
+                if len(placed) and np.linalg.norm(placed - center, axis=1).min() <= 2 * self.radius:
+                    break
+                placed = np.vstack([placed, center])
+            else:
+                return placed
+        raise InputError(
+            f"size: {self.balls} balls of radius {self.radius:g} found no room in a box of {self.size} pixels "
+            f"in {_MOST_PLACINGS} tries; make it larger or the balls smaller"
+        )

@@ -1,0 +1,113 @@
+"""The data set commands of the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from physvision.datasets import registry
+from physvision.datasets.billiards import BilliardsRecipe
+from physvision.datasets.generation import Executor
+from physvision.datasets.generation import generate as make
+from physvision.datasets.importing import import_video
+from physvision.datasets.pendulum import PendulumRecipe
+from physvision.datasets.showing import show as draw
+
+
+def generate_billiards(
+    out: str = "data/billiards", workers: int | None = None, executor: Executor = "local", **recipe
+) -> None:
+    """Balls that bounce in a box: exact from impact to impact, drawn anti-aliased.
+
+    Args:
+        out: folder of the data set; run again after an interruption to go on.
+        workers: processes; all cores if not given.
+        executor: "local", or "ray" for an existing Ray cluster.
+        recipe: what to make.
+    """
+    print(make(BilliardsRecipe(**recipe), out, workers=workers, executor=executor))
+
+
+def generate_pendulum(
+    out: str = "data/pendulum", workers: int | None = None, executor: Executor = "local", **recipe
+) -> None:
+    """An n-link compound pendulum, simulated and drawn in gray by MuJoCo.
+
+    Args:
+        out: folder of the data set; run again after an interruption to go on.
+        workers: processes; all cores if not given.
+        executor: "local", or "ray" for an existing Ray cluster.
+        recipe: what to make.
+    """
+    print(make(PendulumRecipe(**recipe), out, workers=workers, executor=executor))
+
+
+# `physvision generate NAME …`
+generate = {"billiards": generate_billiards, "pendulum": generate_pendulum}
+
+
+def import_(
+    video: str,
+    out: str | None = None,
+    fps: float | None = None,
+    crop: tuple[int, int, int, int] | None = None,
+    size: int | tuple[int, int] | None = None,
+    gray: bool = False,
+    trial_frames: int | None = None,
+) -> None:
+    """Make a data set of a video.
+
+    Args:
+        video: any video that FFmpeg reads.
+        out: folder of the data set, data/NAME of the video if not given; run again after an interruption to go on.
+        fps: frames a second; the video's own if not given.
+        crop: part that is kept, as [x, y, width, height] in pixels.
+        size: side of the square, or [width, height], that it is brought to; pixels.
+        gray: keep brightness alone.
+        trial_frames: frames of a trial; 300 if not given, fewer if they are large.
+    """
+    out = out or str(Path("data") / Path(video).stem)
+    print(import_video(video, out, fps=fps, crop=crop, size=size, gray=gray, trial_frames=trial_frames))
+
+
+def show(
+    source: str,
+    out: str = "out/show.png",
+    trial: int = 0,
+    split: str = "train",
+    frames: int = 12,
+    states: bool = True,
+) -> None:
+    """Draw a trial of a data set, or a video, with the true states over the frames.
+
+    Args:
+        source: a data set's folder or a video.
+        out: a .png becomes a contact sheet, a video suffix (.mp4, .gif …) a clip.
+        trial: of the data set.
+        split: train, valid or test.
+        frames: on the contact sheet.
+        states: draw the states.
+    """
+    print(draw(source, out, trial=trial, split=split, frames=frames, states=states))
+
+
+def verify(data: str) -> int:
+    """Compare the shards of a data set with their checksums; the exit status is 1 if one is missing or damaged.
+
+    Args:
+        data: folder of the data set.
+    """
+    found = registry.faults(data)
+    for shard, fault in found.items():
+        print(f"{shard.file}: {fault}")
+    print(f"{data}: {f'{len(found)} shards to be made again: physvision repair {data}' if found else 'whole'}")
+    return 1 if found else 0
+
+
+def repair(data: str, workers: int | None = None) -> None:
+    """Make the missing and damaged shards of a data set again, and no others.
+
+    Args:
+        data: folder of the data set.
+        workers: processes; all cores if not given.
+    """
+    print(registry.repair(data, workers))

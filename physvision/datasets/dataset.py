@@ -1,0 +1,142 @@
+"""A data set on the disk: frames and states of any trial, at random and from many processes at once."""
+
+from __future__ import annotations
+
+import bisect
+import os
+
+import numpy as np
+import torch
+from jaxtyping import UInt8
+
+from physvision.core import Clip, DataError, InputError, Trajectory
+from physvision.datasets.folder import DataFolder
+from physvision.datasets.recipe import SPLITS, Field, FrameFormat
+from physvision.datasets.shards import RecentGroups, ShardReader
+
+
+class Dataset:
+    """The trials of one split of a data set.
+
+    Shards are opened when they are first needed, and checked then; an object that is copied to another process opens
+    its own.
+
+    Attributes:
+        name: of the generator, e.g. "billiards".
+        split: "train", "valid" or "test".
+        recipe: the values that the data set was made from.
+        frame_format: size and rate of the frames.
+        fields: what is kept for every frame beside its picture.
+        shards: where the trials are.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], split: str = "train", *, verify: bool = True) -> None:
+        """Open the split of the data set in the folder `path`.
+
+        Args:
+            path: the folder.
+            split: "train", "valid" or "test".
+            verify: compare each shard with its checksum when it is first read.
+
+        Raises:
+            FileError: there is no data set.
+            DataError: it is not complete, or of another format.
+        """
+        if split not in SPLITS:
+            raise InputError(f"split: expected one of {', '.join(SPLITS)}, got {split!r}")
+        self.folder, self.split, self._verify = DataFolder(path), split, verify
+        description = self.folder.description()
+        self.name: str = description["name"]
+        self.recipe: dict = description["recipe"]
+        self.frame_format = FrameFormat(**description["frame_format"])
+        self.fields = {
+            name: Field(tuple(entry["shape"]), entry["unit"], entry["meaning"])
+            for name, entry in description["fields"].items()
+        }
+        self.shards = [shard for shard in self.folder.shards() if shard.split == split]
+        written = self.folder.checksums()
+        missing = [shard.file for shard in self.shards if shard.file not in written]
+        if missing:
+            raise DataError(
+                f"{path}: not complete, {len(missing)} of {len(self.shards)} shards of {split} are missing "
+                f"({missing[0]} first); go on with: physvision repair {path}"
+            )
+        self._firsts = [shard.first for shard in self.shards]
+        self._readers: dict[int, ShardReader] = {}
+        self._recent = RecentGroups()
+        self._process = os.getpid()
+
+    def __getstate__(self) -> dict:
+        return {**self.__dict__, "_readers": {}, "_recent": RecentGroups()}
+
+    def __len__(self) -> int:
+        """Number of trials."""
+        return sum(shard.trials for shard in self.shards)
+
+    @property
+    def fps(self) -> float:
+        """Frames a second."""
+        return self.frame_format.fps
+
+    @property
+    def dt(self) -> float:
+        """Seconds from frame to frame."""
+        return 1.0 / self.frame_format.fps
+
+    def lengths(self) -> list[int]:
+        """Number of frames of each trial."""
+        return [shard.frames for shard in self.shards for _ in range(shard.trials)]
+
+    def shard_of(self, trial: int) -> int:
+        """Number of the shard that holds `trial`."""
+        if not 0 <= trial < len(self):
+            raise InputError(f"trial: expected 0 to {len(self) - 1} in {self.split}, got {trial}")
+        return bisect.bisect_right(self._firsts, trial) - 1
+
+    def _reader(self, number: int) -> ShardReader:
+        if self._process != os.getpid():
+            # A forked process opens the files anew: it must not share the libraries' locks with its parent.
+            self._readers, self._recent, self._process = {}, RecentGroups(), os.getpid()
+        if number not in self._readers:
+            shard = self.shards[number]
+            if self._verify:
+                self.folder.check(shard)
+            path = self.folder.path / shard.file
+            self._readers[number] = ShardReader(path, self.frame_format, self.fields, shard.frames, self._recent)
+        return self._readers[number]
+
+    def _place(self, trial: int, start: int, stop: int | None) -> tuple[ShardReader, int, int, int]:
+        number = self.shard_of(trial)
+        shard = self.shards[number]
+        stop = shard.frames if stop is None else stop
+        if not 0 <= start < stop <= shard.frames:
+            raise InputError(f"start, stop: expected 0 <= start < stop <= {shard.frames}, got {start} and {stop}")
+        return self._reader(number), trial - shard.first, start, stop
+
+    def frames(
+        self, trial: int, start: int = 0, stop: int | None = None
+    ) -> UInt8[np.ndarray, "frames height width channels"]:
+        """Frames `start` to `stop` (excluded; the end if None) of `trial`."""
+        reader, *place = self._place(trial, start, stop)
+        return reader.read("frames", *place)
+
+    def field(self, name: str, trial: int, start: int = 0, stop: int | None = None) -> np.ndarray:
+        """The field `name` of the same frames, float64, (frames, …)."""
+        if name not in self.fields:
+            raise InputError(
+                f"name: {self.name} keeps {', '.join(self.fields) or 'frames alone'}; there is no {name!r}"
+            )
+        reader, *place = self._place(trial, start, stop)
+        return reader.read(name, *place)
+
+    def clip(self, trial: int, start: int = 0, stop: int | None = None) -> Clip:
+        """The same frames as a clip; its times are those of the trial."""
+        frames = torch.from_numpy(self.frames(trial, start, stop))
+        times = (start + torch.arange(len(frames), dtype=torch.float64)) * self.dt
+        return Clip(frames, times, f"{self.folder.path}, {self.split} trial {trial}")
+
+    def trajectory(self, trial: int, start: int = 0, stop: int | None = None) -> Trajectory:
+        """The true states of the same frames, a batch of one in float64."""
+        q, v = (self.field(name, trial, start, stop) for name in ("q", "v"))
+        q, v = (torch.from_numpy(values.reshape(1, len(values), -1)) for values in (q, v))
+        return Trajectory(q, v)

@@ -1,0 +1,188 @@
+"""The folder of a data set: what it says of itself, its shards, their checksums; never a half-written file.
+
+`dataset.json` comes first and follows from the recipe alone. A shard is written beside its place, flushed to the disk
+and renamed. Its checksum is recorded before, so that a shard under its final name always has one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from physvision.core import DataError, FileError
+
+FORMAT = "physvision data set 1"
+DESCRIPTION = "dataset.json"
+CHECKSUMS = "checksums.sha256"
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Where some trials of a split are.
+
+    Attributes:
+        file: its name in the folder.
+        split: "train", "valid" or "test".
+        first: number of its first trial in the split.
+        trials: how many it holds.
+        frames: of each of its trials.
+    """
+
+    file: str
+    split: str
+    first: int
+    trials: int
+    frames: int
+
+
+def divide(splits: dict[str, int], frames: int, frame_bytes: int, shard_bytes: int = 2**27) -> list[Shard]:
+    """The shards of trials of `frames` frames each: as many trials in one as fit `shard_bytes` uncompressed."""
+    size = max(1, shard_bytes // (frames * frame_bytes))
+    return [
+        Shard(f"{split}-{first // size:05d}.arrow", split, first, min(size, count - first), frames)
+        for split, count in splits.items()
+        for first in range(0, count, size)
+    ]
+
+
+class DataFolder:
+    """A data set's folder on the disk."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """The folder at `path`; nothing is read or written yet."""
+        self.path = Path(path)
+
+    def description(self) -> dict:
+        """What the data set says of itself."""
+        file = self.path / DESCRIPTION
+        try:
+            description = json.loads(file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise FileError(f"{self.path}: holds no data set (there is no {DESCRIPTION})") from None
+        except (OSError, ValueError) as error:
+            raise DataError(f"{file}: cannot be read as a description of a data set ({error})") from error
+        if not isinstance(description, dict) or description.get("format") != FORMAT:
+            found = description.get("format") if isinstance(description, dict) else description
+            raise DataError(f"{file}: expected the format {FORMAT!r}, got {found!r}")
+        return description
+
+    def shards(self) -> list[Shard]:
+        """All shards that the data set has, written or not."""
+        return [Shard(**entry) for entry in self.description()["shards"]]
+
+    def checksums(self) -> dict[str, str]:
+        """SHA-256 of the shards that were written, by file name."""
+        try:
+            lines = (self.path / CHECKSUMS).read_text(encoding="utf-8").splitlines()
+        except FileNotFoundError:
+            return {}
+        return {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
+
+    @contextmanager
+    def prepared(self, description: dict) -> Iterator[None]:
+        """The folder made, described and locked against a second writer; refuses one that holds anything else."""
+        if self.path.exists() and not self.path.is_dir():
+            raise FileError(f"{self.path}: expected a folder, there is a file of this name")
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = os.open(self.path, os.O_RDONLY)
+        except OSError as error:
+            raise FileError(f"{self.path}: the folder cannot be made or opened ({error.strerror})") from error
+        try:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise DataError(f"{self.path}: another process is writing this data set") from None
+            self._describe(description)
+            yield
+        finally:
+            os.close(lock)
+
+    def _describe(self, description: dict) -> None:
+        for leftover in self.path.glob(".*.partial"):
+            leftover.unlink()
+        if (self.path / DESCRIPTION).exists():
+            self._check_same(description)
+            return
+        foreign = sorted(entry.name for entry in self.path.iterdir())
+        if foreign:
+            raise DataError(
+                f"{self.path}: holds other files ({', '.join(foreign[:3])}{' …' if len(foreign) > 3 else ''}) and no "
+                "data set; nothing was written. Choose an empty folder"
+            )
+        self._write(DESCRIPTION, (json.dumps(description, indent=1) + "\n").encode())
+
+    def _check_same(self, description: dict) -> None:
+        found = self.description()
+        if found == json.loads(json.dumps(description)):
+            return
+        differences = []
+        for part in ("recipe", "versions"):
+            theirs, ours = found.get(part, {}), description.get(part, {})
+            differences += [
+                f"{key} {theirs.get(key, 'none')!r} there, {ours.get(key, 'none')!r} here"
+                for key in sorted(set(theirs) | set(ours))
+                if theirs.get(key) != ours.get(key)
+            ]
+        if found.get("name") != description["name"]:
+            differences.insert(0, f"a data set of {found.get('name')}")
+        raise DataError(
+            f"{self.path}: holds a data set of another recipe ({'; '.join(differences) or 'of another layout'}); "
+            "nothing was written. Choose another folder, or give the recipe and versions of this one"
+        )
+
+    def commit(self, shard: Shard, data: bytes) -> None:
+        """Put a shard into its place. One that is made again must be what it was."""
+        digest = hashlib.sha256(data).hexdigest()
+        checksums = self.checksums()
+        if checksums.get(shard.file, digest) != digest:
+            raise DataError(
+                f"{self.path / shard.file}: was made again with other content than recorded in {CHECKSUMS}; "
+                "the machine or a library differs from the one that made it. Nothing was overwritten"
+            )
+        checksums[shard.file] = digest
+        lines = [f"{checksums[file]}  {file}\n" for file in sorted(checksums)]
+        self._write(CHECKSUMS, "".join(lines).encode())
+        self._write(shard.file, data)
+
+    def _write(self, name: str, data: bytes) -> None:
+        """Write a file all at once: flushed to the disk under another name, then renamed."""
+        partial = self.path / f".{name}.partial"
+        try:
+            with partial.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(self.path / name)
+        except OSError as error:
+            partial.unlink(missing_ok=True)
+            raise FileError(
+                f"{self.path / name}: cannot be written ({error.strerror}); what is complete is kept. "
+                "Make room and run the same command again to go on"
+            ) from error
+
+    def fault(self, shard: Shard) -> str | None:
+        """What is wrong with a shard's file; None if it is whole."""
+        file = self.path / shard.file
+        recorded = self.checksums().get(shard.file)
+        if recorded is None or not file.exists():
+            return "missing"
+        with file.open("rb") as opened:
+            digest = hashlib.file_digest(opened, "sha256").hexdigest()
+        return None if digest == recorded else "damaged (its checksum differs)"
+
+    def check(self, shard: Shard) -> None:
+        """Raise, naming the shard, unless its file is whole."""
+        fault = self.fault(shard)
+        if fault is not None:
+            folder = shlex.quote(str(self.path))
+            raise DataError(
+                f"{self.path / shard.file}: the shard is {fault}; make it again with: physvision repair {folder}"
+            )

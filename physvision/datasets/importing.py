@@ -1,0 +1,151 @@
+"""One's own video as a data set: cut into trials, without states."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import asdict
+from importlib.metadata import version
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from physvision import video
+from physvision.core import FileError, InputError
+from physvision.core.checks import check_count
+from physvision.datasets.folder import FORMAT, DataFolder, Shard, divide
+from physvision.datasets.progress import frames_bar
+from physvision.datasets.recipe import FrameFormat, check_number
+from physvision.datasets.shards import encode_shard
+
+_TRIAL_FRAMES, _TRIAL_BYTES = 300, 2**27
+_PACKAGES = ("av", "opencv-python-headless", "physvision", "pyarrow")
+
+
+def import_video(
+    source: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    fps: float | int | None = None,
+    crop: tuple[int, int, int, int] | None = None,
+    size: int | tuple[int, int] | None = None,
+    gray: bool = False,
+    trial_frames: int | None = None,
+    progress: bool = True,
+) -> Path:
+    """Make a data set of the video `source` in the folder `out`, and return the folder.
+
+    The video is cut into trials; the last tenth of them is for testing, the tenth before for validation. Memory does
+    not grow with its length. Run again after an interruption it goes on.
+
+    Args:
+        source: any video that FFmpeg reads.
+        out: a folder that is empty, or holds a part of this very data set.
+        fps: frames a second; the nearest frames in time are taken. The video's average rate if None.
+        crop: x, y, width and height of the part that is kept, pixels.
+        size: side of the square, or width and height, that it is brought to, pixels.
+        gray: keep brightness alone.
+        trial_frames: frames of a trial; 300 if None, or fewer if they are large.
+        progress: draw a progress bar.
+
+    Raises:
+        FileError, VideoError: the video cannot be read to its end; nothing was written.
+        DataError: the folder holds something else; nothing was written.
+    """
+    if fps is not None:
+        check_number("fps", fps, 0, above=True)
+    found, fit = video.describe(source), video.Fit(crop, size)
+    if fps is None and not math.isfinite(found.fps):
+        raise InputError(f"fps: {source} does not state its frame rate; give one")
+    rate = float(found.fps if fps is None else fps)
+    width, height = fit.size_of(found.width, found.height)
+    fit.crop_of(found.width, found.height)
+    shape = (height, width, 1 if gray else found.channels)
+    if trial_frames is None:
+        trial_frames = max(1, min(_TRIAL_FRAMES, _TRIAL_BYTES // math.prod(shape)))
+    check_count("trial_frames", trial_frames)
+    color = "gray" if shape[2] == 1 else "rgb"
+
+    def frames() -> Iterator[np.ndarray]:
+        return video.resample(video.stream(source, color), rate)
+
+    geometry = "the pixel of row i and column j covers j to j + 1 and i to i + 1 of the cropped and resized picture"
+    frame_format = FrameFormat(*shape, rate, geometry)
+    with frames_bar(progress) as bar:
+        task = bar.add_task("counting frames", total=None)
+        count = 0
+        for count, _ in enumerate(frames(), start=1):
+            bar.update(task, completed=count)
+        description = {
+            "format": FORMAT,
+            "name": "video",
+            "recipe": {
+                "source": Path(source).name,
+                "sha256": _digest(source),
+                "fps": rate,
+                "crop": list(fit.crop_of(found.width, found.height)),
+                "size": [width, height],
+                "gray": gray,
+                "trial_frames": trial_frames,
+            },
+            "versions": {
+                package: version(package) for package in ("av", "opencv-python-headless", "physvision", "pyarrow")
+            },
+            "frame_format": asdict(frame_format),
+            "fields": {},
+            "shards": [asdict(shard) for shard in _cut(count, trial_frames, math.prod(shape))],
+        }
+        folder = DataFolder(out)
+        with folder.prepared(description):
+            bar.reset(task, total=count, description="importing")
+            fitted = map(fit, frames())
+            for shard in folder.shards():
+                whole = folder.fault(shard) is None
+                trials = _trials(fitted, shard, discard=whole)
+                if whole:
+                    for _ in trials:
+                        pass
+                else:
+                    about = {key: description[key] for key in ("format", "name", "recipe")} | {"shard": asdict(shard)}
+                    folder.commit(shard, encode_shard(frame_format, {}, about, trials))
+                bar.update(task, advance=shard.trials * shard.frames)
+    return folder.path
+
+
+def _trials(frames: Iterator[np.ndarray], shard: Shard, discard: bool) -> Iterator[dict[str, np.ndarray]]:
+    """The next trials of the video, as many as `shard` holds; without their frames if they are to be discarded."""
+    for _ in range(shard.trials):
+        piece = islice(frames, shard.frames)
+        if discard:
+            for _ in piece:
+                pass
+            yield {}
+        else:
+            yield {"frames": np.stack(list(piece))}
+
+
+def _cut(count: int, trial_frames: int, frame_bytes: int) -> list[Shard]:
+    """The shards of a video of `count` frames, in the order of time; a shorter last trial has one of its own."""
+    whole, rest = divmod(count, trial_frames)
+    trials = whole + (rest > 0)
+    tenth = trials // 10
+    splits = {"train": trials - 2 * tenth, "valid": tenth, "test": tenth}
+    last = "test" if tenth else "train"
+    if rest:
+        splits[last] -= 1
+    shards = divide(splits, trial_frames, frame_bytes)
+    if rest:
+        number = sum(shard.split == last for shard in shards)
+        shards.append(Shard(f"{last}-{number:05d}.arrow", last, splits[last], 1, rest))
+    return shards
+
+
+def _digest(source: str | os.PathLike[str]) -> str:
+    try:
+        with Path(source).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise FileError(f"{source}: cannot be read ({error.strerror})") from error

@@ -1,0 +1,123 @@
+"""Data sets for Lightning: `trainer.fit(model, datamodule=DataModule("data/billiards"))`."""
+
+from __future__ import annotations
+
+import torch
+from lightning import LightningDataModule
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from physvision.core import DataError
+from physvision.core.checks import check_count
+from physvision.datasets.dataset import Dataset
+from physvision.datasets.recipe import SPLITS
+from physvision.datasets.sampling import ShardSampler
+from physvision.datasets.windows import Windows, WindowShape
+
+
+class DataModule(LightningDataModule):
+    """Windows of a data set's splits, in batches.
+
+    Batches are those of `Windows`, with `frames` and `target_frames` as float32 in [0, 1]; they become floats only on
+    the device, so that a quarter of the bytes travels. In validation, test and prediction every sample is labelled.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        batch_size: int = 64,
+        frames_in: int = 3,
+        horizon: int = 10,
+        frames_out: int = 1,
+        stride: int = 1,
+        label_fraction: float | int = 1.0,
+        label_seed: int = 0,
+        workers: int = 0,
+        seed: int = 0,
+        verify: bool = True,
+    ) -> None:
+        """Use the data set in the folder `path`.
+
+        Args:
+            path: the folder.
+            batch_size: samples of a batch and process.
+            frames_in: consecutive frames that are given.
+            horizon: the last target comes this many frames after the last one given.
+            frames_out: consecutive targets, the last of them at the horizon.
+            stride: frames between the starts of neighbouring samples.
+            label_fraction: share of the training samples that carry states; a smaller share lies in a larger one.
+            label_seed: of the choice which ones.
+            workers: processes that load; 0 loads in the training process.
+            seed: of the order of the training samples.
+            verify: compare each shard with its checksum when it is first read.
+        """
+        super().__init__()
+        check_count("batch_size", batch_size)
+        check_count("workers", workers, least=0)
+        self.path, self.batch_size, self.workers, self.seed, self.verify = path, batch_size, workers, seed, verify
+        self.label_fraction, self.label_seed = label_fraction, label_seed
+        self.shape = WindowShape(frames_in, horizon, frames_out, stride)
+        self._windows: dict[str, Windows] = {}
+
+    def windows(self, split: str) -> Windows:
+        """The samples of a split."""
+        if split not in self._windows:
+            fraction = self.label_fraction if split == "train" else 1.0
+            dataset = Dataset(self.path, split, verify=self.verify)
+            if len(dataset) == 0:
+                raise DataError(f"{self.path}: has no trials for {split}; make it with at least 10 trials")
+            self._windows[split] = Windows(dataset, self.shape, fraction, self.label_seed)
+        return self._windows[split]
+
+    def setup(self, stage: str | None = None) -> None:
+        """Open what `stage` needs, so that a fault shows before anything runs."""
+        needed = {"fit": ("train", "valid"), "validate": ("valid",), "test": ("test",), "predict": ("test",)}
+        for split in needed.get(stage or "", SPLITS):
+            self.windows(split)
+
+    def train_dataloader(self) -> DataLoader:
+        """Shuffled; each process reads shards of its own."""
+        return self._loader("train", shuffle=True)
+
+    def val_dataloader(self) -> DataLoader:
+        """In order."""
+        return self._loader("valid", shuffle=False)
+
+    def test_dataloader(self) -> DataLoader:
+        """In order."""
+        return self._loader("test", shuffle=False)
+
+    def predict_dataloader(self) -> DataLoader:
+        """The test split, in order."""
+        return self._loader("test", shuffle=False)
+
+    def _loader(self, split: str, shuffle: bool) -> DataLoader:
+        windows = self.windows(split)
+        rank, ranks = self._place()
+        return DataLoader(
+            windows,
+            batch_size=self.batch_size,
+            sampler=ShardSampler(windows, rank, ranks, shuffle, self.seed),
+            num_workers=self.workers,
+            collate_fn=_as_it_is,  # pyright: ignore[reportArgumentType]
+            persistent_workers=self.workers > 0,
+            pin_memory=torch.cuda.is_available(),
+        )
+
+    def _place(self) -> tuple[int, int]:
+        """Number of this process and of all, as Lightning or else torch.distributed says."""
+        if self.trainer is not None:
+            return self.trainer.global_rank, self.trainer.world_size
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
+            return torch.distributed.get_rank(), torch.distributed.get_world_size()
+        return 0, 1
+
+    def on_after_batch_transfer(self, batch: dict[str, Tensor], dataloader_idx: int) -> dict[str, Tensor]:
+        """Levels of 0 to 255 become float32 in [0, 1], on the device."""
+        images = {name: batch[name].float() / 255.0 for name in ("frames", "target_frames")}
+        return {**batch, **images}
+
+
+def _as_it_is(batch: dict[str, Tensor]) -> dict[str, Tensor]:
+    """`Windows` makes whole batches."""
+    return batch

@@ -1,0 +1,5 @@
+"""The n-link compound pendulum: MuJoCo's dynamics and MuJoCo's rays."""
+
+from physvision.datasets.pendulum.recipe import PendulumRecipe
+
+__all__ = ["PendulumRecipe"]

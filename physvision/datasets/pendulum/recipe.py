@@ -1,0 +1,162 @@
+"""The compound pendulum, seen from the side."""
+
+# pyright: reportAttributeAccessIssue=false
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import mujoco
+import numpy as np
+
+from physvision.core import InputError
+from physvision.datasets.pendulum.drawing import RayDrawing
+from physvision.datasets.pendulum.model import Links, build
+from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe, check_number
+from physvision.video.overlay import Mark, Path
+
+# The camera stands this many lengths of the stretched pendulum away, and sees this much more than its circle.
+_DISTANCE, _MARGIN = 4.0, 1.1
+
+
+@dataclass(frozen=True)
+class PendulumRecipe(Recipe):
+    """An n-link compound pendulum, simulated and drawn in gray by MuJoCo.
+
+    Attributes:
+        trials: number of trials; a tenth each is for validation and test.
+        frames: number of frames of a trial.
+        seed: of all random choices.
+        lengths: of the links, metres; their number is the number of links.
+        masses: of the links, kg; 1 each if not given.
+        damping: of every hinge, N m s/rad.
+        gravity: m/s².
+        dt: time between frames, seconds.
+        size: side of the picture, pixels.
+        radius: of the links in the picture, metres.
+        angle: largest angle of each hinge at the start, rad.
+        speed: largest speed of each hinge at the start, rad/s.
+        noise: standard deviation of the noise of every pixel; 1 is full scale.
+        substeps: steps of the fourth-order Runge–Kutta method from frame to frame.
+        samples: rays across a pixel at an edge.
+    """
+
+    trials: int = 100
+    frames: int = 200
+    seed: int = 0
+    lengths: tuple[Number, ...] = (3.0, 3.0, 3.0)
+    masses: tuple[Number, ...] | None = None
+    damping: Number = 0.0
+    gravity: Number = 9.81
+    dt: Number = 0.05
+    size: int = 100
+    radius: Number = 0.35
+    angle: Number = math.pi / 2
+    speed: Number = 1.0
+    noise: Number = 0.0
+    substeps: int = 20
+    samples: int = 4
+
+    name: ClassVar[str] = "pendulum"
+    packages: ClassVar[tuple[str, ...]] = ("mujoco", "numpy", "physvision", "pyarrow")
+
+    def check(self) -> None:
+        """Raise where a value makes no sense."""
+        super().check()
+        for name, least in (("size", 2), ("substeps", 1), ("samples", 1)):
+            self.require_whole(name, least)
+        for name in ("dt", "radius"):
+            self.require_number(name, 0, above=True)
+        for name in ("damping", "gravity", "angle", "speed", "noise"):
+            self.require_number(name, 0)
+        if len(self.lengths) == 0:
+            raise InputError("lengths: expected one or more links, got none")
+        if self.masses is not None and len(self.masses) != len(self.lengths):
+            raise InputError(f"masses: expected one for each of {len(self.lengths)} links, got {len(self.masses)}")
+        for name, values in (("lengths", self.lengths), ("masses", self.masses or ())):
+            for index, value in enumerate(values):
+                check_number(f"{name}[{index}]", value, 0, above=True)
+
+    @property
+    def links(self) -> Links:
+        """The pendulum's rods."""
+        lengths = tuple(map(float, self.lengths))
+        masses = tuple(map(float, self.masses)) if self.masses is not None else (1.0,) * len(lengths)
+        damping = (float(self.damping),) * len(lengths)
+        return Links(lengths, masses, damping, float(self.radius), float(self.gravity))
+
+    @property
+    def view(self) -> tuple[float, float]:
+        """Distance of the camera from the plane of motion, metres, and its angle of view, radians."""
+        reach = sum(map(float, self.lengths)) + float(self.radius)
+        return _DISTANCE * reach, 2.0 * math.atan(_MARGIN / _DISTANCE)
+
+    @property
+    def frame_format(self) -> FrameFormat:
+        """Size and rate of the frames."""
+        distance, angle = self.view
+        focal = 0.5 * self.size / math.tan(0.5 * angle)
+        geometry = (
+            f"pinhole at (0, {-distance:.9g}, 0) m looking along +y, z up, focal length {focal:.9g} px: (x, y, z) m is "
+            f"seen at column {self.size / 2:g} + f x / (y + {distance:.9g}), "
+            f"row {self.size / 2:g} - f z / (y + {distance:.9g}); "
+            "the pixel of row i and column j covers j to j + 1 and i to i + 1"
+        )
+        return FrameFormat(self.size, self.size, 1, 1.0 / self.dt, geometry)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """State and parameters of every frame."""
+        links = len(self.lengths)
+        return {
+            "q": Field((links,), "rad", "angle of each hinge about y against the link before; 0 hangs down"),
+            "v": Field((links,), "rad/s", "rate of q"),
+            "lengths": Field((links,), "m", "lengths of the links"),
+            "masses": Field((links,), "kg", "masses of the links, evenly along them"),
+            "damping": Field((links,), "N m s/rad", "damping of the hinges"),
+            "gravity": Field((), "m/s^2", "gravity, downwards"),
+        }
+
+    def trial(self, random: np.random.Generator) -> dict[str, np.ndarray]:
+        """One trial, its frames and fields."""
+        links = self.links
+        count = len(links.lengths)
+        model = build(links, float(self.dt) / self.substeps, *self.view)
+        data = mujoco.MjData(model)
+        data.qpos[:] = random.uniform(-self.angle, self.angle, count)
+        data.qvel[:] = random.uniform(-self.speed, self.speed, count)
+        levels = np.linspace(1.0, 0.4, count)
+        drawing = RayDrawing(model, "side", (self.size, self.size), levels, self.samples)
+        frames = np.empty((self.frames, self.size, self.size, 1), np.uint8)
+        q, v = np.empty((self.frames, count)), np.empty((self.frames, count))
+        for frame in range(self.frames):
+            if frame:
+                mujoco.mj_step(model, data, self.substeps)
+            mujoco.mj_kinematics(model, data)
+            q[frame], v[frame] = data.qpos, data.qvel
+            frames[frame] = drawing.draw(data)
+        if self.noise > 0.0:
+            noise = random.standard_normal(frames.shape, dtype=np.float32) * np.float32(255.0 * self.noise)
+            frames = np.rint(np.clip(frames + noise, 0.0, 255.0)).astype(np.uint8)
+        constant = {
+            "lengths": links.lengths,
+            "masses": links.masses,
+            "damping": links.damping,
+            "gravity": links.gravity,
+        }
+        kept = {name: np.asarray(value, float) for name, value in constant.items()}
+        repeated = {name: np.broadcast_to(value, (self.frames, *value.shape)) for name, value in kept.items()}
+        return {"frames": frames, "q": q, "v": v, **repeated}
+
+    def marks(self, values: Mapping[str, np.ndarray]) -> list[Mark]:
+        """The middle lines of the links, a dot at each hinge and at the end."""
+        distance, angle = self.view
+        focal = 0.5 * self.size / math.tan(0.5 * angle)
+        turned = np.cumsum(values["q"])
+        # A positive turn about y moves what hangs along −z towards −x.
+        steps = -values["lengths"][:, None] * np.stack([np.sin(turned), np.cos(turned)], axis=1)
+        x, z = np.vstack([np.zeros((1, 2)), np.cumsum(steps, axis=0)]).T
+        points = np.stack([0.5 * self.size + focal * x / distance, 0.5 * self.size - focal * z / distance], axis=1)
+        return [Path(tuple(map(tuple, points)))]

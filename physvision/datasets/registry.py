@@ -1,0 +1,56 @@
+"""The generators by name, and data sets made whole again from what they say of themselves."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from physvision.core import DataError
+from physvision.datasets.billiards import BilliardsRecipe
+from physvision.datasets.folder import DataFolder, Shard
+from physvision.datasets.generation import generate
+from physvision.datasets.pendulum import PendulumRecipe
+from physvision.datasets.recipe import Recipe
+
+RECIPES: dict[str, type[Recipe]] = {recipe.name: recipe for recipe in (BilliardsRecipe, PendulumRecipe)}
+
+
+def recipe_of(description: dict) -> Recipe | None:
+    """The recipe that a data set was made from; None if it was not generated but imported."""
+    kind = RECIPES.get(description["name"])
+    if kind is None:
+        return None
+    known = {field.name for field in fields(kind)}
+    values: dict[str, Any] = description["recipe"]
+    if set(values) != known:
+        raise DataError(
+            f"the recipe of {description['name']} is of another version: {sorted(set(values) ^ known)} differ"
+        )
+    return kind(**{name: _tuples(value) for name, value in values.items()})
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def faults(path: str | os.PathLike[str]) -> dict[Shard, str]:
+    """The shards of the data set at `path` that are missing or damaged, and how."""
+    folder = DataFolder(path)
+    found = {shard: folder.fault(shard) for shard in folder.shards()}
+    return {shard: fault for shard, fault in found.items() if fault is not None}
+
+
+def repair(path: str | os.PathLike[str], workers: int | None = None, progress: bool = True) -> Path:
+    """Make the missing and damaged shards of the data set at `path` again, and no others.
+
+    Raises:
+        DataError: it was imported from a video; import it into the same folder again.
+    """
+    description = DataFolder(path).description()
+    recipe = recipe_of(description)
+    if recipe is None:
+        source = description["recipe"].get("source")
+        raise DataError(f"{path}: was imported; import {source} into it again, and what is missing is made")
+    return generate(recipe, path, workers=workers, progress=progress)

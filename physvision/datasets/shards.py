@@ -1,0 +1,123 @@
+"""A shard: some trials in one Arrow file, their frames in small compressed groups that are read on their own."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from physvision.core import DataError
+from physvision.datasets.recipe import Field, FrameFormat
+
+# Frames that are compressed together. Fewer are read faster, more take less room; docs/data.md has the figures.
+GROUP = 10
+_KEPT_GROUPS = 8
+_METADATA = b"physvision"
+
+
+def encode_shard(
+    frame_format: FrameFormat, fields: Mapping[str, Field], about: Mapping, trials: Iterable[Mapping[str, np.ndarray]]
+) -> bytes:
+    """The bytes of a shard; the same input gives the same bytes.
+
+    Args:
+        frame_format: of the frames.
+        fields: what each frame is kept with.
+        about: what the shard says of itself, plain values.
+        trials: their uint8 `frames` and float64 fields.
+    """
+    columns = [pa.field("frames", pa.binary(int(np.prod(frame_format.shape))))]
+    columns += [pa.field(name, pa.list_(pa.float64(), int(np.prod(field.shape)))) for name, field in fields.items()]
+    schema = pa.schema(columns, metadata={_METADATA: json.dumps(about, sort_keys=True).encode()})
+    options = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", 3), use_threads=False)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, schema, options=options) as writer:
+        for trial in trials:
+            for start in range(0, len(trial["frames"]), GROUP):
+                part = slice(start, start + GROUP)
+                arrays = [_binary(schema.field(0).type, trial["frames"][part])]
+                arrays += [_lists(schema.field(name).type, trial[name][part]) for name in fields]
+                writer.write_batch(pa.record_batch(arrays, schema=schema))
+    return sink.getvalue().to_pybytes()
+
+
+def _binary(kind: pa.DataType, values: np.ndarray) -> pa.Array:
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values, np.uint8))])
+
+
+def _lists(kind: pa.DataType, values: np.ndarray) -> pa.Array:
+    flat = pa.array(np.ascontiguousarray(values, np.float64).reshape(-1))
+    return pa.FixedSizeListArray.from_arrays(flat, type=kind)
+
+
+class RecentGroups(OrderedDict[tuple[str, bool, int], dict[str, np.ndarray]]):
+    """The groups read last, of all shards: frames and states of one window lie in the same ones."""
+
+    def keep(self, key: tuple[str, bool, int], group: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Add `group`, and let go of the oldest."""
+        self[key] = group
+        if len(self) > _KEPT_GROUPS:
+            self.popitem(last=False)
+        return group
+
+
+class ShardReader:
+    """Random access to the frames and fields of a shard file. The file is mapped, so that many readers share it.
+
+    Frames and states, which training reads again and again, are decompressed apart from the other fields.
+    """
+
+    def __init__(
+        self, path: Path, frame_format: FrameFormat, fields: Mapping[str, Field], frames: int, recent: RecentGroups
+    ) -> None:
+        """Open the shard at `path`, whose trials have `frames` frames each."""
+        self.path, self._recent = path, recent
+        self._shapes = {"frames": frame_format.shape, **{name: field.shape for name, field in fields.items()}}
+        self._groups = -(-frames // GROUP)
+        often = ["frames", *(name for name in ("q", "v") if name in fields)]
+        self._often = frozenset(often)
+        self._columns = {True: often, False: [name for name in fields if name not in often]}
+        self._readers: dict[bool, pa.RecordBatchFileReader] = {}
+
+    def _reader(self, often: bool) -> pa.RecordBatchFileReader:
+        if often not in self._readers:
+            file = pa.memory_map(str(self.path))
+            order = pa.ipc.open_file(file).schema.names
+            wanted = [order.index(name) for name in order if name in self._columns[often]]
+            options = pa.ipc.IpcReadOptions(use_threads=False, included_fields=wanted)
+            self._readers[often] = pa.ipc.open_file(file, options=options)
+        return self._readers[often]
+
+    def _group(self, often: bool, index: int) -> dict[str, np.ndarray]:
+        key = (self.path.name, often, index)
+        group = self._recent.get(key)
+        if group is None:
+            try:
+                batch = self._reader(often).get_batch(index)
+            except (pa.ArrowException, OSError) as error:
+                raise DataError(
+                    f"{self.path}: the shard is damaged ({error}); "
+                    f"make it again with: physvision repair {self.path.parent}"
+                ) from error
+            group = {name: self._array(name, batch.column(name)) for name in self._columns[often]}
+            self._recent.keep(key, group)
+        return group
+
+    def _array(self, name: str, column: pa.Array) -> np.ndarray:
+        if name == "frames":
+            return np.frombuffer(column.buffers()[1], np.uint8).reshape(len(column), *self._shapes[name])
+        return column.flatten().to_numpy().reshape(len(column), *self._shapes[name])
+
+    def read(self, name: str, trial: int, start: int, stop: int) -> np.ndarray:
+        """A copy of `frames` or a field, of frames `start` to `stop` (excluded) of the shard's trial number `trial`."""
+        often = name in self._often
+        first, last = start // GROUP, (stop - 1) // GROUP
+        pieces = [
+            self._group(often, trial * self._groups + index)[name][max(start - index * GROUP, 0) : stop - index * GROUP]
+            for index in range(first, last + 1)
+        ]
+        return np.concatenate(pieces)
