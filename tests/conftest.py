@@ -28,5 +28,5 @@ def _annotated_modules() -> list[str]:
 
 
 warnings.filterwarnings("ignore", message=".*CUDA driver.*")
-jaxtyping.install_import_hook(_annotated_modules(), "beartype.beartype")
+jaxtyping.install_import_hook(_annotated_modules(), "annotations.check")
 torch.manual_seed(0)

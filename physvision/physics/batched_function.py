@@ -7,7 +7,8 @@ backward pass, which is why that is a Function too). vmap folds its dimension in
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,7 +17,7 @@ from torch.autograd.function import once_differentiable
 Tensors = tuple[Any, ...]  # of tensors, or None where there is none
 
 
-class Operation(Protocol):
+class Operation(ABC):
     """A computation on batches and its adjoint.
 
     Attributes:
@@ -25,13 +26,13 @@ class Operation(Protocol):
 
     differentiable: int
 
+    @abstractmethod
     def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
         """The outputs."""
-        ...
 
+    @abstractmethod
     def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:
         """The gradients to the inputs, from those to the outputs (None for zero); None where not needed."""
-        ...
 
 
 def apply(operation: Operation, *inputs: Tensor | None) -> tuple[Tensor, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch._C._functorch import is_functorch_wrapped_tensor
 
 from physvision.core import State, Status, Trajectory
 from physvision.core.checks import check_like, check_shape, check_tensor
@@ -122,6 +123,8 @@ class Engine(nn.Module):
 
     def _report(self, status: Status) -> None:
         """Keep the status and warn of failed worlds, once an engine; never waits for a GPU."""
+        if is_functorch_wrapped_tensor(status.converged):
+            return  # inside a functional transform there is nothing to look at yet
         self.status = status
         if self._warned or status.converged.is_cuda or bool(status.converged.all()):
             return

@@ -18,7 +18,7 @@ from physvision.physics.articulated.model import Body, Joint
 _SLENDERNESS = 0.05  # radius of a rod over its length: gives it an inertia about itself, which pendulums do not feel
 _COLORS = ((0.84, 0.37, 0.30), (0.95, 0.71, 0.31), (0.36, 0.66, 0.55), (0.30, 0.50, 0.75), (0.55, 0.42, 0.68))
 
-Numbers = Sequence[float] | Tensor
+Numbers = Sequence[float] | np.ndarray | Tensor
 
 
 def chain(

@@ -189,7 +189,7 @@ class LinkPoses(_Operation):
         position = program.empty(batch, program.model.links, 3)
         poses = [array(rotation, program.kernels.mat33), array(position, program.kernels.vec3)]
         arguments = [self._tree(tuple(parameters)), work[0], *poses]
-        self._launch(program.kernels.body_poses, batch, arguments, False)
+        self._launch(program.kernels.link_poses, batch, arguments, False)
         program.give(batch, 1, False, work)
         return rotation, position
 
@@ -205,12 +205,13 @@ class LinkPoses(_Operation):
             for bar, like in zip(gradients, (rotation, position), strict=True)
         ]
         q_bar = program.zeros(batch, model.nq)
-        nothing = program.zeros(batch, 1, 1)
-        struct, tensors = program.gradients(batch, nothing, nothing.expand(batch, 1, 6), bool(parameters))
+        struct, tensors = program.gradients(
+            batch, program.zeros(batch, 1, model.nv), program.zeros(batch, 1, model.bodies, 6), bool(parameters)
+        )
         kernels = program.kernels
         poses = [array(value, kernels.mat33) for value in (rotation, bars[0])] + [array(bars[1], kernels.vec3)]
         arguments = [self._tree(tuple(parameters)), work[0], *poses, array(q_bar), struct]
-        self._launch(kernels.body_poses_backward, batch, arguments, True)
+        self._launch(kernels.link_poses_backward, batch, arguments, True)
         program.give(batch, 1, True, work)
         return (q_bar, *tensors)
 

@@ -100,9 +100,7 @@ class Packing:
         }
         return Parameters(**{name: _expanded(value, batch, _DIMENSIONS[name]) for name, value in values.items()})
 
-    def bodies_in_links(
-        self, p: Properties
-    ) -> tuple[Float[Tensor, "*worlds bodies 3 3"], Float[Tensor, "*worlds bodies 3"]]:
+    def bodies_in_links(self, p: Properties) -> tuple[Float[Tensor, "... bodies 3 3"], Float[Tensor, "... bodies 3"]]:
         """Rotation and offset of each body's frame in the link that it is part of (or in the world)."""
         if not self.fixed:
             return self.body_rotation, self.body_offset
@@ -133,7 +131,7 @@ class Packing:
         shift = _apply(carrier_rotation, placed_offset) + carrier_offset - self.chain_offset
         return turn @ self.zero_rotation, _apply(back, shift) + _apply(turn, self.zero_offset)
 
-    def normalized(self, q: Float[Tensor, "*worlds nq"]) -> Float[Tensor, "*worlds nq"]:
+    def normalized(self, q: Float[Tensor, "... nq"]) -> Float[Tensor, "... nq"]:
         """`q` with its quaternions of length one."""
         if not self.quaternions:
             return q
@@ -160,7 +158,7 @@ class Packing:
         return torch.cat([top, bottom], -2)
 
 
-def rotation_matrix(orientation: Float[Tensor, "*worlds 4"]) -> Float[Tensor, "*worlds 3 3"]:
+def rotation_matrix(orientation: Float[Tensor, "... 4"]) -> Float[Tensor, "... 3 3"]:
     """The matrix of a quaternion (w, x, y, z) of any length but zero."""
     w, x, y, z = (orientation / orientation.norm(dim=-1, keepdim=True)).unbind(-1)
     rows = [

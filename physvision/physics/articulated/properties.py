@@ -33,17 +33,17 @@ class Properties:
         gravity: m/s², in the world's axes.
     """
 
-    mass: Float[Tensor, "*worlds bodies"]
-    center_of_mass: Float[Tensor, "*worlds bodies 3"]
-    inertia: Float[Tensor, "*worlds bodies 3 3"]
-    position: Float[Tensor, "*worlds bodies 3"]
-    orientation: Float[Tensor, "*worlds bodies 4"]
-    damping: Float[Tensor, "*worlds nv"]
-    armature: Float[Tensor, "*worlds nv"]
-    friction: Float[Tensor, "*worlds nv"]
-    stiffness: Float[Tensor, "*worlds joints"]
-    spring_reference: Float[Tensor, "*worlds nq"]
-    gravity: Float[Tensor, "*worlds 3"]
+    mass: Float[Tensor, "... bodies"]
+    center_of_mass: Float[Tensor, "... bodies 3"]
+    inertia: Float[Tensor, "... bodies 3 3"]
+    position: Float[Tensor, "... bodies 3"]
+    orientation: Float[Tensor, "... bodies 4"]
+    damping: Float[Tensor, "... nv"]
+    armature: Float[Tensor, "... nv"]
+    friction: Float[Tensor, "... nv"]
+    stiffness: Float[Tensor, "... joints"]
+    spring_reference: Float[Tensor, "... nq"]
+    gravity: Float[Tensor, "... 3"]
 
 
 register_dataclass(Properties)

@@ -1,11 +1,11 @@
 """Warp kernels for trees of rigid bodies, one source for both precisions (see `physvision.physics.precision`).
 
 Frames and symbols, after Featherstone, *Rigid Body Dynamics Algorithms* (2008), with spatial vectors as pairs of
-3-vectors, angular part first. A body's frame has its origin at its joint and its z along the joint's axis.
-`rotation` turns parent coordinates into body coordinates (E), `offset` is the body's origin in the parent (r):
+3-vectors, angular part first. A link's frame has its origin at its joint and its z along the joint's axis.
+`rotation` turns parent coordinates into link coordinates (E), `offset` is the link's origin in the parent (r):
 
-    motion, parent to body   (ω, v) ↦ (E ω, E (v − r × ω))
-    force, body to parent    (n, f) ↦ (Eᵀ n + r × Eᵀ f, Eᵀ f)
+    motion, parent to link   (ω, v) ↦ (E ω, E (v − r × ω))
+    force, link to parent    (n, f) ↦ (Eᵀ n + r × Eᵀ f, Eᵀ f)
 """
 
 import warp as wp
@@ -13,7 +13,7 @@ import warp as wp
 scalar = globals().get("scalar", wp.float64)
 
 from .inverse import inverse_dynamics, inverse_dynamics_backward  # noqa: E402  `scalar` comes first
-from .kinematics import body_poses, body_poses_backward  # noqa: E402
+from .kinematics import link_poses, link_poses_backward  # noqa: E402
 from .rollout import accelerations, accelerations_backward, rollout, rollout_backward  # noqa: E402
 from .spatial import mat33, vec3  # noqa: E402
 from .tree import Forces, Gradients, Tree, Workspace  # noqa: E402
@@ -25,10 +25,10 @@ __all__ = [
     "Workspace",
     "accelerations",
     "accelerations_backward",
-    "body_poses",
-    "body_poses_backward",
     "inverse_dynamics",
     "inverse_dynamics_backward",
+    "link_poses",
+    "link_poses_backward",
     "mat33",
     "rollout",
     "rollout_backward",

@@ -4,7 +4,7 @@ import warp as wp
 
 from . import scalar
 from .joints import is_single_axis
-from .kinematics import carried_acceleration_angular, carried_acceleration_linear, move_bodies
+from .kinematics import carried_acceleration_angular, carried_acceleration_linear, move_links
 from .loads import apply_joint_loads, turn_wrenches
 from .spatial import mat33, skew, transposed, vec3, zero3
 from .tree import PRISMATIC, REVOLUTE, Forces, Tree, Workspace
@@ -17,7 +17,7 @@ def accelerate(tree: Tree, work: Workspace, forces: Forces, world: int, step: in
     h > 0 takes drag B at the end of a step of that length: (M + h B) q̈ = τ − B q̇ − …, so that strong damping and
     dry friction are stable at any step.
     """
-    move_bodies(tree, work, world, row)
+    move_links(tree, work, world, row)
     apply_joint_loads(tree, work, forces, world, step, row)
     load_inertias(tree, work, world)
     if forces.wrenches != 0:
@@ -39,7 +39,7 @@ def accelerate(tree: Tree, work: Workspace, forces: Forces, world: int, step: in
 
 @wp.func
 def load_inertias(tree: Tree, work: Workspace, world: int):
-    """Each body's own inertia, and the force v ×* I v that its velocity asks for."""
+    """Each link's own inertia, and the force v ×* I v that its velocity asks for."""
     z = scalar(0.0)
     for i in range(tree.links):
         mass = tree.mass[world, i]
@@ -58,7 +58,7 @@ def load_inertias(tree: Tree, work: Workspace, world: int):
 
 @wp.func
 def eliminate_axis(tree: Tree, work: Workspace, world: int, i: int, h: scalar):
-    """Take the one degree of freedom of body i out of its articulated inertia; its axis is z."""
+    """Take the one degree of freedom of link i out of its articulated inertia; its axis is z."""
     d = tree.first_velocity[i]
     a = work.inertia_angular[world, i]
     c = work.inertia_coupling[world, i]
@@ -130,7 +130,7 @@ def eliminate_columns(tree: Tree, work: Workspace, world: int, i: int, h: scalar
 
 @wp.func
 def hand_to_parent(tree: Tree, work: Workspace, world: int, i: int):
-    """Add what is left of body i's articulated inertia and bias force to its parent's."""
+    """Add what is left of link i's articulated inertia and bias force to its parent's."""
     parent = tree.parent[i]
     a = work.inertia_angular[world, i]
     c = work.inertia_coupling[world, i]
@@ -159,7 +159,7 @@ def hand_to_parent(tree: Tree, work: Workspace, world: int, i: int):
 
 @wp.func
 def release(tree: Tree, work: Workspace, world: int, row: int, i: int):
-    """Acceleration across the joint of body i and of the body, its parent's being known."""
+    """Acceleration across the joint of link i and of the link, its parent's being known."""
     angular = carried_acceleration_angular(tree, work, world, i)
     linear = carried_acceleration_linear(tree, work, world, i)
     joint = tree.joint[i]
@@ -193,7 +193,7 @@ def release(tree: Tree, work: Workspace, world: int, row: int, i: int):
 def solve(tree: Tree, work: Workspace, world: int, row: int):
     """(M + armature + h B) λ = −a_bar[row] with the factorisation of the last `accelerate`.
 
-    Leaves λ in `multiplier` and the motion that it gives each body in `virtual_…`.
+    Leaves λ in `multiplier` and the motion that it gives each link in `virtual_…`.
     """
     for i in range(tree.links):
         work.moment[world, i] = zero3()

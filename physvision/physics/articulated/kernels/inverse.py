@@ -1,12 +1,12 @@
 """Inverse dynamics by recursive Newton–Euler, and its reverse, on which every gradient of the dynamics rests.
 
-The reverse. Let λ be fixed and w the motion that λ gives the bodies (w_i = X w_parent + S λ_i, velocities at zero).
+The reverse. Let λ be fixed and w the motion that λ gives the links (w_i = X w_parent + S λ_i, velocities at zero).
 Then λᵀ ID(q, v, q̈) = Σ_i w_i · (I a_i + v_i ×* I v_i), with no sweep of forces in it. With h = I v and y = w × v,
-since w · (v ×* h) = y · h, the adjoints of body i's motions gain
+since w · (v ×* h) = y · h, the adjoints of link i's motions gain
 
     w̄ += I a + v ×* h      ā += I w      v̄ += I y − w ×* h
 
-and v̄ += v_J ×* ā for the bias v × v_J. A body hands all three to its parent as it would hand forces. A turn δ of the
+and v̄ += v_J ×* ā for the bias v × v_J. A link hands all three to its parent as it would hand forces. A turn δ of the
 joint changes X y_parent by −S δ × X y_parent for each of the three motions y, so q̄ = −Σ ȳ · (S × X y_parent). The
 scalar is linear in mass, first moment and inertia: their gradients are read off.
 
@@ -24,7 +24,7 @@ from .kinematics import (
     carried_acceleration_angular,
     carried_acceleration_linear,
     finish_rotation_gradient,
-    move_bodies,
+    move_links,
 )
 from .loads import apply_joint_loads, joint_loads_backward, turn_wrenches, wrenches_backward
 from .spatial import transposed, vec3, zero3
@@ -32,8 +32,8 @@ from .tree import FREE, Forces, Gradients, Tree, Workspace
 
 
 @wp.func
-def accelerate_bodies(tree: Tree, work: Workspace, world: int, row: int):
-    """Acceleration of every body, those across the joints being work.a[row]."""
+def accelerate_links(tree: Tree, work: Workspace, world: int, row: int):
+    """Acceleration of every link, those across the joints being work.a[row]."""
     for i in range(tree.links):
         angular = carried_acceleration_angular(tree, work, world, i)
         linear = carried_acceleration_linear(tree, work, world, i)
@@ -46,7 +46,7 @@ def accelerate_bodies(tree: Tree, work: Workspace, world: int, row: int):
 
 @wp.func
 def move_virtually(tree: Tree, work: Workspace, world: int):
-    """The motion that λ gives every body."""
+    """The motion that λ gives every link."""
     for i in range(tree.links):
         angular = zero3()
         linear = zero3()
@@ -91,13 +91,13 @@ def residual_backward(
         wrenches_backward(tree, work, forces, gradients, world, step)
     for backwards in range(tree.links):
         i = tree.links - 1 - backwards
-        body_backward(tree, work, forces, gradients, world, step, i)
+        link_backward(tree, work, forces, gradients, world, step, i)
         joint_backward(tree, work, gradients, world, row, i)
 
 
 @wp.func
-def body_backward(tree: Tree, work: Workspace, forces: Forces, gradients: Gradients, world: int, step: int, i: int):
-    """Add body i's own share to the adjoints of its three motions, and its gradients."""
+def link_backward(tree: Tree, work: Workspace, forces: Forces, gradients: Gradients, world: int, step: int, i: int):
+    """Add link i's own share to the adjoints of its three motions, and its gradients."""
     mass = tree.mass[world, i]
     first = tree.moment[world, i]
     second = tree.inertia[world, i]
@@ -138,7 +138,7 @@ def body_backward(tree: Tree, work: Workspace, forces: Forces, gradients: Gradie
 
 @wp.func
 def joint_backward(tree: Tree, work: Workspace, gradients: Gradients, world: int, row: int, i: int):
-    """From the adjoints of body i's three motions to those of its joint's numbers and of its parent's motions."""
+    """From the adjoints of link i's three motions to those of its joint's numbers and of its parent's motions."""
     w = work.angular[world, i]
     v = work.linear[world, i]
     joint_w = work.joint_angular[world, i]
@@ -166,7 +166,7 @@ def joint_backward(tree: Tree, work: Workspace, gradients: Gradients, world: int
     from_l_v = work.virtual_linear[world, i]
     joint = tree.joint[i]
     if joint == FREE:
-        # Ṡ q̇ = (0, −ω_J × v_J), and the linear columns Rᵀ turn with the body: δ(Rᵀx) = Rᵀx × δ.
+        # Ṡ q̇ = (0, −ω_J × v_J), and the linear columns Rᵀ turn with the link: δ(Rᵀx) = Rᵀx × δ.
         joint_bar_w = joint_bar_w - wp.cross(joint_v, a_bar_v)
         joint_bar_v = joint_bar_v + wp.cross(joint_w, a_bar_v)
         joint_turn = wp.cross(joint_bar_v, joint_v)
@@ -242,9 +242,9 @@ def hand_adjoints_to_parent(
 def inverse_dynamics(first: int, tree: Tree, work: Workspace, forces: Forces, torque: wp.array2d(dtype=scalar)):
     """The torque that (work.q, work.v, work.a) asks for; torque and wrenches in `forces` are subtracted."""
     world = first + wp.tid()
-    move_bodies(tree, work, world, 0)
+    move_links(tree, work, world, 0)
     apply_joint_loads(tree, work, forces, world, 0, 0)
-    accelerate_bodies(tree, work, world, 0)
+    accelerate_links(tree, work, world, 0)
     if forces.wrenches != 0:
         turn_wrenches(tree, work, forces, world, 0)
     for i in range(tree.links):
@@ -299,8 +299,9 @@ def inverse_dynamics_backward(
 ):
     """Adjoint of `inverse_dynamics`: λ is the incoming gradient itself."""
     world = first + wp.tid()
-    move_bodies(tree, work, world, 0)
-    accelerate_bodies(tree, work, world, 0)
+    move_links(tree, work, world, 0)
+    apply_joint_loads(tree, work, forces, world, 0, 0)
+    accelerate_links(tree, work, world, 0)
     if forces.wrenches != 0:
         turn_wrenches(tree, work, forces, world, 0)
     for d in range(tree.velocities):

@@ -181,7 +181,7 @@ def spring_turn(tree: Tree, work: Workspace, world: int, row: int, p: int):
 
 @wp.func
 def spring_force(tree: Tree, work: Workspace, world: int, row: int, i: int, force: wp.array2d(dtype=scalar)):
-    """Force -= k · displacement, for the joint of body i."""
+    """Force -= k · displacement, for the joint of link i."""
     k = tree.stiffness[world, i]
     joint = tree.joint[i]
     p = tree.first_position[i]

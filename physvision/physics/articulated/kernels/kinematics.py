@@ -1,4 +1,4 @@
-"""Outward: where each body is, and how it moves."""
+"""Outward: where each link is, and how it moves."""
 
 import warp as wp
 
@@ -10,7 +10,7 @@ from .tree import BALL, FREE, PRISMATIC, REVOLUTE, Gradients, Tree, Workspace
 
 @wp.func
 def place_joint(tree: Tree, work: Workspace, world: int, row: int, i: int):
-    """Rotation and offset of body i against its parent, from q[row]."""
+    """Rotation and offset of link i against its parent, from q[row]."""
     joint = tree.joint[i]
     p = tree.first_position[i]
     rotation = tree.rotation[world, i]
@@ -37,7 +37,7 @@ def place_joint(tree: Tree, work: Workspace, world: int, row: int, i: int):
 
 @wp.func
 def move_joint(tree: Tree, work: Workspace, world: int, row: int, i: int):
-    """Velocity of body i across its joint, from v[row]."""
+    """Velocity of link i across its joint, from v[row]."""
     joint = tree.joint[i]
     d = tree.first_velocity[i]
     z = scalar(0.0)
@@ -59,8 +59,8 @@ def move_joint(tree: Tree, work: Workspace, world: int, row: int, i: int):
 
 
 @wp.func
-def move_bodies(tree: Tree, work: Workspace, world: int, row: int):
-    """Placement, velocity, and velocity-dependent acceleration v × v_J of every body.
+def move_links(tree: Tree, work: Workspace, world: int, row: int):
+    """Placement, velocity, and velocity-dependent acceleration v × v_J of every link.
 
     A free joint's axes turn with it, which adds Ṡ q̇ = (0, −ω_J × v_J).
     """
@@ -88,7 +88,7 @@ def move_bodies(tree: Tree, work: Workspace, world: int, row: int):
 
 @wp.func
 def carried_acceleration_linear(tree: Tree, work: Workspace, world: int, i: int):
-    """Linear part of the acceleration that the parent and the velocities give body i; the root's is −gravity."""
+    """Linear part of the acceleration that the parent and the velocities give link i; the root's is −gravity."""
     parent = tree.parent[i]
     rotation = work.rotation[world, i]
     if parent >= 0:
@@ -101,7 +101,7 @@ def carried_acceleration_linear(tree: Tree, work: Workspace, world: int, i: int)
 
 @wp.func
 def carried_acceleration_angular(tree: Tree, work: Workspace, world: int, i: int):
-    """Angular part of the acceleration that the parent and the velocities give body i."""
+    """Angular part of the acceleration that the parent and the velocities give link i."""
     parent = tree.parent[i]
     if parent >= 0:
         return work.bias_angular[world, i] + work.rotation[world, i] * work.angular_acceleration[world, parent]
@@ -112,7 +112,7 @@ def carried_acceleration_angular(tree: Tree, work: Workspace, world: int, i: int
 def add_placement_gradient(
     tree: Tree, work: Workspace, gradients: Gradients, world: int, row: int, i: int, turn: vec3, shift: vec3
 ):
-    """Gradient to a turn of the placement, from those to a turn and a shift of the body, both in its own frame.
+    """Gradient to a turn of the placement, from those to a turn and a shift of the link, both in its own frame.
 
     The placement is turned before the joint is: R_tree exp([φ]×) R_J = R_tree R_J exp([R_Jᵀ φ]×) with
     R_J = E_tree Eᵀ, and what the joint shifts by p turns with it, φ × p.
@@ -133,7 +133,7 @@ def add_placement_gradient(
 
 @wp.func
 def add_joint_gradient(tree: Tree, work: Workspace, world: int, row: int, i: int, turn: vec3, shift: vec3):
-    """q_bar[row] += gradients to a turn and a shift of body i, both in its own frame."""
+    """q_bar[row] += gradients to a turn and a shift of link i, both in its own frame."""
     joint = tree.joint[i]
     d = tree.first_velocity[i]
     if joint == REVOLUTE:
@@ -160,10 +160,10 @@ def finish_rotation_gradient(tree: Tree, gradients: Gradients, world: int):
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
-def body_poses(
+def link_poses(
     first: int, tree: Tree, work: Workspace, rotation: wp.array2d(dtype=mat33), position: wp.array2d(dtype=vec3)
 ):
-    """Rotation (body to world) and position of every body's frame, from work.q."""
+    """Rotation (link to world) and position of every link's frame, from work.q."""
     world = first + wp.tid()
     for i in range(tree.links):
         place_joint(tree, work, world, 0, i)
@@ -179,7 +179,7 @@ def body_poses(
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
-def body_poses_backward(
+def link_poses_backward(
     first: int,
     tree: Tree,
     work: Workspace,
@@ -189,10 +189,10 @@ def body_poses_backward(
     q_bar: wp.array2d(dtype=scalar),
     gradients: Gradients,
 ):
-    """Adjoint of `body_poses`.
+    """Adjoint of `link_poses`.
 
-    A turn ψ of body i about its own origin changes its rotation by R [ψ]×, so ψ̄ = 2 axial(skew part of Rᵀ R̄). Each
-    body hands its parent Eᵀψ̄ and the pull p̄ at its origin, with its moment r × p̄, all in body coordinates.
+    A turn ψ of link i about its own origin changes its rotation by R [ψ]×, so ψ̄ = 2 axial(skew part of Rᵀ R̄). Each
+    link hands its parent Eᵀψ̄ and the pull p̄ at its origin, with its moment r × p̄, all in link coordinates.
     """
     world = first + wp.tid()
     for i in range(tree.links):

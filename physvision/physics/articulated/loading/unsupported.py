@@ -111,7 +111,8 @@ def _may_touch(model: mujoco.MjModel, first: int, second: int, excluded: set[int
 
 
 def _geom_name(model: mujoco.MjModel, geom: int) -> str:
-    return repr(model.geom(geom).name or f"{geom} of {model.body(int(model.geom_bodyid[geom])).name}")
+    body = int(model.geom_bodyid[geom])
+    return repr(model.geom(geom).name or f"geom {geom} of {model.body(body).name or f'body {body}'}")
 
 
 def _limits(model: mujoco.MjModel) -> str:

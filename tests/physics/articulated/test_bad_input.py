@@ -1,0 +1,105 @@
+"""What cannot be used is refused at the boundary, with words that say what and where."""
+
+import jaxtyping
+import pytest
+import torch
+
+from physvision import State
+from physvision.core import (
+    DeviceError,
+    DtypeError,
+    InputError,
+    ModelError,
+    ShapeError,
+)
+from physvision.physics import articulated
+from physvision.physics.articulated import Body, Joint, tree
+
+HINGE = (Joint("revolute"),)
+
+
+@pytest.fixture(autouse=True)
+def annotations_unchecked():
+    """Annotations are checked in the tests only; what a user meets are the engine's own checks."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.mark.parametrize(
+    ("bodies", "message"),
+    [
+        ([], "at least one body"),
+        ([Body("a", "b", HINGE), Body("b", "a", HINGE)], "cycle, not a tree: a → b → a"),
+        ([Body("a", "a", HINGE)], "cycle, not a tree: a → a"),
+        ([Body("a", "ghost", HINGE)], "'a' hangs on 'ghost', which does not exist"),
+        ([Body("a", None, HINGE), Body("a", None, HINGE)], "two bodies are called 'a'"),
+        ([Body("a")], "no joint of the tree moves"),
+        ([Body("a", None, HINGE, mass=0.0)], "'a': mass must be above zero, got 0"),
+        ([Body("a", None, HINGE, mass=-1.0)], "'a': mass must be above zero, got -1"),
+        ([Body("a", None, HINGE, inertia=(1.0, -1.0, 1.0))], "'a': inertia must be positive definite"),
+        ([Body("a", None, HINGE, inertia=(1.0, 0.0, 1.0))], "'a': inertia must be positive definite"),
+        ([Body("a", None, [Joint("screw")])], "'a': no joint of kind 'screw'"),
+        ([Body("a", None, [Joint(axis=(0, 0, 0))])], "'a': joint axis"),
+        ([Body("a", None, [Joint(start=(1.0, 2.0))])], "'a': start has 2 numbers, a revolute joint needs 1"),
+        ([Body("a", None, HINGE), Body("b", "a", [Joint("free")])], "'b': a free joint must be its only joint"),
+        ([Body("a", None, HINGE, orientation=(0, 0, 0, 0))], "'a': orientation is the zero quaternion"),
+    ],
+)
+def test_trees(bodies, message):
+    with pytest.raises(ModelError, match=message):
+        tree(bodies)
+
+
+def test_numbers_of_a_tree():
+    with pytest.raises(InputError, match=r"properties.mass: expected finite values, got nan at \(0,\)"):
+        tree([Body("a", None, HINGE, mass=float("nan"))])
+    with pytest.raises(ModelError, match=r"properties.damping: must not be negative, got -1 at \(0,\)"):
+        tree([Body("a", None, [Joint(damping=-1.0)])])
+    with pytest.raises(ShapeError, match="'a': position needs 3 numbers"):
+        tree([Body("a", None, HINGE, position=(0.0, 1.0))])
+    with pytest.raises(ShapeError, match="gravity: expected three numbers"):
+        tree([Body("a", None, HINGE)], gravity=(0.0, 9.81))
+    with pytest.raises(InputError, match="dt: expected a positive finite number, got 0"):
+        tree([Body("a", None, HINGE)], dt=0)
+    with pytest.raises(InputError, match="substeps: expected a whole number of at least 1, got 0"):
+        tree([Body("a", None, HINGE)], substeps=0)
+    with pytest.raises(InputError, match="integrator: there is no 'verlet'"):
+        tree([Body("a", None, HINGE)], integrator="verlet")
+    with pytest.raises(InputError, match="lengths: expected positive numbers"):
+        articulated.chain([1.0, -1.0])
+    with pytest.raises(InputError, match="expected 2, one for each link, got 1"):
+        articulated.cartpole(links=2, lengths=[1.0], masses=[1.0])
+    with pytest.raises(InputError, match="kinds are letters R and P"):
+        articulated.from_dh([1.0], [0.0], [0.0], kinds="X")
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda e, s: e.rollout(s, 0), InputError, "steps: expected a whole number of at least 1, got 0"),
+        (lambda e, s: e.rollout(s, 2, truncate=0), InputError, "truncate: expected a whole number"),
+        (lambda e, s: e.rollout(State(s.q[:, :1], s.v), 2), ShapeError, r"state.q: expected shape \(any, 2\), got"),
+        (lambda e, s: e.rollout(State(s.q, s.v[:1]), 2), ShapeError, r"state.v: expected shape \(3, 2\), got \(1, 2\)"),
+        (lambda e, s: e.rollout(State(s.q, s.v.double()), 2), DtypeError, "state.v: expected torch.float32 as state.q"),
+        (lambda e, s: e.rollout(State(s.q.half(), s.v.half()), 2), DtypeError, "expected float32 or float64"),
+        (lambda e, s: e.rollout(State(s.q, s.v.to("meta")), 2), DeviceError, "state.v: expected device cpu"),
+        (lambda e, s: e.rollout(s, 2, torch.zeros(3, 3, 2)), ShapeError, r"controls: expected shape \(3, 2, 2\)"),
+        (lambda e, s: e.rollout(s, 2, torch.zeros(3, 2, 2).double()), DtypeError, "controls: expected torch.float32"),
+        (lambda e, s: e.step(s, torch.zeros(3, 1)), ShapeError, r"controls: expected shape \(3, 1, 2\)"),
+        (lambda e, s: e.rollout(s, 2, wrenches=torch.zeros(3, 2, 2, 3)), ShapeError, "wrenches: expected shape"),
+        (lambda e, s: e.inverse_dynamics(s, torch.zeros(3, 1)), ShapeError, "acceleration: expected shape"),
+        (lambda e, s: e.rollout(s, 2, None, {"weight": s.q}), InputError, "no leaf 'weight'; there are mass"),
+        (lambda e, s: e.rollout(s, 2, None, {"mass": torch.ones(3)}), ShapeError, r"\(2,\), or \(3, 2\)"),
+        (lambda e, s: e.rollout(s, 2, None, {"mass": torch.ones(2, dtype=torch.long)}), DtypeError, "floating-point"),
+        (lambda e, s: e.rollout(s, 2, None, {"mass": torch.ones(2, device="meta")}), DeviceError, "properties.mass"),
+        (lambda e, s: e.rollout(s, 2, None, {"mass": torch.tensor([1.0, torch.nan])}), InputError, "expected finite"),
+        (lambda e, s: e.rollout(s, 2, None, {"mass": torch.tensor([1.0, 0.0])}), ModelError, "'rod 1': mass must be"),
+        (lambda e, s: e.step(s, None, {"inertia": -torch.eye(3).repeat(2, 1, 1)}), ModelError, "'rod 0': inertia"),
+        (lambda e, s: e.initial_state(0), InputError, "batch: expected a whole number"),
+    ],
+)  # fmt: skip
+def test_calls(call, error, message):
+    engine = articulated.chain([1.0, 1.0])
+    with pytest.raises(error, match=message):
+        call(engine, engine.initial_state(3))

@@ -1,0 +1,85 @@
+# ruff: noqa: E501
+"""Model files: what is read, what is refused, and the choice of a base."""
+
+import pytest
+
+from physvision.core import FileError, InputError, ModelError, UnsupportedError
+from physvision.physics import articulated
+
+
+def test_files(tmp_path):
+    with pytest.raises(FileError, match="there is no model file"):
+        articulated.load(str(tmp_path / "missing.xml"))
+    broken = tmp_path / "broken.xml"
+    broken.write_text("<mujoco><worldbody><body></worldbody></mujoco>")
+    with pytest.raises(ModelError, match=r"broken\.xml: .*XML"):
+        articulated.load(str(broken))
+    binary = tmp_path / "binary.xml"
+    binary.write_bytes(b"\xff\xfe\x00\x00")
+    with pytest.raises(FileError, match="cannot be read as XML"):
+        articulated.load(str(binary))
+    with pytest.raises(ModelError, match="at least one body"):
+        articulated.load("<mujoco/>")
+    with pytest.raises(InputError, match="base: expected one of auto, fixed, free, got 'floating'"):
+        articulated.load("<mujoco/>", base="floating")
+    with pytest.raises(InputError, match="ignore: expected some of contact, limit"):
+        articulated.load("<mujoco/>", ignore=("gravity",))
+    with pytest.raises(InputError, match="in a tuple"):
+        articulated.load("<mujoco/>", ignore="contact")
+
+
+TWO = """<mujoco>{option}<worldbody>
+  <body name="a"><joint name="ja" axis="0 1 0" {joint}/><geom name="ga" size="0.1"/></body>
+  <body name="b" pos="1 0 0" {body}><joint name="jb"/><geom name="gb" size="0.1" {geom}/><site name="s"/></body>
+</worldbody>{rest}</mujoco>"""
+
+
+def two(option="", joint="", body="", geom='contype="0" conaffinity="0"', rest=""):
+    return TWO.format(option=option, joint=joint, body=body, geom=geom, rest=rest)
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "message"),
+    [
+        ("contact", two(geom=""), "contact: geoms 'ga' and 'gb' may touch"),
+        ("limit", two(joint='range="-1 1" limited="true"'), "limit: ja"),
+        ("equality", two(rest='<equality><joint joint1="ja" joint2="jb"/></equality>'), "equality"),
+        ("tendon", two(rest='<tendon><fixed name="t" stiffness="1"><joint joint="ja" coef="1"/></fixed></tendon>'), "tendon: t"),
+        ("actuator", two(rest='<actuator><motor name="m" site="s"/></actuator>'), r"m \(it does not drive a joint\)"),
+        ("actuator", two(rest='<actuator><motor name="m" joint="ja" forcerange="-1 1" forcelimited="true"/></actuator>'), "its force is limited"),
+        ("actuator", two(rest='<actuator><intvelocity name="m" joint="ja" kp="1" actrange="-1 1"/></actuator>'), "activation dynamics"),
+        ("fluid", two(option='<option viscosity="0.1"/>'), "fluid: density or viscosity"),
+        ("gravity_compensation", two(body='gravcomp="1"'), "gravity_compensation: b"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_simulated_is_named(kind, source, message):
+    with pytest.raises(UnsupportedError, match=message) as caught:
+        articulated.load(source)
+    assert f"ignore=({kind!r},)" in str(caught.value)
+    engine = articulated.load(source, ignore=(kind,))
+    assert engine.nv == 2
+
+
+def test_what_is_switched_off_is_not_refused():
+    off = '<option><flag contact="disable" limit="disable"/></option>'
+    engine = articulated.load(two(option=off, joint='range="-1 1" limited="true"', geom=""))
+    assert engine.nv == 2
+    excluded = '<contact><exclude body1="a" body2="b"/></contact>'
+    assert articulated.load(two(geom="", rest=excluded)).nv == 2
+    still = articulated.load(two(option='<option><flag gravity="disable"/></option>'))
+    assert float(still.properties.gravity.abs().sum()) == 0.0
+
+
+def test_bases():
+    urdf = (
+        '<robot name="r"><link name="root"><inertial><mass value="2"/>'
+        '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+        '<link name="arm"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+        '</link><joint name="j" type="continuous"><parent link="root"/><child link="arm"/><axis xyz="0 0 1"/></joint></robot>'
+    )
+    assert articulated.load(urdf).nv == 7
+    assert articulated.load(urdf, base="fixed").nv == 1
+    assert articulated.load(urdf.replace('<mass value="2"/>', '<mass value="0"/>')).nv == 1
+    mjcf = '<mujoco><worldbody><body><geom size="1"/><body><joint/><geom size="1"/></body></body></worldbody></mujoco>'
+    assert articulated.load(mjcf, ignore=("contact",)).nv == 1
+    assert articulated.load(mjcf, base="free", ignore=("contact",)).nv == 7
