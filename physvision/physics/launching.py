@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
+from threading import Timer
 from typing import Any
 
 import torch
@@ -34,6 +36,7 @@ def launch(kernel: wp.Kernel, batch: int, inputs: Sequence[Any], device: torch.d
         device: where the memory lies.
         microseconds: a guess at the whole time on one core.
     """
+    _compile(kernel, device)
     if device.type == "cuda":
         stream = wp.stream_from_torch(torch.cuda.current_stream(device))
         wp.launch(kernel, dim=batch, inputs=[0, *inputs], device=wp.device_from_torch(device), stream=stream)
@@ -42,7 +45,6 @@ def launch(kernel: wp.Kernel, batch: int, inputs: Sequence[Any], device: torch.d
     if threads == 1:
         wp.launch(kernel, dim=batch, inputs=[0, *inputs], device="cpu")
         return
-    kernel.module.load(wp.get_device("cpu"))  # compiling is not for several threads at once
     edges = [batch * k // threads for k in range(threads + 1)]
     jobs = [
         _pool(threads).submit(wp.launch, kernel, dim=end - start, inputs=[start, *inputs], device="cpu")
@@ -50,6 +52,15 @@ def launch(kernel: wp.Kernel, batch: int, inputs: Sequence[Any], device: torch.d
     ]
     for job in jobs:
         job.result()
+
+
+@cache
+def _compile(kernel: wp.Kernel, device: torch.device) -> None:
+    """Load the kernel's code; where it has to be compiled, once a version, that takes seconds: say so."""
+    patience = Timer(1.0, lambda: print("physvision: compiling kernels, once on this machine …", file=sys.stderr))
+    patience.start()
+    kernel.module.load(wp.get_device(str(device)), 1 if device.type == "cpu" else 256)
+    patience.cancel()
 
 
 @cache

@@ -7,7 +7,10 @@ its own, so that its modules, functions and structs exist twice without a word w
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -22,8 +25,22 @@ from physvision.core.errors import DtypeError
 def _start_warp() -> None:
     """Start Warp without its banner, and without its warning where there is no CUDA."""
     wp.config.log_level = wp.LOG_ERROR
-    wp.init()
+    with nullcontext() if torch.cuda.is_available() else _mute():
+        wp.init()
     wp.config.log_level = wp.LOG_WARNING
+
+
+@contextmanager
+def _mute() -> Iterator[None]:
+    """Drop what compiled code writes to the error stream: Warp's library warns past Python and its log level."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 SCALARS = {torch.float32: wp.float32, torch.float64: wp.float64}
