@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from physvision import cli
 from physvision.core import DataError, FileError, InputError, UnsupportedError
 from physvision.datasets import BilliardsRecipe, Dataset, PendulumRecipe, generate, generation, repair
 from physvision.datasets.folder import CHECKSUMS, DESCRIPTION, divide
@@ -275,3 +276,28 @@ def test_without_ray_the_extra_is_named(tmp_path, monkeypatch, small_shards):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UnsupportedError, match=r"physvision\[ray\]"):
         generate(RECIPE, tmp_path / "a", executor="ray", progress=False)
+
+
+@pytest.mark.slow
+def test_a_ray_cluster_makes_the_same_bytes(tmp_path):
+    """The command of one process uses the cluster that another one started, at RAY_ADDRESS."""
+    ray = pytest.importorskip("ray", reason="needs physvision[ray]")
+    arguments = ["generate", "pendulum", "--trials", "20", "--size", "16", "--frames", "10"]
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    try:
+        address = ray.get_runtime_context().gcs_address
+        command = [
+            sys.executable,
+            "-m",
+            "physvision.cli",
+            *arguments,
+            "--executor",
+            "ray",
+            "--out",
+            str(tmp_path / "ray"),
+        ]
+        subprocess.run(command, check=True, env={**os.environ, "RAY_ADDRESS": address})
+    finally:
+        ray.shutdown()
+    assert cli.main([*arguments, "--workers", "1", "--out", str(tmp_path / "here")]) == 0
+    assert contents(tmp_path / "ray") == contents(tmp_path / "here")

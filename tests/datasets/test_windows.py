@@ -1,0 +1,219 @@
+"""Samples are the right frames and states, labels are nested, ranks share the shards, Lightning can learn from it."""
+
+import functools
+import os
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+import physvision  # noqa: F401  makes lightning importable beside a torch without CUDA
+
+import lightning  # isort: skip
+
+from physvision.core import DataError, InputError
+from physvision.datasets import (
+    BilliardsRecipe,
+    DataModule,
+    Dataset,
+    PendulumRecipe,
+    ShardSampler,
+    Windows,
+    WindowShape,
+    generate,
+    generation,
+)
+from physvision.datasets.folder import divide
+
+RECIPE = BilliardsRecipe(trials=40, frames=25, size=32, radius=2.0, balls=2)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Sixteen training shards of two trials each."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(generation, "divide", functools.partial(divide, shard_bytes=2 * 25 * 32 * 32 * 3))
+        return generate(RECIPE, tmp_path_factory.mktemp("data"), workers=1, progress=False)
+
+
+@pytest.mark.parametrize("shape", [WindowShape(), WindowShape(2, 4, 3), WindowShape(1, 1, 1, stride=5)])
+def test_windows_hold_the_frames_and_states_that_their_shape_says(folder, shape):
+    windows = Windows(Dataset(folder), shape)
+    assert len(windows) == 32 * len(range(0, 25 - shape.span + 1, shape.stride))
+    indices = [0, 7, len(windows) // 2, len(windows) - 1]
+    batch = windows.__getitems__(indices)
+    for row, index in enumerate(indices):
+        trial, start = int(batch["trial"][row]), int(batch["start"][row])
+        assert (trial, start) == windows.locate(index)
+        made = RECIPE.make("train", trial)
+        last = start + shape.frames_in - 1
+        given = range(start, last + 1)
+        target = range(last + shape.horizon - shape.frames_out + 1, last + shape.horizon + 1)
+        for prefix, wanted in (("", given), ("target_", target)):
+            frames = batch[f"{prefix}frames"][row].permute(0, 2, 3, 1).numpy()
+            np.testing.assert_array_equal(frames, made["frames"][wanted])
+            for name in ("q", "v"):
+                expected = made[name][wanted].reshape(len(wanted), -1).astype(np.float32)
+                np.testing.assert_array_equal(batch[f"{prefix}{name}"][row], expected)
+        single = windows[index]
+        assert all(torch.equal(single[name], values[row]) for name, values in batch.items())
+
+
+def test_labels_are_nested_and_hidden_where_there_are_none(folder):
+    before = np.zeros(0)
+    for fraction in (0.0, 0.02, 0.1, 0.25, 1.0):
+        windows = Windows(Dataset(folder), label_fraction=fraction)
+        assert windows.labeled.sum() == round(fraction * len(windows))
+        assert set(before) <= set(np.flatnonzero(windows.labeled))
+        before = np.flatnonzero(windows.labeled)
+    windows = Windows(Dataset(folder), label_fraction=0.25)
+    batch = windows.__getitems__(list(range(len(windows))))
+    for name in ("q", "v", "target_q", "target_v"):
+        known = torch.isfinite(batch[name]).flatten(1)
+        assert torch.equal(known.all(1), batch["labeled"])
+        assert torch.equal(known.any(1), batch["labeled"])
+    other = Windows(Dataset(folder), label_fraction=0.25, label_seed=1)
+    assert not np.array_equal(windows.labeled, other.labeled)
+    assert np.array_equal(windows.labeled, Windows(Dataset(folder), label_fraction=0.25).labeled)
+
+
+def test_clips_and_trajectories_are_those_of_the_trial(folder):
+    dataset, made = Dataset(folder, "valid"), RECIPE.make("valid", 1)
+    clip, trajectory = dataset.clip(1, 5, 20), dataset.trajectory(1, 5, 20)
+    np.testing.assert_array_equal(clip.frames, made["frames"][5:20])
+    np.testing.assert_allclose(clip.times, np.arange(5, 20) / 30)
+    np.testing.assert_array_equal(trajectory.q[0], made["q"][5:20].reshape(15, -1))
+    assert trajectory.steps == 14
+    assert trajectory.v.dtype == torch.float64
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5, 16, 20])
+def test_ranks_read_everything_and_share_no_shard(folder, ranks):
+    windows = Windows(Dataset(folder))
+    dataset = windows.dataset
+    samplers = [ShardSampler(windows, rank, ranks, seed=4) for rank in range(ranks)]
+    assert len({len(sampler) for sampler in samplers}) == 1
+    epochs = []
+    for epoch in (0, 1):
+        for sampler in samplers:
+            sampler.set_epoch(epoch)
+        read = [list(sampler) for sampler in samplers]
+        assert all(len(indices) == len(sampler) for indices, sampler in zip(read, samplers, strict=True))
+        assert set().union(*map(set, read)) == set(range(len(windows)))
+        if ranks <= 16:
+            held = [{dataset.shard_of(windows.locate(index)[0]) for index in indices} for indices in read]
+            assert sum(map(len, held)) == 16
+        epochs.append(read)
+    assert epochs[0] != epochs[1]
+    assert list(ShardSampler(windows, 0, ranks, shuffle=False)) == sorted(
+        ShardSampler(windows, 0, ranks, shuffle=False)
+    )
+
+
+def test_loader_workers_read_the_same(folder):
+    windows = Windows(Dataset(folder))
+    windows[0]  # opened before the workers start
+    loaders = [DataLoader(windows, 64, num_workers=count, collate_fn=lambda batch: batch) for count in (0, 2)]
+    for here, there in zip(*loaders, strict=True):
+        assert all(torch.equal(here[name], there[name]) for name in here)
+    assert torch.equal(pickle.loads(pickle.dumps(windows))[3]["frames"], windows[3]["frames"])
+
+
+class Brightness(lightning.LightningModule):
+    """Learns the mean brightness of the target; remembers what it was given."""
+
+    def __init__(self):
+        super().__init__()
+        self.level = torch.nn.Parameter(torch.zeros(()))
+        self.seen, self.labels = [], []
+
+    def training_step(self, batch, index):
+        assert batch["frames"].dtype == batch["target_frames"].dtype == torch.float32
+        self.seen += list(zip(batch["trial"].tolist(), batch["start"].tolist(), strict=True))
+        self.labels += batch["labeled"].tolist()
+        return ((batch["target_frames"].mean((1, 2, 3, 4)) - self.level) ** 2).mean()
+
+    def validation_step(self, batch, index):
+        assert batch["labeled"].all()
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), 0.2)
+
+
+def test_lightning_learns_from_it(folder, tmp_path):
+    module = Brightness()
+    data = DataModule(str(folder), batch_size=32, label_fraction=0.1)
+    options = {
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+    }
+    lightning.Trainer(max_epochs=2, accelerator="cpu", default_root_dir=tmp_path, **options).fit(
+        module, datamodule=data
+    )
+    windows = data.windows("train")
+    assert len(module.seen) == 2 * len(windows)
+    first, second = module.seen[: len(windows)], module.seen[len(windows) :]
+    assert len(set(first)) == len(set(second)) == len(windows)
+    assert first != second
+    assert sum(module.labels) == 2 * round(0.1 * len(windows))
+    # Two discs of radius 2 with one channel of three lit each.
+    expected = 2 * np.pi * 4 / 32**2 * np.array(RECIPE.ball_colors()).sum(1).mean() / 3
+    assert module.level.item() == pytest.approx(expected, rel=0.02)
+
+
+RANKS = """
+import os, sys, torch
+from physvision.datasets import DataModule
+torch.distributed.init_process_group("gloo")
+data = DataModule(sys.argv[1], batch_size=16)
+data.setup("fit")
+shards = {data.windows("train").dataset.shard_of(int(t)) for batch in data.train_dataloader() for t in batch["trial"]}
+with open(os.path.join(sys.argv[2], os.environ["RANK"]), "w") as file:
+    file.write(" ".join(map(str, sorted(shards))))
+"""
+
+
+@pytest.mark.slow
+def test_torchrun_gives_each_rank_its_shards(folder, tmp_path):
+    (tmp_path / "script.py").write_text(RANKS)
+    out = tmp_path / "out"
+    out.mkdir()
+    arguments = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(tmp_path / "script.py")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
+    subprocess.run(
+        [sys.executable, *arguments, str(folder), str(out)], check=True, capture_output=True, env=environment
+    )
+    shards = [set(map(int, (out / str(rank)).read_text().split())) for rank in range(2)]
+    assert shards[0] | shards[1] == set(range(16))
+    assert not shards[0] & shards[1]
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda data: Windows(data, WindowShape(3, 30)), "windows of 33 frames do not fit .* has 25"),
+        (lambda data: WindowShape(frames_in=0), "frames_in"),
+        (lambda data: WindowShape(horizon=2, frames_out=3), "at most the horizon of 2"),
+        (lambda data: Windows(data, label_fraction=1.5), "label_fraction"),
+        (lambda data: Windows(data, label_fraction=float("nan")), "label_fraction"),
+        (lambda data: data.frames(99), "trial: expected 0 to 31"),
+        (lambda data: data.frames(0, 5, 26), "stop <= 25"),
+        (lambda data: data.field("mass", 0), "there is no 'mass'"),
+        (lambda data: Dataset(data.folder.path, "training"), "train, valid, test"),
+    ],
+)
+def test_bad_requests_raise(folder, call, match):
+    with pytest.raises(InputError, match=match):
+        call(Dataset(folder))
+
+
+def test_a_split_without_trials_is_named(tmp_path):
+    out = generate(PendulumRecipe(trials=2, frames=20, size=8, samples=1), tmp_path / "few", workers=1, progress=False)
+    with pytest.raises(DataError, match="has no trials for valid"):
+        DataModule(str(out)).setup("fit")
