@@ -22,7 +22,7 @@ from physvision.core.errors import DtypeError
 
 
 @cache
-def _start_warp() -> None:
+def start_warp() -> None:
     """Start Warp without its banner, and without its warning where there is no CUDA."""
     wp.config.log_level = wp.LOG_ERROR
     with nullcontext() if torch.cuda.is_available() else _mute():
@@ -51,7 +51,7 @@ def load(package: str, dtype: torch.dtype) -> ModuleType:
     """The package of kernels called `package`, in the precision of `dtype`."""
     if dtype not in SCALARS:
         raise DtypeError(f"kernels exist for float32 and float64, got {dtype}")
-    _start_warp()
+    start_warp()
     specification = importlib.util.find_spec(package)
     assert specification is not None
     assert specification.origin is not None

@@ -1,0 +1,24 @@
+"""Rigid bodies in the plane: joints, contacts and friction, with gradients that are right through impacts."""
+
+from physvision.physics.rigid2d.bodies import Body, Circle, Polygon, Rectangle
+from physvision.physics.rigid2d.draw import draw
+from physvision.physics.rigid2d.joints import HoldAngle, HoldX, HoldY, Joint, Revolute, Spring, Weld
+from physvision.physics.rigid2d.properties import Properties
+from physvision.physics.rigid2d.world import World
+
+__all__ = [
+    "Body",
+    "Circle",
+    "HoldAngle",
+    "HoldX",
+    "HoldY",
+    "Joint",
+    "Polygon",
+    "Properties",
+    "Rectangle",
+    "Revolute",
+    "Spring",
+    "Weld",
+    "World",
+    "draw",
+]

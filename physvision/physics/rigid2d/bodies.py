@@ -1,0 +1,212 @@
+"""Bodies of a 2-D world: circles, convex polygons, rectangles; each checked where it is made."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from physvision.core import InputError, ModelError
+from physvision.core import shapes as core_shapes
+from physvision.core.checks import check_positive
+
+
+def _numbers(label: str, value: Sequence[float], count: int) -> tuple[float, ...]:
+    try:
+        numbers = tuple(float(number) for number in value)
+    except (TypeError, ValueError):
+        raise InputError(f"{label}: expected {count} numbers, got {value!r}") from None
+    if len(numbers) != count or not all(map(math.isfinite, numbers)):
+        raise InputError(f"{label}: expected {count} finite numbers, got {value!r}")
+    return numbers
+
+
+def _between(label: str, value: float, low: float, high: float) -> float:
+    if not low <= float(value) <= high:
+        raise InputError(f"{label}: expected a number in [{low:g}, {high:g}], got {value!r}")
+    return float(value)
+
+
+@dataclass(eq=False, kw_only=True)
+class Body:
+    """What all bodies have. Lengths are in the world's own unit: metres, pixels, whatever the scene is written in.
+
+    Attributes:
+        angle: orientation at the start, radians.
+        velocity: of the frame at the start, (x, y) a second.
+        spin: angular velocity at the start, radians a second.
+        mass: kilograms.
+        inertia: about the centre of mass; None for that of a uniform body.
+        restitution: 0 for none to 1 for elastic; a pair's is the mean of the two.
+        friction: coefficient, at least 0; a pair's is the mean of the two.
+        damping: rate at which velocities fade, 1/s.
+        static: whether it stands still; it then has no state, and its mass does not matter.
+        name: in messages, and to name it in joints; "body 3" if none is given.
+        color: red, green, blue in [0, 1], for pictures; None for one of a palette.
+    """
+
+    angle: float = 0.0
+    velocity: Sequence[float] = (0.0, 0.0)
+    spin: float = 0.0
+    mass: float = 1.0
+    inertia: float | None = None
+    restitution: float = 0.5
+    friction: float = 0.5
+    damping: float = 0.0
+    static: bool = False
+    name: str = ""
+    color: tuple[float, float, float] | None = None
+
+    @property
+    def label(self) -> str:
+        """How messages call the body."""
+        return self.name or type(self).__name__.lower()
+
+    def _check(self) -> None:
+        self.angle = _between(f"{self.label}: angle", self.angle, -math.inf, math.inf)
+        self.spin = _between(f"{self.label}: spin", self.spin, -1e300, 1e300)
+        if not math.isfinite(self.angle):
+            raise InputError(f"{self.label}: angle: expected a finite number, got {self.angle!r}")
+        self.velocity = _numbers(f"{self.label}: velocity", self.velocity, 2)
+        self.mass = check_positive(f"{self.label}: mass", self.mass)
+        if self.inertia is not None:
+            self.inertia = check_positive(f"{self.label}: inertia", self.inertia)
+        self.restitution = _between(f"{self.label}: restitution", self.restitution, 0.0, 1.0)
+        self.friction = _between(f"{self.label}: friction", self.friction, 0.0, 1e300)
+        self.damping = _between(f"{self.label}: damping", self.damping, 0.0, 1e300)
+
+    @property
+    def centre(self) -> tuple[float, float]:
+        """The centre of mass, where the body's frame is, at the start."""
+        raise NotImplementedError
+
+    @property
+    def gyration(self) -> float:
+        """Radius of gyration: the inertia about the centre is mass times its square."""
+        if self.inertia is not None:
+            return math.sqrt(self.inertia / self.mass)
+        return math.sqrt(self._uniform())
+
+    def _uniform(self) -> float:
+        raise NotImplementedError
+
+    @property
+    def shape(self) -> core_shapes.Shape:
+        """What it looks like, in its own frame."""
+        raise NotImplementedError
+
+
+@dataclass(eq=False)
+class Circle(Body):
+    """A filled circle.
+
+    Attributes:
+        radius: half its width.
+        position: of its centre at the start, (x, y).
+    """
+
+    radius: float
+    position: Sequence[float]
+
+    def __post_init__(self) -> None:
+        self._check()
+        self.radius = check_positive(f"{self.label}: radius", self.radius)
+        self.position = _numbers(f"{self.label}: position", self.position, 2)
+
+    @property
+    def centre(self) -> tuple[float, float]:
+        """Its centre at the start."""
+        return self.position[0], self.position[1]
+
+    def _uniform(self) -> float:
+        return 0.5 * self.radius**2
+
+    @property
+    def shape(self) -> core_shapes.Shape:
+        """A filled circle."""
+        return core_shapes.Circle(self.radius)
+
+
+@dataclass(eq=False)
+class Polygon(Body):
+    """A filled convex polygon.
+
+    Attributes:
+        vertices: corners relative to `position`, in the sense of growing angle: from x towards y.
+        position: origin of the corners at the start, (x, y); `angle` turns the corners about it.
+        corners: the corners about the centre of mass, in the body's frame.
+    """
+
+    vertices: Sequence[Sequence[float]]
+    position: Sequence[float] = (0.0, 0.0)
+    corners: tuple[tuple[float, float], ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._check()
+        self.position = _numbers(f"{self.label}: position", self.position, 2)
+        points = [_numbers(f"{self.label}: vertices[{i}]", point, 2) for i, point in enumerate(self.vertices)]
+        self._refuse_bad(points)
+        crosses = [a[0] * b[1] - a[1] * b[0] for a, b in zip(points, points[1:] + points[:1], strict=True)]
+        area = sum(crosses) / 2
+        centre = [
+            sum((a[k] + b[k]) * c for a, b, c in zip(points, points[1:] + points[:1], crosses, strict=True))
+            / (6 * area)
+            for k in range(2)
+        ]
+        self._centroid = (centre[0], centre[1])
+        self.corners = tuple((point[0] - centre[0], point[1] - centre[1]) for point in points)
+
+    def _refuse_bad(self, points: list[tuple[float, ...]]) -> None:
+        if len(points) < 3:
+            raise ModelError(f"{self.label}: expected at least 3 vertices, got {len(points)}")
+        turns = []
+        for i in range(len(points)):
+            a, b, c = points[i - 2], points[i - 1], points[i]
+            turns.append((b[0] - a[0]) * (c[1] - b[1]) - (b[1] - a[1]) * (c[0] - b[0]))
+        if all(turn < 0 for turn in turns):
+            raise ModelError(f"{self.label}: the vertices run clockwise (from y towards x); give them in reverse order")
+        if any(turn <= 0 for turn in turns):
+            raise ModelError(
+                f"{self.label}: the polygon is not strictly convex at vertex {[t <= 0 for t in turns].index(True)}; "
+                "split it into convex parts and weld them"
+            )
+        wound = sum(math.atan2(*self._turn(points, i)) for i in range(len(points)))
+        if wound > 2 * math.pi + 1e-6:
+            raise ModelError(f"{self.label}: the edges of the polygon cross each other")
+
+    @staticmethod
+    def _turn(points: list[tuple[float, ...]], i: int) -> tuple[float, float]:
+        a, b, c = points[i - 2], points[i - 1], points[i]
+        u, w = (b[0] - a[0], b[1] - a[1]), (c[0] - b[0], c[1] - b[1])
+        return u[0] * w[1] - u[1] * w[0], u[0] * w[0] + u[1] * w[1]
+
+    @property
+    def centre(self) -> tuple[float, float]:
+        """The centre of mass at the start."""
+        c, s = math.cos(self.angle), math.sin(self.angle)
+        x, y = self._centroid
+        return self.position[0] + c * x - s * y, self.position[1] + s * x + c * y
+
+    def _uniform(self) -> float:
+        total = area = 0.0
+        for a, b in zip(self.corners, self.corners[1:] + self.corners[:1], strict=True):
+            cross = a[0] * b[1] - a[1] * b[0]
+            area += cross / 2
+            total += cross * (a[0] * a[0] + a[0] * b[0] + b[0] * b[0] + a[1] * a[1] + a[1] * b[1] + b[1] * b[1]) / 12
+        return total / area
+
+    @property
+    def shape(self) -> core_shapes.Shape:
+        """A filled polygon about the centre of mass."""
+        return core_shapes.Polygon(self.corners)
+
+
+class Rectangle(Polygon):
+    """A filled rectangle of this size, (width, height), centred at `position`."""
+
+    def __init__(self, size: Sequence[float], position: Sequence[float], angle: float = 0.0, **body) -> None:
+        label = body.get("name") or "rectangle"
+        width, height = (check_positive(f"{label}: size", side) for side in _numbers(f"{label}: size", size, 2))
+        self.size = (width, height)
+        x, y = width / 2, height / 2
+        super().__init__([(-x, -y), (x, -y), (x, y), (-x, y)], position, angle=angle, **body)

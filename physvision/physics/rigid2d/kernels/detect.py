@@ -1,0 +1,285 @@
+"""Which features of which bodies touch, or are the next to touch, at a pose.
+
+Two circles have one contact, a circle and a polygon one (with the nearest edge or corner), two polygons at most two:
+on the edge that separates them best, the two lowest corners of the other, each clipped to the edge's ends.
+"""
+
+import warp as wp
+
+from . import scalar, vec2
+from .data import (
+    BODY_A,
+    BODY_B,
+    CIRCLE,
+    CONTACTS,
+    EDGE,
+    FEATURE_A,
+    FEATURE_B,
+    KIND,
+    LIMIT,
+    OVERFLOW,
+    POINT,
+    Scene,
+    Work,
+)
+from .geometry import contact_rows, place, round_of, row_speed, turn
+
+
+@wp.func
+def corner(s: Scene, body: wp.int32, i: wp.int32):
+    """Corner i of a polygon, counted round, in its own frame."""
+    at = s.vertex_start[body] + i % s.vertex_count[body]
+    return vec2(s.vertices[at, 0], s.vertices[at, 1])
+
+
+@wp.func
+def edge_normal(s: Scene, body: wp.int32, i: wp.int32):
+    """The outward unit normal of the edge from corner i to the next, in the polygon's frame."""
+    at = s.vertex_start[body] + i
+    return vec2(s.normals[at, 0], s.normals[at, 1])
+
+
+@wp.func
+def into_frame(q: wp.array(dtype=scalar), body: wp.int32, point: vec2):
+    """A point of the world in a body's frame."""
+    return turn(-q[3 * body + 2], point - place(q, body))
+
+
+@wp.func
+def describe(
+    t: Work,
+    i: wp.int32,
+    kind: wp.int32,
+    a: wp.int32,
+    b: wp.int32,
+    fa: wp.int32,
+    fb: wp.int32,
+    la: vec2,
+    lb: vec2,
+    n: vec2,
+):
+    """Fill line i of the table of contacts."""
+    t.contact[5 * i + KIND] = kind
+    t.contact[5 * i + BODY_A] = a
+    t.contact[5 * i + BODY_B] = b
+    t.contact[5 * i + FEATURE_A] = fa
+    t.contact[5 * i + FEATURE_B] = fb
+    t.feature[6 * i] = la[0]
+    t.feature[6 * i + 1] = la[1]
+    t.feature[6 * i + 2] = lb[0]
+    t.feature[6 * i + 3] = lb[1]
+    t.feature[6 * i + 4] = n[0]
+    t.feature[6 * i + 5] = n[1]
+
+
+@wp.func
+def circle_polygon(s: Scene, t: Work, q: wp.array(dtype=scalar), a: wp.int32, b: wp.int32, i: wp.int32):
+    """Describe, on line i, the contact of circle a with the nearest edge or corner of polygon b."""
+    centre = into_frame(q, b, place(q, a))
+    best = scalar(-1.0e30)
+    edge = wp.int32(0)
+    for k in range(s.vertex_count[b]):
+        apart = wp.dot(edge_normal(s, b, k), centre - corner(s, b, k))
+        if apart > best:
+            best = apart
+            edge = k
+    start = corner(s, b, edge)
+    end = corner(s, b, edge + 1)
+    n = edge_normal(s, b, edge)
+    origin = vec2(scalar(0.0), scalar(0.0))
+    if best > scalar(0.0) and wp.dot(centre - start, end - start) < scalar(0.0):
+        describe(t, i, POINT, a, b, 0, edge, origin, start, n)
+    elif best > scalar(0.0) and wp.dot(centre - end, start - end) < scalar(0.0):
+        describe(t, i, POINT, a, b, 0, (edge + 1) % s.vertex_count[b], origin, end, n)
+    else:
+        describe(t, i, EDGE, a, b, 0, edge, origin, start, n)
+
+
+@wp.func
+def lowest(s: Scene, q: wp.array(dtype=scalar), body: wp.int32, other: wp.int32, edge: wp.int32):
+    """The corner of `other` that is lowest over an edge of `body`, and how high it is."""
+    best = scalar(1.0e30)
+    which = wp.int32(0)
+    n = edge_normal(s, body, edge)
+    start = corner(s, body, edge)
+    for k in range(s.vertex_count[other]):
+        point = place(q, other) + turn(q[3 * other + 2], corner(s, other, k))
+        height = wp.dot(n, into_frame(q, body, point) - start)
+        if height < best:
+            best = height
+            which = k
+    return which, best
+
+
+@wp.func
+def best_edge(s: Scene, q: wp.array(dtype=scalar), body: wp.int32, other: wp.int32):
+    """The edge of `body` that separates `other` best, and by how much."""
+    best = scalar(-1.0e30)
+    which = wp.int32(0)
+    for edge in range(s.vertex_count[body]):
+        low, height = lowest(s, q, body, other, edge)
+        if height > best:
+            best = height
+            which = edge
+    return which, best
+
+
+@wp.func
+def separating_edge(s: Scene, t: Work, q: wp.array(dtype=scalar), a: wp.int32, b: wp.int32):
+    """The body whose edge separates two polygons best, the other body, and the edge; ties go to the first."""
+    edge_a, apart_a = best_edge(s, q, a, b)
+    edge_b, apart_b = best_edge(s, q, b, a)
+    owner = a
+    other = b
+    edge = edge_a
+    if apart_b > apart_a + scalar(100.0) * s.tolerance:
+        owner = b
+        other = a
+        edge = edge_b
+    return owner, other, edge
+
+
+@wp.func
+def polygon_polygon(
+    s: Scene,
+    t: Work,
+    q: wp.array(dtype=scalar),
+    owner: wp.int32,
+    other: wp.int32,
+    edge: wp.int32,
+    which: wp.int32,
+    i: wp.int32,
+):
+    """Describe, on line i, one of the two contacts of a polygon with an edge; 0 where there is none."""
+    count = s.vertex_count[other]
+    low, height = lowest(s, q, owner, other, edge)
+    n = edge_normal(s, owner, edge)
+    start = corner(s, owner, edge)
+    end = corner(s, owner, edge + 1)
+    back = (low + count - 1) % count
+    ahead = (low + 1) % count
+    before = into_frame(q, owner, place(q, other) + turn(q[3 * other + 2], corner(s, other, back)))
+    after = into_frame(q, owner, place(q, other) + turn(q[3 * other + 2], corner(s, other, ahead)))
+    neighbour = ahead
+    incident = low
+    if wp.dot(n, before) < wp.dot(n, after):
+        neighbour = back
+        incident = back
+    vertex = low
+    if which == 1:
+        vertex = neighbour
+    point = into_frame(q, owner, place(q, other) + turn(q[3 * other + 2], corner(s, other, vertex)))
+    slack = scalar(100.0) * s.tolerance
+    length = wp.length(end - start)
+    along = wp.dot(point - start, end - start) / length
+    found = wp.int32(1)
+    if along >= -slack and along <= length + slack:
+        describe(t, i, EDGE, other, owner, vertex, edge, corner(s, other, vertex), start, n)
+    else:
+        mine = edge
+        if along > length:
+            mine = (edge + 1) % s.vertex_count[owner]
+        clipped = place(q, owner) + turn(q[3 * owner + 2], corner(s, owner, mine))
+        seen = into_frame(q, other, clipped)
+        first = corner(s, other, incident)
+        second = corner(s, other, incident + 1)
+        span = wp.length(second - first)
+        at = wp.dot(seen - first, second - first) / span
+        if at > slack and at < span - slack:
+            describe(
+                t, i, EDGE, owner, other, mine, incident, corner(s, owner, mine), first, edge_normal(s, other, incident)
+            )
+        else:
+            found = wp.int32(0)
+    return found
+
+
+@wp.func
+def reach_of(s: Scene, t: Work, body: wp.int32):
+    """The radius about a body's frame that holds all of it."""
+    reach = s.reach[body]
+    if s.kind[body] == CIRCLE:
+        reach = round_of(s, t, body)
+    return reach
+
+
+@wp.func
+def joint_limit(s: Scene, t: Work, joint: wp.int32, side: wp.int32, i: wp.int32):
+    """Describe, on line i, a joint's angle against its lower (side 0) or upper limit."""
+    zero = vec2(scalar(0.0), scalar(0.0))
+    describe(t, i, LIMIT, s.joint_bodies[joint, 0], s.joint_bodies[joint, 1], joint, side, zero, zero, zero)
+
+
+@wp.func
+def keep_touching(s: Scene, t: Work, at: wp.int32):
+    """Keep the contact on line `at`, the last of the table, if it touches at the start; return how many there are."""
+    gap = contact_rows(s, t, t.q0, at, t.rows0, s.joint_rows + 2 * at)
+    kept = at
+    if gap <= s.tolerance:
+        t.gap[at] = gap
+        if at + 1 < s.capacity:
+            kept = at + 1
+        else:
+            t.counts[OVERFLOW] = 1
+    return kept
+
+
+@wp.func
+def find_touching(s: Scene, t: Work):
+    """Fill the table with all contacts that touch at the start; return how many there are."""
+    count = wp.int32(0)
+    for pair in range(s.pairs):
+        a = s.pair_bodies[pair, 0]
+        b = s.pair_bodies[pair, 1]
+        apart = place(t.q0, a) - place(t.q0, b)
+        near = reach_of(s, t, a) + reach_of(s, t, b) + s.tolerance
+        if wp.dot(apart, apart) <= near * near:
+            if s.kind[b] == CIRCLE:
+                zero = vec2(scalar(0.0), scalar(0.0))
+                describe(t, count, POINT, a, b, 0, 0, zero, zero, zero)
+                count = keep_touching(s, t, count)
+            elif s.kind[a] == CIRCLE:
+                circle_polygon(s, t, t.q0, a, b, count)
+                count = keep_touching(s, t, count)
+            else:
+                owner, other, edge = separating_edge(s, t, t.q0, a, b)
+                for which in range(2):
+                    if polygon_polygon(s, t, t.q0, owner, other, edge, which, count) == 1:
+                        count = keep_touching(s, t, count)
+    for joint in range(s.joints):
+        if s.limited[joint] == 1:
+            for side in range(2):
+                joint_limit(s, t, joint, side, count)
+                count = keep_touching(s, t, count)
+    t.counts[CONTACTS] = count
+    return count
+
+
+@wp.func
+def properties_of(s: Scene, t: Work, i: wp.int32):
+    """Restitution and friction of contact i: the mean of the two bodies'; zero for a limit."""
+    restitution = scalar(0.0)
+    friction = scalar(0.0)
+    if t.contact[5 * i + KIND] != LIMIT:
+        a = t.contact[5 * i + BODY_A]
+        b = t.contact[5 * i + BODY_B]
+        restitution = (t.theta[s.restitution + a] + t.theta[s.restitution + b]) * scalar(0.5)
+        friction = (t.theta[s.friction + a] + t.theta[s.friction + b]) * scalar(0.5)
+    return restitution, friction
+
+
+@wp.func
+def drop_parting(s: Scene, t: Work, count: wp.int32):
+    """Drop the contacts that move apart; return how many rest or slide, their rows in place."""
+    kept = wp.int32(0)
+    for i in range(count):
+        if row_speed(t, t.rows0, s.joint_rows + 2 * i, t.v0) <= s.rest_speed:
+            if kept != i:
+                for k in range(5):
+                    t.contact[5 * kept + k] = t.contact[5 * i + k]
+                for k in range(6):
+                    t.feature[6 * kept + k] = t.feature[6 * i + k]
+                t.gap[kept] = contact_rows(s, t, t.q0, kept, t.rows0, s.joint_rows + 2 * kept)
+            kept += 1
+    t.counts[CONTACTS] = kept
+    return kept

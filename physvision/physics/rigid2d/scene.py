@@ -1,0 +1,236 @@
+"""From bodies and joints, as people write them, to the arrays that the kernels read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+import torch
+import warp as wp
+
+from physvision.core import ModelError
+from physvision.physics.precision import start_warp
+from physvision.physics.rigid2d.bodies import Body, Circle, Polygon
+from physvision.physics.rigid2d.joints import BodyName, Joint, Revolute, Spring, relative
+from physvision.physics.rigid2d.properties import Properties, offsets
+
+_NONE = ((0.0, 0.0), (0.0, 0.0))
+
+
+class Description:
+    """Bodies, joints and springs of a scene by number; the world itself is the body after the last.
+
+    Attributes:
+        bodies: as given; `names` are theirs.
+        joints: joints and their bodies' numbers.
+        springs: springs and their bodies' numbers.
+        pairs: pairs of bodies that may touch, a circle before a polygon.
+        moving: numbers of the bodies that have a state.
+    """
+
+    def __init__(self, bodies: Sequence[Body], joints: Sequence[Joint], exempt: Sequence[tuple]) -> None:
+        self.bodies = list(bodies)
+        if not self.bodies:
+            raise ModelError("bodies: expected at least one body, got none")
+        for body in self.bodies:
+            if not isinstance(body, Body):
+                raise ModelError(f"bodies: expected circles, polygons and rectangles, got {type(body).__name__}")
+        self.names = [body.name or f"body {i}" for i, body in enumerate(self.bodies)]
+        repeated = [name for name in self.names if self.names.count(name) > 1]
+        if repeated:
+            raise ModelError(
+                f"bodies: {repeated.count(repeated[0])} bodies are called {repeated[0]!r}; give each its own name"
+            )
+        if len({id(body) for body in self.bodies}) < len(self.bodies):
+            raise ModelError("bodies: a body is listed twice; make one object for each")
+        self.moving = [i for i, body in enumerate(self.bodies) if not body.static]
+        if not self.moving:
+            raise ModelError("bodies: every body is static; at least one must move")
+        numbered = [(joint, self._numbers(joint)) for joint in joints]
+        self.springs = [(joint, ends) for joint, ends in numbered if isinstance(joint, Spring)]
+        self.joints = [(joint, ends) for joint, ends in numbered if not isinstance(joint, Spring)]
+        free = {frozenset(self.number(f"exempt[{i}]", name) for name in pair) for i, pair in enumerate(exempt)}
+        free |= {frozenset(ends) for joint, ends in self.joints if not joint.collide}
+        self.pairs = [
+            (a, b) if isinstance(self.bodies[a], Circle) or isinstance(self.bodies[b], Polygon) else (b, a)
+            for a, b in combinations(range(len(self.bodies)), 2)
+            if not (self.bodies[a].static and self.bodies[b].static) and frozenset((a, b)) not in free
+        ]
+
+    def number(self, where: str, name: BodyName) -> int:
+        """The number of a body that is given as itself, by name or by number; None is the world."""
+        if name is None:
+            return len(self.bodies)
+        if isinstance(name, Body):
+            for i, body in enumerate(self.bodies):
+                if body is name:
+                    return i
+            raise ModelError(f"{where}: the body {name.label!r} is not one of the world's bodies")
+        if isinstance(name, str):
+            if name in self.names:
+                return self.names.index(name)
+            raise ModelError(f"{where}: no body is called {name!r}; there are {', '.join(map(repr, self.names))}")
+        if isinstance(name, int) and not isinstance(name, bool) and 0 <= name < len(self.bodies):
+            return name
+        raise ModelError(f"{where}: expected a body, its name, or a number below {len(self.bodies)}, got {name!r}")
+
+    def _numbers(self, joint: Joint) -> tuple[int, int]:
+        if not isinstance(joint, Joint):
+            raise ModelError(f"joints: expected joints and springs, got {type(joint).__name__}")
+        ends = self.number(joint.label, joint.first), self.number(joint.label, joint.second)
+        if ends[0] == ends[1]:
+            raise ModelError(f"{joint.label}: joins the body {self.names[ends[0]]!r} to itself")
+        if not set(ends) & set(self.moving):
+            raise ModelError(f"{joint.label}: neither of its bodies moves")
+        return ends
+
+    def pose(self, number: int) -> tuple[float, float, float]:
+        """Where a body's frame is at the start."""
+        if number == len(self.bodies):
+            return 0.0, 0.0, 0.0
+        body = self.bodies[number]
+        return *body.centre, body.angle
+
+    def anchors(self, joint: Joint, ends: tuple[int, int]) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Where a joint or spring sits in the frames of its two bodies."""
+        poses = self.pose(ends[0]), self.pose(ends[1])
+        first, second = joint.places
+        first = poses[0][:2] if first is None else first
+        second = (poses[1][:2] if isinstance(joint, Spring) else first) if second is None else second
+        return relative(first, poses[0]), relative(second, poses[1])
+
+    @property
+    def limited(self) -> list[bool]:
+        """Whether each joint has limits."""
+        return [isinstance(joint, Revolute) and joint.limits is not None for joint, _ in self.joints]
+
+    @property
+    def motors(self) -> list[int]:
+        """The number of each joint's motor; −1 without one."""
+        count, numbers = 0, []
+        for joint, _ in self.joints:
+            powered = isinstance(joint, Revolute) and joint.motor
+            numbers.append(count if powered else -1)
+            count += powered
+        return numbers
+
+    @property
+    def size(self) -> float:
+        """The largest coordinate or extent of the scene."""
+        reaches = [_reach(body) for body in self.bodies]
+        places = [abs(number) for i in range(len(self.bodies)) for number in self.pose(i)[:2]]
+        return max([*places, *(2 * reach for reach in reaches)])
+
+    def properties(self, gravity: Sequence[float]) -> Properties:
+        """The properties that bodies and joints were given, in float64."""
+
+        def tensor(values: Any, *shape: int) -> torch.Tensor:
+            return torch.tensor(values, dtype=torch.float64).reshape(*shape)
+
+        moving = [self.bodies[i] for i in self.moving]
+        joints, springs = [joint for joint, _ in self.joints], [spring for spring, _ in self.springs]
+        spans = [self.anchors(spring, ends) for spring, ends in self.springs]
+        pins = [self.anchors(joint, ends) for joint, ends in self.joints]
+        angles = [self.pose(ends[0])[2] - self.pose(ends[1])[2] for _, ends in self.joints]
+        limits = [(getattr(joint, "limits", None) or (-math.inf, math.inf)) for joint in joints]
+        lengths = [
+            spring.length if spring.length is not None else self._length(spring, ends)  # type: ignore[union-attr]
+            for spring, ends in self.springs
+        ]
+        return Properties(
+            mass=tensor([body.mass for body in moving], -1),
+            gyration=tensor([body.gyration for body in moving], -1),
+            damping=tensor([body.damping for body in moving], -1),
+            radius=tensor([body.radius if isinstance(body, Circle) else 0.0 for body in self.bodies], -1),
+            restitution=tensor([body.restitution for body in self.bodies], -1),
+            friction=tensor([body.friction for body in self.bodies], -1),
+            gravity=tensor(list(gravity), 2),
+            anchors=tensor(pins, len(joints), 2, 2),
+            joint_angle=tensor(angles, len(joints)),
+            joint_stiffness=tensor([getattr(joint, "stiffness", 0.0) for joint in joints], len(joints)),
+            joint_damping=tensor([getattr(joint, "damping", 0.0) for joint in joints], len(joints)),
+            joint_limits=tensor(limits, len(joints), 2),
+            spring_anchors=tensor(spans, len(springs), 2, 2),
+            spring_stiffness=tensor([spring.stiffness for spring in springs], len(springs)),  # type: ignore[union-attr]
+            spring_length=tensor(lengths, len(springs)),
+            spring_damping=tensor([spring.damping for spring in springs], len(springs)),  # type: ignore[union-attr]
+        )
+
+    def _length(self, spring: Joint, ends: tuple[int, int]) -> float:
+        first, second = spring.places
+        first = self.pose(ends[0])[:2] if first is None else first
+        second = self.pose(ends[1])[:2] if second is None else second
+        return math.dist(first, second)
+
+
+def _reach(body: Body) -> float:
+    if isinstance(body, Polygon):
+        return max(math.hypot(*corner) for corner in body.corners)
+    assert isinstance(body, Circle)
+    return body.radius
+
+
+def build(
+    description: Description, own: Properties, settings: dict[str, Any], device: torch.device
+) -> tuple[Any, list]:
+    """The kernels' scene on a device, and the tensors that must live as long as it."""
+    from physvision.physics.rigid2d.kernels.data import Scene
+
+    start_warp()
+    bodies, joints, springs = description.bodies, description.joints, description.springs
+    corners = [body.corners if isinstance(body, Polygon) else () for body in bodies]
+    starts = [sum(map(len, corners[:i])) for i in range(len(bodies))]
+    motors = description.motors
+    rows = [(kind, number) for number, (joint, _) in enumerate(joints) for kind in joint.rows]
+    slots = {number: slot for slot, number in enumerate(description.moving)}
+    whole = {
+        "slot": [slots.get(i, -1) for i in range(len(bodies))],
+        "kind": [0 if isinstance(body, Circle) else 1 for body in bodies],
+        "vertex_start": starts,
+        "vertex_count": [len(points) for points in corners],
+        "pair_bodies": description.pairs,
+        "joint_bodies": [ends for _, ends in joints],
+        "motor": motors,
+        "limited": [int(limited) for limited in description.limited],
+        "row_kind": [kind for kind, _ in rows],
+        "row_joint": [number for _, number in rows],
+        "spring_bodies": [ends for _, ends in springs],
+    }
+    real = {
+        "vertices": [point for points in corners for point in points],
+        "normals": [normal for points in corners for normal in _normals(points)],
+        "reach": [_reach(body) for body in bodies],
+        "fixed": [description.pose(i) for i in range(len(bodies) + 1)],
+    }
+    scene, kept = Scene(), []
+    wide = ("pair_bodies", "joint_bodies", "spring_bodies", "vertices", "normals", "fixed")
+    for values, dtype in ((whole, torch.int32), (real, torch.float64)):
+        for name, numbers in values.items():
+            tensor = torch.tensor(numbers, dtype=dtype, device=device)
+            if not numbers:
+                tensor = torch.zeros((1, 2) if name in wide else (1,), dtype=dtype, device=device)
+            kept.append(tensor)
+            setattr(scene, name, wp.from_torch(tensor))
+    counts = {
+        "bodies": len(bodies),
+        "moving": len(description.moving),
+        "joint_rows": len(rows),
+        "joints": len(joints),
+        "springs": len(springs),
+        "pairs": len(description.pairs),
+        "motors": sum(motor >= 0 for motor in motors),
+    }
+    for name, value in {**counts, **settings, **offsets(own)}.items():
+        setattr(scene, name, value)
+    return scene, kept
+
+
+def _normals(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    found = []
+    for a, b in zip(points, (*points[1:], *points[:1]), strict=True):
+        x, y = b[0] - a[0], b[1] - a[1]
+        length = math.hypot(x, y)
+        found.append((y / length, -x / length))
+    return found
