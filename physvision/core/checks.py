@@ -58,7 +58,7 @@ def check_count(name: str, value: object, least: int = 1) -> int:
     return value
 
 
-def check_positive(name: str, value: float) -> float:
+def check_positive(name: str, value: float | int) -> float:
     """`value`, which must be a finite number above zero."""
     try:
         number = float(value)

@@ -84,13 +84,17 @@ class _Solve(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple, output: tuple) -> None:
+        """Keep what the backward pass needs."""
         matrix, vector, ctx.free = inputs
         ctx.save_for_backward(matrix, vector, output[0])
         ctx.mark_non_differentiable(output[1], output[2])
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, *gradients: Tensor
+    ) -> tuple[Tensor, Tensor, None]:
+        """Cotangents of the inputs from those of the outputs."""
         # With free rows F and complementary rows C, the solution satisfies
         #     A_F z + b_F = 0,    z_C ∘ (A_C z + b_C) = 0.
         # Its differential, with w = A z + b,
@@ -115,7 +119,10 @@ class _Solve(torch.autograd.Function):
         return (to_vector.unsqueeze(2) * z.unsqueeze(1)).to(dtype), to_vector.to(dtype), None
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple, matrix: Tensor, vector: Tensor, free: int) -> tuple[tuple, tuple]:
+    def vmap(  # pyright: ignore[reportIncompatibleMethodOverride]
+        info: Any, in_dims: tuple, matrix: Tensor, vector: Tensor, free: int
+    ) -> tuple[tuple, tuple]:
+        """Fold the mapped dimension into the batch."""
         matrix, vector = (
             t.expand(info.batch_size, *t.shape) if dim is None else t.movedim(dim, 0)
             for t, dim in zip((matrix, vector), in_dims[:2], strict=True)
@@ -142,5 +149,5 @@ def solve(problem: Problem | MechanicalProblem) -> Solution | MechanicalSolution
         w = (general.matrix @ z.unsqueeze(2)).squeeze(2) + general.vector
         return Solution(z, w, status)
     ne, nc, nf = problem.sizes
-    parts = z.split([problem.momentum.shape[1], ne, nc, nf, nc if nf else 0], 1)
-    return MechanicalSolution(*parts, status)
+    velocity, joint, contact, friction, slip = z.split([problem.momentum.shape[1], ne, nc, nf, nc if nf else 0], 1)
+    return MechanicalSolution(velocity, joint, contact, friction, slip, status)

@@ -10,8 +10,10 @@ from physvision.core import InputError, ModelError
 from physvision.core import shapes as core_shapes
 from physvision.core.checks import check_positive
 
+Number = float | int
 
-def _numbers(label: str, value: Sequence[float], count: int) -> tuple[float, ...]:
+
+def _numbers(label: str, value: Sequence[Number], count: int) -> tuple[float, ...]:
     try:
         numbers = tuple(float(number) for number in value)
     except (TypeError, ValueError):
@@ -21,7 +23,7 @@ def _numbers(label: str, value: Sequence[float], count: int) -> tuple[float, ...
     return numbers
 
 
-def _between(label: str, value: float, low: float, high: float) -> float:
+def _between(label: str, value: Number, low: float, high: float) -> float:
     if not low <= float(value) <= high:
         raise InputError(f"{label}: expected a number in [{low:g}, {high:g}], got {value!r}")
     return float(value)
@@ -45,14 +47,14 @@ class Body:
         color: red, green, blue in [0, 1], for pictures; None for one of a palette.
     """
 
-    angle: float = 0.0
-    velocity: Sequence[float] = (0.0, 0.0)
-    spin: float = 0.0
-    mass: float = 1.0
-    inertia: float | None = None
-    restitution: float = 0.5
-    friction: float = 0.5
-    damping: float = 0.0
+    angle: Number = 0.0
+    velocity: Sequence[Number] = (0.0, 0.0)
+    spin: Number = 0.0
+    mass: Number = 1.0
+    inertia: Number | None = None
+    restitution: Number = 0.5
+    friction: Number = 0.5
+    damping: Number = 0.0
     static: bool = False
     name: str = ""
     color: tuple[float, float, float] | None = None
@@ -105,8 +107,8 @@ class Circle(Body):
         position: of its centre at the start, (x, y).
     """
 
-    radius: float
-    position: Sequence[float]
+    radius: Number
+    position: Sequence[Number]
 
     def __post_init__(self) -> None:
         self._check()
@@ -137,8 +139,8 @@ class Polygon(Body):
         corners: the corners about the centre of mass, in the body's frame.
     """
 
-    vertices: Sequence[Sequence[float]]
-    position: Sequence[float] = (0.0, 0.0)
+    vertices: Sequence[Sequence[Number]]
+    position: Sequence[Number] = (0.0, 0.0)
     corners: tuple[tuple[float, float], ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -204,7 +206,7 @@ class Polygon(Body):
 class Rectangle(Polygon):
     """A filled rectangle of this size, (width, height), centred at `position`."""
 
-    def __init__(self, size: Sequence[float], position: Sequence[float], angle: float = 0.0, **body) -> None:
+    def __init__(self, size: Sequence[Number], position: Sequence[Number], angle: Number = 0.0, **body) -> None:
         label = body.get("name") or "rectangle"
         width, height = (check_positive(f"{label}: size", side) for side in _numbers(f"{label}: size", size, 2))
         self.size = (width, height)

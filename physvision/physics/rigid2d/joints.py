@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from physvision.core import InputError
-from physvision.physics.rigid2d.bodies import Body, _between, _numbers
+from physvision.physics.rigid2d.bodies import Body, Number, _between, _numbers
 
 BodyName = Body | str | int | None
 
@@ -39,7 +39,7 @@ class Joint:
         return None, None
 
 
-def _place(label: str, at: Sequence[float] | None) -> tuple[float, ...] | None:
+def _place(label: str, at: Sequence[Number] | None) -> tuple[float, ...] | None:
     return None if at is None else _numbers(f"{label}: at", at, 2)
 
 
@@ -59,11 +59,11 @@ class Revolute(Joint):
 
     first: BodyName
     second: BodyName = None
-    at: Sequence[float] | None = None
-    limits: tuple[float, float] | None = None
+    at: Sequence[Number] | None = None
+    limits: Sequence[Number] | None = None
     motor: bool = False
-    stiffness: float = 0.0
-    damping: float = 0.0
+    stiffness: Number = 0.0
+    damping: Number = 0.0
 
     def __post_init__(self) -> None:
         self.rows = (0, 1)
@@ -93,7 +93,7 @@ class Weld(Joint):
 
     first: BodyName
     second: BodyName = None
-    at: Sequence[float] | None = None
+    at: Sequence[Number] | None = None
 
     def __post_init__(self) -> None:
         self.rows = (0, 1, 2)
@@ -111,7 +111,7 @@ class HoldX(Joint):
 
     first: BodyName
     second: BodyName = None
-    at: Sequence[float] | None = None
+    at: Sequence[Number] | None = None
 
     def __post_init__(self) -> None:
         self.rows = (0,)
@@ -159,11 +159,11 @@ class Spring(Joint):
 
     first: BodyName
     second: BodyName = None
-    at: Sequence[float] | None = None
-    to: Sequence[float] | None = None
-    stiffness: float = 1.0
-    length: float | None = None
-    damping: float = 0.0
+    at: Sequence[Number] | None = None
+    to: Sequence[Number] | None = None
+    stiffness: Number = 1.0
+    length: Number | None = None
+    damping: Number = 0.0
 
     def __post_init__(self) -> None:
         self.collide = True
@@ -182,7 +182,7 @@ class Spring(Joint):
         return self.at, self.to  # type: ignore[return-value]
 
 
-def relative(point: Sequence[float], pose: tuple[float, float, float]) -> tuple[float, float]:
+def relative(point: Sequence[Number], pose: tuple[float, float, float]) -> tuple[float, float]:
     """A point of the world in the frame at `pose` (x, y, angle)."""
     x, y = point[0] - pose[0], point[1] - pose[1]
     c, s = math.cos(pose[2]), math.sin(pose[2])

@@ -48,6 +48,7 @@ class Rollout(torch.autograd.Function):
     def forward(
         q: Tensor, v: Tensor, controls: Tensor, theta: Tensor, kernels: Kernels, steps: int
     ) -> tuple[Tensor, ...]:
+        """Positions, velocities, operations of each step, residual, iterations and first bad step."""
         batch, n = q.shape
         all_q, all_v = q.new_empty(batch, steps + 1, n), q.new_empty(batch, steps + 1, n)
         all_q[:, 0], all_v[:, 0] = q.detach(), v.detach()
@@ -60,13 +61,17 @@ class Rollout(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple, output: tuple) -> None:
+        """Keep what the backward pass needs."""
         _, _, controls, theta, ctx.kernels, ctx.steps = inputs
         ctx.save_for_backward(controls, theta, *output[:3])
         ctx.mark_non_differentiable(*output[2:])
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, *gradients: Tensor
+    ) -> tuple[Tensor | None, ...]:
+        """Cotangents of the inputs from those of the outputs."""
         controls, theta, q, v, operations = ctx.saved_tensors
         batch, n = q.shape[0], q.shape[2]
         q_bar, v_bar = q.new_zeros(batch, n), q.new_zeros(batch, n)
@@ -81,7 +86,10 @@ class Rollout(torch.autograd.Function):
         return q_bar, v_bar, written if wanted else None, theta_bar, None, None
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple, q: Tensor, v: Tensor, controls: Tensor, theta: Tensor, *rest: Any) -> Any:
+    def vmap(  # pyright: ignore[reportIncompatibleMethodOverride]
+        info: Any, in_dims: tuple, q: Tensor, v: Tensor, controls: Tensor, theta: Tensor, *rest: Any
+    ) -> Any:
+        """Fold the mapped dimension into the batch."""
         size = info.batch_size
         folded = [
             (value.expand(size, *value.shape) if dim is None else value.movedim(dim, 0)).flatten(0, 1)

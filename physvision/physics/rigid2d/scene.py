@@ -12,7 +12,7 @@ import warp as wp
 
 from physvision.core import ModelError
 from physvision.physics.precision import start_warp
-from physvision.physics.rigid2d.bodies import Body, Circle, Polygon
+from physvision.physics.rigid2d.bodies import Body, Circle, Number, Polygon
 from physvision.physics.rigid2d.joints import BodyName, Joint, Revolute, Spring, relative
 from physvision.physics.rigid2d.properties import Properties, offsets
 
@@ -123,7 +123,7 @@ class Description:
         places = [abs(number) for i in range(len(self.bodies)) for number in self.pose(i)[:2]]
         return max([*places, *(2 * reach for reach in reaches)])
 
-    def properties(self, gravity: Sequence[float]) -> Properties:
+    def properties(self, gravity: Sequence[Number]) -> Properties:
         """The properties that bodies and joints were given, in float64."""
 
         def tensor(values: Any, *shape: int) -> torch.Tensor:

@@ -14,7 +14,7 @@ from physvision.core import InputError, Placed, State, Status, Trajectory
 from physvision.core.checks import check_count, check_positive
 from physvision.physics.engine import Engine
 from physvision.physics.rigid2d import energy as mechanics
-from physvision.physics.rigid2d.bodies import Body, _numbers
+from physvision.physics.rigid2d.bodies import Body, Number, _numbers
 from physvision.physics.rigid2d.joints import Joint
 from physvision.physics.rigid2d.overlap import separate
 from physvision.physics.rigid2d.properties import LEAVES, Properties, merge, pack
@@ -58,8 +58,8 @@ class World(Engine):
         self,
         bodies: Sequence[Body],
         joints: Sequence[Joint] = (),
-        gravity: Sequence[float] = (0.0, 9.81),
-        dt: float = 1 / 30,
+        gravity: Sequence[Number] = (0.0, 9.81),
+        dt: Number = 1 / 30,
         exempt: Sequence[tuple] = (),
         overlap: Literal["refuse", "push"] = "refuse",
         max_contacts: int | None = None,
@@ -69,14 +69,13 @@ class World(Engine):
         self.dt = check_positive("dt", dt)
         self.description = Description(bodies, joints, exempt)
         own = self.description.properties(_numbers("gravity", gravity, 2))
+        self._q: Tensor
+        self._v: Tensor
         for field in fields(Properties):
             self.register_buffer(f"_{field.name}", getattr(own, field.name), persistent=False)
-        self.names = {
-            **dict.fromkeys(
-                ("mass", "gyration", "damping"), [self.description.names[i] for i in self.description.moving]
-            ),
-            **dict.fromkeys(("radius", "restitution", "friction"), self.description.names),
-        }
+        movers = [self.description.names[i] for i in self.description.moving]
+        self.names: dict[str, list[str]] = dict.fromkeys(("mass", "gyration", "damping"), movers)
+        self.names |= dict.fromkeys(("radius", "restitution", "friction"), self.description.names)
         moving = len(self.description.moving)
         motors = sum(motor >= 0 for motor in self.description.motors)
         self.nq = self.nv = 3 * moving
@@ -110,9 +109,9 @@ class World(Engine):
         # Buffers move to another device, but stay in float64, which .float() and .half() would not respect.
         return super()._apply(lambda tensor: fn(tensor).to(tensor.dtype), *args, **kwargs)
 
-    def initial_state(self, batch: int = 1) -> State:
-        """The state that the bodies were given, in torch's default dtype."""
-        dtype = torch.get_default_dtype()
+    def initial_state(self, batch: int = 1, dtype: torch.dtype = torch.float32) -> State:
+        """The state that the bodies were given."""
+        check_count("batch", batch)
         return State(self._q.to(dtype).repeat(batch, 1), self._v.to(dtype).repeat(batch, 1))
 
     def rollout(

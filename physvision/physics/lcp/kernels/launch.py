@@ -3,7 +3,7 @@
 import warp as wp
 
 from . import scalar
-from .interior import carve_inside, solve_scaled
+from .interior import Inside, carve_inside, solve_scaled
 from .linear import factor, solve
 
 
@@ -30,6 +30,48 @@ def eliminate(
             else:
                 column[i] = matrix[i * n + free + j]
         solve(factors, order, column, free)
+
+
+@wp.func
+def refine(
+    matrix: wp.array(dtype=scalar),
+    vector: wp.array(dtype=scalar),
+    factors: wp.array(dtype=scalar),
+    columns: wp.array(dtype=scalar),
+    order: wp.array(dtype=wp.int32),
+    n: wp.int32,
+    free: wp.int32,
+    inside: Inside,
+    scale: scalar,
+    z: wp.array(dtype=scalar),
+):
+    """One step of iterative refinement of the whole z on its active set, which `inside` marks in `residual`.
+
+    The factors at hand are those of F and of the active part of S/scale, S the reduced matrix.
+    """
+    bound = n - free
+    rest = columns[bound * free : (bound + 1) * free]
+    for i in range(free):
+        total = vector[i]
+        for j in range(n):
+            total += matrix[i * n + j] * z[j]
+        rest[i] = -total
+    solve(factors, order, rest, free)
+    for i in range(bound):
+        total = vector[free + i]
+        for j in range(n):
+            total += matrix[(free + i) * n + j] * z[j]
+        for k in range(free):
+            total += matrix[(free + i) * n + k] * rest[k]
+        inside.dz[i] = -total / scale * inside.residual[i]
+    solve(inside.factors, inside.order, inside.dz, bound)
+    for i in range(bound):
+        z[free + i] = wp.max(z[free + i] + inside.dz[i] * inside.residual[i], scalar(0.0))
+    for k in range(free):
+        change = rest[k]
+        for j in range(bound):
+            change -= columns[j * free + k] * inside.dz[j] * inside.residual[j]
+        z[k] = z[k] + change
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
@@ -77,5 +119,11 @@ def solve_problems(
         z[k] = total
     for i in range(bound):
         z[free + i] = inside.z[i]
+    if free > 0 and residual < tolerance:
+        scale = scalar(0.0)
+        for i in range(bound * bound):
+            scale = wp.max(scale, wp.abs(inside.matrix[i]))
+        for _ in range(2):
+            refine(matrix, vector, factors, columns, integer[world][bound:n], n, free, inside, scale, z)
     residuals[world] = residual
     iterations[world] = taken

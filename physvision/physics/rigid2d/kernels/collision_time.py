@@ -223,7 +223,7 @@ def limit_time(s: Scene, t: Work, i: wp.int32, duration: scalar):
         b = t.contact[5 * i + BODY_B]
         pose_at(s, t, a, scalar(0.0))
         pose_at(s, t, b, scalar(0.0))
-        gap, rate, step = approach(s, t, i, duration)
+        gap, _rate, step = approach(s, t, i, duration)
         if step < duration and gap > -s.tolerance:
             hit = step
     return hit

@@ -113,6 +113,24 @@ def solve_chosen(
 
 
 @wp.func
+def guess_mode(
+    t: Work,
+    i: wp.int32,
+    normal: scalar,
+    tangent: scalar,
+    mode: wp.array(dtype=wp.int32),
+    slide: wp.array(dtype=scalar),
+):
+    """Close contact i; it sticks if friction seems enough to stop its tangent while the normal is stopped."""
+    mode[i] = SLIDES
+    if t.sliding[i] == 0 and t.coefficient[i] > scalar(0.0):
+        if wp.abs(tangent) > t.coefficient[i] * wp.abs(normal):
+            slide[i] = -wp.sign(tangent) * t.coefficient[i]
+        else:
+            mode[i] = STICKS
+
+
+@wp.func
 def correct_modes(
     s: Scene,
     t: Work,
@@ -121,8 +139,9 @@ def correct_modes(
     slide: wp.array(dtype=scalar),
     multipliers: wp.array(dtype=scalar),
     size: wp.int32,
+    most: wp.int32,
 ):
-    """Change what contacts do where the solution contradicts it; return how many changed."""
+    """Change what contacts do where the solution contradicts it, the first `most` of them; return how many changed."""
     largest = scalar(0.0)
     fastest = scalar(0.0)
     for r in range(size):
@@ -137,12 +156,12 @@ def correct_modes(
             normal += t.matrix[r * size + j] * multipliers[j]
             tangent += t.matrix[(r + 1) * size + j] * multipliers[j]
         bound = t.coefficient[i] * multipliers[r]
-        if mode[i] == OPEN:
+        if changed >= most:
+            changed = most
+        elif mode[i] == OPEN:
             if normal < -ROUNDING * fastest:
                 changed += 1
-                mode[i] = SLIDES
-                if t.sliding[i] == 0 and t.coefficient[i] > scalar(0.0):
-                    mode[i] = STICKS
+                guess_mode(t, i, normal, tangent, mode, slide)
         elif multipliers[r] < -ROUNDING * largest:
             changed += 1
             mode[i] = OPEN
@@ -243,9 +262,6 @@ def decide_modes(
             m.vector[i] = scale
     iterations, residual = solve_scaled(m, n, scalar(1.0e-8), scalar(1.0e-13))
     t.counts[ITERATIONS] = wp.max(t.counts[ITERATIONS], iterations)
-    t.keep[WORST] = wp.max(t.keep[WORST], residual)
-    if not (residual < scalar(1.0e-6)):
-        t.counts[FAILED] = 1
     for i in range(contacts):
         mode[i] = OPEN
         if m.z[4 * i] > m.w[4 * i] / scale:
@@ -255,6 +271,7 @@ def decide_modes(
                     slide[i] = wp.sign(m.z[4 * i + 1] - m.z[4 * i + 2]) * t.coefficient[i]
                 else:
                     mode[i] = STICKS
+    return residual
 
 
 @wp.func
@@ -274,23 +291,34 @@ def solve_stage(
     """
     size = s.joint_rows + 2 * contacts
     assemble(t, rows, columns, size)
+    last = 6 * contacts + 12
     n = wp.int32(0)
     going = wp.int32(1)
     tries = wp.int32(0)
+    residual = scalar(0.0)
     while going == 1:
         n = choose(s, t, contacts, mode)
         factor_chosen(s, t, n, mode, slide, size)
         solve_chosen(s, t, n, contacts, mode, slide, multipliers)
         going = wp.int32(0)
         if contacts > 0:
-            if tries <= 2 * contacts + 4:
-                going = wp.min(correct_modes(s, t, contacts, mode, slide, multipliers, size), 1)
-            if tries == 2 * contacts + 4 and going == 1:
+            # All at once goes fast; one at a time, the first each time (Murty's rule), seldom goes round in circles.
+            most = contacts
+            if tries > 4:
+                most = 1
+            wrong = correct_modes(s, t, contacts, mode, slide, multipliers, size, most)
+            if wrong > 0 and tries < last:
+                going = wp.int32(1)
+            elif wrong > 0 and tries == last:
+                going = wp.int32(1)
                 for i in range(size):
                     t.kappa[i] = t.offset[i]
-                decide_modes(s, t, contacts, mode, slide, size)
+                residual = decide_modes(s, t, contacts, mode, slide, size)
                 for i in range(size):
                     t.offset[i] = t.kappa[i]
                 assemble(t, rows, columns, size)
+            elif wrong > 0 and not (residual < scalar(1.0e-6)):
+                t.counts[FAILED] = 1
+                t.keep[WORST] = wp.max(t.keep[WORST], residual)
         tries += 1
     return n

@@ -10,6 +10,7 @@ from . import scalar, vec2
 from .data import (
     BODY_A,
     BODY_B,
+    BRIEF,
     CIRCLE,
     CONTACTS,
     EDGE,
@@ -22,6 +23,7 @@ from .data import (
     Scene,
     Work,
 )
+from .forces import accelerate
 from .geometry import contact_rows, place, round_of, row_speed, turn
 
 
@@ -117,7 +119,7 @@ def best_edge(s: Scene, q: wp.array(dtype=scalar), body: wp.int32, other: wp.int
     best = scalar(-1.0e30)
     which = wp.int32(0)
     for edge in range(s.vertex_count[body]):
-        low, height = lowest(s, q, body, other, edge)
+        _low, height = lowest(s, q, body, other, edge)
         if height > best:
             best = height
             which = edge
@@ -152,7 +154,7 @@ def polygon_polygon(
 ):
     """Describe, on line i, one of the two contacts of a polygon with an edge; 0 where there is none."""
     count = s.vertex_count[other]
-    low, height = lowest(s, q, owner, other, edge)
+    low, _height = lowest(s, q, owner, other, edge)
     n = edge_normal(s, owner, edge)
     start = corner(s, owner, edge)
     end = corner(s, owner, edge + 1)
@@ -270,10 +272,18 @@ def properties_of(s: Scene, t: Work, i: wp.int32):
 
 @wp.func
 def drop_parting(s: Scene, t: Work, count: wp.int32):
-    """Drop the contacts that move apart; return how many rest or slide, their rows in place."""
+    """Drop the contacts that move apart; return how many rest or slide, their rows in place.
+
+    A contact that parts so slowly that it is back within a thousandth of a step counts as resting: a box that rocks
+    from corner to corner would do so without end.
+    """
     kept = wp.int32(0)
+    if count > 0:
+        accelerate(s, t, t.q0, t.v0, t.a0)
     for i in range(count):
-        if row_speed(t, t.rows0, s.joint_rows + 2 * i, t.v0) <= s.rest_speed:
+        r = s.joint_rows + 2 * i
+        slowest = wp.max(s.rest_speed, -BRIEF * s.dt * row_speed(t, t.rows0, r, t.a0))
+        if row_speed(t, t.rows0, r, t.v0) <= slowest:
             if kept != i:
                 for k in range(5):
                     t.contact[5 * kept + k] = t.contact[5 * i + k]

@@ -15,8 +15,8 @@ import warp as wp
 
 from . import scalar
 from .collision_time import NEVER, next_contact
-from .complementarity import assemble, factor_chosen, solve_chosen, solve_stage
-from .data import FAILED, GAP_CLOSED, NOTHING, OPEN, SLIDES, SLIP_ENDED, STICKS, WORST, Scene, Work
+from .complementarity import assemble, factor_chosen, guess_mode, solve_chosen, solve_stage
+from .data import FAILED, GAP_CLOSED, NOTHING, OPEN, SLIP_ENDED, WORST, Scene, Work
 from .detect import properties_of
 from .forces import accelerate
 from .geometry import add_force, contact_rows, row_speed
@@ -37,7 +37,7 @@ def prepare_flow(s: Scene, t: Work, contacts: wp.int32):
     for i in range(contacts):
         r = s.joint_rows + 2 * i
         gap = contact_rows(s, t, t.q0, i, t.rows0, r)
-        restitution, friction = properties_of(s, t, i)
+        _restitution, friction = properties_of(s, t, i)
         slip = row_speed(t, t.rows0, r + 1, t.v0)
         t.gap[i] = gap
         t.coefficient[i] = friction
@@ -53,12 +53,11 @@ def prepare_flow(s: Scene, t: Work, contacts: wp.int32):
 
 
 @wp.func
-def guess_modes(t: Work, contacts: wp.int32, mode: wp.array(dtype=wp.int32)):
-    """Guess that every contact holds, by friction where it has any and does not slide already."""
+def guess_modes(s: Scene, t: Work, contacts: wp.int32, mode: wp.array(dtype=wp.int32), slide: wp.array(dtype=scalar)):
+    """Guess that every contact holds, from what its rows are without multipliers, in `offset`."""
     for i in range(contacts):
-        mode[i] = SLIDES
-        if t.sliding[i] == 0 and t.coefficient[i] > scalar(0.0):
-            mode[i] = STICKS
+        r = s.joint_rows + 2 * i
+        guess_mode(t, i, t.offset[r], t.offset[r + 1], mode, slide)
 
 
 @wp.func
@@ -109,7 +108,7 @@ def positions(s: Scene, t: Work, contacts: wp.int32, h: scalar):
             r = s.joint_rows + 2 * i
             t.offset[r] = t.gap[i] - t.target[r] + row_speed(t, t.rows0, r, t.free)
             t.offset[r + 1] = row_speed(t, t.rows0, r + 1, t.free)
-        guess_modes(t, contacts, t.mode0)
+        guess_modes(s, t, contacts, t.mode0, t.slide0)
         equations = solve_stage(s, t, contacts, t.rows0, t.rows0, t.mode0, t.slide0, t.lambda0)
         place_bodies(s, t, size, n)
         end_rows(s, t, contacts)
@@ -159,13 +158,13 @@ def velocities(s: Scene, t: Work, contacts: wp.int32, h: scalar):
     for k in range(n):
         t.v1[k] = t.half[k] + scalar(0.5) * h * t.a1[k]
     if size > 0:
-        guess_modes(t, contacts, t.mode1)
         for i in range(contacts):
             t.slide1[i] = t.slide0[i]
             if t.sliding[i] == 0:
                 t.slide1[i] = scalar(0.0)
         for r in range(size):
             t.offset[r] = row_speed(t, t.rows1, r, t.v1)
+        guess_modes(s, t, contacts, t.mode1, t.slide1)
         for i in range(contacts):
             if t.mode0[i] == OPEN:
                 # Rows without effect cannot close: they move nothing and nothing moves them.

@@ -112,7 +112,7 @@ def contact_rows(s: Scene, t: Work, q: wp.array(dtype=scalar), i: wp.int32, rows
         rows[6 * r + 5] = -sign
         gap = sign * (q[3 * a + 2] - q[3 * b + 2] - bound)
     else:
-        normal, xa, xb, ra, rb, distance = frame_of(s, t, q, i)
+        normal, xa, _xb, ra, _rb, distance = frame_of(s, t, q, i)
         point = xa - ra * normal
         write_row(rows, r, normal, point - place(q, a), point - place(q, b))
         write_row(rows, r + 1, perp(normal), point - place(q, a), point - place(q, b))
@@ -176,7 +176,7 @@ def contact_rows_adjoint(
     gap_bar: scalar,
     q_bar: wp.array(dtype=scalar),
 ):
-    """Add to `q_bar` and the properties, given the cotangents of the two rows of contact i (in `bar`) and of its gap."""
+    """Add to `q_bar` and the properties, given those of the two rows of contact i (in `bar`) and of its gap."""
     a = t.contact[5 * i + BODY_A]
     b = t.contact[5 * i + BODY_B]
     if t.contact[5 * i + KIND] == LIMIT:

@@ -8,7 +8,7 @@ import warp as wp
 
 from . import scalar
 from .complementarity import solve_stage
-from .data import Scene, Work
+from .data import BRIEF, Scene, Work
 from .detect import properties_of
 from .flow import guess_modes
 from .forces import accelerate
@@ -47,7 +47,7 @@ def prepare_impact(s: Scene, t: Work, contacts: wp.int32):
         t.rebound[i] = scalar(0.0)
         if speed < scalar(0.0):
             down = -row_speed(t, t.rows0, r, t.a0)
-            if -restitution * speed > scalar(1.0e-3) * s.dt * down:
+            if -restitution * speed > BRIEF * s.dt * down:
                 t.rebound[i] = restitution
 
 
@@ -62,7 +62,7 @@ def impact(s: Scene, t: Work, contacts: wp.int32):
         r = s.joint_rows + 2 * i
         t.offset[r] = (scalar(1.0) + t.rebound[i]) * row_speed(t, t.rows0, r, t.v0)
         t.offset[r + 1] = row_speed(t, t.rows0, r + 1, t.v0)
-    guess_modes(t, contacts, t.mode0)
+    guess_modes(s, t, contacts, t.mode0, t.slide0)
     solve_stage(s, t, contacts, t.rows0, t.rows0, t.mode0, t.slide0, t.lambda0)
     for k in range(3 * (s.bodies + 1)):
         t.v1[k] = t.v0[k]

@@ -1,0 +1,81 @@
+"""Sliding, sticking, rolling, stacking: closed forms of Coulomb friction."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from physics.rigid2d.scenes import start
+
+from physvision.core import State
+from physvision.physics import rigid2d
+
+GRIDS = [1 / 30, 1 / 300]
+
+
+def on_floor(*bodies, friction, gravity=(0, 100), dt=1 / 30, width=4000):
+    floor = rigid2d.Rectangle((width, 20), (0, 110), static=True, friction=friction, restitution=0, name="floor")
+    return rigid2d.World([floor, *bodies], gravity=gravity, dt=dt)
+
+
+@pytest.mark.parametrize("dt", GRIDS)
+def test_a_box_stops_after_the_distance_of_its_friction(dt):
+    box = rigid2d.Rectangle((20, 20), (0, 90), velocity=(80, 0), friction=0.3, restitution=0)
+    world = on_floor(box, friction=0.3, dt=dt)
+    v = start(world).v.requires_grad_()
+    friction = world.properties.friction.clone().requires_grad_()
+    trajectory = world.rollout(State(start(world).q, v), round(4 / dt), properties={"friction": friction})
+    # v²/(2 μ g); its derivatives by v and by each body's share of μ.
+    np.testing.assert_allclose(trajectory.q[0, -1, 0].item(), 80**2 / 60, rtol=1e-6)
+    np.testing.assert_allclose(trajectory.v[0, -1].detach(), 0, atol=1e-9)
+    by_v, by_friction = torch.autograd.grad(trajectory.q[0, -1, 0], (v, friction))
+    np.testing.assert_allclose(by_v[0, 0], 80 / 30, rtol=1e-6)
+    np.testing.assert_allclose(by_friction, -(80**2) / 60 / 0.3 / 2, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dt", GRIDS)
+def test_a_sliding_disc_comes_to_roll(dt):
+    # A uniform disc without spin rolls after v/(3 μ g), then keeps 2/3 of its speed.
+    disc = rigid2d.Circle(20, (0, 80), velocity=(60, 0), friction=0.2, restitution=0)
+    world = on_floor(disc, friction=0.2, dt=dt)
+    end = world.rollout(start(world), round(3 / dt)).final
+    rolls = 60 / (3 * 0.2 * 100)
+    expected = 60 * rolls - 0.5 * 20 * rolls**2 + 40 * (3 - rolls)
+    np.testing.assert_allclose(end.v[0], [40, 0, 2], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(end.q[0, 0], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("coefficient", [0.2, 0.5, 0.8])
+def test_a_box_on_a_slope_starts_to_slide_at_the_friction_angle(coefficient):
+    # Gravity is turned instead of the floor; the box is flat enough not to tip over.
+    box = rigid2d.Rectangle((60, 20), (0, 90), friction=coefficient, restitution=0)
+    moved = []
+    limit = math.atan(coefficient)
+    for angle in (limit - math.radians(0.5), limit + math.radians(0.5)):
+        world = on_floor(box, friction=coefficient, gravity=(100 * math.sin(angle), 100 * math.cos(angle)))
+        end = world.rollout(start(world), 60).final
+        moved.append(end.q[0, 0].item())
+    expected = 0.5 * 100 * (math.sin(angle) - coefficient * math.cos(angle)) * 4
+    assert abs(moved[0]) < 1e-6
+    np.testing.assert_allclose(moved[1], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("restitution", [0.0, 0.5])
+def test_a_stack_of_five_boxes_stands_still(restitution):
+    boxes = [rigid2d.Rectangle((40, 20), (0, 90 - 20 * i), friction=0.5, restitution=restitution) for i in range(5)]
+    world = on_floor(*boxes, friction=0.5)
+    trajectory = world.rollout(start(world), 300)
+    assert trajectory.status.converged.all()
+    np.testing.assert_allclose(trajectory.q[0] - trajectory.q[0, :1], 0, atol=1e-6)
+
+
+def test_a_box_slides_off_a_ledge_and_falls():
+    ledge = rigid2d.Rectangle((200, 20), (0, 110), static=True, friction=0.1, restitution=0)
+    box = rigid2d.Rectangle((40, 20), (0, 90), velocity=(120, 0), friction=0.1, restitution=0)
+    world = rigid2d.World([ledge, box], gravity=(0, 100))
+    trajectory = world.rollout(start(world), 90)
+    assert trajectory.status.converged.all()
+    assert trajectory.q[0, -1, 1] > 200
+    assert trajectory.q[0, -1, 2].abs() > 0.2
+    kinetic, potential = world.energy(trajectory.flatten())
+    assert (kinetic + potential).diff().max() < 1e-2
