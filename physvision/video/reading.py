@@ -17,6 +17,7 @@ from jaxtyping import UInt8
 
 from physvision.core import Clip, FileError, InputError, VideoError
 from physvision.core.checks import check_count
+from physvision.video.threads import fix_threads
 
 Color = Literal["auto", "rgb", "gray"]
 
@@ -152,7 +153,7 @@ def _opened(path: str | os.PathLike[str]):
         video = container.streams.video[0]
         if video.codec_context is None:
             raise VideoError(f"{path}: no decoder for this coding in the installed FFmpeg")
-        video.thread_type = "AUTO"
+        fix_threads(video.codec_context, video.width, video.height)
         yield container, video
 
 
@@ -168,7 +169,7 @@ def _decoded(path: str | os.PathLike[str], container, video) -> Iterator[av.Vide
 
 def _array(frame: av.VideoFrame, color: Color) -> np.ndarray:
     gray = color == "gray" or (color == "auto" and frame.format.name.startswith("gray"))
-    pixels = frame.to_ndarray(format="gray" if gray else "rgb24")
+    pixels = frame.to_ndarray(format="gray" if gray else "rgb24", threads=1)
     if gray:
         pixels = pixels[..., None]
     turns = round(frame.rotation / 90)

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from physvision.core import Clip, FileError, InputError, ShapeError, VideoError
 from physvision.core.checks import check_positive
+from physvision.video.threads import fix_threads
 
 Rate = int | float | Fraction
 
@@ -130,7 +131,7 @@ class Writer:
         self._last_tick = tick
         picture = av.VideoFrame.from_ndarray(pixels, format="gray" if pixels.ndim == 2 else "rgb24")
         picture = picture.reformat(
-            format=self._stream.pix_fmt, dst_colorspace=self._colorspace, interpolation=_interpolation()
+            format=self._stream.pix_fmt, dst_colorspace=self._colorspace, interpolation=_interpolation(), threads=1
         )
         picture.pts, picture.time_base = tick, self._time_base
         try:
@@ -161,12 +162,13 @@ class Writer:
             coding = replace(coding, pixel_format=coding.pixel_format.replace("420", "444"))
         try:
             container = self._container = av.open(str(self._partial), "w", format=self._format)
-            stream = container.add_stream(coding.codec, rate=self.rate, options=dict(coding.options))
-            self._stream = cast(VideoStream, stream)
-            self._stream.height, self._stream.width = pixels.shape[:2]
-            self._stream.pix_fmt = coding.pixel_format
+            added = container.add_stream(coding.codec, rate=self.rate, options=dict(coding.options))
+            stream = self._stream = cast(VideoStream, added)
+            stream.height, stream.width = pixels.shape[:2]
+            stream.pix_fmt = coding.pixel_format
             self._time_base = Fraction(1, _TICKS) if self.rate is None else 1 / self.rate
-            self._stream.codec_context.time_base = self._time_base
+            stream.codec_context.time_base = self._time_base
+            fix_threads(cast(VideoCodecContext, stream.codec_context), stream.width, stream.height)
             self._tag_colors(coding)
         except (av.FFmpegError, OSError, ValueError) as error:
             raise self._failure(error) from error
