@@ -23,6 +23,11 @@ def array(tensor: Tensor, dtype: Any = None) -> wp.array:
     return wp.from_torch(tensor.detach(), dtype=dtype, requires_grad=False)
 
 
+def argument(tensor: Tensor, dtype: Any = None) -> Any:
+    """The memory of `tensor` as an argument of a kernel: as `array`, in half the time, but no field of a struct."""
+    return wp.from_torch(tensor.detach(), dtype=dtype, requires_grad=False, return_ctype=True)
+
+
 def launch(kernel: wp.Kernel, batch: int, inputs: Sequence[Any], device: torch.device, microseconds: float) -> None:
     """Run `kernel(first, *inputs)` for `batch` worlds.
 

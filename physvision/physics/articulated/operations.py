@@ -12,7 +12,7 @@ from typing_extensions import override
 from physvision.physics.articulated.packing import Parameters
 from physvision.physics.articulated.program import BACKWARD_COST, FORWARD_COST, INTEGRATORS, Program
 from physvision.physics.batched_function import Operation, Tensors
-from physvision.physics.launching import array, launch
+from physvision.physics.launching import argument, launch
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class Rollout(_Operation):
         bad = torch.empty(batch, dtype=torch.int32, device=program.device)
         work = program.borrow(batch, self._rows, False)
         forces = program.forces(self._torque(torque, batch, self.steps), wrenches)
-        states = [array(positions), array(velocities), array(bad)]
+        states = [argument(positions), argument(velocities), argument(bad)]
         arguments = [self._tree(tuple(parameters)), work[0], forces, *self._schedule, *states]
         evaluations = self.steps * (self._rows - 1)
         self._launch(program.kernels.rollout, batch, arguments, False, evaluations)
@@ -83,7 +83,7 @@ class Rollout(_Operation):
         positions, velocities, bad = outputs
         program, batch, model = self.program, positions.shape[0], self.program.model
         bars = [
-            array(torch.zeros((), dtype=like.dtype, device=like.device).expand_as(like) if bar is None else bar)
+            argument(torch.zeros((), dtype=like.dtype, device=like.device).expand_as(like) if bar is None else bar)
             for bar, like in zip(gradients, (positions, velocities), strict=True)
         ]
         q_bar, v_bar = program.zeros(batch, model.nq), program.zeros(batch, model.nv)
@@ -92,7 +92,7 @@ class Rollout(_Operation):
         work = program.borrow(batch, self._rows, True)
         forces = program.forces(self._torque(torque, batch, self.steps), wrenches)
         struct, tensors = program.gradients(batch, torque_bar, wrench_bar, bool(parameters))
-        states = [array(positions), array(velocities), array(bad), *bars, array(q_bar), array(v_bar)]
+        states = [argument(positions), argument(velocities), argument(bad), *bars, argument(q_bar), argument(v_bar)]
         arguments = [self._tree(tuple(parameters)), work[0], forces, struct, *self._schedule, self.truncate, *states]
         evaluations = self.steps * (self._rows - 1)
         self._launch(program.kernels.rollout_backward, batch, arguments, True, evaluations)
@@ -131,7 +131,7 @@ class Acceleration(_Operation):
         wrench_bar = self._outward(wrenches, needed[3], batch, 1, model.bodies, 6)
         forces = program.forces(self._torque(torque, batch, 1), wrenches)
         struct, tensors = program.gradients(batch, torque_bar, wrench_bar, bool(parameters))
-        arguments = [self._tree(tuple(parameters)), work[0], forces, struct, array(q_bar), array(v_bar)]
+        arguments = [self._tree(tuple(parameters)), work[0], forces, struct, argument(q_bar), argument(v_bar)]
         self._launch(program.kernels.accelerations_backward, batch, arguments, True)
         program.give(batch, 1, True, work)
         outward = (torque_bar if needed[2] else None, wrench_bar if needed[3] else None)
@@ -152,7 +152,7 @@ class InverseDynamics(_Operation):
         _fill(work, q=q, v=v, a=a)
         torque = program.empty(batch, program.model.nv)
         forces = program.forces(self._torque(None, batch, 1), wrenches)
-        arguments = [self._tree(tuple(parameters)), work[0], forces, array(torque)]
+        arguments = [self._tree(tuple(parameters)), work[0], forces, argument(torque)]
         self._launch(program.kernels.inverse_dynamics, batch, arguments, False)
         program.give(batch, 1, False, work)
         return (torque,)
@@ -167,7 +167,14 @@ class InverseDynamics(_Operation):
         wrench_bar = self._outward(wrenches, needed[3], batch, 1, model.bodies, 6)
         forces = program.forces(self._torque(None, batch, 1), wrenches)
         struct, tensors = program.gradients(batch, program.zeros(batch, 1, model.nv), wrench_bar, bool(parameters))
-        arguments = [self._tree(tuple(parameters)), work[0], forces, struct, array(gradients[0]), *map(array, bars)]
+        arguments = [
+            self._tree(tuple(parameters)),
+            work[0],
+            forces,
+            struct,
+            argument(gradients[0]),
+            *map(argument, bars),
+        ]
         self._launch(program.kernels.inverse_dynamics_backward, batch, arguments, True)
         program.give(batch, 1, True, work)
         return (*bars, wrench_bar if needed[3] else None, *tensors)
@@ -187,7 +194,7 @@ class LinkPoses(_Operation):
         _fill(work, q=q)
         rotation = program.empty(batch, program.model.links, 3, 3)
         position = program.empty(batch, program.model.links, 3)
-        poses = [array(rotation, program.kernels.mat33), array(position, program.kernels.vec3)]
+        poses = [argument(rotation, program.kernels.mat33), argument(position, program.kernels.vec3)]
         arguments = [self._tree(tuple(parameters)), work[0], *poses]
         self._launch(program.kernels.link_poses, batch, arguments, False)
         program.give(batch, 1, False, work)
@@ -209,8 +216,8 @@ class LinkPoses(_Operation):
             batch, program.zeros(batch, 1, model.nv), program.zeros(batch, 1, model.bodies, 6), bool(parameters)
         )
         kernels = program.kernels
-        poses = [array(value, kernels.mat33) for value in (rotation, bars[0])] + [array(bars[1], kernels.vec3)]
-        arguments = [self._tree(tuple(parameters)), work[0], *poses, array(q_bar), struct]
+        poses = [argument(value, kernels.mat33) for value in (rotation, bars[0])] + [argument(bars[1], kernels.vec3)]
+        arguments = [self._tree(tuple(parameters)), work[0], *poses, argument(q_bar), struct]
         self._launch(kernels.link_poses_backward, batch, arguments, True)
         program.give(batch, 1, True, work)
         return (q_bar, *tensors)

@@ -58,6 +58,7 @@ QUADRUPED = (
     + "".join(LEG.format(n=f"{x}{y}", x=x, y=y) for x in (0.2, -0.2) for y in (0.1, -0.1))
     + "</robot>"
 )
+LAIKAGO = Path(__file__).parents[2] / "data" / "laikago.urdf"
 FREE = ("contact", "limit")
 
 
@@ -107,6 +108,7 @@ CASES = {
     "pendulum": lambda: (pendulum(), False),
     "ant": lambda: (ant_file(), False),
     "quadruped urdf": lambda: (QUADRUPED, True),
+    "laikago urdf": lambda: (str(LAIKAGO), True),
     "every joint": lambda: (MIXED, False),
 }
 

@@ -1,0 +1,42 @@
+"""What the README says to type works."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from physvision.cli import COMMANDS
+
+ROOT = Path(__file__).parents[1]
+TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+
+
+def test_the_page_of_use_runs():
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert blocks
+    names: dict = {}
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), names)
+    assert names["swing"].q.shape == (1, 201, 3)
+    assert names["tip"].shape == (1, 3)
+    assert names["logarithms"].grad.abs().min() > 0
+    assert names["A"].shape == (64, 4, 4)
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=lambda path: path.name)
+def test_what_it_names_is_there(text):
+    content = text.read_text()
+    links = re.findall(r"\]\((?!http)([^)#]+)", content)
+    scripts = re.findall(r"(?:python|bash) ((?:experiments|benchmarks|datasets)/\S+?\.py)", content)
+    for path in [*links, *(ROOT / script for script in scripts)]:
+        assert (text.parent / path).exists(), f"{text.name} names {path}"
+    for command in re.findall(r"^    physvision (\w+)", content, re.MULTILINE):
+        assert command in COMMANDS
+
+
+def test_its_make_targets_exist():
+    targets = re.findall(r"^(\w[\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for text in TEXTS:
+        for line in re.findall(r"^    make (.+)$", text.read_text(), re.MULTILINE):
+            assert shlex.split(line, comments=True)[0] in targets
