@@ -9,7 +9,7 @@ convex, so that K = −N·a there, exactly: against a wall the first root is the
 import warp as wp
 
 from . import scalar, vec2
-from .data import BODY_A, BODY_B, CIRCLE, CONTACTS, KIND, LIMIT, POINT, Scene, Work
+from .data import BODY_A, BODY_B, CIRCLE, CONTACTS, EDGE, FEATURE_A, FEATURE_B, KIND, LIMIT, POINT, Scene, Work
 from .detect import (
     circle_polygon,
     corner,
@@ -20,9 +20,12 @@ from .detect import (
     reach_of,
     separating_edge,
 )
-from .geometry import contact_rows, place, row_speed, turn
+from .geometry import contact_rows, perp, place, row_speed, turn
 
 NEVER = wp.constant(wp.float64(1.0e30))
+
+# The shortest look ahead, as a share of the duration.
+LEAST = wp.constant(wp.float64(1.0e-3))
 
 
 @wp.func
@@ -69,15 +72,12 @@ def curvature(s: Scene, t: Work, a: wp.int32, b: wp.int32, arm_a: scalar, line: 
 
 
 @wp.func
-def is_resting(t: Work, i: wp.int32):
-    """Whether the contact on line i is one of those that rest already."""
+def rests(t: Work, kind: wp.int32, a: wp.int32, b: wp.int32, fa: wp.int32, fb: wp.int32):
+    """Whether a contact between these features is one of those that rest already."""
     known = wp.int32(0)
     for j in range(t.counts[CONTACTS]):
-        same = wp.int32(1)
-        for k in range(5):
-            if t.contact[5 * j + k] != t.contact[5 * i + k]:
-                same = wp.int32(0)
-        if same == 1:
+        same = t.contact[5 * j + KIND] == kind and t.contact[5 * j + BODY_A] == a and t.contact[5 * j + BODY_B] == b
+        if same and t.contact[5 * j + FEATURE_A] == fa and t.contact[5 * j + FEATURE_B] == fb:
             known = wp.int32(1)
     return known
 
@@ -115,45 +115,88 @@ def approach(s: Scene, t: Work, i: wp.int32, left: scalar):
 
 
 @wp.func
-def polygon_step(s: Scene, t: Work, owner: wp.int32, other: wp.int32, edge: wp.int32, left: scalar):
-    """A step before which no corner of `other` reaches the edge's line, at the poses in q1."""
+def edge_step(s: Scene, t: Work, owner: wp.int32, other: wp.int32, edge: wp.int32, left: scalar):
+    """When, at the earliest, a corner of `other` reaches the edge's line, at the poses in q1; its gap and rate.
+
+    Until then the line keeps the two apart. Corners that rest on the edge already do not count.
+    """
     n = turn(t.q1[3 * owner + 2], edge_normal(s, owner, edge))
     start = place(t.q1, owner) + turn(t.q1[3 * owner + 2], corner(s, owner, edge))
+    gap = scalar(0.0)
+    rate = scalar(0.0)
     step = scalar(NEVER)
     for k in range(s.vertex_count[other]):
-        local = corner(s, other, k)
-        arm = turn(t.q1[3 * other + 2], local)
-        point = place(t.q1, other) + arm
-        line = point - place(t.q1, owner)
-        u = place(t.v1, other) + t.v1[3 * other + 2] * vec2(-arm[1], arm[0])
-        u -= place(t.v1, owner) + t.v1[3 * owner + 2] * vec2(-line[1], line[0])
-        bound = curvature(s, t, other, owner, wp.length(arm), wp.length(line), n, left)
-        step = wp.min(step, safe_step(wp.dot(n, point - start), wp.dot(n, u), bound))
-    return step
+        if rests(t, EDGE, other, owner, k, edge) == 0:
+            arm = turn(t.q1[3 * other + 2], corner(s, other, k))
+            point = place(t.q1, other) + arm
+            line = point - place(t.q1, owner)
+            u = place(t.v1, other) + t.v1[3 * other + 2] * perp(arm)
+            u -= place(t.v1, owner) + t.v1[3 * owner + 2] * perp(line)
+            bound = curvature(s, t, other, owner, wp.length(arm), wp.length(line), n, left)
+            height = wp.dot(n, point - start)
+            ahead = safe_step(height, wp.dot(n, u), bound)
+            if ahead < step:
+                step = ahead
+                gap = height
+                rate = wp.dot(n, u)
+    return gap, rate, step
 
 
 @wp.func
-def polygons_approach(s: Scene, t: Work, a: wp.int32, b: wp.int32, i: wp.int32, resting: wp.int32, left: scalar):
-    """Gap, rate and safe step of two polygons, the contact that comes first on line i; a gap of NEVER for none."""
+def polygons_approach(s: Scene, t: Work, a: wp.int32, b: wp.int32, resting: wp.int32, left: scalar):
+    """The edge whose line keeps two polygons apart for longest: its owner, the other, edge, gap, rate and safe step.
+
+    Polygons that rest on each other are kept apart by the edges that they rest on.
+    """
     owner, other, edge = separating_edge(s, t, t.q1, a, b)
-    gap = scalar(NEVER)
+    gap = scalar(0.0)
     rate = scalar(0.0)
-    step = scalar(NEVER)
-    first = wp.int32(-1)
-    for which in range(2):
-        if polygon_polygon(s, t, t.q1, owner, other, edge, which, i) == 1:
-            if is_resting(t, i) == 0:
-                g, speed, ahead = approach(s, t, i, left)
-                if speed < scalar(0.0) and g < gap:
+    step = scalar(-1.0)
+    if resting == 0:
+        gap, rate, step = edge_step(s, t, owner, other, edge, left)
+    else:
+        for j in range(t.counts[CONTACTS]):
+            first = t.contact[5 * j + BODY_A]
+            second = t.contact[5 * j + BODY_B]
+            if t.contact[5 * j + KIND] == EDGE and ((first == a and second == b) or (first == b and second == a)):
+                g, speed, ahead = edge_step(s, t, second, first, t.contact[5 * j + FEATURE_B], left)
+                if ahead > step:
+                    owner = second
+                    other = first
+                    edge = t.contact[5 * j + FEATURE_B]
                     gap = g
                     rate = speed
-                    first = which
-                step = wp.min(step, ahead)
-    if resting == 0:
-        step = wp.min(step, polygon_step(s, t, owner, other, edge, left))
+                    step = ahead
+    return owner, other, edge, gap, rate, step
+
+
+@wp.func
+def describe_closing(s: Scene, t: Work, owner: wp.int32, other: wp.int32, edge: wp.int32, i: wp.int32):
+    """Describe, on line i, the contact of a polygon with an edge that closes at the poses in q1; 0 if none does."""
+    best = scalar(NEVER)
+    first = wp.int32(-1)
+    r = s.joint_rows + 2 * i
+    for which in range(2):
+        if polygon_polygon(s, t, t.q1, owner, other, edge, which, i) == 1:
+            line = 5 * i
+            known = rests(
+                t,
+                t.contact[line + KIND],
+                t.contact[line + BODY_A],
+                t.contact[line + BODY_B],
+                t.contact[line + FEATURE_A],
+                t.contact[line + FEATURE_B],
+            )
+            gap = contact_rows(s, t, t.q1, i, t.rows1, r)
+            if known == 0 and gap < best and row_speed(t, t.rows1, r, t.v1) < scalar(0.0):
+                best = gap
+                first = which
     if first == 0:
         polygon_polygon(s, t, t.q1, owner, other, edge, 0, i)
-    return gap, rate, step
+    found = wp.int32(1)
+    if first < 0:
+        found = wp.int32(0)
+    return found
 
 
 @wp.func
@@ -165,6 +208,7 @@ def pair_time(s: Scene, t: Work, a: wp.int32, b: wp.int32, i: wp.int32, duration
     if resting == 1 and (s.kind[a] == CIRCLE or s.kind[b] == CIRCLE):
         going = wp.int32(0)
     time = scalar(0.0)
+    before = scalar(0.0)
     tries = wp.int32(0)
     while going == 1:
         pose_at(s, t, a, time)
@@ -172,6 +216,7 @@ def pair_time(s: Scene, t: Work, a: wp.int32, b: wp.int32, i: wp.int32, duration
         gap = scalar(0.0)
         rate = scalar(0.0)
         step = scalar(0.0)
+        closing = wp.int32(1)
         left = duration - time
         if s.kind[a] == CIRCLE:
             if s.kind[b] == CIRCLE:
@@ -181,15 +226,20 @@ def pair_time(s: Scene, t: Work, a: wp.int32, b: wp.int32, i: wp.int32, duration
                 circle_polygon(s, t, t.q1, a, b, i)
             gap, rate, step = approach(s, t, i, left)
         else:
-            gap, rate, step = polygons_approach(s, t, a, b, i, resting, left)
-        tries += 1
-        if gap <= s.tolerance and rate < -s.rest_speed:
-            hit = wp.max(time - gap / rate, scalar(0.0))
+            owner, other, edge, gap, rate, step = polygons_approach(s, t, a, b, resting, left)
+            if gap <= s.tolerance and rate < -s.rest_speed:
+                closing = describe_closing(s, t, owner, other, edge, i)
+        if gap <= s.tolerance and rate < -s.rest_speed and closing == 1:
+            hit = wp.max(time - gap / rate, before)
             going = wp.int32(0)
         else:
-            # A pair that hardly moves may come no nearer in any number of steps; it is looked at again next time.
-            time += wp.max(step, duration * scalar(1.0e-6))
-            if time >= duration or tries > 200:
+            # What touches or grazes would hold time up; it goes no deeper than the gap's curvature lets it.
+            tries += 1
+            if gap <= s.tolerance or tries > 100:
+                step = wp.max(step, duration * LEAST)
+            before = time
+            time += step
+            if time >= duration:
                 going = wp.int32(0)
     return hit
 
@@ -218,9 +268,9 @@ def remember(t: Work, source: wp.int32, target: wp.int32):
 def limit_time(s: Scene, t: Work, i: wp.int32, duration: scalar):
     """When the angle on line i reaches its limit; NEVER if it does not."""
     hit = scalar(NEVER)
-    if is_resting(t, i) == 0:
-        a = t.contact[5 * i + BODY_A]
-        b = t.contact[5 * i + BODY_B]
+    a = t.contact[5 * i + BODY_A]
+    b = t.contact[5 * i + BODY_B]
+    if rests(t, LIMIT, a, b, t.contact[5 * i + FEATURE_A], t.contact[5 * i + FEATURE_B]) == 0:
         pose_at(s, t, a, scalar(0.0))
         pose_at(s, t, b, scalar(0.0))
         gap, _rate, step = approach(s, t, i, duration)

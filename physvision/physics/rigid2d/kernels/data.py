@@ -158,9 +158,6 @@ class Work:
     counts: wp.array(dtype=wp.int32)
 
 
-# What is over within this share of a step counts as over.
-BRIEF = wp.constant(wp.float64(1.0e-3))
-
 # Columns of the table of contacts.
 KIND = wp.constant(0)
 BODY_A = wp.constant(1)

@@ -10,7 +10,6 @@ from . import scalar, vec2
 from .data import (
     BODY_A,
     BODY_B,
-    BRIEF,
     CIRCLE,
     CONTACTS,
     EDGE,
@@ -23,8 +22,7 @@ from .data import (
     Scene,
     Work,
 )
-from .forces import accelerate
-from .geometry import contact_rows, place, round_of, row_speed, turn
+from .geometry import contact_rows, place, round_of, turn
 
 
 @wp.func
@@ -134,7 +132,7 @@ def separating_edge(s: Scene, t: Work, q: wp.array(dtype=scalar), a: wp.int32, b
     owner = a
     other = b
     edge = edge_a
-    if apart_b > apart_a + scalar(100.0) * s.tolerance:
+    if apart_b > apart_a:
         owner = b
         other = a
         edge = edge_b
@@ -268,28 +266,3 @@ def properties_of(s: Scene, t: Work, i: wp.int32):
         restitution = (t.theta[s.restitution + a] + t.theta[s.restitution + b]) * scalar(0.5)
         friction = (t.theta[s.friction + a] + t.theta[s.friction + b]) * scalar(0.5)
     return restitution, friction
-
-
-@wp.func
-def drop_parting(s: Scene, t: Work, count: wp.int32):
-    """Drop the contacts that move apart; return how many rest or slide, their rows in place.
-
-    A contact that parts so slowly that it is back within a thousandth of a step counts as resting: a box that rocks
-    from corner to corner would do so without end.
-    """
-    kept = wp.int32(0)
-    if count > 0:
-        accelerate(s, t, t.q0, t.v0, t.a0)
-    for i in range(count):
-        r = s.joint_rows + 2 * i
-        slowest = wp.max(s.rest_speed, -BRIEF * s.dt * row_speed(t, t.rows0, r, t.a0))
-        if row_speed(t, t.rows0, r, t.v0) <= slowest:
-            if kept != i:
-                for k in range(5):
-                    t.contact[5 * kept + k] = t.contact[5 * i + k]
-                for k in range(6):
-                    t.feature[6 * kept + k] = t.feature[6 * i + k]
-                t.gap[kept] = contact_rows(s, t, t.q0, kept, t.rows0, s.joint_rows + 2 * kept)
-            kept += 1
-    t.counts[CONTACTS] = kept
-    return kept

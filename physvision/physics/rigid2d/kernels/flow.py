@@ -284,9 +284,9 @@ def stop_slip(s: Scene, t: Work, contacts: wp.int32, which: wp.int32, most: scal
 def flow(s: Scene, t: Work, contacts: wp.int32, most: scalar, look: wp.int32):
     """Move to the next event, or for `most` if there is none; returns duration, event and the contact it is about.
 
+    The flow is prepared.
     Without `look`, events are not looked for: a fallback for worlds with more events than can be kept.
     """
-    prepare_flow(s, t, contacts)
     h = most
     event = int(NOTHING)
     about = wp.int32(0)

@@ -5,7 +5,9 @@ import warp as wp
 from . import scalar
 from .adjoint import columns_adjoint, rows_adjoint, solve_adjoint, subtract_rows
 from .data import BODY_A, BODY_B, LEFT_BAR, WANTED, Scene, Work, clear, copy
+from .detect import properties_of
 from .flow import advance, prepare_flow
+from .forces import accelerate
 from .geometry import add_property, add_row, contact_rows_adjoint, row_speed
 
 
@@ -28,7 +30,9 @@ def impact_adjoint(s: Scene, t: Work, contacts: wp.int32):
                 contact = (r - s.joint_rows) // 2
                 restitution = t.rebound[contact]
                 if restitution > scalar(0.0):
-                    bar = scalar(-0.5) * t.kappa[r] * row_speed(t, t.rows0, r, t.v0)
+                    # What an impact keeps of the pair's own restitution is a factor that does not change.
+                    own, _friction = properties_of(s, t, contact)
+                    bar = scalar(-0.5) * restitution / own * t.kappa[r] * row_speed(t, t.rows0, r, t.v0)
                     add_property(t, s.restitution + t.contact[5 * contact + BODY_A], bar)
                     add_property(t, s.restitution + t.contact[5 * contact + BODY_B], bar)
             for k in range(3):
@@ -52,6 +56,7 @@ def event_adjoint(s: Scene, t: Work, about: wp.int32):
     r = s.joint_rows + 2 * about
     rate = row_speed(t, t.rows0, r, t.v0)
     total = -t.keep[LEFT_BAR]
+    accelerate(s, t, t.q0, t.v0, t.a0)
     for k in range(n):
         total += t.q0_bar[k] * t.v0[k] + t.v0_bar[k] * t.a0[k]
     if s.joint_rows > 0:

@@ -20,11 +20,11 @@ from .data import (
     clear,
     copy,
 )
-from .detect import drop_parting, find_touching
-from .flow import positions, prepare_flow, velocities
+from .flow import positions, velocities
 from .forces import weigh
 from .impact import impact
 from .impact_adjoint import event_adjoint, impact_adjoint
+from .resting import prepare_resting, sort_touching
 from .step import load, recall, step, store
 
 
@@ -98,16 +98,15 @@ def add_seed(s: Scene, t: Work, q_bar: wp.array(dtype=scalar), v_bar: wp.array(d
 @wp.func
 def undo(s: Scene, t: Work, kind: wp.int32, event: wp.int32, about: wp.int32, h: scalar):
     """Do one operation again, from the start at hand, and replace the seeds by their cotangents before it."""
-    contacts = find_touching(s, t)
+    resting, touching = sort_touching(s, t)
     if kind == FLOW:
-        contacts = drop_parting(s, t, contacts)
-        prepare_flow(s, t, contacts)
-        positions(s, t, contacts, h)
-        velocities(s, t, contacts, h)
-        flow_backward(s, t, contacts, h, event, about)
+        prepare_resting(s, t, resting)
+        positions(s, t, resting, h)
+        velocities(s, t, resting, h)
+        flow_backward(s, t, resting, h, event, about)
     else:
-        impact(s, t, contacts)
-        impact_adjoint(s, t, contacts)
+        impact(s, t, touching)
+        impact_adjoint(s, t, touching)
         if event == GAP_CLOSED:
             event_adjoint(s, t, about)
     n = 3 * (s.bodies + 1)

@@ -4,9 +4,9 @@ import warp as wp
 
 from . import scalar
 from .data import FAILED, FLOW, GAP_CLOSED, IMPACT, NOTHING, OVERFLOW, Scene, Work, copy
-from .detect import drop_parting, find_touching
 from .flow import flow
-from .impact import approaches, impact
+from .impact import impact
+from .resting import first_striking, prepare_resting, sort_touching
 
 
 @wp.func
@@ -86,8 +86,8 @@ def step(s: Scene, t: Work, logged: wp.int32):
     count = wp.int32(0)
     while left > scalar(0.0):
         last = count >= s.operations - 2
-        contacts = find_touching(s, t)
-        struck = approaches(s, t, contacts)
+        resting, touching = sort_touching(s, t)
+        struck = first_striking(s, t, resting, touching)
         if struck >= 0 and count < s.operations - 1:
             if logged == 1:
                 # An impact that no flow of this step led to fell on the grid: it ends a flow of no duration.
@@ -95,14 +95,14 @@ def step(s: Scene, t: Work, logged: wp.int32):
                 if count == 0 and wp.abs(t.gap[struck]) <= s.tolerance:
                     event = GAP_CLOSED
                 record(s, t, count, IMPACT, event, struck, scalar(0.0))
-            impact(s, t, contacts)
+            impact(s, t, touching)
         else:
-            contacts = drop_parting(s, t, contacts)
             look = wp.int32(1)
             if last:
                 look = wp.int32(0)
                 t.counts[FAILED] = 1
-            h, event, about = flow(s, t, contacts, left, look)
+            prepare_resting(s, t, resting)
+            h, event, about = flow(s, t, resting, left, look)
             if logged == 1:
                 record(s, t, count, FLOW, event, about, h)
             copy(t.q1, t.q0, n)
