@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from physvision.core import InputError, Placed, ShapeError, State, Status, Trajectory
+from physvision.core import InputError, Placed, State, Status, Trajectory
 from physvision.core.checks import check_count, check_like, check_positive, check_shape, check_tensor
 from physvision.physics import batched_function
 from physvision.physics.articulated import operations
@@ -23,6 +23,7 @@ from physvision.physics.articulated.properties import (
     LEAVES,
     Properties,
     check_leaf,
+    described_leaves,
     leaf_shapes,
     overridden,
 )
@@ -88,7 +89,7 @@ class Articulation(Engine):
         self._programs: dict[tuple[torch.dtype, torch.device], tuple[Program, Parameters, Any]] = {}
         self._keep("start", self.model.start)
         self._massless = torch.tensor(self.model.fixed)
-        for name, value in _own_properties(self.model, bodies, gravity).items():
+        for name, value in described_leaves(self.model, bodies, gravity).items():
             tensor = torch.as_tensor(np.asarray(value), dtype=torch.float64).reshape(leaf_shapes(self.model)[name])
             check_leaf(name, tensor, self.model, self._massless)
             self._keep(name, tensor)
@@ -331,54 +332,6 @@ def _geometry(bodies: Sequence[Body]) -> list[Placed]:
         for row, body in enumerate(bodies)
         for shape in body.shapes
     ]
-
-
-def _own_properties(model: Model, bodies: Sequence[Body], gravity: Sequence[float]) -> dict[str, Any]:
-    joints = [joint for body in bodies for joint in body.joints]
-    counts = np.diff(model.first_velocity)
-
-    def along(name: str) -> np.ndarray:
-        return np.repeat([float(getattr(joint, name)) for joint in joints], counts)
-
-    references = model.start.copy()
-    for link, joint in enumerate(joints):
-        first, end = model.first_position[link], model.first_position[link + 1]
-        if joint.spring_reference is not None:
-            references[first:end] = np.asarray(joint.spring_reference, float).reshape(-1)
-        elif joint.kind in ("revolute", "prismatic"):
-            references[first:end] = joint.zero
-    values = {
-        "mass": [body.mass for body in bodies],
-        "center_of_mass": [_vector(body, "center_of_mass", 3) for body in bodies],
-        "inertia": [_inertia(body) for body in bodies],
-        "position": [_vector(body, "position", 3) for body in bodies],
-        "orientation": [_vector(body, "orientation", 4) for body in bodies],
-        "damping": along("damping"),
-        "armature": along("armature"),
-        "friction": along("friction"),
-        "stiffness": [float(joint.stiffness) for joint in joints],
-        "spring_reference": references,
-        "gravity": gravity,
-    }
-    if np.shape(gravity) != (3,):
-        raise ShapeError(f"gravity: expected three numbers, got {gravity!r}")
-    return values
-
-
-def _vector(body: Body, name: str, size: int) -> np.ndarray:
-    value = np.asarray(getattr(body, name), float)
-    if value.shape != (size,):
-        raise ShapeError(f"body {body.name!r}: {name} needs {size} numbers, got shape {value.shape}")
-    return value
-
-
-def _inertia(body: Body) -> np.ndarray:
-    value = np.asarray(body.inertia, float)
-    if value.shape == (3,):
-        value = np.diag(value)
-    if value.shape != (3, 3):
-        raise ShapeError(f"body {body.name!r}: inertia needs 3 or 3×3 numbers, got shape {value.shape}")
-    return value
 
 
 def tree(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -12,7 +14,7 @@ from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.export import register_dataclass
 
 from physvision.core import DeviceError, DtypeError, InputError, ModelError, ShapeError
-from physvision.physics.articulated.model import Model
+from physvision.physics.articulated.model import Body, Model
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,55 @@ def leaf_shapes(model: Model) -> dict[str, tuple[int, ...]]:
         "spring_reference": (model.nq,),
         "gravity": (3,),
     }
+
+
+def described_leaves(model: Model, bodies: Sequence[Body], gravity: Sequence[float]) -> dict[str, Any]:
+    """The leaves as the description of the bodies has them."""
+    joints = [joint for body in bodies for joint in body.joints]
+    counts = np.diff(model.first_velocity)
+
+    def along(name: str) -> np.ndarray:
+        return np.repeat([float(getattr(joint, name)) for joint in joints], counts)
+
+    references = model.start.copy()
+    for link, joint in enumerate(joints):
+        first, end = model.first_position[link], model.first_position[link + 1]
+        if joint.spring_reference is not None:
+            references[first:end] = np.asarray(joint.spring_reference, float).reshape(-1)
+        elif joint.kind in ("revolute", "prismatic"):
+            references[first:end] = joint.zero
+    values = {
+        "mass": [body.mass for body in bodies],
+        "center_of_mass": [_vector(body, "center_of_mass", 3) for body in bodies],
+        "inertia": [_inertia(body) for body in bodies],
+        "position": [_vector(body, "position", 3) for body in bodies],
+        "orientation": [_vector(body, "orientation", 4) for body in bodies],
+        "damping": along("damping"),
+        "armature": along("armature"),
+        "friction": along("friction"),
+        "stiffness": [float(joint.stiffness) for joint in joints],
+        "spring_reference": references,
+        "gravity": gravity,
+    }
+    if np.shape(gravity) != (3,):
+        raise ShapeError(f"gravity: expected three numbers, got {gravity!r}")
+    return values
+
+
+def _vector(body: Body, name: str, size: int) -> np.ndarray:
+    value = np.asarray(getattr(body, name), float)
+    if value.shape != (size,):
+        raise ShapeError(f"body {body.name!r}: {name} needs {size} numbers, got shape {value.shape}")
+    return value
+
+
+def _inertia(body: Body) -> np.ndarray:
+    value = np.asarray(body.inertia, float)
+    if value.shape == (3,):
+        value = np.diag(value)
+    if value.shape != (3, 3):
+        raise ShapeError(f"body {body.name!r}: inertia needs 3 or 3×3 numbers, got shape {value.shape}")
+    return value
 
 
 def overridden(
