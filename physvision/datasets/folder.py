@@ -21,6 +21,7 @@ from physvision.core import DataError, FileError
 FORMAT = "physvision data set 1"
 DESCRIPTION = "dataset.json"
 CHECKSUMS = "checksums.sha256"
+_LEAST_SHARDS = 32
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,11 @@ class Shard:
 
 
 def divide(splits: dict[str, int], frames: int, frame_bytes: int, shard_bytes: int = 2**27) -> list[Shard]:
-    """The shards of trials of `frames` frames each: as many trials in one as fit `shard_bytes` uncompressed."""
-    size = max(1, shard_bytes // (frames * frame_bytes))
+    """The shards of trials of `frames` frames each: as many trials in one as fit `shard_bytes` uncompressed.
+
+    A small data set is cut finer, so that every core has something to make and every rank something to read.
+    """
+    size = max(1, min(shard_bytes // (frames * frame_bytes), -(-sum(splits.values()) // _LEAST_SHARDS)))
     return [
         Shard(f"{split}-{first // size:05d}.arrow", split, first, min(size, count - first), frames)
         for split, count in splits.items()

@@ -18,7 +18,9 @@ from rich.text import Text
 
 class _Rate(ProgressColumn):
     def render(self, task: Task) -> Text:
-        return Text(f"{task.finished_speed or task.speed or 0.0:,.0f} frames/s")
+        # A task that takes one step only has no speed, but a duration.
+        speed = task.finished_speed or task.speed or task.completed / (task.elapsed or float("inf"))
+        return Text(f"{speed:,.0f} frames/s")
 
 
 def frames_bar(shown: bool) -> Progress:

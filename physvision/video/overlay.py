@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import cv2
@@ -37,11 +37,12 @@ class Path:
 
 
 Mark = Ring | Arrow | Path
+Place = Callable[[Sequence[float]], tuple[int, int]]
 
 
 def draw(
     frame: UInt8[np.ndarray, "height width channels"],
-    marks: Iterable[Mark] = (),
+    marks: Sequence[Mark] = (),
     magnification: int = 1,
     color: tuple[int, int, int] = (255, 60, 200),
 ) -> UInt8[np.ndarray, "rows columns 3"]:
@@ -54,18 +55,28 @@ def draw(
         x, y = ((value * magnification - 0.5) * 2**_SHIFT for value in point)
         return round(float(x)), round(float(y))
 
-    for mark in marks:
-        if isinstance(mark, Ring):
-            radius = round(float(mark.radius * magnification * 2**_SHIFT))
-            cv2.circle(canvas, place(mark.center), radius, color, 1, cv2.LINE_AA, _SHIFT)
-        elif isinstance(mark, Arrow):
-            cv2.arrowedLine(canvas, place(mark.start), place(mark.end), color, 1, cv2.LINE_AA, _SHIFT, 0.25)
-        else:
-            points = np.array([place(point) for point in mark.points])
-            cv2.polylines(canvas, [points], False, color, 1, cv2.LINE_AA, _SHIFT)
-            for point in mark.points:
-                cv2.circle(canvas, place(point), 2 << _SHIFT, color, -1, cv2.LINE_AA, _SHIFT)
+    # A dark edge keeps the marks apart from whatever lies below.
+    for stroke, wider in (((0, 0, 0), 2), (color, 0)):
+        for mark in marks:
+            _stroke(canvas, mark, place, magnification, stroke, wider)
     return canvas
+
+
+def _stroke(
+    canvas: np.ndarray, mark: Mark, place: Place, magnification: int, color: tuple[int, int, int], wider: int
+) -> None:
+    """Draw one mark, its lines `wider` pixels more than one."""
+    width = 1 + wider
+    if isinstance(mark, Ring):
+        radius = round(float(mark.radius * magnification * 2**_SHIFT))
+        cv2.circle(canvas, place(mark.center), radius, color, width, cv2.LINE_AA, _SHIFT)
+    elif isinstance(mark, Arrow):
+        cv2.arrowedLine(canvas, place(mark.start), place(mark.end), color, width, cv2.LINE_AA, _SHIFT, 0.25)
+    else:
+        points = np.array([place(point) for point in mark.points])
+        cv2.polylines(canvas, [points], False, color, width, cv2.LINE_AA, _SHIFT)
+        for point in mark.points:
+            cv2.circle(canvas, place(point), (4 + wider) << (_SHIFT - 1), color, -1, cv2.LINE_AA, _SHIFT)
 
 
 def label(picture: UInt8[np.ndarray, "height width 3"], text: str) -> UInt8[np.ndarray, "taller width 3"]:

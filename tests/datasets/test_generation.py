@@ -1,6 +1,5 @@
 """Data sets are the same bytes however they came about, and never half-written."""
 
-import functools
 import hashlib
 import json
 import os
@@ -24,18 +23,12 @@ RECIPE = BilliardsRecipe(trials=40, frames=25, size=32, radius=2.0, balls=2)
 QUIET = {"workers": 1, "progress": False}
 
 
-@pytest.fixture
-def small_shards(monkeypatch):
-    """Four trials a shard: many shards of a small data set."""
-    monkeypatch.setattr(generation, "divide", functools.partial(divide, shard_bytes=4 * 25 * 32 * 32 * 3))
-
-
 def contents(folder):
     return {entry.name: hashlib.sha256(entry.read_bytes()).hexdigest() for entry in Path(folder).iterdir()}
 
 
 @pytest.fixture
-def whole(tmp_path, small_shards):
+def whole(tmp_path):
     return generate(RECIPE, tmp_path / "whole", **QUIET)
 
 
@@ -51,6 +44,20 @@ def test_a_data_set_describes_itself(whole):
     assert not any(word in text for word in ("workers", "date", "time stamp", str(whole), os.uname().nodename))
     # The checksums are those of the tool that everyone has.
     subprocess.run(["sha256sum", "--check", "--quiet", CHECKSUMS], cwd=whole, check=True)
+
+
+@pytest.mark.parametrize(
+    ("trials", "frame_bytes", "largest"),
+    [(1, 10_000, 1), (40, 3_072, 2), (1_000, 12_288, 32), (10_000, 12_288, 36), (100, 10**9, 1)],
+)
+def test_shards_are_neither_too_few_nor_too_large(trials, frame_bytes, largest):
+    splits = {"train": trials - 2 * (trials // 10), "valid": trials // 10, "test": trials // 10}
+    shards = divide(splits, 300, frame_bytes)
+    for split, count in splits.items():
+        held = [shard for shard in shards if shard.split == split]
+        assert [shard.first for shard in held] == list(range(0, count, largest))
+        assert sum(shard.trials for shard in held) == count
+    assert max(shard.trials for shard in shards) == largest
 
 
 def test_reading_gives_what_the_recipe_makes(whole):
@@ -140,12 +147,12 @@ def test_a_damaged_shard_is_named_and_made_again_alone(whole, damage):
     dataset = Dataset(whole)
     dataset.frames(0)
     with pytest.raises(DataError, match=r"train-00003\.arrow: the shard is (damaged|missing).*physvision repair"):
-        dataset.frames(12)
+        dataset.frames(6)
     untouched = {entry: entry.stat().st_mtime_ns for entry in whole.glob("*.arrow") if entry != shard}
     repair(whole, **QUIET)
     assert contents(whole) == expected
     assert {entry: entry.stat().st_mtime_ns for entry in untouched} == untouched
-    Dataset(whole).frames(12)
+    Dataset(whole).frames(6)
 
 
 def test_damage_that_went_unchecked_is_still_a_typed_error(whole):
@@ -219,7 +226,7 @@ def test_a_folder_of_another_recipe_is_left_alone(whole):
     assert contents(whole) == before
 
 
-def test_a_folder_with_other_files_is_left_alone(tmp_path, small_shards):
+def test_a_folder_with_other_files_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(DataError, match=r"holds other files \(thesis\.tex\) and no data set; nothing was written"):
         generate(RECIPE, tmp_path, **QUIET)
@@ -247,7 +254,7 @@ def test_a_shard_that_cannot_be_made_again_alike_is_not_overwritten(whole):
     assert (whole / name).read_bytes() == before
 
 
-def test_two_writers_do_not_meet(tmp_path, small_shards):
+def test_two_writers_do_not_meet(tmp_path):
     out = tmp_path / "data"
     folder = generation.DataFolder(out)
     with (
@@ -272,7 +279,7 @@ def test_executors_and_workers_are_checked(tmp_path):
     assert not (tmp_path / "a").exists()
 
 
-def test_without_ray_the_extra_is_named(tmp_path, monkeypatch, small_shards):
+def test_without_ray_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UnsupportedError, match=r"physvision\[ray\]"):
         generate(RECIPE, tmp_path / "a", executor="ray", progress=False)

@@ -1,6 +1,5 @@
 """Samples are the right frames and states, labels are nested, ranks share the shards, Lightning can learn from it."""
 
-import functools
 import os
 import pickle
 import subprocess
@@ -25,9 +24,7 @@ from physvision.datasets import (
     Windows,
     WindowShape,
     generate,
-    generation,
 )
-from physvision.datasets.folder import divide
 
 RECIPE = BilliardsRecipe(trials=40, frames=25, size=32, radius=2.0, balls=2)
 
@@ -35,9 +32,7 @@ RECIPE = BilliardsRecipe(trials=40, frames=25, size=32, radius=2.0, balls=2)
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Sixteen training shards of two trials each."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(generation, "divide", functools.partial(divide, shard_bytes=2 * 25 * 32 * 32 * 3))
-        return generate(RECIPE, tmp_path_factory.mktemp("data"), workers=1, progress=False)
+    return generate(RECIPE, tmp_path_factory.mktemp("data"), workers=1, progress=False)
 
 
 @pytest.mark.parametrize("shape", [WindowShape(), WindowShape(2, 4, 3), WindowShape(1, 1, 1, stride=5)])

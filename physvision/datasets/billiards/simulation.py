@@ -142,7 +142,8 @@ class _Balls:
         # The smaller root of gap = speed t − ½ slowing t², in the form that loses no digits.
         denominator = speed + np.sqrt(np.maximum(under_root, 0.0))
         reached = (speed > 0) & (under_root >= 0)
-        waits = np.divide(2 * gap, denominator, out=np.full_like(gap, np.inf), where=reached)
+        with np.errstate(over="ignore"):  # a crawl reaches the wall after more seconds than there are numbers
+            waits = np.divide(2 * gap, denominator, out=np.full_like(gap, np.inf), where=reached)
         ball, axis = np.unravel_index(int(waits.argmin()), waits.shape)
 
         def bounce() -> int:
