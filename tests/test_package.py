@@ -8,7 +8,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 USE = """
-import lightning, torch, physvision
+import physvision
+import lightning
 from physvision.core import resources
 from physvision.physics import articulated
 assert "site-packages" in physvision.__file__, physvision.__file__
@@ -20,7 +21,9 @@ print(float(engine.rollout(engine.initial_state(), 10).final.q))
 
 
 def run(*command, folder):
-    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, timeout=1500).stdout
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1500)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.mark.slow
