@@ -14,7 +14,9 @@ class Shape:
 
 @dataclass(frozen=True)
 class Plane(Shape):
-    """The whole plane z = 0, seen from both sides."""
+    """The whole plane z = 0, seen from both sides; its texture repeats every `tile` metres along x and y."""
+
+    tile: tuple[float, float] = (1.0, 1.0)
 
 
 @dataclass(frozen=True)

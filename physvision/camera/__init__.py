@@ -1,0 +1,8 @@
+"""The differentiable ray-cast camera: poses and textures in, frames out."""
+
+from physvision.camera.bound import BoundCamera
+from physvision.camera.camera import Camera
+from physvision.camera.ray_caster import Light, RayCaster, Seen
+from physvision.camera.textures import checker
+
+__all__ = ["BoundCamera", "Camera", "Light", "RayCaster", "Seen", "checker"]

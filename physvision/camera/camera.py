@@ -1,0 +1,206 @@
+"""Where a camera is and what it sees of the world: kornia's conventions, looking along +z with y down."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from physvision.core import InputError, Placed
+from physvision.core.checks import check_count, check_positive, check_shape, check_tensor
+
+if TYPE_CHECKING:
+    from kornia.geometry.camera import PinholeCamera
+
+    from physvision.camera.bound import BoundCamera
+
+# Distance from which an orthographic camera looks down on a table, in units of the world.
+ABOVE = 100.0
+
+
+@dataclass(frozen=True, eq=False)
+class Camera:
+    """A pinhole or an orthographic camera. Its values are tensors, and frames are differentiable in them.
+
+    The middle of pixel (row, column) has the coordinates x = column, y = row. A point (X, Y, Z) of the camera's frame
+    is seen at K · (X/Z, Y/Z, 1) by a pinhole, at K · (X, Y, 1) by an orthographic camera.
+
+    Attributes:
+        intrinsics: the matrix K, (3, 3) or (batch, 3, 3); focal lengths and the middle of the image in pixels (orthographic:
+            pixels a metre).
+        extrinsics: from the world to the camera's frame, (4, 4) or (batch, 4, 4); metres.
+        height: of the image, pixels.
+        width: of the image, pixels.
+        near: what is nearer along z is not seen, metres.
+        orthographic: whether rays are parallel.
+    """
+
+    intrinsics: Float[Tensor, "*batch 3 3"]
+    extrinsics: Float[Tensor, "*batch 4 4"]
+    height: int
+    width: int
+    near: float = 1e-3
+    orthographic: bool = False
+
+    def __post_init__(self) -> None:
+        check_count("height", self.height)
+        check_count("width", self.width)
+        check_positive("near", self.near)
+        for name, size in (("intrinsics", 3), ("extrinsics", 4)):
+            value = check_tensor(name, getattr(self, name))
+            check_shape(name, value, (size, size) if value.dim() == 2 else (None, size, size))
+
+    @classmethod
+    def pinhole(
+        cls,
+        height: int,
+        width: int,
+        *,
+        position: Sequence[float],
+        target: Sequence[float],
+        up: Sequence[float] = (0.0, 0.0, 1.0),
+        fov: float | None = None,
+        focal: float | None = None,
+        near: float = 1e-3,
+    ) -> Camera:
+        """A camera at `position` that has `target` in the middle of its image.
+
+        Args:
+            height: of the image, pixels.
+            width: of the image, pixels.
+            position: of the pinhole in the world, metres.
+            target: a point in the world, metres.
+            up: what is up in the image.
+            fov: field of view over the height of the image, radians.
+            focal: focal length in pixels, in place of `fov`.
+            near: what is nearer is not seen, metres.
+        """
+        if (fov is None) == (focal is None):
+            raise InputError(f"pinhole: expected either fov or focal, got fov={fov!r} and focal={focal!r}")
+        if focal is None:
+            if not 0.0 < float(fov or 0.0) < math.pi:
+                raise InputError(f"fov: expected an angle between 0 and π radians, got {fov!r}")
+            focal = height / (2.0 * math.tan(0.5 * float(fov or 0.0)))
+        eye = torch.tensor([float(value) for value in position], dtype=torch.float64)
+        z = torch.tensor([float(value) for value in target], dtype=torch.float64) - eye
+        x = torch.linalg.cross(z, torch.tensor([float(value) for value in up], dtype=torch.float64))
+        if not float(x.norm()) > 1e-9 * float(z.norm()):
+            raise InputError(f"pinhole: target − position and up must not be parallel, got {target}, {position}, {up}")
+        z, x = z / z.norm(), x / x.norm()
+        turn = torch.stack([x, torch.linalg.cross(z, x), z])
+        return cls(
+            _intrinsics(check_positive("focal", focal), height, width), _extrinsics(turn, -turn @ eye), height, width, near
+        )
+
+    @classmethod
+    def table(
+        cls,
+        height: int,
+        width: int,
+        *,
+        scale: float = 1.0,
+        center: Sequence[float] | None = None,
+        y_down: bool = False,
+        near: float = 1e-3,
+    ) -> Camera:
+        """An orthographic camera that looks at the plane z = 0 of a 2-D world.
+
+        Args:
+            height: of the image, pixels.
+            width: of the image, pixels.
+            scale: pixels a unit of the world.
+            center: x and y that are seen in the middle of the image; by default those that put the world's origin into
+                the outer corner of the first pixel where y is down, into the middle of the image otherwise.
+            y_down: whether the world's y points down in the image.
+            near: what is nearer is not seen.
+        """
+        scale = check_positive("scale", scale)
+        if center is None:
+            center = (0.5 * width / scale, 0.5 * height / scale) if y_down else (0.0, 0.0)
+        sign = 1.0 if y_down else -1.0
+        turn = torch.diag(torch.tensor([1.0, sign, sign], dtype=torch.float64))
+        shift = torch.tensor([-float(center[0]), -sign * float(center[1]), ABOVE], dtype=torch.float64)
+        return cls(_intrinsics(scale, height, width), _extrinsics(turn, shift), height, width, near, orthographic=True)
+
+    @classmethod
+    def from_mujoco(
+        cls,
+        height: int,
+        width: int,
+        *,
+        position: Sequence[float],
+        rotation: Sequence[Sequence[float]],
+        fovy: float,
+        near: float = 1e-3,
+    ) -> Camera:
+        """A camera as MJCF has it: looking along its −z with y up; what `mjData.cam_xpos` and `cam_xmat` hold.
+
+        Args:
+            height: of the image, pixels.
+            width: of the image, pixels.
+            position: in the world, metres.
+            rotation: 3×3, from the camera's frame to the world.
+            fovy: field of view over the height, **degrees**, as MJCF has it.
+            near: what is nearer is not seen, metres.
+        """
+        matrix = torch.as_tensor(rotation, dtype=torch.float64).reshape(3, 3)
+        turn = torch.diag(torch.tensor([1.0, -1.0, -1.0], dtype=torch.float64)) @ matrix.T
+        eye = torch.as_tensor(position, dtype=torch.float64)
+        focal = height / (2.0 * math.tan(0.5 * math.radians(fovy)))
+        return cls(_intrinsics(focal, height, width), _extrinsics(turn, -turn @ eye), height, width, near)
+
+    @classmethod
+    def from_kornia(cls, camera: PinholeCamera, near: float = 1e-3) -> Camera:
+        """The same camera as a `kornia.geometry.camera.PinholeCamera`; all of its batch have one image size."""
+        heights, widths = camera.height.unique(), camera.width.unique()
+        if heights.numel() != 1 or widths.numel() != 1:
+            raise InputError(f"from_kornia: expected one image size, got heights {heights} and widths {widths}")
+        height, width = int(heights), int(widths)
+        return cls(camera.intrinsics[:, :3, :3], camera.extrinsics, height, width, near)
+
+    def to_kornia(self) -> PinholeCamera:
+        """The same camera as a `kornia.geometry.camera.PinholeCamera`."""
+        from kornia.geometry.camera import PinholeCamera
+
+        if self.orthographic:
+            raise InputError("to_kornia: kornia has no orthographic camera")
+        intrinsics, extrinsics = self.intrinsics.reshape(-1, 3, 3), self.extrinsics.reshape(-1, 4, 4)
+        batch = max(len(intrinsics), len(extrinsics))
+        full = torch.eye(4, dtype=intrinsics.dtype, device=intrinsics.device).repeat(batch, 1, 1)
+        full[:, :3, :3] = intrinsics
+        size = [full.new_full((batch,), float(value)) for value in (self.height, self.width)]
+        return PinholeCamera(full, extrinsics.expand(batch, -1, -1), *size)
+
+    def to(self, *args: Any, **kwargs: Any) -> Camera:
+        """The same camera on another device or in another dtype; arguments as in `torch.Tensor.to`."""
+        return replace(
+            self, intrinsics=self.intrinsics.to(*args, **kwargs), extrinsics=self.extrinsics.to(*args, **kwargs)
+        )
+
+    def bind(self, engine: Any, geometry: Sequence[Placed] | None = None, **options: Any) -> BoundCamera:
+        """What turns this engine's states into frames.
+
+        Args:
+            engine: whatever answers `poses(state, properties=…)` with (batch, bodies, 4, 4).
+            geometry: what its bodies look like; `engine.geometry` by default.
+            options: of `RayCaster`, and `textures`, one for each of the geometry, to be kept.
+        """
+        from physvision.camera.bound import BoundCamera
+
+        return BoundCamera(self, engine, engine.geometry if geometry is None else geometry, **options)
+
+
+def _intrinsics(focal: float, height: int, width: int) -> Tensor:
+    middle = (0.5 * (width - 1), 0.5 * (height - 1))
+    return torch.tensor([[focal, 0.0, middle[0]], [0.0, focal, middle[1]], [0.0, 0.0, 1.0]], dtype=torch.float64)
+
+
+def _extrinsics(turn: Tensor, shift: Tensor) -> Tensor:
+    matrix = torch.eye(4, dtype=torch.float64)
+    matrix[:3, :3], matrix[:3, 3] = turn, shift
+    return matrix

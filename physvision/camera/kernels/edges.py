@@ -1,0 +1,171 @@
+"""Edge functions: positive for rays that hit, zero on the silhouette, with their slopes.
+
+Each is a polynomial in the ray (o, d) without a root or a quotient, so that the outline of every shape is a line or
+a conic of the screen. With m the vector from the relevant centre to o and r the radius:
+
+    side of a polygon A → B:   d · ((A − o) × (B − A))
+    disc:                      r² d_z² − |m_xy d_z − m_z d_xy|²
+    sphere:                    r² |d|² − |m × d|²
+    infinite tube along z:     r² |d_xy|² − ((m × d)_z)²
+    horizon of a plane:        −o_z d_z / |o_z|
+
+The ends of capsules and cylinders are spheres and discs with m shifted by half the length.
+"""
+
+import warp as wp
+
+from . import scalar
+from .scene import CAPSULE, DISC, HALF, ONE, PLANE, SPHERE, TINY, TWO, ZERO, Scene, vec3
+
+LINE_EDGE = wp.constant(0)
+DISC_EDGE = wp.constant(1)
+SPHERE_EDGE = wp.constant(2)
+TUBE_EDGE = wp.constant(3)
+HORIZON_EDGE = wp.constant(4)
+DEPTH_EDGE = wp.constant(5)
+
+
+@wp.func
+def shifted(o: vec3, end: int, length: scalar):
+    """The origin as seen from the middle (0) or from the upper (1) or lower (−1) end."""
+    return vec3(o[0], o[1], o[2] - HALF * scalar(end) * length)
+
+
+@wp.func
+def edge_value(edge: int, end: int, o: vec3, d: vec3, size: vec3):
+    m = shifted(o, end, size[2])
+    value = ZERO
+    if edge == DISC_EDGE:
+        qx = m[0] * d[2] - m[2] * d[0]
+        qy = m[1] * d[2] - m[2] * d[1]
+        value = size[0] * size[0] * d[2] * d[2] - qx * qx - qy * qy
+    elif edge == SPHERE_EDGE:
+        c = wp.cross(m, d)
+        value = size[0] * size[0] * wp.dot(d, d) - wp.dot(c, c)
+    elif edge == TUBE_EDGE:
+        q = m[0] * d[1] - m[1] * d[0]
+        value = size[0] * size[0] * (d[0] * d[0] + d[1] * d[1]) - q * q
+    elif edge == HORIZON_EDGE:
+        value = -d[2] * wp.sign(o[2])
+    return value
+
+
+@wp.func
+def edge_slopes(edge: int, end: int, o: vec3, d: vec3, size: vec3):
+    """Derivatives of `edge_value` with respect to origin, direction and size."""
+    m = shifted(o, end, size[2])
+    r = size[0]
+    by_o = vec3()
+    by_d = vec3()
+    by_r = ZERO
+    if edge == DISC_EDGE:
+        qx = m[0] * d[2] - m[2] * d[0]
+        qy = m[1] * d[2] - m[2] * d[1]
+        by_o = vec3(-TWO * qx * d[2], -TWO * qy * d[2], TWO * (qx * d[0] + qy * d[1]))
+        by_d = vec3(TWO * m[2] * qx, TWO * m[2] * qy, TWO * (r * r * d[2] - qx * m[0] - qy * m[1]))
+        by_r = TWO * r * d[2] * d[2]
+    elif edge == SPHERE_EDGE:
+        c = wp.cross(m, d)
+        by_o = -TWO * wp.cross(d, c)
+        by_d = TWO * (r * r * d - wp.cross(c, m))
+        by_r = TWO * r * wp.dot(d, d)
+    elif edge == TUBE_EDGE:
+        q = m[0] * d[1] - m[1] * d[0]
+        by_o = vec3(-TWO * q * d[1], TWO * q * d[0], ZERO)
+        by_d = vec3(TWO * (r * r * d[0] + q * m[1]), TWO * (r * r * d[1] - q * m[0]), ZERO)
+        by_r = TWO * r * (d[0] * d[0] + d[1] * d[1])
+    elif edge == HORIZON_EDGE:
+        by_d = vec3(ZERO, ZERO, -wp.sign(o[2]))
+    return by_o, by_d, vec3(by_r, ZERO, -HALF * scalar(end) * by_o[2])
+
+
+@wp.func
+def side(s: Scene, p: int, i: int, size: vec3):
+    """Corner `i` of a polygon and the vector to the next, in units of the extents and in metres."""
+    first = s.corners[p, 0]
+    following = i + 1
+    if following == s.corners[p, 1]:
+        following = 0
+    ax = s.vertices[first + i, 0]
+    ay = s.vertices[first + i, 1]
+    ex = s.vertices[first + following, 0] - ax
+    ey = s.vertices[first + following, 1] - ay
+    return vec3(ax * size[0], ay * size[1], ZERO), vec3(ex * size[0], ey * size[1], ZERO)
+
+
+@wp.func
+def side_value(s: Scene, p: int, i: int, o: vec3, d: vec3, size: vec3):
+    corner, along = side(s, p, i, size)
+    return wp.dot(d, wp.cross(corner - o, along))
+
+
+@wp.func
+def side_slopes(s: Scene, p: int, i: int, o: vec3, d: vec3, size: vec3):
+    """Derivatives of `side_value`: with A fixed ∂/∂(B − A) = d × (A − o), with B − A fixed ∂/∂A = (B − A) × d."""
+    corner, along = side(s, p, i, size)
+    by_corner = wp.cross(along, d)
+    by_along = wp.cross(d, corner - o)
+    by_width = ZERO
+    by_height = ZERO
+    if wp.abs(size[0]) > TINY:
+        by_width = (by_corner[0] * corner[0] + by_along[0] * along[0]) / size[0]
+    if wp.abs(size[1]) > TINY:
+        by_height = (by_corner[1] * corner[1] + by_along[1] * along[1]) / size[1]
+    return -by_corner, wp.cross(corner - o, along), vec3(by_width, by_height, ZERO)
+
+
+@wp.func
+def axis_place(o: vec3, d: vec3):
+    """Where along the z axis a ray comes nearest to it."""
+    across = wp.max(d[0] * d[0] + d[1] * d[1], TINY)
+    return o[2] - (o[0] * d[0] + o[1] * d[1]) / across * d[2]
+
+
+@wp.func
+def body_end(o: vec3, d: vec3, length: scalar):
+    """Where along its axis a ray passes a capsule or cylinder: 0 between the ends, 1 or −1 beyond one."""
+    z = axis_place(o, d)
+    end = 0
+    if z > HALF * length:
+        end = 1
+    if z < -HALF * length:
+        end = -1
+    return end
+
+
+@wp.func
+def end_edge(kind: int):
+    edge = DISC_EDGE
+    if kind == CAPSULE:
+        edge = SPHERE_EDGE
+    return edge
+
+
+@wp.func
+def edge_of(kind: int, o: vec3, d: vec3, size: vec3):
+    """The edge function, and the end it belongs to, that bounds a curved patch near this ray."""
+    edge = TUBE_EDGE
+    end = 0
+    if kind == DISC:
+        edge = DISC_EDGE
+    elif kind == SPHERE:
+        edge = SPHERE_EDGE
+    elif kind == PLANE:
+        edge = HORIZON_EDGE
+    else:
+        end = body_end(o, d, size[2])
+        if end != 0:
+            edge = end_edge(kind)
+    return edge, end
+
+
+@wp.func
+def inside_body(kind: int, o: vec3, size: vec3):
+    """Whether the eye is inside a capsule or cylinder, which then fills the view."""
+    z = wp.abs(o[2]) - HALF * size[2]
+    radial = o[0] * o[0] + o[1] * o[1]
+    inside = z < ZERO
+    if kind == CAPSULE and z > ZERO:
+        radial = radial + z * z
+        inside = True
+    return inside and radial < size[0] * size[0] * ONE

@@ -1,0 +1,334 @@
+"""The outline of a patch inside one pixel, as half-planes a x + b y + c ≥ 0 about the pixel's middle.
+
+Sides of polygons and horizons are lines of the screen. A conic is replaced by a few of its tangents near the pixel:
+exact where they touch, and straight in between. A tangent of a convex outline never cuts it, so one more can only be
+better.
+"""
+
+import warp as wp
+
+from . import scalar
+from .edges import HORIZON_EDGE, LINE_EDGE, TUBE_EDGE, axis_place, body_end, edge_of, edge_slopes, edge_value, end_edge, inside_body
+from .scene import CAPSULE, HALF, ONE, PI, POLYGON, TINY, TWO, ZERO, Scene, extent, ray, row, screen_slope, vec3
+
+OUTSIDE = wp.constant(0)
+COVERED = wp.constant(1)
+CROSSED = wp.constant(2)
+# Half the diagonal of a pixel.
+REACH = wp.constant(scalar(0.70710678118654752))
+# Half-axes, in pixels: below the first an ellipse is drawn as a polygon, beyond the second it is as good as straight.
+SMALL = wp.constant(scalar(2.0))
+WIDE = wp.constant(scalar(300.0))
+# An ellipse longer than a thousand times its width is as good as straight too.
+FLAT = wp.constant(scalar(1.0e-6))
+# The scale of a regular polygon of sixteen sides about a circle that has the area of the circle.
+EQUAL_AREA = wp.constant(scalar(0.99356))
+MOST_LINES = wp.constant(40)
+
+
+@wp.func
+def edge_at(s: Scene, b: int, p: int, edge: int, end: int, x: scalar, y: scalar):
+    """Value and slope along x and y of an edge function."""
+    o, d = ray(s, b, p, x, y)
+    size = extent(s, b, p)
+    by_o, by_d, _by_size = edge_slopes(edge, end, o, d, size)
+    gx, gy = screen_slope(s, b, p, by_o, by_d)
+    return edge_value(edge, end, o, d, size), gx, gy
+
+
+@wp.func
+def value_at(s: Scene, b: int, p: int, edge: int, end: int, x: scalar, y: scalar):
+    o, d = ray(s, b, p, x, y)
+    return edge_value(edge, end, o, d, extent(s, b, p))
+
+
+@wp.func
+def place_at(s: Scene, b: int, p: int, x: scalar, y: scalar):
+    o, d = ray(s, b, p, x, y)
+    return axis_place(o, d)
+
+
+@wp.func
+def polygon_state(s: Scene, b: int, p: int, x: scalar, y: scalar):
+    state = int(COVERED)
+    first = s.corners[p, 0]
+    for i in range(s.corners[p, 1]):
+        a = s.lines[b, first + i, 0]
+        c = s.lines[b, first + i, 1]
+        value = a * x + c * y + s.lines[b, first + i, 2]
+        half = HALF * (wp.abs(a) + wp.abs(c))
+        if value <= -half:
+            return OUTSIDE
+        if value < half:
+            state = CROSSED
+    return state
+
+
+@wp.func
+def curved_state(s: Scene, b: int, p: int, x: scalar, y: scalar):
+    """A bound: an edge function is at least f − |∇f| r − M r² / 2 within r, at most f + |∇f| r where it is concave."""
+    kind = s.kinds[p]
+    o, d = ray(s, b, p, x, y)
+    size = extent(s, b, p)
+    if kind >= CAPSULE and s.pinhole != 0:
+        if inside_body(kind, o, size):
+            return COVERED
+    edge, end = edge_of(kind, o, d, size)
+    f = edge_value(edge, end, o, d, size)
+    by_o, by_d, _by_size = edge_slopes(edge, end, o, d, size)
+    gx, gy = screen_slope(s, b, p, by_o, by_d)
+    slope = wp.sqrt(gx * gx + gy * gy)
+    if f + REACH * slope <= ZERO:
+        return OUTSIDE
+    fixed = d
+    if s.pinhole != 0:
+        fixed = o
+    bend = ZERO
+    if edge != HORIZON_EDGE:
+        across = row(s, b, p, 1)
+        bend = TWO * (wp.dot(fixed, fixed) + HALF * size[2] * size[2]) * wp.dot(across, across)
+    state = CROSSED
+    if f - REACH * slope - HALF * HALF * bend >= ZERO and f > ZERO:
+        state = COVERED
+        if edge == TUBE_EDGE:
+            # The rim of an end may still be near.
+            here = axis_place(o, d)
+            change = HALF * (wp.abs(place_at(s, b, p, x + ONE, y) - here) + wp.abs(place_at(s, b, p, x, y + ONE) - here))
+            if wp.abs(here) + change > HALF * size[2]:
+                state = CROSSED
+    return state
+
+
+@wp.func
+def pixel_state(s: Scene, b: int, p: int, x: scalar, y: scalar):
+    """Whether a patch misses a pixel, covers it, or may cross it."""
+    state = CROSSED
+    if s.kinds[p] == POLYGON:
+        state = polygon_state(s, b, p, x, y)
+    else:
+        state = curved_state(s, b, p, x, y)
+    return state
+
+
+@wp.func
+def put_line(
+    lines: wp.array(dtype=scalar), codes: wp.array(dtype=int), n: int, a: scalar, b: scalar, c: scalar, edge: int, end: int
+):
+    if n >= MOST_LINES:
+        return n
+    lines[3 * n] = a
+    lines[3 * n + 1] = b
+    lines[3 * n + 2] = c
+    codes[2 * n] = edge
+    codes[2 * n + 1] = end
+    return n + 1
+
+
+@wp.func
+def put_cut(
+    lines: wp.array(dtype=scalar), codes: wp.array(dtype=int), n: int, a: scalar, b: scalar, c: scalar, edge: int, end: int
+):
+    """Append a line if it cuts the pixel; −1 if it cuts the pixel off."""
+    if n < 0:
+        return n
+    length = wp.sqrt(a * a + b * b)
+    reach = HALF * (wp.abs(a) + wp.abs(b))
+    if length < TINY or c >= reach:
+        return n
+    if c <= -reach:
+        return -1
+    return put_line(lines, codes, n, a / length, b / length, c / length, edge, end)
+
+
+@wp.func
+def put_straight(
+    s: Scene,
+    b: int,
+    p: int,
+    edge: int,
+    end: int,
+    x: scalar,
+    y: scalar,
+    steps: int,
+    lines: wp.array(dtype=scalar),
+    codes: wp.array(dtype=int),
+    n: int,
+):
+    """The tangent at the place that Newton's method finds along the slope."""
+    dx = scalar(ZERO)
+    dy = scalar(ZERO)
+    f, gx, gy = edge_at(s, b, p, edge, end, x, y)
+    for _step in range(steps):
+        square = wp.max(gx * gx + gy * gy, TINY)
+        dx -= wp.clamp(f * gx / square, -TWO, TWO)
+        dy -= wp.clamp(f * gy / square, -TWO, TWO)
+        f, gx, gy = edge_at(s, b, p, edge, end, x + dx, y + dy)
+    return put_cut(lines, codes, n, gx, gy, f - gx * dx - gy * dy, edge, end)
+
+
+@wp.func
+def on_outline(s: Scene, b: int, p: int, end: int, x: scalar, y: scalar):
+    """Whether a point of the outline of one end is on the outline of the whole body."""
+    if end == 0:
+        return True
+    o, d = ray(s, b, p, x, y)
+    return body_end(o, d, s.extents[b, p, 2]) == end
+
+
+@wp.func
+def put_conic(
+    s: Scene,
+    b: int,
+    p: int,
+    edge: int,
+    end: int,
+    x: scalar,
+    y: scalar,
+    lines: wp.array(dtype=scalar),
+    codes: wp.array(dtype=int),
+    n: int,
+):
+    """Tangents of a conic f = f0 + g · x + x · Q x about the pixel's middle; −1 where the pixel is outside.
+
+    With Q negative definite it is the ellipse of centre −Q⁻¹ g / 2 whose half-axes are √(peak / λ), the image of the unit
+    circle. A large one gets three tangents about the point that is in the pixel's direction, a small one a polygon of
+    sixteen sides with the ellipse's area.
+    """
+    f, gx, gy = edge_at(s, b, p, edge, end, x, y)
+    qxx = value_at(s, b, p, edge, end, x + ONE, y) - f - gx
+    qyy = value_at(s, b, p, edge, end, x, y + ONE) - f - gy
+    qxy = HALF * (value_at(s, b, p, edge, end, x + ONE, y + ONE) - f - gx - gy - qxx - qyy)
+    det = qxx * qyy - qxy * qxy
+    spread = wp.sqrt(scalar(0.25) * (qxx - qyy) * (qxx - qyy) + qxy * qxy)
+    steep = spread - HALF * (qxx + qyy)
+    if edge == HORIZON_EDGE or qxx >= ZERO or qyy >= ZERO or det <= FLAT * steep * steep:
+        return put_straight(s, b, p, edge, end, x, y, 2, lines, codes, n)
+    cx = -HALF * (qyy * gx - qxy * gy) / det
+    cy = -HALF * (qxx * gy - qxy * gx) / det
+    peak = f + HALF * (gx * cx + gy * cy)
+    if peak <= ZERO:
+        return -1
+    minor = wp.sqrt(peak / steep)
+    major = wp.sqrt(peak * steep / det)
+    if minor > WIDE:
+        return put_straight(s, b, p, edge, end, x, y, 2, lines, codes, n)
+    angle = HALF * wp.atan2(-TWO * qxy, qyy - qxx)
+    ex = wp.cos(angle)
+    ey = wp.sin(angle)
+    across = -(cx * ex + cy * ey) / minor
+    along = -(cy * ex - cx * ey) / major
+    start = wp.atan2(along, across)
+    count = 3
+    scale = ONE
+    step = wp.min(scalar(0.6) / wp.sqrt(minor * minor * wp.sin(start) * wp.sin(start) + major * major * wp.cos(start) * wp.cos(start)), HALF)
+    if minor < SMALL:
+        count = 16
+        scale = EQUAL_AREA
+        step = PI / scalar(8.0)
+    for k in range(count):
+        turn = start + scalar(k - 1) * step
+        tx = scale * minor * wp.cos(turn)
+        ty = scale * major * wp.sin(turn)
+        px = cx + tx * ex - ty * ey
+        py = cy + tx * ey + ty * ex
+        if on_outline(s, b, p, end, x + px, y + py):
+            nx = -wp.cos(turn) / minor
+            ny = -wp.sin(turn) / major
+            lx = nx * ex - ny * ey
+            ly = nx * ey + ny * ex
+            n = put_cut(lines, codes, n, lx, ly, -lx * px - ly * py, edge, end)
+    return n
+
+
+@wp.func
+def roots(f: scalar, slope: scalar, bend: scalar):
+    """The two roots of f + slope s + bend s², in order, and whether they exist, for bend < 0."""
+    square = slope * slope - scalar(4.0) * f * bend
+    if bend >= ZERO or square <= ZERO:
+        return ZERO, ZERO, False
+    root = wp.sqrt(square)
+    # Without the cancellation of -slope ± root.
+    q = -HALF * (slope + root)
+    first = q / bend
+    second = f / q
+    return wp.min(first, second), wp.max(first, second), True
+
+
+@wp.func
+def project(s: Scene, b: int, p: int, point: vec3):
+    """Where a point of a patch's frame is seen, and whether it is in front of the camera."""
+    # Cramer's rule on the three columns that multiply x, y and 1 (or, without a vanishing point, x, y and −t).
+    cx = row(s, b, p, 1)
+    cy = row(s, b, p, 2)
+    c1 = row(s, b, p, 3)
+    target = point - row(s, b, p, 0)
+    if s.pinhole == 0:
+        target = point - c1
+        c1 = row(s, b, p, 0)
+    scale = wp.dot(cx, wp.cross(cy, c1))
+    px = wp.dot(target, wp.cross(cy, c1)) / scale
+    py = wp.dot(cx, wp.cross(target, c1)) / scale
+    depth = wp.dot(cx, wp.cross(cy, target)) / scale
+    if s.pinhole != 0:
+        px = px / depth
+        py = py / depth
+    return px, py, depth > s.near
+
+
+@wp.func
+def put_body(
+    s: Scene, b: int, p: int, x: scalar, y: scalar, lines: wp.array(dtype=scalar), codes: wp.array(dtype=int), n: int
+):
+    """Capsules and cylinders: the two lines of the tube, and the end that is near."""
+    size = extent(s, b, p)
+    f, gx, gy = edge_at(s, b, p, TUBE_EDGE, 0, x, y)
+    slope = wp.sqrt(gx * gx + gy * gy)
+    if slope > TINY:
+        nx = gx / slope
+        ny = gy / slope
+        near, far, real = roots(f, slope, value_at(s, b, p, TUBE_EDGE, 0, x + nx, y + ny) - f - slope)
+        if real:
+            for k in range(2):
+                root = near
+                if k == 1:
+                    root = far
+                value, hx, hy = edge_at(s, b, p, TUBE_EDGE, 0, x + root * nx, y + root * ny)
+                n = put_cut(lines, codes, n, hx, hy, value - root * (hx * nx + hy * ny), TUBE_EDGE, 0)
+    o, d = ray(s, b, p, x, y)
+    here = axis_place(o, d)
+    change = wp.abs(place_at(s, b, p, x + ONE, y) - here) + wp.abs(place_at(s, b, p, x, y + ONE) - here)
+    if n >= 0 and wp.abs(here) + change > HALF * size[2]:
+        end = 1
+        if here < ZERO:
+            end = -1
+        n = put_conic(s, b, p, end_edge(s.kinds[p]), end, x, y, lines, codes, n)
+    return n
+
+
+@wp.func
+def put_outline(
+    s: Scene, b: int, p: int, x: scalar, y: scalar, lines: wp.array(dtype=scalar), codes: wp.array(dtype=int), n: int
+):
+    """Append the lines of a patch that may cross the pixel; −1 where it turns out to miss it."""
+    kind = s.kinds[p]
+    if kind == POLYGON:
+        first = s.corners[p, 0]
+        for i in range(s.corners[p, 1]):
+            a = s.lines[b, first + i, 0]
+            c = s.lines[b, first + i, 1]
+            value = a * x + c * y + s.lines[b, first + i, 2]
+            if value < HALF * (wp.abs(a) + wp.abs(c)):
+                n = put_line(lines, codes, n, a, c, value, LINE_EDGE, i)
+        return n
+    o, d = ray(s, b, p, x, y)
+    size = extent(s, b, p)
+    edge, end = edge_of(kind, o, d, size)
+    used = int(n)
+    if kind >= CAPSULE:
+        used = put_body(s, b, p, x, y, lines, codes, n)
+    else:
+        used = put_conic(s, b, p, edge, end, x, y, lines, codes, n)
+    # The middle is outside, and no line is near enough to be listed.
+    if used == n and edge_value(edge, end, o, d, size) <= ZERO:
+        used = -1
+    return used

@@ -1,0 +1,188 @@
+"""Where a ray meets a patch, the normal there, and how both move.
+
+A surface G(P) = 0 is met at P = o + t d. With n = ∇G there, n · (δo + t δd + d δt) + ∂G/∂size · δsize = 0 gives
+
+    δt = −(n · (δo + t δd) + ∂G/∂size · δsize) / (n · d),
+
+so one formula differentiates every hit, whatever the surface.
+"""
+
+import warp as wp
+
+from . import scalar
+from .edges import SPHERE_EDGE, TUBE_EDGE, edge_value, shifted
+from .scene import CAPSULE, CYLINDER, HALF, ONE, SPHERE, TINY, ZERO, Scene, row, vec3
+
+# The least |n · d| of unit vectors: a limb is not seen more slanted than this.
+SLANT = wp.constant(scalar(0.02))
+# From this part of its half length on a point of a cylinder is on the cap.
+ON_CAP = wp.constant(scalar(0.99999))
+
+
+@wp.func
+def not_zero(value: scalar, least: scalar):
+    result = value
+    if wp.abs(value) < least:
+        result = least
+        if value < ZERO:
+            result = -least
+    return result
+
+
+@wp.func
+def sphere_depth(o: vec3, d: vec3, end: int, size: vec3, sign: scalar):
+    """Entry (sign −1) or exit (sign 1); the closest approach where the ray misses."""
+    root = wp.sqrt(wp.max(edge_value(SPHERE_EDGE, end, o, d, size), ZERO))
+    return (sign * root - wp.dot(shifted(o, end, size[2]), d)) / wp.dot(d, d)
+
+
+@wp.func
+def tube_depth(o: vec3, d: vec3, size: vec3, sign: scalar):
+    across = wp.max(d[0] * d[0] + d[1] * d[1], TINY)
+    root = wp.sqrt(wp.max(edge_value(TUBE_EDGE, 0, o, d, size), ZERO))
+    return (sign * root - o[0] * d[0] - o[1] * d[1]) / across
+
+
+@wp.func
+def capsule_depth(o: vec3, d: vec3, size: vec3, sign: scalar):
+    t = tube_depth(o, d, size, sign)
+    z = o[2] + t * d[2]
+    if wp.abs(z) > HALF * size[2]:
+        end = 1
+        if z < ZERO:
+            end = -1
+        t = sphere_depth(o, d, end, size, sign)
+    return t
+
+
+@wp.func
+def cylinder_depth(o: vec3, d: vec3, size: vec3, sign: scalar):
+    """Of the closed cylinder: the later of the two entries, or the earlier of the two exits."""
+    t = tube_depth(o, d, size, sign)
+    slab = (sign * HALF * size[2] * wp.sign(d[2]) - o[2]) / not_zero(d[2], TINY)
+    if sign < ZERO:
+        t = wp.max(t, slab)
+    else:
+        t = wp.min(t, slab)
+    return t
+
+
+@wp.func
+def curved_depth(kind: int, o: vec3, d: vec3, size: vec3, sign: scalar):
+    t = ZERO
+    if kind == SPHERE:
+        t = sphere_depth(o, d, 0, size, sign)
+    elif kind == CAPSULE:
+        t = capsule_depth(o, d, size, sign)
+    else:
+        t = cylinder_depth(o, d, size, sign)
+    return t
+
+
+@wp.func
+def depth(kind: int, o: vec3, d: vec3, size: vec3, near: scalar):
+    """Depth at which the ray meets the patch: the exit where the entry is nearer than `near`.
+
+    A ray that misses a curved patch gets the depth of its closest approach, one that misses a flat patch that of
+    its plane: what a pixel on the edge needs to know which of two patches is in front.
+    """
+    t = ZERO
+    if kind >= SPHERE:
+        t = curved_depth(kind, o, d, size, -ONE)
+        if t <= near:
+            t = curved_depth(kind, o, d, size, ONE)
+    else:
+        t = -o[2] / not_zero(d[2], TINY)
+    return t
+
+
+@wp.func
+def side_depth(kind: int, o: vec3, d: vec3, size: vec3, near: scalar):
+    """The same, but of the curved side of a cylinder alone: what its colour is taken from."""
+    t = ZERO
+    if kind == CYLINDER:
+        t = tube_depth(o, d, size, -ONE)
+        if t <= near:
+            t = tube_depth(o, d, size, ONE)
+    else:
+        t = depth(kind, o, d, size, near)
+    return t
+
+
+@wp.func
+def axis_point(kind: int, point: vec3, size: vec3):
+    """The centre of curvature that belongs to a point of a curved surface."""
+    z = ZERO
+    if kind == CYLINDER:
+        z = point[2]
+    elif kind == CAPSULE:
+        z = wp.clamp(point[2], -HALF * size[2], HALF * size[2])
+    return vec3(ZERO, ZERO, z)
+
+
+@wp.func
+def normal(kind: int, point: vec3, size: vec3):
+    """∇G: the unit vector z of what is flat, the radius vector of what is curved."""
+    n = vec3(ZERO, ZERO, ONE)
+    if kind >= SPHERE:
+        n = point - axis_point(kind, point, size)
+    return n
+
+
+@wp.func
+def depth_normal(kind: int, point: vec3, size: vec3):
+    """∇G where the closed solid is met: on a cap of a cylinder that of the cap."""
+    n = normal(kind, point, size)
+    if kind == CYLINDER and wp.abs(point[2]) > HALF * size[2] * ON_CAP:
+        n = vec3(ZERO, ZERO, wp.sign(point[2]))
+    return n
+
+
+@wp.func
+def slant(n: vec3, d: vec3):
+    """The quotient n · d, kept away from zero."""
+    return not_zero(wp.dot(n, d), SLANT * wp.length(n) * wp.length(d) + TINY)
+
+
+@wp.func
+def depth_by_size(kind: int, point: vec3, n: vec3, size: vec3):
+    """∂G/∂size."""
+    by_radius = ZERO
+    by_length = ZERO
+    if kind >= SPHERE:
+        by_radius = -size[0]
+    if kind == CYLINDER and n[0] == ZERO and n[1] == ZERO:
+        by_radius = ZERO
+        by_length = -HALF
+    if kind == CAPSULE and wp.abs(point[2]) > HALF * size[2]:
+        by_length = -HALF * wp.abs(n[2])
+    return vec3(by_radius, ZERO, by_length)
+
+
+@wp.func
+def hit_adjoint(kind: int, point: vec3, n: vec3, t: scalar, d: vec3, size: vec3, point_bar: vec3):
+    """Adjoints of origin, direction and size, given that of the point that is hit."""
+    pull = wp.dot(point_bar, d) / slant(n, d)
+    o_bar = point_bar - pull * n
+    return o_bar, t * o_bar, -pull * depth_by_size(kind, point, n, size)
+
+
+@wp.func
+def depth_adjoint(kind: int, point: vec3, n: vec3, t: scalar, d: vec3, size: vec3, t_bar: scalar):
+    """Adjoints of origin, direction and size, given that of the depth."""
+    pull = t_bar / slant(n, d)
+    return -pull * n, -pull * t * n, -pull * depth_by_size(kind, point, n, size)
+
+
+@wp.func
+def point_slopes(s: Scene, b: int, p: int, n: vec3, t: scalar, d: vec3):
+    """Change of depth and of the point that is hit, from one pixel to the next along x and along y."""
+    ahead_x = row(s, b, p, 1)
+    ahead_y = row(s, b, p, 2)
+    if s.pinhole != 0:
+        ahead_x = ahead_x * t
+        ahead_y = ahead_y * t
+    inverse = ONE / slant(n, d)
+    t_x = -wp.dot(n, ahead_x) * inverse
+    t_y = -wp.dot(n, ahead_y) * inverse
+    return t_x, t_y, ahead_x + t_x * d, ahead_y + t_y * d

@@ -1,0 +1,299 @@
+"""From poses and textures to frames."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from physvision.camera.camera import Camera
+from physvision.camera.patches import patches_of, sizes_of
+from physvision.camera.raster import Render, View, nearest, tables_of
+from physvision.camera.textures import pack_textures
+from physvision.core import InputError, Placed, Shape, ShapeError
+from physvision.core.checks import check_count, check_like, check_shape, check_tensor
+
+GRAY = (0.5, 0.5, 0.5)
+
+
+@dataclass(frozen=True)
+class Light:
+    """Lambert's light from far away: colours are multiplied by ambient + diffuse · max(0, normal · direction).
+
+    Attributes:
+        direction: towards the light, in the world.
+        ambient: what reaches every surface.
+        diffuse: what reaches a surface that faces the light.
+    """
+
+    direction: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    ambient: float = 0.4
+    diffuse: float = 0.6
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is nearest in the middle of every pixel.
+
+    Attributes:
+        depth: along the camera's z, (batch, height, width), metres; infinite for the background.
+        shapes: index of the shape, (batch, height, width); −1 for the background.
+    """
+
+    depth: Float[Tensor, "batch height width"]
+    shapes: Int[Tensor, "batch height width"]
+
+
+class RayCaster(nn.Module):
+    """A camera and the shapes before it: `caster(poses, textures)` gives frames.
+
+    Frames are differentiable in poses, textures, sizes, background and the camera's own values. Values should be in
+    [0, 1] but need not be.
+
+    Args:
+        camera: see `Camera`.
+        shapes: what can be seen; of `Placed` ones the colours are kept, their bodies and poses are not looked at.
+        background: what is behind all shapes: a colour (channels,), an image (channels, height, width), or one a world. Its
+            channels are those of the frames. Black by default.
+        edges: "soft" averages over each pixel, so that silhouettes move smoothly and have gradients; "hard" takes the
+            ray through the middle of the pixel alone.
+        light: None shows colours as they are.
+        taps: a texture finer than the pixels is averaged over up to taps × taps places of each pixel.
+    """
+
+    def __init__(
+        self,
+        camera: Camera,
+        shapes: Sequence[Shape | Placed],
+        *,
+        background: Tensor | Sequence[float] = (0.0, 0.0, 0.0),
+        edges: str = "soft",
+        light: Light | None = None,
+        taps: int = 4,
+    ) -> None:
+        super().__init__()
+        if edges not in ("soft", "hard"):
+            raise InputError(f'edges: expected "soft" or "hard", got {edges!r}')
+        self.camera, self.edges, self.light = camera, edges, light
+        self.taps = check_count("taps", taps)
+        self.shapes = tuple(shape.shape if isinstance(shape, Placed) else shape for shape in shapes)
+        ground = torch.as_tensor(background, dtype=None if isinstance(background, Tensor) else torch.float64)
+        self.register_buffer("background", check_tensor("background", ground), persistent=False)
+        self._channels(ground)
+        self.colors = tuple(shape.color if isinstance(shape, Placed) else GRAY for shape in shapes)
+        self.patches = patches_of(self.shapes)
+        sizes = torch.tensor([sizes_of(shape) for shape in self.shapes], dtype=torch.float64).reshape(-1, 3)
+        if not bool(torch.isfinite(sizes).all()) or bool((sizes < 0).any()):
+            raise InputError(f"shapes: expected sizes that are finite and not negative, got {sizes.tolist()}")
+        patches, whole = self.patches, {"dtype": torch.long}
+        # A fourth size, zero, stands for the extents that a patch does not have.
+        self._keep("sizes", sizes)
+        self._keep("_turns", patches.turns().reshape(-1, 3, 3))
+        self._keep("_shifts", torch.tensor(patches.shift, dtype=torch.float64))
+        self._keep("_vertices", torch.tensor(patches.vertices, dtype=torch.float64).reshape(-1, 2))
+        self._keep("_shape", torch.tensor(patches.shape, **whole))
+        self._keep("_axis", torch.tensor(patches.axis, **whole))
+        self._keep("_extents", torch.tensor(patches.extents, **whole).reshape(-1, 3))
+        self._plain = len(patches.kind) == len(self.shapes)
+        self._cache: dict = {}
+
+    def _keep(self, name: str, value: Tensor) -> None:
+        self.register_buffer(name, value, persistent=False)
+
+    def _channels(self, background: Tensor) -> int:
+        size = (self.camera.height, self.camera.width)
+        if background.dim() in (1, 2):
+            channels = background.shape[-1]
+        elif background.dim() in (3, 4) and background.shape[-2:] == size:
+            channels = background.shape[-3]
+        else:
+            raise ShapeError(
+                f"background: expected (channels,), (channels, {size[0]}, {size[1]}) as the camera's image is, or one "
+                f"of these a world, got {tuple(background.shape)}"
+            )
+        if channels < 1:
+            raise ShapeError(f"background: expected at least one channel, got {tuple(background.shape)}")
+        return channels
+
+    def forward(
+        self,
+        poses: Float[Tensor, "batch shapes 4 4"],
+        textures: Sequence[Tensor] | None = None,
+        *,
+        sizes: Float[Tensor, "*batch shapes 3"] | None = None,
+        background: Tensor | None = None,
+        camera: Camera | None = None,
+    ) -> Float[Tensor, "batch channels height width"]:
+        """Frames of a batch of scenes.
+
+        A shape whose pose is not finite, whose size is zero or that is behind the camera is not seen.
+
+        Args:
+            poses: the frame of every shape in the world; rotations are taken to be orthonormal.
+            textures: one for each shape: a colour (channels,), an image (channels, h, w), or one a world; by default
+                the colours of the `Placed` shapes, or grey.
+            sizes: in place of those of the shapes, see `sizes_of`: (shapes, 3) or (batch, shapes, 3).
+            background: in place of the one given before.
+            camera: in place of the one given before; of the same image size.
+        """
+        camera = self._camera(camera, poses)
+        ground = self._background(background, poses)
+        if textures is None:
+            textures = self._flat_colors(ground.shape[1], poses)
+        if len(textures) != len(self.shapes):
+            raise ShapeError(f"textures: expected one for each of {len(self.shapes)} shapes, got {len(textures)}")
+        texels, places = pack_textures(textures, poses.shape[0], ground.shape[1], poses)
+        rays, extents, light = self._geometry(camera, poses, sizes)
+        view = self._view(camera, poses, places)
+        return Render.apply(view, rays, extents, light, texels, ground)
+
+    @torch.no_grad()
+    def inspect(
+        self,
+        poses: Float[Tensor, "batch shapes 4 4"],
+        *,
+        sizes: Float[Tensor, "*batch shapes 3"] | None = None,
+        camera: Camera | None = None,
+    ) -> Seen:
+        """Depth and identity of what is nearest in the middle of every pixel, without gradients."""
+        camera = self._camera(camera, poses)
+        rays, extents, _ = self._geometry(camera, poses, sizes)
+        view = self._view(camera, poses, ((0, 1, 1),) * len(self.shapes))
+        return Seen(*nearest(view, rays, extents, self._background(None, poses)))
+
+    def masks(
+        self,
+        poses: Float[Tensor, "batch shapes 4 4"],
+        *,
+        sizes: Float[Tensor, "*batch shapes 3"] | None = None,
+        camera: Camera | None = None,
+    ) -> Float[Tensor, "batch shapes height width"]:
+        """The part of every pixel in which each shape is seen; differentiable as frames are."""
+        if not self.shapes:
+            raise InputError("masks: there are no shapes before this camera")
+        eye = torch.eye(len(self.shapes), dtype=poses.dtype, device=poses.device)
+        ground = torch.zeros_like(eye[0])
+        light, self.light = self.light, None
+        try:
+            return self(poses, list(eye), sizes=sizes, background=ground, camera=camera)
+        finally:
+            self.light = light
+
+    def _camera(self, camera: Camera | None, poses: Tensor) -> Camera:
+        check_shape("poses", check_tensor("poses", poses), (None, len(self.shapes), 4, 4))
+        own = self.camera
+        if camera is None:
+            key = ("camera", poses.dtype, poses.device)
+            if own.intrinsics.requires_grad or own.extrinsics.requires_grad:
+                return own.to(poses)
+            if key not in self._cache:
+                self._cache[key] = own.to(poses)
+            return self._cache[key]
+        if (camera.height, camera.width) != (own.height, own.width):
+            raise ShapeError(
+                f"camera: expected an image of {own.height} × {own.width}, got {camera.height} × {camera.width}"
+            )
+        return camera.to(poses)
+
+    def _background(self, given: Tensor | None, poses: Tensor) -> Tensor:
+        ground = self.background.to(poses) if given is None else check_like("background", given, "poses", poses)
+        self._channels(ground)
+        if ground.dim() in (1, 2):
+            ground = ground[..., None, None]
+        if ground.dim() == 4 and ground.shape[0] not in (1, poses.shape[0]):
+            raise ShapeError(f"background: expected a batch of {poses.shape[0]}, got {tuple(ground.shape)}")
+        return ground.expand(poses.shape[0], -1, self.camera.height, self.camera.width)
+
+    def _flat_colors(self, channels: int, poses: Tensor) -> list[Tensor]:
+        key = ("colors", channels, poses.dtype, poses.device)
+        if key not in self._cache:
+            if channels not in (1, 3):
+                raise InputError(f"textures: shapes have colours for 1 or 3 channels, the background has {channels}")
+            colors = [poses.new_tensor(color) for color in self.colors]
+            self._cache[key] = colors if channels == 3 else [color.mean(0, keepdim=True) for color in colors]
+        return self._cache[key]
+
+    def _view(self, camera: Camera, poses: Tensor, places: tuple[tuple[int, int, int], ...]) -> View:
+        key = ("view", poses.dtype, poses.device, places, camera.near, self.light, self.edges, self.taps)
+        if key not in self._cache:
+            rows = [places[shape] for shape in self.patches.shape]
+            textures = torch.tensor(rows, dtype=torch.int32, device=poses.device).reshape(-1, 3)
+            light = self.light or Light()
+            self._cache[key] = View(
+                patches=self.patches,
+                vertices=self._vertices.to(poses),
+                tables=tables_of(self.patches, poses.device),
+                textures=textures,
+                height=camera.height,
+                width=camera.width,
+                pinhole=not camera.orthographic,
+                soft=self.edges == "soft",
+                taps=self.taps,
+                near=camera.near,
+                ambient=light.ambient,
+                diffuse=light.diffuse,
+                lit=self.light is not None,
+            )
+        return self._cache[key]
+
+    def _geometry(self, camera: Camera, poses: Tensor, sizes: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Rays (batch, patches, 4, 3), extents and directions of the light (batch, patches, 3), in the patches' frames."""
+        batch, count = poses.shape[:2]
+        sizes = self.sizes.to(poses) if sizes is None else check_like("sizes", sizes, "poses", poses)
+        check_shape("sizes", sizes, (count, 3) if sizes.dim() == 2 else (batch, count, 3))
+        # What is not finite is not seen, and its gradient is zero.
+        valid = torch.isfinite(poses).all(-1).all(-1)
+        eye = torch.eye(4, dtype=poses.dtype, device=poses.device)
+        poses = torch.where(valid[..., None, None], poses, eye)
+        sizes = torch.where(valid[..., None], sizes, torch.zeros_like(sizes)).expand(batch, -1, -1)
+        rays = local_rays(camera, poses)
+        light = self._light(poses)
+        padded = nn.functional.pad(sizes, (0, 1))
+        if self._plain:
+            extents = padded.gather(2, self._extents.expand(batch, -1, -1))
+            return rays, extents, light
+        sizes = sizes[:, self._shape]
+        extents = padded[:, self._shape].gather(2, self._extents.expand(batch, -1, -1))
+        turns = self._turns.to(poses)
+        rays = rays[:, self._shape] @ turns
+        shift = self._shifts.to(poses) * sizes.gather(2, self._axis.expand(batch, -1)[..., None])[..., 0]
+        moved = rays.new_zeros(4, 3)
+        moved[3 if camera.orthographic else 0, 2] = 1.0
+        rays = rays - shift[..., None, None] * moved
+        return rays, extents, (light[:, self._shape, None] @ turns)[:, :, 0]
+
+    def _light(self, poses: Tensor) -> Tensor:
+        if self.light is None:
+            return poses.new_zeros(1, 1, 3).expand(*poses.shape[:2], 3)
+        length = math.hypot(*self.light.direction)
+        if not 0.0 < length < math.inf:
+            raise InputError(f"light: expected a direction, got {self.light.direction}")
+        return poses.new_tensor([value / length for value in self.light.direction]) @ poses[..., :3, :3]
+
+
+def local_rays(camera: Camera, poses: Tensor) -> Tensor:
+    """The camera's rays in the frame of every shape, (batch, shapes, 4, 3): see `kernels/scene.py`.
+
+    With R and p the rotation and place of a shape in the camera's frame and q = K⁻¹ (x, y, 1), a pinhole has o = −Rᵀ p and
+    d = Rᵀ q, an orthographic camera o = Rᵀ ((q_x, q_y, 0) − p) and d = Rᵀ e_z.
+    """
+    seen = camera.extrinsics.reshape(-1, 1, 4, 4) @ poses
+    turn, place = seen[..., :3, :3], seen[..., :3, 3:]
+    back = turn.transpose(-1, -2)
+    # Pixels are counted from the middle of the image.
+    middle = torch.eye(3, dtype=poses.dtype, device=poses.device)
+    middle[0, 2], middle[1, 2] = 0.5 * (camera.width - 1), 0.5 * (camera.height - 1)
+    q = torch.linalg.inv(camera.intrinsics).reshape(-1, 1, 3, 3) @ middle
+    origin = back @ place
+    if camera.orthographic:
+        q = q * q.new_tensor([[1.0], [1.0], [0.0]])
+        columns = back @ q - nn.functional.pad(origin, (2, 0))
+        fixed = back[..., 2:]
+    else:
+        columns = back @ q
+        fixed = -origin
+    return torch.cat([fixed, columns], -1).transpose(-1, -2).contiguous()
