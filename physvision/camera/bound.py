@@ -24,6 +24,9 @@ class BoundCamera(nn.Module):
         options: of `RayCaster`.
     """
 
+    _bodies: Tensor
+    _local: Tensor
+
     def __init__(
         self,
         camera: Camera,

@@ -31,8 +31,8 @@ class Camera:
     is seen at K · (X/Z, Y/Z, 1) by a pinhole, at K · (X, Y, 1) by an orthographic camera.
 
     Attributes:
-        intrinsics: the matrix K, (3, 3) or (batch, 3, 3); focal lengths and the middle of the image in pixels (orthographic:
-            pixels a metre).
+        intrinsics: the matrix K, (3, 3) or (batch, 3, 3); focal lengths and the middle of the image in pixels
+            (orthographic: pixels a metre).
         extrinsics: from the world to the camera's frame, (4, 4) or (batch, 4, 4); metres.
         height: of the image, pixels.
         width: of the image, pixels.
@@ -94,7 +94,11 @@ class Camera:
         z, x = z / z.norm(), x / x.norm()
         turn = torch.stack([x, torch.linalg.cross(z, x), z])
         return cls(
-            _intrinsics(check_positive("focal", focal), height, width), _extrinsics(turn, -turn @ eye), height, width, near
+            _intrinsics(check_positive("focal", focal), height, width),
+            _extrinsics(turn, -turn @ eye),
+            height,
+            width,
+            near,
         )
 
     @classmethod

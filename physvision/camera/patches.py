@@ -72,7 +72,7 @@ class Patches:
         shift: float = 0.0,
         first: int | None = None,
     ) -> None:
-        """Append a patch; `first` is the first patch of its shape where that is closed, so that faces can be turned away."""
+        """Append a patch; `first` is the first one of its shape where that is closed: its faces can be turned away."""
         self.group.append((len(self.kind) if first is None else first, 0 if shift == 0.0 else (1 if shift > 0 else -1)))
         self.kind.append(kind)
         self.shape.append(shape)

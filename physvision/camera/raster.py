@@ -1,4 +1,4 @@
-"""The kernels as one differentiable function of rays, sizes, light, texels and background."""
+"""The kernels as one differentiable computation of rays, sizes, light, texels and background."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from typing import Any
 import torch
 import warp as wp
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+from typing_extensions import override
 
 from physvision.camera.patches import Patches
 from physvision.physics import precision
+from physvision.physics.batched_function import Operation, Tensors
+from physvision.physics.launching import array
 
 KERNELS = "physvision.camera.kernels"
 RAYS, EXTENTS, LIGHT = slice(0, 12), slice(12, 15), slice(15, 18)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class View:
     """What does not change from call to call, or is no number to be differentiated."""
 
@@ -37,7 +39,7 @@ class View:
 
 
 def tables_of(patches: Patches, device: torch.device) -> dict[str, Tensor]:
-    """The whole numbers of the patches, and where their textures lie, as the kernels read them."""
+    """The whole numbers of the patches as the kernels read them."""
 
     def table(rows: list, width: int | None) -> Tensor:
         shape = (len(rows),) if width is None else (len(rows), width)
@@ -56,7 +58,7 @@ def _scene(view: View, kernels: Any, rays: Tensor, extents: Tensor, light: Tenso
     batch, count = rays.shape[:2]
     scene = kernels.Scene()
     for name, value in view.tables.items():
-        setattr(scene, name, wp.from_torch(value))
+        setattr(scene, name, array(value))
     mapping = view.vertices.new_tensor(view.patches.mapping).reshape(count, 4)
     floats = {
         "rays": rays,
@@ -70,8 +72,8 @@ def _scene(view: View, kernels: Any, rays: Tensor, extents: Tensor, light: Tenso
         "lines": rays.new_empty(batch, len(view.vertices), 3),
     }
     for name, value in floats.items():
-        setattr(scene, name, wp.from_torch(value.detach()))
-    scene.textures = wp.from_torch(view.textures)
+        setattr(scene, name, array(value))
+    scene.textures = array(view.textures)
     scene.patches, scene.channels = count, background.shape[1]
     scene.width, scene.height = view.width, view.height
     scene.pinhole, scene.soft, scene.lit, scene.taps = int(view.pinhole), int(view.soft), int(view.lit), view.taps
@@ -80,50 +82,43 @@ def _scene(view: View, kernels: Any, rays: Tensor, extents: Tensor, light: Tenso
     return scene
 
 
-class Render(torch.autograd.Function):
-    """Frames from what the kernels see. The derivation is in `kernels/render.py`."""
+@dataclass(frozen=True, eq=False)
+class Render(Operation):
+    """(rays, extents, light, texels, background) → frames. The derivation is in `kernels/render.py`."""
 
-    @staticmethod
-    def forward(view: View, rays: Tensor, extents: Tensor, light: Tensor, texels: Tensor, background: Tensor) -> Tensor:
+    view: View
+    differentiable = 1
+
+    @override
+    def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
+        rays, background = inputs[0], inputs[4]
         kernels = precision.load(KERNELS, rays.dtype)
-        batch, channels = background.shape[:2]
-        image = rays.new_zeros(batch, channels, view.height, view.width)
-        scene = _scene(view, kernels, rays, extents, light, texels, background)
-        size = (batch, view.height, view.width)
-        wp.launch(kernels.render, dim=size, inputs=[scene, wp.from_torch(image)], device=str(rays.device))
-        return image
+        image = torch.zeros_like(background, memory_format=torch.contiguous_format)
+        scene = _scene(self.view, kernels, *inputs)
+        size = (image.shape[0], *image.shape[2:])
+        wp.launch(kernels.render, dim=size, inputs=[scene, array(image)], device=str(rays.device))
+        return (image,)
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple, output: Tensor) -> None:
-        ctx.view = inputs[0]
-        ctx.save_for_backward(*inputs[1:])
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, image_bar: Tensor) -> tuple[Tensor | None, ...]:
-        rays, extents, light, texels, background = ctx.saved_tensors
+    @override
+    def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:
+        rays, _, _, texels, background = inputs
         kernels = precision.load(KERNELS, rays.dtype)
-        view, (batch, count) = ctx.view, rays.shape[:2]
-        _, _, _, _, wants_texels, wants_background = ctx.needs_input_grad
+        batch, count = rays.shape[:2]
         bars = rays.new_zeros(batch, count, 18)
         # What all worlds share is summed as it comes, into one copy.
-        texels_bar = torch.zeros_like(_once(texels)) if wants_texels else texels.new_zeros(0, 0, 0)
-        background_bar = torch.zeros_like(_once(background)) if wants_background else background.new_zeros(0, 0, 0, 0)
-        scene = _scene(view, kernels, rays, extents, light, texels, background)
-        outputs = [wp.from_torch(bars), _expanded(texels_bar, texels), _expanded(background_bar, background)]
-        wp.launch(
-            kernels.render_adjoint,
-            dim=(batch, view.height, view.width),
-            inputs=[scene, wp.from_torch(image_bar), *outputs],
-            device=str(rays.device),
-        )
+        texels_bar = torch.zeros_like(_once(texels)) if needed[3] else texels.new_zeros(0, 0, 0)
+        background_bar = torch.zeros_like(_once(background)) if needed[4] else background.new_zeros(0, 0, 0, 0)
+        scene = _scene(self.view, kernels, *inputs)
+        adjoints = [array(bars), array(_expanded(texels_bar, texels)), array(_expanded(background_bar, background))]
+        size = (batch, *background.shape[2:])
+        image_bar = array(gradients[0].contiguous())
+        wp.launch(kernels.render_adjoint, dim=size, inputs=[scene, image_bar, *adjoints], device=str(rays.device))
         return (
-            None,
             bars[..., RAYS].reshape(batch, count, 4, 3),
             bars[..., EXTENTS],
             bars[..., LIGHT],
-            _spread(texels_bar, texels) if wants_texels else None,
-            _spread(background_bar, background) if wants_background else None,
+            _spread(texels_bar, texels) if needed[3] else None,
+            _spread(background_bar, background) if needed[4] else None,
         )
 
 
@@ -132,8 +127,8 @@ def _once(value: Tensor) -> Tensor:
     return value[:1] if value.shape[0] > 1 and value.stride(0) == 0 else value
 
 
-def _expanded(bar: Tensor, value: Tensor) -> wp.array:
-    return wp.from_torch(bar.expand_as(value) if bar.numel() else bar)
+def _expanded(bar: Tensor, value: Tensor) -> Tensor:
+    return bar.expand_as(value) if bar.numel() else bar
 
 
 def _spread(bar: Tensor, value: Tensor) -> Tensor:
@@ -150,6 +145,6 @@ def nearest(view: View, rays: Tensor, extents: Tensor, background: Tensor) -> tu
     depth = rays.new_full((batch, view.height, view.width), float("inf"))
     shapes = torch.empty(batch, view.height, view.width, dtype=torch.int32, device=rays.device)
     scene = _scene(view, kernels, rays, extents, rays.new_zeros(batch, 1, 3), rays.new_zeros(batch, 1, 1), background)
-    arrays = [scene, wp.from_torch(depth), wp.from_torch(shapes)]
-    wp.launch(kernels.nearest, dim=(batch, view.height, view.width), inputs=arrays, device=str(rays.device))
+    size = (batch, view.height, view.width)
+    wp.launch(kernels.nearest, dim=size, inputs=[scene, array(depth), array(shapes)], device=str(rays.device))
     return depth, shapes

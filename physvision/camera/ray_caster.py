@@ -16,6 +16,7 @@ from physvision.camera.raster import Render, View, nearest, tables_of
 from physvision.camera.textures import pack_textures
 from physvision.core import InputError, Placed, Shape, ShapeError
 from physvision.core.checks import check_count, check_like, check_shape, check_tensor
+from physvision.physics.batched_function import apply
 
 GRAY = (0.5, 0.5, 0.5)
 
@@ -57,13 +58,22 @@ class RayCaster(nn.Module):
     Args:
         camera: see `Camera`.
         shapes: what can be seen; of `Placed` ones the colours are kept, their bodies and poses are not looked at.
-        background: what is behind all shapes: a colour (channels,), an image (channels, height, width), or one a world. Its
-            channels are those of the frames. Black by default.
+        background: what is behind all shapes: a colour (channels,), an image (channels, height, width), or one a world.
+            Its channels are those of the frames. Black by default.
         edges: "soft" averages over each pixel, so that silhouettes move smoothly and have gradients; "hard" takes the
             ray through the middle of the pixel alone.
         light: None shows colours as they are.
         taps: a texture finer than the pixels is averaged over up to taps × taps places of each pixel.
     """
+
+    background: Tensor
+    sizes: Tensor
+    _turns: Tensor
+    _shifts: Tensor
+    _vertices: Tensor
+    _shape: Tensor
+    _axis: Tensor
+    _extents: Tensor
 
     def __init__(
         self,
@@ -89,15 +99,15 @@ class RayCaster(nn.Module):
         sizes = torch.tensor([sizes_of(shape) for shape in self.shapes], dtype=torch.float64).reshape(-1, 3)
         if not bool(torch.isfinite(sizes).all()) or bool((sizes < 0).any()):
             raise InputError(f"shapes: expected sizes that are finite and not negative, got {sizes.tolist()}")
-        patches, whole = self.patches, {"dtype": torch.long}
+        patches = self.patches
         # A fourth size, zero, stands for the extents that a patch does not have.
         self._keep("sizes", sizes)
         self._keep("_turns", patches.turns().reshape(-1, 3, 3))
         self._keep("_shifts", torch.tensor(patches.shift, dtype=torch.float64))
         self._keep("_vertices", torch.tensor(patches.vertices, dtype=torch.float64).reshape(-1, 2))
-        self._keep("_shape", torch.tensor(patches.shape, **whole))
-        self._keep("_axis", torch.tensor(patches.axis, **whole))
-        self._keep("_extents", torch.tensor(patches.extents, **whole).reshape(-1, 3))
+        self._keep("_shape", torch.tensor(patches.shape, dtype=torch.long))
+        self._keep("_axis", torch.tensor(patches.axis, dtype=torch.long))
+        self._keep("_extents", torch.tensor(patches.extents, dtype=torch.long).reshape(-1, 3))
         self._plain = len(patches.kind) == len(self.shapes)
         self._cache: dict = {}
 
@@ -149,7 +159,7 @@ class RayCaster(nn.Module):
         texels, places = pack_textures(textures, poses.shape[0], ground.shape[1], poses)
         rays, extents, light = self._geometry(camera, poses, sizes)
         view = self._view(camera, poses, places)
-        return Render.apply(view, rays, extents, light, texels, ground)
+        return apply(Render(view), rays, extents, light, texels, ground)[0]
 
     @torch.no_grad()
     def inspect(
@@ -241,7 +251,7 @@ class RayCaster(nn.Module):
         return self._cache[key]
 
     def _geometry(self, camera: Camera, poses: Tensor, sizes: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Rays (batch, patches, 4, 3), extents and directions of the light (batch, patches, 3), in the patches' frames."""
+        """Rays (batch, patches, 4, 3), extents and light (batch, patches, 3), in the frames of the patches."""
         batch, count = poses.shape[:2]
         sizes = self.sizes.to(poses) if sizes is None else check_like("sizes", sizes, "poses", poses)
         check_shape("sizes", sizes, (count, 3) if sizes.dim() == 2 else (batch, count, 3))
@@ -278,8 +288,8 @@ class RayCaster(nn.Module):
 def local_rays(camera: Camera, poses: Tensor) -> Tensor:
     """The camera's rays in the frame of every shape, (batch, shapes, 4, 3): see `kernels/scene.py`.
 
-    With R and p the rotation and place of a shape in the camera's frame and q = K⁻¹ (x, y, 1), a pinhole has o = −Rᵀ p and
-    d = Rᵀ q, an orthographic camera o = Rᵀ ((q_x, q_y, 0) − p) and d = Rᵀ e_z.
+    With R and p the rotation and place of a shape in the camera's frame and q = K⁻¹ (x, y, 1), a pinhole has o = −Rᵀ p
+    and d = Rᵀ q, an orthographic camera o = Rᵀ ((q_x, q_y, 0) − p) and d = Rᵀ e_z.
     """
     seen = camera.extrinsics.reshape(-1, 1, 4, 4) @ poses
     turn, place = seen[..., :3, :3], seen[..., :3, 3:]

@@ -38,8 +38,8 @@ def pack_textures(
 ) -> tuple[Float[Tensor, "worlds channels texels"], tuple[tuple[int, int, int], ...]]:
     """All textures in one tensor, and where each begins with its height and width.
 
-    Each is a colour (channels,), an image (channels, height, width), or one of either for every world of the batch. As long as
-    all are shared by the worlds, the tensor holds them once and is expanded over the batch.
+    Each is a colour (channels,), an image (channels, height, width), or one of either for every world of the batch. As
+    long as all are shared by the worlds, the tensor holds them once and is expanded over the batch.
     """
     flat, places, at = [], [], 0
     for index, given in enumerate(textures):

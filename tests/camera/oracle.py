@@ -195,7 +195,7 @@ def render(
         u, v, normal, beyond = _surface(shape, p)
         seen = sample(textures[index].double(), u, v, beyond)
         if light is not None:
-            direction = torch.tensor(light[0], dtype=torch.float64) @ turn
+            direction = torch.nn.functional.normalize(torch.tensor(light[0], dtype=torch.float64), dim=0) @ turn
             facing = -torch.sign((normal * local_d[closer]).sum(-1, keepdim=True))
             seen = seen * (light[1] + light[2] * ((normal * facing) @ direction).clamp_min(0))
         color[:, closer] = seen

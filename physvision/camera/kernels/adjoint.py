@@ -40,7 +40,7 @@ def add_look_adjoint(
     s: Scene,
     b: int,
     p: int,
-    l: Look,
+    hit: Look,
     weight: scalar,
     x: scalar,
     y: scalar,
@@ -50,10 +50,10 @@ def add_look_adjoint(
     bars: wp.array3d(dtype=scalar),
     texels_bar: wp.array3d(dtype=scalar),
 ):
-    u_bar, v_bar, shade_bar = texture_adjoint(s, b, p, l, weight, line, column, image_bar, texels_bar)
+    u_bar, v_bar, shade_bar = texture_adjoint(s, b, p, hit, weight, line, column, image_bar, texels_bar)
     if s.lit == 0 and s.textures[p, 1] * s.textures[p, 2] == 1:
         return
-    o_bar, d_bar, size_bar, light_bar = look_adjoint(s, b, p, l, u_bar, v_bar, shade_bar)
+    o_bar, d_bar, size_bar, light_bar = look_adjoint(s, b, p, hit, u_bar, v_bar, shade_bar)
     add_bars(s, b, p, x, y, o_bar, d_bar, size_bar, bars)
     if s.lit != 0:
         for i in range(3):

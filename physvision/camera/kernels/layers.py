@@ -1,8 +1,8 @@
 """Which patches a pixel sees, nearest first.
 
 `front` answers for the many pixels in which one patch hides all others; `put_layers` lists the patches of the rest
-with their outlines. Two patches that pass through each other in the pixel are cut at the line where their depths are equal:
-the first, as far as it is in front, then the second, then the first again.
+with their outlines. Two patches that pass through each other in the pixel are cut at the line where their depths are
+equal: the first, as far as it is in front, then the second, then the first again.
 """
 
 import warp as wp
@@ -121,9 +121,7 @@ def front(s: Scene, b: int, x: scalar, y: scalar):
 
 
 @wp.func
-def meeting_point(
-    lines: wp.array(dtype=scalar), first_i: int, count_i: int, first_j: int, count_j: int
-):
+def meeting_point(lines: wp.array(dtype=scalar), first_i: int, count_i: int, first_j: int, count_j: int):
     """A point of the pixel inside two outlines, by projecting the middle onto one half-plane after the other."""
     x = scalar(ZERO)
     y = scalar(ZERO)

@@ -8,7 +8,18 @@ better.
 import warp as wp
 
 from . import scalar
-from .edges import HORIZON_EDGE, LINE_EDGE, TUBE_EDGE, axis_place, body_end, edge_of, edge_slopes, edge_value, end_edge, inside_body
+from .edges import (
+    HORIZON_EDGE,
+    LINE_EDGE,
+    TUBE_EDGE,
+    axis_place,
+    body_end,
+    edge_of,
+    edge_slopes,
+    edge_value,
+    end_edge,
+    inside_body,
+)
 from .scene import CAPSULE, HALF, ONE, PI, POLYGON, TINY, TWO, ZERO, Scene, extent, ray, row, screen_slope, vec3
 
 OUTSIDE = wp.constant(0)
@@ -93,7 +104,9 @@ def curved_state(s: Scene, b: int, p: int, x: scalar, y: scalar):
         if edge == TUBE_EDGE:
             # The rim of an end may still be near.
             here = axis_place(o, d)
-            change = HALF * (wp.abs(place_at(s, b, p, x + ONE, y) - here) + wp.abs(place_at(s, b, p, x, y + ONE) - here))
+            change = HALF * (
+                wp.abs(place_at(s, b, p, x + ONE, y) - here) + wp.abs(place_at(s, b, p, x, y + ONE) - here)
+            )
             if wp.abs(here) + change > HALF * size[2]:
                 state = CROSSED
     return state
@@ -112,7 +125,14 @@ def pixel_state(s: Scene, b: int, p: int, x: scalar, y: scalar):
 
 @wp.func
 def put_line(
-    lines: wp.array(dtype=scalar), codes: wp.array(dtype=int), n: int, a: scalar, b: scalar, c: scalar, edge: int, end: int
+    lines: wp.array(dtype=scalar),
+    codes: wp.array(dtype=int),
+    n: int,
+    a: scalar,
+    b: scalar,
+    c: scalar,
+    edge: int,
+    end: int,
 ):
     if n >= MOST_LINES:
         return n
@@ -126,7 +146,14 @@ def put_line(
 
 @wp.func
 def put_cut(
-    lines: wp.array(dtype=scalar), codes: wp.array(dtype=int), n: int, a: scalar, b: scalar, c: scalar, edge: int, end: int
+    lines: wp.array(dtype=scalar),
+    codes: wp.array(dtype=int),
+    n: int,
+    a: scalar,
+    b: scalar,
+    c: scalar,
+    edge: int,
+    end: int,
 ):
     """Append a line if it cuts the pixel; −1 if it cuts the pixel off."""
     if n < 0:
@@ -190,9 +217,9 @@ def put_conic(
 ):
     """Tangents of a conic f = f0 + g · x + x · Q x about the pixel's middle; −1 where the pixel is outside.
 
-    With Q negative definite it is the ellipse of centre −Q⁻¹ g / 2 whose half-axes are √(peak / λ), the image of the unit
-    circle. A large one gets three tangents about the point that is in the pixel's direction, a small one a polygon of
-    sixteen sides with the ellipse's area.
+    With Q negative definite it is the ellipse of centre −Q⁻¹ g / 2 whose half-axes are √(peak / λ), the image of the
+    unit circle. A large one gets three tangents about the point that is in the pixel's direction, a small one a
+    polygon of sixteen sides with the ellipse's area.
     """
     f, gx, gy = edge_at(s, b, p, edge, end, x, y)
     qxx = value_at(s, b, p, edge, end, x + ONE, y) - f - gx
@@ -220,7 +247,11 @@ def put_conic(
     start = wp.atan2(along, across)
     count = 3
     scale = ONE
-    step = wp.min(scalar(0.6) / wp.sqrt(minor * minor * wp.sin(start) * wp.sin(start) + major * major * wp.cos(start) * wp.cos(start)), HALF)
+    step = wp.min(
+        scalar(0.6)
+        / wp.sqrt(minor * minor * wp.sin(start) * wp.sin(start) + major * major * wp.cos(start) * wp.cos(start)),
+        HALF,
+    )
     if minor < SMALL:
         count = 16
         scale = EQUAL_AREA

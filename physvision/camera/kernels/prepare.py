@@ -5,7 +5,7 @@ import warp as wp
 from . import scalar
 from .edges import side, side_slopes, side_value
 from .outline import project
-from .scene import DISC, HALF, HUGE, ONE, PLANE, POLYGON, SPHERE, TINY, ZERO, Scene, extent, row, screen_slope, vec3
+from .scene import DISC, HALF, HUGE, PLANE, POLYGON, SPHERE, TINY, ZERO, Scene, extent, row, screen_slope, vec3
 
 # Pixels about a patch's corners that may still be touched by it.
 MARGIN = wp.constant(scalar(1.5))

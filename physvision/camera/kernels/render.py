@@ -6,8 +6,8 @@ The image is I = ∫ c dA over each pixel. By Reynolds' transport theorem its de
 
 v_n being the speed at which the line f = 0 moves outwards along its normal. The first is taken at the centroid of
 what is seen of each layer, the second at the middle of every visible piece of outline: both are exact for colours and
-speeds that are linear within the pixel. Reference: Li et al., "Differentiable Monte Carlo ray tracing through edge sampling"
-(2018), where the second integral is sampled; here the pieces are known.
+speeds that are linear within the pixel. Reference: Li et al., "Differentiable Monte Carlo ray tracing through edge
+sampling" (2018), where the second integral is sampled; here the pieces are known.
 """
 
 import warp as wp
@@ -15,11 +15,10 @@ import warp as wp
 from . import scalar
 from .adjoint import add_edge_adjoint, add_look_adjoint
 from .hard import hard_front
-from .layers import MIXED, MOST_LAYERS, NOTHING, front, put_layers
-from .outline import MOST_LINES
-from .scene import ONE, ZERO, Scene, center_x, center_y
+from .layers import MIXED, NOTHING, front, put_layers
+from .scene import ONE, Scene, center_x, center_y
 from .shading import add_color, look, weighed_color
-from .visible import MOST_PIECES, measure
+from .visible import measure
 
 LEAST_AREA = wp.constant(scalar(1.0e-5))
 LINE_NUMBERS = wp.constant(120)
@@ -49,8 +48,8 @@ def paint(s: Scene, b: int, line: int, column: int, image: wp.array4d(dtype=scal
         area = wp.min(moments[3 * layer], rest)
         if area > LEAST_AREA:
             p = layers[3 * layer]
-            l = look(s, b, p, x + moments[3 * layer + 1], y + moments[3 * layer + 2], s.taps)
-            add_color(s, b, p, l, area, line, column, image)
+            hit = look(s, b, p, x + moments[3 * layer + 1], y + moments[3 * layer + 2], s.taps)
+            add_color(s, b, p, hit, area, line, column, image)
             rest -= area
     for channel in range(s.channels):
         image[b, channel, line, column] += rest * s.background[b, channel, line, column]
@@ -105,10 +104,20 @@ def paint_adjoint(
         area = wp.min(moments[3 * layer], rest)
         if area > LEAST_AREA:
             p = layers[3 * layer]
-            l = look(s, b, p, x + moments[3 * layer + 1], y + moments[3 * layer + 2], s.taps)
+            hit = look(s, b, p, x + moments[3 * layer + 1], y + moments[3 * layer + 2], s.taps)
             add_look_adjoint(
-                s, b, p, l, area, x + moments[3 * layer + 1], y + moments[3 * layer + 2], line, column,
-                image_bar, bars, texels_bar,
+                s,
+                b,
+                p,
+                hit,
+                area,
+                x + moments[3 * layer + 1],
+                y + moments[3 * layer + 2],
+                line,
+                column,
+                image_bar,
+                bars,
+                texels_bar,
             )
             rest -= area
     if background_bar.shape[0] > 0:
@@ -155,5 +164,5 @@ def render_adjoint(
             for channel in range(s.channels):
                 wp.atomic_add(background_bar, b, channel, line, column, image_bar[b, channel, line, column])
     else:
-        l = look(s, b, patch, x, y, taps)
-        add_look_adjoint(s, b, patch, l, ONE, x, y, line, column, image_bar, bars, texels_bar)
+        hit = look(s, b, patch, x, y, taps)
+        add_look_adjoint(s, b, patch, hit, ONE, x, y, line, column, image_bar, bars, texels_bar)

@@ -40,6 +40,8 @@ SAME_DEPTH = wp.constant(scalar(1.0e-5))
 
 @wp.struct
 class Scene:
+    """All that the kernels read, and the two tables that `prepare` fills: bounds and lines."""
+
     rays: wp.array4d(dtype=scalar)  # (batch, patches, 4, 3)
     extents: wp.array3d(dtype=scalar)  # (batch, patches, 3): width or radius, height, length
     light: wp.array3d(dtype=scalar)  # (batch, patches, 3): towards the light

@@ -14,8 +14,8 @@ from .surfaces import axis_point, hit_adjoint, normal, point_slopes, side_depth
 class Look:
     """Where and how a patch is seen.
 
-    u, v: texture coordinates in texels. taps: along each of u and v. step: of u along x, u along y, v along x, v along y, in
-    texels a pixel. shade: what the light makes of the colour.
+    u, v: texture coordinates in texels. taps: along each of u and v. step: of u along x, u along y, v along x, v along
+    y, in texels a pixel. shade: what the light makes of the colour.
     """
 
     o: vec3
@@ -111,50 +111,50 @@ def lambert(s: Scene, b: int, p: int, n: vec3, d: vec3):
 @wp.func
 def look(s: Scene, b: int, p: int, x: scalar, y: scalar, most_taps: int):
     """How the ray through (x, y) sees a patch that it hits."""
-    l = Look()
+    hit = Look()
     o, d = ray(s, b, p, x, y)
-    l.o = o
-    l.d = d
-    l.taps = 1
-    l.shade = ONE
+    hit.o = o
+    hit.d = d
+    hit.taps = 1
+    hit.shade = ONE
     kind = s.kinds[p]
     height = s.textures[p, 1]
     width = s.textures[p, 2]
     plain = height * width == 1
     if plain and s.lit == 0:
-        return l
+        return hit
     size = extent(s, b, p)
-    l.t = side_depth(kind, o, d, size, s.near)
-    l.point = o + l.t * d
-    l.n = normal(kind, l.point, size)
-    shade, facing = lambert(s, b, p, l.n, d)
-    l.shade = shade
-    l.facing = facing
+    hit.t = side_depth(kind, o, d, size, s.near)
+    hit.point = o + hit.t * d
+    hit.n = normal(kind, hit.point, size)
+    shade, facing = lambert(s, b, p, hit.n, d)
+    hit.shade = shade
+    hit.facing = facing
     if plain:
-        return l
-    u, v, by_u, by_v = unwrapped(s, p, kind, l.point, size)
-    l.u = u * scalar(width)
-    l.v = v * scalar(height)
+        return hit
+    u, v, by_u, by_v = unwrapped(s, p, kind, hit.point, size)
+    hit.u = u * scalar(width)
+    hit.v = v * scalar(height)
     if most_taps > 1:
-        _tx, _ty, along_x, along_y = point_slopes(s, b, p, l.n, l.t, d)
-        l.step[0] = wp.dot(by_u, along_x) * scalar(width)
-        l.step[1] = wp.dot(by_u, along_y) * scalar(width)
-        l.step[2] = wp.dot(by_v, along_x) * scalar(height)
-        l.step[3] = wp.dot(by_v, along_y) * scalar(height)
-        spread = wp.max(wp.abs(l.step[0]) + wp.abs(l.step[1]), wp.abs(l.step[2]) + wp.abs(l.step[3]))
-        l.taps = wp.clamp(int(wp.ceil(wp.min(spread, scalar(most_taps)) * scalar(1.5))), 1, most_taps)
-    return l
+        _tx, _ty, along_x, along_y = point_slopes(s, b, p, hit.n, hit.t, d)
+        hit.step[0] = wp.dot(by_u, along_x) * scalar(width)
+        hit.step[1] = wp.dot(by_u, along_y) * scalar(width)
+        hit.step[2] = wp.dot(by_v, along_x) * scalar(height)
+        hit.step[3] = wp.dot(by_v, along_y) * scalar(height)
+        spread = wp.max(wp.abs(hit.step[0]) + wp.abs(hit.step[1]), wp.abs(hit.step[2]) + wp.abs(hit.step[3]))
+        hit.taps = wp.clamp(int(wp.ceil(wp.min(spread, scalar(most_taps)) * scalar(1.5))), 1, most_taps)
+    return hit
 
 
 @wp.func
-def tap_position(l: Look, tap: int):
+def tap_position(hit: Look, tap: int):
     """Texture coordinates of a tap, in texels."""
-    i = tap % l.taps
-    j = tap / l.taps
-    inverse = ONE / scalar(l.taps)
+    i = tap % hit.taps
+    j = tap / hit.taps
+    inverse = ONE / scalar(hit.taps)
     x = (scalar(i) + HALF) * inverse - HALF
     y = (scalar(j) + HALF) * inverse - HALF
-    return l.u + l.step[0] * x + l.step[1] * y, l.v + l.step[2] * x + l.step[3] * y
+    return hit.u + hit.step[0] * x + hit.step[1] * y, hit.v + hit.step[2] * x + hit.step[3] * y
 
 
 @wp.func
@@ -201,16 +201,18 @@ def texel(s: Scene, b: int, channel: int, c: Corner):
 
 
 @wp.func
-def add_color(s: Scene, b: int, p: int, l: Look, weight: scalar, line: int, column: int, image: wp.array4d(dtype=scalar)):
+def add_color(
+    s: Scene, b: int, p: int, hit: Look, weight: scalar, line: int, column: int, image: wp.array4d(dtype=scalar)
+):
     """Add `weight` of the patch's colour to the pixel."""
     if s.textures[p, 1] * s.textures[p, 2] == 1:
         for channel in range(s.channels):
-            image[b, channel, line, column] += weight * l.shade * s.texels[b, channel, s.textures[p, 0]]
+            image[b, channel, line, column] += weight * hit.shade * s.texels[b, channel, s.textures[p, 0]]
         return
-    taps = l.taps * l.taps
-    share = weight * l.shade / scalar(taps)
+    taps = hit.taps * hit.taps
+    share = weight * hit.shade / scalar(taps)
     for tap in range(taps):
-        u, v = tap_position(l, tap)
+        u, v = tap_position(hit, tap)
         c = corner(s, p, u, v)
         for channel in range(s.channels):
             image[b, channel, line, column] += share * texel(s, b, channel, c)
@@ -226,11 +228,11 @@ def weighed_color(
         for channel in range(s.channels):
             total += image_bar[b, channel, line, column] * s.background[b, channel, line, column]
         return total
-    l = look(s, b, p, x, y, 1)
-    c = corner(s, p, l.u, l.v)
+    hit = look(s, b, p, x, y, 1)
+    c = corner(s, p, hit.u, hit.v)
     for channel in range(s.channels):
         total += image_bar[b, channel, line, column] * texel(s, b, channel, c)
-    return total * l.shade
+    return total * hit.shade
 
 
 @wp.func
@@ -238,7 +240,7 @@ def texture_adjoint(
     s: Scene,
     b: int,
     p: int,
-    l: Look,
+    hit: Look,
     weight: scalar,
     line: int,
     column: int,
@@ -249,11 +251,11 @@ def texture_adjoint(
     u_bar = scalar(ZERO)
     v_bar = scalar(ZERO)
     shade_bar = scalar(ZERO)
-    taps = l.taps * l.taps
+    taps = hit.taps * hit.taps
     share = weight / scalar(taps)
     moves = s.textures[p, 1] * s.textures[p, 2] > 1
     for tap in range(taps):
-        u, v = tap_position(l, tap)
+        u, v = tap_position(hit, tap)
         c = corner(s, p, u, v)
         for channel in range(s.channels):
             bar = image_bar[b, channel, line, column] * share
@@ -264,7 +266,7 @@ def texture_adjoint(
             top = t00 + (t01 - t00) * c.x
             bottom = t10 + (t11 - t10) * c.x
             shade_bar += bar * (top + (bottom - top) * c.y)
-            bar = bar * l.shade
+            bar = bar * hit.shade
             if moves:
                 u_bar += bar * ((t01 - t00) * (ONE - c.y) + (t11 - t10) * c.y)
                 v_bar += bar * (bottom - top)
@@ -277,7 +279,7 @@ def texture_adjoint(
 
 
 @wp.func
-def look_adjoint(s: Scene, b: int, p: int, l: Look, u_bar: scalar, v_bar: scalar, shade_bar: scalar):
+def look_adjoint(s: Scene, b: int, p: int, hit: Look, u_bar: scalar, v_bar: scalar, shade_bar: scalar):
     """Adjoints of origin, direction, size and light, given those of the texture coordinates and of the shade.
 
     The shade is a + d n̂ · l with n̂ = n / |n|; a curved surface's n is P minus its centre of curvature.
@@ -288,24 +290,24 @@ def look_adjoint(s: Scene, b: int, p: int, l: Look, u_bar: scalar, v_bar: scalar
     size_bar = vec3()
     light_bar = vec3()
     if s.textures[p, 1] * s.textures[p, 2] > 1:
-        _u, _v, by_u, by_v = unwrapped(s, p, kind, l.point, size)
+        _u, _v, by_u, by_v = unwrapped(s, p, kind, hit.point, size)
         u = u_bar * scalar(s.textures[p, 2])
         v = v_bar * scalar(s.textures[p, 1])
         point_bar = u * by_u + v * by_v
-        size_bar = unwrapped_by_size(kind, u, v, l.point, by_u, by_v, size)
-    if s.lit != 0 and l.shade > s.ambient:
+        size_bar = unwrapped_by_size(kind, u, v, hit.point, by_u, by_v, size)
+    if s.lit != 0 and hit.shade > s.ambient:
         light = vec3(s.light[b, p, 0], s.light[b, p, 1], s.light[b, p, 2])
-        length = wp.max(wp.length(l.n), TINY)
-        unit = l.n / length
-        pull = shade_bar * s.diffuse * l.facing
+        length = wp.max(wp.length(hit.n), TINY)
+        unit = hit.n / length
+        pull = shade_bar * s.diffuse * hit.facing
         light_bar = pull * unit
         if kind >= SPHERE:
             n_bar = pull * (light - wp.dot(light, unit) * unit) / length
-            center = axis_point(kind, l.point, size)
-            if kind == CYLINDER or (kind != SPHERE and center[2] == l.point[2]):
+            center = axis_point(kind, hit.point, size)
+            if kind == CYLINDER or (kind != SPHERE and center[2] == hit.point[2]):
                 n_bar = vec3(n_bar[0], n_bar[1], ZERO)
             elif kind != SPHERE:
                 size_bar = size_bar + vec3(ZERO, ZERO, -HALF * wp.sign(center[2]) * n_bar[2])
             point_bar = point_bar + n_bar
-    o_bar, d_bar, hit_size_bar = hit_adjoint(kind, l.point, l.n, l.t, l.d, size, point_bar)
+    o_bar, d_bar, hit_size_bar = hit_adjoint(kind, hit.point, hit.n, hit.t, hit.d, size, point_bar)
     return o_bar, d_bar, size_bar + hit_size_bar, light_bar

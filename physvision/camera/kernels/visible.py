@@ -1,8 +1,9 @@
 """How much of a pixel each layer fills, and along which lines one layer gives way to another.
 
-Everything follows from one-dimensional visibility along the sides of the pixel and along the outlines in it. Along a straight
-line every layer covers one interval, because it is convex, so the nearest one at each place is found by walking from
-one end of an interval to the next. Green's theorem then gives the area and the first moments of what is seen:
+Everything follows from one-dimensional visibility along the sides of the pixel and along the outlines in it. Along a
+straight line every layer covers one interval, because it is convex, so the nearest one at each place is found by
+walking from one end of an interval to the next. Green's theorem then gives the area and the first moments of what is
+seen:
 
     ∫∫ dA = ∮ x n_x ds,    ∫∫ x dA = ∮ ½ x² n_x ds,    ∫∫ y dA = ∮ x y n_x ds,
 
@@ -13,8 +14,7 @@ carry the gradient of the edges (see `adjoint`).
 import warp as wp
 
 from . import scalar
-from .outline import MOST_LINES
-from .scene import HALF, ONE, TINY, TWO, ZERO
+from .scene import HALF, ONE, TWO, ZERO
 
 MOST_PIECES = wp.constant(48)
 # Lines closer than this, in pixels, are one line.
@@ -75,7 +75,14 @@ def at_place(spans: wp.array(dtype=scalar), n: int, without: int, t: scalar):
 
 @wp.func
 def add_moments(
-    moments: wp.array(dtype=scalar), layer: int, sign: scalar, x0: scalar, y0: scalar, x1: scalar, y1: scalar, rise: scalar
+    moments: wp.array(dtype=scalar),
+    layer: int,
+    sign: scalar,
+    x0: scalar,
+    y0: scalar,
+    x1: scalar,
+    y1: scalar,
+    rise: scalar,
 ):
     """Add the boundary integrals over a straight piece whose n_x ds is `rise` in all."""
     weight = sign * rise
