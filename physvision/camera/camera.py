@@ -80,6 +80,7 @@ class Camera:
             focal: focal length in pixels, in place of `fov`.
             near: what is nearer is not seen, metres.
         """
+        check_count("height", height)
         if (fov is None) == (focal is None):
             raise InputError(f"pinhole: expected either fov or focal, got fov={fov!r} and focal={focal!r}")
         if focal is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,20 +14,37 @@ from typing_extensions import override
 from physvision.camera.patches import Patches
 from physvision.physics import precision
 from physvision.physics.batched_function import Operation, Tensors
-from physvision.physics.launching import array
+from physvision.physics.launching import array, launch
 
 KERNELS = "physvision.camera.kernels"
 RAYS, EXTENTS, LIGHT = slice(0, 12), slice(12, 15), slice(15, 18)
 
 
+# What a pixel takes on one core, microseconds: a guess, by which work is given to a second one.
+PIXEL_COST = 0.1
+
+
 @dataclass(frozen=True, eq=False)
 class View:
-    """What does not change from call to call, or is no number to be differentiated."""
+    """What does not change from call to call, or is no number to be differentiated.
 
-    patches: Patches
+    Attributes:
+        whole: the whole numbers of the patches, see `kernels/prepare.py`.
+        mapping: of extents to texture coordinates.
+        vertices: corners of polygons.
+        height: of the image.
+        width: of the image.
+        pinhole: false for parallel rays.
+        soft: whether pixels are averages.
+        taps: the most places along each side of a pixel at which a texture is looked up.
+        near: least depth, metres.
+        ambient: of Lambert's light.
+        diffuse: of Lambert's light.
+    """
+
+    whole: Tensor
+    mapping: Tensor
     vertices: Tensor
-    tables: dict[str, Tensor]
-    textures: Tensor
     height: int
     width: int
     pinhole: bool
@@ -35,50 +53,37 @@ class View:
     near: float
     ambient: float
     diffuse: float
-    lit: bool
+
+    def launch(self, kernel: Any, scene: Any, arrays: list[wp.array], like: Tensor, shares: bool = False) -> None:
+        """Run `kernel` for all pixels; on one core if worlds share what they add to."""
+        batch, pixels = like.shape[0], self.height * self.width
+        cost = 0.0 if shares else PIXEL_COST * batch * pixels
+        launch(kernel, batch, [scene, *arrays], like.device, cost, inner=(self.height, self.width))
 
 
-def tables_of(patches: Patches, device: torch.device) -> dict[str, Tensor]:
-    """The whole numbers of the patches as the kernels read them."""
-
-    def table(rows: list, width: int | None) -> Tensor:
-        shape = (len(rows),) if width is None else (len(rows), width)
-        return torch.tensor(rows, dtype=torch.int32, device=device).reshape(shape)
-
-    return {
-        "kinds": table(patches.kind, None),
-        "shapes": table(patches.shape, None),
-        "group": table(patches.group, 2),
-        "corners": table(patches.corners, 2),
-        "wraps": table(patches.wrap, None),
-    }
+def whole_numbers(patches: Patches, places: Sequence[tuple[int, int, int]], device: torch.device) -> Tensor:
+    """A row of each patch: kind, shape, first of its shape, sign, first corner, corners, wrap, texel, rows, columns."""
+    rows = [
+        (patches.kind[i], patches.shape[i], *patches.group[i], *patches.corners[i], patches.wrap[i], *places[shape])
+        for i, shape in enumerate(patches.shape)
+    ]
+    return torch.tensor(rows, dtype=torch.int32, device=device).reshape(-1, 10)
 
 
 def _scene(view: View, kernels: Any, rays: Tensor, extents: Tensor, light: Tensor, texels: Tensor, background: Tensor):
     batch, count = rays.shape[:2]
-    scene = kernels.Scene()
-    for name, value in view.tables.items():
-        setattr(scene, name, array(value))
-    mapping = view.vertices.new_tensor(view.patches.mapping).reshape(count, 4)
-    floats = {
-        "rays": rays,
-        "extents": extents,
-        "light": light,
-        "texels": texels,
-        "background": background,
-        "vertices": view.vertices,
-        "mapping": mapping,
-        "bounds": rays.new_empty(batch, count, 4),
-        "lines": rays.new_empty(batch, len(view.vertices), 3),
-    }
-    for name, value in floats.items():
-        setattr(scene, name, array(value))
-    scene.textures = array(view.textures)
-    scene.patches, scene.channels = count, background.shape[1]
+    numbers, scene = kernels.Numbers(), kernels.Scene()
+    numbers.rays, numbers.extents, numbers.light = array(rays), array(extents), array(light)
+    numbers.mapping, numbers.whole = array(view.mapping), array(view.whole)
+    numbers.near, numbers.ambient, numbers.diffuse = view.near, view.ambient, view.diffuse
+    numbers.wide, numbers.pinhole = float(view.width + view.height), int(view.pinhole)
+    scene.patches = wp.empty((batch, count), dtype=kernels.Patch, device=str(rays.device))
+    scene.lines = array(rays.new_empty(batch, len(view.vertices), 3))
+    scene.vertices, scene.texels, scene.background = array(view.vertices), array(texels), array(background)
+    scene.count, scene.channels = count, background.shape[1]
     scene.width, scene.height = view.width, view.height
-    scene.pinhole, scene.soft, scene.lit, scene.taps = int(view.pinhole), int(view.soft), int(view.lit), view.taps
-    scene.near, scene.ambient, scene.diffuse = view.near, view.ambient, view.diffuse
-    wp.launch(kernels.prepare, dim=(batch, count), inputs=[scene], device=str(rays.device))
+    scene.soft, scene.taps = int(view.soft), view.taps if view.soft else 0
+    wp.launch(kernels.prepare, dim=(batch, count), inputs=[numbers, scene], device=str(rays.device))
     return scene
 
 
@@ -95,8 +100,7 @@ class Render(Operation):
         kernels = precision.load(KERNELS, rays.dtype)
         image = torch.zeros_like(background, memory_format=torch.contiguous_format)
         scene = _scene(self.view, kernels, *inputs)
-        size = (image.shape[0], *image.shape[2:])
-        wp.launch(kernels.render, dim=size, inputs=[scene, array(image)], device=str(rays.device))
+        self.view.launch(kernels.render, scene, [array(image)], rays)
         return (image,)
 
     @override
@@ -110,9 +114,8 @@ class Render(Operation):
         background_bar = torch.zeros_like(_once(background)) if needed[4] else background.new_zeros(0, 0, 0, 0)
         scene = _scene(self.view, kernels, *inputs)
         adjoints = [array(bars), array(_expanded(texels_bar, texels)), array(_expanded(background_bar, background))]
-        size = (batch, *background.shape[2:])
-        image_bar = array(gradients[0].contiguous())
-        wp.launch(kernels.render_adjoint, dim=size, inputs=[scene, image_bar, *adjoints], device=str(rays.device))
+        shares = batch > 1 and 1 in (texels_bar.shape[0], background_bar.shape[0])
+        self.view.launch(kernels.render_adjoint, scene, [array(gradients[0]), *adjoints], rays, shares)
         return (
             bars[..., RAYS].reshape(batch, count, 4, 3),
             bars[..., EXTENTS],
@@ -145,6 +148,5 @@ def nearest(view: View, rays: Tensor, extents: Tensor, background: Tensor) -> tu
     depth = rays.new_full((batch, view.height, view.width), float("inf"))
     shapes = torch.empty(batch, view.height, view.width, dtype=torch.int32, device=rays.device)
     scene = _scene(view, kernels, rays, extents, rays.new_zeros(batch, 1, 3), rays.new_zeros(batch, 1, 1), background)
-    size = (batch, view.height, view.width)
-    wp.launch(kernels.nearest, dim=size, inputs=[scene, array(depth), array(shapes)], device=str(rays.device))
+    view.launch(kernels.nearest, scene, [array(depth), array(shapes)], rays)
     return depth, shapes

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from physvision.camera.camera import Camera
 from physvision.camera.patches import patches_of, sizes_of
-from physvision.camera.raster import Render, View, nearest, tables_of
+from physvision.camera.raster import Render, View, nearest, whole_numbers
 from physvision.camera.textures import pack_textures
 from physvision.core import InputError, Placed, Shape, ShapeError
 from physvision.core.checks import check_count, check_like, check_shape, check_tensor
@@ -230,14 +230,11 @@ class RayCaster(nn.Module):
     def _view(self, camera: Camera, poses: Tensor, places: tuple[tuple[int, int, int], ...]) -> View:
         key = ("view", poses.dtype, poses.device, places, camera.near, self.light, self.edges, self.taps)
         if key not in self._cache:
-            rows = [places[shape] for shape in self.patches.shape]
-            textures = torch.tensor(rows, dtype=torch.int32, device=poses.device).reshape(-1, 3)
-            light = self.light or Light()
+            light = self.light or Light(ambient=1.0, diffuse=0.0)
             self._cache[key] = View(
-                patches=self.patches,
+                whole=whole_numbers(self.patches, places, poses.device),
+                mapping=poses.new_tensor(self.patches.mapping).reshape(-1, 4),
                 vertices=self._vertices.to(poses),
-                tables=tables_of(self.patches, poses.device),
-                textures=textures,
                 height=camera.height,
                 width=camera.width,
                 pinhole=not camera.orthographic,
@@ -246,7 +243,6 @@ class RayCaster(nn.Module):
                 near=camera.near,
                 ambient=light.ambient,
                 diffuse=light.diffuse,
-                lit=self.light is not None,
             )
         return self._cache[key]
 

@@ -28,7 +28,14 @@ def argument(tensor: Tensor, dtype: Any = None) -> Any:
     return wp.from_torch(tensor.detach(), dtype=dtype, requires_grad=False, return_ctype=True)
 
 
-def launch(kernel: wp.Kernel, batch: int, inputs: Sequence[Any], device: torch.device, microseconds: float) -> None:
+def launch(
+    kernel: wp.Kernel,
+    batch: int,
+    inputs: Sequence[Any],
+    device: torch.device,
+    microseconds: float,
+    inner: tuple[int, ...] = (),
+) -> None:
     """Run `kernel(first, *inputs)` for `batch` worlds.
 
     On a CPU a launch has one thread. A launch releases the interpreter's lock, so slices of the batch run on as many
@@ -40,19 +47,20 @@ def launch(kernel: wp.Kernel, batch: int, inputs: Sequence[Any], device: torch.d
         inputs: the other arguments.
         device: where the memory lies.
         microseconds: a guess at the whole time on one core.
+        inner: further dimensions of the launch, after that of the worlds.
     """
     _compile(kernel, device)
     if device.type == "cuda":
         stream = wp.stream_from_torch(torch.cuda.current_stream(device))
-        wp.launch(kernel, dim=batch, inputs=[0, *inputs], device=wp.device_from_torch(device), stream=stream)
+        wp.launch(kernel, dim=(batch, *inner), inputs=[0, *inputs], device=wp.device_from_torch(device), stream=stream)
         return
     threads = min(torch.get_num_threads(), batch, max(1, int(microseconds / LEAST_MICROSECONDS_A_THREAD)))
     if threads == 1:
-        wp.launch(kernel, dim=batch, inputs=[0, *inputs], device="cpu")
+        wp.launch(kernel, dim=(batch, *inner), inputs=[0, *inputs], device="cpu")
         return
     edges = [batch * k // threads for k in range(threads + 1)]
     jobs = [
-        _pool(threads).submit(wp.launch, kernel, dim=end - start, inputs=[start, *inputs], device="cpu")
+        _pool(threads).submit(wp.launch, kernel, dim=(end - start, *inner), inputs=[start, *inputs], device="cpu")
         for start, end in pairwise(edges)
     ]
     for job in jobs:

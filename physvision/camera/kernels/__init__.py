@@ -5,8 +5,8 @@ import warp as wp
 scalar = globals().get("scalar", wp.float64)
 
 from .nearest import nearest  # noqa: E402
-from .prepare import prepare  # noqa: E402
+from .prepare import Numbers, prepare  # noqa: E402
 from .render import render, render_adjoint  # noqa: E402
-from .scene import Scene  # noqa: E402
+from .scene import Patch, Scene  # noqa: E402
 
-__all__ = ["Scene", "nearest", "prepare", "render", "render_adjoint"]
+__all__ = ["Numbers", "Patch", "Scene", "nearest", "prepare", "render", "render_adjoint"]

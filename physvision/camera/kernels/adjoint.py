@@ -4,14 +4,14 @@ import warp as wp
 
 from . import scalar
 from .edges import DEPTH_EDGE, LINE_EDGE, edge_slopes, side_slopes
-from .scene import ONE, TINY, ZERO, Scene, extent, ray, screen_slope, vec3
-from .shading import Look, look_adjoint, texture_adjoint
+from .scene import ONE, TINY, ZERO, Scene, ray, screen_slope, vec3
+from .shading import look, look_adjoint, texture_adjoint
 from .surfaces import depth, depth_adjoint, depth_normal, point_slopes
 
 
 @wp.func
 def add_bars(
-    s: Scene,
+    pinhole: int,
     b: int,
     p: int,
     x: scalar,
@@ -24,7 +24,7 @@ def add_bars(
     """The rays are linear in x and y, and so are their adjoints."""
     fixed = d_bar
     moving = o_bar
-    if s.pinhole != 0:
+    if pinhole != 0:
         fixed = o_bar
         moving = d_bar
     for i in range(3):
@@ -39,38 +39,44 @@ def add_bars(
 def add_look_adjoint(
     s: Scene,
     b: int,
-    p: int,
-    hit: Look,
-    weight: scalar,
-    x: scalar,
-    y: scalar,
     line: int,
     column: int,
+    p: int,
+    x: scalar,
+    y: scalar,
+    weight: scalar,
     image_bar: wp.array4d(dtype=scalar),
     bars: wp.array3d(dtype=scalar),
     texels_bar: wp.array3d(dtype=scalar),
 ):
-    u_bar, v_bar, shade_bar = texture_adjoint(s, b, p, hit, weight, line, column, image_bar, texels_bar)
-    if s.lit == 0 and s.textures[p, 1] * s.textures[p, 2] == 1:
+    """What `weight` of the pixel, seen at (x, y), adds."""
+    patch = s.patches[b, p]
+    moves = patch.diffuse > ZERO or patch.rows * patch.columns > 1
+    if not moves and texels_bar.shape[0] == 0:
         return
-    o_bar, d_bar, size_bar, light_bar = look_adjoint(s, b, p, hit, u_bar, v_bar, shade_bar)
-    add_bars(s, b, p, x, y, o_bar, d_bar, size_bar, bars)
-    if s.lit != 0:
+    hit = look(patch, x, y, s.taps)
+    u_bar, v_bar, shade_bar = texture_adjoint(s.texels, image_bar, texels_bar, b, line, column, patch, hit, weight)
+    if not moves:
+        return
+    o_bar, d_bar, size_bar, light_bar = look_adjoint(patch, hit, u_bar, v_bar, shade_bar)
+    add_bars(patch.pinhole, b, p, x, y, o_bar, d_bar, size_bar, bars)
+    if patch.diffuse > ZERO:
         for i in range(3):
             wp.atomic_add(bars, b, p, 15 + i, light_bar[i])
 
 
 @wp.func
 def add_depth_adjoint(s: Scene, b: int, p: int, x: scalar, y: scalar, t_bar: scalar, bars: wp.array3d(dtype=scalar)):
-    o, d = ray(s, b, p, x, y)
-    size = extent(s, b, p)
-    kind = s.kinds[p]
-    t = depth(kind, o, d, size, s.near)
+    patch = s.patches[b, p]
+    o, d = ray(patch, x, y)
+    size = patch.size
+    kind = patch.kind
+    t = depth(kind, o, d, size, patch.near)
     point = o + t * d
     n = depth_normal(kind, point, size)
     o_bar, d_bar, size_bar = depth_adjoint(kind, point, n, t, d, size, t_bar)
-    add_bars(s, b, p, x, y, o_bar, d_bar, size_bar, bars)
-    t_x, t_y, _px, _py = point_slopes(s, b, p, n, t, d)
+    add_bars(patch.pinhole, b, p, x, y, o_bar, d_bar, size_bar, bars)
+    t_x, t_y, _px, _py = point_slopes(patch, n, t, d)
     return t_x, t_y
 
 
@@ -96,18 +102,19 @@ def add_edge_adjoint(
         add_depth_adjoint(s, b, p, x, y, -share, bars)
         add_depth_adjoint(s, b, detail, x, y, share, bars)
         return
-    o, d = ray(s, b, p, x, y)
-    size = extent(s, b, p)
+    patch = s.patches[b, p]
+    o, d = ray(patch, x, y)
+    size = patch.size
     by_o = vec3()
     by_d = vec3()
     by_size = vec3()
     sign = ONE
     if edge == LINE_EDGE:
-        by_o, by_d, by_size = side_slopes(s, p, detail, o, d, size)
+        by_o, by_d, by_size = side_slopes(s.vertices, patch, detail, o, d)
         # side_value is positive or negative inside, depending on which side of the polygon is seen.
         sign = wp.sign(d[2])
     else:
         by_o, by_d, by_size = edge_slopes(edge, detail, o, d, size)
-    gx, gy = screen_slope(s, b, p, by_o, by_d)
+    gx, gy = screen_slope(patch, by_o, by_d)
     share = sign * strength / wp.max(wp.sqrt(gx * gx + gy * gy), TINY)
-    add_bars(s, b, p, x, y, share * by_o, share * by_d, share * by_size, bars)
+    add_bars(patch.pinhole, b, p, x, y, share * by_o, share * by_d, share * by_size, bars)

@@ -15,7 +15,7 @@ The ends of capsules and cylinders are spheres and discs with m shifted by half 
 import warp as wp
 
 from . import scalar
-from .scene import CAPSULE, DISC, HALF, ONE, PLANE, SPHERE, TINY, TWO, ZERO, Scene, vec3
+from .scene import CAPSULE, DISC, HALF, ONE, PLANE, SPHERE, TINY, TWO, ZERO, Patch, vec3
 
 LINE_EDGE = wp.constant(0)
 DISC_EDGE = wp.constant(1)
@@ -80,31 +80,34 @@ def edge_slopes(edge: int, end: int, o: vec3, d: vec3, size: vec3):
 
 
 @wp.func
-def side(s: Scene, p: int, i: int, size: vec3):
+def side(vertices: wp.array2d(dtype=scalar), patch: Patch, i: int):
     """Corner `i` of a polygon and the vector to the next, in units of the extents and in metres."""
-    first = s.corners[p, 0]
+    first = patch.corner
     following = i + 1
-    if following == s.corners[p, 1]:
+    if following == patch.corners:
         following = 0
-    ax = s.vertices[first + i, 0]
-    ay = s.vertices[first + i, 1]
-    ex = s.vertices[first + following, 0] - ax
-    ey = s.vertices[first + following, 1] - ay
-    return vec3(ax * size[0], ay * size[1], ZERO), vec3(ex * size[0], ey * size[1], ZERO)
+    ax = vertices[first + i, 0]
+    ay = vertices[first + i, 1]
+    ex = vertices[first + following, 0] - ax
+    ey = vertices[first + following, 1] - ay
+    width = patch.size[0]
+    height = patch.size[1]
+    return vec3(ax * width, ay * height, ZERO), vec3(ex * width, ey * height, ZERO)
 
 
 @wp.func
-def side_value(s: Scene, p: int, i: int, o: vec3, d: vec3, size: vec3):
-    corner, along = side(s, p, i, size)
+def side_value(vertices: wp.array2d(dtype=scalar), patch: Patch, i: int, o: vec3, d: vec3):
+    corner, along = side(vertices, patch, i)
     return wp.dot(d, wp.cross(corner - o, along))
 
 
 @wp.func
-def side_slopes(s: Scene, p: int, i: int, o: vec3, d: vec3, size: vec3):
+def side_slopes(vertices: wp.array2d(dtype=scalar), patch: Patch, i: int, o: vec3, d: vec3):
     """Derivatives of `side_value`: with A fixed ∂/∂(B − A) = d × (A − o), with B − A fixed ∂/∂A = (B − A) × d."""
-    corner, along = side(s, p, i, size)
+    corner, along = side(vertices, patch, i)
     by_corner = wp.cross(along, d)
     by_along = wp.cross(d, corner - o)
+    size = patch.size
     by_width = ZERO
     by_height = ZERO
     if wp.abs(size[0]) > TINY:

@@ -1,135 +1,40 @@
-"""Which patches a pixel sees, nearest first.
+"""What a pixel sees, layer by layer, nearest first.
 
-`front` answers for the many pixels in which one patch hides all others; `put_layers` lists the patches of the rest
-with their outlines. Two patches that pass through each other in the pixel are cut at the line where their depths are
-equal: the first, as far as it is in front, then the second, then the first again.
+Two patches that pass through each other in the pixel are cut at the line where their depths are equal: the first, as
+far as it is in front, then the second, then the first again.
 """
 
 import warp as wp
 
 from . import scalar
+from .depths import depth_at, difference_plane, in_front
 from .edges import DEPTH_EDGE
-from .outline import COVERED, CROSSED, MOST_LINES, OUTSIDE, pixel_state, put_line, put_outline
-from .scene import HALF, HUGE, ONE, SAME_DEPTH, SPHERE, TINY, ZERO, Scene, extent, in_bounds, ray
-from .surfaces import depth, depth_normal, point_slopes
+from .outline import CROSSED, MOST_LINES, OUTSIDE, pixel_state, put_line, put_outline
+from .scene import HALF, TINY, ZERO, Scene, in_bounds
 
 MOST_LAYERS = wp.constant(10)
-NOTHING = wp.constant(-1)
-MIXED = wp.constant(-2)
-
-
-@wp.func
-def depth_at(s: Scene, b: int, p: int, x: scalar, y: scalar):
-    o, d = ray(s, b, p, x, y)
-    return depth(s.kinds[p], o, d, extent(s, b, p), s.near)
-
-
-@wp.func
-def depth_plane(s: Scene, b: int, p: int, x: scalar, y: scalar):
-    """Depth at (x, y) and its change along x and y."""
-    o, d = ray(s, b, p, x, y)
-    size = extent(s, b, p)
-    kind = s.kinds[p]
-    t = depth(kind, o, d, size, s.near)
-    t_x, t_y, _px, _py = point_slopes(s, b, p, depth_normal(kind, o + t * d, size), t, d)
-    return t, t_x, t_y
-
-
-@wp.func
-def difference_plane(s: Scene, b: int, i: int, j: int, x: scalar, y: scalar):
-    """Depth of `j` minus that of `i`, its change along x and y, and whether the two are the same depth there."""
-    ti, ix, iy = depth_plane(s, b, i, x, y)
-    tj, jx, jy = depth_plane(s, b, j, x, y)
-    gap = tj - ti
-    least = SAME_DEPTH * (wp.abs(ti) + wp.abs(tj))
-    slope = wp.abs(jx - ix) + wp.abs(jy - iy)
-    return gap, jx - ix, jy - iy, wp.abs(gap) <= least and slope <= least
-
-
-@wp.func
-def pass_through(s: Scene, b: int, i: int, j: int, x: scalar, y: scalar):
-    """Whether two patches that cover the pixel change places in it."""
-    gap, gx, gy, same = difference_plane(s, b, i, j, x, y)
-    return not same and wp.abs(gap) < HALF * (wp.abs(gx) + wp.abs(gy))
-
-
-@wp.func
-def in_front(s: Scene, b: int, i: int, j: int, x: scalar, y: scalar):
-    """Whether `i` hides `j`: of one shape the earlier patch, at the same depth the later shape, else the nearer."""
-    if s.shapes[i] == s.shapes[j]:
-        return i < j
-    ti = depth_at(s, b, i, x, y)
-    tj = depth_at(s, b, j, x, y)
-    if wp.abs(ti - tj) <= SAME_DEPTH * (wp.abs(ti) + wp.abs(tj)):
-        return i > j
-    return ti < tj
-
-
-@wp.func
-def surely_behind(s: Scene, b: int, p: int, t: scalar, t_range: scalar, x: scalar, y: scalar):
-    """Whether a patch that crosses the pixel is behind a depth `t` that changes by `t_range`, wherever it is met."""
-    own, own_x, own_y = depth_plane(s, b, p, x, y)
-    own_range = wp.abs(own_x) + wp.abs(own_y)
-    if s.kinds[p] >= SPHERE:
-        own_range = s.extents[b, p, 0]
-    return own - own_range > t + t_range + SAME_DEPTH * wp.abs(t)
-
-
-@wp.func
-def front(s: Scene, b: int, x: scalar, y: scalar):
-    """The one patch that fills the pixel, NOTHING, or MIXED."""
-    first = int(NOTHING)
-    second = int(NOTHING)
-    first_shape = int(NOTHING)
-    t_first = scalar(HUGE)
-    t_second = scalar(HUGE)
-    crossed = int(NOTHING)
-    several = bool(False)
-    for p in range(s.patches):
-        if in_bounds(s, b, p, x, y):
-            state = pixel_state(s, b, p, x, y)
-            if state == CROSSED:
-                several = crossed != NOTHING
-                crossed = p
-            elif state == COVERED:
-                t = depth_at(s, b, p, x, y)
-                if t > s.near:
-                    shape = s.shapes[p]
-                    if shape == first_shape:
-                        if t < t_first:
-                            first = p
-                            t_first = t
-                    elif t <= t_first * (ONE + SAME_DEPTH):
-                        second = first
-                        t_second = t_first
-                        first = p
-                        first_shape = shape
-                        t_first = t
-                    elif t < t_second:
-                        second = p
-                        t_second = t
-    if crossed != NOTHING:
-        if first == NOTHING or several:
-            return MIXED
-        t, t_x, t_y = depth_plane(s, b, first, x, y)
-        if not surely_behind(s, b, crossed, t, wp.abs(t_x) + wp.abs(t_y), x, y):
-            return MIXED
-    if second != NOTHING:
-        if pass_through(s, b, first, second, x, y):
-            return MIXED
-    return first
 
 
 @wp.func
 def meeting_point(lines: wp.array(dtype=scalar), first_i: int, count_i: int, first_j: int, count_j: int):
-    """A point of the pixel inside two outlines, by projecting the middle onto one half-plane after the other."""
+    """A point of the pixel inside two outlines, by projecting the middle onto one half-plane after the other.
+
+    The same for (i, j) as for (j, i), so that an image does not jump where two patches change their order.
+    """
+    first = first_i
+    count = count_i
+    then = first_j
+    if first_j < first_i:
+        first = first_j
+        count = count_j
+        then = first_i
     x = scalar(ZERO)
     y = scalar(ZERO)
     for _sweep in range(4):
         for k in range(count_i + count_j):
-            at = 3 * (first_i + k)
-            if k >= count_i:
-                at = 3 * (first_j + k - count_i)
+            at = 3 * (first + k)
+            if k >= count:
+                at = 3 * (then + k - count)
             short = scalar(0.05) - lines[at] * x - lines[at + 1] * y - lines[at + 2]
             if short > ZERO:
                 x += short * lines[at]
@@ -194,10 +99,10 @@ def split(
     count = layers[3 * i + 2]
     # The next layer of another shape: a cylinder's body is right behind its cap.
     j = i + 1
-    if s.shapes[patch] == s.shapes[layers[3 * j]] and j + 1 < n:
+    if s.patches[b, patch].shape == s.patches[b, layers[3 * j]].shape and j + 1 < n:
         j = i + 2
     other = layers[3 * j]
-    if s.shapes[patch] == s.shapes[other] or used + count + 1 > MOST_LINES or n >= MOST_LAYERS:
+    if s.patches[b, patch].shape == s.patches[b, other].shape or used + count + 1 > MOST_LINES or n >= MOST_LAYERS:
         return used
     px, py = meeting_point(lines, first, count, layers[3 * j + 1], layers[3 * j + 2])
     gap, gx, gy, same = difference_plane(s, b, patch, other, x + px, y + py)
@@ -232,16 +137,17 @@ def put_layers(
     """List the layers of a pixel from near to far; their number."""
     n = int(0)
     used = int(0)
-    for p in range(s.patches):
+    for p in range(s.count):
         if in_bounds(s, b, p, x, y):
-            state = pixel_state(s, b, p, x, y)
+            patch = s.patches[b, p]
+            state = pixel_state(s.lines, b, patch, x, y)
             if state != OUTSIDE:
                 end = int(used)
                 if state == CROSSED:
-                    end = put_outline(s, b, p, x, y, lines, codes, used)
+                    end = put_outline(s.lines, b, patch, x, y, lines, codes, used)
                 if end >= 0:
                     px, py = meeting_point(lines, used, end - used, used, 0)
-                    if depth_at(s, b, p, x + px, y + py) > s.near:
+                    if depth_at(patch, x + px, y + py) > patch.near:
                         n = insert(s, b, x, y, lines, layers, n, p, used, end - used)
                         used = end
     i = int(0)
@@ -251,7 +157,7 @@ def put_layers(
             used = now
             n += 1
             # The two parts of the cut patch are not compared again; a cylinder's body is cut as its cap was.
-            if s.shapes[layers[3 * i]] != s.shapes[layers[3 * i + 3]]:
+            if s.patches[b, layers[3 * i]].shape != s.patches[b, layers[3 * i + 3]].shape:
                 i += 1
             i += 1
         else:

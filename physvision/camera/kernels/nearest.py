@@ -3,20 +3,21 @@
 import warp as wp
 
 from . import scalar
+from .depths import depth_at
 from .hard import hard_front
-from .layers import NOTHING, depth_at
-from .scene import Scene, center_x, center_y
+from .scene import NOTHING, Scene, center
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
-def nearest(s: Scene, depths: wp.array3d(dtype=scalar), shapes: wp.array3d(dtype=int)):
+def nearest(first: int, s: Scene, depths: wp.array3d(dtype=scalar), shapes: wp.array3d(dtype=int)):
     """Fill depths (batch, height, width) and shapes (the same; −1 for the background)."""
-    b, line, column = wp.tid()
-    x = center_x(s, column)
-    y = center_y(s, line)
-    patch = hard_front(s, b, x, y)
-    if patch != NOTHING:
-        depths[b, line, column] = depth_at(s, b, patch, x, y)
-        shapes[b, line, column] = s.shapes[patch]
+    world, row, column = wp.tid()
+    b = first + world
+    x = center(column, s.width)
+    y = center(row, s.height)
+    p = hard_front(s, b, x, y)
+    if p != NOTHING:
+        depths[b, row, column] = depth_at(s.patches[b, p], x, y)
+        shapes[b, row, column] = s.patches[b, p].shape
     else:
-        shapes[b, line, column] = -1
+        shapes[b, row, column] = -1

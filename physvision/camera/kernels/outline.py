@@ -20,7 +20,7 @@ from .edges import (
     end_edge,
     inside_body,
 )
-from .scene import CAPSULE, HALF, ONE, PI, POLYGON, TINY, TWO, ZERO, Scene, extent, ray, row, screen_slope, vec3
+from .scene import CAPSULE, HALF, ONE, PI, POLYGON, TINY, TWO, ZERO, Patch, ray, screen_slope, vec3
 
 OUTSIDE = wp.constant(0)
 COVERED = wp.constant(1)
@@ -38,35 +38,35 @@ MOST_LINES = wp.constant(40)
 
 
 @wp.func
-def edge_at(s: Scene, b: int, p: int, edge: int, end: int, x: scalar, y: scalar):
+def edge_at(patch: Patch, edge: int, end: int, x: scalar, y: scalar):
     """Value and slope along x and y of an edge function."""
-    o, d = ray(s, b, p, x, y)
-    size = extent(s, b, p)
+    o, d = ray(patch, x, y)
+    size = patch.size
     by_o, by_d, _by_size = edge_slopes(edge, end, o, d, size)
-    gx, gy = screen_slope(s, b, p, by_o, by_d)
+    gx, gy = screen_slope(patch, by_o, by_d)
     return edge_value(edge, end, o, d, size), gx, gy
 
 
 @wp.func
-def value_at(s: Scene, b: int, p: int, edge: int, end: int, x: scalar, y: scalar):
-    o, d = ray(s, b, p, x, y)
-    return edge_value(edge, end, o, d, extent(s, b, p))
+def value_at(patch: Patch, edge: int, end: int, x: scalar, y: scalar):
+    o, d = ray(patch, x, y)
+    return edge_value(edge, end, o, d, patch.size)
 
 
 @wp.func
-def place_at(s: Scene, b: int, p: int, x: scalar, y: scalar):
-    o, d = ray(s, b, p, x, y)
+def place_at(patch: Patch, x: scalar, y: scalar):
+    o, d = ray(patch, x, y)
     return axis_place(o, d)
 
 
 @wp.func
-def polygon_state(s: Scene, b: int, p: int, x: scalar, y: scalar):
+def polygon_state(lines: wp.array3d(dtype=scalar), b: int, patch: Patch, x: scalar, y: scalar):
     state = int(COVERED)
-    first = s.corners[p, 0]
-    for i in range(s.corners[p, 1]):
-        a = s.lines[b, first + i, 0]
-        c = s.lines[b, first + i, 1]
-        value = a * x + c * y + s.lines[b, first + i, 2]
+    first = patch.corner
+    for i in range(patch.corners):
+        a = lines[b, first + i, 0]
+        c = lines[b, first + i, 1]
+        value = a * x + c * y + lines[b, first + i, 2]
         half = HALF * (wp.abs(a) + wp.abs(c))
         if value <= -half:
             return OUTSIDE
@@ -76,27 +76,27 @@ def polygon_state(s: Scene, b: int, p: int, x: scalar, y: scalar):
 
 
 @wp.func
-def curved_state(s: Scene, b: int, p: int, x: scalar, y: scalar):
+def curved_state(patch: Patch, x: scalar, y: scalar):
     """A bound: an edge function is at least f − |∇f| r − M r² / 2 within r, at most f + |∇f| r where it is concave."""
-    kind = s.kinds[p]
-    o, d = ray(s, b, p, x, y)
-    size = extent(s, b, p)
-    if kind >= CAPSULE and s.pinhole != 0:
+    kind = patch.kind
+    o, d = ray(patch, x, y)
+    size = patch.size
+    if kind >= CAPSULE and patch.pinhole != 0:
         if inside_body(kind, o, size):
             return COVERED
     edge, end = edge_of(kind, o, d, size)
     f = edge_value(edge, end, o, d, size)
     by_o, by_d, _by_size = edge_slopes(edge, end, o, d, size)
-    gx, gy = screen_slope(s, b, p, by_o, by_d)
+    gx, gy = screen_slope(patch, by_o, by_d)
     slope = wp.sqrt(gx * gx + gy * gy)
     if f + REACH * slope <= ZERO:
         return OUTSIDE
     fixed = d
-    if s.pinhole != 0:
+    if patch.pinhole != 0:
         fixed = o
     bend = ZERO
     if edge != HORIZON_EDGE:
-        across = row(s, b, p, 1)
+        across = patch.by_x
         bend = TWO * (wp.dot(fixed, fixed) + HALF * size[2] * size[2]) * wp.dot(across, across)
     state = CROSSED
     if f - REACH * slope - HALF * HALF * bend >= ZERO and f > ZERO:
@@ -104,22 +104,20 @@ def curved_state(s: Scene, b: int, p: int, x: scalar, y: scalar):
         if edge == TUBE_EDGE:
             # The rim of an end may still be near.
             here = axis_place(o, d)
-            change = HALF * (
-                wp.abs(place_at(s, b, p, x + ONE, y) - here) + wp.abs(place_at(s, b, p, x, y + ONE) - here)
-            )
+            change = HALF * (wp.abs(place_at(patch, x + ONE, y) - here) + wp.abs(place_at(patch, x, y + ONE) - here))
             if wp.abs(here) + change > HALF * size[2]:
                 state = CROSSED
     return state
 
 
 @wp.func
-def pixel_state(s: Scene, b: int, p: int, x: scalar, y: scalar):
+def pixel_state(lines: wp.array3d(dtype=scalar), b: int, patch: Patch, x: scalar, y: scalar):
     """Whether a patch misses a pixel, covers it, or may cross it."""
     state = CROSSED
-    if s.kinds[p] == POLYGON:
-        state = polygon_state(s, b, p, x, y)
+    if patch.kind == POLYGON:
+        state = polygon_state(lines, b, patch, x, y)
     else:
-        state = curved_state(s, b, p, x, y)
+        state = curved_state(patch, x, y)
     return state
 
 
@@ -169,9 +167,7 @@ def put_cut(
 
 @wp.func
 def put_straight(
-    s: Scene,
-    b: int,
-    p: int,
+    patch: Patch,
     edge: int,
     end: int,
     x: scalar,
@@ -184,29 +180,27 @@ def put_straight(
     """The tangent at the place that Newton's method finds along the slope."""
     dx = scalar(ZERO)
     dy = scalar(ZERO)
-    f, gx, gy = edge_at(s, b, p, edge, end, x, y)
+    f, gx, gy = edge_at(patch, edge, end, x, y)
     for _step in range(steps):
         square = wp.max(gx * gx + gy * gy, TINY)
         dx -= wp.clamp(f * gx / square, -TWO, TWO)
         dy -= wp.clamp(f * gy / square, -TWO, TWO)
-        f, gx, gy = edge_at(s, b, p, edge, end, x + dx, y + dy)
+        f, gx, gy = edge_at(patch, edge, end, x + dx, y + dy)
     return put_cut(lines, codes, n, gx, gy, f - gx * dx - gy * dy, edge, end)
 
 
 @wp.func
-def on_outline(s: Scene, b: int, p: int, end: int, x: scalar, y: scalar):
+def on_outline(patch: Patch, end: int, x: scalar, y: scalar):
     """Whether a point of the outline of one end is on the outline of the whole body."""
     if end == 0:
         return True
-    o, d = ray(s, b, p, x, y)
-    return body_end(o, d, s.extents[b, p, 2]) == end
+    o, d = ray(patch, x, y)
+    return body_end(o, d, patch.size[2]) == end
 
 
 @wp.func
 def put_conic(
-    s: Scene,
-    b: int,
-    p: int,
+    patch: Patch,
     edge: int,
     end: int,
     x: scalar,
@@ -221,15 +215,15 @@ def put_conic(
     unit circle. A large one gets three tangents about the point that is in the pixel's direction, a small one a
     polygon of sixteen sides with the ellipse's area.
     """
-    f, gx, gy = edge_at(s, b, p, edge, end, x, y)
-    qxx = value_at(s, b, p, edge, end, x + ONE, y) - f - gx
-    qyy = value_at(s, b, p, edge, end, x, y + ONE) - f - gy
-    qxy = HALF * (value_at(s, b, p, edge, end, x + ONE, y + ONE) - f - gx - gy - qxx - qyy)
+    f, gx, gy = edge_at(patch, edge, end, x, y)
+    qxx = value_at(patch, edge, end, x + ONE, y) - f - gx
+    qyy = value_at(patch, edge, end, x, y + ONE) - f - gy
+    qxy = HALF * (value_at(patch, edge, end, x + ONE, y + ONE) - f - gx - gy - qxx - qyy)
     det = qxx * qyy - qxy * qxy
     spread = wp.sqrt(scalar(0.25) * (qxx - qyy) * (qxx - qyy) + qxy * qxy)
     steep = spread - HALF * (qxx + qyy)
     if edge == HORIZON_EDGE or qxx >= ZERO or qyy >= ZERO or det <= FLAT * steep * steep:
-        return put_straight(s, b, p, edge, end, x, y, 2, lines, codes, n)
+        return put_straight(patch, edge, end, x, y, 2, lines, codes, n)
     cx = -HALF * (qyy * gx - qxy * gy) / det
     cy = -HALF * (qxx * gy - qxy * gx) / det
     peak = f + HALF * (gx * cx + gy * cy)
@@ -238,7 +232,7 @@ def put_conic(
     minor = wp.sqrt(peak / steep)
     major = wp.sqrt(peak * steep / det)
     if minor > WIDE:
-        return put_straight(s, b, p, edge, end, x, y, 2, lines, codes, n)
+        return put_straight(patch, edge, end, x, y, 2, lines, codes, n)
     angle = HALF * wp.atan2(-TWO * qxy, qyy - qxx)
     ex = wp.cos(angle)
     ey = wp.sin(angle)
@@ -262,7 +256,7 @@ def put_conic(
         ty = scale * major * wp.sin(turn)
         px = cx + tx * ex - ty * ey
         py = cy + tx * ey + ty * ex
-        if on_outline(s, b, p, end, x + px, y + py):
+        if on_outline(patch, end, x + px, y + py):
             nx = -wp.cos(turn) / minor
             ny = -wp.sin(turn) / major
             lx = nx * ex - ny * ey
@@ -286,79 +280,84 @@ def roots(f: scalar, slope: scalar, bend: scalar):
 
 
 @wp.func
-def project(s: Scene, b: int, p: int, point: vec3):
+def project(patch: Patch, point: vec3):
     """Where a point of a patch's frame is seen, and whether it is in front of the camera."""
     # Cramer's rule on the three columns that multiply x, y and 1 (or, without a vanishing point, x, y and −t).
-    cx = row(s, b, p, 1)
-    cy = row(s, b, p, 2)
-    c1 = row(s, b, p, 3)
-    target = point - row(s, b, p, 0)
-    if s.pinhole == 0:
+    cx = patch.by_x
+    cy = patch.by_y
+    c1 = patch.middle
+    target = point - patch.fixed
+    if patch.pinhole == 0:
         target = point - c1
-        c1 = row(s, b, p, 0)
+        c1 = patch.fixed
     scale = wp.dot(cx, wp.cross(cy, c1))
     px = wp.dot(target, wp.cross(cy, c1)) / scale
     py = wp.dot(cx, wp.cross(target, c1)) / scale
     depth = wp.dot(cx, wp.cross(cy, target)) / scale
-    if s.pinhole != 0:
+    if patch.pinhole != 0:
         px = px / depth
         py = py / depth
-    return px, py, depth > s.near
+    return px, py, depth > patch.near
 
 
 @wp.func
-def put_body(
-    s: Scene, b: int, p: int, x: scalar, y: scalar, lines: wp.array(dtype=scalar), codes: wp.array(dtype=int), n: int
-):
+def put_body(patch: Patch, x: scalar, y: scalar, lines: wp.array(dtype=scalar), codes: wp.array(dtype=int), n: int):
     """Capsules and cylinders: the two lines of the tube, and the end that is near."""
-    size = extent(s, b, p)
-    f, gx, gy = edge_at(s, b, p, TUBE_EDGE, 0, x, y)
+    size = patch.size
+    f, gx, gy = edge_at(patch, TUBE_EDGE, 0, x, y)
     slope = wp.sqrt(gx * gx + gy * gy)
     if slope > TINY:
         nx = gx / slope
         ny = gy / slope
-        near, far, real = roots(f, slope, value_at(s, b, p, TUBE_EDGE, 0, x + nx, y + ny) - f - slope)
+        near, far, real = roots(f, slope, value_at(patch, TUBE_EDGE, 0, x + nx, y + ny) - f - slope)
         if real:
             for k in range(2):
                 root = near
                 if k == 1:
                     root = far
-                value, hx, hy = edge_at(s, b, p, TUBE_EDGE, 0, x + root * nx, y + root * ny)
+                value, hx, hy = edge_at(patch, TUBE_EDGE, 0, x + root * nx, y + root * ny)
                 n = put_cut(lines, codes, n, hx, hy, value - root * (hx * nx + hy * ny), TUBE_EDGE, 0)
-    o, d = ray(s, b, p, x, y)
+    o, d = ray(patch, x, y)
     here = axis_place(o, d)
-    change = wp.abs(place_at(s, b, p, x + ONE, y) - here) + wp.abs(place_at(s, b, p, x, y + ONE) - here)
+    change = wp.abs(place_at(patch, x + ONE, y) - here) + wp.abs(place_at(patch, x, y + ONE) - here)
     if n >= 0 and wp.abs(here) + change > HALF * size[2]:
         end = 1
         if here < ZERO:
             end = -1
-        n = put_conic(s, b, p, end_edge(s.kinds[p]), end, x, y, lines, codes, n)
+        n = put_conic(patch, end_edge(patch.kind), end, x, y, lines, codes, n)
     return n
 
 
 @wp.func
 def put_outline(
-    s: Scene, b: int, p: int, x: scalar, y: scalar, lines: wp.array(dtype=scalar), codes: wp.array(dtype=int), n: int
+    sides: wp.array3d(dtype=scalar),
+    b: int,
+    patch: Patch,
+    x: scalar,
+    y: scalar,
+    lines: wp.array(dtype=scalar),
+    codes: wp.array(dtype=int),
+    n: int,
 ):
     """Append the lines of a patch that may cross the pixel; −1 where it turns out to miss it."""
-    kind = s.kinds[p]
+    kind = patch.kind
     if kind == POLYGON:
-        first = s.corners[p, 0]
-        for i in range(s.corners[p, 1]):
-            a = s.lines[b, first + i, 0]
-            c = s.lines[b, first + i, 1]
-            value = a * x + c * y + s.lines[b, first + i, 2]
+        first = patch.corner
+        for i in range(patch.corners):
+            a = sides[b, first + i, 0]
+            c = sides[b, first + i, 1]
+            value = a * x + c * y + sides[b, first + i, 2]
             if value < HALF * (wp.abs(a) + wp.abs(c)):
                 n = put_line(lines, codes, n, a, c, value, LINE_EDGE, i)
         return n
-    o, d = ray(s, b, p, x, y)
-    size = extent(s, b, p)
+    o, d = ray(patch, x, y)
+    size = patch.size
     edge, end = edge_of(kind, o, d, size)
     used = int(n)
     if kind >= CAPSULE:
-        used = put_body(s, b, p, x, y, lines, codes, n)
+        used = put_body(patch, x, y, lines, codes, n)
     else:
-        used = put_conic(s, b, p, edge, end, x, y, lines, codes, n)
+        used = put_conic(patch, edge, end, x, y, lines, codes, n)
     # The middle is outside, and no line is near enough to be listed.
     if used == n and edge_value(edge, end, o, d, size) <= ZERO:
         used = -1

@@ -1,26 +1,74 @@
-"""Before the pixels: where on the screen each patch can be seen, and the lines that its sides make there."""
+"""Before the pixels: gather what belongs to a patch, where on the screen it can be, and the lines of its sides."""
 
 import warp as wp
 
 from . import scalar
 from .edges import side, side_slopes, side_value
 from .outline import project
-from .scene import DISC, HALF, HUGE, PLANE, POLYGON, SPHERE, TINY, ZERO, Scene, extent, row, screen_slope, vec3
+from .scene import DISC, HALF, HUGE, PLANE, POLYGON, SPHERE, TINY, ZERO, Patch, Scene, screen_slope, vec3, vec4
 
 # Pixels about a patch's corners that may still be touched by it.
 MARGIN = wp.constant(scalar(1.5))
 
 
+@wp.struct
+class Numbers:
+    """The patches of all worlds in tables, as they come from outside."""
+
+    rays: wp.array4d(dtype=scalar)  # (batch, patches, 4, 3): fixed, by_x, by_y, middle
+    extents: wp.array3d(dtype=scalar)  # (batch, patches, 3)
+    light: wp.array3d(dtype=scalar)  # (batch, patches, 3)
+    mapping: wp.array2d(dtype=scalar)  # (patches, 4)
+    whole: wp.array2d(dtype=int)  # (patches, 10): kind, shape, first, sign, corner, corners, wrap, texel, rows, columns
+    near: scalar
+    ambient: scalar
+    diffuse: scalar
+    wide: scalar  # beyond the image, pixels; no constant, for four constants side by side are miscompiled on a CPU
+    pinhole: int
+
+
 @wp.func
-def finite(s: Scene, b: int, p: int):
-    total = scalar(ZERO)
-    for i in range(4):
-        r = row(s, b, p, i)
-        total += wp.abs(r[0]) + wp.abs(r[1]) + wp.abs(r[2])
-    size = extent(s, b, p)
-    total += wp.abs(size[0]) + wp.abs(size[1]) + wp.abs(size[2])
-    # Neither NaN nor infinite.
-    return total < HUGE
+def row(rays: wp.array4d(dtype=scalar), b: int, p: int, i: int):
+    return vec3(rays[b, p, i, 0], rays[b, p, i, 1], rays[b, p, i, 2])
+
+
+@wp.func
+def gather(n: Numbers, b: int, p: int):
+    patch = Patch()
+    patch.fixed = row(n.rays, b, p, 0)
+    patch.by_x = row(n.rays, b, p, 1)
+    patch.by_y = row(n.rays, b, p, 2)
+    patch.middle = row(n.rays, b, p, 3)
+    patch.size = vec3(n.extents[b, p, 0], n.extents[b, p, 1], n.extents[b, p, 2])
+    patch.light = vec3(n.light[b, p, 0], n.light[b, p, 1], n.light[b, p, 2])
+    patch.mapping = vec4(n.mapping[p, 0], n.mapping[p, 1], n.mapping[p, 2], n.mapping[p, 3])
+    patch.near = n.near
+    patch.ambient = n.ambient
+    patch.diffuse = n.diffuse
+    patch.pinhole = n.pinhole
+    patch.kind = n.whole[p, 0]
+    patch.shape = n.whole[p, 1]
+    patch.first = n.whole[p, 2]
+    patch.sign = n.whole[p, 3]
+    patch.corner = n.whole[p, 4]
+    patch.corners = n.whole[p, 5]
+    patch.wrap = n.whole[p, 6]
+    patch.texel = n.whole[p, 7]
+    patch.rows = n.whole[p, 8]
+    patch.columns = n.whole[p, 9]
+    return patch
+
+
+@wp.func
+def magnitude(v: vec3):
+    return wp.abs(v[0]) + wp.abs(v[1]) + wp.abs(v[2])
+
+
+@wp.func
+def is_finite(patch: Patch):
+    """Whether nothing of the patch is NaN or infinite."""
+    rays = magnitude(patch.fixed) + magnitude(patch.by_x) + magnitude(patch.by_y) + magnitude(patch.middle)
+    return rays + magnitude(patch.size) < HUGE
 
 
 @wp.func
@@ -34,52 +82,49 @@ def has_size(kind: int, size: vec3):
 
 
 @wp.func
-def faces_eye(s: Scene, b: int, p: int):
+def faces_eye(sign: int, pinhole: int, fixed_z: scalar):
     """Whether the outward side of a face is turned to the eye."""
-    sign = scalar(s.group[p, 1])
-    eye = row(s, b, p, 0)
-    result = sign * eye[2] > ZERO
-    if s.pinhole == 0:
-        result = sign * eye[2] < ZERO
+    result = scalar(sign) * fixed_z > ZERO
+    if pinhole == 0:
+        result = scalar(sign) * fixed_z < ZERO
     return result
 
 
 @wp.func
-def seen(s: Scene, b: int, p: int):
+def seen(n: Numbers, patch: Patch, b: int):
     """False for a face that is turned away, unless the eye is inside and sees all faces from behind."""
-    if s.group[p, 1] == 0 or faces_eye(s, b, p):
+    if patch.sign == 0 or faces_eye(patch.sign, patch.pinhole, patch.fixed[2]):
         return True
-    if s.pinhole == 0:
+    if patch.pinhole == 0:
         return False
     inside = bool(True)
-    for other in range(s.group[p, 0], s.patches):
-        if s.group[other, 0] == s.group[p, 0] and s.group[other, 1] != 0 and faces_eye(s, b, other):
-            inside = False
-    if inside and s.kinds[p] == DISC:
+    for other in range(patch.first, n.whole.shape[0]):
+        if n.whole[other, 2] == patch.first and n.whole[other, 3] != 0:
+            if faces_eye(n.whole[other, 3], patch.pinhole, n.rays[b, other, 0, 2]):
+                inside = False
+    if inside and patch.kind == DISC:
         # Between the two caps of a cylinder, but inside only if also within its radius.
-        eye = row(s, b, p, 0)
-        size = extent(s, b, p)
-        inside = eye[0] * eye[0] + eye[1] * eye[1] < size[0] * size[0]
+        inside = patch.fixed[0] * patch.fixed[0] + patch.fixed[1] * patch.fixed[1] < patch.size[0] * patch.size[0]
     return inside
 
 
 @wp.func
-def half_extents(s: Scene, p: int, size: vec3):
+def half_extents(vertices: wp.array2d(dtype=scalar), patch: Patch):
     """Half the edges of a box about the patch, and its middle in x and y."""
-    kind = s.kinds[p]
+    size = patch.size
     half = vec3(size[0], size[0], ZERO)
     middle = vec3()
-    if kind == SPHERE:
+    if patch.kind == SPHERE:
         half = vec3(size[0], size[0], size[0])
-    elif kind > SPHERE:
+    elif patch.kind > SPHERE:
         half = vec3(size[0], size[0], HALF * size[2] + size[0])
-    elif kind == POLYGON:
+    elif patch.kind == POLYGON:
         low_x = scalar(HUGE)
         low_y = scalar(HUGE)
         high_x = scalar(-HUGE)
         high_y = scalar(-HUGE)
-        for i in range(s.corners[p, 1]):
-            at, _along = side(s, p, i, size)
+        for i in range(patch.corners):
+            at, _along = side(vertices, patch, i)
             low_x = wp.min(low_x, at[0])
             high_x = wp.max(high_x, at[0])
             low_y = wp.min(low_y, at[1])
@@ -90,69 +135,65 @@ def half_extents(s: Scene, p: int, size: vec3):
 
 
 @wp.func
-def bound(s: Scene, b: int, p: int):
+def bound(vertices: wp.array2d(dtype=scalar), patch: Patch, wide: scalar):
     """A rectangle of the screen about the patch: all of it where some corner of its box is behind the camera."""
-    size = extent(s, b, p)
-    left = scalar(HUGE)
-    top = scalar(HUGE)
-    right = scalar(-HUGE)
-    bottom = scalar(-HUGE)
+    if patch.kind == PLANE:
+        return -wide, -wide, wide, wide
+    half, middle = half_extents(vertices, patch)
+    left = scalar(wide)
+    top = scalar(wide)
+    right = scalar(-wide)
+    bottom = scalar(-wide)
     ahead = int(0)
-    visible = bool(False)
-    if finite(s, b, p):
-        visible = has_size(s.kinds[p], size) and seen(s, b, p)
-    if visible:
-        half, middle = half_extents(s, p, size)
-        if s.kinds[p] == PLANE:
-            ahead = 1
-        else:
-            for i in range(8):
-                across = half[0] * scalar(1 - 2 * (i % 2))
-                along = half[1] * scalar(1 - 2 * ((i / 2) % 2))
-                x, y, in_front = project(s, b, p, middle + vec3(across, along, half[2] * scalar(1 - 2 * (i / 4))))
-                if in_front:
-                    ahead += 1
-                    left = wp.min(left, x - MARGIN)
-                    right = wp.max(right, x + MARGIN)
-                    top = wp.min(top, y - MARGIN)
-                    bottom = wp.max(bottom, y + MARGIN)
+    for i in range(8):
+        across = half[0] * scalar(1 - 2 * (i % 2))
+        along = half[1] * scalar(1 - 2 * ((i / 2) % 2))
+        x, y, in_front = project(patch, middle + vec3(across, along, half[2] * scalar(1 - 2 * (i / 4))))
+        if in_front:
+            ahead += 1
+            left = wp.min(left, x - MARGIN)
+            right = wp.max(right, x + MARGIN)
+            top = wp.min(top, y - MARGIN)
+            bottom = wp.max(bottom, y + MARGIN)
     if ahead > 0 and ahead < 8:
-        left = scalar(-HUGE)
-        top = scalar(-HUGE)
-        right = scalar(HUGE)
-        bottom = scalar(HUGE)
+        return -wide, -wide, wide, wide
     return left, top, right, bottom
 
 
 @wp.func
-def put_side(s: Scene, b: int, p: int, i: int):
+def put_side(s: Scene, b: int, patch: Patch, i: int):
     """The line of one side, its normal of length 1 and pointing inwards."""
-    size = extent(s, b, p)
-    o = row(s, b, p, 0)
-    d = row(s, b, p, 3)
+    o = patch.fixed
+    d = patch.middle
     # Seen from the front the corners go anticlockwise, and side_value is negative inside.
     inwards = -wp.sign(o[2])
-    if s.pinhole == 0:
-        o = row(s, b, p, 3)
-        d = row(s, b, p, 0)
+    if patch.pinhole == 0:
+        o = patch.middle
+        d = patch.fixed
         inwards = wp.sign(d[2])
-    by_o, by_d, _by_size = side_slopes(s, p, i, o, d, size)
-    gx, gy = screen_slope(s, b, p, by_o, by_d)
+    by_o, by_d, _by_size = side_slopes(s.vertices, patch, i, o, d)
+    gx, gy = screen_slope(patch, by_o, by_d)
     scale = inwards / wp.max(wp.sqrt(gx * gx + gy * gy), TINY)
-    at = s.corners[p, 0] + i
+    at = patch.corner + i
     s.lines[b, at, 0] = gx * scale
     s.lines[b, at, 1] = gy * scale
-    s.lines[b, at, 2] = side_value(s, p, i, o, d, size) * scale
+    s.lines[b, at, 2] = side_value(s.vertices, patch, i, o, d) * scale
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
-def prepare(s: Scene):
+def prepare(n: Numbers, s: Scene):
     b, p = wp.tid()
-    left, top, right, bottom = bound(s, b, p)
-    s.bounds[b, p, 0] = left
-    s.bounds[b, p, 1] = top
-    s.bounds[b, p, 2] = right
-    s.bounds[b, p, 3] = bottom
-    if s.kinds[p] == POLYGON and left < right:
-        for i in range(s.corners[p, 1]):
-            put_side(s, b, p, i)
+    patch = gather(n, b, p)
+    patch.left = n.wide
+    patch.right = -n.wide
+    if is_finite(patch):
+        if has_size(patch.kind, patch.size) and seen(n, patch, b):
+            left, top, right, bottom = bound(s.vertices, patch, n.wide)
+            patch.left = left
+            patch.top = top
+            patch.right = right
+            patch.bottom = bottom
+            if patch.kind == POLYGON and left < right:
+                for i in range(patch.corners):
+                    put_side(s, b, patch, i)
+    s.patches[b, p] = patch

@@ -14,9 +14,10 @@ import warp as wp
 
 from . import scalar
 from .adjoint import add_edge_adjoint, add_look_adjoint
+from .front import MIXED, front
 from .hard import hard_front
-from .layers import MIXED, NOTHING, front, put_layers
-from .scene import ONE, Scene, center_x, center_y
+from .layers import put_layers
+from .scene import NOTHING, ONE, Scene, center
 from .shading import add_color, look, weighed_color
 from .visible import measure
 
@@ -32,8 +33,8 @@ PIECE_NUMBERS = wp.constant(144)
 @wp.func
 def paint(s: Scene, b: int, line: int, column: int, image: wp.array4d(dtype=scalar)):
     """A pixel that several layers share."""
-    x = center_x(s, column)
-    y = center_y(s, line)
+    x = center(column, s.width)
+    y = center(line, s.height)
     lines = wp.zeros(shape=(LINE_NUMBERS,), dtype=scalar)
     codes = wp.zeros(shape=(LINE_CODES,), dtype=int)
     layers = wp.zeros(shape=(LAYER_CODES,), dtype=int)
@@ -47,34 +48,36 @@ def paint(s: Scene, b: int, line: int, column: int, image: wp.array4d(dtype=scal
     for layer in range(n):
         area = wp.min(moments[3 * layer], rest)
         if area > LEAST_AREA:
-            p = layers[3 * layer]
-            hit = look(s, b, p, x + moments[3 * layer + 1], y + moments[3 * layer + 2], s.taps)
-            add_color(s, b, p, hit, area, line, column, image)
+            patch = s.patches[b, layers[3 * layer]]
+            hit = look(patch, x + moments[3 * layer + 1], y + moments[3 * layer + 2], s.taps)
+            add_color(s.texels, image, b, line, column, patch, hit, area)
             rest -= area
     for channel in range(s.channels):
         image[b, channel, line, column] += rest * s.background[b, channel, line, column]
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
-def render(s: Scene, image: wp.array4d(dtype=scalar)):
+def render(first: int, s: Scene, image: wp.array4d(dtype=scalar)):
     """Add the scene to an image of zeros."""
-    b, line, column = wp.tid()
-    x = center_x(s, column)
-    y = center_y(s, line)
+    world, line, column = wp.tid()
+    b = first + world
+    x = center(column, s.width)
+    y = center(line, s.height)
     taps = s.taps
-    patch = int(NOTHING)
+    p = int(NOTHING)
     if s.soft != 0:
-        patch = front(s, b, x, y)
+        p = front(s, b, x, y)
     else:
-        patch = hard_front(s, b, x, y)
-        taps = 1
-    if patch == MIXED:
+        p = hard_front(s, b, x, y)
+        taps = 0
+    if p == MIXED:
         paint(s, b, line, column, image)
-    elif patch == NOTHING:
+    elif p == NOTHING:
         for channel in range(s.channels):
             image[b, channel, line, column] = s.background[b, channel, line, column]
     else:
-        add_color(s, b, patch, look(s, b, patch, x, y, taps), ONE, line, column, image)
+        patch = s.patches[b, p]
+        add_color(s.texels, image, b, line, column, patch, look(patch, x, y, taps), ONE)
 
 
 @wp.func
@@ -88,8 +91,8 @@ def paint_adjoint(
     texels_bar: wp.array3d(dtype=scalar),
     background_bar: wp.array4d(dtype=scalar),
 ):
-    x = center_x(s, column)
-    y = center_y(s, line)
+    x = center(column, s.width)
+    y = center(line, s.height)
     lines = wp.zeros(shape=(LINE_NUMBERS,), dtype=scalar)
     codes = wp.zeros(shape=(LINE_CODES,), dtype=int)
     layers = wp.zeros(shape=(LAYER_CODES,), dtype=int)
@@ -103,22 +106,9 @@ def paint_adjoint(
     for layer in range(n):
         area = wp.min(moments[3 * layer], rest)
         if area > LEAST_AREA:
-            p = layers[3 * layer]
-            hit = look(s, b, p, x + moments[3 * layer + 1], y + moments[3 * layer + 2], s.taps)
-            add_look_adjoint(
-                s,
-                b,
-                p,
-                hit,
-                area,
-                x + moments[3 * layer + 1],
-                y + moments[3 * layer + 2],
-                line,
-                column,
-                image_bar,
-                bars,
-                texels_bar,
-            )
+            px = x + moments[3 * layer + 1]
+            py = y + moments[3 * layer + 2]
+            add_look_adjoint(s, b, line, column, layers[3 * layer], px, py, area, image_bar, bars, texels_bar)
             rest -= area
     if background_bar.shape[0] > 0:
         for channel in range(s.channels):
@@ -131,15 +121,15 @@ def paint_adjoint(
         if inside != outside:
             px = x + pieces[3 * k]
             py = y + pieces[3 * k + 1]
-            jump = weighed_color(s, b, inside, px, py, line, column, image_bar) - weighed_color(
-                s, b, outside, px, py, line, column, image_bar
-            )
+            jump = weighed_color(s, image_bar, b, line, column, inside, px, py)
+            jump = jump - weighed_color(s, image_bar, b, line, column, outside, px, py)
             code = 2 * sides[3 * k]
             add_edge_adjoint(s, b, inside, codes[code], codes[code + 1], px, py, jump * pieces[3 * k + 2], bars)
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
 def render_adjoint(
+    first: int,
     s: Scene,
     image_bar: wp.array4d(dtype=scalar),
     bars: wp.array3d(dtype=scalar),
@@ -147,22 +137,20 @@ def render_adjoint(
     background_bar: wp.array4d(dtype=scalar),
 ):
     """Add to the adjoints: bars (batch, patches, 18) of rays (12), extents (3) and light (3)."""
-    b, line, column = wp.tid()
-    x = center_x(s, column)
-    y = center_y(s, line)
-    taps = s.taps
-    patch = int(NOTHING)
+    world, line, column = wp.tid()
+    b = first + world
+    x = center(column, s.width)
+    y = center(line, s.height)
+    p = int(NOTHING)
     if s.soft != 0:
-        patch = front(s, b, x, y)
+        p = front(s, b, x, y)
     else:
-        patch = hard_front(s, b, x, y)
-        taps = 1
-    if patch == MIXED:
+        p = hard_front(s, b, x, y)
+    if p == MIXED:
         paint_adjoint(s, b, line, column, image_bar, bars, texels_bar, background_bar)
-    elif patch == NOTHING:
+    elif p == NOTHING:
         if background_bar.shape[0] > 0:
             for channel in range(s.channels):
                 wp.atomic_add(background_bar, b, channel, line, column, image_bar[b, channel, line, column])
     else:
-        hit = look(s, b, patch, x, y, taps)
-        add_look_adjoint(s, b, patch, hit, ONE, x, y, line, column, image_bar, bars, texels_bar)
+        add_look_adjoint(s, b, line, column, p, x, y, ONE, image_bar, bars, texels_bar)

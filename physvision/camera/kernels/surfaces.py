@@ -11,7 +11,7 @@ import warp as wp
 
 from . import scalar
 from .edges import SPHERE_EDGE, TUBE_EDGE, edge_value, shifted
-from .scene import CAPSULE, CYLINDER, HALF, ONE, SPHERE, TINY, ZERO, Scene, row, vec3
+from .scene import CAPSULE, CYLINDER, HALF, ONE, SPHERE, TINY, ZERO, Patch, vec3
 
 # The least |n · d| of unit vectors: a limb is not seen more slanted than this.
 SLANT = wp.constant(scalar(0.02))
@@ -175,11 +175,11 @@ def depth_adjoint(kind: int, point: vec3, n: vec3, t: scalar, d: vec3, size: vec
 
 
 @wp.func
-def point_slopes(s: Scene, b: int, p: int, n: vec3, t: scalar, d: vec3):
+def point_slopes(patch: Patch, n: vec3, t: scalar, d: vec3):
     """Change of depth and of the point that is hit, from one pixel to the next along x and along y."""
-    ahead_x = row(s, b, p, 1)
-    ahead_y = row(s, b, p, 2)
-    if s.pinhole != 0:
+    ahead_x = patch.by_x
+    ahead_y = patch.by_y
+    if patch.pinhole != 0:
         ahead_x = ahead_x * t
         ahead_y = ahead_y * t
     inverse = ONE / slant(n, d)

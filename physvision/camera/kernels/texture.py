@@ -1,0 +1,125 @@
+"""Textures: bilinear between texels (the centre of texel i is at i + ½), averaged over what a pixel covers of them.
+
+A pixel, or one of several taps in it, is taken to cover the box of half-widths a and b about (u, v). With f the
+distance from the nearest texel's centre and a ≤ ½, the mean of the bilinear interpolation along u has the weights
+
+    w₊ = (p² − q²) / 4a,    p = max(f + a, 0),    q = max(f − a, 0),      w₊′ = (p − q) / 2a
+
+on the next texel, the mirror image of that on the last one, and what is left on the nearest. They are smooth in u:
+at a point the slope of the interpolation jumps from texel to texel, and a sum of such slopes over pixels is not the
+derivative of what the pixels show.
+"""
+
+import warp as wp
+
+from . import scalar
+from .scene import HALF, ONE, REPEAT, TWO, ZERO, Patch, vec3
+
+# Half-widths below this, in texels, are points.
+POINT = wp.constant(scalar(0.01))
+FOUR = wp.constant(scalar(4.0))
+FAR_AWAY = wp.constant(scalar(1.0e9))
+
+
+@wp.struct
+class Footprint:
+    """Three by three texels and their weights; what a weight changes by from texel to texel along its own axis."""
+
+    columns: wp.types.vector(length=3, dtype=int)
+    rows: wp.types.vector(length=3, dtype=int)
+    across: vec3
+    along: vec3
+    across_slope: vec3
+    along_slope: vec3
+
+
+@wp.func
+def around(i: int, n: int, repeat: bool):
+    result = wp.clamp(i, 0, n - 1)
+    if repeat:
+        result = i % n
+        if result < 0:
+            result = result + n
+    return result
+
+
+@wp.func
+def weights(f: scalar, reach: scalar):
+    """Of the texels before, at and after, and their slopes."""
+    p = wp.max(f, ZERO)
+    m = wp.max(-f, ZERO)
+    after = p
+    before = m
+    after_slope = HALF + HALF * wp.sign(f)
+    before_slope = after_slope - ONE
+    if reach > POINT:
+        a = wp.min(reach, HALF)
+        p = wp.max(f + a, ZERO)
+        q = wp.max(f - a, ZERO)
+        m = wp.max(a - f, ZERO)
+        n = wp.max(-a - f, ZERO)
+        after_slope = (p - q) / (TWO * a)
+        before_slope = (n - m) / (TWO * a)
+        after = (p - q) * (p + q) / (FOUR * a)
+        before = (m - n) * (m + n) / (FOUR * a)
+    w = vec3(before, ONE - before - after, after)
+    return w, vec3(before_slope, -before_slope - after_slope, after_slope)
+
+
+@wp.func
+def footprint(patch: Patch, u: scalar, v: scalar, reach_u: scalar, reach_v: scalar):
+    """The texels about (u, v)."""
+    c = Footprint()
+    # Textures that are far away do not overflow the integers.
+    x = wp.clamp(u, -FAR_AWAY, FAR_AWAY)
+    y = wp.clamp(v, -FAR_AWAY, FAR_AWAY)
+    i = int(wp.floor(x))
+    j = int(wp.floor(y))
+    across, across_slope = weights(x - wp.floor(x) - HALF, reach_u)
+    along, along_slope = weights(y - wp.floor(y) - HALF, reach_v)
+    c.across = across
+    c.across_slope = across_slope
+    c.along = along
+    c.along_slope = along_slope
+    for k in range(3):
+        c.columns[k] = patch.texel + around(i + k - 1, patch.columns, patch.wrap != 0)
+        c.rows[k] = patch.columns * around(j + k - 1, patch.rows, patch.wrap == REPEAT)
+    return c
+
+
+@wp.func
+def texel(texels: wp.array3d(dtype=scalar), b: int, channel: int, c: Footprint, across: vec3, along: vec3):
+    """The sum of nine texels."""
+    total = scalar(ZERO)
+    for k in range(3):
+        total += along[k] * (
+            across[0] * texels[b, channel, c.rows[k] + c.columns[0]]
+            + across[1] * texels[b, channel, c.rows[k] + c.columns[1]]
+            + across[2] * texels[b, channel, c.rows[k] + c.columns[2]]
+        )
+    return total
+
+
+@wp.func
+def weighed_texel(
+    texels: wp.array3d(dtype=scalar),
+    image_bar: wp.array4d(dtype=scalar),
+    b: int,
+    line: int,
+    column: int,
+    c: Footprint,
+    across: vec3,
+    along: vec3,
+):
+    """Σ over channels of the pixel's adjoint times the texture."""
+    total = scalar(ZERO)
+    for channel in range(image_bar.shape[1]):
+        total += image_bar[b, channel, line, column] * texel(texels, b, channel, c, across, along)
+    return total
+
+
+@wp.func
+def add_texel_bars(texels_bar: wp.array3d(dtype=scalar), b: int, channel: int, c: Footprint, bar: scalar):
+    for k in range(3):
+        for i in range(3):
+            wp.atomic_add(texels_bar, b, channel, c.rows[k] + c.columns[i], bar * c.along[k] * c.across[i])
