@@ -37,22 +37,22 @@ class Properties:
         spring_damping: force a speed, (springs).
     """
 
-    mass: Float[Tensor, "*batch moving"]
-    gyration: Float[Tensor, "*batch moving"]
-    damping: Float[Tensor, "*batch moving"]
-    radius: Float[Tensor, "*batch bodies"]
-    restitution: Float[Tensor, "*batch bodies"]
-    friction: Float[Tensor, "*batch bodies"]
-    gravity: Float[Tensor, "*batch 2"]
-    anchors: Float[Tensor, "*batch joints 2 2"]
-    joint_angle: Float[Tensor, "*batch joints"]
-    joint_stiffness: Float[Tensor, "*batch joints"]
-    joint_damping: Float[Tensor, "*batch joints"]
-    joint_limits: Float[Tensor, "*batch joints 2"]
-    spring_anchors: Float[Tensor, "*batch springs 2 2"]
-    spring_stiffness: Float[Tensor, "*batch springs"]
-    spring_length: Float[Tensor, "*batch springs"]
-    spring_damping: Float[Tensor, "*batch springs"]
+    mass: Float[Tensor, "... moving"]
+    gyration: Float[Tensor, "... moving"]
+    damping: Float[Tensor, "... moving"]
+    radius: Float[Tensor, "... bodies"]
+    restitution: Float[Tensor, "... bodies"]
+    friction: Float[Tensor, "... bodies"]
+    gravity: Float[Tensor, "... 2"]
+    anchors: Float[Tensor, "... joints 2 2"]
+    joint_angle: Float[Tensor, "... joints"]
+    joint_stiffness: Float[Tensor, "... joints"]
+    joint_damping: Float[Tensor, "... joints"]
+    joint_limits: Float[Tensor, "... joints 2"]
+    spring_anchors: Float[Tensor, "... springs 2 2"]
+    spring_stiffness: Float[Tensor, "... springs"]
+    spring_length: Float[Tensor, "... springs"]
+    spring_damping: Float[Tensor, "... springs"]
 
 
 register_dataclass(Properties)

@@ -1,16 +1,21 @@
-"""The autograd Function around the two kernels."""
+"""A rollout and its adjoint as an operation on batches: two kernels, one thread a world."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import torch
-import warp as wp
 from torch import Tensor
+from typing_extensions import override
 
+from physvision.physics.batched_function import Operation, Tensors
+from physvision.physics.launching import argument, launch
 from physvision.physics.rigid2d.kernels.data import sizes
 from physvision.physics.rigid2d.kernels.rollout import backward as backward_kernel
 from physvision.physics.rigid2d.kernels.rollout import forward as forward_kernel
+
+# A guess at the microseconds that a body's step takes, forward; backward takes twice that.
+BODY_STEP = 2.0
 
 
 class Kernels:
@@ -20,80 +25,64 @@ class Kernels:
         self.scene, self.kept, self.device = scene, kept, device
         self.sizes = sizes(scene.bodies, scene.moving, scene.joint_rows, scene.capacity, scene.operations)
 
-    def scratch(self, batch: int) -> list[Any]:
-        """Working memory for one launch; on a GPU the worlds lie next to each other."""
-        dtypes = (torch.float64, torch.int32)
-        tensors = []
-        for size, dtype in zip(self.sizes, dtypes, strict=True):
+    def run(self, kernel: Any, batch: int, inputs: list[Any], microseconds: float) -> None:
+        """Launch a kernel, with working memory; on a GPU the worlds' lie next to each other."""
+        scratch = []
+        for size, dtype in zip(self.sizes, (torch.float64, torch.int32), strict=True):
             if self.device.type == "cuda":
-                tensors.append(torch.empty(size, batch, dtype=dtype, device=self.device).t())
+                scratch.append(torch.empty(size, batch, dtype=dtype, device=self.device).t())
             else:
-                tensors.append(torch.empty(batch, size, dtype=dtype, device=self.device))
-        return tensors
-
-    def launch(self, kernel: Any, batch: int, inputs: list[Any]) -> None:
-        """One thread a world."""
-        arrays = [wp.from_torch(value.detach()) if isinstance(value, Tensor) else value for value in inputs]
-        wp.launch(kernel, dim=batch, inputs=[self.scene, *arrays], device=wp.device_from_torch(self.device))
+                scratch.append(torch.empty(batch, size, dtype=dtype, device=self.device))
+        values = [*inputs[:2], *scratch, *inputs[2:]]
+        arrays = [argument(value) if isinstance(value, Tensor) else value for value in values]
+        launch(kernel, batch, [self.scene, *arrays], self.device, microseconds)
 
 
-class Rollout(torch.autograd.Function):
+class Rollout(Operation):
     """States, (batch, steps + 1, …), from the first, the controls and the packed properties; all in float64.
 
     The backward pass keeps the states and does each step again; the derivation of a step's adjoint stands in
     `kernels.adjoint`.
     """
 
-    @staticmethod
-    def forward(
-        q: Tensor, v: Tensor, controls: Tensor, theta: Tensor, kernels: Kernels, steps: int
-    ) -> tuple[Tensor, ...]:
-        """Positions, velocities, operations of each step, residual, iterations and first bad step."""
+    differentiable = 2
+
+    def __init__(self, kernels: Kernels, steps: int) -> None:
+        self.kernels, self.steps = kernels, steps
+
+    def _work(self, batch: int) -> float:
+        return BODY_STEP * batch * self.steps * self.kernels.scene.moving
+
+    @override
+    def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
+        """Positions, velocities, operations of each step, residual, iterations and first bad step.
+
+        Given are the first q and v, the controls and the packed properties.
+        """
+        q, v, controls, theta = inputs
         batch, n = q.shape
-        all_q, all_v = q.new_empty(batch, steps + 1, n), q.new_empty(batch, steps + 1, n)
+        all_q, all_v = q.new_empty(batch, self.steps + 1, n), q.new_empty(batch, self.steps + 1, n)
         all_q[:, 0], all_v[:, 0] = q.detach(), v.detach()
-        operations = torch.zeros(batch, steps, dtype=torch.int32, device=q.device)
+        operations = torch.zeros(batch, self.steps, dtype=torch.int32, device=q.device)
         residual = q.new_zeros(batch)
         iterations, bad = operations.new_zeros(batch), operations.new_zeros(batch)
-        arrays = [theta.detach(), controls.detach(), *kernels.scratch(batch), steps, all_q, all_v]
-        kernels.launch(forward_kernel, batch, [*arrays, operations, residual, iterations, bad])
-        return all_q, all_v, operations, residual, iterations, bad
+        outputs = [all_q, all_v, operations, residual, iterations, bad]
+        self.kernels.run(forward_kernel, batch, [theta, controls, self.steps, *outputs], self._work(batch))
+        return tuple(outputs)
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple, output: tuple) -> None:
-        """Keep what the backward pass needs."""
-        _, _, controls, theta, ctx.kernels, ctx.steps = inputs
-        ctx.save_for_backward(controls, theta, *output[:3])
-        ctx.mark_non_differentiable(*output[2:])
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        ctx: Any, *gradients: Tensor
-    ) -> tuple[Tensor | None, ...]:
+    @override
+    def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:
         """Cotangents of the inputs from those of the outputs."""
-        controls, theta, q, v, operations = ctx.saved_tensors
+        _, _, controls, theta = inputs
+        q, v, operations = outputs[:3]
         batch, n = q.shape[0], q.shape[2]
+        seeds = [torch.zeros_like(q) if gradient is None else gradient.contiguous() for gradient in gradients]
         q_bar, v_bar = q.new_zeros(batch, n), q.new_zeros(batch, n)
-        wanted = ctx.needs_input_grad[2]
         # Where nobody asks for the controls' gradient, every step writes to the same place.
-        written = controls.new_zeros(batch, ctx.steps if wanted else 1, controls.shape[2])
-        controls_bar = written.expand(batch, ctx.steps, -1)
-        theta_bar = torch.zeros_like(theta, memory_format=torch.contiguous_format)
-        arrays = [theta.detach(), controls.detach(), *ctx.kernels.scratch(batch), ctx.steps, q, v, operations]
-        seeds = [gradient.contiguous() for gradient in gradients[:2]]
-        ctx.kernels.launch(backward_kernel, batch, [*arrays, *seeds, q_bar, v_bar, controls_bar, theta_bar])
-        return q_bar, v_bar, written if wanted else None, theta_bar, None, None
-
-    @staticmethod
-    def vmap(  # pyright: ignore[reportIncompatibleMethodOverride]
-        info: Any, in_dims: tuple, q: Tensor, v: Tensor, controls: Tensor, theta: Tensor, *rest: Any
-    ) -> Any:
-        """Fold the mapped dimension into the batch."""
-        size = info.batch_size
-        folded = [
-            (value.expand(size, *value.shape) if dim is None else value.movedim(dim, 0)).flatten(0, 1)
-            for value, dim in zip((q, v, controls, theta), in_dims[:4], strict=True)
-        ]
-        outputs = Rollout.apply(*folded, *rest)
-        return tuple(value.unflatten(0, (size, -1)) for value in outputs), (0,) * 6
+        written = controls.new_zeros(batch, self.steps if needed[2] else 1, controls.shape[2])
+        controls_bar = written.expand(batch, self.steps, -1)
+        theta_bar = theta.new_zeros(theta.shape)
+        found = [q_bar, v_bar, controls_bar, theta_bar]
+        arrays = [theta, controls, self.steps, q, v, operations, *seeds, *found]
+        self.kernels.run(backward_kernel, batch, arrays, 2 * self._work(batch))
+        return q_bar, v_bar, written if needed[2] else None, theta_bar

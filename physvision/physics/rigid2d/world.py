@@ -12,6 +12,7 @@ from torch import Tensor
 
 from physvision.core import InputError, Placed, State, Status, Trajectory
 from physvision.core.checks import check_count, check_positive
+from physvision.physics.batched_function import apply
 from physvision.physics.engine import Engine
 from physvision.physics.rigid2d import energy as mechanics
 from physvision.physics.rigid2d.bodies import Body, Number, _numbers
@@ -133,7 +134,8 @@ class World(Engine):
         parts = []
         for start in range(0, steps, length):
             count = min(length, steps - start)
-            outputs = Rollout.apply(q, v, u[:, start : start + count], theta, self._on(q.device), count)
+            operation = Rollout(self._on(q.device), count)
+            outputs = apply(operation, q, v, u[:, start : start + count], theta)
             parts.append(outputs)
             q, v = outputs[0][:, -1].detach(), outputs[1][:, -1].detach()
         trajectory = _join(parts, length, state.q.dtype)

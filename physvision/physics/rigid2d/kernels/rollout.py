@@ -40,6 +40,7 @@ def is_finite(x: wp.array(dtype=scalar), n: wp.int32):
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
 def forward(
+    first: wp.int32,
     s: Scene,
     theta: wp.array2d(dtype=scalar),
     controls: wp.array3d(dtype=scalar),
@@ -54,7 +55,7 @@ def forward(
     bad: wp.array(dtype=wp.int32),
 ):
     """Fill q and v, (worlds, steps + 1, 3 · moving), from their first states; count the operations of each step."""
-    world = wp.tid()
+    world = first + wp.tid()
     t = carve(s, real[world], integer[world])
     t.theta = theta[world]
     weigh(s, t)
@@ -74,7 +75,8 @@ def forward(
             count = step(s, t, 0)
             finite = is_finite(t.q0, n) * is_finite(t.v0, n)
         else:
-            t.q0[0] = scalar(wp.nan)
+            for i in range(n):
+                t.q0[i] = scalar(wp.nan)
         store(s, t, q[world, k + 1], v[world, k + 1])
         operations[world, k] = count
         if (finite == 0 or t.counts[FAILED] == 1) and failed < 0:
@@ -116,6 +118,7 @@ def undo(s: Scene, t: Work, kind: wp.int32, event: wp.int32, about: wp.int32, h:
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
 def backward(
+    first: wp.int32,
     s: Scene,
     theta: wp.array2d(dtype=scalar),
     controls: wp.array3d(dtype=scalar),
@@ -133,7 +136,7 @@ def backward(
     theta_bar: wp.array2d(dtype=scalar),
 ):
     """Walk the rollout in reverse: each step is done again, then its operations are undone one by one."""
-    world = wp.tid()
+    world = first + wp.tid()
     t = carve(s, real[world], integer[world])
     t.theta = theta[world]
     t.theta_bar = theta_bar[world]

@@ -1,0 +1,69 @@
+"""Scenes of "End-to-End Differentiable Physics for Learning and Control" (2018), in pixels and seconds, y down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from physvision.core.checks import check_count
+from physvision.physics.rigid2d.bodies import Circle, Number, Rectangle
+from physvision.physics.rigid2d.joints import Revolute
+from physvision.physics.rigid2d.world import World
+
+GRAVITY = 100.0
+PUSH = 1500.0
+PUSH_STEPS = 3
+
+
+def walls(restitution: Number = 1.0, friction: Number = 0.0) -> list[Rectangle]:
+    """A box with an inside of 400 × 400, from (0, 0); its walls are 20 thick."""
+    wide, high = (440, 20), (20, 440)
+    places = {"top": (wide, (200, -10)), "bottom": (wide, (200, 410)), "left": (high, (-10, 200))}
+    places["right"] = (high, (410, 200))
+    return [
+        Rectangle(size, position, name=name, static=True, restitution=restitution, friction=friction)
+        for name, (size, position) in places.items()
+    ]
+
+
+def billiard(
+    positions: Sequence[Sequence[Number]],
+    velocities: Sequence[Sequence[Number]],
+    radius: Number = 20,
+    dt: Number = 1 / 30,
+) -> World:
+    """Elastic, frictionless balls of mass 1 in the box, without gravity."""
+    balls = [
+        Circle(radius, place, velocity=velocity, restitution=1.0, friction=0.0)
+        for place, velocity in zip(positions, velocities, strict=True)
+    ]
+    return World([*walls(), *balls], gravity=(0, 0), dt=dt)
+
+
+def struck_chain(links: int, mass: Number = 7.0, dt: Number = 1 / 30) -> World:
+    """A chain hung up at (300, 30), and a ball of mass 1 that `push` drives against its last link.
+
+    Args:
+        links: how many rectangles of 20 × 60; neighbours do not touch.
+        mass: of the whole chain.
+        dt: seconds a step.
+    """
+    check_count("links", links)
+    rods = [
+        Rectangle((20, 60), (300, 50 + 50 * i), mass=mass / links, name=f"link {i}", friction=0.0) for i in range(links)
+    ]
+    joints = [Revolute("link 0", None, (300, 30))]
+    joints += [Revolute(f"link {i}", f"link {i - 1}", (300, 25 + 50 * i)) for i in range(1, links)]
+    ball = Circle(20, (50, 50 * links), mass=1.0, restitution=1.0, friction=0.0, name="ball")
+    return World([*rods, ball], joints, gravity=(0, GRAVITY), dt=dt)
+
+
+def push(world: World, steps: int, batch: int = 1) -> Float[Tensor, "batch steps nu"]:
+    """Controls that push the ball of a struck chain to the right for its first three steps, and carry its weight."""
+    controls = torch.zeros(1, steps, world.nu, dtype=torch.float64)
+    controls[:, :PUSH_STEPS, -3] = PUSH
+    controls[:, :, -2] = -GRAVITY
+    return controls.expand(batch, -1, -1)

@@ -1,0 +1,126 @@
+"""Bad input is refused with the body's name; a world that fails is named and harms no other."""
+
+import math
+
+import pytest
+import torch
+from physics.rigid2d.scenes import THREE, ball, billiard, start
+
+from physvision.core import DtypeError, InputError, ModelError, ShapeError, State
+from physvision.physics import rigid2d
+
+SQUARE = [(-10, -10), (10, -10), (10, 10), (-10, 10)]
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: rigid2d.Circle(5, (0, 0), mass=0, name="ball"), InputError, "ball: mass: expected a positive"),
+        (lambda: rigid2d.Circle(-5, (0, 0), name="ball"), InputError, "ball: radius: expected a positive"),
+        (lambda: rigid2d.Circle(5, (0, math.nan), name="ball"), InputError, "ball: position: expected 2 finite"),
+        (lambda: rigid2d.Circle(5, (0, 0), angle=math.inf, name="ball"), InputError, "ball: angle: expected a finite"),
+        (lambda: rigid2d.Circle(5, (0, 0), friction=-0.1, name="ball"), InputError, "ball: friction: expected"),
+        (lambda: rigid2d.Circle(5, (0, 0), restitution=1.2, name="ball"), InputError, "ball: restitution: expected"),
+        (lambda: rigid2d.Circle(5, (0, 0), restitution=math.nan, name="b"), InputError, "b: restitution: expected"),
+        (lambda: rigid2d.Polygon(SQUARE[::-1], name="box"), ModelError, "box: the vertices run clockwise"),
+        (lambda: rigid2d.Polygon([*SQUARE, (0, 0)], name="dart"), ModelError, "dart: the polygon is not strictly"),
+        (lambda: rigid2d.Polygon(SQUARE[:2], name="line"), ModelError, "line: expected at least 3 vertices, got 2"),
+        (lambda: rigid2d.Polygon([(0, 0), (1, 0), (2, 0)], name="flat"), ModelError, "flat: the polygon is not"),
+        (lambda: rigid2d.Rectangle((0, 5), (0, 0), name="box"), InputError, "box: size: expected a positive"),
+        (lambda: rigid2d.Revolute("a", None, (0, 0), limits=(0.1, 0.2)), InputError, "Revolute: limits: expected"),
+        (lambda: rigid2d.Spring("a", None), InputError, "Spring: to: a spring to the world needs"),
+        (lambda: rigid2d.Spring("a", None, to=(0, 0), stiffness=-1), InputError, "Spring: stiffness: expected"),
+    ],
+)
+def test_bad_bodies_and_joints_are_refused(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+def test_a_star_whose_edges_cross_is_refused():
+    star = [(math.cos(4 * math.pi * k / 5), math.sin(4 * math.pi * k / 5)) for k in range(5)]
+    with pytest.raises(ModelError, match="star: the edges of the polygon cross each other"):
+        rigid2d.Polygon(star, name="star")
+
+
+def test_joints_to_unknown_bodies_are_refused():
+    body = ball((0, 0), name="ball")
+    with pytest.raises(ModelError, match="Revolute: no body is called 'bal'; there are 'ball'"):
+        rigid2d.World([body], [rigid2d.Revolute("bal", None, (0, 0))])
+    with pytest.raises(ModelError, match="pin: the body 'other' is not one of the world's bodies"):
+        rigid2d.World([body], [rigid2d.Revolute(ball((9, 9), name="other"), name="pin")])
+    with pytest.raises(ModelError, match="expected a body, its name, or a number below 1, got 3"):
+        rigid2d.World([body], [rigid2d.Revolute(3)])
+    with pytest.raises(ModelError, match="joins the body 'ball' to itself"):
+        rigid2d.World([body], [rigid2d.Weld("ball", "ball")])
+    with pytest.raises(ModelError, match="2 bodies are called 'ball'"):
+        rigid2d.World([body, ball((100, 0), name="ball")])
+
+
+def test_overlapping_starts_are_refused_or_pushed_apart():
+    def bodies():
+        return [ball((0, 0), name="first"), ball((30, 0), name="second"), ball((60, 10), name="third", mass=3)]
+
+    with pytest.raises(ModelError, match="'first' and 'second' overlap by 10 at the start"):
+        rigid2d.World(bodies())
+    world = rigid2d.World(bodies(), overlap="push")
+    place = start(world).q.reshape(3, 3)[:, :2]
+    assert torch.pdist(place).min() > 40 - 1e-5
+    between = [rigid2d.Rectangle((20, 100), (x, 0), static=True, name=f"wall {x}") for x in (-25, 25)]
+    with pytest.raises(ModelError, match="there is no room to push them apart"):
+        rigid2d.World([*between, ball((0, 0))], overlap="push")
+
+
+def test_bad_properties_name_the_body():
+    world = rigid2d.World([ball((0, 0), name="left"), ball((100, 0), name="right")])
+    state = start(world)
+    with pytest.raises(InputError, match=r"properties\.mass of 'right': expected numbers above zero, got -1"):
+        world.rollout(state, 1, properties={"mass": torch.tensor([1.0, -1.0])})
+    with pytest.raises(InputError, match=r"properties\.restitution of 'left': expected numbers in \[0, 1\], got 2"):
+        world.rollout(state, 1, properties={"restitution": torch.tensor([2.0, 0.0])})
+    with pytest.raises(InputError, match=r"properties\.friction of 'left': expected numbers of at least zero"):
+        world.rollout(state, 1, properties={"friction": torch.tensor([math.nan, 0.0])})
+    with pytest.raises(InputError, match="properties: no leaf 'masses'; there are mass, gyration"):
+        world.rollout(state, 1, properties={"masses": torch.ones(2)})
+    with pytest.raises(ShapeError, match=r"properties\.mass: expected shape \(2,\)"):
+        world.rollout(state, 1, properties={"mass": torch.ones(3)})
+    with pytest.raises(ShapeError, match=r"properties\.mass: expected a batch of 1, got 4"):
+        world.rollout(state, 1, properties={"mass": torch.ones(4, 2)})
+
+
+def test_bad_states_and_controls_are_refused():
+    world = billiard(*THREE)
+    state = start(world)
+    with pytest.raises(ShapeError, match=r"state\.q"):
+        world.rollout(State(state.q[:, :8], state.v), 1)
+    with pytest.raises(ShapeError, match="controls"):
+        world.rollout(state, 5, torch.zeros(1, 4, 9, dtype=torch.float64))
+    with pytest.raises(DtypeError, match="controls"):
+        world.rollout(state, 4, torch.zeros(1, 4, 9))
+    with pytest.raises(InputError, match="steps"):
+        world.rollout(state, 0)
+
+
+def test_a_world_that_fails_is_named_warns_once_and_harms_no_other():
+    world = billiard(*THREE)
+    state = start(world, 3)
+    v = state.v.clone()
+    v[1, 4] = math.nan
+    with pytest.warns(RuntimeWarning, match=r"1 of 3 worlds failed \(world 1; first at step 1"):
+        trajectory = world.rollout(State(state.q, v), 20)
+    assert trajectory.status.failed() == [1]
+    assert not torch.isfinite(trajectory.q[1, -1]).all()
+    alone = billiard(*THREE).rollout(start(world), 20)
+    assert torch.equal(trajectory.q[0], alone.q[0])
+    assert torch.equal(trajectory.q[2], alone.q[0])
+
+
+def test_more_events_than_may_happen_in_a_step_are_reported():
+    # A ball of 30,000 px/s in a gap of 4 px bounces 250 times in a step.
+    walls = [rigid2d.Rectangle((20, 100), (x, 0), static=True, restitution=1, friction=0) for x in (-32, 32)]
+    world = rigid2d.World([*walls, ball((0, 0), (30_000, 0))], gravity=(0, 0), max_events=64)
+    with pytest.warns(RuntimeWarning, match="worlds failed"):
+        trajectory = world.rollout(start(world), 2)
+    assert trajectory.status.first_bad_step.tolist() == [1]
+    roomy = rigid2d.World([*walls, ball((0, 0), (30_000, 0))], gravity=(0, 0), max_events=1024)
+    assert roomy.rollout(start(roomy), 2).status.converged.all()
