@@ -1,0 +1,107 @@
+import numpy as np
+import pytest
+import torch
+from perception.table import RADIUS, SIZE, clip
+
+from physvision.core import InputError
+from physvision.perception.colors import ColorFilters, find_colors
+from physvision.perception.tracking import centroids, follow
+
+RED, GREEN, BLUE = (1.0, 0.1, 0.1), (0.1, 0.9, 0.2), (0.2, 0.3, 1.0)
+
+
+def matched(found, places):
+    """Error of each found object against the true one that it is, the same at all times; pixels."""
+    distances = np.linalg.norm(found.positions.numpy()[:, :, None] - places[:, None], axis=-1)
+    whose = distances[0].argmin(1)
+    assert sorted(whose) == list(range(places.shape[1]))
+    return distances[:, np.arange(len(whose)), whose]
+
+
+@pytest.mark.parametrize("background", [0.0, 0.5, 1.0])
+def test_given_colors_are_found_where_they_are(background):
+    frames, places = clip([RED, GREEN, BLUE], background=background)
+    filters = ColorFilters.given([RED, GREEN, BLUE], (background,) * 3)
+    masks = filters.masks(frames)
+    # Away from the other balls a mask has the disc's area, less the faintest pixels, below the filters' contrast.
+    alone = np.linalg.norm(places[:, 0, None] - places[:, 1:], axis=-1).min(1) > 2 * RADIUS + 2
+    areas = masks[:, 0].sum((-1, -2)).numpy()[alone]
+    np.testing.assert_allclose(areas, np.pi * RADIUS**2, rtol=0.02)
+    assert np.linalg.norm(centroids(masks).numpy() - places, axis=-1).max() < 0.1
+
+
+def test_colors_are_found_from_the_frames():
+    frames, places = clip([RED, GREEN, BLUE], background=0.3, noise=0.01)
+    filters = find_colors(frames, 3)
+    assert filters.counts == (1, 1, 1)
+    for color in (RED, GREEN, BLUE):
+        assert (filters.colors - torch.tensor(color)).abs().amax(1).min() < 0.03
+    found = follow(filters.masks(frames), filters.counts)
+    assert matched(found, places).max() < 0.15
+    assert found.confidence.min() > 0.8
+
+
+def test_one_frame_colors_do_not_depend_on_luck():
+    frames, _ = clip([RED, GREEN, BLUE])
+    first, again = find_colors(frames, 3), find_colors(frames, 3)
+    assert torch.equal(first.colors, again.colors)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_two_of_one_color_keep_their_names(seed):
+    frames, places = clip([RED, RED, BLUE], frames=200, seed=seed)
+    filters = find_colors(frames, 3)
+    assert sorted(filters.counts) == [1, 2]
+    errors = matched(follow(filters.masks(frames), filters.counts), places)
+    assert np.quantile(errors, 0.95) < 0.2
+    assert errors.max() < 1.5
+
+
+def test_a_hidden_ball_has_no_confidence_and_a_predicted_place():
+    frames, places = clip([RED, BLUE], seed=1, frames=40)
+    gone = slice(20, 24)
+    filters = ColorFilters.given([RED, BLUE])
+    masks = filters.masks(frames)
+    masks[gone, 0] = 0
+    found = follow(masks)
+    assert (found.confidence[gone, 0] == 0).all()
+    assert (found.confidence[:, 1] > 0.9).all()
+    assert (found.masks[gone, 0] == 0).all()
+    predicted = 2 * found.positions[19, 0] - found.positions[18, 0]
+    torch.testing.assert_close(found.positions[20, 0], predicted)
+    assert np.linalg.norm(found.positions[24:, 0].numpy() - places[24:, 0], axis=-1).max() < 0.1
+
+
+def test_nothing_to_see_is_a_defined_result():
+    filters = ColorFilters.given([RED, BLUE])
+    found = follow(filters.masks(torch.zeros(5, 3, SIZE, SIZE)))
+    assert (found.confidence == 0).all()
+    assert found.positions.isfinite().all()
+    with pytest.raises(InputError, match="nothing moves"):
+        find_colors(torch.full((5, 3, SIZE, SIZE), 0.4), 2)
+
+
+def test_a_ball_that_leaves_loses_confidence():
+    frames, _ = clip([RED], seed=3, frames=10)
+    shifted = torch.zeros(10, 3, SIZE, SIZE)
+    for time in range(10):
+        across = 8 * time
+        if across < SIZE:
+            shifted[time, :, :, across:] = frames[0, :, :, : SIZE - across]
+    found = follow(ColorFilters.given([RED]).masks(shifted))
+    assert found.confidence[0, 0] > 0.9
+    assert found.confidence[-1, 0] == 0
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ColorFilters.given([(0.0, 0.0, 0.02)]), "cannot be told from the background"),
+        (lambda: ColorFilters.given([RED], counts=(1, 2)), "a count for each"),
+        (lambda: ColorFilters.given([RED], counts=(0,)), "counts"),
+        (lambda: follow(torch.zeros(2, 3, 8, 8), (1, 1)), "3 colours"),
+    ],
+)
+def test_bad_input(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
