@@ -12,11 +12,9 @@ from torch import Tensor
 from typing_extensions import override
 
 from physvision.camera.patches import Patches
-from physvision.physics import precision
 from physvision.physics.batched_function import Operation, Tensors
 from physvision.physics.launching import array, launch
 
-KERNELS = "physvision.camera.kernels"
 RAYS, EXTENTS, LIGHT = slice(0, 12), slice(12, 15), slice(15, 18)
 
 
@@ -29,6 +27,7 @@ class View:
     """What does not change from call to call, or is no number to be differentiated.
 
     Attributes:
+        kernels: in the precision of the tensors.
         whole: the whole numbers of the patches, see `kernels/prepare.py`.
         mapping: of extents to texture coordinates.
         vertices: corners of polygons.
@@ -42,9 +41,10 @@ class View:
         diffuse: of Lambert's light.
     """
 
-    whole: Tensor
-    mapping: Tensor
-    vertices: Tensor
+    kernels: Any
+    whole: wp.array
+    mapping: wp.array
+    vertices: wp.array
     height: int
     width: int
     pinhole: bool
@@ -58,28 +58,30 @@ class View:
         """Run `kernel` for all pixels; on one core if worlds share what they add to."""
         batch, pixels = like.shape[0], self.height * self.width
         cost = 0.0 if shares else PIXEL_COST * batch * pixels
-        launch(kernel, batch, [scene, *arrays], like.device, cost, inner=(self.height, self.width))
+        # Of a row one thread on a CPU, where starting one costs more than most pixels do.
+        stripe = 1 if like.is_cuda else self.width
+        launch(kernel, batch, [stripe, scene, *arrays], like.device, cost, inner=(self.height, self.width // stripe))
 
 
-def whole_numbers(patches: Patches, places: Sequence[tuple[int, int, int]], device: torch.device) -> Tensor:
+def whole_numbers(patches: Patches, places: Sequence[tuple[int, int, int]], device: torch.device) -> wp.array:
     """A row of each patch: kind, shape, first of its shape, sign, first corner, corners, wrap, texel, rows, columns."""
     rows = [
         (patches.kind[i], patches.shape[i], *patches.group[i], *patches.corners[i], patches.wrap[i], *places[shape])
         for i, shape in enumerate(patches.shape)
     ]
-    return torch.tensor(rows, dtype=torch.int32, device=device).reshape(-1, 10)
+    return array(torch.tensor(rows, dtype=torch.int32, device=device).reshape(-1, 10))
 
 
-def _scene(view: View, kernels: Any, rays: Tensor, extents: Tensor, light: Tensor, texels: Tensor, background: Tensor):
-    batch, count = rays.shape[:2]
+def _scene(view: View, rays: Tensor, extents: Tensor, light: Tensor, texels: Tensor, background: Tensor) -> Any:
+    kernels, (batch, count) = view.kernels, rays.shape[:2]
     numbers, scene = kernels.Numbers(), kernels.Scene()
     numbers.rays, numbers.extents, numbers.light = array(rays), array(extents), array(light)
-    numbers.mapping, numbers.whole = array(view.mapping), array(view.whole)
+    numbers.mapping, numbers.whole = view.mapping, view.whole
     numbers.near, numbers.ambient, numbers.diffuse = view.near, view.ambient, view.diffuse
     numbers.wide, numbers.pinhole = float(view.width + view.height), int(view.pinhole)
     scene.patches = wp.empty((batch, count), dtype=kernels.Patch, device=str(rays.device))
-    scene.lines = array(rays.new_empty(batch, len(view.vertices), 3))
-    scene.vertices, scene.texels, scene.background = array(view.vertices), array(texels), array(background)
+    scene.lines = array(rays.new_empty(batch, view.vertices.shape[0], 3))
+    scene.vertices, scene.texels, scene.background = view.vertices, array(texels), array(background)
     scene.count, scene.channels = count, background.shape[1]
     scene.width, scene.height = view.width, view.height
     scene.soft, scene.taps = int(view.soft), view.taps if view.soft else 0
@@ -89,7 +91,7 @@ def _scene(view: View, kernels: Any, rays: Tensor, extents: Tensor, light: Tenso
 
 @dataclass(frozen=True, eq=False)
 class Render(Operation):
-    """(rays, extents, light, texels, background) → frames. The derivation is in `kernels/render.py`."""
+    """(rays, extents, light, texels, background) → frames, what fills each pixel; derived in `kernels/render.py`."""
 
     view: View
     differentiable = 1
@@ -97,25 +99,25 @@ class Render(Operation):
     @override
     def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
         rays, background = inputs[0], inputs[4]
-        kernels = precision.load(KERNELS, rays.dtype)
-        image = torch.zeros_like(background, memory_format=torch.contiguous_format)
-        scene = _scene(self.view, kernels, *inputs)
-        self.view.launch(kernels.render, scene, [array(image)], rays)
-        return (image,)
+        image = background.clone(memory_format=torch.contiguous_format)
+        fronts = torch.empty(image.shape[0], *image.shape[2:], dtype=torch.int32, device=rays.device)
+        scene = _scene(self.view, *inputs)
+        self.view.launch(self.view.kernels.render, scene, [array(image), array(fronts)], rays)
+        return image, fronts
 
     @override
     def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:
         rays, _, _, texels, background = inputs
-        kernels = precision.load(KERNELS, rays.dtype)
         batch, count = rays.shape[:2]
         bars = rays.new_zeros(batch, count, 18)
         # What all worlds share is summed as it comes, into one copy.
         texels_bar = torch.zeros_like(_once(texels)) if needed[3] else texels.new_zeros(0, 0, 0)
         background_bar = torch.zeros_like(_once(background)) if needed[4] else background.new_zeros(0, 0, 0, 0)
-        scene = _scene(self.view, kernels, *inputs)
+        scene = _scene(self.view, *inputs)
         adjoints = [array(bars), array(_expanded(texels_bar, texels)), array(_expanded(background_bar, background))]
         shares = batch > 1 and 1 in (texels_bar.shape[0], background_bar.shape[0])
-        self.view.launch(kernels.render_adjoint, scene, [array(gradients[0]), *adjoints], rays, shares)
+        known = [array(outputs[1]), array(gradients[0])]
+        self.view.launch(self.view.kernels.render_adjoint, scene, [*known, *adjoints], rays, shares)
         return (
             bars[..., RAYS].reshape(batch, count, 4, 3),
             bars[..., EXTENTS],
@@ -143,10 +145,9 @@ def _spread(bar: Tensor, value: Tensor) -> Tensor:
 
 def nearest(view: View, rays: Tensor, extents: Tensor, background: Tensor) -> tuple[Tensor, Tensor]:
     """Depth and shape of what is nearest in the middle of every pixel, both (batch, height, width)."""
-    kernels = precision.load(KERNELS, rays.dtype)
     batch = rays.shape[0]
     depth = rays.new_full((batch, view.height, view.width), float("inf"))
     shapes = torch.empty(batch, view.height, view.width, dtype=torch.int32, device=rays.device)
-    scene = _scene(view, kernels, rays, extents, rays.new_zeros(batch, 1, 3), rays.new_zeros(batch, 1, 1), background)
-    view.launch(kernels.nearest, scene, [array(depth), array(shapes)], rays)
+    scene = _scene(view, rays, extents, rays.new_zeros(batch, 1, 3), rays.new_zeros(batch, 1, 1), background)
+    view.launch(view.kernels.nearest, scene, [array(depth), array(shapes)], rays)
     return depth, shapes

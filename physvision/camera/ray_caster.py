@@ -16,7 +16,9 @@ from physvision.camera.raster import Render, View, nearest, whole_numbers
 from physvision.camera.textures import pack_textures
 from physvision.core import InputError, Placed, Shape, ShapeError
 from physvision.core.checks import check_count, check_like, check_shape, check_tensor
+from physvision.physics import precision
 from physvision.physics.batched_function import apply
+from physvision.physics.launching import array
 
 GRAY = (0.5, 0.5, 0.5)
 
@@ -111,6 +113,10 @@ class RayCaster(nn.Module):
         self._plain = len(patches.kind) == len(self.shapes)
         self._cache: dict = {}
 
+    def __getstate__(self) -> dict:
+        # What is remembered for the next call is memory of Warp's, which cannot be copied.
+        return {**super().__getstate__(), "_cache": {}}
+
     def _keep(self, name: str, value: Tensor) -> None:
         self.register_buffer(name, value, persistent=False)
 
@@ -197,12 +203,13 @@ class RayCaster(nn.Module):
         check_shape("poses", check_tensor("poses", poses), (None, len(self.shapes), 4, 4))
         own = self.camera
         if camera is None:
-            key = ("camera", poses.dtype, poses.device)
             if own.intrinsics.requires_grad or own.extrinsics.requires_grad:
                 return own.to(poses)
-            if key not in self._cache:
-                self._cache[key] = own.to(poses)
-            return self._cache[key]
+            known = self._cache.get("camera")
+            if known is None or known.extrinsics.dtype != poses.dtype or known.extrinsics.device != poses.device:
+                self._cache["camera"] = own.to(poses)
+                self._cache.pop("pixels", None)
+            return self._cache["camera"]
         if (camera.height, camera.width) != (own.height, own.width):
             raise ShapeError(
                 f"camera: expected an image of {own.height} × {own.width}, got {camera.height} × {camera.width}"
@@ -232,9 +239,10 @@ class RayCaster(nn.Module):
         if key not in self._cache:
             light = self.light or Light(ambient=1.0, diffuse=0.0)
             self._cache[key] = View(
+                kernels=precision.load("physvision.camera.kernels", poses.dtype),
                 whole=whole_numbers(self.patches, places, poses.device),
-                mapping=poses.new_tensor(self.patches.mapping).reshape(-1, 4),
-                vertices=self._vertices.to(poses),
+                mapping=array(poses.new_tensor(self.patches.mapping).reshape(-1, 4)),
+                vertices=array(self._vertices.to(poses)),
                 height=camera.height,
                 width=camera.width,
                 pinhole=not camera.orthographic,
@@ -256,7 +264,7 @@ class RayCaster(nn.Module):
         eye = torch.eye(4, dtype=poses.dtype, device=poses.device)
         poses = torch.where(valid[..., None, None], poses, eye)
         sizes = torch.where(valid[..., None], sizes, torch.zeros_like(sizes)).expand(batch, -1, -1)
-        rays = local_rays(camera, poses)
+        rays = local_rays(camera, self._pixels(camera), poses)
         light = self._light(poses)
         padded = nn.functional.pad(sizes, (0, 1))
         if self._plain:
@@ -272,6 +280,14 @@ class RayCaster(nn.Module):
         rays = rays - shift[..., None, None] * moved
         return rays, extents, (light[:, self._shape, None] @ turns)[:, :, 0]
 
+    def _pixels(self, camera: Camera) -> Tensor:
+        """See `pixel_rays`; remembered as long as it is the caster's own camera and nobody asks for its gradient."""
+        if camera is not self._cache.get("camera"):
+            return pixel_rays(camera)
+        if "pixels" not in self._cache:
+            self._cache["pixels"] = pixel_rays(camera)
+        return self._cache["pixels"]
+
     def _light(self, poses: Tensor) -> Tensor:
         if self.light is None:
             return poses.new_zeros(1, 1, 3).expand(*poses.shape[:2], 3)
@@ -281,25 +297,25 @@ class RayCaster(nn.Module):
         return poses.new_tensor([value / length for value in self.light.direction]) @ poses[..., :3, :3]
 
 
-def local_rays(camera: Camera, poses: Tensor) -> Tensor:
+def pixel_rays(camera: Camera) -> Tensor:
+    """K⁻¹ from pixels counted from the middle of the image, (batch, 1, 3, 3)."""
+    intrinsics = camera.intrinsics.reshape(-1, 1, 3, 3)
+    middle = torch.eye(3, dtype=intrinsics.dtype, device=intrinsics.device)
+    middle[0, 2], middle[1, 2] = 0.5 * (camera.width - 1), 0.5 * (camera.height - 1)
+    q = torch.linalg.inv(intrinsics) @ middle
+    return q * q.new_tensor([[1.0], [1.0], [0.0]]) if camera.orthographic else q
+
+
+def local_rays(camera: Camera, q: Tensor, poses: Tensor) -> Tensor:
     """The camera's rays in the frame of every shape, (batch, shapes, 4, 3): see `kernels/scene.py`.
 
     With R and p the rotation and place of a shape in the camera's frame and q = K⁻¹ (x, y, 1), a pinhole has o = −Rᵀ p
     and d = Rᵀ q, an orthographic camera o = Rᵀ ((q_x, q_y, 0) − p) and d = Rᵀ e_z.
     """
     seen = camera.extrinsics.reshape(-1, 1, 4, 4) @ poses
-    turn, place = seen[..., :3, :3], seen[..., :3, 3:]
-    back = turn.transpose(-1, -2)
-    # Pixels are counted from the middle of the image.
-    middle = torch.eye(3, dtype=poses.dtype, device=poses.device)
-    middle[0, 2], middle[1, 2] = 0.5 * (camera.width - 1), 0.5 * (camera.height - 1)
-    q = torch.linalg.inv(camera.intrinsics).reshape(-1, 1, 3, 3) @ middle
-    origin = back @ place
+    back = seen[..., :3, :3].transpose(-1, -2)
+    origin = back @ seen[..., :3, 3:]
+    columns = back @ q
     if camera.orthographic:
-        q = q * q.new_tensor([[1.0], [1.0], [0.0]])
-        columns = back @ q - nn.functional.pad(origin, (2, 0))
-        fixed = back[..., 2:]
-    else:
-        columns = back @ q
-        fixed = -origin
-    return torch.cat([fixed, columns], -1).transpose(-1, -2).contiguous()
+        return torch.cat([back[..., 2:], columns - nn.functional.pad(origin, (2, 0))], -1).transpose(-1, -2)
+    return torch.cat([-origin, columns], -1).transpose(-1, -2)

@@ -54,7 +54,7 @@ def add_look_adjoint(
     moves = patch.diffuse > ZERO or patch.rows * patch.columns > 1
     if not moves and texels_bar.shape[0] == 0:
         return
-    hit = look(patch, x, y, s.taps)
+    hit = look(patch, x, y, weight, s.taps)
     u_bar, v_bar, shade_bar = texture_adjoint(s.texels, image_bar, texels_bar, b, line, column, patch, hit, weight)
     if not moves:
         return

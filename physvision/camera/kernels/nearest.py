@@ -9,15 +9,16 @@ from .scene import NOTHING, Scene, center
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
-def nearest(first: int, s: Scene, depths: wp.array3d(dtype=scalar), shapes: wp.array3d(dtype=int)):
+def nearest(first: int, stripe: int, s: Scene, depths: wp.array3d(dtype=scalar), shapes: wp.array3d(dtype=int)):
     """Fill depths (batch, height, width) and shapes (the same; −1 for the background)."""
-    world, row, column = wp.tid()
+    world, row, k = wp.tid()
     b = first + world
-    x = center(column, s.width)
     y = center(row, s.height)
-    p = hard_front(s, b, x, y)
-    if p != NOTHING:
-        depths[b, row, column] = depth_at(s.patches[b, p], x, y)
-        shapes[b, row, column] = s.patches[b, p].shape
-    else:
-        shapes[b, row, column] = -1
+    for column in range(k * stripe, wp.min((k + 1) * stripe, s.width)):
+        x = center(column, s.width)
+        p = hard_front(s, b, x, y)
+        if p != NOTHING:
+            depths[b, row, column] = depth_at(s.patches[b, p], x, y)
+            shapes[b, row, column] = s.patches[b, p].shape
+        else:
+            shapes[b, row, column] = -1

@@ -17,7 +17,7 @@ from .adjoint import add_edge_adjoint, add_look_adjoint
 from .front import MIXED, front
 from .hard import hard_front
 from .layers import put_layers
-from .scene import NOTHING, ONE, Scene, center
+from .scene import NOTHING, ONE, ZERO, Scene, center
 from .shading import add_color, look, weighed_color
 from .visible import measure
 
@@ -44,40 +44,65 @@ def paint(s: Scene, b: int, line: int, column: int, image: wp.array4d(dtype=scal
     sides = wp.zeros(shape=(PIECE_NUMBERS,), dtype=int)
     n = put_layers(s, b, x, y, lines, codes, layers)
     measure(lines, layers, n, spans, moments, pieces, sides)
+    rest = share_out(moments, n)
+    for channel in range(s.channels):
+        image[b, channel, line, column] *= rest
+    for layer in range(n):
+        area = moments[3 * layer]
+        if area > ZERO:
+            patch = s.patches[b, layers[3 * layer]]
+            hit = look(patch, x + moments[3 * layer + 1], y + moments[3 * layer + 2], area, s.taps)
+            add_color(s.texels, image, b, line, column, patch, hit, area)
+
+
+@wp.func
+def share_out(moments: wp.array(dtype=scalar), n: int):
+    """Make the areas of the layers sum to one with that of the background, which is returned; drop the least."""
     rest = scalar(ONE)
     for layer in range(n):
         area = wp.min(moments[3 * layer], rest)
-        if area > LEAST_AREA:
-            patch = s.patches[b, layers[3 * layer]]
-            hit = look(patch, x + moments[3 * layer + 1], y + moments[3 * layer + 2], s.taps)
-            add_color(s.texels, image, b, line, column, patch, hit, area)
-            rest -= area
-    for channel in range(s.channels):
-        image[b, channel, line, column] += rest * s.background[b, channel, line, column]
+        if area < LEAST_AREA:
+            area = ZERO
+        moments[3 * layer] = area
+        rest -= area
+    return rest
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
-def render(first: int, s: Scene, image: wp.array4d(dtype=scalar)):
-    """Add the scene to an image of zeros."""
-    world, line, column = wp.tid()
+def render(first: int, stripe: int, s: Scene, image: wp.array4d(dtype=scalar), fronts: wp.array3d(dtype=int)):
+    """Draw the scene over an image of the background, `stripe` pixels a thread; keep what is in front in each."""
+    world, line, k = wp.tid()
     b = first + world
-    x = center(column, s.width)
     y = center(line, s.height)
-    taps = s.taps
-    p = int(NOTHING)
-    if s.soft != 0:
-        p = front(s, b, x, y)
-    else:
-        p = hard_front(s, b, x, y)
-        taps = 0
-    if p == MIXED:
-        paint(s, b, line, column, image)
-    elif p == NOTHING:
-        for channel in range(s.channels):
-            image[b, channel, line, column] = s.background[b, channel, line, column]
-    else:
-        patch = s.patches[b, p]
-        add_color(s.texels, image, b, line, column, patch, look(patch, x, y, taps), ONE)
+    for column in range(k * stripe, wp.min((k + 1) * stripe, s.width)):
+        x = center(column, s.width)
+        p = int(NOTHING)
+        if s.soft != 0:
+            p = front(s, b, x, y)
+        else:
+            p = hard_front(s, b, x, y)
+        fronts[b, line, column] = p
+        if p == MIXED:
+            paint(s, b, line, column, image)
+        elif p != NOTHING:
+            patch = s.patches[b, p]
+            for channel in range(s.channels):
+                image[b, channel, line, column] = ZERO
+            add_color(s.texels, image, b, line, column, patch, look(patch, x, y, ONE, s.taps), ONE)
+
+
+@wp.func
+def add_background_bar(
+    image_bar: wp.array4d(dtype=scalar),
+    background_bar: wp.array4d(dtype=scalar),
+    b: int,
+    line: int,
+    column: int,
+    share: scalar,
+):
+    if background_bar.shape[0] > 0:
+        for channel in range(image_bar.shape[1]):
+            wp.atomic_add(background_bar, b, channel, line, column, share * image_bar[b, channel, line, column])
 
 
 @wp.func
@@ -102,17 +127,13 @@ def paint_adjoint(
     sides = wp.zeros(shape=(PIECE_NUMBERS,), dtype=int)
     n = put_layers(s, b, x, y, lines, codes, layers)
     used = measure(lines, layers, n, spans, moments, pieces, sides)
-    rest = scalar(ONE)
+    add_background_bar(image_bar, background_bar, b, line, column, share_out(moments, n))
     for layer in range(n):
-        area = wp.min(moments[3 * layer], rest)
-        if area > LEAST_AREA:
+        area = moments[3 * layer]
+        if area > ZERO:
             px = x + moments[3 * layer + 1]
             py = y + moments[3 * layer + 2]
             add_look_adjoint(s, b, line, column, layers[3 * layer], px, py, area, image_bar, bars, texels_bar)
-            rest -= area
-    if background_bar.shape[0] > 0:
-        for channel in range(s.channels):
-            wp.atomic_add(background_bar, b, channel, line, column, rest * image_bar[b, channel, line, column])
     for k in range(used):
         inside = layers[3 * sides[3 * k + 1]]
         outside = int(NOTHING)
@@ -121,36 +142,34 @@ def paint_adjoint(
         if inside != outside:
             px = x + pieces[3 * k]
             py = y + pieces[3 * k + 1]
-            jump = weighed_color(s, image_bar, b, line, column, inside, px, py)
-            jump = jump - weighed_color(s, image_bar, b, line, column, outside, px, py)
+            length = pieces[3 * k + 2]
+            jump = weighed_color(s, image_bar, b, line, column, inside, px, py, length)
+            jump = jump - weighed_color(s, image_bar, b, line, column, outside, px, py, length)
             code = 2 * sides[3 * k]
-            add_edge_adjoint(s, b, inside, codes[code], codes[code + 1], px, py, jump * pieces[3 * k + 2], bars)
+            add_edge_adjoint(s, b, inside, codes[code], codes[code + 1], px, py, jump * length, bars)
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
 def render_adjoint(
     first: int,
+    stripe: int,
     s: Scene,
+    fronts: wp.array3d(dtype=int),
     image_bar: wp.array4d(dtype=scalar),
     bars: wp.array3d(dtype=scalar),
     texels_bar: wp.array3d(dtype=scalar),
     background_bar: wp.array4d(dtype=scalar),
 ):
     """Add to the adjoints: bars (batch, patches, 18) of rays (12), extents (3) and light (3)."""
-    world, line, column = wp.tid()
+    world, line, k = wp.tid()
     b = first + world
-    x = center(column, s.width)
     y = center(line, s.height)
-    p = int(NOTHING)
-    if s.soft != 0:
-        p = front(s, b, x, y)
-    else:
-        p = hard_front(s, b, x, y)
-    if p == MIXED:
-        paint_adjoint(s, b, line, column, image_bar, bars, texels_bar, background_bar)
-    elif p == NOTHING:
-        if background_bar.shape[0] > 0:
-            for channel in range(s.channels):
-                wp.atomic_add(background_bar, b, channel, line, column, image_bar[b, channel, line, column])
-    else:
-        add_look_adjoint(s, b, line, column, p, x, y, ONE, image_bar, bars, texels_bar)
+    for column in range(k * stripe, wp.min((k + 1) * stripe, s.width)):
+        p = fronts[b, line, column]
+        if p == MIXED:
+            paint_adjoint(s, b, line, column, image_bar, bars, texels_bar, background_bar)
+        elif p == NOTHING:
+            add_background_bar(image_bar, background_bar, b, line, column, ONE)
+        else:
+            x = center(column, s.width)
+            add_look_adjoint(s, b, line, column, p, x, y, ONE, image_bar, bars, texels_bar)

@@ -15,8 +15,8 @@ from .texture import add_texel_bars, footprint, texel, weighed_texel
 class Look:
     """Where and how a patch is seen.
 
-    u, v: texture coordinates in texels. taps: along each of u and v. step: of u along x, u along y, v along x, v along
-    y, in texels a pixel. shade: what the light makes of the colour.
+    u, v: texture coordinates in texels. taps_x, taps_y: along the sides of the pixel. step: of u along x, u along y,
+    v along x, v along y, in texels a pixel. shade: what the light makes of the colour.
     """
 
     o: vec3
@@ -27,7 +27,8 @@ class Look:
     u: scalar
     v: scalar
     step: vec4
-    taps: int
+    taps_x: int
+    taps_y: int
     shade: scalar
     facing: scalar
 
@@ -100,13 +101,14 @@ def lambert(patch: Patch, n: vec3, d: vec3):
 
 
 @wp.func
-def look(patch: Patch, x: scalar, y: scalar, most_taps: int):
-    """How the ray through (x, y) sees a patch that it hits; without the slopes of the texture for most_taps = 0."""
+def look(patch: Patch, x: scalar, y: scalar, area: scalar, most_taps: int):
+    """How a part of a pixel about (x, y), of this area, sees a patch; for most_taps = 0, how one ray does."""
     hit = Look()
     o, d = ray(patch, x, y)
     hit.o = o
     hit.d = d
-    hit.taps = 1
+    hit.taps_x = 1
+    hit.taps_y = 1
     hit.shade = patch.ambient
     plain = patch.rows * patch.columns == 1
     if plain and patch.diffuse == ZERO:
@@ -126,32 +128,41 @@ def look(patch: Patch, x: scalar, y: scalar, most_taps: int):
     hit.v = v * height
     if most_taps > 0:
         _tx, _ty, along_x, along_y = point_slopes(patch, hit.n, hit.t, d)
+        width = width * wp.sqrt(area)
+        height = height * wp.sqrt(area)
         hit.step = vec4(
             wp.dot(by_u, along_x) * width,
             wp.dot(by_u, along_y) * width,
             wp.dot(by_v, along_x) * height,
             wp.dot(by_v, along_y) * height,
         )
-        reach_u, reach_v = reaches(hit)
-        hit.taps = wp.clamp(int(wp.ceil(TWO * wp.min(wp.max(reach_u, reach_v), scalar(most_taps)))), 1, most_taps)
+        hit.taps_x = taps_of(hit.step[0], hit.step[2], most_taps)
+        hit.taps_y = taps_of(hit.step[1], hit.step[3], most_taps)
     return hit
+
+
+@wp.func
+def taps_of(along_u: scalar, along_v: scalar, most: int):
+    """As many taps as texels."""
+    texels = wp.max(wp.abs(along_u), wp.abs(along_v))
+    return wp.clamp(int(wp.ceil(wp.min(texels, scalar(most)))), 1, most)
 
 
 @wp.func
 def reaches(hit: Look):
     """Half-widths, in texels, of the box that has the variances along u and v of what one tap covers."""
-    share = HALF / scalar(hit.taps)
-    reach_u = wp.sqrt(hit.step[0] * hit.step[0] + hit.step[1] * hit.step[1])
-    reach_v = wp.sqrt(hit.step[2] * hit.step[2] + hit.step[3] * hit.step[3])
-    return share * reach_u, share * reach_v
+    x = HALF / scalar(hit.taps_x)
+    y = HALF / scalar(hit.taps_y)
+    u = vec3(hit.step[0] * x, hit.step[1] * y, ZERO)
+    v = vec3(hit.step[2] * x, hit.step[3] * y, ZERO)
+    return wp.length(u), wp.length(v)
 
 
 @wp.func
 def tap_position(hit: Look, tap: int):
     """Texture coordinates of a tap, in texels."""
-    inverse = ONE / scalar(hit.taps)
-    x = (scalar(tap % hit.taps) + HALF) * inverse - HALF
-    y = (scalar(tap / hit.taps) + HALF) * inverse - HALF
+    x = (scalar(tap % hit.taps_x) + HALF) / scalar(hit.taps_x) - HALF
+    y = (scalar(tap / hit.taps_x) + HALF) / scalar(hit.taps_y) - HALF
     return hit.u + hit.step[0] * x + hit.step[1] * y, hit.v + hit.step[2] * x + hit.step[3] * y
 
 
@@ -167,7 +178,7 @@ def add_color(
     weight: scalar,
 ):
     """Add `weight` of the patch's colour to the pixel."""
-    taps = hit.taps * hit.taps
+    taps = hit.taps_x * hit.taps_y
     share = weight * hit.shade / scalar(taps)
     if patch.rows * patch.columns == 1:
         for channel in range(image.shape[1]):
@@ -178,23 +189,34 @@ def add_color(
         u, v = tap_position(hit, tap)
         c = footprint(patch, u, v, reach_u, reach_v)
         for channel in range(image.shape[1]):
-            image[b, channel, line, column] += share * texel(texels, b, channel, c, c.across, c.along)
+            image[b, channel, line, column] += share * texel(texels, b, channel, c)
 
 
 @wp.func
 def weighed_color(
-    s: Scene, image_bar: wp.array4d(dtype=scalar), b: int, line: int, column: int, p: int, x: scalar, y: scalar
+    s: Scene,
+    image_bar: wp.array4d(dtype=scalar),
+    b: int,
+    line: int,
+    column: int,
+    p: int,
+    x: scalar,
+    y: scalar,
+    length: scalar,
 ):
-    """Σ over channels of the pixel's adjoint times the colour of the patch at (x, y); NOTHING: of the background."""
+    """Σ over channels of the pixel's adjoint times the patch's colour about (x, y); NOTHING: that of the background."""
     if p == NOTHING:
         total = scalar(ZERO)
         for channel in range(s.channels):
             total += image_bar[b, channel, line, column] * s.background[b, channel, line, column]
         return total
     patch = s.patches[b, p]
-    hit = look(patch, x, y, 0)
-    c = footprint(patch, hit.u, hit.v, ZERO, ZERO)
-    return hit.shade * weighed_texel(s.texels, image_bar, b, line, column, c, c.across, c.along)
+    # A piece of outline of length l has the variance of a square of side l / √2 along each of x and y, on average.
+    hit = look(patch, x, y, HALF * length * length, wp.min(s.taps, 1))
+    reach_u, reach_v = reaches(hit)
+    c = footprint(patch, hit.u, hit.v, reach_u, reach_v)
+    value, _by_u, _by_v = weighed_texel(s.texels, image_bar, b, line, column, c)
+    return hit.shade * value
 
 
 @wp.func
@@ -213,9 +235,9 @@ def texture_adjoint(
     u_bar = scalar(ZERO)
     v_bar = scalar(ZERO)
     shade_bar = scalar(ZERO)
-    taps = hit.taps * hit.taps
+    taps = hit.taps_x * hit.taps_y
     share = weight / scalar(taps)
-    moves = patch.rows * patch.columns > 1
+    moves = patch.diffuse > ZERO or patch.rows * patch.columns > 1
     reach_u, reach_v = reaches(hit)
     # Beyond the most taps a texture is a blur: its slope falls as the inverse of what a tap should cover.
     slope_u = share * hit.shade * wp.min(ONE, HALF / wp.max(reach_u, TINY))
@@ -224,10 +246,10 @@ def texture_adjoint(
         u, v = tap_position(hit, tap)
         c = footprint(patch, u, v, reach_u, reach_v)
         if moves:
-            u_bar += slope_u * weighed_texel(texels, image_bar, b, line, column, c, c.across_slope, c.along)
-            v_bar += slope_v * weighed_texel(texels, image_bar, b, line, column, c, c.across, c.along_slope)
-        if patch.diffuse > ZERO:
-            shade_bar += share * weighed_texel(texels, image_bar, b, line, column, c, c.across, c.along)
+            value, by_u, by_v = weighed_texel(texels, image_bar, b, line, column, c)
+            u_bar += slope_u * by_u
+            v_bar += slope_v * by_v
+            shade_bar += share * value
         if texels_bar.shape[0] > 0:
             for channel in range(image_bar.shape[1]):
                 add_texel_bars(texels_bar, b, channel, c, image_bar[b, channel, line, column] * share * hit.shade)

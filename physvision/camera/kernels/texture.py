@@ -88,14 +88,14 @@ def footprint(patch: Patch, u: scalar, v: scalar, reach_u: scalar, reach_v: scal
 
 
 @wp.func
-def texel(texels: wp.array3d(dtype=scalar), b: int, channel: int, c: Footprint, across: vec3, along: vec3):
-    """The sum of nine texels."""
+def texel(texels: wp.array3d(dtype=scalar), b: int, channel: int, c: Footprint):
+    """The mean of a texture over a footprint."""
     total = scalar(ZERO)
     for k in range(3):
-        total += along[k] * (
-            across[0] * texels[b, channel, c.rows[k] + c.columns[0]]
-            + across[1] * texels[b, channel, c.rows[k] + c.columns[1]]
-            + across[2] * texels[b, channel, c.rows[k] + c.columns[2]]
+        total += c.along[k] * (
+            c.across[0] * texels[b, channel, c.rows[k] + c.columns[0]]
+            + c.across[1] * texels[b, channel, c.rows[k] + c.columns[1]]
+            + c.across[2] * texels[b, channel, c.rows[k] + c.columns[2]]
         )
     return total
 
@@ -108,14 +108,23 @@ def weighed_texel(
     line: int,
     column: int,
     c: Footprint,
-    across: vec3,
-    along: vec3,
 ):
-    """Σ over channels of the pixel's adjoint times the texture."""
+    """Σ over channels of the pixel's adjoint times the texture, and its slopes along u and v."""
     total = scalar(ZERO)
+    by_u = scalar(ZERO)
+    by_v = scalar(ZERO)
     for channel in range(image_bar.shape[1]):
-        total += image_bar[b, channel, line, column] * texel(texels, b, channel, c, across, along)
-    return total
+        bar = image_bar[b, channel, line, column]
+        for k in range(3):
+            left = texels[b, channel, c.rows[k] + c.columns[0]]
+            middle = texels[b, channel, c.rows[k] + c.columns[1]]
+            right = texels[b, channel, c.rows[k] + c.columns[2]]
+            mean = bar * (c.across[0] * left + c.across[1] * middle + c.across[2] * right)
+            slope = c.across_slope[0] * left + c.across_slope[1] * middle + c.across_slope[2] * right
+            total += c.along[k] * mean
+            by_u += c.along[k] * bar * slope
+            by_v += c.along_slope[k] * mean
+    return total, by_u, by_v
 
 
 @wp.func
