@@ -6,7 +6,7 @@ from . import scalar
 from .edges import DEPTH_EDGE, LINE_EDGE, edge_slopes, side_slopes
 from .scene import ONE, TINY, ZERO, Scene, ray, screen_slope, vec3
 from .shading import look, look_adjoint, texture_adjoint
-from .surfaces import depth, depth_adjoint, depth_normal, point_slopes
+from .surfaces import depth, depth_adjoint, depth_normal, point_slopes, slant
 
 
 @wp.func
@@ -76,7 +76,7 @@ def add_depth_adjoint(s: Scene, b: int, p: int, x: scalar, y: scalar, t_bar: sca
     n = depth_normal(kind, point, size)
     o_bar, d_bar, size_bar = depth_adjoint(kind, point, n, t, d, size, t_bar)
     add_bars(patch.pinhole, b, p, x, y, o_bar, d_bar, size_bar, bars)
-    t_x, t_y, _px, _py = point_slopes(patch, n, t, d)
+    t_x, t_y, _px, _py = point_slopes(patch, n, t, d, slant(n, d))
     return t_x, t_y
 
 

@@ -4,7 +4,7 @@ import warp as wp
 
 from . import scalar
 from .scene import HALF, SAME_DEPTH, SPHERE, Patch, Scene, ray
-from .surfaces import depth, depth_normal, point_slopes
+from .surfaces import depth, depth_normal, point_slopes, slant
 
 
 @wp.func
@@ -20,7 +20,8 @@ def depth_plane(patch: Patch, x: scalar, y: scalar):
     size = patch.size
     kind = patch.kind
     t = depth(kind, o, d, size, patch.near)
-    t_x, t_y, _px, _py = point_slopes(patch, depth_normal(kind, o + t * d, size), t, d)
+    n = depth_normal(kind, o + t * d, size)
+    t_x, t_y, _px, _py = point_slopes(patch, n, t, d, slant(n, d))
     return t, t_x, t_y
 
 

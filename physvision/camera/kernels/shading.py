@@ -7,8 +7,11 @@ import warp as wp
 
 from . import scalar
 from .scene import CYLINDER, HALF, NOTHING, ONE, PI, SPHERE, TINY, TWO, ZERO, Patch, Scene, ray, vec3, vec4
-from .surfaces import axis_point, hit_adjoint, normal, point_slopes, side_depth
+from .surfaces import axis_point, hit_adjoint, mean_slant, normal, point_slopes, side_depth, slant
 from .texture import add_texel_bars, footprint, texel, weighed_texel
+
+# The cosine from which on a surface is seen from behind.
+FROM_BEHIND = wp.constant(scalar(0.01))
 
 
 @wp.struct
@@ -24,6 +27,7 @@ class Look:
     t: scalar
     point: vec3
     n: vec3
+    slant: scalar
     u: scalar
     v: scalar
     step: vec4
@@ -91,7 +95,8 @@ def unwrapped_by_size(kind: int, u: scalar, v: scalar, point: vec3, by_u: vec3, 
 def lambert(patch: Patch, n: vec3, d: vec3):
     """The factor on the colour, and the side of the surface that is seen (1: the one its normal points to)."""
     facing = ONE
-    if wp.dot(n, d) > ZERO:
+    # On a limb n · d is zero up to rounding, and it is the outside that is seen.
+    if wp.dot(n, d) > FROM_BEHIND * wp.length(n) * wp.length(d):
         facing = -ONE
     shade = patch.ambient
     if patch.diffuse > ZERO:
@@ -116,6 +121,10 @@ def look(patch: Patch, x: scalar, y: scalar, area: scalar, most_taps: int):
     hit.t = side_depth(patch.kind, o, d, patch.size, patch.near)
     hit.point = o + hit.t * d
     hit.n = normal(patch.kind, hit.point, patch.size)
+    if most_taps > 0:
+        hit.slant = mean_slant(patch, hit.point, hit.n, o, d)
+    else:
+        hit.slant = slant(hit.n, d)
     shade, facing = lambert(patch, hit.n, d)
     hit.shade = shade
     hit.facing = facing
@@ -127,7 +136,7 @@ def look(patch: Patch, x: scalar, y: scalar, area: scalar, most_taps: int):
     hit.u = u * width
     hit.v = v * height
     if most_taps > 0:
-        _tx, _ty, along_x, along_y = point_slopes(patch, hit.n, hit.t, d)
+        _tx, _ty, along_x, along_y = point_slopes(patch, hit.n, hit.t, d, hit.slant)
         width = width * wp.sqrt(area)
         height = height * wp.sqrt(area)
         hit.step = vec4(
@@ -287,5 +296,5 @@ def look_adjoint(patch: Patch, hit: Look, u_bar: scalar, v_bar: scalar, shade_ba
             elif kind != SPHERE:
                 size_bar = size_bar + vec3(ZERO, ZERO, -HALF * wp.sign(center[2]) * n_bar[2])
             point_bar = point_bar + n_bar
-    o_bar, d_bar, hit_size_bar = hit_adjoint(kind, hit.point, hit.n, hit.t, hit.d, size, point_bar)
+    o_bar, d_bar, hit_size_bar = hit_adjoint(kind, hit.point, hit.n, hit.t, hit.d, size, hit.slant, point_bar)
     return o_bar, d_bar, size_bar + hit_size_bar, light_bar

@@ -10,8 +10,8 @@ so one formula differentiates every hit, whatever the surface.
 import warp as wp
 
 from . import scalar
-from .edges import SPHERE_EDGE, TUBE_EDGE, edge_value, shifted
-from .scene import CAPSULE, CYLINDER, HALF, ONE, SPHERE, TINY, ZERO, Patch, vec3
+from .edges import SPHERE_EDGE, TUBE_EDGE, edge_slopes, edge_value, shifted
+from .scene import CAPSULE, CYLINDER, HALF, ONE, SPHERE, TINY, ZERO, Patch, screen_slope, vec3
 
 # The least |n · d| of unit vectors: a limb is not seen more slanted than this.
 SLANT = wp.constant(scalar(0.02))
@@ -145,6 +145,34 @@ def slant(n: vec3, d: vec3):
 
 
 @wp.func
+def mean_slant(patch: Patch, point: vec3, n: vec3, o: vec3, d: vec3):
+    """The harmonic mean of n · d over a pixel about the ray.
+
+    On a curved surface n · d = ∓√f, with f the edge function. Towards the limb its inverse grows beyond all bounds, but
+    its mean does not: where f goes from f₋ to f₊ in a pixel, that is 2 / (√f₋ + √f₊). A pixel that the limb cuts is
+    represented by the middle of the part that is covered, where f is halfway from 0 to f₊.
+    """
+    result = slant(n, d)
+    if patch.kind >= SPHERE:
+        edge = SPHERE_EDGE
+        end = 0
+        if patch.kind != SPHERE:
+            edge = TUBE_EDGE
+        if patch.kind == CAPSULE and wp.abs(point[2]) > HALF * patch.size[2]:
+            edge = SPHERE_EDGE
+            end = 1
+            if point[2] < ZERO:
+                end = -1
+        f = wp.max(edge_value(edge, end, o, d, patch.size), ZERO)
+        by_o, by_d, _by_size = edge_slopes(edge, end, o, d, patch.size)
+        gx, gy = screen_slope(patch, by_o, by_d)
+        half = wp.min(HALF * wp.sqrt(gx * gx + gy * gy), f)
+        mean = HALF * (wp.sqrt(f - half) + wp.sqrt(f + half))
+        result = not_zero(wp.sign(result) * mean, SLANT * SLANT * wp.length(n) * wp.length(d) + TINY)
+    return result
+
+
+@wp.func
 def depth_by_size(kind: int, point: vec3, n: vec3, size: vec3):
     """∂G/∂size."""
     by_radius = ZERO
@@ -160,9 +188,9 @@ def depth_by_size(kind: int, point: vec3, n: vec3, size: vec3):
 
 
 @wp.func
-def hit_adjoint(kind: int, point: vec3, n: vec3, t: scalar, d: vec3, size: vec3, point_bar: vec3):
+def hit_adjoint(kind: int, point: vec3, n: vec3, t: scalar, d: vec3, size: vec3, slanted: scalar, point_bar: vec3):
     """Adjoints of origin, direction and size, given that of the point that is hit."""
-    pull = wp.dot(point_bar, d) / slant(n, d)
+    pull = wp.dot(point_bar, d) / slanted
     o_bar = point_bar - pull * n
     return o_bar, t * o_bar, -pull * depth_by_size(kind, point, n, size)
 
@@ -175,14 +203,14 @@ def depth_adjoint(kind: int, point: vec3, n: vec3, t: scalar, d: vec3, size: vec
 
 
 @wp.func
-def point_slopes(patch: Patch, n: vec3, t: scalar, d: vec3):
+def point_slopes(patch: Patch, n: vec3, t: scalar, d: vec3, slanted: scalar):
     """Change of depth and of the point that is hit, from one pixel to the next along x and along y."""
     ahead_x = patch.by_x
     ahead_y = patch.by_y
     if patch.pinhole != 0:
         ahead_x = ahead_x * t
         ahead_y = ahead_y * t
-    inverse = ONE / slant(n, d)
+    inverse = ONE / slanted
     t_x = -wp.dot(n, ahead_x) * inverse
     t_y = -wp.dot(n, ahead_y) * inverse
     return t_x, t_y, ahead_x + t_x * d, ahead_y + t_y * d
