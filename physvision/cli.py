@@ -50,11 +50,24 @@ def _call(name: str, arguments: list[str]) -> int:
 
     module, function = COMMANDS[name][0].split(":")
     try:
+        if name == "generate":
+            arguments = _with_recipes(arguments)
         result = auto_cli(getattr(importlib.import_module(module), function), args=arguments, prog=f"physvision {name}")
     except PhysvisionError as error:
         print(f"physvision {name}: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print(f"physvision {name}: interrupted", file=sys.stderr)
+        return 130
     return result if isinstance(result, int) else 0
+
+
+def _with_recipes(arguments: list[str]) -> list[str]:
+    """The arguments of `generate`; a recipe that comes with physvision goes by its name alone."""
+    from physvision.core.resources import find
+
+    given = zip(["", *arguments], arguments, strict=False)
+    return [str(find(value, "datasets")) if option == "--config" else value for option, value in given]
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from physvision.datasets import registry
 from physvision.datasets.billiards import BilliardsRecipe
-from physvision.datasets.generation import Executor
+from physvision.datasets.executors import Executor
 from physvision.datasets.generation import generate as make
 from physvision.datasets.importing import import_video
 from physvision.datasets.pendulum import PendulumRecipe

@@ -43,7 +43,7 @@ def show(
     check_count("frames", frames)
     path = Path(out)
     path.parent.mkdir(parents=True, exist_ok=True)
-    still = path.suffix.lower() in (".png", ".jpg", ".jpeg")
+    still = path.suffix.lower() == ".png"
     if Path(source).is_dir() or (Path(source) / DESCRIPTION).exists():
         dataset = Dataset(source, split)
         length, fps = dataset.shards[dataset.shard_of(trial)].frames, dataset.fps

@@ -108,6 +108,28 @@ def test_a_rolling_ball_that_slows_down_hits_another():
     )
 
 
+def test_balls_that_slow_down_alike_come_to_rest_together_and_stay():
+    start = np.array([[0.0, 0.0], [0.0, 9.0], [50.0, 0.0]])
+    velocities = np.array([[7.0, 3.0], [7.0, 3.0], [0.0, 0.0]])
+    motion = simulate(table(3, rolling_friction=2.5), start, velocities, TIMES)
+    speed = np.linalg.norm(velocities[0])
+    expected = start[:2] + velocities[:2] / speed * speed**2 / 5.0
+    after = motion.positions[speed / 2.5 < TIMES][:, :2]
+    np.testing.assert_allclose(after, np.broadcast_to(expected, after.shape), **EXACT)
+    assert not motion.velocities[-1].any()
+
+
+@pytest.mark.parametrize("restitution", [0.0, 1e-200, 1e-153, 1e-50, 1e-8])
+def test_balls_that_crawl_along_a_wall_do_not_pass_through_each_other(restitution):
+    """Their accelerations differ by less than numbers can square."""
+    start = np.array([[25.2, 36.7], [22.9, 14.8], [26.8, 6.1]])
+    velocities = np.array([[-14.7, -7.0], [39.8, 0.33], [36.2, 7.66]])
+    options = {"restitution": restitution, "rolling_friction": 1.0}
+    motion = simulate(table(3, (40.0, 40.0), [2.9, 2.6, 1.6], **options), start, velocities, TIMES)
+    gaps = np.linalg.norm(motion.positions - np.roll(motion.positions, 1, 1), axis=2)
+    assert gaps.min() >= 4.0 - 1e-9
+
+
 def test_a_miss_by_a_hair_and_a_hit_by_a_hair():
     for offset, impacts in ((4.0 + 1e-9, 0), (4.0 - 1e-9, 1)):
         start = np.array([[0.0, 0.0], [12.0, offset]])

@@ -9,6 +9,8 @@ from jaxtyping import Float
 
 # Touching balls are apart by rounding, this share of their distance squared.
 _TOUCHING = 1e-12
+# A power whose share of the polynomial is less than this is below its rounding.
+_NEGLIGIBLE = 1e-17
 
 
 def first_contact(
@@ -17,8 +19,9 @@ def first_contact(
     acceleration: Float[np.ndarray, "pairs 2"],
     reach: Float[np.ndarray, " pairs"],
     rest: float,
+    until: Float[np.ndarray, " pairs"],
 ) -> Float[np.ndarray, " pairs"]:
-    """Seconds until |gap + speed t + ½ acceleration t²| falls to `reach`; infinity where it never does.
+    """Seconds until |gap + speed t + ½ acceleration t²| falls to `reach`; infinity where it does not.
 
     Args:
         gap: from the centre of one ball to that of the other.
@@ -26,6 +29,7 @@ def first_contact(
         acceleration: the rate's rate.
         reach: sum of the radii.
         rest: approach slower than this is none.
+        until: where there is acceleration, seconds for which it lasts; later contacts are not sought.
     """
     constant = (gap**2).sum(1) - reach**2
     half_linear = (gap * speed).sum(1)
@@ -56,21 +60,23 @@ def first_contact(
                 constant[pair],
             ]
         )
-        waits[pair] = _first_descent(quartic)
+        # In units of `until` the coefficients say how much each power counts.
+        share = _first_descent(quartic * until[pair] ** np.arange(4, -1, -1))
+        waits[pair] = share * until[pair]
     return waits
 
 
 def _first_descent(quartic: np.ndarray) -> float:
-    """The first positive root at which the polynomial (highest power first) falls through zero."""
+    """The first root in 0 to 1 at which the polynomial (highest power first) falls through zero; else infinity."""
+    # Powers that count for nothing would make the others' roots inexact: balls that slow down alike move past each
+    # other along a line, but for rounding.
+    counting = np.abs(quartic) > _NEGLIGIBLE * np.abs(quartic).max()
+    quartic = quartic[np.argmax(counting) :]
     derivative = np.polyder(quartic)
     turns = np.roots(derivative)
     # A double turn comes out as a pair of nearly real roots; a turn too many only splits an interval.
-    turns = np.sort(turns.real[(turns.real > 0) & (np.abs(turns.imag) <= 1e-6 * np.abs(turns.real))])
-    last = float(turns[-1]) if len(turns) else 0.0
-    edges = [0.0, *turns.tolist(), 2 * last + 1.0]
-    for low, high in pairwise(edges):
-        if low == edges[-2]:  # rises without end from here: the highest power is positive
-            break
+    turns = np.sort(turns.real[np.abs(turns.imag) <= 1e-6 * np.abs(turns.real)])
+    for low, high in pairwise([0.0, *turns[(turns > 0) & (turns < 1)].tolist(), 1.0]):
         if np.polyval(quartic, low) > 0 >= np.polyval(quartic, high):
             return _bisect(quartic, derivative, low, high)
     return np.inf

@@ -117,17 +117,19 @@ class _Balls:
         candidates = (self._wall_event(), self._impact_event(), self._stop_event())
         return min(candidates, key=lambda candidate: candidate[0])
 
-    def _stop_event(self):
+    def _seconds_to_rest(self) -> np.ndarray:
+        """When each ball stops by friction, if nothing comes before; infinity for those at rest."""
         friction = self.table.rolling_friction
-        if friction == 0.0:
-            return np.inf, lambda: 0
         speed = np.linalg.norm(self.v, axis=1)
-        waits = np.where(speed > 0, speed / friction, np.inf)
+        return np.divide(speed, friction, out=np.full(len(speed), np.inf), where=(speed > 0) & (friction > 0))
+
+    def _stop_event(self):
+        waits = self._seconds_to_rest()
         ball = int(waits.argmin())
 
         def stop() -> int:
             self.v[ball] = 0.0
-            self.deceleration[ball] = 0.0
+            self.deceleration = self._deceleration()
             return 0
 
         return float(waits[ball]), stop
@@ -156,12 +158,14 @@ class _Balls:
     def _impact_event(self):
         if len(self.first) == 0:
             return np.inf, lambda: 0
+        until = self._seconds_to_rest()
         waits = first_contact(
             self.p[self.second] - self.p[self.first],
             self.v[self.second] - self.v[self.first],
             self.deceleration[self.second] - self.deceleration[self.first],
             self.reach,
             self.rest,
+            np.minimum(until[self.first], until[self.second]),
         )
         pair = int(waits.argmin())
         return float(waits[pair]), lambda: self._collide(int(self.first[pair]), int(self.second[pair]))

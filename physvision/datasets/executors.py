@@ -1,0 +1,108 @@
+"""Who makes the shards: processes of this machine, or a Ray cluster. Both hand them over as they come."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait as wait_for
+from typing import Literal
+
+from physvision.core import DataError, InputError, UnsupportedError
+from physvision.datasets.folder import Shard
+
+Executor = Literal["local", "ray"]
+Make = Callable[[Shard], bytes]
+Made = Iterator[tuple[Shard, bytes]]
+
+
+def executor_of(name: Executor) -> Callable[[Make, list[Shard], int | None], Made]:
+    """What makes shards, given how one is made, which ones, and by how many workers (None: by all there are)."""
+    if name == "local":
+        return _run_here
+    if name == "ray":
+        _connect_to_ray()
+        return _run_on_ray
+    raise InputError(f'executor: expected "local" or "ray", got {name!r}')
+
+
+def _run_here(make: Make, shards: list[Shard], workers: int | None) -> Made:
+    workers = min(workers or len(os.sched_getaffinity(0)), len(shards))
+    if workers <= 1:
+        for shard in shards:
+            yield shard, make(shard)
+        return
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_follow_parent) as pool:
+        waiting, running = iter(shards), {}
+        try:
+            while True:
+                # Only as many are handed out as keep the workers busy: finished shards do not pile up in memory.
+                while len(running) < 2 * workers and (shard := next(waiting, None)) is not None:
+                    running[pool.submit(make, shard)] = shard
+                if not running:
+                    return
+                yield from _finished(running)
+        except BrokenProcessPool as error:
+            raise DataError(
+                "a worker process ended by itself, perhaps for lack of memory; use fewer workers. "
+                "What is complete is kept: run the same command again to go on"
+            ) from error
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _finished(running: dict[Future, Shard]) -> Made:
+    done, _ = wait(running, return_when=FIRST_COMPLETED)
+    for future in done:
+        yield running.pop(future), future.result()
+
+
+def _follow_parent() -> None:
+    """End this worker when its parent is killed, and leave Ctrl-C to the parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        wait_for([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _connect_to_ray() -> None:
+    """Before anything is written."""
+    try:
+        import ray  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise UnsupportedError("executor: Ray is not installed; pip install 'physvision[ray]'") from None
+    if not ray.is_initialized():
+        try:
+            ray.init(address="auto", log_to_driver=False)
+        except ConnectionError as error:
+            raise DataError("executor: no running Ray cluster was found; start one with: ray start --head") from error
+
+
+def _run_on_ray(make: Make, shards: list[Shard], workers: int | None) -> Made:
+    """Shards from the Ray cluster at RAY_ADDRESS; their bytes come back, so no file system has to be shared."""
+    import ray  # pyright: ignore[reportMissingImports]
+
+    @ray.remote(max_retries=3)
+    def remote(shard: Shard) -> bytes:
+        return make(shard)
+
+    most = workers or int(ray.cluster_resources().get("CPU", 1))
+    waiting, running = iter(shards), {}
+    while True:
+        while len(running) < 2 * most and (shard := next(waiting, None)) is not None:
+            running[remote.remote(shard)] = shard
+        if not running:
+            return
+        done, _ = ray.wait(list(running))
+        for reference in done:
+            yield running.pop(reference), ray.get(reference)
