@@ -12,11 +12,12 @@ from torch import Tensor
 
 from physvision.core import Status
 from physvision.physics.lcp.kernels.launch import solve_problems
+from physvision.physics.lcp.kernels.workspace import inside_sizes
 from physvision.physics.lcp.problem import MechanicalProblem, Problem
 from physvision.physics.precision import start_warp
 
 # The scaled residual below which a world counts as solved, and the compliance that shares redundant load.
-TOLERANCE = 1e-8
+TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-4}
 RIDGE = 16 * torch.finfo(torch.float64).eps
 
 
@@ -69,15 +70,15 @@ class _Solve(torch.autograd.Function):
         z = torch.zeros_like(vector)
         residual = vector.new_zeros(batch)
         iterations = torch.zeros(batch, dtype=torch.int32, device=vector.device)
-        size = 2 * bound * bound + 7 * bound + free * free + free * (bound + 1)
-        real = vector.new_empty(batch, size)
-        integer = iterations.new_empty(batch, n)
+        reals, wholes = inside_sizes(bound)
+        real = vector.new_empty(batch, reals + free * free + free * (bound + 1) + n)
+        integer = iterations.new_empty(batch, wholes + free)
         outputs = [wp.from_torch(t) for t in (real, integer, z, residual, iterations)]
         inputs = [wp.from_torch(t) for t in (matrix.reshape(batch, n * n), vector)]
         wp.launch(
             solve_problems,
             dim=batch,
-            inputs=[*inputs, n, free, TOLERANCE, RIDGE, *outputs],
+            inputs=[*inputs, n, free, RIDGE, *outputs],
             device=wp.device_from_torch(vector.device),
         )
         return z.to(dtype), residual.to(dtype), iterations
@@ -143,7 +144,7 @@ def solve(problem: Problem | MechanicalProblem) -> Solution | MechanicalSolution
     """
     general = problem if isinstance(problem, Problem) else problem.assemble()
     z, residual, iterations = _Solve.apply(general.matrix, general.vector, general.free)
-    converged = (residual < TOLERANCE) & torch.isfinite(z).all(1)
+    converged = (residual < TOLERANCE[z.dtype]) & torch.isfinite(z).all(1)
     status = Status(converged, residual, iterations.long(), torch.where(converged, -1, 0))
     if isinstance(problem, Problem):
         w = (general.matrix @ z.unsqueeze(2)).squeeze(2) + general.vector

@@ -9,42 +9,12 @@ where Δz°, Δw° are the predictor's (σ = 0) step. A need not be symmetric, n
 import warp as wp
 
 from . import scalar
+from .lemke import pivot_to_solution
 from .linear import factor, solve
+from .workspace import Inside
 
-
-@wp.struct
-class Inside:
-    """Working memory of one problem of size n: two n×n matrices, seven vectors and the order of pivots."""
-
-    matrix: wp.array(dtype=scalar)
-    factors: wp.array(dtype=scalar)
-    residual: wp.array(dtype=scalar)
-    dz: wp.array(dtype=scalar)
-    dw: wp.array(dtype=scalar)
-    vector: wp.array(dtype=scalar)
-    z: wp.array(dtype=scalar)
-    w: wp.array(dtype=scalar)
-    best: wp.array(dtype=scalar)
-    order: wp.array(dtype=wp.int32)
-
-
-@wp.func
-def carve_inside(real: wp.array(dtype=scalar), integer: wp.array(dtype=wp.int32), n: wp.int32):
-    """The working memory of a problem of size n, cut from the start of `real` and `integer`."""
-    m = Inside()
-    square = n * n
-    m.matrix = real[0:square]
-    m.factors = real[square : 2 * square]
-    at = 2 * square
-    m.residual = real[at : at + n]
-    m.dz = real[at + n : at + 2 * n]
-    m.dw = real[at + 2 * n : at + 3 * n]
-    m.vector = real[at + 3 * n : at + 4 * n]
-    m.z = real[at + 4 * n : at + 5 * n]
-    m.w = real[at + 5 * n : at + 6 * n]
-    m.best = real[at + 6 * n : at + 7 * n]
-    m.order = integer[0:n]
-    return m
+# A scaled residual with which the search ends.
+EXACT = wp.constant(wp.float64(1.0e-13))
 
 
 @wp.func
@@ -64,7 +34,10 @@ def evaluate(m: Inside, n: wp.int32):
         largest_w = wp.max(largest_w, size)
     worst = scalar(0.0)
     for i in range(n):
-        worst = wp.max(worst, wp.abs(wp.min(m.z[i] / largest_z, m.dw[i] / largest_w)))
+        off = wp.abs(wp.min(m.z[i] / largest_z, m.dw[i] / largest_w))
+        if not wp.isfinite(off):
+            off = scalar(1.0e30)
+        worst = wp.max(worst, off)
     return worst
 
 
@@ -96,11 +69,11 @@ def longest_step(m: Inside, n: wp.int32):
 
 
 @wp.func
-def follow_centre(m: Inside, n: wp.int32, tolerance: scalar, most: wp.int32, start: scalar):
-    """Interior-point iterations from z = w = start until gap and residual are below `tolerance`; how many it took."""
+def follow_centre(m: Inside, n: wp.int32, tolerance: scalar, most: wp.int32):
+    """Interior-point iterations from z = w = 1 until gap and residual are below `tolerance`; how many it took."""
     for i in range(n):
-        m.z[i] = start
-        m.w[i] = start
+        m.z[i] = scalar(1.0)
+        m.w[i] = scalar(1.0)
     taken = wp.int32(0)
     going = wp.int32(1)
     while going == 1:
@@ -190,11 +163,48 @@ def polish(m: Inside, n: wp.int32, ridge: scalar):
 
 
 @wp.func
-def solve_scaled(m: Inside, n: wp.int32, tolerance: scalar, ridge: scalar):
+def keep_better(m: Inside, n: wp.int32, found: scalar, kept: scalar):
+    """Keep z if its residual is the smaller; return the smaller."""
+    least = kept
+    if found < kept:
+        for i in range(n):
+            m.kept[i] = m.z[i]
+        least = found
+    return least
+
+
+@wp.func
+def search(m: Inside, n: wp.int32, ridge: scalar):
+    """Set z and w to the best that is found; returns iterations and residual.
+
+    Where the path from the inside does not lead to a solution, Lemke's pivots are tried, at last with a compliance:
+    a problem that rounding made insolvable has a solution next to it.
+    """
+    for i in range(n):
+        m.kept[i] = scalar(0.0)
+    iterations = follow_centre(m, n, scalar(1.0e-11), 40)
+    residual = keep_better(m, n, polish(m, n, ridge), scalar(1.0e30))
+    attempt = wp.int32(0)
+    compliance = scalar(0.0)
+    while attempt < 6 and not (residual < EXACT):
+        iterations += pivot_to_solution(m, n, compliance, attempt)
+        residual = keep_better(m, n, polish(m, n, ridge), residual)
+        attempt += 1
+        if attempt == 3:
+            compliance = scalar(1.0e-10)
+        elif attempt > 3:
+            compliance *= scalar(1.0e2)
+    for i in range(n):
+        m.z[i] = m.kept[i]
+    residual = polish(m, n, ridge)
+    return iterations, residual
+
+
+@wp.func
+def solve_scaled(m: Inside, n: wp.int32, ridge: scalar):
     """Solve the problem in `m.matrix`, `m.vector`; z and w into `m.z`, `m.w`; returns iterations and residual.
 
-    The matrix and the vector are scaled to a largest entry of one and back. Where the path from the usual start does
-    not lead to a solution, larger starts are tried: for a copositive matrix they do better.
+    The matrix and the vector are scaled to a largest entry of one and back.
     """
     a = scalar(0.0)
     b = scalar(0.0)
@@ -215,14 +225,7 @@ def solve_scaled(m: Inside, n: wp.int32, tolerance: scalar, ridge: scalar):
             m.matrix[i] = m.matrix[i] / a
         for i in range(n):
             m.vector[i] = m.vector[i] / b
-        start = scalar(1.0)
-        residual = scalar(1.0)
-        attempt = wp.int32(0)
-        while attempt < 4 and not (residual < tolerance):
-            iterations += follow_centre(m, n, tolerance * scalar(1.0e-3), 40, start)
-            residual = polish(m, n, ridge)
-            start *= scalar(10.0)
-            attempt += 1
+        iterations, residual = search(m, n, ridge)
         for i in range(n * n):
             m.matrix[i] = m.matrix[i] * a
         for i in range(n):

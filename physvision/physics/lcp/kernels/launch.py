@@ -3,8 +3,9 @@
 import warp as wp
 
 from . import scalar
-from .interior import Inside, carve_inside, solve_scaled
+from .interior import solve_scaled
 from .linear import factor, solve
+from .workspace import Inside, carve_inside
 
 
 @wp.func
@@ -30,6 +31,30 @@ def eliminate(
             else:
                 column[i] = matrix[i * n + free + j]
         solve(factors, order, column, free)
+
+
+@wp.func
+def reduce(
+    matrix: wp.array(dtype=scalar),
+    vector: wp.array(dtype=scalar),
+    columns: wp.array(dtype=scalar),
+    inside: Inside,
+    n: wp.int32,
+    free: wp.int32,
+):
+    """Set the problem of the complementary rows alone: A_cc − A_cf F⁻¹ A_fc and b_c − A_cf F⁻¹ b_f."""
+    bound = n - free
+    for i in range(bound):
+        row = (free + i) * n
+        for j in range(bound):
+            total = matrix[row + free + j]
+            for k in range(free):
+                total -= matrix[row + k] * columns[j * free + k]
+            inside.matrix[i * bound + j] = total
+        rest = vector[free + i]
+        for k in range(free):
+            rest -= matrix[row + k] * columns[bound * free + k]
+        inside.vector[i] = rest
 
 
 @wp.func
@@ -74,13 +99,43 @@ def refine(
         z[k] = z[k] + change
 
 
+@wp.func
+def residual_of(
+    matrix: wp.array(dtype=scalar),
+    vector: wp.array(dtype=scalar),
+    z: wp.array(dtype=scalar),
+    n: wp.int32,
+    free: wp.int32,
+):
+    """Max |w| over the equations and |min(z, w)| over the others, z and w scaled to a size of one."""
+    largest_z = scalar(1.0)
+    largest_w = scalar(1.0)
+    for i in range(n):
+        size = wp.abs(vector[i])
+        for j in range(n):
+            size += wp.abs(matrix[i * n + j] * z[j])
+        largest_z = wp.max(largest_z, wp.abs(z[i]))
+        largest_w = wp.max(largest_w, size)
+    worst = scalar(0.0)
+    for i in range(n):
+        w = vector[i]
+        for j in range(n):
+            w += matrix[i * n + j] * z[j]
+        off = w / largest_w
+        if i >= free:
+            off = wp.min(off, z[i] / largest_z)
+        if not wp.isfinite(off):
+            off = scalar(1.0e30)
+        worst = wp.max(worst, wp.abs(off))
+    return worst
+
+
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
 def solve_problems(
     matrices: wp.array2d(dtype=scalar),
     vectors: wp.array2d(dtype=scalar),
     n: wp.int32,
     free: wp.int32,
-    tolerance: scalar,
     ridge: scalar,
     real: wp.array2d(dtype=scalar),
     integer: wp.array2d(dtype=wp.int32),
@@ -96,22 +151,16 @@ def solve_problems(
     memory = real[world]
     z = solutions[world]
     inside = carve_inside(memory, integer[world], bound)
-    at = 2 * bound * bound + 7 * bound
+    order = integer[world][2 * bound + 1 : 2 * bound + 1 + free]
+    at = 2 * bound * bound + 8 * bound
     factors = memory[at : at + free * free]
-    columns = memory[at + free * free : at + free * free + free * (bound + 1)]
-    eliminate(matrix, vector, factors, columns, integer[world][bound:n], n, free)
-    for i in range(bound):
-        row = (free + i) * n
-        for j in range(bound):
-            total = matrix[row + free + j]
-            for k in range(free):
-                total -= matrix[row + k] * columns[j * free + k]
-            inside.matrix[i * bound + j] = total
-        rest = vector[free + i]
-        for k in range(free):
-            rest -= matrix[row + k] * columns[bound * free + k]
-        inside.vector[i] = rest
-    taken, residual = solve_scaled(inside, bound, tolerance, ridge)
+    at += free * free
+    columns = memory[at : at + free * (bound + 1)]
+    at += free * (bound + 1)
+    before = memory[at : at + n]
+    eliminate(matrix, vector, factors, columns, order, n, free)
+    reduce(matrix, vector, columns, inside, n, free)
+    taken, _residual = solve_scaled(inside, bound, ridge)
     for k in range(free):
         total = -columns[bound * free + k]
         for j in range(bound):
@@ -119,11 +168,23 @@ def solve_problems(
         z[k] = total
     for i in range(bound):
         z[free + i] = inside.z[i]
-    if free > 0 and residual < tolerance:
+    residual = residual_of(matrix, vector, z, n, free)
+    if free > 0:
         scale = scalar(0.0)
         for i in range(bound * bound):
             scale = wp.max(scale, wp.abs(inside.matrix[i]))
-        for _ in range(2):
-            refine(matrix, vector, factors, columns, integer[world][bound:n], n, free, inside, scale, z)
+        tries = wp.int32(0)
+        while tries < 3:
+            tries += 1
+            for i in range(n):
+                before[i] = z[i]
+            refine(matrix, vector, factors, columns, order, n, free, inside, scale, z)
+            after = residual_of(matrix, vector, z, n, free)
+            if after < residual:
+                residual = after
+            else:
+                tries = wp.int32(3)
+                for i in range(n):
+                    z[i] = before[i]
     residuals[world] = residual
     iterations[world] = taken

@@ -10,8 +10,9 @@ guessed and corrected a few times, which finds nearly all answers; else the inte
 
 import warp as wp
 
-from physvision.physics.lcp.kernels.interior import carve_inside, solve_scaled
+from physvision.physics.lcp.kernels.interior import solve_scaled
 from physvision.physics.lcp.kernels.linear import factor, solve
+from physvision.physics.lcp.kernels.workspace import carve_inside
 
 from . import scalar
 from .data import FAILED, ITERATIONS, OPEN, SLIDES, STICKS, WORST, Scene, Work
@@ -260,7 +261,7 @@ def decide_modes(
                 m.vector[i] = -m.vector[i]
         if i % 4 != 0 and not frictional:
             m.vector[i] = scale
-    iterations, residual = solve_scaled(m, n, scalar(1.0e-8), scalar(1.0e-13))
+    iterations, residual = solve_scaled(m, n, scalar(1.0e-13))
     t.counts[ITERATIONS] = wp.max(t.counts[ITERATIONS], iterations)
     for i in range(contacts):
         mode[i] = OPEN

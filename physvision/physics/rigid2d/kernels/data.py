@@ -7,6 +7,8 @@ the joints come first, then a normal and a tangential row for each contact.
 
 import warp as wp
 
+from physvision.physics.lcp.kernels.workspace import inside_sizes
+
 from . import scalar
 
 CIRCLE = wp.constant(0)
@@ -183,8 +185,9 @@ def sizes(bodies: int, moving: int, joint_rows: int, capacity: int, operations: 
     rows = joint_rows + 2 * capacity
     bound = 4 * capacity
     real = 4 + 22 * vector + 24 * rows + 6 * rows + 2 * rows * rows + 6 * (capacity + 1) + 5 * (capacity + 1)
-    real += operations * (6 * moving + 7) + 2 * bound * bound + 7 * bound
-    integer = 4 * rows + 3 * capacity + bound + 5 * operations + 4 + 5 * (capacity + 1)
+    inside, whole = inside_sizes(bound)
+    real += operations * (6 * moving + 7) + inside
+    integer = 4 * rows + 3 * capacity + whole + 5 * operations + 4 + 5 * (capacity + 1)
     return real, integer
 
 
@@ -246,7 +249,7 @@ def carve(s: Scene, real: wp.array(dtype=scalar), integer: wp.array(dtype=wp.int
     t.log = real[at : at + s.operations * (6 * s.moving + 7)]
     at += s.operations * (6 * s.moving + 7)
     bound = 4 * s.capacity
-    t.inside = real[at : at + 2 * bound * bound + 7 * bound]
+    t.inside = real[at : at + 2 * bound * bound + 8 * bound]
     t.row_a = integer[0:r]
     t.row_b = integer[r : 2 * r]
     t.order = integer[2 * r : 3 * r]
@@ -256,8 +259,8 @@ def carve(s: Scene, real: wp.array(dtype=scalar), integer: wp.array(dtype=wp.int
     t.mode1 = integer[i + s.capacity : i + 2 * s.capacity]
     t.sliding = integer[i + 2 * s.capacity : i + 3 * s.capacity]
     i += 3 * s.capacity
-    t.inside_order = integer[i : i + bound]
-    i += bound
+    t.inside_order = integer[i : i + 2 * bound + 1]
+    i += 2 * bound + 1
     t.log_kind = integer[i : i + 5 * s.operations]
     i += 5 * s.operations
     t.counts = integer[i : i + 4]
