@@ -14,17 +14,12 @@ and where a gap closes. Both instants solve one equation, in h, for the end of t
 import warp as wp
 
 from . import scalar
-from .collision_time import NEVER, next_contact
 from .complementarity import assemble, factor_chosen, guess_mode, solve_chosen, solve_stage
-from .data import FAILED, GAP_CLOSED, NOTHING, OPEN, SLIP_ENDED, WORST, Scene, Work
+from .data import FAILED, OPEN, WORST, Scene, Work
 from .detect import properties_of
 from .forces import accelerate
 from .geometry import add_force, contact_rows, row_speed
 from .joints import joint_row
-
-# The shortest duration, as a share of dt: multipliers of positions are divided by it.
-SHORTEST_FREE = wp.constant(wp.float64(1.0e-12))
-SHORTEST = wp.constant(wp.float64(1.0e-9))
 
 
 @wp.func
@@ -47,7 +42,9 @@ def prepare_flow(s: Scene, t: Work, contacts: wp.int32):
         t.target[r] = scalar(0.0)
         if gap < -s.tolerance:
             t.target[r] = gap
-        if friction > scalar(0.0) and wp.abs(slip) > scalar(10.0) * s.rest_speed:
+        # A contact that still bounces a little lets the problem decide how it slides: it is not in contact all the way.
+        steady = wp.abs(row_speed(t, t.rows0, r, t.v0)) <= scalar(10.0) * s.rest_speed
+        if steady and friction > scalar(0.0) and wp.abs(slip) > scalar(10.0) * s.rest_speed:
             t.sliding[i] = 1
             t.slide0[i] = -wp.sign(slip) * friction
 
@@ -195,129 +192,3 @@ def path(s: Scene, t: Work, contacts: wp.int32, h: scalar):
     for r in range(s.joint_rows + 2 * contacts):
         if t.lambda0[r] != scalar(0.0):
             add_force(t, t.rows0, r, t.lambda0[r] * scalar(2.0) / (h * h), t.a1)
-
-
-@wp.func
-def close_gap(s: Scene, t: Work, contacts: wp.int32, guess: scalar, most: scalar):
-    """The duration after which the contact on the last line touches, with joints and contacts kept; Newton's method.
-
-    Returns a number beyond `most` if it does not touch after all. Leaves q1 there.
-    """
-    h = guess
-    r = s.joint_rows + 2 * contacts
-    tries = wp.int32(0)
-    going = wp.int32(1)
-    while going == 1:
-        positions(s, t, contacts, h)
-        path(s, t, contacts, h)
-        for k in range(3 * (s.bodies + 1)):
-            t.v1[k] = t.v0[k] + h * t.a1[k]
-        gap = contact_rows(s, t, t.q1, s.capacity, t.rows1, r)
-        rate = row_speed(t, t.rows1, r, t.v1)
-        tries += 1
-        if wp.abs(gap) <= scalar(1.0e-3) * s.tolerance or tries > 20 or not (rate < scalar(0.0)):
-            going = wp.int32(0)
-            if wp.abs(gap) > s.tolerance:
-                h = NEVER
-        else:
-            h -= gap / rate
-            if h > most or h <= scalar(0.0):
-                going = wp.int32(0)
-                if h <= scalar(0.0):
-                    h = guess
-    return h
-
-
-@wp.func
-def end_of_slip(s: Scene, t: Work, contacts: wp.int32, h: scalar):
-    """Which contact's slip turns round first in the flow at hand, and the share of h after which; −1 for none."""
-    which = wp.int32(-1)
-    share = scalar(1.0)
-    for i in range(contacts):
-        if t.sliding[i] == 1 and t.mode1[i] != OPEN:
-            r = s.joint_rows + 2 * i + 1
-            before = row_speed(t, t.rows0, r, t.v0)
-            after = row_speed(t, t.rows1, r, t.v1)
-            if before * after < scalar(0.0) and wp.abs(after) > scalar(5.0) * s.rest_speed:
-                if before / (before - after) < share:
-                    share = before / (before - after)
-                    which = i
-    return which, share
-
-
-@wp.func
-def stop_slip(s: Scene, t: Work, contacts: wp.int32, which: wp.int32, most: scalar, guess: scalar):
-    """The duration after which a contact's slip ends, by false position with memory; leaves (q1, v1) there."""
-    r = s.joint_rows + 2 * which + 1
-    low = scalar(0.0)
-    high = most
-    at_low = row_speed(t, t.rows0, r, t.v0)
-    at_high = row_speed(t, t.rows1, r, t.v1)
-    h = guess
-    tries = wp.int32(0)
-    going = wp.int32(1)
-    while going == 1:
-        advance(s, t, contacts, h)
-        slip = row_speed(t, t.rows1, r, t.v1)
-        tries += 1
-        if wp.abs(slip) <= s.rest_speed * scalar(1.0e-3) or tries > 40 or t.mode1[which] == OPEN:
-            going = wp.int32(0)
-        else:
-            if slip * at_low > scalar(0.0):
-                low = h
-                at_low = slip
-                at_high = at_high * scalar(0.5)
-            else:
-                high = h
-                at_high = slip
-                at_low = at_low * scalar(0.5)
-            # Halving the end that stays is the Illinois rule: it keeps the false position from stalling.
-            step = low + (high - low) * at_low / (at_low - at_high)
-            if not (step > low and step < high):
-                going = wp.int32(0)
-            else:
-                h = step
-    return h
-
-
-@wp.func
-def flow(s: Scene, t: Work, contacts: wp.int32, most: scalar, look: wp.int32):
-    """Move to the next event, or for `most` if there is none; returns duration, event and the contact it is about.
-
-    The flow is prepared.
-    Without `look`, events are not looked for: a fallback for worlds with more events than can be kept.
-    """
-    h = most
-    event = int(NOTHING)
-    about = wp.int32(0)
-    size = s.joint_rows + 2 * contacts
-    positions(s, t, contacts, h)
-    if look == 1:
-        path(s, t, contacts, h)
-        time = next_contact(s, t, h)
-        if time < h - s.dt * SHORTEST:
-            h = wp.max(time, s.dt * SHORTEST_FREE)
-            event = GAP_CLOSED
-            if size > 0:
-                h = close_gap(s, t, contacts, wp.max(h, s.dt * SHORTEST), most)
-                if h >= most - s.dt * SHORTEST:
-                    h = most
-                    event = NOTHING
-            positions(s, t, contacts, h)
-        else:
-            place_bodies(s, t, size, 3 * (s.bodies + 1))
-    velocities(s, t, contacts, h)
-    if look == 1:
-        which, share = end_of_slip(s, t, contacts, h)
-        tries = wp.int32(0)
-        while which >= 0 and tries < 8:
-            event = SLIP_ENDED
-            about = which
-            h = stop_slip(s, t, contacts, which, h, h * share)
-            which, share = end_of_slip(s, t, contacts, h)
-            tries += 1
-        if h > most - s.dt * SHORTEST and h < most:
-            h = most
-            event = NOTHING
-            advance(s, t, contacts, h)
-    return h, event, about

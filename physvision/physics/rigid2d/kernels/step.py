@@ -4,7 +4,7 @@ import warp as wp
 
 from . import scalar
 from .data import FAILED, FLOW, GAP_CLOSED, IMPACT, NOTHING, OVERFLOW, Scene, Work, copy
-from .flow import flow
+from .events import flow
 from .impact import impact
 from .resting import first_striking, prepare_resting, sort_touching
 
@@ -107,8 +107,6 @@ def step(s: Scene, t: Work, logged: wp.int32):
                 record(s, t, count, FLOW, event, about, h)
             copy(t.q1, t.q0, n)
             left -= h
-            if event == NOTHING:
-                left = scalar(0.0)
         copy(t.v1, t.v0, n)
         count += 1
     if t.counts[OVERFLOW] == 1:
