@@ -22,6 +22,7 @@ from physvision.datasets.recipe import FrameFormat, check_number
 from physvision.datasets.shards import encode_shard
 
 _TRIAL_FRAMES, _TRIAL_BYTES = 300, 2**27
+_GEOMETRY = "the pixel of row i and column j covers j to j + 1 and i to i + 1 of the cropped and resized picture"
 _PACKAGES = ("av", "opencv-python-headless", "physvision", "pyarrow")
 
 
@@ -60,71 +61,58 @@ def import_video(
     found, fit = video.describe(source), video.Fit(crop, size)
     if fps is None and not math.isfinite(found.fps):
         raise InputError(f"fps: {source} does not state its frame rate; give one")
-    rate = float(found.fps if fps is None else fps)
-    width, height = fit.size_of(found.width, found.height)
-    fit.crop_of(found.width, found.height)
-    shape = (height, width, 1 if gray else found.channels)
+    part, (width, height) = fit.crop_of(found.width, found.height), fit.size_of(found.width, found.height)
+    frame_format = FrameFormat(
+        height, width, 1 if gray else found.channels, float(found.fps if fps is None else fps), _GEOMETRY
+    )
+    frame_bytes = math.prod(frame_format.shape)
     if trial_frames is None:
-        trial_frames = max(1, min(_TRIAL_FRAMES, _TRIAL_BYTES // math.prod(shape)))
+        trial_frames = max(1, min(_TRIAL_FRAMES, _TRIAL_BYTES // frame_bytes))
     check_count("trial_frames", trial_frames)
-    color = "gray" if shape[2] == 1 else "rgb"
 
     def frames() -> Iterator[np.ndarray]:
-        return video.resample(video.stream(source, color), rate)
+        color = "gray" if frame_format.channels == 1 else "rgb"
+        return video.resample(video.stream(source, color), frame_format.fps)
 
-    geometry = "the pixel of row i and column j covers j to j + 1 and i to i + 1 of the cropped and resized picture"
-    frame_format = FrameFormat(*shape, rate, geometry)
     with frames_bar(progress) as bar:
         task = bar.add_task("counting frames", total=None)
         count = 0
         for count, _ in enumerate(frames(), start=1):
             bar.update(task, completed=count)
+        recipe = {
+            "source": Path(source).name,
+            "sha256": _digest(source),
+            "fps": frame_format.fps,
+            "crop": list(part),
+            "size": [width, height],
+            "gray": gray,
+            "trial_frames": trial_frames,
+        }
+        about = {"format": FORMAT, "name": "video", "recipe": recipe}
         description = {
-            "format": FORMAT,
-            "name": "video",
-            "recipe": {
-                "source": Path(source).name,
-                "sha256": _digest(source),
-                "fps": rate,
-                "crop": list(fit.crop_of(found.width, found.height)),
-                "size": [width, height],
-                "gray": gray,
-                "trial_frames": trial_frames,
-            },
-            "versions": {
-                package: version(package) for package in ("av", "opencv-python-headless", "physvision", "pyarrow")
-            },
+            **about,
+            "versions": {package: version(package) for package in _PACKAGES},
             "frame_format": asdict(frame_format),
             "fields": {},
-            "shards": [asdict(shard) for shard in _cut(count, trial_frames, math.prod(shape))],
+            "shards": [asdict(shard) for shard in _cut(count, trial_frames, frame_bytes)],
         }
         folder = DataFolder(out)
         with folder.prepared(description):
             bar.reset(task, total=count, description="importing")
             fitted = map(fit, frames())
             for shard in folder.shards():
-                whole = folder.fault(shard) is None
-                trials = _trials(fitted, shard, discard=whole)
-                if whole:
-                    for _ in trials:
-                        pass
+                if folder.fault(shard) is None:
+                    _skip(fitted, shard.trials * shard.frames)
                 else:
-                    about = {key: description[key] for key in ("format", "name", "recipe")} | {"shard": asdict(shard)}
-                    folder.commit(shard, encode_shard(frame_format, {}, about, trials))
+                    trials = ({"frames": np.stack(list(islice(fitted, shard.frames)))} for _ in range(shard.trials))
+                    folder.commit(shard, encode_shard(frame_format, {}, about | {"shard": asdict(shard)}, trials))
                 bar.update(task, advance=shard.trials * shard.frames)
     return folder.path
 
 
-def _trials(frames: Iterator[np.ndarray], shard: Shard, discard: bool) -> Iterator[dict[str, np.ndarray]]:
-    """The next trials of the video, as many as `shard` holds; without their frames if they are to be discarded."""
-    for _ in range(shard.trials):
-        piece = islice(frames, shard.frames)
-        if discard:
-            for _ in piece:
-                pass
-            yield {}
-        else:
-            yield {"frames": np.stack(list(piece))}
+def _skip(frames: Iterator[np.ndarray], count: int) -> None:
+    for _ in islice(frames, count):
+        pass
 
 
 def _cut(count: int, trial_frames: int, frame_bytes: int) -> list[Shard]:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from physvision import cli
-from physvision.core import DataError, FileError, InputError, UnsupportedError
+from physvision.core import DataError, FileError, InputError, UnsupportedError, resources
 from physvision.datasets import BilliardsRecipe, Dataset, PendulumRecipe, generate, generation, repair
 from physvision.datasets.folder import CHECKSUMS, DESCRIPTION, divide
 
@@ -72,9 +72,14 @@ def test_reading_gives_what_the_recipe_makes(whole):
                 np.testing.assert_array_equal(dataset.field(name, number, 7, 23), made[name][7:23])
 
 
-def test_workers_do_not_change_the_bytes(tmp_path, whole):
-    again = generate(RECIPE, tmp_path / "two", workers=2, progress=False)
-    assert contents(again) == contents(whole)
+def test_scripts_and_workers_make_the_same_bytes(tmp_path):
+    """The script's processes do not run the script again."""
+    script = resources.find("billiards_one.py", "datasets")
+    options = ["--trials", "40", "--frames", "25", "--size", "32", "--workers", "2", "--out", str(tmp_path / "script")]
+    environment = {**os.environ, "PYTHONPATH": str(script.parent.parent)}
+    subprocess.run([sys.executable, str(script), *options], check=True, env=environment)
+    generate(BilliardsRecipe(trials=40, frames=25, size=32, balls=1), tmp_path / "here", **QUIET)
+    assert contents(tmp_path / "script") == contents(tmp_path / "here")
 
 
 def test_the_seed_does_and_the_number_of_trials_does_not_change_a_trial(tmp_path):

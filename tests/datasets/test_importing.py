@@ -1,9 +1,6 @@
 """One's own video as a data set, and pictures of what is in one."""
 
 import math
-import os
-import subprocess
-import sys
 
 import cv2
 import numpy as np
@@ -11,7 +8,7 @@ import pytest
 import torch
 
 from physvision import cli, video
-from physvision.core import Clip, DataError, FileError, InputError, VideoError, resources
+from physvision.core import Clip, DataError, FileError, InputError, VideoError
 from physvision.datasets import BilliardsRecipe, Dataset, PendulumRecipe, generate, import_video, repair, show
 from physvision.video.overlay import Arrow, Path, Ring, draw, sheet
 
@@ -186,17 +183,6 @@ def test_recipes_that_come_along_go_by_their_names(tmp_path, recipe, made):
     command = ["generate", recipe.removesuffix("_one"), "--config", f"{recipe}.yaml", "--out", str(tmp_path / "data")]
     assert cli.main([*command, *SMALL, "--workers", "1"]) == 0
     assert len(Dataset(tmp_path / "data").field("masses", 0)[0]) == made
-
-
-def test_scripts_make_what_their_recipes_say(tmp_path):
-    """In processes that do not run the script again."""
-    script = resources.find("billiards_one.py", "datasets")
-    out = tmp_path / "data"
-    environment = {**os.environ, "PYTHONPATH": str(script.parent.parent)}
-    command = [sys.executable, str(script), "--out", str(out), *SMALL, "--workers", "2"]
-    subprocess.run(command, check=True, env=environment)
-    made = BilliardsRecipe(trials=2, frames=4, size=32, balls=1).make("train", 1)
-    np.testing.assert_array_equal(Dataset(out).frames(1), made["frames"])
 
 
 def test_a_recipe_that_does_not_come_along_is_named(capsys):

@@ -160,11 +160,11 @@ LONG_VIDEO = """
 import sys
 import numpy as np
 from physvision import video
-frame = np.zeros((100, 100, 3), np.uint8)
+frame = np.zeros((64, 64, 3), np.uint8)
 def frames(count):
     for index in range(count):
         frame[:] = index // 80
-        frame[index % 90 : index % 90 + 10] = 255
+        frame[index % 60 : index % 60 + 4] = 255
         yield frame
 for path, count in (sys.argv[1], 2_000), (sys.argv[2], 20_000):
     video.write(path, frames(count), 30, coding=video.Coding("libx264", "yuv420p", {"preset": "ultrafast"}))
@@ -183,7 +183,7 @@ for path in sys.argv[1:]:
 
 
 def test_a_long_video_streams_in_constant_memory(tmp_path):
-    """Of 600 MB of frames, reading holds one piece of 1 MB and what the decoder keeps.
+    """Of 234 MB of frames, reading holds one piece of 0.4 MB and what the decoder keeps.
 
     The process as a whole is mostly torch, whose size depends on how it was built; so the peak is compared with that
     after the imports, and that of a video with that of one a tenth as long.
