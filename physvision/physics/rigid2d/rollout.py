@@ -21,7 +21,7 @@ BODY_STEP = 2.0
 class Kernels:
     """The scene on one device, with what a launch needs to know of it."""
 
-    def __init__(self, scene: Any, kept: list[Tensor], device: torch.device) -> None:
+    def __init__(self, scene: Any, kept: list[Any], device: torch.device) -> None:
         self.scene, self.kept, self.device = scene, kept, device
         self.sizes = sizes(scene.bodies, scene.moving, scene.joint_rows, scene.capacity, scene.operations)
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
+import numpy as np
 import torch
 import warp as wp
 
@@ -15,8 +16,6 @@ from physvision.physics.precision import start_warp
 from physvision.physics.rigid2d.bodies import Body, Circle, Number, Polygon
 from physvision.physics.rigid2d.joints import BodyName, Joint, Revolute, Spring, relative
 from physvision.physics.rigid2d.properties import Properties, offsets
-
-_NONE = ((0.0, 0.0), (0.0, 0.0))
 
 
 class Description:
@@ -175,7 +174,7 @@ def _reach(body: Body) -> float:
 def build(
     description: Description, own: Properties, settings: dict[str, Any], device: torch.device
 ) -> tuple[Any, list]:
-    """The kernels' scene on a device, and the tensors that must live as long as it."""
+    """The kernels' scene on a device, and the arrays that must live as long as it."""
     from physvision.physics.rigid2d.kernels.data import Scene
 
     start_warp()
@@ -206,13 +205,12 @@ def build(
     }
     scene, kept = Scene(), []
     wide = ("pair_bodies", "joint_bodies", "spring_bodies", "vertices", "normals", "fixed")
-    for values, dtype in ((whole, torch.int32), (real, torch.float64)):
+    for values, dtype in ((whole, np.int32), (real, np.float64)):
         for name, numbers in values.items():
-            tensor = torch.tensor(numbers, dtype=dtype, device=device)
-            if not numbers:
-                tensor = torch.zeros((1, 2) if name in wide else (1,), dtype=dtype, device=device)
-            kept.append(tensor)
-            setattr(scene, name, wp.from_torch(tensor))
+            filled = np.array(numbers, dtype) if numbers else np.zeros((1, 2) if name in wide else (1,), dtype)
+            # Not through torch: the first rollout may be one that torch.func transforms.
+            kept.append(wp.array(filled, device=str(device)))
+            setattr(scene, name, kept[-1])
     counts = {
         "bodies": len(bodies),
         "moving": len(description.moving),
