@@ -54,8 +54,13 @@ class Clip:
 
     @property
     def fps(self) -> float:
-        """Frames a second, by the median step between frames; NaN for fewer than two."""
-        return float("nan") if len(self) < 2 else 1.0 / float(self.times.diff().median())
+        """Frames a second, by the steps that are like the median one; NaN for fewer than two frames."""
+        if len(self) < 2:
+            return float("nan")
+        # A file's clock rounds steps, to whole milliseconds in Matroska; their mean is exact where each is not.
+        steps = self.times.diff().double()
+        median = steps.median()
+        return 1.0 / float(steps[(steps - median).abs() <= 0.25 * median].mean())
 
     def window(self, start: int, stop: int) -> Clip:
         """Frames `start` to `stop` (excluded); the times stay those of the whole."""

@@ -95,6 +95,15 @@ def test_a_variable_frame_rate_keeps_its_times(tmp_path):
         assert torch.equal(seen.frames, clip.frames)
 
 
+@pytest.mark.parametrize("fps", [24, 29.97, 60])
+def test_the_frame_rate_is_not_that_of_rounded_steps(tmp_path, fps):
+    """Matroska's clock ticks in milliseconds, so that steps of 24 frames a second are 41 and 42 ms."""
+    clip = video.read(video.write(tmp_path / "a.mkv", moving_texture(60), fps))
+    assert clip.fps == pytest.approx(fps, rel=1e-3 * fps / 59)
+    paused = Clip(clip.frames, clip.times + 5.0 * (torch.arange(60) > 30), clip.source)
+    assert paused.fps == pytest.approx(clip.fps, rel=1e-3 * fps / 50)
+
+
 def turned(path, quarters):
     """The MP4 at `path` with its track header flagged as turned clockwise by that many quarters."""
     cos, sin = ((1, 0), (0, 1), (-1, 0), (0, -1))[quarters]
