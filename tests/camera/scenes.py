@@ -81,8 +81,11 @@ def smooth_background(size: tuple[int, int], generator: torch.Generator) -> Tens
     return torch.nn.functional.interpolate(coarse, size, mode="bicubic", align_corners=True)[0].clamp(0, 1)
 
 
-def pinhole_scene(seed: int, size: tuple[int, int] = (32, 32), count: int = 3) -> Scene:
-    """Solids one before the other, a floor in every third scene, a light in every other one."""
+def pinhole_scene(seed: int, size: tuple[int, int] = (32, 32), count: int = 3, apart: bool = False) -> Scene:
+    """Solids one before the other, `apart` or through each other; a light in every other scene, a floor in every third.
+
+    There is no floor where they are apart.
+    """
     generator = torch.Generator().manual_seed(seed)
     camera = Camera.pinhole(*size, position=(0.0, -6.0, 1.0), target=(0.0, 0.0, 0.0), focal=1.6 * size[0])
     kinds = torch.randint(len(SOLID), (count,), generator=generator).tolist()
@@ -91,7 +94,9 @@ def pinhole_scene(seed: int, size: tuple[int, int] = (32, 32), count: int = 3) -
     for pose in poses:
         pose[:3, :3] = rotation(generator)
         pose[:3, 3] = (torch.rand(3, generator=generator, dtype=torch.float64) - 0.5) * torch.tensor([2.4, 3.0, 2.0])
-    if seed % 3 == 0:
+    if apart:
+        poses[:, 1, 3] = torch.linspace(2.2, -2.2, count, dtype=torch.float64)
+    elif seed % 3 == 0:
         floor = torch.eye(4, dtype=torch.float64)
         floor[2, 3] = -1.2
         shapes, poses = [*shapes, Plane((3.0, 3.0))], torch.cat([poses, floor[None]])

@@ -49,20 +49,29 @@ def add_look_adjoint(
     bars: wp.array3d(dtype=scalar),
     texels_bar: wp.array3d(dtype=scalar),
 ):
-    """What `weight` of the pixel, seen at (x, y), adds."""
+    """Add what `weight` of the pixel, seen at (x, y), makes.
+
+    Returns Σ over channels of the pixel's adjoint times the colour there, and its slopes along x and y.
+    """
+    color = vec3()
     patch = s.patches[b, p]
     moves = patch.diffuse > ZERO or patch.rows * patch.columns > 1
-    if not moves and texels_bar.shape[0] == 0:
-        return
+    if not moves and weight == ONE and texels_bar.shape[0] == 0:
+        return color
     hit = look(patch, x, y, weight, s.taps)
     u_bar, v_bar, shade_bar = texture_adjoint(s.texels, image_bar, texels_bar, b, line, column, patch, hit, weight)
+    color[0] = hit.shade * shade_bar
     if not moves:
-        return
+        return color
     o_bar, d_bar, size_bar, light_bar = look_adjoint(patch, hit, u_bar, v_bar, shade_bar)
-    add_bars(patch.pinhole, b, p, x, y, o_bar, d_bar, size_bar, bars)
+    add_bars(patch.pinhole, b, p, x, y, weight * o_bar, weight * d_bar, weight * size_bar, bars)
     if patch.diffuse > ZERO:
         for i in range(3):
-            wp.atomic_add(bars, b, p, 15 + i, light_bar[i])
+            wp.atomic_add(bars, b, p, 15 + i, weight * light_bar[i])
+    gx, gy = screen_slope(patch, o_bar, d_bar)
+    color[1] = gx
+    color[2] = gy
+    return color
 
 
 @wp.func

@@ -6,8 +6,10 @@ The image is I = ∫ c dA over each pixel. By Reynolds' transport theorem its de
 
 v_n being the speed at which the line f = 0 moves outwards along its normal. The first is taken at the centroid of
 what is seen of each layer, the second at the middle of every visible piece of outline: both are exact for colours and
-speeds that are linear within the pixel. Reference: Li et al., "Differentiable Monte Carlo ray tracing through edge
-sampling" (2018), where the second integral is sampled; here the pieces are known.
+speeds that are linear within the pixel. At a limb colours change as the root of the distance, with no finite slope;
+there c_in is continued linearly from the centroid, which makes the sum the derivative of the frame. Reference: Li et
+al., "Differentiable Monte Carlo ray tracing through edge sampling" (2018), where the second integral is sampled; here
+the pieces are known.
 """
 
 import warp as wp
@@ -17,7 +19,7 @@ from .adjoint import add_edge_adjoint, add_look_adjoint
 from .front import MIXED, front
 from .hard import hard_front
 from .layers import put_layers
-from .scene import NOTHING, ONE, ZERO, Scene, center
+from .scene import NOTHING, ONE, SPHERE, ZERO, Scene, center
 from .shading import add_color, look, weighed_color
 from .visible import measure
 
@@ -128,25 +130,34 @@ def paint_adjoint(
     n = put_layers(s, b, x, y, lines, codes, layers)
     used = measure(lines, layers, n, spans, moments, pieces, sides)
     add_background_bar(image_bar, background_bar, b, line, column, share_out(moments, n))
+    # The colours of the layers about their centroids: value and slopes.
+    colors = wp.zeros(shape=(LAYER_MOMENTS,), dtype=scalar)
     for layer in range(n):
-        area = moments[3 * layer]
-        if area > ZERO:
-            px = x + moments[3 * layer + 1]
-            py = y + moments[3 * layer + 2]
-            add_look_adjoint(s, b, line, column, layers[3 * layer], px, py, area, image_bar, bars, texels_bar)
+        px = x + moments[3 * layer + 1]
+        py = y + moments[3 * layer + 2]
+        p = layers[3 * layer]
+        color = add_look_adjoint(s, b, line, column, p, px, py, moments[3 * layer], image_bar, bars, texels_bar)
+        for i in range(3):
+            colors[3 * layer + i] = color[i]
     for k in range(used):
-        inside = layers[3 * sides[3 * k + 1]]
+        inside = sides[3 * k + 1]
+        p = layers[3 * inside]
         outside = int(NOTHING)
         if sides[3 * k + 2] < n:
             outside = layers[3 * sides[3 * k + 2]]
-        if inside != outside:
-            px = x + pieces[3 * k]
-            py = y + pieces[3 * k + 1]
+        if p != outside:
+            px = pieces[3 * k]
+            py = pieces[3 * k + 1]
             length = pieces[3 * k + 2]
-            jump = weighed_color(s, image_bar, b, line, column, inside, px, py, length)
-            jump = jump - weighed_color(s, image_bar, b, line, column, outside, px, py, length)
+            jump = -weighed_color(s, image_bar, b, line, column, outside, x + px, y + py, length)
+            if s.patches[b, p].kind >= SPHERE:
+                dx = px - moments[3 * inside + 1]
+                dy = py - moments[3 * inside + 2]
+                jump += colors[3 * inside] + colors[3 * inside + 1] * dx + colors[3 * inside + 2] * dy
+            else:
+                jump += weighed_color(s, image_bar, b, line, column, p, x + px, y + py, length)
             code = 2 * sides[3 * k]
-            add_edge_adjoint(s, b, inside, codes[code], codes[code + 1], px, py, jump * length, bars)
+            add_edge_adjoint(s, b, p, codes[code], codes[code + 1], x + px, y + py, jump * length, bars)
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})

@@ -121,7 +121,7 @@ def look(patch: Patch, x: scalar, y: scalar, area: scalar, most_taps: int):
     hit.t = side_depth(patch.kind, o, d, patch.size, patch.near)
     hit.point = o + hit.t * d
     hit.n = normal(patch.kind, hit.point, patch.size)
-    if most_taps > 0:
+    if most_taps > 0 and area == ONE:
         hit.slant = mean_slant(patch, hit.point, hit.n, o, d)
     else:
         hit.slant = slant(hit.n, d)
@@ -240,13 +240,12 @@ def texture_adjoint(
     hit: Look,
     weight: scalar,
 ):
-    """Adjoints of the texels (added), of u and v in texels, and of the shade."""
+    """Add to the adjoints of the texels what `weight` of the pixel makes; of all of it those of u, v and the shade."""
     u_bar = scalar(ZERO)
     v_bar = scalar(ZERO)
     shade_bar = scalar(ZERO)
     taps = hit.taps_x * hit.taps_y
-    share = weight / scalar(taps)
-    moves = patch.diffuse > ZERO or patch.rows * patch.columns > 1
+    share = ONE / scalar(taps)
     reach_u, reach_v = reaches(hit)
     # Beyond the most taps a texture is a blur: its slope falls as the inverse of what a tap should cover.
     slope_u = share * hit.shade * wp.min(ONE, HALF / wp.max(reach_u, TINY))
@@ -254,14 +253,14 @@ def texture_adjoint(
     for tap in range(taps):
         u, v = tap_position(hit, tap)
         c = footprint(patch, u, v, reach_u, reach_v)
-        if moves:
-            value, by_u, by_v = weighed_texel(texels, image_bar, b, line, column, c)
-            u_bar += slope_u * by_u
-            v_bar += slope_v * by_v
-            shade_bar += share * value
+        value, by_u, by_v = weighed_texel(texels, image_bar, b, line, column, c)
+        u_bar += slope_u * by_u
+        v_bar += slope_v * by_v
+        shade_bar += share * value
         if texels_bar.shape[0] > 0:
             for channel in range(image_bar.shape[1]):
-                add_texel_bars(texels_bar, b, channel, c, image_bar[b, channel, line, column] * share * hit.shade)
+                bar = image_bar[b, channel, line, column] * weight * share * hit.shade
+                add_texel_bars(texels_bar, b, channel, c, bar)
     return u_bar, v_bar, shade_bar
 
 
