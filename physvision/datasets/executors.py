@@ -48,8 +48,9 @@ def _run_here(make: Make, shards: list[Shard], workers: int | None) -> Made:
                 yield from _finished(running)
         except BrokenProcessPool as error:
             raise DataError(
-                "a worker process ended by itself, perhaps for lack of memory; use fewer workers. "
-                "What is complete is kept: run the same command again to go on"
+                "a worker process ended by itself: for lack of memory (use fewer workers), or because the script that "
+                "calls this does so outside of `if __name__ == '__main__':`, which every worker reads. "
+                "What is complete is kept: run the same again to go on"
             ) from error
         finally:
             pool.shutdown(wait=True, cancel_futures=True)

@@ -110,7 +110,7 @@ class ShardReader:
     def _array(self, name: str, column: pa.Array) -> np.ndarray:
         if name == "frames":
             return np.frombuffer(column.buffers()[1], np.uint8).reshape(len(column), *self._shapes[name])
-        return column.flatten().to_numpy().reshape(len(column), *self._shapes[name])
+        return column.values.to_numpy().reshape(len(column), *self._shapes[name])
 
     def read(self, name: str, trial: int, start: int, stop: int) -> np.ndarray:
         """A copy of `frames` or a field, of frames `start` to `stop` (excluded) of the shard's trial number `trial`."""
