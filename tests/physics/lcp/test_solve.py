@@ -27,6 +27,24 @@ def random_general(n, count, generator):
     return lcp.Problem(matrix, torch.randn(count, n, generator=generator, dtype=torch.float64))
 
 
+def random_degenerate(n, count, generator):
+    """Half the rank that it needs, and a solution with z = w = 0 in a quarter of the rows."""
+    rank = max(1, n // 2)
+    factor = torch.randn(count, n, rank, generator=generator, dtype=torch.float64)
+    matrix = factor @ factor.mT
+    active, idle = torch.rand(2, count, n, generator=generator) < 0.5
+    z, w = torch.randn(2, count, n, generator=generator, dtype=torch.float64).abs()
+    z, w = z * active, w * ~active * idle
+    return lcp.Problem(matrix, w - (matrix @ z.unsqueeze(2)).squeeze(2))
+
+
+def random_triangular(n, count, generator):
+    """P-matrices, far from symmetric: not monotone, with one solution each."""
+    values = torch.randn(count, n, n, generator=generator, dtype=torch.float64)
+    matrix = values.triu(1) + torch.diag_embed(0.2 + values.diagonal(dim1=1, dim2=2).abs())
+    return lcp.Problem(matrix, torch.randn(count, n, generator=generator, dtype=torch.float64))
+
+
 def random_mechanical(bodies, joints, contacts, count, generator, redundant=False, friction=True):
     """Bodies in the plane with random rows; redundant ones repeat rows, every third contact is smooth."""
 
@@ -58,6 +76,8 @@ def all_problems():
     generator = torch.Generator().manual_seed(7)
     for n in (1, 2, 3, 5, 8, 13, 21, 40):
         yield f"general {n}", random_general(n, 75, generator), 1e-12
+        yield f"degenerate {n}", random_degenerate(n, 25, generator), 1e-8
+        yield f"triangular {n}", random_triangular(n, 25, generator), 1e-12
     for bodies, joints, contacts in ((1, 0, 1), (2, 1, 3), (4, 2, 6), (6, 4, 10)):
         yield f"cone {contacts}", random_mechanical(bodies, joints, contacts, 50, generator).assemble(), 1e-12
         smooth = random_mechanical(bodies, joints, contacts, 25, generator, friction=False)
