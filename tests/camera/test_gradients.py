@@ -1,6 +1,5 @@
 """Gradients: against finite differences of frames of 256 rays a pixel, by gradcheck, and in special cases."""
 
-
 import pytest
 import scenes
 import torch
