@@ -12,8 +12,16 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "show": ("physvision.datasets.commands:show", "draw a data set or a video, states over frames"),
     "verify": ("physvision.datasets.commands:verify", "compare a data set with its checksums"),
     "repair": ("physvision.datasets.commands:repair", "make missing and damaged parts of a data set again"),
+    "fit": ("physvision.trainers.commands:run", "train a model: --config trainers/pendulum.yaml"),
+    "validate": ("physvision.trainers.commands:run", "measure a trained model on the validation split"),
+    "test": ("physvision.trainers.commands:run", "measure a trained model on the test split"),
+    "predict": ("physvision.trainers.commands:run", "predict with a trained model"),
+    "export": ("physvision.trainers.commands:export", "make a model file of a training checkpoint"),
     "demo": ("physvision.demo:demo", "simulate a 3-link pendulum and draw it to a video and a picture"),
 }
+
+# Those that Lightning's own command line reads.
+TRAINING = ("fit", "validate", "test", "predict")
 
 
 def _overview() -> str:
@@ -50,9 +58,12 @@ def _call(name: str, arguments: list[str]) -> int:
 
     module, function = COMMANDS[name][0].split(":")
     try:
+        called = getattr(importlib.import_module(module), function)
+        if name in TRAINING:
+            return called(name, arguments)
         if name == "generate":
             arguments = _with_recipes(arguments)
-        result = auto_cli(getattr(importlib.import_module(module), function), args=arguments, prog=f"physvision {name}")
+        result = auto_cli(called, args=arguments, prog=f"physvision {name}")
     except PhysvisionError as error:
         print(f"physvision {name}: {error}", file=sys.stderr)
         return 1

@@ -11,6 +11,7 @@ from physvision.core.errors import (
     ModelError,
     PhysvisionError,
     ShapeError,
+    TrainingError,
     UnsupportedError,
     VideoError,
 )
@@ -53,6 +54,7 @@ __all__ = [
     "Sphere",
     "State",
     "Status",
+    "TrainingError",
     "Trajectory",
     "UnsupportedError",
     "VideoError",

@@ -43,3 +43,7 @@ class VideoError(PhysvisionError):
 
 class CheckpointError(PhysvisionError):
     """A checkpoint that is damaged, unsafe or of another architecture."""
+
+
+class TrainingError(PhysvisionError):
+    """A training that cannot go on."""

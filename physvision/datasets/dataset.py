@@ -30,13 +30,16 @@ class Dataset:
         shards: where the trials are.
     """
 
-    def __init__(self, path: str | os.PathLike[str], split: str = "train", *, verify: bool = True) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], split: str = "train", *, verify: bool = True, memory: bool = False
+    ) -> None:
         """Open the split of the data set in the folder `path`.
 
         Args:
             path: the folder.
             split: "train", "valid" or "test".
             verify: compare each shard with its checksum when it is first read.
+            memory: keep what was read, decompressed, in memory.
 
         Raises:
             FileError: there is no data set.
@@ -44,7 +47,7 @@ class Dataset:
         """
         if split not in SPLITS:
             raise InputError(f"split: expected one of {', '.join(SPLITS)}, got {split!r}")
-        self.folder, self.split, self._verify = DataFolder(path), split, verify
+        self.folder, self.split, self._verify, self._memory = DataFolder(path), split, verify, memory
         description = self.folder.description()
         self.name: str = description["name"]
         self.recipe: dict = description["recipe"]
@@ -63,11 +66,14 @@ class Dataset:
             )
         self._firsts = [shard.first for shard in self.shards]
         self._readers: dict[int, ShardReader] = {}
-        self._recent = RecentGroups()
+        self._recent = self._nothing_read()
         self._process = os.getpid()
 
     def __getstate__(self) -> dict:
-        return {**self.__dict__, "_readers": {}, "_recent": RecentGroups()}
+        return {**self.__dict__, "_readers": {}, "_recent": self._nothing_read()}
+
+    def _nothing_read(self) -> RecentGroups:
+        return RecentGroups(None) if self._memory else RecentGroups()
 
     def __len__(self) -> int:
         """Number of trials."""
@@ -96,7 +102,7 @@ class Dataset:
     def _reader(self, number: int) -> ShardReader:
         if self._process != os.getpid():
             # A forked process opens the files anew: it must not share the libraries' locks with its parent.
-            self._readers, self._recent, self._process = {}, RecentGroups(), os.getpid()
+            self._readers, self._recent, self._process = {}, self._nothing_read(), os.getpid()
         if number not in self._readers:
             shard = self.shards[number]
             if self._verify:

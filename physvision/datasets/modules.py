@@ -35,6 +35,8 @@ class DataModule(LightningDataModule):
         workers: int = 0,
         seed: int = 0,
         verify: bool = True,
+        memory: bool = False,
+        brightness: bool = True,
     ) -> None:
         """Use the data set in the folder `path`.
 
@@ -50,11 +52,14 @@ class DataModule(LightningDataModule):
             workers: processes that load; 0 loads in the training process.
             seed: of the order of the training samples.
             verify: compare each shard with its checksum when it is first read.
+            memory: keep frames decompressed in memory once they are read.
+            brightness: make frames float32 in [0, 1]; if not, they stay uint8, for whoever needs few of them.
         """
         super().__init__()
         check_count("batch_size", batch_size)
         check_count("workers", workers, least=0)
         self.path, self.batch_size, self.workers, self.seed, self.verify = path, batch_size, workers, seed, verify
+        self.memory, self.brightness = memory, brightness
         self.label_fraction, self.label_seed = label_fraction, label_seed
         self.shape = WindowShape(frames_in, horizon, frames_out, stride)
         self._windows: dict[str, Windows] = {}
@@ -63,7 +68,7 @@ class DataModule(LightningDataModule):
         """The samples of a split."""
         if split not in self._windows:
             fraction = self.label_fraction if split == "train" else 1.0
-            dataset = Dataset(self.path, split, verify=self.verify)
+            dataset = Dataset(self.path, split, verify=self.verify, memory=self.memory)
             if len(dataset) == 0:
                 raise DataError(f"{self.path}: has no trials for {split}; make it with at least 10 trials")
             self._windows[split] = Windows(dataset, self.shape, fraction, self.label_seed)
@@ -113,7 +118,9 @@ class DataModule(LightningDataModule):
         return 0, 1
 
     def on_after_batch_transfer(self, batch: dict[str, Tensor], dataloader_idx: int) -> dict[str, Tensor]:
-        """Levels of 0 to 255 become float32 in [0, 1], on the device."""
+        """Levels of 0 to 255 become float32 in [0, 1], on the device, if that is asked for."""
+        if not self.brightness:
+            return batch
         images = {name: batch[name].float() / 255.0 for name in ("frames", "target_frames")}
         return {**batch, **images}
 

@@ -57,10 +57,15 @@ def _lists(kind: pa.DataType, values: np.ndarray) -> pa.Array:
 class RecentGroups(OrderedDict[tuple[str, bool, int], dict[str, np.ndarray]]):
     """The groups read last, of all shards: frames and states of one window lie in the same ones."""
 
+    def __init__(self, capacity: int | None = _KEPT_GROUPS) -> None:
+        """Keep `capacity` groups; None for all that are ever read."""
+        super().__init__()
+        self.capacity = capacity
+
     def keep(self, key: tuple[str, bool, int], group: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Add `group`, and let go of the oldest."""
         self[key] = group
-        if len(self) > _KEPT_GROUPS:
+        if self.capacity is not None and len(self) > self.capacity:
             self.popitem(last=False)
         return group
 

@@ -1,0 +1,27 @@
+"""Networks around an engine: encoders, decoders, the physics layer, learned baselines, and models as files."""
+
+from physvision.models.autoencoder import Prediction, PredictiveAutoencoder
+from physvision.models.baselines import GraphEngine, Hybrid, MlpEngine
+from physvision.models.checkpoints import build, load, save
+from physvision.models.coordinates import Coordinates
+from physvision.models.networks import MlpDecoder, MlpEncoder
+from physvision.models.physics_layer import PhysicsLayer, Positive
+from physvision.models.stepped import LearnedEngine, SteppedEngine
+
+__all__ = [
+    "Coordinates",
+    "GraphEngine",
+    "Hybrid",
+    "LearnedEngine",
+    "MlpDecoder",
+    "MlpEncoder",
+    "MlpEngine",
+    "PhysicsLayer",
+    "Positive",
+    "Prediction",
+    "PredictiveAutoencoder",
+    "SteppedEngine",
+    "build",
+    "load",
+    "save",
+]

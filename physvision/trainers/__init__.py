@@ -1,0 +1,8 @@
+"""Training: the LightningModule of prediction autoencoders, its losses, metrics and callbacks."""
+
+from physvision.trainers.callbacks import ParameterTracking, PredictionFigure
+from physvision.trainers.metrics import PredictionMetrics
+from physvision.trainers.module import PredictionTraining
+from physvision.trainers.supervision import Supervision
+
+__all__ = ["ParameterTracking", "PredictionFigure", "PredictionMetrics", "PredictionTraining", "Supervision"]

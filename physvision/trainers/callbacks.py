@@ -1,0 +1,145 @@
+"""What is drawn and written while training: the parameters' way, predicted frames beside true ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import torch
+from lightning import Callback, LightningModule, Trainer
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from physvision.models import PhysicsLayer
+from physvision.trainers.module import PredictionTraining
+from physvision.trainers.supervision import Batch, brightness
+
+
+def learned_values(module: LightningModule) -> dict[str, Tensor]:
+    """The physical parameters that `module` learns, by name, flat."""
+    layers = [part for part in module.modules() if isinstance(part, PhysicsLayer)]
+    return {name: value.detach().flatten() for layer in layers for name, value in layer.parameters_now.items()}
+
+
+class ParameterTracking(Callback):
+    """Logs physical parameters, and their errors where the truth is known; draws their way in parameters.png."""
+
+    def __init__(self, truth: Mapping[str, Sequence[float] | float] | None = None, every: int = 20) -> None:
+        """Track parameters.
+
+        Args:
+            truth: true values by name, of those that are known.
+            every: updates between two logged values.
+        """
+        self.every = every
+        self.truth = {name: torch.tensor(value).flatten() for name, value in (truth or {}).items()}
+        self.way: dict[str, list[list[float]]] = {}
+        self.updates: list[int] = []
+
+    def state_dict(self) -> dict[str, Any]:
+        """The way so far, for a run that is resumed."""
+        return {"way": self.way, "updates": self.updates}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on with the way of the run that is resumed."""
+        self.way, self.updates = state_dict["way"], state_dict["updates"]
+
+    def errors(self, module: LightningModule) -> dict[str, float]:
+        """The largest relative error of each parameter whose truth is known."""
+        return {
+            name: float(((value.cpu() - self.truth[name]) / self.truth[name]).abs().max())
+            for name, value in learned_values(module).items()
+            if name in self.truth
+        }
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Batch, batch_idx: int
+    ) -> None:
+        """Write down the values."""
+        if trainer.global_step % self.every:
+            return
+        values = learned_values(pl_module)
+        if not values:
+            return
+        self.updates.append(trainer.global_step)
+        for name, value in values.items():
+            self.way.setdefault(name, []).append(value.tolist())
+            pl_module.log_dict({f"parameters/{name}[{index}]": x for index, x in enumerate(value.tolist())})
+        pl_module.log_dict({f"parameters/{name}_error": error for name, error in self.errors(pl_module).items()})
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Draw the way."""
+        if not self.way or not trainer.is_global_zero:
+            return
+        figure = Figure(figsize=(6, 3 * len(self.way)), layout="constrained")
+        for index, (name, way) in enumerate(self.way.items()):
+            axes = figure.add_subplot(len(self.way), 1, index + 1)
+            lines = axes.plot(self.updates, way)
+            for line, true in zip(lines, self.truth.get(name, torch.tensor([])).tolist(), strict=False):
+                axes.axhline(true, color=line.get_color(), linestyle=":", linewidth=1)
+            axes.legend(lines, [f"{name}[{k}]" for k in range(len(lines))], frameon=False)
+            axes.set(xlabel="updates", ylabel=name)
+            axes.spines[["top", "right"]].set_visible(False)
+        _write(figure, Path(trainer.default_root_dir) / "parameters.png")
+
+
+class PredictionFigure(Callback):
+    """Draws in prediction.png, after each validation, predicted frames below the true ones."""
+
+    def __init__(self, samples: int = 3, columns: int = 6) -> None:
+        """Draw predictions.
+
+        Args:
+            samples: how many are drawn.
+            columns: frames of each, evenly from the last one given to the end of the horizon.
+        """
+        self.samples, self.columns = samples, columns
+
+    def on_validation_batch_end(
+        self,
+        trainer: Trainer,
+        pl_module: LightningModule,
+        outputs: Any,
+        batch: Batch,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        """Draw the first samples of the first batch."""
+        if batch_idx or not trainer.is_global_zero:
+            return
+        assert isinstance(pl_module, PredictionTraining)
+        horizon = batch["target_frames"].shape[1]
+        steps = torch.linspace(0, horizon, min(self.columns, horizon + 1)).round().int().tolist()
+        count = min(self.samples, len(batch["frames"]))
+        # Samples that lie far apart look different.
+        rows = torch.linspace(0, len(batch["frames"]) - 1, count).int().tolist()
+        with torch.no_grad():
+            seen = pl_module(batch["frames"][rows], horizon, steps).frames
+        everything = torch.cat([batch["frames"][rows, -1:], batch["target_frames"][rows]], 1)
+        times = [step * pl_module.model.engine.dt for step in steps]
+        _write(
+            self._drawn(brightness(everything[:, steps]), seen, times),
+            Path(trainer.default_root_dir) / "prediction.png",
+        )
+
+    def _drawn(self, true: Tensor, seen: Tensor, times: list[float]) -> Figure:
+        count, columns = true.shape[:2]
+        figure = Figure(figsize=(1.3 * columns, 2.6 * count + 0.3), layout="constrained")
+        grid = figure.subplots(2 * count, columns, squeeze=False)
+        for row, pictures in enumerate(torch.stack([true, seen], 1).flatten(0, 1)):
+            for column, picture in enumerate(pictures):
+                axes = grid[row][column]
+                axes.imshow(picture.float().clamp(0, 1).permute(1, 2, 0).cpu(), cmap="gray", vmin=0, vmax=1)
+                axes.set(xticks=[], yticks=[])
+                if row == 0:
+                    axes.set_title(f"{times[column]:.3g} s", fontsize=9)
+            grid[row][0].set_ylabel("predicted" if row % 2 else "true", fontsize=9)
+        return figure
+
+
+def _write(figure: Figure, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with mpl.rc_context({"savefig.dpi": 120}):
+        figure.savefig(path)

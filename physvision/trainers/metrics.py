@@ -1,0 +1,81 @@
+"""What is measured of predictions: errors of states and frames at chosen times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torchmetrics import MeanMetric, Metric
+from torchmetrics.image import PeakSignalNoiseRatio, StructuralSimilarityIndexMeasure
+
+from physvision.models import Coordinates, Prediction
+from physvision.trainers.supervision import Batch, frames_at
+
+
+class PredictionMetrics(nn.Module):
+    """State error, frame error, PSNR and SSIM at each of some numbers of steps past the last frame given.
+
+    - `state_error`: mean absolute error of positions, angles by the shorter way;
+    - `velocity_error`: mean absolute error of velocities;
+    - `frame_error_mean`, `frame_error_sum`: squared error of brightness a pixel, and summed over a frame;
+    - `psnr`, dB, and `ssim`: mean over frames, whose brightness is cut to 0 to 1 first.
+    """
+
+    def __init__(self, coordinates: Coordinates, steps: Sequence[int], dt: float) -> None:
+        """Measure at `steps`, of `dt` seconds each; 0 is the last frame given."""
+        super().__init__()
+        self.coordinates, self.dt = coordinates, dt
+        self.steps = tuple(steps)
+        self.found = nn.ModuleDict({str(step): _measures() for step in self.steps})
+
+    def update(self, prediction: Prediction, batch: Batch) -> None:
+        """Take in a prediction, whose drawn frames must be those of `steps`."""
+        true = frames_at(batch, self.steps)
+        for index, step in enumerate(self.steps):
+            if "q" in batch:
+                place = (batch["target_q"][:, step - 1], batch["target_v"][:, step - 1])
+                q, v = place if step else (batch["q"][:, -1], batch["v"][:, -1])
+                self._add(step, "state_error", self.coordinates.difference(prediction.trajectory.q[:, step], q).abs())
+                self._add(step, "velocity_error", (prediction.trajectory.v[:, step] - v).abs())
+            self._add_frames(step, prediction.frames[:, index], true[:, index])
+
+    def _add_frames(
+        self,
+        step: int,
+        seen: Float[Tensor, "batch channels height width"],
+        true: Float[Tensor, "batch channels height width"],
+    ) -> None:
+        seen = seen.float().clamp(0, 1)
+        squares = (seen - true).square().flatten(1)
+        self._add(step, "frame_error_mean", squares.mean(1))
+        self._add(step, "frame_error_sum", squares.sum(1))
+        self._add(step, "psnr", seen, true)
+        self._add(step, "ssim", seen, true)
+
+    def _add(self, step: int, name: str, *values: Tensor) -> None:
+        measures = self.found[str(step)]
+        assert isinstance(measures, nn.ModuleDict)
+        measure = measures[name]
+        assert isinstance(measure, Metric)
+        measure.update(*values)
+
+    def compute(self) -> dict[str, Float[Tensor, ""]]:
+        """All measures, named like `state_error/1s`; forgets what was taken in."""
+        result = {}
+        for step in self.steps:
+            measures = self.found[str(step)]
+            assert isinstance(measures, nn.ModuleDict)
+            for name, measure in measures.items():
+                assert isinstance(measure, Metric)
+                if measure.update_called:
+                    result[f"{name}/{step * self.dt:.6g}s"] = torch.as_tensor(measure.compute()).float()
+                measure.reset()
+        return result
+
+
+def _measures() -> nn.ModuleDict:
+    means = {name: MeanMetric() for name in ("state_error", "velocity_error", "frame_error_mean", "frame_error_sum")}
+    psnr = PeakSignalNoiseRatio(data_range=1.0, dim=(1, 2, 3), reduction="elementwise_mean")
+    return nn.ModuleDict({**means, "psnr": psnr, "ssim": StructuralSimilarityIndexMeasure(data_range=1.0)})

@@ -1,0 +1,254 @@
+"""The LightningModule of prediction autoencoders, whatever they predict."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from lightning import LightningModule
+from lightning.pytorch.utilities.types import OptimizerLRScheduler
+from torch import Tensor, nn
+from torch.optim import Adam, Optimizer
+from torch.optim.lr_scheduler import LambdaLR
+
+from physvision.core import InputError, State, TrainingError, Trajectory
+from physvision.models import PhysicsLayer, Prediction, PredictiveAutoencoder
+from physvision.models.checkpoints import check_same
+from physvision.trainers.metrics import PredictionMetrics
+from physvision.trainers.supervision import Batch, Supervision, brightness
+
+
+class PredictionTraining(LightningModule):
+    """Trains a `PredictiveAutoencoder` to foresee states and frames.
+
+    Attributes:
+        configuration: plain values that rebuild the model, kept in checkpoints; set by the command line.
+    """
+
+    def __init__(
+        self,
+        model: PredictiveAutoencoder,
+        supervision: Supervision,
+        horizons: dict[int, int] | None = None,
+        drawn: int = 2,
+        truncate: int | None = None,
+        learning_rate: float = 1e-3,
+        physics_learning_rate: float = 1e-2,
+        physics_start: int = 0,
+        clip: float | None = 10.0,
+        physics_clip: float | None = 1.0,
+        warmup: int = 100,
+        measured: Sequence[int] = (0, 10, 20, 60),
+    ) -> None:
+        """Set up training.
+
+        Args:
+            model: what is trained.
+            supervision: the loss.
+            horizons: from which epoch on how many steps are predicted in training, e.g. {0: 1, 3: 5}; what the
+                samples hold if not given. A short horizon at first keeps to the ground what chaos would blow up.
+            drawn: how many of the states, drawn at random for each batch, are decoded and compared with frames.
+            truncate: backward, the gradient of a state reaches at most so many steps into the past.
+            learning_rate: of the networks, at its highest; it rises at first and falls as a cosine.
+            physics_learning_rate: the same of physical parameters.
+            physics_start: epoch from which physical parameters are learned.
+            clip: largest norm of the networks' gradient; None for no limit.
+            physics_clip: largest norm of the physical parameters' gradient; None for no limit.
+            warmup: updates until the learning rates are at their highest.
+            measured: at which numbers of steps predictions are measured, as far as samples reach.
+        """
+        super().__init__()
+        self.model, self.supervision = model, supervision
+        self.horizons = dict(sorted(horizons.items())) if horizons else None
+        if self.horizons and (0 not in self.horizons or min(self.horizons.values()) < 1):
+            raise InputError(f"horizons: expected steps of at least 1 from epoch 0 on, got {horizons}")
+        self.drawn, self.truncate, self.warmup = drawn, truncate, warmup
+        self.rates, self.clips = (learning_rate, physics_learning_rate), (clip, physics_clip)
+        self.physics_start, self.measured = physics_start, tuple(measured)
+        self.metrics = nn.ModuleDict()
+        self.configuration: dict[str, Any] | None = None
+
+    def forward(self, frames: Tensor, steps: int, draw: Sequence[int] | None = None) -> Prediction:
+        """Predict `steps` steps past the last of `frames`, which may be bytes."""
+        return self.model(brightness(frames), steps, draw, self.truncate)
+
+    def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
+        """The loss of a batch."""
+        self._check_batch(batch)
+        steps = self._steps(batch)
+        prediction = self(batch["frames"], steps, self._choice(steps))
+        terms = self.supervision(prediction, batch, self._taught(batch, steps))
+        if not bool(torch.isfinite(terms["loss"])):
+            raise TrainingError(_diverged(prediction, batch))
+        size = len(batch["frames"])
+        for name, value in terms.items():
+            self.log(f"train/{name}", value.detach(), on_step=False, on_epoch=True, sync_dist=True, batch_size=size)
+        self.log("train/loss_step", terms["loss"].detach(), prog_bar=True, sync_dist=True, batch_size=size)
+        status = prediction.trajectory.status
+        if status is not None:
+            failed = (~status.converged).float().mean()
+            self.log("train/failed", failed, on_step=False, on_epoch=True, sync_dist=True, batch_size=size)
+        return terms["loss"]
+
+    def _taught(self, batch: Batch, steps: int) -> Trajectory | None:
+        """What the engine predicts from the true states of the labelled samples, where the loss asks for it."""
+        if not self.supervision.teaches(batch):
+            return None
+        labeled = batch["labeled"]
+        start = State(batch["q"][labeled, -1], batch["v"][labeled, -1])
+        return self.model.simulate(start, steps, self.truncate)
+
+    def _steps(self, batch: Batch) -> int:
+        held = batch["target_frames"].shape[1]
+        if self.horizons is None:
+            return held
+        steps = [steps for epoch, steps in self.horizons.items() if epoch <= self.current_epoch][-1]
+        if steps > held:
+            raise InputError(f"horizons: {steps} steps are more than the {held} frames_out of the data's samples")
+        return steps
+
+    def _choice(self, steps: int) -> list[int]:
+        """Steps to draw: from a generator of their own, so that a resumed run and every process choose alike."""
+        generator = torch.Generator().manual_seed(self.global_step)
+        return torch.randperm(steps + 1, generator=generator)[: self.drawn].sort().values.tolist()
+
+    def _check_batch(self, batch: Batch) -> None:
+        for name in ("frames", "target_frames", "q", "v", "target_q", "target_v"):
+            if name not in batch:
+                continue
+            good = torch.isfinite(batch[name]).flatten(1).all(1)
+            good = good if "frames" in name else good | ~batch["labeled"]
+            if not bool(good.all()):
+                raise TrainingError(
+                    f"{name} of {_sample(batch, good)} holds a value that is not finite; "
+                    "repair the data set. The last checkpoint is kept"
+                )
+
+    def on_validation_epoch_start(self) -> None:
+        """Start measuring anew."""
+        self._forget("validation")
+
+    def on_test_epoch_start(self) -> None:
+        """Start measuring anew."""
+        self._forget("test")
+
+    def _forget(self, stage: str) -> None:
+        if stage in self.metrics:
+            del self.metrics[stage]
+
+    def validation_step(self, batch: Batch, batch_idx: int) -> None:
+        """Measure."""
+        self._measure("validation", batch)
+
+    def test_step(self, batch: Batch, batch_idx: int) -> None:
+        """Measure."""
+        self._measure("test", batch)
+
+    def predict_step(self, batch: Batch, batch_idx: int) -> Prediction:
+        """What is foreseen over the horizon of the samples."""
+        return self(batch["frames"], batch["target_frames"].shape[1])
+
+    def _measure(self, stage: str, batch: Batch) -> None:
+        steps = batch["target_frames"].shape[1]
+        if stage not in self.metrics:
+            measured = [step for step in self.measured if step <= steps]
+            made = PredictionMetrics(self.supervision.coordinates, measured, self.model.engine.dt)
+            self.metrics[stage] = made.to(self.device)
+        metrics = self.metrics[stage]
+        assert isinstance(metrics, PredictionMetrics)
+        prediction = self(batch["frames"], steps, metrics.steps)
+        terms = self.supervision(prediction, batch)
+        metrics.update(prediction, batch)
+        size = len(batch["frames"])
+        self.log(f"{stage}/loss", terms["loss"], prog_bar=stage == "validation", sync_dist=True, batch_size=size)
+
+    def on_validation_epoch_end(self) -> None:
+        """Log what was measured."""
+        self._log_measured("validation")
+
+    def on_test_epoch_end(self) -> None:
+        """Log what was measured."""
+        self._log_measured("test")
+
+    def _log_measured(self, stage: str) -> None:
+        metrics = self.metrics[stage]
+        assert isinstance(metrics, PredictionMetrics)
+        self.log_dict({f"{stage}/{name}": value for name, value in metrics.compute().items()})
+
+    def configure_optimizers(self) -> OptimizerLRScheduler:
+        """Adam, physical parameters in a group of their own."""
+        physical = physical_parameters(self.model)
+        chosen = {id(parameter) for parameter in physical}
+        networks = [p for p in self.model.parameters() if id(p) not in chosen and p.requires_grad]
+        groups = [(networks, self.rates[0], 0), (physical, self.rates[1], self.physics_start)]
+        groups = [group for group in groups if group[0]]
+        optimizer = Adam([{"params": params, "lr": rate} for params, rate, _ in groups], fused=True)
+        total = self.trainer.estimated_stepping_batches
+        each = total / max(self.trainer.max_epochs or 1, 1)
+        factors = [self._schedule(total, start * each) for _, _, start in groups]
+        return {
+            "optimizer": optimizer,
+            "lr_scheduler": {"scheduler": LambdaLR(optimizer, factors), "interval": "step"},
+        }
+
+    def _schedule(self, total: float, start: float) -> Any:
+        def factor(step: int) -> float:
+            if step < start:
+                return 0.0
+            risen = min(1.0, (step - start + 1) / self.warmup) if self.warmup else 1.0
+            return risen * 0.5 * (1 + math.cos(math.pi * min(1.0, step / total)))
+
+        return factor
+
+    def configure_gradient_clipping(
+        self, optimizer: Optimizer, gradient_clip_val: float | None = None, gradient_clip_algorithm: str | None = None
+    ) -> None:
+        """Clip networks and physical parameters apart: one sample gone astray must not silence the other group."""
+        physical = physical_parameters(self.model)
+        chosen = {id(parameter) for parameter in physical}
+        networks = [p for p in self.model.parameters() if id(p) not in chosen]
+        for name, parameters, limit in zip(("networks", "physics"), (networks, physical), self.clips, strict=True):
+            gradients = [p.grad for p in parameters if p.grad is not None]
+            if not gradients:
+                continue
+            norm = nn.utils.get_total_norm(gradients)
+            self.log(f"train/gradient_{name}", norm)
+            if not bool(torch.isfinite(norm)):
+                # Not one direction of such a gradient is worth following.
+                for parameter in parameters:
+                    parameter.grad = None
+            elif limit is not None:
+                nn.utils.clip_grads_with_norm_(parameters, limit, norm)
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Keep what rebuilds the model beside its weights, as text."""
+        if self.configuration is not None:
+            checkpoint["configuration"] = json.dumps(self.configuration)
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Refuse weights of another architecture, saying where they differ."""
+        check_same("checkpoint", self.state_dict(), checkpoint["state_dict"])
+
+
+def physical_parameters(model: nn.Module) -> list[nn.Parameter]:
+    """The physical parameters that `model` learns."""
+    layers = [part for part in model.modules() if isinstance(part, PhysicsLayer)]
+    return [parameter for layer in layers for parameter in layer.learned.parameters()]
+
+
+def _sample(batch: Batch, good: Tensor) -> str:
+    index = int(torch.nonzero(~good)[0])
+    return f"the sample of trial {int(batch['trial'][index])} that starts at frame {int(batch['start'][index])}"
+
+
+def _diverged(prediction: Prediction, batch: Batch) -> str:
+    parts = (prediction.trajectory.q, prediction.trajectory.v, prediction.frames)
+    good = torch.stack([torch.isfinite(part.detach()).flatten(1).all(1) for part in parts]).all(0)
+    where = "" if bool(good.all()) else f", first in {_sample(batch, good)}"
+    return (
+        f"the loss is not finite{where}, though the batch is; go on from the last checkpoint, which is kept, "
+        "with a lower learning rate or a lower clip"
+    )

@@ -1,0 +1,72 @@
+"""The loss has the values worked out by hand, and hides what has no label."""
+
+import math
+
+import pytest
+import torch
+
+from physvision.core import Trajectory
+from physvision.models import Coordinates, Prediction
+from physvision.trainers import PredictionMetrics, Supervision
+
+SPIN = Coordinates(2, (0,))
+
+
+def case(labeled):
+    """Errors: angle 2π + 0.1, position 0.3, velocities 0.5 and 4; frames a tenth too bright."""
+    batch = len(labeled)
+    true = torch.zeros(batch, 3, 2)
+    q = true + torch.tensor([2 * math.pi + 0.1, 0.3])
+    v = true + torch.tensor([0.5, -4.0])
+    frames = torch.rand(batch, 2, 1, 12, 12)
+    prediction = Prediction(Trajectory(q.requires_grad_(), v.requires_grad_()), (0, 2), frames + 0.1)
+    known = torch.tensor(labeled)
+    hide = torch.where(known, 0.0, math.nan)[:, None, None]
+    given = {"q": true[:, :1] + hide, "v": true[:, :1] + hide}
+    ahead = {"target_q": true[:, 1:] + hide, "target_v": true[:, 1:] + hide}
+    pictures = {"frames": frames[:, :1], "target_frames": frames[:, [1, 1]]}
+    return prediction, {**given, **ahead, **pictures, "labeled": known}
+
+
+STATE = (2 * (1 - math.cos(0.1)) + 0.09 + 0.5 * 2 * (0.5 * 0.25**2 + 2 - 0.5)) / 2
+
+
+@pytest.mark.parametrize("labeled", [(True, True), (True, False), (False, False)])
+def test_the_terms_have_their_values(labeled):
+    prediction, batch = case(labeled)
+    loss = Supervision(SPIN, encoder=3.0, physics=5.0, frames=7.0, velocity=0.5, velocity_scale=2.0)
+    terms = loss(prediction, batch)
+    share = sum(labeled) / 2
+    assert terms["encoder"].item() == pytest.approx(3 * share * STATE, rel=1e-4)
+    assert terms["physics"].item() == pytest.approx(5 * share * STATE, rel=1e-4)
+    assert terms["frames"].item() == pytest.approx(7 * 0.01, rel=1e-4)
+    assert terms["loss"].item() == pytest.approx(sum(terms[name].item() for name in ("encoder", "physics", "frames")))
+    terms["loss"].backward()
+    assert bool(torch.isfinite(prediction.trajectory.q.grad).all())
+    taught = (prediction.trajectory.q.grad.flatten(1) != 0).any(1)
+    assert taught.tolist() == list(labeled)
+
+
+def test_predictions_from_true_states_are_looked_at_where_they_are_given():
+    prediction, batch = case((True, False))
+    loss = Supervision(SPIN)
+    assert loss.teaches(batch)
+    right = Trajectory(torch.zeros(1, 3, 2), torch.zeros(1, 3, 2))
+    assert float(loss(prediction, batch, right)["physics"]) == 0.0
+    assert not Supervision(SPIN, physics_from="encoder").teaches(batch)
+    assert not loss.teaches({**batch, "labeled": torch.tensor([False, False])})
+
+
+def test_measures_are_those_of_the_definition():
+    prediction, batch = case((True, True))
+    dark = {"frames": 0.5 * batch["frames"], "target_frames": 0.5 * batch["target_frames"]}
+    prediction = Prediction(prediction.trajectory, (0, 2), 0.5 * (prediction.frames - 0.1) + 0.1)
+    metrics = PredictionMetrics(SPIN, (0, 2), dt=0.5)
+    metrics.update(prediction, {**batch, **dark})
+    found = metrics.compute()
+    assert float(found["state_error/1s"]) == pytest.approx((0.1 + 0.3) / 2, rel=1e-4)
+    assert float(found["velocity_error/0s"]) == pytest.approx(4.5 / 2)
+    assert float(found["frame_error_mean/1s"]) == pytest.approx(0.01, rel=1e-4)
+    assert float(found["frame_error_sum/1s"]) == pytest.approx(1.44, rel=1e-4)
+    assert float(found["psnr/1s"]) == pytest.approx(20.0, rel=1e-4)
+    assert metrics.compute() == {}

@@ -1,0 +1,260 @@
+"""Training learns, resumes as if undisturbed, stops at NaN with the sample's name, and refuses foreign checkpoints."""
+
+import math
+import os
+import pickle
+import signal
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import physvision  # noqa: F401  makes lightning importable beside a torch without CUDA
+
+import lightning  # isort: skip
+from lightning.pytorch.callbacks import ModelCheckpoint
+
+from physvision import cli
+from physvision.core import CheckpointError, InputError, TrainingError, resources
+from physvision.models import load
+from physvision.trainers.commands import read_checkpoint
+from physvision.trainers.module import physical_parameters
+
+QUIET = {"accelerator": "cpu", "enable_progress_bar": False, "enable_model_summary": False, "logger": False}
+
+
+def trainer(folder, **options):
+    keep = ModelCheckpoint(dirpath=folder, save_last=True)
+    return lightning.Trainer(**{**QUIET, "default_root_dir": folder, "callbacks": [keep], **options})
+
+
+def weights(module):
+    return torch.cat([value.flatten() for value in module.state_dict().values()])
+
+
+def test_lengths_are_learned_from_frames_and_labels(tmp_path, training, data):
+    module = training(physics_learning_rate=0.1)
+    trainer(tmp_path, max_epochs=40, limit_val_batches=0, enable_checkpointing=False, callbacks=[]).fit(module, data())
+    # From 1 and 2 to 1.5: labels are in single precision, and one Runge-Kutta step a frame errs far below this.
+    torch.testing.assert_close(module.model.engine.learned.lengths, torch.tensor([1.5, 1.5]), rtol=0.01, atol=0)
+
+
+class Killed(lightning.Callback):
+    """Dies as a machine does: no exception, no clean-up."""
+
+    def on_train_batch_end(self, trainer, *_):
+        if trainer.global_step == 13:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_run_that_was_killed_goes_on_as_if_it_had_not_been(tmp_path, training, data):
+    whole = training(horizons={0: 2, 2: 5})
+    trainer(tmp_path / "whole", max_epochs=4).fit(whole, data())
+    child = os.fork()
+    if child == 0:
+        keep = [ModelCheckpoint(dirpath=tmp_path / "killed", save_last=True), Killed()]
+        trainer(tmp_path, max_epochs=4, callbacks=keep).fit(training(horizons={0: 2, 2: 5}), data())
+        os._exit(0)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    resumed = training(horizons={0: 2, 2: 5})
+    with torch.no_grad():
+        for parameter in resumed.parameters():
+            parameter.zero_()
+    again = trainer(tmp_path / "killed", max_epochs=4)
+    again.fit(resumed, data(), ckpt_path=tmp_path / "killed" / "last.ckpt")
+    assert again.global_step == 4 * 5
+    assert torch.equal(weights(resumed), weights(whole))
+
+
+def test_a_value_that_is_not_a_number_stops_with_the_sample_and_keeps_the_last_checkpoint(tmp_path, training, data):
+    module, source = training(), data()
+    good = trainer(tmp_path, max_epochs=1)
+    good.fit(module, source)
+    kept = weights(module).clone()
+
+    class Spoil(lightning.Callback):
+        def on_train_batch_start(self, trainer, module, batch, batch_idx):
+            if trainer.global_step == 7:
+                batch["target_v"][3, 2, 1] = math.nan
+                spoilt.append((int(batch["trial"][3]), int(batch["start"][3])))
+
+    spoilt = []
+    keep = [ModelCheckpoint(dirpath=tmp_path, save_last=True), Spoil()]
+    with pytest.raises(TrainingError, match="target_v of the sample of trial") as stopped:
+        trainer(tmp_path, max_epochs=3, callbacks=keep).fit(training(), data(), ckpt_path=tmp_path / "last.ckpt")
+    assert "trial {} that starts at frame {} holds".format(*spoilt[0]) in str(stopped.value)
+    states = read_checkpoint(tmp_path / "last.ckpt")["state_dict"]
+    assert torch.equal(torch.cat([value.flatten() for value in states.values()]), kept)
+
+
+def test_a_label_that_is_missing_is_no_fault_and_a_network_that_burst_is_named(tmp_path, training, data):
+    trainer(tmp_path, max_epochs=1, limit_train_batches=2).fit(training(), data(label_fraction=0.1))
+    module = training()
+    with torch.no_grad():
+        module.model.decoder.network[0].weight[0, 0] = math.nan
+    with pytest.raises(TrainingError, match="the loss is not finite, first in the sample of trial"):
+        trainer(tmp_path, max_epochs=1).fit(module, data())
+
+
+def test_horizons_grow_with_the_epochs(training, data):
+    module, source = training(horizons={0: 1, 2: 4}), data()
+    source.setup("fit")
+    batch = next(iter(source.train_dataloader()))
+    assert module._steps(batch) == 1
+    assert training()._steps(batch) == 5
+    with pytest.raises(InputError, match="from epoch 0 on"):
+        training(horizons={1: 3})
+    with pytest.raises(InputError, match="9 steps are more than the 5 frames_out"):
+        training(horizons={0: 9})._steps(batch)
+
+
+def test_gradients_of_networks_and_physics_are_clipped_apart(training):
+    module = training(clip=2.0, physics_clip=0.5)
+    physical = physical_parameters(module.model)
+    networks = [p for p in module.model.parameters() if all(p is not q for q in physical)]
+    for parameter in networks + physical:
+        parameter.grad = torch.full_like(parameter, 3.0)
+    module.log, optimizer = lambda *_: None, torch.optim.SGD(networks)
+    module.configure_gradient_clipping(optimizer)
+    assert float(torch.nn.utils.get_total_norm([p.grad for p in networks])) == pytest.approx(2.0, rel=1e-4)
+    assert float(torch.nn.utils.get_total_norm([p.grad for p in physical])) == pytest.approx(0.5, rel=1e-4)
+    physical[0].grad = torch.full_like(physical[0], math.inf)
+    module.configure_gradient_clipping(optimizer)
+    assert physical[0].grad is None
+    assert networks[0].grad is not None
+
+
+def test_mixed_precision_leaves_physical_parameters_and_states_in_single(tmp_path, training, data):
+    module, seen = training(), []
+    module.model.engine.engine.register_forward_hook(lambda *_: None)
+    rollout = module.model.engine.engine.rollout
+    module.model.engine.engine.rollout = lambda state, *rest: (seen.append(state.q.dtype), rollout(state, *rest))[1]
+    trainer(tmp_path, max_epochs=1, limit_train_batches=2, precision="bf16-mixed").fit(module, data())
+    assert set(seen) == {torch.float32}
+    assert all(parameter.dtype == torch.float32 for parameter in module.parameters())
+
+
+def test_a_checkpoint_of_another_architecture_is_refused_by_its_first_difference(tmp_path, training, data):
+    trainer(tmp_path, max_epochs=1, limit_train_batches=1).fit(training(), data())
+    with pytest.raises(CheckpointError, match=r"pixels.0.weight has shape \(16, 144\), the model's \(24, 144\)"):
+        trainer(tmp_path, max_epochs=2).fit(training(hidden=24), data(), ckpt_path=tmp_path / "last.ckpt")
+
+
+class Bomb:
+    """Whoever unpickles this makes a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+def test_checkpoints_that_are_cut_short_or_hostile_are_refused(tmp_path, training, data):
+    trainer(tmp_path, max_epochs=1, limit_train_batches=1).fit(training(), data())
+    path = tmp_path / "last.ckpt"
+    whole = path.read_bytes()
+    for length in (0, 10, 5000, len(whole) - 100):
+        path.write_bytes(whole[:length])
+        with pytest.raises(CheckpointError, match="damaged or"):
+            read_checkpoint(path)
+    torch.save({"state_dict": {"weight": Bomb(tmp_path / "harm")}}, path)
+    with pytest.raises(CheckpointError, match="could run foreign code"):
+        read_checkpoint(path)
+    path.write_bytes(pickle.dumps(Bomb(tmp_path / "harm")))
+    with pytest.raises(CheckpointError, match="could run foreign code"):
+        read_checkpoint(path)
+    assert not (tmp_path / "harm").exists()
+
+
+TWO = """
+import sys, torch
+sys.path[:0] = [{root!r}, {tests!r}]
+import physvision, lightning, json, os
+from trainers.conftest import configuration
+from physvision.datasets import DataModule
+from physvision.models import Coordinates, build
+from physvision.trainers import PredictionTraining, Supervision
+torch.set_num_threads(1)
+
+class Curve(lightning.Callback):
+    def __init__(self): self.losses = []
+    def on_train_epoch_end(self, trainer, module):
+        self.losses.append(float(trainer.callback_metrics["train/loss"]))
+
+def run(processes):
+    torch.manual_seed(3)
+    module = PredictionTraining(build(configuration()), Supervision(Coordinates(2, (0, 1))), warmup=0, measured=(0, 5))
+    curve = Curve()
+    trainer = lightning.Trainer(accelerator="cpu", devices=processes, strategy="ddp" if processes > 1 else "auto",
+        max_epochs=8, callbacks=[curve], logger=False, enable_checkpointing=False, enable_progress_bar=False,
+        limit_val_batches=0, default_root_dir={folder!r})
+    data = DataModule({data!r}, batch_size={samples} // processes, horizon=5, frames_out=5, label_fraction=0.5)
+    trainer.fit(module, data)
+    return curve.losses
+
+if __name__ == "__main__":
+    losses = run(int(sys.argv[1]))
+    if os.environ.get("RANK", "0") == "0":
+        print("CURVE", json.dumps(losses))
+"""
+
+
+def test_two_processes_learn_what_one_does_from_the_same_batch(tmp_path, pendulum):
+    """All samples in one batch, so that both see the same whatever their order."""
+    root = str(resources.folder("trainers").parent)
+    script = tmp_path / "two.py"
+    samples = 10 * (23 - 8 + 1)
+    script.write_text(
+        TWO.format(root=root, tests=root + "/tests", folder=str(tmp_path), data=pendulum, samples=samples)
+    )
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", str(script), "2"]
+    curves = []
+    for command in ([sys.executable, str(script), "1"], torchrun):
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=200, env=environment)
+        lines = [line for line in done.stdout.splitlines() if line.startswith("CURVE")]
+        assert lines, done.stderr[-3000:]
+        curves.append(torch.tensor(eval(lines[0].removeprefix("CURVE "))))
+    # Sums in another order differ by single precision's rounding, which eight updates multiply by some ten.
+    torch.testing.assert_close(*curves, rtol=1e-4, atol=1e-6)
+    assert curves[0][-1] < curves[0][0]
+
+
+CONFIGURATIONS = sorted(path.name for path in resources.folder("trainers").glob("*.yaml"))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """What the configurations learn from, small."""
+    folder = tmp_path_factory.mktemp("data") / "pendulum"
+    arguments = ["--trials", "10", "--frames", "14", "--samples", "1", "--workers", "1"]
+    assert cli.main(["generate", "pendulum", "--out", str(folder), *arguments]) == 0
+    return {"pendulum": folder}
+
+
+@pytest.mark.parametrize("name", [name for name in CONFIGURATIONS if name.startswith("pendulum")])
+def test_every_configuration_trains(tmp_path, monkeypatch, made, name):
+    monkeypatch.chdir(tmp_path)
+    arguments = ["--config", f"trainers/{name}", "--data.path", str(made["pendulum"]), "--data.batch_size", "4"]
+    brief = ["--trainer.limit_train_batches", "1", "--trainer.limit_val_batches", "1", "--trainer.max_epochs", "1"]
+    fixed = ["--trainer.accelerator", "cpu"]
+    assert cli.main(["fit", *arguments, *brief, *fixed]) == 0
+    folder = tmp_path / "out" / name.removesuffix(".yaml")
+    assert (folder / "prediction.png").stat().st_size > 10_000
+    checkpoint = folder / "checkpoints" / "last.ckpt"
+    assert cli.main(["export", str(checkpoint), "mine.safetensors"]) == 0
+    assert load("mine.safetensors").engine.nq == 3
+    assert (tmp_path / "mine.safetensors").stat().st_size < 12e6
+
+
+def test_the_command_line_refuses_a_bad_checkpoint_and_an_unknown_configuration(tmp_path, monkeypatch, made, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.ckpt").write_bytes(pickle.dumps(Bomb(tmp_path / "harm")))
+    arguments = ["--config", "pendulum.yaml", "--data.path", str(made["pendulum"]), "--ckpt_path", "bad.ckpt"]
+    assert cli.main(["test", *arguments]) == 1
+    assert "could run foreign code" in capsys.readouterr().err
+    assert not (tmp_path / "harm").exists()
+    assert cli.main(["fit", "--config", "nothing.yaml"]) == 1
+    assert "neither a file nor one of the trainers" in capsys.readouterr().err
