@@ -1,7 +1,7 @@
 """The folder of a data set: what it says of itself, its shards, their checksums; never a half-written file.
 
-`dataset.json` comes first and follows from the recipe alone. A shard is written beside its place, flushed to the disk
-and renamed. Its checksum is recorded before, so that a shard under its final name always has one.
+`dataset.json` comes first and follows from the recipe alone, then shard after shard. Each is written beside its place,
+flushed to the disk and renamed. Its checksum is recorded before, so that a file under its final name always has one.
 """
 
 from __future__ import annotations
@@ -67,10 +67,18 @@ class DataFolder:
         """What the data set says of itself."""
         file = self.path / DESCRIPTION
         try:
-            description = json.loads(file.read_text(encoding="utf-8"))
+            data = file.read_bytes()
         except FileNotFoundError:
             raise FileError(f"{self.path}: holds no data set (there is no {DESCRIPTION})") from None
-        except (OSError, ValueError) as error:
+        except OSError as error:
+            raise FileError(f"{file}: cannot be read ({error.strerror})") from error
+        if self.checksums().get(DESCRIPTION, _digest(data)) != _digest(data):
+            raise DataError(
+                f"{file}: is damaged (its checksum differs); run again what made this data set, and it is made again"
+            )
+        try:
+            description = json.loads(data)
+        except ValueError as error:
             raise DataError(f"{file}: cannot be read as a description of a data set ({error})") from error
         if not isinstance(description, dict) or description.get("format") != FORMAT:
             found = description.get("format") if isinstance(description, dict) else description
@@ -82,12 +90,17 @@ class DataFolder:
         return [Shard(**entry) for entry in self.description()["shards"]]
 
     def checksums(self) -> dict[str, str]:
-        """SHA-256 of the shards that were written, by file name."""
+        """SHA-256 of the files that were written, by name."""
+        file = self.path / CHECKSUMS
         try:
-            lines = (self.path / CHECKSUMS).read_text(encoding="utf-8").splitlines()
+            lines = file.read_text(encoding="utf-8").splitlines()
+            return {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
         except FileNotFoundError:
             return {}
-        return {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
+        except (OSError, ValueError) as error:
+            raise DataError(
+                f"{file}: cannot be read as checksums ({error}); remove it, and what made this data set makes it again"
+            ) from error
 
     @contextmanager
     def prepared(self, description: dict) -> Iterator[None]:
@@ -110,18 +123,25 @@ class DataFolder:
             os.close(lock)
 
     def _describe(self, description: dict) -> None:
+        data = (json.dumps(description, indent=1) + "\n").encode()
+        names = {entry.name for entry in self.path.iterdir()}
+        ours = self.checksums().get(DESCRIPTION) == _digest(data)
+        if not ours and DESCRIPTION in names:
+            self._check_same(description)
+        elif not ours:
+            # A first run that was killed leaves the checksum of a description that it did not come to write.
+            begun = {CHECKSUMS} if set(self.checksums()) <= {DESCRIPTION} else set()
+            foreign = sorted(names - begun - {f".{name}.partial" for name in (CHECKSUMS, DESCRIPTION)})
+            if foreign:
+                raise DataError(
+                    f"{self.path}: holds other files ({', '.join(foreign[:3])}{' …' if len(foreign) > 3 else ''}) and "
+                    "no data set; nothing was written. Choose an empty folder"
+                )
+            (self.path / CHECKSUMS).unlink(missing_ok=True)
         for leftover in self.path.glob(".*.partial"):
             leftover.unlink()
-        if (self.path / DESCRIPTION).exists():
-            self._check_same(description)
-            return
-        foreign = sorted(entry.name for entry in self.path.iterdir())
-        if foreign:
-            raise DataError(
-                f"{self.path}: holds other files ({', '.join(foreign[:3])}{' …' if len(foreign) > 3 else ''}) and no "
-                "data set; nothing was written. Choose an empty folder"
-            )
-        self._write(DESCRIPTION, (json.dumps(description, indent=1) + "\n").encode())
+        if not ours or DESCRIPTION not in names or (self.path / DESCRIPTION).read_bytes() != data:
+            self._commit(DESCRIPTION, data)
 
     def _check_same(self, description: dict) -> None:
         found = self.description()
@@ -144,17 +164,17 @@ class DataFolder:
 
     def commit(self, shard: Shard, data: bytes) -> None:
         """Put a shard into its place. One that is made again must be what it was."""
-        digest = hashlib.sha256(data).hexdigest()
-        checksums = self.checksums()
-        if checksums.get(shard.file, digest) != digest:
+        if self.checksums().get(shard.file, _digest(data)) != _digest(data):
             raise DataError(
                 f"{self.path / shard.file}: was made again with other content than recorded in {CHECKSUMS}; "
                 "the machine or a library differs from the one that made it. Nothing was overwritten"
             )
-        checksums[shard.file] = digest
-        lines = [f"{checksums[file]}  {file}\n" for file in sorted(checksums)]
-        self._write(CHECKSUMS, "".join(lines).encode())
-        self._write(shard.file, data)
+        self._commit(shard.file, data)
+
+    def _commit(self, name: str, data: bytes) -> None:
+        checksums = self.checksums() | {name: _digest(data)}
+        self._write(CHECKSUMS, "".join(f"{checksums[file]}  {file}\n" for file in sorted(checksums)).encode())
+        self._write(name, data)
 
     def _write(self, name: str, data: bytes) -> None:
         """Write a file all at once: flushed to the disk under another name, then renamed."""
@@ -190,3 +210,7 @@ class DataFolder:
             raise DataError(
                 f"{self.path / shard.file}: the shard is {fault}; make it again with: physvision repair {folder}"
             )
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

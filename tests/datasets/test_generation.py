@@ -235,17 +235,40 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(DataError, match=r"holds other files \(thesis\.tex\) and no data set; nothing was written"):
         generate(RECIPE, tmp_path, **QUIET)
+    (tmp_path / "thesis.tex").rename(tmp_path / ".thesis.partial")
+    with pytest.raises(DataError, match=r"holds other files \(\.thesis\.partial\)"):
+        generate(RECIPE, tmp_path, **QUIET)
+    (tmp_path / ".thesis.partial").rename(tmp_path / "thesis.tex")
     assert [entry.name for entry in tmp_path.iterdir()] == ["thesis.tex"]
     with pytest.raises(FileError, match="there is a file of this name"):
         generate(RECIPE, tmp_path / "thesis.tex", **QUIET)
 
 
-def test_other_versions_are_named(whole):
-    description = json.loads((whole / DESCRIPTION).read_text())
-    description["versions"]["numpy"] = "0.1"
-    (whole / DESCRIPTION).write_text(json.dumps(description))
-    with pytest.raises(DataError, match=r"numpy '0\.1' there"):
+def test_other_versions_are_named(whole, monkeypatch):
+    before = contents(whole)
+    monkeypatch.setattr(BilliardsRecipe, "versions", lambda recipe: {"numpy": "0.1"})
+    with pytest.raises(DataError, match=r"numpy '.*' there, '0\.1' here"):
         generate(RECIPE, whole, **QUIET)
+    assert contents(whole) == before
+
+
+def test_a_damaged_description_is_found_and_made_again(whole):
+    expected = contents(whole)
+    text = (whole / DESCRIPTION).read_text()
+    (whole / DESCRIPTION).write_text(text.replace('"fps": 30', '"fps": 20'))
+    for use in (lambda: Dataset(whole), lambda: repair(whole, **QUIET)):
+        with pytest.raises(DataError, match=r"dataset\.json: is damaged"):
+            use()
+    with pytest.raises(DataError, match=r"dataset\.json: is damaged"):
+        generate(PendulumRecipe(), whole, **QUIET)
+    generate(RECIPE, whole, **QUIET)
+    assert contents(whole) == expected
+    (whole / CHECKSUMS).write_text("no checksum\n")
+    with pytest.raises(DataError, match=r"checksums\.sha256: cannot be read as checksums"):
+        Dataset(whole)
+    (whole / CHECKSUMS).unlink()
+    generate(RECIPE, whole, **QUIET)
+    assert contents(whole) == expected
 
 
 def test_a_shard_that_cannot_be_made_again_alike_is_not_overwritten(whole):
