@@ -30,3 +30,4 @@ def _annotated_modules() -> list[str]:
 warnings.filterwarnings("ignore", message=".*CUDA driver.*")
 jaxtyping.install_import_hook(_annotated_modules(), "annotations.check")
 torch.manual_seed(0)
+import physvision  # noqa: E402, F401  lets torchvision be imported beside a CPU torch

@@ -7,6 +7,7 @@ from physvision.models.coordinates import Coordinates
 from physvision.models.networks import MlpDecoder, MlpEncoder
 from physvision.models.physics_layer import PhysicsLayer, Positive
 from physvision.models.stepped import LearnedEngine, SteppedEngine
+from physvision.models.vgg import VggDecoder, VggEncoder
 
 __all__ = [
     "Coordinates",
@@ -21,6 +22,8 @@ __all__ = [
     "Prediction",
     "PredictiveAutoencoder",
     "SteppedEngine",
+    "VggDecoder",
+    "VggEncoder",
     "build",
     "load",
     "save",
