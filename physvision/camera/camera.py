@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from physvision.core import InputError, Placed
@@ -138,8 +140,8 @@ class Camera:
         height: int,
         width: int,
         *,
-        position: Sequence[float],
-        rotation: Sequence[Sequence[float]],
+        position: ArrayLike,
+        rotation: ArrayLike,
         fovy: float,
         near: float = 1e-3,
     ) -> Camera:
@@ -149,13 +151,13 @@ class Camera:
             height: of the image, pixels.
             width: of the image, pixels.
             position: in the world, metres.
-            rotation: 3×3, from the camera's frame to the world.
+            rotation: nine numbers, 3×3, from the camera's frame to the world.
             fovy: field of view over the height, **degrees**, as MJCF has it.
             near: what is nearer is not seen, metres.
         """
-        matrix = torch.as_tensor(rotation, dtype=torch.float64).reshape(3, 3)
+        matrix = torch.as_tensor(np.array(rotation, float)).reshape(3, 3)
         turn = torch.diag(torch.tensor([1.0, -1.0, -1.0], dtype=torch.float64)) @ matrix.T
-        eye = torch.as_tensor(position, dtype=torch.float64)
+        eye = torch.as_tensor(np.array(position, float))
         focal = height / (2.0 * math.tan(0.5 * math.radians(fovy)))
         return cls(_intrinsics(focal, height, width), _extrinsics(turn, -turn @ eye), height, width, near)
 
