@@ -77,7 +77,7 @@ class Dataset:
 
     def __len__(self) -> int:
         """Number of trials."""
-        return sum(shard.trials for shard in self.shards)
+        return self.shards[-1].first + self.shards[-1].trials if self.shards else 0
 
     @property
     def fps(self) -> float:
