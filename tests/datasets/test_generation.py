@@ -97,15 +97,14 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path, whole):
     begin = time.perf_counter()
     generate(RECIPE, tmp_path / "timed", **QUIET)
     duration = time.perf_counter() - begin
-    moments = np.random.default_rng(7).uniform(0.0, duration, 20)
-    states = set()
-    for number, moment in enumerate(moments):
-        out = tmp_path / f"killed{number}"
+    random, states, kills = np.random.default_rng(7), set(), 0
+    while kills < 20 or (len(states) < 4 and kills < 60):
+        out = tmp_path / f"killed{kills}"
         child = os.fork()
         if child == 0:
             generate(RECIPE, out, **QUIET)
             os._exit(0)
-        time.sleep(moment)
+        time.sleep(random.uniform(0.0, duration))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         left = contents(out) if out.exists() else {}
@@ -116,6 +115,9 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path, whole):
         generate(RECIPE, out, **QUIET)
         assert contents(out) == expected
         shutil.rmtree(out)
+        # A busy machine must not let every kill come too late or too early.
+        duration *= 0.8 if left == expected else 1.1
+        kills += 1
     assert len(states) >= 4  # the kills did come at different stages
 
 
@@ -124,14 +126,14 @@ def test_workers_end_with_a_killed_parent(tmp_path):
     arguments = ["generate", "billiards", "--trials", "2000", "--workers", "2", "--out", str(out)]
     process = subprocess.Popen([sys.executable, "-m", "physvision.cli", *arguments], stderr=subprocess.DEVNULL)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 150
     while not list(out.glob("*.arrow")) and time.monotonic() < deadline:
         time.sleep(0.05)
     workers = [int(number) for number in children.read_text().split()]
     assert len(workers) >= 2
     process.kill()
     process.wait()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while any(Path(f"/proc/{worker}").exists() for worker in workers) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not [worker for worker in workers if Path(f"/proc/{worker}").exists()]
