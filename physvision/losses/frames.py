@@ -52,7 +52,7 @@ def multi_scale(
     """The mean over `scales` of the mean squared difference of frames that are blurred and halved again and again.
 
     At a coarse scale objects overlap that do not at a fine one, so that they attract each other over half the image;
-    the fine scales place them exactly. An object smaller than a pixel of scale s adds (1/4)ˢ of what it adds at scale 0 to
+    the fine scales place them exactly. An object smaller than a pixel of scale s adds (1/4)ˢ of its part of scale 0 to
     the mean square there: scale s counts 4ˢ times, and all scales attract a small object alike.
 
     Args:

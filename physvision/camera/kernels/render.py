@@ -4,12 +4,13 @@ The image is I = ∫ c dA over each pixel. By Reynolds' transport theorem its de
 
     dI/dθ = ∫ ∂c/∂θ dA + Σ over outlines ∫ (c_in − c_out) v_n ds,     v_n = ∂f/∂θ / |∇f|,
 
-v_n being the speed at which the line f = 0 moves outwards along its normal. The first is taken at the centroid of
-what is seen of each layer, the second at the middle of every visible piece of outline: both are exact for colours and
-speeds that are linear within the pixel. At a limb colours change as the root of the distance, with no finite slope;
-there c_in is continued linearly from the centroid, which makes the sum the derivative of the frame. Reference: Li et
-al., "Differentiable Monte Carlo ray tracing through edge sampling" (2018), where the second integral is sampled; here
-the pieces are known.
+v_n being the speed at which the line f = 0 moves outwards along its normal. The colour of each layer is taken
+as linear about the centroid of what is seen of it, ∂c/∂θ there and v_n at the middle of every visible piece of outline.
+That is exact where colours and speeds are linear within the pixel, and where they are not (at limbs, and on faces seen
+from the side) the two parts still add up to the derivative of the frame, for both use the same colours.
+
+Reference: Li et al., "Differentiable Monte Carlo ray tracing through edge sampling" (2018), where the second integral
+is sampled; here the pieces are known.
 """
 
 import warp as wp
@@ -19,8 +20,8 @@ from .adjoint import add_edge_adjoint, add_look_adjoint
 from .front import MIXED, front
 from .hard import hard_front
 from .layers import put_layers
-from .scene import NOTHING, ONE, SPHERE, ZERO, Scene, center
-from .shading import add_color, look, weighed_color
+from .scene import NOTHING, ONE, ZERO, Scene, center
+from .shading import add_color, look
 from .visible import measure
 
 LEAST_AREA = wp.constant(scalar(1.0e-5))
@@ -130,7 +131,7 @@ def paint_adjoint(
     n = put_layers(s, b, x, y, lines, codes, layers)
     used = measure(lines, layers, n, spans, moments, pieces, sides)
     add_background_bar(image_bar, background_bar, b, line, column, share_out(moments, n))
-    # The colours of the layers about their centroids: value and slopes.
+    # The colours of the layers, and last that of the background, about their centroids: value and slopes.
     colors = wp.zeros(shape=(LAYER_MOMENTS,), dtype=scalar)
     for layer in range(n):
         px = x + moments[3 * layer + 1]
@@ -139,25 +140,27 @@ def paint_adjoint(
         color = add_look_adjoint(s, b, line, column, p, px, py, moments[3 * layer], image_bar, bars, texels_bar)
         for i in range(3):
             colors[3 * layer + i] = color[i]
+    for channel in range(s.channels):
+        colors[3 * n] += image_bar[b, channel, line, column] * s.background[b, channel, line, column]
     for k in range(used):
         inside = sides[3 * k + 1]
-        p = layers[3 * inside]
-        outside = int(NOTHING)
-        if sides[3 * k + 2] < n:
-            outside = layers[3 * sides[3 * k + 2]]
-        if p != outside:
-            px = pieces[3 * k]
-            py = pieces[3 * k + 1]
-            length = pieces[3 * k + 2]
-            jump = -weighed_color(s, image_bar, b, line, column, outside, x + px, y + py, length)
-            if s.patches[b, p].kind >= SPHERE:
-                dx = px - moments[3 * inside + 1]
-                dy = py - moments[3 * inside + 2]
-                jump += colors[3 * inside] + colors[3 * inside + 1] * dx + colors[3 * inside + 2] * dy
-            else:
-                jump += weighed_color(s, image_bar, b, line, column, p, x + px, y + py, length)
-            code = 2 * sides[3 * k]
-            add_edge_adjoint(s, b, p, codes[code], codes[code + 1], x + px, y + py, jump * length, bars)
+        outside = sides[3 * k + 2]
+        px = pieces[3 * k]
+        py = pieces[3 * k + 1]
+        jump = color_at(colors, moments, inside, px, py) - color_at(colors, moments, outside, px, py)
+        if outside < n and layers[3 * outside] == layers[3 * inside]:
+            # Two parts of a patch that another passes through.
+            jump = ZERO
+        code = 2 * sides[3 * k]
+        strength = jump * pieces[3 * k + 2]
+        add_edge_adjoint(s, b, layers[3 * inside], codes[code], codes[code + 1], x + px, y + py, strength, bars)
+
+
+@wp.func
+def color_at(colors: wp.array(dtype=scalar), moments: wp.array(dtype=scalar), layer: int, x: scalar, y: scalar):
+    dx = x - moments[3 * layer + 1]
+    dy = y - moments[3 * layer + 2]
+    return colors[3 * layer] + colors[3 * layer + 1] * dx + colors[3 * layer + 2] * dy
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})

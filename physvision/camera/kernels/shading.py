@@ -6,7 +6,7 @@ A texture that is finer than the pixels is averaged over several taps, spread ov
 import warp as wp
 
 from . import scalar
-from .scene import CYLINDER, HALF, NOTHING, ONE, PI, SPHERE, TINY, TWO, ZERO, Patch, Scene, ray, vec3, vec4
+from .scene import CYLINDER, HALF, ONE, PI, SPHERE, TINY, TWO, ZERO, Patch, ray, vec3, vec4
 from .surfaces import axis_point, hit_adjoint, mean_slant, normal, point_slopes, side_depth, slant
 from .texture import add_texel_bars, footprint, texel, weighed_texel
 
@@ -199,33 +199,6 @@ def add_color(
         c = footprint(patch, u, v, reach_u, reach_v)
         for channel in range(image.shape[1]):
             image[b, channel, line, column] += share * texel(texels, b, channel, c)
-
-
-@wp.func
-def weighed_color(
-    s: Scene,
-    image_bar: wp.array4d(dtype=scalar),
-    b: int,
-    line: int,
-    column: int,
-    p: int,
-    x: scalar,
-    y: scalar,
-    length: scalar,
-):
-    """Σ over channels of the pixel's adjoint times the patch's colour about (x, y); NOTHING: that of the background."""
-    if p == NOTHING:
-        total = scalar(ZERO)
-        for channel in range(s.channels):
-            total += image_bar[b, channel, line, column] * s.background[b, channel, line, column]
-        return total
-    patch = s.patches[b, p]
-    # A piece of outline of length l has the variance of a square of side l / √2 along each of x and y, on average.
-    hit = look(patch, x, y, HALF * length * length, wp.min(s.taps, 1))
-    reach_u, reach_v = reaches(hit)
-    c = footprint(patch, hit.u, hit.v, reach_u, reach_v)
-    value, _by_u, _by_v = weighed_texel(s.texels, image_bar, b, line, column, c)
-    return hit.shade * value
 
 
 @wp.func
