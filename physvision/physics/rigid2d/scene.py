@@ -106,6 +106,12 @@ class Description:
         return [isinstance(joint, Revolute) and joint.limits is not None for joint, _ in self.joints]
 
     @property
+    def most_contacts(self) -> int:
+        """How many contacts can touch at once: two a pair of polygons, one where a circle is in it, one a limit."""
+        round_pairs = sum(any(isinstance(self.bodies[i], Circle) for i in pair) for pair in self.pairs)
+        return 2 * len(self.pairs) - round_pairs + 2 * sum(self.limited)
+
+    @property
     def motors(self) -> list[int]:
         """The number of each joint's motor; −1 without one."""
         count, numbers = 0, []

@@ -51,7 +51,7 @@ class World(Engine):
         dt: seconds between two states. Impacts happen when they happen, whatever it is.
         exempt: pairs of bodies that pass through each other; bodies that share a joint do, unless it says otherwise.
         overlap: what to do with bodies that overlap at the start: "refuse", or "push" them apart.
-        max_contacts: contacts that may touch at one moment; None for as many as can, up to 32.
+        max_contacts: contacts that may touch at one moment; None for as many as can, up to 64.
         max_events: impacts, ends of slip and stretches between them in one step; more make the step fail.
     """
 
@@ -81,8 +81,8 @@ class World(Engine):
         motors = sum(motor >= 0 for motor in self.description.motors)
         self.nq = self.nv = 3 * moving
         self.nu = 3 * moving + motors
-        most = 2 * len(self.description.pairs) + 2 * sum(self.description.limited)
-        capacity = 1 + (min(most, 32) if max_contacts is None else check_count("max_contacts", max_contacts))
+        most = self.description.most_contacts
+        capacity = 1 + (min(most, 64) if max_contacts is None else check_count("max_contacts", max_contacts))
         tolerance = 1e-9 * self.description.size
         self._settings = {
             "capacity": capacity,

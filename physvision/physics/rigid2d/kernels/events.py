@@ -67,11 +67,11 @@ def end_of_slip(s: Scene, t: Work, contacts: wp.int32, h: scalar):
 def stop_slip(s: Scene, t: Work, contacts: wp.int32, which: wp.int32, most: scalar, guess: scalar):
     """The duration after which a contact's slip ends, by false position with memory; leaves (q1, v1) there."""
     r = s.joint_rows + 2 * which + 1
-    low = scalar(0.0)
+    low = s.dt * SHORTEST
     high = most
     at_low = row_speed(t, t.rows0, r, t.v0)
     at_high = row_speed(t, t.rows1, r, t.v1)
-    h = guess
+    h = wp.max(guess, low)
     tries = wp.int32(0)
     going = wp.int32(1)
     while going == 1:
