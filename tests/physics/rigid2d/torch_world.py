@@ -61,7 +61,7 @@ class TorchWorld:
     def step(self, q, v, dt):
         left = torch.tensor(dt, dtype=q.dtype)
         while True:
-            time, gap = self.first_gap(q, v, float(left))
+            time, gap = self.first_gap(q, v, float(left.detach()))
             if gap is None:
                 return self.flow(q, v, left)
             end, speed = self.flow(q, v, time)

@@ -192,6 +192,30 @@ def sizes(bodies: int, moving: int, joint_rows: int, capacity: int, operations: 
 
 
 @wp.func
+def carve_whole(s: Scene, t: Work, integer: wp.array(dtype=wp.int32)):
+    """The whole numbers in the memory of one world, cut from its row."""
+    r = s.joint_rows + 2 * s.capacity
+    c = s.capacity + 1
+    bound = 4 * s.capacity
+    t.row_a = integer[0:r]
+    t.row_b = integer[r : 2 * r]
+    t.order = integer[2 * r : 3 * r]
+    t.chosen = integer[3 * r : 4 * r]
+    i = int(4 * r)
+    t.mode0 = integer[i : i + s.capacity]
+    t.mode1 = integer[i + s.capacity : i + 2 * s.capacity]
+    t.sliding = integer[i + 2 * s.capacity : i + 3 * s.capacity]
+    i += 3 * s.capacity
+    t.inside_order = integer[i : i + 2 * bound + 1]
+    i += 2 * bound + 1
+    t.log_kind = integer[i : i + 5 * s.operations]
+    i += 5 * s.operations
+    t.counts = integer[i : i + 4]
+    t.contact = integer[i + 4 : i + 4 + 5 * c]
+    return t
+
+
+@wp.func
 def carve(s: Scene, real: wp.array(dtype=scalar), integer: wp.array(dtype=wp.int32)):
     """The memory of one world, cut from its rows."""
     t = Work()
@@ -250,22 +274,7 @@ def carve(s: Scene, real: wp.array(dtype=scalar), integer: wp.array(dtype=wp.int
     at += s.operations * (6 * s.moving + 7)
     bound = 4 * s.capacity
     t.inside = real[at : at + 2 * bound * bound + 8 * bound]
-    t.row_a = integer[0:r]
-    t.row_b = integer[r : 2 * r]
-    t.order = integer[2 * r : 3 * r]
-    t.chosen = integer[3 * r : 4 * r]
-    i = int(4 * r)
-    t.mode0 = integer[i : i + s.capacity]
-    t.mode1 = integer[i + s.capacity : i + 2 * s.capacity]
-    t.sliding = integer[i + 2 * s.capacity : i + 3 * s.capacity]
-    i += 3 * s.capacity
-    t.inside_order = integer[i : i + 2 * bound + 1]
-    i += 2 * bound + 1
-    t.log_kind = integer[i : i + 5 * s.operations]
-    i += 5 * s.operations
-    t.counts = integer[i : i + 4]
-    t.contact = integer[i + 4 : i + 4 + 5 * c]
-    return t
+    return carve_whole(s, t, integer)
 
 
 @wp.func
