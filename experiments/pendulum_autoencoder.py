@@ -1,0 +1,173 @@
+"""The pendulum seen ahead: physics against learned baselines, all trained on the same data with the same steps.
+
+Trains the configurations of trainers/ (a run that was interrupted goes on, one that is complete is not repeated), then
+predicts held-out trials up to 3 s ahead. Beside them: the last frame given, held; and the decoder fed with the true
+state, the best that this decoder can do. Errors are means over all starts: of angles the shorter way, in rad.
+
+    physvision generate pendulum --trials 500 --out data/pendulum
+    python experiments/pendulum_autoencoder.py [--epochs 6] [--seeds 5] [--runs out/pendulum_runs] [--out out]
+
+With `--seeds` the physics layer learns that many times and the lengths of each are printed.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from jsonargparse import auto_cli
+from torch import Tensor
+
+from physvision.core import State, Trajectory
+from physvision.datasets import DataModule
+from physvision.models import Coordinates, Prediction, PredictiveAutoencoder, build
+from physvision.trainers import PredictionMetrics
+from physvision.trainers.commands import read_checkpoint
+from physvision.trainers.supervision import Batch, brightness
+
+SECOND, DT = 20, 0.05
+STEPS = (0, SECOND, 3 * SECOND)
+MODELS = {"physics layer": "pendulum", "MLP": "pendulum_mlp", "graph network": "pendulum_graph"}
+
+Predict = Callable[[Batch], Prediction]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A trained model, and what it cost: updates, and processor seconds."""
+
+    model: PredictiveAutoencoder
+    updates: int
+    seconds: float
+
+
+def train(name: str, folder: Path, data: str, epochs: int, seed: int = 0, options: tuple[str, ...] = ()) -> Run:
+    """Train trainers/NAME.yaml in `folder`, or go on, or only load what is complete."""
+    folder.mkdir(parents=True, exist_ok=True)
+    last = folder / "out" / name / "checkpoints" / "last.ckpt"
+    spent = folder / "seconds.json"
+    before = json.loads(spent.read_text()) if spent.exists() else 0.0
+    if not last.exists() or read_checkpoint(last)["epoch"] + 1 < epochs:
+        arguments = ["fit", "--config", f"{name}.yaml", "--data.path", str(Path(data).resolve())]
+        arguments += ["--trainer.max_epochs", str(epochs), "--seed_everything", str(seed), "--data.seed", str(seed)]
+        resume = ["--ckpt_path", str(last.resolve())] if last.exists() else []
+        code = "import sys; from physvision.cli import main; sys.exit(main(sys.argv[1:]))"
+        began = children_seconds()
+        subprocess.run([sys.executable, "-c", code, *arguments, *options, *resume], cwd=folder, check=True)
+        before += children_seconds() - began
+        spent.write_text(json.dumps(before))
+    checkpoint = read_checkpoint(last)
+    model = build(json.loads(checkpoint["configuration"]))
+    weights = checkpoint["state_dict"]
+    model.load_state_dict({key.removeprefix("model."): value for key, value in weights.items()})
+    return Run(model.eval(), checkpoint["global_step"], before)
+
+
+def children_seconds() -> float:
+    """Processor seconds of child processes so far."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def held_out(data: str, stride: int = 10) -> list[Batch]:
+    """Batches of the test split that reach 3 s ahead."""
+    source = DataModule(data, 64, horizon=STEPS[-1], frames_out=STEPS[-1], stride=stride, brightness=False)
+    source.setup("test")
+    return list(source.test_dataloader())
+
+
+def measured(predict: Predict, batches: list[Batch]) -> dict[str, float]:
+    """The measures of what `predict` makes of each batch."""
+    metrics = PredictionMetrics(Coordinates(3, (0, 1, 2)), STEPS, DT)
+    with torch.no_grad():
+        for batch in batches:
+            metrics.update(predict(batch), batch)
+    return {name: float(value) for name, value in metrics.compute().items()}
+
+
+def by_model(model: PredictiveAutoencoder) -> Predict:
+    return lambda batch: model(brightness(batch["frames"]), STEPS[-1], STEPS)
+
+
+def by_holding(batch: Batch) -> Prediction:
+    """The last frame and position, held; at rest."""
+    count = STEPS[-1] + 1
+    q = batch["q"][:, -1:].expand(-1, count, -1)
+    frames = brightness(batch["frames"][:, -1:]).expand(-1, len(STEPS), -1, -1, -1)
+    return Prediction(Trajectory(q, torch.zeros_like(q)), STEPS, frames)
+
+
+def by_truth(model: PredictiveAutoencoder) -> Predict:
+    """The true states, decoded."""
+
+    def predict(batch: Batch) -> Prediction:
+        q, v = (torch.cat([batch[name][:, -1:], batch[f"target_{name}"]], 1) for name in ("q", "v"))
+        return Prediction(Trajectory(q, v), STEPS, model.decode(Trajectory(q, v), STEPS))
+
+    return predict
+
+
+def by_engine(model: PredictiveAutoencoder) -> Predict:
+    """The engine alone: started from the true state."""
+
+    def predict(batch: Batch) -> Prediction:
+        trajectory = model.simulate(State(batch["q"][:, -1], batch["v"][:, -1]), STEPS[-1])
+        return Prediction(trajectory, STEPS, model.decode(trajectory, STEPS))
+
+    return predict
+
+
+def row(name: str, found: dict[str, float], run: Run | None = None) -> str:
+    cost = f"{run.updates:>8} {run.seconds:>8.0f}" if run else f"{'':>8} {'':>8}"
+    states = [found[f"{kind}/{at}"] for at in ("0s", "1s", "3s") for kind in ("state_error", "velocity_error")]
+    frames = [found[f"{kind}/1s"] for kind in ("psnr", "ssim", "frame_error_mean")]
+    return " ".join([f"{name:<34}", cost, *(f"{x:>9.4f}" for x in [*states, *frames])])
+
+
+def heading() -> str:
+    names = [f"{kind} {at}" for at in ("0s", "1s", "3s") for kind in ("rad", "rad/s")]
+    columns = " ".join(f"{name:>9}" for name in [*names, "PSNR 1s", "SSIM 1s", "MSE 1s"])
+    return f"{'':<34} {'updates':>8} {'cpu s':>8} {columns}"
+
+
+def main(data: str = "data/pendulum", epochs: int = 6, seeds: int = 1, runs: Path = Path("out/pendulum_runs")) -> None:
+    """Train, predict, compare.
+
+    Args:
+        data: the data set.
+        epochs: of each training.
+        seeds: of the physics layer.
+        runs: where trainings are kept.
+    """
+    torch.set_num_threads(1)
+    trained = {name: train(file, runs / file, data, epochs) for name, file in MODELS.items()}
+    batches = held_out(data)
+    print(f"{sum(len(batch['frames']) for batch in batches)} starts in held-out trials")
+    print(heading())
+    errors = {name: measured(by_model(run.model), batches) for name, run in trained.items()}
+    for name, run in trained.items():
+        print(row(name, errors[name], run))
+    print(row("last frame, held", measured(by_holding, batches)))
+    print(row("decoder, true states", measured(by_truth(trained["physics layer"].model), batches)))
+    for name, run in trained.items():
+        print(row(f"{name}, from true states", measured(by_engine(run.model), batches)))
+    for at, bar in (("1s", 2.0), ("3s", 1.5)):
+        least = min(errors[name][f"state_error/{at}"] for name in errors if name != "physics layer")
+        ratio = least / errors["physics layer"][f"state_error/{at}"]
+        print(f"best baseline over physics at {at}: {ratio:.2f}; bar {bar}: {'met' if ratio >= bar else 'MISSED'}")
+    for seed in range(seeds):
+        run = trained["physics layer"] if seed == 0 else train("pendulum", runs / f"seed{seed}", data, epochs, seed)
+        lengths: Tensor = run.model.engine.learned.lengths.detach()
+        error = 100 * float((lengths / 3.0 - 1.0).abs().max())
+        found = [round(length, 4) for length in lengths.tolist()]
+        print(f"seed {seed}: lengths {found} m, off by {error:.2f} %, {run.seconds:.0f} s")
+
+
+if __name__ == "__main__":
+    auto_cli(main, as_positional=False)
