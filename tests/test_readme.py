@@ -22,6 +22,8 @@ def test_the_page_of_use_runs():
     assert names["tip"].shape == (1, 3)
     assert names["logarithms"].grad.abs().min() > 0
     assert names["A"].shape == (64, 4, 4)
+    assert names["frame"].shape == (1, 3, 64, 64)
+    assert names["speed"].grad[0, 0] > 0
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=lambda path: path.name)
