@@ -55,6 +55,27 @@ def clip(
 
 
 @wp.func
+def clip_to_pixel(px: scalar, py: scalar, ux: scalar, uy: scalar):
+    """The part of the points p + t u inside the pixel."""
+    low = scalar(-1.0)
+    high = scalar(1.0)
+    for axis in range(2):
+        at = px
+        rate = ux
+        if axis == 1:
+            at = py
+            rate = uy
+        if wp.abs(rate) < scalar(1.0e-7):
+            if wp.abs(at) > HALF:
+                high = low - ONE
+        else:
+            reach = HALF / wp.abs(rate)
+            low = wp.max(low, -at / rate - reach)
+            high = wp.min(high, -at / rate + reach)
+    return low, high
+
+
+@wp.func
 def at_place(spans: wp.array(dtype=scalar), n: int, without: int, t: scalar):
     """The nearest layer that covers the place `t`, and the next place where that may change."""
     found = int(n)
@@ -133,21 +154,7 @@ def add_outline(
     px = -c * a
     py = -c * b
     # Along the line, the inside on the left: u = (b, −a). Clip to the pixel, then to the layer's other lines.
-    low = scalar(-1.0)
-    high = scalar(1.0)
-    for axis in range(2):
-        at = px
-        rate = b
-        if axis == 1:
-            at = py
-            rate = -a
-        if wp.abs(rate) < scalar(1.0e-7):
-            if wp.abs(at) > HALF:
-                return used
-        else:
-            reach = HALF / wp.abs(rate)
-            low = wp.max(low, -at / rate - reach)
-            high = wp.min(high, -at / rate + reach)
+    low, high = clip_to_pixel(px, py, b, -a)
     first = layers[3 * layer + 1]
     low, high = clip(lines, first, layers[3 * layer + 2], line, px, py, b, -a, ZERO, low, high)
     if low >= high:
