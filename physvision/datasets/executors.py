@@ -10,7 +10,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import wait as wait_for
-from typing import Literal
+from typing import Any, Literal
 
 from physvision.core import DataError, InputError, UnsupportedError
 from physvision.datasets.folder import Shard
@@ -93,15 +93,15 @@ def _run_on_ray(make: Make, shards: list[Shard], workers: int | None) -> Made:
     """Shards from the Ray cluster at RAY_ADDRESS; their bytes come back, so no file system has to be shared."""
     import ray  # pyright: ignore[reportMissingImports]
 
-    @ray.remote(max_retries=3)
-    def remote(shard: Shard) -> bytes:
+    def one(shard: Shard) -> bytes:
         return make(shard)
 
+    task: Any = ray.remote(max_retries=3)(one)
     most = workers or int(ray.cluster_resources().get("CPU", 1))
     waiting, running = iter(shards), {}
     while True:
         while len(running) < 2 * most and (shard := next(waiting, None)) is not None:
-            running[remote.remote(shard)] = shard
+            running[task.remote(shard)] = shard
         if not running:
             return
         done, _ = ray.wait(list(running))
