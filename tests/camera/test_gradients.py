@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
-import scenes
 import torch
+from camera import scenes
 
 from physvision.camera import Camera, RayCaster
 from physvision.core import Box, Capsule, Cylinder, Disc, Polygon, Rectangle, Sphere

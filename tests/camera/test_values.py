@@ -1,9 +1,8 @@
 """Frames against a second camera in plain torch that averages many rays a pixel."""
 
-import oracle
 import pytest
-import scenes
 import torch
+from camera import oracle, scenes
 
 from physvision.camera import Camera, RayCaster
 from physvision.core import Circle, Plane, Sphere
