@@ -6,11 +6,12 @@ import pickle
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 
-import physvision  # noqa: F401  makes lightning importable beside a torch without CUDA
+import physvision
 
 import lightning  # isort: skip
 from lightning.pytorch.callbacks import ModelCheckpoint
@@ -40,23 +41,35 @@ def test_lengths_are_learned_from_frames_and_labels(tmp_path, training, data):
     torch.testing.assert_close(module.model.engine.learned.lengths, torch.tensor([1.5, 1.5]), rtol=0.01, atol=0)
 
 
-class Killed(lightning.Callback):
-    """Dies as a machine does: no exception, no clean-up."""
+# Dies as a machine does: no exception, no clean-up. A process of its own, for threads do not survive a fork.
+KILLED = """
+import os, signal, sys
+import physvision, lightning, torch
+from lightning.pytorch.callbacks import ModelCheckpoint
+from trainers.small import make_data, make_training
 
+class Killed(lightning.Callback):
     def on_train_batch_end(self, trainer, *_):
         if trainer.global_step == 13:
             os.kill(os.getpid(), signal.SIGKILL)
 
+torch.set_num_threads(int(sys.argv[3]))
+keep = [ModelCheckpoint(dirpath=sys.argv[1], save_last=True), Killed()]
+trainer = lightning.Trainer(
+    accelerator="cpu", enable_progress_bar=False, enable_model_summary=False, logger=False, max_epochs=4, callbacks=keep
+)
+trainer.fit(make_training(horizons={0: 2, 2: 5}), make_data(sys.argv[2]))
+"""
 
-def test_a_run_that_was_killed_goes_on_as_if_it_had_not_been(tmp_path, training, data):
+
+def test_a_run_that_was_killed_goes_on_as_if_it_had_not_been(tmp_path, training, data, pendulum):
     whole = training(horizons={0: 2, 2: 5})
     trainer(tmp_path / "whole", max_epochs=4).fit(whole, data())
-    child = os.fork()
-    if child == 0:
-        keep = [ModelCheckpoint(dirpath=tmp_path / "killed", save_last=True), Killed()]
-        trainer(tmp_path, max_epochs=4, callbacks=keep).fit(training(horizons={0: 2, 2: 5}), data())
-        os._exit(0)
-    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    arguments = [str(tmp_path / "killed"), pendulum, str(torch.get_num_threads())]
+    search = os.pathsep.join([str(Path(__file__).parents[1]), str(Path(physvision.__file__).parents[1])])
+    environment = {**os.environ, "PYTHONPATH": search}
+    child = subprocess.run([sys.executable, "-c", KILLED, *arguments], env=environment, cwd=tmp_path)
+    assert child.returncode == -signal.SIGKILL
     resumed = training(horizons={0: 2, 2: 5})
     with torch.no_grad():
         for parameter in resumed.parameters():
@@ -172,7 +185,7 @@ TWO = """
 import sys, torch
 sys.path[:0] = [{root!r}, {tests!r}]
 import physvision, lightning, json, os
-from trainers.conftest import configuration
+from trainers.small import configuration
 from physvision.datasets import DataModule
 from physvision.models import Coordinates, build
 from physvision.trainers import PredictionTraining, Supervision

@@ -1,0 +1,52 @@
+"""A small pendulum autoencoder and its data."""
+
+import torch
+
+from physvision.datasets import DataModule
+from physvision.models import Coordinates, PredictiveAutoencoder, build
+from physvision.trainers import PredictionTraining, Supervision
+
+SIZE = 12
+COORDINATES = {"size": 2, "angles": [0, 1]}
+FRAME = [1, SIZE, SIZE]
+
+
+def configuration(lengths=(1.0, 2.0), hidden=16):
+    """Of a small pendulum autoencoder."""
+    common = {"frame": FRAME, "coordinates": COORDINATES, "hidden": hidden}
+    chain = {
+        "class_path": "physvision.physics.articulated.chain",
+        "init_args": {"lengths": [1.0, 1.0], "dt": 0.05, "integrator": "runge_kutta_4"},
+    }
+    layer = {
+        "engine": chain,
+        "learned": {"lengths": list(lengths)},
+        "leaves": "physvision.physics.articulated.chain_properties",
+    }
+    return {
+        "class_path": "physvision.models.PredictiveAutoencoder",
+        "init_args": {
+            "encoder": {"class_path": "physvision.models.MlpEncoder", "init_args": {**common, "dt": 0.05}},
+            "engine": {"class_path": "physvision.models.PhysicsLayer", "init_args": layer},
+            "decoder": {"class_path": "physvision.models.MlpDecoder", "init_args": common},
+            "fastest": 60.0,
+        },
+    }
+
+
+def make_training(hidden=16, **options):
+    """A module that always starts the same."""
+    torch.manual_seed(3)
+    model = build(configuration(hidden=hidden))
+    assert isinstance(model, PredictiveAutoencoder)
+    module = PredictionTraining(
+        model, Supervision(Coordinates(2, (0, 1)), velocity=0.1), warmup=0, measured=(0, 5), **options
+    )
+    module.configuration = configuration(hidden=hidden)
+    return module
+
+
+def make_data(folder, **options):
+    """A data module of the data set in `folder`."""
+    defaults = {"batch_size": 32, "horizon": 5, "frames_out": 5, "memory": True, "brightness": False}
+    return DataModule(folder, **{**defaults, **options})
