@@ -35,7 +35,7 @@ def test_more_than_one_thread_is_used(monkeypatch):
     engine = everything()
     used = []
     original = launching.wp.launch
-    monkeypatch.setattr(launching.wp, "launch", lambda *a, **k: (used.append(k["dim"]), original(*a, **k)))
+    monkeypatch.setattr(launching.wp, "launch", lambda *a, **k: (used.append(k["dim"][0]), original(*a, **k)))
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     engine.rollout(random_state(engine, 0, batch=65), 50)
     assert sorted(used) == [32, 33]
