@@ -38,6 +38,17 @@ def is_finite(x: wp.array(dtype=scalar), n: wp.int32):
     return finite
 
 
+@wp.func
+def begin(s: Scene, t: Work):
+    """Masses for the properties at hand, and nothing counted yet."""
+    weigh(s, t)
+    t.keep[WANTED] = scalar(0.0)
+    t.keep[WORST] = scalar(0.0)
+    t.counts[ITERATIONS] = 0
+    t.counts[OVERFLOW] = 0
+    t.counts[FAILED] = 0
+
+
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
 def forward(
     first: wp.int32,
@@ -58,12 +69,8 @@ def forward(
     world = first + wp.tid()
     t = carve(s, real[world], integer[world])
     t.theta = theta[world]
-    weigh(s, t)
+    begin(s, t)
     n = 3 * (s.bodies + 1)
-    t.keep[WANTED] = scalar(0.0)
-    t.keep[WORST] = scalar(0.0)
-    t.counts[ITERATIONS] = 0
-    t.counts[OVERFLOW] = 0
     load(s, t, q[world, 0], v[world, 0])
     failed = wp.int32(-1)
     for k in range(steps):
@@ -140,13 +147,8 @@ def backward(
     t = carve(s, real[world], integer[world])
     t.theta = theta[world]
     t.theta_bar = theta_bar[world]
-    weigh(s, t)
+    begin(s, t)
     n = 3 * (s.bodies + 1)
-    t.keep[WANTED] = scalar(0.0)
-    t.keep[WORST] = scalar(0.0)
-    t.counts[ITERATIONS] = 0
-    t.counts[OVERFLOW] = 0
-    t.counts[FAILED] = 0
     clear(t.seed_q, n)
     clear(t.seed_v, n)
     for back in range(steps):
