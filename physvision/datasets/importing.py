@@ -10,6 +10,7 @@ from dataclasses import asdict
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -99,15 +100,22 @@ def import_video(
         folder = DataFolder(out)
         with folder.prepared(description):
             bar.reset(task, total=count, description="importing")
-            fitted = map(fit, frames())
-            for shard in folder.shards():
-                if folder.fault(shard) is None:
-                    _skip(fitted, shard.trials * shard.frames)
-                else:
-                    trials = ({"frames": np.stack(list(islice(fitted, shard.frames)))} for _ in range(shard.trials))
-                    folder.commit(shard, encode_shard(frame_format, {}, about | {"shard": asdict(shard)}, trials))
-                bar.update(task, advance=shard.trials * shard.frames)
+            for made in _fill(folder, map(fit, frames()), frame_format, about):
+                bar.update(task, advance=made)
     return folder.path
+
+
+def _fill(
+    folder: DataFolder, frames: Iterator[np.ndarray], frame_format: FrameFormat, about: dict[str, Any]
+) -> Iterator[int]:
+    """Make the shards that are missing or damaged; how many frames each takes, whether it was made or not."""
+    for shard in folder.shards():
+        if folder.fault(shard) is None:
+            _skip(frames, shard.trials * shard.frames)
+        else:
+            trials = ({"frames": np.stack(list(islice(frames, shard.frames)))} for _ in range(shard.trials))
+            folder.commit(shard, encode_shard(frame_format, {}, about | {"shard": asdict(shard)}, trials))
+        yield shard.trials * shard.frames
 
 
 def _skip(frames: Iterator[np.ndarray], count: int) -> None:
