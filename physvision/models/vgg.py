@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import torch
 import torchvision
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -141,4 +140,5 @@ def _begin(network: nn.Module) -> None:
     for part in network.modules():
         if isinstance(part, nn.Conv2d | nn.ConvTranspose2d | nn.Linear):
             nn.init.kaiming_normal_(part.weight, nonlinearity="relu")
-            torch.nn.init.zeros_(part.bias) if part.bias is not None else None
+            if part.bias is not None:
+                nn.init.zeros_(part.bias)
