@@ -6,6 +6,7 @@ from physvision.models.checkpoints import build, load, save
 from physvision.models.coordinates import Coordinates
 from physvision.models.networks import MlpDecoder, MlpEncoder
 from physvision.models.physics_layer import PhysicsLayer, Positive
+from physvision.models.scene import Scene, SceneObject, View
 from physvision.models.stepped import LearnedEngine, SteppedEngine
 from physvision.models.vgg import VggDecoder, VggEncoder
 
@@ -21,9 +22,12 @@ __all__ = [
     "Positive",
     "Prediction",
     "PredictiveAutoencoder",
+    "Scene",
+    "SceneObject",
     "SteppedEngine",
     "VggDecoder",
     "VggEncoder",
+    "View",
     "build",
     "load",
     "save",

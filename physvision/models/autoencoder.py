@@ -9,8 +9,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from physvision.core import State, Trajectory
+from physvision.core import InputError, State, Trajectory
 from physvision.core.checks import check_positive
+from physvision.models.scene import Scene
 from physvision.physics.engine import Engine
 
 
@@ -36,9 +37,17 @@ class PredictiveAutoencoder(nn.Module):
         encoder: frames (batch, times, channels, height, width) to the `State` at the last of them.
         engine: moves that state.
         decoder: a `State` to its frame (batch, channels, height, width); a network, or a camera bound to a scene.
+        scene: what videos it was made for; None if nobody said.
     """
 
-    def __init__(self, encoder: nn.Module, engine: Engine, decoder: nn.Module, fastest: float | None = None) -> None:
+    def __init__(
+        self,
+        encoder: nn.Module,
+        engine: Engine,
+        decoder: nn.Module,
+        fastest: float | None = None,
+        scene: Scene | None = None,
+    ) -> None:
         """Put them together.
 
         Args:
@@ -46,8 +55,12 @@ class PredictiveAutoencoder(nn.Module):
             engine: a state to those that follow.
             decoder: a state to its frame.
             fastest: a prediction in which any velocity is beyond this has failed; None for no limit.
+            scene: what it expects of a video and what its numbers mean, which `physvision predict` needs to know.
         """
         super().__init__()
+        self.scene = scene
+        if scene is not None and engine.nq != scene.positions:
+            raise InputError(f"scene: {scene.positions} coordinates of all objects, but the engine has {engine.nq}")
         self.encoder, self.engine, self.decoder = encoder, engine, decoder
         self.fastest = None if fastest is None else check_positive("fastest", fastest)
 
@@ -74,6 +87,19 @@ class PredictiveAutoencoder(nn.Module):
         """The state at the last of `frames`, in float32 at least."""
         state: State = self.encoder(frames)
         return state.to(torch.promote_types(state.q.dtype, torch.float32))
+
+    def observe(
+        self, frames: Float[Tensor, "batch times channels height width"]
+    ) -> tuple[State, Float[Tensor, "batch objects"] | None]:
+        """The state at the last of `frames`, and how sure the encoder is of each object, 0 to 1.
+
+        An encoder that knows how sure it is says so by a method `observe` of the same shape; for others it is None.
+        """
+        observe = getattr(self.encoder, "observe", None)
+        if observe is None:
+            return self.encode(frames), None
+        state, confidence = observe(frames)
+        return state.to(torch.promote_types(state.q.dtype, torch.float32)), confidence
 
     def simulate(self, state: State, steps: int, truncate: int | None = None) -> Trajectory:
         """What the engine makes of `state`; worlds that failed stand still, and the status says which."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,8 @@ def build(configuration: dict[str, Any]) -> PredictiveAutoencoder:
     parser = ArgumentParser(exit_on_error=False)
     parser.add_subclass_arguments(PredictiveAutoencoder, "model", required=True)
     try:
-        return parser.instantiate(parser.parse_object({"model": configuration})).model
+        # The parser writes into what it is given.
+        return parser.instantiate(parser.parse_object({"model": deepcopy(configuration)})).model
     except (ArgumentError, TypeError, KeyError) as error:
         raise CheckpointError(f"the configuration builds no model: {error}") from error
 
