@@ -37,7 +37,7 @@ def build(configuration: dict[str, Any]) -> PredictiveAutoencoder:
     try:
         # The parser writes into what it is given.
         return parser.instantiate(parser.parse_object({"model": deepcopy(configuration)})).model
-    except (ArgumentError, TypeError, KeyError) as error:
+    except (ArgumentError, TypeError, KeyError, ValueError) as error:
         raise CheckpointError(f"the configuration builds no model: {error}") from error
 
 
