@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from copy import deepcopy
 from pathlib import Path
@@ -10,12 +9,11 @@ from typing import Any
 
 import torch
 from jsonargparse import ArgumentError, ArgumentParser
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
-from physvision.core import CheckpointError, FileError
+from physvision.core import CheckpointError
 from physvision.core.resources import find
+from physvision.core.weights import read_weights, write_weights
 from physvision.models.autoencoder import PredictiveAutoencoder
 
 FORMAT = "physvision model 1"
@@ -65,20 +63,11 @@ def save(
         configuration: `build` makes a model of the same architecture of it.
         small: keep large tensors in half precision.
     """
-    path = Path(path)
     tensors = {
-        name: value.detach().to("cpu", torch.float16 if small and value.numel() >= _LARGE else None).contiguous()
+        name: value.to(torch.float16) if small and value.numel() >= _LARGE else value
         for name, value in model.state_dict().items()
     }
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        save_file(tensors, partial, metadata={"format": FORMAT, "configuration": json.dumps(configuration)})
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise FileError(f"{path}: cannot be written ({error.strerror or error})") from error
-    return path
+    return write_weights(path, tensors, configuration, FORMAT)
 
 
 def load(name: str | os.PathLike[str]) -> PredictiveAutoencoder:
@@ -92,7 +81,7 @@ def load(name: str | os.PathLike[str]) -> PredictiveAutoencoder:
     """
     shipped = Path(name).suffix == ""
     path = find(f"{name}.safetensors" if shipped else str(name), "models")
-    tensors, configuration = _read(path)
+    tensors, configuration = read_weights(path, FORMAT)
     try:
         model = build(configuration)
     except CheckpointError as error:
@@ -100,24 +89,6 @@ def load(name: str | os.PathLike[str]) -> PredictiveAutoencoder:
     check_same(str(path), model.state_dict(), tensors)
     model.load_state_dict({key: value.float() for key, value in tensors.items()})
     return model.eval()
-
-
-def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    try:
-        # A memory map that is dropped while tensors live would be read after its end; the tensors are copies.
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {key: file.get_tensor(key).clone() for key in file.keys()}  # noqa: SIM118  not a mapping
-    except (SafetensorError, OSError) as error:
-        raise CheckpointError(
-            f"{path}: cannot be read as safetensors ({error}); it is damaged, cut short, or another kind of file"
-        ) from error
-    if metadata.get("format") != FORMAT:
-        raise CheckpointError(f"{path}: expected the format {FORMAT!r}, got {metadata.get('format')!r}")
-    try:
-        return tensors, json.loads(metadata["configuration"])
-    except (KeyError, ValueError) as error:
-        raise CheckpointError(f"{path}: its configuration cannot be read ({error})") from error
 
 
 def check_same(source: str, expected: dict[str, Tensor], found: dict[str, Tensor]) -> None:
