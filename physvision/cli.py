@@ -16,12 +16,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "validate": ("physvision.trainers.commands:run", "measure a trained model on the validation split"),
     "test": ("physvision.trainers.commands:run", "measure a trained model on the test split"),
     "predict": ("physvision.trainers.commands:run", "predict with a trained model"),
+    "fit-flow": ("physvision.trainers.commands:fit_flow", "train the optical flow: --config trainers/flow.yaml"),
     "export": ("physvision.trainers.commands:export", "make a model file of a training checkpoint"),
     "demo": ("physvision.demo:demo", "simulate a 3-link pendulum and draw it to a video and a picture"),
 }
 
 # Those that Lightning's own command line reads.
-TRAINING = ("fit", "validate", "test", "predict")
+TRAINING = ("fit", "validate", "test", "predict", "fit-flow")
 
 
 def _overview() -> str:

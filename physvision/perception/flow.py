@@ -11,7 +11,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from physvision.core.checks import check_count
+
 _LEAK = 0.1  # slope of the rectifiers below zero
+_AROUND = tuple((y, x) for y in (-1, 0, 1) for x in (-1, 0, 1))
 
 
 class Flow(Protocol):
@@ -24,15 +27,16 @@ class Flow(Protocol):
         ...
 
 
-class DenseInverseSearch:
+class DenseInverseSearch(nn.Module):
     """OpenCV's DIS (Kroeger et al. 2016), on gray levels: no weights, and no gradient."""
 
     def __init__(self, finest_scale: int = 0) -> None:
         """Choose the level of the pyramid at which it stops; 0 is full resolution."""
+        super().__init__()
         self._search = cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_MEDIUM)
         self._search.setFinestScale(finest_scale)
 
-    def __call__(
+    def forward(
         self, first: Float[Tensor, "batch 3 height width"], second: Float[Tensor, "batch 3 height width"]
     ) -> Float[Tensor, "batch 2 height width"]:
         """The flow from `first` to `second`."""
@@ -49,16 +53,20 @@ def _gray(frames: Tensor) -> list[np.ndarray]:
 class PyramidFlow(nn.Module):
     """A spatial pyramid network after Ranjan and Black (2017): each level mends the flow of the coarser one.
 
-    At each level the second frame is warped by the flow so far, and a small network says what is missing. Its weights
-    are shared by all levels but the finest, which has its own; dilated convolutions see far at little cost.
+    At each level the second frame is warped by the flow so far, and a small network says what is missing. It sees how
+    well each pixel matches its neighbours in the warped frame, without which it spends hundreds of updates on finding
+    out that matching is what it is for. Its weights are shared by all levels but the finest, which has its own; dilated
+    convolutions see far at little cost.
     """
 
-    def __init__(self, levels: int = 4, width: int = 24) -> None:
+    def __init__(self, levels: int = 4, width: int = 16) -> None:
         """Choose the number of levels, each of half the resolution, and the channels of the inner convolutions."""
         super().__init__()
-        self.levels = levels
+        self.levels, self.width = check_count("levels", levels), check_count("width", width)
         self.coarse = _Mending(width)
         self.fine = _Mending(width)
+        # Twice as fast on a processor.
+        self.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
 
     def forward(
         self, first: Float[Tensor, "batch 3 height width"], second: Float[Tensor, "batch 3 height width"]
@@ -83,7 +91,9 @@ class PyramidFlow(nn.Module):
             if level:
                 flow = 2 * functional.interpolate(flow, scale_factor=2, mode="bilinear", align_corners=False)
             mending = self.fine if level == self.levels - 1 else self.coarse
-            flow = flow + mending(torch.cat([one, warp(other, flow) - one, flow], 1))
+            warped = warp(other, flow)
+            # Under autocast only the convolutions are of half precision, which does not tell pixel 63 from 63.1.
+            flow = flow + mending(torch.cat([one, warped - one, _mismatch(one, warped), flow], 1)).to(flow.dtype)
             flows.append(flow)
         return flows
 
@@ -91,7 +101,7 @@ class PyramidFlow(nn.Module):
 class _Mending(nn.Sequential):
     def __init__(self, width: int) -> None:
         layers: list[nn.Module] = []
-        channels = 8
+        channels = 3 + 3 + len(_AROUND) + 2
         for dilation in (1, 1, 2, 4, 2, 1):
             inner = nn.Conv2d(channels, width, 3, padding=dilation, dilation=dilation)
             # Torch's own choice lets small differences between frames fade from layer to layer.
@@ -102,6 +112,14 @@ class _Mending(nn.Sequential):
         nn.init.zeros_(last.weight)
         nn.init.zeros_(last.bias)  # pyright: ignore[reportArgumentType]
         super().__init__(*layers, last)
+
+
+def _mismatch(first: Tensor, second: Tensor) -> Tensor:
+    """How far each pixel's colour is from those around its place in the other frame."""
+    height, width = first.shape[-2:]
+    around = functional.pad(second, (1, 1, 1, 1), mode="replicate")
+    shifted = [around[..., 1 + y : 1 + y + height, 1 + x : 1 + x + width] for y, x in _AROUND]
+    return torch.stack([(first - other).abs().mean(1) for other in shifted], 1)
 
 
 def warp(

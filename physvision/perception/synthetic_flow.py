@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import torch
@@ -49,7 +50,7 @@ class SyntheticFlow:
     speed: float = 6.0
     background_speed: float = 3.0
     turn: float = 0.2
-    textured: float = 0.5
+    textured: float = 0.6
     noise: float = 0.03
 
     def draw(self, batch: int, generator: torch.Generator) -> FlowSample:
@@ -169,8 +170,16 @@ def _textures(batch: int, generator: torch.Generator, size: int = 96) -> Tensor:
         gray = torch.rand(batch, 1, 1, 1, generator=generator)
         noise = torch.randn(batch, 3, cells, cells, generator=generator)
         noise = gray * noise + (1 - gray) * noise.mean(1, keepdim=True)
-        total += weight * functional.interpolate(noise, size=(size, size), mode="bicubic", align_corners=False)
+        spread = _spread(cells, size)
+        total += weight * (spread @ noise @ spread.T)
     return total.clamp(-2, 2)
+
+
+@cache
+def _spread(cells: int, size: int) -> Tensor:
+    """What bicubic interpolation multiplies each axis with; much faster than calling it."""
+    each = torch.eye(cells)[:, None, :, None]
+    return functional.interpolate(each, size=(size, 1), mode="bicubic", align_corners=False)[:, 0, :, 0].T
 
 
 class FlowPairs(Dataset[FlowSample]):

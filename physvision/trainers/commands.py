@@ -15,6 +15,9 @@ from physvision.core import CheckpointError
 from physvision.core.resources import find
 from physvision.datasets.modules import DataModule
 from physvision.models.checkpoints import build, check_same, save
+from physvision.perception.flow import PyramidFlow
+from physvision.perception.flow_files import save_flow
+from physvision.trainers.flow import FlowData, FlowTraining
 from physvision.trainers.module import PredictionTraining
 
 
@@ -40,6 +43,18 @@ def run(command: str, arguments: list[str]) -> int:
         PredictionTraining,
         DataModule,
         args=[command, *_found(arguments)],
+        save_config_kwargs={"overwrite": True},
+        parser_kwargs={"parser_mode": "yaml"},
+    )
+    return 0
+
+
+def fit_flow(command: str, arguments: list[str]) -> int:
+    """Run `physvision fit-flow ARGUMENTS`; the exit status."""
+    LightningCLI(
+        FlowTraining,
+        FlowData,
+        args=["fit", *_found(arguments)],
         save_config_kwargs={"overwrite": True},
         parser_kwargs={"parser_mode": "yaml"},
     )
@@ -88,11 +103,14 @@ def export(checkpoint: str, out: str, small: bool = True) -> None:
     """Make a model file, which `physvision.models.load` reads, of a training checkpoint.
 
     Args:
-        checkpoint: of `physvision fit`.
+        checkpoint: of `physvision fit` or `fit-flow`.
         out: NAME.safetensors.
         small: keep large tensors in half precision.
     """
     read = read_checkpoint(checkpoint)
+    if "flow" in read:
+        print(save_flow(out, _flow_of(checkpoint, read)))
+        return
     if "configuration" not in read:
         raise CheckpointError(f"{checkpoint}: does not say how its model is built; it is not one of `physvision fit`")
     configuration = json.loads(read["configuration"])
@@ -103,3 +121,11 @@ def export(checkpoint: str, out: str, small: bool = True) -> None:
     check_same(checkpoint, model.state_dict(), weights)
     model.load_state_dict(weights)
     print(save(out, model, configuration, small=small))
+
+
+def _flow_of(checkpoint: str, read: dict[str, Any]) -> PyramidFlow:
+    network = PyramidFlow(**read["flow"])
+    weights = {name.removeprefix("network."): value for name, value in read["state_dict"].items()}
+    check_same(checkpoint, network.state_dict(), weights)
+    network.load_state_dict(weights)
+    return network

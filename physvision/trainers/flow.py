@@ -1,0 +1,118 @@
+"""Training of the optical flow network on pairs that are drawn as they are needed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from lightning import LightningDataModule, LightningModule
+from lightning.pytorch.utilities.types import OptimizerLRScheduler
+from torch import Tensor
+from torch.nn import functional
+from torch.optim import AdamW
+from torch.optim.lr_scheduler import OneCycleLR
+from torch.utils.data import DataLoader
+
+from physvision.perception.flow import PyramidFlow, end_point_error
+from physvision.perception.synthetic_flow import FlowPairs, FlowSample, SyntheticFlow
+
+_SOFT = 1e-2  # px: smaller errors count by their square
+
+
+class FlowTraining(LightningModule):
+    """Trains a `PyramidFlow` by the end-point error at all its levels, in pixels of the finest."""
+
+    def __init__(
+        self, network: PyramidFlow, learning_rate: float = 2e-3, shapes: float = 5.0, warmup: float = 0.1
+    ) -> None:
+        """Set up training.
+
+        Args:
+            network: what is trained.
+            learning_rate: at its highest.
+            shapes: weight of pixels that show a shape beside those that show the background.
+            warmup: share of the updates in which the learning rate rises.
+        """
+        super().__init__()
+        self.network = network
+        self.learning_rate, self.shapes, self.warmup = learning_rate, shapes, warmup
+
+    def training_step(self, batch: FlowSample, batch_idx: int) -> Tensor:
+        """The loss of a batch."""
+        flows = self.network.pyramid(batch.first, batch.second)
+        weight = 1 + (self.shapes - 1) * batch.shapes
+        # The finest level is what is used, and the only one with all of the truth.
+        terms = [2 * _robust(flows[-1], batch.flow, weight)]
+        for above, flow in enumerate(reversed(flows[:-1]), 1):
+            scale = 2**above
+            truth = functional.avg_pool2d(batch.flow, scale) / scale
+            terms.append(scale * _robust(flow, truth, functional.avg_pool2d(weight, scale)))
+        loss = torch.stack(terms).sum()
+        self.log("train/loss", loss.detach(), prog_bar=True)
+        return loss
+
+    def validation_step(self, batch: FlowSample, batch_idx: int) -> None:
+        """Measure the end-point error, of all pixels and of those that show a shape; px."""
+        error = end_point_error(self.network(batch.first, batch.second), batch.flow)
+        shown = batch.shapes[:, 0]
+        size = len(batch.first)
+        self.log("validation/error", error.mean(), prog_bar=True, batch_size=size, sync_dist=True)
+        on_shapes = (error * shown).sum() / shown.sum().clamp_min(1)
+        self.log("validation/error_shapes", on_shapes, prog_bar=True, batch_size=size, sync_dist=True)
+
+    def configure_optimizers(self) -> OptimizerLRScheduler:
+        """AdamW, one cycle."""
+        optimizer = AdamW(self.network.parameters(), self.learning_rate, weight_decay=1e-4)
+        total = int(self.trainer.estimated_stepping_batches)
+        schedule = OneCycleLR(optimizer, self.learning_rate, total_steps=total, pct_start=self.warmup)
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Keep what rebuilds the network beside its weights."""
+        checkpoint["flow"] = {"levels": self.network.levels, "width": self.network.width}
+
+
+def _robust(flow: Tensor, truth: Tensor, weight: Tensor) -> Tensor:
+    """Mean weighted distance, smooth at zero."""
+    distance = ((flow - truth).square().sum(1) + _SOFT**2).sqrt()
+    return (distance * weight[:, 0]).mean()
+
+
+class FlowData(LightningDataModule):
+    """Synthetic pairs: the same for the same seed, others for validation."""
+
+    def __init__(
+        self,
+        recipe: SyntheticFlow | None = None,
+        batches: int = 1000,
+        batch_size: int = 8,
+        validation_batches: int = 16,
+        seed: int = 0,
+        workers: int = 0,
+    ) -> None:
+        """Choose what is drawn.
+
+        Args:
+            recipe: of the pairs.
+            batches: of an epoch; each epoch draws new ones.
+            batch_size: pairs of a batch.
+            validation_batches: how many are kept apart.
+            seed: of everything drawn.
+            workers: processes that draw; 0 draws in the training process.
+        """
+        super().__init__()
+        self.recipe, self.batches, self.batch_size = recipe or SyntheticFlow(), batches, batch_size
+        self.validation_batches, self.seed, self.workers = validation_batches, seed, workers
+
+    def train_dataloader(self) -> DataLoader:
+        """The pairs of this epoch: `reload_dataloaders_every_n_epochs: 1` makes each epoch draw its own."""
+        epoch = self.trainer.current_epoch if self.trainer is not None else 0
+        return self._loader(self.batches, 2 * (1_000 * self.seed + epoch))
+
+    def val_dataloader(self) -> DataLoader:
+        """Pairs that training never draws."""
+        return self._loader(self.validation_batches, 2 * self.seed + 1)
+
+    def _loader(self, batches: int, seed: int) -> DataLoader:
+        pairs = FlowPairs(batches, self.batch_size, seed, self.recipe)
+        return DataLoader(pairs, batch_size=None, num_workers=self.workers)
