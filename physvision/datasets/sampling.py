@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from torch.utils.data import DistributedSampler
+from torch.utils.data import DistributedSampler, Sampler
 
+from physvision.core import InputError
 from physvision.core.checks import check_count
 from physvision.datasets.windows import Windows
 
@@ -65,3 +66,29 @@ class ShardSampler(DistributedSampler):
         if self.shuffle:
             share = np.random.default_rng((self.seed, epoch, self.rank)).permutation(share)
         return iter(np.resize(share, self._count).tolist())
+
+
+class LabeledSampler(Sampler[int]):
+    """Labelled windows alone, each about equally often, anew in every epoch."""
+
+    def __init__(self, windows: Windows, count: int, rank: int = 0, seed: int = 0) -> None:
+        """Draw `count` windows an epoch from the labelled ones, for process `rank`."""
+        self.labeled = np.flatnonzero(windows.labeled)
+        if not len(self.labeled):
+            raise InputError("label_fraction: no sample is labelled, so there is none to learn from")
+        self.count, self.rank, self.seed, self.epoch = check_count("count", count), rank, seed, 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """What Lightning calls before each epoch."""
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        """Number of windows of an epoch."""
+        return self.count
+
+    def __iter__(self) -> Iterator[int]:
+        """The windows of this epoch."""
+        random = np.random.default_rng((self.seed, self.epoch, self.rank))
+        rounds = -(-self.count // len(self.labeled))
+        order = np.concatenate([random.permutation(self.labeled) for _ in range(rounds)])
+        return iter(order[: self.count].tolist())

@@ -2,9 +2,12 @@
 
 from physvision.models.autoencoder import Prediction, PredictiveAutoencoder
 from physvision.models.baselines import GraphEngine, Hybrid, MlpEngine
+from physvision.models.billiards import TableCamera, learned_table, table
 from physvision.models.checkpoints import build, load, save
 from physvision.models.coordinates import Coordinates
 from physvision.models.networks import MlpDecoder, MlpEncoder
+from physvision.models.object_decoder import ObjectDecoder
+from physvision.models.objects import ObjectEncoder
 from physvision.models.physics_layer import PhysicsLayer, Positive
 from physvision.models.scene import Scene, SceneObject, View
 from physvision.models.stepped import LearnedEngine, SteppedEngine
@@ -18,6 +21,8 @@ __all__ = [
     "MlpDecoder",
     "MlpEncoder",
     "MlpEngine",
+    "ObjectDecoder",
+    "ObjectEncoder",
     "PhysicsLayer",
     "Positive",
     "Prediction",
@@ -25,10 +30,13 @@ __all__ = [
     "Scene",
     "SceneObject",
     "SteppedEngine",
+    "TableCamera",
     "VggDecoder",
     "VggEncoder",
     "View",
     "build",
+    "learned_table",
     "load",
     "save",
+    "table",
 ]

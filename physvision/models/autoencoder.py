@@ -113,7 +113,11 @@ class PredictiveAutoencoder(nn.Module):
         """The frames of the states number `steps` of `trajectory`."""
         chosen = list(steps)
         states = Trajectory(trajectory.q[:, chosen], trajectory.v[:, chosen]).flatten()
-        return self.decoder(states).unflatten(0, (trajectory.batch, len(chosen)))
+        if getattr(self.decoder, "takes_properties", False):
+            frames = self.decoder(states, self.engine.properties)
+        else:
+            frames = self.decoder(states)
+        return frames.unflatten(0, (trajectory.batch, len(chosen)))
 
 
 def _sound(trajectory: Trajectory, fastest: float | None) -> Trajectory:

@@ -20,7 +20,16 @@ from physvision.physics.engine import Engine
 class MlpEngine(LearnedEngine):
     """Fully connected layers that say how the velocity changes in a step; positions follow as its mean rate."""
 
-    def __init__(self, coordinates: Coordinates, dt: float, hidden: int = 256, velocity_scale: float = 1.0) -> None:
+    scales: Tensor
+
+    def __init__(
+        self,
+        coordinates: Coordinates,
+        dt: float,
+        hidden: int = 256,
+        velocity_scale: float = 1.0,
+        position_scale: float = 1.0,
+    ) -> None:
         """Build the network.
 
         Args:
@@ -28,15 +37,19 @@ class MlpEngine(LearnedEngine):
             dt: seconds a step.
             hidden: width of each of two hidden layers.
             velocity_scale: what a large velocity is, so that the network sees numbers around one.
+            position_scale: the same of positions that are not angles.
         """
         super().__init__(coordinates.size, check_positive("dt", dt))
         self.coordinates, self.velocity_scale = coordinates, check_positive("velocity_scale", velocity_scale)
+        scales = torch.ones(coordinates.features)
+        scales[2 * len(coordinates.angles) :] = check_positive("position_scale", position_scale)
+        self.register_buffer("scales", scales, persistent=False)
         self.network = perceptron([coordinates.features + self.nv, hidden, hidden, self.nq + self.nv])
 
     def advance(self, state: State, control: Tensor | None, properties: Any | Mapping[str, Tensor] | None) -> State:
         """Old state and correction: q' = q + dt (v + Δq̇), v' = v + Δv."""
         self._refuse(properties)
-        seen = torch.cat([self.coordinates.encode(state.q), state.v / self.velocity_scale], -1)
+        seen = torch.cat([self.coordinates.encode(state.q) / self.scales, state.v / self.velocity_scale], -1)
         rate, change = (self.network(seen) * self.velocity_scale).split([self.nq, self.nv], -1)
         return State(state.q + self.dt * (state.v + rate), state.v + change)
 

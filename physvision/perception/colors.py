@@ -74,14 +74,23 @@ class ColorFilters:
     def masks(self, frames: Float[Tensor, "*batch 3 height width"]) -> Float[Tensor, "*batch colors height width"]:
         """The share of each pixel that each colour covers, 0 to 1; a pixel belongs to one colour at most."""
         colors, behind = self.colors.to(frames), self.background.to(frames)
-        away = (frames - behind).unsqueeze(-4)
-        toward = colors[:, :, None, None] - behind
-        share = (away * toward).sum(-3) / toward.square().sum(-3)
-        rest = (away - share.clamp(0, 1).unsqueeze(-3) * toward).norm(dim=-3)
-        # Of colours that explain a pixel alike, such as gray and white on black, the one that covers it more.
-        nearest = functional.one_hot((rest + self.contrast * (1 - share.clamp(0, 1))).argmin(-3), len(colors))
-        seen = away.squeeze(-4).norm(dim=-3, keepdim=True) > self.contrast
-        return share.clamp(0, 1) * nearest.movedim(-1, -3) * seen
+        away = frames - behind
+        squares = away.square().sum(-3)
+        shares, costs = [], []
+        for color in colors:
+            toward = color[:, None, None] - behind
+            length = toward.square().sum(-3)
+            along = (away * toward).sum(-3)
+            share = (along / length).clamp(0, 1)
+            # |p − b − a (c − b)|², multiplied out: a picture of three channels for each colour would be costly.
+            rest = (squares - share * (2 * along - share * length)).clamp_min(0).sqrt()
+            shares.append(share)
+            # Of colours that explain a pixel alike, such as gray and white on black, the one that covers it more.
+            costs.append(rest + self.contrast * (1 - share))
+        nearest = torch.stack(costs, -3).argmin(-3, keepdim=True)
+        own = nearest == torch.arange(len(colors), device=frames.device)[:, None, None]
+        seen = squares.unsqueeze(-3) > self.contrast**2
+        return torch.stack(shares, -3) * (own & seen)
 
 
 def find_colors(frames: Float[Tensor, "times 3 height width"], objects: int) -> ColorFilters:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from lightning import LightningModule
@@ -33,7 +33,7 @@ class PredictionTraining(LightningModule):
         model: PredictiveAutoencoder,
         supervision: Supervision,
         horizons: dict[int, int] | None = None,
-        drawn: int = 2,
+        drawn: int | Literal["last"] = 2,
         truncate: int | None = None,
         learning_rate: float = 1e-3,
         physics_learning_rate: float = 1e-2,
@@ -50,7 +50,8 @@ class PredictionTraining(LightningModule):
             supervision: the loss.
             horizons: from which epoch on how many steps are predicted in training, e.g. {0: 1, 3: 5}; what the
                 samples hold if not given. A short horizon at first keeps to the ground what chaos would blow up.
-            drawn: how many of the states, drawn at random for each batch, are decoded and compared with frames.
+            drawn: how many of the states, drawn at random for each batch, are decoded and compared with frames;
+                "last" for that at the end of the horizon.
             truncate: backward, the gradient of a state reaches at most so many steps into the past.
             learning_rate: of the networks, at its highest; it rises at first and falls as a cosine.
             physics_learning_rate: the same of physical parameters.
@@ -79,8 +80,12 @@ class PredictionTraining(LightningModule):
         """The loss of a batch."""
         self._check_batch(batch)
         steps = self._steps(batch)
-        prediction = self(batch["frames"], steps, self._choice(steps))
-        terms = self.supervision(prediction, batch, self._taught(batch, steps))
+        if self.supervision.onward == "label" and "q" in batch:
+            estimate, prediction = self._fed_with_truth(batch, steps)
+            terms = self.supervision(prediction, batch, estimate=estimate)
+        else:
+            prediction = self(batch["frames"], steps, self._choice(steps))
+            terms = self.supervision(prediction, batch, self._taught(batch, steps))
         if not bool(torch.isfinite(terms["loss"])):
             raise TrainingError(_diverged(prediction, batch))
         size = len(batch["frames"])
@@ -92,6 +97,15 @@ class PredictionTraining(LightningModule):
             failed = (~status.converged).float().mean()
             self.log("train/failed", failed, on_step=False, on_epoch=True, sync_dist=True, batch_size=size)
         return terms["loss"]
+
+    def _fed_with_truth(self, batch: Batch, steps: int) -> tuple[State, Prediction]:
+        """The encoder's states, and what follows: from the true ones where known, from the encoder's elsewhere."""
+        estimate = self.model.encode(brightness(batch["frames"]))
+        known = batch["labeled"][:, None]
+        start = State(*(torch.where(known, batch[name][:, -1], getattr(estimate, name)) for name in ("q", "v")))
+        trajectory = self.model.simulate(start, steps, self.truncate)
+        drawn = tuple(self._choice(steps))
+        return estimate, Prediction(trajectory, drawn, self.model.decode(trajectory, drawn))
 
     def _taught(self, batch: Batch, steps: int) -> Trajectory | None:
         """What the engine predicts from the true states of the labelled samples, where the loss asks for it."""
@@ -112,6 +126,8 @@ class PredictionTraining(LightningModule):
 
     def _choice(self, steps: int) -> list[int]:
         """Steps to draw: from a generator of their own, so that a resumed run and every process choose alike."""
+        if self.drawn == "last":
+            return [steps]
         generator = torch.Generator().manual_seed(self.global_step)
         return torch.randperm(steps + 1, generator=generator)[: self.drawn].sort().values.tolist()
 

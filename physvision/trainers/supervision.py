@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from physvision.core import Trajectory
+from physvision.core import State, Trajectory
 from physvision.core.checks import check_positive
 from physvision.models import Coordinates, Prediction
 
@@ -25,6 +25,8 @@ class Supervision(nn.Module):
 
     In L_phy the engine starts from the true state, unless `physics_from` is "encoder". Where it starts from the
     encoder's, the encoder's errors are taken for the motion's, and what is learned of the engine is biased by them.
+    The frames of L_dec are those of the encoder's state too, unless `onward` is "label": then labelled samples feed
+    their true states onward, so that the decoder learns what states look like before the encoder knows any.
 
     An angle's error d counts as 2(1 − cos d), which is d² where it is small and has no jump; another position's as
     d²; a velocity's as Huber's loss of the error over `velocity_scale`. All are bounded, or grow slowly: a
@@ -41,6 +43,7 @@ class Supervision(nn.Module):
         velocity_scale: float = 1.0,
         frame_loss: Callable[[Tensor, Tensor], Tensor] | None = None,
         physics_from: Literal["label", "encoder"] = "label",
+        onward: Literal["label", "encoder"] = "encoder",
     ) -> None:
         """Weigh the terms.
 
@@ -54,12 +57,13 @@ class Supervision(nn.Module):
             frame_loss: of predicted and true frames (count, channels, height, width): one number, or one a
                 frame; the mean square if not given.
             physics_from: where predictions start that L_phy looks at: the true state, or the encoder's.
+            onward: where predictions of labelled samples start that L_dec looks at, and L_phy with them.
         """
         super().__init__()
         self.coordinates = coordinates
         self.encoder, self.physics, self.frames, self.velocity = encoder, physics, frames, velocity
         self.velocity_scale = check_positive("velocity_scale", velocity_scale)
-        self.physics_from = physics_from
+        self.physics_from, self.onward = physics_from, onward
         self.frame_loss = frame_loss or nn.functional.mse_loss
 
     def teaches(self, batch: Batch) -> bool:
@@ -67,7 +71,11 @@ class Supervision(nn.Module):
         return self.physics_from == "label" and self.physics > 0 and "q" in batch and bool(batch["labeled"].any())
 
     def forward(
-        self, prediction: Prediction, batch: Batch, taught: Trajectory | None = None
+        self,
+        prediction: Prediction,
+        batch: Batch,
+        taught: Trajectory | None = None,
+        estimate: State | None = None,
     ) -> dict[str, Float[Tensor, ""]]:
         """Each weighted term and their sum, `loss`.
 
@@ -76,6 +84,7 @@ class Supervision(nn.Module):
             batch: what it was made from, and what is true.
             taught: of the labelled samples, what the engine predicts from their true states; L_phy looks at the
                 autoencoder's own prediction if not given.
+            estimate: the encoder's states; where the prediction starts if not given.
         """
         labeled, steps = batch["labeled"], prediction.trajectory.steps
         q, v = prediction.trajectory.q, prediction.trajectory.v
@@ -84,7 +93,8 @@ class Supervision(nn.Module):
             "frames": self.frames * self.frame_loss(drawn, frames_at(batch, prediction.steps).flatten(0, 1)).mean()
         }
         if "q" in batch:
-            start = self._state_loss(q[:, :1], v[:, :1], batch["q"][:, -1:], batch["v"][:, -1:], labeled)
+            guess = (q[:, :1], v[:, :1]) if estimate is None else (estimate.q[:, None], estimate.v[:, None])
+            start = self._state_loss(*guess, batch["q"][:, -1:], batch["v"][:, -1:], labeled)
             terms["encoder"] = self.encoder * start
             true_q, true_v = batch["target_q"][:, :steps], batch["target_v"][:, :steps]
             if taught is None:

@@ -1,0 +1,99 @@
+"""Where the time of a training step of the billiards goes: each part alone, on one thread, in processor seconds.
+
+The step is that of trainers/billiards-small.yaml: 64 windows, half precision where it says so, labels on all of them. A
+part's backward pass is counted with it. The shares are of the sum of all parts.
+
+    physvision generate billiards --trials 20 --out out/billiards-20
+    python benchmarks/billiards_step.py [--config billiards-small] [--data out/billiards-20]
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import torch
+import yaml
+from jsonargparse import auto_cli
+
+from physvision.core import State
+from physvision.core.resources import find
+from physvision.datasets import DataModule
+from physvision.models import build
+from physvision.trainers.supervision import brightness
+
+
+def seconds(part: Callable[[], object], repeats: int) -> float:
+    """Processor seconds of one call, the first one not counted: kernels are compiled in it."""
+    part()
+    began = time.process_time()
+    for _ in range(repeats):
+        part()
+    return (time.process_time() - began) / repeats
+
+
+def main(config: str = "billiards-small", data: str = "out/billiards-20", repeats: int = 5) -> None:
+    """Time the parts.
+
+    Args:
+        config: of trainers/.
+        data: a data set of as many balls.
+        repeats: how often each part is run.
+    """
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    settings = yaml.safe_load(find(f"{config}.yaml", "trainers").read_text())
+    model = build(settings["model"]["model"])
+    options = {name: settings["data"][name] for name in ("batch_size", "horizon", "frames_out")}
+    source = DataModule(data, **options, brightness=False)
+    source.setup("fit")
+    windows = source.windows("train")
+    batch = windows.__getitems__(list(range(options["batch_size"])))
+    frames, steps = brightness(batch["frames"]), options["horizon"]
+    encoder = model.encoder
+
+    def half() -> torch.autocast:
+        return torch.autocast("cpu", torch.bfloat16)
+
+    def learn_network() -> None:
+        with half():
+            encoder.network(pictures.flatten(0, 1)).float().square().sum().backward()
+
+    def learn_physics() -> None:
+        start = State(batch["q"][:, -1].clone().requires_grad_(), batch["v"][:, -1].clone().requires_grad_())
+        model.simulate(start, steps).q.sum().backward()
+
+    def learn_decoder() -> None:
+        state = State(batch["target_q"][:, -1].clone().requires_grad_(), batch["target_v"][:, -1])
+        with half():
+            drawn = model.decoder(state).float()
+        (drawn - brightness(batch["target_frames"][:, -1])).square().sum().backward()
+
+    def perceive() -> None:
+        with half():
+            encoder.perceive(frames)
+
+    encoder.train()
+    percepts = encoder.perceive(frames)
+    pictures = encoder._pictures(percepts, percepts.places.motion()[0].nan_to_num(32.0))
+    optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], fused=True)
+    learn_network()
+    learn_decoder()
+    parts = {
+        "reading the windows": lambda: windows.__getitems__(list(range(options["batch_size"]))),
+        "perception: disturbance, masks, places, flow": perceive,
+        "the objects' pictures": lambda: encoder._pictures(percepts, percepts.places.motion()[0].nan_to_num(32.0)),
+        "the encoder's network": learn_network,
+        "the physics layer, 10 steps": learn_physics,
+        "the decoder": learn_decoder,
+        "the optimiser": optimizer.step,
+    }
+    found = {name: seconds(part, repeats) for name, part in parts.items()}
+    total = sum(found.values())
+    print(f"{config}, a step of {options['batch_size']} windows: {1e3 * total:.0f} ms of one thread")
+    for name, spent in found.items():
+        print(f"{name:<46} {1e3 * spent:>8.1f} ms {100 * spent / total:>6.1f} %")
+
+
+if __name__ == "__main__":
+    auto_cli(main, as_positional=False)

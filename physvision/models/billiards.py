@@ -1,0 +1,128 @@
+"""The billiard table as an engine and as a camera: pixels, seconds, y down; the picture's borders are the walls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from physvision.camera import Camera
+from physvision.core import State
+from physvision.core.checks import check_count
+from physvision.models.physics_layer import PhysicsLayer
+from physvision.physics.rigid2d import Circle, Rectangle, World
+
+_THICK = 20.0  # px: of the walls
+
+
+def table(
+    balls: int,
+    radius: float = 3.2,
+    size: tuple[int, int] = (64, 64),
+    dt: float = 1 / 30,
+    restitution: float = 1.0,
+) -> World:
+    """Balls of one mass in a box, without friction and gravity.
+
+    Args:
+        balls: how many, the world's first bodies.
+        radius: of the balls, pixels.
+        size: height and width of the box, pixels.
+        dt: seconds a step.
+        restitution: of all impacts.
+    """
+    check_count("balls", balls)
+    height, width = map(float, size)
+    # Where balls start does not matter, as long as they do not overlap.
+    columns = math.ceil(math.sqrt(balls))
+    places = [
+        (width * (ball % columns + 0.5) / columns, height * (ball // columns + 0.5) / columns) for ball in range(balls)
+    ]
+    moving = [
+        Circle(radius, place, name=f"ball {ball}", restitution=restitution, friction=0.0)
+        for ball, place in enumerate(places)
+    ]
+    wide, high = (width + 2 * _THICK, _THICK), (_THICK, height)
+    borders = {
+        "top": (wide, (width / 2, -_THICK / 2)),
+        "bottom": (wide, (width / 2, height + _THICK / 2)),
+        "left": (high, (-_THICK / 2, height / 2)),
+        "right": (high, (width + _THICK / 2, height / 2)),
+    }
+    walls = [
+        Rectangle(extent, at, name=name, static=True, restitution=restitution, friction=0.0)
+        for name, (extent, at) in borders.items()
+    ]
+    return World([*moving, *walls], gravity=(0, 0), dt=dt)
+
+
+def learned_table(
+    balls: int,
+    radius: float = 3.2,
+    size: tuple[int, int] = (64, 64),
+    dt: float = 1 / 30,
+    restitution: float = 1.0,
+) -> PhysicsLayer:
+    """A table whose restitution and ball radius are learned, from these first guesses on."""
+    world = table(balls, radius, size, dt, restitution)
+    bodies = len(world.description.bodies)
+
+    def leaves(restitution: Tensor, radius: Tensor) -> Mapping[str, Tensor]:
+        # A bounce never gains energy; walls have no radius.
+        shares = torch.cat([torch.ones(balls), torch.zeros(bodies - balls)]).to(radius)
+        return {"restitution": restitution.clamp(max=1.0).expand(bodies), "radius": radius * shares}
+
+    return PhysicsLayer(world, {"restitution": restitution, "radius": radius}, leaves)
+
+
+class TableCamera(nn.Module):
+    """The camera above a table, in the place of a decoder: the same signature, and nothing to train.
+
+    Attributes:
+        takes_properties: it wants to know the engine's properties, of which it draws the balls' radius.
+    """
+
+    takes_properties = True
+
+    def __init__(
+        self,
+        balls: int,
+        colors: Sequence[tuple[float, float, float]],
+        radius: float = 3.2,
+        size: tuple[int, int] = (64, 64),
+        background: tuple[float, float, float] = (0.0, 0.0, 0.0),
+    ) -> None:
+        """Look at a `table` of the same balls, radius and size.
+
+        Args:
+            balls: how many.
+            colors: red, green, blue of each, 0 to 1.
+            radius: of the balls, pixels, if the engine does not say.
+            size: height and width of the picture, pixels.
+            background: red, green, blue of the cloth, 0 to 1.
+        """
+        super().__init__()
+        world = table(balls, radius, size)
+        self.balls = balls
+        # Walls lie beyond the picture.
+        camera = Camera.table(*size, y_down=True)
+        textures = [torch.tensor(list(color)) for color in colors]
+        self.view = camera.bind(world, world.geometry[:balls], textures=textures, background=tuple(background))
+
+    def forward(
+        self, state: State, properties: Any | Mapping[str, Tensor] | None = None
+    ) -> Float[Tensor, "batch 3 height width"]:
+        """The frame of each state."""
+        caster = self.view.caster
+        poses = self.view.poses(state)
+        textures = [color.to(poses) for color in self.view.textures or ()]
+        sizes = None
+        if properties is not None:
+            radii = properties["radius"] if isinstance(properties, Mapping) else properties.radius
+            radii = radii[..., : self.balls].to(poses)
+            sizes = torch.stack([radii, torch.zeros_like(radii), torch.zeros_like(radii)], -1)
+        return caster(poses, textures, sizes=sizes)
