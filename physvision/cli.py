@@ -7,6 +7,7 @@ import sys
 
 # Name: (function that it calls, what `physvision --help` says of it).
 COMMANDS: dict[str, tuple[str, str]] = {
+    "predict": ("physvision.predict.command:predict", "what moves in a video, how, and what happens next"),
     "generate": ("physvision.datasets.commands:generate", "make a data set: billiards or pendulum"),
     "import": ("physvision.datasets.commands:import_", "make a data set of a video"),
     "show": ("physvision.datasets.commands:show", "draw a data set or a video, states over frames"),
@@ -15,14 +16,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "fit": ("physvision.trainers.commands:run", "train a model: --config trainers/pendulum.yaml"),
     "validate": ("physvision.trainers.commands:run", "measure a trained model on the validation split"),
     "test": ("physvision.trainers.commands:run", "measure a trained model on the test split"),
-    "predict": ("physvision.trainers.commands:run", "predict with a trained model"),
     "fit-flow": ("physvision.trainers.commands:fit_flow", "train the optical flow: --config trainers/flow.yaml"),
-    "export": ("physvision.trainers.commands:export", "make a model file of a training checkpoint"),
+    "export": ("physvision.predict.export:export", "a checkpoint as a model file, ONNX or a torch program"),
     "demo": ("physvision.demo:demo", "simulate a 3-link pendulum and draw it to a video and a picture"),
 }
 
 # Those that Lightning's own command line reads.
-TRAINING = ("fit", "validate", "test", "predict", "fit-flow")
+TRAINING = ("fit", "validate", "test", "fit-flow")
 
 
 def _overview() -> str:

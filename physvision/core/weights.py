@@ -39,6 +39,13 @@ def write_weights(
     return path
 
 
+def describe_weights(path: str | os.PathLike[str]) -> tuple[str | None, dict[str, Any]]:
+    """What a sound file holds, and its configuration, without its tensors."""
+    with safe_open(path, framework="pt") as file:
+        metadata = file.metadata() or {}
+    return metadata.get("format"), json.loads(metadata.get("configuration", "{}"))
+
+
 def read_weights(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The tensors of a file by name, and their configuration.
 

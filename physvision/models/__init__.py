@@ -3,7 +3,7 @@
 from physvision.models.autoencoder import Prediction, PredictiveAutoencoder
 from physvision.models.baselines import GraphEngine, Hybrid, MlpEngine
 from physvision.models.billiards import TableCamera, learned_table, table
-from physvision.models.checkpoints import build, load, save
+from physvision.models.checkpoints import build, load, save, shipped
 from physvision.models.coordinates import Coordinates
 from physvision.models.networks import MlpDecoder, MlpEncoder
 from physvision.models.object_decoder import ObjectDecoder
@@ -38,5 +38,6 @@ __all__ = [
     "learned_table",
     "load",
     "save",
+    "shipped",
     "table",
 ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import pickle
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -11,9 +13,9 @@ import torch
 from jsonargparse import ArgumentError, ArgumentParser
 from torch import Tensor
 
-from physvision.core import CheckpointError
-from physvision.core.resources import find
-from physvision.core.weights import read_weights, write_weights
+from physvision.core import CheckpointError, FileError
+from physvision.core.resources import folder
+from physvision.core.weights import describe_weights, read_weights, write_weights
 from physvision.models.autoencoder import PredictiveAutoencoder
 
 FORMAT = "physvision model 1"
@@ -70,8 +72,18 @@ def save(
     return write_weights(path, tensors, configuration, FORMAT)
 
 
+def shipped() -> list[str]:
+    """Names of the models that come with physvision and say what videos they were made for."""
+    names = []
+    for path in sorted(folder("models").glob("*.safetensors")):
+        kind, configuration = describe_weights(path)
+        if kind == FORMAT and configuration.get("init_args", {}).get("scene"):
+            names.append(path.stem)
+    return names
+
+
 def load(name: str | os.PathLike[str]) -> PredictiveAutoencoder:
-    """The model `name`: one that comes with physvision ("pendulum"), or the path of a .safetensors file.
+    """The model `name`: one that comes with physvision ("pendulum"), or a .safetensors file or a .ckpt of a training.
 
     Weights come in float32, in evaluation mode, on the CPU.
 
@@ -79,16 +91,63 @@ def load(name: str | os.PathLike[str]) -> PredictiveAutoencoder:
         FileError: there is no such model.
         CheckpointError: the file is damaged, not safetensors, or of another architecture.
     """
-    shipped = Path(name).suffix == ""
-    path = find(f"{name}.safetensors" if shipped else str(name), "models")
-    tensors, configuration = read_weights(path, FORMAT)
+    return load_with_configuration(name)[0]
+
+
+def load_with_configuration(name: str | os.PathLike[str]) -> tuple[PredictiveAutoencoder, dict[str, Any]]:
+    """The same, and the plain configuration that it was built from."""
+    path = _find(str(name))
+    tensors, configuration = _read_training(path) if path.suffix == ".ckpt" else read_weights(path, FORMAT)
     try:
         model = build(configuration)
     except CheckpointError as error:
         raise CheckpointError(f"{path}: {error}") from error
     check_same(str(path), model.state_dict(), tensors)
     model.load_state_dict({key: value.float() for key, value in tensors.items()})
-    return model.eval()
+    return model.eval(), configuration
+
+
+def _find(name: str) -> Path:
+    if Path(name).is_file():
+        return Path(name)
+    if Path(name).suffix == "" and (folder("models") / f"{name}.safetensors").is_file():
+        return folder("models") / f"{name}.safetensors"
+    raise FileError(
+        f"{name!r} is neither a file nor one of the models that come with physvision ({', '.join(shipped())}); name "
+        "one of these, a .safetensors file, or a .ckpt of `physvision fit`"
+    )
+
+
+def _read_training(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    checkpoint = read_checkpoint(path)
+    if "configuration" not in checkpoint:
+        raise CheckpointError(f"{path}: does not say how its model is built; it is not one of `physvision fit`")
+    weights = {
+        name.removeprefix("model."): value
+        for name, value in checkpoint["state_dict"].items()
+        if name.startswith("model.")
+    }
+    return weights, json.loads(checkpoint["configuration"])
+
+
+def read_checkpoint(path: str | Path) -> dict[str, Any]:
+    """A training checkpoint: tensors and plain values; whatever else it holds is refused.
+
+    Raises:
+        CheckpointError: it is missing, damaged, or holds objects that would have to be unpickled.
+    """
+    try:
+        checkpoint = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise CheckpointError(
+            f"{path}: refused, for it is damaged or holds more than tensors and plain values; loading it could run "
+            f"foreign code ({str(error).splitlines()[0]})"
+        ) from error
+    except (OSError, RuntimeError, EOFError, ValueError, KeyError) as error:
+        raise CheckpointError(f"{path}: cannot be read; it is damaged or cut short ({error})") from error
+    if not isinstance(checkpoint, dict) or "state_dict" not in checkpoint:
+        raise CheckpointError(f"{path}: is no checkpoint of a training")
+    return checkpoint
 
 
 def check_same(source: str, expected: dict[str, Tensor], found: dict[str, Tensor]) -> None:

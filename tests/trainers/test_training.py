@@ -257,7 +257,7 @@ def test_every_configuration_trains(tmp_path, monkeypatch, made, name):
     folder = tmp_path / "out" / name.removesuffix(".yaml")
     assert (folder / "prediction.png").stat().st_size > 10_000
     checkpoint = folder / "checkpoints" / "last.ckpt"
-    assert cli.main(["export", str(checkpoint), "mine.safetensors"]) == 0
+    assert cli.main(["export", str(checkpoint), "--out", "mine.safetensors"]) == 0
     assert load("mine.safetensors").engine.nq == 3
     assert (tmp_path / "mine.safetensors").stat().st_size < 12e6
 

@@ -1,0 +1,203 @@
+"""`physvision export`: a checkpoint as a model file, or its networks for runtimes that know nothing of physvision."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from physvision.core import CheckpointError, FileError, InputError, State, UnsupportedError
+from physvision.models import PredictiveAutoencoder, Scene
+from physvision.models.checkpoints import check_same, load_with_configuration, read_checkpoint, save
+from physvision.perception.flow import PyramidFlow
+from physvision.perception.flow_files import save_flow
+
+# Numbers that differ by this share of the largest one are the same: float32 sums of some ten thousand terms, added
+# in another order, err by about the square root of that many units in the last place.
+AGREES = 1e-4
+_TRIED = 5  # frames or windows that both must agree on; a number that nothing was traced with
+
+Runtime = Callable[[Tensor], Sequence[Any]]
+
+
+class _Encoder(nn.Module):
+    """Windows of frames to positions and velocities."""
+
+    def __init__(self, model: PredictiveAutoencoder) -> None:
+        super().__init__()
+        self.encoder = model.encoder
+
+    def forward(self, frames: Tensor) -> tuple[Tensor, Tensor]:
+        state = self.encoder(frames)
+        return state.q, state.v
+
+
+class _Decoder(nn.Module):
+    """Positions to frames; velocities leave no trace in them."""
+
+    def __init__(self, model: PredictiveAutoencoder) -> None:
+        super().__init__()
+        self.decoder = model.decoder
+
+    def forward(self, q: Tensor) -> Tensor:
+        return self.decoder(State(q, torch.zeros_like(q)))
+
+
+def export(
+    checkpoint: str,
+    out: str | None = None,
+    format: Literal["model", "onnx", "torch"] = "model",
+    small: bool = True,
+) -> None:
+    """Make a model file of a training, or ONNX or torch programs of a checkpoint's encoder and decoder.
+
+    Args:
+        checkpoint: one that comes with physvision, by name, or the path of a model file or of a training's .ckpt.
+        out: NAME.safetensors for a model file, otherwise a folder; named after the checkpoint if not given.
+        format: "model" is what `physvision predict` reads; "onnx" and "torch" (an exported program, .pt2) run without
+            physvision, and are compared with the checkpoint before this command ends.
+        small: of a model file, keep large tensors in half precision.
+    """
+    if format == "model" and _holds_flow(checkpoint):
+        print(save_flow(out or "flow.safetensors", _flow(checkpoint)))
+        return
+    model, configuration = load_with_configuration(checkpoint)
+    name = Path(checkpoint).stem
+    if format == "model":
+        target = Path(out or f"{name}.safetensors")
+        if target.suffix != ".safetensors":
+            raise InputError(f"out: a model file is named NAME.safetensors, got {target}")
+        print(save(target, model, configuration, small=small))
+        return
+    for path, error in export_programs(model, Path(out or name), format).items():
+        print(f"{path}: agrees to {error:.1e} of its largest number")
+
+
+def _holds_flow(checkpoint: str) -> bool:
+    """Whether it is of `physvision fit-flow`, which trains no model of motion."""
+    return Path(checkpoint).suffix == ".ckpt" and Path(checkpoint).is_file() and "flow" in read_checkpoint(checkpoint)
+
+
+def _flow(checkpoint: str) -> PyramidFlow:
+    read = read_checkpoint(checkpoint)
+    network = PyramidFlow(**read["flow"])
+    weights = {name.removeprefix("network."): value for name, value in read["state_dict"].items()}
+    check_same(checkpoint, network.state_dict(), weights)
+    network.load_state_dict(weights)
+    return network
+
+
+def export_programs(
+    model: PredictiveAutoencoder,
+    folder: Path,
+    format: Literal["onnx", "torch"],
+) -> dict[Path, float]:
+    """Encoder and decoder of `model` as programs in `folder`, and how far each is from the model.
+
+    Raises:
+        UnsupportedError: one of them cannot be exported, or what was exported does something else.
+    """
+    scene = model.scene
+    if scene is None:
+        raise CheckpointError(
+            "the checkpoint does not say what frames it takes; add a `scene:` to its configuration, as "
+            "trainers/pendulum.yaml has one"
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{folder}: cannot be made a folder ({error.strerror}); choose another with --out") from error
+    made = {}
+    parts = {
+        "encoder": (_Encoder(model), _frames(scene), ("q", "v")),
+        "decoder": (_Decoder(model), _q(model), ("frame",)),
+    }
+    for name, (module, example, outputs) in parts.items():
+        path = folder / f"{name}.{'onnx' if format == 'onnx' else 'pt2'}"
+        # Traced with two samples, tried with another number of them: the batch stays free.
+        with torch.no_grad():
+            runtime = _write(module.eval(), example[:2], outputs, path, scene, format)
+            error = _difference(module, runtime, example)
+        if not error <= AGREES:
+            path.unlink()
+            raise UnsupportedError(f"{path}: was not kept, it differs from the checkpoint by {error:.1e}")
+        made[path] = error
+    return made
+
+
+def _frames(scene: Scene) -> Tensor:
+    wide, high = scene.size
+    generator = torch.Generator().manual_seed(0)
+    return torch.rand(_TRIED, scene.frames_in, scene.channels, high, wide, generator=generator)
+
+
+def _q(model: PredictiveAutoencoder) -> Tensor:
+    """Positions as the encoder gives them, so that they lie where the decoder knows its way."""
+    assert model.scene is not None
+    with torch.no_grad():
+        return model.encode(_frames(model.scene)).q
+
+
+def _write(
+    module: nn.Module,
+    example: Tensor,
+    outputs: tuple[str, ...],
+    path: Path,
+    scene: Scene,
+    format: str,
+) -> Runtime:
+    """The program at `path`, and what runs it."""
+    name = "frames" if "q" in outputs else "q"
+    try:
+        batch = torch.export.Dim("batch", min=1, max=65_535)
+        program = torch.export.export(module, (example,), dynamic_shapes=((({0: batch}),)), strict=False)
+        if format == "torch":
+            torch.export.save(program, path)
+            loaded = torch.export.load(path).module()
+            return lambda given: [each.numpy() for each in _tuple(loaded(given))]
+        return _write_onnx(program, name, outputs, path, scene)
+    except (RuntimeError, TypeError, ValueError, NotImplementedError, torch.onnx.errors.OnnxExporterError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise UnsupportedError(
+            f"{path}: the {path.stem} cannot be exported, it computes what a traced program cannot ({reason}); "
+            "use the checkpoint with physvision itself"
+        ) from error
+
+
+def _write_onnx(program: Any, name: str, outputs: tuple[str, ...], path: Path, scene: Scene) -> Runtime:
+    try:
+        import onnx
+        import onnxruntime
+        import onnxscript  # noqa: F401  torch's exporter needs it
+    except ImportError as error:
+        raise InputError(
+            f"format: onnx needs packages that are not installed: pip install 'physvision[onnx]' ({error})"
+        ) from error
+    made = torch.onnx.export(program, input_names=[name], output_names=list(outputs), verbose=False)
+    assert made is not None
+    proto = made.model_proto
+    entry = proto.metadata_props.add()
+    entry.key, entry.value = "physvision.scene", json.dumps(asdict(scene))
+    onnx.save(proto, os.fspath(path))
+    session = onnxruntime.InferenceSession(os.fspath(path), providers=["CPUExecutionProvider"])
+    return lambda given: session.run(list(outputs), {name: given.numpy()})
+
+
+def _difference(module: nn.Module, runtime: Runtime, example: Tensor) -> float:
+    """Largest difference of the program from the module, as a share of the module's largest number."""
+    worst = 0.0
+    for here, there in zip(_tuple(module(example)), runtime(example), strict=True):
+        away = np.abs(here.numpy() - there).max() / max(float(here.abs().max()), 1e-6)
+        worst = max(worst, float(away)) if np.isfinite(away) else float("inf")
+    return worst
+
+
+def _tuple(value: Any) -> tuple[Tensor, ...]:
+    return value if isinstance(value, tuple) else (value,)

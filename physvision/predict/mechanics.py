@@ -1,0 +1,85 @@
+"""What a model's engine knows beyond its states: energy, parameters, and where its bodies are in the picture."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from physvision.camera import Camera
+from physvision.core import State
+from physvision.models import Hybrid, PhysicsLayer, PredictiveAutoencoder, Scene
+
+
+def physics(model: PredictiveAutoencoder) -> tuple[Any, Any]:
+    """The mechanical engine of `model` and its properties; (None, None) if motion is learned alone."""
+    engine: Any = model.engine
+    if isinstance(engine, Hybrid):
+        engine = engine.engine
+    if isinstance(engine, PhysicsLayer):
+        return engine.engine, engine.properties
+    return (engine, engine.properties) if hasattr(engine, "poses") else (None, None)
+
+
+def parameters(model: PredictiveAutoencoder, scene: Scene) -> dict[str, tuple[list[float], str, bool]]:
+    """The parameters that the scene names: values, unit, and whether they were learned.
+
+    Of equal values there is one.
+    """
+    layers = [part for part in model.modules() if isinstance(part, PhysicsLayer)]
+    learned = {name: value for layer in layers for name, value in layer.parameters_now.items()}
+    properties = physics(model)[1]
+    found = {}
+    for name, unit in scene.parameters.items():
+        value = learned.get(name, getattr(properties, name, None))
+        if isinstance(value, Tensor):
+            numbers = value.detach().double().cpu()
+            rows = [each.body for each in scene.objects]
+            if name not in learned and numbers.dim() == 1 and len(numbers) > len(rows):
+                numbers = numbers[rows]  # what stands still is left out
+            numbers = numbers.flatten()
+            same = len(numbers) > 0 and bool((numbers == numbers[0]).all())
+            found[name] = (numbers[:1].tolist() if same else numbers.tolist(), unit, name in learned)
+    return found
+
+
+def energy(model: PredictiveAutoencoder, state: State) -> tuple[np.ndarray, np.ndarray] | None:
+    """Kinetic and potential energy of a batch of states; None if the model knows none."""
+    engine, properties = physics(model)
+    if engine is None or not hasattr(engine, "energy"):
+        return None
+    with torch.no_grad():
+        kinetic, potential = engine.energy(state, properties=properties)
+    return kinetic.double().cpu().numpy(), potential.double().cpu().numpy()
+
+
+def outlines(model: PredictiveAutoencoder, scene: Scene, state: State) -> list[np.ndarray]:
+    """Where each object's points are seen, (batch, points, 2) pixels from a frame's corner; none without physics."""
+    engine, properties = physics(model)
+    if engine is None:
+        return []
+    with torch.no_grad():
+        poses = engine.poses(state, properties=properties).double().cpu()
+    seen = []
+    for each in scene.objects:
+        points = torch.tensor([tuple(point) for point in each.points], dtype=torch.float64)
+        body = poses[:, each.body]
+        seen.append(_picture(scene, points @ body[:, :3, :3].mT + body[:, None, :3, 3]).numpy())
+    return seen
+
+
+def _picture(scene: Scene, points: Tensor) -> Tensor:
+    """Pixels (…, 2) of points (…, 3) of the world."""
+    if scene.view is None:
+        return points[..., :2]
+    wide, high = scene.size
+    view = Camera.pinhole(
+        high, wide, position=scene.view.position, target=scene.view.target, focal=scene.view.focal
+    ).extrinsics
+    places = points @ view[:3, :3].T + view[:3, 3]
+    depth = places[..., 2:].clamp_min(math.ulp(1.0))
+    middle = torch.tensor([0.5 * wide, 0.5 * high], dtype=points.dtype)
+    return scene.view.focal * places[..., :2] / depth + middle

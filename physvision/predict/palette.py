@@ -1,0 +1,29 @@
+"""Colours of films and reports: one dark ground, one colour an object."""
+
+from __future__ import annotations
+
+Color = tuple[int, int, int]
+
+GROUND: Color = (14, 17, 24)
+PANEL: Color = (24, 28, 38)
+TEXT: Color = (226, 232, 240)
+FAINT: Color = (128, 140, 158)
+WARN: Color = (244, 114, 82)
+_OBJECTS: tuple[Color, ...] = (
+    (99, 179, 255),
+    (255, 176, 84),
+    (112, 222, 152),
+    (240, 120, 190),
+    (190, 160, 255),
+    (250, 224, 110),
+)
+
+
+def of_object(index: int) -> Color:
+    """The colour of object number `index`."""
+    return _OBJECTS[index % len(_OBJECTS)]
+
+
+def css(color: Color) -> str:
+    """For a page."""
+    return "#{:02x}{:02x}{:02x}".format(*color)

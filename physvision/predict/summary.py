@@ -1,0 +1,72 @@
+"""One screen that says what came of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console, Group
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from physvision.predict.mechanics import parameters
+from physvision.predict.outcome import Outcome
+from physvision.predict.palette import css, of_object
+
+
+def show(outcome: Outcome, files: Sequence[Path], console: Console | None = None) -> None:
+    """Print the summary of `outcome` and the files that hold it."""
+    console = console or Console()
+    rows, scene = outcome.tables.read(), outcome.scene
+    rate = outcome.tables.rows / max(outcome.seconds, 1e-9)
+    lines = [
+        f"[bold]{scene.title}[/bold] in {Path(outcome.footage.path).name}: {len(rows)} frames, "
+        f"{rows['time'][-1]:.2f} s, at {rate:.0f} frames a second"
+    ]
+    parts = [Text.from_markup("".join(lines)), "", _states(outcome, rows), "", _measures(outcome)]
+    parts += [Text(f"! {note}", style="yellow") for note in outcome.notes()]
+    console.print(Panel(Group(*parts), border_style="dim", padding=(1, 2), expand=False))
+    for path in files:
+        console.print(f"  {path}", highlight=False, soft_wrap=True)
+
+
+def _states(outcome: Outcome, rows: np.ndarray) -> Table:
+    """Where everything is at the end, and where it will be."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    units = outcome.units.coordinates
+    table.add_column("")
+    for name, unit in units.items():
+        table.add_column(f"{name}, {unit}", justify="right")
+        table.add_column(f"rate, {unit}/s", justify="right")
+    for name, unit in units.items():
+        table.add_column(f"{name} in {outcome.horizon:.3g} s, {unit}", justify="right")
+    table.add_column("confidence", justify="right")
+    last = rows[-1]
+    ahead = outcome.units.positions(outcome.last.ahead.q[-1, -1].double().numpy())
+    for index, each in enumerate(outcome.scene.objects):
+        cells = []
+        for column in range(len(units)):
+            cells += [f"{last['position'][index][column]:.2f}", f"{last['velocity'][index][column]:.2f}"]
+        cells += [f"{value:.2f}" for value in ahead[index]]
+        name = Text(each.name, style=css(of_object(index)))
+        table.add_row(name, *cells, f"{last['confidence'][index]:.2f}")
+    return table
+
+
+def _measures(outcome: Outcome) -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for name, (values, unit, learned) in parameters(outcome.predictor.model, outcome.scene).items():
+        numbers, unit = outcome.units.parameter(values, unit)
+        text = ", ".join(f"{value:.4g}" for value in numbers[:6]) + (" …" if len(numbers) > 6 else "")
+        table.add_row(Text(name, style="dim"), f"{text} {unit}{' (learned)' if learned else ''}")
+    ahead = f"{outcome.horizon:.3g} s ahead"
+    for name, (mean, median, unit) in outcome.errors().items():
+        table.add_row(
+            Text(f"{name}, {ahead}", style="dim"), f"off by {mean:.3g} {unit} in the mean, median {median:.3g}"
+        )
+    psnr, ssim = outcome.quality()
+    if np.isfinite(psnr):
+        table.add_row(Text(f"frames, {ahead}", style="dim"), f"PSNR {psnr:.1f} dB, SSIM {ssim:.3f}")
+    return table

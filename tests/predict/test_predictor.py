@@ -1,0 +1,184 @@
+"""What a predictor says of a video is what is in it, at the right frame and in the right unit."""
+
+import numpy as np
+import pytest
+import torch
+from predict import rolling
+from torchmetrics.functional.image import structural_similarity_index_measure
+
+from physvision import video
+from physvision.core import DeviceError, InputError, ShapeError
+from physvision.models import build, load
+from physvision.predict import Adaptation, Predictor
+from physvision.predict.likeness import psnr, ssim
+
+
+def check(prediction, frames, steps=10):
+    """Each frame's state is that of the balls, and what was expected for it as well."""
+    true = rolling.places(frames)
+    assert prediction.frames.tolist() == list(range(2, frames))
+    torch.testing.assert_close(prediction.times, torch.arange(2, frames, dtype=torch.float64) / rolling.FPS)
+    seen = prediction.states.q.reshape(-1, 2, 3)[..., :2].numpy()
+    rates = prediction.states.v.reshape(-1, 2, 3)[..., :2].numpy()
+    np.testing.assert_allclose(seen, true[2:], atol=rolling.EXACT)
+    # A slope over two frames.
+    error = 2 * rolling.EXACT * rolling.FPS / 2
+    np.testing.assert_allclose(rates, np.broadcast_to(rolling.SPEEDS, rates.shape), atol=error)
+    expected = prediction.expected.q.reshape(-1, 2, 3)[..., :2].numpy()
+    assert np.isnan(expected[:steps]).all()
+    assert np.isnan(prediction.psnr[:steps]).all()
+    np.testing.assert_allclose(expected[steps:], true[2 + steps :], atol=rolling.EXACT + error * steps / rolling.FPS)
+    ahead = prediction.future.q.reshape(-1, 2, 3)[..., :2].numpy()
+    later = rolling.places(frames + steps)[frames - 1 :]
+    np.testing.assert_allclose(ahead, later, atol=rolling.EXACT + error * steps / rolling.FPS)
+    assert float(prediction.agreement.min()) > 0.9
+    assert prediction.future_frames.shape == (steps + 1, 3, rolling.SIZE, rolling.SIZE)
+
+
+@pytest.mark.parametrize("batch", [1, 7, 64])
+def test_states_and_what_follows_are_those_of_the_video(batch):
+    check(rolling.predictor(batch=batch)(rolling.pictures(25)), 25)
+
+
+def test_arrays_tensors_clips_files_and_cameras_are_the_same(tmp_path):
+    frames = rolling.pictures(20)
+    path = rolling.film(tmp_path / "a.mkv", 20)
+    channels_first = torch.from_numpy(frames).permute(0, 3, 1, 2)
+    seen = [
+        rolling.predictor()(given)
+        for given in (frames, frames / 255.0, channels_first, video.read(path), path, str(path), iter(frames))
+    ]
+    for each in seen:
+        check(each, 20)
+        torch.testing.assert_close(each.states.q, seen[0].states.q)
+
+
+def test_a_camera_is_followed_while_it_films():
+    asked = []
+
+    def camera():
+        for number, frame in enumerate(rolling.pictures(100)):
+            asked.append(number)
+            yield frame
+
+    stream = rolling.predictor(batch=4).stream(camera())
+    assert next(stream).first == 2
+    assert len(asked) == 6
+
+
+def test_the_shipped_pendulum_sees_a_pendulum():
+    from physvision.datasets import PendulumRecipe
+
+    trial = PendulumRecipe(trials=10, frames=60, seed=5).make("test", 0)
+    seen = Predictor.from_checkpoint("pendulum", horizon=0.25)(trial["frames"])
+    away = seen.states.q.numpy() - trial["q"][2:]
+    # A guess would be off by π/2 in the mean.
+    assert np.median(np.abs(np.arctan2(np.sin(away), np.cos(away)))) < 0.2
+    assert float(seen.agreement.median()) > load("pendulum").scene.least_agreement
+
+
+def test_likeness_is_that_of_torchmetrics():
+    random = np.random.default_rng(0)
+    a, b = (random.random((3, 2, 40, 33), np.float32) for _ in range(2))
+    b[1] = 0.9 * a[1] + 0.1 * b[1]
+    true = structural_similarity_index_measure(
+        torch.from_numpy(a).double(), torch.from_numpy(b).double(), data_range=1.0, reduction="none"
+    )
+    # Its float32 sums cancel.
+    np.testing.assert_allclose(ssim(a, b), true.numpy(), atol=1e-4)
+    np.testing.assert_allclose(psnr(a, b)[0], -10 * np.log10(np.square(a[0] - b[0]).mean()), rtol=1e-5)
+
+
+def test_a_video_shorter_than_the_window():
+    with pytest.raises(InputError, match=r"2 frames are fewer than the 3 .* give a longer video"):
+        rolling.predictor()(rolling.pictures(2))
+
+
+def test_a_video_of_one_window_has_a_state_and_a_future():
+    seen = rolling.predictor()(rolling.pictures(3))
+    assert seen.frames.tolist() == [2]
+    assert seen.future.steps == 10
+
+
+@pytest.mark.parametrize(
+    ("video", "error", "match"),
+    [
+        (np.zeros((5, 20, 20, 3), np.uint8), ShapeError, r"expected frames \(48, 48\) or with 1 or 3 channels"),
+        (np.zeros((5, 48), np.uint8), ShapeError, "expected \\(times, height, width\\)"),
+        (np.full((5, 48, 48), np.nan), InputError, "expected finite values"),
+        (np.zeros((5, 48, 48), np.int64), InputError, "uint8 or of floats"),
+    ],
+)
+def test_frames_of_another_kind(video, error, match):
+    with pytest.raises(error, match=match):
+        rolling.predictor()(video)
+
+
+def test_options_that_make_no_sense():
+    with pytest.raises(InputError, match="horizon: expected a positive"):
+        rolling.predictor(horizon=0)
+    with pytest.raises(InputError, match="batch: expected a whole number"):
+        rolling.predictor(batch=0)
+    with pytest.raises(DeviceError, match=r"device: 'abacus' cannot be used .*give cpu"):
+        rolling.predictor(device="abacus")
+    with pytest.raises(InputError, match="only files are adapted"):
+        rolling.predictor()(rolling.pictures(5), Adaptation(fps=20))
+
+
+def test_a_model_that_does_not_say_what_it_expects():
+    model = rolling.predictor().model
+    model.scene = None
+    with pytest.raises(InputError, match="does not say what videos it was made for; add a `scene:`"):
+        Predictor(model)
+
+
+def test_colors_and_numbers_that_do_not_fit_are_named():
+    yellow, blue = (1.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+    with pytest.raises(InputError, match=r"nothing has the colour of green ball; 1 things of other colours"):
+        rolling.predictor()(rolling.pictures(20, colors=(rolling.COLORS[0], blue)))
+    with pytest.raises(
+        InputError, match=r"nothing has the colour of green ball.*objects: red ball, green ball\..*--anyway"
+    ):
+        rolling.predictor()(rolling.pictures(20, count=1))
+    with pytest.raises(InputError, match="of other colours"):
+        rolling.predictor()(np.maximum(rolling.pictures(20), rolling.pictures(20, colors=(blue, yellow))[:, :, ::-1]))
+    with pytest.raises(InputError, match="2 things have the colour of red ball"):
+        rolling.predictor()(np.maximum(rolling.pictures(20), rolling.pictures(20, count=1)[:, ::-1]))
+    # Whoever insists gets what the model makes of it.
+    assert len(rolling.predictor()(rolling.pictures(20, count=1), anyway=True).frames) == 18
+
+
+def test_noise_and_black_are_no_pendulum():
+    predictor = Predictor.from_checkpoint("pendulum")
+    noise = np.random.default_rng(0).integers(0, 256, (10, 100, 100, 1)).astype(np.uint8)
+    for wrong in (noise, np.zeros((10, 100, 100), np.uint8), 255 - np.zeros((10, 100, 100), np.uint8)):
+        with pytest.raises(InputError, match=r"the redrawn state explains .*It expects three rods"):
+            predictor(wrong)
+
+
+def test_the_encoders_own_confidence_is_reported():
+    made = rolling.predictor()
+    encoder = made.model.encoder
+    encoder.observe = lambda frames: (encoder(frames), torch.full((len(frames), 2), 0.25))
+    assert made(rolling.pictures(10)).confidence.unique().tolist() == [0.25]
+
+
+def test_a_window_whose_motion_fails_does_not_hurt_the_others():
+    frames = rolling.pictures(30)
+    frames[10:12] = 0
+    made = rolling.predictor(batch=8)
+    seen = made(frames)
+    true = rolling.places(30)[2:]
+    good = np.r_[0:8, 12:28]
+    np.testing.assert_allclose(seen.states.q.reshape(-1, 2, 3)[good, :, :2].numpy(), true[good], atol=rolling.EXACT)
+    assert seen.confidence[8:10].max() == 0
+
+
+def test_training_configurations_without_a_scene_still_build():
+    import yaml
+
+    from physvision.core import resources
+
+    configuration = yaml.safe_load(resources.find("pendulum.yaml", "trainers").read_text())["model"]["model"]
+    del configuration["init_args"]["scene"]
+    assert build(configuration).scene is None
