@@ -4,8 +4,9 @@ import warp as wp
 
 from . import scalar
 from .edges import DEPTH_EDGE, LINE_EDGE, edge_slopes, side_slopes
-from .scene import ONE, TINY, ZERO, Scene, ray, screen_slope, vec3
-from .shading import look, look_adjoint, texture_adjoint
+from .scene import ONE, TINY, ZERO, Patch, Scene, center, ray, screen_slope, vec3
+from .shading import Look, look, look_adjoint, texture_adjoint
+from .slopes import border_color, fit, motion_adjoint, point_slope, varies, whole_slopes
 from .surfaces import depth, depth_adjoint, depth_normal, point_slopes, slant
 
 
@@ -35,8 +36,24 @@ def add_bars(
         wp.atomic_add(bars, b, p, 12 + i, size_bar[i])
 
 
+@wp.struct
+class Shown:
+    """What a patch shows of itself in a part of a pixel.
+
+    hit: how it is seen. color: Σ over channels of the pixel's adjoint times the colour, and its slopes along x and y.
+    point_bar, size_bar: adjoints of the point that is hit, and of the size for a given point. moves: whether the colour
+    depends on where the patch is.
+    """
+
+    hit: Look
+    color: vec3
+    point_bar: vec3
+    size_bar: vec3
+    moves: int
+
+
 @wp.func
-def add_look_adjoint(
+def show_adjoint(
     s: Scene,
     b: int,
     line: int,
@@ -44,33 +61,149 @@ def add_look_adjoint(
     p: int,
     x: scalar,
     y: scalar,
+    spread: vec3,
     weight: scalar,
     image_bar: wp.array4d(dtype=scalar),
     bars: wp.array3d(dtype=scalar),
     texels_bar: wp.array3d(dtype=scalar),
 ):
-    """Add what `weight` of the pixel, seen at (x, y), makes.
-
-    Returns Σ over channels of the pixel's adjoint times the colour there, and its slopes along x and y.
-    """
-    color = vec3()
+    """What a part of a pixel about (x, y) shows; adds what `weight` of it makes of the texture and of the light."""
+    shown = Shown()
     patch = s.patches[b, p]
     moves = patch.diffuse > ZERO or patch.rows * patch.columns > 1
     if not moves and weight == ONE and texels_bar.shape[0] == 0:
-        return color
-    hit = look(patch, x, y, weight, s.taps)
+        return shown
+    hit = look(patch, x, y, spread, s.taps)
     u_bar, v_bar, shade_bar = texture_adjoint(s.texels, image_bar, texels_bar, b, line, column, patch, hit, weight)
-    color[0] = hit.shade * shade_bar
+    shown.color[0] = hit.shade * shade_bar
     if not moves:
-        return color
-    o_bar, d_bar, size_bar, light_bar = look_adjoint(patch, hit, u_bar, v_bar, shade_bar)
-    add_bars(patch.pinhole, b, p, x, y, weight * o_bar, weight * d_bar, weight * size_bar, bars)
+        return shown
+    shown.moves = 1
+    shown.hit = hit
+    point_bar, size_bar, light_bar = look_adjoint(patch, hit, u_bar, v_bar, shade_bar)
+    shown.point_bar = point_bar
+    shown.size_bar = size_bar
     if patch.diffuse > ZERO:
         for i in range(3):
             wp.atomic_add(bars, b, p, 15 + i, weight * light_bar[i])
-    gx, gy = screen_slope(patch, o_bar, d_bar)
-    color[1] = gx
-    color[2] = gy
+    if varies(patch):
+        slope_x, slope_y = point_slope(patch, hit, point_bar)
+        shown.color[1] = slope_x
+        shown.color[2] = slope_y
+    return shown
+
+
+@wp.func
+def add_motion(
+    patch: Patch, b: int, p: int, x: scalar, y: scalar, weight: scalar, shown: Shown, bars: wp.array3d(dtype=scalar)
+):
+    """Add to the adjoints of rays and sizes what moves the colour over `weight` of the pixel about (x, y)."""
+    o_bar, d_bar, size_bar = motion_adjoint(patch, shown.hit, shown.color, shown.point_bar)
+    size_bar = weight * (shown.size_bar + size_bar)
+    add_bars(patch.pinhole, b, p, x, y, weight * o_bar, weight * d_bar, size_bar, bars)
+
+
+@wp.func
+def whole_adjoint(
+    s: Scene,
+    b: int,
+    line: int,
+    column: int,
+    p: int,
+    x: scalar,
+    y: scalar,
+    image_bar: wp.array4d(dtype=scalar),
+    bars: wp.array3d(dtype=scalar),
+    texels_bar: wp.array3d(dtype=scalar),
+):
+    """Add what a patch makes that fills the pixel."""
+    spread = vec3(ONE, ZERO, ONE)
+    shown = show_adjoint(s, b, line, column, p, x, y, spread, ONE, image_bar, bars, texels_bar)
+    if shown.moves != 0:
+        patch = s.patches[b, p]
+        if varies(patch):
+            if s.soft != 0:
+                slope_x, slope_y = whole_slopes(s, b, line, column, patch, shown.hit, x, y, image_bar)
+                shown.color[1] = slope_x
+                shown.color[2] = slope_y
+            add_motion(patch, b, p, x, y, ONE, shown, bars)
+
+
+@wp.func
+def plain_adjoint(
+    s: Scene,
+    b: int,
+    line: int,
+    column: int,
+    p: int,
+    weight: scalar,
+    image_bar: wp.array4d(dtype=scalar),
+    bars: wp.array3d(dtype=scalar),
+    texels_bar: wp.array3d(dtype=scalar),
+):
+    """Add what a patch of one colour makes that fills `weight` of the pixel; its colour as in `Shown`."""
+    lit = s.patches[b, p].diffuse > ZERO
+    color = scalar(0.0)
+    if lit:
+        x = center(column, s.width)
+        y = center(line, s.height)
+        shown = show_adjoint(s, b, line, column, p, x, y, vec3(), weight, image_bar, bars, texels_bar)
+        color = shown.color[0]
+    else:
+        texel = s.patches[b, p].texel
+        for channel in range(s.channels):
+            bar = image_bar[b, channel, line, column]
+            color += bar * s.texels[b, channel, texel]
+            if texels_bar.shape[0] > 0:
+                wp.atomic_add(texels_bar, b, channel, texel, weight * bar * s.patches[b, p].ambient)
+        color = color * s.patches[b, p].ambient
+    return color
+
+
+@wp.func
+def part_adjoint(
+    s: Scene,
+    b: int,
+    line: int,
+    column: int,
+    p: int,
+    layer: int,
+    moment: vec3,
+    spread: vec3,
+    borders: wp.array(dtype=scalar),
+    owners: wp.array(dtype=int),
+    listed: int,
+    image_bar: wp.array4d(dtype=scalar),
+    bars: wp.array3d(dtype=scalar),
+    texels_bar: wp.array3d(dtype=scalar),
+):
+    """Add what a layer makes that fills a part of the pixel; fill in the colours of its borders, return its own.
+
+    moment, spread: area and centroid, and extent, of the part. borders, owners, listed: see `list_sides`.
+    """
+    x = center(column, s.width)
+    y = center(line, s.height)
+    px = x + moment[1]
+    py = y + moment[2]
+    shown = show_adjoint(s, b, line, column, p, px, py, spread, moment[0], image_bar, bars, texels_bar)
+    patch = s.patches[b, p]
+    changes = moment[0] > ZERO and varies(patch)
+    color = vec3(shown.color[0], ZERO, ZERO)
+    for k in range(listed):
+        if owners[2 * k] == layer:
+            borders[5 * k + 4] = color[0]
+            if changes:
+                bx = x + borders[5 * k]
+                by = y + borders[5 * k + 1]
+                borders[5 * k + 4] = border_color(
+                    s, b, line, column, patch, bx, by, borders[5 * k + 2], borders[5 * k + 3], image_bar
+                )
+    if changes:
+        slope_x, slope_y = fit(borders, owners, listed, layer, moment, shown.color)
+        color[1] = slope_x
+        color[2] = slope_y
+        shown.color = color
+        add_motion(patch, b, p, px, py, moment[0], shown, bars)
     return color
 
 

@@ -4,10 +4,10 @@ The image is I = ∫ c dA over each pixel. By Reynolds' transport theorem its de
 
     dI/dθ = ∫ ∂c/∂θ dA + Σ over outlines ∫ (c_in − c_out) v_n ds,     v_n = ∂f/∂θ / |∇f|,
 
-v_n being the speed at which the line f = 0 moves outwards along its normal. The colour of each layer is taken
-as linear about the centroid of what is seen of it, ∂c/∂θ there and v_n at the middle of every visible piece of outline.
-That is exact where colours and speeds are linear within the pixel, and where they are not (at limbs, and on faces seen
-from the side) the two parts still add up to the derivative of the frame, for both use the same colours.
+v_n being the speed at which the line f = 0 moves outwards along its normal. Visible pieces of outline are known, and of
+each layer what is seen, its mean colour c₀ and the slope of its colour (see `slopes`), which is chosen so that the two
+parts add up: what a layer's outline carries with it is cancelled in the first integral by the same linear colour, and
+what other outlines hide of a layer has the colour that is there.
 
 Reference: Li et al., "Differentiable Monte Carlo ray tracing through edge sampling" (2018), where the second integral
 is sampled; here the pieces are known.
@@ -16,21 +16,25 @@ is sampled; here the pieces are known.
 import warp as wp
 
 from . import scalar
-from .adjoint import add_edge_adjoint, add_look_adjoint
+from .adjoint import add_edge_adjoint, part_adjoint, plain_adjoint, whole_adjoint
+from .edges import DEPTH_EDGE
 from .front import MIXED, front
 from .hard import hard_front
 from .layers import put_layers
-from .scene import NOTHING, ONE, ZERO, Scene, center
+from .scene import NOTHING, ONE, ZERO, Scene, center, vec3
 from .shading import add_color, look
-from .visible import measure
+from .slopes import list_pieces, list_sides, varies
+from .visible import LEAST_AREA, measure
 
-LEAST_AREA = wp.constant(scalar(1.0e-5))
 LINE_NUMBERS = wp.constant(120)
 LINE_CODES = wp.constant(80)
 LAYER_CODES = wp.constant(30)
 LAYER_SPANS = wp.constant(20)
 LAYER_MOMENTS = wp.constant(33)
 PIECE_NUMBERS = wp.constant(144)
+PIECE_JUMPS = wp.constant(48)
+BORDER_NUMBERS = wp.constant(400)
+BORDER_CODES = wp.constant(160)
 
 
 @wp.func
@@ -43,10 +47,11 @@ def paint(s: Scene, b: int, line: int, column: int, image: wp.array4d(dtype=scal
     layers = wp.zeros(shape=(LAYER_CODES,), dtype=int)
     spans = wp.zeros(shape=(LAYER_SPANS,), dtype=scalar)
     moments = wp.zeros(shape=(LAYER_MOMENTS,), dtype=scalar)
+    spreads = wp.zeros(shape=(LAYER_MOMENTS,), dtype=scalar)
     pieces = wp.zeros(shape=(PIECE_NUMBERS,), dtype=scalar)
     sides = wp.zeros(shape=(PIECE_NUMBERS,), dtype=int)
     n = put_layers(s, b, x, y, lines, codes, layers)
-    measure(lines, layers, n, spans, moments, pieces, sides)
+    measure(lines, layers, n, spans, moments, spreads, pieces, sides)
     rest = share_out(moments, n)
     for channel in range(s.channels):
         image[b, channel, line, column] *= rest
@@ -54,8 +59,14 @@ def paint(s: Scene, b: int, line: int, column: int, image: wp.array4d(dtype=scal
         area = moments[3 * layer]
         if area > ZERO:
             patch = s.patches[b, layers[3 * layer]]
-            hit = look(patch, x + moments[3 * layer + 1], y + moments[3 * layer + 2], area, s.taps)
+            middle = triple(moments, layer)
+            hit = look(patch, x + middle[1], y + middle[2], triple(spreads, layer), s.taps)
             add_color(s.texels, image, b, line, column, patch, hit, area)
+
+
+@wp.func
+def triple(numbers: wp.array(dtype=scalar), i: int):
+    return vec3(numbers[3 * i], numbers[3 * i + 1], numbers[3 * i + 2])
 
 
 @wp.func
@@ -91,7 +102,7 @@ def render(first: int, stripe: int, s: Scene, image: wp.array4d(dtype=scalar), f
             patch = s.patches[b, p]
             for channel in range(s.channels):
                 image[b, channel, line, column] = ZERO
-            add_color(s.texels, image, b, line, column, patch, look(patch, x, y, ONE, s.taps), ONE)
+            add_color(s.texels, image, b, line, column, patch, look(patch, x, y, vec3(ONE, ZERO, ONE), s.taps), ONE)
 
 
 @wp.func
@@ -126,41 +137,128 @@ def paint_adjoint(
     layers = wp.zeros(shape=(LAYER_CODES,), dtype=int)
     spans = wp.zeros(shape=(LAYER_SPANS,), dtype=scalar)
     moments = wp.zeros(shape=(LAYER_MOMENTS,), dtype=scalar)
+    spreads = wp.zeros(shape=(LAYER_MOMENTS,), dtype=scalar)
     pieces = wp.zeros(shape=(PIECE_NUMBERS,), dtype=scalar)
     sides = wp.zeros(shape=(PIECE_NUMBERS,), dtype=int)
     n = put_layers(s, b, x, y, lines, codes, layers)
-    used = measure(lines, layers, n, spans, moments, pieces, sides)
+    used = measure(lines, layers, n, spans, moments, spreads, pieces, sides)
     add_background_bar(image_bar, background_bar, b, line, column, share_out(moments, n))
-    # The colours of the layers, and last that of the background, about their centroids: value and slopes.
-    colors = wp.zeros(shape=(LAYER_MOMENTS,), dtype=scalar)
+    # By how much the colour is greater inside each piece of outline than outside.
+    jumps = wp.zeros(shape=(PIECE_JUMPS,), dtype=scalar)
+    varied = bool(False)
     for layer in range(n):
-        px = x + moments[3 * layer + 1]
-        py = y + moments[3 * layer + 2]
-        p = layers[3 * layer]
-        color = add_look_adjoint(s, b, line, column, p, px, py, moments[3 * layer], image_bar, bars, texels_bar)
-        for i in range(3):
-            colors[3 * layer + i] = color[i]
-    for channel in range(s.channels):
-        colors[3 * n] += image_bar[b, channel, line, column] * s.background[b, channel, line, column]
+        varied = varied or varies(s.patches[b, layers[3 * layer]])
+    if varied:
+        varied_jumps(
+            s,
+            b,
+            line,
+            column,
+            lines,
+            codes,
+            layers,
+            n,
+            spans,
+            moments,
+            spreads,
+            pieces,
+            sides,
+            used,
+            image_bar,
+            bars,
+            texels_bar,
+            jumps,
+        )
+    else:
+        plain_jumps(s, b, line, column, layers, n, moments, sides, used, image_bar, bars, texels_bar, jumps)
     for k in range(used):
         inside = sides[3 * k + 1]
         outside = sides[3 * k + 2]
-        px = pieces[3 * k]
-        py = pieces[3 * k + 1]
-        jump = color_at(colors, moments, inside, px, py) - color_at(colors, moments, outside, px, py)
-        if outside < n and layers[3 * outside] == layers[3 * inside]:
-            # Two parts of a patch that another passes through.
-            jump = ZERO
-        code = 2 * sides[3 * k]
-        strength = jump * pieces[3 * k + 2]
-        add_edge_adjoint(s, b, layers[3 * inside], codes[code], codes[code + 1], x + px, y + py, strength, bars)
+        if outside == n:
+            for channel in range(s.channels):
+                jumps[k] -= image_bar[b, channel, line, column] * s.background[b, channel, line, column]
+        # Nothing is seen of an edge between two parts of a patch that another passes through.
+        if outside == n or layers[3 * outside] != layers[3 * inside]:
+            code = 2 * sides[3 * k]
+            strength = jumps[k] * pieces[3 * k + 2]
+            px = x + pieces[3 * k]
+            py = y + pieces[3 * k + 1]
+            add_edge_adjoint(s, b, layers[3 * inside], codes[code], codes[code + 1], px, py, strength, bars)
 
 
 @wp.func
-def color_at(colors: wp.array(dtype=scalar), moments: wp.array(dtype=scalar), layer: int, x: scalar, y: scalar):
-    dx = x - moments[3 * layer + 1]
-    dy = y - moments[3 * layer + 2]
-    return colors[3 * layer] + colors[3 * layer + 1] * dx + colors[3 * layer + 2] * dy
+def plain_jumps(
+    s: Scene,
+    b: int,
+    line: int,
+    column: int,
+    layers: wp.array(dtype=int),
+    n: int,
+    moments: wp.array(dtype=scalar),
+    sides: wp.array(dtype=int),
+    used: int,
+    image_bar: wp.array4d(dtype=scalar),
+    bars: wp.array3d(dtype=scalar),
+    texels_bar: wp.array3d(dtype=scalar),
+    jumps: wp.array(dtype=scalar),
+):
+    """What layers add to adjoints and to the jumps between them where each has one colour."""
+    for layer in range(n):
+        moment = triple(moments, layer)
+        p = layers[3 * layer]
+        color = plain_adjoint(s, b, line, column, p, moment[0], image_bar, bars, texels_bar)
+        for k in range(used):
+            if sides[3 * k + 1] == layer:
+                jumps[k] += color
+            elif sides[3 * k + 2] == layer:
+                jumps[k] -= color
+
+
+@wp.func
+def varied_jumps(
+    s: Scene,
+    b: int,
+    line: int,
+    column: int,
+    lines: wp.array(dtype=scalar),
+    codes: wp.array(dtype=int),
+    layers: wp.array(dtype=int),
+    n: int,
+    spans: wp.array(dtype=scalar),
+    moments: wp.array(dtype=scalar),
+    spreads: wp.array(dtype=scalar),
+    pieces: wp.array(dtype=scalar),
+    sides: wp.array(dtype=int),
+    used: int,
+    image_bar: wp.array4d(dtype=scalar),
+    bars: wp.array3d(dtype=scalar),
+    texels_bar: wp.array3d(dtype=scalar),
+    jumps: wp.array(dtype=scalar),
+):
+    """What layers add to adjoints and to the jumps between them where some have textures or shades."""
+    borders = wp.zeros(shape=(BORDER_NUMBERS,), dtype=scalar)
+    owners = wp.zeros(shape=(BORDER_CODES,), dtype=int)
+    listed = list_pieces(lines, codes, n, pieces, sides, used, borders, owners, 0)
+    listed = list_sides(lines, layers, n, spans, borders, owners, listed)
+    for layer in range(n):
+        p = layers[3 * layer]
+        moment = triple(moments, layer)
+        spread = triple(spreads, layer)
+        color = part_adjoint(
+            s, b, line, column, p, layer, moment, spread, borders, owners, listed, image_bar, bars, texels_bar
+        )
+        for k in range(used):
+            if sides[3 * k + 1] == layer and codes[2 * sides[3 * k]] != DEPTH_EDGE:
+                dx = pieces[3 * k] - moment[1]
+                dy = pieces[3 * k + 1] - moment[2]
+                jumps[k] += color[0] + color[1] * dx + color[2] * dy
+    for i in range(listed):
+        k = owners[2 * i + 1]
+        if k != NOTHING:
+            if sides[3 * k + 2] == owners[2 * i]:
+                jumps[k] -= borders[5 * i + 4]
+            else:
+                jumps[k] += borders[5 * i + 4]
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
@@ -186,4 +284,4 @@ def render_adjoint(
             add_background_bar(image_bar, background_bar, b, line, column, ONE)
         else:
             x = center(column, s.width)
-            add_look_adjoint(s, b, line, column, p, x, y, ONE, image_bar, bars, texels_bar)
+            whole_adjoint(s, b, line, column, p, x, y, image_bar, bars, texels_bar)

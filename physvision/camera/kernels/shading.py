@@ -7,7 +7,7 @@ import warp as wp
 
 from . import scalar
 from .scene import CYLINDER, HALF, ONE, PI, SPHERE, TINY, TWO, ZERO, Patch, ray, vec3, vec4
-from .surfaces import axis_point, hit_adjoint, mean_slant, normal, point_slopes, side_depth, slant
+from .surfaces import axis_point, mean_slant, normal, point_slopes, side_depth, slant
 from .texture import add_texel_bars, footprint, texel, weighed_texel
 
 # The cosine from which on a surface is seen from behind.
@@ -18,8 +18,9 @@ FROM_BEHIND = wp.constant(scalar(0.01))
 class Look:
     """Where and how a patch is seen.
 
-    u, v: texture coordinates in texels. taps_x, taps_y: along the sides of the pixel. step: of u along x, u along y,
-    v along x, v along y, in texels a pixel. shade: what the light makes of the colour.
+    u, v: texture coordinates in texels. taps_x, taps_y: along the two sides of the part of the pixel. step: of u along
+    the first, u along the second, v along the first, v along the second, in texels. shade: what the light makes of
+    the colour.
     """
 
     o: vec3
@@ -76,12 +77,10 @@ def tall(kind: int, size: vec3):
 
 
 @wp.func
-def unwrapped_by_size(kind: int, u: scalar, v: scalar, point: vec3, by_u: vec3, by_v: vec3, size: vec3):
-    """Adjoint of the size, given those of the texture coordinates (u, v), at a fixed point."""
+def unwrapped_by_size(kind: int, v: scalar, point: vec3, size: vec3):
+    """Adjoint of the size of what is curved, given that of the texture coordinate v, at a fixed point."""
     result = vec3()
-    if kind < SPHERE:
-        result = vec3(-u * by_u[0] * point[0] / size[0], -v * by_v[1] * point[1] / size[1], ZERO)
-    elif kind != SPHERE:
+    if kind > SPHERE:
         height = wp.max(tall(kind, size), TINY)
         by_height = v * point[2] / (height * height)
         by_radius = ZERO
@@ -106,8 +105,11 @@ def lambert(patch: Patch, n: vec3, d: vec3):
 
 
 @wp.func
-def look(patch: Patch, x: scalar, y: scalar, area: scalar, most_taps: int):
-    """How a part of a pixel about (x, y), of this area, sees a patch; for most_taps = 0, how one ray does."""
+def look(patch: Patch, x: scalar, y: scalar, spread: vec3, most_taps: int):
+    """How a part of a pixel about (x, y) sees a patch; for most_taps = 0, how one ray does.
+
+    The part is a parallelogram with the sides (spread[0], spread[1]) and (0, spread[2]).
+    """
     hit = Look()
     o, d = ray(patch, x, y)
     hit.o = o
@@ -121,8 +123,8 @@ def look(patch: Patch, x: scalar, y: scalar, area: scalar, most_taps: int):
     hit.t = side_depth(patch.kind, o, d, patch.size, patch.near)
     hit.point = o + hit.t * d
     hit.n = normal(patch.kind, hit.point, patch.size)
-    if most_taps > 0 and area == ONE:
-        hit.slant = mean_slant(patch, hit.point, hit.n, o, d)
+    if most_taps > 0:
+        hit.slant = mean_slant(patch, hit.point, hit.n, o, d, spread)
     else:
         hit.slant = slant(hit.n, d)
     shade, facing = lambert(patch, hit.n, d)
@@ -137,17 +139,35 @@ def look(patch: Patch, x: scalar, y: scalar, area: scalar, most_taps: int):
     hit.v = v * height
     if most_taps > 0:
         _tx, _ty, along_x, along_y = point_slopes(patch, hit.n, hit.t, d, hit.slant)
-        width = width * wp.sqrt(area)
-        height = height * wp.sqrt(area)
+        across = along_x * spread[0] + along_y * spread[1]
+        down = along_y * spread[2]
         hit.step = vec4(
-            wp.dot(by_u, along_x) * width,
-            wp.dot(by_u, along_y) * width,
-            wp.dot(by_v, along_x) * height,
-            wp.dot(by_v, along_y) * height,
+            wp.dot(by_u, across) * width,
+            wp.dot(by_u, down) * width,
+            wp.dot(by_v, across) * height,
+            wp.dot(by_v, down) * height,
         )
         hit.taps_x = taps_of(hit.step[0], hit.step[2], most_taps)
         hit.taps_y = taps_of(hit.step[1], hit.step[3], most_taps)
     return hit
+
+
+@wp.func
+def side_look(hit: Look, side: int, sign: scalar):
+    """How one side of the pixel (left, right, upper, lower) sees what is seen so in the middle."""
+    border = hit
+    step = hit.step
+    if side < 2:
+        border.u = hit.u + HALF * sign * step[0]
+        border.v = hit.v + HALF * sign * step[2]
+        border.step = vec4(ZERO, step[1], ZERO, step[3])
+        border.taps_x = 1
+    else:
+        border.u = hit.u + HALF * sign * step[1]
+        border.v = hit.v + HALF * sign * step[3]
+        border.step = vec4(step[0], ZERO, step[2], ZERO)
+        border.taps_y = 1
+    return border
 
 
 @wp.func
@@ -202,6 +222,32 @@ def add_color(
 
 
 @wp.func
+def weighed_color(
+    texels: wp.array3d(dtype=scalar),
+    image_bar: wp.array4d(dtype=scalar),
+    b: int,
+    line: int,
+    column: int,
+    patch: Patch,
+    hit: Look,
+):
+    """Σ over channels of the pixel's adjoint times the colour."""
+    total = scalar(ZERO)
+    if patch.rows * patch.columns == 1:
+        for channel in range(image_bar.shape[1]):
+            total += image_bar[b, channel, line, column] * texels[b, channel, patch.texel]
+        return total * hit.shade
+    taps = hit.taps_x * hit.taps_y
+    reach_u, reach_v = reaches(hit)
+    for tap in range(taps):
+        u, v = tap_position(hit, tap)
+        c = footprint(patch, u, v, reach_u, reach_v)
+        for channel in range(image_bar.shape[1]):
+            total += image_bar[b, channel, line, column] * texel(texels, b, channel, c)
+    return total * hit.shade / scalar(taps)
+
+
+@wp.func
 def texture_adjoint(
     texels: wp.array3d(dtype=scalar),
     image_bar: wp.array4d(dtype=scalar),
@@ -239,7 +285,7 @@ def texture_adjoint(
 
 @wp.func
 def look_adjoint(patch: Patch, hit: Look, u_bar: scalar, v_bar: scalar, shade_bar: scalar):
-    """Adjoints of origin, direction, size and light, given those of the texture coordinates and of the shade.
+    """Adjoints of the point that is hit, the size at that point, and the light, given those of u, v and the shade.
 
     The shade is a + d n̂ · l with n̂ = n / |n|; a curved surface's n is P minus its centre of curvature.
     """
@@ -253,7 +299,7 @@ def look_adjoint(patch: Patch, hit: Look, u_bar: scalar, v_bar: scalar, shade_ba
         u = u_bar * scalar(patch.columns)
         v = v_bar * scalar(patch.rows)
         point_bar = u * by_u + v * by_v
-        size_bar = unwrapped_by_size(kind, u, v, hit.point, by_u, by_v, size)
+        size_bar = unwrapped_by_size(kind, v, hit.point, size)
     if patch.diffuse > ZERO and hit.shade > patch.ambient:
         light = patch.light
         length = wp.max(wp.length(hit.n), TINY)
@@ -268,5 +314,4 @@ def look_adjoint(patch: Patch, hit: Look, u_bar: scalar, v_bar: scalar, shade_ba
             elif kind != SPHERE:
                 size_bar = size_bar + vec3(ZERO, ZERO, -HALF * wp.sign(center[2]) * n_bar[2])
             point_bar = point_bar + n_bar
-    o_bar, d_bar, hit_size_bar = hit_adjoint(kind, hit.point, hit.n, hit.t, hit.d, size, hit.slant, point_bar)
-    return o_bar, d_bar, size_bar + hit_size_bar, light_bar
+    return point_bar, size_bar, light_bar

@@ -145,8 +145,8 @@ def slant(n: vec3, d: vec3):
 
 
 @wp.func
-def mean_slant(patch: Patch, point: vec3, n: vec3, o: vec3, d: vec3):
-    """The harmonic mean of n · d over a pixel about the ray.
+def mean_slant(patch: Patch, point: vec3, n: vec3, o: vec3, d: vec3, spread: vec3):
+    """The harmonic mean of n · d over a part of a pixel about the ray, see `look`.
 
     On a curved surface n · d = ∓√f, with f the edge function. Towards the limb its inverse grows beyond all bounds, but
     its mean does not: where f goes from f₋ to f₊ in a pixel, that is 2 / (√f₋ + √f₊). A pixel that the limb cuts is
@@ -166,7 +166,8 @@ def mean_slant(patch: Patch, point: vec3, n: vec3, o: vec3, d: vec3):
         f = wp.max(edge_value(edge, end, o, d, patch.size), ZERO)
         by_o, by_d, _by_size = edge_slopes(edge, end, o, d, patch.size)
         gx, gy = screen_slope(patch, by_o, by_d)
-        half = wp.min(HALF * wp.sqrt(gx * gx + gy * gy), f)
+        along = gx * spread[0] + gy * spread[1]
+        half = wp.min(HALF * wp.sqrt(along * along + gy * gy * spread[2] * spread[2]), f)
         mean = HALF * (wp.sqrt(f - half) + wp.sqrt(f + half))
         result = not_zero(wp.sign(result) * mean, SLANT * SLANT * wp.length(n) * wp.length(d) + TINY)
     return result

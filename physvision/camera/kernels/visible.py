@@ -19,6 +19,8 @@ from .scene import HALF, ONE, TWO, ZERO
 MOST_PIECES = wp.constant(48)
 # Lines closer than this, in pixels, are one line.
 SAME_LINE = wp.constant(scalar(1.0e-3))
+# What is smaller, in pixels squared, is not drawn.
+LEAST_AREA = wp.constant(scalar(1.0e-5))
 STEP = wp.constant(scalar(1.0e-6))
 SIXTH = wp.constant(scalar(1.0 / 6.0))
 
@@ -97,6 +99,7 @@ def at_place(spans: wp.array(dtype=scalar), n: int, without: int, t: scalar):
 @wp.func
 def add_moments(
     moments: wp.array(dtype=scalar),
+    spreads: wp.array(dtype=scalar),
     layer: int,
     sign: scalar,
     x0: scalar,
@@ -110,6 +113,15 @@ def add_moments(
     moments[3 * layer] += weight * HALF * (x0 + x1)
     moments[3 * layer + 1] += weight * SIXTH * (x0 * x0 + x0 * x1 + x1 * x1)
     moments[3 * layer + 2] += weight * SIXTH * (x0 * (TWO * y0 + y1) + x1 * (y0 + TWO * y1))
+    weight = weight * HALF * SIXTH
+    xx = x0 * x1
+    yy = y0 * y1
+    squares = x0 * x0 + x1 * x1
+    spreads[3 * layer] += weight * (x0 + x1) * squares
+    spreads[3 * layer + 1] += weight * HALF * ((squares + TWO * xx) * (y0 + y1) + TWO * (x0 * x0 * y0 + x1 * x1 * y1))
+    spreads[3 * layer + 2] += weight * (
+        (y0 * y0 + y1 * y1 + TWO * yy) * (x0 + x1) + TWO * (x0 * y0 * y0 + x1 * y1 * y1)
+    )
 
 
 @wp.func
@@ -119,6 +131,7 @@ def add_border(
     n: int,
     spans: wp.array(dtype=scalar),
     moments: wp.array(dtype=scalar),
+    spreads: wp.array(dtype=scalar),
     x: scalar,
 ):
     """The left (x = −½) or right (x = ½) side of the pixel."""
@@ -130,7 +143,7 @@ def add_border(
     while t < HALF:
         layer, following = at_place(spans, n, -1, t)
         end = wp.max(wp.min(following, HALF), t + STEP)
-        add_moments(moments, layer, ONE, x, t, x, end, (end - t) * TWO * x)
+        add_moments(moments, spreads, layer, ONE, x, t, x, end, (end - t) * TWO * x)
         t = end
 
 
@@ -141,6 +154,7 @@ def add_outline(
     n: int,
     spans: wp.array(dtype=scalar),
     moments: wp.array(dtype=scalar),
+    spreads: wp.array(dtype=scalar),
     pieces: wp.array(dtype=scalar),
     sides: wp.array(dtype=int),
     used: int,
@@ -181,8 +195,8 @@ def add_outline(
             y0 = py - t * a
             x1 = px + end * b
             y1 = py - end * a
-            add_moments(moments, layer, ONE, x0, y0, x1, y1, -a * (end - t))
-            add_moments(moments, other, -ONE, x0, y0, x1, y1, -a * (end - t))
+            add_moments(moments, spreads, layer, ONE, x0, y0, x1, y1, -a * (end - t))
+            add_moments(moments, spreads, other, -ONE, x0, y0, x1, y1, -a * (end - t))
             pieces[3 * used] = HALF * (x0 + x1)
             pieces[3 * used + 1] = HALF * (y0 + y1)
             pieces[3 * used + 2] = end - t
@@ -195,30 +209,46 @@ def add_outline(
 
 
 @wp.func
+def spread_out(spreads: wp.array(dtype=scalar), layer: int, inverse: scalar, x: scalar, y: scalar):
+    """From second moments to the parallelogram (see `look`) that has the same ones about its middle."""
+    twelve = scalar(12.0)
+    across = wp.sqrt(wp.clamp(twelve * (spreads[3 * layer] * inverse - x * x), ZERO, ONE))
+    skew = twelve * (spreads[3 * layer + 1] * inverse - x * y) / wp.max(across, STEP)
+    skew = wp.clamp(skew, -ONE, ONE)
+    down = twelve * (spreads[3 * layer + 2] * inverse - y * y) - skew * skew
+    spreads[3 * layer] = across
+    spreads[3 * layer + 1] = skew
+    spreads[3 * layer + 2] = wp.sqrt(wp.clamp(down, ZERO, ONE))
+
+
+@wp.func
 def measure(
     lines: wp.array(dtype=scalar),
     layers: wp.array(dtype=int),
     n: int,
     spans: wp.array(dtype=scalar),
     moments: wp.array(dtype=scalar),
+    spreads: wp.array(dtype=scalar),
     pieces: wp.array(dtype=scalar),
     sides: wp.array(dtype=int),
 ):
     """Area and centroid of what is seen of each layer (the last: of the background), and the pieces of outline.
 
-    moments: area, x, y of each layer. pieces: middle and length. sides: line, layer inside, layer outside.
+    moments: area, x, y of each layer. spreads: see `look`. pieces: middle and length. sides: line, layer inside, layer
+    outside.
     """
     used = int(0)
-    add_border(lines, layers, n, spans, moments, -HALF)
-    add_border(lines, layers, n, spans, moments, HALF)
+    add_border(lines, layers, n, spans, moments, spreads, -HALF)
+    add_border(lines, layers, n, spans, moments, spreads, HALF)
     for layer in range(n):
         first = layers[3 * layer + 1]
         for line in range(first, first + layers[3 * layer + 2]):
-            used = add_outline(lines, layers, n, spans, moments, pieces, sides, used, layer, line)
+            used = add_outline(lines, layers, n, spans, moments, spreads, pieces, sides, used, layer, line)
     for layer in range(n + 1):
         area = wp.clamp(moments[3 * layer], ZERO, ONE)
         moments[3 * layer] = area
-        inverse = ONE / wp.max(area, scalar(1.0e-4))
+        inverse = ONE / wp.max(area, LEAST_AREA)
         moments[3 * layer + 1] = wp.clamp(moments[3 * layer + 1] * inverse, -HALF, HALF)
         moments[3 * layer + 2] = wp.clamp(moments[3 * layer + 2] * inverse, -HALF, HALF)
+        spread_out(spreads, layer, inverse, moments[3 * layer + 1], moments[3 * layer + 2])
     return used
