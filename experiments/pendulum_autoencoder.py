@@ -5,7 +5,7 @@ predicts held-out trials up to 3 s ahead. Beside them: the last frame given, hel
 state, the best that this decoder can do. Errors are means over all starts: of angles the shorter way, in rad.
 
     physvision generate pendulum --trials 500 --out data/pendulum
-    python experiments/pendulum_autoencoder.py [--epochs 6] [--seeds 5] [--runs out/pendulum_runs] [--out out]
+    python experiments/pendulum_autoencoder.py [--epochs 12] [--seeds 5] [--runs out/pendulum_runs] [--out out]
 
 With `--seeds` the physics layer learns that many times and the lengths of each are printed.
 """
@@ -136,7 +136,7 @@ def heading() -> str:
     return f"{'':<34} {'updates':>8} {'cpu s':>8} {columns}"
 
 
-def main(data: str = "data/pendulum", epochs: int = 6, seeds: int = 1, runs: Path = Path("out/pendulum_runs")) -> None:
+def main(data: str = "data/pendulum", epochs: int = 12, seeds: int = 1, runs: Path = Path("out/pendulum_runs")) -> None:
     """Train, predict, compare.
 
     Args:

@@ -37,6 +37,7 @@ class MlpEncoder(nn.Module):
         dt: float,
         frames_in: int = 3,
         hidden: int = 256,
+        pool: int = 1,
     ) -> None:
         """Build the network.
 
@@ -46,11 +47,13 @@ class MlpEncoder(nn.Module):
             dt: seconds between two frames.
             frames_in: frames that are given, one or more.
             hidden: width of each hidden layer.
+            pool: squares of so many pixels a side are averaged before the first layer sees them.
         """
         super().__init__()
         self.frame, self.coordinates = tuple(frame), coordinates
         self.dt, self.frames_in = check_positive("dt", dt), check_count("frames_in", frames_in)
-        pixels = self.frame[0] * self.frame[1] * self.frame[2]
+        self.pool = check_count("pool", pool)
+        pixels = self.frame[0] * (self.frame[1] // pool) * (self.frame[2] // pool)
         self.pixels = nn.Sequential(nn.Linear(pixels, hidden), nn.SiLU())
         self.position = perceptron([hidden, hidden, coordinates.features])
         self.velocity = perceptron([frames_in * hidden, hidden, coordinates.size])
@@ -62,6 +65,8 @@ class MlpEncoder(nn.Module):
                 f"frames: expected shape (batch, {self.frames_in}, {', '.join(map(str, self.frame))}), "
                 f"got {tuple(frames.shape)}"
             )
+        if self.pool > 1:
+            frames = nn.functional.avg_pool2d(frames.flatten(0, 1), self.pool).unflatten(0, frames.shape[:2])
         hidden = self.pixels(frames.flatten(2))
         # Half precision pays in the wide layer; in the narrow ones its rounding would be a velocity of its own.
         with torch.autocast(frames.device.type, enabled=False):
