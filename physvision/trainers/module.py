@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
-from physvision.core import InputError, State, TrainingError, Trajectory
+from physvision.core import InputError, State, TrainingError
 from physvision.models import PhysicsLayer, Prediction, PredictiveAutoencoder
 from physvision.models.checkpoints import check_same
 from physvision.trainers.metrics import PredictionMetrics
@@ -80,12 +80,8 @@ class PredictionTraining(LightningModule):
         """The loss of a batch."""
         self._check_batch(batch)
         steps = self._steps(batch)
-        if self.supervision.onward == "label" and "q" in batch:
-            estimate, prediction = self._fed_with_truth(batch, steps)
-            terms = self.supervision(prediction, batch, estimate=estimate)
-        else:
-            prediction = self(batch["frames"], steps, self._choice(steps))
-            terms = self.supervision(prediction, batch, self._taught(batch, steps))
+        estimate, prediction = self._foresee(batch, steps)
+        terms = self.supervision(prediction, batch, estimate)
         if not bool(torch.isfinite(terms["loss"])):
             raise TrainingError(_diverged(prediction, batch))
         size = len(batch["frames"])
@@ -98,22 +94,15 @@ class PredictionTraining(LightningModule):
             self.log("train/failed", failed, on_step=False, on_epoch=True, sync_dist=True, batch_size=size)
         return terms["loss"]
 
-    def _fed_with_truth(self, batch: Batch, steps: int) -> tuple[State, Prediction]:
-        """The encoder's states, and what follows: from the true ones where known, from the encoder's elsewhere."""
-        estimate = self.model.encode(brightness(batch["frames"]))
-        known = batch["labeled"][:, None]
-        start = State(*(torch.where(known, batch[name][:, -1], getattr(estimate, name)) for name in ("q", "v")))
+    def _foresee(self, batch: Batch, steps: int) -> tuple[State, Prediction]:
+        """The encoder's states, and what follows: from true ones where they are known and wanted, else from these."""
+        estimate = start = self.model.encode(brightness(batch["frames"]))
+        if self.supervision.onward == "label" and "q" in batch:
+            known = batch["labeled"][:, None]
+            start = State(*(torch.where(known, batch[name][:, -1], getattr(estimate, name)) for name in ("q", "v")))
         trajectory = self.model.simulate(start, steps, self.truncate)
         drawn = tuple(self._choice(steps))
         return estimate, Prediction(trajectory, drawn, self.model.decode(trajectory, drawn))
-
-    def _taught(self, batch: Batch, steps: int) -> Trajectory | None:
-        """What the engine predicts from the true states of the labelled samples, where the loss asks for it."""
-        if not self.supervision.teaches(batch):
-            return None
-        labeled = batch["labeled"]
-        start = State(batch["q"][labeled, -1], batch["v"][labeled, -1])
-        return self.model.simulate(start, steps, self.truncate)
 
     def _steps(self, batch: Batch) -> int:
         held = batch["target_frames"].shape[1]

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from physvision.core import State, Trajectory
+from physvision.core import State
 from physvision.core.checks import check_positive
 from physvision.models import Coordinates, Prediction
 
@@ -23,10 +23,9 @@ class Supervision(nn.Module):
     predicted frames. The loss of a batch is the mean over its samples, so that equal shares of it on several processes
     give the same.
 
-    In L_phy the engine starts from the true state, unless `physics_from` is "encoder". Where it starts from the
-    encoder's, the encoder's errors are taken for the motion's, and what is learned of the engine is biased by them.
-    The frames of L_dec are those of the encoder's state too, unless `onward` is "label": then labelled samples feed
-    their true states onward, so that the decoder learns what states look like before the encoder knows any.
+    In training a labelled sample feeds its true state onward, to the engine and from there to the decoder, unless
+    `onward` is "encoder". If the encoder's own goes on, its errors are taken for the motion's, what is learned of the
+    engine is biased by them, and the decoder learns from frames that do not show what it was given.
 
     An angle's error d counts as 2(1 − cos d), which is d² where it is small and has no jump; another position's as
     d²; a velocity's as Huber's loss of the error over `velocity_scale`. All are bounded, or grow slowly: a
@@ -42,8 +41,7 @@ class Supervision(nn.Module):
         velocity: float = 1.0,
         velocity_scale: float = 1.0,
         frame_loss: Callable[[Tensor, Tensor], Tensor] | None = None,
-        physics_from: Literal["label", "encoder"] = "label",
-        onward: Literal["label", "encoder"] = "encoder",
+        onward: Literal["label", "encoder"] = "label",
     ) -> None:
         """Weigh the terms.
 
@@ -56,25 +54,19 @@ class Supervision(nn.Module):
             velocity_scale: an error of velocity of this size counts as much as one of position of size one.
             frame_loss: of predicted and true frames (count, channels, height, width): one number, or one a
                 frame; the mean square if not given.
-            physics_from: where predictions start that L_phy looks at: the true state, or the encoder's.
-            onward: where predictions of labelled samples start that L_dec looks at, and L_phy with them.
+            onward: where predictions of labelled samples start in training: at the true state, or the encoder's.
         """
         super().__init__()
         self.coordinates = coordinates
         self.encoder, self.physics, self.frames, self.velocity = encoder, physics, frames, velocity
         self.velocity_scale = check_positive("velocity_scale", velocity_scale)
-        self.physics_from, self.onward = physics_from, onward
+        self.onward = onward
         self.frame_loss = frame_loss or nn.functional.mse_loss
-
-    def teaches(self, batch: Batch) -> bool:
-        """Whether L_phy of `batch` wants predictions that start from true states."""
-        return self.physics_from == "label" and self.physics > 0 and "q" in batch and bool(batch["labeled"].any())
 
     def forward(
         self,
         prediction: Prediction,
         batch: Batch,
-        taught: Trajectory | None = None,
         estimate: State | None = None,
     ) -> dict[str, Float[Tensor, ""]]:
         """Each weighted term and their sum, `loss`.
@@ -82,11 +74,9 @@ class Supervision(nn.Module):
         Args:
             prediction: of the autoencoder.
             batch: what it was made from, and what is true.
-            taught: of the labelled samples, what the engine predicts from their true states; L_phy looks at the
-                autoencoder's own prediction if not given.
             estimate: the encoder's states; where the prediction starts if not given.
         """
-        labeled, steps = batch["labeled"], prediction.trajectory.steps
+        labeled = batch["labeled"]
         q, v = prediction.trajectory.q, prediction.trajectory.v
         drawn = prediction.frames.flatten(0, 1)
         terms = {
@@ -96,13 +86,9 @@ class Supervision(nn.Module):
             guess = (q[:, :1], v[:, :1]) if estimate is None else (estimate.q[:, None], estimate.v[:, None])
             start = self._state_loss(*guess, batch["q"][:, -1:], batch["v"][:, -1:], labeled)
             terms["encoder"] = self.encoder * start
+            steps = prediction.trajectory.steps
             true_q, true_v = batch["target_q"][:, :steps], batch["target_v"][:, :steps]
-            if taught is None:
-                ahead = self._state_loss(q[:, 1:], v[:, 1:], true_q, true_v, labeled)
-            else:
-                everyone, share = torch.ones_like(labeled[labeled]), labeled.float().mean()
-                true_q, true_v = true_q[labeled], true_v[labeled]
-                ahead = share * self._state_loss(taught.q[:, 1:], taught.v[:, 1:], true_q, true_v, everyone)
+            ahead = self._state_loss(q[:, 1:], v[:, 1:], true_q, true_v, labeled)
             terms["physics"] = self.physics * ahead
         return {**terms, "loss": torch.stack(list(terms.values())).sum()}
 

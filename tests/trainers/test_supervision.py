@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from physvision.core import Trajectory
+from physvision.core import State, Trajectory
 from physvision.models import Coordinates, Prediction
 from physvision.trainers import PredictionMetrics, Supervision
 
@@ -47,14 +47,13 @@ def test_the_terms_have_their_values(labeled):
     assert taught.tolist() == list(labeled)
 
 
-def test_predictions_from_true_states_are_looked_at_where_they_are_given():
+def test_the_encoders_states_are_judged_where_they_are_given():
     prediction, batch = case((True, False))
     loss = Supervision(SPIN)
-    assert loss.teaches(batch)
-    right = Trajectory(torch.zeros(1, 3, 2), torch.zeros(1, 3, 2))
-    assert float(loss(prediction, batch, right)["physics"]) == 0.0
-    assert not Supervision(SPIN, physics_from="encoder").teaches(batch)
-    assert not loss.teaches({**batch, "labeled": torch.tensor([False, False])})
+    right = State(torch.zeros(2, 2), torch.zeros(2, 2))
+    judged, own = loss(prediction, batch, right), loss(prediction, batch)
+    assert float(judged["encoder"]) == 0.0 < float(own["encoder"])
+    assert torch.equal(judged["physics"], own["physics"])
 
 
 def test_measures_are_those_of_the_definition():
