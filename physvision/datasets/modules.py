@@ -11,7 +11,7 @@ from physvision.core import DataError
 from physvision.core.checks import check_count
 from physvision.datasets.dataset import Dataset
 from physvision.datasets.recipe import SPLITS
-from physvision.datasets.sampling import LabeledSampler, ShardSampler
+from physvision.datasets.sampling import ShardSampler
 from physvision.datasets.windows import Windows, WindowShape
 
 
@@ -32,12 +32,12 @@ class DataModule(LightningDataModule):
         stride: int = 1,
         label_fraction: float | int = 1.0,
         label_seed: int = 0,
+        labeled_share: float = 0.0,
         workers: int = 0,
         seed: int = 0,
         verify: bool = True,
         memory: bool = False,
         brightness: bool = True,
-        labeled_only: bool = False,
     ) -> None:
         """Use the data set in the folder `path`.
 
@@ -50,11 +50,12 @@ class DataModule(LightningDataModule):
             stride: frames between the starts of neighbouring samples.
             label_fraction: share of the training samples that carry states; a smaller share lies in a larger one.
             label_seed: of the choice which ones.
+            labeled_share: of the samples of an epoch at least this share carries states, where there are any;
+                the same ones come again for that. With 1 nothing else is learned from.
             workers: processes that load; 0 loads in the training process.
             seed: of the order of the training samples.
             verify: compare each shard with its checksum when it is first read.
             memory: keep frames decompressed in memory once they are read.
-            labeled_only: learn from nothing but labelled samples, each as often as it takes for as many updates.
             brightness: make frames float32 in [0, 1]; if not, they stay uint8, for whoever needs few of them.
         """
         super().__init__()
@@ -62,7 +63,7 @@ class DataModule(LightningDataModule):
         check_count("workers", workers, least=0)
         self.path, self.batch_size, self.workers, self.seed, self.verify = path, batch_size, workers, seed, verify
         self.memory, self.brightness = memory, brightness
-        self.label_fraction, self.label_seed, self.labeled_only = label_fraction, label_seed, labeled_only
+        self.label_fraction, self.label_seed, self.labeled_share = label_fraction, label_seed, labeled_share
         self.shape = WindowShape(frames_in, horizon, frames_out, stride)
         self._windows: dict[str, Windows] = {}
 
@@ -101,13 +102,10 @@ class DataModule(LightningDataModule):
     def _loader(self, split: str, shuffle: bool) -> DataLoader:
         windows = self.windows(split)
         rank, ranks = self._place()
-        sampler = ShardSampler(windows, rank, ranks, shuffle, self.seed)
-        if shuffle and self.labeled_only:
-            sampler = LabeledSampler(windows, len(sampler), rank, self.seed)
         return DataLoader(
             windows,
             batch_size=self.batch_size,
-            sampler=sampler,
+            sampler=ShardSampler(windows, rank, ranks, shuffle, self.seed, labeled_share=self.labeled_share),
             num_workers=self.workers,
             collate_fn=_as_it_is,  # pyright: ignore[reportArgumentType]
             persistent_workers=self.workers > 0,

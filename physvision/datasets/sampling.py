@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from torch.utils.data import DistributedSampler, Sampler
+from torch.utils.data import DistributedSampler
 
 from physvision.core import InputError
 from physvision.core.checks import check_count
+from physvision.datasets.recipe import check_number
 from physvision.datasets.windows import Windows
 
 
@@ -17,6 +18,9 @@ class ShardSampler(DistributedSampler):
 
     All ranks get equally many windows: those of the smallest share if `drop_last`, otherwise those of the largest one,
     the others read some of their own again. With fewer shards than ranks single windows are dealt out instead.
+
+    Where labels are rare, a batch holds few of them or none, and what they teach is noise: `labeled_share` makes them
+    come back within an epoch, whose length stays.
     """
 
     def __init__(
@@ -27,9 +31,16 @@ class ShardSampler(DistributedSampler):
         shuffle: bool = True,
         seed: int = 0,
         drop_last: bool = False,
+        labeled_share: float = 0.0,
     ) -> None:
-        """Sample `windows` for process `rank` of `ranks`."""
+        """Sample `windows` for process `rank` of `ranks`; of a shuffled epoch at least `labeled_share` has labels."""
         check_count("ranks", ranks)
+        check_number("labeled_share", labeled_share, 0, 1)
+        if labeled_share == 1 and not windows.labeled.any():
+            raise InputError(
+                "labeled_share: 1 leaves nothing to learn from, since no sample is labelled; raise label_fraction"
+            )
+        self.labeled_share = labeled_share
         super().__init__(windows, num_replicas=ranks, rank=rank, shuffle=shuffle, seed=seed, drop_last=drop_last)
         self.windows = windows
         dataset = windows.dataset
@@ -54,6 +65,14 @@ class ShardSampler(DistributedSampler):
             sizes[least] += len(self._shards[shard])
         return [np.concatenate(share) for share in shares]
 
+    def _with_labels(self, share: np.ndarray) -> np.ndarray:
+        """As many windows, the last of those without labels replaced by labelled ones over again."""
+        known = self.windows.labeled[share]
+        wanted = round(self.labeled_share * len(share))
+        if not known.any() or known.sum() >= wanted:
+            return share
+        return np.concatenate([np.resize(share[known], wanted), share[~known][: len(share) - wanted]])
+
     def __len__(self) -> int:
         """Number of windows of this rank."""
         return self._count
@@ -64,31 +83,8 @@ class ShardSampler(DistributedSampler):
         shares = self._shares(np.random.default_rng((self.seed, epoch)))
         share = np.sort(shares[self.rank])
         if self.shuffle:
-            share = np.random.default_rng((self.seed, epoch, self.rank)).permutation(share)
+            random = np.random.default_rng((self.seed, epoch, self.rank))
+            share = random.permutation(share)
+            if self.labeled_share:
+                share = random.permutation(self._with_labels(share))
         return iter(np.resize(share, self._count).tolist())
-
-
-class LabeledSampler(Sampler[int]):
-    """Labelled windows alone, each about equally often, anew in every epoch."""
-
-    def __init__(self, windows: Windows, count: int, rank: int = 0, seed: int = 0) -> None:
-        """Draw `count` windows an epoch from the labelled ones, for process `rank`."""
-        self.labeled = np.flatnonzero(windows.labeled)
-        if not len(self.labeled):
-            raise InputError("label_fraction: no sample is labelled, so there is none to learn from")
-        self.count, self.rank, self.seed, self.epoch = check_count("count", count), rank, seed, 0
-
-    def set_epoch(self, epoch: int) -> None:
-        """What Lightning calls before each epoch."""
-        self.epoch = epoch
-
-    def __len__(self) -> int:
-        """Number of windows of an epoch."""
-        return self.count
-
-    def __iter__(self) -> Iterator[int]:
-        """The windows of this epoch."""
-        random = np.random.default_rng((self.seed, self.epoch, self.rank))
-        rounds = -(-self.count // len(self.labeled))
-        order = np.concatenate([random.permutation(self.labeled) for _ in range(rounds)])
-        return iter(order[: self.count].tolist())

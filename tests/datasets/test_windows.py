@@ -109,6 +109,22 @@ def test_ranks_read_everything_and_share_no_shard(folder, ranks):
     )
 
 
+@pytest.mark.parametrize(("fraction", "share"), [(0.1, 0.5), (0.02, 1.0), (0.5, 0.25), (0.0, 0.5), (1.0, 0.5)])
+def test_labels_come_again_until_they_have_their_share(folder, fraction, share):
+    windows = Windows(Dataset(folder), label_fraction=fraction)
+    sampler = ShardSampler(windows, labeled_share=share)
+    read = np.array(list(sampler))
+    labeled = windows.labeled[read]
+    assert len(read) == len(windows)
+    assert labeled.sum() == max(windows.labeled.sum(), round(share * len(windows)) if fraction else 0)
+    times = np.bincount(read, minlength=len(windows))
+    assert np.ptp(times[windows.labeled]) <= 1 if fraction else True
+    assert times[~windows.labeled].max(initial=0) <= 1
+    # Mixed: no quarter of the epoch is short of them.
+    quarters = [part.mean() for part in np.array_split(labeled, 4)]
+    assert np.allclose(quarters, labeled.mean(), atol=4 * np.sqrt(0.25 / (len(read) / 4)))
+
+
 def test_loader_workers_read_the_same(folder):
     windows = Windows(Dataset(folder))
     windows[0]  # opened before the workers start
@@ -212,3 +228,8 @@ def test_a_split_without_trials_is_named(tmp_path):
     out = generate(PendulumRecipe(trials=2, frames=20, size=8, samples=1), tmp_path / "few", workers=1, progress=False)
     with pytest.raises(DataError, match="has no trials for valid"):
         DataModule(str(out)).setup("fit")
+
+
+def test_nothing_labelled_leaves_nothing_to_learn_from(folder):
+    with pytest.raises(InputError, match="label_fraction"):
+        ShardSampler(Windows(Dataset(folder), label_fraction=0), labeled_share=1)
