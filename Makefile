@@ -4,10 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 
-.PHONY: demo test test-slow lint format wheel clean
+.PHONY: demo docs test test-slow lint format wheel clean
 
 demo: $(INSTALLED)
-	$(BIN)/physvision demo --out out
+	$(BIN)/physvision demo --out out/demo
+
+docs: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	$(BIN)/mkdocs build --strict --site-dir out/docs
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest

@@ -18,7 +18,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "test": ("physvision.trainers.commands:run", "measure a trained model on the test split"),
     "fit-flow": ("physvision.trainers.commands:fit_flow", "train the optical flow: --config trainers/flow.yaml"),
     "export": ("physvision.predict.export:export", "a checkpoint as a model file, ONNX or a torch program"),
-    "demo": ("physvision.demo:demo", "simulate a 3-link pendulum and draw it to a video and a picture"),
+    "demo": ("physvision.demo:demo", "predict from videos that the shipped checkpoints have not seen"),
 }
 
 # Those that Lightning's own command line reads.

@@ -1,131 +1,83 @@
-"""What `make demo` shows: pendulums that start almost alike and part, simulated in one call."""
+"""What `make demo` shows: videos that the shipped checkpoints have not seen, and what they see in them."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
+from itertools import islice, zip_longest
 from pathlib import Path
 
-import cv2
-import matplotlib as mpl
 import numpy as np
-import torch
+from PIL import Image
 
 from physvision import video
-from physvision.core import FileError, State, Trajectory
-from physvision.physics import articulated
+from physvision.core import FileError, InputError
+from physvision.datasets import BilliardsRecipe, PendulumRecipe
+from physvision.datasets.recipe import Recipe
+from physvision.models import shipped
+from physvision.predict.command import predict
 
-mpl.use("Agg")
-from matplotlib import pyplot as plt
-
-LENGTHS = (0.5, 0.5, 0.5)  # m
-START = (2.1, 0.4, 0.3)  # rad
-SPREAD = 1e-3  # rad between the first angles of the first and of the last pendulum
-PENDULUMS = 32
-SECONDS = 8
-FPS = 30
-STATES = 8  # to a frame, so that trails are smooth
-FADING = 0.92  # of the trails, from frame to frame
-STILL = 3.07  # s, shown in the picture
-SIDE = 640  # pixels
-BACKGROUND = (14, 17, 24)
-SHIFT = 4  # OpenCV's fractional bits of a coordinate
+SECONDS = 10
+# Held out: training uses the seed 0.
+SEED = 2024
+# How to make a video of the kind that each checkpoint was made for, and how far ahead is worth showing, s.
+CLIPS: dict[str, tuple[Callable[[int], Recipe], float]] = {
+    "billiards-3": (lambda fps: BilliardsRecipe(trials=10, frames=SECONDS * fps, seed=SEED, balls=3), 1.0),
+    "billiards-1": (lambda fps: BilliardsRecipe(trials=10, frames=SECONDS * fps, seed=SEED, balls=1), 1.0),
+    "pendulum": (lambda fps: PendulumRecipe(trials=10, frames=SECONDS * fps, seed=SEED), 0.5),
+}
+_RATES = {"pendulum": 20}
+# Of the GIF: its frames a second, how many there are, and its width in pixels.
+_GIF_FPS, _GIF_FRAMES, _GIF_WIDTH = 10, 60, 720
 
 
-def demo(out: Path = Path("out")) -> None:
-    """Simulate 3-link pendulums, draw them to a video and a picture, and print where those are.
+def demo(out: Path = Path("out/demo"), checkpoints: Sequence[str] = ("billiards-3", "pendulum")) -> int:
+    """Make a video for each of some shipped checkpoints, predict from it, and print where everything is.
 
     Args:
-        out: folder for both; made where it is missing.
+        out: folder; made where it is missing.
+        checkpoints: which to show; those that are not shipped are left out.
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"{out}: cannot be made a folder for the demo ({error.strerror})") from error
-    engine = articulated.chain(LENGTHS, dt=1 / (FPS * STATES), integrator="runge_kutta_4", substeps=4)
-    first = torch.tensor(START, dtype=torch.float64).repeat(PENDULUMS, 1)
-    first[:, 0] += torch.linspace(0.0, SPREAD, PENDULUMS, dtype=torch.float64)
-    start = State(first, torch.zeros_like(first))
-    engine.rollout(start, 1)
-    began = time.perf_counter()
-    swings = engine.rollout(start, SECONDS * FPS * STATES)
-    took = time.perf_counter() - began
-    steps = swings.steps * engine.substeps
-    print(f"Simulated {PENDULUMS} pendulums for {SECONDS} s, {steps} steps each, in {took:.2f} s.")
-    points = joints(engine, swings)
-    frames = list(draw(points))
-    film = video.write(out / "pendulum.mp4", iter(frames), fps=FPS)
-    picture = draw_picture(engine, swings, frames[round(STILL * FPS)], out / "pendulum.png")
-    print(f"video:   {film}\npicture: {picture}")
+    shown = [name for name in checkpoints if name in shipped()]
+    if not shown:
+        raise InputError(f"checkpoints: none of {', '.join(checkpoints)} is shipped; there are {', '.join(shipped())}")
+    began, films = time.perf_counter(), []
+    for name in shown:
+        make, horizon = CLIPS[name]
+        fps = _RATES.get(name, 30)
+        clip = video.write(out / f"{name}.mp4", make(fps).make("test", 0)["frames"], fps)
+        print(f"\nphysvision predict {clip} --checkpoint {name} --out {out / name} --horizon {horizon:g}")
+        status = predict(str(clip), name, str(out / name), horizon=horizon)
+        if status:
+            return status
+        films.append(out / name / "prediction.mp4")
+    picture = animate(films, out / "demo.gif")
+    print(f"\nIn {time.perf_counter() - began:.0f} s. Open these:")
+    for path in [*(film.with_name("report.html") for film in films), *films, picture]:
+        print(f"  {path.resolve()}")
+    return 0
 
 
-def joints(engine: articulated.Articulation, swings: Trajectory) -> np.ndarray:
-    """Where the hinges and the tip of each pendulum are, (batch, times, rods + 1, 2), m; x to the right, z up."""
-    poses = engine.poses(swings.flatten())
-    tip = poses[:, -1, :3, 3] - LENGTHS[-1] * poses[:, -1, :3, 2]
-    points = torch.cat([poses[:, :, :3, 3], tip.unsqueeze(1)], 1)
-    return points[..., [0, 2]].unflatten(0, (swings.batch, -1)).numpy()
-
-
-def draw(points: np.ndarray) -> Iterator[np.ndarray]:
-    """Frames, (SIDE, SIDE, 3) uint8: every tip leaves a fading trail; the first pendulum stands out."""
-    colors = mpl.colormaps["plasma"](np.linspace(0.25, 0.95, len(points)))[:, :3] * 255
-    reach = 1.12 * sum(LENGTHS)
-    pixels = np.rint((points * (1, -1) / reach + 1) * SIDE / 2 * 2**SHIFT).astype(np.int32)
-    light = np.zeros((SIDE, SIDE, 3), np.uint8)
-    for step in range(0, pixels.shape[1], STATES):
-        # Rounding alone would never let the last traces go.
-        light = cv2.convertScaleAbs(light, alpha=FADING)
-        light -= (light > 0).astype(np.uint8)
-        for way, color in zip(pixels[:, max(step - STATES, 0) : step + 1, -1], colors, strict=True):
-            _line(light, way, color, 2)
-        frame = cv2.add(cv2.add(np.full_like(light, BACKGROUND), light), cv2.GaussianBlur(light, (0, 0), 5))
-        ghosts = frame.copy()
-        for rods, color in zip(pixels[1:, step], colors[1:], strict=True):
-            _line(ghosts, rods, color, 2)
-        frame = cv2.addWeighted(ghosts, 0.35, frame, 0.65, 0)
-        _line(frame, pixels[0, step], (236, 239, 244), 5)
-        for point in pixels[0, step]:
-            cv2.circle(frame, point.tolist(), 8 << SHIFT, (236, 239, 244), -1, cv2.LINE_AA, SHIFT)
-            cv2.circle(frame, point.tolist(), 4 << SHIFT, BACKGROUND, -1, cv2.LINE_AA, SHIFT)
-        yield frame
-
-
-def _line(image: np.ndarray, points: np.ndarray, color: tuple[float, ...] | np.ndarray, width: int) -> None:
-    cv2.polylines(image, [np.ascontiguousarray(points)], False, tuple(map(float, color)), width, cv2.LINE_AA, SHIFT)
-
-
-def draw_picture(engine: articulated.Articulation, swings: Trajectory, frame: np.ndarray, path: Path) -> Path:
-    """One frame, how the angles part, and the energy of the first pendulum."""
-    times = np.arange(swings.steps + 1) * engine.dt
-    kinetic, potential = engine.energy(State(swings.q[0], swings.v[0]))
-    total = kinetic + potential
-    colors = mpl.colormaps["plasma"](np.linspace(0.25, 0.95, swings.batch))
-    with plt.style.context("dark_background"):
-        background = tuple(level / 255 for level in BACKGROUND)
-        plt.rcParams.update({"figure.facecolor": background, "axes.facecolor": background, "font.size": 9})
-        figure, panels = plt.subplot_mosaic(
-            [["still", "angle"], ["still", "energy"]], figsize=(10, 5), width_ratios=[1, 1], layout="constrained"
-        )
-        panels["still"].imshow(frame)
-        panels["still"].axis("off")
-        for angles, color in zip(swings.q[..., 0].numpy(), colors, strict=True):
-            panels["angle"].plot(times, angles, color=color, linewidth=0.8)
-        panels["angle"].set(ylabel="first angle, rad", xticklabels=[])
-        panels["angle"].set_title(f"{swings.batch} starts within {1000 * SPREAD:g} mrad", fontsize=10)
-        for values, name, color in (
-            (kinetic, "kinetic", "#f0804f"),
-            (potential, "potential", "#a05bd6"),
-            (total, "total", "#eceff4"),
-        ):
-            panels["energy"].plot(times, values, color=color, linewidth=1.2, label=name)
-        drift = float((total - total[0]).abs().max() / (kinetic.max() - kinetic.min()))
-        panels["energy"].set(xlabel="time, s", ylabel="energy, J")
-        panels["energy"].set_title(f"total energy constant to {drift:.0e} of the kinetic energy's range", fontsize=10)
-        panels["energy"].legend(frameon=False, ncols=3, loc="upper right")
-        for name in ("angle", "energy"):
-            panels[name].margins(x=0)
-            panels[name].spines[["top", "right"]].set_visible(False)
-        figure.savefig(path, dpi=100)
-        plt.close(figure)
+def animate(films: Sequence[Path], path: Path) -> Path:
+    """The beginnings of `films` below each other as a small GIF, which pages show."""
+    rows = [islice(_thinned(film), _GIF_FRAMES) for film in films]
+    pictures = [np.vstack(column) for column in zip_longest(*rows) if all(each is not None for each in column)]
+    # One set of colours for all frames, so that still parts stay still.
+    colors = Image.fromarray(np.vstack(pictures[:: max(1, len(pictures) // 8)])).quantize(96)
+    still = [Image.fromarray(each).quantize(palette=colors, dither=Image.Dither.NONE) for each in pictures]
+    still[0].save(path, save_all=True, append_images=still[1:], duration=1000 // _GIF_FPS, loop=0, optimize=True)
     return path
+
+
+def _thinned(film: Path):
+    """The frames of a film at the GIF's rate and width, without its first second, which has no prediction yet."""
+    fit = None
+    for number, frame in enumerate(video.resample(video.stream(film, "rgb"), _GIF_FPS)):
+        high, wide = frame.shape[:2]
+        fit = fit or video.Fit(size=(_GIF_WIDTH, 2 * round(high * _GIF_WIDTH / wide / 2)))
+        if number >= _GIF_FPS:
+            yield fit(frame)

@@ -1,22 +1,37 @@
-"""The demo leaves a film that plays and a picture, and says where."""
+"""The demo leaves, for each checkpoint, a video, what is seen in it and a page, and says where."""
 
-from physvision import video
+import pytest
+from PIL import Image
+
+from physvision import demo, video
 from physvision.cli import main
+from physvision.models import shipped
 
 
-def test_the_demo_draws(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("physvision.demo.SECONDS", 1)
-    monkeypatch.setattr("physvision.demo.STILL", 0.5)
-    assert main(["demo", "--out", str(tmp_path / "new")]) == 0
+@pytest.mark.parametrize("name", [name for name in demo.CLIPS if name in shipped()])
+def test_the_demo_shows_every_checkpoint(tmp_path, capsys, monkeypatch, name):
+    monkeypatch.setattr(demo, "SECONDS", 3)
+    out = tmp_path / "new"
+    assert main(["demo", "--out", str(out), "--checkpoints", f"[{name}]"]) == 0
     said = capsys.readouterr().out
-    film, picture = tmp_path / "new" / "pendulum.mp4", tmp_path / "new" / "pendulum.png"
-    assert str(film) in said
-    assert str(picture) in said
-    clip = video.read(film)
-    assert clip.frames.shape == (31, 640, 640, 3)
-    moved = (clip.frames[0].int() - clip.frames[-1].int()).abs().amax(-1)
-    assert (moved > 50).float().mean() > 0.01
-    assert picture.stat().st_size > 10_000
+    for path in (out / name / "report.html", out / name / "prediction.mp4", out / "demo.gif"):
+        assert str(path) in said
+        assert path.stat().st_size > 10_000
+    with Image.open(out / "demo.gif") as picture:
+        assert picture.n_frames > 10
+    assert (out / "demo.gif").stat().st_size < 1.5e6
+    assert len(video.read(out / f"{name}.mp4")) == len(video.read(out / name / "prediction.mp4")) + 2
+
+
+def test_every_shipped_checkpoint_can_be_shown():
+    assert set(shipped()) <= set(demo.CLIPS)
+
+
+def test_checkpoints_that_are_not_there(tmp_path, capsys):
+    assert main(["demo", "--out", str(tmp_path), "--checkpoints", "[nothing]"]) == 1
+    assert "none of nothing is shipped; there are pendulum" in capsys.readouterr().err.replace(
+        "billiards-1, ", ""
+    ).replace("billiards-3, ", "")
 
 
 def test_a_folder_that_cannot_be_made(tmp_path, capsys):

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from physvision import video
+
 
 @pytest.fixture(autouse=True)
 def experiments(monkeypatch):
@@ -21,3 +23,17 @@ def test_an_arm_is_designed(tmp_path):
     module = import_module("arm_design")
     assert module.main(seeds=1, out=tmp_path) < module.BAR
     assert (tmp_path / "arm_design.png").stat().st_size > 10_000
+
+
+def test_pendulums_part_on_film(tmp_path, monkeypatch, capsys):
+    module = import_module("chaotic_pendulums")
+    monkeypatch.setattr(module, "SECONDS", 1)
+    monkeypatch.setattr(module, "STILL", 0.5)
+    module.main(tmp_path / "new")
+    film, picture = tmp_path / "new" / "pendulum.mp4", tmp_path / "new" / "pendulum.png"
+    assert str(film) in capsys.readouterr().out
+    clip = video.read(film)
+    assert clip.frames.shape == (31, 640, 640, 3)
+    moved = (clip.frames[0].int() - clip.frames[-1].int()).abs().amax(-1)
+    assert (moved > 50).float().mean() > 0.01
+    assert picture.stat().st_size > 10_000

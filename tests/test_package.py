@@ -38,5 +38,12 @@ def test_a_wheel_in_an_empty_environment(tmp_path):
     assert float(run(python, "-c", USE, folder=empty)) == 0.0
     assert "usage: physvision" in run(command, "--help", folder=empty)
     run(command, "demo", folder=empty)
-    assert (empty / "out" / "pendulum.mp4").stat().st_size > 100_000
-    assert list(empty.iterdir()) == [empty / "out"]
+    (clip,) = (empty / "out" / "demo").glob("pendulum.mp4")
+    run(command, "predict", clip, "--checkpoint", "pendulum", "--out", "found", folder=empty)
+    assert {path.name for path in (empty / "found").iterdir()} == {
+        "prediction.mp4",
+        "report.html",
+        "states.csv",
+        "states.npz",
+    }
+    assert set(empty.iterdir()) == {empty / "out", empty / "found"}

@@ -93,13 +93,14 @@ def run(
     with Interruption() as interruption, warnings.catch_warnings():
         # The notes say how often this happened.
         warnings.filterwarnings("ignore", ".*worlds failed", RuntimeWarning)
+        began = time.perf_counter()
         pieces = predictor.look(footage.path, footage.sights(), anyway=anyway)
         # Raises, before anything is written, where a video does not fit.
         first = next(pieces)
-        began, tables = time.perf_counter(), Tables(folder, units)
+        tables = Tables(folder, units)
+        drawing = Film(folder / "prediction.mp4", predictor) if film else None
+        last, failure = first, None
         try:
-            drawing = Film(folder / "prediction.mp4", predictor) if film else None
-            last, failure = first, None
             try:
                 for piece in _followed(chain([first], pieces), footage, interruption):
                     tables.add(piece)
@@ -119,6 +120,8 @@ def run(
             page, failure = _attempt(lambda: write_page(outcome, drawn, folder / "report.html"), failure)
             show(outcome, [path for path in (*(written or ()), drawn, page) if path])
         finally:
+            if drawing:
+                drawing.abandon()
             tables.close()
     if failure:
         raise failure
