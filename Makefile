@@ -10,8 +10,7 @@ demo: $(INSTALLED)
 	$(BIN)/physvision demo --out out/demo
 
 docs: $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --editable '.[docs]'
-	$(BIN)/mkdocs build --strict --site-dir out/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir out/docs
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest

@@ -1,0 +1,54 @@
+"""The pages build without a link that leads nowhere, and the code in them does what it says."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def run(page):
+    """The names that a page's code leaves, run from its top to its end."""
+    names: dict = {}
+    for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL):
+        exec(compile(block, page, "exec"), names)
+    return names
+
+
+def test_your_own_video():
+    names = run("own_video.md")
+    assert names["prediction"].states.q.shape == (38, 3)
+    assert names["prediction"].future.q.shape == (1, 11, 3)
+    assert names["prediction"].future_frames.shape == (11, 1, 100, 100)
+    assert names["latest"].equal(names["prediction"].states.q[-1])
+
+
+def test_your_own_scene():
+    names = run("own_scene.md")
+    assert names["frames"].shape == (60, 3, 48, 48)
+    assert names["picture"].max() > names["picture"].min()
+    # Half a second of bounces by a velocity from two frames: pixels, of a ball of radius 4.
+    assert float(names["error"]) < 1.5
+
+
+def test_your_own_parameters():
+    names = run("own_parameters.md")
+    lengths = names["lengths"].tolist()
+    assert lengths == pytest.approx([0.7, 1.2], rel=0.01)
+    assert names["layer"].parameters_now["lengths"].tolist() == pytest.approx([1.0, 1.0])
+
+
+def test_every_link_leads_somewhere(tmp_path):
+    pytest.importorskip("mkdocs", reason="pip install 'physvision[docs]' builds the pages")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=250)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for page in (ROOT / "docs").glob("**/*.md"):
+        made = page.relative_to(ROOT / "docs").with_suffix("")
+        built = tmp_path / "site" / (made if made.name != "index" else made.parent) / "index.html"
+        assert built.exists(), f"{page} is not among the pages that are built"
+    # The reference holds what docstrings say.
+    assert "What a model makes of a whole video" in (tmp_path / "site/reference/predict/index.html").read_text()
