@@ -1,6 +1,6 @@
 """Where the time of a training step of the billiards goes: each part alone, on one thread, in processor seconds.
 
-The step is that of trainers/billiards-small.yaml: 64 windows, half precision where it says so, labels on all of them. A
+The step is that of trainers/billiards-small.yaml, half precision where it says so, labels on all of them. A
 part's backward pass is counted with it. The shares are of the sum of all parts.
 
     physvision generate billiards --trials 20 --out out/billiards-20
@@ -69,20 +69,18 @@ def main(config: str = "billiards-small", data: str = "out/billiards-20", repeat
             drawn = model.decoder(state).float()
         (drawn - brightness(batch["target_frames"][:, -1])).square().sum().backward()
 
-    def perceive() -> None:
+    def look() -> None:
         with half():
-            encoder.perceive(frames)
+            encoder.look(frames)
 
     encoder.train()
-    percepts = encoder.perceive(frames)
-    pictures = encoder._pictures(percepts, percepts.places.motion()[0].nan_to_num(32.0))
+    pictures = encoder.look(frames).pictures
     optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], fused=True)
     learn_network()
     learn_decoder()
     parts = {
         "reading the windows": lambda: windows.__getitems__(list(range(options["batch_size"]))),
-        "perception: disturbance, masks, places, flow": perceive,
-        "the objects' pictures": lambda: encoder._pictures(percepts, percepts.places.motion()[0].nan_to_num(32.0)),
+        "perception: disturbance, masks, places, flow": look,
         "the encoder's network": learn_network,
         "the physics layer, 10 steps": learn_physics,
         "the decoder": learn_decoder,

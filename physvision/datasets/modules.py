@@ -77,6 +77,11 @@ class DataModule(LightningDataModule):
             self._windows[split] = Windows(dataset, self.shape, fraction, self.label_seed)
         return self._windows[split]
 
+    @property
+    def dt(self) -> float:
+        """Seconds between two frames, once a split is open."""
+        return next(iter(self._windows.values())).dataset.dt
+
     def setup(self, stage: str | None = None) -> None:
         """Open what `stage` needs, so that a fault shows before anything runs."""
         needed = {"fit": ("train", "valid"), "validate": ("valid",), "test": ("test",), "predict": ("test",)}

@@ -117,6 +117,11 @@ class TableCamera(nn.Module):
         self, state: State, properties: Any | Mapping[str, Tensor] | None = None
     ) -> Float[Tensor, "batch 3 height width"]:
         """The frame of each state."""
+        # Half precision does not know parts of a pixel.
+        with torch.autocast(state.q.device.type, enabled=False):
+            return self._draw(state, properties)
+
+    def _draw(self, state: State, properties: Any | Mapping[str, Tensor] | None) -> Tensor:
         caster = self.view.caster
         poses = self.view.poses(state)
         textures = [color.to(poses) for color in self.view.textures or ()]

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from physvision.core import ShapeError, State
 from physvision.core.checks import check_count, check_positive
 from physvision.perception.colors import ColorFilters
-from physvision.perception.crops import crop
 from physvision.perception.disturbance import Disturbance
 from physvision.perception.locating import Places, locate
 from physvision.perception.objects import FRAMES, object_inputs
@@ -37,6 +36,23 @@ class Percepts:
     masks: Float[Tensor, "batch frames objects height width"]
     places: Places
     flows: Float[Tensor, "batch flows 2 height width"]
+
+
+@dataclass(frozen=True)
+class Look:
+    """What the network is told of each object, and the motion that it mends.
+
+    Attributes:
+        pictures: 13 channels of each object.
+        position: at the last frame, pixels.
+        step: displacement a frame, pixels.
+        confidence: visible share of each object in each frame.
+    """
+
+    pictures: Float[Tensor, "batch objects 13 rows columns"]
+    position: Float[Tensor, "batch objects 2"]
+    step: Float[Tensor, "batch objects 2"]
+    confidence: Float[Tensor, "batch frames objects"]
 
 
 class ObjectEncoder(nn.Module):
@@ -113,24 +129,30 @@ class ObjectEncoder(nn.Module):
                 f"frames: expected shape (batch, {FRAMES}, 3, {self.size[0]}, {self.size[1]}), got "
                 f"{tuple(frames.shape)}; resize them"
             )
-        percepts = self.perceive(frames)
-        position, step = percepts.places.motion()
-        seen = ~position.isnan()
-        middle = position.new_tensor([self.size[1] / 2, self.size[0] / 2])
-        position = torch.where(seen, position, middle)
-        pictures = self._pictures(percepts, position)
-        off = self.network(pictures.flatten(0, 1)).unflatten(0, (-1, self.objects)).to(position.dtype)
+        look = self.look(frames)
+        off = self.network(look.pictures.flatten(0, 1)).unflatten(0, (-1, self.objects)).to(look.position.dtype)
         # What is not seen at all is not guessed at.
-        position = position + seen * off[..., :2]
-        velocity = (step + seen * off[..., 2:]) / self.dt
+        seen = (look.confidence.amax(1) > 0)[..., None]
+        position = look.position + seen * off[..., :2]
+        velocity = (look.step + seen * off[..., 2:]) / self.dt
         still = torch.zeros_like(position[..., :1])
         state = State(torch.cat([position, still], -1).flatten(1), torch.cat([velocity, still], -1).flatten(1))
-        confidence = percepts.places.confidence
-        return state, confidence[:, -1] * confidence[:, :-1].amax(1)
+        return state, look.confidence[:, -1] * look.confidence[:, :-1].amax(1)
 
     @torch.no_grad()
+    def look(self, frames: Float[Tensor, "batch 3 channels height width"]) -> Look:
+        """What perception finds in a window; without a gradient, and the same for the same frames in evaluation."""
+        percepts = self.perceive(frames)
+        position, step = percepts.places.motion()
+        middle = position.new_tensor([self.size[1] / 2, self.size[0] / 2])
+        position = torch.where(position.isnan(), middle, position)
+        # Within one sample all three frames and both flows are cut out at the same place.
+        pixels = position.floor().long()
+        pictures = object_inputs(percepts.frames, percepts.masks, percepts.flows, pixels, self.crop, _OUTSIDE)
+        return Look(pictures, position, step, percepts.places.confidence)
+
     def perceive(self, frames: Float[Tensor, "batch 3 channels height width"]) -> Percepts:
-        """What the network is told, before it says anything."""
+        """Masks, places and flows; of disturbed frames in training."""
         # Places are found to a hundredth of a pixel, which half precision does not know.
         with torch.autocast(frames.device.type, enabled=False):
             frames = frames.float()
@@ -149,11 +171,3 @@ class ObjectEncoder(nn.Module):
         if max(self.counts) == 1:
             return masks
         return torch.stack([follow(window, self.counts).masks for window in masks])
-
-    def _pictures(self, percepts: Percepts, position: Tensor) -> Tensor:
-        """The network's 13 channels of each object."""
-        inputs = object_inputs(percepts.frames, percepts.masks, percepts.flows)
-        if self.crop is None:
-            return inputs
-        # Within one sample all three frames and both flows are cut out at the same place.
-        return crop(inputs, position.detach().floor().long(), self.crop, _OUTSIDE)

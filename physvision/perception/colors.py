@@ -87,10 +87,12 @@ class ColorFilters:
             shares.append(share)
             # Of colours that explain a pixel alike, such as gray and white on black, the one that covers it more.
             costs.append(rest + self.contrast * (1 - share))
-        nearest = torch.stack(costs, -3).argmin(-3, keepdim=True)
-        own = nearest == torch.arange(len(colors), device=frames.device)[:, None, None]
-        seen = squares.unsqueeze(-3) > self.contrast**2
-        return torch.stack(shares, -3) * (own & seen)
+        least, nearest = costs[0], torch.zeros_like(costs[0], dtype=torch.int8)
+        for index, cost in enumerate(costs[1:], 1):
+            nearest = torch.where(cost < least, index, nearest)
+            least = torch.minimum(cost, least)
+        nearest = torch.where(squares > self.contrast**2, nearest, -1)
+        return torch.stack([share * (nearest == index) for index, share in enumerate(shares)], -3)
 
 
 def find_colors(frames: Float[Tensor, "times 3 height width"], objects: int) -> ColorFilters:

@@ -15,6 +15,7 @@ from torch.optim import Adam, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
 from physvision.core import InputError, State, TrainingError
+from physvision.datasets.modules import DataModule
 from physvision.models import PhysicsLayer, Prediction, PredictiveAutoencoder
 from physvision.models.checkpoints import check_same
 from physvision.trainers.metrics import PredictionMetrics
@@ -71,6 +72,15 @@ class PredictionTraining(LightningModule):
         self.physics_start, self.measured = physics_start, tuple(measured)
         self.metrics = nn.ModuleDict()
         self.configuration: dict[str, Any] | None = None
+
+    def setup(self, stage: str) -> None:
+        """Refuse data of another frame rate than the engine's: every velocity would be wrong by one factor."""
+        source, dt = getattr(self.trainer, "datamodule", None), self.model.engine.dt
+        if isinstance(source, DataModule) and abs(source.dt - dt) > 1e-3 * dt:
+            raise InputError(
+                f"data: {source.path} has {1 / source.dt:g} frames a second, but the engine steps {1 / dt:g} times; "
+                "change the configuration's dt, or make the data anew"
+            )
 
     def forward(self, frames: Tensor, steps: int, draw: Sequence[int] | None = None) -> Prediction:
         """Predict `steps` steps past the last of `frames`, which may be bytes."""

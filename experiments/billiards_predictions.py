@@ -1,0 +1,277 @@
+"""Three balls ten frames ahead: what the autoencoder foresees beside simpler ways, on held-out trials (figure 3).
+
+All ways but the last start from the same frames. "The network's start" is what the encoder's network is given to mend;
+"mask centroids" are those of whole colour masks, with the same physics. The MLP, two layers of 100, learns the engine's
+steps from true states, and starts from the encoder's. Errors are distances of single balls, in pixels of 64.
+
+    physvision generate billiards --trials 600 --out data/billiards
+    python experiments/billiards_predictions.py [--model billiards-3] [--data data/billiards] [--out out]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib as mpl
+import torch
+from jsonargparse import auto_cli
+from torch import Tensor
+
+from physvision.core import State, Trajectory
+from physvision.datasets import DataModule, Dataset
+from physvision.losses.frames import mean_square
+from physvision.models import Coordinates, MlpEngine, ObjectEncoder, PredictiveAutoencoder, load
+from physvision.perception.disturbance import Disturbance
+from physvision.perception.locating import locate
+from physvision.perception.tracking import centroids
+from physvision.trainers.supervision import Batch, brightness
+
+mpl.use("Agg")
+from matplotlib import pyplot as plt
+
+AHEAD = 10
+CONDITIONS = {
+    "clean": {},
+    "noise 0.05": {"noise": 0.05},
+    "noise 0.15": {"noise": 0.15},
+    "blur 1.5 px": {"blur": 1.5},
+    "background 0.4": {"texture": 0.4},
+    "cover": {"cover": 1.0},
+}
+MEDIAN_BAR, MOST_BAR, STRAIGHT_BAR, MLP_BAR = 0.5, 3.0, 3.0, 2.0
+
+Foresee = Callable[[Tensor], Trajectory]
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Held-out windows: frames given, and what comes after them.
+
+    Attributes:
+        frames: (windows, 3, 3, height, width), clean.
+        start: the true state at the last of them.
+        q: true positions `AHEAD` frames later.
+        later: the frame at that time.
+        impacts: whether a ball meets something in between.
+    """
+
+    frames: Tensor
+    start: State
+    q: Tensor
+    later: Tensor
+    impacts: Tensor
+
+
+def held_out(data: str, stride: int) -> Truth:
+    source = DataModule(data, 64, horizon=AHEAD, frames_out=AHEAD, stride=stride, brightness=False)
+    source.setup("test")
+    batches: list[Batch] = list(source.test_dataloader())
+    whole = {name: torch.cat([batch[name] for batch in batches]) for name in batches[0]}
+    velocity = torch.cat([whole["v"][:, -1:], whole["target_v"]], 1)
+    return Truth(
+        brightness(whole["frames"]),
+        State(whole["q"][:, -1], whole["v"][:, -1]),
+        whole["target_q"][:, -1],
+        brightness(whole["target_frames"][:, -1]),
+        (velocity.diff(dim=1).abs() > 1e-3).flatten(1).any(1),
+    )
+
+
+def learned_steps(engine: MlpEngine, data: str, updates: int, path: Path) -> MlpEngine:
+    """`engine` after it has learned from true states, ten steps at a time; kept in `path`."""
+    if path.exists():
+        engine.load_state_dict(torch.load(path, weights_only=True))
+        return engine
+    dataset = Dataset(data, "train")
+    fields = {name: [dataset.field(name, trial) for trial in range(len(dataset))] for name in ("q", "v")}
+    q, v = (torch.stack([torch.from_numpy(x).float().flatten(1) for x in fields[name]]) for name in ("q", "v"))
+    generator = torch.Generator().manual_seed(0)
+    optimizer = torch.optim.Adam(engine.parameters(), 2e-3)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, updates)
+    steps = torch.arange(AHEAD + 1)
+    for _ in range(updates):
+        trial = torch.randint(len(q), (128, 1), generator=generator)
+        time = torch.randint(q.shape[1] - AHEAD, (128, 1), generator=generator) + steps
+        true_q, true_v = q[trial, time], v[trial, time]
+        found = engine.rollout(State(true_q[:, 0], true_v[:, 0]), AHEAD)
+        loss = torch.nn.functional.smooth_l1_loss(found.q, true_q) + 0.03 * (found.v - true_v).abs().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(engine.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    torch.save(engine.state_dict(), path)
+    return engine
+
+
+def ways(model: PredictiveAutoencoder, mlp: MlpEngine) -> dict[str, Foresee]:
+    """How each way gets from frames to the states that follow."""
+    encoder = model.encoder
+    assert isinstance(encoder, ObjectEncoder)
+
+    def straight(frames: Tensor) -> Trajectory:
+        state = model.encode(frames)
+        times = torch.arange(AHEAD + 1)[:, None] * encoder.dt
+        v = state.v[:, None].expand(-1, AHEAD + 1, -1)
+        return Trajectory(state.q[:, None] + times * v, v)
+
+    def held(frames: Tensor) -> Trajectory:
+        state = model.encode(frames)
+        q = state.q[:, None].expand(-1, AHEAD + 1, -1)
+        return Trajectory(q, torch.zeros_like(q))
+
+    def state_of(position: Tensor, step: Tensor) -> State:
+        still = torch.zeros_like(position[..., :1])
+        return State(*(torch.cat([part, still], -1).flatten(1) for part in (position, step / encoder.dt)))
+
+    def from_masks(frames: Tensor) -> Trajectory:
+        places = centroids(encoder.filters.masks(frames))
+        return model.simulate(state_of(places[:, -1], 0.5 * (places[:, -1] - places[:, 0])), AHEAD)
+
+    def from_start(frames: Tensor) -> Trajectory:
+        look = encoder.look(frames)
+        return model.simulate(state_of(look.position, look.step), AHEAD)
+
+    return {
+        "encoder and physics": lambda frames: model.simulate(model.encode(frames), AHEAD),
+        "the last place, held": held,
+        "encoder and constant velocity": straight,
+        "encoder and MLP": lambda frames: mlp.rollout(model.encode(frames), AHEAD),
+        "mask centroids and physics": from_masks,
+        "the network's start and physics": from_start,
+    }
+
+
+def spoilt(encoder: ObjectEncoder, frames: Tensor, options: dict[str, float]) -> Tensor:
+    if not options:
+        return frames
+    torch.manual_seed(0)
+    masks = encoder.filters.masks(frames)
+    places = locate(masks, encoder.radius).centers[:, -1]
+    return Disturbance(**options, radius=encoder.radius, fixed=True)(frames, masks.sum(2, keepdim=True), places)
+
+
+def distances(found: Tensor, true: Tensor) -> Tensor:
+    """Error of each ball, (windows, balls)."""
+    return (found - true).unflatten(1, (-1, 3))[..., :2].norm(dim=-1)
+
+
+def decibels(error: float) -> float:
+    return float(-10 * torch.tensor(error).log10())
+
+
+def compare_frames(model: PredictiveAutoencoder, truth: Truth, foresee: dict[str, Foresee]) -> None:
+    """Print errors of decoded frames, beside the decoder fed with the true future state and the last frame, held."""
+    still = torch.zeros_like(truth.q)
+    drawn = {name: model.decoder(way(truth.frames).final) for name, way in foresee.items() if "held" not in name}
+    drawn = {"the last frame, held": truth.frames[:, -1], **drawn, "decoder, true future state": None}
+    print(f"\n{'frames':<34} {'MSE':>10} {'PSNR dB':>8}")
+    for name, frames in drawn.items():
+        frames = model.decoder(State(truth.q, still)) if frames is None else frames
+        error = float(mean_square(frames.clamp(0, 1), truth.later))
+        print(f"{name:<34} {error:>10.2e} {decibels(error):>8.2f}")
+
+
+def draw(model: PredictiveAutoencoder, mlp: MlpEngine, truth: Truth, path: Path, count: int = 6) -> None:
+    """Frames given, true ones and those foreseen, of windows that hold an impact."""
+    chosen = torch.nonzero(truth.impacts).flatten()[:: max(1, int(truth.impacts.sum()) // count)][:count]
+    frames = truth.frames[chosen]
+    start = model.encode(frames)
+    rows = {
+        "last given": frames[:, -1],
+        "true, 10 later": truth.later[chosen],
+        "physics": model.decoder(model.simulate(start, AHEAD).final),
+        "MLP": model.decoder(mlp.rollout(start, AHEAD).final),
+    }
+    figure, grid = plt.subplots(len(rows), count, figsize=(1.4 * count, 1.5 * len(rows)), layout="constrained")
+    for row, (name, pictures) in enumerate(rows.items()):
+        for column, picture in enumerate(pictures):
+            grid[row][column].imshow(picture.clamp(0, 1).permute(1, 2, 0))
+            grid[row][column].set(xticks=[], yticks=[])
+        grid[row][0].set_ylabel(name, fontsize=9)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+@torch.no_grad()
+def report(model: PredictiveAutoencoder, mlp: MlpEngine, truth: Truth, out: Path) -> dict[str, float]:
+    """Print all tables; the figures that have bars."""
+    foresee = ways(model, mlp)
+    encoder = model.encoder
+    assert isinstance(encoder, ObjectEncoder)
+    print(f"{len(truth.q)} windows, {int(truth.impacts.sum())} of them with an impact; median / 95th percentile, px")
+    print(f"{'':<34} " + " ".join(f"{name:>15}" for name in CONDITIONS))
+    views = {name: spoilt(encoder, truth.frames, options) for name, options in CONDITIONS.items()}
+    errors: dict[str, Tensor] = {}
+    for name, way in foresee.items():
+        cells = []
+        for condition, frames in views.items():
+            found = distances(way(frames).q[:, -1], truth.q)
+            if condition == "clean":
+                errors[name] = found
+            cells.append(f"{float(found.median()):>7.3f} /{float(found.quantile(0.95)):>6.2f}")
+        print(f"{name:<34} " + " ".join(cells), flush=True)
+    exact = distances(model.simulate(truth.start, AHEAD).q[:, -1], truth.q)
+    print(f"{'true state and physics':<34} {float(exact.median()):>7.3f} /{float(exact.quantile(0.95)):>6.2f}")
+    print(f"\n{'clean frames, mean error, px':<34} {'all':>8} {'impacts':>8}")
+    for name, found in errors.items():
+        print(f"{name:<34} {float(found.mean()):>8.3f} {float(found[truth.impacts].mean()):>8.3f}")
+    compare_frames(model, truth, foresee)
+    draw(model, mlp, truth, out / "billiards_predictions.png")
+    ours = errors["encoder and physics"]
+    at_impacts = {name: float(found[truth.impacts].mean()) for name, found in errors.items()}
+    return {
+        "median": float(ours.median()),
+        "most": float(ours.quantile(0.95)),
+        "straight": at_impacts["encoder and constant velocity"] / at_impacts["encoder and physics"],
+        "mlp": at_impacts["encoder and MLP"] / at_impacts["encoder and physics"],
+    }
+
+
+def main(
+    model: str = "billiards-3",
+    data: str = "data/billiards",
+    stride: int = 15,
+    updates: int = 4000,
+    runs: Path = Path("out/billiards_predictions"),
+    out: Path = Path("out"),
+) -> dict[str, float]:
+    """Compare on held-out trials.
+
+    Args:
+        model: a model that comes with physvision, or a file.
+        data: the data set.
+        stride: frames between the starts of windows.
+        updates: of the MLP.
+        runs: where the MLP is kept.
+        out: folder of the figure.
+    """
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    loaded = load(model)
+    truth = held_out(data, stride)
+    balls = truth.q.shape[1] // 3
+    coordinates = Coordinates(3 * balls, tuple(range(2, 3 * balls, 3)))
+    mlp = MlpEngine(coordinates, loaded.engine.dt, hidden=100, velocity_scale=30.0, position_scale=32.0)
+    learned_steps(mlp, data, updates, runs / f"mlp-{balls}-{updates}.pt")
+    found = report(loaded, mlp, truth, out)
+    bars = {"median": (MEDIAN_BAR, -1), "most": (MOST_BAR, -1), "straight": (STRAIGHT_BAR, 1), "mlp": (MLP_BAR, 1)}
+    names = (
+        "median, px",
+        "95th percentile, px",
+        "impacts, constant velocity over physics",
+        "impacts, MLP over physics",
+    )
+    for (name, (bar, sign)), text in zip(bars.items(), names, strict=True):
+        verdict = "met" if sign * found[name] >= sign * bar else "MISSED"
+        print(f"{text}: {found[name]:.2f}; bar {bar}: {verdict}")
+    print(f"figure: {out / 'billiards_predictions.png'}")
+    return found
+
+
+if __name__ == "__main__":
+    auto_cli(main, as_positional=False)

@@ -1,0 +1,102 @@
+"""The configurations of the billiards train; options of theirs do what they say."""
+
+import pytest
+import torch
+
+from physvision import cli
+from physvision.core import InputError, State, Trajectory, resources
+from physvision.datasets import BilliardsRecipe, DataModule, generate
+from physvision.models import Coordinates, PhysicsLayer, Prediction, load, table
+from physvision.perception.flow_files import load_flow
+from physvision.trainers import Supervision
+
+SMALL = str(resources.folder("trainers") / "billiards-small.yaml")
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """Data sets by their number of balls."""
+    folder = tmp_path_factory.mktemp("tables")
+    recipes = {balls: BilliardsRecipe(trials=10, frames=16, balls=balls, speed=(1.0, 3.0)) for balls in (1, 3)}
+    return {
+        balls: str(generate(recipe, folder / str(balls), workers=1, progress=False))
+        for balls, recipe in recipes.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("over", "balls"),
+    [(None, 3), ("billiards-one-small", 1), ("billiards-mlp-small", 3), ("billiards", 3)],
+)
+def test_every_configuration_takes_a_step(tables, tmp_path, monkeypatch, over, balls):
+    monkeypatch.chdir(tmp_path)
+    configurations = ["--config", SMALL, *(["--config", f"trainers/{over}.yaml"] if over else [])]
+    data = ["--data.path", tables[balls], "--data.batch_size", "2", "--data.workers", "0"]
+    brief = ["--trainer.fast_dev_run", "1", "--trainer.accelerator", "cpu", "--trainer.precision", "32"]
+    assert cli.main(["fit", *configurations, *data, *brief]) == 0
+
+
+def test_a_trained_model_is_exported_and_the_camera_takes_the_decoders_place(tables, tmp_path, monkeypatch):
+    """One block of YAML: the camera draws the states that the encoder finds."""
+    monkeypatch.chdir(tmp_path)
+    camera = (
+        "{class_path: physvision.models.TableCamera, init_args: {balls: 3, colors: [[1, 0, 0], [0, 1, 0], [0, 0, 1]]}}"
+    )
+    (tmp_path / "camera.yaml").write_text(f"model: {{model: {{init_args: {{decoder: {camera}}}}}}}\n")
+    data = ["--data.path", tables[3], "--data.batch_size", "4"]
+    brief = ["--trainer.max_epochs", "1", "--trainer.limit_train_batches", "1", "--trainer.limit_val_batches", "0"]
+    assert cli.main(["fit", "--config", SMALL, "--config", "camera.yaml", *data, *brief]) == 0
+    assert cli.main(["export", "out/billiards-small/checkpoints/last.ckpt", "mine.safetensors"]) == 0
+    model = load("mine.safetensors")
+    windows = DataModule(tables[3], brightness=False).windows("test")
+    batch = windows.__getitems__(list(range(len(windows))))
+    with torch.no_grad():
+        prediction = model(batch["frames"] / 255.0, 0 + 1, [0])
+    # One update does little: the frame is redrawn from states that are right to a part of a pixel.
+    error = (prediction.frames[:, 0] - batch["frames"][:, -1] / 255.0).square().mean()
+    assert error < 0.1 * (batch["frames"][:, -1] / 255.0).square().mean()
+
+
+def test_the_flow_network_is_trained_and_exported(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    brief = [
+        "--data.batches",
+        "3",
+        "--data.batch_size",
+        "2",
+        "--trainer.max_epochs",
+        "1",
+        "--data.validation_batches",
+        "1",
+    ]
+    assert cli.main(["fit-flow", "--config", "flow.yaml", "--trainer.accelerator", "cpu", *brief]) == 0
+    assert cli.main(["export", "out/flow/checkpoints/last.ckpt", "mine.safetensors"]) == 0
+    network = load_flow("mine.safetensors")
+    assert network(torch.rand(1, 3, 20, 20), torch.rand(1, 3, 20, 20)).shape == (1, 2, 20, 20)
+
+
+def test_data_of_another_frame_rate_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    slow = generate(BilliardsRecipe(trials=10, frames=16, fps=15), tmp_path / "slow", workers=1, progress=False)
+    assert cli.main(["fit", "--config", SMALL, "--data.path", str(slow), "--trainer.fast_dev_run", "1"]) == 1
+    assert "15 frames a second, but the engine steps 30 times" in capsys.readouterr().err
+
+
+def test_the_encoders_loss_is_that_of_its_own_states():
+    """Where labelled samples feed their true states onward, the encoder is judged apart."""
+    engine = table(1)
+    assert not isinstance(engine, PhysicsLayer)
+    true = State(torch.tensor([[20.0, 30.0, 0.0]]), torch.tensor([[30.0, 0.0, 0.0]]))
+    run = engine.rollout(true, 2)
+    batch = {
+        "frames": torch.zeros(1, 3, 3, 4, 4), "target_frames": torch.zeros(1, 2, 3, 4, 4),
+        "labeled": torch.tensor([True]),
+        "q": true.q[:, None], "v": true.v[:, None], "target_q": run.q[:, 1:], "target_v": run.v[:, 1:],
+    }  # fmt: skip
+    prediction = Prediction(Trajectory(run.q, run.v, run.status), (2,), torch.zeros(1, 1, 3, 4, 4))
+    loss = Supervision(Coordinates(3, (2,)))
+    exact = loss(prediction, batch, true)
+    assert float(exact["loss"]) == pytest.approx(0.0, abs=1e-9)
+    off = loss(prediction, batch, State(true.q + torch.tensor([0.3, 0.0, 0.0]), true.v))
+    assert float(off["encoder"]) == pytest.approx(0.3**2 / 3, rel=1e-5)
+    assert float(off["physics"]) == pytest.approx(0.0, abs=1e-9)
