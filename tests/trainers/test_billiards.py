@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from physvision import cli
-from physvision.core import InputError, State, Trajectory, resources
+from physvision.core import State, Trajectory, resources
 from physvision.datasets import BilliardsRecipe, DataModule, generate
 from physvision.models import Coordinates, PhysicsLayer, Prediction, load, table
 from physvision.perception.flow_files import load_flow
