@@ -27,8 +27,8 @@ from torch import Tensor
 from physvision.core import State, Trajectory
 from physvision.datasets import DataModule
 from physvision.models import Coordinates, Prediction, PredictiveAutoencoder, build
+from physvision.models.checkpoints import read_checkpoint
 from physvision.trainers import PredictionMetrics
-from physvision.trainers.commands import read_checkpoint
 from physvision.trainers.supervision import Batch, brightness
 
 SECOND, DT = 20, 0.05
