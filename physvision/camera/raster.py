@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 import warp as wp
 from torch import Tensor
@@ -63,13 +64,19 @@ class View:
         launch(kernel, batch, [stripe, scene, *arrays], like.device, cost, inner=(self.height, self.width // stripe))
 
 
+def constant(rows: Sequence[Sequence[float]], columns: int, dtype: torch.dtype, device: torch.device) -> wp.array:
+    """A table of the scene, made without torch: within its transforms a new tensor has no memory of its own."""
+    numbers = np.array(rows, dtype=str(dtype).removeprefix("torch.")).reshape(-1, columns)
+    return wp.array(numbers, device=str(device))
+
+
 def whole_numbers(patches: Patches, places: Sequence[tuple[int, int, int]], device: torch.device) -> wp.array:
     """A row of each patch: kind, shape, first of its shape, sign, first corner, corners, wrap, texel, rows, columns."""
     rows = [
         (patches.kind[i], patches.shape[i], *patches.group[i], *patches.corners[i], patches.wrap[i], *places[shape])
         for i, shape in enumerate(patches.shape)
     ]
-    return array(torch.tensor(rows, dtype=torch.int32, device=device).reshape(-1, 10))
+    return constant(rows, 10, torch.int32, device)
 
 
 def _scene(view: View, rays: Tensor, extents: Tensor, light: Tensor, texels: Tensor, background: Tensor) -> Any:

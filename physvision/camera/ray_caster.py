@@ -12,13 +12,12 @@ from torch import Tensor, nn
 
 from physvision.camera.camera import Camera
 from physvision.camera.patches import patches_of, sizes_of
-from physvision.camera.raster import Render, View, nearest, whole_numbers
+from physvision.camera.raster import Render, View, constant, nearest, whole_numbers
 from physvision.camera.textures import pack_textures
 from physvision.core import InputError, Placed, Shape, ShapeError
 from physvision.core.checks import check_count, check_like, check_shape, check_tensor
 from physvision.physics import precision
 from physvision.physics.batched_function import apply
-from physvision.physics.launching import array
 
 GRAY = (0.5, 0.5, 0.5)
 
@@ -72,7 +71,6 @@ class RayCaster(nn.Module):
     sizes: Tensor
     _turns: Tensor
     _shifts: Tensor
-    _vertices: Tensor
     _shape: Tensor
     _axis: Tensor
     _extents: Tensor
@@ -106,7 +104,6 @@ class RayCaster(nn.Module):
         self._keep("sizes", sizes)
         self._keep("_turns", patches.turns().reshape(-1, 3, 3))
         self._keep("_shifts", torch.tensor(patches.shift, dtype=torch.float64))
-        self._keep("_vertices", torch.tensor(patches.vertices, dtype=torch.float64).reshape(-1, 2))
         self._keep("_shape", torch.tensor(patches.shape, dtype=torch.long))
         self._keep("_axis", torch.tensor(patches.axis, dtype=torch.long))
         self._keep("_extents", torch.tensor(patches.extents, dtype=torch.long).reshape(-1, 3))
@@ -241,8 +238,8 @@ class RayCaster(nn.Module):
             self._cache[key] = View(
                 kernels=precision.load("physvision.camera.kernels", poses.dtype),
                 whole=whole_numbers(self.patches, places, poses.device),
-                mapping=array(poses.new_tensor(self.patches.mapping).reshape(-1, 4)),
-                vertices=array(self._vertices.to(poses)),
+                mapping=constant(self.patches.mapping, 4, poses.dtype, poses.device),
+                vertices=constant(self.patches.vertices, 2, poses.dtype, poses.device),
                 height=camera.height,
                 width=camera.width,
                 pinhole=not camera.orthographic,

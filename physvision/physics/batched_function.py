@@ -101,7 +101,8 @@ def _folded(size: int, in_dims: tuple, tensors: Tensors) -> list[Tensor | None]:
             folded.append(None)
         else:
             front = tensor.unsqueeze(0).expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
-            folded.append(front.flatten(0, 1))
+            # With memory of its own: an operation may give what worlds share one gradient, and maps share nothing.
+            folded.append(front.flatten(0, 1).contiguous())
     return folded
 
 

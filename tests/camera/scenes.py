@@ -25,14 +25,26 @@ class Scene:
     background: Tensor
     light: Light | None = None
 
-    def render(self, poses: Tensor | None = None, edges: str = "soft", finer: int = 1) -> Tensor:
-        """Frames; `finer` renders that many times as many pixels along each side and averages them."""
-        height, width = self.camera.height, self.camera.width
-        inverse = torch.tensor([[finer, 0, (finer - 1) / 2], [0, finer, (finer - 1) / 2], [0, 0, 1]]).double()
+    def render(
+        self,
+        poses: Tensor | None = None,
+        edges: str = "soft",
+        finer: int = 1,
+        window: tuple[int, int, int, int] | None = None,
+    ) -> Tensor:
+        """Frames; `finer` renders that many times as many pixels along each side and averages them.
+
+        `window` renders only the pixels from a row to another, and from a column to another.
+        """
+        top, bottom, left, right = window or (0, self.camera.height, 0, self.camera.width)
+        height, width = bottom - top, right - left
+        inverse = torch.tensor(
+            [[finer, 0, (finer - 1) / 2 - finer * left], [0, finer, (finer - 1) / 2 - finer * top], [0, 0, 1]]
+        ).double()
         camera = replace(
             self.camera, intrinsics=inverse @ self.camera.intrinsics, height=height * finer, width=width * finer
         )
-        ground = self.background.repeat_interleave(finer, 1).repeat_interleave(finer, 2)
+        ground = self.background[:, top:bottom, left:right].repeat_interleave(finer, 1).repeat_interleave(finer, 2)
         caster = RayCaster(camera, self.shapes, background=ground, edges=edges, light=self.light)
         frames = caster(self.poses if poses is None else poses, self.textures)
         return frames.unflatten(3, (width, finer)).unflatten(2, (height, finer)).mean((3, 5))

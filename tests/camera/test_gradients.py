@@ -24,54 +24,75 @@ def weights(seed: int) -> torch.Tensor:
     return blur(blur(noise, kernel.view(1, 1, 1, -1), padding=(0, 8)), kernel.view(1, 1, -1, 1), padding=(8, 0))[:, 0]
 
 
-def relative_errors(seed: int, step: float = 0.25) -> tuple[float, float]:
-    """Errors of the gradient of Σ w·I to all poses, in pixels, beside central differences of ± `step` pixels.
+def changed_window(first: torch.Tensor, second: torch.Tensor) -> tuple[int, int, int, int]:
+    """The rows and columns in which two frames differ, and two more on every side."""
+    changed = (first - second).abs().sum((0, 1)) > 0
+    limits = []
+    for axis in (1, 0):
+        at = changed.any(axis).nonzero().flatten()
+        low, high = (int(at.min()), int(at.max())) if len(at) else (0, 0)
+        limits += [max(low - 2, 0), min(high + 3, PIXELS)]
+    return limits[0], limits[1], limits[2], limits[3]
 
-    A difference is the mean of the derivative over its step, and differs from the derivative at the middle: Σ w·I has a
-    kink wherever a side of a box passes from one row of pixels to the next. So there are two errors: that of the
-    gradient at the middle, and that of the mean of the gradient over four places of the step.
+
+def relative_errors(seed: int, step: float = 0.25) -> tuple[float, float, float]:
+    """Errors of the gradient of Σ w·I to all poses, in pixels, relative to the norm of what it is compared with.
+
+    The first is beside central differences of ± `step` pixels of frames of 256 rays a pixel. They are means of the
+    derivative over the step, and Σ w·I has a kink wherever a straight side passes from one row of pixels to the next or
+    a face turns into view. So the second is beside the derivative itself, from differences of ±0.02 pixels of frames
+    four times as fine, and the third is that of this derivative beside the first differences.
     """
     scene, w = scenes.pinhole_scene(seed, (PIXELS, PIXELS), apart=True), weights(seed)
     scale = torch.tensor([METRE] * 3 + [RADIAN] * 3, dtype=torch.float64)
-    count = 6 * len(scene.shapes)
+    units = torch.eye(6 * len(scene.shapes), dtype=torch.float64)
 
     def moved(amounts: torch.Tensor) -> torch.Tensor:
         return scenes.twist(scene.poses, scale * amounts.view(1, -1, 6))
 
-    def gradient(at: torch.Tensor) -> torch.Tensor:
-        at = at.clone().requires_grad_()
-        (w * scene.render(moved(at))).sum().backward()
-        assert at.grad is not None
-        return at.grad
+    @torch.no_grad()
+    def difference(unit: torch.Tensor, amount: float, edges: str, finer: int) -> torch.Tensor:
+        ahead, behind = moved(amount * unit), moved(-amount * unit)
+        window = changed_window(scene.render(ahead), scene.render(behind))
+        top, bottom, left, right = window
+        change = scene.render(ahead, edges, finer, window) - scene.render(behind, edges, finer, window)
+        return (w[:, top:bottom, left:right] * change).sum() / (2 * amount)
 
-    unit = torch.eye(count, dtype=torch.float64)
-    means = torch.stack(
-        [sum(gradient(s * step * e)[i] for s in (-0.75, -0.25, 0.25, 0.75)) / 4 for i, e in enumerate(unit)]
-    )
-    with torch.no_grad():
-        frames = [[scene.render(moved(s * step * e), "hard", 16) for s in (1, -1)] for e in unit]
-    differences = torch.stack([(w * (ahead - behind)).sum() / (2 * step) for ahead, behind in frames])
-    size = differences.norm()
-    here = gradient(torch.zeros(count, dtype=torch.float64))
-    return float((here - differences).norm() / size), float((means - differences).norm() / size)
+    differences = torch.stack([difference(unit, step, "hard", 16) for unit in units])
+    derivative = torch.stack([difference(unit, 0.02, "soft", 4) for unit in units])
+    change = torch.zeros(len(units), dtype=torch.float64, requires_grad=True)
+    (w * scene.render(moved(change))).sum().backward()
+    assert change.grad is not None
+
+    def error(own: torch.Tensor, other: torch.Tensor) -> float:
+        return float((own - other).norm() / other.norm())
+
+    return error(change.grad, differences), error(change.grad, derivative), error(derivative, differences)
 
 
 @pytest.mark.parametrize("seed", [1, 13])
 def test_gradients_are_differences_of_frames_of_256_rays_a_pixel(seed):
-    at_the_middle, mean = relative_errors(seed)
-    assert mean < 0.03
-    assert at_the_middle < 0.05
+    beside_differences, beside_derivative, _ = relative_errors(seed)
+    assert beside_differences < 0.03
+    assert beside_derivative < 0.03
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_gradients_of_200_scenes():
+    """The aim is 3 % in every scene; docs/camera.md says what misses it."""
     errors = torch.tensor([relative_errors(seed) for seed in range(200)])
-    for name, column in zip(("at the middle of the step", "mean over the step"), errors.T, strict=True):
-        quantiles = [round(float(column.quantile(q)), 4) for q in (0.5, 0.9, 0.95, 1.0)]
-        print(f"gradient {name}: median, 90 %, 95 %, largest error {quantiles}; {int((column < 0.03).sum())} below 3 %")
-    # The aim is 3 % in every scene; docs/camera.md says which miss it.
-    assert (errors.median(0).values < 0.03).all()
+    names = ("gradient beside differences", "gradient beside derivative", "derivative beside differences")
+    for name, column in zip(names, errors.T, strict=True):
+        quantiles = [round(float(column.quantile(q)), 4) for q in (0.5, 0.75, 0.9, 0.95, 1.0)]
+        below = int((column < 0.03).sum())
+        print(f"{name}: median, 75 %, 90 %, 95 %, largest error {quantiles}; {below} of 200 below 3 %")
+    beside_differences, beside_derivative, limit = errors.T
+    assert beside_differences.quantile(0.75) < 0.03
+    assert beside_differences.quantile(0.9) < 0.055
+    assert beside_derivative.quantile(0.9) < 0.03
+    # As many scenes are below 3 % as are with the derivative itself, but for one in fifty.
+    assert (beside_differences < 0.03).sum() >= (limit < 0.03).sum() - 4
 
 
 @pytest.mark.parametrize("seed", range(4))

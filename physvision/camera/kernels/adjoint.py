@@ -4,10 +4,13 @@ import warp as wp
 
 from . import scalar
 from .edges import DEPTH_EDGE, LINE_EDGE, edge_slopes, side_slopes
-from .scene import ONE, TINY, ZERO, Patch, Scene, center, ray, screen_slope, vec3
-from .shading import Look, look, look_adjoint, texture_adjoint
-from .slopes import border_color, fit, motion_adjoint, point_slope, varies, whole_slopes
-from .surfaces import depth, depth_adjoint, depth_normal, point_slopes, slant
+from .flux import bends, border_look, level, motion_adjoint, stretch_adjoint, varies, whole_slopes
+from .scene import HALF, ONE, SPHERE, TINY, ZERO, Patch, Scene, center, ray, screen_slope, vec3
+from .shading import Look, look, look_adjoint, texture_adjoint, weighed_color
+from .surfaces import depth, depth_adjoint, depth_by_size, depth_normal, hit_adjoint, point_slopes, slant
+
+# From the middle of a border to the places of Gauss' rule with two of them: 1 / √12.
+GAUSS = wp.constant(scalar(0.28867513459481288))
 
 
 @wp.func
@@ -40,16 +43,14 @@ def add_bars(
 class Shown:
     """What a patch shows of itself in a part of a pixel.
 
-    hit: how it is seen. color: Σ over channels of the pixel's adjoint times the colour, and its slopes along x and y.
-    point_bar, size_bar: adjoints of the point that is hit, and of the size for a given point. moves: whether the colour
-    depends on where the patch is.
+    hit: how it is seen. color: Σ over channels of the pixel's adjoint times the mean colour. point_bar, size_bar:
+    adjoints of the point that is hit, and of the size where that does not move it on the screen.
     """
 
     hit: Look
-    color: vec3
+    color: scalar
     point_bar: vec3
     size_bar: vec3
-    moves: int
 
 
 @wp.func
@@ -70,37 +71,101 @@ def show_adjoint(
     """What a part of a pixel about (x, y) shows; adds what `weight` of it makes of the texture and of the light."""
     shown = Shown()
     patch = s.patches[b, p]
-    moves = patch.diffuse > ZERO or patch.rows * patch.columns > 1
-    if not moves and weight == ONE and texels_bar.shape[0] == 0:
-        return shown
     hit = look(patch, x, y, spread, s.taps)
     u_bar, v_bar, shade_bar = texture_adjoint(s.texels, image_bar, texels_bar, b, line, column, patch, hit, weight)
-    shown.color[0] = hit.shade * shade_bar
-    if not moves:
-        return shown
-    shown.moves = 1
     shown.hit = hit
-    point_bar, size_bar, light_bar = look_adjoint(patch, hit, u_bar, v_bar, shade_bar)
-    shown.point_bar = point_bar
-    shown.size_bar = size_bar
-    if patch.diffuse > ZERO:
-        for i in range(3):
-            wp.atomic_add(bars, b, p, 15 + i, weight * light_bar[i])
-    if varies(patch):
-        slope_x, slope_y = point_slope(patch, hit, point_bar)
-        shown.color[1] = slope_x
-        shown.color[2] = slope_y
+    shown.color = hit.shade * shade_bar
+    if patch.diffuse > ZERO or patch.rows * patch.columns > 1:
+        point_bar, size_bar, light_bar = look_adjoint(patch, hit, u_bar, v_bar, shade_bar)
+        shown.point_bar = point_bar
+        shown.size_bar = size_bar
+        if patch.diffuse > ZERO:
+            for i in range(3):
+                wp.atomic_add(bars, b, p, 15 + i, weight * light_bar[i])
     return shown
 
 
 @wp.func
-def add_motion(
+def add_point(
     patch: Patch, b: int, p: int, x: scalar, y: scalar, weight: scalar, shown: Shown, bars: wp.array3d(dtype=scalar)
 ):
-    """Add to the adjoints of rays and sizes what moves the colour over `weight` of the pixel about (x, y)."""
-    o_bar, d_bar, size_bar = motion_adjoint(patch, shown.hit, shown.color, shown.point_bar)
-    size_bar = weight * (shown.size_bar + size_bar)
+    """Add what moves the point that is hit makes of a colour."""
+    hit = shown.hit
+    o_bar, d_bar, size_bar = hit_adjoint(
+        patch.kind, hit.point, hit.n, hit.t, hit.d, patch.size, hit.slant, shown.point_bar
+    )
+    size_bar = weight * (size_bar + shown.size_bar + stretch_adjoint(patch, hit.point, shown.point_bar))
     add_bars(patch.pinhole, b, p, x, y, weight * o_bar, weight * d_bar, size_bar, bars)
+
+
+@wp.func
+def add_motion(
+    patch: Patch,
+    b: int,
+    p: int,
+    x: scalar,
+    y: scalar,
+    hit: Look,
+    slope_x: scalar,
+    slope_y: scalar,
+    bars: wp.array3d(dtype=scalar),
+):
+    """Add what a colour makes that has these slopes at (x, y) and moves with the patch."""
+    o_bar, d_bar, size_bar = motion_adjoint(patch, hit, slope_x, slope_y)
+    add_bars(patch.pinhole, b, p, x, y, o_bar, d_bar, size_bar, bars)
+
+
+@wp.func
+def add_size(patch: Patch, b: int, p: int, weight: scalar, shown: Shown, bars: wp.array3d(dtype=scalar)):
+    """Add what the size makes of a colour without moving it on the screen."""
+    n = shown.hit.n
+    beyond = wp.dot(shown.point_bar, n) / wp.dot(n, n)
+    size_bar = shown.size_bar - beyond * depth_by_size(patch.kind, shown.hit.point, n, patch.size)
+    if patch.kind >= SPHERE:
+        for i in range(3):
+            wp.atomic_add(bars, b, p, 12 + i, weight * size_bar[i])
+
+
+@wp.func
+def border_adjoint(
+    s: Scene,
+    b: int,
+    line: int,
+    column: int,
+    p: int,
+    x: scalar,
+    y: scalar,
+    across_x: scalar,
+    across_y: scalar,
+    color: scalar,
+    bent: bool,
+    image_bar: wp.array4d(dtype=scalar),
+    bars: wp.array3d(dtype=scalar),
+):
+    """Add what flows over a border, given its middle, its n ds and the level; its mean colour.
+
+    Where colour and velocity change along it, at the two places by which Gauss integrates the product of two lines.
+    """
+    patch = s.patches[b, p]
+    if not bent:
+        hit = border_look(patch, x, y, across_x, across_y, s.taps)
+        there = weighed_color(s.texels, image_bar, b, line, column, patch, hit)
+        jump = there - color
+        add_motion(patch, b, p, x, y, hit, jump * across_x, jump * across_y, bars)
+        return there
+    mean = scalar(0.0)
+    for half in range(2):
+        away = GAUSS * scalar(2 * half - 1)
+        px = x + away * across_y
+        py = y - away * across_x
+        nx = HALF * across_x
+        ny = HALF * across_y
+        hit = border_look(patch, px, py, nx, ny, s.taps)
+        there = weighed_color(s.texels, image_bar, b, line, column, patch, hit)
+        jump = there - color
+        add_motion(patch, b, p, px, py, hit, jump * nx, jump * ny, bars)
+        mean += HALF * there
+    return mean
 
 
 @wp.func
@@ -117,16 +182,27 @@ def whole_adjoint(
     texels_bar: wp.array3d(dtype=scalar),
 ):
     """Add what a patch makes that fills the pixel."""
-    spread = vec3(ONE, ZERO, ONE)
-    shown = show_adjoint(s, b, line, column, p, x, y, spread, ONE, image_bar, bars, texels_bar)
-    if shown.moves != 0:
-        patch = s.patches[b, p]
-        if varies(patch):
-            if s.soft != 0:
-                slope_x, slope_y = whole_slopes(s, b, line, column, patch, shown.hit, x, y, image_bar)
-                shown.color[1] = slope_x
-                shown.color[2] = slope_y
-            add_motion(patch, b, p, x, y, ONE, shown, bars)
+    patch = s.patches[b, p]
+    if patch.diffuse == ZERO and patch.rows * patch.columns == 1 and texels_bar.shape[0] == 0:
+        return
+    shown = show_adjoint(s, b, line, column, p, x, y, vec3(ONE, ZERO, ONE), ONE, image_bar, bars, texels_bar)
+    if not varies(patch):
+        return
+    if s.soft == 0:
+        add_point(patch, b, p, x, y, ONE, shown, bars)
+        return
+    add_size(patch, b, p, ONE, shown, bars)
+    if bends(patch, shown.hit):
+        color = level(s, b, line, column, patch, shown.hit, shown.color, image_bar)
+        for side in range(4):
+            across_x = scalar((2 * (side % 2) - 1) * (1 - side / 2))
+            across_y = scalar((2 * (side % 2) - 1) * (side / 2))
+            bx = x + HALF * across_x
+            by = y + HALF * across_y
+            border_adjoint(s, b, line, column, p, bx, by, across_x, across_y, color, True, image_bar, bars)
+    else:
+        slope_x, slope_y = whole_slopes(s, b, line, column, patch, shown.hit, image_bar)
+        add_motion(patch, b, p, x, y, shown.hit, slope_x, slope_y, bars)
 
 
 @wp.func
@@ -148,7 +224,7 @@ def plain_adjoint(
         x = center(column, s.width)
         y = center(line, s.height)
         shown = show_adjoint(s, b, line, column, p, x, y, vec3(), weight, image_bar, bars, texels_bar)
-        color = shown.color[0]
+        color = shown.color
     else:
         texel = s.patches[b, p].texel
         for channel in range(s.channels):
@@ -177,9 +253,9 @@ def part_adjoint(
     bars: wp.array3d(dtype=scalar),
     texels_bar: wp.array3d(dtype=scalar),
 ):
-    """Add what a layer makes that fills a part of the pixel; fill in the colours of its borders, return its own.
+    """Add what a layer makes that fills a part of the pixel; fill in the colours of its borders, return its level.
 
-    moment, spread: area and centroid, and extent, of the part. borders, owners, listed: see `list_sides`.
+    moment, spread: area and centroid, and extent, of the part. borders, owners, listed: see `borders`.
     """
     x = center(column, s.width)
     y = center(line, s.height)
@@ -187,23 +263,24 @@ def part_adjoint(
     py = y + moment[2]
     shown = show_adjoint(s, b, line, column, p, px, py, spread, moment[0], image_bar, bars, texels_bar)
     patch = s.patches[b, p]
+    color = shown.color
     changes = moment[0] > ZERO and varies(patch)
-    color = vec3(shown.color[0], ZERO, ZERO)
+    bent = bool(False)
+    if changes:
+        bent = bends(patch, shown.hit)
+        add_size(patch, b, p, moment[0], shown, bars)
+        color = level(s, b, line, column, patch, shown.hit, shown.color, image_bar)
     for k in range(listed):
         if owners[2 * k] == layer:
-            borders[5 * k + 4] = color[0]
+            borders[5 * k + 4] = color
             if changes:
                 bx = x + borders[5 * k]
                 by = y + borders[5 * k + 1]
-                borders[5 * k + 4] = border_color(
-                    s, b, line, column, patch, bx, by, borders[5 * k + 2], borders[5 * k + 3], image_bar
+                across_x = borders[5 * k + 2]
+                across_y = borders[5 * k + 3]
+                borders[5 * k + 4] = border_adjoint(
+                    s, b, line, column, p, bx, by, across_x, across_y, color, bent, image_bar, bars
                 )
-    if changes:
-        slope_x, slope_y = fit(borders, owners, listed, layer, moment, shown.color)
-        color[1] = slope_x
-        color[2] = slope_y
-        shown.color = color
-        add_motion(patch, b, p, px, py, moment[0], shown, bars)
     return color
 
 

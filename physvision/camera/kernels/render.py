@@ -4,10 +4,9 @@ The image is I = ∫ c dA over each pixel. By Reynolds' transport theorem its de
 
     dI/dθ = ∫ ∂c/∂θ dA + Σ over outlines ∫ (c_in − c_out) v_n ds,     v_n = ∂f/∂θ / |∇f|,
 
-v_n being the speed at which the line f = 0 moves outwards along its normal. Visible pieces of outline are known, and of
-each layer what is seen, its mean colour c₀ and the slope of its colour (see `slopes`), which is chosen so that the two
-parts add up: what a layer's outline carries with it is cancelled in the first integral by the same linear colour, and
-what other outlines hide of a layer has the colour that is there.
+v_n being the speed at which the line f = 0 moves outwards along its normal. What is seen of each layer and the visible
+pieces of outline are known. `flux` has the first integral; where a layer's own outline moves, it leaves of c_in a
+constant, the level, and where another hides it, the colour that is there.
 
 Reference: Li et al., "Differentiable Monte Carlo ray tracing through edge sampling" (2018), where the second integral
 is sampled; here the pieces are known.
@@ -17,13 +16,14 @@ import warp as wp
 
 from . import scalar
 from .adjoint import add_edge_adjoint, part_adjoint, plain_adjoint, whole_adjoint
+from .borders import list_pieces, list_sides
 from .edges import DEPTH_EDGE
+from .flux import varies
 from .front import MIXED, front
 from .hard import hard_front
 from .layers import put_layers
 from .scene import NOTHING, ONE, ZERO, Scene, center, vec3
 from .shading import add_color, look
-from .slopes import list_pieces, list_sides, varies
 from .visible import LEAST_AREA, measure
 
 LINE_NUMBERS = wp.constant(120)
@@ -249,9 +249,7 @@ def varied_jumps(
         )
         for k in range(used):
             if sides[3 * k + 1] == layer and codes[2 * sides[3 * k]] != DEPTH_EDGE:
-                dx = pieces[3 * k] - moment[1]
-                dy = pieces[3 * k + 1] - moment[2]
-                jumps[k] += color[0] + color[1] * dx + color[2] * dy
+                jumps[k] += color
     for i in range(listed):
         k = owners[2 * i + 1]
         if k != NOTHING:

@@ -127,29 +127,54 @@ def look(patch: Patch, x: scalar, y: scalar, spread: vec3, most_taps: int):
         hit.slant = mean_slant(patch, hit.point, hit.n, o, d, spread)
     else:
         hit.slant = slant(hit.n, d)
-    shade, facing = lambert(patch, hit.n, d)
-    hit.shade = shade
-    hit.facing = facing
-    if plain:
-        return hit
+    return unwrap(patch, hit, spread, most_taps)
+
+
+@wp.func
+def unwrap(patch: Patch, hit: Look, spread: vec3, most_taps: int):
+    """Fill in the light and the texture's coordinates at the point that is hit."""
+    result = hit
+    shade, facing = lambert(patch, hit.n, hit.d)
+    result.shade = shade
+    result.facing = facing
+    if patch.rows * patch.columns == 1:
+        return result
     u, v, by_u, by_v = unwrapped(patch, hit.point)
     width = scalar(patch.columns)
     height = scalar(patch.rows)
-    hit.u = u * width
-    hit.v = v * height
+    result.u = u * width
+    result.v = v * height
     if most_taps > 0:
-        _tx, _ty, along_x, along_y = point_slopes(patch, hit.n, hit.t, d, hit.slant)
+        _tx, _ty, along_x, along_y = point_slopes(patch, hit.n, hit.t, hit.d, hit.slant)
         across = along_x * spread[0] + along_y * spread[1]
         down = along_y * spread[2]
-        hit.step = vec4(
+        result.step = vec4(
             wp.dot(by_u, across) * width,
             wp.dot(by_u, down) * width,
             wp.dot(by_v, across) * height,
             wp.dot(by_v, down) * height,
         )
-        hit.taps_x = taps_of(hit.step[0], hit.step[2], most_taps)
-        hit.taps_y = taps_of(hit.step[1], hit.step[3], most_taps)
-    return hit
+        result.taps_x = taps_of(result.step[0], result.step[2], most_taps)
+        result.taps_y = taps_of(result.step[1], result.step[3], most_taps)
+    return result
+
+
+@wp.func
+def moved_look(patch: Patch, hit: Look, change: scalar):
+    """The same part of a pixel, looked up as far along the ray."""
+    moved = hit
+    moved.point = hit.point + change * hit.d
+    moved.n = normal(patch.kind, moved.point, patch.size)
+    shade, _facing = lambert(patch, moved.n, hit.d)
+    moved.shade = shade
+    if patch.rows * patch.columns > 1:
+        u, v, _by_u, _by_v = unwrapped(patch, moved.point)
+        u = u * scalar(patch.columns)
+        # Around a curved patch the coordinate jumps back where it has gone all the way.
+        turns = wp.round((u - hit.u) / scalar(patch.columns))
+        moved.u = u - turns * scalar(patch.columns)
+        moved.v = v * scalar(patch.rows)
+    return moved
 
 
 @wp.func

@@ -1,0 +1,101 @@
+"""The borders of what is seen of each layer in a pixel, other than its own outline."""
+
+import warp as wp
+
+from . import scalar
+from .edges import DEPTH_EDGE
+from .scene import HALF, NOTHING, ZERO
+from .visible import STEP, at_place, clip
+
+MOST_BORDERS = wp.constant(80)
+
+
+@wp.func
+def put_border(
+    borders: wp.array(dtype=scalar),
+    owners: wp.array(dtype=int),
+    n: int,
+    x: scalar,
+    y: scalar,
+    across_x: scalar,
+    across_y: scalar,
+    layer: int,
+    piece: int,
+):
+    if n >= MOST_BORDERS:
+        return n
+    borders[5 * n] = x
+    borders[5 * n + 1] = y
+    borders[5 * n + 2] = across_x
+    borders[5 * n + 3] = across_y
+    owners[2 * n] = layer
+    owners[2 * n + 1] = piece
+    return n + 1
+
+
+@wp.func
+def list_sides(
+    lines: wp.array(dtype=scalar),
+    layers: wp.array(dtype=int),
+    count: int,
+    spans: wp.array(dtype=scalar),
+    borders: wp.array(dtype=scalar),
+    owners: wp.array(dtype=int),
+    n: int,
+):
+    """Append what each layer shows on the four sides of the pixel to its borders: middle, n ds; layer, NOTHING."""
+    for side in range(4):
+        across_x = scalar(2 * (side % 2) - 1)
+        across_y = scalar(ZERO)
+        if side > 1:
+            across_y = across_x
+            across_x = ZERO
+        px = HALF * across_x
+        py = HALF * across_y
+        ux = wp.abs(across_y)
+        uy = wp.abs(across_x)
+        for k in range(count):
+            lo, hi = clip(lines, layers[3 * k + 1], layers[3 * k + 2], -1, px, py, ux, uy, ZERO, -HALF, HALF)
+            spans[2 * k] = lo
+            spans[2 * k + 1] = hi
+        t = scalar(-0.5)
+        while t < HALF:
+            layer, following = at_place(spans, count, -1, t)
+            end = wp.max(wp.min(following, HALF), t + STEP)
+            if layer < count:
+                at = HALF * (t + end)
+                length = end - t
+                x = px + at * ux
+                y = py + at * uy
+                n = put_border(borders, owners, n, x, y, across_x * length, across_y * length, layer, NOTHING)
+            t = end
+    return n
+
+
+@wp.func
+def list_pieces(
+    lines: wp.array(dtype=scalar),
+    codes: wp.array(dtype=int),
+    count: int,
+    pieces: wp.array(dtype=scalar),
+    sides: wp.array(dtype=int),
+    used: int,
+    borders: wp.array(dtype=scalar),
+    owners: wp.array(dtype=int),
+    n: int,
+):
+    """Append to the borders of each layer the outlines of others before it: middle, n ds; layer, number of the piece.
+
+    Where two layers pass through each other, that is no outline of the inner one either.
+    """
+    for k in range(used):
+        line = sides[3 * k]
+        across_x = lines[3 * line] * pieces[3 * k + 2]
+        across_y = lines[3 * line + 1] * pieces[3 * k + 2]
+        x = pieces[3 * k]
+        y = pieces[3 * k + 1]
+        if sides[3 * k + 2] < count:
+            n = put_border(borders, owners, n, x, y, across_x, across_y, sides[3 * k + 2], k)
+        if codes[2 * line] == DEPTH_EDGE:
+            n = put_border(borders, owners, n, x, y, -across_x, -across_y, sides[3 * k + 1], k)
+    return n
