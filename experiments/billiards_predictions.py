@@ -42,7 +42,7 @@ CONDITIONS = {
 }
 MEDIAN_BAR, MOST_BAR, STRAIGHT_BAR, MLP_BAR = 0.5, 3.0, 3.0, 2.0
 
-Foresee = Callable[[Tensor], Trajectory]
+Foresee = Callable[[Tensor, State], Trajectory]
 
 
 @dataclass(frozen=True)
@@ -108,18 +108,16 @@ def learned_steps(engine: MlpEngine, data: str, updates: int, path: Path) -> Mlp
 
 
 def ways(model: PredictiveAutoencoder, mlp: MlpEngine) -> dict[str, Foresee]:
-    """How each way gets from frames to the states that follow."""
+    """How each way gets from frames, and the state that the encoder finds in them, to the states that follow."""
     encoder = model.encoder
     assert isinstance(encoder, ObjectEncoder)
 
-    def straight(frames: Tensor) -> Trajectory:
-        state = model.encode(frames)
+    def straight(frames: Tensor, state: State) -> Trajectory:
         times = torch.arange(AHEAD + 1)[:, None] * encoder.dt
         v = state.v[:, None].expand(-1, AHEAD + 1, -1)
         return Trajectory(state.q[:, None] + times * v, v)
 
-    def held(frames: Tensor) -> Trajectory:
-        state = model.encode(frames)
+    def held(frames: Tensor, state: State) -> Trajectory:
         q = state.q[:, None].expand(-1, AHEAD + 1, -1)
         return Trajectory(q, torch.zeros_like(q))
 
@@ -127,19 +125,19 @@ def ways(model: PredictiveAutoencoder, mlp: MlpEngine) -> dict[str, Foresee]:
         still = torch.zeros_like(position[..., :1])
         return State(*(torch.cat([part, still], -1).flatten(1) for part in (position, step / encoder.dt)))
 
-    def from_masks(frames: Tensor) -> Trajectory:
+    def from_masks(frames: Tensor, state: State) -> Trajectory:
         places = centroids(encoder.filters.masks(frames))
         return model.simulate(state_of(places[:, -1], 0.5 * (places[:, -1] - places[:, 0])), AHEAD)
 
-    def from_start(frames: Tensor) -> Trajectory:
+    def from_start(frames: Tensor, state: State) -> Trajectory:
         look = encoder.look(frames)
         return model.simulate(state_of(look.position, look.step), AHEAD)
 
     return {
-        "encoder and physics": lambda frames: model.simulate(model.encode(frames), AHEAD),
+        "encoder and physics": lambda frames, state: model.simulate(state, AHEAD),
         "the last place, held": held,
         "encoder and constant velocity": straight,
-        "encoder and MLP": lambda frames: mlp.rollout(model.encode(frames), AHEAD),
+        "encoder and MLP": lambda frames, state: mlp.rollout(state, AHEAD),
         "mask centroids and physics": from_masks,
         "the network's start and physics": from_start,
     }
@@ -163,14 +161,15 @@ def decibels(error: float) -> float:
     return float(-10 * torch.tensor(error).log10())
 
 
-def compare_frames(model: PredictiveAutoencoder, truth: Truth, foresee: dict[str, Foresee]) -> None:
+def compare_frames(model: PredictiveAutoencoder, truth: Truth, foreseen: dict[str, Tensor]) -> None:
     """Print errors of decoded frames, beside the decoder fed with the true future state and the last frame, held."""
     still = torch.zeros_like(truth.q)
-    drawn = {name: model.decoder(way(truth.frames).final) for name, way in foresee.items() if "held" not in name}
-    drawn = {"the last frame, held": truth.frames[:, -1], **drawn, "decoder, true future state": None}
+    places = {name: q for name, q in foreseen.items() if "held" not in name}
+    places["decoder, true future state"] = truth.q
+    drawn = {"the last frame, held": truth.frames[:, -1]}
+    drawn |= {name: model.decoder(State(q, still)) for name, q in places.items()}
     print(f"\n{'frames':<34} {'MSE':>10} {'PSNR dB':>8}")
     for name, frames in drawn.items():
-        frames = model.decoder(State(truth.q, still)) if frames is None else frames
         error = float(mean_square(frames.clamp(0, 1), truth.later))
         print(f"{name:<34} {error:>10.2e} {decibels(error):>8.2f}")
 
@@ -206,13 +205,16 @@ def report(model: PredictiveAutoencoder, mlp: MlpEngine, truth: Truth, out: Path
     print(f"{len(truth.q)} windows, {int(truth.impacts.sum())} of them with an impact; median / 95th percentile, px")
     print(f"{'':<34} " + " ".join(f"{name:>15}" for name in CONDITIONS))
     views = {name: spoilt(encoder, truth.frames, options) for name, options in CONDITIONS.items()}
+    states = {name: model.encode(frames) for name, frames in views.items()}
     errors: dict[str, Tensor] = {}
+    foreseen: dict[str, Tensor] = {}
     for name, way in foresee.items():
         cells = []
         for condition, frames in views.items():
-            found = distances(way(frames).q[:, -1], truth.q)
+            q = way(frames, states[condition]).q[:, -1]
+            found = distances(q, truth.q)
             if condition == "clean":
-                errors[name] = found
+                errors[name], foreseen[name] = found, q
             cells.append(f"{float(found.median()):>7.3f} /{float(found.quantile(0.95)):>6.2f}")
         print(f"{name:<34} " + " ".join(cells), flush=True)
     exact = distances(model.simulate(truth.start, AHEAD).q[:, -1], truth.q)
@@ -220,7 +222,7 @@ def report(model: PredictiveAutoencoder, mlp: MlpEngine, truth: Truth, out: Path
     print(f"\n{'clean frames, mean error, px':<34} {'all':>8} {'impacts':>8}")
     for name, found in errors.items():
         print(f"{name:<34} {float(found.mean()):>8.3f} {float(found[truth.impacts].mean()):>8.3f}")
-    compare_frames(model, truth, foresee)
+    compare_frames(model, truth, foreseen)
     draw(model, mlp, truth, out / "billiards_predictions.png")
     ours = errors["encoder and physics"]
     at_impacts = {name: float(found[truth.impacts].mean()) for name, found in errors.items()}

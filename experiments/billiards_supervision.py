@@ -40,6 +40,7 @@ from matplotlib import pyplot as plt
 FRACTIONS = (1.0, 0.25, 0.1, 0.02)
 BAR = 1.5
 AHEAD, BATCH = 10, 8
+LABELED_SHARE = 0.25  # of each epoch's samples at least, where labels are rare
 
 
 @dataclass(frozen=True)
@@ -110,15 +111,15 @@ def module_of(configuration: dict[str, Any], memory: Memory) -> PredictionTraini
     )
 
 
-def source(data: str, fraction: float, labeled_only: bool = False) -> DataModule:
+def source(data: str, stride: int, fraction: float, labeled_only: bool) -> DataModule:
     return DataModule(
         data,
         BATCH,
         horizon=AHEAD,
         frames_out=AHEAD,
-        stride=20,
+        stride=stride,
         label_fraction=fraction,
-        labeled_share=float(labeled_only),
+        labeled_share=1.0 if labeled_only else LABELED_SHARE,
         brightness=False,
         memory=True,
     )
@@ -188,6 +189,7 @@ def draw(runs: list[Run], path: Path) -> None:
 def main(
     data: str = "data/billiards-100",
     updates: int = 600,
+    stride: int = 20,
     runs: Path = Path("out/billiards_supervision"),
     out: Path = Path("out"),
 ) -> None:
@@ -196,6 +198,7 @@ def main(
     Args:
         data: the data set.
         updates: of each training.
+        stride: frames between the starts of windows.
         runs: where trainings are kept.
         out: folder of the figure.
     """
@@ -210,7 +213,7 @@ def main(
         folder = runs / f"{name}-{fraction}".replace(", ", "-").replace(" ", "-")
         folder.mkdir(parents=True, exist_ok=True)
         kind = "MLP" if name == "MLP" else "physics"
-        run = train(name, made[kind], source(data, fraction, labeled_only), updates, folder, memory)
+        run = train(name, made[kind], source(data, stride, fraction, labeled_only), updates, folder, memory)
         done.append(run)
         print(
             f"{name:<24} {run.labels:>7} {run.updates:>8} {run.seconds:>7.0f} {run.loss:>9.3f} {run.position:>8.3f} "

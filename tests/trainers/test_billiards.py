@@ -46,7 +46,7 @@ def test_a_trained_model_is_exported_and_the_camera_takes_the_decoders_place(tab
     data = ["--data.path", tables[3], "--data.batch_size", "4"]
     brief = ["--trainer.max_epochs", "1", "--trainer.limit_train_batches", "1", "--trainer.limit_val_batches", "0"]
     assert cli.main(["fit", "--config", SMALL, "--config", "camera.yaml", *data, *brief]) == 0
-    assert cli.main(["export", "out/billiards-small/checkpoints/last.ckpt", "mine.safetensors"]) == 0
+    assert cli.main(["export", "out/billiards-small/checkpoints/last.ckpt", "--out", "mine.safetensors"]) == 0
     model = load("mine.safetensors")
     windows = DataModule(tables[3], brightness=False).windows("test")
     batch = windows.__getitems__(list(range(len(windows))))
@@ -70,7 +70,7 @@ def test_the_flow_network_is_trained_and_exported(tmp_path, monkeypatch):
         "1",
     ]
     assert cli.main(["fit-flow", "--config", "flow.yaml", "--trainer.accelerator", "cpu", *brief]) == 0
-    assert cli.main(["export", "out/flow/checkpoints/last.ckpt", "mine.safetensors"]) == 0
+    assert cli.main(["export", "out/flow/checkpoints/last.ckpt", "--out", "mine.safetensors"]) == 0
     network = load_flow("mine.safetensors")
     assert network(torch.rand(1, 3, 20, 20), torch.rand(1, 3, 20, 20)).shape == (1, 2, 20, 20)
 
