@@ -15,11 +15,12 @@ from torch.optim import Adam, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
 from physvision.core import InputError, State, TrainingError
+from physvision.core.checks import check_count
 from physvision.datasets.modules import DataModule
 from physvision.models import PhysicsLayer, Prediction, PredictiveAutoencoder
 from physvision.models.checkpoints import check_same
 from physvision.trainers.metrics import PredictionMetrics
-from physvision.trainers.supervision import Batch, Supervision, brightness
+from physvision.trainers.supervision import Batch, Supervision, brightness, later
 
 
 class PredictionTraining(LightningModule):
@@ -36,6 +37,7 @@ class PredictionTraining(LightningModule):
         horizons: dict[int, int] | None = None,
         drawn: int | Literal["last"] = 2,
         truncate: int | None = None,
+        shift: int = 0,
         learning_rate: float = 1e-3,
         physics_learning_rate: float = 1e-2,
         physics_start: int = 0,
@@ -54,6 +56,8 @@ class PredictionTraining(LightningModule):
             drawn: how many of the states, drawn at random for each batch, are decoded and compared with frames;
                 "last" for that at the end of the horizon.
             truncate: backward, the gradient of a state reaches at most so many steps into the past.
+            shift: samples begin up to so many frames later, at random for each batch, and end where they did. One
+                with a label thereby shows the encoder more than one labelled window: much, where labels are few.
             learning_rate: of the networks, at its highest; it rises at first and falls as a cosine.
             physics_learning_rate: the same of physical parameters.
             physics_start: epoch from which physical parameters are learned.
@@ -68,6 +72,7 @@ class PredictionTraining(LightningModule):
         if self.horizons and (0 not in self.horizons or min(self.horizons.values()) < 1):
             raise InputError(f"horizons: expected steps of at least 1 from epoch 0 on, got {horizons}")
         self.drawn, self.truncate, self.warmup = drawn, truncate, warmup
+        self.shift = check_count("shift", shift, least=0)
         self.rates, self.clips = (learning_rate, physics_learning_rate), (clip, physics_clip)
         self.physics_start, self.measured = physics_start, tuple(measured)
         self.metrics = nn.ModuleDict()
@@ -90,6 +95,9 @@ class PredictionTraining(LightningModule):
         """The loss of a batch."""
         self._check_batch(batch)
         steps = self._steps(batch)
+        if self.shift:
+            batch = later(batch, self._begin(batch))
+            steps = min(steps, batch["target_frames"].shape[1])
         estimate, prediction = self._foresee(batch, steps)
         terms = self.supervision(prediction, batch, estimate)
         if not bool(torch.isfinite(terms["loss"])):
@@ -122,6 +130,16 @@ class PredictionTraining(LightningModule):
         if steps > held:
             raise InputError(f"horizons: {steps} steps are more than the {held} frames_out of the data's samples")
         return steps
+
+    def _begin(self, batch: Batch) -> int:
+        """How many frames later this batch begins: the same for every process."""
+        ahead = batch["target_frames"].shape[1]
+        if self.shift >= ahead:
+            raise InputError(
+                f"shift: expected less than the {ahead} frames_out of the data's samples, got {self.shift}"
+            )
+        generator = torch.Generator().manual_seed(~self.global_step)
+        return int(torch.randint(self.shift + 1, (), generator=generator))
 
     def _choice(self, steps: int) -> list[int]:
         """Steps to draw: from a generator of their own, so that a resumed run and every process choose alike."""

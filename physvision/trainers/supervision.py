@@ -111,6 +111,17 @@ class Supervision(nn.Module):
         return (position + self.velocity * velocity).mean() / self.coordinates.size
 
 
+def later(batch: Batch, frames: int) -> Batch:
+    """The samples as they would be had they begun `frames` later; that much less lies ahead of them."""
+    moved = dict(batch)
+    for name in ("frames", "q", "v"):
+        if name in batch:
+            given, ahead = batch[name], batch[f"target_{name}"]
+            whole = torch.cat([given[:, frames:], ahead[:, :frames]], 1)
+            moved[name], moved[f"target_{name}"] = whole[:, -given.shape[1] :], ahead[:, frames:]
+    return moved
+
+
 def frames_at(batch: Batch, steps: tuple[int, ...]) -> Float[Tensor, "batch drawn channels height width"]:
     """The true frames `steps` past the last one given, 0 being that one itself."""
     frames = [batch["target_frames"][:, step - 1] if step else batch["frames"][:, -1] for step in steps]

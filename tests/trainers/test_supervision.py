@@ -8,6 +8,7 @@ import torch
 from physvision.core import State, Trajectory
 from physvision.models import Coordinates, Prediction
 from physvision.trainers import PredictionMetrics, Supervision
+from physvision.trainers.supervision import later
 
 SPIN = Coordinates(2, (0,))
 
@@ -54,6 +55,19 @@ def test_the_encoders_states_are_judged_where_they_are_given():
     judged, own = loss(prediction, batch, right), loss(prediction, batch)
     assert float(judged["encoder"]) == 0.0 < float(own["encoder"])
     assert torch.equal(judged["physics"], own["physics"])
+
+
+@pytest.mark.parametrize("frames", [0, 1, 4])
+def test_a_sample_that_begins_later_is_the_later_window(frames):
+    times = torch.arange(12)[None].expand(2, -1)
+    batch = {"labeled": torch.tensor([True, False])}
+    for name in ("frames", "q", "v"):
+        batch |= {name: times[:, :3], f"target_{name}": times[:, 3:8]}
+    moved = later(batch, frames)
+    for name in ("frames", "q", "v"):
+        assert torch.equal(moved[name], times[:, frames : frames + 3])
+        assert torch.equal(moved[f"target_{name}"], times[:, frames + 3 : 8])
+    assert torch.equal(moved["labeled"], batch["labeled"])
 
 
 def test_measures_are_those_of_the_definition():
