@@ -3,7 +3,8 @@
     python benchmarks/predict.py [--checkpoints pendulum billiards-3] [--frames 20000] [--options --device cuda]
 
 The video is made of held-out trials, joined. What is printed is of the whole command, its start included:
-frames a second by the clock and of processor time, and the most memory that it held. `--film false` is the same without prediction.mp4.
+frames a second by the clock and of processor time, and the most memory that it held. `--film false` is the same
+without prediction.mp4.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice, zip_longest
 from pathlib import Path
 
+import matplotlib as mpl
 import numpy as np
 from PIL import Image
 
@@ -15,6 +16,7 @@ from physvision.core import FileError, InputError
 from physvision.datasets import BilliardsRecipe, PendulumRecipe
 from physvision.datasets.recipe import Recipe
 from physvision.models import shipped
+from physvision.predict import palette
 from physvision.predict.command import predict
 
 SECONDS = 10
@@ -66,11 +68,25 @@ def animate(films: Sequence[Path], path: Path) -> Path:
     """The beginnings of `films` below each other as a small GIF, which pages show."""
     rows = [islice(_thinned(film), _GIF_FRAMES) for film in films]
     pictures = [np.vstack(column) for column in zip_longest(*rows) if all(each is not None for each in column)]
-    # One set of colours for all frames, so that still parts stay still.
-    colors = Image.fromarray(np.vstack(pictures[:: max(1, len(pictures) // 8)])).quantize(96)
+    colors = Image.new("P", (1, 1))
+    colors.putpalette(_colors().tobytes())
+    # Without dithering, still parts stay still.
     still = [Image.fromarray(each).quantize(palette=colors, dither=Image.Dither.NONE) for each in pictures]
     still[0].save(path, save_all=True, append_images=still[1:], duration=1000 // _GIF_FPS, loop=0, optimize=True)
     return path
+
+
+def _colors() -> np.ndarray:
+    """The 256 colours of the GIF: grays, heat, and each colour of an object or a ball fading to black and to white."""
+    grays = np.linspace(0, 255, 48)[:, None].repeat(3, 1)
+    heat = mpl.colormaps["inferno"](np.linspace(0, 1, 64))[:, :3] * 255
+    pure = np.array([*(palette.of_object(k) for k in range(6)), palette.WARN, *np.eye(3) * 255], float)
+    shares = np.array([0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 1.0])[:, None, None]
+    fading = np.concatenate([(pure * shares).reshape(-1, 3), (pure + (255 - pure) * 0.4), (pure + (255 - pure) * 0.7)])
+    rest = np.array([palette.GROUND, palette.PANEL, palette.TEXT, palette.FAINT], float)
+    found = np.concatenate([grays, heat, fading, rest])
+    assert len(found) <= 256
+    return np.rint(np.vstack([found, np.zeros((256 - len(found), 3))])).astype(np.uint8)
 
 
 def _thinned(film: Path):

@@ -34,7 +34,14 @@ class Line:
 
 
 def over_time(
-    title: str, unit: str, times: np.ndarray, lines: Sequence[Line], *, turns: bool = False, low: float | None = None
+    title: str,
+    unit: str,
+    times: np.ndarray,
+    lines: Sequence[Line],
+    *,
+    turns: bool = False,
+    low: float | None = None,
+    width: int = WIDTH,
 ) -> str:
     """A figure of lines over time.
 
@@ -45,6 +52,7 @@ def over_time(
         lines: with one value for each time.
         turns: values are angles from −π to π; a line is not drawn across the jump.
         low: lower end of the axis; as the values have it if not given.
+        width: of the chart, so that its letters have the size of the page's.
     """
     found = np.concatenate([line.values[np.isfinite(line.values)] for line in lines] or [np.zeros(0)])
     bottom, top = _span(found)
@@ -55,7 +63,7 @@ def over_time(
     first, last = float(times[0]), float(max(times[-1], times[0] + 1e-6))
 
     def x(time):
-        return _LEFT + (time - first) / (last - first) * (WIDTH - _LEFT - _RIGHT)
+        return _LEFT + (time - first) / (last - first) * (width - _LEFT - _RIGHT)
 
     def y(value):
         share = np.clip((value - bottom) / (top - bottom), -0.02, 1.02)
@@ -63,9 +71,9 @@ def over_time(
 
     marks = []
     for tick in ticks:
-        marks.append(f'<line class="grid" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"/>')
+        marks.append(f'<line class="grid" x1="{_LEFT}" x2="{width - _RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"/>')
         marks.append(f'<text x="{_LEFT - 8}" y="{y(tick) + 4:.1f}" text-anchor="end">{tick:.6g}</text>')
-    for tick in _ticks(first, last, 8):
+    for tick in _ticks(first, last, max(3, width // 110)):
         marks.append(f'<text x="{x(tick):.1f}" y="{HEIGHT - 8}" text-anchor="middle">{tick:.6g} s</text>')
     drawn = [_path(x(times), y(line.values), line, turns, line.values) for line in lines]
     data = {
@@ -75,12 +83,12 @@ def over_time(
         "values": [_numbers(line.values) for line in lines],
         "unit": unit,
         "span": [first, last],
-        "frame": [_LEFT, WIDTH - _RIGHT, _TOP, HEIGHT - _BOTTOM],
+        "frame": [_LEFT, width - _RIGHT, _TOP, HEIGHT - _BOTTOM],
     }
     body = "".join([*marks, *drawn, f'<line class="cursor" x1="-9" x2="-9" y1="{_TOP}" y2="{HEIGHT - _BOTTOM}"/>'])
     return (
         f'<figure class="chart"><figcaption><b>{escape(title)}</b> <i>{escape(unit)}</i>{_legend(lines)}</figcaption>'
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">{body}</svg>'
+        f'<svg viewBox="0 0 {width} {HEIGHT}" role="img" aria-label="{escape(title)}">{body}</svg>'
         f'<div class="tip"></div><script type="application/json">{json.dumps(data)}</script></figure>'
     )
 

@@ -145,7 +145,7 @@ def _future(outcome: Outcome) -> str:
     for index, (name, unit) in enumerate(outcome.units.coordinates.items()):
         lines = [Line(each.name, places[:, k, index], of_object(k)) for k, each in enumerate(scene.objects)]
         if any(np.ptp(line.values) > 0 for line in lines):
-            figures.append(over_time(f"{name} ahead", unit, times, lines, turns=unit == "rad"))
+            figures.append(over_time(f"{name} ahead", unit, times, lines, turns=unit == "rad", width=430))
     seen = outlines(predictor.model, scene, _states(outcome, rows[-MOST // 2 :]))
     following = outlines(predictor.model, scene, ahead.flatten().to(device))
     ways = [
