@@ -80,8 +80,8 @@ def _colors() -> np.ndarray:
     """The 256 colours of the GIF: grays, heat, and each colour of an object or a ball fading to black and to white."""
     grays = np.linspace(0, 255, 48)[:, None].repeat(3, 1)
     heat = mpl.colormaps["inferno"](np.linspace(0, 1, 64))[:, :3] * 255
-    pure = np.array([*(palette.of_object(k) for k in range(6)), palette.WARN, *np.eye(3) * 255], float)
-    shares = np.array([0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 1.0])[:, None, None]
+    pure = np.array([*palette.OBJECTS, palette.WARN, *np.eye(3) * 255, *(np.eye(3) * 140 + 115)], float)
+    shares = np.array([0.2, 0.4, 0.6, 0.8, 1.0])[:, None, None]
     fading = np.concatenate([(pure * shares).reshape(-1, 3), (pure + (255 - pure) * 0.4), (pure + (255 - pure) * 0.7)])
     rest = np.array([palette.GROUND, palette.PANEL, palette.TEXT, palette.FAINT], float)
     found = np.concatenate([grays, heat, fading, rest])

@@ -128,7 +128,7 @@ class Canvas:
                 continue
             for step, point in enumerate(self._fixed(way)):
                 share = confidence[index] * (1 - 0.8 * step / len(way))
-                color = _mixed(of_object(index), FAINT, share)
+                color = _mixed(of_object(self.scene, index), FAINT, share)
                 cv2.circle(
                     picture,
                     point.tolist(),
@@ -149,7 +149,7 @@ class Canvas:
             for index, each in enumerate(points):
                 if not np.isfinite(each).all():
                     continue
-                color = stroke or _mixed(of_object(index), FAINT, confidence[index])
+                color = stroke or _mixed(of_object(self.scene, index), FAINT, confidence[index])
                 places = self._fixed(each)
                 radius = self.scene.objects[index].radius
                 if len(places) == 1:

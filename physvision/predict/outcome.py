@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -51,12 +52,21 @@ class Outcome:
         """How far ahead was predicted, s."""
         return self.predictor.steps / self.scene.fps
 
+    @cached_property
+    def moving(self) -> list[int]:
+        """Indices of the coordinates that change in the video; a disc's angle does not."""
+        rows = self.tables.read()
+        span = np.ptp(rows["position"], axis=0).max(0) + np.abs(rows["velocity"]).max((0, 1))
+        return [index for index, size in enumerate(span) if size > 1e-6] or list(range(len(span)))
+
     def errors(self) -> dict[str, tuple[float, float, str]]:
         """Of each coordinate and its rate: mean distance of what was predicted from what was seen, its median, unit."""
         rows = self.tables.read()
         known = np.isfinite(rows["psnr"])
         found = {}
-        for index, (name, unit) in enumerate(self.units.coordinates.items()):
+        coordinates = list(self.units.coordinates.items())
+        for index in self.moving:
+            name, unit = coordinates[index]
             for kind, suffix in (("position", ""), ("velocity", "/s")):
                 away = rows[f"expected_{kind}"][known, :, index] - rows[kind][known, :, index]
                 if kind == "position" and unit == "rad":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from physvision.models import Scene
+
 Color = tuple[int, int, int]
 
 GROUND: Color = (14, 17, 24)
@@ -9,7 +11,7 @@ PANEL: Color = (24, 28, 38)
 TEXT: Color = (226, 232, 240)
 FAINT: Color = (128, 140, 158)
 WARN: Color = (244, 114, 82)
-_OBJECTS: tuple[Color, ...] = (
+OBJECTS: tuple[Color, ...] = (
     (99, 179, 255),
     (255, 176, 84),
     (112, 222, 152),
@@ -19,9 +21,13 @@ _OBJECTS: tuple[Color, ...] = (
 )
 
 
-def of_object(index: int) -> Color:
-    """The colour of object number `index`."""
-    return _OBJECTS[index % len(_OBJECTS)]
+def of_object(scene: Scene, index: int) -> Color:
+    """The colour of object number `index`: its own, light enough for the dark ground, or one that tells it apart."""
+    own = scene.objects[index].color
+    if own is None:
+        return OBJECTS[index % len(OBJECTS)]
+    red, green, blue = (round(255 * (0.55 * level + 0.45)) for level in own)
+    return red, green, blue
 
 
 def css(color: Color) -> str:

@@ -35,7 +35,8 @@ def show(outcome: Outcome, files: Sequence[Path], console: Console | None = None
 def _states(outcome: Outcome, rows: np.ndarray) -> Table:
     """Where everything is at the end, and where it will be."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    units = outcome.units.coordinates
+    coordinates = list(outcome.units.coordinates.items())
+    units = {coordinates[index][0]: coordinates[index][1] for index in outcome.moving}
     table.add_column("")
     for name, unit in units.items():
         table.add_column(f"{name}, {unit}", justify="right")
@@ -47,10 +48,10 @@ def _states(outcome: Outcome, rows: np.ndarray) -> Table:
     ahead = outcome.units.positions(outcome.last.ahead.q[-1, -1].double().numpy())
     for index, each in enumerate(outcome.scene.objects):
         cells = []
-        for column in range(len(units)):
+        for column in outcome.moving:
             cells += [f"{last['position'][index][column]:.2f}", f"{last['velocity'][index][column]:.2f}"]
-        cells += [f"{value:.2f}" for value in ahead[index]]
-        name = Text(each.name, style=css(of_object(index)))
+        cells += [f"{ahead[index][column]:.2f}" for column in outcome.moving]
+        name = Text(each.name, style=css(of_object(outcome.scene, index)))
         table.add_row(name, *cells, f"{last['confidence'][index]:.2f}")
     return table
 
@@ -60,7 +61,7 @@ def _measures(outcome: Outcome) -> Table:
     for name, (values, unit, learned) in parameters(outcome.predictor.model, outcome.scene).items():
         numbers, unit = outcome.units.parameter(values, unit)
         text = ", ".join(f"{value:.4g}" for value in numbers[:6]) + (" …" if len(numbers) > 6 else "")
-        table.add_row(Text(name, style="dim"), f"{text} {unit}{' (learned)' if learned else ''}")
+        table.add_row(Text(name, style="dim"), f"{text} {'' if unit == '1' else unit}{' (learned)' if learned else ''}")
     ahead = f"{outcome.horizon:.3g} s ahead"
     for name, (mean, median, unit) in outcome.errors().items():
         table.add_row(

@@ -15,7 +15,7 @@ from physvision import __version__
 from physvision.core import FileError, State, Trajectory
 from physvision.predict.mechanics import energy, outlines, parameters
 from physvision.predict.outcome import Outcome
-from physvision.predict.palette import TEXT, WARN, of_object
+from physvision.predict.palette import OBJECTS, TEXT, WARN, Color, of_object
 from physvision.predict.report.charts import Line, in_the_picture, over_time
 from physvision.predict.report.clip import embedded
 
@@ -80,14 +80,19 @@ def _film(outcome: Outcome, film: Path | None) -> str:
 def _motion(outcome: Outcome) -> str:
     """What was seen, and what had been predicted for the same moment."""
     rows = outcome.tables.read(MOST)
-    figures, times, scene = [], rows["time"], outcome.scene
+    figures, times, scene, colors = [], rows["time"], outcome.scene, _colors(outcome)
     for index, (name, unit) in enumerate(outcome.units.coordinates.items()):
         for kind, label, per in (("position", name, ""), ("velocity", f"rate of {name}", "/s")):
-            seen = [Line(each.name, rows[kind][:, k, index], of_object(k)) for k, each in enumerate(scene.objects)]
+            seen = [Line(each.name, rows[kind][:, k, index], colors[k]) for k, each in enumerate(scene.objects)]
             if not any(np.ptp(line.values) > 0 for line in seen):
                 continue
             expected = [
-                Line(f"{each.name}, predicted", rows[f"expected_{kind}"][:, k, index], of_object(k), dashed=True)
+                Line(
+                    f"{each.name}, predicted",
+                    rows[f"expected_{kind}"][:, k, index],
+                    colors[k],
+                    dashed=True,
+                )
                 for k, each in enumerate(scene.objects)
             ]
             if unit == "rad" and kind == "position":
@@ -95,13 +100,17 @@ def _motion(outcome: Outcome) -> str:
                     line.values[:] = np.arctan2(np.sin(line.values), np.cos(line.values))
             turns = unit == "rad" and kind == "position"
             figures.append(over_time(label, unit + per, times, [*seen, *expected], turns=turns))
-    sure = [Line(each.name, rows["confidence"][:, k], of_object(k)) for k, each in enumerate(scene.objects)]
+    sure = [Line(each.name, rows["confidence"][:, k], colors[k]) for k, each in enumerate(scene.objects)]
     figures.append(over_time("confidence", "0 to 1", times, sure, low=0.0))
     likeness = [Line("PSNR of the predicted frame", rows["psnr"], WARN)]
     if np.isfinite(rows["psnr"]).any():
         figures.append(over_time(f"frame predicted {outcome.horizon:.3g} s before", "dB", times, likeness))
     title = f"<h2>Predicted against observed</h2><p>Dotted: what had been predicted {outcome.horizon:.3g} s before.</p>"
     return title + "".join(figures)
+
+
+def _colors(outcome: Outcome) -> list[Color]:
+    return [of_object(outcome.scene, index) for index in range(len(outcome.scene.objects))]
 
 
 def _states(outcome: Outcome, rows: np.ndarray) -> State:
@@ -118,12 +127,12 @@ def _energy(outcome: Outcome) -> str:
     kinetic, potential = found
     total = kinetic + potential
     lines = [
-        Line("kinetic", kinetic, of_object(1)),
-        Line("potential", potential, of_object(4)),
+        Line("kinetic", kinetic, OBJECTS[1]),
+        Line("potential", potential, OBJECTS[4]),
         Line("total", total, TEXT),
     ]
     if np.ptp(potential) == 0:
-        lines = [Line("kinetic", kinetic, of_object(1))]
+        lines = [Line("kinetic", kinetic, OBJECTS[1])]
     unit = "J" if "px" not in outcome.scene.coordinates.values() else "kg px²/s² of the model's frames"
     text = (
         f"<h2>Energy</h2><p>Of each state as it is seen, by the model's own mechanics; median {np.median(total):.4g} "
@@ -134,7 +143,7 @@ def _energy(outcome: Outcome) -> str:
 
 def _future(outcome: Outcome) -> str:
     """What follows the last frame."""
-    predictor, last, scene = outcome.predictor, outcome.last, outcome.scene
+    predictor, last, scene, colors = outcome.predictor, outcome.last, outcome.scene, _colors(outcome)
     ahead = Trajectory(last.ahead.q[-1:], last.ahead.v[-1:])
     device = predictor.device
     rows = outcome.tables.read(MOST)
@@ -143,13 +152,13 @@ def _future(outcome: Outcome) -> str:
     places = outcome.units.positions(ahead.q[0].double().numpy())
     figures = []
     for index, (name, unit) in enumerate(outcome.units.coordinates.items()):
-        lines = [Line(each.name, places[:, k, index], of_object(k)) for k, each in enumerate(scene.objects)]
+        lines = [Line(each.name, places[:, k, index], colors[k]) for k, each in enumerate(scene.objects)]
         if any(np.ptp(line.values) > 0 for line in lines):
             figures.append(over_time(f"{name} ahead", unit, times, lines, turns=unit == "rad", width=430))
     seen = outlines(predictor.model, scene, _states(outcome, rows[-MOST // 2 :]))
     following = outlines(predictor.model, scene, ahead.flatten().to(device))
     ways = [
-        Line(each.name, points[:, -1], of_object(k))
+        Line(each.name, points[:, -1], colors[k])
         for k, (each, points) in enumerate(zip(scene.objects, seen, strict=True))
     ]
     picture = (
@@ -181,7 +190,9 @@ def _parameters(outcome: Outcome) -> str:
         numbers, unit = outcome.units.parameter(values, unit)
         text = ", ".join(f"{value:.5g}" for value in numbers)
         origin = "learned" if learned else "given"
-        rows.append(f"<tr><td>{escape(name)}</td><td>{text} {escape(unit)}</td><td>{origin}</td></tr>")
+        rows.append(
+            f"<tr><td>{escape(name)}</td><td>{text} {escape('' if unit == '1' else unit)}</td><td>{origin}</td></tr>"
+        )
     if not rows:
         return ""
     return f"<h2>Parameters of the physics</h2><table>{''.join(rows)}</table>"
