@@ -121,5 +121,5 @@ def test_the_page_opens_in_a_browser(page, tmp_path):
     seen = cv2.imread(str(picture))
     assert seen.shape[:2] == (1800, 1280)
     # The three colours of lines and the text are there, on the dark ground.
-    for color in ((99, 179, 255), (255, 176, 84), (226, 232, 240), (14, 17, 24)):
+    for color in ((255, 115, 115), (115, 255, 115), (226, 232, 240), (14, 17, 24)):
         assert (np.abs(seen[..., ::-1].astype(int) - color).max(-1) < 24).sum() > 200
