@@ -42,7 +42,7 @@ def predict(
     crop: tuple[int, int, int, int] | None = None,
     size: int | tuple[int, int] | None = None,
     scale: float | str | None = None,
-    batch: int = 32,
+    batch: int = 16,
     film: bool = True,
     anyway: bool = False,
 ) -> int:
