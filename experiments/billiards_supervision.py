@@ -19,12 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import lightning
 import matplotlib as mpl
 import torch
 import yaml
 from jsonargparse import auto_cli
-from lightning.pytorch.callbacks import ModelCheckpoint
 
 from physvision.core.resources import find
 from physvision.datasets import DataModule
@@ -107,7 +105,14 @@ def module_of(configuration: dict[str, Any], memory: Memory) -> PredictionTraini
         velocity_scale=3.0,
     )
     return PredictionTraining(
-        model, supervision, drawn="last", learning_rate=2e-3, clip=5.0, warmup=50, measured=(0, AHEAD)
+        model,
+        supervision,
+        drawn="last",
+        learning_rate=2e-3,
+        encoder_learning_rate=3e-4,
+        clip=5.0,
+        warmup=50,
+        measured=(0, AHEAD),
     )
 
 
@@ -129,13 +134,17 @@ def train(
     name: str, configuration: dict[str, Any], data: DataModule, updates: int, folder: Path, memory: Memory
 ) -> Run:
     """Train, go on, or only load what is complete; then measure."""
+    # Lightning after physvision: kornia, which both bring in, wants to come first.
+    from lightning import Trainer
+    from lightning.pytorch.callbacks import ModelCheckpoint
+
     last, spent = folder / "last.ckpt", folder / "seconds.json"
     seconds = json.loads(spent.read_text()) if spent.exists() else 0.0
     module = module_of(configuration, memory)
     if not last.exists() or read_checkpoint(last)["global_step"] < updates:
         keep = ModelCheckpoint(folder, save_last=True, every_n_train_steps=100)
         data.setup("fit")
-        trainer = lightning.Trainer(
+        trainer = Trainer(
             accelerator="cpu",
             max_steps=updates,
             max_epochs=-1,

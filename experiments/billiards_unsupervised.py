@@ -112,7 +112,7 @@ def draw(ways: dict[str, list[tuple[float, float]]], truth: tuple[float, float],
 def main(
     restitution: float = 0.7,
     radius: float = 3.2,
-    guesses: tuple[tuple[float, float], ...] = ((0.95, 4.0), (0.4, 2.4), (0.95, 6.0)),
+    guesses: tuple[tuple[float, float], ...] = ((0.95, 4.0), (0.4, 2.4), (0.95, 6.0), (0.95, 1.0), (0.95, 12.0)),
     updates: int = 200,
     seed: int = 0,
     data: Path = Path("out/billiards_unsupervised"),

@@ -72,9 +72,11 @@ def learned_table(
     bodies = len(world.description.bodies)
 
     def leaves(restitution: Tensor, radius: Tensor) -> Mapping[str, Tensor]:
-        # A bounce never gains energy; walls have no radius.
+        # A bounce never gains energy, but a guess that went too far must find back: its gradient stays.
+        beyond = (restitution - 1.0).clamp_min(0.0).detach()
+        # Walls have no radius.
         shares = torch.cat([torch.ones(balls), torch.zeros(bodies - balls)]).to(radius)
-        return {"restitution": restitution.clamp(max=1.0).expand(bodies), "radius": radius * shares}
+        return {"restitution": (restitution - beyond).expand(bodies), "radius": radius * shares}
 
     return PhysicsLayer(world, {"restitution": restitution, "radius": radius}, leaves)
 

@@ -45,6 +45,7 @@ class PredictionTraining(LightningModule):
         physics_clip: float | None = 1.0,
         warmup: int = 100,
         measured: Sequence[int] = (0, 10, 20, 60),
+        encoder_learning_rate: float | None = None,
     ) -> None:
         """Set up training.
 
@@ -65,6 +66,8 @@ class PredictionTraining(LightningModule):
             physics_clip: largest norm of the physical parameters' gradient; None for no limit.
             warmup: updates until the learning rates are at their highest.
             measured: at which numbers of steps predictions are measured, as far as samples reach.
+            encoder_learning_rate: of the encoder, if it is not that of all networks: deep rectified layers without
+                normalisation die of steps that a decoder needs.
         """
         super().__init__()
         self.model, self.supervision = model, supervision
@@ -74,6 +77,7 @@ class PredictionTraining(LightningModule):
         self.drawn, self.truncate, self.warmup = drawn, truncate, warmup
         self.shift = check_count("shift", shift, least=0)
         self.rates, self.clips = (learning_rate, physics_learning_rate), (clip, physics_clip)
+        self.encoder_rate = learning_rate if encoder_learning_rate is None else encoder_learning_rate
         self.physics_start, self.measured = physics_start, tuple(measured)
         self.metrics = nn.ModuleDict()
         self.configuration: dict[str, Any] | None = None
@@ -215,8 +219,16 @@ class PredictionTraining(LightningModule):
         """Adam, physical parameters in a group of their own."""
         physical = physical_parameters(self.model)
         chosen = {id(parameter) for parameter in physical}
+        own = {id(parameter) for parameter in self.model.encoder.parameters()}
         networks = [p for p in self.model.parameters() if id(p) not in chosen and p.requires_grad]
-        groups = [(networks, self.rates[0], 0), (physical, self.rates[1], self.physics_start)]
+        encoder, others = ([p for p in networks if (id(p) in own) is inside] for inside in (True, False))
+        if self.encoder_rate == self.rates[0]:
+            encoder, others = [], networks
+        groups = [
+            (others, self.rates[0], 0),
+            (encoder, self.encoder_rate, 0),
+            (physical, self.rates[1], self.physics_start),
+        ]
         groups = [group for group in groups if group[0]]
         optimizer = Adam([{"params": params, "lr": rate} for params, rate, _ in groups], fused=True)
         total = self.trainer.estimated_stepping_batches
