@@ -51,7 +51,7 @@ def test_a_trained_model_is_exported_and_the_camera_takes_the_decoders_place(tab
     windows = DataModule(tables[3], brightness=False).windows("test")
     batch = windows.__getitems__(list(range(len(windows))))
     with torch.no_grad():
-        prediction = model(batch["frames"] / 255.0, 0 + 1, [0])
+        prediction = model(batch["frames"] / 255.0, 1, [0])
     # One update does little: the frame is redrawn from states that are right to a part of a pixel.
     error = (prediction.frames[:, 0] - batch["frames"][:, -1] / 255.0).square().mean()
     assert error < 0.1 * (batch["frames"][:, -1] / 255.0).square().mean()
