@@ -7,10 +7,12 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
+import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -90,7 +92,7 @@ def run(
     Raises:
         PhysvisionError: the video broke off, or something could not be written; what came before is kept.
     """
-    with Interruption() as interruption, warnings.catch_warnings():
+    with Interruption() as interruption, warnings.catch_warnings(), _cores_left():
         # The notes say how often this happened.
         warnings.filterwarnings("ignore", ".*worlds failed", RuntimeWarning)
         began = time.perf_counter()
@@ -126,6 +128,17 @@ def run(
     if failure:
         raise failure
     return INTERRUPTED if interruption else 0
+
+
+@contextmanager
+def _cores_left() -> Iterator[None]:
+    """Leave half of the cores to reading, drawing and coding: torch's threads wait for each other, and busily."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(max(1, before // 2))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _attempt(
