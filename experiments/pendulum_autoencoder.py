@@ -26,7 +26,7 @@ from torch import Tensor
 
 from physvision.core import State, Trajectory
 from physvision.datasets import DataModule
-from physvision.models import Coordinates, Prediction, PredictiveAutoencoder, build
+from physvision.models import Coordinates, Prediction, PredictiveAutoencoder, load
 from physvision.models.checkpoints import read_checkpoint
 from physvision.trainers import PredictionMetrics
 from physvision.trainers.supervision import Batch, brightness
@@ -62,11 +62,7 @@ def train(name: str, folder: Path, data: str, epochs: int, seed: int = 0, option
         subprocess.run([sys.executable, "-c", code, *arguments, *options, *resume], cwd=folder, check=True)
         before += children_seconds() - began
         spent.write_text(json.dumps(before))
-    checkpoint = read_checkpoint(last)
-    model = build(json.loads(checkpoint["configuration"]))
-    weights = checkpoint["state_dict"]
-    model.load_state_dict({key.removeprefix("model."): value for key, value in weights.items()})
-    return Run(model.eval(), checkpoint["global_step"], before)
+    return Run(load(last), read_checkpoint(last)["global_step"], before)
 
 
 def children_seconds() -> float:
