@@ -90,19 +90,23 @@ def import_video(
             "trial_frames": trial_frames,
         }
         about = {"format": FORMAT, "name": "video", "recipe": recipe}
-        description = {
-            **about,
-            "versions": {package: version(package) for package in _PACKAGES},
-            "frame_format": asdict(frame_format),
-            "fields": {},
-            "shards": [asdict(shard) for shard in _cut(count, trial_frames, frame_bytes)],
-        }
         folder = DataFolder(out)
-        with folder.prepared(description):
+        with folder.prepared(_description(about, frame_format, _cut(count, trial_frames, frame_bytes))):
             bar.reset(task, total=count, description="importing")
             for made in _fill(folder, map(fit, frames()), frame_format, about):
                 bar.update(task, advance=made)
     return folder.path
+
+
+def _description(about: dict[str, Any], frame_format: FrameFormat, shards: list[Shard]) -> dict[str, Any]:
+    """What the folder says of itself."""
+    return {
+        **about,
+        "versions": {package: version(package) for package in _PACKAGES},
+        "frame_format": asdict(frame_format),
+        "fields": {},
+        "shards": [asdict(shard) for shard in shards],
+    }
 
 
 def _fill(
