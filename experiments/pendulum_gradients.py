@@ -20,11 +20,11 @@ CHOICES = {
     "no clipping": ("--model.clip", "null", "--model.physics_clip", "null"),
     "truncated at 5 steps": ("--model.truncate", "5"),
     "horizon grows: 2, then 10": ("--model.horizons", "{0: 2, 1: 10}"),
-    "from the encoder's state": ("--model.supervision.physics_from", "encoder"),
-    "from it, truncated at 5": ("--model.supervision.physics_from", "encoder", "--model.truncate", "5"),
-    "from it, horizon grows": ("--model.supervision.physics_from", "encoder", "--model.horizons", "{0: 2, 1: 10}"),
+    "from the encoder's state": ("--model.supervision.onward", "encoder"),
+    "from it, truncated at 5": ("--model.supervision.onward", "encoder", "--model.truncate", "5"),
+    "from it, horizon grows": ("--model.supervision.onward", "encoder", "--model.horizons", "{0: 2, 1: 10}"),
     "from it, no clipping": (
-        *("--model.supervision.physics_from", "encoder"),
+        *("--model.supervision.onward", "encoder"),
         *("--model.clip", "null", "--model.physics_clip", "null"),
     ),
 }

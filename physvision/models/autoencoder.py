@@ -88,6 +88,21 @@ class PredictiveAutoencoder(nn.Module):
         state: State = self.encoder(frames)
         return state.to(torch.promote_types(state.q.dtype, torch.float32))
 
+    def track(self, frames: Float[Tensor, "batch times channels height width"], given: int) -> Trajectory:
+        """The states at all of `frames` but the first `given` − 1, each from the `given` frames that end with it.
+
+        An encoder that can share work between them does so in a method `track`, frames to a `Trajectory`.
+        """
+        track = getattr(self.encoder, "track", None)
+        if track is None:
+            windows = frames.unfold(1, given, 1).movedim(-1, 2)
+            state = self.encode(windows.flatten(0, 1))
+            q, v = (part.unflatten(0, windows.shape[:2]) for part in (state.q, state.v))
+        else:
+            found: Trajectory = track(frames)
+            q, v = (part.to(torch.promote_types(part.dtype, torch.float32)) for part in (found.q, found.v))
+        return Trajectory(q, v)
+
     def observe(
         self, frames: Float[Tensor, "batch times channels height width"]
     ) -> tuple[State, Float[Tensor, "batch objects"] | None]:

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from physvision.core import InputError, ShapeError, State
+from physvision.core import InputError, ShapeError, State, Trajectory
 from physvision.core.checks import check_count, check_positive
 from physvision.models.coordinates import Coordinates
 
@@ -65,6 +65,10 @@ class MlpEncoder(nn.Module):
                 f"frames: expected shape (batch, {self.frames_in}, {', '.join(map(str, self.frame))}), "
                 f"got {tuple(frames.shape)}"
             )
+        return self.track(frames).final
+
+    def track(self, frames: Float[Tensor, "batch times channels height width"]) -> Trajectory:
+        """The states at all of `frames` but the first `frames_in` − 1, what is found in a frame being found once."""
         if self.pool > 1:
             frames = nn.functional.avg_pool2d(frames.flatten(0, 1), self.pool).unflatten(0, frames.shape[:2])
         hidden = self.pixels(frames.flatten(2))
@@ -72,17 +76,16 @@ class MlpEncoder(nn.Module):
         with torch.autocast(frames.device.type, enabled=False):
             hidden = hidden.to(self.velocity[0].weight.dtype)
             q = self.coordinates.decode(self.position(hidden))
-            v = self.velocity(hidden.flatten(1))
+            v = self.velocity(hidden.unfold(1, self.frames_in, 1).transpose(2, 3).flatten(2))
             if self.frames_in > 1:
                 v = v + self._slope(q)
-        return State(q[:, -1], v)
+        return Trajectory(q[:, self.frames_in - 1 :], v)
 
-    def _slope(self, q: Float[Tensor, "batch times q"]) -> Float[Tensor, "batch q"]:
-        """Rate of change at the last time: exact for a parabola through three frames, for a line through two."""
-        steps = self.coordinates.difference(q[:, :-1], q[:, 1:])
-        if steps.shape[1] == 1:
-            return steps[:, -1] / self.dt
-        return (1.5 * steps[:, -1] - 0.5 * steps[:, -2]) / self.dt
+    def _slope(self, q: Float[Tensor, "batch times q"]) -> Float[Tensor, "batch windows q"]:
+        """Rate at the last time of each window: exact for a parabola through three frames, for a line through two."""
+        rates = self.coordinates.difference(q[:, :-1], q[:, 1:]) / self.dt
+        last = rates[:, self.frames_in - 2 :]
+        return last if self.frames_in == 2 else 1.5 * last - 0.5 * rates[:, self.frames_in - 3 : -1]
 
 
 class MlpDecoder(nn.Module):

@@ -43,8 +43,8 @@ class ObjectDecoder(nn.Module):
         self.size = tuple(size)
         # Three times as fast on a processor.
         self.network = network.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
-        self.colors = nn.Parameter(torch.tensor([list(color) for color in colors]))
-        self.background = nn.Parameter(torch.tensor(list(background)))
+        self.colors = nn.Parameter(torch.tensor([list(color) for color in colors], dtype=torch.float32))
+        self.background = nn.Parameter(torch.tensor(list(background), dtype=torch.float32))
 
     def forward(self, state: State) -> Float[Tensor, "batch 3 height width"]:
         """The frame of each state, brightness about 0 to 1."""

@@ -14,13 +14,12 @@ from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
-from physvision.core import InputError, State, TrainingError
-from physvision.core.checks import check_count
+from physvision.core import InputError, State, TrainingError, Trajectory
 from physvision.datasets.modules import DataModule
 from physvision.models import PhysicsLayer, Prediction, PredictiveAutoencoder
 from physvision.models.checkpoints import check_same
 from physvision.trainers.metrics import PredictionMetrics
-from physvision.trainers.supervision import Batch, Supervision, brightness, later
+from physvision.trainers.supervision import Batch, Supervision, brightness
 
 
 class PredictionTraining(LightningModule):
@@ -37,7 +36,7 @@ class PredictionTraining(LightningModule):
         horizons: dict[int, int] | None = None,
         drawn: int | Literal["last"] = 2,
         truncate: int | None = None,
-        shift: int = 0,
+        encoded: Literal["first", "all"] = "first",
         learning_rate: float = 1e-3,
         physics_learning_rate: float = 1e-2,
         physics_start: int = 0,
@@ -57,12 +56,13 @@ class PredictionTraining(LightningModule):
             drawn: how many of the states, drawn at random for each batch, are decoded and compared with frames;
                 "last" for that at the end of the horizon.
             truncate: backward, the gradient of a state reaches at most so many steps into the past.
-            shift: samples begin up to so many frames later, at random for each batch, and end where they did. One
-                with a label thereby shows the encoder more than one labelled window: much, where labels are few.
+            encoded: the encoder learns from the "first" window of each labelled sample, from which predictions start,
+                or from "all" in it, for the frames that follow have labels too. An encoder with a method `track`, see
+                `PredictiveAutoencoder.track`, looks at each frame only once for that.
             learning_rate: of the networks, at its highest; it rises at first and falls as a cosine.
             physics_learning_rate: the same of physical parameters.
             physics_start: epoch from which physical parameters are learned.
-            clip: largest norm of the networks' gradient; None for no limit.
+            clip: largest norm of the encoder's gradient, and of the other networks'; None for no limit.
             physics_clip: largest norm of the physical parameters' gradient; None for no limit.
             warmup: updates until the learning rates are at their highest.
             measured: at which numbers of steps predictions are measured, as far as samples reach.
@@ -75,7 +75,7 @@ class PredictionTraining(LightningModule):
         if self.horizons and (0 not in self.horizons or min(self.horizons.values()) < 1):
             raise InputError(f"horizons: expected steps of at least 1 from epoch 0 on, got {horizons}")
         self.drawn, self.truncate, self.warmup = drawn, truncate, warmup
-        self.shift = check_count("shift", shift, least=0)
+        self.encoded: Literal["first", "all"] = encoded
         self.rates, self.clips = (learning_rate, physics_learning_rate), (clip, physics_clip)
         self.encoder_rate = learning_rate if encoder_learning_rate is None else encoder_learning_rate
         self.physics_start, self.measured = physics_start, tuple(measured)
@@ -83,9 +83,16 @@ class PredictionTraining(LightningModule):
         self.configuration: dict[str, Any] | None = None
 
     def setup(self, stage: str) -> None:
-        """Refuse data of another frame rate than the engine's: every velocity would be wrong by one factor."""
+        """Refuse data whose frames are not the engine's steps: every velocity would be wrong by one factor."""
         source, dt = getattr(self.trainer, "datamodule", None), self.model.engine.dt
-        if isinstance(source, DataModule) and abs(source.dt - dt) > 1e-3 * dt:
+        if not isinstance(source, DataModule):
+            return
+        if source.shape.frames_out != source.shape.horizon:
+            raise InputError(
+                f"data: frames_out of {source.shape.frames_out} leaves a gap before the horizon of "
+                f"{source.shape.horizon}, and a prediction is compared at every step; make them equal"
+            )
+        if abs(source.dt - dt) > 1e-3 * dt:
             raise InputError(
                 f"data: {source.path} has {1 / source.dt:g} frames a second, but the engine steps {1 / dt:g} times; "
                 "change the configuration's dt, or make the data anew"
@@ -99,9 +106,6 @@ class PredictionTraining(LightningModule):
         """The loss of a batch."""
         self._check_batch(batch)
         steps = self._steps(batch)
-        if self.shift:
-            batch = later(batch, self._begin(batch))
-            steps = min(steps, batch["target_frames"].shape[1])
         estimate, prediction = self._foresee(batch, steps)
         terms = self.supervision(prediction, batch, estimate)
         if not bool(torch.isfinite(terms["loss"])):
@@ -116,12 +120,16 @@ class PredictionTraining(LightningModule):
             self.log("train/failed", failed, on_step=False, on_epoch=True, sync_dist=True, batch_size=size)
         return terms["loss"]
 
-    def _foresee(self, batch: Batch, steps: int) -> tuple[State, Prediction]:
+    def _foresee(self, batch: Batch, steps: int) -> tuple[Trajectory, Prediction]:
         """The encoder's states, and what follows: from true ones where they are known and wanted, else from these."""
-        estimate = start = self.model.encode(brightness(batch["frames"]))
+        frames = batch["frames"]
+        if self.encoded == "all" and "q" in batch and bool(batch["labeled"].any()):
+            frames = torch.cat([frames, batch["target_frames"]], 1)
+        estimate = self.model.track(brightness(frames), batch["frames"].shape[1])
+        start = State(estimate.q[:, 0], estimate.v[:, 0])
         if self.supervision.onward == "label" and "q" in batch:
             known = batch["labeled"][:, None]
-            start = State(*(torch.where(known, batch[name][:, -1], getattr(estimate, name)) for name in ("q", "v")))
+            start = State(*(torch.where(known, batch[name][:, -1], getattr(start, name)) for name in ("q", "v")))
         trajectory = self.model.simulate(start, steps, self.truncate)
         drawn = tuple(self._choice(steps))
         return estimate, Prediction(trajectory, drawn, self.model.decode(trajectory, drawn))
@@ -134,16 +142,6 @@ class PredictionTraining(LightningModule):
         if steps > held:
             raise InputError(f"horizons: {steps} steps are more than the {held} frames_out of the data's samples")
         return steps
-
-    def _begin(self, batch: Batch) -> int:
-        """How many frames later this batch begins: the same for every process."""
-        ahead = batch["target_frames"].shape[1]
-        if self.shift >= ahead:
-            raise InputError(
-                f"shift: expected less than the {ahead} frames_out of the data's samples, got {self.shift}"
-            )
-        generator = torch.Generator().manual_seed(~self.global_step)
-        return int(torch.randint(self.shift + 1, (), generator=generator))
 
     def _choice(self, steps: int) -> list[int]:
         """Steps to draw: from a generator of their own, so that a resumed run and every process choose alike."""
@@ -216,24 +214,14 @@ class PredictionTraining(LightningModule):
         self.log_dict({f"{stage}/{name}": value for name, value in metrics.compute().items()})
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
-        """Adam, physical parameters in a group of their own."""
-        physical = physical_parameters(self.model)
-        chosen = {id(parameter) for parameter in physical}
-        own = {id(parameter) for parameter in self.model.encoder.parameters()}
-        networks = [p for p in self.model.parameters() if id(p) not in chosen and p.requires_grad]
-        encoder, others = ([p for p in networks if (id(p) in own) is inside] for inside in (True, False))
-        if self.encoder_rate == self.rates[0]:
-            encoder, others = [], networks
-        groups = [
-            (others, self.rates[0], 0),
-            (encoder, self.encoder_rate, 0),
-            (physical, self.rates[1], self.physics_start),
-        ]
-        groups = [group for group in groups if group[0]]
-        optimizer = Adam([{"params": params, "lr": rate} for params, rate, _ in groups], fused=True)
+        """Adam, with a group each for the encoder, the other networks and physical parameters."""
+        starts = {"encoder": 0, "networks": 0, "physics": self.physics_start}
+        rates = {"encoder": self.encoder_rate, "networks": self.rates[0], "physics": self.rates[1]}
+        groups = {name: chosen for name, chosen in self.parameter_groups().items() if chosen}
+        optimizer = Adam([{"params": chosen, "lr": rates[name]} for name, chosen in groups.items()], fused=True)
         total = self.trainer.estimated_stepping_batches
         each = total / max(self.trainer.max_epochs or 1, 1)
-        factors = [self._schedule(total, start * each) for _, _, start in groups]
+        factors = [self._schedule(total, starts[name] * each) for name in groups]
         return {
             "optimizer": optimizer,
             "lr_scheduler": {"scheduler": LambdaLR(optimizer, factors), "interval": "step"},
@@ -251,11 +239,13 @@ class PredictionTraining(LightningModule):
     def configure_gradient_clipping(
         self, optimizer: Optimizer, gradient_clip_val: float | None = None, gradient_clip_algorithm: str | None = None
     ) -> None:
-        """Clip networks and physical parameters apart: one sample gone astray must not silence the other group."""
-        physical = physical_parameters(self.model)
-        chosen = {id(parameter) for parameter in physical}
-        networks = [p for p in self.model.parameters() if id(p) not in chosen]
-        for name, parameters, limit in zip(("networks", "physics"), (networks, physical), self.clips, strict=True):
+        """Clip each group apart: one that has gone astray must not silence, nor now and then amplify, the others.
+
+        Adam measures a gradient by what it was lately. Were the decoder's divided by the encoder's norm, it would be
+        tiny for a hundred updates and fifty times as large in the next, which is the death of rectified layers.
+        """
+        limits = {"encoder": self.clips[0], "networks": self.clips[0], "physics": self.clips[1]}
+        for name, parameters in self.parameter_groups().items():
             gradients = [p.grad for p in parameters if p.grad is not None]
             if not gradients:
                 continue
@@ -265,8 +255,17 @@ class PredictionTraining(LightningModule):
                 # Not one direction of such a gradient is worth following.
                 for parameter in parameters:
                     parameter.grad = None
-            elif limit is not None:
+            elif (limit := limits[name]) is not None:
                 nn.utils.clip_grads_with_norm_(parameters, limit, norm)
+
+    def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
+        """What is learned: the encoder's, other networks' and physical parameters."""
+        layers = [part for part in self.model.modules() if isinstance(part, PhysicsLayer)]
+        physical = [parameter for layer in layers for parameter in layer.learned.parameters()]
+        encoder = [p for p in self.model.encoder.parameters() if p.requires_grad]
+        apart = {id(parameter) for parameter in (*encoder, *physical)}
+        networks = [p for p in self.model.parameters() if id(p) not in apart and p.requires_grad]
+        return {"encoder": encoder, "networks": networks, "physics": physical}
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Keep what rebuilds the model beside its weights, as text."""
@@ -276,12 +275,6 @@ class PredictionTraining(LightningModule):
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Refuse weights of another architecture, saying where they differ."""
         check_same("checkpoint", self.state_dict(), checkpoint["state_dict"])
-
-
-def physical_parameters(model: nn.Module) -> list[nn.Parameter]:
-    """The physical parameters that `model` learns."""
-    layers = [part for part in model.modules() if isinstance(part, PhysicsLayer)]
-    return [parameter for layer in layers for parameter in layer.learned.parameters()]
 
 
 def _sample(batch: Batch, good: Tensor) -> str:

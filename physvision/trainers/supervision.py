@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from physvision.core import State
+from physvision.core import Trajectory
 from physvision.core.checks import check_positive
 from physvision.models import Coordinates, Prediction
 
@@ -67,14 +67,15 @@ class Supervision(nn.Module):
         self,
         prediction: Prediction,
         batch: Batch,
-        estimate: State | None = None,
+        estimate: Trajectory | None = None,
     ) -> dict[str, Float[Tensor, ""]]:
         """Each weighted term and their sum, `loss`.
 
         Args:
             prediction: of the autoencoder.
             batch: what it was made from, and what is true.
-            estimate: the encoder's states; where the prediction starts if not given.
+            estimate: the encoder's states from the last frame given on, of one frame or of several; where the
+                prediction starts if not given.
         """
         labeled = batch["labeled"]
         q, v = prediction.trajectory.q, prediction.trajectory.v
@@ -83,13 +84,12 @@ class Supervision(nn.Module):
             "frames": self.frames * self.frame_loss(drawn, frames_at(batch, prediction.steps).flatten(0, 1)).mean()
         }
         if "q" in batch:
-            guess = (q[:, :1], v[:, :1]) if estimate is None else (estimate.q[:, None], estimate.v[:, None])
-            start = self._state_loss(*guess, batch["q"][:, -1:], batch["v"][:, -1:], labeled)
-            terms["encoder"] = self.encoder * start
-            steps = prediction.trajectory.steps
-            true_q, true_v = batch["target_q"][:, :steps], batch["target_v"][:, :steps]
-            ahead = self._state_loss(q[:, 1:], v[:, 1:], true_q, true_v, labeled)
-            terms["physics"] = self.physics * ahead
+            true_q, true_v = (torch.cat([batch[name][:, -1:], batch[f"target_{name}"]], 1) for name in ("q", "v"))
+            found_q, found_v = (q[:, :1], v[:, :1]) if estimate is None else (estimate.q, estimate.v)
+            seen, steps = found_q.shape[1], prediction.trajectory.steps
+            now = self._state_loss(found_q, found_v, true_q[:, :seen], true_v[:, :seen], labeled)
+            ahead = self._state_loss(q[:, 1:], v[:, 1:], true_q[:, 1 : steps + 1], true_v[:, 1 : steps + 1], labeled)
+            terms["encoder"], terms["physics"] = self.encoder * now, self.physics * ahead
         return {**terms, "loss": torch.stack(list(terms.values())).sum()}
 
     def _state_loss(
@@ -109,17 +109,6 @@ class Supervision(nn.Module):
         speed = (torch.where(known, true_v, v.detach()) - v) / self.velocity_scale
         velocity = 2 * nn.functional.smooth_l1_loss(speed, torch.zeros_like(speed), reduction="none").sum(-1)
         return (position + self.velocity * velocity).mean() / self.coordinates.size
-
-
-def later(batch: Batch, frames: int) -> Batch:
-    """The samples as they would be had they begun `frames` later; that much less lies ahead of them."""
-    moved = dict(batch)
-    for name in ("frames", "q", "v"):
-        if name in batch:
-            given, ahead = batch[name], batch[f"target_{name}"]
-            whole = torch.cat([given[:, frames:], ahead[:, :frames]], 1)
-            moved[name], moved[f"target_{name}"] = whole[:, -given.shape[1] :], ahead[:, frames:]
-    return moved
 
 
 def frames_at(batch: Batch, steps: tuple[int, ...]) -> Float[Tensor, "batch drawn channels height width"]:

@@ -56,7 +56,21 @@ def test_the_encoder_differentiates_positions_in_time():
     times = torch.tensor([-0.2, -0.1, 0.0], dtype=torch.float64)
     rate, bend = torch.tensor([4.0, -6.0], dtype=torch.float64), torch.tensor([7.0, -3.0], dtype=torch.float64)
     q = math.pi - 0.1 + times[:, None] * rate + times[:, None] ** 2 * bend
-    torch.testing.assert_close(encoder._slope(ANGLES.decode(ANGLES.encode(q))[None])[0], rate)
+    torch.testing.assert_close(encoder._slope(ANGLES.decode(ANGLES.encode(q))[None])[0, 0], rate)
+
+
+@pytest.mark.parametrize(("frames_in", "pool"), [(1, 1), (2, 1), (3, 1), (3, 2)])
+def test_states_along_frames_are_those_of_each_window(frames_in, pool):
+    encoder = MlpEncoder((1, 4, 4), ANGLES, dt=0.1, frames_in=frames_in, pool=pool).double()
+    frames = torch.rand(2, 7, 1, 4, 4, dtype=torch.float64)
+    model = PredictiveAutoencoder(encoder, chain(), MlpDecoder((1, 4, 4), ANGLES))
+    tracked = model.track(frames, frames_in)
+    assert tracked.q.shape == (2, 8 - frames_in, 2)
+    # An encoder that only knows windows gives the same.
+    model.encoder = torch.nn.Sequential(encoder)
+    each = model.track(frames, frames_in)
+    torch.testing.assert_close(tracked.q, each.q)
+    torch.testing.assert_close(tracked.v, each.v)
 
 
 def test_the_encoder_takes_one_frame_too_and_refuses_other_shapes():

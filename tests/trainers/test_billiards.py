@@ -95,8 +95,8 @@ def test_the_encoders_loss_is_that_of_its_own_states():
     }  # fmt: skip
     prediction = Prediction(Trajectory(run.q, run.v, run.status), (2,), torch.zeros(1, 1, 3, 4, 4))
     loss = Supervision(Coordinates(3, (2,)))
-    exact = loss(prediction, batch, true)
+    exact = loss(prediction, batch, Trajectory(true.q[:, None], true.v[:, None]))
     assert float(exact["loss"]) == pytest.approx(0.0, abs=1e-9)
-    off = loss(prediction, batch, State(true.q + torch.tensor([0.3, 0.0, 0.0]), true.v))
+    off = loss(prediction, batch, Trajectory(true.q[:, None] + torch.tensor([0.3, 0.0, 0.0]), true.v[:, None]))
     assert float(off["encoder"]) == pytest.approx(0.3**2 / 3, rel=1e-5)
     assert float(off["physics"]) == pytest.approx(0.0, abs=1e-9)

@@ -5,10 +5,9 @@ import math
 import pytest
 import torch
 
-from physvision.core import State, Trajectory
+from physvision.core import Trajectory
 from physvision.models import Coordinates, Prediction
 from physvision.trainers import PredictionMetrics, Supervision
-from physvision.trainers.supervision import later
 
 SPIN = Coordinates(2, (0,))
 
@@ -51,23 +50,21 @@ def test_the_terms_have_their_values(labeled):
 def test_the_encoders_states_are_judged_where_they_are_given():
     prediction, batch = case((True, False))
     loss = Supervision(SPIN)
-    right = State(torch.zeros(2, 2), torch.zeros(2, 2))
-    judged, own = loss(prediction, batch, right), loss(prediction, batch)
-    assert float(judged["encoder"]) == 0.0 < float(own["encoder"])
-    assert torch.equal(judged["physics"], own["physics"])
+    own = loss(prediction, batch)
+    for seen in (1, 3):
+        right = Trajectory(torch.zeros(2, seen, 2), torch.zeros(2, seen, 2))
+        judged = loss(prediction, batch, right)
+        assert float(judged["encoder"]) == 0.0 < float(own["encoder"])
+        assert torch.equal(judged["physics"], own["physics"])
 
 
-@pytest.mark.parametrize("frames", [0, 1, 4])
-def test_a_sample_that_begins_later_is_the_later_window(frames):
-    times = torch.arange(12)[None].expand(2, -1)
-    batch = {"labeled": torch.tensor([True, False])}
-    for name in ("frames", "q", "v"):
-        batch |= {name: times[:, :3], f"target_{name}": times[:, 3:8]}
-    moved = later(batch, frames)
-    for name in ("frames", "q", "v"):
-        assert torch.equal(moved[name], times[:, frames : frames + 3])
-        assert torch.equal(moved[f"target_{name}"], times[:, frames + 3 : 8])
-    assert torch.equal(moved["labeled"], batch["labeled"])
+def test_the_encoders_states_at_several_frames_count_alike():
+    prediction, batch = case((True, True))
+    loss = Supervision(SPIN)
+    off = torch.zeros(2, 3, 2)
+    off[:, 2, 1] = 0.6
+    judged = loss(prediction, batch, Trajectory(off, torch.zeros(2, 3, 2)))
+    assert float(judged["encoder"]) == pytest.approx(0.36 / 3 / 2)
 
 
 def test_measures_are_those_of_the_definition():

@@ -20,7 +20,6 @@ from physvision import cli
 from physvision.core import CheckpointError, InputError, TrainingError, resources
 from physvision.models import load
 from physvision.trainers.commands import read_checkpoint
-from physvision.trainers.module import physical_parameters
 
 QUIET = {"accelerator": "cpu", "enable_progress_bar": False, "enable_model_summary": False, "logger": False}
 
@@ -122,20 +121,40 @@ def test_horizons_grow_with_the_epochs(training, data):
         training(horizons={0: 9})._steps(batch)
 
 
-def test_gradients_of_networks_and_physics_are_clipped_apart(training):
+def test_the_encoder_learns_from_every_window_of_a_labelled_sample(training, data):
+    source = data(batch_size=4)
+    source.setup("fit")
+    batch = next(iter(source.train_dataloader()))
+    windows = torch.cat([batch["frames"], batch["target_frames"]], 1).unfold(1, 3, 1).movedim(-1, 2)
+    for encoded, count in (("first", 1), ("all", 6)):
+        module = training(encoded=encoded)
+        found, _ = module._foresee(batch, 2)
+        assert found.q.shape == (4, count, 2)
+        state = module.model.encode(windows[:, count - 1] / 255.0)
+        torch.testing.assert_close(found.q[:, -1], state.q)
+        torch.testing.assert_close(found.v[:, -1], state.v, rtol=1e-4, atol=1e-5)
+
+
+def test_a_gap_before_the_horizon_is_refused(tmp_path, training, data):
+    with pytest.raises(InputError, match="leaves a gap before the horizon of 5"):
+        trainer(tmp_path, max_epochs=1).fit(training(), data(frames_out=2))
+
+
+def test_gradients_are_clipped_group_by_group(training):
     module = training(clip=2.0, physics_clip=0.5)
-    physical = physical_parameters(module.model)
-    networks = [p for p in module.model.parameters() if all(p is not q for q in physical)]
-    for parameter in networks + physical:
+    groups, limits = module.parameter_groups(), {"encoder": 2.0, "networks": 2.0, "physics": 0.5}
+    assert sum(map(len, groups.values())) == len(list(module.model.parameters()))
+    for parameter in module.model.parameters():
         parameter.grad = torch.full_like(parameter, 3.0)
-    module.log, optimizer = lambda *_: None, torch.optim.SGD(networks)
+    module.log, optimizer = lambda *_: None, torch.optim.SGD(module.parameters())
     module.configure_gradient_clipping(optimizer)
-    assert float(torch.nn.utils.get_total_norm([p.grad for p in networks])) == pytest.approx(2.0, rel=1e-4)
-    assert float(torch.nn.utils.get_total_norm([p.grad for p in physical])) == pytest.approx(0.5, rel=1e-4)
-    physical[0].grad = torch.full_like(physical[0], math.inf)
+    for name, limit in limits.items():
+        norm = torch.nn.utils.get_total_norm([p.grad for p in groups[name]])
+        assert float(norm) == pytest.approx(limit, rel=1e-4), name
+    groups["physics"][0].grad.fill_(math.inf)
     module.configure_gradient_clipping(optimizer)
-    assert physical[0].grad is None
-    assert networks[0].grad is not None
+    assert groups["physics"][0].grad is None
+    assert groups["networks"][0].grad is not None
 
 
 def test_mixed_precision_leaves_physical_parameters_and_states_in_single(tmp_path, training, data):
