@@ -108,7 +108,7 @@ def module_of(configuration: dict[str, Any], memory: Memory) -> PredictionTraini
         model,
         supervision,
         drawn="last",
-        learning_rate=2e-3,
+        learning_rate=1e-3,
         encoder_learning_rate=3e-4,
         clip=5.0,
         warmup=50,
