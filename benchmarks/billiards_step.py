@@ -16,11 +16,10 @@ import torch
 import yaml
 from jsonargparse import auto_cli
 
-from physvision.core import State
+from physvision.core import State, brightness
 from physvision.core.resources import find
 from physvision.datasets import DataModule
 from physvision.models import build
-from physvision.trainers.supervision import brightness
 
 
 def seconds(part: Callable[[], object], repeats: int) -> float:

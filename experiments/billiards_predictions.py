@@ -19,14 +19,14 @@ import torch
 from jsonargparse import auto_cli
 from torch import Tensor
 
-from physvision.core import State, Trajectory
+from physvision.core import State, Trajectory, brightness
 from physvision.datasets import DataModule, Dataset
 from physvision.losses.frames import mean_square
 from physvision.models import Coordinates, MlpEngine, ObjectEncoder, PredictiveAutoencoder, load
 from physvision.perception.disturbance import Disturbance
 from physvision.perception.locating import locate
 from physvision.perception.tracking import centroids
-from physvision.trainers.supervision import Batch, brightness
+from physvision.trainers.supervision import Batch
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt

@@ -24,13 +24,13 @@ import torch
 import yaml
 from jsonargparse import auto_cli
 
+from physvision.core import brightness
 from physvision.core.resources import find
 from physvision.datasets import DataModule
 from physvision.models import Coordinates, ObjectEncoder, build
 from physvision.models.objects import Look
 from physvision.trainers import PredictionTraining, Supervision
 from physvision.trainers.commands import read_checkpoint
-from physvision.trainers.supervision import brightness
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt

@@ -16,13 +16,13 @@ import torch
 from jsonargparse import auto_cli
 from torch import Tensor
 
+from physvision.core import brightness
 from physvision.core.checks import check_count
 from physvision.datasets import BilliardsRecipe, DataModule, generate
 from physvision.losses.frames import multi_scale
 from physvision.models import ObjectEncoder, PredictiveAutoencoder, TableCamera, VggEncoder, learned_table
 from physvision.perception.colors import find_colors
 from physvision.perception.flow import DenseInverseSearch
-from physvision.trainers.supervision import brightness
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt

@@ -1,11 +1,11 @@
-"""The pendulum seen ahead: physics against learned baselines, all trained on the same data with the same steps.
+"""The pendulum seen ahead: physics against learned baselines, all trained on the same data for about the same time.
 
 Trains the configurations of trainers/ (a run that was interrupted goes on, one that is complete is not repeated), then
 predicts held-out trials up to 3 s ahead. Beside them: the last frame given, held; and the decoder fed with the true
 state, the best that this decoder can do. Errors are means over all starts: of angles the shorter way, in rad.
 
-    physvision generate pendulum --trials 500 --out data/pendulum
-    python experiments/pendulum_autoencoder.py [--epochs 12] [--seeds 5] [--runs out/pendulum_runs] [--out out]
+    physvision generate pendulum --trials 2400 --out data/pendulum
+    python experiments/pendulum_autoencoder.py [--epochs 3] [--seeds 5] [--runs out/pendulum_runs] [--out out]
 
 With `--seeds` the physics layer learns that many times and the lengths of each are printed.
 """
@@ -24,12 +24,12 @@ import torch
 from jsonargparse import auto_cli
 from torch import Tensor
 
-from physvision.core import State, Trajectory
+from physvision.core import State, Trajectory, brightness
 from physvision.datasets import DataModule
 from physvision.models import Coordinates, Prediction, PredictiveAutoencoder, load
 from physvision.models.checkpoints import read_checkpoint
 from physvision.trainers import PredictionMetrics
-from physvision.trainers.supervision import Batch, brightness
+from physvision.trainers.supervision import Batch
 
 SECOND, DT = 20, 0.05
 STEPS = (0, SECOND, 3 * SECOND)
@@ -132,7 +132,7 @@ def heading() -> str:
     return f"{'':<34} {'updates':>8} {'cpu s':>8} {columns}"
 
 
-def main(data: str = "data/pendulum", epochs: int = 12, seeds: int = 1, runs: Path = Path("out/pendulum_runs")) -> None:
+def main(data: str = "data/pendulum", epochs: int = 3, seeds: int = 1, runs: Path = Path("out/pendulum_runs")) -> None:
     """Train, predict, compare.
 
     Args:

@@ -3,7 +3,7 @@
 Trains trainers/pendulum.yaml for a short while with one choice changed at a time, and prints what came of it: the
 lengths' error, and those of angles in held-out trials. The configuration's own choice is the first row.
 
-    physvision generate pendulum --trials 500 --out data/pendulum
+    physvision generate pendulum --trials 2400 --out data/pendulum
     python experiments/pendulum_gradients.py [--updates 400] [--runs out/pendulum_gradients]
 """
 

@@ -1,10 +1,10 @@
 """How few labels the pendulum autoencoder can do with: states on 100, 25, 10, 2 and 0 % of the samples.
 
 Samples without labels teach by their frames alone. Where labels are few they come again, until they are a half of
-what is seen, and each begins now sooner, now later. Trainings that were interrupted go on.
+what is seen. Trainings that were interrupted go on, those that are complete are not repeated.
 
-    physvision generate pendulum --trials 500 --out data/pendulum
-    python experiments/pendulum_supervision.py [--epochs 4] [--runs out/pendulum_labels] [--out out]
+    physvision generate pendulum --trials 2400 --out data/pendulum
+    python experiments/pendulum_supervision.py [--updates 2000] [--runs out/pendulum_labels] [--out out]
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def draw(errors: dict[str, list[float]], path: Path) -> None:
 
 def main(
     data: str = "data/pendulum",
-    epochs: int = 4,
+    updates: int = 2000,
     runs: Path = Path("out/pendulum_labels"),
     out: Path = Path("out"),
     names: tuple[str, ...] = tuple(MODELS),
@@ -48,7 +48,7 @@ def main(
 
     Args:
         data: the data set.
-        epochs: of each training.
+        updates: of each training.
         runs: where trainings are kept.
         out: folder of the figure.
         names: of the models that are compared.
@@ -59,8 +59,9 @@ def main(
     errors: dict[str, list[float]] = {}
     for name in names:
         for fraction in FRACTIONS:
-            options = ("--data.label_fraction", str(fraction), "--data.labeled_share", "0.5", "--model.shift", "7")
-            run = train(MODELS[name], runs / f"{MODELS[name]}-{fraction}", data, epochs, options=options)
+            options = ("--data.label_fraction", str(fraction), "--data.labeled_share", "0.5")
+            options += ("--trainer.limit_train_batches", str(updates))
+            run = train(MODELS[name], runs / f"{MODELS[name]}-{fraction}", data, epochs=1, options=options)
             found = measured(by_model(run.model), batches)
             errors.setdefault(name, []).append(found["state_error/1s"])
             print(row(f"{name}, {100 * fraction:g} % labels", found, run), flush=True)

@@ -1,6 +1,6 @@
 """What every part of physvision shares: states, shapes, errors and checks. It imports nothing of the other parts."""
 
-from physvision.core.clip import Clip
+from physvision.core.clip import Clip, brightness
 from physvision.core.errors import (
     CheckpointError,
     DataError,
@@ -58,4 +58,5 @@ __all__ = [
     "Trajectory",
     "UnsupportedError",
     "VideoError",
+    "brightness",
 ]

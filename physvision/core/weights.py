@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from physvision.core.errors import CheckpointError, FileError
@@ -31,7 +31,8 @@ def write_weights(
     partial = path.with_name(f".{path.name}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        save_file(plain, partial, metadata={"format": kind, "configuration": json.dumps(dict(configuration))})
+        # Written by Python, for save_file makes files that nobody else may read.
+        partial.write_bytes(save(plain, {"format": kind, "configuration": json.dumps(dict(configuration))}))
         partial.replace(path)
     except OSError as error:
         partial.unlink(missing_ok=True)

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
-from physvision.core import InputError, State, Trajectory
+from physvision.core import InputError, State, Trajectory, brightness
 from physvision.core.checks import check_positive
+from physvision.models.consistency import consistent_state
+from physvision.models.coordinates import Coordinates
 from physvision.models.scene import Scene
 from physvision.physics.engine import Engine
 
@@ -47,6 +49,7 @@ class PredictiveAutoencoder(nn.Module):
         decoder: nn.Module,
         fastest: float | None = None,
         scene: Scene | None = None,
+        consistency: float | None = None,
     ) -> None:
         """Put them together.
 
@@ -56,6 +59,9 @@ class PredictiveAutoencoder(nn.Module):
             decoder: a state to its frame.
             fastest: a prediction in which any velocity is beyond this has failed; None for no limit.
             scene: what it expects of a video and what its numbers mean, which `physvision predict` needs to know.
+            consistency: predictions start on the motion of the engine that comes closest to what the encoder reads in
+                all frames given, an error of velocity of this size, in 1/s, being as likely as one of position of
+                size one; see `consistent_state`. In training, or if not given, they start where the encoder says.
         """
         super().__init__()
         self.scene = scene
@@ -63,6 +69,11 @@ class PredictiveAutoencoder(nn.Module):
             raise InputError(f"scene: {scene.positions} coordinates of all objects, but the engine has {engine.nq}")
         self.encoder, self.engine, self.decoder = encoder, engine, decoder
         self.fastest = None if fastest is None else check_positive("fastest", fastest)
+        self.consistency = None if consistency is None else check_positive("consistency", consistency)
+        if consistency is not None and not hasattr(encoder, "read"):
+            raise InputError(
+                f"consistency: {type(encoder).__name__} reads no positions in single frames; it needs a method `read`"
+            )
 
     def forward(
         self,
@@ -85,23 +96,32 @@ class PredictiveAutoencoder(nn.Module):
 
     def encode(self, frames: Float[Tensor, "batch times channels height width"]) -> State:
         """The state at the last of `frames`, in float32 at least."""
-        state: State = self.encoder(frames)
-        return state.to(torch.promote_types(state.q.dtype, torch.float32))
+        if self.consistency is None:
+            state: State = self.encoder(frames)
+            return state.to(torch.promote_types(state.q.dtype, torch.float32))
+        positions, velocities = self._read(frames)
+        with torch.autocast(frames.device.type, enabled=False):
+            coordinates: Coordinates = self.encoder.coordinates  # pyright: ignore[reportAssignmentType]
+            return consistent_state(self.engine, coordinates, positions, velocities[:, -1], self.consistency)
 
-    def track(self, frames: Float[Tensor, "batch times channels height width"], given: int) -> Trajectory:
-        """The states at all of `frames` but the first `given` − 1, each from the `given` frames that end with it.
+    def track(self, frames: Shaped[Tensor, "batch times channels height width"], given: int) -> Trajectory:
+        """The encoder's states at all of `frames` but the first `given` − 1, each from the `given` that end with it.
 
-        An encoder that can share work between them does so in a method `track`, frames to a `Trajectory`.
+        Frames are of brightness 0 to 1, or bytes. An encoder that can share work between them does so in a method
+        `read`, such frames to positions in all of them and velocities from the number `given` on.
         """
-        track = getattr(self.encoder, "track", None)
-        if track is None:
-            windows = frames.unfold(1, given, 1).movedim(-1, 2)
-            state = self.encode(windows.flatten(0, 1))
-            q, v = (part.unflatten(0, windows.shape[:2]) for part in (state.q, state.v))
-        else:
-            found: Trajectory = track(frames)
-            q, v = (part.to(torch.promote_types(part.dtype, torch.float32)) for part in (found.q, found.v))
+        if hasattr(self.encoder, "read"):
+            positions, velocities = self._read(frames)
+            return Trajectory(positions[:, given - 1 :], velocities)
+        windows = brightness(frames).unfold(1, given, 1).movedim(-1, 2)
+        state = self.encode(windows.flatten(0, 1))
+        q, v = (part.unflatten(0, windows.shape[:2]) for part in (state.q, state.v))
         return Trajectory(q, v)
+
+    def _read(self, frames: Tensor) -> tuple[Tensor, Tensor]:
+        positions, velocities = self.encoder.read(frames)  # pyright: ignore[reportCallIssue]
+        kind = torch.promote_types(positions.dtype, torch.float32)
+        return positions.to(kind), velocities.to(kind)
 
     def observe(
         self, frames: Float[Tensor, "batch times channels height width"]

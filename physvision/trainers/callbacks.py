@@ -12,9 +12,10 @@ from lightning import Callback, LightningModule, Trainer
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from physvision.core import brightness
 from physvision.models import PhysicsLayer
 from physvision.trainers.module import PredictionTraining
-from physvision.trainers.supervision import Batch, brightness
+from physvision.trainers.supervision import Batch
 
 
 def learned_values(module: LightningModule) -> dict[str, Tensor]:

@@ -14,12 +14,13 @@ from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
-from physvision.core import InputError, State, TrainingError, Trajectory
+from physvision.core import InputError, State, TrainingError, Trajectory, brightness
 from physvision.datasets.modules import DataModule
 from physvision.models import PhysicsLayer, Prediction, PredictiveAutoencoder
 from physvision.models.checkpoints import check_same
 from physvision.trainers.metrics import PredictionMetrics
-from physvision.trainers.supervision import Batch, Supervision, brightness
+from physvision.trainers.supervision import Batch, Supervision
+from physvision.trainers.symmetries import Symmetry, transformed
 
 
 class PredictionTraining(LightningModule):
@@ -37,6 +38,7 @@ class PredictionTraining(LightningModule):
         drawn: int | Literal["last"] = 2,
         truncate: int | None = None,
         encoded: Literal["first", "all"] = "first",
+        symmetries: Sequence[Symmetry] = (),
         learning_rate: float = 1e-3,
         physics_learning_rate: float = 1e-2,
         physics_start: int = 0,
@@ -59,6 +61,7 @@ class PredictionTraining(LightningModule):
             encoded: the encoder learns from the "first" window of each labelled sample, from which predictions start,
                 or from "all" in it, for the frames that follow have labels too. An encoder with a method `track`, see
                 `PredictiveAutoencoder.track`, looks at each frame only once for that.
+            symmetries: of the scene, see `transformed`; each is applied to every other batch, as a coin falls.
             learning_rate: of the networks, at its highest; it rises at first and falls as a cosine.
             physics_learning_rate: the same of physical parameters.
             physics_start: epoch from which physical parameters are learned.
@@ -76,6 +79,9 @@ class PredictionTraining(LightningModule):
             raise InputError(f"horizons: expected steps of at least 1 from epoch 0 on, got {horizons}")
         self.drawn, self.truncate, self.warmup = drawn, truncate, warmup
         self.encoded: Literal["first", "all"] = encoded
+        self.symmetries: tuple[Symmetry, ...] = tuple(symmetries)
+        if "mirror" in self.symmetries and supervision.coordinates.straight:
+            raise InputError("symmetries: a mirror turns the sign of angles; these coordinates are not angles alone")
         self.rates, self.clips = (learning_rate, physics_learning_rate), (clip, physics_clip)
         self.encoder_rate = learning_rate if encoder_learning_rate is None else encoder_learning_rate
         self.physics_start, self.measured = physics_start, tuple(measured)
@@ -105,6 +111,7 @@ class PredictionTraining(LightningModule):
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         """The loss of a batch."""
         self._check_batch(batch)
+        batch = transformed(batch, self._fallen())
         steps = self._steps(batch)
         estimate, prediction = self._foresee(batch, steps)
         terms = self.supervision(prediction, batch, estimate)
@@ -125,7 +132,7 @@ class PredictionTraining(LightningModule):
         frames = batch["frames"]
         if self.encoded == "all" and "q" in batch and bool(batch["labeled"].any()):
             frames = torch.cat([frames, batch["target_frames"]], 1)
-        estimate = self.model.track(brightness(frames), batch["frames"].shape[1])
+        estimate = self.model.track(frames, batch["frames"].shape[1])
         start = State(estimate.q[:, 0], estimate.v[:, 0])
         if self.supervision.onward == "label" and "q" in batch:
             known = batch["labeled"][:, None]
@@ -144,11 +151,19 @@ class PredictionTraining(LightningModule):
         return steps
 
     def _choice(self, steps: int) -> list[int]:
-        """Steps to draw: from a generator of their own, so that a resumed run and every process choose alike."""
+        """Steps to draw."""
         if self.drawn == "last":
             return [steps]
-        generator = torch.Generator().manual_seed(self.global_step)
-        return torch.randperm(steps + 1, generator=generator)[: self.drawn].sort().values.tolist()
+        return torch.randperm(steps + 1, generator=self._chance(0))[: self.drawn].sort().values.tolist()
+
+    def _fallen(self) -> list[Symmetry]:
+        """Symmetries to apply."""
+        coins = torch.rand(len(self.symmetries), generator=self._chance(1)) < 0.5
+        return [symmetry for symmetry, head in zip(self.symmetries, coins.tolist(), strict=True) if head]
+
+    def _chance(self, purpose: int) -> torch.Generator:
+        """A generator of this update's own, so that a resumed run and every process choose alike."""
+        return torch.Generator().manual_seed(2 * self.global_step + purpose)
 
     def _check_batch(self, batch: Batch) -> None:
         for name in ("frames", "target_frames", "q", "v", "target_q", "target_v"):

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from physvision.core import Trajectory
+from physvision.core import Trajectory, brightness
 from physvision.core.checks import check_positive
 from physvision.models import Coordinates, Prediction
 
@@ -27,9 +27,10 @@ class Supervision(nn.Module):
     `onward` is "encoder". If the encoder's own goes on, its errors are taken for the motion's, what is learned of the
     engine is biased by them, and the decoder learns from frames that do not show what it was given.
 
-    An angle's error d counts as 2(1 − cos d), which is d² where it is small and has no jump; another position's as
-    d²; a velocity's as Huber's loss of the error over `velocity_scale`. All are bounded, or grow slowly: a
-    chaotic prediction that has lost its way must not drown the others.
+    An error of a position counts as the square of its distance d over `position_scale`, one of a velocity as that of
+    its amount over `velocity_scale`; where that is more than one, as Huber's loss does, which goes on in a straight
+    line: a chaotic prediction that has lost its way, or a frame that is hard to read, must not drown the others. The
+    distance of two angles is that of their points on the unit circle, which has no jump.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Supervision(nn.Module):
         physics: float = 1.0,
         frames: float = 10.0,
         velocity: float = 1.0,
+        position_scale: float = 1.0,
         velocity_scale: float = 1.0,
         frame_loss: Callable[[Tensor, Tensor], Tensor] | None = None,
         onward: Literal["label", "encoder"] = "label",
@@ -51,7 +53,9 @@ class Supervision(nn.Module):
             physics: weight of L_phy.
             frames: weight of L_dec.
             velocity: weight of velocities beside positions within L_enc and L_phy.
-            velocity_scale: an error of velocity of this size counts as much as one of position of size one.
+            position_scale: an error of position of this size counts as one. What is far below the errors that are left
+                after training makes their sum the loss rather than that of their squares.
+            velocity_scale: an error of velocity of this size counts as one.
             frame_loss: of predicted and true frames (count, channels, height, width): one number, or one a
                 frame; the mean square if not given.
             onward: where predictions of labelled samples start in training: at the true state, or the encoder's.
@@ -59,6 +63,7 @@ class Supervision(nn.Module):
         super().__init__()
         self.coordinates = coordinates
         self.encoder, self.physics, self.frames, self.velocity = encoder, physics, frames, velocity
+        self.position_scale = check_positive("position_scale", position_scale)
         self.velocity_scale = check_positive("velocity_scale", velocity_scale)
         self.onward = onward
         self.frame_loss = frame_loss or nn.functional.mse_loss
@@ -105,18 +110,18 @@ class Supervision(nn.Module):
         known = labeled[:, None, None]
         away = torch.where(known, true_q, q.detach()) - q
         angles, straight = list(self.coordinates.angles), list(self.coordinates.straight)
-        position = 2 * (1 - away[..., angles].cos()).sum(-1) + away[..., straight].square().sum(-1)
+        # The chord as 2 sin d/2, not the root of 2(1 − cos d), which rounds small angles away and has no slope at zero.
+        distance = torch.cat([2 * torch.sin(0.5 * away[..., angles]), away[..., straight]], -1) / self.position_scale
         speed = (torch.where(known, true_v, v.detach()) - v) / self.velocity_scale
-        velocity = 2 * nn.functional.smooth_l1_loss(speed, torch.zeros_like(speed), reduction="none").sum(-1)
-        return (position + self.velocity * velocity).mean() / self.coordinates.size
+        return (_huber(distance) + self.velocity * _huber(speed)).sum(-1).mean() / self.coordinates.size
+
+
+def _huber(error: Float[Tensor, "*batch size"]) -> Float[Tensor, "*batch size"]:
+    """The square of an error below one, and a straight line beyond."""
+    return 2 * nn.functional.smooth_l1_loss(error, torch.zeros_like(error), reduction="none")
 
 
 def frames_at(batch: Batch, steps: tuple[int, ...]) -> Float[Tensor, "batch drawn channels height width"]:
     """The true frames `steps` past the last one given, 0 being that one itself."""
     frames = [batch["target_frames"][:, step - 1] if step else batch["frames"][:, -1] for step in steps]
     return brightness(torch.stack(frames, 1))
-
-
-def brightness(frames: Tensor) -> Float[Tensor, "..."]:
-    """Frames as floats, 0 to 1, whether they come so or as bytes."""
-    return frames if frames.is_floating_point() else frames * (1.0 / 255.0)

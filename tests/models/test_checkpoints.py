@@ -48,6 +48,12 @@ def test_a_model_comes_back_as_it_was(tmp_path, model):
     assert not again.training
 
 
+def test_others_may_read_a_model_file(tmp_path, model):
+    plain = tmp_path / "plain.txt"
+    plain.touch()
+    assert save(tmp_path / "model.safetensors", model, CONFIGURATION).stat().st_mode == plain.stat().st_mode
+
+
 def test_a_small_file_rounds_large_tensors_alone(tmp_path, model, monkeypatch):
     monkeypatch.setattr("physvision.models.checkpoints._LARGE", 1000)
     path = save(tmp_path / "small.safetensors", model, CONFIGURATION, small=True)

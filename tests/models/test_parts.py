@@ -50,15 +50,6 @@ def test_impossible_angles_are_refused(angles):
         Coordinates(3, angles)
 
 
-def test_the_encoder_differentiates_positions_in_time():
-    """A position quadratic in time has its exact slope, across the jump at π too, when the correction is zero."""
-    encoder = MlpEncoder((1, 2, 2), ANGLES, dt=0.1).double()
-    times = torch.tensor([-0.2, -0.1, 0.0], dtype=torch.float64)
-    rate, bend = torch.tensor([4.0, -6.0], dtype=torch.float64), torch.tensor([7.0, -3.0], dtype=torch.float64)
-    q = math.pi - 0.1 + times[:, None] * rate + times[:, None] ** 2 * bend
-    torch.testing.assert_close(encoder._slope(ANGLES.decode(ANGLES.encode(q))[None])[0, 0], rate)
-
-
 @pytest.mark.parametrize(("frames_in", "pool"), [(1, 1), (2, 1), (3, 1), (3, 2)])
 def test_states_along_frames_are_those_of_each_window(frames_in, pool):
     encoder = MlpEncoder((1, 4, 4), ANGLES, dt=0.1, frames_in=frames_in, pool=pool).double()
@@ -71,6 +62,26 @@ def test_states_along_frames_are_those_of_each_window(frames_in, pool):
     each = model.track(frames, frames_in)
     torch.testing.assert_close(tracked.q, each.q)
     torch.testing.assert_close(tracked.v, each.v)
+
+
+def test_the_encoder_sees_bytes_as_their_brightness_and_squares_as_their_mean():
+    encoder = MlpEncoder((1, 7, 6), ANGLES, dt=0.1, pool=2)
+    frames = torch.randint(0, 256, (2, 3, 1, 7, 6), dtype=torch.uint8)
+    state, light = encoder(frames), frames / 255
+    torch.testing.assert_close(encoder(light).q, state.q)
+    torch.testing.assert_close(encoder(light).v, state.v)
+    small = torch.nn.functional.avg_pool2d(light.flatten(0, 1), 2).unflatten(0, (2, 3))
+    encoder.pool, encoder.frame = 1, (1, 3, 3)
+    torch.testing.assert_close(encoder(small).v, state.v)
+
+
+def test_the_encoders_velocity_knows_the_changes_between_frames():
+    """With first layers that pass pixels on, the velocity's layer is given value, change and change of change."""
+    encoder = MlpEncoder((1, 1, 2), ANGLES, dt=0.1, hidden=2).double()
+    encoder.pixels, seen = torch.nn.Identity(), []
+    encoder.velocity.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    encoder(torch.tensor([[[0.0, 1.0]], [[1.0, 1.5]], [[4.0, 2.5]]], dtype=torch.float64)[None, :, None])
+    assert seen[0].tolist() == [[[4.0, 2.5, 3.0, 1.0, 2.0, 0.5]]]
 
 
 def test_the_encoder_takes_one_frame_too_and_refuses_other_shapes():

@@ -20,7 +20,7 @@ def test_onnx_agrees(tmp_path, capsys):
     assert capsys.readouterr().out.count("agrees to") == 2
     model, frames = load("pendulum"), torch.rand(7, 3, 1, 100, 100)
     with torch.no_grad():
-        state = model.encode(frames)
+        state = model.encoder(frames)
         drawn = model.decoder(state)
     run = {name: onnxruntime.InferenceSession(tmp_path / f"{name}.onnx").run for name in ("encoder", "decoder")}
     q, v = run["encoder"](["q", "v"], {"frames": frames.numpy()})
@@ -38,7 +38,7 @@ def test_torch_programs_agree(tmp_path):
     assert main(["export", "pendulum", "--format", "torch", "--out", str(tmp_path)]) == 0
     model, frames = load("pendulum"), torch.rand(4, 3, 1, 100, 100)
     q, _ = torch.export.load(tmp_path / "encoder.pt2").module()(frames)
-    torch.testing.assert_close(q, model.encode(frames).q)
+    torch.testing.assert_close(q, model.encoder(frames).q)
     drawn = torch.export.load(tmp_path / "decoder.pt2").module()(q)
     torch.testing.assert_close(drawn, model.decoder(State(q, torch.zeros_like(q))))
 

@@ -28,13 +28,14 @@ def case(labeled):
     return prediction, {**given, **ahead, **pictures, "labeled": known}
 
 
-STATE = (2 * (1 - math.cos(0.1)) + 0.09 + 0.5 * 2 * (0.5 * 0.25**2 + 2 - 0.5)) / 2
+# With scales of 0.2 and 2: the angle's chord, below its scale, the length, above it, and one velocity each way.
+STATE = ((2 * math.sin(0.05) / 0.2) ** 2 + (2 * 0.3 / 0.2 - 1) + 0.5 * (0.25**2 + 2 * 2 - 1)) / 2
 
 
 @pytest.mark.parametrize("labeled", [(True, True), (True, False), (False, False)])
 def test_the_terms_have_their_values(labeled):
     prediction, batch = case(labeled)
-    loss = Supervision(SPIN, encoder=3.0, physics=5.0, frames=7.0, velocity=0.5, velocity_scale=2.0)
+    loss = Supervision(SPIN, encoder=3.0, physics=5.0, frames=7.0, velocity=0.5, position_scale=0.2, velocity_scale=2.0)
     terms = loss(prediction, batch)
     share = sum(labeled) / 2
     assert terms["encoder"].item() == pytest.approx(3 * share * STATE, rel=1e-4)
