@@ -7,7 +7,7 @@ much more often that all runs have equally many updates. One more run gives phys
 Runs that were interrupted go on, those that are complete are not repeated.
 
     physvision generate billiards --trials 100 --out data/billiards-100
-    python experiments/billiards_supervision.py [--data data/billiards-100] [--updates 600] [--out out]
+    python experiments/billiards_supervision.py [--data data/billiards-100] [--updates 1200] [--out out]
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def draw(runs: list[Run], path: Path) -> None:
 
 def main(
     data: str = "data/billiards-100",
-    updates: int = 600,
+    updates: int = 1200,
     stride: int = 20,
     runs: Path = Path("out/billiards_supervision"),
     out: Path = Path("out"),
