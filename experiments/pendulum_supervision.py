@@ -1,7 +1,7 @@
 """How few labels the pendulum autoencoder can do with: states on 100, 25, 10, 2 and 0 % of the samples.
 
-Samples without labels teach by their frames alone. Where labels are few they come again, until they are a half of
-what is seen. Trainings that were interrupted go on, those that are complete are not repeated.
+Samples without labels teach by their frames alone. Where labels are few they come again, until they are four
+fifths of what is seen. Trainings that were interrupted go on, those that are complete are not repeated.
 
     physvision generate pendulum --trials 2400 --out data/pendulum
     python experiments/pendulum_supervision.py [--updates 2000] [--runs out/pendulum_labels] [--out out]
@@ -59,7 +59,7 @@ def main(
     errors: dict[str, list[float]] = {}
     for name in names:
         for fraction in FRACTIONS:
-            options = ("--data.label_fraction", str(fraction), "--data.labeled_share", "0.5")
+            options = ("--data.label_fraction", str(fraction), "--data.labeled_share", "0.8")
             options += ("--trainer.limit_train_batches", str(updates))
             run = train(MODELS[name], runs / f"{MODELS[name]}-{fraction}", data, epochs=1, options=options)
             found = measured(by_model(run.model), batches)
