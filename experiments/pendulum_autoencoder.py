@@ -7,8 +7,8 @@ state, the best that this decoder can do. Errors are means over all starts: of a
     physvision generate pendulum --trials 2400 --out data/pendulum
     python experiments/pendulum_autoencoder.py [--epochs 3] [--seeds 5] [--runs out/pendulum_runs] [--out out]
 
-With `--seeds` the physics layer learns that many times and the lengths of each are printed. `--epochs 1 --updates 2000`
-compares after a fifth of the time, when the baselines know less of the motion.
+With `--seeds` the physics layer learns that many times and the lengths of each are printed. `--epochs 1 --updates 2000
+--runs out/pendulum_short` compares after a fifth of the time, when the baselines know less of the motion.
 """
 
 from __future__ import annotations
@@ -35,8 +35,7 @@ from physvision.trainers.supervision import Batch
 SECOND, DT = 20, 0.05
 STEPS = (0, SECOND, 3 * SECOND)
 MODELS = {"physics layer": "pendulum", "MLP": "pendulum_mlp", "graph network": "pendulum_graph"}
-
-# What an update costs, beside the others'.
+# An update of a graph network costs more, so it gets fewer, if not as few as the same time allows.
 COSTS = {"pendulum_graph": 4 / 3}
 
 Predict = Callable[[Batch], Prediction]

@@ -76,9 +76,9 @@ class Clip:
 
     def images(self) -> Float[Tensor, "times channels height width"]:
         """The frames as networks take them: float32 in [0, 1], channels first."""
-        return self.frames.permute(0, 3, 1, 2).float() / 255.0
+        return brightness(self.frames.permute(0, 3, 1, 2))
 
 
 def brightness(frames: Tensor) -> Float[Tensor, "..."]:
     """Frames as floats, 0 to 1, whether they come so or as bytes."""
-    return frames if frames.is_floating_point() else frames.float().mul_(1.0 / 255.0)
+    return frames if frames.is_floating_point() else frames.float().div_(255.0)

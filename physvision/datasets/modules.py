@@ -7,7 +7,7 @@ from lightning import LightningDataModule
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from physvision.core import DataError
+from physvision.core import DataError, brightness
 from physvision.core.checks import check_count
 from physvision.datasets.dataset import Dataset
 from physvision.datasets.recipe import SPLITS
@@ -129,7 +129,7 @@ class DataModule(LightningDataModule):
         """Levels of 0 to 255 become float32 in [0, 1], on the device, if that is asked for."""
         if not self.brightness:
             return batch
-        images = {name: batch[name].float() / 255.0 for name in ("frames", "target_frames")}
+        images = {name: brightness(batch[name]) for name in ("frames", "target_frames")}
         return {**batch, **images}
 
 

@@ -108,7 +108,8 @@ class PredictiveAutoencoder(nn.Module):
         """The encoder's states at all of `frames` but the first `given` − 1, each from the `given` that end with it.
 
         Frames are of brightness 0 to 1, or bytes. An encoder that can share work between them does so in a method
-        `read`, such frames to positions in all of them and velocities from the number `given` on.
+        `read`, such frames to positions in all of them and velocities from the number `given` on; what its positions
+        are it says by its `coordinates`.
         """
         if hasattr(self.encoder, "read"):
             positions, velocities = self._read(frames)

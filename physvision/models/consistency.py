@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from physvision.core import State
+from physvision.core import InputError, State
 from physvision.models.coordinates import Coordinates
 from physvision.physics.engine import Engine
 
@@ -48,6 +48,8 @@ def consistent_state(
         the state, which is the read one where the search for a motion came to nothing.
     """
     count, steps = coordinates.size, positions.shape[1] - 1
+    if steps < 1:
+        raise InputError("consistency: one frame holds no motion; give two or more, or leave consistency out")
     read = torch.cat([positions, velocity[:, None]], 1)
     weight = torch.ones(steps + 2, 1, dtype=read.dtype, device=read.device)
     weight[-1] = 1.0 / trust

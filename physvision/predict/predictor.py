@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from physvision.core import Clip, DeviceError, InputError, State, Trajectory
+from physvision.core import Clip, DeviceError, InputError, State, Trajectory, brightness
 from physvision.core.checks import check_count, check_positive
 from physvision.models import PredictiveAutoencoder, Scene, load
 from physvision.predict.adaptation import Adaptation, Sight, prepare
@@ -185,7 +185,7 @@ class Predictor:
     @torch.no_grad()
     def _piece(self, number: int, before: list[Sight], new: list[Sight], memory: _Memory) -> Piece:
         pixels = torch.from_numpy(np.stack([each.frame for each in (*before, *new)])).to(self.device)
-        frames = pixels.permute(0, 3, 1, 2).float() / 255
+        frames = brightness(pixels.permute(0, 3, 1, 2))
         windows = frames.unfold(0, self.scene.frames_in, 1).movedim(-1, 1)
         state, confidence = self.model.observe(windows)
         ahead = self.model.simulate(state, self.steps)

@@ -59,7 +59,7 @@ class PredictionTraining(LightningModule):
                 "last" for that at the end of the horizon.
             truncate: backward, the gradient of a state reaches at most so many steps into the past.
             encoded: the encoder learns from the "first" window of each labelled sample, from which predictions start,
-                or from "all" in it, for the frames that follow have labels too. An encoder with a method `track`, see
+                or from "all" in it, for the frames that follow have labels too. An encoder with a method `read`, see
                 `PredictiveAutoencoder.track`, looks at each frame only once for that.
             symmetries: of the scene, see `transformed`; each is applied to every other batch, as a coin falls.
             learning_rate: of the networks, at its highest; it rises at first and falls as a cosine.

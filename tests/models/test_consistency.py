@@ -25,6 +25,12 @@ def moving(batch, engine, steps=2):
     return engine.rollout(start, steps)
 
 
+def misread(motion, noise):
+    """Its positions, and its last velocity, each with an error of the size that the other has in its measure."""
+    q = motion.q + noise * torch.randn_like(motion.q)
+    return q, motion.v[:, -1] + TRUST * noise * torch.randn_like(motion.v[:, -1])
+
+
 def wrapped(q):
     return ANGLES.decode(ANGLES.encode(q))
 
@@ -40,10 +46,8 @@ def test_what_was_read_without_error_stays(steps):
 
 def test_it_is_the_minimum():
     """No state beside it has a past that comes closer; the past is that of the pendulum played backwards."""
-    engine, noise = chain(), 0.01
-    motion = moving(20, engine)
-    q = motion.q + noise * torch.randn_like(motion.q)
-    v = motion.v[:, -1] + TRUST * noise * torch.randn_like(motion.v[:, -1])
+    engine = chain()
+    q, v = misread(moving(20, engine), 0.01)
     found = consistent_state(engine, ANGLES, q, v, TRUST)
 
     def cost(state):
@@ -61,8 +65,7 @@ def test_it_is_the_minimum():
 def test_velocities_are_nearer_to_the_truth_than_those_that_were_read():
     engine, noise = chain(), 0.005
     motion = moving(400, engine)
-    q = motion.q + noise * torch.randn_like(motion.q)
-    v = motion.v[:, -1] + TRUST * noise * torch.randn_like(motion.v[:, -1])
+    q, v = misread(motion, noise)
     found = consistent_state(engine, ANGLES, q, v, TRUST)
     # Of the three positions alone a velocity is known to about 0.005 / 0.05 / √2, of itself to 0.1 rad/s.
     off, before = (value - motion.v[:, -1] for value in (found.v, v))
@@ -95,6 +98,11 @@ def test_where_no_motion_is_found_what_was_read_stays_and_teaches_no_nonsense():
     torch.testing.assert_close(state.v[0], motion.v[0, -1], rtol=0, atol=1e-6)
     state.v[0].sum().backward()
     assert bool(torch.isfinite(v.grad).all())
+
+
+def test_one_frame_is_refused():
+    with pytest.raises(InputError, match="one frame holds no motion"):
+        consistent_state(chain(), ANGLES, torch.zeros(4, 1, 2), torch.zeros(4, 2), TRUST)
 
 
 def test_predictions_start_on_it():
