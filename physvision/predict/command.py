@@ -44,7 +44,7 @@ def predict(
     crop: tuple[int, int, int, int] | None = None,
     size: int | tuple[int, int] | None = None,
     scale: float | str | None = None,
-    batch: int = 16,
+    batch: int = 32,
     film: bool = True,
     anyway: bool = False,
 ) -> int:

@@ -106,7 +106,7 @@ class Predictor:
     """
 
     def __init__(
-        self, model: PredictiveAutoencoder, *, horizon: float = 1.0, device: str = "auto", batch: int = 16
+        self, model: PredictiveAutoencoder, *, horizon: float = 1.0, device: str = "auto", batch: int = 32
     ) -> None:
         """Prepare `model`.
 
@@ -133,7 +133,7 @@ class Predictor:
 
     @classmethod
     def from_checkpoint(
-        cls, name: str | os.PathLike[str], *, horizon: float = 1.0, device: str = "auto", batch: int = 16
+        cls, name: str | os.PathLike[str], *, horizon: float = 1.0, device: str = "auto", batch: int = 32
     ) -> Predictor:
         """The model `name`: one that comes with physvision ("pendulum"), or the path of a file; arguments as above."""
         return cls(load(name), horizon=horizon, device=device, batch=batch)
