@@ -2,7 +2,8 @@
 
 Trains the configurations of trainers/ (a run that was interrupted goes on, one that is complete is not repeated), then
 predicts held-out trials up to 3 s ahead. Beside them: the last frame given, held; and the decoder fed with the true
-state, the best that this decoder can do. Errors are means over all starts: of angles the shorter way, in rad.
+state, the best that this decoder can do. Errors are means over all starts, of angles the shorter way, in rad, and
+medians, for a few starts rule the means.
 
     physvision generate pendulum --trials 2400 --out data/pendulum
     python experiments/pendulum_autoencoder.py [--epochs 3] [--seeds 5] [--runs out/pendulum_runs] [--out out]
@@ -34,6 +35,8 @@ from physvision.trainers.supervision import Batch
 
 SECOND, DT = 20, 0.05
 STEPS = (0, SECOND, 3 * SECOND)
+# Columns of a table: measures, and how they are called there.
+STATES = {"state_error": "rad", "state_error_median": "median", "velocity_error": "rad/s"}
 MODELS = {"physics layer": "pendulum", "MLP": "pendulum_mlp", "graph network": "pendulum_graph"}
 # An update of a graph network costs more, so it gets fewer, if not as few as the same time allows.
 COSTS = {"pendulum_graph": 4 / 3}
@@ -124,13 +127,13 @@ def by_engine(model: PredictiveAutoencoder) -> Predict:
 
 def row(name: str, found: dict[str, float], run: Run | None = None) -> str:
     cost = f"{run.updates:>8} {run.seconds:>8.0f}" if run else f"{'':>8} {'':>8}"
-    states = [found[f"{kind}/{at}"] for at in ("0s", "1s", "3s") for kind in ("state_error", "velocity_error")]
+    states = [found[f"{kind}/{at}"] for at in ("0s", "1s", "3s") for kind in STATES]
     frames = [found[f"{kind}/1s"] for kind in ("psnr", "ssim", "frame_error_mean")]
     return " ".join([f"{name:<34}", cost, *(f"{x:>9.4f}" for x in [*states, *frames])])
 
 
 def heading() -> str:
-    names = [f"{kind} {at}" for at in ("0s", "1s", "3s") for kind in ("rad", "rad/s")]
+    names = [f"{kind} {at}" for at in ("0s", "1s", "3s") for kind in STATES.values()]
     columns = " ".join(f"{name:>9}" for name in [*names, "PSNR 1s", "SSIM 1s", "MSE 1s"])
     return f"{'':<34} {'updates':>8} {'cpu s':>8} {columns}"
 

@@ -30,6 +30,9 @@ class MlpEncoder(nn.Module):
     frame gives the position; with how that changed, and how the change changed, the velocity. (The slope of three
     positions would be a first guess of it, but brings in the errors of all three, many times over: at 20 frames a
     second 0.01 rad each are 0.5 rad/s.)
+
+    Some scenes are as true in a mirror, with the signs of all positions and velocities turned. Such a scene can be read
+    there too, and the mean of both readings taken, in which errors cancel that are not mirrored themselves.
     """
 
     def __init__(
@@ -40,6 +43,7 @@ class MlpEncoder(nn.Module):
         frames_in: int = 3,
         hidden: int = 256,
         pool: int = 1,
+        mirror: bool = False,
     ) -> None:
         """Build the network.
 
@@ -50,11 +54,13 @@ class MlpEncoder(nn.Module):
             frames_in: frames that are given, one or more.
             hidden: width of each hidden layer.
             pool: squares of so many pixels a side are averaged before the first layer sees them.
+            mirror: other than in training, take the mean of what is read in the frames and in their mirror images, in
+                which all positions and velocities change sign; train with that symmetry for it.
         """
         super().__init__()
         self.frame, self.coordinates = tuple(frame), coordinates
         self.dt, self.frames_in = check_positive("dt", dt), check_count("frames_in", frames_in)
-        self.pool = check_count("pool", pool)
+        self.pool, self.mirror = check_count("pool", pool), mirror
         pixels = self.frame[0] * (self.frame[1] // pool) * (self.frame[2] // pool)
         self.pixels = nn.Sequential(nn.Linear(pixels, hidden), nn.SiLU())
         self.position = perceptron([hidden, hidden, coordinates.features])
@@ -77,6 +83,17 @@ class MlpEncoder(nn.Module):
 
         What is found in a frame is found once, however many windows it is part of.
         """
+        features, velocities = self._look(frames)
+        if self.mirror and not self.training:
+            mirrored, back = self._look(frames.flip(-1))
+            # Of an angle that changes sign the cosine stays, and the sine does not.
+            angles = len(self.coordinates.angles)
+            signs = torch.tensor([1.0] * angles + [-1.0] * self.coordinates.size, device=features.device)
+            features, velocities = 0.5 * (features + signs * mirrored), 0.5 * (velocities - back)
+        return self.coordinates.decode(features), velocities
+
+    def _look(self, frames: Tensor) -> tuple[Float[Tensor, "batch times features"], Float[Tensor, "batch windows q"]]:
+        """The same, with positions as `coordinates` encodes them."""
         hidden = self.pixels(_pooled(frames, self.pool).flatten(2))
         # Half precision pays in the wide layer; in the narrow ones its rounding would be a velocity of its own.
         with torch.autocast(frames.device.type, enabled=False):
@@ -86,7 +103,7 @@ class MlpEncoder(nn.Module):
                 differences.append(differences[-1].diff(dim=1))
             windows = differences[-1].shape[1]
             changes = torch.cat([difference[:, -windows:] for difference in differences], -1)
-            return self.coordinates.decode(self.position(hidden)), self.velocity(changes) / self.dt
+            return self.position(hidden), self.velocity(changes) / self.dt
 
 
 def _pooled(frames: Shaped[Tensor, "*batch height width"], pool: int) -> Float[Tensor, "*batch h w"]:

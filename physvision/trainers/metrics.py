@@ -7,17 +7,26 @@ from collections.abc import Sequence
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torchmetrics import MeanMetric, Metric
+from torchmetrics import CatMetric, MeanMetric, Metric
 from torchmetrics.image import PeakSignalNoiseRatio, StructuralSimilarityIndexMeasure
 
 from physvision.models import Coordinates, Prediction
 from physvision.trainers.supervision import Batch, frames_at
 
 
+class MedianMetric(CatMetric):
+    """The median of all values."""
+
+    def compute(self) -> Tensor:
+        """It."""
+        return torch.as_tensor(super().compute()).median()
+
+
 class PredictionMetrics(nn.Module):
     """State error, frame error, PSNR and SSIM at each of some numbers of steps past the last frame given.
 
-    - `state_error`: mean absolute error of positions, angles by the shorter way;
+    - `state_error`: mean absolute error of positions, angles by the shorter way; `state_error_median`: the median over
+      predictions of what is its mean over positions, which a few that have lost their way do not rule;
     - `velocity_error`: mean absolute error of velocities;
     - `frame_error_mean`, `frame_error_sum`: squared error of brightness a pixel, and summed over a frame;
     - `psnr`, dB, and `ssim`: mean over frames, whose brightness is cut to 0 to 1 first.
@@ -37,7 +46,9 @@ class PredictionMetrics(nn.Module):
             if "q" in batch:
                 place = (batch["target_q"][:, step - 1], batch["target_v"][:, step - 1])
                 q, v = place if step else (batch["q"][:, -1], batch["v"][:, -1])
-                self._add(step, "state_error", self.coordinates.difference(prediction.trajectory.q[:, step], q).abs())
+                away = self.coordinates.difference(prediction.trajectory.q[:, step], q).abs()
+                self._add(step, "state_error", away)
+                self._add(step, "state_error_median", away.mean(-1))
                 self._add(step, "velocity_error", (prediction.trajectory.v[:, step] - v).abs())
             self._add_frames(step, prediction.frames[:, index], true[:, index])
 
@@ -78,4 +89,5 @@ class PredictionMetrics(nn.Module):
 def _measures() -> nn.ModuleDict:
     means = {name: MeanMetric() for name in ("state_error", "velocity_error", "frame_error_mean", "frame_error_sum")}
     psnr = PeakSignalNoiseRatio(data_range=1.0, dim=(1, 2, 3), reduction="elementwise_mean")
-    return nn.ModuleDict({**means, "psnr": psnr, "ssim": StructuralSimilarityIndexMeasure(data_range=1.0)})
+    others = {"state_error_median": MedianMetric(), "psnr": psnr}
+    return nn.ModuleDict({**means, **others, "ssim": StructuralSimilarityIndexMeasure(data_range=1.0)})

@@ -84,6 +84,24 @@ def test_the_encoders_velocity_knows_the_changes_between_frames():
     assert seen[0].tolist() == [[[4.0, 2.5, 3.0, 1.0, 2.0, 0.5]]]
 
 
+def test_with_a_mirror_mirrored_frames_are_mirrored_states():
+    """An angle and a length; each changes sign, and in training nothing is added."""
+    mixed = Coordinates(2, (1,))
+    encoder = MlpEncoder((1, 4, 4), mixed, dt=0.1, pool=2, mirror=True).double()
+    frames = torch.rand(6, 5, 1, 4, 4, dtype=torch.float64)
+    plain = encoder.read(frames)
+    encoder.eval()
+    read, back = encoder.read(frames), encoder.read(frames.flip(-1))
+    for one, other, before in zip(read, back, plain, strict=True):
+        torch.testing.assert_close(other, -one)
+        assert not torch.allclose(one, before)
+    # The mean of two readings that differ little is between them, at half the way for what is no angle.
+    encoder.mirror = False
+    q, turned = encoder.read(frames)[0], -encoder.read(frames.flip(-1))[0]
+    torch.testing.assert_close(read[0][..., 0], 0.5 * (q + turned)[..., 0])
+    torch.testing.assert_close(encoder.train().read(frames)[0], plain[0])
+
+
 def test_the_encoder_takes_one_frame_too_and_refuses_other_shapes():
     encoder = MlpEncoder((1, 4, 4), ANGLES, dt=0.1, frames_in=1)
     state = encoder(torch.rand(5, 1, 1, 4, 4))

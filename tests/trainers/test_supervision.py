@@ -81,3 +81,14 @@ def test_measures_are_those_of_the_definition():
     assert float(found["frame_error_sum/1s"]) == pytest.approx(1.44, rel=1e-4)
     assert float(found["psnr/1s"]) == pytest.approx(20.0, rel=1e-4)
     assert metrics.compute() == {}
+
+
+def test_the_median_is_that_of_predictions_whatever_the_batches():
+    metrics = PredictionMetrics(SPIN, (0, 2), dt=0.5)
+    for offsets in ((0.2, 7.0), (1.4,)):
+        prediction, batch = case((True,) * len(offsets))
+        batch["target_q"] = batch["target_q"] - torch.tensor(offsets)[:, None, None] * torch.tensor([0.0, 1.0])
+        metrics.update(prediction, batch)
+    found = metrics.compute()
+    assert float(found["state_error_median/1s"]) == pytest.approx((0.1 + 0.3 + 1.4) / 2, rel=1e-4)
+    assert float(found["state_error/1s"]) == pytest.approx((0.1 + 0.3 + 8.6 / 3) / 2, rel=1e-4)
