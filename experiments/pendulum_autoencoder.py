@@ -55,20 +55,23 @@ class Run:
 
 def train(name: str, folder: Path, data: str, epochs: int, seed: int = 0, options: tuple[str, ...] = ()) -> Run:
     """Train trainers/NAME.yaml in `folder`, or go on, or only load what is complete."""
+    arguments = ["fit", "--config", f"{name}.yaml", "--data.path", str(Path(data).resolve())]
+    arguments += ["--trainer.max_epochs", str(epochs), "--seed_everything", str(seed), "--data.seed", str(seed)]
+    arguments += options
     folder.mkdir(parents=True, exist_ok=True)
-    last = folder / "out" / name / "checkpoints" / "last.ckpt"
-    spent = folder / "seconds.json"
-    before = json.loads(spent.read_text()) if spent.exists() else 0.0
+    last, record = folder / "out" / name / "checkpoints" / "last.ckpt", folder / "run.json"
+    kept = json.loads(record.read_text()) if record.exists() else {"arguments": arguments, "seconds": 0.0}
+    if kept["arguments"] != arguments:
+        raise SystemExit(f"{folder} holds another run, physvision {' '.join(kept['arguments'])}; choose other --runs")
+    record.write_text(json.dumps(kept))
     if not last.exists() or read_checkpoint(last)["epoch"] + 1 < epochs:
-        arguments = ["fit", "--config", f"{name}.yaml", "--data.path", str(Path(data).resolve())]
-        arguments += ["--trainer.max_epochs", str(epochs), "--seed_everything", str(seed), "--data.seed", str(seed)]
         resume = ["--ckpt_path", str(last.resolve())] if last.exists() else []
         code = "import sys; from physvision.cli import main; sys.exit(main(sys.argv[1:]))"
         began = children_seconds()
-        subprocess.run([sys.executable, "-c", code, *arguments, *options, *resume], cwd=folder, check=True)
-        before += children_seconds() - began
-        spent.write_text(json.dumps(before))
-    return Run(load(last), read_checkpoint(last)["global_step"], before)
+        subprocess.run([sys.executable, "-c", code, *arguments, *resume], cwd=folder, check=True)
+        kept["seconds"] += children_seconds() - began
+        record.write_text(json.dumps(kept))
+    return Run(load(last), read_checkpoint(last)["global_step"], kept["seconds"])
 
 
 def children_seconds() -> float:
