@@ -31,7 +31,7 @@ class MlpEncoder(nn.Module):
     positions would be a first guess of it, but brings in the errors of all three, many times over: at 20 frames a
     second 0.01 rad each are 0.5 rad/s.)
 
-    Some scenes are as true in a mirror, with the signs of all positions and velocities turned. Such a scene can be read
+    Some scenes are as true in a mirror, which turns the signs of all angles and velocities. Such a scene can be read
     there too, and the mean of both readings taken, in which errors cancel that are not mirrored themselves.
     """
 
@@ -55,12 +55,14 @@ class MlpEncoder(nn.Module):
             hidden: width of each hidden layer.
             pool: squares of so many pixels a side are averaged before the first layer sees them.
             mirror: other than in training, take the mean of what is read in the frames and in their mirror images, in
-                which all positions and velocities change sign; train with that symmetry for it.
+                which all positions, angles alone, and velocities change sign; train with that symmetry for it.
         """
         super().__init__()
         self.frame, self.coordinates = tuple(frame), coordinates
         self.dt, self.frames_in = check_positive("dt", dt), check_count("frames_in", frames_in)
         self.pool, self.mirror = check_count("pool", pool), mirror
+        if mirror and coordinates.straight:
+            raise InputError("mirror: it turns the sign of angles; these coordinates are not angles alone")
         pixels = self.frame[0] * (self.frame[1] // pool) * (self.frame[2] // pool)
         self.pixels = nn.Sequential(nn.Linear(pixels, hidden), nn.SiLU())
         self.position = perceptron([hidden, hidden, coordinates.features])
@@ -87,9 +89,9 @@ class MlpEncoder(nn.Module):
         if self.mirror and not self.training:
             mirrored, back = self._look(frames.flip(-1))
             # Of an angle that changes sign the cosine stays, and the sine does not.
-            angles = len(self.coordinates.angles)
-            signs = torch.tensor([1.0] * angles + [-1.0] * self.coordinates.size, device=features.device)
-            features, velocities = 0.5 * (features + signs * mirrored), 0.5 * (velocities - back)
+            cosines, sines = mirrored.chunk(2, -1)
+            features = 0.5 * (features + torch.cat([cosines, -sines], -1))
+            velocities = 0.5 * (velocities - back)
         return self.coordinates.decode(features), velocities
 
     def _look(self, frames: Tensor) -> tuple[Float[Tensor, "batch times features"], Float[Tensor, "batch windows q"]]:
