@@ -79,7 +79,9 @@ def consistent_state(
         for _ in range(_ITERATIONS):
             start = start + _least(weight[..., None] * derivative, missed(seen))
             seen, derivative = passed(start)
-        found = cost(seen) < before
+        # Where the next step is finite, so is all that the derivative below is made of.
+        following = _least(weight[..., None] * derivative, missed(seen))
+        found = (cost(seen) < before) & following.isfinite().all(1)
         seen, derivative = seen[found], derivative[found]
     # Zero, with the derivative of the minimum.
     change = _least(weight[..., None] * derivative, weight * (read - read.detach())[found])

@@ -100,6 +100,30 @@ def test_where_no_motion_is_found_what_was_read_stays_and_teaches_no_nonsense():
     assert bool(torch.isfinite(v.grad).all())
 
 
+def test_a_motion_whose_neighbours_failed_is_not_taken(monkeypatch):
+    """The last of four rollouts finds the motion; of one world what is moved a little from there has no end."""
+    engine, calls = chain(), []
+    q, v = misread(moving(3, engine), 0.01)
+    expected = consistent_state(engine, ANGLES, q, v, TRUST)
+    rollout = engine.rollout
+
+    def failing(state, steps):
+        motion = rollout(state, steps)
+        calls.append(steps)
+        if len(calls) == 4:
+            motion.q.unflatten(0, (3, -1))[1, 1:] = torch.inf
+        return motion
+
+    monkeypatch.setattr(engine, "rollout", failing)
+    q, v = q.requires_grad_(), v.requires_grad_()
+    found = consistent_state(engine, ANGLES, q, v, TRUST)
+    assert len(calls) == 4
+    torch.testing.assert_close(found.v[[0, 2]], expected.v[[0, 2]])
+    torch.testing.assert_close(found.v[1], v[1])
+    found.v.square().sum().backward()
+    assert bool(torch.isfinite(q.grad).all()) and bool(torch.isfinite(v.grad).all())
+
+
 def test_one_frame_is_refused():
     with pytest.raises(InputError, match="one frame holds no motion"):
         consistent_state(chain(), ANGLES, torch.zeros(4, 1, 2), torch.zeros(4, 2), TRUST)
