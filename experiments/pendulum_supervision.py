@@ -1,7 +1,9 @@
 """How few labels the pendulum autoencoder can do with: states on 100, 25, 10, 2 and 0 % of the samples.
 
 Samples without labels teach by their frames alone. Where labels are few they come again, until they are four
-fifths of what is seen. Trainings that were interrupted go on, those that are complete are not repeated.
+fifths of what is seen. Where there are none networks learn at lower rates: nothing says how fast the links are, and
+at the configurations' an encoder soon throws them at speeds that no engine follows, from where nothing leads back.
+Trainings that were interrupted go on, those that are complete are not repeated.
 
     physvision generate pendulum --trials 2400 --out data/pendulum
     python experiments/pendulum_supervision.py [--updates 2000] [--runs out/pendulum_labels] [--out out]
@@ -61,6 +63,8 @@ def main(
         for fraction in FRACTIONS:
             options = ("--data.label_fraction", str(fraction), "--data.labeled_share", "0.8")
             options += ("--trainer.limit_train_batches", str(updates))
+            if not fraction:
+                options += ("--model.learning_rate", "1e-3", "--model.encoder_learning_rate", "1e-3")
             run = train(MODELS[name], runs / f"{MODELS[name]}-{fraction}", data, epochs=1, options=options)
             found = measured(by_model(run.model), batches)
             errors.setdefault(name, []).append(found["state_error/1s"])

@@ -45,7 +45,7 @@ def consistent_state(
         trust: an error of velocity of this size, in 1/s, is as likely as one of position of size one.
 
     Returns:
-        the state, which is the read one where the search for a motion came to nothing.
+        the state, which is the read one where no motion was found that comes closer to what was read than rest does.
     """
     count, steps = coordinates.size, positions.shape[1] - 1
     if steps < 1:
@@ -67,21 +67,19 @@ def consistent_state(
         away = read.detach() - seen
         return weight * torch.cat([coordinates.unwind(away[:, :-1]), away[:, -1:]], 1)
 
-    def cost(seen: Tensor) -> Tensor:
-        return missed(seen).square().sum((1, 2))
-
     with torch.no_grad():
         slopes = coordinates.difference(positions[:, :-1], positions[:, 1:]) / engine.dt
         first = slopes[:, 0] if steps == 1 else 1.5 * slopes[:, 0] - 0.5 * slopes[:, 1]
         start = torch.cat([positions[:, 0], first], 1)
         seen, derivative = passed(start)
-        before = cost(seen)
         for _ in range(_ITERATIONS):
             start = start + _least(weight[..., None] * derivative, missed(seen))
             seen, derivative = passed(start)
         # Where the next step is finite, so is all that the derivative below is made of.
         following = _least(weight[..., None] * derivative, missed(seen))
-        found = (cost(seen) < before) & following.isfinite().all(1)
+        still = torch.cat([positions[:, -1:].expand_as(positions), torch.zeros_like(velocity)[:, None]], 1)
+        closer = missed(seen).square().sum((1, 2)) < missed(still).square().sum((1, 2))
+        found = closer & following.isfinite().all(1)
         seen, derivative = seen[found], derivative[found]
     # Zero, with the derivative of the minimum.
     change = _least(weight[..., None] * derivative, weight * (read - read.detach())[found])
