@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import yaml
@@ -12,6 +13,9 @@ from physvision.datasets.modules import DataModule
 from physvision.models.checkpoints import read_checkpoint
 from physvision.trainers.flow import FlowData, FlowTraining
 from physvision.trainers.module import PredictionTraining
+
+# The arguments given are those of the command line, with paths of configurations filled in.
+warnings.filterwarnings("ignore", message="LightningCLI's args parameter is intended to run from within Python")
 
 
 class CommandLine(LightningCLI):
