@@ -6,7 +6,7 @@ state, the best that this decoder can do. Errors are means over all starts, of a
 medians, for a few starts rule the means.
 
     physvision generate pendulum --trials 2400 --out data/pendulum
-    python experiments/pendulum_autoencoder.py [--epochs 3] [--seeds 5] [--runs out/pendulum_runs] [--out out]
+    python experiments/pendulum_autoencoder.py [--epochs 3] [--seeds 5] [--runs out/pendulum_runs]
 
 With `--seeds` the physics layer learns that many times and the lengths of each are printed. `--epochs 1 --updates 2000
 --runs out/pendulum_short` compares after a fifth of the time, when the baselines know less of the motion.

@@ -66,3 +66,13 @@ class Coordinates:
         chosen = list(self.angles)
         turns[..., chosen] = 2 * torch.pi * torch.round(difference.detach()[..., chosen] / (2 * torch.pi))
         return difference - turns
+
+    def check_mirror(self, name: str) -> None:
+        """Refuse the option `name`, a mirror, unless all positions are angles, which change sign in it."""
+        if self.straight:
+            raise InputError(f"{name}: a mirror turns the sign of angles; these coordinates are not angles alone")
+
+    def mirrored(self, features: Float[Tensor, "*batch features"]) -> Float[Tensor, "*batch features"]:
+        """`features` of angles as a mirror shows them: cosines stay, sines change sign."""
+        cosines, sines = features.chunk(2, -1)
+        return torch.cat([cosines, -sines], -1)

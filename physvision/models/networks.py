@@ -61,8 +61,8 @@ class MlpEncoder(nn.Module):
         self.frame, self.coordinates = tuple(frame), coordinates
         self.dt, self.frames_in = check_positive("dt", dt), check_count("frames_in", frames_in)
         self.pool, self.mirror = check_count("pool", pool), mirror
-        if mirror and coordinates.straight:
-            raise InputError("mirror: it turns the sign of angles; these coordinates are not angles alone")
+        if mirror:
+            coordinates.check_mirror("mirror")
         pixels = self.frame[0] * (self.frame[1] // pool) * (self.frame[2] // pool)
         self.pixels = nn.Sequential(nn.Linear(pixels, hidden), nn.SiLU())
         self.position = perceptron([hidden, hidden, coordinates.features])
@@ -88,9 +88,7 @@ class MlpEncoder(nn.Module):
         features, velocities = self._look(frames)
         if self.mirror and not self.training:
             mirrored, back = self._look(frames.flip(-1))
-            # Of an angle that changes sign the cosine stays, and the sine does not.
-            cosines, sines = mirrored.chunk(2, -1)
-            features = 0.5 * (features + torch.cat([cosines, -sines], -1))
+            features = 0.5 * (features + self.coordinates.mirrored(mirrored))
             velocities = 0.5 * (velocities - back)
         return self.coordinates.decode(features), velocities
 

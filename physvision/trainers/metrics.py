@@ -18,7 +18,7 @@ class MedianMetric(CatMetric):
     """The median of all values."""
 
     def compute(self) -> Tensor:
-        """It."""
+        """The middle one, or the lower of the two."""
         return torch.as_tensor(super().compute()).median()
 
 

@@ -80,8 +80,8 @@ class PredictionTraining(LightningModule):
         self.drawn, self.truncate, self.warmup = drawn, truncate, warmup
         self.encoded: Literal["first", "all"] = encoded
         self.symmetries: tuple[Symmetry, ...] = tuple(symmetries)
-        if "mirror" in self.symmetries and supervision.coordinates.straight:
-            raise InputError("symmetries: a mirror turns the sign of angles; these coordinates are not angles alone")
+        if "mirror" in self.symmetries:
+            supervision.coordinates.check_mirror("symmetries")
         self.rates, self.clips = (learning_rate, physics_learning_rate), (clip, physics_clip)
         self.encoder_rate = learning_rate if encoder_learning_rate is None else encoder_learning_rate
         self.physics_start, self.measured = physics_start, tuple(measured)
