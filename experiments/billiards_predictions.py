@@ -19,10 +19,10 @@ import torch
 from jsonargparse import auto_cli
 from torch import Tensor
 
-from physvision.core import State, Trajectory, brightness
+from physvision.core import Coordinates, State, Trajectory, brightness
 from physvision.datasets import DataModule, Dataset
 from physvision.losses.frames import mean_square
-from physvision.models import Coordinates, MlpEngine, ObjectEncoder, PredictiveAutoencoder, load
+from physvision.models import MlpEngine, ObjectEncoder, PredictiveAutoencoder, load
 from physvision.perception.disturbance import Disturbance
 from physvision.perception.locating import locate
 from physvision.perception.tracking import centroids

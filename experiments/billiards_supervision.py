@@ -24,10 +24,10 @@ import torch
 import yaml
 from jsonargparse import auto_cli
 
-from physvision.core import brightness
+from physvision.core import Coordinates, brightness
 from physvision.core.resources import find
 from physvision.datasets import DataModule
-from physvision.models import Coordinates, ObjectEncoder, build
+from physvision.models import ObjectEncoder, build
 from physvision.models.objects import Look
 from physvision.trainers import PredictionTraining, Supervision
 from physvision.trainers.commands import read_checkpoint

@@ -73,7 +73,7 @@ def learn(model: PredictiveAutoencoder, source: DataModule, updates: int) -> lis
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         schedule.step()
-        values = model.engine.parameters_now
+        values = model.engine.values
         way.append((values["restitution"].item(), values["radius"].item()))
     return way
 

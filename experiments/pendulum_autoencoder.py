@@ -26,9 +26,9 @@ import torch
 from jsonargparse import auto_cli
 from torch import Tensor
 
-from physvision.core import State, Trajectory, brightness
+from physvision.core import Coordinates, State, Trajectory, brightness
 from physvision.datasets import DataModule
-from physvision.models import Coordinates, Prediction, PredictiveAutoencoder, load
+from physvision.models import Prediction, PredictiveAutoencoder, load
 from physvision.models.checkpoints import read_checkpoint
 from physvision.trainers import PredictionMetrics
 from physvision.trainers.supervision import Batch

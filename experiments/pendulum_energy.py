@@ -17,10 +17,10 @@ import torch
 from jsonargparse import auto_cli
 from torch import Tensor
 
-from physvision.core import State
+from physvision.core import Coordinates, State
 from physvision.datasets import Dataset, PendulumRecipe, generate
-from physvision.models import Coordinates, GraphEngine, MlpEngine, PhysicsLayer
-from physvision.physics import articulated
+from physvision.models import GraphEngine, MlpEngine
+from physvision.physics import PhysicsLayer, articulated
 from physvision.physics.engine import Engine
 
 mpl.use("Agg")

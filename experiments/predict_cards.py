@@ -19,9 +19,9 @@ from matplotlib.figure import Figure
 
 from physvision import demo, video
 from physvision.cli import main as physvision
+from physvision.core import Scene
 from physvision.datasets.recipe import Recipe
 from physvision.models import load, shipped
-from physvision.models.scene import Scene
 
 SECONDS = 10
 # How far ahead each is asked, s.

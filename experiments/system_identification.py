@@ -67,7 +67,13 @@ def tasks() -> list[Task]:
     return [
         Task("restitution", rigid2d.World([floor(), falling], gravity=down), 0.7, 0.5, on_both("restitution")),
         Task("friction", rigid2d.World([floor(), sliding], gravity=down), 0.45, 0.8, on_both("friction")),
-        Task("damping, 1/s", rigid2d.World([fading], gravity=down), 0.6, 0.1, lambda v: {"damping": v.unsqueeze(1)}),
+        Task(
+            "damping, 1/s",
+            rigid2d.World([fading], gravity=down),
+            0.6,
+            0.1,
+            lambda v: {"velocity_decay": v.unsqueeze(1)},
+        ),
         Task(
             "stiffness, kg/s²",
             rigid2d.World([hanging], [spring], gravity=down),

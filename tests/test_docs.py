@@ -38,7 +38,7 @@ def test_your_own_parameters():
     names = run("own_parameters.md")
     lengths = names["lengths"].tolist()
     assert lengths == pytest.approx([0.7, 1.2], rel=0.01)
-    assert names["layer"].parameters_now["lengths"].tolist() == pytest.approx([1.0, 1.0])
+    assert names["layer"].learned_values["lengths"].tolist() == pytest.approx([1.0, 1.0])
 
 
 def test_every_link_leads_somewhere(tmp_path):

@@ -1,67 +1,75 @@
-"""A camera bound to what an engine moves: states in, frames out, the drop-in for a decoder."""
+"""A camera bound to what an engine moves: states in, frames out, in the place of a decoder."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from physvision.camera.camera import Camera
 from physvision.camera.ray_caster import RayCaster
-from physvision.core import InputError, Placed, State
+from physvision.core import Appearance, InputError, State
+from physvision.physics import Engine
+from physvision.physics.engine import Overrides
 
 
 class BoundCamera(nn.Module):
-    """Frames of an engine's states.
+    """Frames of an engine's states, drawn as its properties make them: learned sizes and lengths have gradients.
 
-    Args:
-        camera: see `Camera`.
-        engine: whatever answers `poses(state, properties=…)` with (batch, bodies, 4, 4).
-        geometry: what its bodies look like.
-        textures: one for each of the geometry, see `RayCaster.forward`; the colours of the geometry by default.
-        options: of `RayCaster`.
+    Attributes:
+        mechanics: the mechanical engine whose bodies are seen.
+        geometry: what is drawn of it.
     """
-
-    _bodies: Tensor
-    _local: Tensor
 
     def __init__(
         self,
         camera: Camera,
-        engine: Any,
-        geometry: Sequence[Placed],
+        engine: Engine,
+        shapes: Sequence[int] | None = None,
         *,
         textures: Sequence[Tensor] | None = None,
         **options: Any,
     ) -> None:
+        """Bind `camera` to `engine`.
+
+        Args:
+            camera: see `Camera`.
+            engine: one with mechanics inside; where a call gives no properties, they are those of this engine.
+            shapes: which of the mechanics' `geometry` to draw; all of it if not given.
+            textures: one for each shape drawn, see `RayCaster.forward`; the colours of the geometry if not given.
+            options: of `RayCaster`.
+        """
         super().__init__()
-        self.geometry = tuple(geometry)
-        for placed in self.geometry:
-            if not isinstance(placed, Placed):
-                raise InputError(f"geometry: expected physvision.core.Placed, got {type(placed).__name__}")
-        self.engine = engine
+        if engine.mechanics is None:
+            raise InputError(f"engine: {type(engine).__name__} has no bodies to be drawn; bind one with mechanics")
+        self.mechanics = engine.mechanics
+        # Not a part of this module: what the engine learns is the model's to train and to save, once.
+        self._engine = (engine,)
+        whole = self.mechanics.geometry
+        self.shapes = tuple(range(len(whole))) if shapes is None else tuple(shapes)
+        for index in self.shapes:
+            if not 0 <= index < len(whole):
+                raise InputError(f"shapes: expected numbers below {len(whole)}, of the engine's geometry, got {index}")
+        self.geometry = tuple(whole[index] for index in self.shapes)
         self.caster = RayCaster(camera, self.geometry, **options)
         self.textures = textures
-        # Row 0 is the world, the bodies follow.
-        bodies = [0 if placed.body is None else placed.body + 1 for placed in self.geometry]
-        if min(bodies, default=0) < 0:
-            raise InputError(f"geometry: expected bodies of 0 or more, or None for the world, got {min(bodies) - 1}")
-        self.register_buffer("_bodies", torch.tensor(bodies, dtype=torch.long), persistent=False)
-        local = torch.tensor([placed.pose for placed in self.geometry], dtype=torch.float64).reshape(-1, 4, 4)
-        self.register_buffer("_local", local, persistent=False)
 
-    def poses(self, state: State, properties: Any | Mapping[str, Tensor] | None = None) -> Tensor:
-        """The frame of every shape in the world, (batch, shapes, 4, 4)."""
-        bodies = self.engine.poses(state, properties=properties)
-        world = torch.eye(4, dtype=bodies.dtype, device=bodies.device).expand(bodies.shape[0], 1, 4, 4)
-        if len(self.geometry) and int(self._bodies.max()) > bodies.shape[1]:
-            raise InputError(
-                f"geometry: body {int(self._bodies.max()) - 1} is not among the engine's {bodies.shape[1]} bodies"
-            )
-        return torch.cat([world, bodies], 1)[:, self._bodies] @ self._local.to(bodies)
+    def appearance(self, state: State, properties: Overrides = None) -> Appearance:
+        """Where every shape that is drawn is, and how large."""
+        known = self._engine[0].properties if properties is None else properties
+        seen = self.mechanics.appearance(state, known)
+        if len(self.shapes) == seen.poses.shape[1]:
+            return seen
+        rows = list(self.shapes)
+        return Appearance(seen.poses[:, rows], seen.sizes[:, rows])
 
-    def forward(self, state: State, properties: Any | Mapping[str, Tensor] | None = None) -> Tensor:
-        """Frames (batch, channels, height, width) of a batch of states."""
-        return self.caster(self.poses(state, properties), self.textures)
+    def forward(self, state: State, properties: Overrides = None) -> Float[Tensor, "batch channels height width"]:
+        """The frame of each state; `properties` as in `Engine.rollout`, the bound engine's own if not given."""
+        # Half precision does not know parts of a pixel.
+        with torch.autocast(state.q.device.type, enabled=False):
+            seen = self.appearance(state, properties)
+            textures = None if self.textures is None else [texture.to(seen.poses) for texture in self.textures]
+            return self.caster(seen.poses, textures, sizes=seen.sizes)

@@ -13,13 +13,14 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from physvision.core import InputError, Placed
+from physvision.core import InputError
 from physvision.core.checks import check_count, check_positive, check_shape, check_tensor
 
 if TYPE_CHECKING:
     from kornia.geometry.camera import PinholeCamera
 
     from physvision.camera.bound import BoundCamera
+    from physvision.physics import Engine
 
 # Distance from which an orthographic camera looks down on a table, in units of the world.
 ABOVE = 100.0
@@ -189,17 +190,11 @@ class Camera:
             self, intrinsics=self.intrinsics.to(*args, **kwargs), extrinsics=self.extrinsics.to(*args, **kwargs)
         )
 
-    def bind(self, engine: Any, geometry: Sequence[Placed] | None = None, **options: Any) -> BoundCamera:
-        """What turns this engine's states into frames.
-
-        Args:
-            engine: whatever answers `poses(state, properties=…)` with (batch, bodies, 4, 4).
-            geometry: what its bodies look like; `engine.geometry` by default.
-            options: of `RayCaster`, and `textures`, one for each of the geometry, to be kept.
-        """
+    def bind(self, engine: Engine, shapes: Sequence[int] | None = None, **options: Any) -> BoundCamera:
+        """What turns this engine's states into frames; arguments as in `BoundCamera`."""
         from physvision.camera.bound import BoundCamera
 
-        return BoundCamera(self, engine, engine.geometry if geometry is None else geometry, **options)
+        return BoundCamera(self, engine, shapes, **options)
 
 
 def _intrinsics(focal: float, height: int, width: int) -> Tensor:

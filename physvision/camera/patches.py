@@ -20,7 +20,6 @@ from physvision.core import (
     Rectangle,
     Shape,
     Sphere,
-    UnsupportedError,
 )
 
 POLYGON, DISC, PLANE, SPHERE, CAPSULE, CYLINDER = range(6)
@@ -111,24 +110,6 @@ def _polygon_mapping(vertices: Sequence[tuple[float, float]]) -> tuple[float, fl
     xs, ys = zip(*vertices, strict=True)
     width, height = max(xs) - min(xs) or 1.0, max(ys) - min(ys) or 1.0
     return (-min(xs) / width, 1.0 / width, max(ys) / height, -1.0 / height)
-
-
-def sizes_of(shape: Shape) -> tuple[float, float, float]:
-    """The three sizes of a shape: what `RayCaster` takes as `sizes`."""
-    match shape:
-        case Plane():
-            return (*shape.tile, 0.0)
-        case Rectangle():
-            return (shape.width, shape.height, 0.0)
-        case Disc() | Circle() | Sphere():
-            return (shape.radius, 0.0, 0.0)
-        case Box():
-            return shape.size
-        case Capsule() | Cylinder():
-            return (shape.radius, 0.0, shape.length)
-        case Polygon():
-            return (1.0, 1.0, 0.0)
-    raise UnsupportedError(f"a camera cannot draw {type(shape).__name__}; it draws the shapes of physvision.core")
 
 
 def patches_of(shapes: Sequence[Shape]) -> Patches:

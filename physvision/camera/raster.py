@@ -13,8 +13,8 @@ from torch import Tensor
 from typing_extensions import override
 
 from physvision.camera.patches import Patches
-from physvision.physics.batched_function import Operation, Tensors
-from physvision.physics.launching import array, launch
+from physvision.kernels.batched_function import Operation, Tensors
+from physvision.kernels.launching import array, launch
 
 RAYS, EXTENTS, LIGHT = slice(0, 12), slice(12, 15), slice(15, 18)
 

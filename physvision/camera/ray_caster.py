@@ -11,13 +11,13 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from physvision.camera.camera import Camera
-from physvision.camera.patches import patches_of, sizes_of
+from physvision.camera.patches import patches_of
 from physvision.camera.raster import Render, View, constant, nearest, whole_numbers
 from physvision.camera.textures import pack_textures
 from physvision.core import InputError, Placed, Shape, ShapeError
 from physvision.core.checks import check_count, check_like, check_shape, check_tensor
-from physvision.physics import precision
-from physvision.physics.batched_function import apply
+from physvision.kernels import precision
+from physvision.kernels.batched_function import apply
 
 GRAY = (0.5, 0.5, 0.5)
 
@@ -96,7 +96,7 @@ class RayCaster(nn.Module):
         self._channels(ground)
         self.colors = tuple(shape.color if isinstance(shape, Placed) else GRAY for shape in shapes)
         self.patches = patches_of(self.shapes)
-        sizes = torch.tensor([sizes_of(shape) for shape in self.shapes], dtype=torch.float64).reshape(-1, 3)
+        sizes = torch.tensor([shape.sizes for shape in self.shapes], dtype=torch.float64).reshape(-1, 3)
         if not bool(torch.isfinite(sizes).all()) or bool((sizes < 0).any()):
             raise InputError(f"shapes: expected sizes that are finite and not negative, got {sizes.tolist()}")
         patches = self.patches
@@ -149,7 +149,7 @@ class RayCaster(nn.Module):
             poses: the frame of every shape in the world; rotations are taken to be orthonormal.
             textures: one for each shape: a colour (channels,), an image (channels, h, w), or one a world; by default
                 the colours of the `Placed` shapes, or grey.
-            sizes: in place of those of the shapes, see `sizes_of`: (shapes, 3) or (batch, shapes, 3).
+            sizes: in place of those of the shapes, see `Shape.sizes`: (shapes, 3) or (batch, shapes, 3).
             background: in place of the one given before.
             camera: in place of the one given before; of the same image size.
         """

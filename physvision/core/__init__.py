@@ -1,6 +1,7 @@
 """What every part of physvision shares: states, shapes, errors and checks. It imports nothing of the other parts."""
 
 from physvision.core.clip import Clip, brightness
+from physvision.core.coordinates import Coordinates
 from physvision.core.errors import (
     CheckpointError,
     DataError,
@@ -15,7 +16,9 @@ from physvision.core.errors import (
     UnsupportedError,
     VideoError,
 )
+from physvision.core.scene import Scene, SceneObject, View
 from physvision.core.shapes import (
+    Appearance,
     Box,
     Capsule,
     Circle,
@@ -31,11 +34,13 @@ from physvision.core.shapes import (
 from physvision.core.state import State, Status, Trajectory
 
 __all__ = [
+    "Appearance",
     "Box",
     "Capsule",
     "CheckpointError",
     "Circle",
     "Clip",
+    "Coordinates",
     "Cylinder",
     "DataError",
     "DeviceError",
@@ -49,6 +54,8 @@ __all__ = [
     "Plane",
     "Polygon",
     "Rectangle",
+    "Scene",
+    "SceneObject",
     "Shape",
     "ShapeError",
     "Sphere",
@@ -58,5 +65,6 @@ __all__ = [
     "Trajectory",
     "UnsupportedError",
     "VideoError",
+    "View",
     "brightness",
 ]

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from jaxtyping import Float
+from torch import Tensor
+from torch.export import register_dataclass
+
 IDENTITY = ((1.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0), (0.0, 0.0, 1.0, 0.0), (0.0, 0.0, 0.0, 1.0))
 
 
@@ -11,12 +15,22 @@ IDENTITY = ((1.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0), (0.0, 0.0, 1.0, 0.0), (0
 class Shape:
     """A surface in its own frame."""
 
+    @property
+    def sizes(self) -> tuple[float, float, float]:
+        """The three numbers that scale it, as `Appearance.sizes` has them."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True)
 class Plane(Shape):
     """The whole plane z = 0, seen from both sides; its texture repeats every `tile` metres along x and y."""
 
     tile: tuple[float, float] = (1.0, 1.0)
+
+    @property
+    def sizes(self) -> tuple[float, float, float]:
+        """The tile's two lengths."""
+        return (*self.tile, 0.0)
 
 
 @dataclass(frozen=True)
@@ -26,12 +40,22 @@ class Rectangle(Shape):
     width: float
     height: float
 
+    @property
+    def sizes(self) -> tuple[float, float, float]:
+        """Width and height."""
+        return (self.width, self.height, 0.0)
+
 
 @dataclass(frozen=True)
 class Disc(Shape):
     """The flat disc x² + y² ≤ radius² in the plane z = 0."""
 
     radius: float
+
+    @property
+    def sizes(self) -> tuple[float, float, float]:
+        """The radius."""
+        return (self.radius, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -40,12 +64,22 @@ class Sphere(Shape):
 
     radius: float
 
+    @property
+    def sizes(self) -> tuple[float, float, float]:
+        """The radius."""
+        return (self.radius, 0.0, 0.0)
+
 
 @dataclass(frozen=True)
 class Box(Shape):
     """The box with these full edge lengths along x, y and z, centred at the origin."""
 
     size: tuple[float, float, float]
+
+    @property
+    def sizes(self) -> tuple[float, float, float]:
+        """The three edges."""
+        return self.size
 
 
 @dataclass(frozen=True)
@@ -55,6 +89,11 @@ class Capsule(Shape):
     radius: float
     length: float
 
+    @property
+    def sizes(self) -> tuple[float, float, float]:
+        """Radius, nothing, and length."""
+        return (self.radius, 0.0, self.length)
+
 
 @dataclass(frozen=True)
 class Cylinder(Shape):
@@ -63,6 +102,11 @@ class Cylinder(Shape):
     radius: float
     length: float
 
+    @property
+    def sizes(self) -> tuple[float, float, float]:
+        """Radius, nothing, and length."""
+        return (self.radius, 0.0, self.length)
+
 
 @dataclass(frozen=True)
 class Circle(Shape):
@@ -70,12 +114,22 @@ class Circle(Shape):
 
     radius: float
 
+    @property
+    def sizes(self) -> tuple[float, float, float]:
+        """The radius."""
+        return (self.radius, 0.0, 0.0)
+
 
 @dataclass(frozen=True)
 class Polygon(Shape):
     """A filled convex polygon of a 2-D world, in the plane z = 0; corners anticlockwise (x right, y up)."""
 
     vertices: tuple[tuple[float, float], ...]
+
+    @property
+    def sizes(self) -> tuple[float, float, float]:
+        """How much its corners are stretched along x and y."""
+        return (1.0, 1.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -95,3 +149,19 @@ class Placed:
     pose: tuple[tuple[float, ...], ...] = field(default=IDENTITY, repr=False)
     color: tuple[float, float, float] = (0.5, 0.5, 0.5)
     name: str = ""
+
+
+@dataclass(frozen=True)
+class Appearance:
+    """Where everything that can be drawn is, and how large, in the order of an engine's `geometry`.
+
+    Attributes:
+        poses: the frame of every shape in the world.
+        sizes: of every shape, as `Shape.sizes` has them.
+    """
+
+    poses: Float[Tensor, "*worlds shapes 4 4"]
+    sizes: Float[Tensor, "*worlds shapes 3"]
+
+
+register_dataclass(Appearance)

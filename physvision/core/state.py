@@ -8,6 +8,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.export import register_dataclass
+from torch.utils import _pytree as pytree
+
+from physvision.core.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -69,11 +72,27 @@ class Trajectory:
         q: generalised positions, (batch, steps + 1, nq).
         v: generalised velocities, (batch, steps + 1, nv).
         status: how the simulation went; None for trajectories that were observed, not simulated.
+        dt: seconds between two states; None where nobody said.
     """
 
     q: Float[Tensor, "batch times nq"]
     v: Float[Tensor, "batch times nv"]
     status: Status | None = None
+    dt: float | None = None
+
+    def __len__(self) -> int:
+        return self.q.shape[1]
+
+    def __getitem__(self, times: slice) -> Trajectory:
+        """The states of some of the times, as in a list; for a single one see `state`."""
+        return Trajectory(self.q[:, times], self.v[:, times], self.status, self.dt and self.dt * (times.step or 1))
+
+    def __repr__(self) -> str:
+        failed = "" if self.status is None else f", {len(self.status.failed())} failed"
+        return (
+            f"Trajectory({self.batch} worlds{failed}, {len(self)} times, nq={self.q.shape[-1]}, nv={self.v.shape[-1]}, "
+            f"dt={self.dt}, {self.q.dtype})"
+        )
 
     @property
     def batch(self) -> int:
@@ -84,6 +103,13 @@ class Trajectory:
     def steps(self) -> int:
         """Number of steps: one less than there are states."""
         return self.q.shape[1] - 1
+
+    @property
+    def times(self) -> Float[Tensor, " times"]:
+        """Seconds since the first state."""
+        if self.dt is None:
+            raise InputError("times: this trajectory does not say how far its states are apart; give it a dt")
+        return self.dt * torch.arange(len(self), dtype=self.q.dtype, device=self.q.device)
 
     def state(self, step: int) -> State:
         """The state after `step` steps; negative numbers count from the end."""
@@ -99,5 +125,12 @@ class Trajectory:
         return State(self.q.flatten(0, 1), self.v.flatten(0, 1))
 
 
-for _node in (State, Status, Trajectory):
+for _node in (State, Status):
     register_dataclass(_node)
+# The step of time is no tensor: it goes with the structure, so that vmap and tree_map keep it.
+pytree.register_pytree_node(
+    Trajectory,
+    lambda whole: ([whole.q, whole.v] if whole.status is None else [whole.q, whole.v, whole.status], whole.dt),
+    lambda parts, dt: Trajectory(*parts, dt=dt),  # pyright: ignore[reportCallIssue]
+    serialized_type_name="physvision.core.Trajectory",
+)

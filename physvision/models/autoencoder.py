@@ -9,11 +9,9 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
-from physvision.core import InputError, State, Trajectory, brightness
+from physvision.core import Coordinates, InputError, Scene, State, Trajectory, brightness
 from physvision.core.checks import check_positive
 from physvision.models.consistency import consistent_state
-from physvision.models.coordinates import Coordinates
-from physvision.models.scene import Scene
 from physvision.physics.engine import Engine
 
 
@@ -38,7 +36,8 @@ class PredictiveAutoencoder(nn.Module):
     Attributes:
         encoder: frames (batch, times, channels, height, width) to the `State` at the last of them.
         engine: moves that state.
-        decoder: a `State` to its frame (batch, channels, height, width); a network, or a camera bound to a scene.
+        decoder: a `State` and the engine's properties to its frame (batch, channels, height, width); a network, or a
+            camera bound to a scene.
         scene: what videos it was made for; None if nobody said.
     """
 
@@ -149,10 +148,7 @@ class PredictiveAutoencoder(nn.Module):
         """The frames of the states number `steps` of `trajectory`."""
         chosen = list(steps)
         states = Trajectory(trajectory.q[:, chosen], trajectory.v[:, chosen]).flatten()
-        if getattr(self.decoder, "takes_properties", False):
-            frames = self.decoder(states, self.engine.properties)
-        else:
-            frames = self.decoder(states)
+        frames = self.decoder(states, self.engine.properties)
         return frames.unflatten(0, (trajectory.batch, len(chosen)))
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from physvision.core import InputError, State
+from physvision.core import Coordinates, InputError, State
 from physvision.core.checks import check_count, check_positive
-from physvision.models.coordinates import Coordinates
 from physvision.models.networks import perceptron
-from physvision.models.stepped import LearnedEngine, SteppedEngine
-from physvision.physics.engine import Engine
+from physvision.physics import LearnedEngine
 
 
 class MlpEngine(LearnedEngine):
@@ -46,9 +44,8 @@ class MlpEngine(LearnedEngine):
         self.register_buffer("scales", scales, persistent=False)
         self.network = perceptron([coordinates.features + self.nv, hidden, hidden, self.nq + self.nv])
 
-    def advance(self, state: State, control: Tensor | None, properties: Any | Mapping[str, Tensor] | None) -> State:
+    def advance(self, state: State) -> State:
         """Old state and correction: q' = q + dt (v + Δq̇), v' = v + Δv."""
-        self._refuse(properties)
         seen = torch.cat([self.coordinates.encode(state.q) / self.scales, state.v / self.velocity_scale], -1)
         rate, change = (self.network(seen) * self.velocity_scale).split([self.nq, self.nv], -1)
         return State(state.q + self.dt * (state.v + rate), state.v + change)
@@ -104,9 +101,8 @@ class GraphEngine(LearnedEngine):
         self.decoder = perceptron([hidden, hidden, 2 * each])
         self.summary = nn.Parameter(torch.zeros(hidden))
 
-    def advance(self, state: State, control: Tensor | None, properties: Any | Mapping[str, Tensor] | None) -> State:
+    def advance(self, state: State) -> State:
         """Old state and correction: q' = q + dt (v + Δq̇), v' = v + Δv."""
-        self._refuse(properties)
         nodes = self.node_encoder(self._seen(state))
         ends = torch.cat([nodes[:, self.senders], nodes[:, self.receivers]], -1)
         edges = self.edge_encoder(ends)
@@ -135,42 +131,6 @@ class GraphEngine(LearnedEngine):
         nodes = nodes + self.node_update(torch.cat([nodes, arrived, shared.expand(-1, self.bodies, -1)], -1))
         whole = whole + self.global_update(torch.cat([whole, nodes.sum(1), edges.sum(1)], -1))
         return nodes, edges, whole
-
-
-class Hybrid(SteppedEngine):
-    """An engine and a learned residual: what the network adds to the velocity, physics does not explain."""
-
-    def __init__(self, engine: Engine, residual: Engine) -> None:
-        """Add what `residual` says of a step to what `engine` says.
-
-        Args:
-            engine: the physics; it takes the controls and the properties.
-            residual: an engine whose deviation from uniform motion is added, e.g. `MlpEngine`.
-        """
-        super().__init__()
-        if (engine.nq, engine.nv, engine.dt) != (residual.nq, residual.nv, residual.dt):
-            raise InputError(
-                f"residual: expected nq, nv, dt = {(engine.nq, engine.nv, engine.dt)} as engine has, "
-                f"got {(residual.nq, residual.nv, residual.dt)}"
-            )
-        self.engine, self.residual = engine, residual
-        self.nq, self.nv, self.nu, self.dt = engine.nq, engine.nv, engine.nu, engine.dt
-
-    @property
-    def properties(self) -> Any:
-        """Those of the engine."""
-        return self.engine.properties
-
-    def initial_state(self, batch: int = 1) -> State:
-        """That of the engine."""
-        return self.engine.initial_state(batch)
-
-    def advance(self, state: State, control: Tensor | None, properties: Any | Mapping[str, Tensor] | None) -> State:
-        """The engine's step, moved by how far the residual leaves uniform motion."""
-        after, other = self.engine.step(state, control, properties), self.residual.step(state)
-        straight = self.residual.integrate(state.q, self.dt * state.v)
-        aside = self.residual.difference(straight, other.q)
-        return State(self.engine.integrate(after.q, aside), after.v + other.v - state.v)
 
 
 def _pairs(links: str | Sequence[tuple[int, int]], bodies: int) -> list[tuple[int, int]]:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import torch
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
-from physvision.camera import Camera
-from physvision.core import State
+from physvision.camera import BoundCamera, Camera
 from physvision.core.checks import check_count
-from physvision.models.physics_layer import PhysicsLayer
+from physvision.physics import PhysicsLayer
 from physvision.physics.rigid2d import Circle, Rectangle, World
 
 _THICK = 20.0  # px: of the walls
@@ -69,7 +66,7 @@ def learned_table(
 ) -> PhysicsLayer:
     """A table whose restitution and ball radius are learned, from these first guesses on."""
     world = table(balls, radius, size, dt, restitution)
-    bodies = len(world.description.bodies)
+    bodies = len(world.body_names)
 
     def leaves(restitution: Tensor, radius: Tensor) -> Mapping[str, Tensor]:
         # A bounce never gains energy, but a guess that went too far must find back: its gradient stays.
@@ -81,14 +78,8 @@ def learned_table(
     return PhysicsLayer(world, {"restitution": restitution, "radius": radius}, leaves)
 
 
-class TableCamera(nn.Module):
-    """The camera above a table, in the place of a decoder: the same signature, and nothing to train.
-
-    Attributes:
-        takes_properties: it wants to know the engine's properties, of which it draws the balls' radius.
-    """
-
-    takes_properties = True
+class TableCamera(BoundCamera):
+    """The camera above a table, in the place of a decoder; there is nothing to train."""
 
     def __init__(
         self,
@@ -103,33 +94,12 @@ class TableCamera(nn.Module):
         Args:
             balls: how many.
             colors: red, green, blue of each, 0 to 1.
-            radius: of the balls, pixels, if the engine does not say.
+            radius: of the balls, pixels, where a call gives no properties.
             size: height and width of the picture, pixels.
             background: red, green, blue of the cloth, 0 to 1.
         """
-        super().__init__()
-        world = table(balls, radius, size)
-        self.balls = balls
         # Walls lie beyond the picture.
-        camera = Camera.table(*size, y_down=True)
         textures = [torch.tensor(list(color)) for color in colors]
-        self.view = camera.bind(world, world.geometry[:balls], textures=textures, background=tuple(background))
-
-    def forward(
-        self, state: State, properties: Any | Mapping[str, Tensor] | None = None
-    ) -> Float[Tensor, "batch 3 height width"]:
-        """The frame of each state."""
-        # Half precision does not know parts of a pixel.
-        with torch.autocast(state.q.device.type, enabled=False):
-            return self._draw(state, properties)
-
-    def _draw(self, state: State, properties: Any | Mapping[str, Tensor] | None) -> Tensor:
-        caster = self.view.caster
-        poses = self.view.poses(state)
-        textures = [color.to(poses) for color in self.view.textures or ()]
-        sizes = None
-        if properties is not None:
-            radii = properties["radius"] if isinstance(properties, Mapping) else properties.radius
-            radii = radii[..., : self.balls].to(poses)
-            sizes = torch.stack([radii, torch.zeros_like(radii), torch.zeros_like(radii)], -1)
-        return caster(poses, textures, sizes=sizes)
+        camera = Camera.table(*size, y_down=True)
+        world = table(balls, radius, size)
+        super().__init__(camera, world, range(balls), textures=textures, background=tuple(background))

@@ -20,8 +20,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from physvision.core import InputError, State
-from physvision.models.coordinates import Coordinates
+from physvision.core import Coordinates, InputError, State
 from physvision.physics.engine import Engine
 
 _ITERATIONS = 3

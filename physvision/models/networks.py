@@ -10,9 +10,9 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
-from physvision.core import InputError, ShapeError, State
+from physvision.core import Coordinates, InputError, ShapeError, State
 from physvision.core.checks import check_count, check_positive
-from physvision.models.coordinates import Coordinates
+from physvision.physics.engine import Overrides
 
 
 def perceptron(sizes: Sequence[int]) -> nn.Sequential:
@@ -133,8 +133,11 @@ class MlpDecoder(nn.Module):
         pixels = self.frame[0] * self.frame[1] * self.frame[2]
         self.network = perceptron([coordinates.features, hidden, hidden, pixels])
 
-    def forward(self, state: State) -> Float[Tensor, "batch channels height width"]:
-        """The frame of each state, brightness 0 to 1 and, where the network errs, a little beyond."""
+    def forward(self, state: State, properties: Overrides = None) -> Float[Tensor, "batch channels height width"]:
+        """The frame of each state, brightness 0 to 1 and, where the network errs, a little beyond.
+
+        The network has learned how the scene looks; `properties` are there for decoders that draw them.
+        """
         if state.q.shape[-1] != self.coordinates.size:
             raise InputError(f"state.q: expected {self.coordinates.size} positions, got {state.q.shape[-1]}")
         return self.network(self.coordinates.encode(state.q)).unflatten(-1, self.frame)

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from physvision.core import ShapeError, State
+from physvision.physics.engine import Overrides
 
 # Waves across the picture by which a place is told to the network: it draws fine detail from fine waves.
 _WAVES = (1, 2, 4, 8)
@@ -46,8 +47,11 @@ class ObjectDecoder(nn.Module):
         self.colors = nn.Parameter(torch.tensor([list(color) for color in colors], dtype=torch.float32))
         self.background = nn.Parameter(torch.tensor(list(background), dtype=torch.float32))
 
-    def forward(self, state: State) -> Float[Tensor, "batch 3 height width"]:
-        """The frame of each state, brightness about 0 to 1."""
+    def forward(self, state: State, properties: Overrides = None) -> Float[Tensor, "batch 3 height width"]:
+        """The frame of each state, brightness about 0 to 1.
+
+        The network has learned how the scene looks; `properties` are there for decoders that draw them.
+        """
         objects = len(self.colors)
         if state.q.shape[1] != 3 * objects:
             raise ShapeError(f"state.q: expected x, y, angle of {objects} objects, got {state.q.shape[1]} positions")

@@ -1,5 +1,19 @@
 """Differentiable engines: articulated bodies, rigid bodies in the plane, and the contract that they share."""
 
-from physvision.physics.engine import Engine
+from physvision.physics.engine import Engine, MechanicalEngine
+from physvision.physics.hybrid import Hybrid
+from physvision.physics.physics_layer import PhysicsLayer, Positive
+from physvision.physics.properties import Properties
+from physvision.physics.stepped import LearnedEngine
+from physvision.physics.wrapper import EngineWrapper
 
-__all__ = ["Engine"]
+__all__ = [
+    "Engine",
+    "EngineWrapper",
+    "Hybrid",
+    "LearnedEngine",
+    "MechanicalEngine",
+    "PhysicsLayer",
+    "Positive",
+    "Properties",
+]

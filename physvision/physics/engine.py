@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -11,8 +11,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch._C._functorch import is_functorch_wrapped_tensor
 
-from physvision.core import State, Status, Trajectory
+from physvision.core import Appearance, Placed, State, Status, Trajectory
 from physvision.core.checks import check_like, check_shape, check_tensor
+from physvision.physics.properties import Properties
+
+Overrides = Properties | Mapping[str, Tensor] | None
 
 
 class Engine(nn.Module):
@@ -26,7 +29,6 @@ class Engine(nn.Module):
         nv: numbers in a velocity.
         nu: numbers in a control.
         dt: seconds between two states.
-        status: how the last rollout went; None before the first.
     """
 
     nq: int
@@ -36,15 +38,36 @@ class Engine(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.status: Status | None = None
+        self._status: Status | None = None
         self._warned = False
+        # Names of the rows of each dimension of the properties, for errors.
+        self._rows: dict[str, Sequence[str]] = {}
 
     @property
-    def properties(self) -> Any:
-        """A frozen dataclass of tensors: masses, lengths, friction … in SI units."""
-        raise NotImplementedError
+    def status(self) -> Status | None:
+        """How the last rollout went; None before the first."""
+        return self._status
 
-    def initial_state(self, batch: int = 1) -> State:
+    @property
+    def properties(self) -> Properties:
+        """A frozen dataclass of tensors: masses, lengths, friction … in SI units; empty where there are none."""
+        return Properties()
+
+    @property
+    def mechanics(self) -> MechanicalEngine | None:
+        """The engine inside that knows bodies, poses and energy; None where motion is learned alone."""
+        return None
+
+    @property
+    def learned_values(self) -> dict[str, Tensor]:
+        """Physical parameters that are learned, by name, as they are now, SI units, with their gradients' graph."""
+        return {}
+
+    def physical_parameters(self) -> Iterator[nn.Parameter]:
+        """What an optimiser moves for `learned_values`, which wants rates of its own."""
+        return iter(())
+
+    def initial_state(self, batch: int = 1, dtype: torch.dtype = torch.float32) -> State:
         """The state that the model's description starts from, `batch` times."""
         raise NotImplementedError
 
@@ -53,7 +76,7 @@ class Engine(nn.Module):
         state: State,
         steps: int,
         controls: Float[Tensor, "batch steps nu"] | None = None,
-        properties: Any | Mapping[str, Tensor] | None = None,
+        properties: Overrides = None,
         truncate: int | None = None,
     ) -> Trajectory:
         """Simulate `steps` steps.
@@ -71,15 +94,27 @@ class Engine(nn.Module):
         self,
         state: State,
         control: Float[Tensor, "batch nu"] | None = None,
-        properties: Any | Mapping[str, Tensor] | None = None,
+        properties: Overrides = None,
     ) -> State:
         """The state one step later."""
         controls = None if control is None else control.unsqueeze(1)
         return self.rollout(state, 1, controls, properties).final
 
-    def forward(self, state: State, steps: int, *args, **kwargs) -> Trajectory:
+    def forward(self, state: State, steps: int, *args: Any, **kwargs: Any) -> Trajectory:
         """The same as `rollout`."""
         return self.rollout(state, steps, *args, **kwargs)
+
+    def checked(
+        self, properties: Overrides, batch: int | None = None, device: torch.device | None = None
+    ) -> Properties:
+        """The engine's properties with these in place, checked once: a call that is given them does not check again.
+
+        Args:
+            properties: a whole dataclass or a mapping of leaf names; None for the engine's own.
+            batch: number of worlds; any if not given.
+            device: where the leaves must lie; anywhere if not given.
+        """
+        return self.properties.overridden(properties, batch=batch, device=device, check=self._check_leaf)
 
     def integrate(self, q: Float[Tensor, "batch nq"], dv: Float[Tensor, "batch nv"]) -> Float[Tensor, "batch nq"]:
         """The position reached from `q` by the displacement `dv`: a velocity held for one second."""
@@ -90,26 +125,46 @@ class Engine(nn.Module):
         return q1 - q0
 
     def linearize(
-        self, state: State, control: Float[Tensor, "batch nu"] | None = None
-    ) -> tuple[Float[Tensor, "batch twice_nv twice_nv"], Float[Tensor, "batch twice_nv nu"]]:
+        self,
+        state: State | Trajectory,
+        control: Float[Tensor, "batch *steps nu"] | None = None,
+        properties: Overrides = None,
+    ) -> tuple[Float[Tensor, "batch *steps twice_nv twice_nv"], Float[Tensor, "batch *steps twice_nv nu"]]:
         """Derivatives of a step: δ(q′, v′) = A δ(q, v) + B δu, displacements in the tangent space.
 
         Each world is repeated once for each row of the answer, so one call and one backward pass give all rows.
+
+        Args:
+            state: where the step starts; of a trajectory, all its steps are linearised in the same two launches.
+            control: held over the step, (batch, nu); for a trajectory (batch, steps, nu).
+            properties: as in `rollout`.
         """
+        if isinstance(state, Trajectory):
+            steps = state.steps
+            starts = State(state.q[:, :-1].flatten(0, 1), state.v[:, :-1].flatten(0, 1))
+            known = None if properties is None else self.checked(properties, state.batch).repeat(steps, self.properties)
+            matrices = self.linearize(starts, None if control is None else control.flatten(0, 1), known)
+            A, B = (matrix.unflatten(0, (state.batch, steps)) for matrix in matrices)
+            return A, B
         rows = 2 * self.nv
         batch, like = state.batch, state.q
+        known = None if properties is None else self.checked(properties, batch).repeat(rows, self.properties)
         dq = like.new_zeros(batch * rows, self.nv, requires_grad=True)
         dv = like.new_zeros(batch * rows, self.nv, requires_grad=True)
         du = like.new_zeros(batch * rows, self.nu, requires_grad=True)
         with torch.enable_grad():
             start = state.detach().repeat(rows)
             u = du if control is None else control.detach().repeat_interleave(rows, 0) + du
-            end = self.step(State(self.integrate(start.q, dq), start.v + dv), u)
+            end = self.step(State(self.integrate(start.q, dq), start.v + dv), u, known)
             change = torch.cat([self.difference(end.q.detach(), end.q), end.v], 1)
             picked = (change * torch.eye(rows, dtype=like.dtype, device=like.device).repeat(batch, 1)).sum()
             gradients = torch.autograd.grad(picked, (dq, dv, du), allow_unused=True, materialize_grads=True)
         gq, gv, gu = (g.reshape(batch, rows, -1) for g in gradients)
         return torch.cat([gq, gv], 2), gu
+
+    def _check_leaf(self, own: Properties, name: str, value: Tensor) -> None:
+        """Raise where numbers of the leaf `name`, to stand in `own`, make no sense."""
+        own.check_range(name, value, self._rows)
 
     def _check_state(self, state: State) -> None:
         q, v = check_tensor("state.q", state.q), check_tensor("state.v", state.v)
@@ -125,7 +180,7 @@ class Engine(nn.Module):
         """Keep the status and warn of failed worlds, once an engine; never waits for a GPU."""
         if is_functorch_wrapped_tensor(status.converged):
             return  # inside a functional transform there is nothing to look at yet
-        self.status = status
+        self._status = status
         if self._warned or status.converged.is_cuda or bool(status.converged.all()):
             return
         self._warned = True
@@ -138,3 +193,102 @@ class Engine(nn.Module):
             RuntimeWarning,
             stacklevel=3,
         )
+
+
+class MechanicalEngine(Engine):
+    """An engine of bodies: it knows where they are, what they look like and what energy they have.
+
+    A subclass defines `_poses`, `_appearance` and `_energy` for checked arguments, and keeps its numbers by
+    `_keep_properties`, once `_rows` names the rows of their dimensions.
+
+    Attributes:
+        body_names: of the rows of `poses`.
+        joint_names: of the joints, in the order of their properties.
+        geometry: everything that can be drawn; the rows of `appearance`.
+    """
+
+    body_names: tuple[str, ...]
+    joint_names: tuple[str, ...]
+    geometry: tuple[Placed, ...]
+
+    def __init__(self) -> None:
+        super().__init__()
+        # What was made for a device on first use: kernels, workspaces. It is never moved, copied or pickled.
+        self._prepared: dict[Any, Any] = {}
+
+    @property
+    def mechanics(self) -> MechanicalEngine:
+        """This engine."""
+        return self
+
+    def energy(
+        self, state: State | Trajectory, properties: Overrides = None
+    ) -> tuple[Float[Tensor, "batch *times"], Float[Tensor, "batch *times"]]:
+        """Kinetic energy, and potential energy of gravity and springs, J; of a trajectory at each of its times."""
+        states, known, sizes = self._spread(state, properties)
+        kinetic, potential = self._energy(states, known)
+        return kinetic.unflatten(0, sizes), potential.unflatten(0, sizes)
+
+    def poses(
+        self, state: State | Trajectory, properties: Overrides = None
+    ) -> Float[Tensor, "batch *times bodies 4 4"]:
+        """The frame of every body in the world, rows as in `body_names`, static bodies included."""
+        states, known, sizes = self._spread(state, properties)
+        return self._poses(states, known).unflatten(0, sizes)
+
+    def appearance(self, state: State | Trajectory, properties: Overrides = None) -> Appearance:
+        """Poses and sizes of everything that can be drawn, rows as in `geometry`."""
+        states, known, sizes = self._spread(state, properties)
+        poses, extents = self._appearance(states, known)
+        return Appearance(poses.unflatten(0, sizes), extents.unflatten(0, sizes))
+
+    def _spread(self, state: State | Trajectory, properties: Overrides) -> tuple[State, Properties, tuple[int, ...]]:
+        """All states as one batch, the properties that belong to them, and the sizes that the batch is made of."""
+        known = self.checked(properties, state.batch, state.q.device)
+        if isinstance(state, Trajectory):
+            times = state.steps + 1
+            flat = state.flatten()
+            self._check_state(flat)
+            return flat, known.repeat(times, self.properties), (state.batch, times)
+        self._check_state(state)
+        return state, known, (state.batch,)
+
+    def _energy(self, state: State, properties: Properties) -> tuple[Float[Tensor, " batch"], Float[Tensor, " batch"]]:
+        raise NotImplementedError
+
+    def _poses(self, state: State, properties: Properties) -> Float[Tensor, "batch bodies 4 4"]:
+        raise NotImplementedError
+
+    def _appearance(
+        self, state: State, properties: Properties
+    ) -> tuple[Float[Tensor, "batch shapes 4 4"], Float[Tensor, "batch shapes 3"]]:
+        raise NotImplementedError
+
+    def _keep(self, name: str, value: Any) -> None:
+        """Hold numbers in float64, whatever the module is converted to; a call casts them to what it computes in."""
+        self.register_buffer(f"_{name}", torch.as_tensor(value, dtype=torch.float64).clone(), persistent=False)
+
+    def _keep_properties(self, properties: Properties) -> None:
+        """Hold the engine's own properties, checked."""
+        self._kind = type(properties)
+        for name, value in properties.items():
+            self._check_leaf(properties, name, value)
+            self._keep(name, value)
+
+    @property
+    def properties(self) -> Properties:
+        """Masses, lengths, friction …, float64, without gradients; override them in the call."""
+        return self._kind(**{name: self.get_buffer(f"_{name}") for name in self._kind.leaves()}).marked()
+
+    def _are_own(self, properties: Properties) -> bool:
+        """Whether these are the engine's own properties, none of them overridden."""
+        return all(value is self.get_buffer(f"_{name}") for name, value in properties.items())
+
+    def _apply(self, fn: Any, recurse: bool = True) -> MechanicalEngine:
+        """Move to another device: the dtype of a call is that of its state, so the engine's numbers keep theirs."""
+        self._prepared.clear()
+        return super()._apply(lambda tensor: tensor.to(fn(tensor.new_empty(0)).device), recurse)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What was prepared is made again where the engine is unpickled or copied."""
+        return {**self.__dict__, "_prepared": {}}

@@ -14,9 +14,8 @@ import numpy as np
 from jaxtyping import UInt8
 
 from physvision import video
-from physvision.core import InputError, VideoError
+from physvision.core import InputError, Scene, VideoError
 from physvision.core.checks import check_positive
-from physvision.models import Scene
 
 # A rate this near to the checkpoint's is taken for it; a velocity is then off by no more.
 _SAME_RATE = 0.05

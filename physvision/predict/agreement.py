@@ -10,8 +10,7 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from physvision.core import InputError
-from physvision.models import Scene
+from physvision.core import InputError, Scene
 
 # Distance of colours (each channel 0 to 1) below which a pixel has an object's colour, and beyond which it has not the
 # background's. A pixel at an object's edge is between the two and counts for neither.

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float, UInt8
 from PIL import Image, ImageDraw, ImageFont
 
-from physvision.models import Scene
+from physvision.core import Scene
 from physvision.predict.adaptation import Sight
 from physvision.predict.palette import FAINT, GROUND, PANEL, TEXT, WARN, Color, of_object
 

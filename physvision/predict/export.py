@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from physvision.core import CheckpointError, FileError, InputError, State, UnsupportedError
-from physvision.models import PredictiveAutoencoder, Scene
+from physvision.core import CheckpointError, FileError, InputError, Scene, State, UnsupportedError
+from physvision.models import PredictiveAutoencoder
 from physvision.models.checkpoints import check_same, load_with_configuration, read_checkpoint, save
 from physvision.perception.flow import PyramidFlow
 from physvision.perception.flow_files import save_flow

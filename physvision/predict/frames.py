@@ -9,8 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from physvision.core import Clip, InputError, ShapeError
-from physvision.models import Scene
+from physvision.core import Clip, InputError, Scene, ShapeError
 from physvision.predict.adaptation import Sight
 
 

@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from physvision.camera import Camera
-from physvision.core import State
-from physvision.models import Hybrid, PhysicsLayer, PredictiveAutoencoder, Scene
-
-
-def physics(model: PredictiveAutoencoder) -> tuple[Any, Any]:
-    """The mechanical engine of `model` and its properties; (None, None) if motion is learned alone."""
-    engine: Any = model.engine
-    if isinstance(engine, Hybrid):
-        engine = engine.engine
-    if isinstance(engine, PhysicsLayer):
-        return engine.engine, engine.properties
-    return (engine, engine.properties) if hasattr(engine, "poses") else (None, None)
+from physvision.core import Scene, State
+from physvision.models import PredictiveAutoencoder
 
 
 def parameters(model: PredictiveAutoencoder, scene: Scene) -> dict[str, tuple[list[float], str, bool]]:
@@ -29,12 +18,11 @@ def parameters(model: PredictiveAutoencoder, scene: Scene) -> dict[str, tuple[li
 
     Of equal values there is one.
     """
-    layers = [part for part in model.modules() if isinstance(part, PhysicsLayer)]
-    learned = {name: value for layer in layers for name, value in layer.parameters_now.items()}
-    properties = physics(model)[1]
+    learned = model.engine.learned_values
+    properties = dict(model.engine.properties.items())
     found = {}
     for name, unit in scene.parameters.items():
-        value = learned.get(name, getattr(properties, name, None))
+        value = learned.get(name, properties.get(name))
         if isinstance(value, Tensor):
             numbers = value.detach().double().cpu()
             rows = [each.body for each in scene.objects]
@@ -48,21 +36,21 @@ def parameters(model: PredictiveAutoencoder, scene: Scene) -> dict[str, tuple[li
 
 def energy(model: PredictiveAutoencoder, state: State) -> tuple[np.ndarray, np.ndarray] | None:
     """Kinetic and potential energy of a batch of states; None if the model knows none."""
-    engine, properties = physics(model)
-    if engine is None or not hasattr(engine, "energy"):
+    mechanics = model.engine.mechanics
+    if mechanics is None:
         return None
     with torch.no_grad():
-        kinetic, potential = engine.energy(state, properties=properties)
+        kinetic, potential = mechanics.energy(state, model.engine.properties)
     return kinetic.double().cpu().numpy(), potential.double().cpu().numpy()
 
 
 def outlines(model: PredictiveAutoencoder, scene: Scene, state: State) -> list[np.ndarray]:
     """Where each object's points are seen, (batch, points, 2) pixels from a frame's corner; none without physics."""
-    engine, properties = physics(model)
-    if engine is None:
+    mechanics = model.engine.mechanics
+    if mechanics is None:
         return []
     with torch.no_grad():
-        poses = engine.poses(state, properties=properties).double().cpu()
+        poses = mechanics.poses(state, model.engine.properties).double().cpu()
     seen = []
     for each in scene.objects:
         points = torch.tensor([tuple(point) for point in each.points], dtype=torch.float64)

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from physvision.models import Scene
+from physvision.core import Scene
 from physvision.predict.adaptation import Footage
 from physvision.predict.predictor import Piece, Predictor
 from physvision.predict.tables import Tables

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from physvision.models import Scene
+from physvision.core import Scene
 
 Color = tuple[int, int, int]
 

@@ -12,9 +12,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from physvision.core import Clip, DeviceError, InputError, State, Trajectory, brightness
+from physvision.core import Clip, DeviceError, InputError, Scene, State, Trajectory, brightness
 from physvision.core.checks import check_count, check_positive
-from physvision.models import PredictiveAutoencoder, Scene, load
+from physvision.models import PredictiveAutoencoder, load
 from physvision.predict.adaptation import Adaptation, Sight, prepare
 from physvision.predict.agreement import agreement, check_kind
 from physvision.predict.frames import frames_of

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from physvision.core import InputError
+from physvision.core import InputError, Scene
 from physvision.core.checks import check_positive
-from physvision.models import Scene
 
 
 @dataclass(frozen=True)

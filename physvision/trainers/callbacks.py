@@ -13,15 +13,14 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from physvision.core import brightness
-from physvision.models import PhysicsLayer
 from physvision.trainers.module import PredictionTraining
 from physvision.trainers.supervision import Batch
 
 
 def learned_values(module: LightningModule) -> dict[str, Tensor]:
     """The physical parameters that `module` learns, by name, flat."""
-    layers = [part for part in module.modules() if isinstance(part, PhysicsLayer)]
-    return {name: value.detach().flatten() for layer in layers for name, value in layer.parameters_now.items()}
+    assert isinstance(module, PredictionTraining)
+    return {name: value.detach().flatten() for name, value in module.model.engine.learned_values.items()}
 
 
 class ParameterTracking(Callback):

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torchmetrics import CatMetric, MeanMetric, Metric
 from torchmetrics.image import PeakSignalNoiseRatio, StructuralSimilarityIndexMeasure
 
-from physvision.models import Coordinates, Prediction
+from physvision.core import Coordinates
+from physvision.models import Prediction
 from physvision.trainers.supervision import Batch, frames_at
 
 

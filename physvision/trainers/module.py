@@ -16,7 +16,7 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from physvision.core import InputError, State, TrainingError, Trajectory, brightness
 from physvision.datasets.modules import DataModule
-from physvision.models import PhysicsLayer, Prediction, PredictiveAutoencoder
+from physvision.models import Prediction, PredictiveAutoencoder
 from physvision.models.checkpoints import check_same
 from physvision.trainers.metrics import PredictionMetrics
 from physvision.trainers.supervision import Batch, Supervision
@@ -275,8 +275,7 @@ class PredictionTraining(LightningModule):
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
         """What is learned: the encoder's, other networks' and physical parameters."""
-        layers = [part for part in self.model.modules() if isinstance(part, PhysicsLayer)]
-        physical = [parameter for layer in layers for parameter in layer.learned.parameters()]
+        physical = list(self.model.engine.physical_parameters())
         encoder = [p for p in self.model.encoder.parameters() if p.requires_grad]
         apart = {id(parameter) for parameter in (*encoder, *physical)}
         networks = [p for p in self.model.parameters() if id(p) not in apart and p.requires_grad]

@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from physvision.core import Trajectory, brightness
+from physvision.core import Coordinates, Trajectory, brightness
 from physvision.core.checks import check_positive
-from physvision.models import Coordinates, Prediction
+from physvision.models import Prediction
 
 Batch = dict[str, Tensor]
 

@@ -80,7 +80,7 @@ def test_the_same_bodies_at_the_same_depth(make, seed, tmp_path):
     )
     bound = camera.bind(engine)
     q = torch.as_tensor(data.qpos.copy())[None]
-    poses = bound.poses(State(q, torch.zeros(1, engine.nv, dtype=torch.float64)))
+    poses = bound.appearance(State(q, torch.zeros(1, engine.nv, dtype=torch.float64))).poses
     seen = RayCaster(camera, bound.geometry).inspect(poses)
 
     y, x = (grid.flatten().astype(float) for grid in np.mgrid[:HEIGHT, :WIDTH])

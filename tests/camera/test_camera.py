@@ -7,7 +7,7 @@ import torch
 from kornia.geometry.camera import PinholeCamera
 
 from physvision.camera import Camera, RayCaster
-from physvision.core import Circle, Placed, Sphere, State
+from physvision.core import Circle, Sphere, State
 from physvision.core.errors import InputError
 from physvision.physics import articulated, rigid2d
 
@@ -72,7 +72,7 @@ def test_a_bound_camera_shows_a_rigid_world():
     balls = [rigid2d.Circle(4.0, (10.0, 12.0)), rigid2d.Circle(3.0, (30.0, 20.0))]
     world = rigid2d.World(bodies=balls, gravity=(0.0, 0.0))
     bound = Camera.table(32, 48, y_down=True).bind(world)
-    masks = bound.caster.masks(bound.poses(world.initial_state()))[0]
+    masks = bound.caster.masks(bound.appearance(world.initial_state()).poses)[0]
     for mask, ball in zip(masks, balls, strict=True):
         expected = torch.tensor(ball.position, dtype=masks.dtype) - 0.5
         torch.testing.assert_close(middle(mask), expected, atol=1e-3, rtol=0)
@@ -82,10 +82,10 @@ def test_a_bound_camera_shows_a_rigid_world():
 def test_what_is_bound_must_belong_to_the_engine():
     engine = articulated.cartpole(links=1)
     camera = Camera.table(8, 8)
-    with pytest.raises(InputError, match="body 7 is not among"):
-        camera.bind(engine, [Placed(Sphere(1.0), body=7)])(engine.initial_state())
-    with pytest.raises(InputError, match="bodies of 0 or more"):
-        camera.bind(engine, [Placed(Sphere(1.0), body=-2)])
+    with pytest.raises(InputError, match="numbers below 3, of the engine's geometry, got 7"):
+        camera.bind(engine, [7])
+    with pytest.raises(InputError, match="got -2"):
+        camera.bind(engine, [-2])
 
 
 def test_a_used_camera_can_be_copied():

@@ -19,7 +19,7 @@ init_args:
     class_path: physvision.models.MlpEncoder
     init_args: {frame: [1, 8, 8], coordinates: {size: 2, angles: [0, 1]}, dt: 0.05, hidden: 16}
   engine:
-    class_path: physvision.models.PhysicsLayer
+    class_path: physvision.physics.PhysicsLayer
     init_args:
       engine: {class_path: physvision.physics.articulated.chain, init_args: {lengths: [1.0, 2.0], dt: 0.05}}
       learned: {lengths: [1.0, 2.0]}

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from physvision.core import InputError, State
-from physvision.models import Coordinates, MlpDecoder, MlpEncoder, MlpEngine, PredictiveAutoencoder
+from physvision.core import Coordinates, InputError, State
+from physvision.models import MlpDecoder, MlpEncoder, MlpEngine, PredictiveAutoencoder
 from physvision.models.consistency import consistent_state
 from physvision.physics import articulated
 

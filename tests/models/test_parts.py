@@ -5,18 +5,9 @@ import math
 import pytest
 import torch
 
-from physvision.core import InputError, ShapeError, State
-from physvision.models import (
-    Coordinates,
-    GraphEngine,
-    Hybrid,
-    MlpDecoder,
-    MlpEncoder,
-    MlpEngine,
-    PhysicsLayer,
-    PredictiveAutoencoder,
-)
-from physvision.physics import articulated
+from physvision.core import Coordinates, InputError, ShapeError, State
+from physvision.models import GraphEngine, MlpDecoder, MlpEncoder, MlpEngine, PredictiveAutoencoder
+from physvision.physics import Hybrid, PhysicsLayer, articulated
 
 MIXED = Coordinates(3, (2, 0))
 ANGLES = Coordinates(2, (0, 1))
@@ -143,8 +134,10 @@ def test_the_gradient_reaches_the_physical_parameters_and_keeps_them_positive():
 
 
 def test_a_parameter_that_is_a_leaf_itself_is_learned_without_a_function():
-    layer = PhysicsLayer(chain(), {"damping": [0.1, 0.2], "gravity": [0.0, 0.0, -9.0]}, positive=["damping"])
-    assert {"damping", "gravity"} == set(layer.parameters_now)
+    layer = PhysicsLayer(
+        chain(), {"joint_damping": [0.1, 0.2], "gravity": [0.0, 0.0, -9.0]}, positive=["joint_damping"]
+    )
+    assert {"joint_damping", "gravity"} == set(layer.learned_values)
     torch.testing.assert_close(layer.properties.gravity, torch.tensor([0.0, 0.0, -9.0]))
     with pytest.raises(InputError, match="must start above zero"):
         PhysicsLayer(chain(), {"gravity": [0.0, 0.0, -9.0]})

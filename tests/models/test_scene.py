@@ -6,8 +6,8 @@ import pytest
 import torch
 import yaml
 
-from physvision.core import CheckpointError, InputError, State, resources
-from physvision.models import Scene, SceneObject, build, load, save
+from physvision.core import CheckpointError, InputError, Scene, SceneObject, State, resources
+from physvision.models import build, load, save
 
 BALL = SceneObject("ball", 0)
 VALUES = {

@@ -8,9 +8,9 @@ from torch import nn
 
 from physvision import video
 from physvision.camera import Camera
-from physvision.core import State
+from physvision.core import Scene, SceneObject, State
 from physvision.datasets.billiards.drawing import draw_discs
-from physvision.models import PredictiveAutoencoder, Scene, SceneObject
+from physvision.models import PredictiveAutoencoder
 from physvision.physics import rigid2d
 from physvision.predict import Predictor
 

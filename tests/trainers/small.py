@@ -2,8 +2,9 @@
 
 import torch
 
+from physvision.core import Coordinates
 from physvision.datasets import DataModule
-from physvision.models import Coordinates, PredictiveAutoencoder, build
+from physvision.models import PredictiveAutoencoder, build
 from physvision.trainers import PredictionTraining, Supervision
 
 SIZE = 12
@@ -27,7 +28,7 @@ def configuration(lengths=(1.0, 2.0), hidden=16):
         "class_path": "physvision.models.PredictiveAutoencoder",
         "init_args": {
             "encoder": {"class_path": "physvision.models.MlpEncoder", "init_args": {**common, "dt": 0.05}},
-            "engine": {"class_path": "physvision.models.PhysicsLayer", "init_args": layer},
+            "engine": {"class_path": "physvision.physics.PhysicsLayer", "init_args": layer},
             "decoder": {"class_path": "physvision.models.MlpDecoder", "init_args": common},
             "fastest": 60.0,
         },

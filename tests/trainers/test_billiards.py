@@ -4,10 +4,11 @@ import pytest
 import torch
 
 from physvision import cli
-from physvision.core import State, Trajectory, resources
+from physvision.core import Coordinates, State, Trajectory, resources
 from physvision.datasets import BilliardsRecipe, DataModule, generate
-from physvision.models import Coordinates, PhysicsLayer, Prediction, load, table
+from physvision.models import Prediction, load, table
 from physvision.perception.flow_files import load_flow
+from physvision.physics import PhysicsLayer
 from physvision.trainers import Supervision
 
 SMALL = str(resources.folder("trainers") / "billiards-small.yaml")

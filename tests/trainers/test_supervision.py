@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from physvision.core import Trajectory
-from physvision.models import Coordinates, Prediction
+from physvision.core import Coordinates, Trajectory
+from physvision.models import Prediction
 from physvision.trainers import PredictionMetrics, Supervision
 
 SPIN = Coordinates(2, (0,))

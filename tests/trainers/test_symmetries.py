@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from physvision.core import InputError
+from physvision.core import Coordinates, InputError
 from physvision.datasets import PendulumRecipe
-from physvision.models import Coordinates
 from physvision.trainers import PredictionTraining, Supervision
 from physvision.trainers.symmetries import transformed
 

@@ -206,7 +206,8 @@ sys.path[:0] = [{root!r}, {tests!r}]
 import physvision, lightning, json, os
 from trainers.small import configuration
 from physvision.datasets import DataModule
-from physvision.models import Coordinates, build
+from physvision.core import Coordinates
+from physvision.models import build
 from physvision.trainers import PredictionTraining, Supervision
 torch.set_num_threads(1)
 

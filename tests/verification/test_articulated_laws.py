@@ -90,13 +90,13 @@ def test_power_is_the_change_of_energy():
 
     rate = (total(1) - total(-1)) / (2 * h)
     p = engine.properties
-    drag = p.damping * state.v + p.friction * torch.tanh(state.v / 0.01)
+    drag = p.joint_damping * state.v + p.friction_loss * torch.tanh(state.v / 0.01)
     torch.testing.assert_close(rate, ((torque - drag) * state.v).sum(-1), rtol=1e-6, atol=1e-6)
 
 
 def test_dry_friction_stops_a_slider():
     """A slider with friction F and mass m stops after v²m/2F, and stays."""
-    slider = Body("puck", None, [Joint("prismatic", (1, 0, 0), friction=2.0)], mass=1.0)
+    slider = Body("puck", None, [Joint("prismatic", (1, 0, 0), friction_loss=2.0)], mass=1.0)
     engine = tree([slider], dt=0.002, gravity=(0.0, 0.0, 0.0))
     path = engine.rollout(State(torch.zeros(1, 1).double(), torch.ones(1, 1).double()), 1000)
     # First order in dt, and the smooth region of 1 cm/s lengthens the way by about its speed times its time.

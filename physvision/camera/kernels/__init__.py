@@ -1,4 +1,4 @@
-"""The ray caster's kernels, run once for each precision: see `physvision.physics.precision`."""
+"""The ray caster's kernels, run once for each precision: see `physvision.kernels.precision`."""
 
 import warp as wp
 

@@ -11,13 +11,13 @@ from physvision.physics.articulated.builders import (
 from physvision.physics.articulated.engine import Articulation, tree
 from physvision.physics.articulated.loading import load
 from physvision.physics.articulated.model import Body, Joint
-from physvision.physics.articulated.properties import Properties
+from physvision.physics.articulated.properties import TreeProperties
 
 __all__ = [
     "Articulation",
     "Body",
     "Joint",
-    "Properties",
+    "TreeProperties",
     "cartpole",
     "cartpole_properties",
     "chain",

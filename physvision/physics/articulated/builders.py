@@ -12,6 +12,7 @@ from torch import Tensor
 
 from physvision.core import Box, Capsule, InputError, Placed, Plane
 from physvision.core.checks import check_count
+from physvision.core.shapes import IDENTITY
 from physvision.physics.articulated.engine import Actuators, Articulation
 from physvision.physics.articulated.model import Body, Joint
 
@@ -45,7 +46,7 @@ def chain(
         Body(f"rod {k}", f"rod {k - 1}" if k else None, [Joint("revolute", (0.0, 1.0, 0.0), damping=damping)])
         for k in range(len(lengths))
     ]
-    bodies = _with_values(bodies, chain_properties(lengths, masses), lengths, upward=False)
+    bodies = _with_values(bodies, chain_properties(lengths, masses))
     return Articulation(bodies, dt=dt, integrator=integrator, substeps=substeps)
 
 
@@ -90,10 +91,9 @@ def cartpole(
         for k in range(links)
     ]
     values = cartpole_properties(torch.tensor(float(cart_mass), dtype=torch.float64), lengths, masses)
-    bodies = _with_values([cart, *rods], values, lengths, upward=True)
+    bodies = _with_values([cart, *rods], values)
     push = Actuators(np.eye(1, links + 1), np.array([-np.inf]), np.array([np.inf]), ("push",))
-    rail = Placed(Plane(), None, _translation(0.0, 0.0, -0.1), (0.9, 0.9, 0.9), "floor")
-    return Articulation(bodies, dt=dt, integrator=integrator, substeps=substeps, actuators=push, scenery=(rail,))
+    return Articulation(bodies, dt=dt, integrator=integrator, substeps=substeps, actuators=push, scenery=(_FLOOR,))
 
 
 def cartpole_properties(
@@ -111,9 +111,20 @@ def cartpole_properties(
         "center_of_mass": torch.cat([zeros, rods["center_of_mass"]], -2),
         "inertia": torch.cat([cart_inertia, rods["inertia"]], -3),
         "position": torch.cat([zeros, rods["position"]], -2),
+        # The rail's floor and the cart come before the rods.
+        "shape_pose": torch.cat([_like(rods["shape_pose"], [_FLOOR.pose, IDENTITY]), rods["shape_pose"]], -3),
+        "shape_size": torch.cat([_like(rods["shape_size"], [_FLOOR.shape.sizes, _CART.sizes]), rods["shape_size"]], -2),
     }
 
 
+_CART = Box((0.4, 0.3, 0.2))
+_FLOOR = Placed(
+    Plane(),
+    None,
+    ((1.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0), (0.0, 0.0, 1.0, -0.1), (0.0, 0.0, 0.0, 1.0)),
+    (0.9, 0.9, 0.9),
+    "floor",
+)
 _CART_INERTIA = 0.01  # kg m² a kilogram; the cart never turns
 
 
@@ -218,37 +229,47 @@ def _rod_leaves(lengths: Tensor, masses: Tensor, direction: float) -> dict[str, 
     across = masses * lengths**2 / 12
     along = masses * (_SLENDERNESS * lengths) ** 2 / 2
     reached = torch.cat([zero[..., :1], lengths[..., :-1]], -1)
+    middle = torch.stack([zero, zero, direction * lengths / 2], -1)
+    placed = torch.eye(4, dtype=lengths.dtype, device=lengths.device).repeat(*lengths.shape, 1, 1)
+    radius = (_SLENDERNESS * lengths.mean(-1, keepdim=True)).expand_as(lengths)
     return {
         "mass": masses,
-        "center_of_mass": torch.stack([zero, zero, direction * lengths / 2], -1),
+        "center_of_mass": middle,
         "inertia": torch.diag_embed(torch.stack([across, across, along], -1)),
         "position": torch.stack([zero, zero, direction * reached], -1),
+        "shape_pose": torch.cat([placed[..., :3], torch.cat([middle, placed[..., 0, 3:] + 1], -1).unsqueeze(-1)], -1),
+        "shape_size": torch.stack([radius, zero, lengths], -1),
     }
 
 
 def _with_leaves(bodies: Sequence[Body], leaves: dict[str, Tensor]) -> list[Body]:
+    """The bodies with numbers from the leaves that have a row for each of them."""
     return [
         replace(
             body,
-            **{name: value[row].numpy() if value.dim() > 1 else float(value[row]) for name, value in leaves.items()},
+            **{
+                name: value[row].numpy() if value.dim() > 1 else float(value[row])
+                for name, value in leaves.items()
+                if not name.startswith("shape_")
+            },
         )
         for row, body in enumerate(bodies)
     ]
 
 
-def _with_values(bodies: list[Body], leaves: dict[str, Tensor], lengths: Tensor, upward: bool) -> list[Body]:
-    """The bodies with numbers from `leaves`, and with shapes: a box for a cart, a capsule for each rod."""
-    carts = len(bodies) - len(lengths)
-    drawn = [replace(body, shapes=[Placed(Box((0.4, 0.3, 0.2)), color=_COLORS[3])]) for body in bodies[:carts]]
-    for k, body in enumerate(bodies[carts:]):
-        length = float(lengths[k])
-        middle = _translation(0.0, 0.0, length / 2 if upward else -length / 2)
-        rod = Placed(
-            Capsule(_SLENDERNESS * float(lengths.mean()), length), pose=middle, color=_COLORS[k % len(_COLORS)]
-        )
-        drawn.append(replace(body, shapes=[rod]))
+def _with_values(bodies: list[Body], leaves: dict[str, Tensor]) -> list[Body]:
+    """The bodies with numbers from `leaves`, and with shapes: a capsule for each rod, and a box for a cart before."""
+    shapes = list(zip(leaves["shape_pose"], leaves["shape_size"], strict=True))[-len(bodies) :]
+    drawn = []
+    for row, (body, (pose, (radius, _, length))) in enumerate(zip(bodies, shapes, strict=True)):
+        rod = row - sum(each.name == "cart" for each in bodies)
+        shape = _CART if body.name == "cart" else Capsule(float(radius), float(length))
+        color = _COLORS[3] if body.name == "cart" else _COLORS[rod % len(_COLORS)]
+        drawn.append(replace(body, shapes=[Placed(shape, pose=tuple(map(tuple, pose.tolist())), color=color)]))
     return _with_leaves(drawn, leaves)
 
 
-def _translation(x: float, y: float, z: float) -> tuple[tuple[float, float, float, float], ...]:
-    return ((1.0, 0.0, 0.0, x), (0.0, 1.0, 0.0, y), (0.0, 0.0, 1.0, z), (0.0, 0.0, 0.0, 1.0))
+def _like(rods: Tensor, rows: Sequence) -> Tensor:
+    """Constant rows of shapes, for as many worlds as those of the rods."""
+    found = torch.tensor(rows, dtype=rods.dtype, device=rods.device)
+    return found.expand(*rods.shape[: -found.dim()], *found.shape)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,21 +13,15 @@ from torch import Tensor
 
 from physvision.core import InputError, Placed, State, Status, Trajectory
 from physvision.core.checks import check_count, check_like, check_positive, check_shape, check_tensor
-from physvision.physics import batched_function
+from physvision.kernels import batched_function
 from physvision.physics.articulated import operations
 from physvision.physics.articulated.manifold import Manifold
 from physvision.physics.articulated.model import Body, Model, compile_model, sorted_bodies
 from physvision.physics.articulated.packing import Parameters
 from physvision.physics.articulated.program import INTEGRATORS, Program
-from physvision.physics.articulated.properties import (
-    LEAVES,
-    Properties,
-    check_leaf,
-    described_leaves,
-    leaf_shapes,
-    overridden,
-)
-from physvision.physics.engine import Engine
+from physvision.physics.articulated.properties import TreeProperties, described
+from physvision.physics.engine import MechanicalEngine, Overrides
+from physvision.physics.properties import Properties, refuse
 
 EARTH = (0.0, 0.0, -9.81)
 
@@ -49,7 +43,7 @@ class Actuators:
     names: tuple[str, ...]
 
 
-class Articulation(Engine):
+class Articulation(MechanicalEngine):
     """Trees of rigid bodies in reduced coordinates; made by `articulated.tree`, `load`, `chain` and their like.
 
     Time steps are semi-implicit Euler with drag taken implicitly (`integrator="semi_implicit_euler"`), or the
@@ -86,35 +80,30 @@ class Articulation(Engine):
         self.control_names = actuators.names if actuators else tuple(f"force {k}" for k in range(self.nv))
         self.geometry = (*scenery, *_geometry(bodies))
         self._manifold = Manifold(self.model)
-        self._programs: dict[tuple[torch.dtype, torch.device], tuple[Program, Parameters, Any]] = {}
         self._keep("start", self.model.start)
-        self._massless = torch.tensor(self.model.fixed)
-        for name, value in described_leaves(self.model, bodies, gravity).items():
-            tensor = torch.as_tensor(np.asarray(value), dtype=torch.float64).reshape(leaf_shapes(self.model)[name])
-            check_leaf(name, tensor, self.model, self._massless)
-            self._keep(name, tensor)
+        self._rows = {"bodies": self.body_names, "joints": self.joint_names}
+        self._keep_properties(described(self.model, bodies, gravity, self.geometry))
         if actuators is not None:
             for name in ("gain", "low", "high"):
                 self._keep(f"actuator_{name}", getattr(actuators, name))
         self._actuated = actuators is not None
 
-    def _keep(self, name: str, value: np.ndarray | Tensor) -> None:
-        self.register_buffer(f"_{name}", torch.as_tensor(value, dtype=torch.float64).clone(), persistent=False)
-
-    def _apply(self, fn: Any, recurse: bool = True) -> Articulation:
-        """Move to another device; the dtype of a call is that of its state, so the properties keep theirs."""
-        moved = super()._apply(lambda tensor: fn(tensor).to(tensor.dtype), recurse)
-        self._programs.clear()
-        return moved
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Compiled kernels and workspaces are made again where the engine is unpickled or copied."""
-        return {**self.__dict__, "_programs": {}}
-
-    @property
-    def properties(self) -> Properties:
-        """Masses, lengths, friction …, float64, without gradients; override them in the call."""
-        return Properties(**{name: getattr(self, f"_{name}") for name in LEAVES})
+    def _check_leaf(self, own: Properties, name: str, value: Tensor) -> None:
+        super()._check_leaf(own, name, value)
+        # Bodies without a joint may be without mass, for they are part of others.
+        heavy = ~torch.as_tensor(self.model.fixed, device=value.device)
+        if name == "mass":
+            numbers, bad, wanted = value, (value <= 0) & heavy, "numbers above zero"
+        elif name == "inertia":
+            numbers = torch.linalg.eigvalsh((value + value.mT).double() / 2)[..., 0]
+            bad, wanted = (numbers <= 0) & heavy | (numbers < -1e-12), "a positive definite matrix, its eigenvalues > 0"
+        elif name == "orientation":
+            numbers = value.norm(dim=-1)
+            bad, wanted = numbers < 1e-6, "a quaternion of some length"
+        else:
+            return
+        per_world = value.dim() > getattr(own, name).dim()
+        refuse(own, name, bad, numbers, wanted, self._rows, per_world=per_world)
 
     def initial_state(self, batch: int = 1, dtype: torch.dtype = torch.float32) -> State:
         """The joints' start positions at rest."""
@@ -126,7 +115,7 @@ class Articulation(Engine):
         state: State,
         steps: int,
         controls: Float[Tensor, "batch steps nu"] | None = None,
-        properties: Properties | Mapping[str, Tensor] | None = None,
+        properties: Overrides = None,
         truncate: int | None = None,
         wrenches: Float[Tensor, "batch steps bodies 6"] | None = None,
     ) -> Trajectory:
@@ -146,7 +135,7 @@ class Articulation(Engine):
         check_count("steps", steps)
         self._check_controls(state, steps, controls)
         horizon = 0 if truncate is None else check_count("truncate", truncate)
-        program, tree, parameters = self._prepared(state, properties)
+        program, tree, parameters = self._prepared_for(state, properties)
         operation = operations.Rollout(program, tree, steps, self.integrator, self.substeps, self.dt, horizon)
         q, v, bad = batched_function.apply(
             operation,
@@ -158,20 +147,20 @@ class Articulation(Engine):
         )
         status = _status(bad, q)
         self._report(status)
-        return Trajectory(q, v, status)
+        return Trajectory(q, v, status, self.dt)
 
     def acceleration(
         self,
         state: State,
         control: Float[Tensor, "batch nu"] | None = None,
-        properties: Properties | Mapping[str, Tensor] | None = None,
+        properties: Overrides = None,
         wrenches: Float[Tensor, "batch bodies 6"] | None = None,
     ) -> Float[Tensor, "batch nv"]:
         """Forward dynamics: rad/s² and m/s²."""
         self._check_state(state)
         controls = None if control is None else control.unsqueeze(1)
         self._check_controls(state, 1, controls)
-        program, tree, parameters = self._prepared(state, properties)
+        program, tree, parameters = self._prepared_for(state, properties)
         (acceleration,) = batched_function.apply(
             operations.Acceleration(program, tree),
             program.packing.normalized(state.q),
@@ -186,14 +175,14 @@ class Articulation(Engine):
         self,
         state: State,
         acceleration: Float[Tensor, "batch nv"],
-        properties: Properties | Mapping[str, Tensor] | None = None,
+        properties: Overrides = None,
         wrenches: Float[Tensor, "batch bodies 6"] | None = None,
     ) -> Float[Tensor, "batch nv"]:
         """The generalised force, N m and N, that this acceleration asks for beside drag, springs and wrenches."""
         self._check_state(state)
         check_shape("acceleration", check_tensor("acceleration", acceleration), (state.batch, self.nv))
         check_like("acceleration", acceleration, "state.q", state.q)
-        program, tree, parameters = self._prepared(state, properties)
+        program, tree, parameters = self._prepared_for(state, properties)
         (torque,) = batched_function.apply(
             operations.InverseDynamics(program, tree),
             program.packing.normalized(state.q),
@@ -204,12 +193,7 @@ class Articulation(Engine):
         )
         return torque
 
-    def mass_matrix(
-        self,
-        state: State,
-        control: Float[Tensor, "batch nu"] | None = None,
-        properties: Properties | Mapping[str, Tensor] | None = None,
-    ) -> Float[Tensor, "batch nv nv"]:
+    def mass_matrix(self, state: State, properties: Overrides = None) -> Float[Tensor, "batch nv nv"]:
         """Inertia M(q) with armature: column k is the force that accelerates velocity k alone, by one."""
         self._check_state(state)
         unit = torch.eye(self.nv, dtype=state.q.dtype, device=state.q.device).repeat(state.batch, 1)
@@ -221,42 +205,40 @@ class Articulation(Engine):
         )
         return columns.reshape(state.batch, self.nv, self.nv).mT
 
-    def energy(
-        self,
-        state: State,
-        control: Float[Tensor, "batch nu"] | None = None,
-        properties: Properties | Mapping[str, Tensor] | None = None,
-    ) -> tuple[Float[Tensor, " batch"], Float[Tensor, " batch"]]:
-        """Kinetic energy, and potential energy of gravity and springs, J."""
-        self._check_state(state)
+    def _energy(self, state: State, properties: Properties) -> tuple[Float[Tensor, " batch"], Float[Tensor, " batch"]]:
         program, parameters = self._inertial(state, properties)
         q = program.packing.normalized(state.q)
         (momentum,) = batched_function.apply(
             operations.InverseDynamics(program, None), q, torch.zeros_like(state.v), state.v, None, *parameters
         )
         kinetic = (momentum * state.v).sum(-1) / 2
-        p = self._resolved(state, properties)
-        poses = self.poses(state, properties=properties)
+        p = self._cast(state, properties)
+        poses = self._poses(state, properties)
         centers = poses[..., :3, 3] + (poses[..., :3, :3] @ p.center_of_mass.unsqueeze(-1)).squeeze(-1)
         weight = -(p.mass.unsqueeze(-1) * centers * p.gravity.unsqueeze(-2)).sum((-1, -2))
         away = self._manifold.difference(program.packing.normalized(p.spring_reference).expand_as(q), q)
         counts = torch.as_tensor(np.diff(self.model.first_velocity), device=q.device)
-        stiffness = p.stiffness.repeat_interleave(counts, -1)
+        stiffness = p.joint_stiffness.repeat_interleave(counts, -1)
         return kinetic, weight + (stiffness * away * away).sum(-1) / 2
 
-    def poses(
-        self,
-        state: State,
-        control: Float[Tensor, "batch nu"] | None = None,
-        properties: Properties | Mapping[str, Tensor] | None = None,
-    ) -> Float[Tensor, "batch bodies 4 4"]:
-        """Pose of every body's frame in the world, rows as in `body_names`."""
-        self._check_state(state)
-        program, tree, parameters = self._prepared(state, properties)
+    def _poses(self, state: State, properties: Properties) -> Float[Tensor, "batch bodies 4 4"]:
+        program, tree, parameters = self._prepared_for(state, properties)
         rotation, position = batched_function.apply(
             operations.LinkPoses(program, tree), program.packing.normalized(state.q), *parameters
         )
-        return program.packing.body_poses(self._resolved(state, properties), rotation, position)
+        return program.packing.body_poses(self._cast(state, properties), rotation, position)
+
+    def _appearance(
+        self, state: State, properties: Properties
+    ) -> tuple[Float[Tensor, "batch shapes 4 4"], Float[Tensor, "batch shapes 3"]]:
+        p = self._cast(state, properties)
+        bodies = self._poses(state, properties)
+        # Row 0 is the world, the bodies follow.
+        carriers = torch.cat(
+            [torch.eye(4, dtype=bodies.dtype, device=bodies.device).expand_as(bodies[:, :1]), bodies], 1
+        )
+        rows = [0 if placed.body is None else placed.body + 1 for placed in self.geometry]
+        return carriers[:, rows] @ p.shape_pose, p.shape_size.expand(state.batch, -1, -1)
 
     def integrate(self, q: Float[Tensor, "batch nq"], dv: Float[Tensor, "batch nv"]) -> Float[Tensor, "batch nq"]:
         """The position reached from `q` by the displacement `dv`; a quaternion turns about its own axes."""
@@ -274,35 +256,33 @@ class Articulation(Engine):
 
     def _program(self, like: Tensor) -> tuple[Program, Parameters, Any]:
         key = (like.dtype, like.device)
-        if key not in self._programs:
+        if key not in self._prepared:
             program = Program(self.model, like.dtype, like.device)
-            own = Properties(*(getattr(self.properties, name).to(like) for name in LEAVES))
+            own = self.properties.to(like)
+            assert isinstance(own, TreeProperties)
             # Two worlds suffice: what is shared is read with stride zero.
             parameters = program.packing.pack(own, 2)
-            springs, rubs = bool((own.stiffness != 0).any()), bool((own.friction != 0).any())
-            self._programs[key] = program, parameters, program.tree(parameters, springs, rubs)
-        return self._programs[key]
+            springs, rubs = bool((own.joint_stiffness != 0).any()), bool((own.friction_loss != 0).any())
+            self._prepared[key] = program, parameters, program.tree(parameters, springs, rubs)
+        return self._prepared[key]
 
-    def _resolved(self, state: State, properties: Properties | Mapping[str, Tensor] | None) -> Properties:
-        own = self.properties
-        if properties is not None:
-            own = overridden(own, properties, self.model, self._massless, state.batch, state.q)
-        return Properties(*(getattr(own, name).to(state.q) for name in LEAVES))
+    def _cast(self, state: State, properties: Overrides) -> TreeProperties:
+        """The properties in the dtype of the computation; a leaf on another device is refused."""
+        found = self.checked(properties, state.batch, state.q.device).to(state.q.dtype)
+        assert isinstance(found, TreeProperties)
+        return found
 
-    def _prepared(
-        self, state: State, properties: Properties | Mapping[str, Tensor] | None
-    ) -> tuple[Program, Any, Sequence[Tensor]]:
+    def _prepared_for(self, state: State, properties: Overrides) -> tuple[Program, Any, Sequence[Tensor]]:
+        """Kernels and numbers for a call: the engine's own tree where nothing is overridden, else parameters."""
         program, _, tree = self._program(state.q)
-        if properties is None:
+        if properties is None or (isinstance(properties, Properties) and self._are_own(properties)):
             return program, tree, ()
-        return program, None, program.packing.pack(self._resolved(state, properties), state.batch)
+        return program, None, program.packing.pack(self._cast(state, properties), state.batch)
 
-    def _inertial(
-        self, state: State, properties: Properties | Mapping[str, Tensor] | None
-    ) -> tuple[Program, Parameters]:
+    def _inertial(self, state: State, properties: Overrides) -> tuple[Program, Parameters]:
         """The tree without weight and springs."""
         program, _, _ = self._program(state.q)
-        parameters = program.packing.pack(self._resolved(state, properties), state.batch)
+        parameters = program.packing.pack(self._cast(state, properties), state.batch)
         none = {name: torch.zeros_like(getattr(parameters, name)) for name in ("gravity", "stiffness")}
         return program, parameters._replace(**none)
 

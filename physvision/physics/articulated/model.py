@@ -25,7 +25,7 @@ class Joint:
         anchor: the point that a revolute or ball joint turns about, in the body's frame, m.
         damping: N m s/rad or N s/m, the same along each of its axes.
         armature: inertia of the drive, kg m² or kg, added to each axis.
-        friction: Coulomb friction, N m or N, smooth near standstill.
+        friction_loss: Coulomb friction, N m or N, smooth near standstill.
         stiffness: of the joint's spring, N m/rad or N/m.
         spring_reference: the position at which the spring is at rest; None for `start`.
         zero: the position of a revolute or prismatic joint at which the body is where its description puts it.
@@ -38,7 +38,7 @@ class Joint:
     anchor: Vector = (0.0, 0.0, 0.0)
     damping: float = 0.0
     armature: float = 0.0
-    friction: float = 0.0
+    friction_loss: float = 0.0
     stiffness: float = 0.0
     spring_reference: Vector | None = None
     zero: float = 0.0

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
+from physvision.kernels.batched_function import Operation, Tensors
+from physvision.kernels.launching import argument, launch
 from physvision.physics.articulated.packing import Parameters
 from physvision.physics.articulated.program import BACKWARD_COST, FORWARD_COST, INTEGRATORS, Program
-from physvision.physics.batched_function import Operation, Tensors
-from physvision.physics.launching import argument, launch
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from physvision.physics.articulated.model import Model
-from physvision.physics.articulated.properties import Properties
+from physvision.physics.articulated.properties import TreeProperties
 
 
 class Parameters(NamedTuple):
@@ -73,7 +73,7 @@ class Packing:
         self.identity = torch.eye(3, dtype=dtype, device=device)
         self.quaternions = [int(start) for start in model.quaternions]
 
-    def pack(self, properties: Properties, batch: int) -> Parameters:
+    def pack(self, properties: TreeProperties, batch: int) -> Parameters:
         """The parameters of the links for `batch` worlds; what worlds share is expanded, not copied."""
         p = properties
         body_rotation, body_offset = self.bodies_in_links(p)
@@ -91,16 +91,18 @@ class Packing:
             "inertia": (self.membership @ inertia.flatten(-2)).unflatten(-1, (3, 3)),
             "rotation": rotation.mT,
             "offset": offset,
-            "stiffness": p.stiffness,
+            "stiffness": p.joint_stiffness,
             "reference": self.normalized(p.spring_reference),
-            "damping": p.damping,
+            "damping": p.joint_damping,
             "armature": p.armature,
-            "friction": p.friction,
+            "friction": p.friction_loss,
             "gravity": p.gravity,
         }
         return Parameters(**{name: _expanded(value, batch, _DIMENSIONS[name]) for name, value in values.items()})
 
-    def bodies_in_links(self, p: Properties) -> tuple[Float[Tensor, "... bodies 3 3"], Float[Tensor, "... bodies 3"]]:
+    def bodies_in_links(
+        self, p: TreeProperties
+    ) -> tuple[Float[Tensor, "... bodies 3 3"], Float[Tensor, "... bodies 3"]]:
         """Rotation and offset of each body's frame in the link that it is part of (or in the world)."""
         if not self.fixed:
             return self.body_rotation, self.body_offset
@@ -115,7 +117,7 @@ class Packing:
             rotations[body], offsets[body] = turn, shift
         return torch.stack(torch.broadcast_tensors(*rotations), -3), torch.stack(torch.broadcast_tensors(*offsets), -2)
 
-    def _link_placements(self, p: Properties, body_rotation: Tensor, body_offset: Tensor) -> tuple[Tensor, Tensor]:
+    def _link_placements(self, p: TreeProperties, body_rotation: Tensor, body_offset: Tensor) -> tuple[Tensor, Tensor]:
         """Rotation and offset of each link's frame at q = 0 in that of the link that carries it.
 
         The way leads from the carrying link to the body on it, on to the link's own body, and to the link in that.
@@ -144,7 +146,7 @@ class Packing:
 
     def body_poses(
         self,
-        properties: Properties,
+        properties: TreeProperties,
         rotation: Float[Tensor, "batch links 3 3"],
         position: Float[Tensor, "batch links 3"],
     ) -> Float[Tensor, "batch bodies 4 4"]:

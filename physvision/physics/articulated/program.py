@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from physvision.physics import precision
+from physvision.kernels import precision
+from physvision.kernels.launching import array
 from physvision.physics.articulated.model import Model
 from physvision.physics.articulated.packing import Packing, Parameters
-from physvision.physics.launching import array
 
 _KERNELS = "physvision.physics.articulated.kernels"
 

@@ -11,10 +11,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from physvision.core import Status
+from physvision.kernels.precision import start_warp
 from physvision.physics.lcp.kernels.launch import solve_problems
 from physvision.physics.lcp.kernels.workspace import inside_sizes
 from physvision.physics.lcp.problem import MechanicalProblem, Problem
-from physvision.physics.precision import start_warp
 
 # The scaled residual below which a world counts as solved, and the compliance that shares redundant load.
 TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-4}

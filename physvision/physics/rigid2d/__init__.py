@@ -3,7 +3,7 @@
 from physvision.physics.rigid2d.bodies import Body, Circle, Polygon, Rectangle
 from physvision.physics.rigid2d.draw import draw
 from physvision.physics.rigid2d.joints import HoldAngle, HoldX, HoldY, Joint, Revolute, Spring, Weld
-from physvision.physics.rigid2d.properties import Properties
+from physvision.physics.rigid2d.properties import WorldProperties
 from physvision.physics.rigid2d.world import World
 
 __all__ = [
@@ -14,11 +14,11 @@ __all__ = [
     "HoldY",
     "Joint",
     "Polygon",
-    "Properties",
     "Rectangle",
     "Revolute",
     "Spring",
     "Weld",
     "World",
+    "WorldProperties",
     "draw",
 ]

@@ -41,7 +41,7 @@ class Body:
         inertia: about the centre of mass; None for that of a uniform body.
         restitution: 0 for none to 1 for elastic; a pair's is the mean of the two.
         friction: coefficient, at least 0; a pair's is the mean of the two.
-        damping: rate at which velocities fade, 1/s.
+        velocity_decay: rate at which velocities fade, 1/s.
         static: whether it stands still; it then has no state, and its mass does not matter.
         name: in messages, and to name it in joints; "body 3" if none is given.
         color: red, green, blue in [0, 1], for pictures; None for one of a palette.
@@ -54,7 +54,7 @@ class Body:
     inertia: Number | None = None
     restitution: Number = 0.5
     friction: Number = 0.5
-    damping: Number = 0.0
+    velocity_decay: Number = 0.0
     static: bool = False
     name: str = ""
     color: tuple[float, float, float] | None = None
@@ -75,7 +75,7 @@ class Body:
             self.inertia = check_positive(f"{self.label}: inertia", self.inertia)
         self.restitution = _between(f"{self.label}: restitution", self.restitution, 0.0, 1.0)
         self.friction = _between(f"{self.label}: friction", self.friction, 0.0, 1e300)
-        self.damping = _between(f"{self.label}: damping", self.damping, 0.0, 1e300)
+        self.velocity_decay = _between(f"{self.label}: velocity_decay", self.velocity_decay, 0.0, 1e300)
 
     @property
     def centre(self) -> tuple[float, float]:

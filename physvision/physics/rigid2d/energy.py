@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from physvision.core import State
-from physvision.physics.rigid2d.properties import Properties
+from physvision.physics.rigid2d.properties import WorldProperties
 from physvision.physics.rigid2d.scene import Description
 
 
@@ -31,10 +31,10 @@ def poses(description: Description, state: State) -> Float[Tensor, "batch bodies
 
 
 def energy(
-    description: Description, state: State, properties: Properties
+    description: Description, state: State, properties: WorldProperties
 ) -> tuple[Float[Tensor, " batch"], Float[Tensor, " batch"]]:
     """Kinetic energy, and that of gravity, joint springs and springs."""
-    p = Properties(**{name: getattr(properties, name).to(state.q) for name in Properties.__dataclass_fields__})
+    p = properties.to(state.q)
     q, v = state.q.unflatten(1, (-1, 3)), state.v.unflatten(1, (-1, 3))
     inertia = torch.stack([p.mass, p.mass, p.mass * p.gyration.square()], -1)
     kinetic = 0.5 * (inertia * v.square()).sum((1, 2))

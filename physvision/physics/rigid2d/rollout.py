@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from physvision.physics.batched_function import Operation, Tensors
-from physvision.physics.launching import argument, launch
+from physvision.kernels.batched_function import Operation, Tensors
+from physvision.kernels.launching import argument, launch
 from physvision.physics.rigid2d.kernels.data import sizes
 from physvision.physics.rigid2d.kernels.rollout import backward as backward_kernel
 from physvision.physics.rigid2d.kernels.rollout import forward as forward_kernel

@@ -12,10 +12,10 @@ import torch
 import warp as wp
 
 from physvision.core import ModelError
-from physvision.physics.precision import start_warp
+from physvision.kernels.precision import start_warp
 from physvision.physics.rigid2d.bodies import Body, Circle, Number, Polygon
 from physvision.physics.rigid2d.joints import BodyName, Joint, Revolute, Spring, relative
-from physvision.physics.rigid2d.properties import Properties, offsets
+from physvision.physics.rigid2d.properties import WorldProperties, offsets
 
 
 class Description:
@@ -128,7 +128,7 @@ class Description:
         places = [abs(number) for i in range(len(self.bodies)) for number in self.pose(i)[:2]]
         return max([*places, *(2 * reach for reach in reaches)])
 
-    def properties(self, gravity: Sequence[Number]) -> Properties:
+    def properties(self, gravity: Sequence[Number]) -> WorldProperties:
         """The properties that bodies and joints were given, in float64."""
 
         def tensor(values: Any, *shape: int) -> torch.Tensor:
@@ -144,10 +144,10 @@ class Description:
             spring.length if spring.length is not None else self._length(spring, ends)  # type: ignore[union-attr]
             for spring, ends in self.springs
         ]
-        return Properties(
+        return WorldProperties(
             mass=tensor([body.mass for body in moving], -1),
             gyration=tensor([body.gyration for body in moving], -1),
-            damping=tensor([body.damping for body in moving], -1),
+            velocity_decay=tensor([body.velocity_decay for body in moving], -1),
             radius=tensor([body.radius if isinstance(body, Circle) else 0.0 for body in self.bodies], -1),
             restitution=tensor([body.restitution for body in self.bodies], -1),
             friction=tensor([body.friction for body in self.bodies], -1),
@@ -178,7 +178,7 @@ def _reach(body: Body) -> float:
 
 
 def build(
-    description: Description, own: Properties, settings: dict[str, Any], device: torch.device
+    description: Description, own: WorldProperties, settings: dict[str, Any], device: torch.device
 ) -> tuple[Any, list]:
     """The kernels' scene on a device, and the arrays that must live as long as it."""
     from physvision.physics.rigid2d.kernels.data import Scene

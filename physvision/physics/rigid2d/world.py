@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
-from typing import Any, Literal
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -12,13 +12,14 @@ from torch import Tensor
 
 from physvision.core import InputError, Placed, State, Status, Trajectory
 from physvision.core.checks import check_count, check_positive
-from physvision.physics.batched_function import apply
-from physvision.physics.engine import Engine
+from physvision.kernels.batched_function import apply
+from physvision.physics.engine import MechanicalEngine, Overrides
+from physvision.physics.properties import Properties
 from physvision.physics.rigid2d import energy as mechanics
-from physvision.physics.rigid2d.bodies import Body, Number, _numbers
+from physvision.physics.rigid2d.bodies import Body, Circle, Number, _numbers
 from physvision.physics.rigid2d.joints import Joint
 from physvision.physics.rigid2d.overlap import separate
-from physvision.physics.rigid2d.properties import LEAVES, Properties, merge, pack
+from physvision.physics.rigid2d.properties import WorldProperties, pack
 from physvision.physics.rigid2d.rollout import Kernels, Rollout
 from physvision.physics.rigid2d.scene import Description, build
 
@@ -36,7 +37,7 @@ _PALETTE = (
 _STATIC = (0.5, 0.5, 0.5)
 
 
-class World(Engine):
+class World(MechanicalEngine):
     """Circles and convex polygons with joints, contacts and friction; stepped from event to event.
 
     A state holds x, y and angle of every moving body in the order given, and their rates. A control holds, held over
@@ -69,14 +70,15 @@ class World(Engine):
         super().__init__()
         self.dt = check_positive("dt", dt)
         self.description = Description(bodies, joints, exempt)
-        own = self.description.properties(_numbers("gravity", gravity, 2))
         self._q: Tensor
         self._v: Tensor
-        for field in fields(Properties):
-            self.register_buffer(f"_{field.name}", getattr(own, field.name), persistent=False)
+        self.body_names = tuple(self.description.names)
+        self.joint_names = tuple(joint.label for joint, _ in self.description.joints)
+        self.geometry = self._drawn()
         movers = [self.description.names[i] for i in self.description.moving]
-        self.names: dict[str, list[str]] = dict.fromkeys(("mass", "gyration", "damping"), movers)
-        self.names |= dict.fromkeys(("radius", "restitution", "friction"), self.description.names)
+        springs = [spring.label for spring, _ in self.description.springs]
+        self._rows = {"moving": movers, "bodies": self.body_names, "joints": self.joint_names, "springs": springs}
+        self._keep_properties(self.description.properties(_numbers("gravity", gravity, 2)))
         moving = len(self.description.moving)
         motors = sum(motor >= 0 for motor in self.description.motors)
         self.nq = self.nv = 3 * moving
@@ -91,24 +93,13 @@ class World(Engine):
             "tolerance": tolerance,
             "rest_speed": 1e-2 * tolerance / self.dt,
         }
-        self._kernels: dict[torch.device, Kernels] = {}
-        self._packed: tuple[tuple, Tensor] | None = None
         start = [self.description.pose(i) for i in self.description.moving]
         if overlap not in ("refuse", "push"):
             raise InputError(f"overlap: expected 'refuse' or 'push', got {overlap!r}")
         start = separate(self.description, start, tolerance, overlap == "push")
         rates = [(*map(float, bodies[i].velocity), bodies[i].spin) for i in self.description.moving]
-        self.register_buffer("_q", torch.tensor(start, dtype=torch.float64).reshape(1, -1), persistent=False)
-        self.register_buffer("_v", torch.tensor(rates, dtype=torch.float64).reshape(1, -1), persistent=False)
-
-    @property
-    def properties(self) -> Properties:
-        """Masses, sizes, friction … in float64."""
-        return Properties(**{name: getattr(self, f"_{name}") for name in LEAVES})
-
-    def _apply(self, fn: Any, *args: Any, **kwargs: Any) -> World:
-        # Buffers move to another device, but stay in float64, which .float() and .half() would not respect.
-        return super()._apply(lambda tensor: fn(tensor).to(tensor.dtype), *args, **kwargs)
+        self._keep("q", torch.tensor(start, dtype=torch.float64).reshape(1, -1))
+        self._keep("v", torch.tensor(rates, dtype=torch.float64).reshape(1, -1))
 
     def initial_state(self, batch: int = 1, dtype: torch.dtype = torch.float32) -> State:
         """The state that the bodies were given."""
@@ -120,14 +111,14 @@ class World(Engine):
         state: State,
         steps: int,
         controls: Float[Tensor, "batch steps nu"] | None = None,
-        properties: Properties | Mapping[str, Tensor] | None = None,
+        properties: Overrides = None,
         truncate: int | None = None,
     ) -> Trajectory:
         """Simulate `steps` steps; see `Engine.rollout`. Every event inside a step is found, and differentiated."""
         self._check_state(state)
         check_count("steps", steps)
         self._check_controls(state, steps, controls)
-        theta = self._theta(properties, state.batch)
+        theta = self._theta(properties, state)
         length = steps if truncate is None else check_count("truncate", truncate)
         q, v = state.q.double(), state.v.double()
         u = q.new_zeros(1, 1, self.nu).expand(state.batch, steps, -1) if controls is None else controls.double()
@@ -138,29 +129,33 @@ class World(Engine):
             outputs = apply(operation, q, v, u[:, start : start + count], theta)
             parts.append(outputs)
             q, v = outputs[0][:, -1].detach(), outputs[1][:, -1].detach()
-        trajectory = _join(parts, length, state.q.dtype)
+        trajectory = replace(_join(parts, length, state.q.dtype), dt=self.dt)
         assert trajectory.status is not None
         self._report(trajectory.status)
         return trajectory
 
     def _on(self, device: torch.device) -> Kernels:
-        if device not in self._kernels:
-            scene, kept = build(self.description, self.properties, self._settings, device)
-            self._kernels[device] = Kernels(scene, kept, device)
-        return self._kernels[device]
+        if device not in self._prepared:
+            own = self.properties
+            assert isinstance(own, WorldProperties)
+            scene, kept = build(self.description, own, self._settings, device)
+            self._prepared[device] = Kernels(scene, kept, device)
+        return self._prepared[device]
 
-    def _theta(self, properties: Properties | Mapping[str, Tensor] | None, batch: int) -> Tensor:
-        own = self.properties
-        if properties is not None:
-            return pack(merge(own, properties, self.names), own, batch)
-        key = tuple((id(leaf), leaf._version) for leaf in (getattr(own, name) for name in LEAVES))
-        if self._packed is None or self._packed[0] != key:
-            self._packed = (key, pack(own, own, 1))
-        return self._packed[1].expand(batch, -1)
+    def _theta(self, properties: Overrides, state: State) -> Tensor:
+        """All numbers of the properties, a row for each world."""
+        own, known = self.properties, self.checked(properties, state.batch, state.q.device)
+        assert isinstance(own, WorldProperties)
+        assert isinstance(known, WorldProperties)
+        if not self._are_own(known):
+            return pack(known, own, state.batch)
+        key = ("numbers", state.q.device)
+        if key not in self._prepared:
+            self._prepared[key] = pack(own, own, 1)
+        return self._prepared[key].expand(state.batch, -1)
 
-    @property
-    def geometry(self) -> tuple[Placed, ...]:
-        """The shape of every body, static ones included, for a camera; rows are those of `poses`."""
+    def _drawn(self) -> tuple[Placed, ...]:
+        """The shape of every body, static ones included."""
         placed, colored = [], 0
         for i, body in enumerate(self.description.bodies):
             color = body.color or (_STATIC if body.static else _PALETTE[colored % len(_PALETTE)])
@@ -168,34 +163,24 @@ class World(Engine):
             placed.append(Placed(body.shape, i, color=color, name=self.description.names[i]))
         return tuple(placed)
 
-    def poses(
-        self,
-        state: State,
-        control: Float[Tensor, "batch nu"] | None = None,
-        properties: Properties | Mapping[str, Tensor] | None = None,
-    ) -> Float[Tensor, "batch bodies 4 4"]:
-        """The frame of every body in the world, in the order given, static ones included."""
-        self._check_state(state)
+    def _poses(self, state: State, properties: Properties) -> Float[Tensor, "batch bodies 4 4"]:
+        """The frame of every body in the world, in the order given; no property moves it."""
         return mechanics.poses(self.description, state)
 
-    def energy(
-        self,
-        state: State,
-        control: Float[Tensor, "batch nu"] | None = None,
-        properties: Properties | Mapping[str, Tensor] | None = None,
-    ) -> tuple[Float[Tensor, " batch"], Float[Tensor, " batch"]]:
-        """Kinetic and potential energy: of gravity and of springs."""
-        self._check_state(state)
-        return mechanics.energy(self.description, state, merge(self.properties, properties, self.names))
+    def _appearance(
+        self, state: State, properties: Properties
+    ) -> tuple[Float[Tensor, "batch shapes 4 4"], Float[Tensor, "batch shapes 3"]]:
+        assert isinstance(properties, WorldProperties)
+        poses = mechanics.poses(self.description, state)
+        fixed = poses.new_tensor([placed.shape.sizes for placed in self.geometry])
+        radius = properties.radius.to(poses)
+        round_ones = torch.stack([radius, torch.zeros_like(radius), torch.zeros_like(radius)], -1)
+        circles = torch.tensor([isinstance(body, Circle) for body in self.description.bodies], device=poses.device)
+        return poses, torch.where(circles[:, None], round_ones, fixed).expand(state.batch, -1, -1)
 
-    def acceleration(
-        self,
-        state: State,
-        control: Float[Tensor, "batch nu"] | None = None,
-        properties: Properties | Mapping[str, Tensor] | None = None,
-    ) -> Float[Tensor, "batch nv"]:
-        """The mean acceleration over the next step, joints, contacts and impacts included: what a step adds to v."""
-        return (self.step(state, control, properties).v - state.v) / self.dt
+    def _energy(self, state: State, properties: Properties) -> tuple[Float[Tensor, " batch"], Float[Tensor, " batch"]]:
+        assert isinstance(properties, WorldProperties)
+        return mechanics.energy(self.description, state, properties)
 
 
 def _join(parts: list[tuple[Tensor, ...]], length: int, dtype: torch.dtype) -> Trajectory:

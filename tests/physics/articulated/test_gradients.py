@@ -8,7 +8,10 @@ from physics.articulated.trees import everything, random_state
 
 from physvision import State
 from physvision.physics.articulated import Articulation, Body, Joint, tree
-from physvision.physics.articulated.properties import LEAVES
+from physvision.physics.articulated.properties import TreeProperties
+
+# Those that move bodies; how they look has gradients of its own, see the tests of `appearance`.
+LEAVES = tuple(name for name in TreeProperties.leaves() if not name.startswith("shape_"))
 
 INTEGRATORS = ("semi_implicit_euler", "runge_kutta_4")
 # Central differences with step 1e-6 leave about 1e-9 of curvature and rounding in numbers of order one.
@@ -67,9 +70,7 @@ def test_functions_of_the_state(method):
         call = getattr(engine, method)
         properties = dict(zip(values, numbers, strict=True))
         given = (extra,) if takes_extra else ()
-        if method == "inverse_dynamics":
-            return call(State(q, v), *given, properties)
-        return call(State(q, v), *(given or (None,)), properties)
+        return call(State(q, v), *given, properties)
 
     inputs = [state.q.clone().requires_grad_(), state.v.clone().requires_grad_(), extra, *values.values()]
     assert torch.autograd.gradcheck(run, inputs, **CHECK)
@@ -204,7 +205,7 @@ def test_float32_gradients_follow_float64():
 def test_properties_are_a_pytree_and_keep_their_shapes():
     engine = everything()
     flat, spec = torch.utils._pytree.tree_flatten(engine.properties)
-    assert len(flat) == len(LEAVES) == len(dataclasses.fields(engine.properties))
+    assert len(flat) == len(TreeProperties.leaves()) == len(dataclasses.fields(engine.properties))
     assert torch.utils._pytree.tree_unflatten(flat, spec).mass is engine.properties.mass
 
 

@@ -9,7 +9,8 @@ import torch
 from physics.articulated.trees import everything, random_state
 
 from physvision import State
-from physvision.physics import articulated, launching
+from physvision.kernels import launching
+from physvision.physics import articulated
 
 
 def test_both_cores_give_what_one_gives():

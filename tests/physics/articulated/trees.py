@@ -88,7 +88,7 @@ def everything(**options) -> Articulation:
         )
 
     def joint(kind: str) -> Joint:
-        used = {"damping": 0.3, "armature": 0.1, "friction": 0.02, "stiffness": 1.5}
+        used = {"damping": 0.3, "armature": 0.1, "friction_loss": 0.02, "stiffness": 1.5}
         reference = {"ball": unit(rng, 4), "free": np.concatenate([rng.normal(size=3) * 0.2, unit(rng, 4)])}
         return Joint(
             kind,

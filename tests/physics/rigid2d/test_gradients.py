@@ -6,14 +6,14 @@ from physics.rigid2d.scenes import THREE, billiard, start
 
 from physvision.core import State
 from physvision.physics import rigid2d
-from physvision.physics.rigid2d.properties import LEAVES
+from physvision.physics.rigid2d.properties import WorldProperties
 from physvision.physics.rigid2d.scenes import push, struck_chain
 
 
 def machine():
     """Every joint, spring and motor at once, nothing touching."""
     bodies = [
-        rigid2d.Rectangle((40, 20), (0, 0), name="base", mass=3, angle=0.2, spin=0.4, damping=0.1),
+        rigid2d.Rectangle((40, 20), (0, 0), name="base", mass=3, angle=0.2, spin=0.4, velocity_decay=0.1),
         rigid2d.Rectangle((60, 10), (40, 5), name="arm", mass=1.5, angle=-0.1),
         rigid2d.Circle(8, (90, 20), name="tip", velocity=(0, 3)),
         rigid2d.Polygon([(0, 0), (20, 0), (10, 15)], (0, 80), name="slider", mass=2, velocity=(5, 0)),
@@ -75,9 +75,9 @@ def inputs_of(world, steps):
     controls = 0.3 * torch.randn(1, steps, world.nu, generator=generator, dtype=torch.float64)
     if "ball" in world.description.names:
         controls = controls + push(world, steps)
-    leaves = {name: getattr(world.properties, name) for name in LEAVES}
+    leaves = {name: getattr(world.properties, name) for name in WorldProperties.leaves()}
     leaves = {name: leaf.clone() for name, leaf in leaves.items() if leaf.numel() and torch.isfinite(leaf).all()}
-    for name in ("damping", "joint_stiffness", "joint_damping", "spring_damping", "radius", "friction"):
+    for name in ("velocity_decay", "joint_stiffness", "joint_damping", "spring_damping", "radius", "friction"):
         if name in leaves:
             # What may not be negative has room on both sides.
             leaves[name] = torch.where(leaves[name] == 0, 0.05, leaves[name])

@@ -145,7 +145,7 @@ def test_a_mass_on_a_spring_oscillates():
 
 
 def test_damping_fades_velocity():
-    world = rigid2d.World([ball((0, 0), (100, 0), damping=0.7)], gravity=(0, 0), dt=1 / 300)
+    world = rigid2d.World([ball((0, 0), (100, 0), velocity_decay=0.7)], gravity=(0, 0), dt=1 / 300)
     end = world.rollout(start(world), 300).final
     np.testing.assert_allclose(end.v[0, 0], 100 * math.exp(-0.7), rtol=(0.7 / 300) ** 2)
     np.testing.assert_allclose(end.q[0, 0], 100 * (1 - math.exp(-0.7)) / 0.7, rtol=(0.7 / 300) ** 2)

@@ -1,4 +1,4 @@
-"""Warp kernels for trees of rigid bodies, one source for both precisions (see `physvision.physics.precision`).
+"""Warp kernels for trees of rigid bodies, one source for both precisions (see `physvision.kernels.precision`).
 
 Frames and symbols, after Featherstone, *Rigid Body Dynamics Algorithms* (2008), with spatial vectors as pairs of
 3-vectors, angular part first. A link's frame has its origin at its joint and its z along the joint's axis.

@@ -77,7 +77,7 @@ def _joint(model: mujoco.MjModel, number: int) -> Joint:
         anchor=model.jnt_pos[number].copy() if kind != "free" else np.zeros(3),
         damping=damping,
         armature=float(model.dof_armature[v]),
-        friction=friction,
+        friction_loss=friction,
         stiffness=stiffness,
         spring_reference=reference,
         zero=zero,

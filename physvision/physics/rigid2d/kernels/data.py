@@ -75,7 +75,7 @@ class Scene:
     radius: wp.int32
     restitution: wp.int32
     friction: wp.int32
-    damping: wp.int32
+    velocity_decay: wp.int32
     gravity: wp.int32
     anchors: wp.int32
     joint_angle: wp.int32

@@ -93,7 +93,7 @@ def accelerate(s: Scene, t: Work, q: wp.array(dtype=scalar), v: wp.array(dtype=s
     for body in range(s.bodies):
         slot = s.slot[body]
         if slot >= 0:
-            damping = t.theta[s.damping + slot]
+            damping = t.theta[s.velocity_decay + slot]
             for k in range(3):
                 i = 3 * body + k
                 a[i] = t.weight[i] * t.control[3 * slot + k] - damping * v[i]
@@ -241,14 +241,14 @@ def accelerate_adjoint(
         slot = s.slot[body]
         if slot >= 0:
             i = 3 * body
-            damping = t.theta[s.damping + slot]
+            damping = t.theta[s.velocity_decay + slot]
             damping_bar = scalar(0.0)
             for k in range(3):
                 v_bar[i + k] = v_bar[i + k] - damping * a_bar[i + k]
                 damping_bar -= a_bar[i + k] * v[i + k]
                 at = 3 * slot + k
                 t.control_bar[at] = t.control_bar[at] + t.keep[0] * t.weight[i + k] * a_bar[i + k]
-            add_property(t, s.damping + slot, damping_bar)
+            add_property(t, s.velocity_decay + slot, damping_bar)
             add_property(t, s.gravity, a_bar[i])
             add_property(t, s.gravity + 1, a_bar[i + 1])
             linear = a_bar[i] * t.control[3 * slot] + a_bar[i + 1] * t.control[3 * slot + 1]

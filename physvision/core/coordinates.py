@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from physvision.core import InputError
 from physvision.core.checks import check_count
+from physvision.core.errors import InputError
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import torch
 from jaxtyping import Float
@@ -11,7 +10,9 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from physvision.core import InputError, State, Trajectory
-from physvision.physics.engine import Engine
+from physvision.physics.engine import Engine, Overrides
+from physvision.physics.properties import Properties
+from physvision.physics.wrapper import EngineWrapper
 
 Leaves = Callable[..., Mapping[str, Tensor]]
 
@@ -30,12 +31,11 @@ class Positive(nn.Module):
         return value.log()
 
 
-class PhysicsLayer(Engine):
-    """An Engine some of whose properties follow from learned physical parameters.
+class PhysicsLayer(EngineWrapper):
+    """An engine some of whose properties follow from learned physical parameters.
 
     The engine itself is fixed; on each call the parameters are turned into leaves of its properties, through which
-    the gradient flows back. What the engine can do beyond the contract (`energy`, `poses` …) is reached through
-    `layer.engine` with `layer.properties`.
+    the gradient flows back.
     """
 
     def __init__(
@@ -54,9 +54,8 @@ class PhysicsLayer(Engine):
                 `articulated.chain_properties`. If not given, the parameters are leaves themselves.
             positive: names of the parameters that stay above zero; all of them if not given.
         """
-        super().__init__()
-        self.engine, self.leaves = engine, leaves
-        self.nq, self.nv, self.nu, self.dt = engine.nq, engine.nv, engine.nu, engine.dt
+        super().__init__(engine)
+        self.leaves = leaves
         positive = list(learned) if positive is None else list(positive)
         if not learned or set(positive) - set(learned):
             raise InputError(f"positive: expected names among those learned, {', '.join(learned)}, got {positive}")
@@ -68,50 +67,48 @@ class PhysicsLayer(Engine):
         self._names = tuple(learned)
 
     @property
-    def parameters_now(self) -> dict[str, Tensor]:
-        """The physical parameters, SI units, with their gradients' graph."""
+    def learned_values(self) -> dict[str, Tensor]:
+        """The physical parameters as they are now, SI units, with their gradients' graph; the engine's inside too."""
+        return {**self.engine.learned_values, **self._own_values}
+
+    def physical_parameters(self) -> Iterator[nn.Parameter]:
+        """What an optimiser moves for `learned_values`."""
+        yield from self.engine.physical_parameters()
+        yield from self.learned.parameters()
+
+    @property
+    def _own_values(self) -> dict[str, Tensor]:
         return {name: getattr(self.learned, name) for name in self._names}
 
     @property
     def learned_leaves(self) -> Mapping[str, Tensor]:
         """The leaves of the engine's properties that follow from the parameters."""
-        return self.parameters_now if self.leaves is None else self.leaves(**self.parameters_now)
+        return self._own_values if self.leaves is None else self.leaves(**self._own_values)
 
     @property
-    def properties(self) -> Any:
-        """The engine's properties with the learned ones in place."""
-        own = self.engine.properties
-        return type(own)(**{**vars(own), **self.learned_leaves})
+    def properties(self) -> Properties:
+        """The properties of the engine inside with the learned ones in place."""
+        return self.engine.checked(self.learned_leaves)
 
-    def initial_state(self, batch: int = 1) -> State:
-        """That of the engine."""
-        return self.engine.initial_state(batch)
+    def checked(
+        self, properties: Overrides, batch: int | None = None, device: torch.device | None = None
+    ) -> Properties:
+        """The learned properties with these in place, checked once."""
+        if not isinstance(properties, Properties):
+            properties = {**self.learned_leaves, **(properties or {})}
+        return self.engine.checked(properties, batch, device)
 
     def rollout(
         self,
         state: State,
         steps: int,
         controls: Float[Tensor, "batch steps nu"] | None = None,
-        properties: Any | Mapping[str, Tensor] | None = None,
+        properties: Overrides = None,
         truncate: int | None = None,
     ) -> Trajectory:
         """Simulate with the learned properties; those given override them."""
-        if properties is None:
-            properties = self.learned_leaves
-        elif isinstance(properties, Mapping):
-            properties = {**self.learned_leaves, **properties}
-        trajectory = self.engine.rollout(state, steps, controls, properties, truncate)
-        self.status = self.engine.status
-        return trajectory
-
-    def integrate(self, q: Float[Tensor, "batch nq"], dv: Float[Tensor, "batch nv"]) -> Float[Tensor, "batch nq"]:
-        """That of the engine."""
-        return self.engine.integrate(q, dv)
-
-    def difference(self, q0: Float[Tensor, "batch nq"], q1: Float[Tensor, "batch nq"]) -> Float[Tensor, "batch nv"]:
-        """That of the engine."""
-        return self.engine.difference(q0, q1)
+        return self.engine.rollout(state, steps, controls, self.checked(properties, state.batch), truncate)
 
     def extra_repr(self) -> str:
         """What `print(layer)` says."""
-        return ", ".join(f"{name}={value.detach().tolist()}" for name, value in self.parameters_now.items())
+        return ", ".join(f"{name}={value.detach().tolist()}" for name, value in self._own_values.items())

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from physvision.core import InputError
 from physvision.core.checks import check_count, check_positive
+from physvision.core.errors import InputError
 
 
 @dataclass(frozen=True)
