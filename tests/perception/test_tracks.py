@@ -1,0 +1,69 @@
+"""Tracks in tables: what is written comes back, and tables of others are read as they are."""
+
+import numpy as np
+import pytest
+
+from physvision.core import InputError
+from physvision.perception import Track, read_tracks, write_tracks
+from physvision.perception.track import roughness
+
+
+def _track(name: str, unit: str = "px", turned: bool = False) -> Track:
+    times = np.arange(8) / 30
+    positions = np.stack([10 + 40 * times, 5 + 100 * times**2], 1)
+    seen = np.arange(8) != 3
+    positions[3] = np.nan
+    angle = 3 * times if turned else None
+    return Track(times, positions, np.where(seen, 0.1, np.inf), seen, angle, name=name, unit=unit)
+
+
+@pytest.mark.parametrize(("unit", "turned"), [("px", False), ("px", True), ("m", False), ("m", True)])
+def test_written_tracks_come_back(tmp_path, unit, turned):
+    tracks = [_track("1", unit, turned), _track("2", unit)]
+    write_tracks(tmp_path / "tracks.csv", tracks)
+    back = read_tracks(tmp_path / "tracks.csv", unit)
+    assert [track.name for track in back] == ["1", "2"]
+    for track, other in zip(tracks, back, strict=True):
+        assert other.unit == unit
+        np.testing.assert_array_equal(other.seen, track.seen)
+        np.testing.assert_allclose(other.positions[track.seen], track.positions[track.seen], rtol=1e-8)
+        assert (other.angle is None) == (track.angle is None)
+        if track.angle is not None:
+            np.testing.assert_allclose(other.angle[track.seen], track.angle[track.seen], rtol=1e-8, atol=1e-8)
+
+
+def test_table_with_byte_order_mark_semicolons_and_other_columns(tmp_path):
+    rows = "\ufefft;x_m2;y_m2;r_m2;x_m1;y_m1;r_m1\n" + "".join(f"{i / 100};{i},5;7;1;3;{i};2\n" for i in range(5))
+    (tmp_path / "table.csv").write_text(rows, encoding="utf-8")
+    first, second = read_tracks(tmp_path / "table.csv", "mm")
+    assert (first.name, second.name) == ("m2", "m1")
+    np.testing.assert_allclose(first.positions[2], [2.5e-3, -7e-3])
+    np.testing.assert_allclose(second.positions[:, 1], -np.arange(5) * 1e-3)
+
+
+def test_table_after_a_line_of_its_program(tmp_path):
+    (tmp_path / "table.txt").write_text("ball\nt\tx\ty\n0\t1\t2\n0.1\t2\t2\n0.2\t\t\n0.3\t4\t2\n")
+    (track,) = read_tracks(tmp_path / "table.txt")
+    np.testing.assert_array_equal(track.seen, [True, True, False, True])
+
+
+@pytest.mark.parametrize("text", ["", "t,x\n0,1\n1,2\n2,3\n", "t,x,y\n0,1,2\n", "t,x,y\n0,1,a\n1,1,1\n2,1,1\n"])
+def test_what_is_no_table_of_tracks_is_refused(tmp_path, text):
+    (tmp_path / "table.csv").write_text(text)
+    with pytest.raises(InputError, match=r"table\.csv"):
+        read_tracks(tmp_path / "table.csv")
+
+
+def test_a_track_checks_itself():
+    track = _track("a")
+    with pytest.raises(InputError, match="finite values wherever"):
+        Track(track.times, track.positions, track.sigma, np.ones(8, bool))
+    with pytest.raises(InputError, match="later"):
+        Track(track.times[::-1], track.positions, track.sigma, track.seen)
+
+
+def test_roughness_is_the_noise_on_a_smooth_motion():
+    times = np.arange(2000) / 60
+    smooth = np.stack([50 * np.sin(3 * times), 20 * np.cos(3 * times)], 1)
+    noise = np.random.default_rng(0).normal(0, 0.2, smooth.shape)
+    assert roughness(smooth + noise) == pytest.approx(0.2, rel=0.05)
