@@ -91,9 +91,7 @@ def _colors() -> np.ndarray:
 
 def _thinned(film: Path):
     """The frames of a film at the GIF's rate and width, without its first second, which has no prediction yet."""
-    fit = None
-    for number, frame in enumerate(video.resample(video.stream(film, "rgb"), _GIF_FPS)):
-        high, wide = frame.shape[:2]
-        fit = fit or video.Fit(size=(_GIF_WIDTH, 2 * round(high * _GIF_WIDTH / wide / 2)))
-        if number >= _GIF_FPS:
-            yield fit(frame)
+    found = video.describe(film)
+    height = 2 * round(found.height * _GIF_WIDTH / found.width / 2)
+    frames = video.stream(film, "rgb", video.Conversion(fps=_GIF_FPS, size=(_GIF_WIDTH, height)))
+    return (frame for time, frame in frames if time >= 1)

@@ -6,7 +6,7 @@ import hashlib
 import math
 import os
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
@@ -59,10 +59,11 @@ def import_video(
     """
     if fps is not None:
         check_number("fps", fps, 0, above=True)
-    found, fit = video.describe(source), video.Fit(crop, size)
+    found, conversion = video.describe(source), video.Conversion(fps, crop, size)
     if fps is None and not math.isfinite(found.fps):
         raise InputError(f"fps: {source} does not state its frame rate; give one")
-    part, (width, height) = fit.crop_of(found.width, found.height), fit.size_of(found.width, found.height)
+    given = found.width, found.height
+    part, (width, height) = conversion.crop_of(*given), conversion.size_of(*given)
     frame_format = FrameFormat(
         height, width, 1 if gray else found.channels, float(found.fps if fps is None else fps), _GEOMETRY
     )
@@ -71,9 +72,11 @@ def import_video(
         trial_frames = max(1, min(_TRIAL_FRAMES, _TRIAL_BYTES // frame_bytes))
     check_count("trial_frames", trial_frames)
 
+    conversion = replace(conversion, fps=frame_format.fps)
+
     def frames() -> Iterator[np.ndarray]:
         color = "gray" if frame_format.channels == 1 else "rgb"
-        return video.resample(video.stream(source, color), frame_format.fps)
+        return (frame for _, frame in video.stream(source, color, conversion))
 
     with frames_bar(progress) as bar:
         task = bar.add_task("counting frames", total=None)
@@ -93,7 +96,7 @@ def import_video(
         folder = DataFolder(out)
         with folder.prepared(_description(about, frame_format, _cut(count, trial_frames, frame_bytes))):
             bar.reset(task, total=count, description="importing")
-            for made in _fill(folder, map(fit, frames()), frame_format, about):
+            for made in _fill(folder, frames(), frame_format, about):
                 bar.update(task, advance=made)
     return folder.path
 

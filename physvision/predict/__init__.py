@@ -1,6 +1,5 @@
 """A checkpoint and a video in; states, the predicted future and a report out."""
 
-from physvision.predict.adaptation import Adaptation
 from physvision.predict.predictor import Piece, Prediction, Predictor
 
-__all__ = ["Adaptation", "Piece", "Prediction", "Predictor"]
+__all__ = ["Piece", "Prediction", "Predictor"]

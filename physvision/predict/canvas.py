@@ -15,8 +15,8 @@ from jaxtyping import Float, UInt8
 from PIL import Image, ImageDraw, ImageFont
 
 from physvision.core import Scene
-from physvision.predict.adaptation import Sight
 from physvision.predict.palette import FAINT, GROUND, PANEL, TEXT, WARN, Color, of_object
+from physvision.video import TimedFrame
 
 SIDE = 352  # of the longer side of a panel, pixels
 GAP, HEAD, CHART = 16, 34, 96
@@ -60,11 +60,11 @@ class Canvas:
         self._worst = 0.1
 
     def draw(
-        self, sight: Sight, marks: Marks, foreseen: Float[np.ndarray, "channels height width"] | None
+        self, timed: TimedFrame, marks: Marks, foreseen: Float[np.ndarray, "channels height width"] | None
     ) -> UInt8[np.ndarray, "rows columns 3"]:
-        """The film's frame of `sight`; `foreseen` is what was predicted for it, None if nothing was."""
+        """The film's frame of `timed`; `foreseen` is what was predicted for it, None if nothing was."""
         canvas = self._ground.copy()
-        first = self._shown(sight.picture)
+        first = self._shown(timed.original)
         self._trails(first, marks.ahead, marks.confidence)
         self._outlines(first, marks.seen, marks.confidence)
         self._put(canvas, 0, first)
@@ -75,11 +75,11 @@ class Canvas:
             picture = self._shown(np.rint(np.moveaxis(foreseen, 0, -1) * 255).astype(np.uint8))
             self._outlines(picture, marks.expected, [1.0] * len(marks.expected), faint=True)
             self._put(canvas, 1, picture)
-            error = foreseen - np.moveaxis(sight.frame.astype(np.float32) / 255, -1, 0)
+            error = foreseen - np.moveaxis(timed.frame.astype(np.float32) / 255, -1, 0)
             self._put(canvas, 2, self._heat(np.abs(error).mean(0)))
             self._errors.append(float(np.sqrt(np.square(error).mean())))
         self._chart(canvas)
-        _write(canvas, f"{sight.time:.2f} s", (canvas.shape[1] - GAP - 64, 9), TEXT, 15)
+        _write(canvas, f"{timed.time:.2f} s", (canvas.shape[1] - GAP - 64, 9), TEXT, 15)
         return canvas
 
     def _background(self) -> np.ndarray:

@@ -18,7 +18,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from physvision.core import FileError, InputError, PhysvisionError
 from physvision.models import shipped
-from physvision.predict.adaptation import Adaptation, Footage, prepare
 from physvision.predict.film import Film
 from physvision.predict.interruption import Interruption
 from physvision.predict.outcome import Outcome
@@ -27,6 +26,7 @@ from physvision.predict.report import write_page
 from physvision.predict.summary import show
 from physvision.predict.tables import Tables
 from physvision.predict.units import Units, pixels_per_metre
+from physvision.video import Conversion, SceneStream, scene_stream
 
 # What a process that ended by SIGINT returns.
 INTERRUPTED = 130
@@ -67,19 +67,18 @@ def predict(
     if checkpoint is None:
         raise InputError(f"checkpoint: name one, --checkpoint NAME or a path; there are {', '.join(shipped())}")
     predictor = Predictor.from_checkpoint(checkpoint, horizon=horizon, device=device, batch=batch)
-    adaptation = Adaptation(fps, crop, size, scale)
-    footage = prepare(video, predictor.scene, adaptation)
-    units = Units(predictor.scene, footage.part, pixels_per_metre(scale, predictor.scene))
+    stream = scene_stream(video, predictor.scene, Conversion(fps, crop, size))
+    units = Units(predictor.scene, stream.crop, pixels_per_metre(scale, predictor.scene))
     folder = _made(Path(out) if out else Path("out") / Path(video).stem)
     _try_writing(folder)
     given = {"checkpoint": checkpoint, "command": shlex.join(["physvision", *sys.argv[1:]])}
     settings = {**given, "horizon": f"{predictor.steps / predictor.scene.fps:.4g} s", "device": str(predictor.device)}
-    return run(predictor, footage, units, folder, settings, film=film, anyway=anyway)
+    return run(predictor, stream, units, folder, settings, film=film, anyway=anyway)
 
 
 def run(
     predictor: Predictor,
-    footage: Footage,
+    stream: SceneStream,
     units: Units,
     folder: Path,
     settings: dict[str, str],
@@ -87,7 +86,7 @@ def run(
     film: bool = True,
     anyway: bool = False,
 ) -> int:
-    """Look at `footage` and leave everything in `folder`; the exit status.
+    """Look at `stream` and leave everything in `folder`; the exit status.
 
     Raises:
         PhysvisionError: the video broke off, or something could not be written; what came before is kept.
@@ -96,7 +95,7 @@ def run(
         # The notes say how often this happened.
         warnings.filterwarnings("ignore", ".*worlds failed", RuntimeWarning)
         began = time.perf_counter()
-        pieces = predictor.look(footage.path, footage.sights(), anyway=anyway)
+        pieces = predictor.look(stream, anyway=anyway)
         # Raises, before anything is written, where a video does not fit.
         first = next(pieces)
         tables = Tables(folder, units)
@@ -104,7 +103,7 @@ def run(
         last, failure = first, None
         try:
             try:
-                for piece in _followed(chain([first], pieces), footage, interruption):
+                for piece in _followed(chain([first], pieces), stream, interruption):
                     tables.add(piece)
                     last = piece
                     if drawing:
@@ -117,7 +116,7 @@ def run(
             drawn, failure = _attempt(drawing.close, failure) if drawing else (None, failure)
             seconds = time.perf_counter() - began
             why = interruption.reason or (f"Broken off ({failure})" if failure else "")
-            outcome = Outcome(predictor, footage, units, tables, last, seconds, why, settings)
+            outcome = Outcome(predictor, stream, units, tables, last, seconds, why, settings)
             written, failure = _attempt(tables.finish, failure)
             page, failure = _attempt(lambda: write_page(outcome, drawn, folder / "report.html"), failure)
             show(outcome, [path for path in (*(written or ()), drawn, page) if path])
@@ -151,15 +150,15 @@ def _attempt(
         return None, failure or error
 
 
-def _followed(pieces: Iterable[Piece], footage: Footage, interruption: Interruption) -> Iterator[Piece]:
+def _followed(pieces: Iterable[Piece], stream: SceneStream, interruption: Interruption) -> Iterator[Piece]:
     """The pieces under a progress bar, until they end or a person ends them."""
-    total = footage.frames - footage.scene.frames_in + 1 if footage.frames else None
+    total = stream.length - stream.scene.frames_in + 1 if stream.length else None
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("frames", total=total)
         for piece in pieces:
             yield piece
-            bar.advance(task, len(piece.sights))
+            bar.advance(task, len(piece.frames))
             if interruption:
                 return
 

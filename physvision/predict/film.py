@@ -84,7 +84,7 @@ class Film:
         sure = piece.confidence.tolist()
         return [
             Marks(*([points[index] for points in each] for each in (seen, ahead, before)), confidence=sure[index])
-            for index in range(len(piece.sights))
+            for index in range(len(piece.frames))
         ]
 
     def _ways(self, piece: Piece) -> list[np.ndarray]:
@@ -93,9 +93,9 @@ class Film:
         chosen = np.unique(np.linspace(0, steps, min(TRAIL, steps) + 1).round().astype(int))[1:]
         q, v = (whole[:, chosen].flatten(0, 1) for whole in (piece.ahead.q, piece.ahead.v))
         points = outlines(self._predictor.model, self._predictor.scene, State(q, v).to(self._predictor.device))
-        return [each[:, -1].reshape(len(piece.sights), len(chosen), 2) for each in points]
+        return [each[:, -1].reshape(len(piece.frames), len(chosen), 2) for each in points]
 
     def _draw(self, piece: Piece, marks: list[Marks]) -> None:
-        for index, sight in enumerate(piece.sights):
+        for index, frame in enumerate(piece.frames):
             foreseen = piece.foreseen[index].numpy() if bool(piece.known[index]) else None
-            self._writer.add(self._canvas.draw(sight, marks[index], foreseen))
+            self._writer.add(self._canvas.draw(frame, marks[index], foreseen))

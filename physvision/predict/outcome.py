@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from physvision.core import Scene
-from physvision.predict.adaptation import Footage
 from physvision.predict.predictor import Piece, Predictor
 from physvision.predict.tables import Tables
 from physvision.predict.units import Units
+from physvision.video import SceneStream
 
 # An object of which a model is less sure than this is counted as not seen well.
 UNSURE = 0.25
@@ -24,7 +24,7 @@ class Outcome:
 
     Attributes:
         predictor: what looked.
-        footage: what it looked at.
+        stream: what it looked at.
         units: of the numbers that are reported.
         tables: all rows.
         last: the piece that came last.
@@ -34,7 +34,7 @@ class Outcome:
     """
 
     predictor: Predictor
-    footage: Footage
+    stream: SceneStream
     units: Units
     tables: Tables
     last: Piece
@@ -88,7 +88,7 @@ class Outcome:
     def notes(self) -> list[str]:
         """What a person should know."""
         rows = self.tables.read()
-        notes = list(self.footage.notes)
+        notes = list(self.stream.notes)
         if self.interrupted:
             notes.insert(0, f"{self.interrupted}: these results end at {rows['time'][-1]:.2f} s of the video.")
         failed = int((~rows["sound"]).sum())

@@ -15,10 +15,9 @@ from torch import Tensor
 from physvision.core import Clip, DeviceError, InputError, Scene, State, Trajectory, brightness
 from physvision.core.checks import check_count, check_positive
 from physvision.models import PredictiveAutoencoder, load
-from physvision.predict.adaptation import Adaptation, Sight, prepare
 from physvision.predict.agreement import agreement, check_kind
-from physvision.predict.frames import frames_of
 from physvision.predict.likeness import psnr, ssim
+from physvision.video import Conversion, SceneStream, TimedFrame, scene_stream
 
 Video = str | os.PathLike[str] | Clip | np.ndarray | Tensor | Iterable[np.ndarray | Tensor]
 
@@ -34,7 +33,7 @@ class Piece:
 
     Attributes:
         first: number of its first frame in the video.
-        sights: the frames.
+        frames: the frames.
         states: that are seen at the frames.
         confidence: in each object, 0 to 1: the encoder's own, or else `agreement`.
         agreement: share of each frame's variance that its redrawn state explains, 0 to 1.
@@ -49,7 +48,7 @@ class Piece:
     """
 
     first: int
-    sights: Sequence[Sight]
+    frames: Sequence[TimedFrame]
     states: State
     confidence: Float[Tensor, "frames objects"]
     agreement: Float[Tensor, " frames"]
@@ -138,52 +137,48 @@ class Predictor:
         """The model `name`: one that comes with physvision ("pendulum"), or the path of a file; arguments as above."""
         return cls(load(name), horizon=horizon, device=device, batch=batch)
 
-    def __call__(self, video: Video, adaptation: Adaptation | None = None, *, anyway: bool = False) -> Prediction:
+    def __call__(self, video: Video, conversion: Conversion | None = None, *, anyway: bool = False) -> Prediction:
         """What is seen in `video`, and what follows.
 
         Args:
             video: a file; a clip; frames (times, height, width) or (times, height, width, channels) or, as networks
                 have them, (times, channels, height, width), uint8 or 0 to 1; or an iterator of single frames, as a
                 camera is. Other than a file's, frames must come as the scene wants them.
-            adaptation: how a file is brought to what the model takes.
+            conversion: how a file is brought to what the model takes.
             anyway: go on though the first frames do not look like what the model was made for.
 
         Raises:
             InputError: the video does not fit the model, with what to do.
         """
-        return gather(self, self.stream(video, adaptation, anyway=anyway))
+        return gather(self, self.stream(video, conversion, anyway=anyway))
 
-    def stream(self, video: Video, adaptation: Adaptation | None = None, *, anyway: bool = False) -> Iterator[Piece]:
+    def stream(self, video: Video, conversion: Conversion | None = None, *, anyway: bool = False) -> Iterator[Piece]:
         """The same, piece by piece and in constant memory; for a camera, as its frames come."""
-        if isinstance(video, str | os.PathLike):
-            source, sights = os.fspath(video), prepare(video, self.scene, adaptation or Adaptation()).sights()
-        elif adaptation is not None:
-            raise InputError("adaptation: only files are adapted; bring other frames to what the scene wants before")
-        else:
-            source, sights = getattr(video, "source", "") or "the frames given", frames_of(video, self.scene)
-        return self.look(source, sights, anyway=anyway)
+        return self.look(scene_stream(video, self.scene, conversion), anyway=anyway)
 
-    def look(self, source: str, sights: Iterable[Sight], *, anyway: bool = False) -> Iterator[Piece]:
-        """What is seen in `sights`, which fit the scene; `source` names them in errors."""
-        span, iterator = self.scene.frames_in, iter(sights)
+    def look(self, stream: SceneStream, *, anyway: bool = False) -> Iterator[Piece]:
+        """What is seen in `stream`, which fits the scene."""
+        span, iterator = self.scene.frames_in, iter(stream)
         before = list(islice(iterator, span - 1))
         number, memory, pieces = len(before), _Memory(self), 0
         while new := list(islice(iterator, self.batch)):
             piece = self._piece(number, before, new, memory)
             if not pieces and not anyway:
                 first = slice(0, FIRST)
-                check_kind(source, self.scene, [each.frame for each in new[first]], piece.agreement[first].numpy())
+                check_kind(
+                    stream.source, self.scene, [each.frame for each in new[first]], piece.agreement[first].numpy()
+                )
             yield piece
             pieces, number = pieces + 1, number + len(new)
             before = [*before, *new][-(span - 1) :] if span > 1 else []
         if not pieces:
             raise InputError(
-                f"{source}: {number} frames are fewer than the {span} that the checkpoint looks at together; "
+                f"{stream.source}: {number} frames are fewer than the {span} that the checkpoint looks at together; "
                 "give a longer video"
             )
 
     @torch.no_grad()
-    def _piece(self, number: int, before: list[Sight], new: list[Sight], memory: _Memory) -> Piece:
+    def _piece(self, number: int, before: list[TimedFrame], new: list[TimedFrame], memory: _Memory) -> Piece:
         pixels = torch.from_numpy(np.stack([each.frame for each in (*before, *new)])).to(self.device)
         frames = brightness(pixels.permute(0, 3, 1, 2))
         windows = frames.unfold(0, self.scene.frames_in, 1).movedim(-1, 1)
@@ -200,7 +195,7 @@ class Predictor:
         quality = _likeness(seen, now, known)
         return Piece(
             first=number,
-            sights=new,
+            frames=new,
             states=State(q[:, 0], v[:, 0]),
             confidence=sure,
             agreement=alike,
@@ -253,10 +248,10 @@ def gather(predictor: Predictor, pieces: Iterable[Piece]) -> Prediction:
     last = None
     for piece in pieces:
         last = piece
-        count = len(piece.sights)
+        count = len(piece.frames)
         parts = {
             "frames": torch.arange(piece.first, piece.first + count),
-            "times": torch.tensor([each.time for each in piece.sights], dtype=torch.float64),
+            "times": torch.tensor([each.time for each in piece.frames], dtype=torch.float64),
             "q": piece.states.q,
             "v": piece.states.v,
             "confidence": piece.confidence,

@@ -22,7 +22,7 @@ def show(outcome: Outcome, files: Sequence[Path], console: Console | None = None
     rows, scene = outcome.tables.read(), outcome.scene
     rate = outcome.tables.rows / max(outcome.seconds, 1e-9)
     lines = [
-        f"[bold]{scene.title}[/bold] in {Path(outcome.footage.path).name}: {len(rows)} frames, "
+        f"[bold]{scene.title}[/bold] in {Path(outcome.stream.source).name}: {len(rows)} frames, "
         f"{rows['time'][-1]:.2f} s, at {rate:.0f} frames a second"
     ]
     parts = [Text.from_markup("".join(lines)), "", _states(outcome, rows), "", _measures(outcome)]

@@ -60,9 +60,9 @@ class Tables:
 
     def add(self, piece: Piece) -> None:
         """Take in the states of `piece`, all of them or none."""
-        rows = np.zeros(len(piece.sights), self.row)
+        rows = np.zeros(len(piece.frames), self.row)
         rows["frame"] = piece.first + np.arange(len(rows))
-        rows["time"] = [each.time for each in piece.sights]
+        rows["time"] = [each.time for each in piece.frames]
         for name, state in (("", piece.states), ("expected_", piece.expected)):
             rows[f"{name}position"] = self.units.positions(state.q.double().numpy())
             rows[f"{name}velocity"] = self.units.velocities(state.v.double().numpy())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from jaxtyping import UInt8
 
 from physvision.core import Clip, FileError, InputError, VideoError
 from physvision.core.checks import check_count
+from physvision.video.conversion import Conversion, of_one_size
 from physvision.video.threads import fix_threads
 
 Color = Literal["auto", "rgb", "gray"]
@@ -68,7 +70,7 @@ def describe(path: str | os.PathLike[str]) -> Description:
 
 
 def stream(
-    path: str | os.PathLike[str], color: Color = "auto"
+    path: str | os.PathLike[str], color: Color = "auto", conversion: Conversion | None = None
 ) -> Iterator[tuple[float, UInt8[np.ndarray, "height width channels"]]]:
     """The moments (seconds since the first frame) and frames of the video at `path`, one at a time.
 
@@ -78,13 +80,25 @@ def stream(
     Args:
         path: the file.
         color: "rgb" (3 channels), "gray" (1) or "auto": gray where the file stores gray.
+        conversion: rate, part and size that the video is brought to; as it is in the file if None.
 
     Raises:
         FileError: there is no such file.
         VideoError: it is no video, holds no frame, is damaged, or ends before the length it states.
+        InputError: the conversion does not fit the video.
     """
     if color not in ("auto", "rgb", "gray"):
         raise InputError(f'color: expected "auto", "rgb" or "gray", got {color!r}')
+    frames = _as_stored(path, color)
+    if conversion is None:
+        return frames
+    stated_fps = describe(path).fps if conversion.filmed_fps is not None else math.nan
+    timed = conversion.in_time(of_one_size(path, frames), stated_fps)
+    return ((time, conversion(frame)) for time, frame in timed)
+
+
+def _as_stored(path: str | os.PathLike[str], color: Color) -> Iterator[tuple[float, np.ndarray]]:
+    """The frames of the file and its times."""
     with _opened(path) as (container, video):
         rate = video.average_rate or video.guessed_rate
         spacing = float(1 / rate) if rate else 0.0
@@ -106,34 +120,42 @@ def stream(
         _check_complete(path, container, video, count, moment + spacing)
 
 
-def chunks(path: str | os.PathLike[str], size: int, color: Color = "auto") -> Iterator[Clip]:
-    """The video at `path` in pieces of `size` frames, the last one shorter; arguments and errors as in `stream`."""
+def chunks(
+    path: str | os.PathLike[str], size: int, color: Color = "auto", conversion: Conversion | None = None
+) -> Iterator[Clip]:
+    """The video at `path` in clips of `size` frames, the last one shorter; arguments and errors as in `stream`."""
     check_count("size", size)
-    frames = stream(path, color)
-    while piece := list(islice(frames, size)):
-        yield _clip(piece, str(path))
+    frames = stream(path, color, conversion)
+    while chunk := list(islice(frames, size)):
+        yield _clip(chunk, str(path))
 
 
-def read(path: str | os.PathLike[str], start: int = 0, stop: int | None = None, color: Color = "auto") -> Clip:
+def read(
+    path: str | os.PathLike[str],
+    start: int = 0,
+    stop: int | None = None,
+    color: Color = "auto",
+    conversion: Conversion | None = None,
+) -> Clip:
     """Frames `start` to `stop` (excluded; the end if None) of the video at `path`, all in memory.
 
-    A long video takes `chunks`. Arguments and errors as in `stream`.
+    Frames are counted as the conversion gives them. A long video takes `chunks`. Arguments and errors as in `stream`.
     """
     check_count("start", start, least=0)
     if stop is not None and check_count("stop", stop) <= start:
         raise InputError(f"stop: expected more than start = {start}, got {stop}")
-    piece = list(islice(stream(path, color), start, stop))
-    if not piece:
+    chosen = list(islice(stream(path, color, conversion), start, stop))
+    if not chosen:
         raise InputError(f"start: expected less than the number of frames of {path}, got {start}")
-    return _clip(piece, str(path))
+    return _clip(chosen, str(path))
 
 
-def _clip(piece: list[tuple[float, np.ndarray]], source: str) -> Clip:
-    shapes = {frame.shape for _, frame in piece}
+def _clip(chosen: list[tuple[float, np.ndarray]], source: str) -> Clip:
+    shapes = {frame.shape for _, frame in chosen}
     if len(shapes) > 1:
         raise VideoError(f"{source}: frames change size within the video: {', '.join(map(str, sorted(shapes)))}")
-    frames = torch.from_numpy(np.stack([frame for _, frame in piece]))
-    return Clip(frames, torch.tensor([moment for moment, _ in piece], dtype=torch.float64), source)
+    frames = torch.from_numpy(np.stack([frame for _, frame in chosen]))
+    return Clip(frames, torch.tensor([moment for moment, _ in chosen], dtype=torch.float64), source)
 
 
 @contextmanager

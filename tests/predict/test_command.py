@@ -224,7 +224,7 @@ def test_a_video_that_breaks_off_leaves_what_came_before(tmp_path, capsys, monke
     def enumerate_times(frames):
         return ((number / rolling.FPS, frame) for number, frame in enumerate(frames))
 
-    monkeypatch.setattr(video, "stream", broken)
+    monkeypatch.setattr("physvision.video.scene_frames.stream", broken)
     path = rolling.film(tmp_path / "a.mkv", 60)
     assert run(path, tmp_path / "out", "--batch", "8") == 1
     assert "damaged or cut off after 20 frames" in capsys.readouterr().err

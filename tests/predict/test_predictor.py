@@ -9,8 +9,9 @@ from torchmetrics.functional.image import structural_similarity_index_measure
 from physvision import video
 from physvision.core import DeviceError, InputError, ShapeError
 from physvision.models import build, load
-from physvision.predict import Adaptation, Predictor
+from physvision.predict import Predictor
 from physvision.predict.likeness import psnr, ssim
+from physvision.video import Conversion
 
 
 def check(prediction, frames, steps=10):
@@ -121,8 +122,8 @@ def test_options_that_make_no_sense():
         rolling.predictor(batch=0)
     with pytest.raises(DeviceError, match=r"device: 'abacus' cannot be used .*give cpu"):
         rolling.predictor(device="abacus")
-    with pytest.raises(InputError, match="only files are adapted"):
-        rolling.predictor()(rolling.pictures(5), Adaptation(fps=20))
+    with pytest.raises(InputError, match="only files are converted"):
+        rolling.predictor()(rolling.pictures(5), Conversion(fps=20))
 
 
 def test_a_model_that_does_not_say_what_it_expects():

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from predict import rolling
 
-from physvision.predict.adaptation import Adaptation, prepare
 from physvision.predict.command import run
 from physvision.predict.report import charts
 from physvision.predict.report.charts import Line, over_time
 from physvision.predict.units import Units
+from physvision.video import scene_stream
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 
@@ -44,9 +44,9 @@ addEventListener("load", () => setTimeout(() => {
 def page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
     predictor = rolling.predictor()
-    footage = prepare(rolling.film(folder / "a <b> & c.mkv", 60), predictor.scene, Adaptation())
-    units = Units(predictor.scene, footage.part, None)
-    assert run(predictor, footage, units, folder, {"checkpoint": "balls", "device": "cpu"}) == 0
+    stream = scene_stream(rolling.film(folder / "a <b> & c.mkv", 60), predictor.scene)
+    units = Units(predictor.scene, stream.crop, None)
+    assert run(predictor, stream, units, folder, {"checkpoint": "balls", "device": "cpu"}) == 0
     return folder / "report.html"
 
 

@@ -27,7 +27,7 @@ _STRIP = 6
 def write_page(outcome: Outcome, film: Path | None, path: Path) -> Path:
     """Write the report of `outcome`, with `film` in it if there is one, to `path`."""
     template = Template(Path(__file__).with_name("page.html").read_text(encoding="utf-8"))
-    name = Path(outcome.footage.path).name
+    name = Path(outcome.stream.source).name
     parts = [_head(outcome, name), _film(outcome, film), _motion(outcome), _energy(outcome), _future(outcome)]
     parts += [_parameters(outcome), _settings(outcome)]
     text = template.substitute(title=escape(f"{name}: {outcome.scene.title}"), body="\n".join(parts))
@@ -147,7 +147,7 @@ def _future(outcome: Outcome) -> str:
     ahead = Trajectory(last.ahead.q[-1:], last.ahead.v[-1:])
     device = predictor.device
     rows = outcome.tables.read(MOST)
-    start = float(last.sights[-1].time)
+    start = float(last.frames[-1].time)
     times = start + np.arange(ahead.steps + 1) / scene.fps
     places = outcome.units.positions(ahead.q[0].double().numpy())
     figures = []
@@ -199,11 +199,12 @@ def _parameters(outcome: Outcome) -> str:
 
 
 def _settings(outcome: Outcome) -> str:
-    found, scene = outcome.footage.described, outcome.scene
-    x, y, wide, high = outcome.footage.part
+    found, scene = outcome.stream.description, outcome.scene
+    x, y, wide, high = outcome.stream.crop
     about = {
         **outcome.settings,
-        "video": f"{outcome.footage.path}: {found.width} x {found.height}, {found.fps:.6g} fps, {found.codec}",
+        "video": outcome.stream.source
+        + (f": {found.width} x {found.height}, {found.fps:.6g} fps, {found.codec}" if found else ""),
         "part used": f"{wide} x {high} pixels at ({x}, {y}), as {scene.size[0]} x {scene.size[1]}, {scene.color}",
         "frame rate used": f"{scene.fps:g} frames a second",
         "confidence": "the encoder's own, or else the share of the picture's variance that the redrawn state explains",
