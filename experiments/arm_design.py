@@ -1,4 +1,4 @@
-"""Design an arm for a path: find the Denavit–Hartenberg parameters whose tip follows it, by L-BFGS through the engine.
+"""Design an arm for a path: find the Denavit–Hartenberg parameters whose tip follows it, through the engine.
 
 The experiment is that of Heiden et al., *Interactive Differentiable Simulation* (2019). The joints of an arm with four
 hinges move as is known; the path of its tip is given; the arm's table (a, α, d, θ of each link) is sought. The last
@@ -20,6 +20,7 @@ from jsonargparse import auto_cli
 from torch import Tensor
 
 from physvision.core import State
+from physvision.estimation import PointResidual, Unknown, Unknowns, gauss_newton
 from physvision.physics import articulated
 
 mpl.use("Agg")
@@ -38,7 +39,7 @@ BAR = 1e-3  # m
 
 @dataclass(frozen=True)
 class Design:
-    """The table found, (4, 4), and the root mean square distance from the path after each evaluation, m."""
+    """The table found, (4, 4), and the root mean square distance from the path after each iteration, m."""
 
     table: Tensor
     distance: list[float]
@@ -57,33 +58,23 @@ def tip_path(engine: articulated.Articulation, angles: Tensor, table: Tensor) ->
     return engine.poses(State(angles, torch.zeros_like(angles)), properties=properties)[:, -1, :3, 3]
 
 
-def design(angles: Tensor, path: Tensor, start: Tensor, evaluations: int = 400) -> Design:
-    """The table whose tip follows the path best, by L-BFGS from `start`."""
+def design(angles: Tensor, path: Tensor, start: Tensor) -> Design:
+    """The table whose tip follows the path best, by least squares from `start`."""
     engine = articulated.from_dh(*TRUTH)
-    sought = start[SOUGHT].clone().requires_grad_()
-    distance: list[float] = []
+    sought = Unknowns([Unknown("table", start[SOUGHT])])
 
-    def table() -> Tensor:
-        return torch.masked_scatter(start, SOUGHT, sought)
+    def table(found: Tensor) -> Tensor:
+        whole = start.repeat(len(found), 1, 1)
+        whole[:, SOUGHT] = found
+        return whole
 
-    def closure() -> Tensor:
-        optimizer.zero_grad()
-        loss = (tip_path(engine, angles, table()) - path).square().sum(-1).mean()
-        loss.backward()
-        distance.append(float(loss.detach().sqrt()))
-        return loss
+    def tip(values, sample) -> Tensor:
+        return tip_path(engine, angles[sample], table(values["table"]).movedim(1, 0))
 
-    optimizer = torch.optim.LBFGS(
-        [sought],
-        max_iter=evaluations,
-        max_eval=evaluations,
-        history_size=30,
-        tolerance_grad=1e-12,
-        tolerance_change=1e-16,
-        line_search_fn="strong_wolfe",
-    )
-    optimizer.step(closure)
-    return Design(table().detach(), distance)
+    problem = PointResidual(sought, tip, path)
+    course = gauss_newton(problem, tolerance=1e-14).course[:, 0]
+    distance = problem.residual(course).square().sum(-1).mean(-1).sqrt()
+    return Design(table(course[-1:])[0], distance.tolist())
 
 
 def first_guess(seed: int) -> Tensor:
@@ -107,7 +98,7 @@ def draw(angles: Tensor, path: Tensor, start: Tensor, found: Design, file: Path)
     course = figure.add_subplot(1, 2, 2)
     course.semilogy(found.distance, color="0.2")
     course.axhline(BAR, color="#3a7cbf", linestyle=":", linewidth=1)
-    course.set(xlabel="evaluation", ylabel="distance from the path, m", title="L-BFGS")
+    course.set(xlabel="iteration", ylabel="distance from the path, m", title="Gauss–Newton")
     course.spines[["top", "right"]].set_visible(False)
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, dpi=150)
@@ -130,7 +121,7 @@ def main(seeds: int = 5, samples: int = 200, noise: float = 0.0, out: Path = Pat
     exact = tip_path(articulated.from_dh(*TRUTH), angles, TRUTH)
     path = exact + noise * torch.randn(exact.shape, generator=torch.Generator().manual_seed(0), dtype=exact.dtype)
     print("Distance is the root mean square distance from the path; errors are the largest of their row of the table.")
-    columns = ("seed", "distance, m", "then", "evaluations", *NAMES)
+    columns = ("seed", "distance, m", "then", "iterations", *NAMES)
     print("".join(f"{column:>13}" for column in columns))
     worst, drawn = 0.0, None
     for seed in range(seeds):

@@ -17,8 +17,8 @@ from jsonargparse import auto_cli
 from torch import Tensor
 
 from physvision.core import brightness
-from physvision.core.checks import check_count
 from physvision.datasets import BilliardsRecipe, DataModule, generate
+from physvision.estimation import descend
 from physvision.losses.frames import multi_scale
 from physvision.models import ObjectEncoder, PredictiveAutoencoder, TableCamera, VggEncoder, learned_table
 from physvision.perception.colors import find_colors
@@ -56,25 +56,23 @@ def learn(model: PredictiveAutoencoder, source: DataModule, updates: int) -> lis
     """The way of both parameters."""
     physical = list(model.engine.learned.parameters())
     groups = [{"params": physical, "lr": 0.03}, {"params": model.encoder.network.parameters(), "lr": 3e-5}]
-    optimizer = torch.optim.Adam(groups)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, updates)
     generator = torch.Generator().manual_seed(0)
     windows = source.windows("train")
     way = []
-    for _ in range(check_count("updates", updates)):
+
+    def loss() -> Tensor:
         chosen = torch.randint(len(windows), (BATCH,), generator=generator).tolist()
         batch = windows.__getitems__(chosen)
         drawn = sorted(torch.randperm(AHEAD + 1, generator=generator)[:3].tolist())
         prediction = model(brightness(batch["frames"]), AHEAD, drawn)
         everything = torch.cat([batch["frames"][:, -1:], batch["target_frames"]], 1)
-        loss = multi_scale(prediction.frames, brightness(everything[:, drawn]))
-        optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-        values = model.engine.values
+        return multi_scale(prediction.frames, brightness(everything[:, drawn]))
+
+    def keep() -> None:
+        values = model.engine.learned_values
         way.append((values["restitution"].item(), values["radius"].item()))
+
+    descend(loss, torch.optim.Adam(groups), updates, fade=0.0, clip=1.0, after=keep)
     return way
 
 

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from physvision.camera import Camera, Light, RayCaster
 from physvision.core import Sphere, State
+from physvision.estimation import descend
 from physvision.losses import mean_square, multi_scale
 from physvision.physics import articulated
 
@@ -100,13 +101,7 @@ def recover(task: Task, edges: str, loss: Callable[[Tensor, Tensor], Tensor], st
     goal = frames(task.truth[None]).detach().expand(STARTS, -1, -1, -1)
     offset = 2 * torch.rand(STARTS, len(task.truth), generator=generator) - 1
     found = (task.truth + task.spread * offset).requires_grad_()
-    optimizer = torch.optim.Adam([found], lr=0.03)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps, 1e-5)
-    for _ in range(steps):
-        optimizer.zero_grad()
-        loss(frames(found), goal).backward()
-        optimizer.step()
-        schedule.step()
+    descend(lambda: loss(frames(found), goal), torch.optim.Adam([found], lr=0.03), steps, fade=3e-4)
     return found.detach()
 
 

@@ -20,6 +20,7 @@ from jsonargparse import auto_cli
 from torch import Tensor
 
 from physvision.core import Trajectory
+from physvision.estimation import MotionResidual, Setup, Unknown, Unknowns, descend, gauss_newton
 from physvision.physics import rigid2d
 from physvision.physics.rigid2d import scenes
 
@@ -51,35 +52,38 @@ def spread(total: Tensor, links: int) -> Tensor:
     return (total / links).unsqueeze(1).expand(-1, links)
 
 
-def descend(run: Runs, links: int, target: Tensor, whole: bool, most: int = 200) -> list[float]:
+def published(run: Runs, links: int, target: Tensor, whole: bool, most: int = 200) -> list[float]:
     """The paper's procedure: gradient descent at rate 0.01, gradients clipped at 100; the mass after each update."""
     mass = torch.tensor([FIRST], dtype=torch.float64, requires_grad=True)
     course = [FIRST]
-    while abs(course[-1] - TRUE) > CLOSE * TRUE and len(course) <= most:
+
+    def loss() -> Tensor:
         q = run(spread(mass, links)).q
-        loss = ((q if whole else q[:, -1:]) - target).square().mean()
-        gradient = torch.autograd.grad(loss, mass)[0]
-        mass = (mass - 0.01 * gradient.clamp(-100, 100)).detach().requires_grad_()
+        return ((q if whole else q[:, -1:]) - target).square().mean()
+
+    def close() -> bool:
         course.append(float(mass.detach()))
+        return abs(course[-1] - TRUE) <= CLOSE * TRUE
+
+    descend(loss, torch.optim.SGD([mass], lr=0.01), most, clip=100.0, after=close)
     return course
 
 
-def gauss_newton(run: Runs, links: int, target: Tensor, most: int = 50) -> list[float]:
-    """Gauss–Newton steps in the logarithm of the mass, at most a factor e²; the mass after each update.
+def least_squares(links: int, steps: int, target: Tensor) -> list[float]:
+    """Gauss–Newton in the logarithm of the mass, from where all is at the end; the mass after each update."""
+    world, _ = chain_runs(links, steps)
 
-    Each world of a batch answers for one number of the last state, so that one backward pass gives all derivatives.
-    """
-    logarithm = torch.zeros(1, dtype=torch.float64)
-    course = [FIRST]
-    while abs(course[-1] - TRUE) > CLOSE * TRUE and len(course) <= most:
-        numbers = target.shape[-1]
-        repeated = logarithm.repeat(numbers).requires_grad_()
-        final = run(spread(repeated.exp(), links)).q[:, -1]
-        slope = torch.autograd.grad(final.diagonal().sum(), repeated)[0]
-        off = final[0].detach() - target[0, -1]
-        logarithm = logarithm - ((slope @ off) / (slope @ slope)).clamp(-2.0, 2.0)
-        course.append(float(logarithm.exp()))
-    return course
+    def setup(values) -> Setup:
+        mass = values["mass"]
+        batch = len(mass)
+        masses = torch.cat([spread(mass, links), mass.new_ones(batch, 1)], 1)
+        return Setup(world.initial_state(batch, torch.float64), {"mass": masses}, scenes.push(world, steps, batch))
+
+    times = torch.tensor([steps * world.dt], dtype=torch.float64)
+    problem = MotionResidual(world, Unknowns([Unknown("mass", FIRST, low=0.0)]), setup, times, target[0, -1:])
+    course = problem.unknowns.flat(gauss_newton(problem, damping=0.0).course).flatten().tolist()
+    close = [abs(mass - TRUE) <= CLOSE * TRUE for mass in course]
+    return course[: close.index(True) + 1] if any(close) else course
 
 
 def gradient_times(links: int, steps: int, rounds: int = 5) -> tuple[float, float]:
@@ -154,9 +158,9 @@ def main(links: tuple[int, ...] = (5, 10), steps: int = 100, out: Path = Path("o
         _, run = chain_runs(count, steps)
         target = run(spread(torch.tensor([TRUE], dtype=torch.float64), count)).q
         found = {
-            "final position, SGD": (descend(run, count, target[:, -1:], False), PUBLISHED.get(count, 200)),
-            "final position, Gauss–Newton": (gauss_newton(run, count, target), MOST_BETTER),
-            "whole trajectory, SGD": (descend(run, count, target, True), 200),
+            "final position, SGD": (published(run, count, target[:, -1:], False), PUBLISHED.get(count, 200)),
+            "final position, Gauss–Newton": (least_squares(count, steps, target), MOST_BETTER),
+            "whole trajectory, SGD": (published(run, count, target, True), 200),
         }
         for name, (course, most) in found.items():
             courses[f"{name}, {count} links"] = course

@@ -1,11 +1,11 @@
-"""Learn the lengths of a 3-link pendulum from how it moves: gradient descent through the engine.
+"""Learn the lengths of a 3-link pendulum from how it moves: least squares through the engine.
 
 The experiment is that of Heiden et al., *Interactive Differentiable Simulation* (2019): rods of 3 m each, learned from
-(1, 5, 0.5). A prediction starts from an observed state and runs for up to a second; the loss is how far its angles are
-from the observed ones. Over a whole second the loss has valleys that lead elsewhere, so the horizon grows to it from a
-tenth. The row "1 s from the start" shows what happens without.
+(1, 5, 0.5). A prediction starts from an observed state and runs for up to a second; what is made small is how far its
+angles are from the observed ones. Over a whole second there are valleys that lead elsewhere, so the horizon grows to it
+from a tenth. The row "1 s from the start" shows what happens without.
 
-The observed motion is integrated twenty times finer than the one that learns from it.
+The observed motion is integrated ten times finer than the one that learns from it.
 
     python experiments/pendulum_lengths.py [--start [1,5,0.5]] [--seeds 3] [--out out]
 """
@@ -21,6 +21,7 @@ from jsonargparse import auto_cli
 from torch import Tensor
 
 from physvision.core import State, Trajectory
+from physvision.estimation import PointResidual, Unknown, Unknowns, gauss_newton
 from physvision.physics import articulated
 
 mpl.use("Agg")
@@ -28,18 +29,17 @@ from matplotlib import pyplot as plt
 
 FRAME = 0.05  # s between two observations
 SECOND = round(1 / FRAME)
-GROWING = ((2, 60), (5, 60), (10, 40), (SECOND, 140))  # frames that a prediction covers, iterations
-AT_ONCE = ((SECOND, 300),)
-RATE = 0.1  # of Adam, on logarithms of lengths
+GROWING = (2, 5, 10, SECOND)  # frames that a prediction covers
+AT_ONCE = (SECOND,)
 BAR = 0.01  # m
 
 
 @dataclass(frozen=True)
 class Descent:
-    """Where it led: lengths in m, (iterations + 1, rods), and root mean square error in rad, (iterations,)."""
+    """Where it led: lengths in m, and root mean square error in rad, of each horizon, (iterations + 1, …)."""
 
-    lengths: Tensor
-    error: Tensor
+    lengths: list[Tensor]
+    error: list[Tensor]
 
 
 def observe(truth: Tensor, seed: int, swings: int = 8, seconds: int = 2) -> Trajectory:
@@ -50,44 +50,42 @@ def observe(truth: Tensor, seed: int, swings: int = 8, seconds: int = 2) -> Traj
     return engine.rollout(State(angles, torch.zeros_like(angles)), seconds * SECOND)
 
 
-def descend(seen: Trajectory, start: Tensor, stages: tuple[tuple[int, int], ...]) -> Descent:
-    """Gradient descent on the logarithms of the lengths, which stay positive so; the last stage's rate fades."""
-    engine = articulated.chain(start, dt=FRAME, integrator="runge_kutta_4")
-    logarithms = start.log().requires_grad_()
-    optimizer = torch.optim.Adam([logarithms], lr=RATE)
-    lengths, errors = [start], []
-    for stage, (frames, iterations) in enumerate(stages):
-        fades = stage == len(stages) - 1
-        decay = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, iterations) if fades else None
-        starts = State(seen.q[:, :-frames:5].flatten(0, 1), seen.v[:, :-frames:5].flatten(0, 1))
-        goals = seen.q[:, frames::5].flatten(0, 1)
-        for _ in range(iterations):
-            optimizer.zero_grad()
-            properties = articulated.chain_properties(logarithms.exp())
-            loss = (engine.rollout(starts, frames, properties=properties).final.q - goals).square().mean()
-            loss.backward()
-            optimizer.step()
-            if decay:
-                decay.step()
-            lengths.append(logarithms.detach().exp())
-            errors.append(loss.detach().sqrt())
-    return Descent(torch.stack(lengths), torch.stack(errors))
+def descend(seen: Trajectory, start: Tensor, horizons: tuple[int, ...]) -> Descent:
+    """Least squares in the logarithms of the lengths, which stay positive so."""
+    engine = articulated.chain(start, dt=FRAME, substeps=2, integrator="runge_kutta_4")
+    sought = Unknowns([Unknown("lengths", start, low=0.0)])
+    z, found = sought.start(), Descent([], [])
+    for frames in horizons:
+        begun = State(seen.q[:, :-frames:5].flatten(0, 1), seen.v[:, :-frames:5].flatten(0, 1))
+
+        def angles(values, sample, begun=begun, frames=frames) -> Tensor:
+            properties = articulated.chain_properties(values["lengths"])
+            starts = State(begun.q[sample], begun.v[sample])
+            return engine.rollout(starts, frames, properties=properties).final.q
+
+        problem = PointResidual(sought, angles, seen.q[:, frames::5].flatten(0, 1))
+        course = gauss_newton(problem, z, iterations=100, tolerance=1e-6).course
+        z = course[-1]
+        found.lengths.append(sought.values(course[:, 0])["lengths"])
+        found.error.append(problem.residual(course[:, 0]).square().mean((1, 2)).sqrt())
+    return found
 
 
 def draw(descent: Descent, truth: Tensor, path: Path) -> None:
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
-    for rod, (color, values) in enumerate(zip(("#d65f4d", "#e0a02f", "#3a7cbf"), descent.lengths.T, strict=True)):
+    lengths, error = torch.cat(descent.lengths), torch.cat(descent.error)
+    for rod, (color, values) in enumerate(zip(("#d65f4d", "#e0a02f", "#3a7cbf"), lengths.T, strict=True)):
         left.plot(values, color=color, label=f"rod {rod + 1}")
         left.axhline(float(truth[rod]), color="0.6", linestyle=":", linewidth=1)
     left.set(xlabel="iteration", ylabel="length, m", title="Lengths")
     left.legend(frameon=False)
-    right.semilogy(descent.error, color="0.2")
+    right.semilogy(error, color="0.2")
     first = 0
-    for stage, (frames, iterations) in enumerate(GROWING):
-        right.axvspan(first, first + iterations, color=str(0.97 - 0.04 * stage), zorder=0)
-        place = (first + iterations / 2, 0.97)
+    for stage, (frames, part) in enumerate(zip(GROWING, descent.error, strict=True)):
+        right.axvspan(first, first + len(part), color=str(0.97 - 0.04 * stage), zorder=0)
+        place = (first + len(part) / 2, 0.97)
         right.text(*place, f"{frames * FRAME:g} s", transform=right.get_xaxis_transform(), ha="center", va="top")
-        first += iterations
+        first += len(part)
     right.set(xlabel="iteration", ylabel="error of the angles, rad", title="Error over the horizon")
     for axes in (left, right):
         axes.margins(x=0)
@@ -117,13 +115,14 @@ def main(
     goal, guess = (torch.tensor(values, dtype=torch.float64) for values in (truth, start))
     print(f"{'horizon':<20} {'seed':>4}  {'learned lengths, m':<28} {'error, m':>10}")
     worst, drawn = 0.0, None
-    for name, stages in (("growing to 1 s", GROWING), ("1 s from the start", AT_ONCE)):
+    for name, horizons in (("growing to 1 s", GROWING), ("1 s from the start", AT_ONCE)):
         for seed in range(seeds):
-            descent = descend(observe(goal, seed), guess, stages)
-            error = float((descent.lengths[-1] - goal).abs().max())
-            found = "  ".join(f"{length:8.5f}" for length in descent.lengths[-1].tolist())
+            descent = descend(observe(goal, seed), guess, horizons)
+            final = descent.lengths[-1][-1]
+            error = float((final - goal).abs().max())
+            found = "  ".join(f"{length:8.5f}" for length in final.tolist())
             print(f"{name:<20} {seed:>4}  {found:<28} {error:>10.1e}")
-            if stages is GROWING:
+            if horizons is GROWING:
                 worst, drawn = max(worst, error), drawn or descent
     figure = out / "pendulum_lengths.png"
     if drawn:

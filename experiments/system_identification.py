@@ -1,8 +1,8 @@
 """Recover restitution, friction, damping, spring stiffness and gravity from noisy trajectories; hit a target.
 
 Five scenes, each ruled by one property. Its trajectory is seen with noise, and the property is found from the whole of
-it by gradient descent. Then the velocity of a projectile that bounces once is
-optimised until it lands on a target, through the bounce. All properties are found in a batch of noises at once.
+it by Gauss–Newton through the engine. Then the velocity of a projectile that bounces once is found so that it lands on
+a target, through the bounce. All properties are found in a batch of noises at once.
 
     python experiments/system_identification.py [--noise 0.5] [--worlds 20] [--out out]
 """
@@ -10,7 +10,7 @@ optimised until it lands on a target, through the bounce. All properties are fou
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import matplotlib as mpl
@@ -19,26 +19,37 @@ from jsonargparse import auto_cli
 from torch import Tensor
 
 from physvision.core import State
+from physvision.estimation import MotionResidual, Setup, Solution, Unknown, Unknowns, gauss_newton
 from physvision.physics import rigid2d
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
 
 STEPS = 60
-UPDATES = 200
-RATE = 0.08
 TARGET = (180.0, 55.0)
 
 
 @dataclass(frozen=True)
 class Task:
-    """A scene, the leaf sought, its true value and a first guess; `leaf` fills it in, (worlds, …), from one number."""
+    """A scene, the property sought, its true value; `leaf` fills it in, (worlds, …), from one number."""
 
-    name: str
+    sought: Unknown
     world: rigid2d.World
     truth: float
-    guess: float
     leaf: Callable[[Tensor], dict[str, Tensor]]
+
+    def problem(self) -> MotionResidual:
+        """What it is like to find the property from where the body was; nothing is seen yet."""
+
+        def setup(values) -> Setup:
+            value = values[self.sought.name]
+            return Setup(self.world.initial_state(len(value), torch.float64), self.leaf(value))
+
+        times = self.world.dt * torch.arange(STEPS + 1, dtype=torch.float64)
+        empty = torch.full((STEPS + 1, 2), torch.nan, dtype=torch.float64)
+        return MotionResidual(
+            self.world, Unknowns([self.sought]), setup, times, empty, lambda seen: seen.state.q[:, :2]
+        )
 
 
 def floor(restitution: float = 0.0, friction: float = 0.0) -> rigid2d.Rectangle:
@@ -60,91 +71,46 @@ def tasks() -> list[Task]:
     thrown = rigid2d.Circle(10, (0, 0), velocity=(60, -100))
     spring = rigid2d.Spring("bob", None, to=(0, 0), length=100)
     down = (0.0, 100.0)
-
-    def downwards(value: Tensor) -> dict[str, Tensor]:
-        return {"gravity": torch.stack([torch.zeros_like(value), value], 1)}
-
+    falls, slides = (rigid2d.World([floor(), body], gravity=down) for body in (falling, sliding))
+    fades, hangs = rigid2d.World([fading], gravity=down), rigid2d.World([hanging], [spring], gravity=down)
+    flies = rigid2d.World([floor(0.5), thrown], gravity=down)
     return [
-        Task("restitution", rigid2d.World([floor(), falling], gravity=down), 0.7, 0.5, on_both("restitution")),
-        Task("friction", rigid2d.World([floor(), sliding], gravity=down), 0.45, 0.8, on_both("friction")),
+        Task(Unknown("restitution", 0.5, 0.0, 1.0), falls, 0.7, on_both("restitution")),
+        Task(Unknown("friction", 0.8, 0.0), slides, 0.45, on_both("friction")),
+        Task(Unknown("damping, 1/s", 0.1, 0.0), fades, 0.6, lambda v: {"velocity_decay": v.unsqueeze(1)}),
+        Task(Unknown("stiffness, kg/s²", 6.0, 0.0), hangs, 12.0, lambda v: {"spring_stiffness": v.unsqueeze(1)}),
         Task(
-            "damping, 1/s",
-            rigid2d.World([fading], gravity=down),
-            0.6,
-            0.1,
-            lambda v: {"velocity_decay": v.unsqueeze(1)},
+            Unknown("gravity, px/s²", 60.0, 0.0),
+            flies,
+            100.0,
+            lambda v: {"gravity": torch.stack([torch.zeros_like(v), v], 1)},
         ),
-        Task(
-            "stiffness, kg/s²",
-            rigid2d.World([hanging], [spring], gravity=down),
-            12.0,
-            6.0,
-            lambda v: {"spring_stiffness": v.unsqueeze(1)},
-        ),
-        Task("gravity, px/s²", rigid2d.World([floor(0.5), thrown], gravity=down), 100.0, 60.0, downwards),
     ]
 
 
-def positions(task: Task, value: Tensor) -> Tensor:
-    """Where the body is, (worlds, STEPS + 1, 2), given the property of each world."""
-    state = task.world.initial_state(value.shape[0], torch.float64)
-    return task.world.rollout(state, STEPS, properties=task.leaf(value)).q[..., :2]
-
-
-def identify(task: Task, seen: Tensor) -> Tensor:
-    """The property that each world's trajectory tells, after each update, (updates + 1, worlds): Adam in its logarithm.
-
-    The loss of a world is the mean square distance from what was seen of it; the worlds share nothing.
-    """
-    logarithm = torch.full((seen.shape[0],), task.guess, dtype=torch.float64).log().requires_grad_()
-    optimizer = torch.optim.Adam([logarithm], lr=RATE)
-    fade = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, UPDATES, 1e-3 * RATE)
-    course = [logarithm.detach().exp()]
-    for _ in range(UPDATES):
-        optimizer.zero_grad()
-        # A pair's restitution is at most 1.
-        value = logarithm.exp().clamp(max=1.0) if task.name == "restitution" else logarithm.exp()
-        (positions(task, value) - seen).square().mean((1, 2)).sum().backward()
-        optimizer.step()
-        fade.step()
-        course.append(logarithm.detach().exp())
-    return torch.stack(course)
-
-
-def aim(updates: int = 6) -> tuple[rigid2d.World, list[Tensor], list[float]]:
-    """Throw a ball so that it is at the target after two seconds, a bounce on its way: by Newton's method.
-
-    Returns:
-        The world, the path after each update, (STEPS + 1, 2), and the distance from the target, px.
-    """
+def aim() -> tuple[MotionResidual, Solution]:
+    """Throw a ball so that it is at the target after two seconds, a bounce on its way: what is sought, and found."""
     ball = rigid2d.Circle(10, (0, 0), restitution=0.8, friction=0.3, name="ball")
     world = rigid2d.World([floor(0.8, 0.3), ball], gravity=(0, 100))
-    state = world.initial_state(1, torch.float64)
-    velocity = torch.tensor([[60.0, 10.0]], dtype=torch.float64)
-    target = torch.tensor(TARGET, dtype=torch.float64)
-    paths, distances = [], []
-    for _ in range(updates):
-        # Two worlds, one for each coordinate of the place: a backward pass gives both rows of the Jacobian.
-        thrown = velocity.repeat(2, 1).requires_grad_()
-        v = torch.cat([thrown, thrown.new_zeros(2, 1)], 1)
-        q = world.rollout(State(state.q.repeat(2, 1), v), STEPS).q[..., :2]
-        off = (q[0, -1] - target).detach()
-        jacobian = torch.autograd.grad(q[:, -1].diagonal().sum(), thrown)[0]
-        paths.append(q[0].detach())
-        distances.append(float(off.norm()))
-        velocity = velocity - torch.linalg.solve(jacobian, off)
-    return world, paths, distances
+
+    def setup(values) -> Setup:
+        v = torch.cat([values["velocity"], torch.zeros_like(values["velocity"][:, :1])], 1)
+        return Setup(State(torch.zeros_like(v), v))
+
+    times = torch.tensor([STEPS * world.dt], dtype=torch.float64)
+    goal = torch.tensor([TARGET], dtype=torch.float64)
+    sought = Unknowns([Unknown("velocity", (60.0, 10.0), scale=10.0)])
+    problem = MotionResidual(world, sought, setup, times, goal, lambda seen: seen.state.q[:, :2])
+    return problem, gauss_newton(problem, damping=0.0, iterations=6)
 
 
-def draw(courses: dict[str, tuple[Task, Tensor]], aimed: tuple, file: Path) -> None:
+def draw(courses: dict[str, Tensor], paths: Tensor, file: Path) -> None:
     figure, (found, throw) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained", width_ratios=(1, 1.2))
-    for number, (name, (task, course)) in enumerate(courses.items()):
-        error = (course / task.truth - 1).abs().clamp(min=1e-12)
-        found.semilogy(error.median(1).values, color=f"C{number}", label=name, linewidth=1.3)
+    for name, error in courses.items():
+        found.semilogy(error.clamp(min=1e-12).median(1).values, label=name, linewidth=1.3)
     found.set(title="Recovered from noisy trajectories", xlabel="update", ylabel="relative error, median of worlds")
     found.legend(frameon=False, fontsize="small")
     found.spines[["top", "right"]].set_visible(False)
-    _, paths, _ = aimed
     for number, path in enumerate(paths):
         last = number == len(paths) - 1
         throw.plot(*path.T, color="C0" if last else "0.75", linewidth=1.6 if last else 0.8, zorder=2 + last)
@@ -168,24 +134,28 @@ def main(noise: float = 0.5, worlds: int = 20, out: Path = Path("out")) -> bool:
         Whether every property was found, without noise, to a thousandth, and the target hit to a thousandth of a pixel.
     """
     generator = torch.Generator().manual_seed(0)
-    print(f"noise {noise} px, {worlds} worlds, seed 0; {UPDATES} updates")
-    print(f"{'property':<18}{'truth':>8}{'guess':>8}{'median found':>14}{'spread':>10}{'error without noise':>21}")
+    print(f"noise {noise} px, {worlds} worlds, seed 0")
+    print(f"{'property':<18}{'truth':>8}{'guess':>8}{'updates':>9}{'median found':>14}{'spread':>10}", end="")
+    print(f"{'error without noise':>21}")
     courses, met = {}, True
     for task in tasks():
-        exact = positions(task, torch.tensor([task.truth], dtype=torch.float64)).repeat(worlds + 1, 1, 1)
-        blur = noise * torch.randn(exact.shape, generator=generator, dtype=torch.float64)
+        problem, name = task.problem(), task.sought.name
+        exact = problem.predicted(problem.unknowns.numbers({name: task.truth})).detach()
+        blur = noise * torch.randn((worlds + 1, *exact.shape[1:]), generator=generator, dtype=torch.float64)
         blur[0] = 0
-        course = identify(task, exact + blur)
+        course = problem.unknowns.flat(
+            gauss_newton(replace(problem, seen=exact + blur), problem.unknowns.start(worlds + 1)).course
+        )[..., 0]
         final, clean = course[-1, 1:], float(course[-1, 0] / task.truth - 1)
         met &= abs(clean) < 1e-3
-        courses[task.name] = (task, course[:, 1:])
-        print(f"{task.name:<18}{task.truth:>8.3g}{task.guess:>8.3g}{float(final.median()):>14.5g}", end="")
-        print(f"{float(final.std()):>10.1e}{clean:>21.1e}")
-    aimed = aim()
-    shown = ", ".join(f"{distance:.3g}" for distance in aimed[2])
-    print(f"throw: distance from the target before each update, px: {shown}")
-    met &= aimed[2][-1] < 1e-3
-    draw(courses, aimed, out / "system_identification.png")
+        courses[name] = (course[:, 1:] / task.truth - 1).abs()
+        print(f"{name:<18}{task.truth:>8.3g}{task.sought.start:>8.3g}{len(course) - 1:>9}", end="")
+        print(f"{float(final.median()):>14.5g}{float(final.std()):>10.1e}{clean:>21.1e}")
+    problem, aimed = aim()
+    distances = problem.residual(aimed.course[:, 0]).norm(dim=(1, 2))
+    print(f"throw: distance from the target after each update, px: {', '.join(f'{d:.3g}' for d in distances.tolist())}")
+    met &= float(distances[-1]) < 1e-3
+    draw(courses, problem.motion(aimed.course[:, 0]).q[..., :2], out / "system_identification.png")
     print(f"every property to 0.1 % without noise, target hit to 0.001 px: {'met' if met else 'MISSED'}")
     print(f"figure: {out / 'system_identification.png'}")
     return met

@@ -16,12 +16,12 @@ from physvision.kernels.batched_function import apply
 from physvision.physics.engine import MechanicalEngine, Overrides
 from physvision.physics.properties import Properties
 from physvision.physics.rigid2d import energy as mechanics
-from physvision.physics.rigid2d.assembly import Assembly, build
 from physvision.physics.rigid2d.bodies import Body, Circle, Number, _numbers
 from physvision.physics.rigid2d.joints import Joint
 from physvision.physics.rigid2d.overlap import separate
 from physvision.physics.rigid2d.properties import WorldProperties, pack
 from physvision.physics.rigid2d.rollout import Kernels, Rollout
+from physvision.physics.rigid2d.scene import Description, build
 
 _PALETTE = (
     (0.12, 0.47, 0.71),
@@ -69,23 +69,23 @@ class World(MechanicalEngine):
     ) -> None:
         super().__init__()
         self.dt = check_positive("dt", dt)
-        self.assembly = Assembly(bodies, joints, exempt)
+        self.description = Description(bodies, joints, exempt)
         self._q: Tensor
         self._v: Tensor
-        self.body_names = tuple(self.assembly.names)
-        self.joint_names = tuple(joint.label for joint, _ in self.assembly.joints)
+        self.body_names = tuple(self.description.names)
+        self.joint_names = tuple(joint.label for joint, _ in self.description.joints)
         self.geometry = self._drawn()
-        movers = [self.assembly.names[i] for i in self.assembly.moving]
-        springs = [spring.label for spring, _ in self.assembly.springs]
+        movers = [self.description.names[i] for i in self.description.moving]
+        springs = [spring.label for spring, _ in self.description.springs]
         self._rows = {"moving": movers, "bodies": self.body_names, "joints": self.joint_names, "springs": springs}
-        self._keep_properties(self.assembly.properties(_numbers("gravity", gravity, 2)))
-        moving = len(self.assembly.moving)
-        motors = sum(motor >= 0 for motor in self.assembly.motors)
+        self._keep_properties(self.description.properties(_numbers("gravity", gravity, 2)))
+        moving = len(self.description.moving)
+        motors = sum(motor >= 0 for motor in self.description.motors)
         self.nq = self.nv = 3 * moving
         self.nu = 3 * moving + motors
-        most = self.assembly.most_contacts
+        most = self.description.most_contacts
         capacity = 1 + (min(most, 64) if max_contacts is None else check_count("max_contacts", max_contacts))
-        tolerance = 1e-9 * self.assembly.size
+        tolerance = 1e-9 * self.description.size
         self._settings = {
             "capacity": capacity,
             "operations": check_count("max_events", max_events, 4),
@@ -93,11 +93,11 @@ class World(MechanicalEngine):
             "tolerance": tolerance,
             "rest_speed": 1e-2 * tolerance / self.dt,
         }
-        start = [self.assembly.pose(i) for i in self.assembly.moving]
+        start = [self.description.pose(i) for i in self.description.moving]
         if overlap not in ("refuse", "push"):
             raise InputError(f"overlap: expected 'refuse' or 'push', got {overlap!r}")
-        start = separate(self.assembly, start, tolerance, overlap == "push")
-        rates = [(*map(float, bodies[i].velocity), bodies[i].spin) for i in self.assembly.moving]
+        start = separate(self.description, start, tolerance, overlap == "push")
+        rates = [(*map(float, bodies[i].velocity), bodies[i].spin) for i in self.description.moving]
         self._keep("q", torch.tensor(start, dtype=torch.float64).reshape(1, -1))
         self._keep("v", torch.tensor(rates, dtype=torch.float64).reshape(1, -1))
 
@@ -138,8 +138,8 @@ class World(MechanicalEngine):
         if device not in self._prepared:
             own = self.properties
             assert isinstance(own, WorldProperties)
-            parts, kept = build(self.assembly, own, self._settings, device)
-            self._prepared[device] = Kernels(parts, kept, device)
+            scene, kept = build(self.description, own, self._settings, device)
+            self._prepared[device] = Kernels(scene, kept, device)
         return self._prepared[device]
 
     def _theta(self, properties: Overrides, state: State) -> Tensor:
@@ -157,30 +157,30 @@ class World(MechanicalEngine):
     def _drawn(self) -> tuple[Placed, ...]:
         """The shape of every body, static ones included."""
         placed, colored = [], 0
-        for i, body in enumerate(self.assembly.bodies):
+        for i, body in enumerate(self.description.bodies):
             color = body.color or (_STATIC if body.static else _PALETTE[colored % len(_PALETTE)])
             colored += not body.static
-            placed.append(Placed(body.shape, i, color=color, name=self.assembly.names[i]))
+            placed.append(Placed(body.shape, i, color=color, name=self.description.names[i]))
         return tuple(placed)
 
     def _poses(self, state: State, properties: Properties) -> Float[Tensor, "batch bodies 4 4"]:
         """The frame of every body in the world, in the order given; no property moves it."""
-        return mechanics.poses(self.assembly, state)
+        return mechanics.poses(self.description, state)
 
     def _appearance(
         self, state: State, properties: Properties
     ) -> tuple[Float[Tensor, "batch shapes 4 4"], Float[Tensor, "batch shapes 3"]]:
         assert isinstance(properties, WorldProperties)
-        poses = mechanics.poses(self.assembly, state)
+        poses = mechanics.poses(self.description, state)
         fixed = poses.new_tensor([placed.shape.sizes for placed in self.geometry])
         radius = properties.radius.to(poses)
         round_ones = torch.stack([radius, torch.zeros_like(radius), torch.zeros_like(radius)], -1)
-        circles = torch.tensor([isinstance(body, Circle) for body in self.assembly.bodies], device=poses.device)
+        circles = torch.tensor([isinstance(body, Circle) for body in self.description.bodies], device=poses.device)
         return poses, torch.where(circles[:, None], round_ones, fixed).expand(state.batch, -1, -1)
 
     def _energy(self, state: State, properties: Properties) -> tuple[Float[Tensor, " batch"], Float[Tensor, " batch"]]:
         assert isinstance(properties, WorldProperties)
-        return mechanics.energy(self.assembly, state, properties)
+        return mechanics.energy(self.description, state, properties)
 
 
 def _join(parts: list[tuple[Tensor, ...]], length: int, dtype: torch.dtype) -> Trajectory:

@@ -30,8 +30,8 @@ from .data import (
     OPEN,
     SLIDES,
     WANTED,
-    Parts,
-    Workspace,
+    Scene,
+    Work,
     clear,
     copy,
 )
@@ -42,7 +42,7 @@ from .joints import joint_row_adjoint
 
 
 @wp.func
-def weighted_speed(t: Workspace, rows: wp.array(dtype=scalar), r: wp.int32, x: wp.array(dtype=scalar)):
+def weighted_speed(t: Work, rows: wp.array(dtype=scalar), r: wp.int32, x: wp.array(dtype=scalar)):
     """Row r times W times x."""
     total = scalar(0.0)
     a = 3 * t.row_a[r]
@@ -55,8 +55,8 @@ def weighted_speed(t: Workspace, rows: wp.array(dtype=scalar), r: wp.int32, x: w
 
 @wp.func
 def solve_adjoint(
-    s: Parts,
-    t: Workspace,
+    s: Scene,
+    t: Work,
     contacts: wp.int32,
     rows: wp.array(dtype=scalar),
     columns: wp.array(dtype=scalar),
@@ -85,7 +85,7 @@ def solve_adjoint(
 
 
 @wp.func
-def subtract_rows(t: Workspace, rows: wp.array(dtype=scalar), size: wp.int32, z: wp.array(dtype=scalar)):
+def subtract_rows(t: Work, rows: wp.array(dtype=scalar), size: wp.int32, z: wp.array(dtype=scalar)):
     """Z −= Rᵀ κ."""
     for r in range(size):
         if t.kappa[r] != scalar(0.0):
@@ -94,8 +94,8 @@ def subtract_rows(t: Workspace, rows: wp.array(dtype=scalar), size: wp.int32, z:
 
 @wp.func
 def columns_adjoint(
-    s: Parts,
-    t: Workspace,
+    s: Scene,
+    t: Work,
     contacts: wp.int32,
     columns: wp.array(dtype=scalar),
     mode: wp.array(dtype=wp.int32),
@@ -133,8 +133,8 @@ def columns_adjoint(
 
 @wp.func
 def rows_adjoint(
-    s: Parts,
-    t: Workspace,
+    s: Scene,
+    t: Work,
     contacts: wp.int32,
     q: wp.array(dtype=scalar),
     bar: wp.array(dtype=scalar),
@@ -148,7 +148,7 @@ def rows_adjoint(
 
 
 @wp.func
-def velocities_adjoint(s: Parts, t: Workspace, contacts: wp.int32, h: scalar):
+def velocities_adjoint(s: Scene, t: Work, contacts: wp.int32, h: scalar):
     """The adjoint of the second stage: from v1_bar to half_bar and v0_bar, added to q1_bar; returns h's cotangent."""
     n = 3 * (s.bodies + 1)
     size = s.joint_rows + 2 * contacts
@@ -178,7 +178,7 @@ def velocities_adjoint(s: Parts, t: Workspace, contacts: wp.int32, h: scalar):
 
 
 @wp.func
-def positions_adjoint(s: Parts, t: Workspace, contacts: wp.int32, h: scalar):
+def positions_adjoint(s: Scene, t: Work, contacts: wp.int32, h: scalar):
     """The adjoint of the first stage: from q1_bar and half_bar to q0_bar, added to v0_bar; returns h's cotangent."""
     n = 3 * (s.bodies + 1)
     size = s.joint_rows + 2 * contacts
@@ -189,7 +189,7 @@ def positions_adjoint(s: Parts, t: Workspace, contacts: wp.int32, h: scalar):
         for k in range(n):
             t.predicted_bar[k] = t.q1_bar[k] + t.half_bar[k] / h
         mixed_rows(s, t, contacts)
-        solve_adjoint(s, t, contacts, t.mixed, t.rows0, t.mode0, t.slide0, t.predicted_bar)
+        solve_adjoint(s, t, contacts, t.rows_bar, t.rows0, t.mode0, t.slide0, t.predicted_bar)
         equations_adjoint(s, t, contacts)
         for k in range(n):
             t.predicted_bar[k] = t.z[k] + t.half_bar[k] / h
@@ -219,7 +219,7 @@ def positions_adjoint(s: Parts, t: Workspace, contacts: wp.int32, h: scalar):
 
 
 @wp.func
-def equations_adjoint(s: Parts, t: Workspace, contacts: wp.int32):
+def equations_adjoint(s: Scene, t: Work, contacts: wp.int32):
     """Carry −κ, the cotangent of the first stage's equations at q1, to z and the properties; overlaps also to q0."""
     size = s.joint_rows + 2 * contacts
     clear(t.columns_bar, 6 * size)
@@ -237,8 +237,8 @@ def equations_adjoint(s: Parts, t: Workspace, contacts: wp.int32):
 
 @wp.func
 def flow_adjoint(
-    s: Parts,
-    t: Workspace,
+    s: Scene,
+    t: Work,
     contacts: wp.int32,
     h: scalar,
     seed_q: wp.array(dtype=scalar),
@@ -256,7 +256,7 @@ def flow_adjoint(
 
 @wp.func
 def event_gradient(
-    s: Parts, t: Workspace, contacts: wp.int32, event: wp.int32, about: wp.int32, factor: scalar, wanted: scalar
+    s: Scene, t: Work, contacts: wp.int32, event: wp.int32, about: wp.int32, factor: scalar, wanted: scalar
 ):
     """Set (event_q, event_v) to `factor` ∇G, G the gap that closed or the slip that ended, at (q1, v1).
 
@@ -281,7 +281,7 @@ def event_gradient(
 
 
 @wp.func
-def flow_backward(s: Parts, t: Workspace, contacts: wp.int32, h: scalar, event: wp.int32, about: wp.int32):
+def flow_backward(s: Scene, t: Work, contacts: wp.int32, h: scalar, event: wp.int32, about: wp.int32):
     """The adjoint of the flow at hand, from (seed_q, seed_v) to (q0_bar, v0_bar), its end by an event included.
 
     `keep` holds the cotangent of the time that is left after the flow, and then before it.

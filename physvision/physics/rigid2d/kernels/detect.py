@@ -19,21 +19,21 @@ from .data import (
     LIMIT,
     OVERFLOW,
     POINT,
-    Parts,
-    Workspace,
+    Scene,
+    Work,
 )
 from .geometry import contact_rows, place, round_of, turn
 
 
 @wp.func
-def corner(s: Parts, body: wp.int32, i: wp.int32):
+def corner(s: Scene, body: wp.int32, i: wp.int32):
     """Corner i of a polygon, counted round, in its own frame."""
     at = s.vertex_start[body] + i % s.vertex_count[body]
     return vec2(s.vertices[at, 0], s.vertices[at, 1])
 
 
 @wp.func
-def edge_normal(s: Parts, body: wp.int32, i: wp.int32):
+def edge_normal(s: Scene, body: wp.int32, i: wp.int32):
     """The outward unit normal of the edge from corner i to the next, in the polygon's frame."""
     at = s.vertex_start[body] + i
     return vec2(s.normals[at, 0], s.normals[at, 1])
@@ -47,7 +47,7 @@ def into_frame(q: wp.array(dtype=scalar), body: wp.int32, point: vec2):
 
 @wp.func
 def describe(
-    t: Workspace,
+    t: Work,
     i: wp.int32,
     kind: wp.int32,
     a: wp.int32,
@@ -73,13 +73,13 @@ def describe(
 
 
 @wp.func
-def circle_polygon(s: Parts, t: Workspace, q: wp.array(dtype=scalar), a: wp.int32, b: wp.int32, i: wp.int32):
+def circle_polygon(s: Scene, t: Work, q: wp.array(dtype=scalar), a: wp.int32, b: wp.int32, i: wp.int32):
     """Describe, on line i, the contact of circle a with the nearest edge or corner of polygon b."""
-    center = into_frame(q, b, place(q, a))
+    centre = into_frame(q, b, place(q, a))
     best = scalar(-1.0e30)
     edge = wp.int32(0)
     for k in range(s.vertex_count[b]):
-        apart = wp.dot(edge_normal(s, b, k), center - corner(s, b, k))
+        apart = wp.dot(edge_normal(s, b, k), centre - corner(s, b, k))
         if apart > best:
             best = apart
             edge = k
@@ -87,16 +87,16 @@ def circle_polygon(s: Parts, t: Workspace, q: wp.array(dtype=scalar), a: wp.int3
     end = corner(s, b, edge + 1)
     n = edge_normal(s, b, edge)
     origin = vec2(scalar(0.0), scalar(0.0))
-    if best > scalar(0.0) and wp.dot(center - start, end - start) < scalar(0.0):
+    if best > scalar(0.0) and wp.dot(centre - start, end - start) < scalar(0.0):
         describe(t, i, POINT, a, b, 0, edge, origin, start, n)
-    elif best > scalar(0.0) and wp.dot(center - end, start - end) < scalar(0.0):
+    elif best > scalar(0.0) and wp.dot(centre - end, start - end) < scalar(0.0):
         describe(t, i, POINT, a, b, 0, (edge + 1) % s.vertex_count[b], origin, end, n)
     else:
         describe(t, i, EDGE, a, b, 0, edge, origin, start, n)
 
 
 @wp.func
-def lowest(s: Parts, q: wp.array(dtype=scalar), body: wp.int32, other: wp.int32, edge: wp.int32):
+def lowest(s: Scene, q: wp.array(dtype=scalar), body: wp.int32, other: wp.int32, edge: wp.int32):
     """The corner of `other` that is lowest over an edge of `body`, and how high it is."""
     best = scalar(1.0e30)
     which = wp.int32(0)
@@ -112,7 +112,7 @@ def lowest(s: Parts, q: wp.array(dtype=scalar), body: wp.int32, other: wp.int32,
 
 
 @wp.func
-def best_edge(s: Parts, q: wp.array(dtype=scalar), body: wp.int32, other: wp.int32):
+def best_edge(s: Scene, q: wp.array(dtype=scalar), body: wp.int32, other: wp.int32):
     """The edge of `body` that separates `other` best, and by how much."""
     best = scalar(-1.0e30)
     which = wp.int32(0)
@@ -125,7 +125,7 @@ def best_edge(s: Parts, q: wp.array(dtype=scalar), body: wp.int32, other: wp.int
 
 
 @wp.func
-def separating_edge(s: Parts, t: Workspace, q: wp.array(dtype=scalar), a: wp.int32, b: wp.int32):
+def separating_edge(s: Scene, t: Work, q: wp.array(dtype=scalar), a: wp.int32, b: wp.int32):
     """The body whose edge separates two polygons best, the other body, and the edge; ties go to the first."""
     edge_a, apart_a = best_edge(s, q, a, b)
     edge_b, apart_b = best_edge(s, q, b, a)
@@ -141,8 +141,8 @@ def separating_edge(s: Parts, t: Workspace, q: wp.array(dtype=scalar), a: wp.int
 
 @wp.func
 def polygon_polygon(
-    s: Parts,
-    t: Workspace,
+    s: Scene,
+    t: Work,
     q: wp.array(dtype=scalar),
     owner: wp.int32,
     other: wp.int32,
@@ -195,7 +195,7 @@ def polygon_polygon(
 
 
 @wp.func
-def reach_of(s: Parts, t: Workspace, body: wp.int32):
+def reach_of(s: Scene, t: Work, body: wp.int32):
     """The radius about a body's frame that holds all of it."""
     reach = s.reach[body]
     if s.kind[body] == CIRCLE:
@@ -204,14 +204,14 @@ def reach_of(s: Parts, t: Workspace, body: wp.int32):
 
 
 @wp.func
-def joint_limit(s: Parts, t: Workspace, joint: wp.int32, side: wp.int32, i: wp.int32):
+def joint_limit(s: Scene, t: Work, joint: wp.int32, side: wp.int32, i: wp.int32):
     """Describe, on line i, a joint's angle against its lower (side 0) or upper limit."""
     zero = vec2(scalar(0.0), scalar(0.0))
     describe(t, i, LIMIT, s.joint_bodies[joint, 0], s.joint_bodies[joint, 1], joint, side, zero, zero, zero)
 
 
 @wp.func
-def keep_touching(s: Parts, t: Workspace, at: wp.int32):
+def keep_touching(s: Scene, t: Work, at: wp.int32):
     """Keep the contact on line `at`, the last of the table, if it touches at the start; return how many there are."""
     gap = contact_rows(s, t, t.q0, at, t.rows0, s.joint_rows + 2 * at)
     kept = at
@@ -225,7 +225,7 @@ def keep_touching(s: Parts, t: Workspace, at: wp.int32):
 
 
 @wp.func
-def find_touching(s: Parts, t: Workspace):
+def find_touching(s: Scene, t: Work):
     """Fill the table with all contacts that touch at the start; return how many there are."""
     count = wp.int32(0)
     for pair in range(s.pairs):
@@ -256,7 +256,7 @@ def find_touching(s: Parts, t: Workspace):
 
 
 @wp.func
-def properties_of(s: Parts, t: Workspace, i: wp.int32):
+def properties_of(s: Scene, t: Work, i: wp.int32):
     """Restitution and friction of contact i: the mean of the two bodies'; zero for a limit."""
     restitution = scalar(0.0)
     friction = scalar(0.0)

@@ -8,12 +8,12 @@ so damping c is a rate (1/s) and acts alike on what is heavy and on what is ligh
 import warp as wp
 
 from . import scalar, vec2
-from .data import WANTED, Parts, Workspace
+from .data import Scene, Work
 from .geometry import add_property, cross, perp, place, turn
 
 
 @wp.func
-def weigh(s: Parts, t: Workspace):
+def weigh(s: Scene, t: Work):
     """Set the inverse masses of all bodies; zero where a body does not move."""
     for body in range(s.bodies + 1):
         slot = wp.int32(-1)
@@ -30,7 +30,7 @@ def weigh(s: Parts, t: Workspace):
 
 
 @wp.func
-def weight_adjoint(s: Parts, t: Workspace, body: wp.int32, linear: scalar, angular: scalar):
+def weight_adjoint(s: Scene, t: Work, body: wp.int32, linear: scalar, angular: scalar):
     """Carry the cotangents of a body's inverse mass and inverse inertia to its mass and radius of gyration."""
     slot = s.slot[body]
     inverse = t.weight[3 * body]
@@ -41,7 +41,7 @@ def weight_adjoint(s: Parts, t: Workspace, body: wp.int32, linear: scalar, angul
 
 
 @wp.func
-def motor_torque(s: Parts, t: Workspace, joint: wp.int32):
+def motor_torque(s: Scene, t: Work, joint: wp.int32):
     """The torque of a joint's motor on its first body; zero without a motor."""
     torque = scalar(0.0)
     if s.motor[joint] >= 0:
@@ -50,7 +50,7 @@ def motor_torque(s: Parts, t: Workspace, joint: wp.int32):
 
 
 @wp.func
-def joint_torque(s: Parts, t: Workspace, q: wp.array(dtype=scalar), v: wp.array(dtype=scalar), joint: wp.int32):
+def joint_torque(s: Scene, t: Work, q: wp.array(dtype=scalar), v: wp.array(dtype=scalar), joint: wp.int32):
     """The torque of a joint's motor, spring and damper on its first body."""
     a = 3 * s.joint_bodies[joint, 0] + 2
     b = 3 * s.joint_bodies[joint, 1] + 2
@@ -60,7 +60,7 @@ def joint_torque(s: Parts, t: Workspace, q: wp.array(dtype=scalar), v: wp.array(
 
 
 @wp.func
-def spring_frame(s: Parts, t: Workspace, q: wp.array(dtype=scalar), spring: wp.int32):
+def spring_frame(s: Scene, t: Work, q: wp.array(dtype=scalar), spring: wp.int32):
     """The two arms of a spring and the line from its second end to its first."""
     a = s.spring_bodies[spring, 0]
     b = s.spring_bodies[spring, 1]
@@ -77,7 +77,7 @@ def point_speed(v: wp.array(dtype=scalar), body: wp.int32, arm: vec2):
 
 
 @wp.func
-def push(t: Workspace, a: wp.array(dtype=scalar), body: wp.int32, force: vec2, torque: scalar):
+def push(t: Work, a: wp.array(dtype=scalar), body: wp.int32, force: vec2, torque: scalar):
     """Add a force and a torque, divided by the masses, to accelerations."""
     a[3 * body] = a[3 * body] + t.weight[3 * body] * force[0]
     a[3 * body + 1] = a[3 * body + 1] + t.weight[3 * body + 1] * force[1]
@@ -85,7 +85,7 @@ def push(t: Workspace, a: wp.array(dtype=scalar), body: wp.int32, force: vec2, t
 
 
 @wp.func
-def accelerate(s: Parts, t: Workspace, q: wp.array(dtype=scalar), v: wp.array(dtype=scalar), a: wp.array(dtype=scalar)):
+def accelerate(s: Scene, t: Work, q: wp.array(dtype=scalar), v: wp.array(dtype=scalar), a: wp.array(dtype=scalar)):
     """Set `a` to the accelerations at (q, v)."""
     clear_to = 3 * (s.bodies + 1)
     for k in range(clear_to):
@@ -120,8 +120,8 @@ def accelerate(s: Parts, t: Workspace, q: wp.array(dtype=scalar), v: wp.array(dt
 
 @wp.func
 def joint_torque_adjoint(
-    s: Parts,
-    t: Workspace,
+    s: Scene,
+    t: Work,
     q: wp.array(dtype=scalar),
     v: wp.array(dtype=scalar),
     joint: wp.int32,
@@ -143,13 +143,13 @@ def joint_torque_adjoint(
     add_property(t, s.joint_damping + joint, -bar * (v[a] - v[b]))
     if s.motor[joint] >= 0:
         at = 3 * s.moving + s.motor[joint]
-        t.control_bar[at] = t.control_bar[at] + t.keep[WANTED] * bar
+        t.control_bar[at] = t.control_bar[at] + t.keep[0] * bar
 
 
 @wp.func
 def spring_end_adjoint(
-    s: Parts,
-    t: Workspace,
+    s: Scene,
+    t: Work,
     q: wp.array(dtype=scalar),
     spring: wp.int32,
     side: wp.int32,
@@ -172,8 +172,8 @@ def spring_end_adjoint(
 
 @wp.func
 def spring_adjoint(
-    s: Parts,
-    t: Workspace,
+    s: Scene,
+    t: Work,
     q: wp.array(dtype=scalar),
     v: wp.array(dtype=scalar),
     spring: wp.int32,
@@ -228,8 +228,8 @@ def spring_adjoint(
 
 @wp.func
 def accelerate_adjoint(
-    s: Parts,
-    t: Workspace,
+    s: Scene,
+    t: Work,
     q: wp.array(dtype=scalar),
     v: wp.array(dtype=scalar),
     a_bar: wp.array(dtype=scalar),
@@ -247,7 +247,7 @@ def accelerate_adjoint(
                 v_bar[i + k] = v_bar[i + k] - damping * a_bar[i + k]
                 damping_bar -= a_bar[i + k] * v[i + k]
                 at = 3 * slot + k
-                t.control_bar[at] = t.control_bar[at] + t.keep[WANTED] * t.weight[i + k] * a_bar[i + k]
+                t.control_bar[at] = t.control_bar[at] + t.keep[0] * t.weight[i + k] * a_bar[i + k]
             add_property(t, s.velocity_decay + slot, damping_bar)
             add_property(t, s.gravity, a_bar[i])
             add_property(t, s.gravity + 1, a_bar[i + 1])

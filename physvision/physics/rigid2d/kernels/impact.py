@@ -8,7 +8,7 @@ import warp as wp
 
 from . import scalar
 from .complementarity import solve_stage
-from .data import Parts, Workspace
+from .data import Scene, Work
 from .detect import properties_of
 from .flow import guess_modes
 from .geometry import add_force, contact_rows, row_speed
@@ -16,7 +16,7 @@ from .joints import joint_row
 
 
 @wp.func
-def prepare_impact(s: Parts, t: Workspace, contacts: wp.int32):
+def prepare_impact(s: Scene, t: Work, contacts: wp.int32):
     """Rows at the pose, and each contact's friction and restitution."""
     for r in range(s.joint_rows):
         joint_row(s, t, t.q0, r, t.rows0)
@@ -33,7 +33,7 @@ def prepare_impact(s: Parts, t: Workspace, contacts: wp.int32):
 
 
 @wp.func
-def energy_gained(s: Parts, t: Workspace):
+def energy_gained(s: Scene, t: Work):
     """By how much the kinetic energy at v1 exceeds that at v0, as a share of the latter."""
     before = scalar(0.0)
     after = scalar(0.0)
@@ -45,7 +45,7 @@ def energy_gained(s: Parts, t: Workspace):
 
 
 @wp.func
-def rebound(s: Parts, t: Workspace, contacts: wp.int32):
+def rebound(s: Scene, t: Work, contacts: wp.int32):
     """Set v1 to the velocities after the impact, with the restitution in `rebound`."""
     size = s.joint_rows + 2 * contacts
     for r in range(s.joint_rows):
@@ -64,7 +64,7 @@ def rebound(s: Parts, t: Workspace, contacts: wp.int32):
 
 
 @wp.func
-def impact(s: Parts, t: Workspace, contacts: wp.int32):
+def impact(s: Scene, t: Work, contacts: wp.int32):
     """Set v1 to the velocities after the impact of all contacts that touch.
 
     With friction, or with contacts of different restitution, Newton's law can add energy (Kane, 1984). Where it

@@ -9,7 +9,7 @@ Likewise a slip that friction would end at once counts as ended.
 import warp as wp
 
 from . import scalar
-from .data import CONTACTS, FAILED, OPEN, WORST, Parts, Workspace
+from .data import CONTACTS, FAILED, OPEN, WORST, Scene, Work
 from .detect import find_touching, properties_of
 from .flow import advance, positions, prepare_flow
 from .geometry import contact_rows, row_speed
@@ -20,7 +20,7 @@ BRIEF_SLIP = wp.constant(wp.float64(1.0e-4))
 
 
 @wp.func
-def exchange(t: Workspace, i: wp.int32, j: wp.int32):
+def exchange(t: Work, i: wp.int32, j: wp.int32):
     """Exchange two lines of the table of contacts."""
     if i != j:
         for k in range(5):
@@ -34,7 +34,7 @@ def exchange(t: Workspace, i: wp.int32, j: wp.int32):
 
 
 @wp.func
-def return_soon(s: Parts, t: Workspace, resting: wp.int32, count: wp.int32):
+def return_soon(s: Scene, t: Work, resting: wp.int32, count: wp.int32):
     """Move contacts that are back after a brief flow to those that rest; return how many rest then."""
     h = BRIEF_BOUNCE * s.dt
     prepare_flow(s, t, resting)
@@ -56,7 +56,7 @@ def return_soon(s: Parts, t: Workspace, resting: wp.int32, count: wp.int32):
 
 
 @wp.func
-def settle_slip(s: Parts, t: Workspace, contacts: wp.int32):
+def settle_slip(s: Scene, t: Work, contacts: wp.int32):
     """Let contacts stick whose slip turns round within a brief flow; the flow of all `contacts` is prepared."""
     most = scalar(0.0)
     for k in range(3 * (s.bodies + 1)):
@@ -79,7 +79,7 @@ def settle_slip(s: Parts, t: Workspace, contacts: wp.int32):
 
 
 @wp.func
-def sort_touching(s: Parts, t: Workspace):
+def sort_touching(s: Scene, t: Work):
     """Fill the table with the contacts that touch, those that rest or slide first; return how many rest, and touch."""
     count = find_touching(s, t)
     failed = t.counts[FAILED]
@@ -101,7 +101,7 @@ def sort_touching(s: Parts, t: Workspace):
 
 
 @wp.func
-def first_striking(s: Parts, t: Workspace, resting: wp.int32, count: wp.int32):
+def first_striking(s: Scene, t: Work, resting: wp.int32, count: wp.int32):
     """The first of the touching contacts that approaches and does not rest; −1 if none does."""
     found = wp.int32(-1)
     for i in range(resting, count):
@@ -113,7 +113,7 @@ def first_striking(s: Parts, t: Workspace, resting: wp.int32, count: wp.int32):
 
 
 @wp.func
-def prepare_resting(s: Parts, t: Workspace, resting: wp.int32):
+def prepare_resting(s: Scene, t: Work, resting: wp.int32):
     """Prepare the flow of the contacts that rest or slide."""
     failed = t.counts[FAILED]
     worst = t.keep[WORST]

@@ -14,8 +14,8 @@ from .data import (
     OVERFLOW,
     WANTED,
     WORST,
-    Parts,
-    Workspace,
+    Scene,
+    Work,
     carve,
     clear,
     copy,
@@ -39,7 +39,7 @@ def is_finite(x: wp.array(dtype=scalar), n: wp.int32):
 
 
 @wp.func
-def begin(s: Parts, t: Workspace):
+def begin(s: Scene, t: Work):
     """Masses for the properties at hand, and nothing counted yet."""
     weigh(s, t)
     t.keep[WANTED] = scalar(0.0)
@@ -52,7 +52,7 @@ def begin(s: Parts, t: Workspace):
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
 def forward(
     first: wp.int32,
-    s: Parts,
+    s: Scene,
     theta: wp.array2d(dtype=scalar),
     controls: wp.array3d(dtype=scalar),
     real: wp.array2d(dtype=scalar),
@@ -94,7 +94,7 @@ def forward(
 
 
 @wp.func
-def add_seed(s: Parts, t: Workspace, q_bar: wp.array(dtype=scalar), v_bar: wp.array(dtype=scalar)):
+def add_seed(s: Scene, t: Work, q_bar: wp.array(dtype=scalar), v_bar: wp.array(dtype=scalar)):
     """Add the cotangents of a stored state to the seeds."""
     for body in range(s.bodies):
         slot = s.slot[body]
@@ -105,7 +105,7 @@ def add_seed(s: Parts, t: Workspace, q_bar: wp.array(dtype=scalar), v_bar: wp.ar
 
 
 @wp.func
-def undo(s: Parts, t: Workspace, kind: wp.int32, event: wp.int32, about: wp.int32, h: scalar):
+def undo(s: Scene, t: Work, kind: wp.int32, event: wp.int32, about: wp.int32, h: scalar):
     """Do one operation again, from the start at hand, and replace the seeds by their cotangents before it."""
     resting, touching = sort_touching(s, t)
     if kind == FLOW:
@@ -126,7 +126,7 @@ def undo(s: Parts, t: Workspace, kind: wp.int32, event: wp.int32, about: wp.int3
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
 def backward(
     first: wp.int32,
-    s: Parts,
+    s: Scene,
     theta: wp.array2d(dtype=scalar),
     controls: wp.array3d(dtype=scalar),
     real: wp.array2d(dtype=scalar),

@@ -3,14 +3,14 @@
 import warp as wp
 
 from . import scalar
-from .data import FAILED, FLOW, GAP_CLOSED, IMPACT, NOTHING, OVERFLOW, Parts, Workspace, copy
+from .data import FAILED, FLOW, GAP_CLOSED, IMPACT, NOTHING, OVERFLOW, Scene, Work, copy
 from .events import flow
 from .impact import impact
 from .resting import first_striking, prepare_resting, sort_touching
 
 
 @wp.func
-def load(s: Parts, t: Workspace, q: wp.array(dtype=scalar), v: wp.array(dtype=scalar)):
+def load(s: Scene, t: Work, q: wp.array(dtype=scalar), v: wp.array(dtype=scalar)):
     """Set the start from a state of the moving bodies; static bodies and the world stand where they stand."""
     for body in range(s.bodies + 1):
         for k in range(3):
@@ -27,7 +27,7 @@ def load(s: Parts, t: Workspace, q: wp.array(dtype=scalar), v: wp.array(dtype=sc
 
 
 @wp.func
-def store(s: Parts, t: Workspace, q: wp.array(dtype=scalar), v: wp.array(dtype=scalar)):
+def store(s: Scene, t: Work, q: wp.array(dtype=scalar), v: wp.array(dtype=scalar)):
     """Write the start's state of the moving bodies."""
     for body in range(s.bodies):
         slot = s.slot[body]
@@ -38,7 +38,7 @@ def store(s: Parts, t: Workspace, q: wp.array(dtype=scalar), v: wp.array(dtype=s
 
 
 @wp.func
-def record(s: Parts, t: Workspace, at: wp.int32, kind: wp.int32, event: wp.int32, about: wp.int32, h: scalar):
+def record(s: Scene, t: Work, at: wp.int32, kind: wp.int32, event: wp.int32, about: wp.int32, h: scalar):
     """Write operation `at` to the log: its start, duration, what ended it and the contact that is about."""
     width = 6 * s.moving + 7
     store(s, t, t.log[at * width : at * width + 3 * s.moving], t.log[at * width + 3 * s.moving : (at + 1) * width])
@@ -58,7 +58,7 @@ def record(s: Parts, t: Workspace, at: wp.int32, kind: wp.int32, event: wp.int32
 
 
 @wp.func
-def recall(s: Parts, t: Workspace, at: wp.int32):
+def recall(s: Scene, t: Work, at: wp.int32):
     """Set the start from the log; return kind, what ended it, the contact and the duration."""
     width = 6 * s.moving + 7
     load(s, t, t.log[at * width : at * width + 3 * s.moving], t.log[at * width + 3 * s.moving : (at + 1) * width])
@@ -79,7 +79,7 @@ def recall(s: Parts, t: Workspace, at: wp.int32):
 
 
 @wp.func
-def step(s: Parts, t: Workspace, logged: wp.int32):
+def step(s: Scene, t: Work, logged: wp.int32):
     """Advance q0, v0 by one step of the grid; returns the number of operations."""
     n = 3 * (s.bodies + 1)
     left = s.dt

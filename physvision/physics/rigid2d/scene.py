@@ -18,8 +18,8 @@ from physvision.physics.rigid2d.joints import BodyName, Joint, Revolute, Spring,
 from physvision.physics.rigid2d.properties import WorldProperties, offsets
 
 
-class Assembly:
-    """Bodies, joints and springs by number; the world itself is the body after the last.
+class Description:
+    """Bodies, joints and springs of a scene by number; the world itself is the body after the last.
 
     Attributes:
         bodies: as given; `names` are theirs.
@@ -90,7 +90,7 @@ class Assembly:
         if number == len(self.bodies):
             return 0.0, 0.0, 0.0
         body = self.bodies[number]
-        return *body.center, body.angle
+        return *body.centre, body.angle
 
     def anchors(self, joint: Joint, ends: tuple[int, int]) -> tuple[tuple[float, float], tuple[float, float]]:
         """Where a joint or spring sits in the frames of its two bodies."""
@@ -177,26 +177,28 @@ def _reach(body: Body) -> float:
     return body.radius
 
 
-def build(assembly: Assembly, own: WorldProperties, settings: dict[str, Any], device: torch.device) -> tuple[Any, list]:
-    """What the kernels know of the world, on a device, and the arrays that must live as long as it."""
-    from physvision.physics.rigid2d.kernels.data import Parts
+def build(
+    description: Description, own: WorldProperties, settings: dict[str, Any], device: torch.device
+) -> tuple[Any, list]:
+    """The kernels' scene on a device, and the arrays that must live as long as it."""
+    from physvision.physics.rigid2d.kernels.data import Scene
 
     start_warp()
-    bodies, joints, springs = assembly.bodies, assembly.joints, assembly.springs
+    bodies, joints, springs = description.bodies, description.joints, description.springs
     corners = [body.corners if isinstance(body, Polygon) else () for body in bodies]
     starts = [sum(map(len, corners[:i])) for i in range(len(bodies))]
-    motors = assembly.motors
+    motors = description.motors
     rows = [(kind, number) for number, (joint, _) in enumerate(joints) for kind in joint.rows]
-    slots = {number: slot for slot, number in enumerate(assembly.moving)}
+    slots = {number: slot for slot, number in enumerate(description.moving)}
     whole = {
         "slot": [slots.get(i, -1) for i in range(len(bodies))],
         "kind": [0 if isinstance(body, Circle) else 1 for body in bodies],
         "vertex_start": starts,
         "vertex_count": [len(points) for points in corners],
-        "pair_bodies": assembly.pairs,
+        "pair_bodies": description.pairs,
         "joint_bodies": [ends for _, ends in joints],
         "motor": motors,
-        "limited": [int(limited) for limited in assembly.limited],
+        "limited": [int(limited) for limited in description.limited],
         "row_kind": [kind for kind, _ in rows],
         "row_joint": [number for _, number in rows],
         "spring_bodies": [ends for _, ends in springs],
@@ -205,28 +207,28 @@ def build(assembly: Assembly, own: WorldProperties, settings: dict[str, Any], de
         "vertices": [point for points in corners for point in points],
         "normals": [normal for points in corners for normal in _normals(points)],
         "reach": [_reach(body) for body in bodies],
-        "fixed": [assembly.pose(i) for i in range(len(bodies) + 1)],
+        "fixed": [description.pose(i) for i in range(len(bodies) + 1)],
     }
-    parts, kept = Parts(), []
+    scene, kept = Scene(), []
     wide = ("pair_bodies", "joint_bodies", "spring_bodies", "vertices", "normals", "fixed")
     for values, dtype in ((whole, np.int32), (real, np.float64)):
         for name, numbers in values.items():
             filled = np.array(numbers, dtype) if numbers else np.zeros((1, 2) if name in wide else (1,), dtype)
             # Not through torch: the first rollout may be one that torch.func transforms.
             kept.append(wp.array(filled, device=str(device)))
-            setattr(parts, name, kept[-1])
+            setattr(scene, name, kept[-1])
     counts = {
         "bodies": len(bodies),
-        "moving": len(assembly.moving),
+        "moving": len(description.moving),
         "joint_rows": len(rows),
         "joints": len(joints),
         "springs": len(springs),
-        "pairs": len(assembly.pairs),
+        "pairs": len(description.pairs),
         "motors": sum(motor >= 0 for motor in motors),
     }
     for name, value in {**counts, **settings, **offsets(own)}.items():
-        setattr(parts, name, value)
-    return parts, kept
+        setattr(scene, name, value)
+    return scene, kept
 
 
 def _normals(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

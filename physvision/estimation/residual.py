@@ -1,0 +1,290 @@
+"""By how much what is predicted misses what was observed: the residuals that a fit makes small.
+
+Both kinds have the same two methods: `residual(z)`, through which torch can differentiate, and `linearize(z)`, the
+residuals with their derivatives by z. Their shape is (batch, samples, numbers), the batch being starts of one search,
+or searches of their own where `seen` has a batch too.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from physvision.core import InputError, ShapeError, State, Trajectory
+from physvision.estimation.sensitivity import motion_slopes
+from physvision.estimation.unknowns import Unknowns, Values
+from physvision.physics.engine import Engine
+
+Difference = Callable[[Tensor], Tensor]
+Own = TypeVar("Own", bound="Residual")
+
+
+class Residual(ABC):
+    """Weighted differences between what is predicted from z and what was seen."""
+
+    unknowns: Unknowns
+    seen: Tensor
+    weight: Tensor | float
+
+    @abstractmethod
+    def predicted(self, z: Float[Tensor, "batch unknowns"]) -> Float[Tensor, "batch samples numbers"]:
+        """What is to be seen if z is the truth."""
+
+    @abstractmethod
+    def residual(self, z: Float[Tensor, "batch unknowns"]) -> Float[Tensor, "batch samples numbers"]:
+        """The residuals; zero where nothing was seen."""
+
+    @abstractmethod
+    def linearize(self, z: Float[Tensor, "batch unknowns"]) -> tuple[Tensor, Tensor]:
+        """The residuals, and their derivatives, (batch, samples, numbers, unknowns)."""
+
+    def resampled(self: Own, z: Float[Tensor, "one unknowns"], missed: Float[Tensor, "draws samples numbers"]) -> Own:
+        """The same problem as if z were the truth and these the residuals; gaps stay."""
+        off = missed / torch.as_tensor(self.weight, dtype=missed.dtype)
+        seen = torch.where(torch.isfinite(self.seen), self.predicted(z).detach() - off, torch.nan)
+        return replace(self, seen=seen)  # pyright: ignore[reportArgumentType]
+
+
+def _missed(predicted: Tensor, seen: Tensor, weight: Tensor, difference: Difference | None) -> Tensor:
+    """Weighted differences; zero where `seen` is not a number."""
+    there = torch.isfinite(seen)
+    off = predicted - torch.where(there, seen, 0.0)
+    off = off if difference is None else difference(off)
+    return torch.where(there, weight * off, 0.0)
+
+
+@dataclass(frozen=True)
+class PointResidual(Residual):
+    """Observations each of which depends on the unknowns alone, not on a motion.
+
+    Attributes:
+        unknowns: what is sought.
+        predict: from values, (worlds, …), and the number of the sample that each world stands for, what is seen there,
+            (worlds, numbers).
+        seen: (samples, numbers), or with a batch in front; NaN where nothing was seen.
+        weight: one over the standard deviation of what was seen, broadcast against it.
+    """
+
+    unknowns: Unknowns
+    predict: Callable[[Values, Int[Tensor, " worlds"]], Float[Tensor, "worlds numbers"]]
+    seen: Tensor
+    weight: Tensor | float = 1.0
+
+    def predicted(self, z: Float[Tensor, "batch unknowns"]) -> Float[Tensor, "batch samples numbers"]:
+        """What is to be seen if z is the truth."""
+        return self._predicted(z.repeat_interleave(self.seen.shape[-2], 0))
+
+    def residual(self, z: Float[Tensor, "batch unknowns"]) -> Float[Tensor, "batch samples numbers"]:
+        """The weighted differences."""
+        return self._missed(self.predicted(z))
+
+    def linearize(self, z: Float[Tensor, "batch unknowns"]) -> tuple[Tensor, Tensor]:
+        """Each sample in a world of its own: one backward pass for each number that is seen."""
+        samples = self.seen.shape[-2]
+        with torch.enable_grad():
+            worlds = z.detach().repeat_interleave(samples, 0).requires_grad_()
+            missed = self._missed(self._predicted(worlds))
+            slopes = [
+                torch.autograd.grad(missed[..., k].sum(), worlds, retain_graph=True)[0] for k in range(missed.shape[-1])
+            ]
+        return missed.detach(), torch.stack(slopes, 1).unflatten(0, (-1, samples))
+
+    def _predicted(self, worlds: Tensor) -> Tensor:
+        samples = self.seen.shape[-2]
+        which = torch.arange(samples, device=worlds.device).repeat(len(worlds) // samples)
+        return self.predict(self.unknowns.values(worlds), which).unflatten(0, (-1, samples))
+
+    def _missed(self, predicted: Tensor) -> Tensor:
+        return _missed(predicted, self.seen, torch.as_tensor(self.weight, dtype=self.seen.dtype), None)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a motion is made from; all worlds have values of their own.
+
+    Attributes:
+        state: at the start.
+        properties: leaves of the engine's properties that depend on unknowns.
+        controls: held over each step.
+    """
+
+    state: State
+    properties: Mapping[str, Tensor] = field(default_factory=dict)
+    controls: Float[Tensor, "batch steps nu"] | None = None
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What an observation is made from, a world for each of the samples.
+
+    Attributes:
+        state: of the engine when the sample was taken.
+        values: of the unknowns.
+        properties: leaves that depend on unknowns, as the setup has them.
+        sample: the number of each sample.
+    """
+
+    state: State
+    values: Values
+    properties: Mapping[str, Tensor]
+    sample: Int[Tensor, " worlds"]
+
+
+@dataclass(frozen=True)
+class MotionResidual(Residual):
+    """Observations of a motion of an engine.
+
+    Attributes:
+        engine: what moves.
+        unknowns: what is sought: among the engine's properties, its initial state, and whatever observes it.
+        setup: from values, (batch, …), what the motion is made from; a function of torch's alone, no kernels in it.
+        observe: what is seen of a state, (worlds, numbers); all positions if not given.
+        times: of the samples, seconds after the initial state, growing.
+        seen: (samples, numbers), or with a batch in front, one for each start; NaN where nothing was seen.
+        weight: one over the standard deviation of what was seen, broadcast against it.
+        delay: from values and the number of the sample of each world, by how much later than `times` it was taken, s,
+            (worlds,); None for not at all.
+        difference: what becomes of predicted − seen before it is weighted, such as taking whole turns out of angles.
+    """
+
+    engine: Engine
+    unknowns: Unknowns
+    setup: Callable[[Values], Setup]
+    times: Float[Tensor, " samples"]
+    seen: Tensor
+    observe: Callable[[Seen], Tensor] | None = None
+    weight: Tensor | float = 1.0
+    delay: Callable[[Values, Tensor], Tensor] | None = None
+    difference: Difference | None = None
+
+    def __post_init__(self) -> None:
+        if self.seen.shape[-2:-1] != self.times.shape or not len(self.times):
+            raise ShapeError(
+                f"seen: expected a sample for each of {len(self.times)} times, got shape {tuple(self.seen.shape)}"
+            )
+        if bool((self.times[1:] <= self.times[:-1]).any()) or float(self.times[0]) < 0:
+            raise InputError("times: expected seconds after the initial state that grow from sample to sample")
+
+    def until(self, seconds: float) -> MotionResidual:
+        """The same of the samples up to a time: at least the first."""
+        count = max(1, int((self.times <= seconds).sum()))
+        weight = self.weight
+        if isinstance(weight, Tensor) and weight.dim() > 1 and weight.shape[-2] > 1:
+            weight = weight[..., :count, :]
+        return replace(self, times=self.times[:count], seen=self.seen[..., :count, :], weight=weight)
+
+    @property
+    def steps(self) -> int:
+        """How many steps of the engine the samples reach over."""
+        return max(1, int(torch.ceil(self.times[-1] / self.engine.dt - 1e-4)))
+
+    def motion(self, z: Float[Tensor, "batch unknowns"], steps: int | None = None) -> Trajectory:
+        """The motion that z stands for; as far as the samples reach if no number of steps is given."""
+        made = self.setup(self.unknowns.values(z))
+        steps = self.steps if steps is None else steps
+        return self.engine.rollout(made.state, steps, self._controls(made, steps), made.properties or None)
+
+    def predicted(self, z: Float[Tensor, "batch unknowns"]) -> Float[Tensor, "batch samples numbers"]:
+        """What is to be seen of the motion that z stands for."""
+        return self._observed(z.repeat_interleave(len(self.times), 0), *self._around(self.motion(z)))
+
+    def residual(self, z: Float[Tensor, "batch unknowns"]) -> Float[Tensor, "batch samples numbers"]:
+        """The weighted differences."""
+        return self._missed(self.predicted(z))
+
+    def linearize(self, z: Float[Tensor, "batch unknowns"]) -> tuple[Tensor, Tensor]:
+        """The weighted differences and their derivatives, by the engine's own gradients; see `sensitivity`."""
+        z = z.detach()
+        made, start, leaf_slopes, control_slopes = self._setup_slopes(z)
+        steps = self.steps
+        controls = self._controls(made, steps)
+        with torch.no_grad():
+            motion = self.engine.rollout(made.state, steps, controls, made.properties or None)
+        if control_slopes is not None:
+            control_slopes = control_slopes[:, :steps]
+        slopes = motion_slopes(
+            self.engine, motion, made.properties, controls, start, leaf_slopes, control_slopes
+        )  # (batch, times, tangent, unknowns)
+        first, samples = self._first(motion.steps), len(self.times)
+        with torch.enable_grad():
+            worlds = z.repeat_interleave(samples, 0).requires_grad_()
+            moves, states = [], []
+            for state in self._around(motion):
+                dq, dv = (torch.zeros_like(state.v, requires_grad=True) for _ in range(2))
+                moves += [dq, dv]
+                states.append(State(self.engine.integrate(state.q, dq), state.v + dv))
+            missed = self._missed(self._observed(worlds, *states))
+            rows = []
+            for k in range(missed.shape[-1]):
+                parts = torch.autograd.grad(
+                    missed[..., k].sum(), (worlds, *moves), retain_graph=True, allow_unused=True, materialize_grads=True
+                )
+                by_z, *by_move = (part.unflatten(0, (-1, samples)) for part in parts)
+                before, after = torch.cat(by_move[:2], -1), torch.cat(by_move[2:], -1)
+                row = by_z + torch.einsum("bst,bstu->bsu", before, slopes[:, first])
+                rows.append(row + torch.einsum("bst,bstu->bsu", after, slopes[:, first + 1]))
+        return missed.detach(), torch.stack(rows, 2)
+
+    def _setup_slopes(self, z: Tensor) -> tuple[Setup, Tensor, dict[str, Tensor], Tensor | None]:
+        """The setup and its derivatives: of the state in the tangent space, of leaves, of controls."""
+        made = self.setup(self.unknowns.values(z))
+        names = list(made.properties)
+
+        def numbers(z: Tensor) -> list[Tensor]:
+            here = self.setup(self.unknowns.values(z))
+            tangent = torch.cat([self.engine.difference(made.state.q, here.state.q), here.state.v], 1)
+            return [tangent, *(here.properties[name] for name in names)] + (
+                [] if here.controls is None else [here.controls]
+            )
+
+        directions = torch.eye(z.shape[1], dtype=z.dtype, device=z.device)[:, None].expand(-1, z.shape[0], -1)
+        slopes = torch.func.vmap(lambda direction: torch.func.jvp(numbers, (z,), (direction,))[1])(directions)
+        start, *others = (slope.movedim(0, -1) for slope in slopes)
+        controls = None if made.controls is None else others[len(names)]
+        return made, start, dict(zip(names, others, strict=False)), controls
+
+    def _controls(self, made: Setup, steps: int) -> Tensor | None:
+        return None if made.controls is None else made.controls[:, :steps]
+
+    def _first(self, steps: int) -> Int[Tensor, " samples"]:
+        """The step during which each sample was taken."""
+        return torch.floor(self.times / self.engine.dt + 1e-4).long().clamp(max=steps - 1)
+
+    def _around(self, motion: Trajectory) -> tuple[State, State]:
+        """The states before and after each sample, one world for each of them."""
+        first = self._first(motion.steps)
+        return tuple(  # pyright: ignore[reportReturnType]
+            State(motion.q[:, at].flatten(0, 1), motion.v[:, at].flatten(0, 1)) for at in (first, first + 1)
+        )
+
+    def _observed(self, worlds: Tensor, before: State, after: State) -> Tensor:
+        """What is seen between two states, from z, a row of each for every sample."""
+        samples = len(self.times)
+        values = self.unknowns.values(worlds)
+        sample = torch.arange(samples, device=worlds.device).repeat(len(worlds) // samples)
+        late = (self.times - self.engine.dt * self._first(self.steps)).to(worlds)[sample]
+        if self.delay is not None:
+            late = late + self.delay(values, sample)
+        state = between(self.engine, before, after, late / self.engine.dt)
+        seen = Seen(state, values, self.setup(values).properties, sample)
+        return (state.q if self.observe is None else self.observe(seen)).unflatten(0, (-1, samples))
+
+    def _missed(self, predicted: Tensor) -> Tensor:
+        weight = torch.as_tensor(self.weight, dtype=self.seen.dtype, device=self.seen.device)
+        return _missed(predicted, self.seen, weight, self.difference)
+
+
+def between(engine: Engine, before: State, after: State, share: Float[Tensor, " worlds"]) -> State:
+    """The state between two that are a step apart: the cubic through positions and velocities, after Hermite."""
+    s = share.unsqueeze(1)
+    way = engine.difference(before.q, after.q)
+    v0, v1 = engine.dt * before.v, engine.dt * after.v
+    moved = (s - 2 * s**2 + s**3) * v0 + (3 * s**2 - 2 * s**3) * way + (s**3 - s**2) * v1
+    rate = (1 - 4 * s + 3 * s**2) * v0 + (6 * s - 6 * s**2) * way + (3 * s**2 - 2 * s) * v1
+    return State(engine.integrate(before.q, moved), rate / engine.dt)
