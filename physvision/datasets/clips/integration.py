@@ -1,0 +1,82 @@
+"""Motions from ordinary differential equations with events: classical Runge–Kutta, events found by bisection.
+
+It is here so that the truth of a drawn clip shares nothing with the engines. With a step of a millisecond and the rates
+of what phones film, its error is below 1e-9 of the motion; events are found to the last digit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+Rate = Callable[[np.ndarray], np.ndarray]
+_STEP = 1e-3  # s
+
+
+class Solution:
+    """What `solve` found: the state at any times."""
+
+    def __init__(self, pieces: list[tuple[float, float, np.ndarray, np.ndarray, np.ndarray, np.ndarray]]) -> None:
+        """Keep start, length, states and rates at both ends of every step."""
+        columns = zip(*pieces, strict=True)
+        self._start, self._length, self._y0, self._y1, self._f0, self._f1 = (np.array(column) for column in columns)
+
+    def __call__(self, times: np.ndarray) -> np.ndarray:
+        """States at `times`, (times, state), by Hermite's cubic in each step; the ends are kept beyond them."""
+        times = np.clip(times, self._start[0], self._start[-1] + self._length[-1])
+        at = np.clip(np.searchsorted(self._start, times, side="right") - 1, 0, len(self._start) - 1)
+        h = self._length[at][:, None]
+        s = (times - self._start[at])[:, None] / h
+        y0, y1, f0, f1 = self._y0[at], self._y1[at], h * self._f0[at], h * self._f1[at]
+        return (1 + 2 * s) * (1 - s) ** 2 * y0 + s * (1 - s) ** 2 * f0 + s**2 * (3 - 2 * s) * y1 + s**2 * (s - 1) * f1
+
+
+def solve(
+    rate: Rate,
+    start: np.ndarray,
+    duration: float,
+    gap: Callable[[np.ndarray], float] | None = None,
+    jump: Rate | None = None,
+) -> tuple[Solution, list[float]]:
+    """The motion from `start` over `duration` seconds, and when it jumped.
+
+    Args:
+        rate: time derivative of a state.
+        start: the first state.
+        duration: seconds.
+        gap: of a state; where it falls below zero, the state jumps.
+        jump: the state after such an event, from the one before.
+    """
+    now, state, pieces, events = 0.0, np.asarray(start, float), [], []
+    while now < duration - 1e-12:
+        h = min(_STEP, duration - now)
+        after = _step(rate, state, h)
+        met = gap is not None and gap(state) >= 0 > gap(after)
+        if met and gap is not None:
+            h = _met(rate, state, h, gap)
+            after = _step(rate, state, h)
+        if h > 0:
+            pieces.append((now, h, state, after, rate(state), rate(after)))
+        now, state = now + h, after
+        if met and jump is not None:
+            events.append(now)
+            state = jump(after)
+    return Solution(pieces), events
+
+
+def _step(rate: Rate, state: np.ndarray, h: float) -> np.ndarray:
+    a = rate(state)
+    b = rate(state + h / 2 * a)
+    c = rate(state + h / 2 * b)
+    d = rate(state + h * c)
+    return state + h / 6 * (a + 2 * b + 2 * c + d)
+
+
+def _met(rate: Rate, state: np.ndarray, high: float, gap: Callable[[np.ndarray], float]) -> float:
+    """The last moment of a step at which the gap is not negative."""
+    low = 0.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if gap(_step(rate, state, middle)) >= 0 else (low, middle)
+    return low

@@ -1,0 +1,120 @@
+"""Drawn clips obey the laws that their truth states, and show things where they say they are."""
+
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from physvision import video
+from physvision.datasets.clips import KINDS, Filming, draw
+from physvision.datasets.clips.integration import solve
+
+STILL = Filming(fps=10, noise=0, flicker=0, quality=1, open=0.01)
+
+
+def test_solutions_are_exact_to_their_order():
+    solution, _ = solve(lambda y: np.array([y[1], -9 * y[0]]), np.array([1.0, 0.0]), 4.0)
+    times = np.linspace(0, 4, 77)
+    # The error of a step is (ωh)⁵ / 120 of the motion, and steps add up.
+    np.testing.assert_allclose(solution(times)[:, 0], np.cos(3 * times), atol=4000 * 3e-3**5 / 120 + 1e-12)
+
+
+def test_bounces_come_when_they_must():
+    solution, events = solve(
+        lambda y: np.array([y[1], -10.0]), np.array([5.0, 0.0]), 2.9, lambda y: y[0], lambda y: y * [1, -0.5]
+    )
+    np.testing.assert_allclose(events, [1, 2, 2.5, 2.75, 2.875], atol=1e-9)
+    assert solution(np.array([1.5]))[0, 0] == pytest.approx(1.25, abs=1e-9)
+
+
+def _accelerations(motion, times, step=1e-3):
+    before, now, after = (motion.poses(times + away)[..., :2] for away in (-step, 0.0, step))
+    return (before - 2 * now + after) / step**2, (after - before) / (2 * step), now
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("kind", ["projectile", "fall"])
+def test_what_flies_falls(kind, seed):
+    motion = draw(kind, seed).motion
+    times = np.linspace(motion.begin + 0.05, motion.duration - 0.05, 9)
+    acceleration, velocity, _ = _accelerations(motion, times)
+    drag = motion.truth["drag"] * np.linalg.norm(velocity, axis=-1, keepdims=True) * velocity
+    np.testing.assert_allclose(acceleration + drag, np.broadcast_to([0, -9.81], drag.shape), atol=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_springs_pull_by_their_stiffness(seed):
+    motion = draw("spring", seed).motion
+    times = np.linspace(0.05, motion.duration - 0.05, 50)
+    acceleration, velocity, place = (values.sum((1, 2)) for values in _accelerations(motion, times))
+    fitted = np.linalg.lstsq(np.stack([place, velocity, np.ones(50)], 1), acceleration, rcond=None)[0]
+    truth = motion.truth
+    np.testing.assert_allclose(-fitted[:2], [truth["stiffness"] / truth["mass"], truth["damping"]], rtol=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_pendulums_keep_their_length_and_lose_energy_to_drag(seed):
+    motion = draw("pendulum", seed).motion
+    times = np.linspace(0.01, motion.duration - 0.01, 3000)
+    _, velocity, place = _accelerations(motion, times)
+    reach = np.linalg.norm(place[:, 0], axis=1)
+    np.testing.assert_allclose(reach, reach[0], rtol=1e-9)
+    scale = motion.truth["length"] / reach[0]  # the equivalent length of a rod that swings is not its middle's distance
+    speed = scale * np.linalg.norm(velocity[:, 0], axis=1)
+    energy = speed**2 / 2 + 9.81 * scale * place[:, 0, 1]
+    lost = np.trapezoid(motion.truth["damping"] * speed**2 + motion.truth["drag"] * speed**3, times)
+    assert energy[0] - energy[-1] == pytest.approx(lost, rel=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_collisions_keep_momentum(seed):
+    motion = draw("collision", seed).motion
+    times = np.linspace(0.002, motion.duration - 0.002, 2000)
+    _, velocity, place = _accelerations(motion, times, 1e-5)
+    gap = np.linalg.norm(place[:, 0] - place[:, 1], axis=1)
+    hit = int(gap.argmin())
+    before, after = velocity[hit - 3], velocity[hit + 3]
+    masses = np.array([1, motion.truth["mass_ratio"]])[:, None]
+    np.testing.assert_allclose((masses * before).sum(0), (masses * after).sum(0), atol=5e-3)
+    normal = (place[hit, 1] - place[hit, 0]) / gap[hit]
+    closing, opening = ((v[0] - v[1]) @ normal for v in (before, after))
+    assert -opening / closing == pytest.approx(motion.truth["restitution"], abs=2e-2)
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_things_are_drawn_where_they_are_said_to_be(kind):
+    """Where a frame differs from the background alone, in the colour of the thing, its middle is."""
+    clip = draw(kind, 3, STILL)
+    body = clip.motion.bodies[0]
+    pick = int(np.searchsorted(clip.times, (clip.motion.begin + clip.motion.duration) / 2))
+    frame = next(islice(clip.frames(), pick, None)).astype(float)
+    # Halves of a mark are darker by up to a quarter.
+    near = np.linalg.norm(frame - 255 * np.array(body.color) * (1 - body.mark / 2), axis=-1) < 20 + 200 * body.mark
+    rows, columns = np.nonzero(near)
+    place = clip.places()[pick, 0]
+    reach = max(body.size) * clip.view.scale
+    around = np.hypot(columns + 0.5 - place[0], rows + 0.5 - place[1]) < 0.55 * reach
+    middle = np.array([columns[around].mean(), rows[around].mean()]) + 0.5
+    assert np.linalg.norm(middle - place) < 0.15 * reach
+
+
+def test_the_same_seed_draws_the_same_frames():
+    first, second = (next(draw("bounce", 5).frames()) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
+def test_dropped_doubled_and_repeated_frames_and_wrong_rates(tmp_path):
+    clip = draw("fall", 2, Filming(fps=60, size=(320, 240), dropped=0.2, doubled=0.1))
+    assert len(clip.times) < clip.motion.duration * 60 - 3
+    assert (clip.shows != np.arange(len(clip.shows))).sum() > 1
+    np.testing.assert_array_equal(clip.times, clip.stamps)
+    slow = draw("fall", 2, Filming(fps=120, stamped=30, size=(320, 240)))
+    assert slow.stamps[-1] == pytest.approx(4 * slow.times[-1])
+    assert slow.options["fps"] == 120
+    turned = draw("fall", 2, Filming(size=(240, 320), quarters=1))
+    path = turned.write(tmp_path / "turned.mp4")
+    seen = video.read(path)
+    assert (seen.width, seen.height) == (240, 320)
+    shown = next(turned.frames())
+    assert np.abs(seen.frames[0].numpy().astype(int) - shown).mean() < 6
+    np.testing.assert_allclose(seen.times, turned.stamps, atol=1e-4)
