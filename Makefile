@@ -13,7 +13,9 @@ docs: $(INSTALLED)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir out/docs
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest
+	@echo "Compiling kernels, once on this machine."
+	$(BIN)/python tests/compile_kernels.py
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 test-slow: $(INSTALLED)
 	$(BIN)/python -m pytest -m slow --timeout 3600

@@ -1,0 +1,33 @@
+"""Compile every kernel once, on all cores, before several processes of tests would each compile the same."""
+
+import importlib.util
+import os
+import pkgutil
+from pathlib import Path
+
+import torch
+import warp as wp
+
+import physvision
+from physvision.kernels import precision
+
+
+def main() -> None:
+    """Load all kernels of all packages; what the cache holds is not compiled again."""
+    precision.start_warp()
+    for module in pkgutil.walk_packages(physvision.__path__, "physvision."):
+        if not module.ispkg or not module.name.endswith(".kernels"):
+            continue
+        source = importlib.util.find_spec(module.name).origin
+        if "scalar" in Path(source).read_text():
+            for dtype in precision.SCALARS:
+                precision.load(module.name, dtype)
+        else:
+            for part in pkgutil.iter_modules([str(Path(source).parent)], f"{module.name}."):
+                importlib.import_module(part.name)
+    wp.force_load("cpu", max_workers=os.cpu_count() or 1)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    main()
