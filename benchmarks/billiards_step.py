@@ -43,12 +43,12 @@ def main(config: str = "billiards-small", data: str = "out/billiards-20", repeat
     torch.manual_seed(0)
     settings = yaml.safe_load(find(f"{config}.yaml", "trainers").read_text())
     model = build(settings["model"]["model"])
-    options = {name: settings["data"][name] for name in ("batch_size", "horizon", "frames_out")}
-    source = DataModule(data, **options, brightness=False)
+    options = {name: settings["data"][name] for name in ("batch_size", "horizon")}
+    source = DataModule(data, **options)
     source.setup("fit")
     windows = source.windows("train")
     batch = windows.__getitems__(list(range(options["batch_size"])))
-    frames, steps = brightness(batch["frames"]), options["horizon"]
+    frames, steps = brightness(batch.seen), options["horizon"]
     encoder = model.encoder
 
     def half() -> torch.autocast:
@@ -59,14 +59,15 @@ def main(config: str = "billiards-small", data: str = "out/billiards-20", repeat
             encoder.network(pictures.flatten(0, 1)).float().square().sum().backward()
 
     def learn_physics() -> None:
-        start = State(batch["q"][:, -1].clone().requires_grad_(), batch["v"][:, -1].clone().requires_grad_())
+        start = batch.ahead.state(0)
+        start = State(start.q.clone().requires_grad_(), start.v.clone().requires_grad_())
         model.simulate(start, steps).q.sum().backward()
 
     def learn_decoder() -> None:
-        state = State(batch["target_q"][:, -1].clone().requires_grad_(), batch["target_v"][:, -1])
+        final = batch.ahead.final
         with half():
-            drawn = model.decoder(state).float()
-        (drawn - brightness(batch["target_frames"][:, -1])).square().sum().backward()
+            drawn = model.decoder(State(final.q.clone().requires_grad_(), final.v), model.engine.properties).float()
+        (drawn - brightness(batch.frames[:, -1])).square().sum().backward()
 
     def look() -> None:
         with half():

@@ -21,12 +21,12 @@ from torch import Tensor
 
 from physvision.core import Coordinates, State, Trajectory, brightness
 from physvision.datasets import DataModule, Dataset
+from physvision.datasets.sample import join
 from physvision.losses.frames import mean_square
 from physvision.models import MlpEngine, ObjectEncoder, PredictiveAutoencoder, load
 from physvision.perception.disturbance import Disturbance
 from physvision.perception.locating import locate
 from physvision.perception.tracking import centroids
-from physvision.trainers.supervision import Batch
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -65,17 +65,17 @@ class Truth:
 
 
 def held_out(data: str, stride: int) -> Truth:
-    source = DataModule(data, 64, horizon=AHEAD, frames_out=AHEAD, stride=stride, brightness=False)
+    source = DataModule(data, 64, horizon=AHEAD, stride=stride)
     source.setup("test")
-    batches: list[Batch] = list(source.test_dataloader())
-    whole = {name: torch.cat([batch[name] for batch in batches]) for name in batches[0]}
-    velocity = torch.cat([whole["v"][:, -1:], whole["target_v"]], 1)
+    whole = join(list(source.test_dataloader()))
+    ahead = whole.ahead
+    assert ahead is not None
     return Truth(
-        brightness(whole["frames"]),
-        State(whole["q"][:, -1], whole["v"][:, -1]),
-        whole["target_q"][:, -1],
-        brightness(whole["target_frames"][:, -1]),
-        (velocity.diff(dim=1).abs() > 1e-3).flatten(1).any(1),
+        brightness(whole.seen),
+        ahead.state(0),
+        ahead.final.q,
+        brightness(whole.frames[:, -1]),
+        (ahead.v.diff(dim=1).abs() > 1e-3).flatten(1).any(1),
     )
 
 
@@ -167,7 +167,7 @@ def compare_frames(model: PredictiveAutoencoder, truth: Truth, foreseen: dict[st
     places = {name: q for name, q in foreseen.items() if "held" not in name}
     places["decoder, true future state"] = truth.q
     drawn = {"the last frame, held": truth.frames[:, -1]}
-    drawn |= {name: model.decoder(State(q, still)) for name, q in places.items()}
+    drawn |= {name: model.decoder(State(q, still), model.engine.properties) for name, q in places.items()}
     print(f"\n{'frames':<34} {'MSE':>10} {'PSNR dB':>8}")
     for name, frames in drawn.items():
         error = float(mean_square(frames.clamp(0, 1), truth.later))
@@ -178,12 +178,12 @@ def draw(model: PredictiveAutoencoder, mlp: MlpEngine, truth: Truth, path: Path,
     """Frames given, true ones and those foreseen, of windows that hold an impact."""
     chosen = torch.nonzero(truth.impacts).flatten()[:: max(1, int(truth.impacts.sum()) // count)][:count]
     frames = truth.frames[chosen]
-    start = model.encode(frames)
+    start, properties = model.start(model.observe(frames)), model.engine.properties
     rows = {
         "last given": frames[:, -1],
         "true, 10 later": truth.later[chosen],
-        "physics": model.decoder(model.simulate(start, AHEAD).final),
-        "MLP": model.decoder(mlp.rollout(start, AHEAD).final),
+        "physics": model.decoder(model.simulate(start, AHEAD).final, properties),
+        "MLP": model.decoder(mlp.rollout(start, AHEAD).final, properties),
     }
     figure, grid = plt.subplots(len(rows), count, figsize=(1.4 * count, 1.5 * len(rows)), layout="constrained")
     for row, (name, pictures) in enumerate(rows.items()):
@@ -205,7 +205,7 @@ def report(model: PredictiveAutoencoder, mlp: MlpEngine, truth: Truth, out: Path
     print(f"{len(truth.q)} windows, {int(truth.impacts.sum())} of them with an impact; median / 95th percentile, px")
     print(f"{'':<34} " + " ".join(f"{name:>15}" for name in CONDITIONS))
     views = {name: spoilt(encoder, truth.frames, options) for name, options in CONDITIONS.items()}
-    states = {name: model.encode(frames) for name, frames in views.items()}
+    states = {name: model.start(model.observe(frames)) for name, frames in views.items()}
     errors: dict[str, Tensor] = {}
     foreseen: dict[str, Tensor] = {}
     for name, way in foresee.items():

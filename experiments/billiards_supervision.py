@@ -28,7 +28,7 @@ from physvision.core import Coordinates, brightness
 from physvision.core.resources import find
 from physvision.datasets import DataModule
 from physvision.models import ObjectEncoder, build
-from physvision.models.objects import Look
+from physvision.models.objects import ObjectViews
 from physvision.trainers import PredictionTraining, Supervision
 from physvision.trainers.commands import read_checkpoint
 
@@ -64,7 +64,7 @@ class Memory:
         """Let `encoder` look things up."""
         look = encoder.look
 
-        def remembered(frames: torch.Tensor) -> Look:
+        def remembered(frames: torch.Tensor) -> ObjectViews:
             keys = [hash(frame.numpy().tobytes()) for frame in frames]
             new = [index for index, key in enumerate(keys) if key not in self.known]
             if new:
@@ -74,7 +74,7 @@ class Memory:
                     self.known[keys[index]] = tuple(part[row].clone() for part in parts)
             rows = zip(*(self.known[key] for key in keys), strict=True)
             pictures, *others = (torch.stack(row) for row in rows)
-            return Look(pictures.float(), *others)
+            return ObjectViews(pictures.float(), *others)
 
         encoder.look = remembered  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -121,11 +121,9 @@ def source(data: str, stride: int, fraction: float, labeled_only: bool) -> DataM
         data,
         BATCH,
         horizon=AHEAD,
-        frames_out=AHEAD,
         stride=stride,
         label_fraction=fraction,
         labeled_share=1.0 if labeled_only else LABELED_SHARE,
-        brightness=False,
         memory=True,
     )
 
@@ -170,12 +168,12 @@ def measured(module: PredictionTraining, data: DataModule) -> tuple[float, float
     data.setup("test")
     losses, positions, frames = [], [], []
     for batch in data.test_dataloader():
-        prediction = module.model(brightness(batch["frames"]), AHEAD, (AHEAD,))
-        losses.append(module.supervision(prediction, batch)["loss"])
-        away = (prediction.trajectory.q[:, -1] - batch["target_q"][:, -1]).unflatten(1, (-1, 3))[..., :2]
+        forecast = module.model(batch.seen, AHEAD, (AHEAD,))
+        losses.append(module.supervision(forecast, batch)["loss"])
+        away = (forecast.trajectory.final.q - batch.trajectory.final.q).unflatten(1, (-1, 3))[..., :2]
         positions.append(away.norm(dim=-1).mean())
-        truth = brightness(batch["target_frames"][:, -1])
-        frames.append((prediction.frames[:, 0].clamp(0, 1) - truth).square().mean())
+        truth = brightness(batch.frames[:, -1])
+        frames.append((forecast.frames[:, 0].clamp(0, 1) - truth).square().mean())
     return tuple(float(torch.stack(values).mean()) for values in (losses, positions, frames))
 
 

@@ -49,7 +49,7 @@ def model_of(colors: Tensor, restitution: float, radius: float) -> PredictiveAut
     network = VggEncoder(13, 4, width=0.125, pool=1, dropout=0.0)
     encoder = ObjectEncoder((64, 64), 1 / 30, radius, shades, network, DenseInverseSearch(), crop=32)
     engine = learned_table(BALLS, radius, restitution=restitution)
-    return PredictiveAutoencoder(encoder, engine, TableCamera(BALLS, shades), fastest=1000.0)
+    return PredictiveAutoencoder(encoder, engine, TableCamera(BALLS, shades), max_speed=1000.0)
 
 
 def learn(model: PredictiveAutoencoder, source: DataModule, updates: int) -> list[tuple[float, float]]:
@@ -64,9 +64,8 @@ def learn(model: PredictiveAutoencoder, source: DataModule, updates: int) -> lis
         chosen = torch.randint(len(windows), (BATCH,), generator=generator).tolist()
         batch = windows.__getitems__(chosen)
         drawn = sorted(torch.randperm(AHEAD + 1, generator=generator)[:3].tolist())
-        prediction = model(brightness(batch["frames"]), AHEAD, drawn)
-        everything = torch.cat([batch["frames"][:, -1:], batch["target_frames"]], 1)
-        return multi_scale(prediction.frames, brightness(everything[:, drawn]))
+        forecast = model(batch.seen, AHEAD, drawn)
+        return multi_scale(forecast.frames, brightness(batch.frames_at(drawn)))
 
     def keep() -> None:
         values = model.engine.learned_values
@@ -82,11 +81,11 @@ def state_errors(model: PredictiveAutoencoder, source: DataModule) -> tuple[floa
     model.eval()
     now, later = [], []
     for batch in source.test_dataloader():
-        trajectory = model.simulate(model.encode(brightness(batch["frames"])), AHEAD)
+        trajectory = model(batch.seen, AHEAD, ()).trajectory
         # Which colour was found first does not say which ball the data calls the first.
         for found, true, errors in (
-            (trajectory.q[:, 0], batch["q"][:, -1], now),
-            (trajectory.q[:, -1], batch["target_q"][:, -1], later),
+            (trajectory.q[:, 0], batch.ahead.q[:, 0], now),
+            (trajectory.q[:, -1], batch.ahead.q[:, -1], later),
         ):
             places = (value.unflatten(1, (BALLS, 3))[..., :2] for value in (found, true))
             errors.append(torch.cdist(*places).amin(2).flatten())
@@ -132,9 +131,7 @@ def main(
         made(data, restitution, radius, seed),
         32,
         horizon=AHEAD,
-        frames_out=AHEAD,
         stride=3,
-        brightness=False,
         label_fraction=0.0,
         memory=True,
     )

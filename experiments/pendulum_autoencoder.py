@@ -26,12 +26,11 @@ import torch
 from jsonargparse import auto_cli
 from torch import Tensor
 
-from physvision.core import Coordinates, State, Trajectory, brightness
-from physvision.datasets import DataModule
-from physvision.models import Prediction, PredictiveAutoencoder, load
+from physvision.core import Coordinates, Trajectory, brightness
+from physvision.datasets import DataModule, Sample
+from physvision.models import Forecast, PredictiveAutoencoder, load
 from physvision.models.checkpoints import read_checkpoint
 from physvision.trainers import PredictionMetrics
-from physvision.trainers.supervision import Batch
 
 SECOND, DT = 20, 0.05
 STEPS = (0, SECOND, 3 * SECOND)
@@ -41,7 +40,7 @@ MODELS = {"physics layer": "pendulum", "MLP": "pendulum_mlp", "graph network": "
 # An update of a graph network costs more, so it gets fewer, if not as few as the same time allows.
 COSTS = {"pendulum_graph": 4 / 3}
 
-Predict = Callable[[Batch], Prediction]
+Predict = Callable[[Sample], Forecast]
 
 
 @dataclass(frozen=True)
@@ -80,14 +79,14 @@ def children_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def held_out(data: str, stride: int = 10) -> list[Batch]:
+def held_out(data: str, stride: int = 10) -> list[Sample]:
     """Batches of the test split that reach 3 s ahead."""
-    source = DataModule(data, 64, horizon=STEPS[-1], frames_out=STEPS[-1], stride=stride, brightness=False)
+    source = DataModule(data, 64, horizon=STEPS[-1], stride=stride)
     source.setup("test")
     return list(source.test_dataloader())
 
 
-def measured(predict: Predict, batches: list[Batch]) -> dict[str, float]:
+def measured(predict: Predict, batches: list[Sample]) -> dict[str, float]:
     """The measures of what `predict` makes of each batch."""
     metrics = PredictionMetrics(Coordinates(3, (0, 1, 2)), STEPS, DT)
     with torch.no_grad():
@@ -97,33 +96,27 @@ def measured(predict: Predict, batches: list[Batch]) -> dict[str, float]:
 
 
 def by_model(model: PredictiveAutoencoder) -> Predict:
-    return lambda batch: model(brightness(batch["frames"]), STEPS[-1], STEPS)
+    return lambda batch: model(batch.seen, STEPS[-1], STEPS)
 
 
-def by_holding(batch: Batch) -> Prediction:
+def by_holding(batch: Sample) -> Forecast:
     """The last frame and position, held; at rest."""
-    count = STEPS[-1] + 1
-    q = batch["q"][:, -1:].expand(-1, count, -1)
-    frames = brightness(batch["frames"][:, -1:]).expand(-1, len(STEPS), -1, -1, -1)
-    return Prediction(Trajectory(q, torch.zeros_like(q)), STEPS, frames)
+    q = batch.ahead.q[:, :1].expand(-1, STEPS[-1] + 1, -1)
+    frames = brightness(batch.frames_at([0])).expand(-1, len(STEPS), -1, -1, -1)
+    return Forecast(Trajectory(q, torch.zeros_like(q)), STEPS, frames)
 
 
 def by_truth(model: PredictiveAutoencoder) -> Predict:
     """The true states, decoded."""
-
-    def predict(batch: Batch) -> Prediction:
-        q, v = (torch.cat([batch[name][:, -1:], batch[f"target_{name}"]], 1) for name in ("q", "v"))
-        return Prediction(Trajectory(q, v), STEPS, model.decode(Trajectory(q, v), STEPS))
-
-    return predict
+    return lambda batch: Forecast(batch.ahead, STEPS, model.decode(batch.ahead, STEPS))
 
 
 def by_engine(model: PredictiveAutoencoder) -> Predict:
     """The engine alone: started from the true state."""
 
-    def predict(batch: Batch) -> Prediction:
-        trajectory = model.simulate(State(batch["q"][:, -1], batch["v"][:, -1]), STEPS[-1])
-        return Prediction(trajectory, STEPS, model.decode(trajectory, STEPS))
+    def predict(batch: Sample) -> Forecast:
+        trajectory = model.simulate(batch.ahead.state(0), STEPS[-1])
+        return Forecast(trajectory, STEPS, model.decode(trajectory, STEPS))
 
     return predict
 
@@ -166,7 +159,7 @@ def main(
 
     trained = {name: trained_as(file, runs / file) for name, file in MODELS.items()}
     batches = held_out(data)
-    print(f"{sum(len(batch['frames']) for batch in batches)} starts in held-out trials")
+    print(f"{sum(batch.batch for batch in batches)} starts in held-out trials")
     print(heading())
     errors = {name: measured(by_model(run.model), batches) for name, run in trained.items()}
     for name, run in trained.items():

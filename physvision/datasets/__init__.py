@@ -9,6 +9,7 @@ from physvision.datasets.importing import import_video
 from physvision.datasets.pendulum import PendulumRecipe
 from physvision.datasets.recipe import Recipe
 from physvision.datasets.registry import repair
+from physvision.datasets.sample import Sample
 from physvision.datasets.sampling import ShardSampler
 from physvision.datasets.showing import show
 from physvision.datasets.windows import Windows, WindowShape
@@ -22,6 +23,7 @@ __all__ = [
     "Dataset",
     "PendulumRecipe",
     "Recipe",
+    "Sample",
     "ShardSampler",
     "WindowShape",
     "Windows",

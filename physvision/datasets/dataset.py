@@ -72,6 +72,14 @@ class Dataset:
     def __getstate__(self) -> dict:
         return {**self.__dict__, "_readers": {}, "_recent": self._nothing_read()}
 
+    def __repr__(self) -> str:
+        frames, form = sum(shard.trials * shard.frames for shard in self.shards), self.frame_format
+        size = f"{form.width} x {form.height} x {form.channels}"
+        return (
+            f"Dataset({self.name}, {self.split}: {len(self)} trials, {frames} frames of {size} at {form.fps:g} fps, "
+            f"fields {', '.join(self.fields) or 'none'}, in {self.folder.path})"
+        )
+
     def _nothing_read(self) -> RecentGroups:
         return RecentGroups(None) if self._memory else RecentGroups()
 
@@ -145,4 +153,4 @@ class Dataset:
         """The true states of the same frames, a batch of one in float64."""
         q, v = (self.field(name, trial, start, stop) for name in ("q", "v"))
         q, v = (torch.from_numpy(values.reshape(1, len(values), -1)) for values in (q, v))
-        return Trajectory(q, v)
+        return Trajectory(q, v, dt=self.dt)

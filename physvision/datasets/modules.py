@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import torch
 from lightning import LightningDataModule
-from torch import Tensor
 from torch.utils.data import DataLoader
 
-from physvision.core import DataError, brightness
+from physvision.core import DataError
 from physvision.core.checks import check_count
 from physvision.datasets.dataset import Dataset
 from physvision.datasets.recipe import SPLITS
@@ -18,8 +17,8 @@ from physvision.datasets.windows import Windows, WindowShape
 class DataModule(LightningDataModule):
     """Windows of a data set's splits, in batches.
 
-    Batches are those of `Windows`, with `frames` and `target_frames` as float32 in [0, 1]; they become floats only on
-    the device, so that a quarter of the bytes travels. In validation, test and prediction every sample is labelled.
+    Batches are those of `Windows`: frames stay bytes, of which a quarter as many travel as of floats, and `brightness`
+    makes floats of those that need it. In validation, test and prediction every sample is labelled.
     """
 
     def __init__(
@@ -28,7 +27,6 @@ class DataModule(LightningDataModule):
         batch_size: int = 64,
         frames_in: int = 3,
         horizon: int = 10,
-        frames_out: int = 1,
         stride: int = 1,
         label_fraction: float | int = 1.0,
         label_seed: int = 0,
@@ -37,7 +35,6 @@ class DataModule(LightningDataModule):
         seed: int = 0,
         verify: bool = True,
         memory: bool = False,
-        brightness: bool = True,
     ) -> None:
         """Use the data set in the folder `path`.
 
@@ -45,8 +42,7 @@ class DataModule(LightningDataModule):
             path: the folder.
             batch_size: samples of a batch and process.
             frames_in: consecutive frames that are given.
-            horizon: the last target comes this many frames after the last one given.
-            frames_out: consecutive targets, the last of them at the horizon.
+            horizon: frames after them.
             stride: frames between the starts of neighbouring samples.
             label_fraction: share of the training samples that carry states; a smaller share lies in a larger one.
             label_seed: of the choice which ones.
@@ -56,15 +52,14 @@ class DataModule(LightningDataModule):
             seed: of the order of the training samples.
             verify: compare each shard with its checksum when it is first read.
             memory: keep frames decompressed in memory once they are read.
-            brightness: make frames float32 in [0, 1]; if not, they stay uint8, for whoever needs few of them.
         """
         super().__init__()
         check_count("batch_size", batch_size)
         check_count("workers", workers, least=0)
         self.path, self.batch_size, self.workers, self.seed, self.verify = path, batch_size, workers, seed, verify
-        self.memory, self.brightness = memory, brightness
+        self.memory = memory
         self.label_fraction, self.label_seed, self.labeled_share = label_fraction, label_seed, labeled_share
-        self.shape = WindowShape(frames_in, horizon, frames_out, stride)
+        self.shape = WindowShape(frames_in, horizon, stride)
         self._windows: dict[str, Windows] = {}
 
     def windows(self, split: str) -> Windows:
@@ -112,7 +107,6 @@ class DataModule(LightningDataModule):
             batch_size=self.batch_size,
             sampler=ShardSampler(windows, rank, ranks, shuffle, self.seed, labeled_share=self.labeled_share),
             num_workers=self.workers,
-            collate_fn=_as_it_is,  # pyright: ignore[reportArgumentType]
             persistent_workers=self.workers > 0,
             pin_memory=torch.cuda.is_available(),
         )
@@ -124,15 +118,3 @@ class DataModule(LightningDataModule):
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             return torch.distributed.get_rank(), torch.distributed.get_world_size()
         return 0, 1
-
-    def on_after_batch_transfer(self, batch: dict[str, Tensor], dataloader_idx: int) -> dict[str, Tensor]:
-        """Levels of 0 to 255 become float32 in [0, 1], on the device, if that is asked for."""
-        if not self.brightness:
-            return batch
-        images = {name: brightness(batch[name]) for name in ("frames", "target_frames")}
-        return {**batch, **images}
-
-
-def _as_it_is(batch: dict[str, Tensor]) -> dict[str, Tensor]:
-    """`Windows` makes whole batches."""
-    return batch

@@ -1,4 +1,4 @@
-"""Samples to learn from: some frames in, frames some time later out, with or without the states behind them."""
+"""Samples to learn from: all windows of a data set, with or without the states behind their frames."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
 from torch.utils.data import Dataset as TorchDataset
 
-from physvision.core import InputError
+from physvision.core import InputError, Trajectory
 from physvision.core.checks import check_count
 from physvision.datasets.dataset import Dataset
 from physvision.datasets.recipe import check_number
+from physvision.datasets.sample import Sample
 
 
 @dataclass(frozen=True)
@@ -22,40 +22,28 @@ class WindowShape:
 
     Attributes:
         frames_in: consecutive frames that are given.
-        horizon: the last target comes this many frames after the last one given.
-        frames_out: consecutive targets, the last of them at the horizon.
+        horizon: frames after them.
         stride: frames between the starts of neighbouring samples.
     """
 
     frames_in: int = 3
     horizon: int = 10
-    frames_out: int = 1
     stride: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("frames_in", "horizon", "frames_out", "stride"):
+        for name in ("frames_in", "horizon", "stride"):
             check_count(name, getattr(self, name))
-        if self.frames_out > self.horizon:
-            raise InputError(f"frames_out: expected at most the horizon of {self.horizon}, got {self.frames_out}")
 
     @property
     def span(self) -> int:
-        """Frames from the first one given to the last target."""
+        """Number of frames."""
         return self.frames_in + self.horizon
-
-    @property
-    def target_start(self) -> int:
-        """The first target, counted from the first frame given."""
-        return self.span - self.frames_out
 
 
 class Windows(TorchDataset):
-    """All windows of a data set, as batches of tensors.
+    """All windows of a data set, read as a `Sample` with frames in bytes and states in float32.
 
-    A batch is a dictionary: `frames` (batch, frames_in, channels, height, width) and `target_frames` (batch,
-    frames_out, …) in uint8; `trial`, `start` and `labeled` (batch,); and where the data set keeps states `q` (batch,
-    frames_in, nq), `v`, `target_q` (batch, frames_out, nq) and `target_v` in float32. States of samples that are not
-    labelled are NaN, so that nothing can learn from them by mistake.
+    States of samples that are not labelled are NaN, so that nothing can learn from them by mistake.
     """
 
     def __init__(
@@ -101,43 +89,34 @@ class Windows(TorchDataset):
         """The windows of a trial."""
         return range(int(self._ends[trial - 1]) if trial else 0, int(self._ends[trial]))
 
-    def __getitem__(self, index: int) -> dict[str, Tensor]:
-        """One window, without the batch dimension."""
-        return {name: values[0] for name, values in self.__getitems__([index]).items()}
+    def __repr__(self) -> str:
+        labels = f", {int(self.labeled.sum())} of them labelled" if self.states else ""
+        return f"Windows({len(self)} of {self.shape.frames_in} + {self.shape.horizon} frames{labels}, {self.dataset!r})"
 
-    def __getitems__(self, indices: list[int]) -> dict[str, Tensor]:
+    def __getitem__(self, index: int) -> Sample:
+        """One window, a batch of one."""
+        return self.__getitems__([index])
+
+    def __getitems__(self, indices: list[int]) -> Sample:
         """The windows `indices` as one batch."""
-        places = [self.locate(int(index)) for index in indices]
+        places, span, data = [self.locate(int(index)) for index in indices], self.shape.span, self.dataset
         labeled = self.labeled[np.asarray(indices)]
-        arrays = self._empty(len(places))
-        shape = self.shape
-        for row, (trial, start) in enumerate(places):
-            # The parts of one window lie in the same few groups of frames, which are decompressed once.
-            for prefix, low, high in (("", 0, shape.frames_in), ("target_", shape.target_start, shape.span)):
-                arrays[f"{prefix}frames"][row] = self.dataset.frames(trial, start + low, start + high)
-                if self.states and labeled[row]:
-                    for name in ("q", "v"):
-                        values = arrays[f"{prefix}{name}"]
-                        known = self.dataset.field(name, trial, start + low, start + high)
-                        values[row] = known.reshape(values.shape[1:])
-        batch = {name: torch.from_numpy(values) for name, values in arrays.items()}
-        for name in ("frames", "target_frames"):
-            batch[name] = batch[name].permute(0, 1, 4, 2, 3)
-        trials, starts = zip(*places, strict=True)
-        return {
-            **batch,
-            "trial": torch.tensor(trials),
-            "start": torch.tensor(starts),
-            "labeled": torch.from_numpy(labeled),
+        frames = np.empty((len(places), span, *data.frame_format.shape), np.uint8)
+        states = {
+            name: np.full((len(places), span, math.prod(data.fields[name].shape)), np.nan, np.float32)
+            for name in (("q", "v") if self.states else ())
         }
-
-    def _empty(self, count: int) -> dict[str, np.ndarray]:
-        """Where the parts of a batch go."""
-        arrays = {}
-        for prefix, times in (("", self.shape.frames_in), ("target_", self.shape.frames_out)):
-            arrays[f"{prefix}frames"] = np.empty((count, times, *self.dataset.frame_format.shape), np.uint8)
-            if self.states:
-                for name in ("q", "v"):
-                    size = math.prod(self.dataset.fields[name].shape)
-                    arrays[f"{prefix}{name}"] = np.full((count, times, size), np.nan, np.float32)
-        return arrays
+        for row, (trial, start) in enumerate(places):
+            frames[row] = data.frames(trial, start, start + span)
+            for name, values in states.items() if labeled[row] else ():
+                values[row] = data.field(name, trial, start, start + span).reshape(span, -1)
+        known = {name: torch.from_numpy(values) for name, values in states.items()}
+        trials, starts = zip(*places, strict=True)
+        return Sample(
+            frames=torch.from_numpy(frames).permute(0, 1, 4, 2, 3),
+            trajectory=Trajectory(known["q"], known["v"], dt=data.dt) if self.states else None,
+            given=self.shape.frames_in,
+            labeled=torch.from_numpy(labeled),
+            trial=torch.tensor(trials),
+            start=torch.tensor(starts),
+        )

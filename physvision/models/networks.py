@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from physvision.core import Coordinates, InputError, ShapeError, State
 from physvision.core.checks import check_count, check_positive
+from physvision.models.parts import Decoder, Encoder, Observation
 from physvision.physics.engine import Overrides
 
 
@@ -23,8 +24,8 @@ def perceptron(sizes: Sequence[int]) -> nn.Sequential:
     return nn.Sequential(*layers[:-1])
 
 
-class MlpEncoder(nn.Module):
-    """Consecutive frames to the state at the last of them, by two hidden layers.
+class MlpEncoder(Encoder):
+    """Reads states in consecutive frames by two hidden layers.
 
     All frames go through the same first layer, so its weights are as many as for one frame. What it makes of the last
     frame gives the position; with how that changed, and how the change changed, the velocity. (The slope of three
@@ -58,7 +59,8 @@ class MlpEncoder(nn.Module):
                 which all positions, angles alone, and velocities change sign; train with that symmetry for it.
         """
         super().__init__()
-        self.frame, self.coordinates = tuple(frame), coordinates
+        self.frame = tuple(frame)
+        self.coordinates: Coordinates = coordinates  # pyright: ignore[reportIncompatibleVariableOverride]
         self.dt, self.frames_in = check_positive("dt", dt), check_count("frames_in", frames_in)
         self.pool, self.mirror = check_count("pool", pool), mirror
         if mirror:
@@ -68,29 +70,22 @@ class MlpEncoder(nn.Module):
         self.position = perceptron([hidden, hidden, coordinates.features])
         self.velocity = perceptron([frames_in * hidden, hidden, coordinates.size])
 
-    def forward(self, frames: Shaped[Tensor, "batch times channels height width"]) -> State:
-        """The state at the last of `frames`, whose brightness is 0 to 1, or bytes."""
-        if frames.shape[1:] != (self.frames_in, *self.frame):
-            raise ShapeError(
-                f"frames: expected shape (batch, {self.frames_in}, {', '.join(map(str, self.frame))}), "
-                f"got {tuple(frames.shape)}"
-            )
-        positions, velocities = self.read(frames)
-        return State(positions[:, -1], velocities[:, -1])
-
-    def read(
-        self, frames: Shaped[Tensor, "batch times channels height width"]
-    ) -> tuple[Float[Tensor, "batch times q"], Float[Tensor, "batch windows q"]]:
+    def observe(self, frames: Shaped[Tensor, "batch times channels height width"]) -> Observation:
         """Positions in all of `frames`, and velocities from the one on that has `frames_in` − 1 before it.
 
         What is found in a frame is found once, however many windows it is part of.
         """
+        if frames.shape[2:] != self.frame or frames.shape[1] < self.frames_in:
+            raise ShapeError(
+                f"frames: expected shape (batch, {self.frames_in} or more, {', '.join(map(str, self.frame))}), "
+                f"got {tuple(frames.shape)}"
+            )
         features, velocities = self._look(frames)
         if self.mirror and not self.training:
             mirrored, back = self._look(frames.flip(-1))
             features = 0.5 * (features + self.coordinates.mirrored(mirrored))
             velocities = 0.5 * (velocities - back)
-        return self.coordinates.decode(features), velocities
+        return Observation(self.coordinates.decode(features), velocities)
 
     def _look(self, frames: Tensor) -> tuple[Float[Tensor, "batch times features"], Float[Tensor, "batch windows q"]]:
         """The same, with positions as `coordinates` encodes them."""
@@ -117,7 +112,7 @@ def _pooled(frames: Shaped[Tensor, "*batch height width"], pool: int) -> Float[T
     return total * (1.0 / (pool**2 if light else 255 * pool**2))
 
 
-class MlpDecoder(nn.Module):
+class MlpDecoder(Decoder):
     """A state to its frame, by two hidden layers; velocities leave no trace in a frame."""
 
     def __init__(self, frame: tuple[int, int, int], coordinates: Coordinates, hidden: int = 256) -> None:
@@ -134,10 +129,7 @@ class MlpDecoder(nn.Module):
         self.network = perceptron([coordinates.features, hidden, hidden, pixels])
 
     def forward(self, state: State, properties: Overrides = None) -> Float[Tensor, "batch channels height width"]:
-        """The frame of each state, brightness 0 to 1 and, where the network errs, a little beyond.
-
-        The network has learned how the scene looks; `properties` are there for decoders that draw them.
-        """
+        """The frame of each state, brightness 0 to 1 and, where the network errs, a little beyond."""
         if state.q.shape[-1] != self.coordinates.size:
             raise InputError(f"state.q: expected {self.coordinates.size} positions, got {state.q.shape[-1]}")
         return self.network(self.coordinates.encode(state.q)).unflatten(-1, self.frame)

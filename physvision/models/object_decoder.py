@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from physvision.core import ShapeError, State
+from physvision.models.parts import Decoder
 from physvision.physics.engine import Overrides
 
 # Waves across the picture by which a place is told to the network: it draws fine detail from fine waves.
@@ -18,7 +19,7 @@ FEATURES = 2 + 4 * len(_WAVES)
 _EMPTY = -4.0  # what the network starts from: next to nothing is covered
 
 
-class ObjectDecoder(nn.Module):
+class ObjectDecoder(Decoder):
     """A state of discs to its frame, by one network for all objects.
 
     The network is given where an object is and says which share of each pixel it covers; the object's colour, which is
@@ -48,10 +49,7 @@ class ObjectDecoder(nn.Module):
         self.background = nn.Parameter(torch.tensor(list(background), dtype=torch.float32))
 
     def forward(self, state: State, properties: Overrides = None) -> Float[Tensor, "batch 3 height width"]:
-        """The frame of each state, brightness about 0 to 1.
-
-        The network has learned how the scene looks; `properties` are there for decoders that draw them.
-        """
+        """The frame of each state, brightness about 0 to 1."""
         objects = len(self.colors)
         if state.q.shape[1] != 3 * objects:
             raise ShapeError(f"state.q: expected x, y, angle of {objects} objects, got {state.q.shape[1]} positions")

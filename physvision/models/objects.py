@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
-from physvision.core import ShapeError, State
+from physvision.core import ShapeError, brightness
 from physvision.core.checks import check_count, check_positive
+from physvision.models.parts import Encoder, Observation, windows
 from physvision.perception.colors import ColorFilters
 from physvision.perception.disturbance import Disturbance
 from physvision.perception.locating import Places, locate
@@ -39,7 +40,7 @@ class Percepts:
 
 
 @dataclass(frozen=True)
-class Look:
+class ObjectViews:
     """What the network is told of each object, and the motion that it mends.
 
     Attributes:
@@ -55,8 +56,8 @@ class Look:
     confidence: Float[Tensor, "batch frames objects"]
 
 
-class ObjectEncoder(nn.Module):
-    """Three consecutive frames to the state of discs of known colours, at the last of them.
+class ObjectEncoder(Encoder):
+    """Reads the states of discs of known colours in windows of three consecutive frames.
 
     Perception has no weights that are trained here: colour masks, optical flow, and a line through each object's three
     centres. The network is given each object's 13 channels and says by how much the line's position and velocity are
@@ -111,36 +112,32 @@ class ObjectEncoder(nn.Module):
         """The colours that are looked for."""
         return ColorFilters(self.colors, self.background, self.counts)
 
-    def forward(self, frames: Float[Tensor, "batch times channels height width"]) -> State:
-        """The state at the last of `frames`, whose brightness is 0 to 1."""
-        return self.observe(frames)[0]
-
-    def observe(
-        self, frames: Float[Tensor, "batch times channels height width"]
-    ) -> tuple[State, Float[Tensor, "batch objects"]]:
-        """The state at the last of `frames`, finite whatever they show, and how much of each object they show.
+    def observe(self, frames: Shaped[Tensor, "batch times channels height width"]) -> Observation:
+        """The states at the end of all windows of three frames, finite whatever they show.
 
         The confidence is the visible share of the object's area in the last frame, times that in the better one of the
         frames before, without which there is no velocity. Where the last frame does not show an object it is 0, and
         the position is extrapolated; where none does, the position is the middle of the picture, at rest.
         """
-        if frames.shape[1:] != (FRAMES, 3, *self.size):
+        if frames.shape[1] < FRAMES or frames.shape[2:] != (3, *self.size):
             raise ShapeError(
-                f"frames: expected shape (batch, {FRAMES}, 3, {self.size[0]}, {self.size[1]}), got "
+                f"frames: expected shape (batch, {FRAMES} or more, 3, {self.size[0]}, {self.size[1]}), got "
                 f"{tuple(frames.shape)}; resize them"
             )
-        look = self.look(frames)
-        off = self.network(look.pictures.flatten(0, 1)).unflatten(0, (-1, self.objects)).to(look.position.dtype)
+        pieces = windows(brightness(frames), FRAMES)
+        views = self.look(pieces.flatten(0, 1))
+        off = self.network(views.pictures.flatten(0, 1)).unflatten(0, (-1, self.objects)).to(views.position.dtype)
         # What is not seen at all is not guessed at.
-        seen = (look.confidence.amax(1) > 0)[..., None]
-        position = look.position + seen * off[..., :2]
-        velocity = (look.step + seen * off[..., 2:]) / self.dt
+        seen = (views.confidence.amax(1) > 0)[..., None]
+        position = views.position + seen * off[..., :2]
+        velocity = (views.step + seen * off[..., 2:]) / self.dt
         still = torch.zeros_like(position[..., :1])
-        state = State(torch.cat([position, still], -1).flatten(1), torch.cat([velocity, still], -1).flatten(1))
-        return state, look.confidence[:, -1] * look.confidence[:, :-1].amax(1)
+        places, rates = (torch.cat([part, still], -1).flatten(1) for part in (position, velocity))
+        sure = views.confidence[:, -1] * views.confidence[:, :-1].amax(1)
+        return Observation(*(part.unflatten(0, pieces.shape[:2]) for part in (places, rates, sure)))
 
     @torch.no_grad()
-    def look(self, frames: Float[Tensor, "batch 3 channels height width"]) -> Look:
+    def look(self, frames: Float[Tensor, "batch 3 channels height width"]) -> ObjectViews:
         """What perception finds in a window; without a gradient, and the same for the same frames in evaluation."""
         percepts = self.perceive(frames)
         position, step = percepts.places.motion()
@@ -149,7 +146,7 @@ class ObjectEncoder(nn.Module):
         # Within one sample all three frames and both flows are cut out at the same place.
         pixels = position.floor().long()
         pictures = object_inputs(percepts.frames, percepts.masks, percepts.flows, pixels, self.crop, _OUTSIDE)
-        return Look(pictures, position, step, percepts.places.confidence)
+        return ObjectViews(pictures, position, step, percepts.places.confidence)
 
     def perceive(self, frames: Float[Tensor, "batch 3 channels height width"]) -> Percepts:
         """Masks, places and flows; of disturbed frames in training."""

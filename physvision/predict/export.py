@@ -142,7 +142,7 @@ def _q(model: PredictiveAutoencoder) -> Tensor:
     """Positions as the encoder gives them, so that they lie where the decoder knows its way."""
     assert model.scene is not None
     with torch.no_grad():
-        return model.encode(_frames(model.scene)).q
+        return model.start(model.observe(_frames(model.scene))).q
 
 
 def _write(

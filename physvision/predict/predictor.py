@@ -14,9 +14,9 @@ from torch import Tensor
 
 from physvision.core import Clip, DeviceError, InputError, Scene, State, Trajectory, brightness
 from physvision.core.checks import check_count, check_positive
+from physvision.losses import psnr, ssim
 from physvision.models import PredictiveAutoencoder, load
 from physvision.predict.agreement import agreement, check_kind
-from physvision.predict.likeness import psnr, ssim
 from physvision.video import Conversion, SceneStream, TimedFrame, scene_stream
 
 Video = str | os.PathLike[str] | Clip | np.ndarray | Tensor | Iterable[np.ndarray | Tensor]
@@ -182,12 +182,14 @@ class Predictor:
         pixels = torch.from_numpy(np.stack([each.frame for each in (*before, *new)])).to(self.device)
         frames = brightness(pixels.permute(0, 3, 1, 2))
         windows = frames.unfold(0, self.scene.frames_in, 1).movedim(-1, 1)
-        state, confidence = self.model.observe(windows)
-        ahead = self.model.simulate(state, self.steps)
+        observed = self.model.observe(windows)
+        ahead = self.model.simulate(self.model.start(observed), self.steps)
         both = self.model.decode(ahead, (0, self.steps)).float().clamp(0, 1)
         now, redrawn, foreseen = frames[len(before) :], both[:, 0], both[:, 1]
         alike = agreement(now, redrawn)
-        sure = alike[:, None].expand(-1, len(self.scene.objects)) if confidence is None else confidence
+        sure = alike[:, None].expand(-1, len(self.scene.objects))
+        if observed.confidence is not None:
+            sure = observed.confidence[:, -1]
         known, expected, seen = memory.recall(ahead.final, foreseen)
         sound = torch.ones_like(known) if ahead.status is None else ahead.status.converged
         moved = (ahead.q, ahead.v, redrawn, seen, sure, alike, sound, known, expected.q, expected.v, now)
@@ -236,9 +238,8 @@ class _Memory:
 def _likeness(seen: Tensor, true: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
     """PSNR, dB, and SSIM of frames against the true ones; NaN where they are not known."""
     found = torch.full((2, len(known)), torch.nan)
-    pair = seen[known].numpy(), true[known].numpy()
     for row, measure in zip(found, (psnr, ssim), strict=True):
-        row[known] = torch.from_numpy(measure(*pair)).float()
+        row[known] = measure(seen[known], true[known])
     return found[0], found[1]
 
 

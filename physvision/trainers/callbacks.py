@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from physvision.core import brightness
+from physvision.datasets import Sample
 from physvision.trainers.module import PredictionTraining
-from physvision.trainers.supervision import Batch
 
 
 def learned_values(module: LightningModule) -> dict[str, Tensor]:
@@ -55,7 +55,7 @@ class ParameterTracking(Callback):
         }
 
     def on_train_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Batch, batch_idx: int
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Sample, batch_idx: int
     ) -> None:
         """Write down the values."""
         if trainer.global_step % self.every:
@@ -102,7 +102,7 @@ class PredictionFigure(Callback):
         trainer: Trainer,
         pl_module: LightningModule,
         outputs: Any,
-        batch: Batch,
+        batch: Sample,
         batch_idx: int,
         dataloader_idx: int = 0,
     ) -> None:
@@ -110,17 +110,15 @@ class PredictionFigure(Callback):
         if batch_idx or not trainer.is_global_zero:
             return
         assert isinstance(pl_module, PredictionTraining)
-        horizon = batch["target_frames"].shape[1]
-        steps = torch.linspace(0, horizon, min(self.columns, horizon + 1)).round().int().tolist()
-        count = min(self.samples, len(batch["frames"]))
+        steps = torch.linspace(0, batch.horizon, min(self.columns, batch.horizon + 1)).round().int().tolist()
         # Samples that lie far apart look different.
-        rows = torch.linspace(0, len(batch["frames"]) - 1, count).int().tolist()
+        rows = torch.linspace(0, batch.batch - 1, min(self.samples, batch.batch)).int().tolist()
+        shown = batch[rows]
         with torch.no_grad():
-            seen = pl_module(batch["frames"][rows], horizon, steps).frames
-        everything = torch.cat([batch["frames"][rows, -1:], batch["target_frames"][rows]], 1)
+            seen = pl_module.model(shown.seen, shown.horizon, steps).frames
         times = [step * pl_module.model.engine.dt for step in steps]
         _write(
-            self._drawn(brightness(everything[:, steps]), seen, times),
+            self._drawn(brightness(shown.frames_at(steps)), seen, times),
             Path(trainer.default_root_dir) / "prediction.png",
         )
 

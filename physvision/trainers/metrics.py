@@ -8,11 +8,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torchmetrics import CatMetric, MeanMetric, Metric
-from torchmetrics.image import PeakSignalNoiseRatio, StructuralSimilarityIndexMeasure
 
-from physvision.core import Coordinates
-from physvision.models import Prediction
-from physvision.trainers.supervision import Batch, frames_at
+from physvision.core import Coordinates, brightness
+from physvision.datasets import Sample
+from physvision.losses import psnr, ssim
+from physvision.models import Forecast
 
 
 class MedianMetric(CatMetric):
@@ -40,18 +40,16 @@ class PredictionMetrics(nn.Module):
         self.steps = tuple(steps)
         self.found = nn.ModuleDict({str(step): _measures() for step in self.steps})
 
-    def update(self, prediction: Prediction, batch: Batch) -> None:
-        """Take in a prediction, whose drawn frames must be those of `steps`."""
-        true = frames_at(batch, self.steps)
+    def update(self, forecast: Forecast, sample: Sample) -> None:
+        """Take in a forecast, whose drawn frames must be those of `steps`."""
+        pictures, true, found = brightness(sample.frames_at(self.steps)), sample.ahead, forecast.trajectory
         for index, step in enumerate(self.steps):
-            if "q" in batch:
-                place = (batch["target_q"][:, step - 1], batch["target_v"][:, step - 1])
-                q, v = place if step else (batch["q"][:, -1], batch["v"][:, -1])
-                away = self.coordinates.difference(prediction.trajectory.q[:, step], q).abs()
+            if true is not None:
+                away = self.coordinates.difference(found.q[:, step], true.q[:, step]).abs()
                 self._add(step, "state_error", away)
                 self._add(step, "state_error_median", away.mean(-1))
-                self._add(step, "velocity_error", (prediction.trajectory.v[:, step] - v).abs())
-            self._add_frames(step, prediction.frames[:, index], true[:, index])
+                self._add(step, "velocity_error", (found.v[:, step] - true.v[:, step]).abs())
+            self._add_frames(step, forecast.frames[:, index], pictures[:, index])
 
     def _add_frames(
         self,
@@ -63,15 +61,15 @@ class PredictionMetrics(nn.Module):
         squares = (seen - true).square().flatten(1)
         self._add(step, "frame_error_mean", squares.mean(1))
         self._add(step, "frame_error_sum", squares.sum(1))
-        self._add(step, "psnr", seen, true)
-        self._add(step, "ssim", seen, true)
+        self._add(step, "psnr", psnr(seen, true))
+        self._add(step, "ssim", ssim(seen, true))
 
-    def _add(self, step: int, name: str, *values: Tensor) -> None:
+    def _add(self, step: int, name: str, values: Tensor) -> None:
         measures = self.found[str(step)]
         assert isinstance(measures, nn.ModuleDict)
         measure = measures[name]
         assert isinstance(measure, Metric)
-        measure.update(*values)
+        measure.update(values)
 
     def compute(self) -> dict[str, Float[Tensor, ""]]:
         """All measures, named like `state_error/1s`; forgets what was taken in."""
@@ -88,7 +86,5 @@ class PredictionMetrics(nn.Module):
 
 
 def _measures() -> nn.ModuleDict:
-    means = {name: MeanMetric() for name in ("state_error", "velocity_error", "frame_error_mean", "frame_error_sum")}
-    psnr = PeakSignalNoiseRatio(data_range=1.0, dim=(1, 2, 3), reduction="elementwise_mean")
-    others = {"state_error_median": MedianMetric(), "psnr": psnr}
-    return nn.ModuleDict({**means, **others, "ssim": StructuralSimilarityIndexMeasure(data_range=1.0)})
+    means = ("state_error", "velocity_error", "frame_error_mean", "frame_error_sum", "psnr", "ssim")
+    return nn.ModuleDict({"state_error_median": MedianMetric(), **{name: MeanMetric() for name in means}})

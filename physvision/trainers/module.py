@@ -14,12 +14,13 @@ from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
-from physvision.core import InputError, State, TrainingError, Trajectory, brightness
+from physvision.core import InputError, State, TrainingError, Trajectory
+from physvision.datasets import Sample
 from physvision.datasets.modules import DataModule
-from physvision.models import Prediction, PredictiveAutoencoder
+from physvision.models import Forecast, PredictiveAutoencoder
 from physvision.models.checkpoints import check_same
 from physvision.trainers.metrics import PredictionMetrics
-from physvision.trainers.supervision import Batch, Supervision
+from physvision.trainers.supervision import Supervision
 from physvision.trainers.symmetries import Symmetry, transformed
 
 
@@ -41,7 +42,6 @@ class PredictionTraining(LightningModule):
         symmetries: Sequence[Symmetry] = (),
         learning_rate: float = 1e-3,
         physics_learning_rate: float = 1e-2,
-        physics_start: int = 0,
         clip: float | None = 10.0,
         physics_clip: float | None = 1.0,
         warmup: int = 100,
@@ -59,12 +59,10 @@ class PredictionTraining(LightningModule):
                 "last" for that at the end of the horizon.
             truncate: backward, the gradient of a state reaches at most so many steps into the past.
             encoded: the encoder learns from the "first" window of each labelled sample, from which predictions start,
-                or from "all" in it, for the frames that follow have labels too. An encoder with a method `read`, see
-                `PredictiveAutoencoder.track`, looks at each frame only once for that.
+                or from "all" in it, for the frames that follow have labels too.
             symmetries: of the scene, see `transformed`; each is applied to every other batch, as a coin falls.
             learning_rate: of the networks, at its highest; it rises at first and falls as a cosine.
             physics_learning_rate: the same of physical parameters.
-            physics_start: epoch from which physical parameters are learned.
             clip: largest norm of the encoder's gradient, and of the other networks'; None for no limit.
             physics_clip: largest norm of the physical parameters' gradient; None for no limit.
             warmup: updates until the learning rates are at their highest.
@@ -84,7 +82,7 @@ class PredictionTraining(LightningModule):
             supervision.coordinates.check_mirror("symmetries")
         self.rates, self.clips = (learning_rate, physics_learning_rate), (clip, physics_clip)
         self.encoder_rate = learning_rate if encoder_learning_rate is None else encoder_learning_rate
-        self.physics_start, self.measured = physics_start, tuple(measured)
+        self.measured = tuple(measured)
         self.metrics = nn.ModuleDict()
         self.configuration: dict[str, Any] | None = None
 
@@ -93,89 +91,73 @@ class PredictionTraining(LightningModule):
         source, dt = getattr(self.trainer, "datamodule", None), self.model.engine.dt
         if not isinstance(source, DataModule):
             return
-        if source.shape.frames_out != source.shape.horizon:
-            raise InputError(
-                f"data: frames_out of {source.shape.frames_out} leaves a gap before the horizon of "
-                f"{source.shape.horizon}, and a prediction is compared at every step; make them equal"
-            )
         if abs(source.dt - dt) > 1e-3 * dt:
             raise InputError(
                 f"data: {source.path} has {1 / source.dt:g} frames a second, but the engine steps {1 / dt:g} times; "
                 "change the configuration's dt, or make the data anew"
             )
 
-    def forward(self, frames: Tensor, steps: int, draw: Sequence[int] | None = None) -> Prediction:
-        """Predict `steps` steps past the last of `frames`, which may be bytes."""
-        return self.model(brightness(frames), steps, draw, self.truncate)
+    def forward(self, frames: Tensor, steps: int, draw: Sequence[int] | None = None) -> Forecast:
+        """Predict `steps` steps past the last of `frames`."""
+        return self.model(frames, steps, draw, self.truncate)
 
-    def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
+    def training_step(self, batch: Sample, batch_idx: int) -> Tensor:
         """The loss of a batch."""
-        self._check_batch(batch)
-        batch = transformed(batch, self._fallen())
-        steps = self._steps(batch)
-        estimate, prediction = self._foresee(batch, steps)
-        terms = self.supervision(prediction, batch, estimate)
+        _check_finite(batch)
+        batch = transformed(batch, self._chosen_symmetries())
+        estimate, forecast = self._foresee(batch, self._steps(batch))
+        terms = self.supervision(forecast, batch, estimate)
         if not bool(torch.isfinite(terms["loss"])):
-            raise TrainingError(_diverged(prediction, batch))
-        size = len(batch["frames"])
+            raise TrainingError(_diverged(forecast, batch))
+        size = batch.batch
         for name, value in terms.items():
             self.log(f"train/{name}", value.detach(), on_step=False, on_epoch=True, sync_dist=True, batch_size=size)
         self.log("train/loss_step", terms["loss"].detach(), prog_bar=True, sync_dist=True, batch_size=size)
-        status = prediction.trajectory.status
+        status = forecast.trajectory.status
         if status is not None:
             failed = (~status.converged).float().mean()
             self.log("train/failed", failed, on_step=False, on_epoch=True, sync_dist=True, batch_size=size)
         return terms["loss"]
 
-    def _foresee(self, batch: Batch, steps: int) -> tuple[Trajectory, Prediction]:
+    def _foresee(self, sample: Sample, steps: int) -> tuple[Trajectory, Forecast]:
         """The encoder's states, and what follows: from true ones where they are known and wanted, else from these."""
-        frames = batch["frames"]
-        if self.encoded == "all" and "q" in batch and bool(batch["labeled"].any()):
-            frames = torch.cat([frames, batch["target_frames"]], 1)
-        estimate = self.model.track(frames, batch["frames"].shape[1])
-        start = State(estimate.q[:, 0], estimate.v[:, 0])
-        if self.supervision.onward == "label" and "q" in batch:
-            known = batch["labeled"][:, None]
-            start = State(*(torch.where(known, batch[name][:, -1], getattr(start, name)) for name in ("q", "v")))
+        true = sample.ahead
+        everything = self.encoded == "all" and true is not None and bool(sample.labeled.any())
+        frames = sample.frames if everything else sample.seen
+        estimate = self.model.observe(frames).trajectory[sample.given - 1 - frames.shape[1] :]
+        start = estimate.state(0)
+        if self.supervision.onward == "label" and true is not None:
+            known, now = sample.labeled[:, None], true.state(0)
+            start = State(torch.where(known, now.q, start.q), torch.where(known, now.v, start.v))
         trajectory = self.model.simulate(start, steps, self.truncate)
-        drawn = tuple(self._choice(steps))
-        return estimate, Prediction(trajectory, drawn, self.model.decode(trajectory, drawn))
+        drawn = tuple(self._drawn_steps(steps))
+        return estimate, Forecast(trajectory, drawn, self.model.decode(trajectory, drawn))
 
-    def _steps(self, batch: Batch) -> int:
-        held = batch["target_frames"].shape[1]
+    def _steps(self, sample: Sample) -> int:
+        held = sample.horizon
         if self.horizons is None:
             return held
         steps = [steps for epoch, steps in self.horizons.items() if epoch <= self.current_epoch][-1]
         if steps > held:
-            raise InputError(f"horizons: {steps} steps are more than the {held} frames_out of the data's samples")
+            raise InputError(
+                f"horizons: {steps} steps are more than the horizon of {held} frames of the data's samples"
+            )
         return steps
 
-    def _choice(self, steps: int) -> list[int]:
+    def _drawn_steps(self, steps: int) -> list[int]:
         """Steps to draw."""
         if self.drawn == "last":
             return [steps]
-        return torch.randperm(steps + 1, generator=self._chance(0))[: self.drawn].sort().values.tolist()
+        return torch.randperm(steps + 1, generator=self._generator(0))[: self.drawn].sort().values.tolist()
 
-    def _fallen(self) -> list[Symmetry]:
+    def _chosen_symmetries(self) -> list[Symmetry]:
         """Symmetries to apply."""
-        coins = torch.rand(len(self.symmetries), generator=self._chance(1)) < 0.5
+        coins = torch.rand(len(self.symmetries), generator=self._generator(1)) < 0.5
         return [symmetry for symmetry, head in zip(self.symmetries, coins.tolist(), strict=True) if head]
 
-    def _chance(self, purpose: int) -> torch.Generator:
+    def _generator(self, purpose: int) -> torch.Generator:
         """A generator of this update's own, so that a resumed run and every process choose alike."""
         return torch.Generator().manual_seed(2 * self.global_step + purpose)
-
-    def _check_batch(self, batch: Batch) -> None:
-        for name in ("frames", "target_frames", "q", "v", "target_q", "target_v"):
-            if name not in batch:
-                continue
-            good = torch.isfinite(batch[name]).flatten(1).all(1)
-            good = good if "frames" in name else good | ~batch["labeled"]
-            if not bool(good.all()):
-                raise TrainingError(
-                    f"{name} of {_sample(batch, good)} holds a value that is not finite; "
-                    "repair the data set. The last checkpoint is kept"
-                )
 
     def on_validation_epoch_start(self) -> None:
         """Start measuring anew."""
@@ -189,30 +171,29 @@ class PredictionTraining(LightningModule):
         if stage in self.metrics:
             del self.metrics[stage]
 
-    def validation_step(self, batch: Batch, batch_idx: int) -> None:
+    def validation_step(self, batch: Sample, batch_idx: int) -> None:
         """Measure."""
         self._measure("validation", batch)
 
-    def test_step(self, batch: Batch, batch_idx: int) -> None:
+    def test_step(self, batch: Sample, batch_idx: int) -> None:
         """Measure."""
         self._measure("test", batch)
 
-    def predict_step(self, batch: Batch, batch_idx: int) -> Prediction:
+    def predict_step(self, batch: Sample, batch_idx: int) -> Forecast:
         """What is foreseen over the horizon of the samples."""
-        return self(batch["frames"], batch["target_frames"].shape[1])
+        return self(batch.seen, batch.horizon)
 
-    def _measure(self, stage: str, batch: Batch) -> None:
-        steps = batch["target_frames"].shape[1]
+    def _measure(self, stage: str, batch: Sample) -> None:
         if stage not in self.metrics:
-            measured = [step for step in self.measured if step <= steps]
+            measured = [step for step in self.measured if step <= batch.horizon]
             made = PredictionMetrics(self.supervision.coordinates, measured, self.model.engine.dt)
             self.metrics[stage] = made.to(self.device)
         metrics = self.metrics[stage]
         assert isinstance(metrics, PredictionMetrics)
-        prediction = self(batch["frames"], steps, metrics.steps)
-        terms = self.supervision(prediction, batch)
-        metrics.update(prediction, batch)
-        size = len(batch["frames"])
+        forecast = self(batch.seen, batch.horizon, metrics.steps)
+        terms = self.supervision(forecast, batch)
+        metrics.update(forecast, batch)
+        size = batch.batch
         self.log(f"{stage}/loss", terms["loss"], prog_bar=stage == "validation", sync_dist=True, batch_size=size)
 
     def on_validation_epoch_end(self) -> None:
@@ -230,26 +211,16 @@ class PredictionTraining(LightningModule):
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
         """Adam, with a group each for the encoder, the other networks and physical parameters."""
-        starts = {"encoder": 0, "networks": 0, "physics": self.physics_start}
         rates = {"encoder": self.encoder_rate, "networks": self.rates[0], "physics": self.rates[1]}
         groups = {name: chosen for name, chosen in self.parameter_groups().items() if chosen}
         optimizer = Adam([{"params": chosen, "lr": rates[name]} for name, chosen in groups.items()], fused=True)
         total = self.trainer.estimated_stepping_batches
-        each = total / max(self.trainer.max_epochs or 1, 1)
-        factors = [self._schedule(total, starts[name] * each) for name in groups]
-        return {
-            "optimizer": optimizer,
-            "lr_scheduler": {"scheduler": LambdaLR(optimizer, factors), "interval": "step"},
-        }
 
-    def _schedule(self, total: float, start: float) -> Any:
         def factor(step: int) -> float:
-            if step < start:
-                return 0.0
-            risen = min(1.0, (step - start + 1) / self.warmup) if self.warmup else 1.0
+            risen = min(1.0, (step + 1) / self.warmup) if self.warmup else 1.0
             return risen * 0.5 * (1 + math.cos(math.pi * min(1.0, step / total)))
 
-        return factor
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": LambdaLR(optimizer, factor), "interval": "step"}}
 
     def configure_gradient_clipping(
         self, optimizer: Optimizer, gradient_clip_val: float | None = None, gradient_clip_algorithm: str | None = None
@@ -291,15 +262,29 @@ class PredictionTraining(LightningModule):
         check_same("checkpoint", self.state_dict(), checkpoint["state_dict"])
 
 
-def _sample(batch: Batch, good: Tensor) -> str:
+def _check_finite(sample: Sample) -> None:
+    parts = {"frames": sample.frames}
+    if sample.trajectory is not None:
+        parts |= {"trajectory.q": sample.trajectory.q, "trajectory.v": sample.trajectory.v}
+    for name, values in parts.items():
+        good = torch.isfinite(values).flatten(1).all(1)
+        good = good if name == "frames" else good | ~sample.labeled
+        if not bool(good.all()):
+            raise TrainingError(
+                f"{name} of {_place(sample, good)} holds a value that is not finite; "
+                "repair the data set. The last checkpoint is kept"
+            )
+
+
+def _place(sample: Sample, good: Tensor) -> str:
     index = int(torch.nonzero(~good)[0])
-    return f"the sample of trial {int(batch['trial'][index])} that starts at frame {int(batch['start'][index])}"
+    return f"the sample of trial {int(sample.trial[index])} that starts at frame {int(sample.start[index])}"
 
 
-def _diverged(prediction: Prediction, batch: Batch) -> str:
-    parts = (prediction.trajectory.q, prediction.trajectory.v, prediction.frames)
+def _diverged(forecast: Forecast, sample: Sample) -> str:
+    parts = (forecast.trajectory.q, forecast.trajectory.v, forecast.frames)
     good = torch.stack([torch.isfinite(part.detach()).flatten(1).all(1) for part in parts]).all(0)
-    where = "" if bool(good.all()) else f", first in {_sample(batch, good)}"
+    where = "" if bool(good.all()) else f", first in {_place(sample, good)}"
     return (
         f"the loss is not finite{where}, though the batch is; go on from the last checkpoint, which is kept, "
         "with a lower learning rate or a lower clip"

@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Literal
 
-import torch
-
-from physvision.trainers.supervision import Batch
+from physvision.core import Trajectory
+from physvision.datasets import Sample
 
 Symmetry = Literal["mirror", "reversal"]
 
 
-def transformed(batch: Batch, symmetries: Collection[Symmetry]) -> Batch:
+def transformed(sample: Sample, symmetries: Collection[Symmetry]) -> Sample:
     """The batch as each of `symmetries` shows it: its frames, and its states where it has any.
 
     A "mirror" exchanges left and right and turns the sign of all states: of hinges in a plane that is seen face on,
     with gravity pointing down in the picture. A "reversal" plays samples backwards, which turns the sign of velocities;
     it is physics where nothing rubs and nothing is lost.
     """
+    frames, true = sample.frames, sample.trajectory
     if "mirror" in symmetries:
-        shown = {name: batch[name].flip(-1) for name in ("frames", "target_frames")}
-        turned = {name: -batch[name] for name in ("q", "v", "target_q", "target_v") if name in batch}
-        batch = {**batch, **shown, **turned}
+        frames = frames.flip(-1)
+        true = true and Trajectory(-true.q, -true.v, dt=true.dt)
     if "reversal" in symmetries:
-        given = batch["frames"].shape[1]
-        back = {}
-        for name in ("frames", "q", "v"):
-            if name in batch:
-                whole = torch.cat([batch[name], batch[f"target_{name}"]], 1).flip(1)
-                back[name], back[f"target_{name}"] = (-whole if name == "v" else whole).tensor_split([given], 1)
-        batch = {**batch, **back}
-    return batch
+        frames = frames.flip(1)
+        true = true and Trajectory(true.q.flip(1), -true.v.flip(1), dt=true.dt)
+    return replace(sample, frames=frames, trajectory=true)

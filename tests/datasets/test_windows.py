@@ -4,17 +4,19 @@ import os
 import pickle
 import subprocess
 import sys
+from itertools import islice
 
 import numpy as np
 import pytest
 import torch
+from torch.utils import _pytree as pytree
 from torch.utils.data import DataLoader
 
 import physvision  # noqa: F401  makes lightning importable beside a torch without CUDA
 
 import lightning  # isort: skip
 
-from physvision.core import DataError, InputError
+from physvision.core import DataError, InputError, brightness
 from physvision.datasets import (
     BilliardsRecipe,
     DataModule,
@@ -35,27 +37,38 @@ def folder(tmp_path_factory):
     return generate(RECIPE, tmp_path_factory.mktemp("data"), workers=1, progress=False)
 
 
-@pytest.mark.parametrize("shape", [WindowShape(), WindowShape(2, 4, 3), WindowShape(1, 1, 1, stride=5)])
+def same(one, other):
+    """Whether two samples are equal, NaN included."""
+    (parts, structure), (others, other_structure) = (pytree.tree_flatten(sample) for sample in (one, other))
+    return structure == other_structure and all(
+        torch.equal(a.nan_to_num(7.0), b.nan_to_num(7.0)) for a, b in zip(parts, others, strict=True)
+    )
+
+
+@pytest.mark.parametrize("shape", [WindowShape(), WindowShape(2, 4), WindowShape(1, 1, stride=5)])
 def test_windows_hold_the_frames_and_states_that_their_shape_says(folder, shape):
     windows = Windows(Dataset(folder), shape)
     assert len(windows) == 32 * len(range(0, 25 - shape.span + 1, shape.stride))
     indices = [0, 7, len(windows) // 2, len(windows) - 1]
     batch = windows.__getitems__(indices)
     for row, index in enumerate(indices):
-        trial, start = int(batch["trial"][row]), int(batch["start"][row])
+        trial, start = int(batch.trial[row]), int(batch.start[row])
         assert (trial, start) == windows.locate(index)
         made = RECIPE.make("train", trial)
-        last = start + shape.frames_in - 1
-        given = range(start, last + 1)
-        target = range(last + shape.horizon - shape.frames_out + 1, last + shape.horizon + 1)
-        for prefix, wanted in (("", given), ("target_", target)):
-            frames = batch[f"{prefix}frames"][row].permute(0, 2, 3, 1).numpy()
-            np.testing.assert_array_equal(frames, made["frames"][wanted])
-            for name in ("q", "v"):
-                expected = made[name][wanted].reshape(len(wanted), -1).astype(np.float32)
-                np.testing.assert_array_equal(batch[f"{prefix}{name}"][row], expected)
-        single = windows[index]
-        assert all(torch.equal(single[name], values[row]) for name, values in batch.items())
+        wanted, last = range(start, start + shape.span), start + shape.frames_in - 1
+        np.testing.assert_array_equal(batch.frames[row].permute(0, 2, 3, 1).numpy(), made["frames"][wanted])
+        np.testing.assert_array_equal(batch.seen[row, -1].permute(1, 2, 0), made["frames"][last])
+        steps = [0, shape.horizon]
+        np.testing.assert_array_equal(
+            batch.frames_at(steps)[row].permute(0, 2, 3, 1), made["frames"][[last, last + shape.horizon]]
+        )
+        for name in ("q", "v"):
+            expected = made[name][wanted].reshape(len(wanted), -1).astype(np.float32)
+            np.testing.assert_array_equal(getattr(batch.trajectory, name)[row], expected)
+            np.testing.assert_array_equal(getattr(batch.ahead, name)[row], expected[shape.frames_in - 1 :])
+        assert same(windows[index], batch[row])
+    assert (batch.batch, batch.given, batch.horizon) == (4, shape.frames_in, shape.horizon)
+    assert batch.trajectory.dt == pytest.approx(1 / 30)
 
 
 def test_labels_are_nested_and_hidden_where_there_are_none(folder):
@@ -67,10 +80,10 @@ def test_labels_are_nested_and_hidden_where_there_are_none(folder):
         before = np.flatnonzero(windows.labeled)
     windows = Windows(Dataset(folder), label_fraction=0.25)
     batch = windows.__getitems__(list(range(len(windows))))
-    for name in ("q", "v", "target_q", "target_v"):
-        known = torch.isfinite(batch[name]).flatten(1)
-        assert torch.equal(known.all(1), batch["labeled"])
-        assert torch.equal(known.any(1), batch["labeled"])
+    for values in (batch.trajectory.q, batch.trajectory.v):
+        known = torch.isfinite(values).flatten(1)
+        assert torch.equal(known.all(1), batch.labeled)
+        assert torch.equal(known.any(1), batch.labeled)
     other = Windows(Dataset(folder), label_fraction=0.25, label_seed=1)
     assert not np.array_equal(windows.labeled, other.labeled)
     assert np.array_equal(windows.labeled, Windows(Dataset(folder), label_fraction=0.25).labeled)
@@ -128,10 +141,36 @@ def test_labels_come_again_until_they_have_their_share(folder, fraction, share):
 def test_loader_workers_read_the_same(folder):
     windows = Windows(Dataset(folder))
     windows[0]  # opened before the workers start
-    loaders = [DataLoader(windows, 64, num_workers=count, collate_fn=lambda batch: batch) for count in (0, 2)]
+    loaders = [DataLoader(windows, 64, num_workers=count) for count in (0, 2)]
     for here, there in zip(*loaders, strict=True):
-        assert all(torch.equal(here[name], there[name]) for name in here)
-    assert torch.equal(pickle.loads(pickle.dumps(windows))[3]["frames"], windows[3]["frames"])
+        assert same(here, there)
+    assert same(pickle.loads(pickle.dumps(windows))[3], windows[3])
+
+
+def test_samples_are_batches_however_they_are_loaded(folder):
+    windows = Windows(Dataset(folder))
+    (whole,) = islice(DataLoader(windows, 4), 1)
+    assert same(whole, windows.__getitems__([0, 1, 2, 3]))
+    # A data set that only knows single windows, and no batches at all.
+    assert same(next(iter(DataLoader([windows[k] for k in range(4)], 4))), whole)
+    assert same(next(iter(DataLoader(windows, batch_size=None))), whole[0])
+    assert same(whole[1:3], whole[[1, 2]])
+    assert same(whole[-1], windows[3])
+    assert whole.to("meta").trajectory.q.device.type == "meta"
+    assert whole.to("meta").given == 3
+    moved = lightning.pytorch.utilities.move_data_to_device(whole, torch.device("meta"))
+    assert moved.frames.device.type == moved.labeled.device.type == "meta"
+    with pytest.raises(IndexError):
+        whole[4]
+
+
+def test_they_say_what_they_are(folder):
+    dataset = Dataset(folder, "valid")
+    said = repr(dataset)
+    assert said.startswith("Dataset(billiards, valid: 4 trials, 100 frames of 32 x 32 x 3 at 30 fps, fields q, v,")
+    assert str(folder) in said
+    windows = Windows(dataset, WindowShape(2, 4), 0.5)
+    assert repr(windows) == f"Windows(80 of 2 + 4 frames, 40 of them labelled, {said})"
 
 
 class Brightness(lightning.LightningModule):
@@ -143,13 +182,13 @@ class Brightness(lightning.LightningModule):
         self.seen, self.labels = [], []
 
     def training_step(self, batch, index):
-        assert batch["frames"].dtype == batch["target_frames"].dtype == torch.float32
-        self.seen += list(zip(batch["trial"].tolist(), batch["start"].tolist(), strict=True))
-        self.labels += batch["labeled"].tolist()
-        return ((batch["target_frames"].mean((1, 2, 3, 4)) - self.level) ** 2).mean()
+        assert batch.frames.dtype == torch.uint8
+        self.seen += list(zip(batch.trial.tolist(), batch.start.tolist(), strict=True))
+        self.labels += batch.labeled.tolist()
+        return ((brightness(batch.frames_at([batch.horizon])).mean((1, 2, 3, 4)) - self.level) ** 2).mean()
 
     def validation_step(self, batch, index):
-        assert batch["labeled"].all()
+        assert batch.labeled.all()
 
     def configure_optimizers(self):
         return torch.optim.SGD(self.parameters(), 0.2)
@@ -184,7 +223,7 @@ from physvision.datasets import DataModule
 torch.distributed.init_process_group("gloo")
 data = DataModule(sys.argv[1], batch_size=16)
 data.setup("fit")
-shards = {data.windows("train").dataset.shard_of(int(t)) for batch in data.train_dataloader() for t in batch["trial"]}
+shards = {data.windows("train").dataset.shard_of(int(t)) for batch in data.train_dataloader() for t in batch.trial}
 with open(os.path.join(sys.argv[2], os.environ["RANK"]), "w") as file:
     file.write(" ".join(map(str, sorted(shards))))
 """
@@ -210,7 +249,7 @@ def test_torchrun_gives_each_rank_its_shards(folder, tmp_path):
     [
         (lambda data: Windows(data, WindowShape(3, 30)), "windows of 33 frames do not fit .* has 25"),
         (lambda data: WindowShape(frames_in=0), "frames_in"),
-        (lambda data: WindowShape(horizon=2, frames_out=3), "at most the horizon of 2"),
+        (lambda data: WindowShape(horizon=0), "horizon"),
         (lambda data: Windows(data, label_fraction=1.5), "label_fraction"),
         (lambda data: Windows(data, label_fraction=float("nan")), "label_fraction"),
         (lambda data: data.frames(99), "trial: expected 0 to 31"),

@@ -30,6 +30,11 @@ def encoder(colors=COLORS, **options):
     return ObjectEncoder((SIZE, SIZE), DT, RADIUS, colors, network, DenseInverseSearch(), **options).eval()
 
 
+def read(model, frames):
+    seen = model.observe(frames)
+    return seen.state, seen.confidence[:, -1]
+
+
 def places_of(state):
     return state.q.unflatten(1, (-1, 3))[..., :2], state.v.unflatten(1, (-1, 3))[..., :2]
 
@@ -47,13 +52,24 @@ def windows(colors=COLORS, count=20, seed=0, **options):
 def test_an_encoder_that_was_not_trained_says_what_perception_sees(crop):
     """Position exact to some hundredths of a pixel, velocity to as much a frame."""
     frames, truth = windows()
-    state, confidence = encoder(crop=crop).observe(frames)
+    state, confidence = read(encoder(crop=crop), frames)
     position, velocity = places_of(state)
     assert (position - truth[:, -1]).norm(dim=-1).max() < 0.05
     assert (velocity * DT - (truth[:, 2] - truth[:, 1])).norm(dim=-1).max() < 0.05
     assert confidence.shape == (len(frames), 3)
     assert confidence.min() > 0.9
     assert (state.q[:, 2::3] == 0).all()
+
+
+def test_frames_that_follow_are_read_as_windows():
+    frames, _ = windows(count=2)
+    frames = torch.cat([frames, frames.flip(1)], 1)
+    seen = encoder().observe((frames * 255).round().to(torch.uint8))
+    assert seen.positions.shape == seen.velocities.shape == (2, 4, 9)
+    assert seen.confidence.shape == (2, 4, 3)
+    alone = encoder().observe((frames * 255).round()[:, 1:4] / 255)
+    torch.testing.assert_close(seen.positions[:, 1], alone.state.q)
+    torch.testing.assert_close(seen.velocities[:, 1], alone.state.v)
 
 
 def test_the_network_learns_what_perception_gets_wrong():
@@ -78,7 +94,7 @@ def test_a_ball_that_is_hidden_has_an_extrapolated_place_and_no_confidence():
     frames, truth = windows()
     frames = frames.clone()
     frames[:, 2, 0] = 0.0
-    state, confidence = encoder().observe(frames)
+    state, confidence = read(encoder(), frames)
     position, _ = places_of(state)
     assert (confidence[:, 0] == 0).all()
     assert (confidence[:, 1:] > 0.9).all()
@@ -86,7 +102,7 @@ def test_a_ball_that_is_hidden_has_an_extrapolated_place_and_no_confidence():
 
 
 def test_a_ball_that_was_never_seen_rests_in_the_middle():
-    state, confidence = encoder().observe(torch.zeros(2, 3, 3, SIZE, SIZE))
+    state, confidence = read(encoder(), torch.zeros(2, 3, 3, SIZE, SIZE))
     position, velocity = places_of(state)
     assert (confidence == 0).all()
     assert (position == SIZE / 2).all()
@@ -100,14 +116,14 @@ def test_a_ball_that_leaves_loses_confidence():
     for time, beyond in enumerate((-3, -1, 1)):
         middle = SIZE - 1 + beyond
         way[0, time, 0, :, middle - 5 :] = frames[0, 0, 0, :, column - 5 : column + SIZE - middle]
-    _, confidence = encoder().observe(way)
+    _, confidence = read(encoder(), way)
     assert 0.0 < float(confidence[0, 0]) < 0.75
     assert (confidence[0, 1:] == 0).all()
 
 
 def test_two_of_one_color_are_two():
     frames, truth = windows([COLORS[0], COLORS[0]], count=6, seed=4)
-    state, confidence = encoder([COLORS[0]], counts=[2]).observe(frames)
+    state, confidence = read(encoder([COLORS[0]], counts=[2]), frames)
     position, _ = places_of(state)
     # Which of them is called the first follows from where they are, not from what they were called before.
     distances = torch.cdist(position, truth[:, 2].float())
@@ -118,7 +134,7 @@ def test_two_of_one_color_are_two():
 
 @pytest.mark.parametrize("shape", [(1, 3, 3, 48, 64), (1, 2, 3, SIZE, SIZE), (1, 3, 1, SIZE, SIZE)])
 def test_frames_of_another_shape_are_refused(shape):
-    with pytest.raises(ShapeError, match=r"expected shape \(batch, 3, 3, 64, 64\)"):
+    with pytest.raises(ShapeError, match=r"expected shape \(batch, 3 or more, 3, 64, 64\)"):
         encoder()(torch.zeros(shape))
 
 

@@ -7,7 +7,7 @@ import torch
 
 from physvision.core import Coordinates, InputError, State
 from physvision.estimation import MotionResidual
-from physvision.models import MlpDecoder, MlpEncoder, MlpEngine, PredictiveAutoencoder
+from physvision.models import Encoder, MlpDecoder, MlpEncoder, MlpEngine, PredictiveAutoencoder
 from physvision.models.consistency import consistent_state
 from physvision.physics import articulated
 
@@ -147,12 +147,12 @@ def test_predictions_start_on_it():
     for engine in (chain(), MlpEngine(ANGLES, dt=0.05)):
         plain = PredictiveAutoencoder(encoder, engine, decoder)
         model = PredictiveAutoencoder(encoder, engine, decoder, consistency=TRUST)
-        q, v = encoder.read(frames)
-        expected = consistent_state(engine, ANGLES, q, v[:, -1], TRUST)
-        assert torch.equal(model.encode(frames).q, expected.q)
-        assert torch.equal(model.observe(frames)[0].v, expected.v)
-        assert not torch.allclose(plain.encode(frames).v, expected.v)
+        seen = encoder.observe(frames)
+        expected = consistent_state(engine, ANGLES, seen.positions, seen.velocities[:, -1], TRUST)
+        assert torch.equal(model(frames, 1).trajectory.q[:, 0], expected.q)
+        assert torch.equal(model.start(model.observe(frames)).v, expected.v)
+        assert not torch.allclose(plain.start(plain.observe(frames)).v, expected.v)
         # The encoder itself learns from what it says by itself.
-        assert torch.equal(model.track(frames, 3).v, plain.track(frames, 3).v)
-    with pytest.raises(InputError, match="needs a method `read`"):
-        PredictiveAutoencoder(torch.nn.Identity(), chain(), decoder, consistency=TRUST)
+        assert torch.equal(model.observe(frames).velocities, plain.observe(frames).velocities)
+    with pytest.raises(InputError, match="reads no positions in single frames"):
+        PredictiveAutoencoder(Encoder(), chain(), decoder, consistency=TRUST)

@@ -6,7 +6,16 @@ import pytest
 import torch
 
 from physvision.core import Coordinates, InputError, ShapeError, State
-from physvision.models import GraphEngine, MlpDecoder, MlpEncoder, MlpEngine, PredictiveAutoencoder
+from physvision.models import (
+    Encoder,
+    GraphEngine,
+    MlpDecoder,
+    MlpEncoder,
+    MlpEngine,
+    Observation,
+    PredictiveAutoencoder,
+)
+from physvision.models.parts import windows
 from physvision.physics import Hybrid, PhysicsLayer, articulated
 
 MIXED = Coordinates(3, (2, 0))
@@ -45,14 +54,15 @@ def test_impossible_angles_are_refused(angles):
 def test_states_along_frames_are_those_of_each_window(frames_in, pool):
     encoder = MlpEncoder((1, 4, 4), ANGLES, dt=0.1, frames_in=frames_in, pool=pool).double()
     frames = torch.rand(2, 7, 1, 4, 4, dtype=torch.float64)
-    model = PredictiveAutoencoder(encoder, chain(), MlpDecoder((1, 4, 4), ANGLES))
-    tracked = model.track(frames, frames_in)
+    seen = encoder.observe(frames)
+    tracked = seen.trajectory
+    assert seen.positions.shape == (2, 7, 2)
     assert tracked.q.shape == (2, 8 - frames_in, 2)
-    # An encoder that only knows windows gives the same.
-    model.encoder = torch.nn.Sequential(encoder)
-    each = model.track(frames, frames_in)
-    torch.testing.assert_close(tracked.q, each.q)
-    torch.testing.assert_close(tracked.v, each.v)
+    pieces = windows(frames, frames_in)
+    each = encoder(pieces.flatten(0, 1))
+    torch.testing.assert_close(tracked.flatten().q, each.q)
+    torch.testing.assert_close(tracked.flatten().v, each.v)
+    torch.testing.assert_close(tracked.final.v, seen.state.v, rtol=0, atol=0)
 
 
 def test_the_encoder_sees_bytes_as_their_brightness_and_squares_as_their_mean():
@@ -78,14 +88,19 @@ def test_the_encoders_velocity_knows_the_changes_between_frames():
 def test_with_a_mirror_mirrored_frames_are_mirrored_states():
     encoder = MlpEncoder((1, 4, 4), ANGLES, dt=0.1, pool=2, mirror=True).double()
     frames = torch.rand(6, 5, 1, 4, 4, dtype=torch.float64)
-    plain, other = encoder.read(frames), encoder.read(frames.flip(-1))
+
+    def read(frames):
+        seen = encoder.observe(frames)
+        return seen.positions, seen.velocities
+
+    plain, other = read(frames), read(frames.flip(-1))
     encoder.eval()
-    read, back = encoder.read(frames), encoder.read(frames.flip(-1))
-    for one, mirrored, before in zip(read, back, plain, strict=True):
+    seen, back = read(frames), read(frames.flip(-1))
+    for one, mirrored, before in zip(seen, back, plain, strict=True):
         torch.testing.assert_close(mirrored, -one)
         assert not torch.allclose(one, before)
     # In training nothing is added; the mean is then taken of this.
-    torch.testing.assert_close(read[1], 0.5 * (plain[1] - other[1]))
+    torch.testing.assert_close(seen[1], 0.5 * (plain[1] - other[1]))
 
 
 def test_a_mirror_of_what_is_no_angle_is_refused():
@@ -97,8 +112,10 @@ def test_the_encoder_takes_one_frame_too_and_refuses_other_shapes():
     encoder = MlpEncoder((1, 4, 4), ANGLES, dt=0.1, frames_in=1)
     state = encoder(torch.rand(5, 1, 1, 4, 4))
     assert state.q.shape == state.v.shape == (5, 2)
-    with pytest.raises(ShapeError, match=r"\(batch, 1, 1, 4, 4\), got \(5, 2, 1, 4, 4\)"):
-        encoder(torch.rand(5, 2, 1, 4, 4))
+    with pytest.raises(ShapeError, match=r"\(batch, 1 or more, 1, 4, 4\), got \(5, 2, 1, 4, 5\)"):
+        encoder(torch.rand(5, 2, 1, 4, 5))
+    with pytest.raises(ShapeError, match=r"\(batch, 3 or more, 1, 4, 4\), got \(5, 2, 1, 4, 4\)"):
+        MlpEncoder((1, 4, 4), ANGLES, dt=0.1)(torch.rand(5, 2, 1, 4, 4))
 
 
 def test_the_physics_layer_is_its_engine_with_the_learned_values():
@@ -204,12 +221,12 @@ def test_a_graph_passes_messages_along_its_links_only():
         assert bool(v.grad[0, 0] != 0) == heard
 
 
-class Reading(torch.nn.Module):
+class Reading(Encoder):
     """An encoder that reads the state off the first pixels."""
 
-    def forward(self, frames):
-        pixels = frames[:, -1].flatten(1)
-        return State(pixels[:, :2], pixels[:, 2:4])
+    def observe(self, frames):
+        pixels = frames.flatten(2)
+        return Observation(pixels[..., :2], pixels[..., 2:4])
 
 
 def test_the_autoencoder_puts_its_parts_together_and_draws_what_is_asked():
@@ -218,13 +235,13 @@ def test_the_autoencoder_puts_its_parts_together_and_draws_what_is_asked():
     prediction = model(frames, 6, draw=[0, 4])
     alone = chain().rollout(State(frames.flatten(1)[:, :2], frames.flatten(1)[:, 2:]), 6)
     torch.testing.assert_close(prediction.trajectory.q, alone.q)
-    torch.testing.assert_close(prediction.frames[:, 1], model.decoder(alone.state(4)))
+    torch.testing.assert_close(prediction.frames[:, 1], model.decoder(alone.state(4), model.engine.properties))
     assert model(frames, 6).steps == (1, 2, 3, 4, 5, 6)
 
 
 def test_a_prediction_gone_astray_teaches_nothing_and_spoils_nothing():
     """A thousand radians a second cannot be followed: that world stands still, the others get their own gradients."""
-    model = PredictiveAutoencoder(Reading(), chain(), MlpDecoder((1, 2, 2), ANGLES, hidden=8), fastest=50.0)
+    model = PredictiveAutoencoder(Reading(), chain(), MlpDecoder((1, 2, 2), ANGLES, hidden=8), max_speed=50.0)
     frames = torch.rand(3, 1, 1, 2, 2)
     frames[1, 0, 0, 1, 0] = 1e3
     together, alone = frames.clone().requires_grad_(), frames[:1].clone().requires_grad_()

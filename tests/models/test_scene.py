@@ -6,8 +6,8 @@ import pytest
 import torch
 import yaml
 
-from physvision.core import CheckpointError, InputError, Scene, SceneObject, State, resources
-from physvision.models import build, load, save
+from physvision.core import CheckpointError, InputError, Scene, SceneObject, resources
+from physvision.models import Observation, build, load, save
 
 BALL = SceneObject("ball", 0)
 VALUES = {
@@ -64,12 +64,13 @@ def test_a_scene_of_other_coordinates_than_the_engine():
 def test_an_encoder_that_knows_how_sure_it_is_says_so():
     model = load("pendulum")
     frames = torch.rand(2, 3, 1, 100, 100)
-    assert model.observe(frames)[1] is None
+    assert model.observe(frames).confidence is None
 
     def observe(given):
-        return State(torch.zeros(len(given), 3), torch.ones(len(given), 3)), torch.full((len(given), 3), 0.25)
+        shape = (len(given), 1, 3)
+        return Observation(torch.zeros(shape), torch.ones(shape), torch.full(shape, 0.25))
 
     model.encoder.observe = observe
-    state, confidence = model.observe(frames)
-    assert float(state.v.sum()) == 6.0
-    assert float(confidence.sum()) == 1.5
+    seen = model.observe(frames)
+    assert float(seen.state.v.sum()) == 6.0
+    assert float(seen.confidence.sum()) == 1.5

@@ -4,13 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from torch import nn
 
 from physvision import video
 from physvision.camera import Camera
-from physvision.core import Scene, SceneObject, State
+from physvision.core import Scene, SceneObject
 from physvision.datasets.billiards.drawing import draw_discs
-from physvision.models import PredictiveAutoencoder
+from physvision.models import Encoder, Observation, PredictiveAutoencoder
 from physvision.physics import rigid2d
 from physvision.predict import Predictor
 
@@ -22,17 +21,17 @@ SPEEDS = np.array([[6.0, 1.5], [-5.0, -2.0]])  # px/s
 EXACT = 0.02
 
 
-class Centroids(nn.Module):
+class Centroids(Encoder):
     """Where the red and the green light is in each frame, and its slope."""
 
-    def forward(self, frames):
+    def observe(self, frames):
         light = frames[:, :, :2].flatten(3)
         grid = torch.arange(SIZE) + 0.5
         x, y = grid.repeat(SIZE), grid.repeat_interleave(SIZE)
         whole = light.sum(-1).clamp_min(1e-6)
         places = torch.stack([(light * x).sum(-1) / whole, (light * y).sum(-1) / whole, torch.zeros_like(whole)], -1)
-        rates = (places[:, -1] - places[:, 0]) / (frames.shape[1] - 1) * FPS
-        return State(places[:, -1].flatten(1), rates.flatten(1))
+        rates = (places[:, 2:] - places[:, :-2]) / 2 * FPS
+        return Observation(places.flatten(2), rates.flatten(2))
 
 
 def scene(**changes):

@@ -11,7 +11,7 @@ from predict import rolling
 
 from physvision.cli import main
 from physvision.core import State, UnsupportedError
-from physvision.models import load
+from physvision.models import Encoder, Observation, load
 from physvision.predict.export import export_programs
 
 
@@ -47,7 +47,7 @@ def test_a_model_file_is_the_checkpoint(tmp_path, capsys):
     assert main(["export", "pendulum", "--out", str(tmp_path / "mine.safetensors")]) == 0
     frames = torch.rand(2, 3, 1, 100, 100)
     mine, theirs = load(tmp_path / "mine.safetensors"), load("pendulum")
-    assert torch.equal(mine.encode(frames).q, theirs.encode(frames).q)
+    assert torch.equal(mine(frames, 1).trajectory.q, theirs(frames, 1).trajectory.q)
     assert mine.scene == theirs.scene
     assert main(["export", "pendulum", "--out", str(tmp_path / "mine.onnx")]) == 1
     assert "a model file is named NAME.safetensors" in capsys.readouterr().err
@@ -56,10 +56,10 @@ def test_a_model_file_is_the_checkpoint(tmp_path, capsys):
 def test_what_cannot_be_traced_says_so(tmp_path):
     model = rolling.predictor().model
 
-    class Stubborn(torch.nn.Module):
-        def forward(self, frames):
-            places = np.asarray(frames.sum((2, 3, 4)).numpy())[:, :1].repeat(6, 1)
-            return State(torch.from_numpy(places), torch.from_numpy(places))
+    class Stubborn(Encoder):
+        def observe(self, frames):
+            places = torch.from_numpy(np.asarray(frames.sum((2, 3, 4)).numpy())[:, :1, None].repeat(6, 2))
+            return Observation(places, places)
 
     model.encoder = Stubborn()
     with pytest.raises(UnsupportedError, match="the encoder cannot be exported"):

@@ -30,7 +30,7 @@ def configuration(lengths=(1.0, 2.0), hidden=16):
             "encoder": {"class_path": "physvision.models.MlpEncoder", "init_args": {**common, "dt": 0.05}},
             "engine": {"class_path": "physvision.physics.PhysicsLayer", "init_args": layer},
             "decoder": {"class_path": "physvision.models.MlpDecoder", "init_args": common},
-            "fastest": 60.0,
+            "max_speed": 60.0,
         },
     }
 
@@ -49,5 +49,5 @@ def make_training(hidden=16, **options):
 
 def make_data(folder, **options):
     """A data module of the data set in `folder`."""
-    defaults = {"batch_size": 32, "horizon": 5, "frames_out": 5, "memory": True, "brightness": False}
+    defaults = {"batch_size": 32, "horizon": 5, "memory": True}
     return DataModule(folder, **{**defaults, **options})

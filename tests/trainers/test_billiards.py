@@ -5,8 +5,8 @@ import torch
 
 from physvision import cli
 from physvision.core import Coordinates, State, Trajectory, resources
-from physvision.datasets import BilliardsRecipe, DataModule, generate
-from physvision.models import Prediction, load, table
+from physvision.datasets import BilliardsRecipe, DataModule, Sample, generate
+from physvision.models import Forecast, load, table
 from physvision.perception.flow_files import load_flow
 from physvision.physics import PhysicsLayer
 from physvision.trainers import Supervision
@@ -49,13 +49,13 @@ def test_a_trained_model_is_exported_and_the_camera_takes_the_decoders_place(tab
     assert cli.main(["fit", "--config", SMALL, "--config", "camera.yaml", *data, *brief]) == 0
     assert cli.main(["export", "out/billiards-small/checkpoints/last.ckpt", "--out", "mine.safetensors"]) == 0
     model = load("mine.safetensors")
-    windows = DataModule(tables[3], brightness=False).windows("test")
+    windows = DataModule(tables[3]).windows("test")
     batch = windows.__getitems__(list(range(len(windows))))
     with torch.no_grad():
-        prediction = model(batch["frames"] / 255.0, 1, [0])
+        forecast = model(batch.seen, 1, [0])
     # One update does little: the frame is redrawn from states that are right to a part of a pixel.
-    error = (prediction.frames[:, 0] - batch["frames"][:, -1] / 255.0).square().mean()
-    assert error < 0.1 * (batch["frames"][:, -1] / 255.0).square().mean()
+    true = batch.frames_at([0]) / 255.0
+    assert (forecast.frames - true).square().mean() < 0.1 * true.square().mean()
 
 
 def test_the_flow_network_is_trained_and_exported(tmp_path, monkeypatch):
@@ -89,12 +89,9 @@ def test_the_encoders_loss_is_that_of_its_own_states():
     assert not isinstance(engine, PhysicsLayer)
     true = State(torch.tensor([[20.0, 30.0, 0.0]]), torch.tensor([[30.0, 0.0, 0.0]]))
     run = engine.rollout(true, 2)
-    batch = {
-        "frames": torch.zeros(1, 3, 3, 4, 4), "target_frames": torch.zeros(1, 2, 3, 4, 4),
-        "labeled": torch.tensor([True]),
-        "q": true.q[:, None], "v": true.v[:, None], "target_q": run.q[:, 1:], "target_v": run.v[:, 1:],
-    }  # fmt: skip
-    prediction = Prediction(Trajectory(run.q, run.v, run.status), (2,), torch.zeros(1, 1, 3, 4, 4))
+    number = torch.zeros(1, dtype=torch.long)
+    batch = Sample(torch.zeros(1, 3, 3, 4, 4), Trajectory(run.q, run.v), 1, torch.tensor([True]), number, number)
+    prediction = Forecast(run, (2,), torch.zeros(1, 1, 3, 4, 4))
     loss = Supervision(Coordinates(3, (2,)))
     exact = loss(prediction, batch, Trajectory(true.q[:, None], true.v[:, None]))
     assert float(exact["loss"]) == pytest.approx(0.0, abs=1e-9)

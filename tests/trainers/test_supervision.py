@@ -1,12 +1,14 @@
 """The loss has the values worked out by hand, and hides what has no label."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
 from physvision.core import Coordinates, Trajectory
-from physvision.models import Prediction
+from physvision.datasets import Sample
+from physvision.models import Forecast
 from physvision.trainers import PredictionMetrics, Supervision
 
 SPIN = Coordinates(2, (0,))
@@ -19,13 +21,11 @@ def case(labeled):
     q = true + torch.tensor([2 * math.pi + 0.1, 0.3])
     v = true + torch.tensor([0.5, -4.0])
     frames = torch.rand(batch, 2, 1, 12, 12)
-    prediction = Prediction(Trajectory(q.requires_grad_(), v.requires_grad_()), (0, 2), frames + 0.1)
+    prediction = Forecast(Trajectory(q.requires_grad_(), v.requires_grad_()), (0, 2), frames + 0.1)
     known = torch.tensor(labeled)
     hide = torch.where(known, 0.0, math.nan)[:, None, None]
-    given = {"q": true[:, :1] + hide, "v": true[:, :1] + hide}
-    ahead = {"target_q": true[:, 1:] + hide, "target_v": true[:, 1:] + hide}
-    pictures = {"frames": frames[:, :1], "target_frames": frames[:, [1, 1]]}
-    return prediction, {**given, **ahead, **pictures, "labeled": known}
+    number = torch.zeros(batch, dtype=torch.long)
+    return prediction, Sample(frames[:, [0, 1, 1]], Trajectory(true + hide, true + hide), 1, known, number, number)
 
 
 # With scales of 0.2 and 2: the angle's chord, below its scale, the length, above it, and one velocity each way.
@@ -70,10 +70,9 @@ def test_the_encoders_states_at_several_frames_count_alike():
 
 def test_measures_are_those_of_the_definition():
     prediction, batch = case((True, True))
-    dark = {"frames": 0.5 * batch["frames"], "target_frames": 0.5 * batch["target_frames"]}
-    prediction = Prediction(prediction.trajectory, (0, 2), 0.5 * (prediction.frames - 0.1) + 0.1)
+    prediction = Forecast(prediction.trajectory, (0, 2), 0.5 * (prediction.frames - 0.1) + 0.1)
     metrics = PredictionMetrics(SPIN, (0, 2), dt=0.5)
-    metrics.update(prediction, {**batch, **dark})
+    metrics.update(prediction, replace(batch, frames=0.5 * batch.frames))
     found = metrics.compute()
     assert float(found["state_error/1s"]) == pytest.approx((0.1 + 0.3) / 2, rel=1e-4)
     assert float(found["velocity_error/0s"]) == pytest.approx(4.5 / 2)
@@ -87,7 +86,7 @@ def test_the_median_is_that_of_predictions_whatever_the_batches():
     metrics = PredictionMetrics(SPIN, (0, 2), dt=0.5)
     for offsets in ((0.2, 7.0), (1.4,)):
         prediction, batch = case((True,) * len(offsets))
-        batch["target_q"] = batch["target_q"] - torch.tensor(offsets)[:, None, None] * torch.tensor([0.0, 1.0])
+        batch.trajectory.q[:, 1:] -= torch.tensor(offsets)[:, None, None] * torch.tensor([0.0, 1.0])
         metrics.update(prediction, batch)
     found = metrics.compute()
     assert float(found["state_error_median/1s"]) == pytest.approx((0.1 + 0.3 + 1.4) / 2, rel=1e-4)

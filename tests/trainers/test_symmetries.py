@@ -1,11 +1,13 @@
 """A scene in a mirror, or played backwards, is what the simulator makes of the mirrored, or reversed, start."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
-from physvision.core import Coordinates, InputError
-from physvision.datasets import PendulumRecipe
+from physvision.core import Coordinates, InputError, Trajectory
+from physvision.datasets import PendulumRecipe, Sample
 from physvision.trainers import PredictionTraining, Supervision
 from physvision.trainers.symmetries import transformed
 
@@ -28,19 +30,18 @@ def batch(q, v):
     """One sample of a pendulum that starts in this state."""
     trial = RECIPE.trial(Given(q, v))
     frames = torch.from_numpy(trial["frames"]).permute(0, 3, 1, 2)[None]
-    whole = {"frames": frames, "q": torch.from_numpy(trial["q"])[None], "v": torch.from_numpy(trial["v"])[None]}
-    parts = {name: values[:, :GIVEN] for name, values in whole.items()}
-    return {**parts, **{f"target_{name}": values[:, GIVEN:] for name, values in whole.items()}}
+    true = Trajectory(*(torch.from_numpy(trial[name])[None] for name in ("q", "v")))
+    number = torch.zeros(1, dtype=torch.long)
+    return Sample(frames, true, GIVEN, torch.tensor([True]), number, number)
 
 
 def same(found, expected):
-    assert found.keys() == expected.keys()
-    for name, values in expected.items():
-        if "frames" in name:
-            # A sample of an edge that is hit by a hair from one side may be missed by a hair from the other.
-            assert (found[name].int() - values.int()).abs().float().mean() < 0.2, name
-        else:
-            torch.testing.assert_close(found[name], values, rtol=1e-6, atol=1e-6)
+    # A sample of an edge that is hit by a hair from one side may be missed by a hair from the other.
+    assert (found.frames.int() - expected.frames.int()).abs().float().mean() < 0.2
+    for name in ("q", "v"):
+        one, other = (getattr(sample.trajectory, name) for sample in (found, expected))
+        torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-6)
+    assert found.given == expected.given
 
 
 def test_a_mirror_shows_the_mirrored_motion():
@@ -50,15 +51,17 @@ def test_a_mirror_shows_the_mirrored_motion():
 
 def test_a_motion_played_backwards_starts_at_its_end():
     there = batch(np.array([0.7, -2.0]), np.array([0.5, 3.0]))
-    end = {name: there[f"target_{name}"][0, -1].numpy() for name in ("q", "v")}
-    same(transformed(there, ["reversal"]), batch(end["q"], -end["v"]))
+    end = there.trajectory.final
+    same(transformed(there, ["reversal"]), batch(end.q[0].numpy(), -end.v[0].numpy()))
     same(transformed(transformed(there, ["reversal", "mirror"]), ["mirror", "reversal"]), there)
 
 
 def test_samples_without_states_have_symmetries_too():
-    seen = {name: values for name, values in batch(np.array([0.7, -2.0]), np.zeros(2)).items() if "frames" in name}
-    assert transformed(seen, ["mirror", "reversal"]).keys() == seen.keys()
-    assert transformed(seen, []) is seen
+    seen = replace(batch(np.array([0.7, -2.0]), np.zeros(2)), trajectory=None)
+    shown = transformed(seen, ["mirror", "reversal"])
+    assert torch.equal(shown.frames, seen.frames.flip(1, -1))
+    assert shown.trajectory is None
+    assert transformed(seen, []) == seen
 
 
 def test_each_symmetry_is_applied_to_half_of_the_updates_alike_in_every_process(training, monkeypatch):
@@ -66,8 +69,8 @@ def test_each_symmetry_is_applied_to_half_of_the_updates_alike_in_every_process(
     chosen = []
     for update in range(400):
         monkeypatch.setattr(PredictionTraining, "global_step", update)
-        chosen.append(tuple(module._fallen()))
-        assert chosen[-1] == tuple(again._fallen())
+        chosen.append(tuple(module._chosen_symmetries()))
+        assert chosen[-1] == tuple(again._chosen_symmetries())
     for kind in ((), ("mirror",), ("reversal",), ("mirror", "reversal")):
         assert abs(chosen.count(kind) / len(chosen) - 0.25) < 0.08, kind
 

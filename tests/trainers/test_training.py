@@ -88,12 +88,12 @@ def test_a_value_that_is_not_a_number_stops_with_the_sample_and_keeps_the_last_c
     class Spoil(lightning.Callback):
         def on_train_batch_start(self, trainer, module, batch, batch_idx):
             if trainer.global_step == 7:
-                batch["target_v"][3, 2, 1] = math.nan
-                spoilt.append((int(batch["trial"][3]), int(batch["start"][3])))
+                batch.trajectory.v[3, 5, 1] = math.nan
+                spoilt.append((int(batch.trial[3]), int(batch.start[3])))
 
     spoilt = []
     keep = [ModelCheckpoint(dirpath=tmp_path, save_last=True), Spoil()]
-    with pytest.raises(TrainingError, match="target_v of the sample of trial") as stopped:
+    with pytest.raises(TrainingError, match=r"trajectory\.v of the sample of trial") as stopped:
         trainer(tmp_path, max_epochs=3, callbacks=keep).fit(training(), data(), ckpt_path=tmp_path / "last.ckpt")
     assert "trial {} that starts at frame {} holds".format(*spoilt[0]) in str(stopped.value)
     states = read_checkpoint(tmp_path / "last.ckpt")["state_dict"]
@@ -117,7 +117,7 @@ def test_horizons_grow_with_the_epochs(training, data):
     assert training()._steps(batch) == 5
     with pytest.raises(InputError, match="from epoch 0 on"):
         training(horizons={1: 3})
-    with pytest.raises(InputError, match="9 steps are more than the 5 frames_out"):
+    with pytest.raises(InputError, match="9 steps are more than the horizon of 5 frames"):
         training(horizons={0: 9})._steps(batch)
 
 
@@ -125,19 +125,13 @@ def test_the_encoder_learns_from_every_window_of_a_labelled_sample(training, dat
     source = data(batch_size=4)
     source.setup("fit")
     batch = next(iter(source.train_dataloader()))
-    windows = torch.cat([batch["frames"], batch["target_frames"]], 1).unfold(1, 3, 1).movedim(-1, 2)
     for encoded, count in (("first", 1), ("all", 6)):
         module = training(encoded=encoded)
         found, _ = module._foresee(batch, 2)
         assert found.q.shape == (4, count, 2)
-        state = module.model.encode(windows[:, count - 1] / 255.0)
+        state = module.model.observe(batch.frames[:, count - 1 : count + 2] / 255.0).state
         torch.testing.assert_close(found.q[:, -1], state.q)
         torch.testing.assert_close(found.v[:, -1], state.v, rtol=1e-4, atol=1e-5)
-
-
-def test_a_gap_before_the_horizon_is_refused(tmp_path, training, data):
-    with pytest.raises(InputError, match="leaves a gap before the horizon of 5"):
-        trainer(tmp_path, max_epochs=1).fit(training(), data(frames_out=2))
 
 
 def test_gradients_are_clipped_group_by_group(training):
@@ -223,7 +217,7 @@ def run(processes):
     trainer = lightning.Trainer(accelerator="cpu", devices=processes, strategy="ddp" if processes > 1 else "auto",
         max_epochs=8, callbacks=[curve], logger=False, enable_checkpointing=False, enable_progress_bar=False,
         limit_val_batches=0, default_root_dir={folder!r})
-    data = DataModule({data!r}, batch_size={samples} // processes, horizon=5, frames_out=5, label_fraction=0.5)
+    data = DataModule({data!r}, batch_size={samples} // processes, horizon=5, label_fraction=0.5)
     trainer.fit(module, data)
     return curve.losses
 
