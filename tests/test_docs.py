@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from physvision.physics.articulated.properties import TreeProperties
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -39,6 +41,11 @@ def test_your_own_parameters():
     lengths = names["lengths"].tolist()
     assert lengths == pytest.approx([0.7, 1.2], rel=0.01)
     assert names["layer"].learned_values["lengths"].tolist() == pytest.approx([1.0, 1.0])
+
+
+def test_properties_are_those_of_the_engine():
+    """The table is `TreeProperties.table()`."""
+    assert TreeProperties.table() in (ROOT / "docs/articulated.md").read_text()
 
 
 def test_every_link_leads_somewhere(tmp_path):

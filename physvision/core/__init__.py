@@ -5,6 +5,7 @@ from physvision.core.coordinates import Coordinates
 from physvision.core.errors import (
     CheckpointError,
     DataError,
+    DerivativeError,
     DeviceError,
     DtypeError,
     FileError,
@@ -43,6 +44,7 @@ __all__ = [
     "Coordinates",
     "Cylinder",
     "DataError",
+    "DerivativeError",
     "DeviceError",
     "Disc",
     "DtypeError",

@@ -29,6 +29,10 @@ class UnsupportedError(ModelError):
     """A model that makes sense, but holds what the engine cannot simulate."""
 
 
+class DerivativeError(PhysvisionError, RuntimeError):
+    """A derivative that a computation does not have."""
+
+
 class FileError(PhysvisionError, OSError):
     """A file that is missing or cannot be read or written."""
 

@@ -2,7 +2,8 @@
 
 An `Operation` says how to compute outputs, and gradients from outputs; all its tensors have the batch in front. Two
 autograd Functions make torch's machinery of it: gradients, `torch.func.grad`, `vmap` and `jacrev` (a vmap over the
-backward pass, which is why that is a Function too). vmap folds its dimension into the batch.
+backward pass, which is why that is a Function too). vmap folds its dimension into the batch. There are no derivatives
+forward (`jvp`, `jacfwd`) and no second ones; who asks for them is told.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+
+from physvision.core.errors import DerivativeError
 
 Tensors = tuple[Any, ...]  # of tensors, or None where there is none
 
@@ -41,6 +43,16 @@ def apply(operation: Operation, *inputs: Tensor | None) -> tuple[Tensor, ...]:
     return outputs
 
 
+_NO_JVP = (
+    "derivatives forward (torch.func.jvp, jacfwd, dual numbers) are not there for this computation; use gradients: "
+    "backward(), torch.func.vjp or jacrev"
+)
+_NO_SECOND = (
+    "second derivatives (backward through a gradient, hessian) are not there for this computation; take differences of "
+    "its gradients, or Gauss–Newton steps from jacrev"
+)
+
+
 # pyright: reportIncompatibleMethodOverride=false
 class _Primal(torch.autograd.Function):
     @staticmethod
@@ -55,7 +67,6 @@ class _Primal(torch.autograd.Function):
         ctx.set_materialize_grads(False)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor | None) -> Any:
         gradients = gradients[: ctx.operation.differentiable]
         if all(gradient is None for gradient in gradients):
@@ -63,6 +74,10 @@ class _Primal(torch.autograd.Function):
         needed = tuple(ctx.needs_input_grad[1:])
         found: Any = _Adjoint.apply(ctx.operation, needed, *ctx.saved_tensors, *gradients)
         return (None, *found)
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        raise DerivativeError(_NO_JVP)
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple, operation: Operation, *inputs: Tensor | None) -> tuple:
@@ -83,7 +98,11 @@ class _Adjoint(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> Any:
-        raise NotImplementedError("the gradient of a simulation can be taken once, not of its gradient again")
+        raise DerivativeError(_NO_SECOND)
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        raise DerivativeError(_NO_JVP)
 
     @staticmethod
     def vmap(

@@ -13,7 +13,7 @@ from torch._C._functorch import is_functorch_wrapped_tensor
 
 from physvision.core import Appearance, Placed, State, Status, Trajectory
 from physvision.core.checks import check_like, check_shape, check_tensor
-from physvision.physics.properties import Properties
+from physvision.physics.properties import Claim, Properties
 
 Overrides = Properties | Mapping[str, Tensor] | None
 
@@ -114,7 +114,7 @@ class Engine(nn.Module):
             batch: number of worlds; any if not given.
             device: where the leaves must lie; anywhere if not given.
         """
-        return self.properties.overridden(properties, batch=batch, device=device, check=self._check_leaf)
+        return self.properties.overridden(properties, batch=batch, device=device, claims=self._claims, rows=self._rows)
 
     def integrate(self, q: Float[Tensor, "batch nq"], dv: Float[Tensor, "batch nv"]) -> Float[Tensor, "batch nq"]:
         """The position reached from `q` by the displacement `dv`: a velocity held for one second."""
@@ -162,9 +162,9 @@ class Engine(nn.Module):
         gq, gv, gu = (g.reshape(batch, rows, -1) for g in gradients)
         return torch.cat([gq, gv], 2), gu
 
-    def _check_leaf(self, own: Properties, name: str, value: Tensor) -> None:
-        """Raise where numbers of the leaf `name`, to stand in `own`, make no sense."""
-        own.check_range(name, value, self._rows)
+    def _claims(self, own: Properties, name: str, value: Tensor) -> Sequence[Claim]:
+        """What must hold for numbers of the leaf `name`, to stand in `own`."""
+        return own.claims(name, value)
 
     def _check_state(self, state: State) -> None:
         q, v = check_tensor("state.q", state.q), check_tensor("state.v", state.v)
@@ -271,8 +271,9 @@ class MechanicalEngine(Engine):
     def _keep_properties(self, properties: Properties) -> None:
         """Hold the engine's own properties, checked."""
         self._kind = type(properties)
+        made = [(name, self._claims(properties, name, value)) for name, value in properties.items()]
+        properties.hold([(name, claim, False) for name, found in made for claim in found], self._rows)
         for name, value in properties.items():
-            self._check_leaf(properties, name, value)
             self._keep(name, value)
 
     @property

@@ -7,10 +7,13 @@ front, which is the world's: then each world has a value of its own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Literal, TypeVar
+from functools import cache
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch._C._functorch import is_functorch_wrapped_tensor
@@ -26,6 +29,15 @@ _WANTED = {
     "not negative": "numbers of at least zero",
     "share": "numbers in [0, 1]",
     "not nan": "numbers, which may be infinite",
+}
+
+# Whether numbers from the smallest to the greatest lie in the range; never where one is not a number.
+_WITHIN: dict[Range, Callable[[float, float], bool]] = {
+    "any": lambda low, high: -math.inf < low and high < math.inf,
+    "positive": lambda low, high: low > 0 and high < math.inf,
+    "not negative": lambda low, high: low >= 0 and high < math.inf,
+    "share": lambda low, high: low >= 0 and high <= 1,
+    "not nan": lambda low, high: low <= high,
 }
 
 
@@ -51,6 +63,14 @@ def leaf(*shape: str | int, unit: str = "", meaning: str, range: Range = "any") 
     return field(metadata={"leaf": Leaf(shape, unit, meaning, range)})
 
 
+class Claim(NamedTuple):
+    """What must hold for a leaf: all of `numbers`, whose first rows are those of the leaf, lie in the range."""
+
+    numbers: Tensor
+    range: Range
+    wanted: str
+
+
 Own = TypeVar("Own", bound="Properties")
 
 
@@ -61,6 +81,7 @@ class Properties:
     _checked: ClassVar[bool] = False
 
     @classmethod
+    @cache
     def leaves(cls) -> dict[str, Leaf]:
         """What each field is, in the order of the fields."""
         return {each.name: each.metadata["leaf"] for each in fields(cls) if "leaf" in each.metadata}
@@ -88,7 +109,8 @@ class Properties:
         *,
         batch: int | None = None,
         device: torch.device | None = None,
-        check: Callable[[Properties, str, Tensor], None] | None = None,
+        claims: Callable[[Properties, str, Tensor], Sequence[Claim]] | None = None,
+        rows: Mapping[str, Sequence[str]] | None = None,
     ) -> Own:
         """These properties with the given leaves in their place, checked, and marked as checked.
 
@@ -97,8 +119,8 @@ class Properties:
                 again.
             batch: number of worlds; any if not given.
             device: where the leaves must lie; anywhere if not given.
-            check: called with these properties, a leaf's name and its numbers, raises where they make no sense;
-                `check_range` by default.
+            claims: what must hold for these properties, a leaf's name and its numbers; its range by default.
+            rows: names of the rows of each dimension, for errors.
 
         Raises:
             InputError: a leaf is unknown, or its type, shape, device or numbers make no sense.
@@ -110,6 +132,7 @@ class Properties:
                 return given  # pyright: ignore[reportReturnType]
             given = dict(given.items())
         leaves = self.leaves()
+        made: list[tuple[str, Claim, bool]] = []
         for name, value in given.items():
             if name not in leaves:
                 raise InputError(f"properties: no leaf {name!r}; there are {', '.join(leaves) or 'none'}")
@@ -118,44 +141,68 @@ class Properties:
                 _check_form(name, value, own, batch, device)
                 # Inside a functional transform there are no numbers to look at.
                 if not is_functorch_wrapped_tensor(value):
-                    (check or type(self).check_range)(self, name, value.detach())
+                    found = (claims or type(self).claims)(self, name, value.detach())
+                    made += [(name, claim, value.dim() > own.dim()) for claim in found]
+        self.hold(made, rows)
         return replace(self, **given).marked()
+
+    @property
+    def kept(self) -> bool:
+        """Whether these were checked and are plain numbers, so that what was made of them serves again."""
+        values = [value for _, value in self.items()]
+        return self._checked and not any(value.requires_grad or is_functorch_wrapped_tensor(value) for value in values)
 
     def marked(self: Own) -> Own:
         """These properties, marked as checked."""
         object.__setattr__(self, "_checked", True)
         return self
 
-    def check_range(self, name: str, value: Tensor, rows: Mapping[str, Sequence[str]] | None = None) -> None:
-        """Raise where numbers of a leaf are out of its range; `rows` names the rows of each dimension."""
+    def claims(self, name: str, value: Tensor) -> list[Claim]:
+        """That the numbers of a leaf lie in its range."""
         wanted = self.leaves()[name].range
-        bad = torch.isnan(value) if wanted == "not nan" else ~torch.isfinite(value)
-        if wanted == "positive":
-            bad = bad | (value <= 0)
-        elif wanted == "not negative":
-            bad = bad | (value < 0)
-        elif wanted == "share":
-            bad = bad | (value < 0) | (value > 1)
-        refuse(self, name, bad, value, _WANTED[wanted], rows, per_world=value.dim() > getattr(self, name).dim())
+        return [Claim(value, wanted, _WANTED[wanted])]
 
+    def hold(self, claims: Sequence[tuple[str, Claim, bool]], rows: Mapping[str, Sequence[str]] | None = None) -> None:
+        """Raise where a claim fails; where all hold, that is one look at a device's memory.
 
-def refuse(
-    own: Properties,
-    name: str,
-    bad: Tensor,
-    value: Tensor,
-    wanted: str,
-    rows: Mapping[str, Sequence[str]] | None,
-    *,
-    per_world: bool,
-) -> None:
-    """Raise where values of the leaf `name` are bad, naming the first of them and the body or joint it belongs to."""
-    if not bool(bad.any()):
-        return
-    where = tuple(torch.nonzero(bad)[0].tolist())
-    listed = (rows or {}).get(str(own.leaves()[name].shape[0]))
-    whose = f" of {listed[where[int(per_world)]]!r}" if listed else ""
-    raise ModelError(f"properties.{name}{whose}: expected {wanted}, got {value[where].item():g} at {where}")
+        Args:
+            claims: each with the leaf's name, and whether its numbers' first dimension is the world's.
+            rows: names of the rows of each dimension.
+
+        Raises:
+            ModelError: names the first number that is out of its range, and the body or joint that it belongs to.
+        """
+        together: dict[Range, list[Tensor]] = {}
+        for _, claim, _ in claims:
+            if claim.numbers.numel():
+                together.setdefault(claim.range, []).append(claim.numbers.reshape(-1))
+        # Not a number is the least and the greatest of all that it is among, and out of every range.
+        extremes = [torch.stack(torch.aminmax(_joined(numbers))) for numbers in together.values()]
+        bounds = _joined(extremes).tolist() if extremes else []
+        pairs = zip(bounds[::2], bounds[1::2], strict=True)
+        if all(_WITHIN[range](low, high) for range, (low, high) in zip(together, pairs, strict=True)):
+            return
+        for name, claim, per_world in claims:
+            self._refuse(name, claim, rows or {}, int(per_world))
+
+    def _refuse(self, name: str, claim: Claim, rows: Mapping[str, Sequence[str]], first_row: int) -> None:
+        flat = claim.numbers.flatten().tolist()
+        first = next((place for place, number in enumerate(flat) if not _WITHIN[claim.range](number, number)), None)
+        if first is None:
+            return
+        where = tuple(int(index) for index in np.unravel_index(first, claim.numbers.shape))
+        listed = rows.get(str(self.leaves()[name].shape[0]))
+        whose = f" of {listed[where[first_row]]!r}" if listed else ""
+        raise ModelError(f"properties.{name}{whose}: expected {claim.wanted}, got {flat[first]:g} at {where}")
+
+    @classmethod
+    def table(cls) -> str:
+        """The fields as the pages show them, a table in Markdown."""
+        lines = ["| leaf | shape | unit | range | meaning |", "|---|---|---|---|---|"]
+        for name, each in cls.leaves().items():
+            shape = "(" + ", ".join(map(str, each.shape)) + ("," if len(each.shape) == 1 else "") + ")"
+            lines.append(f"| `{name}` | {shape} | {each.unit} | {_WANTED[each.range]} | {each.meaning} |")
+        return "\n".join(lines)
 
 
 Kind = TypeVar("Kind", bound=type[Properties])
@@ -172,6 +219,13 @@ def register_properties(kind: Kind) -> Kind:
         serialized_type_name=f"{kind.__module__}.{kind.__qualname__}",
     )
     return kind
+
+
+def _joined(numbers: Sequence[Tensor]) -> Tensor:
+    """All of them in one row; in float64 and on one device where they differ."""
+    if len({(each.dtype, each.device) for each in numbers}) > 1:
+        numbers = [each.to(numbers[0].device, torch.float64) for each in numbers]
+    return torch.cat(list(numbers)) if len(numbers) > 1 else numbers[0]
 
 
 def _check_form(name: str, value: object, own: Tensor, batch: int | None, device: torch.device | None) -> None:

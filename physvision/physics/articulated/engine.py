@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import torch
@@ -15,13 +16,14 @@ from physvision.core import InputError, Placed, State, Status, Trajectory
 from physvision.core.checks import check_count, check_like, check_positive, check_shape, check_tensor
 from physvision.kernels import batched_function
 from physvision.physics.articulated import operations
+from physvision.physics.articulated.integrators import INTEGRATORS
 from physvision.physics.articulated.manifold import Manifold
 from physvision.physics.articulated.model import Body, Model, compile_model, sorted_bodies
 from physvision.physics.articulated.packing import Parameters
-from physvision.physics.articulated.program import INTEGRATORS, Program
-from physvision.physics.articulated.properties import TreeProperties, described
+from physvision.physics.articulated.program import Program
+from physvision.physics.articulated.properties import TreeProperties, described, least_minor
 from physvision.physics.engine import MechanicalEngine, Overrides
-from physvision.physics.properties import Properties, refuse
+from physvision.physics.properties import Claim, Properties
 
 EARTH = (0.0, 0.0, -9.81)
 
@@ -88,22 +90,19 @@ class Articulation(MechanicalEngine):
                 self._keep(f"actuator_{name}", getattr(actuators, name))
         self._actuated = actuators is not None
 
-    def _check_leaf(self, own: Properties, name: str, value: Tensor) -> None:
-        super()._check_leaf(own, name, value)
+    def _claims(self, own: Properties, name: str, value: Tensor) -> list[Claim]:
+        found = [*super()._claims(own, name, value)]
         # Bodies without a joint may be without mass, for they are part of others.
-        heavy = ~torch.as_tensor(self.model.fixed, device=value.device)
+        fixed = self.model.fixed
         if name == "mass":
-            numbers, bad, wanted = value, (value <= 0) & heavy, "numbers above zero"
+            heavy = value.where(torch.as_tensor(~fixed, device=value.device), 1.0)
+            found.append(Claim(heavy, "positive", "numbers above zero"))
         elif name == "inertia":
-            numbers = torch.linalg.eigvalsh((value + value.mT).double() / 2)[..., 0]
-            bad, wanted = (numbers <= 0) & heavy | (numbers < -1e-12), "a positive definite matrix, its eigenvalues > 0"
+            wanted = "a positive definite matrix, its principal minors above zero"
+            found.append(Claim(least_minor(value, fixed), "positive", wanted))
         elif name == "orientation":
-            numbers = value.norm(dim=-1)
-            bad, wanted = numbers < 1e-6, "a quaternion of some length"
-        else:
-            return
-        per_world = value.dim() > getattr(own, name).dim()
-        refuse(own, name, bad, numbers, wanted, self._rows, per_world=per_world)
+            found.append(Claim(value.square().sum(-1), "positive", "a quaternion of some length"))
+        return found
 
     def initial_state(self, batch: int = 1, dtype: torch.dtype = torch.float32) -> State:
         """The joints' start positions at rest."""
@@ -136,14 +135,16 @@ class Articulation(MechanicalEngine):
         self._check_controls(state, steps, controls)
         horizon = 0 if truncate is None else check_count("truncate", truncate)
         program, tree, parameters = self._prepared_for(state, properties)
-        operation = operations.Rollout(program, tree, steps, self.integrator, self.substeps, self.dt, horizon)
+        operation = operations.Rollout(
+            program, tree, steps, INTEGRATORS[self.integrator], self.substeps, self.dt, horizon
+        )
         q, v, bad = batched_function.apply(
             operation,
             program.packing.normalized(state.q),
             state.v,
             self._torque(controls),
             _checked_wrenches(self.model, state, steps, wrenches),
-            *parameters,
+            *parameters.values(),
         )
         status = _status(bad, q)
         self._report(status)
@@ -167,7 +168,7 @@ class Articulation(MechanicalEngine):
             state.v,
             self._torque(controls),
             _checked_wrenches(self.model, state, 1, None if wrenches is None else wrenches.unsqueeze(1)),
-            *parameters,
+            *parameters.values(),
         )
         return acceleration
 
@@ -189,7 +190,7 @@ class Articulation(MechanicalEngine):
             state.v,
             acceleration,
             _checked_wrenches(self.model, state, 1, None if wrenches is None else wrenches.unsqueeze(1)),
-            *parameters,
+            *parameters.values(),
         )
         return torque
 
@@ -198,7 +199,7 @@ class Articulation(MechanicalEngine):
         self._check_state(state)
         unit = torch.eye(self.nv, dtype=state.q.dtype, device=state.q.device).repeat(state.batch, 1)
         program, parameters = self._inertial(state, properties)
-        repeated = [parameter.repeat_interleave(self.nv, 0) for parameter in parameters]
+        repeated = [parameter.repeat_interleave(self.nv, 0) for parameter in parameters.values()]
         q = program.packing.normalized(state.q).repeat_interleave(self.nv, 0)
         (columns,) = batched_function.apply(
             operations.InverseDynamics(program, None), q, torch.zeros_like(unit), unit, None, *repeated
@@ -209,7 +210,7 @@ class Articulation(MechanicalEngine):
         program, parameters = self._inertial(state, properties)
         q = program.packing.normalized(state.q)
         (momentum,) = batched_function.apply(
-            operations.InverseDynamics(program, None), q, torch.zeros_like(state.v), state.v, None, *parameters
+            operations.InverseDynamics(program, None), q, torch.zeros_like(state.v), state.v, None, *parameters.values()
         )
         kinetic = (momentum * state.v).sum(-1) / 2
         p = self._cast(state, properties)
@@ -224,7 +225,7 @@ class Articulation(MechanicalEngine):
     def _poses(self, state: State, properties: Properties) -> Float[Tensor, "batch bodies 4 4"]:
         program, tree, parameters = self._prepared_for(state, properties)
         rotation, position = batched_function.apply(
-            operations.LinkPoses(program, tree), program.packing.normalized(state.q), *parameters
+            operations.LinkPoses(program, tree), program.packing.normalized(state.q), *parameters.values()
         )
         return program.packing.body_poses(self._cast(state, properties), rotation, position)
 
@@ -272,19 +273,35 @@ class Articulation(MechanicalEngine):
         assert isinstance(found, TreeProperties)
         return found
 
-    def _prepared_for(self, state: State, properties: Overrides) -> tuple[Program, Any, Sequence[Tensor]]:
-        """Kernels and numbers for a call: the engine's own tree where nothing is overridden, else parameters."""
+    def _prepared_for(self, state: State, properties: Overrides) -> tuple[Program, Any, Parameters]:
+        """Kernels and numbers for a call: the kernels' tree, where it is at hand, else the parameters to make it of.
+
+        It is at hand for the engine's own properties, and for those last given that were checked before and ask for
+        no gradient.
+        """
         program, _, tree = self._program(state.q)
-        if properties is None or (isinstance(properties, Properties) and self._are_own(properties)):
-            return program, tree, ()
-        return program, None, program.packing.pack(self._cast(state, properties), state.batch)
+        if properties is None:
+            return program, tree, {}
+        if not isinstance(properties, Properties) or not properties.kept:
+            return program, None, program.packing.pack(self._cast(state, properties), state.batch)
+        if self._are_own(properties):
+            return program, tree, {}
+        key = ("checked", state.q.dtype, state.q.device)
+        versions = [value._version for _, value in properties.items()]
+        last = self._prepared.get(key)
+        if last is None or last[0]() is not properties or last[1:3] != (versions, state.batch):
+            parameters = program.packing.pack(self._cast(state, properties), state.batch)
+            last = ref(properties), versions, state.batch, parameters, program.tree(parameters)
+            self._prepared[key] = last
+        return program, last[-1], {}
 
     def _inertial(self, state: State, properties: Overrides) -> tuple[Program, Parameters]:
         """The tree without weight and springs."""
         program, _, _ = self._program(state.q)
         parameters = program.packing.pack(self._cast(state, properties), state.batch)
-        none = {name: torch.zeros_like(getattr(parameters, name)) for name in ("gravity", "stiffness")}
-        return program, parameters._replace(**none)
+        return program, parameters | {
+            name: torch.zeros_like(parameters[name]) for name in ("gravity", "joint_stiffness")
+        }
 
     def _torque(self, controls: Tensor | None) -> Tensor | None:
         if controls is None or not self._actuated:

@@ -11,8 +11,9 @@ from typing_extensions import override
 
 from physvision.kernels.batched_function import Operation, Tensors
 from physvision.kernels.launching import argument, launch
-from physvision.physics.articulated.packing import Parameters
-from physvision.physics.articulated.program import BACKWARD_COST, FORWARD_COST, INTEGRATORS, Program
+from physvision.physics.articulated.integrators import Integrator
+from physvision.physics.articulated.layout import PARAMETERS
+from physvision.physics.articulated.program import BACKWARD_COST, FORWARD_COST, Program
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +24,7 @@ class _Operation(Operation):
     tree: Any
 
     def _tree(self, parameters: Tensors) -> Any:
-        return self.tree if self.tree is not None else self.program.tree(Parameters(*parameters))
+        return self.tree if self.tree is not None else self.program.tree(dict(zip(PARAMETERS, parameters, strict=True)))
 
     def _launch(self, kernel: Any, batch: int, inputs: list[Any], backward: bool, evaluations: int = 1) -> None:
         cost = (BACKWARD_COST if backward else FORWARD_COST) * evaluations * self.program.model.links * batch
@@ -46,7 +47,7 @@ class Rollout(_Operation):
     """(q, v, torque, wrenches, *parameters) → trajectories of q and v, first bad step."""
 
     steps: int
-    integrator: str
+    integrator: Integrator
     substeps: int
     dt: float
     truncate: int
@@ -54,11 +55,11 @@ class Rollout(_Operation):
 
     @property
     def _schedule(self) -> list[Any]:
-        return [self.steps, INTEGRATORS[self.integrator], self.substeps, self.dt / self.substeps]
+        return [self.program.schedule(self.integrator, self.substeps, self.dt / self.substeps), self.steps]
 
     @property
     def _rows(self) -> int:
-        return INTEGRATORS[self.integrator] * self.substeps + 1
+        return self.integrator.stages * self.substeps + 1
 
     @override
     def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
@@ -194,7 +195,8 @@ class LinkPoses(_Operation):
         _fill(work, q=q)
         rotation = program.empty(batch, program.model.links, 3, 3)
         position = program.empty(batch, program.model.links, 3)
-        poses = [argument(rotation, program.kernels.mat33), argument(position, program.kernels.vec3)]
+        entries = program.kernels.ENTRIES
+        poses = [argument(rotation, entries["mat33"]), argument(position, entries["vec3"])]
         arguments = [self._tree(tuple(parameters)), work[0], *poses]
         self._launch(program.kernels.link_poses, batch, arguments, False)
         program.give(batch, 1, False, work)
@@ -215,8 +217,9 @@ class LinkPoses(_Operation):
         struct, tensors = program.gradients(
             batch, program.zeros(batch, 1, model.nv), program.zeros(batch, 1, model.bodies, 6), bool(parameters)
         )
-        kernels = program.kernels
-        poses = [argument(value, kernels.mat33) for value in (rotation, bars[0])] + [argument(bars[1], kernels.vec3)]
+        kernels, entries = program.kernels, program.kernels.ENTRIES
+        poses = [argument(value, entries["mat33"]) for value in (rotation, bars[0])]
+        poses.append(argument(bars[1], entries["vec3"]))
         arguments = [self._tree(tuple(parameters)), work[0], *poses, argument(q_bar), struct]
         self._launch(kernels.link_poses_backward, batch, arguments, True)
         program.give(batch, 1, True, work)

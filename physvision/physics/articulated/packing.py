@@ -2,42 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from physvision.kernels.layout import SHAPES, Field
+from physvision.physics.articulated.layout import PARAMETERS
 from physvision.physics.articulated.model import Model
 from physvision.physics.articulated.properties import TreeProperties
 
-
-class Parameters(NamedTuple):
-    """What `kernels.tree.Tree` holds of numbers, the world's dimension first."""
-
-    mass: Float[Tensor, "worlds links"]
-    moment: Float[Tensor, "worlds links 3"]
-    center: Float[Tensor, "worlds bodies 3"]
-    inertia: Float[Tensor, "worlds links 3 3"]
-    rotation: Float[Tensor, "worlds links 3 3"]
-    offset: Float[Tensor, "worlds links 3"]
-    stiffness: Float[Tensor, "worlds links"]
-    reference: Float[Tensor, "worlds nq"]
-    damping: Float[Tensor, "worlds nv"]
-    armature: Float[Tensor, "worlds nv"]
-    friction: Float[Tensor, "worlds nv"]
-    gravity: Float[Tensor, "worlds 3"]
-
-
-# Dimensions of each without the world's.
-_DIMENSIONS = dict.fromkeys(Parameters._fields, 1) | {
-    "moment": 2,
-    "center": 2,
-    "offset": 2,
-    "inertia": 3,
-    "rotation": 3,
-}
+Parameters = dict[str, Tensor]  # by the names of `layout.PARAMETERS`, in their order, the world's dimension first
 
 
 class Packing:
@@ -84,21 +59,19 @@ class Packing:
         squared = (center * center).sum(-1)[..., None, None] * self.identity
         spread = squared - center.unsqueeze(-1) * center.unsqueeze(-2)
         inertia = turned + p.mass[..., None, None] * spread
-        values = {
+        made = {
             "mass": _apply(self.membership, p.mass),
             "moment": self.membership @ moment,
             "center": center,
             "inertia": (self.membership @ inertia.flatten(-2)).unflatten(-1, (3, 3)),
             "rotation": rotation.mT,
             "offset": offset,
-            "stiffness": p.joint_stiffness,
-            "reference": self.normalized(p.spring_reference),
-            "damping": p.joint_damping,
-            "armature": p.armature,
-            "friction": p.friction_loss,
-            "gravity": p.gravity,
+            "spring_reference": self.normalized(p.spring_reference),
         }
-        return Parameters(**{name: _expanded(value, batch, _DIMENSIONS[name]) for name, value in values.items()})
+        return {
+            name: _expanded(made[name] if name in made else getattr(p, name), batch, field)
+            for name, field in PARAMETERS.items()
+        }
 
     def bodies_in_links(
         self, p: TreeProperties
@@ -183,7 +156,7 @@ def _apply(matrix: Tensor, vector: Tensor) -> Tensor:
     return (matrix @ vector.unsqueeze(-1)).squeeze(-1)
 
 
-def _expanded(value: Tensor, batch: int, base: int) -> Tensor:
-    if value.dim() == base:
+def _expanded(value: Tensor, batch: int, field: Field) -> Tensor:
+    if value.dim() == len(field.rows) + len(SHAPES[field.entry]):
         return value.contiguous().unsqueeze(0).expand(batch, *value.shape)
     return value.contiguous()

@@ -10,26 +10,14 @@ from torch import Tensor
 
 from physvision.kernels import precision
 from physvision.kernels.launching import array
+from physvision.kernels.layout import Field
+from physvision.physics.articulated.integrators import Integrator
+from physvision.physics.articulated.layout import BACKWARD_MEMORY, FORWARD_MEMORY, PARAMETERS, TANGENT_GRADIENTS
 from physvision.physics.articulated.model import Model
 from physvision.physics.articulated.packing import Packing, Parameters
 
 _KERNELS = "physvision.physics.articulated.kernels"
 
-# Fields of the workspace: what one entry is, and whether there is one a link or one a velocity.
-_ENTRIES = {"scalar": (), "vec3": (3,), "mat33": (3, 3)}
-_FORWARD = {
-    "mat33 links": "rotation inertia_angular inertia_coupling inertia_linear orientation",
-    "vec3 links": "offset joint_angular joint_linear bias_angular bias_linear angular linear angular_acceleration "
-    "linear_acceleration moment force wrench_moment wrench_force",
-    "vec3 velocities": "column_angular column_linear",
-    "scalar velocities": "pivot rest drag",
-}
-_BACKWARD = {
-    "vec3 links": "turning virtual_angular virtual_linear velocity_bar_angular velocity_bar_linear "
-    "acceleration_bar_angular acceleration_bar_linear virtual_bar_angular virtual_bar_linear",
-    "scalar velocities": "multiplier",
-}
-INTEGRATORS = {"semi_implicit_euler": 1, "runge_kutta_4": 4}  # evaluations of the dynamics a substep
 _FRICTION_VELOCITY = 1e-2
 _KEPT_SIZES = 8  # of batches whose workspaces are kept for the next call
 
@@ -53,7 +41,15 @@ class Program:
             torch.as_tensor(values, dtype=torch.int32, device=self.device)
             for values in (model.parent, model.kind, model.first_position, model.first_velocity, model.body_link)
         )
+        self.counts = {
+            "links": model.links,
+            "bodies": model.bodies,
+            "positions": model.nq,
+            "velocities": model.nv,
+        }
         self.axes = torch.as_tensor(model.axes, dtype=self.dtype, device=self.device)
+        # Structs point into the memory of the tensors beside them.
+        self._schedules: dict[tuple[Integrator, int, float], tuple[Any, list[Tensor]]] = {}
         self._idle: dict[tuple, list[tuple[Any, dict[str, Tensor]]]] = {}
 
     def tree(self, parameters: Parameters, springs: bool = True, rubs: bool = True) -> Any:
@@ -64,39 +60,42 @@ class Program:
         for name in ("parent", "joint", "first_position", "first_velocity", "body_link"):
             setattr(tree, name, array(getattr(self, name)))
         tree.friction_velocity, tree.rubs, tree.springs = _FRICTION_VELOCITY, int(rubs), int(springs)
-        for name, value in parameters._asdict().items():
-            setattr(tree, name, array(value, self.entry(name, value)))
+        for name, value in parameters.items():
+            setattr(tree, name, self._field(PARAMETERS[name], value))
         return tree
 
-    def entry(self, name: str, value: Tensor) -> Any:
-        """The kernels' type of one entry of a parameter."""
-        if name in ("moment", "center", "offset", "gravity", "turn"):
-            return self.kernels.vec3
-        return self.kernels.mat33 if value.dim() == 4 else self.kernels.scalar
+    def schedule(self, integrator: Integrator, substeps: int, h: float) -> Any:
+        """The kernels' `Schedule` of a step made of substeps of length `h`."""
+        key = (integrator, substeps, h)
+        if key in self._schedules:
+            return self._schedules[key][0]
+        schedule = self.kernels.Schedule()
+        schedule.h, schedule.substeps, schedule.stages = h, substeps, integrator.stages
+        schedule.drag_interval = h if integrator.implicit_drag else 0.0
+        schedule.share = integrator.share
+        held = [
+            torch.tensor(row, dtype=self.dtype, device=self.device) for row in (integrator.reach, integrator.weight)
+        ]
+        schedule.reach, schedule.weight = map(array, held)
+        self._schedules[key] = schedule, held
+        return schedule
 
-    def gradients(
-        self, batch: int, torque: Tensor, wrenches: Tensor, wanted: bool
-    ) -> tuple[Any, Parameters | tuple[()]]:
+    def _field(self, field: Field, value: Tensor) -> Any:
+        return array(value, self.kernels.ENTRIES[field.entry])
+
+    def gradients(self, batch: int, torque: Tensor, wrenches: Tensor, wanted: bool) -> tuple[Any, list[Tensor]]:
         """The kernels' `Gradients`, and the tensors behind it that belong to parameters, zero."""
         gradients = self.kernels.Gradients()
         gradients.wanted = int(wanted)
         gradients.torque = array(torque)
-        gradients.push = array(wrenches[..., :3], self.kernels.vec3)
-        gradients.twist = array(wrenches[..., 3:], self.kernels.vec3)
+        gradients.push, gradients.twist = self._wrench(wrenches)
         if not wanted:
-            return gradients, ()
-        model, links = self.model, self.model.links
-        shapes = {
-            "mass": (links,), "moment": (links, 3), "center": (model.bodies, 3), "inertia": (links, 3, 3),
-            "rotation": (links, 3, 3), "offset": (links, 3), "stiffness": (links,), "reference": (model.nq,),
-            "damping": (model.nv,), "armature": (model.nv,), "friction": (model.nv,), "gravity": (3,),
-            "turn": (links, 3),
-        }  # fmt: skip
-        tensors = {name: self.zeros(batch, *shape) for name, shape in shapes.items()}
-        for name, tensor in tensors.items():
-            setattr(gradients, name, array(tensor, self.entry(name, tensor)))
-        del tensors["turn"]
-        return gradients, Parameters(**tensors)
+            return gradients, []
+        tensors = {}
+        for name, field in (PARAMETERS | TANGENT_GRADIENTS).items():
+            tensors[name] = self.zeros(batch, *field.shape(self.counts))
+            setattr(gradients, name, self._field(field, tensors[name]))
+        return gradients, [tensors[name] for name in PARAMETERS]
 
     def forces(self, torque: Tensor, wrenches: Tensor | None) -> Any:
         """The kernels' `Forces`."""
@@ -104,9 +103,12 @@ class Program:
         forces.torque = array(torque)
         forces.wrenches = int(wrenches is not None)
         if wrenches is not None:
-            forces.push = array(wrenches[..., :3], self.kernels.vec3)
-            forces.twist = array(wrenches[..., 3:], self.kernels.vec3)
+            forces.push, forces.twist = self._wrench(wrenches)
         return forces
+
+    def _wrench(self, wrenches: Tensor) -> tuple[Any, Any]:
+        vector = self.kernels.ENTRIES["vec3"]
+        return array(wrenches[..., :3], vector), array(wrenches[..., 3:], vector)
 
     def zeros(self, batch: int, *shape: int) -> Tensor:
         """Zeros, worlds innermost in memory on a GPU, where neighbouring threads then read neighbouring numbers."""
@@ -141,24 +143,12 @@ class Program:
                 del self._idle[next(iter(self._idle))]
 
     def _workspace(self, batch: int, rows: int, backward: bool) -> tuple[Any, dict[str, Tensor]]:
-        model, kernels = self.model, self.kernels
-        work = kernels.Workspace()
+        work = self.kernels.Workspace()
         held: dict[str, Tensor] = {}
-        counts = {"links": model.links, "velocities": model.nv}
-        for fields in (_FORWARD, _BACKWARD) if backward else (_FORWARD,):
-            for heading, names in fields.items():
-                entry, count = heading.split()
-                for name in names.split():
-                    held[name] = self.empty(batch, counts[count], *_ENTRIES[entry])
-                    setattr(work, name, array(held[name], getattr(kernels, entry)))
+        counts = self.counts | {"evaluations": rows}
+        for name, field in (FORWARD_MEMORY | (BACKWARD_MEMORY if backward else {})).items():
+            held[name] = self.empty(batch, *field.shape(counts))
+            setattr(work, name, self._field(field, held[name]))
         for name, columns in (("axis_angular", self.axes[:, :3]), ("axis_linear", self.axes[:, 3:])):
-            held[name] = self.empty(batch, model.nv, 3)
             held[name].copy_(columns.expand(batch, -1, -1))
-            setattr(work, name, array(held[name], kernels.vec3))
-        numbers = {"q": model.nq, "v": model.nv, "a": model.nv}
-        if backward:
-            numbers |= {"q_bar": model.nv, "v_bar": model.nv, "a_bar": model.nv}
-        for name, count in numbers.items():
-            held[name] = self.empty(batch, rows, count)
-            setattr(work, name, array(held[name]))
         return work, held

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from physvision.core import Placed, ShapeError
@@ -81,6 +82,26 @@ def described(
     return TreeProperties(
         **{name: torch.as_tensor(np.asarray(value), dtype=torch.float64) for name, value in values.items()}
     )
+
+
+def least_minor(inertia: Float[Tensor, "*batch bodies 3 3"], fixed: np.ndarray) -> Float[Tensor, "*batch bodies"]:
+    """The least leading minor of each matrix, made symmetric: above zero where all eigenvalues are.
+
+    Bodies that are `fixed` to others may have eigenvalues of zero: of these it is the least of all principal minors,
+    and counts with what rounding takes.
+    """
+    xx, xy, xz, _, yy, yz, _, _, zz = ((inertia + inertia.mT) / 2).double().flatten(-2).unbind(-1)
+    plane = xx * yy - xy * xy
+    whole = zz * plane - yz * (xx * yz - xy * xz) + xz * (xy * yz - yy * xz)
+    least = torch.minimum(torch.minimum(xx, plane), whole)
+    if not fixed.any():
+        return least
+    size = inertia.abs().amax((-2, -1)).double()
+    slack = 32 * torch.finfo(inertia.dtype).eps
+    orders = {1: (xx, yy, zz), 2: (plane, xx * zz - xz * xz, yy * zz - yz * yz), 3: (whole,)}
+    loose = [minor + slack * size**order for order, minors in orders.items() for minor in minors]
+    loose = torch.stack(loose).amin(0) + torch.finfo(torch.float64).tiny
+    return torch.where(torch.as_tensor(fixed, device=inertia.device), loose, least)
 
 
 def _vector(body: Body, name: str, size: int) -> np.ndarray:

@@ -1,6 +1,7 @@
 """What cannot be used is refused at the boundary, with words that say what and where."""
 
 import jaxtyping
+import numpy as np
 import pytest
 import torch
 
@@ -14,6 +15,7 @@ from physvision.core import (
 )
 from physvision.physics import articulated
 from physvision.physics.articulated import Body, Joint, tree
+from physvision.physics.articulated.properties import least_minor
 
 HINGE = (Joint("revolute"),)
 
@@ -96,6 +98,10 @@ def test_numbers_of_a_tree():
         (lambda e, s: e.rollout(s, 2, None, {"mass": torch.tensor([1.0, torch.nan])}), InputError, "got nan"),
         (lambda e, s: e.rollout(s, 2, None, {"mass": torch.tensor([1.0, 0.0])}), ModelError, "'rod 1': .* above zero"),
         (lambda e, s: e.step(s, None, {"inertia": -torch.eye(3).repeat(2, 1, 1)}), ModelError, "inertia of 'rod 0'"),
+        (lambda e, s: e.step(s, None, {"inertia": torch.diag(torch.tensor([1.0, 1.0, -1e-3])).repeat(3, 2, 1, 1)}), ModelError, "of 'rod 0'"),  # noqa: E501
+        (lambda e, s: e.step(s, None, {"inertia": torch.ones(3, 3).repeat(2, 1, 1)}), ModelError, "minors above zero"),
+        (lambda e, s: e.step(s, None, {"gravity": torch.tensor([0.0, torch.inf, 0.0])}), ModelError, "gravity.*got inf"),  # noqa: E501
+        (lambda e, s: e.step(s, None, {"shape_pose": torch.full((2, 4, 4), torch.nan)}), ModelError, "shape_pose.*nan"),
         (lambda e, s: e.initial_state(0), InputError, "batch: expected a whole number"),
     ],
 )  # fmt: skip
@@ -103,3 +109,26 @@ def test_calls(call, error, message):
     engine = articulated.chain([1.0, 1.0])
     with pytest.raises(error, match=message):
         call(engine, engine.initial_state(3))
+
+
+def test_only_the_first_bad_world_and_body_are_named():
+    """Three worlds of three bodies: the world is not taken for a body, nor a body for a world."""
+    engine = articulated.chain([1.0, 1.0, 1.0])
+    mass = torch.ones(3, 3)
+    mass[1, 2] = 0.0
+    with pytest.raises(ModelError, match=r"mass of 'rod 2': expected numbers above zero, got 0 at \(1, 2\)"):
+        engine.step(engine.initial_state(3), None, {"mass": mass})
+
+
+def test_inertias_are_accepted_where_their_eigenvalues_are_positive():
+    """The leading minors decide as eigenvalues do, on random matrices of which half are indefinite."""
+    rng = torch.Generator().manual_seed(0)
+    turned = torch.linalg.qr(torch.randn(500, 3, 3, generator=rng, dtype=torch.float64))[0]
+    values = torch.randn(500, 3, generator=rng, dtype=torch.float64) + 1.0
+    matrices = turned @ torch.diag_embed(values) @ turned.mT
+    found = least_minor(matrices, np.zeros(500, bool)) > 0
+    assert torch.equal(found, (values > 0).all(-1))
+    # A fixed body may be a rod or nothing at all.
+    thin = turned[:2] @ torch.diag_embed(torch.tensor([[1.0, 1.0, 0.0], [0.0, 0.0, 0.0]]).double()) @ turned[:2].mT
+    assert (least_minor(thin, np.ones(2, bool)) > 0).all()
+    assert not (least_minor(-matrices[values.amin(-1) > 0.1], np.ones(1, bool)) > 0).any()

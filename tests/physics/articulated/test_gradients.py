@@ -7,6 +7,7 @@ import torch
 from physics.articulated.trees import everything, random_state
 
 from physvision import State
+from physvision.core import DerivativeError
 from physvision.physics.articulated import Articulation, Body, Joint, tree
 from physvision.physics.articulated.properties import TreeProperties
 
@@ -178,13 +179,25 @@ def test_functional_transforms():
     torch.testing.assert_close(per_row[1], torch.autograd.functional.jacobian(lambda v: final(v, mass).sum(), state.v))
 
 
-def test_the_gradient_cannot_be_taken_twice():
+def test_derivatives_that_are_not_there_say_so():
     engine = everything()
     state = random_state(engine, 8)
     v = state.v.clone().requires_grad_()
     (gradient,) = torch.autograd.grad((engine.step(State(state.q, v)).v ** 2).sum(), v, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
+    with pytest.raises(DerivativeError, match=r"second derivatives .* are not there"):
         gradient.sum().backward()
+
+    def end(v):
+        return engine.step(State(state.q, v)).v
+
+    with pytest.raises(DerivativeError, match="second derivatives"):
+        torch.autograd.functional.hessian(lambda v: end(v).square().sum(), state.v)
+    with pytest.raises(DerivativeError, match=r"derivatives forward .* are not there"):
+        torch.func.jvp(end, (state.v,), (torch.ones_like(state.v),))
+    with pytest.raises(DerivativeError, match="derivatives forward"):
+        torch.func.jacfwd(end)(state.v)
+    with pytest.raises(DerivativeError, match="derivatives"):
+        torch.func.hessian(lambda v: end(v).square().sum())(state.v)
 
 
 def test_float32_gradients_follow_float64():

@@ -11,6 +11,8 @@ from physics.articulated.trees import everything, random_state
 from physvision import State
 from physvision.kernels import launching
 from physvision.physics import articulated
+from physvision.physics.articulated.packing import Packing
+from physvision.physics.properties import Properties
 
 
 def test_both_cores_give_what_one_gives():
@@ -126,6 +128,39 @@ def test_a_new_model_costs_no_compilation():
     before = dict(kernels.rollout.module.execs)
     engine.rollout(engine.initial_state(1, torch.float64), 3)
     assert dict(kernels.rollout.module.execs) == before
+
+
+def test_properties_are_checked_once(monkeypatch):
+    """What `checked` returns is neither checked nor packed again, gives the same bits, and follows its numbers."""
+    engine = everything()
+    state = random_state(engine, 6, batch=2)
+    mass = engine.properties.mass * torch.tensor([[1.0], [2.0]])
+    expected = engine.step(state, properties={"mass": mass})
+    known = engine.checked({"mass": mass}, 2)
+    work = {"hold": 0, "pack": 0}
+
+    def counted(owner, name):
+        original = getattr(owner, name)
+
+        def call(*arguments, **options):
+            work[name] += 1
+            return original(*arguments, **options)
+
+        monkeypatch.setattr(owner, name, call)
+
+    counted(Properties, "hold")
+    counted(Packing, "pack")
+    for _ in range(3):
+        assert torch.equal(engine.step(state, properties=known).q, expected.q)
+    assert work == {"hold": 0, "pack": 1}
+    mass.mul_(1.5)
+    other = engine.step(state, properties={"mass": mass}).q
+    assert not torch.equal(other, expected.q)
+    assert torch.equal(engine.step(state, properties=known).q, other)
+    learned = mass.clone().requires_grad_()
+    known = engine.checked({"mass": learned}, 2)
+    for _ in range(2):
+        assert float(torch.autograd.grad(engine.step(state, properties=known).v.sum(), learned)[0].abs().max()) > 0
 
 
 @pytest.mark.gpu

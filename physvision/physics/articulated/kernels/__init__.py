@@ -15,12 +15,13 @@ scalar = globals().get("scalar", wp.float64)
 from .inverse import inverse_dynamics, inverse_dynamics_backward  # noqa: E402  `scalar` comes first
 from .kinematics import link_poses, link_poses_backward  # noqa: E402
 from .rollout import accelerations, accelerations_backward, rollout, rollout_backward  # noqa: E402
-from .spatial import mat33, vec3  # noqa: E402
-from .tree import Forces, Gradients, Tree, Workspace  # noqa: E402
+from .tree import ENTRIES, Forces, Gradients, Schedule, Tree, Workspace  # noqa: E402
 
 __all__ = [
+    "ENTRIES",
     "Forces",
     "Gradients",
+    "Schedule",
     "Tree",
     "Workspace",
     "accelerations",
@@ -29,9 +30,7 @@ __all__ = [
     "inverse_dynamics_backward",
     "link_poses",
     "link_poses_backward",
-    "mat33",
     "rollout",
     "rollout_backward",
     "scalar",
-    "vec3",
 ]

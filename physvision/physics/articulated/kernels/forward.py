@@ -190,10 +190,18 @@ def release(tree: Tree, work: Workspace, world: int, row: int, i: int):
 
 
 @wp.func
-def solve(tree: Tree, work: Workspace, world: int, row: int):
-    """(M + armature + h B) λ = −a_bar[row] with the factorisation of the last `accelerate`.
+def solve(
+    tree: Tree,
+    work: Workspace,
+    world: int,
+    right: wp.array3d(dtype=scalar),
+    right_row: int,
+    out: wp.array3d(dtype=scalar),
+    out_row: int,
+):
+    """(M + armature + h B) out = right with the factorisation of the last `accelerate`.
 
-    Leaves λ in `multiplier` and the motion that it gives each link in `virtual_…`.
+    Leaves the motion that `out` gives each link in `virtual_…`.
     """
     for i in range(tree.links):
         work.moment[world, i] = zero3()
@@ -207,7 +215,7 @@ def solve(tree: Tree, work: Workspace, world: int, row: int):
         for back in range(end - start):
             d = end - 1 - back
             rest = (
-                -work.a_bar[world, row, d]
+                right[world, right_row, d]
                 - wp.dot(work.axis_angular[world, d], moment)
                 - wp.dot(work.axis_linear[world, d], force)
             )
@@ -238,7 +246,7 @@ def solve(tree: Tree, work: Workspace, world: int, row: int):
                 - wp.dot(work.column_angular[world, d], angular)
                 - wp.dot(work.column_linear[world, d], linear)
             )
-            work.multiplier[world, d] = found
+            out[world, out_row, d] = found
             angular = angular + found * work.axis_angular[world, d]
             linear = linear + found * work.axis_linear[world, d]
         work.virtual_angular[world, i] = angular

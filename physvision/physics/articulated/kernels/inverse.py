@@ -57,8 +57,8 @@ def move_virtually(tree: Tree, work: Workspace, world: int):
             angular = rotation * carried
             linear = rotation * (work.virtual_linear[world, parent] - wp.cross(work.offset[world, i], carried))
         for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
-            angular = angular + work.multiplier[world, d] * work.axis_angular[world, d]
-            linear = linear + work.multiplier[world, d] * work.axis_linear[world, d]
+            angular = angular + work.multiplier[world, 0, d] * work.axis_angular[world, d]
+            linear = linear + work.multiplier[world, 0, d] * work.axis_linear[world, d]
         work.virtual_angular[world, i] = angular
         work.virtual_linear[world, i] = linear
 
@@ -174,7 +174,7 @@ def joint_backward(tree: Tree, work: Workspace, gradients: Gradients, world: int
         axis_w = work.axis_angular[world, d]
         axis_v = work.axis_linear[world, d]
         acceleration = work.a[world, row, d]
-        multiplier = work.multiplier[world, d]
+        multiplier = work.multiplier[world, row, d]
         work.v_bar[world, row, d] = (
             work.v_bar[world, row, d] + wp.dot(axis_w, joint_bar_w) + wp.dot(axis_v, joint_bar_v)
         )
@@ -305,7 +305,7 @@ def inverse_dynamics_backward(
     if forces.wrenches != 0:
         turn_wrenches(tree, work, forces, world, 0)
     for d in range(tree.velocities):
-        work.multiplier[world, d] = torque_bar[world, d]
+        work.multiplier[world, 0, d] = torque_bar[world, d]
         work.q_bar[world, 0, d] = scalar(0.0)
         work.v_bar[world, 0, d] = scalar(0.0)
     move_virtually(tree, work, world)

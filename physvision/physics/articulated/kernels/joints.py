@@ -36,10 +36,10 @@ def read4(values: wp.array3d(dtype=scalar), world: int, row: int, start: int):
 @wp.func
 def reference4(tree: Tree, world: int, start: int):
     return vec4(
-        tree.reference[world, start],
-        tree.reference[world, start + 1],
-        tree.reference[world, start + 2],
-        tree.reference[world, start + 3],
+        tree.spring_reference[world, start],
+        tree.spring_reference[world, start + 1],
+        tree.spring_reference[world, start + 2],
+        tree.spring_reference[world, start + 3],
     )
 
 
@@ -182,7 +182,7 @@ def spring_turn(tree: Tree, work: Workspace, world: int, row: int, p: int):
 @wp.func
 def spring_force(tree: Tree, work: Workspace, world: int, row: int, i: int, force: wp.array2d(dtype=scalar)):
     """Force -= k · displacement, for the joint of link i."""
-    k = tree.stiffness[world, i]
+    k = tree.joint_stiffness[world, i]
     joint = tree.joint[i]
     p = tree.first_position[i]
     d = tree.first_velocity[i]
@@ -190,7 +190,7 @@ def spring_force(tree: Tree, work: Workspace, world: int, row: int, i: int, forc
         if joint == FREE:
             for c in range(3):
                 force[world, d + c] = force[world, d + c] - k * (
-                    work.q[world, row, p + c] - tree.reference[world, p + c]
+                    work.q[world, row, p + c] - tree.spring_reference[world, p + c]
                 )
             p += 3
             d += 3
@@ -198,7 +198,7 @@ def spring_force(tree: Tree, work: Workspace, world: int, row: int, i: int, forc
         for c in range(3):
             force[world, d + c] = force[world, d + c] - k * turn[c]
     else:
-        force[world, d] = force[world, d] - k * (work.q[world, row, p] - tree.reference[world, p])
+        force[world, d] = force[world, d] - k * (work.q[world, row, p] - tree.spring_reference[world, p])
 
 
 @wp.func
@@ -217,15 +217,17 @@ def spring_backward(tree: Tree, work: Workspace, gradients: Gradients, world: in
                 shift_spring_backward(tree, work, gradients, world, row, i, p + c, d + c)
             p += 3
             d += 3
-        k = tree.stiffness[world, i]
+        k = tree.joint_stiffness[world, i]
         turn = spring_turn(tree, work, world, row, p)
-        pulls = vec3(work.multiplier[world, d], work.multiplier[world, d + 1], work.multiplier[world, d + 2])
+        pulls = vec3(
+            work.multiplier[world, row, d], work.multiplier[world, row, d + 1], work.multiplier[world, row, d + 2]
+        )
         add3(work.q_bar, world, row, d, k * right_jacobian_inverse(-turn, pulls))
         if gradients.wanted != 0:
-            gradients.stiffness[world, i] = gradients.stiffness[world, i] + wp.dot(pulls, turn)
+            gradients.joint_stiffness[world, i] = gradients.joint_stiffness[world, i] + wp.dot(pulls, turn)
             lifted = lift_of(reference4(tree, world, p), -k * right_jacobian_inverse(turn, pulls))
             for c in range(4):
-                gradients.reference[world, p + c] = gradients.reference[world, p + c] + lifted[c]
+                gradients.spring_reference[world, p + c] = gradients.spring_reference[world, p + c] + lifted[c]
     else:
         shift_spring_backward(tree, work, gradients, world, row, i, p, d)
 
@@ -235,13 +237,13 @@ def shift_spring_backward(
     tree: Tree, work: Workspace, gradients: Gradients, world: int, row: int, i: int, p: int, d: int
 ):
     """The same for one number of a position that is not a quaternion."""
-    pull = work.multiplier[world, d]
-    held = tree.stiffness[world, i] * pull
+    pull = work.multiplier[world, row, d]
+    held = tree.joint_stiffness[world, i] * pull
     work.q_bar[world, row, d] = work.q_bar[world, row, d] + held
     if gradients.wanted != 0:
-        gradients.reference[world, p] = gradients.reference[world, p] - held
-        gradients.stiffness[world, i] = gradients.stiffness[world, i] + pull * (
-            work.q[world, row, p] - tree.reference[world, p]
+        gradients.spring_reference[world, p] = gradients.spring_reference[world, p] - held
+        gradients.joint_stiffness[world, i] = gradients.joint_stiffness[world, i] + pull * (
+            work.q[world, row, p] - tree.spring_reference[world, p]
         )
 
 

@@ -29,10 +29,10 @@ def smoothed_sign_rate_slope(x: scalar):
 def apply_joint_loads(tree: Tree, work: Workspace, forces: Forces, world: int, step: int, row: int):
     """Rest = torque − drag · velocity − spring."""
     for d in range(tree.velocities):
-        drag = tree.damping[world, d]
+        drag = tree.joint_damping[world, d]
         if tree.rubs != 0:
             speed = work.v[world, row, d] / tree.friction_velocity
-            drag = drag + tree.friction[world, d] / tree.friction_velocity * smoothed_sign_rate(speed)
+            drag = drag + tree.friction_loss[world, d] / tree.friction_velocity * smoothed_sign_rate(speed)
         work.drag[world, d] = drag
         work.rest[world, d] = forces.torque[world, step, d] - drag * work.v[world, row, d]
     if tree.springs != 0:
@@ -89,7 +89,7 @@ def joint_loads_backward(
     tree: Tree, work: Workspace, gradients: Gradients, world: int, step: int, row: int, d: int, h: scalar
 ):
     """Adjoint of λ (armature q̈ + B(v) (h q̈ + v) − τ), where B is the drag."""
-    multiplier = work.multiplier[world, d]
+    multiplier = work.multiplier[world, row, d]
     velocity = work.v[world, row, d]
     acceleration = work.a[world, row, d]
     held = multiplier * (h * acceleration + velocity)
@@ -97,12 +97,12 @@ def joint_loads_backward(
     gradients.torque[world, step, d] = gradients.torque[world, step, d] - multiplier
     if tree.rubs != 0:
         speed = velocity / tree.friction_velocity
-        friction = tree.friction[world, d] / tree.friction_velocity
+        friction = tree.friction_loss[world, d] / tree.friction_velocity
         bar = bar + held * friction * smoothed_sign_rate_slope(speed) / tree.friction_velocity
         if gradients.wanted != 0:
             rate = smoothed_sign_rate(speed) / tree.friction_velocity
-            gradients.friction[world, d] = gradients.friction[world, d] + held * rate
+            gradients.friction_loss[world, d] = gradients.friction_loss[world, d] + held * rate
     if gradients.wanted != 0:
-        gradients.damping[world, d] = gradients.damping[world, d] + held
+        gradients.joint_damping[world, d] = gradients.joint_damping[world, d] + held
         gradients.armature[world, d] = gradients.armature[world, d] + multiplier * acceleration
     work.v_bar[world, row, d] = work.v_bar[world, row, d] + bar

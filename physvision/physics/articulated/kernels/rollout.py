@@ -8,13 +8,14 @@ from .inverse import residual_backward
 from .joints import add_tangent, write_lifted
 from .kinematics import finish_rotation_gradient
 from .steps import (
+    advance_positions,
+    advance_positions_backward,
     begin_stage,
     begin_stage_backward,
-    finish_substep,
-    finish_substep_backward,
-    implicit_interval,
+    predict,
+    predict_backward,
 )
-from .tree import Forces, Gradients, Tree, Workspace
+from .tree import Forces, Gradients, Schedule, Tree, Workspace
 
 
 @wp.func
@@ -32,24 +33,32 @@ def load_state(
         work.v[world, 0, d] = v[world, step, d]
 
 
+@wp.func
+def accelerate_backward(
+    tree: Tree, work: Workspace, forces: Forces, gradients: Gradients, world: int, step: int, row: int, h: scalar
+):
+    """Adjoint of the last `accelerate`: from a_bar[row], which it negates, to q_bar[row], v_bar[row], gradients."""
+    for d in range(tree.velocities):
+        work.a_bar[world, row, d] = -work.a_bar[world, row, d]
+    solve(tree, work, world, work.a_bar, row, work.multiplier, row)
+    residual_backward(tree, work, forces, gradients, world, step, row, h)
+
+
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
 def rollout(
     first: int,
     tree: Tree,
     work: Workspace,
     forces: Forces,
+    schedule: Schedule,
     steps: int,
-    stages: int,
-    substeps: int,
-    h: scalar,
     q: wp.array3d(dtype=scalar),
     v: wp.array3d(dtype=scalar),
     first_bad_step: wp.array(dtype=wp.int32),
 ):
     """Fill q and v, [world, step, number], from their step 0. A world that stops being finite is marked and left."""
     world = first + wp.tid()
-    last = stages * substeps
-    implicit = implicit_interval(stages, h)
+    last = schedule.stages * schedule.substeps
     bad = wp.int32(-1)  # a variable, not a constant, to Warp
     for k in range(tree.positions):
         if not wp.isfinite(q[world, 0, k]):
@@ -61,10 +70,11 @@ def rollout(
         if bad < 0:
             load_state(tree, work, world, step, q, v)
             for row in range(last):
-                begin_stage(tree, work, world, stages, row, h)
-                accelerate(tree, work, forces, world, step, row, implicit)
-                if (row + 1) % stages == 0:
-                    finish_substep(tree, work, world, stages, row, h)
+                begin_stage(tree, work, schedule, world, row)
+                accelerate(tree, work, forces, world, step, row, schedule.drag_interval)
+                if (row + 1) % schedule.stages == 0:
+                    predict(tree, work, schedule, world, row + 1)
+                    advance_positions(tree, work, schedule, world, row + 1)
             for k in range(tree.positions):
                 q[world, step + 1, k] = work.q[world, last, k]
                 if not wp.isfinite(work.q[world, last, k]):
@@ -88,10 +98,8 @@ def rollout_backward(
     work: Workspace,
     forces: Forces,
     gradients: Gradients,
+    schedule: Schedule,
     steps: int,
-    stages: int,
-    substeps: int,
-    h: scalar,
     truncate: int,
     q: wp.array3d(dtype=scalar),
     v: wp.array3d(dtype=scalar),
@@ -105,8 +113,7 @@ def rollout_backward(
     world = first + wp.tid()
     if first_bad_step[world] >= 0:
         return
-    last = stages * substeps
-    implicit = implicit_interval(stages, h)
+    last = schedule.stages * schedule.substeps
     for d in range(tree.velocities):
         work.q_bar[world, 0, d] = scalar(0.0)
         work.v_bar[world, 0, d] = scalar(0.0)
@@ -127,17 +134,18 @@ def rollout_backward(
         for visit in range(2 * last - 1):
             row = wp.min(visit, 2 * last - 2 - visit)
             if visit < last:
-                begin_stage(tree, work, world, stages, row, h)
-            accelerate(tree, work, forces, world, step, row, implicit)
-            ends_substep = (row + 1) % stages == 0
+                begin_stage(tree, work, schedule, world, row)
+            accelerate(tree, work, forces, world, step, row, schedule.drag_interval)
+            ends_substep = (row + 1) % schedule.stages == 0
             if visit < last and ends_substep:
-                finish_substep(tree, work, world, stages, row, h)
+                predict(tree, work, schedule, world, row + 1)
+                advance_positions(tree, work, schedule, world, row + 1)
             if visit >= last - 1:
                 if ends_substep:
-                    finish_substep_backward(tree, work, world, stages, row, h)
-                solve(tree, work, world, row)
-                residual_backward(tree, work, forces, gradients, world, step, row, implicit)
-                begin_stage_backward(tree, work, world, stages, row, h)
+                    advance_positions_backward(tree, work, schedule, world, row + 1)
+                    predict_backward(tree, work, schedule, world, row + 1)
+                accelerate_backward(tree, work, forces, gradients, world, step, row, schedule.drag_interval)
+                begin_stage_backward(tree, work, schedule, world, row)
     finish_rotation_gradient(tree, gradients, world)
     add_tangent(tree, world, q, trajectory_q_bar, 0, work.q_bar, 0)
     write_lifted(tree, world, q, 0, work.q_bar, 0, q_bar)
@@ -167,8 +175,7 @@ def accelerations_backward(
         work.q_bar[world, 0, d] = scalar(0.0)
         work.v_bar[world, 0, d] = scalar(0.0)
     accelerate(tree, work, forces, world, 0, 0, scalar(0.0))
-    solve(tree, work, world, 0)
-    residual_backward(tree, work, forces, gradients, world, 0, 0, scalar(0.0))
+    accelerate_backward(tree, work, forces, gradients, world, 0, 0, scalar(0.0))
     finish_rotation_gradient(tree, gradients, world)
     write_lifted(tree, world, work.q, 0, work.q_bar, 0, q_bar)
     for d in range(tree.velocities):

@@ -1,129 +1,97 @@
-"""One step of time by either integrator, and its adjoint, around a single evaluation of the dynamics.
+"""One substep by any tableau, and its adjoint: predict the velocity at its end, then advance the positions.
 
-The workspace holds a row for each evaluation: one a substep for semi-implicit Euler, four for Runge–Kutta, and the
-row after the last holds the end of the step. `accelerate` stands at one place in the loop over rows only: called from
-two places it would not be inlined, and each call would copy its arguments, some kilobytes.
+The workspace holds a row for each evaluation of the dynamics, and the row after the last holds the end of the step.
+`accelerate` stands at one place in the loop over rows only: called from two places it would not be inlined, and each
+call would copy its arguments, some kilobytes. What changes velocities at once belongs between the two halves.
 """
 
 import warp as wp
 
 from . import scalar
 from .joints import advance, advance_backward
-from .tree import Tree, Workspace
-
-RUNGE_KUTTA = wp.constant(4)  # stages of a substep; semi-implicit Euler has one
+from .tree import Schedule, Tree, Workspace
 
 
 @wp.func
-def implicit_interval(stages: int, h: scalar):
-    """The time over which drag is taken implicitly: Runge–Kutta takes none of it so."""
-    if stages == RUNGE_KUTTA:
-        return scalar(0.0)
-    return h
-
-
-@wp.func
-def node(stage: int):
-    """Where in the substep a Runge–Kutta stage stands."""
-    if stage == 0:
-        return scalar(0.0)
-    if stage == 3:
-        return scalar(1.0)
-    return scalar(0.5)
-
-
-@wp.func
-def weight(stages: int, stage: int):
-    """What a stage counts."""
-    if stages == 1:
-        return scalar(1.0)
-    if stage == 0 or stage == 3:
-        return scalar(1.0) / scalar(6.0)
-    return scalar(1.0) / scalar(3.0)
-
-
-@wp.func
-def begin_stage(tree: Tree, work: Workspace, world: int, stages: int, row: int, h: scalar):
-    """Where the dynamics are evaluated: stage s of Runge–Kutta stands at q ⊕ c h v_{s−1}, v + c h q̈_{s−1}."""
-    stage = row % stages
+def begin_stage(tree: Tree, work: Workspace, schedule: Schedule, world: int, row: int):
+    """Where the dynamics are evaluated: stage s stands at q ⊕ h reach v_{s−1}, v + h reach q̈_{s−1}."""
+    stage = row % schedule.stages
     if stage > 0:
         start = row - stage
-        reach = node(stage) * h
+        reach = schedule.reach[stage] * schedule.h
         for d in range(tree.velocities):
             work.v[world, row, d] = work.v[world, start, d] + reach * work.a[world, row - 1, d]
         advance(tree, world, work.q, start, row, work.v, row - 1, reach)
 
 
 @wp.func
-def finish_substep(tree: Tree, work: Workspace, world: int, stages: int, row: int, h: scalar):
-    """After its last stage: v′ = v + h mean q̈, and q′ = q ⊕ h v′ (Euler) or q ⊕ h mean v (Runge–Kutta)."""
-    end = row + 1
-    start = end - stages
-    if stages == RUNGE_KUTTA:
-        mean_velocity(tree, work, world, start)
-        advance(tree, world, work.q, start, end, work.v, end, h)
-    for d in range(tree.velocities):
-        mean = scalar(0.0)
-        for stage in range(stages):
-            mean += weight(stages, stage) * work.a[world, start + stage, d]
-        work.v[world, end, d] = work.v[world, start, d] + h * mean
-    if stages == 1:
-        advance(tree, world, work.q, start, end, work.v, end, h)
-
-
-@wp.func
-def mean_velocity(tree: Tree, work: Workspace, world: int, start: int):
-    """v[start + 4] = the weighted mean of the stages' velocities."""
-    for d in range(tree.velocities):
-        mean = scalar(0.0)
-        for stage in range(RUNGE_KUTTA):
-            mean += weight(RUNGE_KUTTA, stage) * work.v[world, start + stage, d]
-        work.v[world, start + RUNGE_KUTTA, d] = mean
-
-
-@wp.func
-def finish_substep_backward(tree: Tree, work: Workspace, world: int, stages: int, row: int, h: scalar):
-    """Adjoint of `finish_substep`: from q_bar and v_bar of the end to q_bar, v_bar, a_bar of the stages.
-
-    For Runge–Kutta v_bar of the end is first that of v′, then that of the mean velocity.
-    """
-    end = row + 1
-    start = end - stages
-    for stage in range(stages):
-        for d in range(tree.velocities):
-            work.q_bar[world, start + stage, d] = scalar(0.0)
-            work.v_bar[world, start + stage, d] = scalar(0.0)
-    if stages == 1:
-        advance_backward(tree, world, work.q_bar, end, work.v, end, work.v_bar, end, work.q_bar, start, h)
-        for d in range(tree.velocities):
-            bar = work.v_bar[world, end, d]
-            work.v_bar[world, start, d] = bar
-            work.a_bar[world, start, d] = h * bar
-    else:
-        mean_velocity(tree, work, world, start)
-        for d in range(tree.velocities):
-            bar = work.v_bar[world, end, d]
-            work.v_bar[world, end, d] = scalar(0.0)
-            work.v_bar[world, start, d] = bar
-            for stage in range(stages):
-                work.a_bar[world, start + stage, d] = h * weight(stages, stage) * bar
-        advance_backward(tree, world, work.q_bar, end, work.v, end, work.v_bar, end, work.q_bar, start, h)
-        for d in range(tree.velocities):
-            for stage in range(stages):
-                work.v_bar[world, start + stage, d] = (
-                    work.v_bar[world, start + stage, d] + weight(stages, stage) * work.v_bar[world, end, d]
-                )
-
-
-@wp.func
-def begin_stage_backward(tree: Tree, work: Workspace, world: int, stages: int, row: int, h: scalar):
+def begin_stage_backward(tree: Tree, work: Workspace, schedule: Schedule, world: int, row: int):
     """Adjoint of `begin_stage`: hands q_bar and v_bar of the stage to the substep's start and to the stage before."""
-    stage = row % stages
+    stage = row % schedule.stages
     if stage > 0:
         start = row - stage
-        reach = node(stage) * h
+        reach = schedule.reach[stage] * schedule.h
         advance_backward(tree, world, work.q_bar, row, work.v, row - 1, work.v_bar, row - 1, work.q_bar, start, reach)
         for d in range(tree.velocities):
             bar = work.v_bar[world, row, d]
             work.v_bar[world, start, d] = work.v_bar[world, start, d] + bar
             work.a_bar[world, row - 1, d] = work.a_bar[world, row - 1, d] + reach * bar
+
+
+@wp.func
+def predict(tree: Tree, work: Workspace, schedule: Schedule, world: int, end: int):
+    """v′ = v + h Σ weight q̈ of the substep's stages, the rows before `end`."""
+    start = end - schedule.stages
+    for d in range(tree.velocities):
+        mean = scalar(0.0)
+        for stage in range(schedule.stages):
+            mean += schedule.weight[stage] * work.a[world, start + stage, d]
+        work.v[world, end, d] = work.v[world, start, d] + schedule.h * mean
+
+
+@wp.func
+def predict_backward(tree: Tree, work: Workspace, schedule: Schedule, world: int, end: int):
+    """Adjoint of `predict`: adds to v_bar of the substep's start, and sets a_bar of its stages."""
+    start = end - schedule.stages
+    for d in range(tree.velocities):
+        bar = work.v_bar[world, end, d]
+        work.v_bar[world, start, d] = work.v_bar[world, start, d] + bar
+        for stage in range(schedule.stages):
+            work.a_bar[world, start + stage, d] = schedule.h * schedule.weight[stage] * bar
+
+
+@wp.func
+def find_rate(tree: Tree, work: Workspace, schedule: Schedule, world: int, end: int):
+    """The velocity that moves positions over the substep: of the stages' mean and the end's velocity."""
+    start = end - schedule.stages
+    for d in range(tree.velocities):
+        rate = (scalar(1.0) - schedule.share) * work.v[world, end, d]
+        if schedule.share > scalar(0.0):
+            for stage in range(schedule.stages):
+                rate += schedule.share * schedule.weight[stage] * work.v[world, start + stage, d]
+        work.rate[world, end, d] = rate
+
+
+@wp.func
+def advance_positions(tree: Tree, work: Workspace, schedule: Schedule, world: int, end: int):
+    """q′ = q ⊕ h rate."""
+    find_rate(tree, work, schedule, world, end)
+    advance(tree, world, work.q, end - schedule.stages, end, work.rate, end, schedule.h)
+
+
+@wp.func
+def advance_positions_backward(tree: Tree, work: Workspace, schedule: Schedule, world: int, end: int):
+    """Adjoint of `advance_positions`: sets q_bar and v_bar of the stages, and adds to v_bar of the end."""
+    start = end - schedule.stages
+    find_rate(tree, work, schedule, world, end)
+    for d in range(tree.velocities):
+        work.rate_bar[world, end, d] = scalar(0.0)
+        for stage in range(schedule.stages):
+            work.q_bar[world, start + stage, d] = scalar(0.0)
+    h = schedule.h
+    advance_backward(tree, world, work.q_bar, end, work.rate, end, work.rate_bar, end, work.q_bar, start, h)
+    for d in range(tree.velocities):
+        bar = work.rate_bar[world, end, d]
+        work.v_bar[world, end, d] = work.v_bar[world, end, d] + (scalar(1.0) - schedule.share) * bar
+        for stage in range(schedule.stages):
+            work.v_bar[world, start + stage, d] = schedule.share * schedule.weight[stage] * bar

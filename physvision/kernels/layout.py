@@ -1,0 +1,48 @@
+"""Memory of kernels declared once: a table of fields, from which structs, tensors and Warp arrays follow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import warp as wp
+
+SHAPES: dict[str, tuple[int, ...]] = {"scalar": (), "vec3": (3,), "mat33": (3, 3)}
+
+
+class Field(NamedTuple):
+    """One array of a struct, whose first dimension is the world's.
+
+    Attributes:
+        entry: what one entry is: "scalar", "vec3" or "mat33".
+        rows: names of what its further dimensions count.
+    """
+
+    entry: str
+    rows: tuple[str, ...]
+
+    def shape(self, counts: Mapping[str, int]) -> tuple[int, ...]:
+        """The shape of one world's tensor, entries included."""
+        return (*(counts[row] for row in self.rows), *SHAPES[self.entry])
+
+
+def field(entry: str, *rows: str) -> Field:
+    """A field of a table; see `Field`."""
+    return Field(entry, rows)
+
+
+def struct(entries: Mapping[str, Any], *tables: Mapping[str, Field]) -> Callable[[type], Any]:
+    """Make a Warp struct of a class: what it declares itself, and an array for each field of the tables.
+
+    Args:
+        entries: the type of each kind of entry in the precision of the kernels.
+        tables: fields by name.
+    """
+
+    def made(declared: type) -> Any:
+        for table in tables:
+            for name, each in table.items():
+                declared.__annotations__[name] = wp.array(dtype=entries[each.entry], ndim=1 + len(each.rows))
+        return wp.struct(declared)
+
+    return made

@@ -1,0 +1,84 @@
+"""What the kernels read and write: one line for each parameter and for each piece of working memory.
+
+From the tables follow the kernels' structs, the tensors behind them, the order of a call's inputs and the buffers of
+their gradients. Rows are counted by "links" (what one joint moves; several bodies fixed to each other are one link),
+"bodies", "positions" and "velocities".
+"""
+
+from physvision.kernels.layout import field
+
+# Numbers of the model. Those with the name of a property are that property as it is; `Packing.pack` makes the others.
+PARAMETERS = {
+    "mass": field("scalar", "links"),
+    "moment": field("vec3", "links"),  # mass times centre of mass, link frame
+    "center": field("vec3", "bodies"),  # of mass of a body, frame of its link
+    "inertia": field("mat33", "links"),  # about the link's origin
+    "rotation": field("mat33", "links"),  # parent to link at q = 0
+    "offset": field("vec3", "links"),  # of the link's origin in the parent at q = 0
+    "joint_stiffness": field("scalar", "links"),  # of the link's joint
+    "spring_reference": field("scalar", "positions"),  # at which the spring is at rest
+    "joint_damping": field("scalar", "velocities"),
+    "armature": field("scalar", "velocities"),
+    "friction_loss": field("scalar", "velocities"),
+    "gravity": field("vec3"),
+}
+
+# The gradient to `rotation` is summed up on the tangent, rotationᵀ exp([turn]×), and made a matrix at the end.
+TANGENT_GRADIENTS = {"turn": field("vec3", "links")}
+
+FORWARD_MEMORY = {
+    # States at which the dynamics are evaluated within one step, and the accelerations found there.
+    "q": field("scalar", "evaluations", "positions"),
+    "v": field("scalar", "evaluations", "velocities"),
+    "a": field("scalar", "evaluations", "velocities"),
+    "rate": field("scalar", "evaluations", "velocities"),  # that moved positions over the substep that ends there
+    # Placement of a link in its parent, and its motion.
+    "rotation": field("mat33", "links"),
+    "offset": field("vec3", "links"),
+    "joint_angular": field("vec3", "links"),  # velocity across the joint
+    "joint_linear": field("vec3", "links"),
+    "bias_angular": field("vec3", "links"),  # acceleration at q̈ = 0 that the parent does not give
+    "bias_linear": field("vec3", "links"),
+    "angular": field("vec3", "links"),  # velocity
+    "linear": field("vec3", "links"),
+    "angular_acceleration": field("vec3", "links"),  # gravity counted as an acceleration of the world upwards
+    "linear_acceleration": field("vec3", "links"),
+    "axis_angular": field("vec3", "velocities"),  # columns of the motion subspace
+    "axis_linear": field("vec3", "velocities"),
+    # Articulated inertia (upper left, upper right, lower right) and bias force.
+    "inertia_angular": field("mat33", "links"),
+    "inertia_coupling": field("mat33", "links"),
+    "inertia_linear": field("mat33", "links"),
+    "moment": field("vec3", "links"),
+    "force": field("vec3", "links"),
+    # The factorisation, a column for each velocity: U, 1/D, and the right-hand side u.
+    "column_angular": field("vec3", "velocities"),
+    "column_linear": field("vec3", "velocities"),
+    "pivot": field("scalar", "velocities"),
+    "drag": field("scalar", "velocities"),  # damping plus friction as a coefficient of the velocity
+    "rest": field("scalar", "velocities"),
+    # Only where wrenches act.
+    "orientation": field("mat33", "links"),  # link to world
+    "wrench_moment": field("vec3", "links"),  # link frame, about the link's origin
+    "wrench_force": field("vec3", "links"),
+}
+
+BACKWARD_MEMORY = {
+    # Adjoints of q (tangent), v and q̈ for each evaluation.
+    "q_bar": field("scalar", "evaluations", "velocities"),
+    "v_bar": field("scalar", "evaluations", "velocities"),
+    "a_bar": field("scalar", "evaluations", "velocities"),
+    "rate_bar": field("scalar", "evaluations", "velocities"),
+    # The solution λ of the implicit equation, the motion that λ gives each link, and the adjoints of velocity,
+    # acceleration and that motion.
+    "multiplier": field("scalar", "evaluations", "velocities"),
+    "virtual_angular": field("vec3", "links"),
+    "virtual_linear": field("vec3", "links"),
+    "velocity_bar_angular": field("vec3", "links"),
+    "velocity_bar_linear": field("vec3", "links"),
+    "acceleration_bar_angular": field("vec3", "links"),
+    "acceleration_bar_linear": field("vec3", "links"),
+    "virtual_bar_angular": field("vec3", "links"),
+    "virtual_bar_linear": field("vec3", "links"),
+    "turning": field("vec3", "links"),  # adjoint of the link's orientation; only where wrenches act
+}
