@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import inspect
+import re
 import sys
-from itertools import pairwise
-from pathlib import Path
+from collections.abc import Callable
 
 # Name: (function that it calls, what `physvision --help` says of it).
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -19,7 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "validate": ("physvision.trainers.commands:run", "measure a trained model on the validation split"),
     "test": ("physvision.trainers.commands:run", "measure a trained model on the test split"),
     "fit-flow": ("physvision.trainers.commands:fit_flow", "train the optical flow: --config trainers/flow.yaml"),
-    "export": ("physvision.predict.export:export", "a checkpoint as a model file, ONNX or a torch program"),
+    "export": ("physvision.models.export:export", "a checkpoint as a model file, ONNX or a torch program"),
     "demo": ("physvision.demo:demo", "predict from videos that the shipped checkpoints have not seen"),
 }
 
@@ -58,32 +59,22 @@ def _call(name: str, arguments: list[str]) -> int:
     from jsonargparse import auto_cli
 
     from physvision.core import PhysvisionError
-    from physvision.core.configuration import check_configuration
 
     module, function = COMMANDS[name][0].split(":")
     try:
-        for path in _configurations(arguments):
-            check_configuration(path)
         called = getattr(importlib.import_module(module), function)
         if name in TRAINING:
             return called(name, arguments)
         if name == "generate":
             arguments = _with_recipes(arguments)
-        result = auto_cli(called, args=arguments, prog=f"physvision {name}")
+        result = auto_cli(called, args=_with_switches(arguments, called), prog=f"physvision {name}")
     except PhysvisionError as error:
-        print(f"physvision {name}: {error}", file=sys.stderr)
+        print(f"physvision {name}: {_in_options(str(error))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print(f"physvision {name}: interrupted", file=sys.stderr)
         return 130
     return result if isinstance(result, int) else 0
-
-
-def _configurations(arguments: list[str]) -> list[str]:
-    """The files that are given as configurations; names of those that come with physvision are left out."""
-    given = [value for option, value in pairwise(arguments) if option == "--config"]
-    given += [argument.removeprefix("--config=") for argument in arguments if argument.startswith("--config=")]
-    return [path for path in given if Path(path).is_file()]
 
 
 def _with_recipes(arguments: list[str]) -> list[str]:
@@ -92,6 +83,31 @@ def _with_recipes(arguments: list[str]) -> list[str]:
 
     given = zip(["", *arguments], arguments, strict=False)
     return [str(find(value, "datasets")) if option == "--config" else value for option, value in given]
+
+
+def _with_switches(arguments: list[str], called: Callable[..., object]) -> list[str]:
+    """The arguments with options that are on or off spelt out: `--force` and `--no-film` need no value."""
+    switches = {f"--{name}" for name, each in inspect.signature(called).parameters.items() if each.annotation == "bool"}
+    found = []
+    for option, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        if option in switches and following.lower() not in ("true", "false"):
+            option += "=true"
+        elif option.startswith("--no-") and f"--{option[5:]}" in switches:
+            option = f"--{option[5:]}=false"
+        found.append(option)
+    return found
+
+
+def _in_options(message: str) -> str:
+    """The message with the Python arguments that it advises, as `fps=20`, written as options."""
+
+    def option(found: re.Match[str]) -> str:
+        name, value = found.groups()
+        if value in ("True", "False"):
+            return f"--{name}" if value == "True" else f"--no-{name}"
+        return f"--{name} {re.sub('[() ]', '', value)}"
+
+    return re.sub(r"`(\w+)=([^`]+)`", option, message)
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ from physvision.core import FileError, InputError
 from physvision.datasets import BilliardsRecipe, PendulumRecipe
 from physvision.datasets.recipe import Recipe
 from physvision.models import shipped
-from physvision.predict import palette
 from physvision.predict.command import predict
+from physvision.report import palette
 
 SECONDS = 10
 # Held out: training uses the seed 0.

@@ -1,5 +1,8 @@
 """A checkpoint and a video in; states, the predicted future and a report out."""
 
-from physvision.predict.predictor import Piece, Prediction, Predictor
+from physvision.predict.outcome import Outcome
+from physvision.predict.prediction import Prediction, Segment
+from physvision.predict.predictor import Predictor
+from physvision.predict.saving import save
 
-__all__ = ["Piece", "Prediction", "Predictor"]
+__all__ = ["Outcome", "Prediction", "Predictor", "Segment", "save"]

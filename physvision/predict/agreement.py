@@ -1,16 +1,14 @@
-"""How well what a model sees accounts for the picture, and whether a video is of the kind that it was made for."""
+"""How well what a model sees accounts for the picture as a whole, and which things of which colours are in it."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import cv2
 import numpy as np
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
-from physvision.core import InputError, Scene
+from physvision.core import Scene
 
 # Distance of colours (each channel 0 to 1) below which a pixel has an object's colour, and beyond which it has not the
 # background's. A pixel at an object's edge is between the two and counts for neither.
@@ -28,41 +26,9 @@ def agreement(
     return torch.where(whole > 1e-6, 1 - away / whole.clamp_min(1e-6), 0.0).clamp(0, 1)
 
 
-def check_kind(
-    source: str,
-    scene: Scene,
-    frames: Sequence[UInt8[np.ndarray, "height width channels"]],
-    agreements: Float[np.ndarray, " windows"],
-) -> None:
-    """Raise unless the first frames of a video look like what the model was made for.
-
-    Args:
-        source: the video, for people.
-        scene: what was expected.
-        frames: the first ones.
-        agreements: of the redrawn states with them.
-    """
-    wrong = _wrong_colors(scene, frames)
-    middle = float(np.median(agreements))
-    if middle < scene.least_agreement:
-        wrong.append(
-            f"the redrawn state explains {middle:.0%} of the picture, {scene.least_agreement:.0%} are usual at least"
-        )
-    if wrong:
-        names = ", ".join(each.name for each in scene.objects)
-        raise InputError(
-            f"{source}: does not look like what the checkpoint was made for ({'; '.join(wrong)}). It expects "
-            f"{scene.appearance}; objects: {names}. Give --crop '[x,y,width,height]' of the part that shows just that, "
-            "use or train a checkpoint for this scene, or add --anyway to go on"
-        )
-
-
-def _wrong_colors(scene: Scene, frames: Sequence[np.ndarray]) -> list[str]:
-    """What is wrong with the objects' colours and number in most of `frames`."""
-    if scene.color != "rgb" or any(each.color is None for each in scene.objects):
-        return []
+def wrong_colors(scene: Scene, counts: Int[np.ndarray, "frames colors"]) -> list[str]:
+    """What is wrong with the objects' colours and number in most frames, whose `colored_things` are given."""
     colors = [each.color for each in scene.objects]
-    counts = np.array([_blobs(scene, frame, np.array(colors)) for frame in frames])
     usual = np.median(counts, 0)
     wrong = []
     for color in dict.fromkeys(colors):
@@ -77,8 +43,9 @@ def _wrong_colors(scene: Scene, frames: Sequence[np.ndarray]) -> list[str]:
     return wrong
 
 
-def _blobs(scene: Scene, frame: np.ndarray, colors: np.ndarray) -> list[int]:
-    """How many things of each colour a frame shows, and at the end of other colours."""
+def colored_things(scene: Scene, frame: UInt8[np.ndarray, "height width 3"]) -> list[int]:
+    """How many things of each object's colour a frame shows, and at the end of other colours."""
+    colors = np.array([each.color for each in scene.objects])
     levels = frame.astype(np.float32) / 255
     background = np.median(levels.reshape(-1, 3), 0)
     apart = np.linalg.norm(levels[..., None, :] - colors.astype(np.float32), axis=-1)

@@ -11,26 +11,28 @@ from torch import Tensor
 from physvision.camera import Camera
 from physvision.core import Scene, State
 from physvision.models import PredictiveAutoencoder
+from physvision.report import Parameter, Units
 
 
-def parameters(model: PredictiveAutoencoder, scene: Scene) -> dict[str, tuple[list[float], str, bool]]:
-    """The parameters that the scene names: values, unit, and whether they were learned.
+def parameters(model: PredictiveAutoencoder, scene: Scene, units: Units) -> list[Parameter]:
+    """The parameters that the scene names, in the units of a report; of equal values there is one.
 
-    Of equal values there is one.
+    They are assumed: the checkpoint's own, whatever the video shows.
     """
     learned = model.engine.learned_values
-    properties = dict(model.engine.properties.items())
-    found = {}
+    known = {**dict(model.engine.properties.items()), **learned}
+    found = []
     for name, unit in scene.parameters.items():
-        value = learned.get(name, properties.get(name))
-        if isinstance(value, Tensor):
-            numbers = value.detach().double().cpu()
-            rows = [each.body for each in scene.objects]
-            if name not in learned and numbers.dim() == 1 and len(numbers) > len(rows):
-                numbers = numbers[rows]  # what stands still is left out
-            numbers = numbers.flatten()
-            same = len(numbers) > 0 and bool((numbers == numbers[0]).all())
-            found[name] = (numbers[:1].tolist() if same else numbers.tolist(), unit, name in learned)
+        if name not in known:
+            continue
+        numbers = known[name].detach().double().cpu()
+        rows = [each.body for each in scene.objects]
+        if name not in learned and numbers.dim() == 1 and len(numbers) > len(rows):
+            numbers = numbers[rows]  # what stands still is left out
+        values = numbers.flatten().tolist()
+        same = len(set(values)) == 1
+        origin = f"assumed, {'learned in training' if name in learned else 'given to the checkpoint'}"
+        found.append(Parameter(name, *units.parameter(values[:1] if same else values, unit), origin))
     return found
 
 

@@ -1,17 +1,18 @@
-"""What came of a run, for the summary and the report alike."""
+"""What came of a run, for the summary and the page alike."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
 from physvision.core import Scene
-from physvision.predict.predictor import Piece, Predictor
-from physvision.predict.tables import Tables
-from physvision.predict.units import Units
+from physvision.predict.prediction import Segment
+from physvision.predict.predictor import Predictor
+from physvision.report import Parameter, Units
 from physvision.video import SceneStream
 
 # An object of which a model is less sure than this is counted as not seen well.
@@ -26,21 +27,28 @@ class Outcome:
         predictor: what looked.
         stream: what it looked at.
         units: of the numbers that are reported.
-        tables: all rows.
-        last: the piece that came last.
+        rows: of all frames, as states.npz has them.
+        last: the segment that came last.
         seconds: that it took.
         interrupted: why it ended before the video did; empty if it did not.
+        findings: where the video differs from what the model was made for.
+        parameters: of the physics.
         settings: as they were given, for people.
     """
 
     predictor: Predictor
     stream: SceneStream
     units: Units
-    tables: Tables
-    last: Piece
+    rows: np.ndarray
+    last: Segment
     seconds: float
     interrupted: str
+    findings: Sequence[str]
+    parameters: Sequence[Parameter]
     settings: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return f"Outcome({self.scene.title} in {self.name}: {len(self.rows)} frames, {len(self.notes())} notes)"
 
     @property
     def scene(self) -> Scene:
@@ -48,47 +56,51 @@ class Outcome:
         return self.predictor.scene
 
     @property
-    def horizon(self) -> float:
-        """How far ahead was predicted, s."""
-        return self.predictor.steps / self.scene.fps
+    def name(self) -> str:
+        """The video's, without its folder."""
+        return Path(self.stream.source).name
+
+    @property
+    def rate(self) -> float:
+        """Frames a second of computing."""
+        return len(self.rows) / max(self.seconds, 1e-9)
 
     @cached_property
     def moving(self) -> list[int]:
         """Indices of the coordinates that change in the video; a disc's angle does not."""
-        rows = self.tables.read()
-        span = np.ptp(rows["position"], axis=0).max(0) + np.abs(rows["velocity"]).max((0, 1))
+        span = np.ptp(self.rows["position"], axis=0).max(0) + np.abs(self.rows["velocity"]).max((0, 1))
         return [index for index, size in enumerate(span) if size > 1e-6] or list(range(len(span)))
+
+    def thinned(self, most: int) -> np.ndarray:
+        """About `most` of the rows, at equal steps."""
+        return np.array(self.rows[:: -(-len(self.rows) // most)])
 
     def errors(self) -> dict[str, tuple[float, float, str]]:
         """Of each coordinate and its rate: mean distance of what was predicted from what was seen, its median, unit."""
-        rows = self.tables.read()
-        known = np.isfinite(rows["psnr"])
+        known = np.isfinite(self.rows["psnr"])
         found = {}
         coordinates = list(self.units.coordinates.items())
         for index in self.moving:
             name, unit = coordinates[index]
-            for kind, suffix in (("position", ""), ("velocity", "/s")):
-                away = rows[f"expected_{kind}"][known, :, index] - rows[kind][known, :, index]
+            for kind, label, per in (("position", name, ""), ("velocity", f"{name} rate", "/s")):
+                away = self.rows[f"expected_{kind}"][known, :, index] - self.rows[kind][known, :, index]
                 if kind == "position" and unit == "rad":
                     away = away - 2 * np.pi * np.round(away / (2 * np.pi))
                 if away.size:
-                    size = np.abs(away)
-                    label = name if kind == "position" else f"{name} rate"
-                    found[label] = float(size.mean()), float(np.median(size)), unit + suffix
+                    found[label] = float(np.abs(away).mean()), float(np.median(np.abs(away))), unit + per
         return found
 
     def quality(self) -> tuple[float, float]:
         """PSNR, dB, and SSIM of predicted frames, means; NaN if the video was too short to compare."""
-        rows = self.tables.read()
-        known = np.isfinite(rows["psnr"])
+        known = np.isfinite(self.rows["psnr"])
         if not known.any():
             return float("nan"), float("nan")
-        return float(rows["psnr"][known].mean()), float(rows["ssim"][known].mean())
+        return float(self.rows["psnr"][known].mean()), float(self.rows["ssim"][known].mean())
 
     def notes(self) -> list[str]:
         """What a person should know."""
-        rows = self.tables.read()
-        notes = list(self.stream.notes)
+        rows = self.rows
+        notes = [*self.findings, *self.stream.notes]
         if self.interrupted:
             notes.insert(0, f"{self.interrupted}: these results end at {rows['time'][-1]:.2f} s of the video.")
         failed = int((~rows["sound"]).sum())
@@ -103,8 +115,9 @@ class Outcome:
         if irregular:
             notes.append(
                 f"{irregular} steps between frames are not {1 / self.scene.fps:.4g} s; velocities there are off. "
-                f"--fps {self.scene.fps:g} takes the nearest frames instead."
+                f"`fps={self.scene.fps:g}` takes the nearest frames instead."
             )
         if not np.isfinite(rows["psnr"]).any():
-            notes.append(f"The video is too short to compare a prediction {self.horizon:.3g} s ahead with what came.")
+            ahead = self.predictor.horizon
+            notes.append(f"The video is too short to compare a prediction {ahead:.3g} s ahead with what came.")
         return notes

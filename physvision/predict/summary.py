@@ -11,21 +11,21 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from physvision.predict.mechanics import parameters
 from physvision.predict.outcome import Outcome
-from physvision.predict.palette import css, of_object
+from physvision.report import object_colors
+from physvision.report.palette import css
 
 
 def show(outcome: Outcome, files: Sequence[Path], console: Console | None = None) -> None:
     """Print the summary of `outcome` and the files that hold it."""
     console = console or Console()
-    rows, scene = outcome.tables.read(), outcome.scene
-    rate = outcome.tables.rows / max(outcome.seconds, 1e-9)
-    lines = [
-        f"[bold]{scene.title}[/bold] in {Path(outcome.stream.source).name}: {len(rows)} frames, "
-        f"{rows['time'][-1]:.2f} s, at {rate:.0f} frames a second"
-    ]
-    parts = [Text.from_markup("".join(lines)), "", _states(outcome, rows), "", _measures(outcome)]
+    rows = outcome.rows
+    first = Text(outcome.scene.title, style="bold")
+    first.append(
+        f" in {outcome.name}: {len(rows)} frames, {rows['time'][-1]:.2f} s, at {outcome.rate:.0f} frames a second",
+        style="not bold",
+    )
+    parts = [first, "", _states(outcome, rows), "", _measures(outcome)]
     parts += [Text(f"! {note}", style="yellow") for note in outcome.notes()]
     console.print(Panel(Group(*parts), border_style="dim", padding=(1, 2), expand=False))
     for path in files:
@@ -42,27 +42,25 @@ def _states(outcome: Outcome, rows: np.ndarray) -> Table:
         table.add_column(f"{name}, {unit}", justify="right")
         table.add_column(f"rate, {unit}/s", justify="right")
     for name, unit in units.items():
-        table.add_column(f"{name} in {outcome.horizon:.3g} s, {unit}", justify="right")
+        table.add_column(f"{name} in {outcome.predictor.horizon:.3g} s, {unit}", justify="right")
     table.add_column("confidence", justify="right")
     last = rows[-1]
     ahead = outcome.units.positions(outcome.last.ahead.q[-1, -1].double().numpy())
-    for index, each in enumerate(outcome.scene.objects):
+    objects = outcome.scene.objects
+    for index, (each, color) in enumerate(zip(objects, object_colors(objects), strict=True)):
         cells = []
         for column in outcome.moving:
             cells += [f"{last['position'][index][column]:.2f}", f"{last['velocity'][index][column]:.2f}"]
         cells += [f"{ahead[index][column]:.2f}" for column in outcome.moving]
-        name = Text(each.name, style=css(of_object(outcome.scene, index)))
-        table.add_row(name, *cells, f"{last['confidence'][index]:.2f}")
+        table.add_row(Text(each.name, style=css(color)), *cells, f"{last['confidence'][index]:.2f}")
     return table
 
 
 def _measures(outcome: Outcome) -> Table:
     table = Table.grid(padding=(0, 2, 0, 0))
-    for name, (values, unit, learned) in parameters(outcome.predictor.model, outcome.scene).items():
-        numbers, unit = outcome.units.parameter(values, unit)
-        text = ", ".join(f"{value:.4g}" for value in numbers[:6]) + (" …" if len(numbers) > 6 else "")
-        table.add_row(Text(name, style="dim"), f"{text} {'' if unit == '1' else unit}{' (learned)' if learned else ''}")
-    ahead = f"{outcome.horizon:.3g} s ahead"
+    for each in outcome.parameters:
+        table.add_row(Text(each.name, style="dim"), f"{each.text} ({each.origin})")
+    ahead = f"{outcome.predictor.horizon:.3g} s ahead"
     for name, (mean, median, unit) in outcome.errors().items():
         table.add_row(
             Text(f"{name}, {ahead}", style="dim"), f"off by {mean:.3g} {unit} in the mean, median {median:.3g}"

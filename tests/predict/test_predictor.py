@@ -126,7 +126,7 @@ def test_colors_and_numbers_that_do_not_fit_are_named():
     with pytest.raises(InputError, match=r"nothing has the colour of green ball; 1 things of other colours"):
         rolling.predictor()(rolling.pictures(20, colors=(rolling.COLORS[0], blue)))
     with pytest.raises(
-        InputError, match=r"nothing has the colour of green ball.*objects: red ball, green ball\..*--anyway"
+        InputError, match=r"nothing has the colour of green ball.*objects: red ball, green ball\..*`force=True`"
     ):
         rolling.predictor()(rolling.pictures(20, count=1))
     with pytest.raises(InputError, match="of other colours"):
@@ -134,7 +134,7 @@ def test_colors_and_numbers_that_do_not_fit_are_named():
     with pytest.raises(InputError, match="2 things have the colour of red ball"):
         rolling.predictor()(np.maximum(rolling.pictures(20), rolling.pictures(20, count=1)[:, ::-1]))
     # Whoever insists gets what the model makes of it.
-    assert len(rolling.predictor()(rolling.pictures(20, count=1), anyway=True).frames) == 18
+    assert len(rolling.predictor()(rolling.pictures(20, count=1), force=True).frames) == 18
 
 
 def test_noise_and_black_are_no_pendulum():

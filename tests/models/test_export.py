@@ -12,7 +12,7 @@ from predict import rolling
 from physvision.cli import main
 from physvision.core import State, UnsupportedError
 from physvision.models import Encoder, Observation, load
-from physvision.predict.export import export_programs
+from physvision.models.export import export_programs
 
 
 def test_onnx_agrees(tmp_path, capsys):
@@ -68,7 +68,7 @@ def test_what_cannot_be_traced_says_so(tmp_path):
 
 
 def test_a_program_that_does_something_else_is_not_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr("physvision.predict.export._difference", lambda *given: 0.5)
+    monkeypatch.setattr("physvision.models.export._difference", lambda *given: 0.5)
     with pytest.raises(UnsupportedError, match=r"was not kept, it differs from the checkpoint by 5\.0e-01"):
         export_programs(load("pendulum"), tmp_path, "torch")
     assert list(tmp_path.iterdir()) == []
