@@ -7,6 +7,8 @@ import inspect
 import re
 import sys
 from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
 
 # Name: (function that it calls, what `physvision --help` says of it).
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -59,9 +61,12 @@ def _call(name: str, arguments: list[str]) -> int:
     from jsonargparse import auto_cli
 
     from physvision.core import PhysvisionError
+    from physvision.core.configuration import check_configuration
 
     module, function = COMMANDS[name][0].split(":")
     try:
+        for path in _configurations(arguments):
+            check_configuration(path)
         called = getattr(importlib.import_module(module), function)
         if name in TRAINING:
             return called(name, arguments)
@@ -75,6 +80,13 @@ def _call(name: str, arguments: list[str]) -> int:
         print(f"physvision {name}: interrupted", file=sys.stderr)
         return 130
     return result if isinstance(result, int) else 0
+
+
+def _configurations(arguments: list[str]) -> list[str]:
+    """The files that are given as configurations; names of those that come with physvision are left out."""
+    given = [value for option, value in pairwise(arguments) if option == "--config"]
+    given += [argument.removeprefix("--config=") for argument in arguments if argument.startswith("--config=")]
+    return [path for path in given if Path(path).is_file()]
 
 
 def _with_recipes(arguments: list[str]) -> list[str]:

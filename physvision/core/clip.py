@@ -11,7 +11,7 @@ from torch import Tensor
 from physvision.core.errors import InputError, ShapeError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Clip:
     """A piece of video.
 
@@ -42,6 +42,12 @@ class Clip:
     def __len__(self) -> int:
         return len(self.frames)
 
+    def __repr__(self) -> str:
+        color = "gray" if self.frames.shape[-1] == 1 else "colour"
+        rate = f", {self.fps:.5g} frames a second" if len(self) > 1 else ""
+        source = f", from {self.source}" if self.source else ""
+        return f"Clip({len(self)} frames of {self.width} x {self.height} pixels in {color}{rate}{source})"
+
     @property
     def height(self) -> int:
         """Rows of a frame."""
@@ -55,12 +61,7 @@ class Clip:
     @property
     def fps(self) -> float:
         """Frames a second, by the steps that are like the median one; NaN for fewer than two frames."""
-        if len(self) < 2:
-            return float("nan")
-        # A file's clock rounds steps, to whole milliseconds in Matroska; their mean is exact where each is not.
-        steps = self.times.diff().double()
-        median = steps.median()
-        return 1.0 / float(steps[(steps - median).abs() <= 0.25 * median].mean())
+        return 1.0 / usual_step(self.times.diff()) if len(self) > 1 else float("nan")
 
     def window(self, start: int, stop: int) -> Clip:
         """Frames `start` to `stop` (excluded); the times stay those of the whole."""
@@ -77,6 +78,14 @@ class Clip:
     def images(self) -> Float[Tensor, "times channels height width"]:
         """The frames as networks take them: float32 in [0, 1], channels first."""
         return brightness(self.frames.permute(0, 3, 1, 2))
+
+
+def usual_step(steps: Float[Tensor, " steps"]) -> float:
+    """The mean of the steps that are like the median one, s."""
+    # A file's clock rounds steps, to whole milliseconds in Matroska; their mean is exact where each is not.
+    steps = steps.double()
+    median = steps.median()
+    return float(steps[(steps - median).abs() <= 0.25 * median].mean())
 
 
 def brightness(frames: Tensor) -> Float[Tensor, "..."]:

@@ -44,7 +44,7 @@ def import_video(
     not grow with its length. Run again after an interruption it goes on.
 
     Args:
-        source: any video that FFmpeg reads.
+        source: any video that FFmpeg reads, or a folder of pictures, which `fps` gives the rate of.
         out: a folder that is empty, or holds a part of this very data set.
         fps: frames a second; the nearest frames in time are taken. The video's average rate if None.
         crop: x, y, width and height of the part that is kept, pixels.
@@ -147,8 +147,12 @@ def _cut(count: int, trial_frames: int, frame_bytes: int) -> list[Shard]:
 
 
 def _digest(source: str | os.PathLike[str]) -> str:
+    digest = hashlib.sha256()
     try:
-        with Path(source).open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        for path in video.pictures_of(source) if Path(source).is_dir() else [Path(source)]:
+            with path.open("rb") as file:
+                while block := file.read(2**20):
+                    digest.update(block)
+        return digest.hexdigest()
     except OSError as error:
         raise FileError(f"{source}: cannot be read ({error.strerror})") from error

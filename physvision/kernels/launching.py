@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -79,3 +80,8 @@ def _compile(kernel: wp.Kernel, device: torch.device) -> None:
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="physvision")
+
+
+if hasattr(os, "register_at_fork"):
+    # Threads do not live on in a forked process, which would wait for them for ever: it makes its own.
+    os.register_at_fork(after_in_child=_pool.cache_clear)

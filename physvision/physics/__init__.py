@@ -2,7 +2,7 @@
 
 from physvision.physics.engine import Engine, MechanicalEngine
 from physvision.physics.hybrid import Hybrid
-from physvision.physics.physics_layer import PhysicsLayer, Positive
+from physvision.physics.physics_layer import PhysicsLayer
 from physvision.physics.properties import Properties
 from physvision.physics.stepped import LearnedEngine
 from physvision.physics.wrapper import EngineWrapper
@@ -14,6 +14,5 @@ __all__ = [
     "LearnedEngine",
     "MechanicalEngine",
     "PhysicsLayer",
-    "Positive",
     "Properties",
 ]

@@ -51,7 +51,7 @@ class Engine(nn.Module):
     @property
     def properties(self) -> Properties:
         """A frozen dataclass of tensors: masses, lengths, friction … in SI units; empty where there are none."""
-        return Properties()
+        return Properties().marked()
 
     @property
     def mechanics(self) -> MechanicalEngine | None:

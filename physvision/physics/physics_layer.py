@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.utils import parametrize
 
 from physvision.core import InputError, State, Trajectory
 from physvision.physics.engine import Engine, Overrides
@@ -15,20 +14,6 @@ from physvision.physics.properties import Properties
 from physvision.physics.wrapper import EngineWrapper
 
 Leaves = Callable[..., Mapping[str, Tensor]]
-
-
-class Positive(nn.Module):
-    """Parametrises a positive tensor by its logarithm: a step of descent changes it by a share of itself."""
-
-    def forward(self, logarithm: Tensor) -> Tensor:
-        """The positive value."""
-        return logarithm.exp()
-
-    def right_inverse(self, value: Tensor) -> Tensor:
-        """The logarithm that `forward` makes `value` of."""
-        if not bool((value > 0).all()):
-            raise InputError(f"a positive physical parameter must start above zero, got {value.tolist()}")
-        return value.log()
 
 
 class PhysicsLayer(EngineWrapper):
@@ -52,19 +37,20 @@ class PhysicsLayer(EngineWrapper):
             learned: first guess of each physical parameter, SI units.
             leaves: called with the parameters by name, returns leaves of the engine's properties, e.g.
                 `articulated.chain_properties`. If not given, the parameters are leaves themselves.
-            positive: names of the parameters that stay above zero; all of them if not given.
+            positive: names of the parameters that stay above zero, being learned by their logarithms: a step of
+                descent changes them by a share of themselves. All of them if not given.
         """
         super().__init__(engine)
         self.leaves = leaves
-        positive = list(learned) if positive is None else list(positive)
-        if not learned or set(positive) - set(learned):
+        self._positive = frozenset(learned if positive is None else positive)
+        if not learned or self._positive - set(learned):
             raise InputError(f"positive: expected names among those learned, {', '.join(learned)}, got {positive}")
-        self.learned = nn.Module()
+        self.learned = nn.ParameterDict()
         for name, value in learned.items():
-            self.learned.register_parameter(name, nn.Parameter(torch.tensor(value, dtype=torch.get_default_dtype())))
-            if name in positive:
-                parametrize.register_parametrization(self.learned, name, Positive())
-        self._names = tuple(learned)
+            guess = torch.tensor(value, dtype=torch.get_default_dtype())
+            if name in self._positive and not bool((guess > 0).all()):
+                raise InputError(f"{name}: a positive physical parameter must start above zero, got {value}")
+            self.learned[name] = nn.Parameter(guess.log() if name in self._positive else guess)
 
     @property
     def learned_values(self) -> dict[str, Tensor]:
@@ -78,7 +64,7 @@ class PhysicsLayer(EngineWrapper):
 
     @property
     def _own_values(self) -> dict[str, Tensor]:
-        return {name: getattr(self.learned, name) for name in self._names}
+        return {name: kept.exp() if name in self._positive else kept for name, kept in self.learned.items()}
 
     @property
     def learned_leaves(self) -> Mapping[str, Tensor]:

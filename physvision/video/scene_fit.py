@@ -31,10 +31,11 @@ def fitting_conversion(
     Raises:
         InputError: the video does not fit, with what to do.
     """
-    filmed_fps = description.fps if conversion.filmed_fps is None else conversion.filmed_fps
-    fps, notes = _rate(source, filmed_fps, scene, conversion.fps)
-    crop = _crop(source, description, scene, conversion)
-    return Conversion(fps, crop, scene.size, conversion.filmed_fps), notes
+    filmed_fps = conversion.filmed_fps
+    fps, notes = _rate(source, filmed_fps or description.fps, scene, conversion.fps)
+    if filmed_fps is None and not math.isfinite(description.fps):
+        filmed_fps = scene.fps
+    return Conversion(fps, _crop(source, description, scene, conversion), scene.size, filmed_fps), notes
 
 
 def _rate(source: str, filmed_fps: float, scene: Scene, wanted: float | None) -> tuple[float | None, list[str]]:

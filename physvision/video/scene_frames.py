@@ -91,9 +91,9 @@ def scene_stream(
 def _file_stream(path: str, scene: Scene, conversion: Conversion) -> SceneStream:
     description = describe(path)
     whole, notes = fitting_conversion(path, description, scene, conversion)
-    length, stated_fps = description.frames, description.fps
+    length = description.frames
     if whole.fps is not None:
-        length = round(length * whole.fps / (whole.filmed_fps or stated_fps))
+        length = round(length * whole.fps / (whole.filmed_fps or description.fps))
     if 0 < length < scene.frames_in:
         raise InputError(
             f"{path}: {length} frames are fewer than the {scene.frames_in} that the checkpoint looks at together; "
@@ -101,8 +101,8 @@ def _file_stream(path: str, scene: Scene, conversion: Conversion) -> SceneStream
         )
 
     def read() -> Iterator[TimedFrame]:
-        frames = of_one_size(path, stream(path, scene.color))
-        for time, frame in whole.in_time(frames, stated_fps):
+        in_time = Conversion(whole.fps, filmed_fps=whole.filmed_fps)
+        for time, frame in of_one_size(path, stream(path, scene.color, in_time)):
             yield TimedFrame(time, whole(frame), whole.cropped(frame))
 
     crop = whole.crop_of(description.width, description.height)

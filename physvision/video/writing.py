@@ -115,7 +115,7 @@ class Writer:
         """Add one frame.
 
         Args:
-            frame: (height, width, 3), (height, width, 1) or (height, width); levels of 0 to 255 if its dtype is
+            frame: (height, width), or with one or three channels last or first; levels of 0 to 255 if its dtype is
                 uint8, 0 to 1 if it is a float (beyond them it is clipped).
             time: seconds since the first frame, where the writer has no frame rate.
         """
@@ -213,8 +213,9 @@ def write(
 
     Args:
         path: the file; its suffix names the container (.mp4, .mkv, .webm, .mov, .avi, .gif, .png …).
-        frames: a Clip, (times, height, width, 3), (times, height, width, 1) or (times, height, width), or an iterator
-            of single frames; uint8 levels of 0 to 255 or floats of 0 to 1.
+        frames: a Clip, (times, height, width), the same with one or three channels at the end, or before height and
+            width as cameras and networks have them, or an iterator of single frames; uint8 levels of 0 to 255 or
+            floats of 0 to 1.
         fps: frames a second; None takes a clip's own times, and 30 for anything else.
         lossless: keep every pixel as it is.
         coding: overrides what follows from the suffix and `lossless`.
@@ -248,10 +249,12 @@ def _interpolation():
 
 def _levels(frame: np.ndarray | Tensor) -> np.ndarray:
     pixels = frame.detach().cpu().numpy() if isinstance(frame, Tensor) else np.asarray(frame)
+    if pixels.ndim == 3 and pixels.shape[-1] not in (1, 3) and pixels.shape[0] in (1, 3):
+        pixels = pixels.transpose(1, 2, 0)
     if pixels.ndim == 3 and pixels.shape[-1] == 1:
         pixels = pixels[..., 0]
     if not (pixels.ndim == 2 or (pixels.ndim == 3 and pixels.shape[-1] == 3)) or 0 in pixels.shape:
-        raise ShapeError(f"frame: expected (height, width) or (height, width, 1 or 3), got {pixels.shape}")
+        raise ShapeError(f"frame: expected (height, width), or with 1 or 3 channels last or first, got {pixels.shape}")
     if np.issubdtype(pixels.dtype, np.floating):
         if not np.isfinite(pixels).all():
             raise InputError("frame: expected finite values, got NaN or infinity")

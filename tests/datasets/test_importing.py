@@ -63,6 +63,15 @@ def test_a_variable_frame_rate_is_sampled_in_time(tmp_path):
     np.testing.assert_array_equal(levels, expected)
 
 
+def test_a_folder_of_pictures_becomes_a_data_set(tmp_path):
+    (tmp_path / "pictures").mkdir()
+    for number, frame in enumerate(numbered(25)):
+        cv2.imwrite(str(tmp_path / "pictures" / f"{number}.png"), frame[..., ::-1])
+    dataset = Dataset(import_video(tmp_path / "pictures", tmp_path / "data", fps=25, **QUIET))
+    np.testing.assert_array_equal(dataset.frames(0), numbered(25))
+    assert dataset.fps == 25
+
+
 def test_crop_size_and_gray(movie, tmp_path):
     cropped = Dataset(import_video(movie, tmp_path / "a", crop=(4, 2, 16, 20), **QUIET)).frames(0, 0, 5)
     np.testing.assert_array_equal(cropped, numbered(5)[:, 2:22, 4:20])

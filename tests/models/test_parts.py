@@ -147,7 +147,7 @@ def test_the_gradient_reaches_the_physical_parameters_and_keeps_them_positive():
         # A central difference errs by the square of its step and by rounding over the step.
         torch.testing.assert_close(raw.grad, moved / (2 * step), rtol=1e-5, atol=1e-7)
     torch.optim.SGD([raw], 100.0).step()
-    assert bool((layer.learned.lengths > 0).all())
+    assert bool((layer.learned_values["lengths"] > 0).all())
 
 
 def test_a_parameter_that_is_a_leaf_itself_is_learned_without_a_function():

@@ -217,7 +217,7 @@ def test_an_interrupted_run_is_whole_up_to_there(tmp_path, capsys, monkeypatch):
 
 
 def test_a_video_that_breaks_off_leaves_what_came_before(tmp_path, capsys, monkeypatch):
-    def broken(path, color):
+    def broken(path, color, conversion):
         yield from enumerate_times(rolling.pictures(20))
         raise VideoError(f"{path}: damaged or cut off after 20 frames (bad luck)")
 

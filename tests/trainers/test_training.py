@@ -37,7 +37,9 @@ def test_lengths_are_learned_from_frames_and_labels(tmp_path, training, data):
     module = training(physics_learning_rate=0.1)
     trainer(tmp_path, max_epochs=40, limit_val_batches=0, enable_checkpointing=False, callbacks=[]).fit(module, data())
     # From 1 and 2 to 1.5: labels are in single precision, and one Runge-Kutta step a frame errs far below this.
-    torch.testing.assert_close(module.model.engine.learned.lengths, torch.tensor([1.5, 1.5]), rtol=0.01, atol=0)
+    torch.testing.assert_close(
+        module.model.engine.learned_values["lengths"], torch.tensor([1.5, 1.5]), rtol=0.01, atol=0
+    )
 
 
 # Dies as a machine does: no exception, no clean-up. A process of its own, for threads do not survive a fork.

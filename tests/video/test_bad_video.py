@@ -1,5 +1,6 @@
 """Files that cannot be read or written: one typed error that says why, and nothing half-written."""
 
+import contextlib
 import wave
 from pathlib import Path
 
@@ -27,6 +28,45 @@ def test_not_a_video(tmp_path, content):
     (tmp_path / "a.mp4").write_bytes(content)
     with pytest.raises(VideoError, match=r"a\.mp4: (not a video|no picture|damaged|the video without frames)"):
         video.read(tmp_path / "a.mp4")
+
+
+def test_text_is_no_video(tmp_path):
+    """FFmpeg draws it, as terminals do."""
+    (tmp_path / "a.txt").write_text("The ball rolls to the left.\n" * 50)
+    with pytest.raises(VideoError, match=r"a\.txt: not a video, .*it holds text"):
+        video.read(tmp_path / "a.txt")
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".mkv", ".avi"])
+def test_a_title_in_other_bytes_than_utf8_is_no_fault(tmp_path, suffix):
+    path = tmp_path / f"a{suffix}"
+    with av.open(str(path), "w") as container:
+        container.metadata["title"] = "swing xx"
+        stream = container.add_stream("ffv1" if suffix != ".mp4" else "libx264rgb", rate=30)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "bgr0" if suffix != ".mp4" else "rgb24"
+        for frame in FRAMES[:3]:
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(frame)))
+        container.mux(stream.encode(None))
+    data = path.read_bytes()
+    assert data.count(b"swing xx") == 1
+    path.write_bytes(data.replace(b"swing xx", "swing é!".encode("latin-1")))
+    assert len(video.read(path)) == 3
+    assert video.describe(path).width == 64
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".mkv", ".avi", ".webm", ".gif"])
+def test_damaged_bytes_end_in_typed_errors(tmp_path, suffix):
+    """Whatever bytes are changed, a video is read or named as unreadable."""
+    data = video.write(tmp_path / f"a{suffix}", FRAMES[:6, :16, :16], 30).read_bytes()
+    path, random = tmp_path / f"b{suffix}", np.random.default_rng(5)
+    for _ in range(60):
+        mutant = bytearray(data)
+        for place in random.integers(0, min(len(data), 2000), 4):
+            mutant[place] = random.integers(256)
+        path.write_bytes(mutant)
+        for call in (video.read, video.describe, video.stamps, video.sound):
+            with contextlib.suppress(VideoError):
+                call(path)
 
 
 def test_audio_only(tmp_path):

@@ -5,14 +5,16 @@ import subprocess
 import sys
 from fractions import Fraction
 
+import av
 import cv2
 import numpy as np
 import pytest
 import torch
+from av.video.frame import PictureType
 
 from physvision import video
-from physvision.core import Clip
-from physvision.video import reading
+from physvision.core import Clip, InputError, VideoError
+from physvision.video import decoding
 
 
 def moving_texture(times=12, height=48, width=64):
@@ -130,6 +132,79 @@ def test_rotation_flags_are_followed(tmp_path, quarters):
     assert np.abs(capture.read()[1][..., ::-1].astype(int) - expected[0]).max() <= 3
 
 
+@pytest.mark.parametrize("flips", [(-1, 0, 0, 1), (1, 0, 0, -1), (0, 1, 1, 0), (0, -1, -1, 0)])
+def test_mirrors_are_followed(tmp_path, flips):
+    """The container's standard: a place (x, y), counted from the middle, is shown at (a x + c y, b x + d y)."""
+    a, b, c, d = flips
+    frames = moving_texture(3)
+    path = video.write(tmp_path / "a.mp4", frames, 30, lossless=True)
+    data, one = bytearray(path.read_bytes()), 1 << 16
+    start = data.index(b"tkhd") + 44
+    data[start : start + 36] = struct.pack(">9i", a * one, b * one, 0, c * one, d * one, 0, 0, 0, 1 << 30)
+    path.write_bytes(data)
+    seen = video.read(path).frames.numpy()
+    height, width = frames.shape[1:3]
+    y, x = np.mgrid[:height, :width] * 2 - np.array([height - 1, width - 1])[:, None, None]
+    columns = (a * x + c * y + seen.shape[2] - 1) // 2
+    rows = (b * x + d * y + seen.shape[1] - 1) // 2
+    np.testing.assert_array_equal(seen[:, rows, columns], frames)
+
+
+def test_avi_with_frames_that_look_ahead(tmp_path):
+    """AVI stamps frames in the order of coding, which is not that in which they are shown."""
+    frames, path = moving_texture(30), tmp_path / "a.avi"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=25, options={"bf": "2", "crf": "1", "preset": "slow"})
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv444p"
+        for frame in frames:
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(frame)))
+        container.mux(stream.encode(None))
+    with av.open(str(path)) as container:
+        assert {frame.pict_type for frame in container.decode(video=0)} >= {PictureType.B, PictureType.P}
+    clip = video.read(path)
+    np.testing.assert_allclose(clip.times, np.arange(30) / 25, atol=1e-9)
+    # Nearer to its own frame than to any other: the order is right.
+    apart = [[np.abs(seen.astype(int) - true).mean() for true in frames] for seen in clip.frames.numpy()]
+    assert np.argmin(apart, 1).tolist() == list(range(30))
+
+
+def test_what_a_camera_draws_can_be_written(tmp_path):
+    frames = moving_texture()
+    drawn = torch.from_numpy(frames).permute(0, 3, 1, 2).float() / 255
+    for name, given in (("a", drawn), ("b", iter(drawn)), ("c", drawn.numpy())):
+        path = video.write(tmp_path / f"{name}.mkv", given, 30, lossless=True)
+        np.testing.assert_array_equal(video.read(path).frames.numpy(), frames)
+    gray = video.write(tmp_path / "d.mkv", drawn[:, :1], 30, lossless=True)
+    np.testing.assert_array_equal(video.read(gray).frames.numpy(), frames[..., :1])
+
+
+def test_a_folder_of_pictures_is_a_video(tmp_path):
+    frames = moving_texture()
+    for number, frame in enumerate(frames):
+        cv2.imwrite(str(tmp_path / f"frame{number}.png"), frame[..., ::-1])
+    (tmp_path / "notes.txt").write_text("not a picture")
+    clip = video.read(tmp_path, conversion=video.Conversion(filmed_fps=240))
+    # frame2 comes before frame10.
+    np.testing.assert_array_equal(clip.frames.numpy(), frames)
+    np.testing.assert_allclose(clip.times, np.arange(12) / 240, atol=1e-12)
+    found = video.describe(tmp_path)
+    assert (found.width, found.height, found.channels, found.frames, found.codec) == (64, 48, 3, 12, "png")
+    assert video.sound(tmp_path) is None
+    half = video.read(tmp_path, conversion=video.Conversion(filmed_fps=60, fps=30, size=(32, 24)))
+    assert half.frames.shape == (6, 24, 32, 3)
+    with pytest.raises(InputError, match="a folder of pictures has no times"):
+        video.read(tmp_path)
+    (tmp_path / "frame5.png").write_bytes(b"broken")
+    with pytest.raises(VideoError, match=r"frame5\.png: not a picture"):
+        video.read(tmp_path, conversion=video.Conversion(filmed_fps=240))
+
+
+def test_a_clip_says_what_it_is_in_a_line(tmp_path):
+    clip = video.read(video.write(tmp_path / "a.mkv", moving_texture(), 25, lossless=True))
+    assert repr(clip) == f"Clip(12 frames of 64 x 48 pixels in colour, 25 frames a second, from {tmp_path}/a.mkv)"
+    assert repr(clip.window(0, 1).gray()).startswith("Clip(1 frames of 64 x 48 pixels in gray, from")
+
+
 def test_a_part_and_pieces_are_the_frames_of_the_whole(tmp_path):
     path = video.write(tmp_path / "a.mkv", moving_texture(10), 20, lossless=True)
     whole = video.read(path)
@@ -161,7 +236,7 @@ def test_threads_follow_from_the_size_and_not_from_the_machine(tmp_path, side, t
     with video.Writer(path) as writer:
         writer.add(np.zeros((side, side, 3), np.uint8))
         assert writer._stream.codec_context.thread_count == threads
-    with reading._opened(path) as (_, stream):
+    with decoding.opened(path) as (_, stream):
         assert stream.codec_context.thread_count == threads
 
 

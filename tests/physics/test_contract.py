@@ -1,0 +1,193 @@
+"""What every engine promises, asked of each: a new engine joins the list and is done when this passes."""
+
+import copy
+import pickle
+
+import pytest
+import torch
+
+from physvision import State, Trajectory
+from physvision.core import Coordinates, DeviceError, DtypeError, InputError, ModelError, ShapeError
+from physvision.models import GraphEngine, MlpEngine
+from physvision.physics import Hybrid, PhysicsLayer, Properties, articulated, rigid2d
+
+ANGLES = Coordinates(2, (0, 1))
+
+
+def chain():
+    return articulated.chain([0.5, 0.7], dt=0.02, damping=0.01)
+
+
+def table():
+    floor = rigid2d.Rectangle((90, 4), (45, 62), static=True)
+    return rigid2d.World([floor, rigid2d.Circle(5, (20, 30)), rigid2d.Rectangle((8, 6), (60, 20))], gravity=(0, 50))
+
+
+def layer(engine=None):
+    return PhysicsLayer(engine or chain(), {"lengths": [0.6, 0.6]}, articulated.chain_properties)
+
+
+def network():
+    torch.manual_seed(0)
+    return MlpEngine(ANGLES, 0.02, hidden=8)
+
+
+ENGINES = {
+    "chain": chain,
+    "cartpole": articulated.cartpole,
+    "world": table,
+    "layer": layer,
+    "network": network,
+    "graph": lambda: GraphEngine(ANGLES, 0.02, bodies=2, hidden=8),
+    "hybrid": lambda: Hybrid(chain(), network()),
+    "hybrid of a layer": lambda: Hybrid(layer(), network()),
+    "layer of a hybrid": lambda: layer(Hybrid(chain(), network())),
+}
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request):
+    return ENGINES[request.param]()
+
+
+def test_a_rollout_is_a_grid_of_states(engine):
+    run = engine.rollout(engine.initial_state(3, torch.float64).to(torch.float32), 5)
+    assert (run.batch, run.steps, len(run)) == (3, 5, 6)
+    torch.testing.assert_close(run.times, engine.dt * torch.arange(6.0))
+    assert run.status.converged.all()
+    assert engine.status is not None
+    assert torch.equal(engine.status.converged, run.status.converged)
+    # A network's step is computed for one time there and for the whole batch of times here.
+    torch.testing.assert_close(engine.step(run.state(4)).q, run.final.q, rtol=1e-5, atol=1e-5)
+    assert run[2:4].q.shape[1] == 2
+    assert "3 worlds" in repr(run)
+    assert len(repr(run)) < 200
+
+
+def test_a_step_is_linear_in_small_changes(engine):
+    if not engine.nu and not engine.learned_values and engine.mechanics is None:
+        engine = engine.double()
+    state = engine.initial_state(2, torch.float64)
+    engine = engine.double()
+    A, B = engine.linearize(state)
+    assert A.shape == (2, 2 * engine.nv, 2 * engine.nv)
+    assert B.shape == (2, 2 * engine.nv, engine.nu)
+    change = 1e-6 * torch.linspace(-1, 1, 2 * engine.nv, dtype=torch.float64).repeat(2, 1)
+    dq, dv = change.chunk(2, 1)
+    before = engine.step(state)
+    after = engine.step(State(engine.integrate(state.q, dq), state.v + dv))
+    moved = torch.cat([engine.difference(before.q, after.q), after.v - before.v], 1)
+    torch.testing.assert_close(moved, (A @ change[..., None])[..., 0], rtol=1e-4, atol=1e-10)
+
+
+def test_a_trajectory_is_linearised_at_all_its_steps(engine):
+    engine = engine.double()
+    state = engine.initial_state(2, torch.float64)
+    controls = 0.1 * torch.ones(2, 3, engine.nu, dtype=torch.float64)
+    run = engine.rollout(state, 3, controls)
+    A, B = engine.linearize(run, controls)
+    assert A.shape[:2] == B.shape[:2] == (2, 3)
+    for step in range(3):
+        alone = engine.linearize(run.state(step), controls[:, step])
+        torch.testing.assert_close(A[:, step], alone[0])
+        torch.testing.assert_close(B[:, step], alone[1])
+
+
+def test_properties_are_described_and_checked(engine):
+    own, described = engine.properties, type(engine.properties).leaves()
+    assert isinstance(own, Properties)
+    assert list(described) == [name for name, _ in own.items()]
+    assert all(each.meaning for each in described.values())
+    with pytest.raises(InputError, match="no leaf 'weight'"):
+        engine.rollout(engine.initial_state(), 1, properties={"weight": torch.ones(1)})
+    for name, value in own.items():
+        assert value.dim() == len(described[name].shape)
+        with pytest.raises(ShapeError, match=name):
+            engine.checked({name: torch.ones(7, 7, 7, 7, 7)})
+        with pytest.raises(DtypeError, match=name):
+            engine.checked({name: value.long()})
+        with pytest.raises(DeviceError, match=name):
+            engine.checked({name: value.to("meta")}, device=torch.device("cpu"))
+        if value.numel():
+            with pytest.raises(ModelError, match=name):
+                engine.checked({name: torch.full_like(value, torch.nan)})
+    known = engine.checked(None)
+    assert engine.checked(known) is known
+
+
+def test_what_was_checked_gives_the_same(engine):
+    if not type(engine.properties).leaves():
+        pytest.skip("a network has no properties")
+    start = engine.initial_state(2)
+    state = State(engine.integrate(start.q, torch.full_like(start.v, 0.3)), start.v)
+    gravity = {"gravity": engine.properties.gravity * 0.5}
+    plain = engine.rollout(state, 4, properties=gravity)
+    once = engine.rollout(state, 4, properties=engine.checked(gravity, 2))
+    assert torch.equal(plain.q, once.q)
+    assert not torch.equal(plain.q, engine.rollout(state, 4).q)
+
+
+def test_mechanics_answer_for_states_and_for_trajectories(engine):
+    mechanics = engine.mechanics
+    if mechanics is None:
+        return
+    run = engine.rollout(engine.initial_state(2), 3)
+    known = {"gravity": engine.properties.gravity.expand(2, -1) * torch.tensor([[1.0], [2.0]])}
+    for given in (None, engine.properties, known):
+        for answer in (mechanics.energy, mechanics.poses):
+            whole = answer(run, given)
+            each = [answer(run.state(k), given) for k in range(4)]
+            for one, parts in zip(whole, zip(*each, strict=True), strict=True) if answer == mechanics.energy else ():
+                torch.testing.assert_close(one, torch.stack(parts, 1))
+            if answer == mechanics.poses:
+                torch.testing.assert_close(whole, torch.stack(each, 1))
+                assert whole.shape[2] == len(mechanics.body_names)
+    seen = mechanics.appearance(run, engine.properties)
+    assert seen.poses.shape == (2, 4, len(mechanics.geometry), 4, 4)
+    assert seen.sizes.shape == (2, 4, len(mechanics.geometry), 3)
+
+
+def test_an_engine_can_be_copied_and_pickled_after_use(engine):
+    state = engine.initial_state()
+    end = engine.rollout(state, 3).final
+    for again in (copy.deepcopy(engine), pickle.loads(pickle.dumps(engine))):
+        assert torch.equal(again.rollout(state, 3).final.q, end.q)
+
+
+def test_precision_of_the_properties_is_kept(engine):
+    before = dict(engine.properties.items()) if engine.mechanics is engine else {}
+    coarse = copy.deepcopy(engine).half()
+    for name, value in before.items():
+        assert torch.equal(getattr(coarse.properties, name), value)
+
+
+def test_a_wrapper_says_what_is_learned():
+    inner = layer()
+    for wrapper in (inner, Hybrid(inner, network())):
+        assert set(wrapper.learned_values) == {"lengths"}
+        assert list(wrapper.physical_parameters()) == list(inner.learned.parameters())
+        torch.testing.assert_close(wrapper.properties.position[1, 2], torch.tensor(-0.6))
+    outer = PhysicsLayer(inner, {"gravity": [0.0, 0.0, -3.0]}, positive=[])
+    assert set(outer.learned_values) == {"lengths", "gravity"}
+    assert outer.properties.gravity.tolist() == [0.0, 0.0, -3.0]
+    torch.testing.assert_close(outer.properties.position[1, 2], torch.tensor(-0.6))
+    run = outer.rollout(outer.initial_state(), 2)
+    (run.final.q.sum() + run.final.v.sum()).backward()
+    assert all(parameter.grad is not None for parameter in outer.physical_parameters())
+
+
+def test_a_status_comes_through_hybrids():
+    bad = State(torch.full((2, 2), 0.1), torch.tensor([[0.0, 0.0], [torch.nan, 0.0]]))
+    hybrid = Hybrid(chain(), network())
+    with pytest.warns(RuntimeWarning, match="1 of 2 worlds failed"):
+        run = hybrid.rollout(bad, 3)
+    assert run.status.failed() == [1]
+
+
+def test_trajectories_keep_their_step_through_transforms():
+    run = chain().rollout(chain().initial_state(), 2)
+    doubled = torch.utils._pytree.tree_map(lambda leaf: torch.cat([leaf, leaf]), run)
+    assert doubled.batch == 2
+    assert doubled.dt == run.dt
+    with pytest.raises(InputError, match="give it a dt"):
+        _ = Trajectory(run.q, run.v).times
