@@ -56,6 +56,7 @@ class Articulation(MechanicalEngine):
         joint_names: names of what moves, in the order of positions.
         geometry: what the bodies look like, for the camera.
         control_names: names of the controls.
+        keyframes: states of one world by name, float64, where the model's file has some.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class Articulation(MechanicalEngine):
         self.body_names, self.joint_names = self.model.body_names, self.model.joint_names
         self.control_names = actuators.names if actuators else tuple(f"force {k}" for k in range(self.nv))
         self.geometry = (*scenery, *_geometry(bodies))
+        self.keyframes: dict[str, State] = {}
         self._manifold = Manifold(self.model)
         self._keep("start", self.model.start)
         self._rows = {"bodies": self.body_names, "joints": self.joint_names}

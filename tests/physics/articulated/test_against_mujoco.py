@@ -149,11 +149,22 @@ def test_models_agree(case):
             assert potential == pytest.approx(data.energy[0], rel=1e-11, abs=1e-11)
 
 
-def test_semi_implicit_steps_are_mujocos():
-    """Euler with implicit joint damping is what MuJoCo's Euler does, so trajectories agree step by step."""
-    source = pendulum()
+SERVO = '<actuator><position joint="hinge" kp="20" kv="3" gear="1.5"/></actuator></mujoco>'
+
+
+@pytest.mark.parametrize(
+    ("source", "integrator"),
+    [
+        (pendulum(), "mjINT_EULER"),
+        (pendulum(), "mjINT_IMPLICITFAST"),
+        (pendulum().replace("<joint", '<joint name="hinge"', 1).replace("</mujoco>", SERVO), "mjINT_IMPLICITFAST"),
+    ],
+)
+def test_semi_implicit_steps_are_mujocos(source, integrator):
+    """Trajectories agree step by step with those of MuJoCo's integrators that take the same drag implicitly."""
     model = mujoco.MjModel.from_xml_string(source)
     model.opt.timestep = 0.005
+    model.opt.integrator = getattr(mujoco.mjtIntegrator, integrator)
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT.value
     data = mujoco.MjData(model)
     data.qpos[:] = 0.5, 0.3, -0.2

@@ -2,7 +2,9 @@
 """Model files: what is read, what is refused, and the choice of a base."""
 
 import pytest
+import torch
 
+from physvision import State
 from physvision.core import FileError, InputError, ModelError, UnsupportedError
 from physvision.physics import articulated
 
@@ -50,6 +52,14 @@ def two(option="", joint="", body="", geom='contype="0" conaffinity="0"', rest="
         ("actuator", two(rest='<actuator><intvelocity name="m" joint="ja" kp="1" actrange="-1 1"/></actuator>'), "activation dynamics"),
         ("fluid", two(option='<option viscosity="0.1"/>'), "fluid: density or viscosity"),
         ("gravity_compensation", two(body='gravcomp="1"'), "gravity_compensation: b"),
+        ("gravity_compensation", two(body='gravcomp="1"').replace('name="b"', ""), "gravity_compensation: body 2"),
+        ("nonlinear", two(joint='stiffness="1 2"'), "nonlinear: ja"),
+        ("nonlinear", two(joint='damping="1 2"').replace('name="ja"', ""), "nonlinear: joint 0"),
+        ("plasticity", two(joint='stiffness="1" springyield="3"').replace('name="ja"', ""), "plasticity: joint 0"),
+        ("tendon", two(rest='<tendon><fixed stiffness="0 1"><joint joint="ja" coef="1"/></fixed></tendon>'), "tendon: tendon 0"),
+        ("tendon", two(rest='<tendon><fixed damping="0 1"><joint joint="ja" coef="1"/></fixed></tendon>'), "tendon: tendon 0"),
+        ("friction_loss", two(joint='frictionloss="1"'), "friction_loss: ja"),
+        ("actuator", two(rest='<actuator><motor joint="ja" delay="0.1" nsample="12"/></actuator>'), "actuator 0 .its control is delayed"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_simulated_is_named(kind, source, message):
@@ -68,6 +78,46 @@ def test_what_is_switched_off_is_not_refused():
     assert articulated.load(two(geom="", rest=excluded)).nv == 2
     still = articulated.load(two(option='<option><flag gravity="disable"/></option>'))
     assert float(still.properties.gravity.abs().sum()) == 0.0
+
+
+def test_names_that_the_file_leaves_out_collide_with_none():
+    source = two().replace('name="a"', 'name="body 2"').replace('name="b"', "")
+    assert articulated.load(source).body_names == ("body 2", "body 2 (without a name)")
+
+
+def test_files_that_ask_for_too_much_are_refused_before_the_compiler_meets_them(tmp_path):
+    """MuJoCo's compiler hangs on the first and crashes on the second."""
+    many = '<replicate count="1000" offset="1 0 0"><replicate count="1000"><geom size="1"/></replicate></replicate>'
+    model = f"<mujoco><worldbody><body><joint/>{many}</body></worldbody></mujoco>"
+    with pytest.raises(ModelError, match="`replicate` elements make 1001000 copies"):
+        articulated.load(model)
+    field = '<mujoco><asset><hfield name="h" nrow="100000" ncol="100000" size="1 1 1 1"/></asset></mujoco>'
+    with pytest.raises(ModelError, match="hfield 'h' has 10000000000 numbers"):
+        articulated.load(field)
+    (tmp_path / "inner.xml").write_text(model)
+    (tmp_path / "outer.xml").write_text('<mujoco><include file="inner.xml"/></mujoco>')
+    with pytest.raises(ModelError, match=r"outer.xml: its `replicate`"):
+        articulated.load(str(tmp_path / "outer.xml"))
+
+
+def test_keyframes_are_states_by_name():
+    keys = '<keyframe><key name="up" qpos="0.1 0.2" qvel="1 2"/><key qpos="3 4"/></keyframe>'
+    engine = articulated.load(two(rest=keys))
+    assert engine.keyframes["up"].q.tolist() == [[0.1, 0.2]]
+    assert engine.keyframes["up"].v.tolist() == [[1.0, 2.0]]
+    assert engine.keyframes["key 1"].q.tolist() == [[3.0, 4.0]]
+    assert engine.step(engine.keyframes["up"]).q.shape == (1, 2)
+
+
+def test_switched_off_actuators_keep_their_controls():
+    both = '<actuator><motor name="m" joint="ja" group="1"/><position name="p" joint="jb" kp="5"/></actuator>'
+    engine = articulated.load(two(option='<option actuatorgroupdisable="1"/>', rest=both))
+    assert engine.control_names == ("m", "p")
+    still = State(torch.zeros(1, 2).double(), torch.zeros(1, 2).double())
+    free = engine.acceleration(still)
+    push = torch.tensor([[1.0, 0.0]]).double()
+    assert torch.equal(engine.acceleration(still, push), free)
+    assert not torch.equal(engine.acceleration(still, push.flip(1)), free)
 
 
 def test_bases():

@@ -14,6 +14,7 @@ import mujoco
 from physvision.core import FileError, InputError, ModelError, UnsupportedError
 from physvision.physics.articulated.engine import Articulation
 from physvision.physics.articulated.loading import translate
+from physvision.physics.articulated.loading.sizes import check_sizes
 from physvision.physics.articulated.loading.unsupported import IGNORABLE, findings
 
 BASES = ("auto", "fixed", "free")
@@ -31,7 +32,8 @@ def load(
     """The engine of an MJCF or URDF model.
 
     Defaults, includes and inertias from geometry are MuJoCo's own. Bodies behind fixed joints keep their names and
-    poses. The file's time step and integrator are not used.
+    poses; the file's keyframes are in `engine.keyframes`. Its time step and integrator are not used, and its sensors
+    are not read. `docs/articulated.md` lists all of MJCF.
 
     Args:
         source: a path, or the XML itself.
@@ -39,7 +41,8 @@ def load(
         base: of a root body without a joint: "fixed" to the world, "free" to move, or "auto", which frees the root of
             a URDF that has inertia and leaves MJCF as it is written.
         ignore: names of what may be left out of the simulation: "contact", "limit", "equality", "tendon", "actuator",
-            "fluid", "gravity_compensation", "plugin", "nonlinear". Without it, what cannot be simulated raises.
+            "fluid", "gravity_compensation", "friction_loss", "nonlinear" (polynomial springs and dampers),
+            "plasticity" (springs that yield), "flex", "sleep", "plugin". Without it, what cannot be simulated raises.
         integrator: "semi_implicit_euler" or "runge_kutta_4".
         substeps: how many steps of the integrator make one of the engine.
 
@@ -68,7 +71,7 @@ def load(
         raise UnsupportedError(
             f"{name} holds what cannot be simulated ({listed}). Leave it out with ignore=({allowed},)"
         )
-    return Articulation(
+    engine = Articulation(
         translate.bodies(model),
         dt=dt,
         gravity=translate.gravity(model),
@@ -77,6 +80,8 @@ def load(
         actuators=translate.actuators(model),
         scenery=translate.shapes(model, 0),
     )
+    engine.keyframes = translate.keyframes(model)
+    return engine
 
 
 def _open(source: str | os.PathLike[str]) -> tuple[mujoco.MjSpec, str, bool]:
@@ -94,6 +99,7 @@ def _open(source: str | os.PathLike[str]) -> tuple[mujoco.MjSpec, str, bool]:
             raise FileError(f"{text} cannot be read as XML: {error}") from error
     else:
         content = text
+    check_sizes(content, None if inline else Path(text).parent, name)
     try:
         specification = mujoco.MjSpec.from_string(text) if inline else mujoco.MjSpec.from_file(text)
     except ValueError as error:

@@ -9,10 +9,11 @@ from collections.abc import Callable
 
 import mujoco
 import numpy as np
+import torch
 
-from physvision.core import Box, Capsule, Cylinder, Placed, Plane, Rectangle, Shape, Sphere
+from physvision.core import Box, Capsule, Cylinder, Placed, Plane, Rectangle, Shape, Sphere, State
 from physvision.physics.articulated.engine import Actuators
-from physvision.physics.articulated.loading.unsupported import actuator_name, actuator_obstacle, disabled
+from physvision.physics.articulated.loading.unsupported import actuator_obstacle, disabled, named, switched_off
 from physvision.physics.articulated.model import Body, Joint
 
 _JOINTS = {
@@ -32,24 +33,27 @@ def gravity(model: mujoco.MjModel) -> tuple[float, float, float]:
 
 
 def bodies(model: mujoco.MjModel) -> list[Body]:
-    """All bodies but the world, in MuJoCo's order."""
-    return [_body(model, number) for number in range(1, model.nbody)]
+    """All bodies but the world, in MuJoCo's order; those without a name get one that no other has."""
+    names = [model.body(number).name for number in range(model.nbody)]
+    taken = set(names)
+    for number, name in enumerate(names):
+        if not name:
+            names[number] = f"body {number}"
+            while names[number] in taken:
+                names[number] += " (without a name)"
+            taken.add(names[number])
+    return [_body(model, number, names) for number in range(1, model.nbody)]
 
 
-def body_name(model: mujoco.MjModel, number: int) -> str:
-    """The body's name, or its number."""
-    return model.body(number).name or f"body {number}"
-
-
-def _body(model: mujoco.MjModel, number: int) -> Body:
+def _body(model: mujoco.MjModel, number: int, names: list[str]) -> Body:
     first = int(model.body_jntadr[number])
     joints = [_joint(model, first + k) for k in range(int(model.body_jntnum[number]))]
     free = bool(joints) and joints[0].kind == "free"
     parent = int(model.body_parentid[number])
     axes = matrix(model.body_iquat[number])
     return Body(
-        name=body_name(model, number),
-        parent=None if parent == 0 else body_name(model, parent),
+        name=names[number],
+        parent=None if parent == 0 else names[parent],
         joints=joints,
         mass=float(model.body_mass[number]),
         center_of_mass=model.body_ipos[number].copy(),
@@ -66,7 +70,6 @@ def _joint(model: mujoco.MjModel, number: int) -> Joint:
     q, v = int(model.jnt_qposadr[number]), int(model.jnt_dofadr[number])
     stiffness = 0.0 if disabled(model, _DISABLE.mjDSBL_SPRING) else float(model.jnt_stiffness[number])
     damping = 0.0 if disabled(model, _DISABLE.mjDSBL_DAMPER) else float(model.dof_damping[v])
-    friction = 0.0 if disabled(model, _DISABLE.mjDSBL_FRICTIONLOSS) else float(model.dof_frictionloss[v])
     reference = model.qpos_spring[q : q + nq].copy()
     zero = float(model.qpos0[q]) if nv == 1 else 0.0
     if nv == 1:
@@ -77,7 +80,6 @@ def _joint(model: mujoco.MjModel, number: int) -> Joint:
         anchor=model.jnt_pos[number].copy() if kind != "free" else np.zeros(3),
         damping=damping,
         armature=float(model.dof_armature[v]),
-        friction_loss=friction,
         stiffness=stiffness,
         spring_reference=reference,
         zero=zero,
@@ -94,8 +96,10 @@ def _with_servos(
     A servo with gear g pulls with g (b₀ + b₁ g q + b₂ g q̇), b₁ and b₂ not above zero.
     """
     for k in usable_actuators(model):
+        if switched_off(model, k):
+            continue
         if model.actuator_trnid[k, 0] == joint and model.actuator_biastype[k] == mujoco.mjtBias.mjBIAS_AFFINE.value:
-            gear = float(model.actuator_gear[k, 0])
+            gear = float(model.actuator_gear[model.actuator_outadr[k], 0])
             constant, position, velocity = (float(value) for value in model.actuator_biasprm[k, :3])
             pull = stiffness * reference + gear * constant
             stiffness, damping = stiffness - position * gear**2, damping - velocity * gear**2
@@ -104,10 +108,10 @@ def _with_servos(
 
 
 def usable_actuators(model: mujoco.MjModel) -> list[int]:
-    """Those that are forces linear in control, position and velocity."""
+    """Those that are forces linear in control, position and velocity, also those that are switched off."""
     if disabled(model, _DISABLE.mjDSBL_ACTUATION):
         return []
-    return [k for k in range(model.nu) if actuator_obstacle(model, k) is None]
+    return [k for k in range(model.nactuator) if actuator_obstacle(model, k) is None]
 
 
 def actuators(model: mujoco.MjModel) -> Actuators | None:
@@ -118,11 +122,22 @@ def actuators(model: mujoco.MjModel) -> Actuators | None:
     gain = np.zeros((len(usable), model.nv))
     low, high = np.full(len(usable), -np.inf), np.full(len(usable), np.inf)
     for row, k in enumerate(usable):
+        if switched_off(model, k):
+            continue
         velocity = model.jnt_dofadr[model.actuator_trnid[k, 0]]
-        gain[row, velocity] = model.actuator_gainprm[k, 0] * model.actuator_gear[k, 0]
-        if model.actuator_ctrllimited[k] and not disabled(model, _DISABLE.mjDSBL_CLAMPCTRL):
-            low[row], high[row] = model.actuator_ctrlrange[k]
-    return Actuators(gain, low, high, tuple(actuator_name(model, k) for k in usable))
+        gain[row, velocity] = model.actuator_gainprm[k, 0] * model.actuator_gear[model.actuator_outadr[k], 0]
+        control = int(model.actuator_ctrladr[k])
+        if model.actuator_ctrllimited[control] and not disabled(model, _DISABLE.mjDSBL_CLAMPCTRL):
+            low[row], high[row] = model.actuator_ctrlrange[control]
+    return Actuators(gain, low, high, tuple(named(model, "actuator", k) for k in usable))
+
+
+def keyframes(model: mujoco.MjModel) -> dict[str, State]:
+    """The file's keyframes by name (or number): states of one world."""
+    return {
+        named(model, "key", k): State(torch.tensor(model.key_qpos[k])[None], torch.tensor(model.key_qvel[k])[None])
+        for k in range(model.nkey)
+    }
 
 
 def shapes(model: mujoco.MjModel, number: int) -> list[Placed]:

@@ -18,34 +18,61 @@ IGNORABLE = (
     "actuator",
     "fluid",
     "gravity_compensation",
-    "plugin",
+    "friction_loss",
     "nonlinear",
+    "plasticity",
+    "flex",
+    "sleep",
+    "plugin",
 )
 _DISABLE = mujoco.mjtDisableBit
+_OBJECTS = {
+    kind: getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
+    for kind in ("body", "joint", "actuator", "tendon", "equality", "flex", "key")
+}
 _ON_JOINTS = (mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT)
 _ONE_NUMBER = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
 
 
 def findings(model: mujoco.MjModel) -> dict[str, str]:
     """Kind: what of it there is; only what has an effect."""
+    constrained = not disabled(model, _DISABLE.mjDSBL_CONSTRAINT)
+    equal = constrained and not disabled(model, _DISABLE.mjDSBL_EQUALITY)
+    rubs = constrained and not disabled(model, _DISABLE.mjDSBL_FRICTIONLOSS)
+    falls = not disabled(model, _DISABLE.mjDSBL_GRAVITY) and np.any(model.opt.gravity)
     found = {
         "contact": _contacts(model),
         "limit": _limits(model),
-        "equality": _listed(f"equality {k}" for k in np.flatnonzero(model.eq_active0)),
+        "equality": listed(named(model, "equality", k) for k in np.flatnonzero(model.eq_active0).tolist())
+        if equal
+        else "",
         "tendon": _tendons(model),
-        "actuator": _listed(
-            f"{actuator_name(model, k)} ({reason})"
-            for k in range(model.nu)
+        "actuator": listed(
+            f"{named(model, 'actuator', k)} ({reason})"
+            for k in range(model.nactuator)
             if (reason := actuator_obstacle(model, k)) is not None
         ),
         "fluid": "density or viscosity of the medium" if model.opt.density or model.opt.viscosity else "",
-        "gravity_compensation": _listed(model.body(int(b)).name for b in np.flatnonzero(model.body_gravcomp)),
-        "plugin": f"{model.nplugin} plugins" if model.nplugin else "",
+        "gravity_compensation": _of(model, "body", model.body_gravcomp) if falls else "",
+        "friction_loss": _of(model, "joint", model.jnt_dofadr, model.dof_frictionloss) if rubs else "",
         "nonlinear": _nonlinear(model),
+        "plasticity": _of(model, "joint", model.jnt_springyield),
+        "flex": listed(named(model, "flex", k) for k in range(model.nflex)),
+        "sleep": "bodies may fall asleep" if model.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SLEEP.value else "",
+        "plugin": f"{model.nplugin} plugins" if model.nplugin else "",
     }
-    if disabled(model, _DISABLE.mjDSBL_EQUALITY) or disabled(model, _DISABLE.mjDSBL_CONSTRAINT):
-        found["equality"] = ""
     return {kind: what for kind, what in found.items() if what}
+
+
+def named(model: mujoco.MjModel, kind: str, k: int) -> str:
+    """The name of the k-th body, joint, actuator …, or its number."""
+    return mujoco.mj_id2name(model, _OBJECTS[kind], int(k)) or f"{kind} {k}"
+
+
+def _of(model: mujoco.MjModel, kind: str, *values: np.ndarray) -> str:
+    """Names of those with a number other than zero; a second array is that of the numbers that the first points to."""
+    numbers = values[0] if len(values) == 1 else values[1][values[0]]
+    return listed(named(model, kind, k) for k in np.flatnonzero(_any_in_row(numbers)).tolist())
 
 
 def disabled(model: mujoco.MjModel, bit: mujoco.mjtDisableBit) -> bool:
@@ -53,13 +80,18 @@ def disabled(model: mujoco.MjModel, bit: mujoco.mjtDisableBit) -> bool:
     return bool(model.opt.disableflags & bit.value)
 
 
-def actuator_name(model: mujoco.MjModel, k: int) -> str:
-    """The actuator's name, or its number."""
-    return model.actuator(k).name or f"actuator {k}"
+def switched_off(model: mujoco.MjModel, k: int) -> bool:
+    """Whether actuator k never pushes: all are switched off, or its group is."""
+    group = int(model.actuator_group[k])
+    return disabled(model, _DISABLE.mjDSBL_ACTUATION) or (
+        0 <= group < 31 and bool(int(model.opt.disableactuator) & (1 << group))
+    )
 
 
 def actuator_obstacle(model: mujoco.MjModel, k: int) -> str | None:
     """Why actuator k is not a force that is linear in its control, a joint's position and its velocity."""
+    if switched_off(model, k):
+        return None
     if mujoco.mjtTrn(int(model.actuator_trntype[k])) not in _ON_JOINTS:
         return "it does not drive a joint"
     joint = model.actuator_trnid[k, 0]
@@ -79,6 +111,12 @@ def actuator_obstacle(model: mujoco.MjModel, k: int) -> str | None:
         return "its bias is not affine"
     if model.actuator_forcelimited[k] or model.jnt_actfrclimited[joint]:
         return "its force is limited"
+    if model.actuator_ctrlnum[k] != 1:
+        return "it has more than one control"
+    if model.actuator_delay[k] or model.actuator_history[k].any():
+        return "its control is delayed"
+    if model.actuator_damping[k] or model.actuator_dampingpoly[k].any() or model.actuator_armature[k]:
+        return "it has damping or inertia of its own"
     return None
 
 
@@ -112,30 +150,26 @@ def _may_touch(model: mujoco.MjModel, first: int, second: int, excluded: set[int
 
 def _geom_name(model: mujoco.MjModel, geom: int) -> str:
     body = int(model.geom_bodyid[geom])
-    return repr(model.geom(geom).name or f"geom {geom} of {model.body(body).name or f'body {body}'}")
+    return repr(model.geom(geom).name or f"geom {geom} of {named(model, 'body', body)}")
 
 
 def _limits(model: mujoco.MjModel) -> str:
     if disabled(model, _DISABLE.mjDSBL_LIMIT) or disabled(model, _DISABLE.mjDSBL_CONSTRAINT):
         return ""
-    return _listed(model.joint(int(j)).name or f"joint {j}" for j in np.flatnonzero(model.jnt_limited))
+    return _of(model, "joint", model.jnt_limited)
 
 
 def _tendons(model: mujoco.MjModel) -> str:
     acts = np.zeros(model.ntendon, bool)
-    for name in ("limited", "stiffness", "damping", "frictionloss", "armature"):
+    for name in ("limited", "stiffness", "stiffnesspoly", "damping", "dampingpoly", "frictionloss", "armature"):
         acts |= _any_in_row(getattr(model, f"tendon_{name}"))
-    return _listed(model.tendon(int(k)).name or f"tendon {k}" for k in np.flatnonzero(acts))
+    return _of(model, "tendon", acts | _any_in_row(model.tendon_springyield))
 
 
 def _nonlinear(model: mujoco.MjModel) -> str:
-    joints = np.flatnonzero(_any_in_row(model.jnt_stiffnesspoly))
-    velocities = np.flatnonzero(_any_in_row(model.dof_dampingpoly))
-    names = [model.joint(int(j)).name for j in {*joints, *model.dof_jntid[velocities]}]
-    driven = [
-        actuator_name(model, k) for k in range(model.nu) if model.actuator_damping[k] or model.actuator_armature[k]
-    ]
-    return _listed([*names, *driven])
+    springs = np.flatnonzero(_any_in_row(model.jnt_stiffnesspoly))
+    dampers = np.flatnonzero(_any_in_row(model.dof_dampingpoly))
+    return listed(named(model, "joint", j) for j in sorted({*springs.tolist(), *model.dof_jntid[dampers].tolist()}))
 
 
 def _any_in_row(values: np.ndarray) -> np.ndarray:
@@ -143,6 +177,7 @@ def _any_in_row(values: np.ndarray) -> np.ndarray:
     return np.logical_or.reduce(rows, axis=1)
 
 
-def _listed(names: Iterable[str]) -> str:
-    listed = list(names)
-    return ", ".join(listed[:6]) + (f" and {len(listed) - 6} more" if len(listed) > 6 else "")
+def listed(names: Iterable[str]) -> str:
+    """The first names of many, in a row."""
+    found = list(names)
+    return ", ".join(found[:6]) + (f" and {len(found) - 6} more" if len(found) > 6 else "")

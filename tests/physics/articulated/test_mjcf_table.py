@@ -1,0 +1,259 @@
+# ruff: noqa: E501
+"""The table of MJCF in docs/articulated.md: it is complete, and every line of it is tried against MuJoCo."""
+
+import re
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pytest
+import torch
+
+from physvision import State
+from physvision.core import UnsupportedError
+from physvision.physics import articulated
+
+PAGE = (Path(__file__).parents[3] / "docs" / "articulated.md").read_text()
+VERDICTS = ("honoured", "refused", "call", "harmless")
+
+
+def table() -> dict[str, dict[str, str]]:
+    """Element: attribute: verdict. The attribute `*` stands for all that have no verdict of their own."""
+    found: dict[str, dict[str, str]] = {}
+    for line in PAGE.split("## What is read of a model file")[1].splitlines():
+        cells = [cell.strip() for cell in line.split("|")[1:-1]]
+        if len(cells) == 1 + len(VERDICTS) and cells[0].startswith("`"):
+            for element in re.findall(r"`([^`]+)`", cells[0]):
+                row = found.setdefault(element, {})
+                for verdict, cell in zip(VERDICTS, cells[1:], strict=True):
+                    # In the column of refusals the kind that `ignore` takes stands in brackets behind its attributes.
+                    for group, kind in re.findall(r"((?:`[^`]+`[ ,]*)+)(?:\((\w+)\))?", cell):
+                        row |= {name: f"{verdict} {kind}".strip() for name in re.findall(r"`([^`]+)`", group)}
+    return found
+
+
+def schema() -> dict[str, set[str]]:
+    """MuJoCo's own list: element by its path, with its attributes."""
+    found: dict[str, set[str]] = {}
+    path: list[str] = []
+    for line in mujoco.mj_printSchema(False, False).splitlines():
+        if not line.strip():
+            continue
+        head, attributes = line[:26], line[26:].split()
+        if head.strip():
+            name, depth = head.split("(")[0].replace("world)", "").strip(), (len(head) - len(head.lstrip())) // 3
+            if "(world)" in head:
+                name, attributes = "body", line[30:].split()
+            path = [*path[:depth], name]
+            found["/".join(path[1:]) or "mujoco"] = set()
+        found["/".join(path[1:]) or "mujoco"] |= set(attributes)
+    return found
+
+
+def verdict(rows: dict[str, dict[str, str]], element: str, attribute: str) -> str | None:
+    row = rows.get(element, {})
+    return row.get(attribute, row.get("*"))
+
+
+def test_the_table_is_complete():
+    rows, missing = table(), []
+    for element, attributes in schema().items():
+        parts = element.split("/")
+        covering = ["/".join(parts[: k + 1]) for k in range(len(parts))]
+        whole = any(rows.get(f"{cover}/…") for cover in covering)  # a row for an element with all that is in it
+        missing += [
+            f"{element} {attribute}" for attribute in attributes if not whole and not verdict(rows, element, attribute)
+        ]
+    assert not missing
+
+
+def test_the_table_names_nothing_that_is_not_there():
+    known = schema()
+    for element, row in table().items():
+        path = element.removesuffix("/…")
+        assert path in known, element
+        family = set().union(*(known[other] for other in known if other.split("/")[0] == path.split("/")[0]))
+        assert set(row) - {"*"} <= family, element
+
+
+FREE = 'contype="0" conaffinity="0"'
+MODEL = """<mujoco><compiler {compiler}/><option {option}><flag {flag}/></option>{top}
+<worldbody {worldbody}>
+  <body name="a" {body}>{inertial}
+    <joint name="ja" {joint}/><geom name="ga" {geom}/><site name="s"/>
+    <body name="b" pos="0 0.1 -0.5"><joint name="jb" type="ball" damping="0.1"/>
+      <geom type="capsule" size="0.05 0.2" contype="0" conaffinity="0"/></body>
+  </body>
+  <body name="f" pos="1 1 1" euler="10 20 30"><freejoint {freejoint}/><geom size="0.1" pos="0.1 0 0" contype="0" conaffinity="0"/></body>
+  {world}
+</worldbody>{bottom}<actuator>{actuators}<{kind} name="m" {actuator}/></actuator></mujoco>"""
+BASE = {
+    "joint": 'axis="0 1 0" stiffness="3" damping="0.2"',
+    "geom": f'type="box" size="0.1 0.2 0.3" pos="0.1 0 0" {FREE}',
+    "kind": "motor",
+    "actuator": 'joint="ja"',
+    "body": 'pos="0.1 0.2 0.3"',
+}
+PLACES = {
+    "compiler": "compiler", "option": "option", "option/flag": "flag", "body": "body", "body/joint": "joint",
+    "body/freejoint": "freejoint", "body/geom": "geom", "actuator/general": "actuator", "actuator/motor": "actuator",
+    "actuator/position": "actuator", "actuator/velocity": "actuator",
+}  # fmt: skip
+LIMITED, TWO_SITES = 'range="-1 1" limited="true"', 'joint1="ja" polycoef="0.1 0 0 0 0"'
+FIXED = '<tendon><fixed name="t" {}><joint joint="ja" coef="1"/></fixed></tendon>'
+SPATIAL = '<tendon><spatial name="t" {}><site site="s"/><site site="o"/></spatial></tendon>'
+
+# What is put into the model to try an attribute, by element. A value with "<" replaces the place named before the colon.
+EXAMPLES: dict[str, dict[str, str]] = {
+    "compiler": {"angle": 'angle="radian" autolimits="false"', "settotalmass": 'settotalmass="9"', "eulerseq": 'eulerseq="zyx"',
+                 "boundmass": 'boundmass="20"', "boundinertia": 'boundinertia="5"',
+                 "fusestatic": 'fusestatic="true"', "usethread": 'usethread="false"', "meshdir": 'meshdir="x"'},
+    "option": {"gravity": 'gravity="1 2 -3"', "density": 'density="1.2"', "viscosity": 'viscosity="0.1"', "wind": 'wind="1 0 0"',
+               "magnetic": 'magnetic="1 0 0"', "timestep": 'timestep="0.004"', "integrator": 'integrator="RK4"', "cone": 'cone="elliptic"',
+               "jacobian": 'jacobian="dense"', "solver": 'solver="PGS"', "iterations": 'iterations="3"', "tolerance": 'tolerance="1e-3"',
+               "impratio": 'impratio="10"', "o_margin": 'o_margin="1"', "actuatorgroupdisable": 'actuatorgroupdisable="0"'},
+    "option/flag": {"gravity": 'gravity="disable"', "spring": 'spring="disable"', "damper": 'damper="disable"', "actuation": 'actuation="disable"',
+                    "energy": 'energy="enable"', "eulerdamp": 'eulerdamp="disable"', "sleep": 'sleep="enable"', "warmstart": 'warmstart="disable"',
+                    "filterparent": 'filterparent="disable"', "constraint": 'constraint="disable"', "sensor": 'sensor="disable"',
+                    "midphase": 'midphase="disable"', "autoreset": 'autoreset="disable"', "fwdinv": 'fwdinv="enable"', "island": 'island="disable"'},
+    "body": {"pos": 'pos="1 2 3"', "quat": 'quat="1 .2 .3 .4"', "axisangle": 'axisangle="1 2 3 40"', "euler": 'euler="10 20 30"',
+             "xyaxes": 'xyaxes="1 .5 0 0 1 .2"', "zaxis": 'zaxis="1 2 3"', "gravcomp": 'gravcomp="1"', "sleep": 'sleep="never"',
+             "user": 'user="1"', "childclass": 'childclass="main"'},
+    "body/joint": {"type": 'type="slide"', "axis": 'axis="1 2 3"', "pos": 'pos=".1 .2 .3"', "ref": 'ref="20"', "stiffness": 'stiffness="7"',
+                   "springref": 'springref="30"', "damping": 'damping="2"', "armature": 'armature="0.3"', "springdamper": 'springdamper="0.3 0.7"',
+                   "frictionloss": 'frictionloss="0.1"', "limited": LIMITED, "range": LIMITED, "springyield": 'springyield="2"',
+                   "group": 'group="2"', "margin": 'margin="0.1"', "user": 'user="1"', "solreflimit": 'solreflimit="0.1 1"',
+                   "solimplimit": 'solimplimit=".8 .9 .1"', "solreffriction": 'solreffriction="0.1 1"', "solimpfriction": 'solimpfriction=".8 .9 .1"',
+                   "actuatorfrclimited": 'actuatorfrclimited="true" actuatorfrcrange="-1 1"', "actuatorfrcrange": 'actuatorfrcrange="-1 1"',
+                   "actuatorgravcomp": 'actuatorgravcomp="true"'},
+    "body/freejoint": {"align": 'align="true"', "group": 'group="1"', "name": 'name="root"'},
+    "body/geom": {"type": 'type="ellipsoid"', "size": 'size=".2 .3 .4"', "pos": 'pos="0 .3 0"', "quat": 'quat="1 .2 .3 .4"', "mass": 'mass="9"',
+                  "density": 'density="77"', "euler": 'euler="10 20 30"', "fromto": f'geom:type="capsule" size=".1" fromto="0 0 0 .1 .2 .9" {FREE}',
+                  "shellinertia": 'shellinertia="true"', "contype": "world:" + 2 * '<body><freejoint/><geom size=".1"/></body>', "rgba": 'rgba="1 0 0 1"',
+                  "condim": 'condim="1"', "friction": 'friction="2"', "margin": 'margin="0.1"', "gap": 'gap="0.1"', "priority": 'priority="2"',
+                  "solref": 'solref="0.1 1"', "solimp": 'solimp=".8 .9 .1"', "solmix": 'solmix="2"', "group": 'group="2"', "user": 'user="1"',
+                  "adhesion": 'adhesion="1"', "surfacevel": 'surfacevel="1 0 0 0 0 0"', "fluidshape": 'fluidshape="ellipsoid"',
+                  "fluidcoef": 'fluidcoef="1 1 1 1 1"', "castshadow": 'castshadow="false"'},
+    "actuator/motor": {"gear": 'gear="3"', "ctrlrange": 'ctrlrange="-0.2 0.3"', "ctrllimited": 'ctrllimited="true" ctrlrange="-0.2 0.3"',
+                       "group": 'group="3"', "user": 'user="1"', "forcerange": 'forcerange="-1 1"', "forcelimited": 'forcelimited="true" forcerange="-1 1"',
+                       "armature": 'armature="0.2"', "damping": 'damping="0.2"', "delay": 'delay="0.01" nsample="3"', "nsample": 'nsample="3" delay="0.01"',
+                       "lengthrange": 'lengthrange="0 1"'},
+    "actuator/position": {"kp": 'kp="7"', "kv": 'kp="7" kv="2"', "dampratio": 'kp="7" dampratio="0.4"', "timeconst": 'timeconst="0.1"', "gear": 'kp="2" gear="3"'},
+    "actuator/velocity": {"kv": 'kv="4"', "gear": 'gear="3" kv="4"'},
+    "actuator/general": {"gainprm": 'gainprm="4"', "biasprm": 'biastype="affine" biasprm="1 -2 -3"', "biastype": 'biastype="affine" biasprm="0 -2 -3"',
+                         "gaintype": 'gaintype="affine" gainprm="1 1 0"', "dyntype": 'dyntype="integrator"', "dynprm": 'dyntype="filter" dynprm="2"',
+                         "actrange": 'dyntype="integrator" actrange="0 1"', "actdim": 'dyntype="integrator" actdim="1"',
+                         "actlimited": 'dyntype="integrator" actlimited="true" actrange="0 1"', "actearly": 'dyntype="integrator" actearly="true"',
+                         "jointinparent": "actuator:jointinparent=\"ja\"", "site": 'actuator:site="s"'},
+}  # fmt: skip
+# Elements as a whole: the verdict stands under "*".
+ELEMENTS = {
+    "body/inertial": 'inertial:<inertial pos="0 .1 0" mass="3" fullinertia="2 2 2 .1 .2 .3"/>',
+    "contact/pair": 'bottom:<contact><pair geom1="ga" geom2="wall"/></contact>',
+    "tendon/fixed": "bottom:" + FIXED.format(""),
+    "tendon/spatial": "bottom:" + SPATIAL.format(""),
+    "equality/joint": f"bottom:<equality><joint {TWO_SITES}/></equality>",
+    "equality/weld": 'bottom:<equality><weld body1="a"/></equality>',
+    "equality/connect": 'bottom:<equality><connect body1="a" anchor="0 0 0"/></equality>',
+    "equality/tendon": "bottom:" + FIXED.format("") + '<equality><tendon tendon1="t"/></equality>',
+    "actuator/intvelocity": 'actuators:<intvelocity joint="ja" kp="1" actrange="-1 1"/>',
+    "actuator/pid": 'actuators:<pid joint="ja" kp="1" ki="1"/>',
+    "actuator/damper": 'actuators:<damper joint="ja" kv="1" ctrlrange="0 1"/>',
+    "actuator/cylinder": 'actuators:<cylinder joint="ja"/>',
+    "actuator/muscle": 'actuators:<muscle joint="ja" lengthrange="0 1"/>',
+    "actuator/adhesion": 'actuators:<adhesion body="a" ctrlrange="0 1"/>',
+    "sensor/jointpos": 'bottom:<sensor><jointpos joint="ja"/></sensor>',
+    "keyframe/key": 'bottom:<keyframe><key name="k"/></keyframe>',
+    "custom/numeric": 'bottom:<custom><numeric name="n" data="1"/></custom>',
+    "statistic": 'top:<statistic extent="3"/>',
+    "size": 'top:<size nuser_body="2"/>',
+    "visual/…": 'top:<visual><global fovy="20"/></visual>',
+    "body/camera": 'world:<camera pos="0 0 1"/>',
+    "body/light": 'world:<light pos="0 0 1"/>',
+    "body/site": 'world:<site pos="0 0 1"/>',
+    "body/flexcomp/…": 'world:<flexcomp name="x" type="grid" count="3 1 1" spacing=".1 .1 .1" radius=".01" dim="1"><contact contype="0" conaffinity="0"/></flexcomp>',
+    "asset/material": 'top:<asset><material name="red" rgba="1 0 0 1"/></asset>',
+    "asset/hfield": 'top:<asset><hfield name="h" nrow="2" ncol="2" size="1 1 1 1"/></asset>',
+}  # fmt: skip
+
+
+def model_text(element: str, addition: str) -> str:
+    kind = element.split("/")[1] if element.startswith("actuator/") and element in PLACES else "motor"
+    filled = dict.fromkeys(re.findall(r"{(\w+)}", MODEL), "") | BASE | {"kind": kind}
+    if 'geom2="wall"' in addition:
+        filled["world"] = f'<geom name="wall" size="0.1" {FREE}/>'
+    if 'site="o"' in addition:
+        filled["world"] = '<site name="o" pos="0 0 2"/>'
+    place, colon, content = addition.partition(":")
+    if colon and place in filled:
+        filled[place] = content
+    else:
+        given = dict(re.findall(r'(\w+)="([^"]*)"', filled[PLACES[element]]))
+        given |= dict(re.findall(r'(\w+)="([^"]*)"', addition))
+        filled[PLACES[element]] = " ".join(f'{name}="{value}"' for name, value in given.items())
+    return MODEL.format(**filled)
+
+
+def motion(source: str) -> tuple[mujoco.MjModel, np.ndarray, list[np.ndarray]]:
+    """MuJoCo's accelerations in three states, and what they belong to: position, velocity, control."""
+    spec = mujoco.MjSpec.from_string(source)
+    spec.compiler.fusestatic = False
+    model = spec.compile()
+    rng, data, found, inputs = np.random.default_rng(0), mujoco.MjData(model), [], []
+    for _ in range(3):
+        q = model.qpos0.copy()
+        mujoco.mj_integratePos(model, q, rng.normal(size=model.nv), 1.0)
+        data.qpos[:], data.qvel[:] = q, rng.normal(size=model.nv)
+        data.ctrl[:] = rng.uniform(-1.5, 1.5, size=model.nu)
+        inputs.append((q, data.qvel.copy(), data.ctrl.copy()))
+        mujoco.mj_forward(model, data)
+        found.append(np.concatenate([data.qacc, data.xpos.ravel()]))
+    return model, np.array(found), inputs
+
+
+def ours(engine: articulated.Articulation, inputs: list) -> np.ndarray:
+    q, v, u = (torch.tensor(np.array(column)) for column in zip(*inputs, strict=True))
+    control = u if engine.nu == u.shape[1] else None
+    acceleration = engine.acceleration(State(q, v), control).numpy()
+    places = engine.poses(State(q, v))[:, :, :3, 3].reshape(len(q), -1).numpy()
+    return np.concatenate([acceleration, np.zeros((len(q), 3)), places], 1)  # the world's own place comes first
+
+
+# They decide on names, on looks, or on what is refused; or put into other words what the model says already.
+WITHOUT_OWN_EFFECT = (
+    "filterparent",
+    "constraint",
+    "name",
+    "rgba",
+    "jointinparent",
+    "usethread",
+    "fusestatic",
+    "meshdir",
+)
+
+CASES = [(element, attribute, example) for element, row in EXAMPLES.items() for attribute, example in row.items()]
+CASES += [(element, "*", example) for element, example in ELEMENTS.items()]
+
+
+@pytest.mark.parametrize(("element", "attribute", "example"), CASES, ids=[f"{e} {a}" for e, a, _ in CASES])
+def test_each_line_of_the_table(element, attribute, example):
+    found = verdict(
+        table(), element if "…" in element or element in table() else f"{element.split('/')[0]}/…", attribute
+    )
+    source = model_text(element, example)
+    if found.startswith("refused"):
+        kind = found.split()[1]
+        with pytest.raises(UnsupportedError, match=f"{kind}: ") as caught:
+            articulated.load(source)
+        assert f"ignore=({kind!r},)" in str(caught.value)
+        assert articulated.load(source, ignore=(kind,)).nv
+        return
+    engine = articulated.load(source)
+    _, expected, inputs = motion(source)
+    np.testing.assert_allclose(ours(engine, inputs), expected, atol=1e-8 * np.abs(expected).max())
+    kind = element if element in PLACES else "actuator/motor"
+    plain = motion(model_text(kind, {"actuator": 'user="0"', "option": 'cone="pyramidal"'}.get(PLACES[kind], "")))[1]
+    if found == "harmless":
+        assert np.array_equal(expected, plain), "this changes MuJoCo's motion"
+    elif found == "honoured" and attribute not in WITHOUT_OWN_EFFECT:
+        assert not np.array_equal(expected, plain), "the example shows nothing"
