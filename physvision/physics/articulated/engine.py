@@ -140,7 +140,7 @@ class Articulation(MechanicalEngine):
         operation = operations.Rollout(
             program, tree, steps, INTEGRATORS[self.integrator], self.substeps, self.dt, horizon
         )
-        q, v, bad = batched_function.apply(
+        q, v, *found = batched_function.apply(
             operation,
             program.packing.normalized(state.q),
             state.v,
@@ -148,7 +148,7 @@ class Articulation(MechanicalEngine):
             _checked_wrenches(self.model, state, steps, wrenches),
             *parameters.values(),
         )
-        status = _status(bad, q)
+        status = _status(*found)
         self._report(status)
         return Trajectory(q, v, status, self.dt)
 
@@ -319,10 +319,11 @@ def _checked_wrenches(model: Model, state: State, steps: int, wrenches: Tensor |
     return wrenches
 
 
-def _status(bad: Tensor, like: Tensor) -> Status:
-    converged = bad < 0
-    residual = torch.where(converged, 0.0, torch.inf).to(like.dtype)
-    return Status(converged, residual, torch.ones_like(bad), bad)
+def _status(bad: Tensor, coarse: Tensor, coarseness: Tensor) -> Status:
+    """A world fails where numbers stop being finite, and where its steps are too coarse for its motion."""
+    residual = torch.where(bad < 0, coarseness, torch.inf)
+    first = torch.where(bad < 0, coarse, torch.where(coarse < 0, bad, torch.minimum(bad, coarse)))
+    return Status(first < 0, residual, torch.ones_like(bad), first)
 
 
 def _geometry(bodies: Sequence[Body]) -> list[Placed]:

@@ -44,7 +44,7 @@ class _Operation(Operation):
 
 @dataclass(frozen=True, eq=False)
 class Rollout(_Operation):
-    """(q, v, torque, wrenches, *parameters) → trajectories of q and v, first bad step."""
+    """(q, v, torque, wrenches, *parameters) → trajectories of q and v, first bad and first coarse step, coarseness."""
 
     steps: int
     integrator: Integrator
@@ -68,20 +68,21 @@ class Rollout(_Operation):
         positions = program.empty_trajectory(batch, self.steps + 1, program.model.nq)
         velocities = program.empty_trajectory(batch, self.steps + 1, program.model.nv)
         positions[:, 0], velocities[:, 0] = q, v
-        bad = torch.empty(batch, dtype=torch.int32, device=program.device)
+        bad, coarse = (torch.empty(batch, dtype=torch.int32, device=program.device) for _ in range(2))
+        coarseness = torch.empty(batch, dtype=program.dtype, device=program.device)
         work = program.borrow(batch, self._rows, False)
         forces = program.forces(self._torque(torque, batch, self.steps), wrenches)
-        states = [argument(positions), argument(velocities), argument(bad)]
+        states = map(argument, (positions, velocities, bad, coarse, coarseness))
         arguments = [self._tree(tuple(parameters)), work[0], forces, *self._schedule, *states]
         evaluations = self.steps * (self._rows - 1)
         self._launch(program.kernels.rollout, batch, arguments, False, evaluations)
         program.give(batch, self._rows, False, work)
-        return positions, velocities, bad
+        return positions, velocities, bad, coarse, coarseness
 
     @override
     def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:
         torque, wrenches, *parameters = inputs[2:]
-        positions, velocities, bad = outputs
+        positions, velocities, bad, _, _ = outputs
         program, batch, model = self.program, positions.shape[0], self.program.model
         bars = [
             argument(torch.zeros((), dtype=like.dtype, device=like.device).expand_as(like) if bar is None else bar)

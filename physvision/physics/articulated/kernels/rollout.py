@@ -12,10 +12,13 @@ from .steps import (
     advance_positions_backward,
     begin_stage,
     begin_stage_backward,
+    disagreement,
     predict,
     predict_backward,
 )
 from .tree import Forces, Gradients, Schedule, Tree, Workspace
+
+COARSE = wp.constant(scalar(0.1))  # a disagreement of stages at which energy drifts by some percent a second
 
 
 @wp.func
@@ -55,11 +58,18 @@ def rollout(
     q: wp.array3d(dtype=scalar),
     v: wp.array3d(dtype=scalar),
     first_bad_step: wp.array(dtype=wp.int32),
+    first_coarse_step: wp.array(dtype=wp.int32),
+    coarseness: wp.array(dtype=scalar),
 ):
-    """Fill q and v, [world, step, number], from their step 0. A world that stops being finite is marked and left."""
+    """Fill q and v, [world, step, number], from their step 0. A world that stops being finite is marked and left.
+
+    A step that is too coarse for the motion is marked, and time goes on.
+    """
     world = first + wp.tid()
     last = schedule.stages * schedule.substeps
     bad = wp.int32(-1)  # a variable, not a constant, to Warp
+    coarse = wp.int32(-1)
+    worst = scalar(0.0)
     for k in range(tree.positions):
         if not wp.isfinite(q[world, 0, k]):
             bad = 0
@@ -75,6 +85,10 @@ def rollout(
                 if (row + 1) % schedule.stages == 0:
                     predict(tree, work, schedule, world, row + 1)
                     advance_positions(tree, work, schedule, world, row + 1)
+                    apart = disagreement(tree, work, schedule, world, row + 1)
+                    worst = wp.max(worst, apart)
+                    if apart > COARSE and coarse < 0:
+                        coarse = step + 1
             for k in range(tree.positions):
                 q[world, step + 1, k] = work.q[world, last, k]
                 if not wp.isfinite(work.q[world, last, k]):
@@ -89,6 +103,8 @@ def rollout(
             for d in range(tree.velocities):
                 v[world, step + 1, d] = scalar(wp.nan)
     first_bad_step[world] = bad
+    first_coarse_step[world] = coarse
+    coarseness[world] = worst
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})

@@ -50,6 +50,24 @@ def predict(tree: Tree, work: Workspace, schedule: Schedule, world: int, end: in
 
 
 @wp.func
+def disagreement(tree: Tree, work: Workspace, schedule: Schedule, world: int, end: int):
+    """How far two evaluations at the middle of a Runge–Kutta substep are apart, as a share of its velocities.
+
+    It is of third order in h: small where the step resolves the motion, and near one where the method is unstable.
+    """
+    apart = scalar(0.0)
+    if schedule.stages > 2:
+        start = end - schedule.stages
+        moving = scalar(0.0)
+        for d in range(tree.velocities):
+            apart = wp.max(apart, wp.abs(work.a[world, start + 2, d] - work.a[world, start + 1, d]))
+            moving = wp.max(moving, wp.abs(work.v[world, start, d]) + wp.abs(work.v[world, end, d]))
+        if apart > scalar(0.0):
+            apart = schedule.h * apart / moving
+    return apart
+
+
+@wp.func
 def predict_backward(tree: Tree, work: Workspace, schedule: Schedule, world: int, end: int):
     """Adjoint of `predict`: adds to v_bar of the substep's start, and sets a_bar of its stages."""
     start = end - schedule.stages
