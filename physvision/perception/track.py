@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import os
 import re
 from collections.abc import Sequence
@@ -151,14 +152,19 @@ def _tabled(times: np.ndarray, positions: np.ndarray, angle: np.ndarray | None, 
 
 
 def roughness(positions: Float[np.ndarray, "times 2"]) -> float:
-    """Standard deviation of independent noise on positions that are otherwise smooth, by their third differences.
+    """Standard deviation of independent noise on positions that are otherwise smooth.
 
-    Third differences of white noise have 20 times its variance; the median looks past impacts.
+    Differences of order k of white noise have (2k over k) times its variance, and those of a smooth motion fade with k
+    where frames follow each other quickly enough, so the least over some orders is taken; the median looks past
+    impacts.
     """
-    if len(positions) < 5:
+    if len(positions) < 8:
         return 1.0
-    third = np.abs(np.diff(positions, 3, axis=0))
-    return float(max(np.median(third) / 0.6745 / np.sqrt(20), 1e-9))
+    found = [
+        np.median(np.abs(np.diff(positions, order, axis=0))) / 0.6745 / np.sqrt(math.comb(2 * order, order))
+        for order in range(2, min(7, len(positions) - 3))
+    ]
+    return float(max(min(found), 1e-9))
 
 
 def _table(source: str, text: str) -> tuple[list[str], np.ndarray]:

@@ -1,0 +1,172 @@
+"""What stands still behind everything: its picture, its noise, the camera's shake and the light's flicker.
+
+The median of some frames shows what is there most of the time. Where something stays long or moves little, so that a
+pixel shows two things for much of the time, the one that fits what is around is the background.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from jaxtyping import Float, UInt8
+
+from physvision.core import InputError, VideoError
+from physvision.perception.shake import Shake, check_still, shifted_back
+
+_SAMPLES = 48  # frames that the background is made from
+_FLOOR = 12.0  # levels: less is never called a change
+_OFTEN = 0.12  # share of the time from which a second colour of a pixel is no passing thing
+_MOST = 0.45  # share of the picture that may change like this; beyond it the camera moves
+
+
+@dataclass(frozen=True)
+class Survey:
+    """A first look at all frames.
+
+    Attributes:
+        samples: some of the frames, evenly spread.
+        times: of all frames, s.
+        changes: mean change of each frame from the one before, levels; infinite for the first.
+    """
+
+    samples: UInt8[np.ndarray, "samples height width 3"]
+    times: Float[np.ndarray, " times"]
+    changes: Float[np.ndarray, " times"]
+
+
+def survey(footage) -> Survey:
+    """Go through all frames once and keep some of them."""
+    kept: list[np.ndarray] = []
+    times, changes, step, before = [], [], 1, None
+    for index, (moment, frame) in enumerate(footage):
+        small = frame[::2, ::2, 1].astype(np.int16)
+        changes.append(np.inf if before is None else float(np.abs(small - before).mean()))
+        times.append(moment)
+        before = small
+        if index % step == 0:
+            kept.append(frame)
+            if len(kept) == 2 * _SAMPLES:
+                kept, step = kept[::2], 2 * step
+    if len(times) < 5:
+        raise InputError(f"expected at least 5 frames to see a motion, got {len(times)}")
+    return Survey(np.stack(kept), np.array(times), np.array(changes))
+
+
+class Background:
+    """The picture behind, and how a frame differs from it."""
+
+    def __init__(self, samples: UInt8[np.ndarray, "samples height width 3"]) -> None:
+        """Make it from frames of the whole time."""
+        check_still(samples)
+        middle = _median(samples)
+        self._shake = Shake(_bytes(middle))
+        shifts = np.array([self._shake.measure(sample) for sample in samples])
+        # Estimates scatter by some hundredths of a pixel when nothing moves; correcting these would add noise.
+        self.shift_deviation = float(np.hypot(*shifts.std(0)))
+        self.shaky = self.shift_deviation > 0.12
+        if self.shaky:
+            samples = np.stack([shifted_back(one, shift) for one, shift in zip(samples, shifts, strict=True)])
+            middle = _median(samples)
+        samples = np.stack([_lit(sample, self._gains(sample, middle)) for sample in samples])
+        self.picture, self.noise = _resolved(samples, _median(samples))
+        self.bytes = _bytes(self.picture)
+        self._shake = Shake(self.bytes)
+
+    @property
+    def threshold(self) -> Float[np.ndarray, "height width"]:
+        """Levels from which on a pixel has changed."""
+        return np.maximum(_FLOOR, 5 * self.noise)
+
+    def aligned(self, frame: UInt8[np.ndarray, "height width 3"]) -> tuple[np.ndarray, np.ndarray]:
+        """The frame as it would be from the camera's mean place and in the mean light, and its shift, pixels."""
+        shift = self._shake.measure(frame) if self.shaky else np.zeros(2)
+        moved = shifted_back(frame, shift) if shift.any() else frame
+        return _lit(moved, self._gains(moved, self.picture)), shift
+
+    def change(self, aligned: UInt8[np.ndarray, "height width 3"]) -> Float[np.ndarray, "height width"]:
+        """Largest change of any channel of an aligned frame, levels, slightly blurred."""
+        apart = cv2.absdiff(aligned, self.bytes)
+        most = cv2.max(cv2.max(apart[..., 0], apart[..., 1]), apart[..., 2])
+        return cv2.GaussianBlur(most.astype(np.float32), (0, 0), 0.8)
+
+    def _gains(self, frame: np.ndarray, picture: np.ndarray) -> np.ndarray:
+        """The frame's light in each channel, of the background's."""
+        behind = picture[::5, ::5].reshape(-1, 3)
+        now = frame[::5, ::5].reshape(-1, 3)
+        gains = np.ones(3)
+        for channel in range(3):
+            bright = (behind[:, channel] > 30) & (behind[:, channel] < 245)
+            if bright.sum() > 50:
+                gains[channel] = np.median(now[bright, channel] / behind[bright, channel])
+        return gains
+
+
+def _lit(frame: np.ndarray, gains: np.ndarray) -> np.ndarray:
+    """The frame in the background's light."""
+    if np.abs(gains - 1).max() < 0.004:
+        return frame
+    levels = np.arange(256)[:, None] / gains
+    return cv2.LUT(frame, np.clip(np.round(levels), 0, 255).astype(np.uint8)[:, None])
+
+
+def _bytes(picture: np.ndarray) -> np.ndarray:
+    return np.clip(np.round(picture), 0, 255).astype(np.uint8)
+
+
+def _median(samples: np.ndarray) -> np.ndarray:
+    """The median over samples, by strips of rows, so that no copy of all of them is made."""
+    strips = np.array_split(np.arange(samples.shape[1]), max(1, samples.shape[1] // 32))
+    return np.concatenate([np.median(samples[:, rows], axis=0) for rows in strips]).astype(np.float32)
+
+
+def _resolved(samples: np.ndarray, middle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The background and each pixel's noise, with pixels that show two things settled by what is around them."""
+    apart = np.abs(samples - middle[None]).max(-1)
+    noise = 1.4826 * np.median(apart, axis=0)
+    usual = float(np.median(noise))
+    # Noise differs little from place to place; where the spread is large, something moves there.
+    tolerance = max(_FLOOR, 5 * min(usual, 4.0))
+    often = (apart > tolerance).mean(0) > _OFTEN
+    unsure = cv2.morphologyEx(often.astype(np.uint8), cv2.MORPH_OPEN, np.ones((3, 3), np.uint8))
+    noise = cv2.GaussianBlur(np.minimum(noise, usual + 4.0).astype(np.float32), (0, 0), 2)
+    if not unsure.any():
+        return middle, noise
+    if unsure.mean() > _MOST:
+        raise VideoError(
+            f"{100 * unsure.mean():.0f} % of the picture keeps changing, so that there is no still background: the "
+            "camera moves, or too much else does. Film from a camera that stands still, or cut out a part with crop"
+        )
+    region = cv2.dilate(_filled(unsure), np.ones((5, 5), np.uint8))
+    around = cv2.inpaint(np.round(middle).astype(np.uint8), region, 5, cv2.INPAINT_TELEA).astype(np.float32)
+    rows, columns = np.nonzero(region)
+    values = samples[:, rows, columns].astype(np.float32)
+    guess = around[rows, columns]
+    nearest = np.take_along_axis(values, np.abs(values - guess).max(-1).argmin(0)[None, :, None], 0)[0]
+    alike = np.abs(values - nearest).max(-1) < tolerance
+    chosen = (values * alike[..., None]).sum(0) / alike.sum(0)[:, None]
+    # What is never seen without something before it is taken from around, if that something is what moves nearby.
+    always = (
+        (alike.mean(0) > 0.9) & (np.abs(chosen - guess).max(-1) > 2 * tolerance) & ~unsure[rows, columns].astype(bool)
+    )
+    passing = values[np.broadcast_to(~alike, alike.shape) & unsure[rows, columns].astype(bool)[None]]
+    if always.any() and len(passing):
+        colors = passing[:: max(1, len(passing) // 300)]
+        near = np.abs(chosen[always][:, None] - colors[None]).max(-1).min(1) < 2 * tolerance
+        chosen[np.flatnonzero(always)[near]] = guess[always][near]
+    picture = middle.copy()
+    picture[rows, columns] = chosen
+    return picture, noise
+
+
+def _filled(mask: np.ndarray) -> np.ndarray:
+    """The mask with those of its holes filled that are smaller than what is around them."""
+    closed = cv2.morphologyEx(mask, cv2.MORPH_CLOSE, np.ones((7, 7), np.uint8))
+    count, labels, stats, _ = cv2.connectedComponentsWithStats((closed == 0).astype(np.uint8), connectivity=4)
+    for label in range(1, count):
+        left, top, width, height, area = stats[label]
+        inside = left > 0 and top > 0 and left + width < mask.shape[1] and top + height < mask.shape[0]
+        if inside and area < closed.sum():
+            closed[labels == label] = 1
+    return closed

@@ -1,0 +1,154 @@
+"""Which of the things that move are meant: shadows, hands, noise and what is left behind are not."""
+
+from __future__ import annotations
+
+import numpy as np
+from PIL import ImageColor
+
+from physvision.core import InputError
+from physvision.perception.footage import Box
+from physvision.perception.linking import Chain, unlike
+
+_SHARE = 0.2  # of the clearest thing's score: less is not called a moving thing
+
+
+def score(chain: Chain, frames: int) -> float:
+    """How clearly a chain is one thing that moves: seen often, far and steady in size, away from the border."""
+    areas = np.log([blob.area for blob in chain.blobs])
+    spread = float(np.median(np.abs(areas - np.median(areas))))
+    border = float(np.mean([blob.at_border for blob in chain.blobs]))
+    shadow = float(np.mean([blob.shadow for blob in chain.blobs]))
+    contrast = float(np.median([blob.contrast for blob in chain.blobs]))
+    travel = chain.extent
+    if travel < max(3.0, 0.25 * chain.size):
+        return 0.0
+    steady = 1 / (1 + 3 * spread) / (1 + 4 * _jerk(chain))
+    seen = len(chain) / frames
+    return float(np.sqrt(travel * seen) * contrast * steady * (1 - 0.8 * border) * (1 - 0.7 * shadow))
+
+
+def _jerk(chain: Chain) -> float:
+    """How far places lie from parabolas through their neighbours, in sizes: large for noise and for hands."""
+    places, times = chain.places, np.array(chain.times)
+    if len(chain) < 7:
+        return 0.5
+    rests = []
+    for start in range(0, len(chain) - 6, max(1, len(chain) // 60)):
+        piece = slice(start, start + 7)
+        moments = times[piece] - times[start + 3]
+        if np.ptp(moments) > 0.6:
+            continue
+        matrix = np.stack([np.ones(7), moments, moments**2], 1)
+        rest = places[piece] - matrix @ np.linalg.lstsq(matrix, places[piece], rcond=None)[0]
+        rests.append(np.sqrt((rest**2).sum() / 8))
+    return float(np.median(rests)) / chain.size if rests else 0.5
+
+
+def choose(chains: list[Chain], frames: int, objects: int | None, name: str) -> tuple[list[Chain], list[str]]:
+    """The things that move, the clearest first, with what there is to say about it.
+
+    Args:
+        chains: all that was linked.
+        frames: number of frames looked at.
+        objects: how many things are meant, None for all that are clear.
+        name: of the clip, for errors.
+    """
+    rated = sorted(((score(chain, frames), chain) for chain in chains), key=lambda pair: -pair[0])
+    rated = [(value, chain) for value, chain in rated if value > 0]
+    if not rated:
+        raise InputError(
+            f"{name}: nothing moves that can be followed. {_seen(chains)}"
+            "Something that moves before a still background is expected; point at it with object, or cut with crop"
+        )
+    kept: list[tuple[float, Chain]] = []
+    for value, chain in rated:
+        if value >= _SHARE * rated[0][0] and not any(_echo(chain, other) for _, other in kept):
+            kept.append((value, chain))
+    notes = []
+    if objects is None:
+        return [chain for _, chain in kept], notes
+    if len(kept) < objects:
+        raise InputError(f"{name}: expected {objects} moving things, saw {len(kept)}: {_listed(kept)}")
+    if len(kept) > objects:
+        if kept[objects][0] > 0.6 * kept[objects - 1][0]:
+            raise InputError(
+                f"{name}: expected {objects} moving thing{'s' * (objects > 1)}, saw {len(kept)}: {_listed(kept)}. "
+                "Say which is meant with object (a box or a colour), or cut with crop, start and stop"
+            )
+        notes.append(f"Other things move too: {_listed(kept[objects:])}.")
+    return [chain for _, chain in kept[:objects]], notes
+
+
+def pick(chains: list[Chain], pointer: Box | str | tuple[float, float, float], name: str) -> list[Chain]:
+    """The chains that go through a box (left, top, right, bottom), or have a colour, the nearest first."""
+    if not isinstance(pointer, str) and len(pointer) == 4:
+        left, top, right, bottom = pointer
+        through = [
+            chain
+            for chain in chains
+            if ((chain.places >= [left, top]) & (chain.places <= [right, bottom])).all(1).any()
+        ]
+        if not through:
+            raise InputError(f"object: nothing that moves comes through the box {pointer} in {name}. {_seen(chains)}")
+        return through
+    wanted = parse_color(pointer)
+    near = [chain for chain in chains if np.linalg.norm(_hue(chain.color) - _hue(wanted)) < 0.35]
+    if not near:
+        raise InputError(f"object: nothing that moves in {name} has the colour {pointer}. {_seen(chains)}")
+    return near
+
+
+def parse_color(color: object) -> np.ndarray:
+    """Levels of red, green and blue, from a name, `#rrggbb`, or three numbers of 0 to 1."""
+    try:
+        return np.array(ImageColor.getrgb(color)[:3] if isinstance(color, str) else 255 * np.asarray(color), float)
+    except (ValueError, TypeError):
+        raise InputError(
+            f'object: expected a box (left, top, right, bottom) or a colour such as "red", "#c02020", got {color!r}'
+        ) from None
+
+
+def _hue(color: np.ndarray) -> np.ndarray:
+    """A colour without most of its brightness."""
+    return np.append(color / max(float(color.sum()), 30.0) * 1.5, 0.3 * color.sum() / 765)
+
+
+def _echo(chain: Chain, other: Chain) -> bool:
+    """Whether a chain is the shadow or the reflection of a clearer one: it does the same, fainter."""
+    common = sorted(set(chain.frames) & set(other.frames))
+    if len(common) < 6 or len(common) < 0.6 * len(chain):
+        return False
+    mine = dict(zip(chain.frames, chain.blobs, strict=True))
+    its = dict(zip(other.frames, other.blobs, strict=True))
+    there = np.array([its[frame].place for frame in common])
+    here = np.array([mine[frame].place for frame in common])
+    shadow = np.mean([mine[frame].shadow for frame in common]) > 0.5
+    fainter = np.median([mine[f].contrast for f in common]) < 0.7 * np.median([its[f].contrast for f in common])
+    matrix = np.column_stack([there, np.ones(len(there))])
+    rest = here - matrix @ np.linalg.lstsq(matrix, here, rcond=None)[0]
+    tied = np.sqrt((rest**2).sum(1).mean()) < 0.15 * max(chain.extent, 1.0)
+    fixed = np.median(np.abs(here - there - np.median(here - there, axis=0)), axis=0).max() < 0.25 * other.size
+    # A part of the same thing keeps its distance; a shadow goes along.
+    return bool((shadow or fainter) and tied) or bool(
+        fixed and np.linalg.norm(np.median(here - there, axis=0)) < 1.5 * other.size and unlike(chain, other) > 0.8
+    )
+
+
+def _listed(rated: list[tuple[float, Chain]]) -> str:
+    return "; ".join(_described(chain) for _, chain in rated[:4])
+
+
+def _described(chain: Chain) -> str:
+    x, y = chain.places[0]
+    red, green, blue = (round(float(value)) for value in chain.color)
+    return (
+        f"{chain.size:.0f} pixels wide, colour #{red:02x}{green:02x}{blue:02x}, from ({x:.0f}, {y:.0f}) "
+        f"at {chain.times[0]:.2f} s to {chain.times[-1]:.2f} s"
+    )
+
+
+def _seen(chains: list[Chain]) -> str:
+    if not chains:
+        return "Nothing was seen at all. "
+    longest = sorted(chains, key=len, reverse=True)[:3]
+    return f"Seen were: {'; '.join(_described(chain) for chain in longest)}. "

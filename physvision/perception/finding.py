@@ -1,0 +1,148 @@
+"""Tracks of what moves in a clip, found without training."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from physvision.core import Clip, InputError
+from physvision.core.checks import check_count
+from physvision.perception.background import Background, Survey, survey
+from physvision.perception.blobs import find_blobs
+from physvision.perception.choosing import choose, pick
+from physvision.perception.footage import Box, Footage
+from physvision.perception.linking import Linker
+from physvision.perception.refining import Sighting, Target, direction, sight
+from physvision.perception.track import Track, roughness
+
+_FLOOR = 0.03  # px: systematic errors below which noise does not matter
+
+
+def find_tracks(
+    clip: Clip | str | os.PathLike[str],
+    objects: int | None = None,
+    object: Box | str | tuple[float, float, float] | None = None,
+    crop: Box | None = None,
+    start: float | None = None,
+    stop: float | None = None,
+) -> list[Track]:
+    """Follow what moves before a still background; the clearest first.
+
+    Background by median, what differs from it linked over time, and each thing measured again with what was learned
+    of its colour and size. Memory does not grow with the clip's length when it is given as a path.
+
+    Args:
+        clip: in memory, or the path of a video.
+        objects: how many things are meant; every one that clearly moves if not given.
+        object: points at one where others move too: a box that it comes through (left, top, right, bottom, pixels) or
+            its colour (a name, "#rrggbb", or red, green, blue of 0 to 1).
+        crop: left, top, right, bottom of the part that is looked at, pixels. Positions are those in the whole picture.
+        start: s; frames before are left out.
+        stop: s; frames from there on are left out.
+
+    Raises:
+        InputError: nothing moves, or another number of things than expected; the message says what was seen.
+        VideoError: the camera moves, or the file cannot be read.
+    """
+    if objects is not None:
+        check_count("objects", objects)
+    footage = Footage(clip, crop, start, stop)
+    shrink, corner = footage.placing(footage.first_shape())
+    look = survey(footage)
+    background = Background(look.samples)
+    linker = Linker(0.3 * max(look.samples.shape[1:3]))
+    for number, (moment, frame) in enumerate(footage):
+        aligned, _ = background.aligned(frame)
+        blobs = find_blobs(aligned, background.change(aligned), background.threshold, background.bytes)
+        linker.add(number, moment, blobs)
+    chains = linker.chains()
+    if object is not None:
+        chains = pick(chains, _within(object, shrink, corner), footage.name)
+        objects = objects or 1
+    chosen, notes = choose(chains, len(look.times), objects, footage.name)
+    targets = [Target.of(chain) for chain in chosen]
+    sightings: list[list[Sighting | None]] = [[] for _ in targets]
+    for number, (_, frame) in enumerate(footage):
+        aligned, _ = background.aligned(frame)
+        for index, target in enumerate(targets):
+            others = [other for other in targets if other is not target]
+            sightings[index].append(sight(aligned, background.picture, background.threshold, target, number, others))
+    notes += _remarks(look, background)
+    return [
+        _track(look, target, found, index, shrink, corner, tuple(notes))
+        for index, (target, found) in enumerate(zip(targets, sightings, strict=True))
+    ]
+
+
+def _within(pointer, shrink: int, corner: np.ndarray):
+    if isinstance(pointer, str) or len(pointer) != 4:
+        return pointer
+    return tuple((np.asarray(pointer, float) - np.tile(corner, 2)) / shrink)
+
+
+def _track(
+    look: Survey,
+    target: Target,
+    found: list[Sighting | None],
+    index: int,
+    shrink: int,
+    corner: np.ndarray,
+    notes: tuple[str, ...],
+) -> Track:
+    seen = np.array([sighting is not None for sighting in found])
+    if seen.any():
+        usual = np.median([sighting.mass for sighting in found if sighting is not None])
+        seen &= np.array([s is not None and 0.6 < s.mass / usual < 1.6 for s in found])
+    if seen.sum() < 5:
+        raise InputError("what moves is lost when it is looked at closely; point at it with object, or cut with crop")
+    places = np.array([s.place if s is not None else [np.nan, np.nan] for s in found])
+    seen &= ~_repeated(places, seen, look.changes)
+    whole = [s for s, ok in zip(found, seen, strict=True) if ok and s is not None]
+    positions = places * shrink + corner
+    frames = np.arange(len(found))
+    for axis in (0, 1):
+        positions[:, axis] = np.interp(frames, frames[seen], positions[seen, axis], np.nan, np.nan)
+    noise = np.hypot([s.sigma for s in whole], _FLOOR) * shrink
+    sigma = np.full(len(found), np.inf)
+    sigma[seen] = noise * max(1.0, roughness(positions[seen]) / float(np.median(noise)))
+    angle = direction(np.array([s.angle for s in whole]), np.array([s.axes for s in whole]))
+    if angle is not None:
+        angle = np.interp(frames, frames[seen], angle, np.nan, np.nan)
+    mass = float(np.median([s.mass for s in whole]))
+    red, green, blue = (float(value) / 255 for value in target.color)
+    return Track(
+        times=look.times,
+        positions=positions,
+        sigma=sigma,
+        seen=seen,
+        angle=angle,
+        radius=shrink * float(np.sqrt(mass / np.pi)),
+        color=(red, green, blue),
+        name=f"object {index + 1}",
+        notes=notes,
+    )
+
+
+def _repeated(places: np.ndarray, seen: np.ndarray, changes: np.ndarray) -> np.ndarray:
+    """Frames that show the one before again, while the thing moves on around them."""
+    repeated = np.zeros(len(seen), bool)
+    usual = np.quantile(changes[np.isfinite(changes)], 0.75)
+    for frame in np.flatnonzero(changes < 0.5 * usual):
+        near = [other for other in range(max(0, frame - 4), min(len(seen), frame + 5)) if seen[other]]
+        if not seen[frame] or not seen[frame - 1] or len(near) < 4:
+            continue
+        span = np.linalg.norm(places[near[-1]] - places[near[0]]) / (near[-1] - near[0])
+        repeated[frame] = np.linalg.norm(places[frame] - places[frame - 1]) < min(0.2, 0.2 * span)
+    return repeated
+
+
+def _remarks(look: Survey, background: Background) -> list[str]:
+    remarks = []
+    if background.shaky:
+        remarks.append(f"The camera shakes by {background.shift_deviation:.1f} pixels; that was taken out.")
+    steps = np.diff(look.times)
+    missing = int((np.round(steps / np.median(steps)) - 1).clip(0).sum())
+    if missing:
+        remarks.append(f"{missing} frames are missing by the file's time stamps.")
+    return remarks

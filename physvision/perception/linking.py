@@ -1,0 +1,162 @@
+"""Blobs of successive frames that are one thing: found by where it should be, and by its size and colour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Float
+
+from physvision.perception.blobs import Blob
+
+_LONGEST_GAP = 0.35  # s without being seen, within one piece
+_NEVER = 1e6
+
+
+@dataclass
+class Chain:
+    """Blobs that follow each other.
+
+    Attributes:
+        frames: their frames' numbers.
+        times: s.
+        blobs: one a frame.
+    """
+
+    frames: list[int] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+    blobs: list[Blob] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    def add(self, frame: int, time: float, blob: Blob) -> None:
+        """Take the next blob."""
+        self.frames.append(frame)
+        self.times.append(time)
+        self.blobs.append(blob)
+
+    @property
+    def places(self) -> Float[np.ndarray, "times 2"]:
+        """Where the blobs are, pixels."""
+        return np.array([blob.place for blob in self.blobs])
+
+    @property
+    def area(self) -> float:
+        """Median area, pixels."""
+        return float(np.median([blob.area for blob in self.blobs]))
+
+    @property
+    def color(self) -> Float[np.ndarray, "3"]:
+        """Median colour, levels."""
+        return np.median([blob.color for blob in self.blobs], axis=0)
+
+    @property
+    def size(self) -> float:
+        """Diameter of the circle with its area, pixels."""
+        return 2 * float(np.sqrt(self.area / np.pi))
+
+    @property
+    def extent(self) -> float:
+        """Diagonal of the box around its places, leaving out the outermost twentieth on each side."""
+        low, high = np.percentile(self.places, [5, 95], axis=0)
+        return float(np.hypot(*(high - low)))
+
+    def velocity(self) -> Float[np.ndarray, "2"] | None:
+        """Of its last part, pixels a second; None for one blob alone."""
+        return _speed(self.times[-4:], self.places[-4:]) if len(self) > 1 else None
+
+    def first_velocity(self) -> Float[np.ndarray, "2"] | None:
+        """Of its first part, pixels a second; None for one blob alone."""
+        return _speed(self.times[:4], self.places[:4]) if len(self) > 1 else None
+
+
+def _speed(times: list[float], places: np.ndarray) -> np.ndarray:
+    return np.median(np.diff(places, axis=0) / np.diff(times)[:, None], axis=0)
+
+
+class Linker:
+    """Builds chains, one frame after the other."""
+
+    def __init__(self, reach: float) -> None:
+        """Let a thing move by `reach` pixels before its second blob."""
+        self._reach = reach
+        self._open: list[Chain] = []
+        self._done: list[Chain] = []
+
+    def add(self, frame: int, time: float, blobs: list[Blob]) -> None:
+        """Take the blobs of the next frame."""
+        still = [chain for chain in self._open if time - chain.times[-1] <= _LONGEST_GAP]
+        self._done += [chain for chain in self._open if time - chain.times[-1] > _LONGEST_GAP]
+        taken: set[int] = set()
+        if still and blobs:
+            costs = np.array([[_cost(chain, time, blob, self._reach) for blob in blobs] for chain in still])
+            while costs.min() < _NEVER:
+                row, column = np.unravel_index(costs.argmin(), costs.shape)
+                still[row].add(frame, time, blobs[column])
+                taken.add(int(column))
+                costs[row], costs[:, column] = _NEVER, _NEVER
+        for number, blob in enumerate(blobs):
+            if number not in taken:
+                still.append(Chain([frame], [time], [blob]))
+        self._open = still
+
+    def chains(self, least: int = 4) -> list[Chain]:
+        """All chains of at least so many blobs, pieces of one thing joined."""
+        return join([chain for chain in self._done + self._open if len(chain) >= least])
+
+
+def unlike(one: Blob | Chain, other: Blob | Chain) -> float:
+    """How much two differ in size and colour; below one they may be the same thing."""
+    return 0.6 * abs(np.log(one.area / other.area)) + float(np.linalg.norm(one.color - other.color)) / 120
+
+
+def _cost(chain: Chain, time: float, blob: Blob, reach: float) -> float:
+    wait = time - chain.times[-1]
+    velocity = chain.velocity()
+    last = chain.blobs[-1]
+    difference = min(unlike(last, blob), unlike(chain, blob))
+    if difference > 2.5:
+        return _NEVER
+    away = float(np.linalg.norm(blob.place - last.place))
+    if velocity is None:
+        return away / reach + difference if away < reach else _NEVER
+    foreseen = float(np.linalg.norm(blob.place - last.place - velocity * wait))
+    # It may bounce, but not be anywhere at all.
+    gate = last.size + 1.5 * float(np.linalg.norm(velocity)) * wait + 4
+    nearest = min(foreseen, away + 0.3 * gate)
+    return nearest / gate + 0.5 * difference if nearest < gate else _NEVER
+
+
+def join(chains: list[Chain]) -> list[Chain]:
+    """Chains that go on where another ended are one."""
+    chains = sorted(chains, key=lambda chain: chain.frames[0])
+    joined = True
+    while joined:
+        joined = False
+        pairs = [
+            (_gap_cost(one, other), first, second)
+            for first, one in enumerate(chains)
+            for second, other in enumerate(chains)
+            if first != second and one.frames[-1] < other.frames[0]
+        ]
+        if pairs and min(pairs)[0] < 1.0:
+            _, first, second = min(pairs)
+            one, other = chains[first], chains[second]
+            whole = Chain(one.frames + other.frames, one.times + other.times, one.blobs + other.blobs)
+            chains = [chain for number, chain in enumerate(chains) if number not in (first, second)] + [whole]
+            chains.sort(key=lambda chain: chain.frames[0])
+            joined = True
+    return chains
+
+
+def _gap_cost(one: Chain, other: Chain) -> float:
+    wait = other.times[0] - one.times[-1]
+    ahead, back = one.velocity(), other.first_velocity()
+    if ahead is None or back is None or wait > 3.0:
+        return np.inf
+    middle = one.places[-1] + ahead * wait / 2, other.places[0] - back * wait / 2
+    speed = max(np.linalg.norm(ahead), np.linalg.norm(back))
+    gate = one.size + 0.7 * speed * wait
+    apart = min(np.linalg.norm(middle[0] - middle[1]), np.linalg.norm(other.places[0] - one.places[-1]))
+    return float(apart / gate) + unlike(one, other)

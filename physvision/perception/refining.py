@@ -1,0 +1,171 @@
+"""Where a thing is in a frame to a small part of a pixel, once it is known about where it is and what it looks like.
+
+A pixel at the edge of a thing of colour c before the background b differs from b by a share of |c − b|; the share is
+what the thing covers of it. So pixels are weighted by the share, those inside count fully whatever their colour, and
+neither blur nor noise draws the mean aside.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from jaxtyping import Float
+
+from physvision.perception.blobs import thick_parts
+from physvision.perception.linking import Chain
+
+_MARGIN = 2  # px around what is covered by half, where the edge's blur ends
+_ELONGATED = 1.3  # ratio of the axes from which a thing has a direction
+
+
+@dataclass(frozen=True)
+class Target:
+    """A thing to be found again.
+
+    Attributes:
+        frames: numbers of those in which it was linked.
+        places: where it was then, pixels.
+        color: red, green, blue, levels.
+        size: diameter of the circle with its area, pixels.
+    """
+
+    frames: Float[np.ndarray, " linked"]
+    places: Float[np.ndarray, "linked 2"]
+    color: Float[np.ndarray, "3"]
+    size: float
+
+    @classmethod
+    def of(cls, chain: Chain) -> Target:
+        """The target that a chain shows."""
+        return cls(np.array(chain.frames, float), chain.places, chain.color, chain.size)
+
+    def place(self, frame: int) -> Float[np.ndarray, "2"]:
+        """About where it is, pixels: between linked frames on the line, before and after where it was seen."""
+        return np.array([np.interp(frame, self.frames, self.places[:, axis]) for axis in (0, 1)])
+
+    def reach(self, frame: int) -> float:
+        """How far from there it may be, pixels."""
+        after = int(np.searchsorted(self.frames, frame))
+        if after == 0 or after == len(self.frames) or frame in (self.frames[after], self.frames[after - 1]):
+            return 0.75 * self.size + 3
+        gap = float(np.linalg.norm(self.places[after] - self.places[after - 1]))
+        return 0.75 * self.size + 3 + 0.5 * gap
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """What was found of a target in one frame.
+
+    Attributes:
+        place: x and y of its middle, pixels.
+        mass: pixels that it covers.
+        angle: of its long axis, rad.
+        axes: ratio of its long to its short axis.
+        sigma: standard deviation of its place by the picture's noise, pixels.
+    """
+
+    place: Float[np.ndarray, "2"]
+    mass: float
+    angle: float
+    axes: float
+    sigma: float
+
+
+def sight(
+    frame: np.ndarray, behind: np.ndarray, threshold: np.ndarray, target: Target, number: int, others: list[Target]
+) -> Sighting | None:
+    """Find a target in an aligned frame; None where it is not seen, or not as a whole.
+
+    Args:
+        frame: levels, as the background's.
+        behind: the background.
+        threshold: levels from which on a pixel has changed.
+        target: what to find.
+        number: of the frame.
+        others: targets that pixels may belong to instead.
+    """
+    around = target.place(number)
+    side = target.size * 1.2 + target.reach(number) + _MARGIN + 2
+    height, width = frame.shape[:2]
+    left, top = np.floor(around - side).astype(int).clip(0)
+    right, bottom = np.ceil(around + side).astype(int)
+    piece = slice(top, min(bottom, height)), slice(left, min(right, width))
+    if frame[piece].size == 0:
+        return None
+    under = behind[piece]
+    apart = np.linalg.norm(frame[piece] - under, axis=-1)
+    full = np.linalg.norm(target.color - under, axis=-1)
+    noise = threshold[piece] / 5
+    full = np.maximum(full, 6 * noise)
+    share = cv2.GaussianBlur(apart / full, (0, 0), 0.6)
+    mask = (share > np.maximum(0.4, 3 * noise / full)).astype(np.uint8)
+    columns, rows = np.meshgrid(np.arange(left, piece[1].stop) + 0.5, np.arange(top, piece[0].stop) + 0.5)
+    for other in others:
+        mask &= _nearer(columns, rows, target, other, number)
+    part = _chosen(mask, columns, rows, around, target, target.reach(number))
+    if part is None:
+        return None
+    found = _measured(part, share, columns, rows, noise / full)
+    at_border = (
+        (left == 0 and part[:, 0].any())
+        or (top == 0 and part[0].any())
+        or (piece[1].stop == width and part[:, -1].any())
+        or (piece[0].stop == height and part[-1].any())
+    )
+    return None if at_border else found
+
+
+def _nearer(columns, rows, target: Target, other: Target, number: int) -> np.ndarray:
+    mine, its = target.place(number), other.place(number)
+    own = np.hypot(columns - mine[0], rows - mine[1]) - target.size / 2
+    foreign = np.hypot(columns - its[0], rows - its[1]) - other.size / 2
+    return (own <= foreign).astype(np.uint8)
+
+
+def _chosen(mask, columns, rows, around, target: Target, reach: float) -> np.ndarray | None:
+    """The part of the mask that is the target: near, and of about its size."""
+    count, labels = cv2.connectedComponents(mask, connectivity=8)
+    best, least = None, np.inf
+    for label in range(1, count):
+        for part in thick_parts((labels == label).astype(np.uint8)):
+            area = float(part.sum())
+            size = 2 * np.sqrt(area / np.pi)
+            away = np.hypot(columns[part > 0].mean() - around[0], rows[part > 0].mean() - around[1])
+            cost = away / reach + 2 * abs(np.log(size / target.size))
+            if away < reach and abs(np.log(size / target.size)) < 0.7 and cost < least:
+                best, least = part, cost
+    return best
+
+
+def _measured(part: np.ndarray, share: np.ndarray, columns, rows, noise: np.ndarray) -> Sighting:
+    whole = _without_holes(part)
+    inner = cv2.erode(whole, np.ones((3, 3), np.uint8))
+    outer = cv2.dilate(whole, np.ones((2 * _MARGIN + 1,) * 2, np.uint8))
+    edge = (outer > 0) & (inner == 0)
+    weights = np.where(inner > 0, 1.0, np.where(edge, np.clip(share, 0, 1), 0.0))
+    weights[weights < 0.08] = 0.0
+    mass = float(weights.sum())
+    x, y = float((weights * columns).sum() / mass), float((weights * rows).sum() / mass)
+    dx, dy = columns - x, rows - y
+    xx, yy, xy = ((weights * product).sum() / mass for product in (dx * dx, dy * dy, dx * dy))
+    spread = np.hypot(xx - yy, 2 * xy)
+    long, short = (xx + yy + spread) / 2, max((xx + yy - spread) / 2, 1e-3)
+    # Noise counts where weights follow the picture; the blur above and the codec correlate neighbours.
+    scatter = float(np.sqrt(((edge * noise * dx) ** 2).sum() + ((edge * noise * dy) ** 2).sum()) / mass)
+    return Sighting(
+        np.array([x, y]), mass, float(np.arctan2(2 * xy, xx - yy) / 2), float(np.sqrt(long / short)), scatter
+    )
+
+
+def _without_holes(part: np.ndarray) -> np.ndarray:
+    outlines, _ = cv2.findContours(part, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
+    return cv2.drawContours(np.zeros_like(part), outlines, -1, 1, -1)
+
+
+def direction(angles: Float[np.ndarray, " times"], axes: Float[np.ndarray, " times"]) -> np.ndarray | None:
+    """Angles of a long axis without jumps of half turns; None for what is about round."""
+    if np.median(axes) < _ELONGATED:
+        return None
+    return np.unwrap(2 * angles) / 2
