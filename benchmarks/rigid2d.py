@@ -56,7 +56,7 @@ CASES = (
 
 
 def loss(world: rigid2d.World, batch: int, mass: Tensor) -> Tensor:
-    controls = scenes.push(world, STEPS, batch) if world.description.joints else None
+    controls = scenes.push(world, STEPS, batch) if world.assembly.joints else None
     trajectory = world.rollout(world.initial_state(batch, torch.float64), STEPS, controls, {"mass": mass})
     assert trajectory.status is not None
     assert bool(trajectory.status.converged.all())

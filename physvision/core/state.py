@@ -52,12 +52,18 @@ class Status:
         residual: the largest residual of any step's solve, (batch,); zero where nothing is solved by iteration.
         iterations: the largest number of iterations of any step, (batch,).
         first_bad_step: the first step that failed, (batch,); -1 where none did. The initial state is step 0.
+        crowded: how many steps were too busy to be followed event by event, (batch,); zero for engines without events.
     """
 
     converged: Bool[Tensor, " batch"]
     residual: Float[Tensor, " batch"]
     iterations: Int[Tensor, " batch"]
     first_bad_step: Int[Tensor, " batch"]
+    crowded: Int[Tensor, " batch"] = None  # pyright: ignore[reportAssignmentType]
+
+    def __post_init__(self) -> None:
+        if self.crowded is None:
+            object.__setattr__(self, "crowded", torch.zeros_like(self.first_bad_step))
 
     def failed(self) -> list[int]:
         """Indices of the worlds that failed; waits for the device."""

@@ -176,6 +176,10 @@ class Engine(nn.Module):
             check_like("controls", check_tensor("controls", controls), "state.q", state.q)
             check_shape("controls", controls, (state.batch, steps, self.nu))
 
+    def _cure(self) -> str:
+        """What the warning of failed worlds says to do, and a space after it; nothing where nobody knows."""
+        return ""
+
     def _report(self, status: Status) -> None:
         """Keep the status and warn of failed worlds, once an engine; never waits for a GPU."""
         if is_functorch_wrapped_tensor(status.converged):
@@ -189,7 +193,7 @@ class Engine(nn.Module):
         warnings.warn(
             f"{len(failed)} of {status.converged.numel()} worlds failed (world {named}; first at step "
             f"{int(status.first_bad_step[failed[0]])}, residual {float(status.residual[failed[0]]):.3g}). The other "
-            "worlds are not touched. See trajectory.status; this is said once an engine.",
+            f"worlds are not touched. {self._cure()}See trajectory.status; this is said once an engine.",
             RuntimeWarning,
             stacklevel=3,
         )

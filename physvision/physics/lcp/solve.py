@@ -6,19 +6,24 @@ from dataclasses import dataclass
 from typing import Any, overload
 
 import torch
-import warp as wp
 from jaxtyping import Float
 from torch import Tensor
+from typing_extensions import override
 
 from physvision.core import Status
+from physvision.kernels.batched_function import Operation, Tensors, apply
+from physvision.kernels.launching import argument, launch
 from physvision.kernels.precision import start_warp
 from physvision.physics.lcp.kernels.launch import solve_problems
-from physvision.physics.lcp.kernels.workspace import inside_sizes
+from physvision.physics.lcp.kernels.workspace import whole_layout
 from physvision.physics.lcp.problem import MechanicalProblem, Problem
 
 # The scaled residual below which a world counts as solved, and the compliance that shares redundant load.
 TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-4}
 RIDGE = 16 * torch.finfo(torch.float64).eps
+
+# A guess at the time that a problem of size n takes, divided by n³.
+MICROSECONDS = 0.01
 
 
 @dataclass(frozen=True)
@@ -57,45 +62,39 @@ class MechanicalSolution:
     status: Status
 
 
-class _Solve(torch.autograd.Function):
+class _Solve(Operation):
     """z(A, b), solved in a kernel and differentiated implicitly."""
 
-    @staticmethod
-    def forward(matrix: Tensor, vector: Tensor, free: int) -> tuple[Tensor, Tensor, Tensor]:
+    differentiable = 1
+
+    def __init__(self, free: int) -> None:
+        self.free = free
+
+    @override
+    def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
+        """Solutions, residuals and iterations."""
         start_warp()
-        dtype = vector.dtype
-        matrix, vector = matrix.detach().double().contiguous(), vector.detach().double().contiguous()
+        dtype, device = inputs[1].dtype, inputs[1].device
+        matrix, vector = (given.detach().double().contiguous() for given in inputs)
         batch, n = vector.shape
-        bound = n - free
-        z = torch.zeros_like(vector)
-        residual = vector.new_zeros(batch)
-        iterations = torch.zeros(batch, dtype=torch.int32, device=vector.device)
-        reals, wholes = inside_sizes(bound)
-        real = vector.new_empty(batch, reals + free * free + free * (bound + 1) + n)
-        integer = iterations.new_empty(batch, wholes + free)
-        outputs = [wp.from_torch(t) for t in (real, integer, z, residual, iterations)]
-        inputs = [wp.from_torch(t) for t in (matrix.reshape(batch, n * n), vector)]
-        wp.launch(
-            solve_problems,
-            dim=batch,
-            inputs=[*inputs, n, free, RIDGE, *outputs],
-            device=wp.device_from_torch(vector.device),
+        found = torch.zeros_like(vector), vector.new_zeros(batch), vector.new_zeros(batch, dtype=torch.int32)
+        reals, wholes = whole_layout.lengths(n, self.free)
+        real = vector.new_empty(batch, reals)
+        integer = found[2].new_empty(batch, wholes)
+        arrays = [argument(given) for given in (matrix.reshape(batch, n * n), vector, real, integer, *found)]
+        kernel: Any = solve_problems
+        launch(
+            kernel,
+            batch,
+            [*arrays[:2], n, self.free, RIDGE, *arrays[2:]],
+            device,
+            batch * MICROSECONDS * n**3,
         )
-        return z.to(dtype), residual.to(dtype), iterations
+        return found[0].to(dtype), found[1].to(dtype), found[2]
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple, output: tuple) -> None:
-        """Keep what the backward pass needs."""
-        matrix, vector, ctx.free = inputs
-        ctx.save_for_backward(matrix, vector, output[0])
-        ctx.mark_non_differentiable(output[1], output[2])
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        ctx: Any, *gradients: Tensor
-    ) -> tuple[Tensor, Tensor, None]:
-        """Cotangents of the inputs from those of the outputs."""
+    @override
+    def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:
+        """Cotangents of A and b from that of z."""
         # With free rows F and complementary rows C, the solution satisfies
         #     A_F z + b_F = 0,    z_C ∘ (A_C z + b_C) = 0.
         # Its differential, with w = A z + b,
@@ -106,31 +105,18 @@ class _Solve(torch.autograd.Function):
         #     ∂L/∂b = −s ∘ y,    ∂L/∂A = (∂L/∂b) zᵀ.
         # This is equation 10 of de Avila Belbute-Peres et al., 2018, after Amos and Kolter, 2017 (OptNet), scaled.
         # A ridge of the rounding error shares the load of redundant rows; rows with z = w = 0 count as idle.
-        matrix, vector, z = (saved.double() for saved in ctx.saved_tensors)
+        matrix, vector, z = (saved.double() for saved in (*inputs, outputs[0]))
         dtype = gradients[0].dtype
         w = (matrix @ z.unsqueeze(2)).squeeze(2) + vector
         w = torch.where(w > 64 * torch.finfo(dtype).eps * vector.abs().amax(1, True), w, 0.0)
         total = z + w
         share = torch.where(total > 0, z / torch.where(total > 0, total, 1.0), 0.0)
-        share[:, : ctx.free] = 1.0
+        share[:, : self.free] = 1.0
         ridge = RIDGE * matrix.abs().amax((1, 2)).unsqueeze(1)
         system = share.unsqueeze(2) * matrix + torch.diag_embed(1 - share + share * ridge)
         answer, _ = torch.linalg.solve_ex(system.transpose(1, 2), gradients[0].double().unsqueeze(2))
         to_vector = -share * answer.squeeze(2)
-        return (to_vector.unsqueeze(2) * z.unsqueeze(1)).to(dtype), to_vector.to(dtype), None
-
-    @staticmethod
-    def vmap(  # pyright: ignore[reportIncompatibleMethodOverride]
-        info: Any, in_dims: tuple, matrix: Tensor, vector: Tensor, free: int
-    ) -> tuple[tuple, tuple]:
-        """Fold the mapped dimension into the batch."""
-        matrix, vector = (
-            t.expand(info.batch_size, *t.shape) if dim is None else t.movedim(dim, 0)
-            for t, dim in zip((matrix, vector), in_dims[:2], strict=True)
-        )
-        shape = vector.shape[:2]
-        outputs = _Solve.apply(matrix.flatten(0, 1), vector.flatten(0, 1), free)
-        return tuple(t.unflatten(0, shape) for t in outputs), (0, 0, 0)
+        return (to_vector.unsqueeze(2) * z.unsqueeze(1)).to(dtype), to_vector.to(dtype)
 
 
 @overload
@@ -143,7 +129,7 @@ def solve(problem: Problem | MechanicalProblem) -> Solution | MechanicalSolution
     A world that has no solution, or whose solution is not found, is named in the status and disturbs no other.
     """
     general = problem if isinstance(problem, Problem) else problem.assemble()
-    z, residual, iterations = _Solve.apply(general.matrix, general.vector, general.free)
+    z, residual, iterations = apply(_Solve(general.free), general.matrix, general.vector)
     converged = (residual < TOLERANCE[z.dtype]) & torch.isfinite(z).all(1)
     status = Status(converged, residual, iterations.long(), torch.where(converged, -1, 0))
     if isinstance(problem, Problem):

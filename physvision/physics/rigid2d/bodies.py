@@ -38,11 +38,13 @@ class Body:
         velocity: of the frame at the start, (x, y) a second.
         spin: angular velocity at the start, radians a second.
         mass: kilograms.
-        inertia: about the centre of mass; None for that of a uniform body.
+        inertia: about the center of mass; None for that of a uniform body.
         restitution: 0 for none to 1 for elastic; a pair's is the mean of the two.
         friction: coefficient, at least 0; a pair's is the mean of the two.
         velocity_decay: rate at which velocities fade, 1/s.
         static: whether it stands still; it then has no state, and its mass does not matter.
+        driven: whether it keeps its velocity whatever touches it, as a moving platform does; its state is set by
+            the caller, and nothing acts on it.
         name: in messages, and to name it in joints; "body 3" if none is given.
         color: red, green, blue in [0, 1], for pictures; None for one of a palette.
     """
@@ -56,6 +58,7 @@ class Body:
     friction: Number = 0.5
     velocity_decay: Number = 0.0
     static: bool = False
+    driven: bool = False
     name: str = ""
     color: tuple[float, float, float] | None = None
 
@@ -70,6 +73,13 @@ class Body:
         if not math.isfinite(self.angle):
             raise InputError(f"{self.label}: angle: expected a finite number, got {self.angle!r}")
         self.velocity = _numbers(f"{self.label}: velocity", self.velocity, 2)
+        if self.static and (any(self.velocity) or self.spin):
+            raise ModelError(
+                f"{self.label}: a static body stands still, but its velocity is {self.velocity} and its spin "
+                f"{self.spin:g}; a platform that moves is driven=True"
+            )
+        if self.static and self.driven:
+            raise ModelError(f"{self.label}: a body is static, which stands still, or driven, which moves; not both")
         self.mass = check_positive(f"{self.label}: mass", self.mass)
         if self.inertia is not None:
             self.inertia = check_positive(f"{self.label}: inertia", self.inertia)
@@ -78,13 +88,13 @@ class Body:
         self.velocity_decay = _between(f"{self.label}: velocity_decay", self.velocity_decay, 0.0, 1e300)
 
     @property
-    def centre(self) -> tuple[float, float]:
-        """The centre of mass, where the body's frame is, at the start."""
+    def center(self) -> tuple[float, float]:
+        """The center of mass, where the body's frame is, at the start."""
         raise NotImplementedError
 
     @property
     def gyration(self) -> float:
-        """Radius of gyration: the inertia about the centre is mass times its square."""
+        """Radius of gyration: the inertia about the center is mass times its square."""
         if self.inertia is not None:
             return math.sqrt(self.inertia / self.mass)
         return math.sqrt(self._uniform())
@@ -104,7 +114,7 @@ class Circle(Body):
 
     Attributes:
         radius: half its width.
-        position: of its centre at the start, (x, y).
+        position: of its center at the start, (x, y).
     """
 
     radius: Number
@@ -116,8 +126,8 @@ class Circle(Body):
         self.position = _numbers(f"{self.label}: position", self.position, 2)
 
     @property
-    def centre(self) -> tuple[float, float]:
-        """Its centre at the start."""
+    def center(self) -> tuple[float, float]:
+        """Its center at the start."""
         return self.position[0], self.position[1]
 
     def _uniform(self) -> float:
@@ -136,7 +146,7 @@ class Polygon(Body):
     Attributes:
         vertices: corners relative to `position`, in the sense of growing angle: from x towards y.
         position: origin of the corners at the start, (x, y); `angle` turns the corners about it.
-        corners: the corners about the centre of mass, in the body's frame.
+        corners: the corners about the center of mass, in the body's frame.
     """
 
     vertices: Sequence[Sequence[Number]]
@@ -150,13 +160,13 @@ class Polygon(Body):
         self._refuse_bad(points)
         crosses = [a[0] * b[1] - a[1] * b[0] for a, b in zip(points, points[1:] + points[:1], strict=True)]
         area = sum(crosses) / 2
-        centre = [
+        center = [
             sum((a[k] + b[k]) * c for a, b, c in zip(points, points[1:] + points[:1], crosses, strict=True))
             / (6 * area)
             for k in range(2)
         ]
-        self._centroid = (centre[0], centre[1])
-        self.corners = tuple((point[0] - centre[0], point[1] - centre[1]) for point in points)
+        self._centroid = (center[0], center[1])
+        self.corners = tuple((point[0] - center[0], point[1] - center[1]) for point in points)
 
     def _refuse_bad(self, points: list[tuple[float, ...]]) -> None:
         if len(points) < 3:
@@ -183,8 +193,8 @@ class Polygon(Body):
         return u[0] * w[1] - u[1] * w[0], u[0] * w[0] + u[1] * w[1]
 
     @property
-    def centre(self) -> tuple[float, float]:
-        """The centre of mass at the start."""
+    def center(self) -> tuple[float, float]:
+        """The center of mass at the start."""
         c, s = math.cos(self.angle), math.sin(self.angle)
         x, y = self._centroid
         return self.position[0] + c * x - s * y, self.position[1] + s * x + c * y
@@ -199,12 +209,12 @@ class Polygon(Body):
 
     @property
     def shape(self) -> core_shapes.Shape:
-        """A filled polygon about the centre of mass."""
+        """A filled polygon about the center of mass."""
         return core_shapes.Polygon(self.corners)
 
 
 class Rectangle(Polygon):
-    """A filled rectangle of this size, (width, height), centred at `position`."""
+    """A filled rectangle of this size, (width, height), centered at `position`."""
 
     def __init__(self, size: Sequence[Number], position: Sequence[Number], angle: Number = 0.0, **body) -> None:
         label = body.get("name") or "rectangle"

@@ -35,10 +35,10 @@ def draw(world: World, state: State | None = None, index: int = 0, axes: Any = N
         pose = poses[placed.body]
         color = tuple(placed.color)
         if isinstance(placed.shape, core_shapes.Circle):
-            centre, radius = pose[:2, 3], placed.shape.radius
-            axes.add_patch(patches.Circle(tuple(centre), radius, facecolor=color, edgecolor="black", linewidth=0.5))
-            rim = centre + radius * pose[:2, 0]
-            axes.plot([centre[0], rim[0]], [centre[1], rim[1]], color="black", linewidth=0.5)
+            center, radius = pose[:2, 3], placed.shape.radius
+            axes.add_patch(patches.Circle(tuple(center), radius, facecolor=color, edgecolor="black", linewidth=0.5))
+            rim = center + radius * pose[:2, 0]
+            axes.plot([center[0], rim[0]], [center[1], rim[1]], color="black", linewidth=0.5)
         elif isinstance(placed.shape, core_shapes.Polygon):
             corners = np.array(placed.shape.vertices) @ pose[:2, :2].T + pose[:2, 3]
             axes.add_patch(patches.Polygon(corners, facecolor=color, edgecolor="black", linewidth=0.5))

@@ -7,23 +7,23 @@ from jaxtyping import Float
 from torch import Tensor
 
 from physvision.core import State
+from physvision.physics.rigid2d.assembly import Assembly
 from physvision.physics.rigid2d.properties import WorldProperties
-from physvision.physics.rigid2d.scene import Description
 
 
-def placements(description: Description, state: State) -> Float[Tensor, "batch bodies_and_world 3"]:
+def placements(assembly: Assembly, state: State) -> Float[Tensor, "batch bodies_and_world 3"]:
     """x, y and angle of every body, the world last."""
     batch = state.batch
-    fixed = [description.pose(i) for i in range(len(description.bodies) + 1)]
+    fixed = [assembly.pose(i) for i in range(len(assembly.bodies) + 1)]
     every = list(state.q.new_tensor(fixed).expand(batch, -1, -1).unbind(1))
-    for slot, number in enumerate(description.moving):
+    for slot, number in enumerate(assembly.moving):
         every[number] = state.q[:, 3 * slot : 3 * slot + 3]
     return torch.stack(every, 1)
 
 
-def poses(description: Description, state: State) -> Float[Tensor, "batch bodies 4 4"]:
+def poses(assembly: Assembly, state: State) -> Float[Tensor, "batch bodies 4 4"]:
     """The frame of every body in the world, z out of the plane."""
-    place = placements(description, state)[:, :-1]
+    place = placements(assembly, state)[:, :-1]
     c, s = torch.cos(place[..., 2]), torch.sin(place[..., 2])
     zero, one = torch.zeros_like(c), torch.ones_like(c)
     rows = [c, -s, zero, place[..., 0], s, c, zero, place[..., 1], zero, zero, one, zero, zero, zero, zero, one]
@@ -31,7 +31,7 @@ def poses(description: Description, state: State) -> Float[Tensor, "batch bodies
 
 
 def energy(
-    description: Description, state: State, properties: WorldProperties
+    assembly: Assembly, state: State, properties: WorldProperties
 ) -> tuple[Float[Tensor, " batch"], Float[Tensor, " batch"]]:
     """Kinetic energy, and that of gravity, joint springs and springs."""
     p = properties.to(state.q)
@@ -39,13 +39,13 @@ def energy(
     inertia = torch.stack([p.mass, p.mass, p.mass * p.gyration.square()], -1)
     kinetic = 0.5 * (inertia * v.square()).sum((1, 2))
     potential = -(p.mass * (q[..., :2] * p.gravity.unsqueeze(-2)).sum(-1)).sum(-1)
-    place = placements(description, state)
-    if description.joints:
-        first, second = zip(*(ends for _, ends in description.joints), strict=True)
+    place = placements(assembly, state)
+    if assembly.joints:
+        first, second = zip(*(ends for _, ends in assembly.joints), strict=True)
         off = place[:, list(first), 2] - place[:, list(second), 2] - p.joint_angle
         potential = potential + 0.5 * (p.joint_stiffness * off.square()).sum(-1)
-    if description.springs:
-        first, second = zip(*(ends for _, ends in description.springs), strict=True)
+    if assembly.springs:
+        first, second = zip(*(ends for _, ends in assembly.springs), strict=True)
         ends = [_points(place[:, list(side)], p.spring_anchors[..., k, :]) for k, side in enumerate((first, second))]
         stretch = (ends[0] - ends[1]).norm(dim=-1) - p.spring_length
         potential = potential + 0.5 * (p.spring_stiffness * stretch.square()).sum(-1)

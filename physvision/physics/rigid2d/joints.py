@@ -35,7 +35,7 @@ class Joint:
 
     @property
     def places(self) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
-        """Where it holds either body, in the world; None for the first body's centre."""
+        """Where it holds either body, in the world; None for the first body's center."""
         return None, None
 
 
@@ -50,7 +50,7 @@ class Revolute(Joint):
     Attributes:
         first: the body that motor and spring turn; the second is turned the other way.
         second: the other body; None for the world.
-        at: the point, (x, y); None for the first body's centre.
+        at: the point, (x, y); None for the first body's center.
         limits: lower and upper bound on the angle between the two, relative to that at the start, radians.
         motor: whether controls hold a torque for it.
         stiffness: torque a radian, back to the angle at the start.
@@ -88,7 +88,7 @@ class Weld(Joint):
     Attributes:
         first: a body.
         second: the other; None for the world.
-        at: where the load is taken, (x, y); None for the first body's centre.
+        at: where the load is taken, (x, y); None for the first body's center.
     """
 
     first: BodyName
@@ -150,8 +150,8 @@ class Spring(Joint):
     Attributes:
         first: a body.
         second: the other; None for the world.
-        at: its end on the first body, (x, y); None for that body's centre.
-        to: its end on the second; None for that body's centre, and needed for the world.
+        at: its end on the first body, (x, y); None for that body's center.
+        to: its end on the second; None for that body's center, and needed for the world.
         stiffness: force a length.
         length: at which it rests; None for its length at the start.
         damping: force a speed.

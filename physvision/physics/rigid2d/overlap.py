@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from physvision.core import ModelError
+from physvision.physics.rigid2d.assembly import Assembly
 from physvision.physics.rigid2d.bodies import Body, Circle, Polygon
-from physvision.physics.rigid2d.scene import Description
 
 Pose = tuple[float, float, float]
 
@@ -55,29 +55,29 @@ def depth(a: Body, at: Pose, b: Body, to: Pose) -> tuple[float, tuple[float, flo
     return best, way
 
 
-def separate(description: Description, start: list[Pose], tolerance: float, push: bool) -> list[Pose]:
+def separate(assembly: Assembly, start: list[Pose], tolerance: float, push: bool) -> list[Pose]:
     """The poses of moving bodies, without overlap: as given where there is none.
 
     Raises:
         ModelError: if bodies overlap and are not to be pushed apart, or cannot be.
     """
-    poses = {i: description.pose(i) for i in range(len(description.bodies))}
-    poses.update(zip(description.moving, start, strict=True))
-    shares = {i: 0.0 if body.static else 1.0 / body.mass for i, body in enumerate(description.bodies)}
+    poses = {i: assembly.pose(i) for i in range(len(assembly.bodies))}
+    poses.update(zip(assembly.moving, start, strict=True))
+    shares = {i: 0.0 if body.static else 1.0 / body.mass for i, body in enumerate(assembly.bodies)}
     deepest, named = 0.0, ""
     for _ in range(1000 if push else 1):
         deepest = 0.0
-        for a, b in description.pairs:
-            overlap, way = depth(description.bodies[a], poses[a], description.bodies[b], poses[b])
+        for a, b in assembly.pairs:
+            overlap, way = depth(assembly.bodies[a], poses[a], assembly.bodies[b], poses[b])
             if overlap <= tolerance:
                 continue
             if overlap > deepest:
-                deepest, named = overlap, f"{description.names[a]!r} and {description.names[b]!r}"
+                deepest, named = overlap, f"{assembly.names[a]!r} and {assembly.names[b]!r}"
             for body, sign in ((a, 1.0), (b, -1.0)):
                 move = sign * overlap * shares[body] / (shares[a] + shares[b]) if push else 0.0
                 x, y, angle = poses[body]
                 poses[body] = (x + move * way[0], y + move * way[1], angle)
         if deepest == 0.0:
-            return [poses[i] for i in description.moving]
+            return [poses[i] for i in assembly.moving]
     remedy = "there is no room to push them apart" if push else "move them, or use overlap='push'"
     raise ModelError(f"{named} overlap by {deepest:.6g} at the start; {remedy}")

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from physvision.kernels.batched_function import Operation, Tensors
 from physvision.kernels.launching import argument, launch
-from physvision.physics.rigid2d.kernels.data import sizes
+from physvision.physics.rigid2d.kernels.data import layout
 from physvision.physics.rigid2d.kernels.rollout import backward as backward_kernel
 from physvision.physics.rigid2d.kernels.rollout import forward as forward_kernel
 
@@ -19,11 +19,11 @@ BODY_STEP = 2.0
 
 
 class Kernels:
-    """The scene on one device, with what a launch needs to know of it."""
+    """A world on one device, with what a launch needs to know of it."""
 
-    def __init__(self, scene: Any, kept: list[Any], device: torch.device) -> None:
-        self.scene, self.kept, self.device = scene, kept, device
-        self.sizes = sizes(scene.bodies, scene.moving, scene.joint_rows, scene.capacity, scene.operations)
+    def __init__(self, parts: Any, kept: list[Any], device: torch.device) -> None:
+        self.parts, self.kept, self.device = parts, kept, device
+        self.sizes = layout.lengths(parts)
 
     def run(self, kernel: Any, batch: int, inputs: list[Any], microseconds: float) -> None:
         """Launch a kernel, with working memory; on a GPU the worlds' lie next to each other."""
@@ -35,7 +35,7 @@ class Kernels:
                 scratch.append(torch.empty(batch, size, dtype=dtype, device=self.device))
         values = [*inputs[:2], *scratch, *inputs[2:]]
         arrays = [argument(value) if isinstance(value, Tensor) else value for value in values]
-        launch(kernel, batch, [self.scene, *arrays], self.device, microseconds)
+        launch(kernel, batch, [self.parts, *arrays], self.device, microseconds)
 
 
 class Rollout(Operation):
@@ -51,7 +51,7 @@ class Rollout(Operation):
         self.kernels, self.steps = kernels, steps
 
     def _work(self, batch: int) -> float:
-        return BODY_STEP * batch * self.steps * self.kernels.scene.moving
+        return BODY_STEP * batch * self.steps * self.kernels.parts.moving
 
     @override
     def forward(self, *inputs: Any) -> tuple[Tensor, ...]:

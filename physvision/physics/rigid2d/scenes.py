@@ -1,15 +1,18 @@
-"""Scenes of "End-to-End Differentiable Physics for Learning and Control" (2018), in pixels and seconds, y down."""
+"""Scenes of "End-to-End Differentiable Physics for Learning and Control" (2018), in pixels, y down; and piles."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from random import Random
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from physvision.core.checks import check_count
-from physvision.physics.rigid2d.bodies import Circle, Number, Rectangle
+from physvision.physics.rigid2d.bodies import Circle, Number, Polygon, Rectangle
 from physvision.physics.rigid2d.joints import Revolute
 from physvision.physics.rigid2d.world import World
 
@@ -67,3 +70,35 @@ def push(world: World, steps: int, batch: int = 1) -> Float[Tensor, "batch steps
     controls[:, :PUSH_STEPS, -3] = PUSH
     controls[:, :, -2] = -GRAVITY
     return controls.expand(batch, -1, -1)
+
+
+def pile(count: int, seed: int, dt: Number = 1 / 60) -> World:
+    """Circles, boxes and convex polygons, dropped into a bin, all with random sizes, friction and restitution."""
+    generator = Random(seed)
+    friction, restitution = generator.uniform(0.0, 0.6), generator.choice((0.0, 0.0, generator.uniform(0.0, 0.5)))
+    columns = max(2, round(math.sqrt(count / 2)))
+    width = 1.3 * columns
+    surface: dict[str, Any] = {"static": True, "friction": friction, "restitution": restitution}
+    bin_walls = [
+        Rectangle((width + 2, 1), (0, -0.5), name="floor", **surface),
+        *(Rectangle((1, 4 * count), (side * (width + 1) / 2, 2 * count - 1), **surface) for side in (-1, 1)),
+    ]
+    bodies = []
+    for i in range(count):
+        place = (
+            (i % columns - (columns - 1) / 2) * 1.3 + generator.uniform(-0.1, 0.1),
+            0.8 + 1.3 * (i // columns) + generator.uniform(0.0, 0.1),
+        )
+        size, angle = generator.uniform(0.25, 0.5), generator.uniform(0.0, 2 * math.pi)
+        kind = generator.randrange(3)
+        loose: dict[str, Any] = {"friction": friction, "restitution": restitution, "mass": 4 * size * size}
+        if kind == 0:
+            bodies.append(Circle(size, place, **loose))
+        elif kind == 1:
+            sides = (2 * size * generator.uniform(0.5, 0.8), 2 * size * generator.uniform(0.4, 0.6))
+            bodies.append(Rectangle(sides, place, angle=angle, **loose))
+        else:
+            around = [2 * math.pi * (k + generator.uniform(0.0, 0.6)) / 5 for k in range(5)]
+            corners = [(size * math.cos(turn), size * math.sin(turn)) for turn in around]
+            bodies.append(Polygon(corners, place, angle=angle, **loose))
+    return World([*bin_walls, *bodies], gravity=(0, -9.81), dt=dt)

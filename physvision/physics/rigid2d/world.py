@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
@@ -16,12 +17,12 @@ from physvision.kernels.batched_function import apply
 from physvision.physics.engine import MechanicalEngine, Overrides
 from physvision.physics.properties import Properties
 from physvision.physics.rigid2d import energy as mechanics
+from physvision.physics.rigid2d.assembly import Assembly, build
 from physvision.physics.rigid2d.bodies import Body, Circle, Number, _numbers
 from physvision.physics.rigid2d.joints import Joint
 from physvision.physics.rigid2d.overlap import separate
 from physvision.physics.rigid2d.properties import WorldProperties, pack
 from physvision.physics.rigid2d.rollout import Kernels, Rollout
-from physvision.physics.rigid2d.scene import Description, build
 
 _PALETTE = (
     (0.12, 0.47, 0.71),
@@ -52,8 +53,11 @@ class World(MechanicalEngine):
         dt: seconds between two states. Impacts happen when they happen, whatever it is.
         exempt: pairs of bodies that pass through each other; bodies that share a joint do, unless it says otherwise.
         overlap: what to do with bodies that overlap at the start: "refuse", or "push" them apart.
-        max_contacts: contacts that may touch at one moment; None for as many as can, up to 64.
-        max_events: impacts, ends of slip and stretches between them in one step; more make the step fail.
+        max_contacts: contacts that may touch at one moment for events to be followed; None for 24.
+        max_events: impacts, ends of slip and stretches between them that are followed in one step.
+        max_milliseconds: what following them may cost in one step, about, on one core; counted in operations, not by
+            the clock. Beyond any of these bounds the rest of the step is crowded: one problem over all contacts at
+            once, see `Status.crowded`.
     """
 
     def __init__(
@@ -66,38 +70,43 @@ class World(MechanicalEngine):
         overlap: Literal["refuse", "push"] = "refuse",
         max_contacts: int | None = None,
         max_events: int = 128,
+        max_milliseconds: Number = 6.0,
     ) -> None:
         super().__init__()
         self.dt = check_positive("dt", dt)
-        self.description = Description(bodies, joints, exempt)
+        self.assembly = Assembly(bodies, joints, exempt)
         self._q: Tensor
+        self._gravity: Tensor
         self._v: Tensor
-        self.body_names = tuple(self.description.names)
-        self.joint_names = tuple(joint.label for joint, _ in self.description.joints)
+        self.body_names = tuple(self.assembly.names)
+        self.joint_names = tuple(joint.label for joint, _ in self.assembly.joints)
         self.geometry = self._drawn()
-        movers = [self.description.names[i] for i in self.description.moving]
-        springs = [spring.label for spring, _ in self.description.springs]
+        movers = [self.assembly.names[i] for i in self.assembly.moving]
+        springs = [spring.label for spring, _ in self.assembly.springs]
         self._rows = {"moving": movers, "bodies": self.body_names, "joints": self.joint_names, "springs": springs}
-        self._keep_properties(self.description.properties(_numbers("gravity", gravity, 2)))
-        moving = len(self.description.moving)
-        motors = sum(motor >= 0 for motor in self.description.motors)
+        self._keep_properties(self.assembly.properties(_numbers("gravity", gravity, 2)))
+        moving = len(self.assembly.moving)
+        motors = sum(motor >= 0 for motor in self.assembly.motors)
         self.nq = self.nv = 3 * moving
         self.nu = 3 * moving + motors
-        most = self.description.most_contacts
-        capacity = 1 + (min(most, 64) if max_contacts is None else check_count("max_contacts", max_contacts))
-        tolerance = 1e-9 * self.description.size
+        most = self.assembly.most_contacts
+        capacity = 1 + min(most, 24 if max_contacts is None else check_count("max_contacts", max_contacts))
+        tolerance = 1e-9 * self.assembly.size
         self._settings = {
             "capacity": capacity,
+            "crowd": max(capacity, min(most, 6 * len(bodies) + 2 * sum(self.assembly.limited))),
+            "effort": round(1000 * check_positive("max_milliseconds", max_milliseconds)),
             "operations": check_count("max_events", max_events, 4),
             "dt": self.dt,
             "tolerance": tolerance,
             "rest_speed": 1e-2 * tolerance / self.dt,
+            "slop": max(10 * tolerance, 2e-4 * self.assembly.smallest),
         }
-        start = [self.description.pose(i) for i in self.description.moving]
+        start = [self.assembly.pose(i) for i in self.assembly.moving]
         if overlap not in ("refuse", "push"):
             raise InputError(f"overlap: expected 'refuse' or 'push', got {overlap!r}")
-        start = separate(self.description, start, tolerance, overlap == "push")
-        rates = [(*map(float, bodies[i].velocity), bodies[i].spin) for i in self.description.moving]
+        start = separate(self.assembly, start, tolerance, overlap == "push")
+        rates = [(*map(float, bodies[i].velocity), bodies[i].spin) for i in self.assembly.moving]
         self._keep("q", torch.tensor(start, dtype=torch.float64).reshape(1, -1))
         self._keep("v", torch.tensor(rates, dtype=torch.float64).reshape(1, -1))
 
@@ -134,12 +143,30 @@ class World(MechanicalEngine):
         self._report(trajectory.status)
         return trajectory
 
+    def __repr__(self) -> str:
+        bodies = self.assembly.bodies
+        kinds = Counter(type(body).__name__ for body in bodies)
+        parts = [f"{count} {kind}{'s' * (count > 1)}" for kind, count in kinds.items()]
+        parts += (
+            [f"{sum(body.static for body in bodies)} of them static"] if any(body.static for body in bodies) else []
+        )
+        joints = Counter(type(joint).__name__ for joint, _ in (*self.assembly.joints, *self.assembly.springs))
+        parts += [f"{count} {kind}{'s' * (count > 1)}" for kind, count in joints.items()]
+        gravity = ", ".join(f"{number:g}" for number in self._gravity.tolist())
+        return f"World({', '.join(parts)}; gravity=({gravity}), dt={self.dt:g}, nq={self.nq}, nu={self.nu})"
+
+    def _cure(self) -> str:
+        return (
+            "A state or control was not finite, or joints or springs could not hold over a step: loops that cannot "
+            f"close, or stiffness and damping too large for dt={self.dt:g}; try a smaller dt. "
+        )
+
     def _on(self, device: torch.device) -> Kernels:
         if device not in self._prepared:
             own = self.properties
             assert isinstance(own, WorldProperties)
-            scene, kept = build(self.description, own, self._settings, device)
-            self._prepared[device] = Kernels(scene, kept, device)
+            parts, kept = build(self.assembly, own, self._settings, device)
+            self._prepared[device] = Kernels(parts, kept, device)
         return self._prepared[device]
 
     def _theta(self, properties: Overrides, state: State) -> Tensor:
@@ -157,30 +184,30 @@ class World(MechanicalEngine):
     def _drawn(self) -> tuple[Placed, ...]:
         """The shape of every body, static ones included."""
         placed, colored = [], 0
-        for i, body in enumerate(self.description.bodies):
+        for i, body in enumerate(self.assembly.bodies):
             color = body.color or (_STATIC if body.static else _PALETTE[colored % len(_PALETTE)])
             colored += not body.static
-            placed.append(Placed(body.shape, i, color=color, name=self.description.names[i]))
+            placed.append(Placed(body.shape, i, color=color, name=self.assembly.names[i]))
         return tuple(placed)
 
     def _poses(self, state: State, properties: Properties) -> Float[Tensor, "batch bodies 4 4"]:
         """The frame of every body in the world, in the order given; no property moves it."""
-        return mechanics.poses(self.description, state)
+        return mechanics.poses(self.assembly, state)
 
     def _appearance(
         self, state: State, properties: Properties
     ) -> tuple[Float[Tensor, "batch shapes 4 4"], Float[Tensor, "batch shapes 3"]]:
         assert isinstance(properties, WorldProperties)
-        poses = mechanics.poses(self.description, state)
+        poses = mechanics.poses(self.assembly, state)
         fixed = poses.new_tensor([placed.shape.sizes for placed in self.geometry])
         radius = properties.radius.to(poses)
         round_ones = torch.stack([radius, torch.zeros_like(radius), torch.zeros_like(radius)], -1)
-        circles = torch.tensor([isinstance(body, Circle) for body in self.description.bodies], device=poses.device)
+        circles = torch.tensor([isinstance(body, Circle) for body in self.assembly.bodies], device=poses.device)
         return poses, torch.where(circles[:, None], round_ones, fixed).expand(state.batch, -1, -1)
 
     def _energy(self, state: State, properties: Properties) -> tuple[Float[Tensor, " batch"], Float[Tensor, " batch"]]:
         assert isinstance(properties, WorldProperties)
-        return mechanics.energy(self.description, state, properties)
+        return mechanics.energy(self.assembly, state, properties)
 
 
 def _join(parts: list[tuple[Tensor, ...]], length: int, dtype: torch.dtype) -> Trajectory:
@@ -193,5 +220,6 @@ def _join(parts: list[tuple[Tensor, ...]], length: int, dtype: torch.dtype) -> T
         bad = torch.where(bad >= 0, bad, later)
     residual = torch.stack([part[3] for part in parts]).amax(0)
     iterations = torch.stack([part[4] for part in parts]).amax(0)
-    status = Status(bad < 0, residual.to(dtype), iterations.long(), bad.long())
+    crowded = torch.stack([(part[2] < 0).sum(1) for part in parts]).sum(0)
+    status = Status(bad < 0, residual.to(dtype), iterations.long(), bad.long(), crowded)
     return Trajectory(q.to(dtype), v.to(dtype), status)

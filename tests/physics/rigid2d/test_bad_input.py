@@ -1,6 +1,8 @@
 """Bad input is refused with the body's name; a world that fails is named and harms no other."""
 
+import copy
 import math
+import pickle
 
 import pytest
 import torch
@@ -115,12 +117,55 @@ def test_a_world_that_fails_is_named_warns_once_and_harms_no_other():
     assert torch.equal(trajectory.q[2], alone.q[0])
 
 
-def test_more_events_than_may_happen_in_a_step_are_reported():
+def test_more_events_than_may_happen_in_a_step_end_it_crowded():
     # A ball of 30,000 px/s in a gap of 4 px bounces 250 times in a step.
     walls = [rigid2d.Rectangle((20, 100), (x, 0), static=True, restitution=1, friction=0) for x in (-32, 32)]
     world = rigid2d.World([*walls, ball((0, 0), (30_000, 0))], gravity=(0, 0), max_events=64)
-    with pytest.warns(RuntimeWarning, match="worlds failed"):
-        trajectory = world.rollout(start(world), 2)
-    assert trajectory.status.first_bad_step.tolist() == [1]
+    trajectory = world.rollout(start(world), 2)
+    assert trajectory.status.converged.all()
+    assert trajectory.status.crowded.tolist() == [1]
+    assert trajectory.q[:, :, 0].abs().max() <= 2 + 1e-6
+    assert trajectory.v[0, -1, 0].abs() <= 30_000
     roomy = rigid2d.World([*walls, ball((0, 0), (30_000, 0))], gravity=(0, 0), max_events=1024)
-    assert roomy.rollout(start(roomy), 2).status.converged.all()
+    assert roomy.rollout(start(roomy), 2).status.crowded.tolist() == [0]
+
+
+def test_a_failed_world_is_nan_from_its_first_bad_step_on():
+    world = billiard(*THREE)
+    controls = torch.zeros(2, 6, world.nu, dtype=torch.float64)
+    controls[1, 3, 0] = math.inf
+    with pytest.warns(RuntimeWarning, match=r"first at step 4.*not finite.*smaller dt"):
+        trajectory = world.rollout(start(world, 2), 6, controls)
+    assert torch.isfinite(trajectory.q[1, :4]).all()
+    assert torch.isnan(trajectory.q[1, 4:]).all()
+    assert torch.isnan(trajectory.v[1, 4:]).all()
+
+
+def test_a_static_body_that_moves_is_refused_and_a_driven_one_is_not():
+    with pytest.raises(ModelError, match=r"lift: a static body stands still, but its velocity is .* driven=True"):
+        rigid2d.Rectangle((10, 1), (0, 0), static=True, velocity=(0, 1), name="lift")
+    lift = rigid2d.Rectangle((10, 1), (0, -0.5), driven=True, velocity=(0.5, 1), name="lift", friction=1.0)
+    box = rigid2d.Rectangle((1, 1), (0, 0.5), velocity=(0.5, 1), friction=1.0, restitution=0.0)
+    world = rigid2d.World([lift, box], gravity=(0, -9.81), dt=1 / 60)
+    final = world.rollout(start(world), 60).final
+    torch.testing.assert_close(final.q[0], torch.tensor([0.5, 0.5, 0, 0.5, 1.5, 0], dtype=torch.float64))
+    torch.testing.assert_close(final.v[0, 3:], torch.tensor([0.5, 1, 0], dtype=torch.float64))
+
+
+def test_a_world_says_what_is_in_it():
+    assert repr(billiard(*THREE)) == (
+        "World(4 Rectangles, 3 Circles, 4 of them static; gravity=(0, 0), dt=0.0333333, nq=9, nu=9)"
+    )
+
+
+def rolled_in_a_worker(world):
+    return world.rollout(start(world), 3).final.q
+
+
+def test_a_world_is_copied_and_pickled_after_use_and_works_in_a_spawned_worker():
+    world = billiard(*THREE)
+    wanted = world.rollout(start(world), 3).final.q
+    for same in (copy.deepcopy(world), pickle.loads(pickle.dumps(world))):
+        assert torch.equal(same.rollout(start(same), 3).final.q, wanted)
+    with torch.multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert torch.equal(pool.apply(rolled_in_a_worker, (world,)), wanted)

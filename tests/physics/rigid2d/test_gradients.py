@@ -73,7 +73,7 @@ def inputs_of(world, steps):
     generator = torch.Generator().manual_seed(0)
     state = start(world)
     controls = 0.3 * torch.randn(1, steps, world.nu, generator=generator, dtype=torch.float64)
-    if "ball" in world.description.names:
+    if "ball" in world.assembly.names:
         controls = controls + push(world, steps)
     leaves = {name: getattr(world.properties, name) for name in WorldProperties.leaves()}
     leaves = {name: leaf.clone() for name, leaf in leaves.items() if leaf.numel() and torch.isfinite(leaf).all()}

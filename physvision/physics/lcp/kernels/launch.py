@@ -5,7 +5,7 @@ import warp as wp
 from . import scalar
 from .interior import solve_scaled
 from .linear import factor, solve
-from .workspace import Inside, carve_inside
+from .workspace import Inside, carve_inside, carve_whole
 
 
 @wp.func
@@ -132,6 +132,7 @@ def residual_of(
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
 def solve_problems(
+    first: wp.int32,
     matrices: wp.array2d(dtype=scalar),
     vectors: wp.array2d(dtype=scalar),
     n: wp.int32,
@@ -144,20 +145,17 @@ def solve_problems(
     iterations: wp.array(dtype=wp.int32),
 ):
     """Solve w = A z + b with w = 0 in the first `free` rows and 0 ≤ z ⟂ w ≥ 0 in the others."""
-    world = wp.tid()
+    world = first + wp.tid()
     bound = n - free
     matrix = matrices[world]
     vector = vectors[world]
-    memory = real[world]
     z = solutions[world]
-    inside = carve_inside(memory, integer[world], bound)
-    order = integer[world][2 * bound + 1 : 2 * bound + 1 + free]
-    at = 2 * bound * bound + 8 * bound
-    factors = memory[at : at + free * free]
-    at += free * free
-    columns = memory[at : at + free * (bound + 1)]
-    at += free * (bound + 1)
-    before = memory[at : at + n]
+    memory = carve_whole(n, free, real[world], integer[world])
+    inside = carve_inside(bound, memory.inside, memory.inside_order)
+    factors = memory.factors
+    columns = memory.columns
+    order = memory.order
+    before = memory.before
     eliminate(matrix, vector, factors, columns, order, n, free)
     reduce(matrix, vector, columns, inside, n, free)
     taken, _residual = solve_scaled(inside, bound, ridge)

@@ -22,6 +22,7 @@ from .complementarity import assemble, choose, factor_chosen
 from .data import (
     BODY_A,
     BODY_B,
+    CUT,
     GAP_CLOSED,
     KIND,
     LEFT_BAR,
@@ -30,8 +31,8 @@ from .data import (
     OPEN,
     SLIDES,
     WANTED,
-    Scene,
-    Work,
+    Parts,
+    Workspace,
     clear,
     copy,
 )
@@ -42,7 +43,7 @@ from .joints import joint_row_adjoint
 
 
 @wp.func
-def weighted_speed(t: Work, rows: wp.array(dtype=scalar), r: wp.int32, x: wp.array(dtype=scalar)):
+def weighted_speed(t: Workspace, rows: wp.array(dtype=scalar), r: wp.int32, x: wp.array(dtype=scalar)):
     """Row r times W times x."""
     total = scalar(0.0)
     a = 3 * t.row_a[r]
@@ -55,8 +56,8 @@ def weighted_speed(t: Work, rows: wp.array(dtype=scalar), r: wp.int32, x: wp.arr
 
 @wp.func
 def solve_adjoint(
-    s: Scene,
-    t: Work,
+    s: Parts,
+    t: Workspace,
     contacts: wp.int32,
     rows: wp.array(dtype=scalar),
     columns: wp.array(dtype=scalar),
@@ -85,7 +86,7 @@ def solve_adjoint(
 
 
 @wp.func
-def subtract_rows(t: Work, rows: wp.array(dtype=scalar), size: wp.int32, z: wp.array(dtype=scalar)):
+def subtract_rows(t: Workspace, rows: wp.array(dtype=scalar), size: wp.int32, z: wp.array(dtype=scalar)):
     """Z −= Rᵀ κ."""
     for r in range(size):
         if t.kappa[r] != scalar(0.0):
@@ -94,8 +95,8 @@ def subtract_rows(t: Work, rows: wp.array(dtype=scalar), size: wp.int32, z: wp.a
 
 @wp.func
 def columns_adjoint(
-    s: Scene,
-    t: Work,
+    s: Parts,
+    t: Workspace,
     contacts: wp.int32,
     columns: wp.array(dtype=scalar),
     mode: wp.array(dtype=wp.int32),
@@ -133,8 +134,8 @@ def columns_adjoint(
 
 @wp.func
 def rows_adjoint(
-    s: Scene,
-    t: Work,
+    s: Parts,
+    t: Workspace,
     contacts: wp.int32,
     q: wp.array(dtype=scalar),
     bar: wp.array(dtype=scalar),
@@ -148,7 +149,7 @@ def rows_adjoint(
 
 
 @wp.func
-def velocities_adjoint(s: Scene, t: Work, contacts: wp.int32, h: scalar):
+def velocities_adjoint(s: Parts, t: Workspace, contacts: wp.int32, h: scalar):
     """The adjoint of the second stage: from v1_bar to half_bar and v0_bar, added to q1_bar; returns h's cotangent."""
     n = 3 * (s.bodies + 1)
     size = s.joint_rows + 2 * contacts
@@ -178,7 +179,7 @@ def velocities_adjoint(s: Scene, t: Work, contacts: wp.int32, h: scalar):
 
 
 @wp.func
-def positions_adjoint(s: Scene, t: Work, contacts: wp.int32, h: scalar):
+def positions_adjoint(s: Parts, t: Workspace, contacts: wp.int32, h: scalar):
     """The adjoint of the first stage: from q1_bar and half_bar to q0_bar, added to v0_bar; returns h's cotangent."""
     n = 3 * (s.bodies + 1)
     size = s.joint_rows + 2 * contacts
@@ -189,7 +190,7 @@ def positions_adjoint(s: Scene, t: Work, contacts: wp.int32, h: scalar):
         for k in range(n):
             t.predicted_bar[k] = t.q1_bar[k] + t.half_bar[k] / h
         mixed_rows(s, t, contacts)
-        solve_adjoint(s, t, contacts, t.rows_bar, t.rows0, t.mode0, t.slide0, t.predicted_bar)
+        solve_adjoint(s, t, contacts, t.mixed, t.rows0, t.mode0, t.slide0, t.predicted_bar)
         equations_adjoint(s, t, contacts)
         for k in range(n):
             t.predicted_bar[k] = t.z[k] + t.half_bar[k] / h
@@ -219,7 +220,7 @@ def positions_adjoint(s: Scene, t: Work, contacts: wp.int32, h: scalar):
 
 
 @wp.func
-def equations_adjoint(s: Scene, t: Work, contacts: wp.int32):
+def equations_adjoint(s: Parts, t: Workspace, contacts: wp.int32):
     """Carry −κ, the cotangent of the first stage's equations at q1, to z and the properties; overlaps also to q0."""
     size = s.joint_rows + 2 * contacts
     clear(t.columns_bar, 6 * size)
@@ -237,8 +238,8 @@ def equations_adjoint(s: Scene, t: Work, contacts: wp.int32):
 
 @wp.func
 def flow_adjoint(
-    s: Scene,
-    t: Work,
+    s: Parts,
+    t: Workspace,
     contacts: wp.int32,
     h: scalar,
     seed_q: wp.array(dtype=scalar),
@@ -256,7 +257,7 @@ def flow_adjoint(
 
 @wp.func
 def event_gradient(
-    s: Scene, t: Work, contacts: wp.int32, event: wp.int32, about: wp.int32, factor: scalar, wanted: scalar
+    s: Parts, t: Workspace, contacts: wp.int32, event: wp.int32, about: wp.int32, factor: scalar, wanted: scalar
 ):
     """Set (event_q, event_v) to `factor` ∇G, G the gap that closed or the slip that ended, at (q1, v1).
 
@@ -281,12 +282,15 @@ def event_gradient(
 
 
 @wp.func
-def flow_backward(s: Scene, t: Work, contacts: wp.int32, h: scalar, event: wp.int32, about: wp.int32):
+def flow_backward(s: Parts, t: Workspace, contacts: wp.int32, h: scalar, event: wp.int32, about: wp.int32):
     """The adjoint of the flow at hand, from (seed_q, seed_v) to (q0_bar, v0_bar), its end by an event included.
 
     `keep` holds the cotangent of the time that is left after the flow, and then before it.
     """
-    if event == NOTHING:
+    if event == CUT:
+        # The flow has a duration of its own: the time left afterwards moves with that before.
+        flow_adjoint(s, t, contacts, h, t.seed_q, t.seed_v, scalar(1.0))
+    elif event == NOTHING:
         t.keep[LEFT_BAR] = flow_adjoint(s, t, contacts, h, t.seed_q, t.seed_v, scalar(1.0))
     else:
         total = flow_adjoint(s, t, contacts, h, t.seed_q, t.seed_v, scalar(0.0)) - t.keep[LEFT_BAR]

@@ -9,7 +9,21 @@ convex, so that K = −N·a there, exactly: against a wall the first root is the
 import warp as wp
 
 from . import scalar, vec2
-from .data import BODY_A, BODY_B, CIRCLE, CONTACTS, EDGE, FEATURE_A, FEATURE_B, KIND, LIMIT, POINT, Scene, Work
+from .data import (
+    BODY_A,
+    BODY_B,
+    CIRCLE,
+    CONTACTS,
+    EDGE,
+    EFFORT,
+    FEATURE_A,
+    FEATURE_B,
+    KIND,
+    LIMIT,
+    POINT,
+    Parts,
+    Workspace,
+)
 from .detect import (
     circle_polygon,
     corner,
@@ -45,7 +59,7 @@ def safe_step(gap: scalar, rate: scalar, bound: scalar):
 
 
 @wp.func
-def pose_at(s: Scene, t: Work, body: wp.int32, time: scalar):
+def pose_at(s: Parts, t: Workspace, body: wp.int32, time: scalar):
     """Set a body's pose and velocity, in q1 and v1, to what they are after `time`, with the accelerations in a1."""
     for k in range(3):
         i = 3 * body + k
@@ -54,7 +68,7 @@ def pose_at(s: Scene, t: Work, body: wp.int32, time: scalar):
 
 
 @wp.func
-def curvature(s: Scene, t: Work, a: wp.int32, b: wp.int32, arm_a: scalar, line: scalar, n: vec2, left: scalar):
+def curvature(s: Parts, t: Workspace, a: wp.int32, b: wp.int32, arm_a: scalar, line: scalar, n: vec2, left: scalar):
     """A bound on −g̈ for a point of a, `arm_a` from its frame, over an edge of b, `line` from b's frame.
 
     Turning adds what a point on an arm is accelerated by, and what a turning edge sees of a point that moves.
@@ -72,7 +86,7 @@ def curvature(s: Scene, t: Work, a: wp.int32, b: wp.int32, arm_a: scalar, line: 
 
 
 @wp.func
-def rests(t: Work, kind: wp.int32, a: wp.int32, b: wp.int32, fa: wp.int32, fb: wp.int32):
+def rests(t: Workspace, kind: wp.int32, a: wp.int32, b: wp.int32, fa: wp.int32, fb: wp.int32):
     """Whether a contact between these features is one of those that rest already."""
     known = wp.int32(0)
     for j in range(t.counts[CONTACTS]):
@@ -83,7 +97,7 @@ def rests(t: Work, kind: wp.int32, a: wp.int32, b: wp.int32, fa: wp.int32, fb: w
 
 
 @wp.func
-def pair_rests(t: Work, a: wp.int32, b: wp.int32):
+def pair_rests(t: Workspace, a: wp.int32, b: wp.int32):
     """Whether bodies a and b rest on each other already."""
     known = wp.int32(0)
     for j in range(t.counts[CONTACTS]):
@@ -95,7 +109,7 @@ def pair_rests(t: Work, a: wp.int32, b: wp.int32):
 
 
 @wp.func
-def approach(s: Scene, t: Work, i: wp.int32, left: scalar):
+def approach(s: Parts, t: Workspace, i: wp.int32, left: scalar):
     """Gap, its rate, and a safe step for the contact on line i, at the poses and velocities in q1 and v1."""
     r = s.joint_rows + 2 * i
     gap = contact_rows(s, t, t.q1, i, t.rows1, r)
@@ -115,7 +129,7 @@ def approach(s: Scene, t: Work, i: wp.int32, left: scalar):
 
 
 @wp.func
-def edge_step(s: Scene, t: Work, owner: wp.int32, other: wp.int32, edge: wp.int32, left: scalar):
+def edge_step(s: Parts, t: Workspace, owner: wp.int32, other: wp.int32, edge: wp.int32, left: scalar):
     """When, at the earliest, a corner of `other` reaches the edge's line, at the poses in q1; its gap and rate.
 
     Until then the line keeps the two apart. Corners that rest on the edge already do not count.
@@ -143,7 +157,7 @@ def edge_step(s: Scene, t: Work, owner: wp.int32, other: wp.int32, edge: wp.int3
 
 
 @wp.func
-def polygons_approach(s: Scene, t: Work, a: wp.int32, b: wp.int32, resting: wp.int32, left: scalar):
+def polygons_approach(s: Parts, t: Workspace, a: wp.int32, b: wp.int32, resting: wp.int32, left: scalar):
     """The edge whose line keeps two polygons apart for longest: its owner, the other, edge, gap, rate and safe step.
 
     Polygons that rest on each other are kept apart by the edges that they rest on.
@@ -171,7 +185,7 @@ def polygons_approach(s: Scene, t: Work, a: wp.int32, b: wp.int32, resting: wp.i
 
 
 @wp.func
-def describe_closing(s: Scene, t: Work, owner: wp.int32, other: wp.int32, edge: wp.int32, i: wp.int32):
+def describe_closing(s: Parts, t: Workspace, owner: wp.int32, other: wp.int32, edge: wp.int32, i: wp.int32):
     """Describe, on line i, the contact of a polygon with an edge that closes at the poses in q1; 0 if none does."""
     best = scalar(NEVER)
     first = wp.int32(-1)
@@ -200,7 +214,7 @@ def describe_closing(s: Scene, t: Work, owner: wp.int32, other: wp.int32, edge: 
 
 
 @wp.func
-def pair_time(s: Scene, t: Work, a: wp.int32, b: wp.int32, i: wp.int32, duration: scalar):
+def pair_time(s: Parts, t: Workspace, a: wp.int32, b: wp.int32, i: wp.int32, duration: scalar):
     """When bodies a and b touch within `duration`, the contact on line i; NEVER if they do not."""
     resting = pair_rests(t, a, b)
     hit = scalar(NEVER)
@@ -235,17 +249,18 @@ def pair_time(s: Scene, t: Work, a: wp.int32, b: wp.int32, i: wp.int32, duration
         else:
             # What touches or grazes would hold time up; it goes no deeper than the gap's curvature lets it.
             tries += 1
+            t.counts[EFFORT] = t.counts[EFFORT] + 1
             if gap <= s.tolerance or tries > 100:
                 step = wp.max(step, duration * LEAST)
             before = time
             time += step
-            if time >= duration:
+            if time >= duration or t.counts[EFFORT] > s.effort:
                 going = wp.int32(0)
     return hit
 
 
 @wp.func
-def may_meet(s: Scene, t: Work, a: wp.int32, b: wp.int32, duration: scalar):
+def may_meet(s: Parts, t: Workspace, a: wp.int32, b: wp.int32, duration: scalar):
     """Whether two bodies can come near enough to each other within `duration`."""
     apart = place(t.q0, a) - place(t.q0, b)
     speed = place(t.v0, a) - place(t.v0, b)
@@ -256,7 +271,7 @@ def may_meet(s: Scene, t: Work, a: wp.int32, b: wp.int32, duration: scalar):
 
 
 @wp.func
-def remember(t: Work, source: wp.int32, target: wp.int32):
+def remember(t: Workspace, source: wp.int32, target: wp.int32):
     """Copy a line of the table of contacts."""
     for k in range(5):
         t.contact[5 * target + k] = t.contact[5 * source + k]
@@ -265,7 +280,7 @@ def remember(t: Work, source: wp.int32, target: wp.int32):
 
 
 @wp.func
-def limit_time(s: Scene, t: Work, i: wp.int32, duration: scalar):
+def limit_time(s: Parts, t: Workspace, i: wp.int32, duration: scalar):
     """When the angle on line i reaches its limit; NEVER if it does not."""
     hit = scalar(NEVER)
     a = t.contact[5 * i + BODY_A]
@@ -280,7 +295,7 @@ def limit_time(s: Scene, t: Work, i: wp.int32, duration: scalar):
 
 
 @wp.func
-def next_contact(s: Scene, t: Work, duration: scalar):
+def next_contact(s: Parts, t: Workspace, duration: scalar):
     """When the next contact closes within `duration`, given accelerations in a1; described on the last line.
 
     Returns NEVER if none does. Uses q1, v1 and the two lines after the contacts.

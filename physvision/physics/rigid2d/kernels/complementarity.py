@@ -15,7 +15,7 @@ from physvision.physics.lcp.kernels.linear import factor, solve
 from physvision.physics.lcp.kernels.workspace import carve_inside
 
 from . import scalar
-from .data import FAILED, ITERATIONS, OPEN, SLIDES, STICKS, WORST, Scene, Work
+from .data import EFFORT, FAILED, ITERATIONS, OPEN, SLIDES, STICKS, WORST, Parts, Workspace
 
 # A share of each row's own compliance, so that redundant rows share their load.
 COMPLIANCE = wp.constant(wp.float64(1.0e-12))
@@ -23,7 +23,7 @@ ROUNDING = wp.constant(wp.float64(1.0e-10))
 
 
 @wp.func
-def couple(t: Work, rows: wp.array(dtype=scalar), columns: wp.array(dtype=scalar), i: wp.int32, j: wp.int32):
+def couple(t: Workspace, rows: wp.array(dtype=scalar), columns: wp.array(dtype=scalar), i: wp.int32, j: wp.int32):
     """The entry A_ij: how fast row i moves for a unit of multiplier j."""
     total = scalar(0.0)
     for side_i in range(2):
@@ -41,7 +41,7 @@ def couple(t: Work, rows: wp.array(dtype=scalar), columns: wp.array(dtype=scalar
 
 
 @wp.func
-def assemble(t: Work, rows: wp.array(dtype=scalar), columns: wp.array(dtype=scalar), n: wp.int32):
+def assemble(t: Workspace, rows: wp.array(dtype=scalar), columns: wp.array(dtype=scalar), n: wp.int32):
     """Set the n×n matrix A = R W Cᵀ."""
     for i in range(n):
         for j in range(n):
@@ -49,7 +49,7 @@ def assemble(t: Work, rows: wp.array(dtype=scalar), columns: wp.array(dtype=scal
 
 
 @wp.func
-def choose(s: Scene, t: Work, contacts: wp.int32, mode: wp.array(dtype=wp.int32)):
+def choose(s: Parts, t: Workspace, contacts: wp.int32, mode: wp.array(dtype=wp.int32)):
     """List the rows that are equations, given what the contacts do; return how many."""
     n = s.joint_rows
     for i in range(n):
@@ -66,8 +66,8 @@ def choose(s: Scene, t: Work, contacts: wp.int32, mode: wp.array(dtype=wp.int32)
 
 @wp.func
 def factor_chosen(
-    s: Scene,
-    t: Work,
+    s: Parts,
+    t: Workspace,
     n: wp.int32,
     mode: wp.array(dtype=wp.int32),
     slide: wp.array(dtype=scalar),
@@ -86,13 +86,14 @@ def factor_chosen(
             if i == j:
                 entry += COMPLIANCE * wp.abs(t.matrix[row * size + row])
             t.factors[i * n + j] = entry
+    t.counts[EFFORT] = t.counts[EFFORT] + (size * size) // 200 + (n * n * n) // 3000
     factor(t.factors, t.order, n)
 
 
 @wp.func
 def solve_chosen(
-    s: Scene,
-    t: Work,
+    s: Parts,
+    t: Workspace,
     n: wp.int32,
     contacts: wp.int32,
     mode: wp.array(dtype=wp.int32),
@@ -115,7 +116,7 @@ def solve_chosen(
 
 @wp.func
 def guess_mode(
-    t: Work,
+    t: Workspace,
     i: wp.int32,
     normal: scalar,
     tangent: scalar,
@@ -133,8 +134,8 @@ def guess_mode(
 
 @wp.func
 def correct_modes(
-    s: Scene,
-    t: Work,
+    s: Parts,
+    t: Workspace,
     contacts: wp.int32,
     mode: wp.array(dtype=wp.int32),
     slide: wp.array(dtype=scalar),
@@ -178,7 +179,7 @@ def correct_modes(
 
 
 @wp.func
-def reduce_to_contacts(s: Scene, t: Work, contacts: wp.int32, size: wp.int32):
+def reduce_to_contacts(s: Parts, t: Workspace, contacts: wp.int32, size: wp.int32):
     """Eliminate the joints: A and b become the contacts' own, A_cc − A_ce A_ee⁻¹ A_ec, in place."""
     ne = s.joint_rows
     for i in range(ne):
@@ -204,7 +205,7 @@ def reduce_to_contacts(s: Scene, t: Work, contacts: wp.int32, size: wp.int32):
 
 
 @wp.func
-def row_of(s: Scene, unknown: wp.int32):
+def row_of(s: Parts, unknown: wp.int32):
     """The row that unknown 4 i + k of the problem of contacts stands for, k one of normal, two tangents, slip."""
     row = s.joint_rows + 2 * (unknown // 4)
     if unknown % 4 != 0:
@@ -214,8 +215,8 @@ def row_of(s: Scene, unknown: wp.int32):
 
 @wp.func
 def decide_modes(
-    s: Scene,
-    t: Work,
+    s: Parts,
+    t: Workspace,
     contacts: wp.int32,
     mode: wp.array(dtype=wp.int32),
     slide: wp.array(dtype=scalar),
@@ -224,7 +225,7 @@ def decide_modes(
     """Decide what the contacts do by the interior-point method; unknowns: normal, friction either way, slip."""
     reduce_to_contacts(s, t, contacts, size)
     n = 4 * contacts
-    m = carve_inside(t.inside, t.inside_order, n)
+    m = carve_inside(n, t.inside, t.inside_order)
     scale = scalar(0.0)
     for i in range(s.joint_rows, size):
         scale = wp.max(scale, wp.abs(t.matrix[i * size + i]))
@@ -277,8 +278,8 @@ def decide_modes(
 
 @wp.func
 def solve_stage(
-    s: Scene,
-    t: Work,
+    s: Parts,
+    t: Workspace,
     contacts: wp.int32,
     rows: wp.array(dtype=scalar),
     columns: wp.array(dtype=scalar),
@@ -308,15 +309,18 @@ def solve_stage(
             if tries > 4:
                 most = 1
             wrong = correct_modes(s, t, contacts, mode, slide, multipliers, size, most)
-            if wrong > 0 and tries < last:
+            if wrong > 0 and t.counts[EFFORT] > s.effort:
+                t.counts[FAILED] = 1
+            elif wrong > 0 and tries < last:
                 going = wp.int32(1)
             elif wrong > 0 and tries == last:
+                t.counts[EFFORT] = t.counts[EFFORT] + contacts * contacts * contacts
                 going = wp.int32(1)
                 for i in range(size):
-                    t.kappa[i] = t.offset[i]
+                    t.offset_kept[i] = t.offset[i]
                 residual = decide_modes(s, t, contacts, mode, slide, size)
                 for i in range(size):
-                    t.offset[i] = t.kappa[i]
+                    t.offset[i] = t.offset_kept[i]
                 assemble(t, rows, columns, size)
             elif wrong > 0 and not (residual < scalar(1.0e-6)):
                 t.counts[FAILED] = 1

@@ -1,4 +1,4 @@
-"""What the kernels work on: the scene, which all worlds share, and the memory of one world, cut from one long row.
+"""What the kernels work on: the parts, which all worlds share, and the memory of one world.
 
 Bodies are numbered as given; one more, the last, is the world itself: it never moves. A vector over bodies holds x, y
 and angle of each. A row is one scalar constraint between two bodies: six numbers, three for either body. The rows of
@@ -7,7 +7,8 @@ the joints come first, then a normal and a tangential row for each contact.
 
 import warp as wp
 
-from physvision.physics.lcp.kernels.workspace import inside_sizes
+from physvision.kernels.workspace import Layout
+from physvision.physics.lcp.kernels.workspace import layout as lcp_layout
 
 from . import scalar
 
@@ -32,14 +33,16 @@ STICKS = wp.constant(2)
 # What an operation is, and what ended it.
 FLOW = wp.constant(0)
 IMPACT = wp.constant(1)
+CROWD = wp.constant(2)
 NOTHING = wp.constant(0)
 GAP_CLOSED = wp.constant(1)
 SLIP_ENDED = wp.constant(2)
+CUT = wp.constant(3)
 
 
 @wp.struct
-class Scene:
-    """The scene: sizes, tolerances, bodies, joints, and where each property starts in a world's property vector."""
+class Parts:
+    """What a world is made of: sizes, tolerances, bodies, joints, and where each property starts in its vector."""
 
     bodies: wp.int32
     moving: wp.int32
@@ -48,13 +51,18 @@ class Scene:
     springs: wp.int32
     pairs: wp.int32
     motors: wp.int32
+    platforms: wp.int32
     capacity: wp.int32
+    crowd: wp.int32
     operations: wp.int32
+    effort: wp.int32
     dt: scalar
     tolerance: scalar
     rest_speed: scalar
+    slop: scalar
 
     slot: wp.array(dtype=wp.int32)
+    driven: wp.array(dtype=wp.int32)
     kind: wp.array(dtype=wp.int32)
     vertex_start: wp.array(dtype=wp.int32)
     vertex_count: wp.array(dtype=wp.int32)
@@ -88,78 +96,6 @@ class Scene:
     spring_damping: wp.int32
 
 
-@wp.struct
-class Work:
-    """The memory of one world. Names that end in _bar are cotangents: ∂loss/∂name."""
-
-    theta: wp.array(dtype=scalar)
-    theta_bar: wp.array(dtype=scalar)
-    control: wp.array(dtype=scalar)
-    control_bar: wp.array(dtype=scalar)
-    keep: wp.array(dtype=scalar)
-
-    # Vectors over bodies: start and end of an operation, half-way velocity, accelerations, inverse masses.
-    q0: wp.array(dtype=scalar)
-    v0: wp.array(dtype=scalar)
-    q1: wp.array(dtype=scalar)
-    v1: wp.array(dtype=scalar)
-    half: wp.array(dtype=scalar)
-    a0: wp.array(dtype=scalar)
-    a1: wp.array(dtype=scalar)
-    free: wp.array(dtype=scalar)
-    weight: wp.array(dtype=scalar)
-    q0_bar: wp.array(dtype=scalar)
-    v0_bar: wp.array(dtype=scalar)
-    q1_bar: wp.array(dtype=scalar)
-    v1_bar: wp.array(dtype=scalar)
-    half_bar: wp.array(dtype=scalar)
-    a_bar: wp.array(dtype=scalar)
-    z: wp.array(dtype=scalar)
-    predicted: wp.array(dtype=scalar)
-    predicted_bar: wp.array(dtype=scalar)
-    seed_q: wp.array(dtype=scalar)
-    seed_v: wp.array(dtype=scalar)
-    event_q: wp.array(dtype=scalar)
-    event_v: wp.array(dtype=scalar)
-
-    # Rows: at the start, at the end; their multipliers in the two stages of a flow, or in an impact.
-    rows0: wp.array(dtype=scalar)
-    rows1: wp.array(dtype=scalar)
-    rows_bar: wp.array(dtype=scalar)
-    columns_bar: wp.array(dtype=scalar)
-    lambda0: wp.array(dtype=scalar)
-    lambda1: wp.array(dtype=scalar)
-    offset: wp.array(dtype=scalar)
-    target: wp.array(dtype=scalar)
-    kappa: wp.array(dtype=scalar)
-    x: wp.array(dtype=scalar)
-    matrix: wp.array(dtype=scalar)
-    factors: wp.array(dtype=scalar)
-
-    # Contacts; the one after the last is the contact that an event is about.
-    feature: wp.array(dtype=scalar)
-    gap: wp.array(dtype=scalar)
-    rebound: wp.array(dtype=scalar)
-    coefficient: wp.array(dtype=scalar)
-    slide0: wp.array(dtype=scalar)
-    slide1: wp.array(dtype=scalar)
-
-    log: wp.array(dtype=scalar)
-    inside: wp.array(dtype=scalar)
-
-    row_a: wp.array(dtype=wp.int32)
-    row_b: wp.array(dtype=wp.int32)
-    order: wp.array(dtype=wp.int32)
-    chosen: wp.array(dtype=wp.int32)
-    contact: wp.array(dtype=wp.int32)
-    mode0: wp.array(dtype=wp.int32)
-    mode1: wp.array(dtype=wp.int32)
-    sliding: wp.array(dtype=wp.int32)
-    inside_order: wp.array(dtype=wp.int32)
-    log_kind: wp.array(dtype=wp.int32)
-    counts: wp.array(dtype=wp.int32)
-
-
 # Columns of the table of contacts.
 KIND = wp.constant(0)
 BODY_A = wp.constant(1)
@@ -172,109 +108,70 @@ CONTACTS = wp.constant(0)
 ITERATIONS = wp.constant(1)
 FAILED = wp.constant(2)
 OVERFLOW = wp.constant(3)
+EFFORT = wp.constant(4)
 
-# Entries of `keep`: whether cotangents of properties are wanted, the worst residual, the cotangent of the time left.
+# Entries of `keep`: whether cotangents of properties are wanted, the worst residual, the cotangent of the time left,
+# the deepest overlap found last, the longest flow that springs and damping allow.
 WANTED = wp.constant(0)
 WORST = wp.constant(1)
 LEFT_BAR = wp.constant(2)
+DEEPEST = wp.constant(3)
+LONGEST = wp.constant(4)
 
+# Lengths of parts of the memory: a vector over bodies, one number a row, one a contact and a spare one, and the size of
+# the problem of contacts that the interior-point method solves.
+VECTOR = "3 * (s.bodies + 1)"
+ROWS = "s.joint_rows + 2 * s.crowd + 2"
+CONTACT = "s.crowd + 1"
+BOUND = "4 * s.capacity"
 
-def sizes(bodies: int, moving: int, joint_rows: int, capacity: int, operations: int) -> tuple[int, int]:
-    """How many real and how many whole numbers one world needs."""
-    vector = 3 * (bodies + 1)
-    rows = joint_rows + 2 * capacity
-    bound = 4 * capacity
-    real = 4 + 22 * vector + 24 * rows + 6 * rows + 2 * rows * rows + 6 * (capacity + 1) + 5 * (capacity + 1)
-    inside, whole = inside_sizes(bound)
-    real += operations * (6 * moving + 7) + inside
-    integer = 4 * rows + 3 * capacity + whole + 5 * operations + 4 + 5 * (capacity + 1)
-    return real, integer
-
-
-@wp.func
-def carve_whole(s: Scene, t: Work, integer: wp.array(dtype=wp.int32)):
-    """The whole numbers in the memory of one world, cut from its row."""
-    r = s.joint_rows + 2 * s.capacity
-    c = s.capacity + 1
-    bound = 4 * s.capacity
-    t.row_a = integer[0:r]
-    t.row_b = integer[r : 2 * r]
-    t.order = integer[2 * r : 3 * r]
-    t.chosen = integer[3 * r : 4 * r]
-    i = int(4 * r)
-    t.mode0 = integer[i : i + s.capacity]
-    t.mode1 = integer[i + s.capacity : i + 2 * s.capacity]
-    t.sliding = integer[i + 2 * s.capacity : i + 3 * s.capacity]
-    i += 3 * s.capacity
-    t.inside_order = integer[i : i + 2 * bound + 1]
-    i += 2 * bound + 1
-    t.log_kind = integer[i : i + 5 * s.operations]
-    i += 5 * s.operations
-    t.counts = integer[i : i + 4]
-    t.contact = integer[i + 4 : i + 4 + 5 * c]
-    return t
-
-
-@wp.func
-def carve(s: Scene, real: wp.array(dtype=scalar), integer: wp.array(dtype=wp.int32)):
-    """The memory of one world, cut from its rows."""
-    t = Work()
-    n = 3 * (s.bodies + 1)
-    t.keep = real[0:4]
-    at = wp.int32(4)
-    t.q0 = real[at : at + n]
-    t.v0 = real[at + n : at + 2 * n]
-    t.q1 = real[at + 2 * n : at + 3 * n]
-    t.v1 = real[at + 3 * n : at + 4 * n]
-    t.half = real[at + 4 * n : at + 5 * n]
-    t.a0 = real[at + 5 * n : at + 6 * n]
-    t.a1 = real[at + 6 * n : at + 7 * n]
-    t.free = real[at + 7 * n : at + 8 * n]
-    t.weight = real[at + 8 * n : at + 9 * n]
-    t.q0_bar = real[at + 9 * n : at + 10 * n]
-    t.v0_bar = real[at + 10 * n : at + 11 * n]
-    t.q1_bar = real[at + 11 * n : at + 12 * n]
-    t.v1_bar = real[at + 12 * n : at + 13 * n]
-    t.half_bar = real[at + 13 * n : at + 14 * n]
-    t.a_bar = real[at + 14 * n : at + 15 * n]
-    t.z = real[at + 15 * n : at + 16 * n]
-    t.predicted = real[at + 16 * n : at + 17 * n]
-    t.predicted_bar = real[at + 17 * n : at + 18 * n]
-    t.seed_q = real[at + 18 * n : at + 19 * n]
-    t.seed_v = real[at + 19 * n : at + 20 * n]
-    t.event_q = real[at + 20 * n : at + 21 * n]
-    t.event_v = real[at + 21 * n : at + 22 * n]
-    at += 22 * n
-    r = s.joint_rows + 2 * s.capacity
-    t.rows0 = real[at : at + 6 * r]
-    t.rows1 = real[at + 6 * r : at + 12 * r]
-    t.rows_bar = real[at + 12 * r : at + 18 * r]
-    t.columns_bar = real[at + 18 * r : at + 24 * r]
-    at += 24 * r
-    t.lambda0 = real[at : at + r]
-    t.lambda1 = real[at + r : at + 2 * r]
-    t.offset = real[at + 2 * r : at + 3 * r]
-    t.target = real[at + 3 * r : at + 4 * r]
-    t.kappa = real[at + 4 * r : at + 5 * r]
-    t.x = real[at + 5 * r : at + 6 * r]
-    at += 6 * r
-    t.matrix = real[at : at + r * r]
-    t.factors = real[at + r * r : at + 2 * r * r]
-    at += 2 * r * r
-    c = s.capacity + 1
-    t.feature = real[at : at + 6 * c]
-    at += 6 * c
-    t.gap = real[at : at + c]
-    t.rebound = real[at + c : at + 2 * c]
-    t.coefficient = real[at + 2 * c : at + 3 * c]
-    t.slide0 = real[at + 3 * c : at + 4 * c]
-    t.slide1 = real[at + 4 * c : at + 5 * c]
-    at += 5 * c
-    t.log = real[at : at + s.operations * (6 * s.moving + 7)]
-    at += s.operations * (6 * s.moving + 7)
-    bound = 4 * s.capacity
-    t.inside = real[at : at + 2 * bound * bound + 8 * bound]
-    return carve_whole(s, t, integer)
+_vectors = (
+    # Start and end of an operation, half-way velocity, accelerations, displacement without multipliers, inverse masses.
+    *("q0", "v0", "q1", "v1", "half", "a0", "a1", "free", "weight"),
+    # Cotangents, and what is on the way to them: of the state, of accelerations, of the solution of a stage.
+    *("q0_bar", "v0_bar", "q1_bar", "v1_bar", "half_bar", "a_bar", "z", "predicted", "predicted_bar"),
+    # Cotangents after an operation, and those of the event that ends it.
+    *("seed_q", "seed_v", "event_q", "event_v"),
+)
+_rows = (
+    # Multipliers in the two stages of a flow, or in an impact; rows without multipliers; what overlaps are held at;
+    # by how much rows miss their targets; the multipliers of an adjoint; right-hand side of a system (kept where it is
+    # changed in place) and its solution.
+    *("lambda0", "lambda1", "offset", "offset_kept", "target", "missed", "kappa", "x"),
+)
+# Names that end in _bar are cotangents: ∂loss/∂name.
+layout = Layout(
+    __name__,
+    scalar,
+    {"s": Parts},
+    real={
+        "keep": "5",
+        **dict.fromkeys(_vectors, VECTOR),
+        # Rows at the start, at the end, of the first stage, and the cotangent of rows or columns.
+        **dict.fromkeys(("rows0", "rows1", "mixed", "columns_bar"), f"6 * ({ROWS})"),
+        **dict.fromkeys(_rows, ROWS),
+        # The matrix of a stage, and the factors of the system of its equations.
+        **dict.fromkeys(("matrix", "factors"), f"({ROWS}) * ({ROWS})"),
+        # Contacts; the one after the last is the contact that an event is about.
+        "feature": f"6 * ({CONTACT})",
+        **dict.fromkeys(("gap", "rebound", "coefficient", "slide0", "slide1"), CONTACT),
+        "log": "s.operations * (6 * s.moving + 7)",
+        "inside": lcp_layout.length(f"({BOUND})")[0],
+    },
+    whole={
+        # Bodies of each row; pivots; rows that are equations.
+        **dict.fromkeys(("row_a", "row_b", "order", "chosen"), ROWS),
+        # What each contact does in either stage; whether it slid already at the start.
+        **dict.fromkeys(("mode0", "mode1", "sliding"), CONTACT),
+        "contact": f"5 * ({CONTACT})",
+        "inside_order": lcp_layout.length(f"({BOUND})")[1],
+        "log_kind": "5 * s.operations",
+        "counts": "5",
+    },
+    others=dict.fromkeys(("theta", "theta_bar", "control", "control_bar"), wp.array(dtype=scalar)),
+)
+Workspace = layout.Workspace
+carve = layout.carve
 
 
 @wp.func

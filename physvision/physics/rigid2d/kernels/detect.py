@@ -19,21 +19,24 @@ from .data import (
     LIMIT,
     OVERFLOW,
     POINT,
-    Scene,
-    Work,
+    Parts,
+    Workspace,
 )
 from .geometry import contact_rows, place, round_of, turn
 
+# What is nearer than this share of the smaller body's reach is looked after when positions are corrected.
+NEAR = wp.constant(wp.float64(1.0e-2))
+
 
 @wp.func
-def corner(s: Scene, body: wp.int32, i: wp.int32):
+def corner(s: Parts, body: wp.int32, i: wp.int32):
     """Corner i of a polygon, counted round, in its own frame."""
     at = s.vertex_start[body] + i % s.vertex_count[body]
     return vec2(s.vertices[at, 0], s.vertices[at, 1])
 
 
 @wp.func
-def edge_normal(s: Scene, body: wp.int32, i: wp.int32):
+def edge_normal(s: Parts, body: wp.int32, i: wp.int32):
     """The outward unit normal of the edge from corner i to the next, in the polygon's frame."""
     at = s.vertex_start[body] + i
     return vec2(s.normals[at, 0], s.normals[at, 1])
@@ -47,7 +50,7 @@ def into_frame(q: wp.array(dtype=scalar), body: wp.int32, point: vec2):
 
 @wp.func
 def describe(
-    t: Work,
+    t: Workspace,
     i: wp.int32,
     kind: wp.int32,
     a: wp.int32,
@@ -73,13 +76,13 @@ def describe(
 
 
 @wp.func
-def circle_polygon(s: Scene, t: Work, q: wp.array(dtype=scalar), a: wp.int32, b: wp.int32, i: wp.int32):
+def circle_polygon(s: Parts, t: Workspace, q: wp.array(dtype=scalar), a: wp.int32, b: wp.int32, i: wp.int32):
     """Describe, on line i, the contact of circle a with the nearest edge or corner of polygon b."""
-    centre = into_frame(q, b, place(q, a))
+    center = into_frame(q, b, place(q, a))
     best = scalar(-1.0e30)
     edge = wp.int32(0)
     for k in range(s.vertex_count[b]):
-        apart = wp.dot(edge_normal(s, b, k), centre - corner(s, b, k))
+        apart = wp.dot(edge_normal(s, b, k), center - corner(s, b, k))
         if apart > best:
             best = apart
             edge = k
@@ -87,16 +90,16 @@ def circle_polygon(s: Scene, t: Work, q: wp.array(dtype=scalar), a: wp.int32, b:
     end = corner(s, b, edge + 1)
     n = edge_normal(s, b, edge)
     origin = vec2(scalar(0.0), scalar(0.0))
-    if best > scalar(0.0) and wp.dot(centre - start, end - start) < scalar(0.0):
+    if best > scalar(0.0) and wp.dot(center - start, end - start) < scalar(0.0):
         describe(t, i, POINT, a, b, 0, edge, origin, start, n)
-    elif best > scalar(0.0) and wp.dot(centre - end, start - end) < scalar(0.0):
+    elif best > scalar(0.0) and wp.dot(center - end, start - end) < scalar(0.0):
         describe(t, i, POINT, a, b, 0, (edge + 1) % s.vertex_count[b], origin, end, n)
     else:
         describe(t, i, EDGE, a, b, 0, edge, origin, start, n)
 
 
 @wp.func
-def lowest(s: Scene, q: wp.array(dtype=scalar), body: wp.int32, other: wp.int32, edge: wp.int32):
+def lowest(s: Parts, q: wp.array(dtype=scalar), body: wp.int32, other: wp.int32, edge: wp.int32):
     """The corner of `other` that is lowest over an edge of `body`, and how high it is."""
     best = scalar(1.0e30)
     which = wp.int32(0)
@@ -112,7 +115,7 @@ def lowest(s: Scene, q: wp.array(dtype=scalar), body: wp.int32, other: wp.int32,
 
 
 @wp.func
-def best_edge(s: Scene, q: wp.array(dtype=scalar), body: wp.int32, other: wp.int32):
+def best_edge(s: Parts, q: wp.array(dtype=scalar), body: wp.int32, other: wp.int32):
     """The edge of `body` that separates `other` best, and by how much."""
     best = scalar(-1.0e30)
     which = wp.int32(0)
@@ -125,7 +128,7 @@ def best_edge(s: Scene, q: wp.array(dtype=scalar), body: wp.int32, other: wp.int
 
 
 @wp.func
-def separating_edge(s: Scene, t: Work, q: wp.array(dtype=scalar), a: wp.int32, b: wp.int32):
+def separating_edge(s: Parts, t: Workspace, q: wp.array(dtype=scalar), a: wp.int32, b: wp.int32):
     """The body whose edge separates two polygons best, the other body, and the edge; ties go to the first."""
     edge_a, apart_a = best_edge(s, q, a, b)
     edge_b, apart_b = best_edge(s, q, b, a)
@@ -141,8 +144,8 @@ def separating_edge(s: Scene, t: Work, q: wp.array(dtype=scalar), a: wp.int32, b
 
 @wp.func
 def polygon_polygon(
-    s: Scene,
-    t: Work,
+    s: Parts,
+    t: Workspace,
     q: wp.array(dtype=scalar),
     owner: wp.int32,
     other: wp.int32,
@@ -195,7 +198,7 @@ def polygon_polygon(
 
 
 @wp.func
-def reach_of(s: Scene, t: Work, body: wp.int32):
+def reach_of(s: Parts, t: Workspace, body: wp.int32):
     """The radius about a body's frame that holds all of it."""
     reach = s.reach[body]
     if s.kind[body] == CIRCLE:
@@ -204,14 +207,14 @@ def reach_of(s: Scene, t: Work, body: wp.int32):
 
 
 @wp.func
-def joint_limit(s: Scene, t: Work, joint: wp.int32, side: wp.int32, i: wp.int32):
+def joint_limit(s: Parts, t: Workspace, joint: wp.int32, side: wp.int32, i: wp.int32):
     """Describe, on line i, a joint's angle against its lower (side 0) or upper limit."""
     zero = vec2(scalar(0.0), scalar(0.0))
     describe(t, i, LIMIT, s.joint_bodies[joint, 0], s.joint_bodies[joint, 1], joint, side, zero, zero, zero)
 
 
 @wp.func
-def keep_touching(s: Scene, t: Work, at: wp.int32):
+def keep_touching(s: Parts, t: Workspace, at: wp.int32):
     """Keep the contact on line `at`, the last of the table, if it touches at the start; return how many there are."""
     gap = contact_rows(s, t, t.q0, at, t.rows0, s.joint_rows + 2 * at)
     kept = at
@@ -225,7 +228,7 @@ def keep_touching(s: Scene, t: Work, at: wp.int32):
 
 
 @wp.func
-def find_touching(s: Scene, t: Work):
+def find_touching(s: Parts, t: Workspace):
     """Fill the table with all contacts that touch at the start; return how many there are."""
     count = wp.int32(0)
     for pair in range(s.pairs):
@@ -256,7 +259,74 @@ def find_touching(s: Scene, t: Work):
 
 
 @wp.func
-def properties_of(s: Scene, t: Work, i: wp.int32):
+def keep_near(s: Parts, t: Workspace, q: wp.array(dtype=scalar), at: wp.int32, most: scalar):
+    """Keep the contact on line `at` if its gap at q is at most so large; return how many there are."""
+    kept = at
+    if at < s.crowd:
+        gap = contact_rows(s, t, q, at, t.rows0, s.joint_rows + 2 * at)
+        if gap <= most:
+            kept = at + 1
+    return kept
+
+
+@wp.func
+def travel(s: Parts, t: Workspace, body: wp.int32, duration: scalar):
+    """How far a point of a body gets within `duration`, from the velocity and the acceleration at the start."""
+    linear = wp.length(place(t.v0, body)) + duration * wp.length(place(t.a0, body))
+    angular = wp.abs(t.v0[3 * body + 2]) + duration * wp.abs(t.a0[3 * body + 2])
+    return duration * (linear + reach_of(s, t, body) * angular)
+
+
+@wp.func
+def find_near(s: Parts, t: Workspace, q: wp.array(dtype=scalar), duration: scalar):
+    """Fill the table with the contacts, at the poses q, that touch or may within `duration`; return how many."""
+    count = wp.int32(0)
+    for pair in range(s.pairs):
+        a = s.pair_bodies[pair, 0]
+        b = s.pair_bodies[pair, 1]
+        apart = place(q, a) - place(q, b)
+        reach = reach_of(s, t, a) + reach_of(s, t, b)
+        most = NEAR * wp.min(reach_of(s, t, a), reach_of(s, t, b))
+        if duration > scalar(0.0):
+            most += travel(s, t, a, duration) + travel(s, t, b, duration)
+        if wp.dot(apart, apart) <= (reach + most) * (reach + most):
+            if s.kind[b] == CIRCLE:
+                zero = vec2(scalar(0.0), scalar(0.0))
+                describe(t, count, POINT, a, b, 0, 0, zero, zero, zero)
+                count = keep_near(s, t, q, count, most)
+            elif s.kind[a] == CIRCLE:
+                circle_polygon(s, t, q, a, b, count)
+                count = keep_near(s, t, q, count, most)
+            else:
+                owner, other, edge = separating_edge(s, t, q, a, b)
+                for which in range(2):
+                    if polygon_polygon(s, t, q, owner, other, edge, which, count) == 1:
+                        count = keep_near(s, t, q, count, most)
+    for joint in range(s.joints):
+        if s.limited[joint] == 1:
+            for side in range(2):
+                joint_limit(s, t, joint, side, count)
+                most = NEAR
+                if duration > scalar(0.0):
+                    most += duration * (
+                        wp.abs(t.v0[3 * s.joint_bodies[joint, 0] + 2]) + wp.abs(t.v0[3 * s.joint_bodies[joint, 1] + 2])
+                    )
+                count = keep_near(s, t, q, count, most)
+    t.counts[CONTACTS] = count
+    return count
+
+
+@wp.func
+def deepest(s: Parts, t: Workspace, contacts: wp.int32):
+    """The deepest overlap of the contacts found."""
+    worst = scalar(0.0)
+    for i in range(contacts):
+        worst = wp.max(worst, -t.gap[i])
+    return worst
+
+
+@wp.func
+def properties_of(s: Parts, t: Workspace, i: wp.int32):
     """Restitution and friction of contact i: the mean of the two bodies'; zero for a limit."""
     restitution = scalar(0.0)
     friction = scalar(0.0)

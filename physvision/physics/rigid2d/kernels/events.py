@@ -4,7 +4,7 @@ import warp as wp
 
 from . import scalar
 from .collision_time import NEVER, next_contact
-from .data import GAP_CLOSED, NOTHING, OPEN, SLIP_ENDED, Scene, Work
+from .data import FAILED, GAP_CLOSED, NOTHING, OPEN, SLIP_ENDED, Parts, Workspace
 from .flow import advance, path, place_bodies, positions, velocities
 from .geometry import contact_rows, row_speed
 
@@ -16,7 +16,7 @@ SHORTEST_CUT = wp.constant(wp.float64(1.0e-3))
 
 
 @wp.func
-def close_gap(s: Scene, t: Work, contacts: wp.int32, guess: scalar, most: scalar):
+def close_gap(s: Parts, t: Workspace, contacts: wp.int32, guess: scalar, most: scalar):
     """The duration after which the contact on the last line touches, with joints and contacts kept; Newton's method.
 
     Returns a number beyond `most` if it does not touch after all. Leaves q1 there.
@@ -47,7 +47,7 @@ def close_gap(s: Scene, t: Work, contacts: wp.int32, guess: scalar, most: scalar
 
 
 @wp.func
-def end_of_slip(s: Scene, t: Work, contacts: wp.int32, h: scalar):
+def end_of_slip(s: Parts, t: Workspace, contacts: wp.int32, h: scalar):
     """Which contact's slip turns round first in the flow at hand, and the share of h after which; −1 for none."""
     which = wp.int32(-1)
     share = scalar(1.0)
@@ -64,7 +64,7 @@ def end_of_slip(s: Scene, t: Work, contacts: wp.int32, h: scalar):
 
 
 @wp.func
-def stop_slip(s: Scene, t: Work, contacts: wp.int32, which: wp.int32, most: scalar, guess: scalar):
+def stop_slip(s: Parts, t: Workspace, contacts: wp.int32, which: wp.int32, most: scalar, guess: scalar):
     """The duration after which a contact's slip ends, by false position with memory; leaves (q1, v1) there."""
     r = s.joint_rows + 2 * which + 1
     low = s.dt * SHORTEST
@@ -99,7 +99,7 @@ def stop_slip(s: Scene, t: Work, contacts: wp.int32, which: wp.int32, most: scal
 
 
 @wp.func
-def flow_to_contact(s: Scene, t: Work, contacts: wp.int32, most: scalar):
+def flow_to_contact(s: Parts, t: Workspace, contacts: wp.int32, most: scalar):
     """Shorten the flow at hand, of duration `most`, until no gap closes on its way; returns duration and event.
 
     Where bodies are held, the way to q1 is a parabola only in the mean: when a gap closes is found by Newton's method
@@ -135,22 +135,21 @@ def flow_to_contact(s: Scene, t: Work, contacts: wp.int32, most: scalar):
 
 
 @wp.func
-def flow(s: Scene, t: Work, contacts: wp.int32, most: scalar, look: wp.int32):
+def flow(s: Parts, t: Workspace, contacts: wp.int32, most: scalar):
     """Move to the next event, or for `most` if there is none; returns duration, event and the contact it is about.
 
-    The flow is prepared. Without `look`, events are not looked for: a fallback for worlds with more events than can
-    be kept.
+    The flow is prepared.
     """
     h = most
     event = int(NOTHING)
     about = wp.int32(0)
     positions(s, t, contacts, h)
-    if look == 1:
+    if t.counts[FAILED] == 0:
         h, event = flow_to_contact(s, t, contacts, most)
         # Looking ahead used the end of the flow as its own.
         place_bodies(s, t, s.joint_rows + 2 * contacts, 3 * (s.bodies + 1))
     velocities(s, t, contacts, h)
-    if look == 1:
+    if t.counts[FAILED] == 0:
         which, share = end_of_slip(s, t, contacts, h)
         tries = wp.int32(0)
         while which >= 0 and tries < 8:

@@ -15,7 +15,7 @@ import warp as wp
 
 from . import scalar
 from .complementarity import guess_mode, solve_stage
-from .data import FAILED, OPEN, WORST, Scene, Work
+from .data import FAILED, OPEN, WORST, Parts, Workspace
 from .detect import properties_of
 from .forces import accelerate
 from .geometry import add_force, contact_rows, row_speed
@@ -23,7 +23,7 @@ from .joints import joint_row
 
 
 @wp.func
-def prepare_flow(s: Scene, t: Work, contacts: wp.int32):
+def prepare_flow(s: Parts, t: Workspace, contacts: wp.int32):
     """Rows and accelerations at the start; which contacts slide, and with what friction."""
     accelerate(s, t, t.q0, t.v0, t.a0)
     for r in range(s.joint_rows):
@@ -50,7 +50,9 @@ def prepare_flow(s: Scene, t: Work, contacts: wp.int32):
 
 
 @wp.func
-def guess_modes(s: Scene, t: Work, contacts: wp.int32, mode: wp.array(dtype=wp.int32), slide: wp.array(dtype=scalar)):
+def guess_modes(
+    s: Parts, t: Workspace, contacts: wp.int32, mode: wp.array(dtype=wp.int32), slide: wp.array(dtype=scalar)
+):
     """Guess that every contact holds, from what its rows are without multipliers, in `offset`."""
     for i in range(contacts):
         r = s.joint_rows + 2 * i
@@ -58,18 +60,18 @@ def guess_modes(s: Scene, t: Work, contacts: wp.int32, mode: wp.array(dtype=wp.i
 
 
 @wp.func
-def end_rows(s: Scene, t: Work, contacts: wp.int32):
-    """Set the rows at q1, and in `kappa` by how much each gap or joint misses its target there."""
+def end_rows(s: Parts, t: Workspace, contacts: wp.int32):
+    """Set the rows at q1, and in `missed` by how much each gap or joint misses its target there."""
     for r in range(s.joint_rows):
-        t.kappa[r] = joint_row(s, t, t.q1, r, t.rows1)
+        t.missed[r] = joint_row(s, t, t.q1, r, t.rows1)
     for i in range(contacts):
         r = s.joint_rows + 2 * i
-        t.kappa[r] = contact_rows(s, t, t.q1, i, t.rows1, r) - t.target[r]
-        t.kappa[r + 1] = scalar(0.0)
+        t.missed[r] = contact_rows(s, t, t.q1, i, t.rows1, r) - t.target[r]
+        t.missed[r + 1] = scalar(0.0)
 
 
 @wp.func
-def place_bodies(s: Scene, t: Work, size: wp.int32, n: wp.int32):
+def place_bodies(s: Parts, t: Workspace, size: wp.int32, n: wp.int32):
     """Set q1 to the free positions, moved by the multipliers of the first stage."""
     for k in range(n):
         t.q1[k] = t.q0[k] + t.free[k]
@@ -79,32 +81,32 @@ def place_bodies(s: Scene, t: Work, size: wp.int32, n: wp.int32):
 
 
 @wp.func
-def mixed_rows(s: Scene, t: Work, contacts: wp.int32):
-    """Rows of the first stage: normals and joints at the end, tangents at the start; kept in `rows_bar`."""
+def mixed_rows(s: Parts, t: Workspace, contacts: wp.int32):
+    """Rows of the first stage: normals and joints at the end, tangents at the start; in `mixed`."""
     for r in range(s.joint_rows + 2 * contacts):
         tangent = r >= s.joint_rows and (r - s.joint_rows) % 2 == 1
         for k in range(6):
             if tangent:
-                t.rows_bar[6 * r + k] = t.rows0[6 * r + k]
+                t.mixed[6 * r + k] = t.rows0[6 * r + k]
             else:
-                t.rows_bar[6 * r + k] = t.rows1[6 * r + k]
+                t.mixed[6 * r + k] = t.rows1[6 * r + k]
 
 
 @wp.func
-def position_error(s: Scene, t: Work, contacts: wp.int32):
+def position_error(s: Parts, t: Workspace, contacts: wp.int32):
     """By how much joints are off at q1, gaps that should be closed are open, or open ones overlap."""
     error = scalar(0.0)
     for r in range(s.joint_rows):
-        error = wp.max(error, wp.abs(t.kappa[r]))
+        error = wp.max(error, wp.abs(t.missed[r]))
     for i in range(contacts):
-        off = t.kappa[s.joint_rows + 2 * i]
+        off = t.missed[s.joint_rows + 2 * i]
         if t.mode0[i] != OPEN or off < scalar(0.0):
             error = wp.max(error, wp.abs(off))
     return error
 
 
 @wp.func
-def improve_positions(s: Scene, t: Work, contacts: wp.int32):
+def improve_positions(s: Parts, t: Workspace, contacts: wp.int32):
     """One step of Newton's method: the first stage once more, with the gaps and joints linearised at q1."""
     n = 3 * (s.bodies + 1)
     size = s.joint_rows + 2 * contacts
@@ -112,17 +114,17 @@ def improve_positions(s: Scene, t: Work, contacts: wp.int32):
         t.predicted[k] = t.q0[k] - t.q1[k] + t.free[k]
     mixed_rows(s, t, contacts)
     for r in range(size):
-        t.offset[r] = t.kappa[r] + row_speed(t, t.rows_bar, r, t.predicted)
+        t.offset[r] = t.missed[r] + row_speed(t, t.mixed, r, t.predicted)
     for i in range(contacts):
         r = s.joint_rows + 2 * i + 1
         t.offset[r] = row_speed(t, t.rows0, r, t.free)
-    solve_stage(s, t, contacts, t.rows_bar, t.rows0, t.mode0, t.slide0, t.lambda0)
+    solve_stage(s, t, contacts, t.mixed, t.rows0, t.mode0, t.slide0, t.lambda0)
     place_bodies(s, t, size, n)
     end_rows(s, t, contacts)
 
 
 @wp.func
-def positions(s: Scene, t: Work, contacts: wp.int32, h: scalar):
+def positions(s: Parts, t: Workspace, contacts: wp.int32, h: scalar):
     """The first stage: q1 after h, by Newton's method on gaps and joints; multipliers in lambda0, modes in mode0."""
     n = 3 * (s.bodies + 1)
     size = s.joint_rows + 2 * contacts
@@ -155,7 +157,7 @@ def positions(s: Scene, t: Work, contacts: wp.int32, h: scalar):
 
 
 @wp.func
-def velocities(s: Scene, t: Work, contacts: wp.int32, h: scalar):
+def velocities(s: Parts, t: Workspace, contacts: wp.int32, h: scalar):
     """The second stage: v1 after h; multipliers in lambda1, modes in mode1. Contacts opened before stay open."""
     n = 3 * (s.bodies + 1)
     size = s.joint_rows + 2 * contacts
@@ -193,14 +195,14 @@ def velocities(s: Scene, t: Work, contacts: wp.int32, h: scalar):
 
 
 @wp.func
-def advance(s: Scene, t: Work, contacts: wp.int32, h: scalar):
+def advance(s: Parts, t: Workspace, contacts: wp.int32, h: scalar):
     """Both stages: (q1, v1) after h."""
     positions(s, t, contacts, h)
     velocities(s, t, contacts, h)
 
 
 @wp.func
-def path(s: Scene, t: Work, contacts: wp.int32, h: scalar):
+def path(s: Parts, t: Workspace, contacts: wp.int32, h: scalar):
     """Set a1 to the constant accelerations that lead from (q0, v0) to q1 in h."""
     for k in range(3 * (s.bodies + 1)):
         t.a1[k] = t.a0[k]

@@ -8,12 +8,15 @@ so damping c is a rate (1/s) and acts alike on what is heavy and on what is ligh
 import warp as wp
 
 from . import scalar, vec2
-from .data import Scene, Work
+from .data import WANTED, Parts, Workspace
 from .geometry import add_property, cross, perp, place, turn
+
+# How much of its time constant a spring or damper may move in one flow.
+SLOWEST = wp.constant(wp.float64(0.5))
 
 
 @wp.func
-def weigh(s: Scene, t: Work):
+def weigh(s: Parts, t: Workspace):
     """Set the inverse masses of all bodies; zero where a body does not move."""
     for body in range(s.bodies + 1):
         slot = wp.int32(-1)
@@ -21,7 +24,7 @@ def weigh(s: Scene, t: Work):
             slot = s.slot[body]
         for k in range(3):
             t.weight[3 * body + k] = scalar(0.0)
-        if slot >= 0:
+        if slot >= 0 and s.driven[wp.min(body, s.bodies - 1)] == 0:
             inverse = scalar(1.0) / t.theta[s.mass + slot]
             gyration = t.theta[s.gyration + slot]
             t.weight[3 * body] = inverse
@@ -30,7 +33,7 @@ def weigh(s: Scene, t: Work):
 
 
 @wp.func
-def weight_adjoint(s: Scene, t: Work, body: wp.int32, linear: scalar, angular: scalar):
+def weight_adjoint(s: Parts, t: Workspace, body: wp.int32, linear: scalar, angular: scalar):
     """Carry the cotangents of a body's inverse mass and inverse inertia to its mass and radius of gyration."""
     slot = s.slot[body]
     inverse = t.weight[3 * body]
@@ -41,7 +44,7 @@ def weight_adjoint(s: Scene, t: Work, body: wp.int32, linear: scalar, angular: s
 
 
 @wp.func
-def motor_torque(s: Scene, t: Work, joint: wp.int32):
+def motor_torque(s: Parts, t: Workspace, joint: wp.int32):
     """The torque of a joint's motor on its first body; zero without a motor."""
     torque = scalar(0.0)
     if s.motor[joint] >= 0:
@@ -50,7 +53,7 @@ def motor_torque(s: Scene, t: Work, joint: wp.int32):
 
 
 @wp.func
-def joint_torque(s: Scene, t: Work, q: wp.array(dtype=scalar), v: wp.array(dtype=scalar), joint: wp.int32):
+def joint_torque(s: Parts, t: Workspace, q: wp.array(dtype=scalar), v: wp.array(dtype=scalar), joint: wp.int32):
     """The torque of a joint's motor, spring and damper on its first body."""
     a = 3 * s.joint_bodies[joint, 0] + 2
     b = 3 * s.joint_bodies[joint, 1] + 2
@@ -60,7 +63,7 @@ def joint_torque(s: Scene, t: Work, q: wp.array(dtype=scalar), v: wp.array(dtype
 
 
 @wp.func
-def spring_frame(s: Scene, t: Work, q: wp.array(dtype=scalar), spring: wp.int32):
+def spring_frame(s: Parts, t: Workspace, q: wp.array(dtype=scalar), spring: wp.int32):
     """The two arms of a spring and the line from its second end to its first."""
     a = s.spring_bodies[spring, 0]
     b = s.spring_bodies[spring, 1]
@@ -77,7 +80,7 @@ def point_speed(v: wp.array(dtype=scalar), body: wp.int32, arm: vec2):
 
 
 @wp.func
-def push(t: Work, a: wp.array(dtype=scalar), body: wp.int32, force: vec2, torque: scalar):
+def push(t: Workspace, a: wp.array(dtype=scalar), body: wp.int32, force: vec2, torque: scalar):
     """Add a force and a torque, divided by the masses, to accelerations."""
     a[3 * body] = a[3 * body] + t.weight[3 * body] * force[0]
     a[3 * body + 1] = a[3 * body + 1] + t.weight[3 * body + 1] * force[1]
@@ -85,14 +88,14 @@ def push(t: Work, a: wp.array(dtype=scalar), body: wp.int32, force: vec2, torque
 
 
 @wp.func
-def accelerate(s: Scene, t: Work, q: wp.array(dtype=scalar), v: wp.array(dtype=scalar), a: wp.array(dtype=scalar)):
+def accelerate(s: Parts, t: Workspace, q: wp.array(dtype=scalar), v: wp.array(dtype=scalar), a: wp.array(dtype=scalar)):
     """Set `a` to the accelerations at (q, v)."""
     clear_to = 3 * (s.bodies + 1)
     for k in range(clear_to):
         a[k] = scalar(0.0)
     for body in range(s.bodies):
         slot = s.slot[body]
-        if slot >= 0:
+        if slot >= 0 and s.driven[body] == 0:
             damping = t.theta[s.velocity_decay + slot]
             for k in range(3):
                 i = 3 * body + k
@@ -119,9 +122,39 @@ def accelerate(s: Scene, t: Work, q: wp.array(dtype=scalar), v: wp.array(dtype=s
 
 
 @wp.func
+def stable_rate(stiffness: scalar, damping: scalar, weight: scalar):
+    """How fast a spring swings, or a damper stops, what has this inverse mass."""
+    return wp.max(wp.sqrt(stiffness * weight), damping * weight)
+
+
+@wp.func
+def longest_flow(s: Parts, t: Workspace):
+    """The longest flow for which springs and damping, which act by their forces at its ends, are stable and right."""
+    rate = scalar(0.0)
+    for body in range(s.bodies):
+        slot = s.slot[body]
+        if slot >= 0:
+            rate = wp.max(rate, t.theta[s.velocity_decay + slot])
+    for joint in range(s.joints):
+        weight = t.weight[3 * s.joint_bodies[joint, 0] + 2] + t.weight[3 * s.joint_bodies[joint, 1] + 2]
+        stiffness = t.theta[s.joint_stiffness + joint]
+        rate = wp.max(rate, stable_rate(stiffness, t.theta[s.joint_damping + joint], weight))
+    for spring in range(s.springs):
+        weight = scalar(0.0)
+        for side in range(2):
+            body = s.spring_bodies[spring, side]
+            at = s.spring_anchors + 4 * spring + 2 * side
+            arm = vec2(t.theta[at], t.theta[at + 1])
+            weight += t.weight[3 * body] + wp.dot(arm, arm) * t.weight[3 * body + 2]
+        stiffness = t.theta[s.spring_stiffness + spring]
+        rate = wp.max(rate, stable_rate(stiffness, t.theta[s.spring_damping + spring], weight))
+    return s.dt * SLOWEST / wp.max(s.dt * rate, SLOWEST)
+
+
+@wp.func
 def joint_torque_adjoint(
-    s: Scene,
-    t: Work,
+    s: Parts,
+    t: Workspace,
     q: wp.array(dtype=scalar),
     v: wp.array(dtype=scalar),
     joint: wp.int32,
@@ -143,13 +176,13 @@ def joint_torque_adjoint(
     add_property(t, s.joint_damping + joint, -bar * (v[a] - v[b]))
     if s.motor[joint] >= 0:
         at = 3 * s.moving + s.motor[joint]
-        t.control_bar[at] = t.control_bar[at] + t.keep[0] * bar
+        t.control_bar[at] = t.control_bar[at] + t.keep[WANTED] * bar
 
 
 @wp.func
 def spring_end_adjoint(
-    s: Scene,
-    t: Work,
+    s: Parts,
+    t: Workspace,
     q: wp.array(dtype=scalar),
     spring: wp.int32,
     side: wp.int32,
@@ -172,8 +205,8 @@ def spring_end_adjoint(
 
 @wp.func
 def spring_adjoint(
-    s: Scene,
-    t: Work,
+    s: Parts,
+    t: Workspace,
     q: wp.array(dtype=scalar),
     v: wp.array(dtype=scalar),
     spring: wp.int32,
@@ -228,8 +261,8 @@ def spring_adjoint(
 
 @wp.func
 def accelerate_adjoint(
-    s: Scene,
-    t: Work,
+    s: Parts,
+    t: Workspace,
     q: wp.array(dtype=scalar),
     v: wp.array(dtype=scalar),
     a_bar: wp.array(dtype=scalar),
@@ -239,7 +272,7 @@ def accelerate_adjoint(
     """Carry the cotangent of the accelerations at (q, v) to pose, velocity, properties and control."""
     for body in range(s.bodies):
         slot = s.slot[body]
-        if slot >= 0:
+        if slot >= 0 and s.driven[body] == 0:
             i = 3 * body
             damping = t.theta[s.velocity_decay + slot]
             damping_bar = scalar(0.0)
@@ -247,7 +280,7 @@ def accelerate_adjoint(
                 v_bar[i + k] = v_bar[i + k] - damping * a_bar[i + k]
                 damping_bar -= a_bar[i + k] * v[i + k]
                 at = 3 * slot + k
-                t.control_bar[at] = t.control_bar[at] + t.keep[0] * t.weight[i + k] * a_bar[i + k]
+                t.control_bar[at] = t.control_bar[at] + t.keep[WANTED] * t.weight[i + k] * a_bar[i + k]
             add_property(t, s.velocity_decay + slot, damping_bar)
             add_property(t, s.gravity, a_bar[i])
             add_property(t, s.gravity + 1, a_bar[i + 1])

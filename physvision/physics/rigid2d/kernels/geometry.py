@@ -11,7 +11,7 @@ gap = N·(x_a − x_b) − r_a, c = x_a − r_a N. A LIMIT is a joint's angle ag
 import warp as wp
 
 from . import scalar, vec2
-from .data import BODY_A, BODY_B, CIRCLE, EDGE, FEATURE_A, FEATURE_B, KIND, LIMIT, Scene, Work
+from .data import BODY_A, BODY_B, CIRCLE, EDGE, FEATURE_A, FEATURE_B, KIND, LIMIT, WANTED, Parts, Workspace
 
 
 @wp.func
@@ -41,7 +41,7 @@ def place(q: wp.array(dtype=scalar), body: wp.int32):
 
 
 @wp.func
-def round_of(s: Scene, t: Work, body: wp.int32):
+def round_of(s: Parts, t: Workspace, body: wp.int32):
     """The radius of a circle; zero for a polygon, whose corners are sharp."""
     radius = scalar(0.0)
     if body < s.bodies:
@@ -51,13 +51,13 @@ def round_of(s: Scene, t: Work, body: wp.int32):
 
 
 @wp.func
-def limit_of(s: Scene, t: Work, joint: wp.int32, side: wp.int32):
+def limit_of(s: Parts, t: Workspace, joint: wp.int32, side: wp.int32):
     """The angle, relative to the joint's reference, at which a joint stops: side 0 is the lower one."""
     return t.theta[s.joint_angle + joint] + t.theta[s.joint_limits + 2 * joint + side]
 
 
 @wp.func
-def frame_of(s: Scene, t: Work, q: wp.array(dtype=scalar), i: wp.int32):
+def frame_of(s: Parts, t: Workspace, q: wp.array(dtype=scalar), i: wp.int32):
     """Normal, point of body a, point of body b, radius at a, radius at b and gap of contact i (not a limit)."""
     a = t.contact[5 * i + BODY_A]
     b = t.contact[5 * i + BODY_B]
@@ -94,7 +94,9 @@ def write_row(rows: wp.array(dtype=scalar), i: wp.int32, d: vec2, arm_a: vec2, a
 
 
 @wp.func
-def contact_rows(s: Scene, t: Work, q: wp.array(dtype=scalar), i: wp.int32, rows: wp.array(dtype=scalar), r: wp.int32):
+def contact_rows(
+    s: Parts, t: Workspace, q: wp.array(dtype=scalar), i: wp.int32, rows: wp.array(dtype=scalar), r: wp.int32
+):
     """Write the normal row of contact i at r and the tangential one at r + 1; return the gap."""
     a = t.contact[5 * i + BODY_A]
     b = t.contact[5 * i + BODY_B]
@@ -121,7 +123,7 @@ def contact_rows(s: Scene, t: Work, q: wp.array(dtype=scalar), i: wp.int32, rows
 
 
 @wp.func
-def row_speed(t: Work, rows: wp.array(dtype=scalar), r: wp.int32, v: wp.array(dtype=scalar)):
+def row_speed(t: Workspace, rows: wp.array(dtype=scalar), r: wp.int32, v: wp.array(dtype=scalar)):
     """Row r times the vector v over bodies."""
     a = 3 * t.row_a[r]
     b = 3 * t.row_b[r]
@@ -130,7 +132,7 @@ def row_speed(t: Work, rows: wp.array(dtype=scalar), r: wp.int32, v: wp.array(dt
 
 
 @wp.func
-def add_row(t: Work, rows: wp.array(dtype=scalar), r: wp.int32, factor: scalar, v: wp.array(dtype=scalar)):
+def add_row(t: Workspace, rows: wp.array(dtype=scalar), r: wp.int32, factor: scalar, v: wp.array(dtype=scalar)):
     """Add `factor` times row r to the vector v over bodies."""
     a = 3 * t.row_a[r]
     b = 3 * t.row_b[r]
@@ -141,7 +143,7 @@ def add_row(t: Work, rows: wp.array(dtype=scalar), r: wp.int32, factor: scalar, 
 
 
 @wp.func
-def add_force(t: Work, rows: wp.array(dtype=scalar), r: wp.int32, factor: scalar, v: wp.array(dtype=scalar)):
+def add_force(t: Workspace, rows: wp.array(dtype=scalar), r: wp.int32, factor: scalar, v: wp.array(dtype=scalar)):
     """Add `factor` times row r, divided by the masses, to the vector v over bodies."""
     a = 3 * t.row_a[r]
     b = 3 * t.row_b[r]
@@ -160,15 +162,15 @@ def add_angle(q_bar: wp.array(dtype=scalar), body: wp.int32, at: vec2, angle: sc
 
 
 @wp.func
-def add_property(t: Work, at: wp.int32, value: scalar):
+def add_property(t: Workspace, at: wp.int32, value: scalar):
     """Add to the cotangent of a property, where it is wanted."""
-    t.theta_bar[at] = t.theta_bar[at] + t.keep[0] * value
+    t.theta_bar[at] = t.theta_bar[at] + t.keep[WANTED] * value
 
 
 @wp.func
 def contact_rows_adjoint(
-    s: Scene,
-    t: Work,
+    s: Parts,
+    t: Workspace,
     q: wp.array(dtype=scalar),
     i: wp.int32,
     bar: wp.array(dtype=scalar),

@@ -8,7 +8,7 @@ import warp as wp
 
 from . import scalar
 from .complementarity import solve_stage
-from .data import Scene, Work
+from .data import Parts, Workspace
 from .detect import properties_of
 from .flow import guess_modes
 from .geometry import add_force, contact_rows, row_speed
@@ -16,7 +16,7 @@ from .joints import joint_row
 
 
 @wp.func
-def prepare_impact(s: Scene, t: Work, contacts: wp.int32):
+def prepare_impact(s: Parts, t: Workspace, contacts: wp.int32):
     """Rows at the pose, and each contact's friction and restitution."""
     for r in range(s.joint_rows):
         joint_row(s, t, t.q0, r, t.rows0)
@@ -33,19 +33,27 @@ def prepare_impact(s: Scene, t: Work, contacts: wp.int32):
 
 
 @wp.func
-def energy_gained(s: Scene, t: Work):
-    """By how much the kinetic energy at v1 exceeds that at v0, as a share of the latter."""
+def energy_gained(s: Parts, t: Workspace, size: wp.int32):
+    """By how much the kinetic energy at v1 exceeds that at v0 and driven bodies' work, as a share of the former."""
     before = scalar(0.0)
     after = scalar(0.0)
     for k in range(3 * (s.bodies + 1)):
         if t.weight[k] > scalar(0.0):
             before += t.v0[k] * t.v0[k] / t.weight[k]
             after += t.v1[k] * t.v1[k] / t.weight[k]
+    for r in range(size):
+        for k in range(3):
+            a = 3 * t.row_a[r] + k
+            b = 3 * t.row_b[r] + k
+            if t.weight[a] == scalar(0.0):
+                after += scalar(2.0) * t.lambda0[r] * t.rows0[6 * r + k] * t.v0[a]
+            if t.weight[b] == scalar(0.0):
+                after += scalar(2.0) * t.lambda0[r] * t.rows0[6 * r + 3 + k] * t.v0[b]
     return after / wp.max(before, scalar(1.0e-300)) - scalar(1.0)
 
 
 @wp.func
-def rebound(s: Scene, t: Work, contacts: wp.int32):
+def rebound(s: Parts, t: Workspace, contacts: wp.int32):
     """Set v1 to the velocities after the impact, with the restitution in `rebound`."""
     size = s.joint_rows + 2 * contacts
     for r in range(s.joint_rows):
@@ -64,7 +72,7 @@ def rebound(s: Scene, t: Work, contacts: wp.int32):
 
 
 @wp.func
-def impact(s: Scene, t: Work, contacts: wp.int32):
+def impact(s: Parts, t: Workspace, contacts: wp.int32):
     """Set v1 to the velocities after the impact of all contacts that touch.
 
     With friction, or with contacts of different restitution, Newton's law can add energy (Kane, 1984). Where it
@@ -73,7 +81,7 @@ def impact(s: Scene, t: Work, contacts: wp.int32):
     prepare_impact(s, t, contacts)
     rebound(s, t, contacts)
     tries = wp.int32(0)
-    while energy_gained(s, t) > scalar(1.0e-9) and tries < 8:
+    while energy_gained(s, t, s.joint_rows + 2 * contacts) > scalar(1.0e-9) and tries < 8:
         tries += 1
         for i in range(contacts):
             t.rebound[i] = t.rebound[i] * scalar(0.5)

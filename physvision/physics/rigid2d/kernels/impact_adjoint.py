@@ -4,7 +4,7 @@ import warp as wp
 
 from . import scalar
 from .adjoint import columns_adjoint, rows_adjoint, solve_adjoint, subtract_rows
-from .data import BODY_A, BODY_B, LEFT_BAR, WANTED, Scene, Work, clear, copy
+from .data import BODY_A, BODY_B, LEFT_BAR, WANTED, Parts, Workspace, clear, copy
 from .detect import properties_of
 from .flow import advance, prepare_flow
 from .forces import accelerate
@@ -12,7 +12,7 @@ from .geometry import add_property, add_row, contact_rows_adjoint, row_speed
 
 
 @wp.func
-def impact_adjoint(s: Scene, t: Work, contacts: wp.int32):
+def impact_adjoint(s: Parts, t: Workspace, contacts: wp.int32):
     """The adjoint of the impact at hand, from (seed_q, seed_v) after it to (q0_bar, v0_bar) before it."""
     n = 3 * (s.bodies + 1)
     size = s.joint_rows + 2 * contacts
@@ -46,7 +46,7 @@ def impact_adjoint(s: Scene, t: Work, contacts: wp.int32):
 
 
 @wp.func
-def event_adjoint(s: Scene, t: Work, about: wp.int32):
+def event_adjoint(s: Parts, t: Workspace, about: wp.int32):
     """Add, to (q0_bar, v0_bar) before an impact that fell on the grid, that its time moves with its contact's gap.
 
     A flow of no duration, ended by the gap: h̄ = q̄·v + v̄·a less the cotangent of the time left, ġ = ∇gap·v, and

@@ -3,12 +3,12 @@
 import warp as wp
 
 from . import scalar, vec2
-from .data import ROW_ANGLE, ROW_X, Scene, Work
+from .data import ROW_ANGLE, ROW_X, Parts, Workspace
 from .geometry import add_angle, add_property, perp, place, turn, write_row
 
 
 @wp.func
-def anchor(s: Scene, t: Work, joint: wp.int32, side: wp.int32):
+def anchor(s: Parts, t: Workspace, joint: wp.int32, side: wp.int32):
     """Where a joint sits in the frame of its first (side 0) or second body."""
     at = s.anchors + 4 * joint + 2 * side
     return vec2(t.theta[at], t.theta[at + 1])
@@ -24,7 +24,7 @@ def direction(kind: wp.int32):
 
 
 @wp.func
-def joint_row(s: Scene, t: Work, q: wp.array(dtype=scalar), r: wp.int32, rows: wp.array(dtype=scalar)):
+def joint_row(s: Parts, t: Workspace, q: wp.array(dtype=scalar), r: wp.int32, rows: wp.array(dtype=scalar)):
     """Write row r and return by how much the joint is violated along it."""
     joint = s.row_joint[r]
     a = s.joint_bodies[joint, 0]
@@ -49,8 +49,8 @@ def joint_row(s: Scene, t: Work, q: wp.array(dtype=scalar), r: wp.int32, rows: w
 
 @wp.func
 def anchor_adjoint(
-    s: Scene,
-    t: Work,
+    s: Parts,
+    t: Workspace,
     q: wp.array(dtype=scalar),
     joint: wp.int32,
     side: wp.int32,
@@ -69,8 +69,8 @@ def anchor_adjoint(
 
 @wp.func
 def joint_row_adjoint(
-    s: Scene,
-    t: Work,
+    s: Parts,
+    t: Workspace,
     q: wp.array(dtype=scalar),
     r: wp.int32,
     bar: wp.array(dtype=scalar),

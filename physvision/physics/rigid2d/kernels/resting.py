@@ -9,8 +9,8 @@ Likewise a slip that friction would end at once counts as ended.
 import warp as wp
 
 from . import scalar
-from .data import CONTACTS, FAILED, OPEN, WORST, Scene, Work
-from .detect import find_touching, properties_of
+from .data import CONTACTS, DEEPEST, FAILED, OPEN, OVERFLOW, WORST, Parts, Workspace
+from .detect import deepest, find_touching, properties_of
 from .flow import advance, positions, prepare_flow
 from .geometry import contact_rows, row_speed
 
@@ -20,7 +20,7 @@ BRIEF_SLIP = wp.constant(wp.float64(1.0e-4))
 
 
 @wp.func
-def exchange(t: Work, i: wp.int32, j: wp.int32):
+def exchange(t: Workspace, i: wp.int32, j: wp.int32):
     """Exchange two lines of the table of contacts."""
     if i != j:
         for k in range(5):
@@ -34,7 +34,7 @@ def exchange(t: Work, i: wp.int32, j: wp.int32):
 
 
 @wp.func
-def return_soon(s: Scene, t: Work, resting: wp.int32, count: wp.int32):
+def return_soon(s: Parts, t: Workspace, resting: wp.int32, count: wp.int32):
     """Move contacts that are back after a brief flow to those that rest; return how many rest then."""
     h = BRIEF_BOUNCE * s.dt
     prepare_flow(s, t, resting)
@@ -56,7 +56,7 @@ def return_soon(s: Scene, t: Work, resting: wp.int32, count: wp.int32):
 
 
 @wp.func
-def settle_slip(s: Scene, t: Work, contacts: wp.int32):
+def settle_slip(s: Parts, t: Workspace, contacts: wp.int32):
     """Let contacts stick whose slip turns round within a brief flow; the flow of all `contacts` is prepared."""
     most = scalar(0.0)
     for k in range(3 * (s.bodies + 1)):
@@ -79,9 +79,10 @@ def settle_slip(s: Scene, t: Work, contacts: wp.int32):
 
 
 @wp.func
-def sort_touching(s: Scene, t: Work):
+def sort_touching(s: Parts, t: Workspace):
     """Fill the table with the contacts that touch, those that rest or slide first; return how many rest, and touch."""
     count = find_touching(s, t)
+    t.keep[DEEPEST] = deepest(s, t, count)
     failed = t.counts[FAILED]
     worst = t.keep[WORST]
     resting = wp.int32(0)
@@ -90,6 +91,9 @@ def sort_touching(s: Scene, t: Work):
             exchange(t, i, resting)
             resting += 1
     before = wp.int32(-1)
+    if t.counts[OVERFLOW] == 1:
+        # More touch than can be followed: nobody asks what rests.
+        before = resting
     while resting < count and resting > before:
         before = resting
         resting = return_soon(s, t, resting, count)
@@ -101,7 +105,7 @@ def sort_touching(s: Scene, t: Work):
 
 
 @wp.func
-def first_striking(s: Scene, t: Work, resting: wp.int32, count: wp.int32):
+def first_striking(s: Parts, t: Workspace, resting: wp.int32, count: wp.int32):
     """The first of the touching contacts that approaches and does not rest; −1 if none does."""
     found = wp.int32(-1)
     for i in range(resting, count):
@@ -113,7 +117,7 @@ def first_striking(s: Scene, t: Work, resting: wp.int32, count: wp.int32):
 
 
 @wp.func
-def prepare_resting(s: Scene, t: Work, resting: wp.int32):
+def prepare_resting(s: Parts, t: Workspace, resting: wp.int32):
     """Prepare the flow of the contacts that rest or slide."""
     failed = t.counts[FAILED]
     worst = t.keep[WORST]

@@ -4,24 +4,30 @@ import warp as wp
 
 from . import scalar
 from .adjoint import flow_backward
+from .crowd_adjoint import crowd_adjoint
 from .data import (
+    CROWD,
+    EFFORT,
     FAILED,
     FLOW,
     GAP_CLOSED,
+    IMPACT,
     ITERATIONS,
     LEFT_BAR,
+    LONGEST,
     NOTHING,
     OVERFLOW,
     WANTED,
     WORST,
-    Scene,
-    Work,
+    Parts,
+    Workspace,
     carve,
     clear,
     copy,
 )
+from .detect import reach_of
 from .flow import positions, velocities
-from .forces import weigh
+from .forces import longest_flow, weigh
 from .impact import impact
 from .impact_adjoint import event_adjoint, impact_adjoint
 from .resting import prepare_resting, sort_touching
@@ -39,9 +45,47 @@ def is_finite(x: wp.array(dtype=scalar), n: wp.int32):
 
 
 @wp.func
-def begin(s: Scene, t: Work):
+def same_numbers(a: wp.array(dtype=scalar), b: wp.array(dtype=scalar), n: wp.int32):
+    """Whether the first n numbers are the same."""
+    same = wp.int32(1)
+    for i in range(n):
+        if a[i] != b[i]:
+            same = wp.int32(0)
+    return same
+
+
+@wp.func
+def settle(s: Parts, t: Workspace, q: wp.array(dtype=scalar), v: wp.array(dtype=scalar)):
+    """Leave a world where it was, at rest, if all that moved in a step that began at (q, v) is rounding.
+
+    What a step does to a world at rest it does again in the next: such steps need not be computed.
+    """
+    still = wp.int32(1)
+    for body in range(s.bodies):
+        slot = s.slot[body]
+        if slot >= 0:
+            for k in range(3):
+                i = 3 * body + k
+                size = scalar(1.0)
+                if k == 2:
+                    size = wp.max(reach_of(s, t, body), scalar(0.0))
+                fast = size * (wp.abs(t.v0[i]) + wp.abs(v[3 * slot + k]))
+                if not (fast <= s.rest_speed and size * wp.abs(t.q0[i] - q[3 * slot + k]) <= s.rest_speed * s.dt):
+                    still = wp.int32(0)
+    if still == 1:
+        for body in range(s.bodies):
+            slot = s.slot[body]
+            if slot >= 0:
+                for k in range(3):
+                    t.q0[3 * body + k] = q[3 * slot + k]
+                    t.v0[3 * body + k] = scalar(0.0)
+
+
+@wp.func
+def begin(s: Parts, t: Workspace):
     """Masses for the properties at hand, and nothing counted yet."""
     weigh(s, t)
+    t.keep[LONGEST] = longest_flow(s, t)
     t.keep[WANTED] = scalar(0.0)
     t.keep[WORST] = scalar(0.0)
     t.counts[ITERATIONS] = 0
@@ -52,7 +96,7 @@ def begin(s: Scene, t: Work):
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
 def forward(
     first: wp.int32,
-    s: Scene,
+    s: Parts,
     theta: wp.array2d(dtype=scalar),
     controls: wp.array3d(dtype=scalar),
     real: wp.array2d(dtype=scalar),
@@ -65,7 +109,10 @@ def forward(
     iterations: wp.array(dtype=wp.int32),
     bad: wp.array(dtype=wp.int32),
 ):
-    """Fill q and v, (worlds, steps + 1, 3 · moving), from their first states; count the operations of each step."""
+    """Fill q and v, (worlds, steps + 1, 3 · moving), from their first states; count the operations of each step.
+
+    The count is negative where the last operation was crowded, and zero from the first bad step on.
+    """
     world = first + wp.tid()
     t = carve(s, real[world], integer[world])
     t.theta = theta[world]
@@ -73,28 +120,39 @@ def forward(
     n = 3 * (s.bodies + 1)
     load(s, t, q[world, 0], v[world, 0])
     failed = wp.int32(-1)
+    asleep = wp.int32(0)
     for k in range(steps):
-        t.control = controls[world, k]
-        t.counts[FAILED] = 0
-        count = wp.int32(0)
-        finite = is_finite(t.q0, n) * is_finite(t.v0, n) * is_finite(t.control, 3 * s.moving + s.motors)
-        if finite == 1:
-            count = step(s, t, 0)
-            finite = is_finite(t.q0, n) * is_finite(t.v0, n)
-        else:
-            for i in range(n):
-                t.q0[i] = scalar(wp.nan)
+        if failed < 0:
+            if asleep == 1:
+                asleep = same_numbers(controls[world, k], t.control, 3 * s.moving + s.motors)
+            t.control = controls[world, k]
+            if asleep == 0:
+                t.counts[FAILED] = 0
+                operations[world, k] = 0
+                if is_finite(t.q0, n) * is_finite(t.v0, n) * is_finite(t.control, 3 * s.moving + s.motors) == 1:
+                    operations[world, k] = step(s, t, 0)
+                    settle(s, t, q[world, k], v[world, k])
+                else:
+                    t.counts[FAILED] = 1
+                if is_finite(t.q0, n) * is_finite(t.v0, n) == 0 or t.counts[FAILED] == 1:
+                    failed = k + 1
+                    operations[world, k] = 0
+                    for i in range(n):
+                        t.q0[i] = scalar(wp.nan)
+                        t.v0[i] = scalar(wp.nan)
+            else:
+                operations[world, k] = operations[world, k - 1]
         store(s, t, q[world, k + 1], v[world, k + 1])
-        operations[world, k] = count
-        if (finite == 0 or t.counts[FAILED] == 1) and failed < 0:
-            failed = k + 1
+        if failed < 0:
+            asleep = same_numbers(q[world, k], q[world, k + 1], 3 * s.moving)
+            asleep = asleep * same_numbers(v[world, k], v[world, k + 1], 3 * s.moving)
     residual[world] = t.keep[WORST]
     iterations[world] = t.counts[ITERATIONS]
     bad[world] = failed
 
 
 @wp.func
-def add_seed(s: Scene, t: Work, q_bar: wp.array(dtype=scalar), v_bar: wp.array(dtype=scalar)):
+def add_seed(s: Parts, t: Workspace, q_bar: wp.array(dtype=scalar), v_bar: wp.array(dtype=scalar)):
     """Add the cotangents of a stored state to the seeds."""
     for body in range(s.bodies):
         slot = s.slot[body]
@@ -105,15 +163,21 @@ def add_seed(s: Scene, t: Work, q_bar: wp.array(dtype=scalar), v_bar: wp.array(d
 
 
 @wp.func
-def undo(s: Scene, t: Work, kind: wp.int32, event: wp.int32, about: wp.int32, h: scalar):
+def undo(s: Parts, t: Workspace, kind: wp.int32, event: wp.int32, about: wp.int32, h: scalar):
     """Do one operation again, from the start at hand, and replace the seeds by their cotangents before it."""
-    resting, touching = sort_touching(s, t)
+    t.counts[EFFORT] = 0
+    if kind == CROWD:
+        crowd_adjoint(s, t, h)
+    resting = wp.int32(0)
+    touching = wp.int32(0)
+    if kind != CROWD:
+        resting, touching = sort_touching(s, t)
     if kind == FLOW:
         prepare_resting(s, t, resting)
         positions(s, t, resting, h)
         velocities(s, t, resting, h)
         flow_backward(s, t, resting, h, event, about)
-    else:
+    elif kind == IMPACT:
         impact(s, t, touching)
         impact_adjoint(s, t, touching)
         if event == GAP_CLOSED:
@@ -126,7 +190,7 @@ def undo(s: Scene, t: Work, kind: wp.int32, event: wp.int32, about: wp.int32, h:
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
 def backward(
     first: wp.int32,
-    s: Scene,
+    s: Parts,
     theta: wp.array2d(dtype=scalar),
     controls: wp.array3d(dtype=scalar),
     real: wp.array2d(dtype=scalar),
@@ -155,16 +219,19 @@ def backward(
         k = steps - 1 - back
         t.control = controls[world, k]
         t.control_bar = controls_bar[world, k]
-        add_seed(s, t, q_bar[world, k + 1], v_bar[world, k + 1])
-        t.keep[LEFT_BAR] = scalar(0.0)
         count = operations[world, k]
+        if count != 0:
+            add_seed(s, t, q_bar[world, k + 1], v_bar[world, k + 1])
+        t.keep[LEFT_BAR] = scalar(0.0)
         load(s, t, q[world, k], v[world, k])
         if count == 1:
             undo(s, t, FLOW, NOTHING, 0, s.dt)
-        elif count > 1:
+        elif count == -1:
+            undo(s, t, CROWD, NOTHING, 0, s.dt)
+        elif count != 0:
             step(s, t, 1)
-            for done in range(count):
-                kind, event, about, h = recall(s, t, count - 1 - done)
+            for done in range(wp.abs(count)):
+                kind, event, about, h = recall(s, t, wp.abs(count) - 1 - done)
                 undo(s, t, kind, event, about, h)
     add_seed(s, t, q_bar[world, 0], v_bar[world, 0])
     for body in range(s.bodies):

@@ -3,14 +3,38 @@
 import warp as wp
 
 from . import scalar
-from .data import FAILED, FLOW, GAP_CLOSED, IMPACT, NOTHING, OVERFLOW, Scene, Work, copy
+from .crowd import CORRECTIONS, crowd
+from .data import (
+    CROWD,
+    CUT,
+    DEEPEST,
+    EFFORT,
+    FAILED,
+    FLOW,
+    GAP_CLOSED,
+    IMPACT,
+    LONGEST,
+    NOTHING,
+    OVERFLOW,
+    Parts,
+    Workspace,
+    copy,
+)
+from .detect import deepest, find_touching
 from .events import flow
+from .geometry import row_speed
 from .impact import impact
 from .resting import first_striking, prepare_resting, sort_touching
 
+# The shortest part of the time left that a flow is tried for.
+SHORTEST_PART = wp.constant(wp.float64(0.05))
+
+# What a flow may gain of the energy at hand before it counts as failed; joints conserve energy in the mean alone.
+ROUGH = wp.constant(wp.float64(1.0e-4))
+
 
 @wp.func
-def load(s: Scene, t: Work, q: wp.array(dtype=scalar), v: wp.array(dtype=scalar)):
+def load(s: Parts, t: Workspace, q: wp.array(dtype=scalar), v: wp.array(dtype=scalar)):
     """Set the start from a state of the moving bodies; static bodies and the world stand where they stand."""
     for body in range(s.bodies + 1):
         for k in range(3):
@@ -27,7 +51,7 @@ def load(s: Scene, t: Work, q: wp.array(dtype=scalar), v: wp.array(dtype=scalar)
 
 
 @wp.func
-def store(s: Scene, t: Work, q: wp.array(dtype=scalar), v: wp.array(dtype=scalar)):
+def store(s: Parts, t: Workspace, q: wp.array(dtype=scalar), v: wp.array(dtype=scalar)):
     """Write the start's state of the moving bodies."""
     for body in range(s.bodies):
         slot = s.slot[body]
@@ -38,7 +62,7 @@ def store(s: Scene, t: Work, q: wp.array(dtype=scalar), v: wp.array(dtype=scalar
 
 
 @wp.func
-def record(s: Scene, t: Work, at: wp.int32, kind: wp.int32, event: wp.int32, about: wp.int32, h: scalar):
+def record(s: Parts, t: Workspace, at: wp.int32, kind: wp.int32, event: wp.int32, about: wp.int32, h: scalar):
     """Write operation `at` to the log: its start, duration, what ended it and the contact that is about."""
     width = 6 * s.moving + 7
     store(s, t, t.log[at * width : at * width + 3 * s.moving], t.log[at * width + 3 * s.moving : (at + 1) * width])
@@ -46,7 +70,7 @@ def record(s: Scene, t: Work, at: wp.int32, kind: wp.int32, event: wp.int32, abo
     t.log[base] = h
     for k in range(6):
         t.log[base + 1 + k] = t.feature[6 * s.capacity + k]
-    t.log_kind[5 * at] = kind + 2 * event
+    t.log_kind[5 * at] = kind + 4 * event
     t.log_kind[5 * at + 1] = about
     if event == GAP_CLOSED and kind == FLOW:
         # Kind, bodies and features of the contact, folded into what is left of the line.
@@ -58,15 +82,15 @@ def record(s: Scene, t: Work, at: wp.int32, kind: wp.int32, event: wp.int32, abo
 
 
 @wp.func
-def recall(s: Scene, t: Work, at: wp.int32):
+def recall(s: Parts, t: Workspace, at: wp.int32):
     """Set the start from the log; return kind, what ended it, the contact and the duration."""
     width = 6 * s.moving + 7
     load(s, t, t.log[at * width : at * width + 3 * s.moving], t.log[at * width + 3 * s.moving : (at + 1) * width])
     base = at * width + 6 * s.moving
     for k in range(6):
         t.feature[6 * s.capacity + k] = t.log[base + 1 + k]
-    kind = t.log_kind[5 * at] % 2
-    event = t.log_kind[5 * at] // 2
+    kind = t.log_kind[5 * at] % 4
+    event = t.log_kind[5 * at] // 4
     about = t.log_kind[5 * at + 1]
     if event == GAP_CLOSED and kind == FLOW:
         line = 5 * s.capacity
@@ -79,36 +103,137 @@ def recall(s: Scene, t: Work, at: wp.int32):
 
 
 @wp.func
-def step(s: Scene, t: Work, logged: wp.int32):
-    """Advance q0, v0 by one step of the grid; returns the number of operations."""
+def end_crowded(s: Parts, t: Workspace, count: wp.int32, left: scalar, logged: wp.int32):
+    """Use up the time that is left in one crowded operation."""
+    t.counts[FAILED] = 0
+    t.counts[OVERFLOW] = 0
+    if logged == 1:
+        record(s, t, count, CROWD, NOTHING, 0, left)
+    crowd(s, t, left, CORRECTIONS)
+
+
+@wp.func
+def gained(s: Parts, t: Workspace):
+    """Whether the flow at hand gained energy that no force at work accounts for: contacts and joints only take it."""
+    before = scalar(0.0)
+    after = scalar(0.0)
+    work = scalar(0.0)
+    for k in range(3 * (s.bodies + 1)):
+        if t.weight[k] > scalar(0.0):
+            before += scalar(0.5) * t.v0[k] * t.v0[k] / t.weight[k]
+            after += scalar(0.5) * t.v1[k] * t.v1[k] / t.weight[k]
+            work += scalar(0.5) * (t.q1[k] - t.q0[k]) * (t.a0[k] + t.a1[k]) / t.weight[k]
+    found = wp.int32(0)
+    share = ROUGH
+    if s.joint_rows > 0:
+        share = scalar(100.0) * ROUGH
+    if s.platforms == 0 and not (after - before - work <= share * (before + wp.abs(work))):
+        found = wp.int32(1)
+    return found
+
+
+@wp.func
+def exact_flow(s: Parts, t: Workspace, resting: wp.int32, left: scalar):
+    """Move to the next event; where joints and contacts do not hold over all the time left, over a part of it.
+
+    The flow is prepared.
+    """
+    most = wp.min(left, t.keep[LONGEST])
+    h = left
+    event = int(NOTHING)
+    about = wp.int32(0)
+    going = wp.int32(1)
+    while going == 1:
+        h, event, about = flow(s, t, resting, most)
+        going = wp.int32(0)
+        if t.counts[FAILED] == 0 and resting > 0 and gained(s, t) == 1:
+            t.counts[FAILED] = 1
+        if t.counts[FAILED] == 1 and most > left * SHORTEST_PART and t.counts[EFFORT] <= s.effort:
+            t.counts[FAILED] = 0
+            most = most * scalar(0.5)
+            prepare_resting(s, t, resting)
+            going = wp.int32(1)
+    if event == NOTHING and h < left:
+        event = CUT
+    return h, event, about
+
+
+@wp.func
+def joints_are_off(s: Parts, t: Workspace):
+    """Whether the velocities at the start violate joints, whose rows there are at hand."""
+    off = scalar(0.0)
+    fastest = scalar(0.0)
+    for r in range(s.joint_rows):
+        off = wp.max(off, wp.abs(row_speed(t, t.rows0, r, t.v0)))
+        for k in range(6):
+            body = t.row_a[r]
+            if k >= 3:
+                body = t.row_b[r]
+            fastest = wp.max(fastest, wp.abs(t.rows0[6 * r + k] * t.v0[3 * body + k % 3]))
+    found = wp.int32(0)
+    if off > wp.max(scalar(100.0) * s.rest_speed, scalar(1.0e-5) * fastest):
+        found = wp.int32(1)
+    return found
+
+
+@wp.func
+def step(s: Parts, t: Workspace, logged: wp.int32):
+    """Advance q0, v0 by one step of the grid; returns the number of operations, negative if the last was crowded."""
     n = 3 * (s.bodies + 1)
     left = s.dt
     count = wp.int32(0)
+    crowded = wp.int32(0)
+    t.counts[EFFORT] = 0
+    t.counts[OVERFLOW] = 0
+    deep = scalar(0.0)
     while left > scalar(0.0):
-        last = count >= s.operations - 2
+        h = left
         resting, touching = sort_touching(s, t)
-        struck = first_striking(s, t, resting, touching)
-        if struck >= 0 and count < s.operations - 1:
-            if logged == 1:
-                # An impact that no flow of this step led to fell on the grid: it ends a flow of no duration.
-                event = int(NOTHING)
-                if count == 0 and wp.abs(t.gap[struck]) <= s.tolerance:
-                    event = GAP_CLOSED
-                record(s, t, count, IMPACT, event, struck, scalar(0.0))
-            impact(s, t, touching)
+        if count == 0:
+            deep = t.keep[DEEPEST]
+        if t.counts[OVERFLOW] == 1 or count >= s.operations - 2 or t.counts[EFFORT] > s.effort:
+            crowded = wp.int32(1)
         else:
-            look = wp.int32(1)
-            if last:
-                look = wp.int32(0)
-                t.counts[FAILED] = 1
-            prepare_resting(s, t, resting)
-            h, event, about = flow(s, t, resting, left, look)
-            if logged == 1:
-                record(s, t, count, FLOW, event, about, h)
-            copy(t.q1, t.q0, n)
-            left -= h
+            struck = first_striking(s, t, resting, touching)
+            jolt = wp.int32(0)
+            if struck < 0:
+                prepare_resting(s, t, resting)
+                if count == 0:
+                    # Velocities that violate joints, as given ones may, are put right by an impact.
+                    jolt = joints_are_off(s, t)
+            if struck >= 0 or jolt == 1:
+                if logged == 1:
+                    # An impact that no flow of this step led to fell on the grid: it ends a flow of no duration.
+                    event = int(NOTHING)
+                    if count == 0 and jolt == 0 and wp.abs(t.gap[struck]) <= s.tolerance:
+                        event = GAP_CLOSED
+                    record(s, t, count, IMPACT, event, struck, scalar(0.0))
+                impact(s, t, touching)
+                copy(t.q0, t.q1, n)
+                h = scalar(0.0)
+            else:
+                h, event, about = exact_flow(s, t, resting, left)
+                if logged == 1:
+                    record(s, t, count, FLOW, event, about, h)
+            if t.counts[FAILED] == 1 or t.counts[EFFORT] > s.effort:
+                crowded = wp.int32(1)
+        if crowded == 1:
+            end_crowded(s, t, count, left, logged)
+            h = left
+        copy(t.q1, t.q0, n)
         copy(t.v1, t.v0, n)
+        left -= h
         count += 1
-    if t.counts[OVERFLOW] == 1:
-        t.counts[FAILED] = 1
+    if crowded == 0:
+        touching = find_touching(s, t)
+        if t.counts[OVERFLOW] == 1 or deepest(s, t, touching) > wp.max(
+            scalar(100.0) * s.tolerance, scalar(1.01) * deep
+        ):
+            # A corner came off its edge, or round it, on the way: what overlaps is put right.
+            crowded = wp.int32(1)
+            end_crowded(s, t, count, scalar(0.0), logged)
+            copy(t.q1, t.q0, n)
+            count += 1
+    if crowded == 1:
+        count = -count
     return count

@@ -18,8 +18,8 @@ from physvision.physics.rigid2d.joints import BodyName, Joint, Revolute, Spring,
 from physvision.physics.rigid2d.properties import WorldProperties, offsets
 
 
-class Description:
-    """Bodies, joints and springs of a scene by number; the world itself is the body after the last.
+class Assembly:
+    """Bodies, joints and springs by number; the world itself is the body after the last.
 
     Attributes:
         bodies: as given; `names` are theirs.
@@ -55,8 +55,11 @@ class Description:
         self.pairs = [
             (a, b) if isinstance(self.bodies[a], Circle) or isinstance(self.bodies[b], Polygon) else (b, a)
             for a, b in combinations(range(len(self.bodies)), 2)
-            if not (self.bodies[a].static and self.bodies[b].static) and frozenset((a, b)) not in free
+            if not (self._fixed(a) and self._fixed(b)) and frozenset((a, b)) not in free
         ]
+
+    def _fixed(self, number: int) -> bool:
+        return self.bodies[number].static or self.bodies[number].driven
 
     def number(self, where: str, name: BodyName) -> int:
         """The number of a body that is given as itself, by name or by number; None is the world."""
@@ -90,7 +93,7 @@ class Description:
         if number == len(self.bodies):
             return 0.0, 0.0, 0.0
         body = self.bodies[number]
-        return *body.centre, body.angle
+        return *body.center, body.angle
 
     def anchors(self, joint: Joint, ends: tuple[int, int]) -> tuple[tuple[float, float], tuple[float, float]]:
         """Where a joint or spring sits in the frames of its two bodies."""
@@ -127,6 +130,11 @@ class Description:
         reaches = [_reach(body) for body in self.bodies]
         places = [abs(number) for i in range(len(self.bodies)) for number in self.pose(i)[:2]]
         return max([*places, *(2 * reach for reach in reaches)])
+
+    @property
+    def smallest(self) -> float:
+        """The smallest radius of a body that moves."""
+        return min(_reach(self.bodies[i]) for i in self.moving)
 
     def properties(self, gravity: Sequence[Number]) -> WorldProperties:
         """The properties that bodies and joints were given, in float64."""
@@ -177,28 +185,27 @@ def _reach(body: Body) -> float:
     return body.radius
 
 
-def build(
-    description: Description, own: WorldProperties, settings: dict[str, Any], device: torch.device
-) -> tuple[Any, list]:
-    """The kernels' scene on a device, and the arrays that must live as long as it."""
-    from physvision.physics.rigid2d.kernels.data import Scene
+def build(assembly: Assembly, own: WorldProperties, settings: dict[str, Any], device: torch.device) -> tuple[Any, list]:
+    """What the kernels know of the world, on a device, and the arrays that must live as long as it."""
+    from physvision.physics.rigid2d.kernels.data import Parts
 
     start_warp()
-    bodies, joints, springs = description.bodies, description.joints, description.springs
+    bodies, joints, springs = assembly.bodies, assembly.joints, assembly.springs
     corners = [body.corners if isinstance(body, Polygon) else () for body in bodies]
     starts = [sum(map(len, corners[:i])) for i in range(len(bodies))]
-    motors = description.motors
+    motors = assembly.motors
     rows = [(kind, number) for number, (joint, _) in enumerate(joints) for kind in joint.rows]
-    slots = {number: slot for slot, number in enumerate(description.moving)}
+    slots = {number: slot for slot, number in enumerate(assembly.moving)}
     whole = {
         "slot": [slots.get(i, -1) for i in range(len(bodies))],
+        "driven": [int(body.driven) for body in bodies],
         "kind": [0 if isinstance(body, Circle) else 1 for body in bodies],
         "vertex_start": starts,
         "vertex_count": [len(points) for points in corners],
-        "pair_bodies": description.pairs,
+        "pair_bodies": assembly.pairs,
         "joint_bodies": [ends for _, ends in joints],
         "motor": motors,
-        "limited": [int(limited) for limited in description.limited],
+        "limited": [int(limited) for limited in assembly.limited],
         "row_kind": [kind for kind, _ in rows],
         "row_joint": [number for _, number in rows],
         "spring_bodies": [ends for _, ends in springs],
@@ -207,28 +214,29 @@ def build(
         "vertices": [point for points in corners for point in points],
         "normals": [normal for points in corners for normal in _normals(points)],
         "reach": [_reach(body) for body in bodies],
-        "fixed": [description.pose(i) for i in range(len(bodies) + 1)],
+        "fixed": [assembly.pose(i) for i in range(len(bodies) + 1)],
     }
-    scene, kept = Scene(), []
+    parts, kept = Parts(), []
     wide = ("pair_bodies", "joint_bodies", "spring_bodies", "vertices", "normals", "fixed")
     for values, dtype in ((whole, np.int32), (real, np.float64)):
         for name, numbers in values.items():
             filled = np.array(numbers, dtype) if numbers else np.zeros((1, 2) if name in wide else (1,), dtype)
             # Not through torch: the first rollout may be one that torch.func transforms.
             kept.append(wp.array(filled, device=str(device)))
-            setattr(scene, name, kept[-1])
+            setattr(parts, name, kept[-1])
     counts = {
         "bodies": len(bodies),
-        "moving": len(description.moving),
+        "moving": len(assembly.moving),
         "joint_rows": len(rows),
         "joints": len(joints),
         "springs": len(springs),
-        "pairs": len(description.pairs),
+        "pairs": len(assembly.pairs),
         "motors": sum(motor >= 0 for motor in motors),
+        "platforms": sum(body.driven for body in bodies),
     }
     for name, value in {**counts, **settings, **offsets(own)}.items():
-        setattr(scene, name, value)
-    return scene, kept
+        setattr(parts, name, value)
+    return parts, kept
 
 
 def _normals(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -1,0 +1,85 @@
+"""The memory that one thread works in, cut from two long rows, one of real and one of whole numbers.
+
+A table says once what the memory holds: the name of each part and how long it is. The struct that kernels read, the
+function that cuts it from its rows and the lengths of the rows all follow from the table.
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import warp as wp
+
+_CARVE = """
+def carve({arguments}real: wp.array(dtype=scalar), integer: wp.array(dtype=wp.int32)):
+    t = Workspace()
+    at = wp.int32(0)
+    number = wp.int32(0)
+{lines}
+    return t
+"""
+
+
+class Layout:
+    """What the workspace of one thread holds, in which order.
+
+    Args:
+        module: name of the module of kernels that owns it.
+        scalar: precision of the real numbers.
+        sizes: parameters of the function that cuts, by name: what the lengths are computed from.
+        real: length of each part of the real numbers by name, an expression in `sizes`.
+        whole: the same of the whole numbers.
+        others: further fields of the struct by name, which are set elsewhere, and their types.
+
+    Attributes:
+        Workspace: the struct, one array a part.
+        carve: the function of kernels that cuts a workspace: (*sizes, real row, row of whole numbers) -> Workspace.
+    """
+
+    def __init__(
+        self,
+        module: str,
+        scalar: Any,
+        sizes: Mapping[str, Any],
+        real: Mapping[str, str],
+        whole: Mapping[str, str],
+        others: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._parts = real, whole
+        self._sizes = tuple(sizes)
+        fields = {name: wp.array(dtype=scalar) for name in real} | {name: wp.array(dtype=wp.int32) for name in whole}
+        body = {"__module__": module, "__annotations__": {**fields, **(others or {})}}
+        self.Workspace = wp.struct(type("Workspace", (), body))
+        lines = [
+            line
+            for parts, row, at in ((real, "real", "at"), (whole, "integer", "number"))
+            for name, length in parts.items()
+            for line in (f"    t.{name} = {row}[{at} : {at} + ({length})]", f"    {at} += ({length})")
+        ]
+        arguments = "".join(f"{name}: {name}_type, " for name in sizes)
+        source = _CARVE.format(arguments=arguments, lines="\n".join(lines)).lstrip()
+        types = {f"{name}_type": kind for name, kind in sizes.items()}
+        scope = {"wp": wp, "scalar": scalar, "Workspace": self.Workspace, "__name__": module, **types}
+        # Warp reads the source of what it compiles.
+        place = f"<{module} workspace>"
+        linecache.cache[place] = (len(source), None, source.splitlines(keepends=True), place)
+        exec(compile(source, place, "exec"), scope)
+        self.carve = wp.func(scope["carve"])
+
+    def length(self, *sizes: str) -> tuple[str, str]:
+        """How long the two rows are, as expressions, given the sizes as expressions: for a part of another layout."""
+        given = dict(zip(self._sizes, sizes, strict=True))
+        real, whole = (" + ".join(f"({length})" for length in parts.values()) for parts in self._parts)
+        real, whole = (
+            re.sub(r"[A-Za-z_.]+", lambda word: given.get(word[0], word[0]), length) for length in (real, whole)
+        )
+        return real, whole
+
+    def lengths(self, *sizes: Any) -> tuple[int, int]:
+        """How long the two rows of one thread are."""
+        scope = dict(zip(self._sizes, sizes, strict=True))
+        real, whole = (sum(eval(length, {}, scope) for length in parts.values()) for parts in self._parts)
+        return real, whole

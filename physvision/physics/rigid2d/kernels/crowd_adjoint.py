@@ -1,0 +1,118 @@
+"""The adjoint of a crowded step: of its velocities, and of each correction of positions, from the last to the first.
+
+Both have the form of `adjoint`: x = x° + W Cᵀ λ with C x + ρ = 0 over the rows that hold. For velocities x° = v₀ + h a
+and ρ = gap/h or e C v₀; for a correction x° = 0, x = dq and ρ = gap. The derivative is the one of the problem at what
+its contacts were found to do.
+"""
+
+import warp as wp
+
+from . import scalar
+from .adjoint import columns_adjoint, solve_adjoint, subtract_rows
+from .crowd import CORRECTIONS, crowd
+from .data import BODY_A, BODY_B, CONTACTS, LEFT_BAR, OPEN, WANTED, Parts, Workspace, clear, copy
+from .forces import accelerate_adjoint
+from .geometry import add_property, add_row, contact_rows_adjoint, row_speed
+from .joints import joint_row_adjoint
+
+
+@wp.func
+def solution_adjoint(
+    s: Parts,
+    t: Workspace,
+    contacts: wp.int32,
+    rows: wp.array(dtype=scalar),
+    x: wp.array(dtype=scalar),
+    x_bar: wp.array(dtype=scalar),
+):
+    """From the cotangent of x to z, that of x°; −κ is that of ρ, and `columns_bar` that of the rows."""
+    size = s.joint_rows + 2 * contacts
+    n = 3 * (s.bodies + 1)
+    for i in range(contacts):
+        t.sliding[i] = 0
+    copy(x_bar, t.z, n)
+    solve_adjoint(s, t, contacts, rows, rows, t.mode0, t.slide0, x_bar)
+    subtract_rows(t, rows, size, t.z)
+    columns_adjoint(s, t, contacts, rows, t.mode0, t.slide0, t.lambda0, t.z, t.columns_bar)
+    for r in range(size):
+        if t.kappa[r] != scalar(0.0):
+            for k in range(3):
+                c = 6 * r + k
+                t.columns_bar[c] = t.columns_bar[c] - t.kappa[r] * x[3 * t.row_a[r] + k]
+                t.columns_bar[c + 3] = t.columns_bar[c + 3] - t.kappa[r] * x[3 * t.row_b[r] + k]
+
+
+@wp.func
+def correction_adjoint(s: Parts, t: Workspace, contacts: wp.int32):
+    """Carry seed_q back through the correction at hand, which started from `event_q`."""
+    solution_adjoint(s, t, contacts, t.rows1, t.half, t.seed_q)
+    for r in range(s.joint_rows):
+        joint_row_adjoint(s, t, t.event_q, r, t.columns_bar, -t.kappa[r], t.seed_q)
+    for i in range(contacts):
+        r = s.joint_rows + 2 * i
+        if t.mode0[i] != OPEN:
+            contact_rows_adjoint(s, t, t.event_q, i, t.columns_bar, r, -t.kappa[r], t.seed_q)
+
+
+@wp.func
+def velocities_adjoint(s: Parts, t: Workspace, contacts: wp.int32, h: scalar):
+    """Carry (seed_q, seed_v) after the first stage to (q0_bar, v0_bar)."""
+    n = 3 * (s.bodies + 1)
+    duration_bar = scalar(0.0)
+    copy(t.seed_q, t.q0_bar, n)
+    clear(t.v0_bar, n)
+    for k in range(n):
+        share = scalar(1.0)
+        if t.half[3 * (k // 3)] == scalar(0.0):
+            share = scalar(0.5)
+            t.v0_bar[k] = scalar(0.5) * h * t.seed_q[k]
+            duration_bar += scalar(0.5) * t.seed_q[k] * t.v0[k]
+        t.v1_bar[k] = t.seed_v[k] + share * h * t.seed_q[k]
+        duration_bar += share * t.seed_q[k] * t.v1[k]
+    solution_adjoint(s, t, contacts, t.rows0, t.v1, t.v1_bar)
+    for r in range(s.joint_rows):
+        joint_row_adjoint(s, t, t.q0, r, t.columns_bar, scalar(0.0), t.q0_bar)
+    for i in range(contacts):
+        r = s.joint_rows + 2 * i
+        if t.mode0[i] != OPEN:
+            gap_bar = scalar(0.0)
+            kappa = t.kappa[r]
+            if t.rebound[i] > scalar(0.0):
+                bar = scalar(-0.5) * kappa * row_speed(t, t.rows0, r, t.v0)
+                add_property(t, s.restitution + t.contact[5 * i + BODY_A], bar)
+                add_property(t, s.restitution + t.contact[5 * i + BODY_B], bar)
+                for k in range(3):
+                    c = 6 * r + k
+                    t.columns_bar[c] = t.columns_bar[c] - kappa * t.rebound[i] * t.v0[3 * t.row_a[r] + k]
+                    t.columns_bar[c + 3] = t.columns_bar[c + 3] - kappa * t.rebound[i] * t.v0[3 * t.row_b[r] + k]
+                add_row(t, t.rows0, r, -kappa * t.rebound[i], t.v0_bar)
+            elif t.gap[i] > scalar(0.0):
+                gap_bar = -kappa / h
+                duration_bar += kappa * t.gap[i] / (h * h)
+            contact_rows_adjoint(s, t, t.q0, i, t.columns_bar, r, gap_bar, t.q0_bar)
+    for k in range(n):
+        t.v0_bar[k] = t.v0_bar[k] + t.z[k]
+        t.a_bar[k] = h * t.z[k]
+        duration_bar += t.z[k] * t.a0[k]
+    accelerate_adjoint(s, t, t.q0, t.v0, t.a_bar, t.q0_bar, t.v0_bar)
+    t.keep[LEFT_BAR] = duration_bar
+
+
+@wp.func
+def crowd_adjoint(s: Parts, t: Workspace, h: scalar):
+    """The adjoint of the crowded step from the start at hand, from (seed_q, seed_v) to (q0_bar, v0_bar)."""
+    n = 3 * (s.bodies + 1)
+    t.keep[WANTED] = scalar(1.0)
+    corrections = crowd(s, t, h, CORRECTIONS)
+    for back in range(corrections):
+        crowd(s, t, h, corrections - back)
+        for k in range(n):
+            t.event_q[k] = t.q1[k] - t.half[k]
+        correction_adjoint(s, t, t.counts[CONTACTS])
+    if h > scalar(0.0):
+        crowd(s, t, h, 0)
+        velocities_adjoint(s, t, t.counts[CONTACTS], h)
+    else:
+        copy(t.seed_q, t.q0_bar, n)
+        copy(t.seed_v, t.v0_bar, n)
+        t.keep[LEFT_BAR] = scalar(0.0)
