@@ -17,6 +17,7 @@ from physvision.core.errors import (
     UnsupportedError,
     VideoError,
 )
+from physvision.core.registry import register_all
 from physvision.core.scene import Scene, SceneObject, View
 from physvision.core.shapes import (
     Appearance,
@@ -33,6 +34,7 @@ from physvision.core.shapes import (
     Sphere,
 )
 from physvision.core.state import State, Status, Trajectory
+from physvision.core.state_files import load_states, save_states
 
 __all__ = [
     "Appearance",
@@ -69,4 +71,8 @@ __all__ = [
     "VideoError",
     "View",
     "brightness",
+    "load_states",
+    "save_states",
 ]
+
+register_all("physvision.core", (Box, Capsule, Circle, Cylinder, Disc, Placed, Plane, Polygon, Rectangle, Sphere))

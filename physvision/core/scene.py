@@ -1,6 +1,6 @@
 """What a model was trained to see, and what its numbers mean: kept in the checkpoint, beside what rebuilds the model.
 
-A configuration writes it as plain values. Its texts must hold no full stop, since whatever could name code is refused.
+A configuration writes it as plain values.
 """
 
 from __future__ import annotations
@@ -46,6 +46,9 @@ class SceneObject:
     radius: float | None = None
     color: tuple[float, float, float] | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "points", tuple(map(tuple, self.points)))
+
 
 @dataclass(frozen=True)
 class Scene:
@@ -82,6 +85,7 @@ class Scene:
     def __post_init__(self) -> None:
         for name, side in zip(("width", "height"), self.size, strict=True):
             check_count(name, side)
+        object.__setattr__(self, "objects", tuple(self.objects))
         check_positive("fps", self.fps)
         check_count("frames_in", self.frames_in)
         if not self.objects or not self.coordinates:

@@ -8,11 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor
 
 from physvision.core.errors import CheckpointError, FileError
+
+# Characters: of a configuration, an MJCF model included.
+_LONGEST = 4_000_000
 
 
 def write_weights(
@@ -53,18 +56,32 @@ def read_weights(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Ten
     Raises:
         CheckpointError: it is damaged, or of another kind.
     """
+    if not Path(path).is_file():
+        raise FileError(f"there is no file {os.fspath(path)!r}")
     try:
         # A memory map that is dropped while tensors live would be read after its end; the tensors are copies.
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             tensors = {key: file.get_tensor(key).clone() for key in file.keys()}  # noqa: SIM118  not a mapping
-    except (SafetensorError, OSError) as error:
+    except Exception as error:
         raise CheckpointError(
             f"{path}: cannot be read as safetensors ({error}); it is damaged, cut short, or another kind of file"
         ) from error
     if metadata.get("format") != kind:
         raise CheckpointError(f"{path}: expected the format {kind!r}, got {metadata.get('format')!r}")
+    return tensors, read_configuration(str(path), metadata.get("configuration"))
+
+
+def read_configuration(path: str, text: object) -> dict[str, Any]:
+    """The configuration that a file holds as JSON."""
+    if not isinstance(text, str) or len(text) > _LONGEST:
+        raise CheckpointError(f"{path}: holds no configuration, or one of more than {_LONGEST:,} characters")
     try:
-        return tensors, json.loads(metadata["configuration"])
-    except (KeyError, ValueError) as error:
+        configuration = json.loads(text)
+    except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path}: its configuration cannot be read ({error})") from error
+    if not isinstance(configuration, dict):
+        raise CheckpointError(
+            f"{path}: expected a configuration of names and values, got {type(configuration).__name__}"
+        )
+    return configuration

@@ -1,5 +1,6 @@
 """Networks around an engine: encoders, decoders, the physics layer, learned baselines, and models as files."""
 
+from physvision.core.registry import register, register_all
 from physvision.models.autoencoder import Forecast, PredictiveAutoencoder
 from physvision.models.baselines import GraphEngine, MlpEngine
 from physvision.models.billiards import TableCamera, learned_table, table
@@ -28,7 +29,16 @@ __all__ = [
     "build",
     "learned_table",
     "load",
+    "register",
     "save",
     "shipped",
     "table",
 ]
+
+register_all(
+    "physvision.models",
+    (
+        *(GraphEngine, MlpDecoder, MlpEncoder, MlpEngine, ObjectDecoder, ObjectEncoder, PredictiveAutoencoder),
+        *(TableCamera, VggDecoder, VggEncoder, learned_table, table),
+    ),
+)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from physvision.camera import BoundCamera, Camera
 from physvision.core.checks import check_count
+from physvision.core.registry import register
 from physvision.physics import PhysicsLayer
 from physvision.physics.rigid2d import Circle, Rectangle, World
 
@@ -66,16 +68,30 @@ def learned_table(
 ) -> PhysicsLayer:
     """A table whose restitution and ball radius are learned, from these first guesses on."""
     world = table(balls, radius, size, dt, restitution)
-    bodies = len(world.body_names)
+    learned = {"restitution": restitution, "radius": radius}
+    return PhysicsLayer(world, learned, BallLeaves(balls, len(world.body_names)))
 
-    def leaves(restitution: Tensor, radius: Tensor) -> Mapping[str, Tensor]:
+
+@register("physvision.models.BallLeaves")
+@dataclass(frozen=True)
+class BallLeaves:
+    """The leaves of a table that follow from one restitution and one radius of all balls.
+
+    Attributes:
+        balls: how many bodies are balls, the first ones.
+        bodies: how many there are; the others are walls.
+    """
+
+    balls: int
+    bodies: int
+
+    def __call__(self, restitution: Tensor, radius: Tensor) -> Mapping[str, Tensor]:
+        """The restitution of all bodies and the radius of each."""
         # A bounce never gains energy, but a guess that went too far must find back: its gradient stays.
         beyond = (restitution - 1.0).clamp_min(0.0).detach()
         # Walls have no radius.
-        shares = torch.cat([torch.ones(balls), torch.zeros(bodies - balls)]).to(radius)
-        return {"restitution": (restitution - beyond).expand(bodies), "radius": radius * shares}
-
-    return PhysicsLayer(world, {"restitution": restitution, "radius": radius}, leaves)
+        shares = (torch.arange(self.bodies, device=radius.device) < self.balls).to(radius)
+        return {"restitution": (restitution - beyond).expand(self.bodies), "radius": radius * shares}
 
 
 class TableCamera(BoundCamera):

@@ -1,75 +1,58 @@
-"""Models as files: safetensors with the plain configuration that rebuilds the model. Nothing is unpickled."""
+"""Modules as files: safetensors with the plain configuration that rebuilds the module. Nothing is unpickled."""
 
 from __future__ import annotations
 
-import json
 import os
-import pickle
-from copy import deepcopy
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
-from jsonargparse import ArgumentError, ArgumentParser
-from torch import Tensor
+from torch import Tensor, nn
 
-from physvision.core import CheckpointError, FileError
+from physvision.core import CheckpointError, FileError, plain
+from physvision.core.budget import Budget
 from physvision.core.resources import folder
-from physvision.core.weights import describe_weights, read_weights, write_weights
+from physvision.core.weights import describe_weights, read_configuration, read_weights, write_weights
 from physvision.models.autoencoder import PredictiveAutoencoder
+from physvision.physics import articulated, rigid2d  # noqa: F401  a configuration may name their parts
 
 FORMAT = "physvision model 1"
 # Tensors of at least so many numbers are kept in half precision if the file is to be small.
 _LARGE = 100_000
+# Numbers that building may take beside one for each byte of the file: an engine's own, intermediate values.
+_SPARE = 20_000_000
+
+Kind = TypeVar("Kind", bound=nn.Module)
 
 
-def build(configuration: dict[str, Any]) -> PredictiveAutoencoder:
-    """The model that a configuration describes: class paths and their plain arguments, as in trainers/.
+def build(configuration: dict[str, Any], kind: type[Kind] = PredictiveAutoencoder) -> Kind:
+    """The module that a configuration describes: names of registered parts and their plain arguments, as in trainers/.
 
     Raises:
-        CheckpointError: it names code from outside physvision, or cannot be built.
+        CheckpointError: it names what is not registered, or cannot be built.
     """
-    foreign = [name for name in _names(configuration) if not name.startswith("physvision.")]
-    if foreign:
-        raise CheckpointError(f"the configuration names {foreign[0]!r}; a checkpoint may only name parts of physvision")
-    parser = ArgumentParser(exit_on_error=False)
-    parser.add_subclass_arguments(PredictiveAutoencoder, "model", required=True)
     try:
-        # The parser writes into what it is given.
-        return parser.instantiate(parser.parse_object({"model": deepcopy(configuration)})).model
-    except (ArgumentError, TypeError, KeyError, ValueError) as error:
-        raise CheckpointError(f"the configuration builds no model: {error}") from error
+        return plain.build(configuration, kind)
+    except Exception as error:  # whatever a part makes of arguments that make no sense
+        raise CheckpointError(f"the configuration builds no {kind.__name__}: {error}") from error
 
 
-def _names(configuration: Any) -> list[str]:
-    """The strings of a configuration that could name code to import."""
-    if isinstance(configuration, dict):
-        return [name for value in configuration.values() for name in _names(value)]
-    if isinstance(configuration, list | tuple):
-        return [name for value in configuration for name in _names(value)]
-    return [configuration] if isinstance(configuration, str) and "." in configuration else []
-
-
-def save(
-    path: str | os.PathLike[str],
-    model: PredictiveAutoencoder,
-    configuration: dict[str, Any],
-    *,
-    small: bool = False,
-) -> Path:
-    """Write `model` and the configuration that rebuilds it.
+def save(path: str | os.PathLike[str], module: nn.Module, *, small: bool = False) -> Path:
+    """Write `module`, its weights and what rebuilds it, to a file.
 
     Args:
         path: where to, usually NAME.safetensors; replaced at once or not at all.
-        model: whose weights are kept.
-        configuration: `build` makes a model of the same architecture of it.
+        module: a model, encoder, decoder or engine whose class is registered, as all of physvision's are.
         small: keep large tensors in half precision.
+
+    Raises:
+        InputError: the module's class, or a part of it, is not registered; see `register`.
     """
     tensors = {
         name: value.to(torch.float16) if small and value.numel() >= _LARGE else value
-        for name, value in model.state_dict().items()
+        for name, value in module.state_dict().items()
     }
-    return write_weights(path, tensors, configuration, FORMAT)
+    return write_weights(path, tensors, plain.configuration_of(module), FORMAT)
 
 
 def shipped() -> list[str]:
@@ -82,29 +65,29 @@ def shipped() -> list[str]:
     return names
 
 
-def load(name: str | os.PathLike[str]) -> PredictiveAutoencoder:
-    """The model `name`: one that comes with physvision ("pendulum"), or a .safetensors file or a .ckpt of a training.
+def load(name: str | os.PathLike[str], kind: type[Kind] = PredictiveAutoencoder) -> Kind:
+    """The module `name`: one that comes with physvision ("pendulum"), or a .safetensors file or a .ckpt of a training.
 
     Weights come in float32, in evaluation mode, on the CPU.
 
+    Args:
+        name: of the module.
+        kind: what it must be: a model if not given, or any other class, as `Engine`.
+
     Raises:
-        FileError: there is no such model.
-        CheckpointError: the file is damaged, not safetensors, or of another architecture.
+        FileError: there is no such module.
+        CheckpointError: the file is damaged, not safetensors, of another architecture or of another kind.
     """
-    return load_with_configuration(name)[0]
-
-
-def load_with_configuration(name: str | os.PathLike[str]) -> tuple[PredictiveAutoencoder, dict[str, Any]]:
-    """The same, and the plain configuration that it was built from."""
     path = _find(str(name))
     tensors, configuration = _read_training(path) if path.suffix == ".ckpt" else read_weights(path, FORMAT)
     try:
-        model = build(configuration)
+        with Budget(_SPARE + path.stat().st_size):
+            module = build(configuration, kind)
+        check_same(str(path), module.state_dict(), tensors)
+        module.load_state_dict({key: value.float() for key, value in tensors.items()})
     except CheckpointError as error:
-        raise CheckpointError(f"{path}: {error}") from error
-    check_same(str(path), model.state_dict(), tensors)
-    model.load_state_dict({key: value.float() for key, value in tensors.items()})
-    return model.eval(), configuration
+        raise error if str(error).startswith(str(path)) else CheckpointError(f"{path}: {error}") from error
+    return module.eval()
 
 
 def _find(name: str) -> Path:
@@ -127,7 +110,7 @@ def _read_training(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         for name, value in checkpoint["state_dict"].items()
         if name.startswith("model.")
     }
-    return weights, json.loads(checkpoint["configuration"])
+    return weights, read_configuration(str(path), checkpoint["configuration"])
 
 
 def read_checkpoint(path: str | Path) -> dict[str, Any]:
@@ -138,14 +121,14 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     """
     try:
         checkpoint = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
+    except Exception as error:  # torch raises whatever its reading of a damaged file comes across
+        reason = (str(error) or type(error).__name__).splitlines()[0]
         raise CheckpointError(
             f"{path}: refused, for it is damaged or holds more than tensors and plain values; loading it could run "
-            f"foreign code ({str(error).splitlines()[0]})"
+            f"foreign code ({reason})"
         ) from error
-    except (OSError, RuntimeError, EOFError, ValueError, KeyError) as error:
-        raise CheckpointError(f"{path}: cannot be read; it is damaged or cut short ({error})") from error
-    if not isinstance(checkpoint, dict) or "state_dict" not in checkpoint:
+    weights = checkpoint.get("state_dict") if isinstance(checkpoint, dict) else None
+    if not isinstance(weights, dict) or not all(isinstance(name, str) for name in weights):
         raise CheckpointError(f"{path}: is no checkpoint of a training")
     return checkpoint
 
@@ -156,9 +139,9 @@ def check_same(source: str, expected: dict[str, Tensor], found: dict[str, Tensor
         *(f"{key} is missing" for key in expected if key not in found),
         *(f"{key} is not in the model" for key in found if key not in expected),
         *(
-            f"{key} has shape {tuple(found[key].shape)}, the model's {tuple(expected[key].shape)}"
+            f"{key} {fault}"
             for key in expected
-            if key in found and found[key].shape != expected[key].shape
+            if key in found and (fault := _misfit(found[key], expected[key])) is not None
         ),
     ]
     if differences:
@@ -167,3 +150,16 @@ def check_same(source: str, expected: dict[str, Tensor], found: dict[str, Tensor
             f"{source}: holds another architecture than the model: {differences[0]}{more}; "
             "use the configuration that it was trained with"
         )
+
+
+def _misfit(found: object, expected: Tensor) -> str | None:
+    """Why what was found cannot take the place of a tensor."""
+    if not isinstance(found, Tensor):
+        return f"is a {type(found).__name__}, not a tensor"
+    if found.shape != expected.shape:
+        return f"has shape {tuple(found.shape)}, the model's {tuple(expected.shape)}"
+    if found.layout != torch.strided or found.is_meta or found.is_quantized:
+        return "is no dense tensor with numbers of its own"
+    if found.is_floating_point() != expected.is_floating_point():
+        return f"holds {found.dtype}, the model's {expected.dtype}"
+    return None

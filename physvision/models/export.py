@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from physvision.core import CheckpointError, FileError, InputError, Scene, State, UnsupportedError
 from physvision.models import PredictiveAutoencoder
-from physvision.models.checkpoints import check_same, load_with_configuration, read_checkpoint, save
+from physvision.models.checkpoints import check_same, load, read_checkpoint, save
 from physvision.perception.flow import PyramidFlow
 from physvision.perception.flow_files import save_flow
 
@@ -68,13 +68,13 @@ def export(
     if format == "model" and _holds_flow(checkpoint):
         print(save_flow(out or "flow.safetensors", _flow(checkpoint)))
         return
-    model, configuration = load_with_configuration(checkpoint)
+    model = load(checkpoint)
     name = Path(checkpoint).stem
     if format == "model":
         target = Path(out or f"{name}.safetensors")
         if target.suffix != ".safetensors":
             raise InputError(f"out: a model file is named NAME.safetensors, got {target}")
-        print(save(target, model, configuration, small=small))
+        print(save(target, model, small=small))
         return
     for path, error in export_programs(model, Path(out or name), format).items():
         print(f"{path}: agrees to {error:.1e} of its largest number")

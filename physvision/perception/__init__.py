@@ -1,6 +1,18 @@
 """What moves in frames, and how: colour masks, identities over time, optical flow, and what an encoder is given."""
 
+from physvision.perception.disturbance import Disturbance
 from physvision.perception.finding import find_tracks
+from physvision.perception.flow import DenseInverseSearch, PyramidFlow
+from physvision.perception.flow_files import load_flow
 from physvision.perception.track import Track, read_tracks, write_tracks
 
-__all__ = ["Track", "find_tracks", "read_tracks", "write_tracks"]
+__all__ = [
+    "DenseInverseSearch",
+    "Disturbance",
+    "PyramidFlow",
+    "Track",
+    "find_tracks",
+    "load_flow",
+    "read_tracks",
+    "write_tracks",
+]

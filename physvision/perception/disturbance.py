@@ -9,10 +9,12 @@ from torch.nn import functional
 
 from physvision.core import InputError
 from physvision.core.checks import check_count
+from physvision.core.registry import register
 
 _NODES = 6  # of the background's pattern along each side
 
 
+@register("physvision.perception.Disturbance")
 class Disturbance(nn.Module):
     """Spoils consecutive frames, each sample in its own way; in evaluation too, if called.
 

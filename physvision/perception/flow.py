@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from physvision.core.checks import check_count
+from physvision.core.registry import register
 
 _LEAK = 0.1  # slope of the rectifiers below zero
 _AROUND = tuple((y, x) for y in (-1, 0, 1) for x in (-1, 0, 1))
@@ -27,6 +28,7 @@ class Flow(Protocol):
         ...
 
 
+@register("physvision.perception.DenseInverseSearch")
 class DenseInverseSearch(nn.Module):
     """OpenCV's DIS (Kroeger et al. 2016), on gray levels: no weights, and no gradient."""
 
@@ -50,6 +52,7 @@ def _gray(frames: Tensor) -> list[np.ndarray]:
     return [cv2.cvtColor(np.ascontiguousarray(level), cv2.COLOR_RGB2GRAY) for level in levels]
 
 
+@register("physvision.perception.PyramidFlow")
 class PyramidFlow(nn.Module):
     """A spatial pyramid network after Ranjan and Black (2017): each level mends the flow of the coarser one.
 

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from physvision.core import CheckpointError
+from physvision.core.registry import register
 from physvision.core.resources import find
 from physvision.core.weights import read_weights, write_weights
 from physvision.perception.flow import PyramidFlow
@@ -18,6 +19,7 @@ def save_flow(path: str | os.PathLike[str], network: PyramidFlow) -> Path:
     return write_weights(path, network.state_dict(), {"levels": network.levels, "width": network.width}, FORMAT)
 
 
+@register("physvision.perception.load_flow")
 def load_flow(name: str = "flow") -> PyramidFlow:
     """The flow network `name`: one that comes with physvision ("flow"), or the path of a .safetensors file.
 

@@ -1,5 +1,6 @@
 """Differentiable engines: articulated bodies, rigid bodies in the plane, and the contract that they share."""
 
+from physvision.core.registry import register_all
 from physvision.physics.engine import Engine, MechanicalEngine
 from physvision.physics.hybrid import Hybrid
 from physvision.physics.physics_layer import PhysicsLayer
@@ -16,3 +17,5 @@ __all__ = [
     "PhysicsLayer",
     "Properties",
 ]
+
+register_all("physvision.physics", (Hybrid, PhysicsLayer))

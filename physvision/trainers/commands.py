@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import yaml
+from lightning.pytorch import callbacks, loggers, profilers, strategies
 from lightning.pytorch.cli import LightningCLI
 
-from physvision.core.resources import find
+from physvision.core import InputError
+from physvision.core.registry import look_up
+from physvision.core.resources import find, read_yaml
 from physvision.datasets.modules import DataModule
 from physvision.models.checkpoints import read_checkpoint
 from physvision.trainers.flow import FlowData, FlowTraining
 from physvision.trainers.module import PredictionTraining
 
-# The arguments given are those of the command line, with paths of configurations filled in.
+# The arguments given are those of the command line, with the configurations merged.
 warnings.filterwarnings("ignore", message="LightningCLI's args parameter is intended to run from within Python")
+
+_LIGHTNING = {
+    f"{module.__name__}.{name}" for module in (callbacks, loggers, profilers, strategies) for name in module.__all__
+}
+# What of the trainer is made of a class, and so could name any.
+_CLASSES = ("callbacks", "logger", "plugins", "profiler", "strategy")
+_MODEL = "--model.model."
 
 
 class CommandLine(LightningCLI):
-    """Lightning's, which keeps the model's configuration in checkpoints and looks at one before it is loaded."""
-
-    def instantiate_classes(self) -> None:
-        """Build everything, and tell the module what it was built from."""
-        super().instantiate_classes()
-        plain = yaml.safe_load(self._parser(self.config["subcommand"]).dump(self.config[self.config["subcommand"]]))
-        self.model.configuration = plain["model"]["model"]
+    """Lightning's, which looks at a checkpoint before it is loaded."""
 
     def _parse_ckpt_path(self) -> None:
         """Refuse a bad checkpoint before Lightning opens it; what it says of options is not taken over."""
@@ -36,37 +41,42 @@ class CommandLine(LightningCLI):
 
 def run(command: str, arguments: list[str]) -> int:
     """Run `physvision COMMAND ARGUMENTS`; the exit status."""
-    CommandLine(
-        PredictionTraining,
-        DataModule,
-        args=[command, *_found(arguments)],
-        save_config_kwargs={"overwrite": True},
-        parser_kwargs={"parser_mode": "yaml"},
-    )
+    CommandLine(PredictionTraining, DataModule, args=[command, *_merged(arguments)], **_OPTIONS)
     return 0
 
 
 def fit_flow(command: str, arguments: list[str]) -> int:
     """Run `physvision fit-flow ARGUMENTS`; the exit status."""
-    LightningCLI(
-        FlowTraining,
-        FlowData,
-        args=["fit", *_found(arguments)],
-        save_config_kwargs={"overwrite": True},
-        parser_kwargs={"parser_mode": "yaml"},
-    )
+    LightningCLI(FlowTraining, FlowData, args=["fit", *_merged(arguments)], **_OPTIONS)
     return 0
 
 
-def _found(arguments: list[str]) -> list[str]:
-    """The arguments with configurations looked up among those that come with physvision."""
-    found, after = [], False
-    for argument in arguments:
-        if argument.startswith("--config="):
-            argument = f"--config={_configuration(argument.removeprefix('--config='))}"
-        found.append(str(_configuration(argument)) if after else argument)
-        after = argument == "--config"
-    return found
+_OPTIONS: dict[str, Any] = {"save_config_kwargs": {"overwrite": True}, "parser_kwargs": {"parser_mode": "yaml"}}
+
+
+def _merged(arguments: list[str]) -> list[str]:
+    """The arguments with all configurations laid over each other, looked up among those that come with physvision.
+
+    The model, which `PredictionTraining` builds of plain values, is changed here by arguments like
+    `--model.model.init_args.max_speed 50`, for nobody else knows its inside.
+    """
+    whole: dict[str, Any] = {}
+    others, waiting = [], iter(arguments)
+    for argument in waiting:
+        name, separator, value = argument.partition("=")
+        if name != "--config" and not name.startswith(_MODEL):
+            others.append(argument)
+            continue
+        value = value if separator else next(waiting, "")
+        if name == "--config":
+            whole = _over(whole, read_yaml(_configuration(value)))
+        else:
+            inner = yaml.safe_load(value)
+            for key in reversed(name.removeprefix("--").split(".")):
+                inner = {key: inner}
+            whole = _over(whole, inner)
+    check_names(whole)
+    return ["--config", yaml.safe_dump(whole, sort_keys=False), *others] if whole else others
 
 
 def _configuration(name: str) -> Path:
@@ -74,3 +84,37 @@ def _configuration(name: str) -> Path:
     if not path.exists() and path.parent.name == "trainers":
         name = path.name
     return find(name, "trainers")
+
+
+def _over(below: Any, above: Any) -> Any:
+    """Values laid over others; a part of another class forgets the arguments of the one that it replaces."""
+    if not isinstance(below, dict) or not isinstance(above, dict):
+        return above
+    if "class_path" in above and above["class_path"] != below.get("class_path"):
+        return above
+    return {**below, **{key: _over(below.get(key), value) for key, value in above.items()}}
+
+
+def check_names(configuration: dict[str, Any]) -> None:
+    """Refuse a training's configuration that names code other than registered parts and what Lightning has to offer.
+
+    Raises:
+        InputError: with the name that is not allowed.
+    """
+    for part in ("trainer", "model", "data"):
+        values = configuration.get(part, {})
+        if not isinstance(values, dict):
+            raise InputError(f"{part}: expected options and their values, got {values!r}")
+        # The model's inside is plain values to everybody but the registry, which knows no other names.
+        _check_names({key: value for key, value in values.items() if (part, key) != ("model", "model")}, False)
+
+
+def _check_names(value: Any, is_class: bool) -> None:
+    if isinstance(value, dict):
+        for key, each in value.items():
+            _check_names(each, is_class=key == "class_path" or key in _CLASSES)
+    elif isinstance(value, list):
+        for each in value:
+            _check_names(each, is_class)
+    elif is_class and isinstance(value, str) and not value.isidentifier() and value not in _LIGHTNING:
+        look_up(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
 import torch
@@ -14,10 +15,10 @@ from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
-from physvision.core import InputError, State, TrainingError, Trajectory
+from physvision.core import InputError, State, TrainingError, Trajectory, plain
 from physvision.datasets import Sample
 from physvision.datasets.modules import DataModule
-from physvision.models import Forecast, PredictiveAutoencoder
+from physvision.models import Forecast, PredictiveAutoencoder, build
 from physvision.models.checkpoints import check_same
 from physvision.trainers.metrics import PredictionMetrics
 from physvision.trainers.supervision import Supervision
@@ -25,15 +26,11 @@ from physvision.trainers.symmetries import Symmetry, transformed
 
 
 class PredictionTraining(LightningModule):
-    """Trains a `PredictiveAutoencoder` to foresee states and frames.
-
-    Attributes:
-        configuration: plain values that rebuild the model, kept in checkpoints; set by the command line.
-    """
+    """Trains a `PredictiveAutoencoder` to foresee states and frames."""
 
     def __init__(
         self,
-        model: PredictiveAutoencoder,
+        model: dict[str, Any] | PredictiveAutoencoder,
         supervision: Supervision,
         horizons: dict[int, int] | None = None,
         drawn: int | Literal["last"] = 2,
@@ -51,7 +48,7 @@ class PredictionTraining(LightningModule):
         """Set up training.
 
         Args:
-            model: what is trained.
+            model: what is trained, or the configuration of it.
             supervision: the loss.
             horizons: from which epoch on how many steps are predicted in training, e.g. {0: 1, 3: 5}; what the
                 samples hold if not given. A short horizon at first keeps to the ground what chaos would blow up.
@@ -71,7 +68,8 @@ class PredictionTraining(LightningModule):
                 normalisation die of steps that a decoder needs.
         """
         super().__init__()
-        self.model, self.supervision = model, supervision
+        self.model = build(model) if isinstance(model, dict) else model
+        self.supervision = supervision
         self.horizons = dict(sorted(horizons.items())) if horizons else None
         if self.horizons and (0 not in self.horizons or min(self.horizons.values()) < 1):
             raise InputError(f"horizons: expected steps of at least 1 from epoch 0 on, got {horizons}")
@@ -84,7 +82,6 @@ class PredictionTraining(LightningModule):
         self.encoder_rate = learning_rate if encoder_learning_rate is None else encoder_learning_rate
         self.measured = tuple(measured)
         self.metrics = nn.ModuleDict()
-        self.configuration: dict[str, Any] | None = None
 
     def setup(self, stage: str) -> None:
         """Refuse data whose frames are not the engine's steps: every velocity would be wrong by one factor."""
@@ -253,9 +250,9 @@ class PredictionTraining(LightningModule):
         return {"encoder": encoder, "networks": networks, "physics": physical}
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Keep what rebuilds the model beside its weights, as text."""
-        if self.configuration is not None:
-            checkpoint["configuration"] = json.dumps(self.configuration)
+        """Keep what rebuilds the model beside its weights, as text, if all its parts are registered."""
+        with suppress(InputError):
+            checkpoint["configuration"] = json.dumps(plain.configuration_of(self.model))
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Refuse weights of another architecture, saying where they differ."""

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from copy import deepcopy
 
 import pytest
 import torch
@@ -9,7 +10,9 @@ import yaml
 from safetensors.torch import load_file, save_file
 
 from physvision.core import CheckpointError, FileError, resources
+from physvision.core.weights import write_weights
 from physvision.models import build, load, save
+from physvision.models.checkpoints import FORMAT
 from physvision.perception.flow_files import load_flow
 
 CONFIGURATION = yaml.safe_load("""
@@ -40,7 +43,7 @@ def model():
 
 
 def test_a_model_comes_back_as_it_was(tmp_path, model):
-    path = save(tmp_path / "folder" / "mine.safetensors", model, CONFIGURATION)
+    path = save(tmp_path / "folder" / "mine.safetensors", model)
     again = load(path)
     frames = torch.rand(2, 3, 1, 8, 8)
     assert torch.equal(again(frames, 4).frames, model(frames, 4).frames)
@@ -51,12 +54,12 @@ def test_a_model_comes_back_as_it_was(tmp_path, model):
 def test_others_may_read_a_model_file(tmp_path, model):
     plain = tmp_path / "plain.txt"
     plain.touch()
-    assert save(tmp_path / "model.safetensors", model, CONFIGURATION).stat().st_mode == plain.stat().st_mode
+    assert save(tmp_path / "model.safetensors", model).stat().st_mode == plain.stat().st_mode
 
 
 def test_a_small_file_rounds_large_tensors_alone(tmp_path, model, monkeypatch):
     monkeypatch.setattr("physvision.models.checkpoints._LARGE", 1000)
-    path = save(tmp_path / "small.safetensors", model, CONFIGURATION, small=True)
+    path = save(tmp_path / "small.safetensors", model, small=True)
     kept = load_file(path)
     assert kept["encoder.pixels.0.weight"].dtype == torch.float16
     assert kept["decoder.network.0.weight"].dtype == torch.float32
@@ -67,7 +70,7 @@ def test_a_small_file_rounds_large_tensors_alone(tmp_path, model, monkeypatch):
 
 
 def test_a_file_cut_short_is_refused(tmp_path, model):
-    path = save(tmp_path / "mine.safetensors", model, CONFIGURATION)
+    path = save(tmp_path / "mine.safetensors", model)
     whole = path.read_bytes()
     for length in (0, 5, 200, len(whole) - 1):
         path.write_bytes(whole[:length])
@@ -96,20 +99,107 @@ def test_a_pickle_is_refused_and_never_run(tmp_path):
     assert not (tmp_path / "harm").exists()
 
 
-@pytest.mark.parametrize("name", ["os.system", "torch.hub.load", "subprocess.run"])
-def test_a_configuration_that_names_foreign_code_is_refused(tmp_path, model, name):
-    hostile = json.loads(json.dumps(CONFIGURATION).replace("physvision.physics.articulated.chain_properties", name))
-    path = save(tmp_path / "bad.safetensors", model, hostile)
-    with pytest.raises(CheckpointError, match=f"names '{name}'; a checkpoint may only name parts of physvision"):
-        load(path)
+def written(path, configuration, tensors=None):
+    """A model file of any configuration."""
+    return write_weights(path, tensors or {}, configuration, FORMAT)
+
+
+FOREIGN = [
+    "os.system",
+    "torch.hub.load",
+    "physvision.core.weights.os.system",
+    "physvision.cli.sys.breakpointhook",
+    "physvision.models.checkpoints.load",
+    "chain_properties",
+    "",
+]
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+@pytest.mark.parametrize("place", ["class_path", "leaves"])
+def test_a_configuration_that_names_foreign_code_is_refused(tmp_path, monkeypatch, name, place):
+    called = []
+    monkeypatch.setattr("sys.breakpointhook", lambda *_, **__: called.append(name))
+    hostile = deepcopy(CONFIGURATION)
+    layer = hostile["init_args"]["engine"]["init_args"]
+    if place == "leaves":
+        layer["leaves"] = name
+    else:
+        layer["engine"]["class_path"] = name
+    with pytest.raises(CheckpointError, match=f"names '{name}', which is not registered; .* may only name parts of"):
+        load(written(tmp_path / "bad.safetensors", hostile))
+    assert called == []
+
+
+def test_only_what_a_place_asks_for_is_built(tmp_path):
+    wrong = deepcopy(CONFIGURATION)
+    wrong["init_args"]["encoder"] = wrong["init_args"]["decoder"]
+    with pytest.raises(CheckpointError, match=r"encoder: expected a Encoder, physvision\.models\.MlpDecoder makes"):
+        load(written(tmp_path / "bad.safetensors", wrong))
+    with pytest.raises(CheckpointError, match=r"expected a PredictiveAutoencoder, physvision\.models.MlpDecoder makes"):
+        load(written(tmp_path / "bad.safetensors", CONFIGURATION["init_args"]["decoder"]))
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "match"),
+    [
+        (("decoder", "hidden"), 10**9, r"needs tensors of more than 20,0\d\d,\d\d\d numbers"),
+        (("decoder", "hidden"), "16", r"decoder\.hidden: expected int, got '16'"),
+        (("decoder", "hidden"), None, r"decoder\.hidden: expected int, got None"),
+        (("encoder", "coordinates"), [2], r"encoder\.coordinates: expected the fields of a Coordinates, got \[2\]"),
+        (("encoder", "coordinates"), {"size": 2, "angle": []}, r"there is no 'angle'; expected size, angles"),
+        (("encoder", "frame"), [1, 8], r"encoder\.frame: expected 3 values, got \[1, 8\]"),
+        (("encoder", "wings"), 2, r"encoder: there is no 'wings'; expected frame, coordinates"),
+        (("engine", "learned"), [1.0], r"engine\.learned: expected a mapping, got \[1\.0\]"),
+        (("engine", "engine"), None, r"engine\.engine: expected a part, .* got None"),
+        (("engine", "engine", "lengths"), [1.0] * 20_000, r"a list of 20,000 values; expected at most 1,000"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_named(tmp_path, place, value, match):
+    wrong = deepcopy(CONFIGURATION)
+    inner = wrong
+    for key in place[:-1]:
+        inner = inner["init_args"][key]
+    inner["init_args"][place[-1]] = value
+    with pytest.raises(CheckpointError, match=match):
+        load(written(tmp_path / "bad.safetensors", wrong))
+
+
+def test_deep_nesting_is_refused(tmp_path):
+    for depth in (100, 100_000):
+        text = '{"class_path": ' * depth + "1" + "}" * depth
+        save_file({}, tmp_path / "deep.safetensors", {"format": FORMAT, "configuration": text})
+        with pytest.raises(CheckpointError, match=r"nothing needs so many|cannot be read"):
+            load(tmp_path / "deep.safetensors")
 
 
 def test_another_architecture_is_refused_by_its_first_difference(tmp_path, model):
-    wider = json.loads(json.dumps(CONFIGURATION))
+    wider = deepcopy(CONFIGURATION)
     wider["init_args"]["decoder"]["init_args"]["hidden"] = 24
-    path = save(tmp_path / "other.safetensors", model, wider)
-    with pytest.raises(CheckpointError, match=r"decoder.network.0.weight has shape \(16, 4\), the model's \(24, 4\)"):
+    path = written(tmp_path / "other.safetensors", wider, model.state_dict())
+    with pytest.raises(CheckpointError, match=r"0\.weight has shape \(16, 4\), the model's \(24, 4\)"):
         load(path)
+
+
+def test_tensors_without_numbers_are_refused(tmp_path, model):
+    weights = {f"model.{name}": value for name, value in model.state_dict().items()}
+    name = "model.decoder.network.0.weight"
+    shape = tuple(weights[name].shape)
+    bad = {
+        "dense": [torch.empty(shape, device="meta"), torch.eye(*shape).to_sparse()],
+        r"holds torch\.int64": [torch.zeros(shape, dtype=torch.long)],
+        "is a list, not a tensor": [[1.0, 2.0]],
+    }
+    for match, values in bad.items():
+        for value in values:
+            whole = {"state_dict": {**weights, name: value}, "configuration": json.dumps(CONFIGURATION)}
+            torch.save(whole, tmp_path / "bad.ckpt")
+            with pytest.raises(CheckpointError, match=match):
+                load(tmp_path / "bad.ckpt")
+    for states in ([], None, 3, {1: torch.zeros(2)}):
+        torch.save({"state_dict": states, "configuration": "{}"}, tmp_path / "bad.ckpt")
+        with pytest.raises(CheckpointError, match="is no checkpoint of a training"):
+            load(tmp_path / "bad.ckpt")
 
 
 def test_safetensors_of_somebody_else_are_refused(tmp_path):

@@ -37,7 +37,7 @@ def test_a_scene_survives_saving_and_building_changes_no_configuration(tmp_path)
     before = copy.deepcopy(configuration)
     model = build(configuration)
     assert configuration == before
-    assert load(save(tmp_path / "a.safetensors", model, configuration)).scene == model.scene == load("pendulum").scene
+    assert load(save(tmp_path / "a.safetensors", model)).scene == model.scene == load("pendulum").scene
 
 
 @pytest.mark.parametrize(

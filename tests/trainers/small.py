@@ -40,11 +40,8 @@ def make_training(hidden=16, **options):
     torch.manual_seed(3)
     model = build(configuration(hidden=hidden))
     assert isinstance(model, PredictiveAutoencoder)
-    module = PredictionTraining(
-        model, Supervision(Coordinates(2, (0, 1)), velocity=0.1), warmup=0, measured=(0, 5), **options
-    )
-    module.configuration = configuration(hidden=hidden)
-    return module
+    supervision = Supervision(Coordinates(2, (0, 1)), velocity=0.1)
+    return PredictionTraining(model, supervision, warmup=0, measured=(0, 5), **options)
 
 
 def make_data(folder, **options):

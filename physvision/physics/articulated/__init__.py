@@ -1,5 +1,6 @@
 """Trees of rigid bodies in reduced coordinates, differentiable in everything."""
 
+from physvision.core.registry import register_all
 from physvision.physics.articulated.builders import (
     cartpole,
     cartpole_properties,
@@ -27,3 +28,11 @@ __all__ = [
     "load",
     "tree",
 ]
+
+register_all(
+    "physvision.physics.articulated",
+    (
+        *(Articulation, Body, Joint, load, tree),
+        *(cartpole, cartpole_properties, chain, chain_properties, from_dh, from_dh_properties),
+    ),
+)

@@ -1,5 +1,6 @@
 """Rigid bodies in the plane: joints, contacts and friction, with gradients that are right through impacts."""
 
+from physvision.core.registry import register_all
 from physvision.physics.rigid2d.bodies import Body, Circle, Polygon, Rectangle
 from physvision.physics.rigid2d.draw import draw
 from physvision.physics.rigid2d.joints import HoldAngle, HoldX, HoldY, Joint, Revolute, Spring, Weld
@@ -22,3 +23,7 @@ __all__ = [
     "WorldProperties",
     "draw",
 ]
+
+register_all(
+    "physvision.physics.rigid2d", (Circle, HoldAngle, HoldX, HoldY, Polygon, Rectangle, Revolute, Spring, Weld, World)
+)
