@@ -11,8 +11,9 @@ from lightning.pytorch import callbacks, loggers, profilers, strategies
 from lightning.pytorch.cli import LightningCLI
 
 from physvision.core import InputError
+from physvision.core.configuration import check_configuration
 from physvision.core.registry import look_up
-from physvision.core.resources import find, read_yaml
+from physvision.core.resources import find
 from physvision.datasets.modules import DataModule
 from physvision.models.checkpoints import read_checkpoint
 from physvision.trainers.flow import FlowData, FlowTraining
@@ -69,7 +70,7 @@ def _merged(arguments: list[str]) -> list[str]:
             continue
         value = value if separator else next(waiting, "")
         if name == "--config":
-            whole = _over(whole, read_yaml(_configuration(value)))
+            whole = _over(whole, _read(_configuration(value)))
         else:
             inner = yaml.safe_load(value)
             for key in reversed(name.removeprefix("--").split(".")):
@@ -77,6 +78,17 @@ def _merged(arguments: list[str]) -> list[str]:
             whole = _over(whole, inner)
     check_names(whole)
     return ["--config", yaml.safe_dump(whole, sort_keys=False), *others] if whole else others
+
+
+def _read(path: Path) -> dict[str, Any]:
+    check_configuration(path)
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise InputError(f"{path}: not YAML of plain values ({' '.join(str(error).split())})") from error
+    if not isinstance(values, dict):
+        raise InputError(f"{path}: expected options and their values, got {type(values).__name__}")
+    return values
 
 
 def _configuration(name: str) -> Path:
