@@ -37,7 +37,8 @@ class SceneObject:
         body: its row of `engine.poses(state)`.
         points: of the body's own frame, joined by a line when the object is drawn over a frame; one point for a ring.
         radius: of the ring, in units of the world; None where there are several points.
-        color: red, green, blue, 0 to 1, by which it is known; None where its colour does not tell it apart.
+        color: red, green, blue, 0 to 1, that it has in the picture, equal ones for gray; what is seen is compared with
+            it where all objects have one.
     """
 
     name: str

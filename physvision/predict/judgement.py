@@ -11,7 +11,7 @@ from physvision.core import InputError, SceneObject, State
 from physvision.models import PredictiveAutoencoder
 from physvision.predict.agreement import colored_things, wrong_colors
 from physvision.predict.mechanics import outlines
-from physvision.predict.parts import beside_lines, cut_off, disc_sizes, shown_along_lines
+from physvision.predict.parts import beside_lines, cut_off, disc_sizes, line_colors, line_ends, shown_along_lines
 from physvision.predict.prediction import Segment
 
 # A video is refused within its first frames, once there are a few of them; what differs later is named.
@@ -24,7 +24,9 @@ _MOST = 768
 # for are far from both. Share of an object's line that shows something else; share of what stands out from the
 # background that is no object; radius of a disc over the scene's, less one.
 _ELSE, _BESIDE, _SIZE = (0.03, 0.3), (0.05, 0.3), (0.08, 0.25)
-_CUT = 0.005  # share of frames in which the border cuts an object, beyond which it is named
+# A line's colour ends within these shares of its length: at the next line, or at half the line's width past its end.
+_ENDS = (0.95, 1.05), (0.95, 1.2)
+_CUT = 0.02  # share of frames in which the border cuts an object, beyond which it is named
 
 
 class MismatchError(InputError):
@@ -72,14 +74,20 @@ class Judge:
             stays = self._evidence["frame"] % self._stride == 0
             self._evidence = {name: value[stays] for name, value in self._evidence.items()}
         if early and self._seen >= _FEW:
-            self.decide()
+            self._refuse()
 
-    def decide(self) -> None:
-        """Raise where the video was judged by its first frames alone and does not show what the model was made for."""
-        if self._force or self._seen > max(FIRST, len(self._evidence["frame"])):
-            return
+    def end(self) -> None:
+        """Judge a video that ended before there was enough of it.
+
+        Raises:
+            MismatchError: it does not show what the model was made for.
+        """
+        if self._seen < _FEW:
+            self._refuse()
+
+    def _refuse(self) -> None:
         refused = [text for severe, text in self._differences() if severe]
-        if refused:
+        if refused and not self._force:
             scene = self._scene
             names = ", ".join(each.name for each in scene.objects)
             raise MismatchError(
@@ -105,13 +113,14 @@ class Judge:
             frames = np.stack(levels).astype(np.float32) / 255
             lines, discs = ([drawn[index] for index in each] for each in (self._lines, self._discs))
             if lines:
-                objects = [scene.objects[index] for index in self._lines]
-                found["shown"] = shown_along_lines(objects, frames, lines)
+                colors = line_colors([scene.objects[index] for index in self._lines], frames, lines)
+                found["shown"] = shown_along_lines(colors, frames, lines)
+                found["end"] = line_ends(colors, frames, lines)
                 if not discs:
                     found["beside"] = beside_lines(frames, lines)
             if discs:
                 objects = [scene.objects[index] for index in self._discs]
-                found["size"], found["cut"] = disc_sizes(objects, frames, discs), cut_off(objects, scene.size, discs)
+                found["size"], found["cut"] = disc_sizes(objects, frames, discs), cut_off(objects, frames)
         return found
 
     def _differences(self) -> Iterator[tuple[bool, str]]:
@@ -124,14 +133,8 @@ class Judge:
             usual = f"{scene.least_agreement:.0%} are usual at least"
             yield True, f"the redrawn state explains {middle:.0%} of the picture, {usual}"
         if "shown" in found:
-            for index, share in zip(self._lines, 1 - found["shown"].mean(0), strict=True):
-                if share > _ELSE[0]:
-                    yield (
-                        bool(share > _ELSE[1]),
-                        f"the picture shows something else along {share:.0%} of where {scene.objects[index].name} is "
-                        "drawn: its length or its neighbours' differs from the checkpoint's, the part of the picture "
-                        "is displaced, or it is another thing",
-                    )
+            for index, share, ends in zip(self._lines, 1 - found["shown"].mean(0), found["end"].T, strict=True):
+                yield from self._line_differences(scene.objects[index], float(share), ends)
         if "beside" in found:
             share = float(np.median(found["beside"]))
             if share > _BESIDE[0]:
@@ -139,6 +142,19 @@ class Judge:
         if "size" in found:
             for index, sizes, cut in zip(self._discs, found["size"].T, found["cut"].T, strict=True):
                 yield from self._disc_differences(scene.objects[index], sizes, float(cut.mean()))
+
+    def _line_differences(self, each: SceneObject, share: float, ends: np.ndarray) -> Iterator[tuple[bool, str]]:
+        if share > _ELSE[0]:
+            yield (
+                share > _ELSE[1],
+                f"the picture shows something else along {share:.0%} of where {each.name} is drawn: lengths differ "
+                "from the checkpoint's, the part of the picture is displaced, or it is another thing",
+            )
+        known, last = ends[np.isfinite(ends)], each.name == self._scene.objects[self._lines[-1]].name
+        end = float(np.median(known)) if len(known) else 1.0
+        low, high = _ENDS[last]
+        if not low <= end <= high:
+            yield False, f"{each.name} ends at {end:.2f} of the length that the checkpoint knows"
 
     def _disc_differences(self, each: SceneObject, sizes: np.ndarray, cut: float) -> Iterator[tuple[bool, str]]:
         known = sizes[np.isfinite(sizes)]
@@ -152,6 +168,6 @@ class Judge:
         if cut > _CUT:
             yield (
                 False,
-                f"the border of the picture cuts off {each.name} in {cut:.1%} of the frames: the part of the picture "
+                f"the border of the picture cuts off {each.name} in {cut:.0%} of the frames: the part of the picture "
                 "is displaced or too small",
             )

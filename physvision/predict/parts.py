@@ -18,15 +18,25 @@ _ALIKE = 0.15
 # Half the width of a line, as a share of the picture's longer side; further off is another thing.
 _WIDTH, _FAR = 0.0185, 0.04
 _ALONG = 48  # places along a line
+_BEYOND = 0.25  # how far past its end a line's colour is followed, as a share of its length
 # A disc is looked for in so many radii, and the background in a ring beyond the first number of them.
 _RING, _AROUND = 2.0, 2.5
 
 
+def line_colors(objects: Sequence[SceneObject], frames: Frames, outlines: Sequence[Outline]) -> list[np.ndarray]:
+    """The objects' colours as bright as the picture shows most of them in the middle of their lines: blur dims them."""
+    colors = levels(objects, frames.shape[-1])
+    shares = [
+        np.median(_sampled(frames, _along(whole)[:, _ALONG // 4 : -_ALONG // 4]) @ color) / (color @ color)
+        for whole, color in zip(outlines, colors, strict=True)
+    ]
+    return [np.clip(np.median(shares), 0.7, 1.1) * color for color in colors]
+
+
 def shown_along_lines(
-    objects: Sequence[SceneObject], frames: Frames, outlines: Sequence[Outline]
+    colors: Sequence[np.ndarray], frames: Frames, outlines: Sequence[Outline]
 ) -> Float[np.ndarray, "frames objects"]:
     """Share of each object's line where the picture has its colour, or that of an object that lies there as well."""
-    colors = _levels(objects, frames.shape[-1])
     reach = _WIDTH * max(frames.shape[1:3])
     found = []
     for whole in outlines:
@@ -35,6 +45,20 @@ def shown_along_lines(
         there = [_distance(places, other) < reach for other in outlines]
         alike = [np.abs(seen - color).mean(-1) < _ALIKE for color in colors]
         found.append(np.any([near & like for near, like in zip(there, alike, strict=True)], 0).mean(1))
+    return np.stack(found, 1)
+
+
+def line_ends(
+    colors: Sequence[np.ndarray], frames: Frames, outlines: Sequence[Outline]
+) -> Float[np.ndarray, "frames objects"]:
+    """Where the colour of each object's last line ends, as a share of the line's length; NaN where it is not seen."""
+    found = []
+    steps = np.arange(0.5, 1 + _BEYOND, 0.5 / _ALONG)
+    for whole, color in zip(outlines, colors, strict=True):
+        places = whole[:, -2:-1] + (whole[:, -1:] - whole[:, -2:-1]) * steps[:, None]
+        own = np.abs(_sampled(frames, places) - color).mean(-1) < _ALIKE
+        ends = np.where(own.all(1), len(steps), (~own).argmax(1)) - 0.5
+        found.append(np.where(own[:, 0], 0.5 + ends * 0.5 / _ALONG, np.nan))
     return np.stack(found, 1)
 
 
@@ -60,7 +84,7 @@ def disc_sizes(
 
     NaN where it is not alone, or too near to the border of the picture.
     """
-    colors = _levels(objects, frames.shape[-1])
+    colors = levels(objects, frames.shape[-1])
     background = np.median(frames, (1, 2))
     high, wide = frames.shape[1:3]
     centers = np.stack([whole[:, 0] for whole in outlines], 1)
@@ -83,17 +107,22 @@ def disc_sizes(
     return found
 
 
-def cut_off(
-    objects: Sequence[SceneObject], size: tuple[int, int], outlines: Sequence[Outline]
-) -> Float[np.ndarray, "frames objects"]:
-    """Whether the border of the picture cuts each disc."""
-    radii = np.array([each.radius or 0.0 for each in objects])
-    centers = np.stack([whole[:, 0] for whole in outlines], 1)
-    room = np.minimum(centers, np.array(size) - centers).min(-1)
-    return (room < radii - 0.5).astype(float)
+def cut_off(objects: Sequence[SceneObject], frames: Frames) -> Float[np.ndarray, "frames objects"]:
+    """Whether the border of the picture cuts each disc: its colour lies along more of the border than where it touches.
+
+    A disc whose middle is three quarters of its radius inside has a chord of 1.3 radii on the border.
+    """
+    background = np.median(frames, (1, 2))[:, None]
+    edges = [frames[:, 0], frames[:, -1], frames[:, :, 0], frames[:, :, -1]]
+    found = []
+    for each, color in zip(objects, levels(objects, frames.shape[-1]), strict=True):
+        near = 0.5 * np.linalg.norm(color - background, axis=-1)
+        chords = [(np.linalg.norm(edge - color, axis=-1) < near).sum(1) for edge in edges]
+        found.append(np.max(chords, 0) > 1.3 * (each.radius or 1.0))
+    return np.stack(found, 1).astype(float)
 
 
-def _levels(objects: Sequence[SceneObject], channels: int) -> list[np.ndarray]:
+def levels(objects: Sequence[SceneObject], channels: int) -> list[np.ndarray]:
     """The colours of objects that have all been given one."""
     return [np.array((each.color or (0.0,) * 3)[:channels], np.float32) for each in objects]
 

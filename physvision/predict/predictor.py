@@ -137,7 +137,7 @@ class Predictor:
                 f"{stream.source}: {number} frames are fewer than the {span} that the checkpoint looks at together; "
                 "give a longer video"
             )
-        judge.decide()
+        judge.end()
 
     @torch.no_grad()
     def draw(self, trajectory: Trajectory, steps: Sequence[int] | None = None) -> Tensor:

@@ -24,12 +24,14 @@ OBJECTS: tuple[Color, ...] = (
 
 
 def object_colors(objects: Sequence[SceneObject]) -> list[Color]:
-    """The colour of each object: its own, light enough for the dark ground, or one that tells it apart."""
+    """The colour of each object: its own, light enough for the dark ground, or one to tell it apart if it is gray."""
     found = []
     for index, each in enumerate(objects):
-        own = each.color or tuple(level / 255 for level in OBJECTS[index % len(OBJECTS)])
-        light = 0.55 if each.color else 1.0
-        red, green, blue = (round(255 * (light * level + 1 - light)) for level in own)
+        own = each.color or (0.0, 0.0, 0.0)
+        if max(own) - min(own) < 0.1:
+            found.append(OBJECTS[index % len(OBJECTS)])
+            continue
+        red, green, blue = (round(255 * (0.55 * level + 0.45)) for level in own)
         found.append((red, green, blue))
     return found
 
