@@ -96,7 +96,7 @@ class World(MechanicalEngine):
             "capacity": capacity,
             "crowd": max(capacity, min(most, 6 * len(bodies) + 2 * sum(self.assembly.limited))),
             "effort": round(1000 * check_positive("max_milliseconds", max_milliseconds)),
-            "operations": check_count("max_events", max_events, 4),
+            "operations": check_count("max_events", max_events, 4) + 18,
             "dt": self.dt,
             "tolerance": tolerance,
             "rest_speed": 1e-2 * tolerance / self.dt,

@@ -25,6 +25,7 @@ from .data import (
     CUT,
     GAP_CLOSED,
     KIND,
+    LEFT,
     LEFT_BAR,
     LIMIT,
     NOTHING,
@@ -288,8 +289,10 @@ def flow_backward(s: Parts, t: Workspace, contacts: wp.int32, h: scalar, event: 
     `keep` holds the cotangent of the time that is left after the flow, and then before it.
     """
     if event == CUT:
-        # The flow has a duration of its own: the time left afterwards moves with that before.
-        flow_adjoint(s, t, contacts, h, t.seed_q, t.seed_v, scalar(1.0))
+        # The flow takes a share of the time left.
+        share = h / t.keep[LEFT]
+        bar = flow_adjoint(s, t, contacts, h, t.seed_q, t.seed_v, scalar(1.0))
+        t.keep[LEFT_BAR] = share * bar + (scalar(1.0) - share) * t.keep[LEFT_BAR]
     elif event == NOTHING:
         t.keep[LEFT_BAR] = flow_adjoint(s, t, contacts, h, t.seed_q, t.seed_v, scalar(1.0))
     else:

@@ -86,7 +86,8 @@ def factor_chosen(
             if i == j:
                 entry += COMPLIANCE * wp.abs(t.matrix[row * size + row])
             t.factors[i * n + j] = entry
-    t.counts[EFFORT] = t.counts[EFFORT] + (size * size) // 200 + (n * n * n) // 3000
+    others = n - s.joint_rows
+    t.counts[EFFORT] = t.counts[EFFORT] + (size * size + n * s.joint_rows) // 200 + (others * n * n) // 3000
     factor(t.factors, t.order, n)
 
 

@@ -16,7 +16,7 @@ from physvision.physics.lcp.kernels.linear import factor, solve
 
 from . import scalar
 from .complementarity import COMPLIANCE, choose, couple
-from .data import FAILED, OPEN, SLIDES, STICKS, Parts, Workspace, clear, copy
+from .data import CONTACTS, FAILED, OPEN, SLIDES, STICKS, Parts, Workspace, clear, copy
 from .detect import find_near, properties_of, reach_of
 from .forces import accelerate
 from .geometry import add_force, contact_rows, row_speed
@@ -30,7 +30,9 @@ LARGEST = wp.constant(130)
 # The compliance of a row in that system, as a share of its own: the solution next to the sweeps' is asked for.
 NEARNESS = wp.constant(wp.float64(1.0e-4))
 # Corrections of positions at most.
-CORRECTIONS = wp.constant(8)
+CORRECTIONS = wp.constant(10)
+# The last of them are about joints alone, which are to hold exactly.
+LAST = wp.constant(3)
 SETTLED = wp.constant(wp.float64(1.0e-11))
 
 # Bodies that are slower than this share of what free acceleration gives them in the step are at rest.
@@ -357,7 +359,10 @@ def crowd(s: Parts, t: Workspace, h: scalar, most: wp.int32):
     while going == 1:
         going = wp.int32(0)
         if done < most:
-            contacts = find_near(s, t, t.q1, scalar(0.0))
+            contacts = wp.int32(0)
+            if done < CORRECTIONS - LAST:
+                contacts = find_near(s, t, t.q1, scalar(0.0))
+            t.counts[CONTACTS] = contacts
             error = worst_error(s, t, contacts)
             if error > s.tolerance:
                 correct_positions(s, t, contacts)

@@ -10,7 +10,7 @@ import warp as wp
 from . import scalar
 from .adjoint import columns_adjoint, solve_adjoint, subtract_rows
 from .crowd import CORRECTIONS, crowd
-from .data import BODY_A, BODY_B, CONTACTS, LEFT_BAR, OPEN, WANTED, Parts, Workspace, clear, copy
+from .data import BODY_A, BODY_B, CONTACTS, CUT, LEFT, LEFT_BAR, OPEN, WANTED, Parts, Workspace, clear, copy
 from .forces import accelerate_adjoint
 from .geometry import add_property, add_row, contact_rows_adjoint, row_speed
 from .joints import joint_row_adjoint
@@ -99,10 +99,11 @@ def velocities_adjoint(s: Parts, t: Workspace, contacts: wp.int32, h: scalar):
 
 
 @wp.func
-def crowd_adjoint(s: Parts, t: Workspace, h: scalar):
+def crowd_adjoint(s: Parts, t: Workspace, h: scalar, event: wp.int32):
     """The adjoint of the crowded step from the start at hand, from (seed_q, seed_v) to (q0_bar, v0_bar)."""
     n = 3 * (s.bodies + 1)
     t.keep[WANTED] = scalar(1.0)
+    later = t.keep[LEFT_BAR]
     corrections = crowd(s, t, h, CORRECTIONS)
     for back in range(corrections):
         crowd(s, t, h, corrections - back)
@@ -115,4 +116,8 @@ def crowd_adjoint(s: Parts, t: Workspace, h: scalar):
     else:
         copy(t.seed_q, t.q0_bar, n)
         copy(t.seed_v, t.v0_bar, n)
-        t.keep[LEFT_BAR] = scalar(0.0)
+    if h == scalar(0.0):
+        t.keep[LEFT_BAR] = later
+    elif event == CUT:
+        share = h / t.keep[LEFT]
+        t.keep[LEFT_BAR] = share * t.keep[LEFT_BAR] + (scalar(1.0) - share) * later

@@ -111,12 +111,13 @@ OVERFLOW = wp.constant(3)
 EFFORT = wp.constant(4)
 
 # Entries of `keep`: whether cotangents of properties are wanted, the worst residual, the cotangent of the time left,
-# the deepest overlap found last, the longest flow that springs and damping allow.
+# the deepest overlap found last, the longest flow that springs and damping allow, the time left before an operation.
 WANTED = wp.constant(0)
 WORST = wp.constant(1)
 LEFT_BAR = wp.constant(2)
 DEEPEST = wp.constant(3)
 LONGEST = wp.constant(4)
+LEFT = wp.constant(5)
 
 # Lengths of parts of the memory: a vector over bodies, one number a row, one a contact and a spare one, and the size of
 # the problem of contacts that the interior-point method solves.
@@ -145,7 +146,7 @@ layout = Layout(
     scalar,
     {"s": Parts},
     real={
-        "keep": "5",
+        "keep": "6",
         **dict.fromkeys(_vectors, VECTOR),
         # Rows at the start, at the end, of the first stage, and the cotangent of rows or columns.
         **dict.fromkeys(("rows0", "rows1", "mixed", "columns_bar"), f"6 * ({ROWS})"),
@@ -155,7 +156,7 @@ layout = Layout(
         # Contacts; the one after the last is the contact that an event is about.
         "feature": f"6 * ({CONTACT})",
         **dict.fromkeys(("gap", "rebound", "coefficient", "slide0", "slide1"), CONTACT),
-        "log": "s.operations * (6 * s.moving + 7)",
+        "log": "s.operations * (6 * s.moving + 8)",
         "inside": lcp_layout.length(f"({BOUND})")[0],
     },
     whole={

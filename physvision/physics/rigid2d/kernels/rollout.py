@@ -167,7 +167,7 @@ def undo(s: Parts, t: Workspace, kind: wp.int32, event: wp.int32, about: wp.int3
     """Do one operation again, from the start at hand, and replace the seeds by their cotangents before it."""
     t.counts[EFFORT] = 0
     if kind == CROWD:
-        crowd_adjoint(s, t, h)
+        crowd_adjoint(s, t, h, event)
     resting = wp.int32(0)
     touching = wp.int32(0)
     if kind != CROWD:

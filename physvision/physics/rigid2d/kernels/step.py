@@ -13,9 +13,11 @@ from .data import (
     FLOW,
     GAP_CLOSED,
     IMPACT,
+    LEFT,
     LONGEST,
     NOTHING,
     OVERFLOW,
+    WORST,
     Parts,
     Workspace,
     copy,
@@ -25,6 +27,10 @@ from .events import flow
 from .geometry import row_speed
 from .impact import impact
 from .resting import first_striking, prepare_resting, sort_touching
+
+# A crowded step of jointed bodies is done in so many parts at most, in each of which no body turns by more than this.
+CROWDED_PARTS = wp.constant(16)
+FARTHEST_TURN = wp.constant(wp.float64(0.2))
 
 # The shortest part of the time left that a flow is tried for.
 SHORTEST_PART = wp.constant(wp.float64(0.05))
@@ -62,14 +68,17 @@ def store(s: Parts, t: Workspace, q: wp.array(dtype=scalar), v: wp.array(dtype=s
 
 
 @wp.func
-def record(s: Parts, t: Workspace, at: wp.int32, kind: wp.int32, event: wp.int32, about: wp.int32, h: scalar):
-    """Write operation `at` to the log: its start, duration, what ended it and the contact that is about."""
-    width = 6 * s.moving + 7
+def record(
+    s: Parts, t: Workspace, at: wp.int32, kind: wp.int32, event: wp.int32, about: wp.int32, h: scalar, left: scalar
+):
+    """Write operation `at` to the log: its start, duration, the time left before it, what ended it and about what."""
+    width = 6 * s.moving + 8
     store(s, t, t.log[at * width : at * width + 3 * s.moving], t.log[at * width + 3 * s.moving : (at + 1) * width])
     base = at * width + 6 * s.moving
     t.log[base] = h
+    t.log[base + 1] = left
     for k in range(6):
-        t.log[base + 1 + k] = t.feature[6 * s.capacity + k]
+        t.log[base + 2 + k] = t.feature[6 * s.capacity + k]
     t.log_kind[5 * at] = kind + 4 * event
     t.log_kind[5 * at + 1] = about
     if event == GAP_CLOSED and kind == FLOW:
@@ -84,11 +93,12 @@ def record(s: Parts, t: Workspace, at: wp.int32, kind: wp.int32, event: wp.int32
 @wp.func
 def recall(s: Parts, t: Workspace, at: wp.int32):
     """Set the start from the log; return kind, what ended it, the contact and the duration."""
-    width = 6 * s.moving + 7
+    width = 6 * s.moving + 8
     load(s, t, t.log[at * width : at * width + 3 * s.moving], t.log[at * width + 3 * s.moving : (at + 1) * width])
     base = at * width + 6 * s.moving
     for k in range(6):
-        t.feature[6 * s.capacity + k] = t.log[base + 1 + k]
+        t.feature[6 * s.capacity + k] = t.log[base + 2 + k]
+    t.keep[LEFT] = t.log[base + 1]
     kind = t.log_kind[5 * at] % 4
     event = t.log_kind[5 * at] // 4
     about = t.log_kind[5 * at + 1]
@@ -103,13 +113,32 @@ def recall(s: Parts, t: Workspace, at: wp.int32):
 
 
 @wp.func
-def end_crowded(s: Parts, t: Workspace, count: wp.int32, left: scalar, logged: wp.int32):
-    """Use up the time that is left in one crowded operation."""
+def turning(s: Parts, t: Workspace):
+    """The fastest angular velocity at the start, where there are joints: their rows turn with the bodies."""
+    fastest = scalar(0.0)
+    if s.joint_rows > 0:
+        for body in range(s.bodies):
+            fastest = wp.max(fastest, wp.abs(t.v0[3 * body + 2]))
+    return fastest
+
+
+@wp.func
+def crowded_flow(s: Parts, t: Workspace, count: wp.int32, left: scalar, worst: scalar, logged: wp.int32):
+    """Use up the time that is left in one crowded operation, or the part in which no jointed body turns far."""
+    h = left
+    event = int(NOTHING)
+    if s.joint_rows > 0 and left > scalar(0.0):
+        parts = wp.ceil(left * wp.min(turning(s, t) / FARTHEST_TURN, scalar(CROWDED_PARTS) / s.dt))
+        if parts > scalar(1.5):
+            event = CUT
+            h = left / parts
     t.counts[FAILED] = 0
     t.counts[OVERFLOW] = 0
+    t.keep[WORST] = worst
     if logged == 1:
-        record(s, t, count, CROWD, NOTHING, 0, left)
-    crowd(s, t, left, CORRECTIONS)
+        record(s, t, count, CROWD, event, 0, h, left)
+    crowd(s, t, h, CORRECTIONS)
+    return h
 
 
 @wp.func
@@ -138,8 +167,11 @@ def exact_flow(s: Parts, t: Workspace, resting: wp.int32, left: scalar):
 
     The flow is prepared.
     """
-    most = wp.min(left, t.keep[LONGEST])
+    most = left / wp.max(
+        wp.ceil(left * wp.max(scalar(1.0) / t.keep[LONGEST], turning(s, t) / FARTHEST_TURN)), scalar(1.0)
+    )
     h = left
+    worst = t.keep[WORST]
     event = int(NOTHING)
     about = wp.int32(0)
     going = wp.int32(1)
@@ -150,6 +182,7 @@ def exact_flow(s: Parts, t: Workspace, resting: wp.int32, left: scalar):
             t.counts[FAILED] = 1
         if t.counts[FAILED] == 1 and most > left * SHORTEST_PART and t.counts[EFFORT] <= s.effort:
             t.counts[FAILED] = 0
+            t.keep[WORST] = worst
             most = most * scalar(0.5)
             prepare_resting(s, t, resting)
             going = wp.int32(1)
@@ -177,6 +210,41 @@ def joints_are_off(s: Parts, t: Workspace):
 
 
 @wp.func
+def exact_operation(
+    s: Parts,
+    t: Workspace,
+    resting: wp.int32,
+    touching: wp.int32,
+    count: wp.int32,
+    left: scalar,
+    logged: wp.int32,
+):
+    """Do the impact that is due, or else move to the next event; returns the time that it took."""
+    h = scalar(0.0)
+    struck = first_striking(s, t, resting, touching)
+    jolt = wp.int32(0)
+    if struck < 0:
+        prepare_resting(s, t, resting)
+        if count == 0:
+            # Velocities that violate joints, as given ones may, are put right by an impact.
+            jolt = joints_are_off(s, t)
+    if struck >= 0 or jolt == 1:
+        if logged == 1:
+            # An impact that no flow of this step led to fell on the grid: it ends a flow of no duration.
+            event = int(NOTHING)
+            if count == 0 and jolt == 0 and wp.abs(t.gap[struck]) <= s.tolerance:
+                event = GAP_CLOSED
+            record(s, t, count, IMPACT, event, struck, scalar(0.0), left)
+        impact(s, t, touching)
+        copy(t.q0, t.q1, 3 * (s.bodies + 1))
+    else:
+        h, event, about = exact_flow(s, t, resting, left)
+        if logged == 1:
+            record(s, t, count, FLOW, event, about, h, left)
+    return h
+
+
+@wp.func
 def step(s: Parts, t: Workspace, logged: wp.int32):
     """Advance q0, v0 by one step of the grid; returns the number of operations, negative if the last was crowded."""
     n = 3 * (s.bodies + 1)
@@ -186,52 +254,35 @@ def step(s: Parts, t: Workspace, logged: wp.int32):
     t.counts[EFFORT] = 0
     t.counts[OVERFLOW] = 0
     deep = scalar(0.0)
+    held = wp.int32(0)
     while left > scalar(0.0):
         h = left
-        resting, touching = sort_touching(s, t)
-        if count == 0:
-            deep = t.keep[DEEPEST]
-        if t.counts[OVERFLOW] == 1 or count >= s.operations - 2 or t.counts[EFFORT] > s.effort:
-            crowded = wp.int32(1)
-        else:
-            struck = first_striking(s, t, resting, touching)
-            jolt = wp.int32(0)
-            if struck < 0:
-                prepare_resting(s, t, resting)
-                if count == 0:
-                    # Velocities that violate joints, as given ones may, are put right by an impact.
-                    jolt = joints_are_off(s, t)
-            if struck >= 0 or jolt == 1:
-                if logged == 1:
-                    # An impact that no flow of this step led to fell on the grid: it ends a flow of no duration.
-                    event = int(NOTHING)
-                    if count == 0 and jolt == 0 and wp.abs(t.gap[struck]) <= s.tolerance:
-                        event = GAP_CLOSED
-                    record(s, t, count, IMPACT, event, struck, scalar(0.0))
-                impact(s, t, touching)
-                copy(t.q0, t.q1, n)
-                h = scalar(0.0)
-            else:
-                h, event, about = exact_flow(s, t, resting, left)
-                if logged == 1:
-                    record(s, t, count, FLOW, event, about, h)
-            if t.counts[FAILED] == 1 or t.counts[EFFORT] > s.effort:
+        worst = t.keep[WORST]
+        if crowded == 0:
+            resting, touching = sort_touching(s, t)
+            held = wp.max(held, resting)
+            if count == 0:
+                deep = t.keep[DEEPEST]
+            if t.counts[OVERFLOW] == 1 or count >= s.operations - CROWDED_PARTS - 2 or t.counts[EFFORT] > s.effort:
                 crowded = wp.int32(1)
+            else:
+                h = exact_operation(s, t, resting, touching, count, left, logged)
+                if t.counts[FAILED] == 1 or t.counts[EFFORT] > s.effort:
+                    crowded = wp.int32(1)
         if crowded == 1:
-            end_crowded(s, t, count, left, logged)
-            h = left
+            h = crowded_flow(s, t, count, left, worst, logged)
         copy(t.q1, t.q0, n)
         copy(t.v1, t.v0, n)
         left -= h
         count += 1
-    if crowded == 0:
+    if crowded == 0 and held > 0:
         touching = find_touching(s, t)
         if t.counts[OVERFLOW] == 1 or deepest(s, t, touching) > wp.max(
             scalar(100.0) * s.tolerance, scalar(1.01) * deep
         ):
             # A corner came off its edge, or round it, on the way: what overlaps is put right.
             crowded = wp.int32(1)
-            end_crowded(s, t, count, scalar(0.0), logged)
+            crowded_flow(s, t, count, scalar(0.0), t.keep[WORST], logged)
             copy(t.q1, t.q0, n)
             count += 1
     if crowded == 1:

@@ -1,0 +1,153 @@
+"""Worlds too busy for events: bounded work, no energy from nowhere, no overlap, the gradient of the step taken."""
+
+import pytest
+import torch
+from physics.rigid2d.scenes import start
+
+from physvision.core import State
+from physvision.physics import rigid2d
+from physvision.physics.rigid2d import scenes
+from physvision.physics.rigid2d.energy import _points, placements
+from physvision.physics.rigid2d.overlap import depth
+
+
+def deepest(world, state):
+    poses = [world.assembly.pose(i) for i in range(len(world.assembly.bodies))]
+    for slot, number in enumerate(world.assembly.moving):
+        poses[number] = tuple(state.q[0, 3 * slot : 3 * slot + 3].tolist())
+    bodies = world.assembly.bodies
+    return max(depth(bodies[a], poses[a], bodies[b], poses[b])[0] for a, b in world.assembly.pairs)
+
+
+@pytest.mark.parametrize(("count", "seed"), [(10, 0), (14, 1), (20, 2)])
+def test_piles_come_to_rest_without_gaining_energy_or_overlapping(count, seed):
+    world = scenes.pile(count, seed)
+    trajectory = world.rollout(start(world), 600)
+    assert trajectory.status.converged.all()
+    assert trajectory.status.crowded > 0
+    total = sum(world.energy(trajectory))[0]
+    # Position correction lifts bodies by what they overlap; the bar of the whole is a thousandth of the start's energy.
+    assert total.diff().clamp(min=0).sum() < 1e-3 * total[0]
+    assert trajectory.v[0, -1].abs().max() < 0.1
+    assert deepest(world, trajectory.final) < 1e-2 * world.assembly.smallest
+
+
+def busy_world():
+    """Boxes, a jointed pair of balls and a box alone on a floor; whatever touches is more than is followed."""
+    surface = {"restitution": 0.3, "friction": 0.4}
+    bodies = [
+        rigid2d.Rectangle((20, 1), (0, -0.5), static=True, **surface),
+        rigid2d.Rectangle((1, 0.6), (0, 0.3), **surface),
+        rigid2d.Rectangle((0.8, 0.5), (0.1, 0.86), mass=2.0, **surface),
+        rigid2d.Circle(0.3, (2, 0.3005), **surface),
+        rigid2d.Circle(0.2, (2.505, 0.25), **surface),
+        rigid2d.Rectangle((0.5, 0.5), (5, 0.2501), **surface),
+    ]
+    joints = [rigid2d.Revolute(4, 5, (3.0, 0.3))]
+    return rigid2d.World(bodies, joints, gravity=(0, -9.81), dt=1 / 60, max_contacts=1, overlap="push")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_gradient_of_a_crowded_step_is_that_of_the_step_taken(seed):
+    world, generator = busy_world(), torch.Generator().manual_seed(seed)
+
+    def draw(*shape):
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    state = start(world)
+    # Overlaps by thousandths, so that a contact's kind does not hang on the direction of a difference.
+    shift = torch.stack([torch.zeros(5), -1e-3 - 1e-3 * draw(5).abs(), 1e-3 * draw(5)], 1).reshape(1, -1)
+    state = State(state.q + shift, draw(1, world.nv) * torch.tensor([1, 0.3, 0.3] * 5))
+    weights, moves = draw(2, world.nq), draw(2, 1, world.nq)
+    own, masses = world.properties, 0.1 * draw(5)
+
+    def value(change):
+        changed = {
+            "mass": own.mass + change * masses,
+            "friction": own.friction + 0.3 * change,
+            "restitution": own.restitution + 0.2 * change,
+            "radius": own.radius + 0.1 * change * (own.radius > 0),
+            "anchors": own.anchors + 0.2 * change,
+            "gravity": own.gravity + change,
+        }
+        moved = State(state.q + change * moves[0], state.v + change * moves[1])
+        trajectory = world.rollout(moved, 1, properties=changed)
+        assert trajectory.status.crowded == 1
+        return trajectory.final.q[0] @ weights[0] + 0.1 * trajectory.final.v[0] @ weights[1]
+
+    change = torch.zeros((), dtype=torch.float64, requires_grad=True)
+    (found,) = torch.autograd.grad(value(change), change)
+    difference = (value(1e-6) - value(-1e-6)) / 2e-6
+    # The adjoint is that of the exact solution; where joints and contacts alternate, sweeps end some 1e-5 from it.
+    torch.testing.assert_close(found, difference, rtol=1e-4, atol=1e-6)
+
+
+def test_another_order_of_bodies_and_a_mirror_change_nothing():
+    world = busy_world()
+    state = world.rollout(start(world), 5).final
+    ahead = world.rollout(state, 1).final
+    flip = torch.tensor([-1.0, 1.0, -1.0] * 5, dtype=torch.float64)
+    surface = {"restitution": 0.3, "friction": 0.4}
+    order = [4, 2, 0, 3, 1]
+    bodies = [rigid2d.Rectangle((20, 1), (0, -0.5), static=True, **surface)]
+    shapes = [
+        rigid2d.Rectangle((1, 0.6), (0, 0.3), **surface),
+        rigid2d.Rectangle((0.8, 0.5), (-0.1, 0.86), mass=2.0, **surface),
+        rigid2d.Circle(0.3, (-2, 0.3005), name="large", **surface),
+        rigid2d.Circle(0.2, (-2.505, 0.25), name="small", **surface),
+        rigid2d.Rectangle((0.5, 0.5), (-5, 0.2501), name="alone", **surface),
+    ]
+    bodies += [shapes[i] for i in order]
+    joints = [rigid2d.Revolute("small", "alone", (-3.0, 0.3))]
+    other = rigid2d.World(bodies, joints, gravity=(0, -9.81), dt=1 / 60, max_contacts=1, overlap="push")
+
+    def turned(values):
+        return (values * flip).reshape(1, 5, 3)[:, order].reshape(1, -1)
+
+    same = other.rollout(State(turned(state.q), turned(state.v)), 1).final
+    torch.testing.assert_close(same.q, turned(ahead.q), rtol=0, atol=1e-9)
+    torch.testing.assert_close(same.v, turned(ahead.v), rtol=0, atol=1e-9 * 60)
+
+
+def test_stiff_damping_and_springs_are_stable_at_any_step():
+    damped = rigid2d.Circle(1, (0, 0), velocity=(1, 0), velocity_decay=50.0, name="damped")
+    hung = rigid2d.Circle(1, (5, 0), mass=0.1, name="hung")
+    spring = rigid2d.Spring("hung", None, to=(5, 10), stiffness=50.0, length=9.0)
+    world = rigid2d.World([damped, hung], [spring], gravity=(0, 0), dt=0.1)
+    trajectory = world.rollout(start(world), 100)
+    total = sum(world.energy(trajectory))[0] - 0.5 * trajectory.v[0, :, 0] ** 2
+    assert trajectory.v[0, 1:, 0].abs().max() < 0.05
+    # Half a radian of the spring's phase a flow: the energy of the leapfrog oscillates by (ωh)²/4 = 6 %.
+    assert total.max() < 1.07 * total[0]
+    assert total.min() > 0.93 * total[0]
+
+
+def test_velocities_that_violate_joints_are_put_right_without_gaining_energy():
+    bar = rigid2d.Rectangle((2, 0.1), (1, 0), velocity=(3.0, -1.0), spin=4.0, name="bar")
+    world = rigid2d.World([bar], [rigid2d.Revolute("bar", None, (0, 0))], gravity=(0, 0), dt=1 / 60)
+    trajectory = world.rollout(start(world), 60)
+    # What is left is the angular momentum about the pin: I ω = (m r v + I₀ ω₀).
+    about_pin = 1.0 + float(world.properties.gyration) ** 2
+    spin = (-1.0 + float(world.properties.gyration) ** 2 * 4.0) / about_pin
+    torch.testing.assert_close(trajectory.v[0, 1:, 2], torch.full((60,), spin, dtype=torch.float64))
+    kinetic = world.energy(trajectory)[0][0]
+    assert kinetic.max() <= kinetic[0]
+
+
+def test_a_rope_of_twenty_links_holds_at_a_sixtieth_of_a_second():
+    links = 20
+    rods = [
+        rigid2d.Rectangle((1 / links, 0.02), ((i + 0.5) / links, 0), mass=1 / links, name=f"{i}") for i in range(links)
+    ]
+    pins = [rigid2d.Revolute("0", None, (0, 0))]
+    pins += [rigid2d.Revolute(f"{i}", f"{i - 1}", (i / links, 0)) for i in range(1, links)]
+    exempt = [(f"{i}", f"{j}") for i in range(links) for j in range(i)]
+    world = rigid2d.World(rods, pins, gravity=(0, -9.81), dt=1 / 60, exempt=exempt)
+    trajectory = world.rollout(start(world), 120)
+    assert trajectory.status.converged.all()
+    place = placements(world.assembly, trajectory.flatten())
+    ends = [[ends[side] for _, ends in world.assembly.joints] for side in range(2)]
+    sides = [_points(place[:, ends[side]], world.properties.anchors[:, side]) for side in range(2)]
+    assert (sides[0] - sides[1]).norm(dim=-1).max() < 1e-8
+    total = sum(world.energy(trajectory))[0]
+    assert total.max() < total[0] + 0.02 * 9.81
