@@ -5,18 +5,22 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 from itertools import pairwise
 from threading import Timer
 from typing import Any
 
+import numpy as np
 import torch
 import warp as wp
 from torch import Tensor
 
 # Below this much work a second thread costs more than it saves.
 LEAST_MICROSECONDS_A_THREAD = 200.0
+
+# A launch that is shorter is not worth a thread that waits for the user to interrupt it.
+LEAST_MICROSECONDS_TO_STOP = 5000.0
 
 
 def array(tensor: Tensor, dtype: Any = None) -> wp.array:
@@ -36,6 +40,7 @@ def launch(
     device: torch.device,
     microseconds: float,
     inner: tuple[int, ...] = (),
+    stop: np.ndarray | None = None,
 ) -> None:
     """Run `kernel(first, *inputs)` for `batch` worlds.
 
@@ -49,6 +54,7 @@ def launch(
         device: where the memory lies.
         microseconds: a guess at the whole time on one core.
         inner: further dimensions of the launch, after that of the worlds.
+        stop: a number that the kernel reads, and ends early if it is not zero; set where the user interrupts.
     """
     _compile(kernel, device)
     if device.type == "cuda":
@@ -56,7 +62,7 @@ def launch(
         wp.launch(kernel, dim=(batch, *inner), inputs=[0, *inputs], device=wp.device_from_torch(device), stream=stream)
         return
     threads = min(torch.get_num_threads(), batch, max(1, int(microseconds / LEAST_MICROSECONDS_A_THREAD)))
-    if threads == 1:
+    if threads == 1 and (stop is None or microseconds < LEAST_MICROSECONDS_TO_STOP):
         wp.launch(kernel, dim=(batch, *inner), inputs=[0, *inputs], device="cpu")
         return
     edges = [batch * k // threads for k in range(threads + 1)]
@@ -64,8 +70,15 @@ def launch(
         _pool(threads).submit(wp.launch, kernel, dim=(end - start, *inner), inputs=[start, *inputs], device="cpu")
         for start, end in pairwise(edges)
     ]
-    for job in jobs:
-        job.result()
+    try:
+        for job in jobs:
+            job.result()
+    except KeyboardInterrupt:
+        if stop is not None:
+            stop[0] = 1
+            wait(jobs)
+            stop[0] = 0
+        raise
 
 
 @cache

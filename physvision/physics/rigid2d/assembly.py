@@ -224,7 +224,9 @@ def build(assembly: Assembly, own: WorldProperties, settings: dict[str, Any], de
             # Not through torch: the first rollout may be one that torch.func transforms.
             kept.append(wp.array(filled, device=str(device)))
             setattr(parts, name, kept[-1])
+    kept.append(wp.zeros(1, dtype=wp.int32, device=str(device)))
     counts = {
+        "stop": kept[-1],
         "bodies": len(bodies),
         "moving": len(assembly.moving),
         "joint_rows": len(rows),

@@ -35,7 +35,8 @@ class Kernels:
                 scratch.append(torch.empty(batch, size, dtype=dtype, device=self.device))
         values = [*inputs[:2], *scratch, *inputs[2:]]
         arrays = [argument(value) if isinstance(value, Tensor) else value for value in values]
-        launch(kernel, batch, [self.parts, *arrays], self.device, microseconds)
+        stop = self.kept[-1].numpy() if self.device.type == "cpu" else None
+        launch(kernel, batch, [self.parts, *arrays], self.device, microseconds, stop=stop)
 
 
 class Rollout(Operation):

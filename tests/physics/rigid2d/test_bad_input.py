@@ -3,6 +3,8 @@
 import copy
 import math
 import pickle
+import signal
+import threading
 
 import pytest
 import torch
@@ -169,3 +171,15 @@ def test_a_world_is_copied_and_pickled_after_use_and_works_in_a_spawned_worker()
         assert torch.equal(same.rollout(start(same), 3).final.q, wanted)
     with torch.multiprocessing.get_context("spawn").Pool(1) as pool:
         assert torch.equal(pool.apply(rolled_in_a_worker, (world,)), wanted)
+
+
+def test_an_interrupt_is_taken_in_the_middle_of_a_rollout_and_the_world_works_on():
+    world = billiard(*THREE)
+    world.rollout(start(world), 1)
+    timer = threading.Timer(0.3, lambda: signal.raise_signal(signal.SIGINT))
+    state, steps = start(world, 16), 100_000
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        world.rollout(state, steps)
+    alone = billiard(*THREE).rollout(start(world), 20)
+    assert torch.equal(world.rollout(start(world), 20).q, alone.q)

@@ -60,6 +60,8 @@ class Parts:
     tolerance: scalar
     rest_speed: scalar
     slop: scalar
+    # Not zero once the caller wants no more.
+    stop: wp.array(dtype=wp.int32)
 
     slot: wp.array(dtype=wp.int32)
     driven: wp.array(dtype=wp.int32)

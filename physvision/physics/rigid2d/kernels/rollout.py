@@ -122,7 +122,7 @@ def forward(
     failed = wp.int32(-1)
     asleep = wp.int32(0)
     for k in range(steps):
-        if failed < 0:
+        if failed < 0 and s.stop[0] == 0:
             if asleep == 1:
                 asleep = same_numbers(controls[world, k], t.control, 3 * s.moving + s.motors)
             t.control = controls[world, k]
@@ -220,6 +220,8 @@ def backward(
         t.control = controls[world, k]
         t.control_bar = controls_bar[world, k]
         count = operations[world, k]
+        if s.stop[0] != 0:
+            count = 0
         if count != 0:
             add_seed(s, t, q_bar[world, k + 1], v_bar[world, k + 1])
         t.keep[LEFT_BAR] = scalar(0.0)

@@ -1,0 +1,205 @@
+"""Random piles of circles, boxes and polygons at 1/60 s, beside pymunk and Box2D: time, overlap, energy, rest.
+
+    python benchmarks/plane_piles.py [--piles 200] [--seconds 10] [--record piles.csv]
+
+Each pile of 10 to 40 bodies is simulated in one thread, step by step and at last in one go. Rows are added to the
+record, and piles that are in it already are not simulated again. Peers get the same bodies and surfaces, ten
+iterations a step and what else they do by default; `pip install physvision[peers]` brings them.
+"""
+
+from __future__ import annotations
+
+import csv
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+import torch
+from jsonargparse import auto_cli
+
+from physvision.physics import rigid2d
+from physvision.physics.rigid2d import scenes
+from physvision.physics.rigid2d.overlap import depth
+
+DT = 1 / 60
+Pose = tuple[float, float, float]
+
+
+@dataclass
+class Run:
+    """What was measured of a pile: milliseconds of each step, and how it ended."""
+
+    milliseconds: list[float] = field(default_factory=list)
+    bad: bool = False
+    crowded: int = 0
+    gained: float = 0.0
+    rest: float = 0.0
+    poses: list[Pose] = field(default_factory=list)
+    drift: float = 0.0
+
+
+def ours(world: rigid2d.World, steps: int) -> Run:
+    """All steps one by one, for their times; then the last second twice in one go, for the time at rest."""
+    state, run = world.initial_state(1, torch.float64), Run()
+    world.rollout(state, 1)
+    last = float(sum(world.energy(state)))
+    scale, before = abs(last), state
+    for k in range(steps):
+        began = time.thread_time()
+        trajectory = world.rollout(state, 1)
+        run.milliseconds.append(1e3 * (time.thread_time() - began))
+        state, status = trajectory.final, trajectory.status
+        assert status is not None
+        run.bad |= not bool(status.converged.all())
+        run.crowded += int(status.crowded[0])
+        total = float(sum(world.energy(state)))
+        run.gained += max(total - last, 0.0) / scale
+        last = total
+        if k == steps - 61:
+            before = state
+    run.drift = float((state.q - before.q).abs().max())
+    began = time.thread_time()
+    world.rollout(state, 600)
+    run.rest = 1e3 * (time.thread_time() - began) / 600
+    run.poses = [(x, y, angle) for x, y, angle in state.q.reshape(-1, 3).tolist()]
+    return run
+
+
+def with_pymunk(world: rigid2d.World, steps: int) -> Run:
+    import pymunk
+
+    space = pymunk.Space()
+    space.gravity = (0, -9.81)
+    bodies = []
+    for body in world.assembly.bodies:
+        made = pymunk.Body(body_type=pymunk.Body.STATIC) if body.static else pymunk.Body(body.mass, 1.0)
+        made.position, made.angle = body.center, body.angle
+        if isinstance(body, rigid2d.Circle):
+            shape: pymunk.Shape = pymunk.Circle(made, float(body.radius))
+        else:
+            assert isinstance(body, rigid2d.Polygon)
+            shape = pymunk.Poly(made, body.corners)
+        if not body.static:
+            made.moment = body.mass * body.gyration**2
+            bodies.append(made)
+        shape.friction, shape.elasticity = float(body.friction), float(body.restitution)
+        space.add(made, shape)
+    return timed(lambda: space.step(DT), lambda: [(*body.position, body.angle) for body in bodies], steps)
+
+
+def with_box2d(world: rigid2d.World, steps: int) -> Run:
+    import Box2D
+
+    space, bodies = Box2D.b2World(gravity=(0, -9.81)), []
+    for body in world.assembly.bodies:
+        make = space.CreateStaticBody if body.static else space.CreateDynamicBody
+        made = make(position=body.center, angle=body.angle)
+        if isinstance(body, rigid2d.Circle):
+            shape = Box2D.b2CircleShape(radius=float(body.radius))
+        else:
+            assert isinstance(body, rigid2d.Polygon)
+            shape = Box2D.b2PolygonShape(vertices=list(body.corners))
+        surface = {"friction": float(body.friction), "restitution": float(body.restitution)}
+        made.CreateFixture(shape=shape, density=1.0, **surface)
+        if not body.static:
+            made.massData = Box2D.b2MassData(mass=body.mass, I=body.mass * body.gyration**2, center=(0, 0))
+            bodies.append(made)
+    return timed(lambda: space.Step(DT, 8, 3), lambda: [(*body.position, body.angle) for body in bodies], steps)
+
+
+def timed(step: Callable[[], object], poses: Callable[[], list[Pose]], steps: int) -> Run:
+    run, before = Run(), poses()
+    for k in range(steps):
+        if k == steps - 60:
+            before = poses()
+        began = time.thread_time()
+        step()
+        run.milliseconds.append(1e3 * (time.thread_time() - began))
+    run.poses = poses()
+    run.drift = max(
+        abs(a - b) for old, new in zip(before, run.poses, strict=True) for a, b in zip(old, new, strict=True)
+    )
+    run.rest = median(run.milliseconds[-60:])
+    return run
+
+
+def overlap(world: rigid2d.World, poses: list[Pose]) -> float:
+    """The deepest overlap, as a share of the smallest body's radius."""
+    bodies = world.assembly.bodies
+    every = [world.assembly.pose(i) for i in range(len(bodies))]
+    for number, pose in zip(world.assembly.moving, poses, strict=True):
+        every[number] = pose
+    deepest = max(depth(bodies[a], every[a], bodies[b], every[b])[0] for a, b in world.assembly.pairs)
+    return max(deepest, 0.0) / world.assembly.smallest
+
+
+ENGINES = {"physvision": ours, "pymunk": with_pymunk, "box2d": with_box2d}
+COLUMNS = (
+    "engine",
+    "bodies",
+    "seed",
+    "bad",
+    "median",
+    "p999",
+    "worst",
+    "rest",
+    "crowded",
+    "gained",
+    "overlap",
+    "drift",
+)
+
+
+def row(engine: str, count: int, seed: int, steps: int) -> dict[str, object]:
+    world = scenes.pile(count, seed)
+    run = ENGINES[engine](world, steps)
+    ordered = sorted(run.milliseconds)
+    numbers = (median(ordered), ordered[int(0.999 * len(ordered))], ordered[-1], run.rest)
+    ends = (run.crowded, run.gained, overlap(world, run.poses), run.drift)
+    return dict(zip(COLUMNS, (engine, count, seed, int(run.bad), *numbers, *ends), strict=True))
+
+
+def main(piles: int = 200, seconds: float = 10.0, record: Path = Path("piles.csv")) -> None:
+    """Simulate piles that the record does not have yet, and print what it says of each engine.
+
+    Args:
+        piles: how many.
+        seconds: simulated of each.
+        record: a file that rows are added to.
+    """
+    torch.set_num_threads(1)
+    known = list(csv.DictReader(record.open())) if record.exists() else []
+    done = {(entry["engine"], int(entry["seed"])) for entry in known}
+    with record.open("a", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        if not known:
+            writer.writeheader()
+        for seed in range(piles):
+            for engine in ENGINES:
+                if (engine, seed) not in done:
+                    writer.writerow(row(engine, 10 + seed % 31, seed, round(seconds / DT)))
+                    file.flush()
+    rows = list(csv.DictReader(record.open()))
+    print(
+        f"{'engine':<12}{'piles':>6}{'bad':>5}{'median ms':>11}{'of 20':>7}{'99.9 %':>8}{'worst':>8}{'at rest':>9}",
+        end="",
+    )
+    print(f"{'gained':>9}{'overlap':>9}{'drift':>9}")
+    for engine in ENGINES:
+        mine = [entry for entry in rows if entry["engine"] == engine]
+        if mine:
+            of_20 = [float(entry["median"]) for entry in mine if 18 <= int(entry["bodies"]) <= 22] or [float("nan")]
+            print(f"{engine:<12}{len(mine):>6}{sum(int(entry['bad']) for entry in mine):>5}", end="")
+            print(f"{median(float(entry['median']) for entry in mine):>11.3f}{median(of_20):>7.3f}", end="")
+            print(f"{max(float(entry['p999']) for entry in mine):>8.1f}", end="")
+            print(f"{max(float(entry['worst']) for entry in mine):>8.1f}", end="")
+            print(f"{median(float(entry['rest']) for entry in mine):>9.4f}", end="")
+            for name in ("gained", "overlap", "drift"):
+                print(f"{max(float(entry[name]) for entry in mine):>9.1e}", end="")
+            print()
+
+
+if __name__ == "__main__":
+    auto_cli(main)
