@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
+import logging
 import os
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
@@ -13,11 +17,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from physvision.core import CheckpointError, FileError, InputError, Scene, State, UnsupportedError
+from physvision.core import CheckpointError, InputError, Scene, State, UnsupportedError
 from physvision.models import PredictiveAutoencoder
 from physvision.models.checkpoints import check_same, load, read_checkpoint, save
 from physvision.perception.flow import PyramidFlow
 from physvision.perception.flow_files import save_flow
+from physvision.report import OutputFolder
 
 # Numbers that differ by this share of the largest one are the same: float32 sums of some ten thousand terms, added
 # in another order, err by about the square root of that many units in the last place.
@@ -110,26 +115,35 @@ def export_programs(
             "the checkpoint does not say what frames it takes; add a `scene:` to its configuration, as "
             "trainers/pendulum.yaml has one"
         )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{folder}: cannot be made a folder ({error.strerror}); choose another with --out") from error
     made = {}
     parts = {
         "encoder": (_Encoder(model), _frames(scene), ("q", "v")),
-        "decoder": (_Decoder(model), _q(model), ("frame",)),
+        "decoder": (_Decoder(model), _q(model, scene), ("frame",)),
     }
-    for name, (module, example, outputs) in parts.items():
-        path = folder / f"{name}.{'onnx' if format == 'onnx' else 'pt2'}"
-        # Traced with two samples, tried with another number of them: the batch stays free.
-        with torch.no_grad():
+    with OutputFolder(folder), torch.no_grad(), _quiet():
+        for name, (module, example, outputs) in parts.items():
+            path = folder / f"{name}.{'onnx' if format == 'onnx' else 'pt2'}"
+            # Traced with two samples, tried with another number of them: the batch stays free.
             runtime = _write(module.eval(), example[:2], outputs, path, scene, format)
             error = _difference(module, runtime, example)
-        if not error <= AGREES:
-            path.unlink()
-            raise UnsupportedError(f"{path}: was not kept, it differs from the checkpoint by {error:.1e}")
-        made[path] = error
+            if not error <= AGREES:
+                path.unlink()
+                raise UnsupportedError(f"{path}: was not kept, it differs from the checkpoint by {error:.1e}")
+            made[path] = error
     return made
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep back what torch's exporters say of their own insides: whole graphs, and warnings of their dependencies."""
+    disabled = logging.root.manager.disable
+    logging.disable(logging.ERROR)
+    try:
+        with warnings.catch_warnings(), redirect_stderr(io.StringIO()), redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(disabled)
 
 
 def _frames(scene: Scene) -> Tensor:
@@ -138,11 +152,10 @@ def _frames(scene: Scene) -> Tensor:
     return torch.rand(_TRIED, scene.frames_in, scene.channels, high, wide, generator=generator)
 
 
-def _q(model: PredictiveAutoencoder) -> Tensor:
+def _q(model: PredictiveAutoencoder, scene: Scene) -> Tensor:
     """Positions as the encoder gives them, so that they lie where the decoder knows its way."""
-    assert model.scene is not None
     with torch.no_grad():
-        return model.start(model.observe(_frames(model.scene))).q
+        return model.observe(_frames(scene)).positions[:, -1]
 
 
 def _write(

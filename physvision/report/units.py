@@ -82,13 +82,13 @@ class Units:
 
 
 def pixels_per_metre(scale: float | str | None, scene: Scene) -> float | None:
-    """What `--scale` says: a number, or a length in the picture as "120px=0.5m"."""
+    """Pixels a metre, from a number, or from a length in the picture as "120px=0.5m"."""
     if scale is None:
         return None
     if "px" not in scene.coordinates.values():
         raise InputError(
             f"scale: the states of {scene.title} are in {', '.join(sorted(set(scene.coordinates.values())))} and its "
-            "parameters in SI units already; leave --scale out"
+            "parameters in SI units already; leave it out"
         )
     text = str(scale).replace(" ", "")
     measured = re.fullmatch(r"([0-9.eE+-]+)px=([0-9.eE+-]+)m", text)

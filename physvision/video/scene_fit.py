@@ -44,7 +44,7 @@ def _rate(source: str, filmed_fps: float, scene: Scene, wanted: float | None) ->
     if wanted is None:
         if not known:
             raise InputError(
-                f"{source}: does not state its frame rate; give --fps {scene.fps:g} if the frames show {scene.fps:g} "
+                f"{source}: does not state its frame rate; give `fps={scene.fps:g}` if the frames show {scene.fps:g} "
                 "moments a second"
             )
         if abs(filmed_fps / scene.fps - 1) <= SAME_RATE:
@@ -53,12 +53,12 @@ def _rate(source: str, filmed_fps: float, scene: Scene, wanted: float | None) ->
             raise InputError(_too_slow(source, filmed_fps, scene))
         raise InputError(
             f"{source}: has {filmed_fps:.6g} frames a second, the checkpoint knows {scene.fps:g} alone; "
-            f"add --fps {scene.fps:g} to take the frames nearest to those moments"
+            f"add `fps={scene.fps:g}` to take the frames nearest to those moments"
         )
     if abs(wanted / scene.fps - 1) > SAME_RATE:
         raise InputError(
             f"fps: the checkpoint knows {scene.fps:g} frames a second alone, so {wanted:g} is of no use; "
-            f"give --fps {scene.fps:g}, or train a checkpoint at this rate"
+            f"give `fps={scene.fps:g}`, or train a checkpoint at this rate"
         )
     if known and filmed_fps < scene.fps * (1 - SAME_RATE):
         raise InputError(_too_slow(source, filmed_fps, scene))
@@ -84,21 +84,21 @@ def _crop(source: str, description: Description, scene: Scene, conversion: Conve
     size, given = conversion.size, (description.width, description.height)
     crop, brought = conversion.crop_of(*given), conversion.size_of(*given)
     wide, high = scene.size
-    wanted = f"{wide}" if wide == high else f"'[{wide},{high}]'"
+    wanted = f"{wide}" if wide == high else f"({wide}, {high})"
     if size is not None and brought != scene.size:
         raise InputError(
             f"size: the checkpoint takes frames of {wide} x {high} pixels, so {brought[0]} x {brought[1]} is of no "
-            f"use; give --size {wanted}"
+            f"use; give `size={wanted}`"
         )
     if size is None and conversion.crop is None and given != scene.size:
         square = " takes the largest square in the middle" if wide == high else " takes all of it"
         raise InputError(
             f"{source}: frames have {given[0]} x {given[1]} pixels, the checkpoint takes {wide} x {high}; "
-            f"--size {wanted}{square}, --crop '[x,y,width,height]' the part that shows {scene.title}"
+            f"`size={wanted}`{square}, `crop=(x, y, width, height)` the part that shows {scene.title}"
         )
     if not isinstance(size, int) and abs(crop[2] / crop[3] * high / wide - 1) > _SAME_PROPORTIONS:
         raise InputError(
             f"crop: {crop[2]} x {crop[3]} pixels have other proportions than the {wide} x {high} that the checkpoint "
-            "takes; give --crop '[x,y,width,height]' of a part with its proportions"
+            "takes; give `crop=(x, y, width, height)` of a part with its proportions"
         )
     return crop

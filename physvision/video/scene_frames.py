@@ -80,6 +80,9 @@ def scene_stream(
     """
     if isinstance(video, str | os.PathLike):
         return _file_stream(os.fspath(video), scene, conversion or Conversion())
+    if not isinstance(video, Clip | Iterable):
+        kind = type(video).__name__
+        raise InputError(f"video: expected a file, a clip, frames or an iterator of single frames, got {kind}")
     if conversion is not None:
         raise InputError("conversion: only files are converted; bring other frames to what the scene wants before")
     source = video.source if isinstance(video, Clip) else ""

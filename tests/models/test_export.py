@@ -63,8 +63,20 @@ def test_what_cannot_be_traced_says_so(tmp_path):
 
     model.encoder = Stubborn()
     with pytest.raises(UnsupportedError, match="the encoder cannot be exported"):
-        export_programs(model, tmp_path, "torch")
+        export_programs(model, tmp_path / "out", "torch")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_exporting_says_what_came_of_it_and_no_more(tmp_path, capfd, recwarn):
+    assert main(["export", "billiards-1", "--format", "torch", "--out", str(tmp_path / "b")]) == 1
+    said = capfd.readouterr()
+    assert said.out == ""
+    assert len(said.err.splitlines()) == 1
+    assert "the encoder cannot be exported" in said.err
+    assert list(tmp_path.iterdir()) == []
+    assert main(["export", "pendulum", "--format", "torch", "--out", str(tmp_path / "p")]) == 0
+    assert capfd.readouterr().err == ""
+    assert not [each for each in recwarn if issubclass(each.category, RuntimeWarning)]
 
 
 def test_a_program_that_does_something_else_is_not_kept(tmp_path, monkeypatch):

@@ -109,7 +109,10 @@ def test_a_faster_video_is_thinned_out(tmp_path):
         ({"fps": 10.0}, ("--fps", "20"), "frames that were not taken cannot be made up"),
         ({}, ("--size", "64"), "takes frames of 48 x 48 pixels, so 64 x 64 is of no use; give --size 48"),
         ({}, ("--crop", "[40,0,20,20]"), "leave the picture of 48 x 48"),
-        ({}, ("--crop", "[0,0,48,24]"), "48 x 24 pixels have other proportions than the 48 x 48"),
+        ({}, ("--crop", "left"), "crop: expected x,y,width,height in whole pixels, got 'left'"),
+        ({}, ("--crop", "0,0,48"), "crop: expected x,y,width,height in whole pixels, got '0,0,48'"),
+        ({}, ("--size", "48.5"), "size: expected a side, or width,height in whole pixels, got '48.5'"),
+        ({}, ("--crop", "0,0,48,24"), "48 x 24 pixels have other proportions than the 48 x 48"),
         ({"frames": 2}, (), "2 frames are fewer than the 3"),
         ({"count": 1}, (), "nothing has the colour of green ball.*--force"),
         ({"colors": ((0.0, 0.0, 1.0), (1.0, 1.0, 1.0))}, (), "nothing has the colour of red ball"),
@@ -175,7 +178,7 @@ def test_a_checkpoint_that_is_none(tmp_path, capsys, name, content, match):
 def test_a_scale_for_states_that_are_in_si_units_already(tmp_path, capsys):
     path = video.write(tmp_path / "a.mkv", np.zeros((5, 100, 100, 1), np.uint8), 20, lossless=True)
     assert run(path, tmp_path / "out", "--scale", "100", checkpoint="pendulum") == 1
-    assert "are in rad and its parameters in SI units already; leave --scale out" in capsys.readouterr().err
+    assert "are in rad and its parameters in SI units already; leave it out" in capsys.readouterr().err
 
 
 def test_a_folder_that_cannot_be_written(tmp_path, capsys):
@@ -285,6 +288,46 @@ def test_what_was_there_stays_until_there_is_better(tmp_path, monkeypatch):
     with pytest.raises(ZeroDivisionError):
         run(tmp_path / "a.mkv", out)
     assert (out / "states.csv").read_bytes() == before
+    assert left(out) == FILES
+
+
+def test_a_run_without_a_film_leaves_no_film_of_another(tmp_path):
+    out = tmp_path / "out"
+    assert run(rolling.film(tmp_path / "a.mkv"), out) == 0
+    assert run(tmp_path / "a.mkv", out, "--no-film") == 0
+    assert left(out) == ["report.html", "states.csv", "states.npz"]
+
+
+def test_force_alone_goes_on_and_the_page_says_with_what(tmp_path, capsys):
+    path, out = rolling.film(tmp_path / "a.mkv", count=1), tmp_path / "out"
+    assert run(path, out) == 1
+    assert "or add --force to go on" in capsys.readouterr().err
+    assert not out.exists()
+    assert run(path, out, "--force") == 0
+    assert "Nothing has the colour of green ball." in (out / "report.html").read_text()
+    assert "Nothing has the colour of green ball." in " ".join(capsys.readouterr().out.split())
+
+
+KILLED = """
+import os, signal, sys
+from predict import rolling
+from physvision.predict import save
+from physvision.report import StateTables
+
+add = StateTables.add
+StateTables.add = lambda self, **values: (add(self, **values), os.kill(os.getpid(), signal.SIGKILL))
+save(rolling.predictor(), rolling.pictures(60), sys.argv[1])
+"""
+
+
+def test_what_a_killed_run_left_half_written_goes_with_the_next(tmp_path):
+    out = tmp_path / "out"
+    places = f"{Path(__file__).parents[1]}{os.pathsep}{Path(__file__).parents[2]}"
+    environment = {**os.environ, "PYTHONPATH": places}
+    subprocess.run([sys.executable, "-c", KILLED, str(out)], env=environment, timeout=250)
+    assert all(name.startswith(".") for name in left(out))
+    assert left(out)
+    assert run(rolling.film(tmp_path / "a.mkv"), out) == 0
     assert left(out) == FILES
 
 

@@ -1,6 +1,10 @@
 """What a predictor says of a video is what is in it, at the right frame and in the right unit."""
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +14,7 @@ from predict import rolling
 from physvision import video
 from physvision.core import DeviceError, InputError, ShapeError
 from physvision.models import build, load
-from physvision.predict import Predictor
+from physvision.predict import Predictor, save
 from physvision.video import Conversion
 
 
@@ -172,3 +176,57 @@ def test_training_configurations_without_a_scene_still_build():
     configuration = yaml.safe_load(resources.find("pendulum.yaml", "trainers").read_text())["model"]["model"]
     del configuration["init_args"]["scene"]
     assert build(configuration).scene is None
+
+
+def test_objects_say_what_they_are_in_one_line():
+    made = rolling.predictor()
+    seen = made(rolling.pictures(20))
+    (segment,) = made.stream(rolling.pictures(20))
+    assert repr(made) == "Predictor(two balls, 0.5 s ahead, on cpu)"
+    assert repr(seen) == "Prediction(two balls: 18 frames, 0.95 s, 0.5 s ahead, agreement 100%, 0 warnings)"
+    assert repr(segment) == "Segment(frames 2 to 19, from 0.10 s)"
+
+
+def test_a_prediction_is_saved_from_python(tmp_path):
+    outcome = save(rolling.predictor(), rolling.pictures(30), tmp_path / "out")
+    assert sorted(each.name for each in (tmp_path / "out").iterdir()) == [
+        "prediction.mp4",
+        "report.html",
+        "states.csv",
+        "states.npz",
+    ]
+    true = rolling.places(30)[2:]
+    np.testing.assert_allclose(outcome.rows["position"][..., :2], true, atol=rolling.EXACT)
+    assert [each.origin for each in outcome.parameters] == ["assumed, given to the checkpoint"] * 2
+    assert repr(outcome) == "Outcome(two balls in the frames given: 28 frames, 0 notes)"
+
+
+def test_advice_is_for_python_where_it_is_called_from_python(tmp_path):
+    for frames, match in (({"fps": 60.0}, "add `fps=20` to take"), ({"count": 1}, "or add `force=True` to go on")):
+        with pytest.raises(InputError, match=match):
+            rolling.predictor()(rolling.film(tmp_path / "a.mkv", **frames))
+
+
+NOTHING = """
+from predict import rolling
+from physvision.core import InputError
+from physvision.predict import Predictor, save
+
+for wrong in (lambda: Predictor(None), lambda: rolling.predictor()(None), lambda: rolling.predictor()(5)):
+    try:
+        wrong()
+    except InputError as error:
+        print(error)
+"""
+
+
+def test_nothing_in_place_of_a_model_or_a_video():
+    # In a process of its own, where types are not checked before.
+    places = f"{Path(__file__).parents[1]}{os.pathsep}{Path(__file__).parents[2]}"
+    environment = {**os.environ, "PYTHONPATH": places}
+    said = subprocess.run([sys.executable, "-c", NOTHING], env=environment, timeout=250, capture_output=True, text=True)
+    assert said.stdout.splitlines() == [
+        "model: expected a PredictiveAutoencoder, got NoneType; Predictor.from_checkpoint(name) loads one",
+        "video: expected a file, a clip, frames or an iterator of single frames, got NoneType",
+        "video: expected a file, a clip, frames or an iterator of single frames, got int",
+    ]
