@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from lightning import LightningDataModule
-from torch.utils.data import DataLoader
 
 from physvision.core import DataError
 from physvision.core.checks import check_count
 from physvision.datasets.dataset import Dataset
+from physvision.datasets.loading import ResumableLoader
 from physvision.datasets.recipe import SPLITS
 from physvision.datasets.sampling import ShardSampler
 from physvision.datasets.windows import Windows, WindowShape
@@ -61,6 +63,8 @@ class DataModule(LightningDataModule):
         self.label_fraction, self.label_seed, self.labeled_share = label_fraction, label_seed, labeled_share
         self.shape = WindowShape(frames_in, horizon, stride)
         self._windows: dict[str, Windows] = {}
+        self._training: ResumableLoader | None = None
+        self._position: dict[str, int] | None = None
 
     def windows(self, split: str) -> Windows:
         """The samples of a split."""
@@ -83,29 +87,43 @@ class DataModule(LightningDataModule):
         for split in needed.get(stage or "", SPLITS):
             self.windows(split)
 
-    def train_dataloader(self) -> DataLoader:
+    def train_dataloader(self) -> ResumableLoader:
         """Shuffled; each process reads shards of its own."""
-        return self._loader("train", shuffle=True)
+        self._training = self._loader("train", shuffle=True)
+        if self._position is not None:
+            self._training.load_state_dict(self._position)
+            self._position = None
+        return self._training
 
-    def val_dataloader(self) -> DataLoader:
+    def state_dict(self) -> dict[str, Any]:
+        """How far the training samples are read, for a run that is resumed."""
+        # Lightning restores the loader itself too late where the number of updates was asked for before.
+        return {} if self._training is None else self._training.state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on reading where the run that is resumed was."""
+        if self._training is not None:
+            self._training.load_state_dict(state_dict)
+        else:
+            self._position = state_dict
+
+    def val_dataloader(self) -> ResumableLoader:
         """In order."""
         return self._loader("valid", shuffle=False)
 
-    def test_dataloader(self) -> DataLoader:
+    def test_dataloader(self) -> ResumableLoader:
         """In order."""
         return self._loader("test", shuffle=False)
 
-    def predict_dataloader(self) -> DataLoader:
+    def predict_dataloader(self) -> ResumableLoader:
         """The test split, in order."""
         return self._loader("test", shuffle=False)
 
-    def _loader(self, split: str, shuffle: bool) -> DataLoader:
-        windows = self.windows(split)
+    def _loader(self, split: str, shuffle: bool) -> ResumableLoader:
         rank, ranks = self._place()
-        return DataLoader(
-            windows,
-            batch_size=self.batch_size,
-            sampler=ShardSampler(windows, rank, ranks, shuffle, self.seed, labeled_share=self.labeled_share),
+        return ResumableLoader(
+            ShardSampler(self.windows(split), rank, ranks, shuffle, self.seed, labeled_share=self.labeled_share),
+            self.batch_size,
             num_workers=self.workers,
             persistent_workers=self.workers > 0,
             pin_memory=torch.cuda.is_available(),

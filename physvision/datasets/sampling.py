@@ -43,6 +43,8 @@ class ShardSampler(DistributedSampler):
         self.labeled_share = labeled_share
         super().__init__(windows, num_replicas=ranks, rank=rank, shuffle=shuffle, seed=seed, drop_last=drop_last)
         self.windows = windows
+        # Of the next round, so many windows at its beginning were read before an interruption.
+        self.skipped = 0
         dataset = windows.dataset
         trials = [range(shard.first, shard.first + shard.trials) for shard in dataset.shards]
         self._shards = [np.concatenate([np.asarray(windows.of_trial(trial)) for trial in held]) for held in trials]
@@ -87,4 +89,5 @@ class ShardSampler(DistributedSampler):
             share = random.permutation(share)
             if self.labeled_share:
                 share = random.permutation(self._with_labels(share))
-        return iter(np.resize(share, self._count).tolist())
+        skipped, self.skipped = self.skipped, 0
+        return iter(np.resize(share, self._count)[skipped:].tolist())

@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader
 
 from physvision.perception.flow import PyramidFlow, end_point_error
 from physvision.perception.synthetic_flow import FlowPairs, FlowSample, SyntheticFlow
+from physvision.trainers.checkpoints import keep_checkpoints_whole
 
 _SOFT = 1e-2  # px: smaller errors count by their square
 
@@ -36,6 +37,10 @@ class FlowTraining(LightningModule):
         super().__init__()
         self.network = network
         self.learning_rate, self.shapes, self.warmup = learning_rate, shapes, warmup
+
+    def setup(self, stage: str) -> None:
+        """Write checkpoints that are whole or not there."""
+        keep_checkpoints_whole(self.trainer)
 
     def training_step(self, batch: FlowSample, batch_idx: int) -> Tensor:
         """The loss of a batch."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from lightning import LightningModule
 from lightning.pytorch.utilities.types import OptimizerLRScheduler
@@ -20,6 +21,7 @@ from physvision.datasets import Sample
 from physvision.datasets.modules import DataModule
 from physvision.models import Forecast, PredictiveAutoencoder, build
 from physvision.models.checkpoints import check_same
+from physvision.trainers.checkpoints import keep_checkpoints_whole
 from physvision.trainers.metrics import PredictionMetrics
 from physvision.trainers.supervision import Supervision
 from physvision.trainers.symmetries import Symmetry, transformed
@@ -82,9 +84,12 @@ class PredictionTraining(LightningModule):
         self.encoder_rate = learning_rate if encoder_learning_rate is None else encoder_learning_rate
         self.measured = tuple(measured)
         self.metrics = nn.ModuleDict()
+        # Of what is left to chance in an update: dropout, disturbances. A checkpoint keeps it.
+        self.seed = torch.initial_seed() % 2**63
 
     def setup(self, stage: str) -> None:
         """Refuse data whose frames are not the engine's steps: every velocity would be wrong by one factor."""
+        keep_checkpoints_whole(self.trainer)
         source, dt = getattr(self.trainer, "datamodule", None), self.model.engine.dt
         if not isinstance(source, DataModule):
             return
@@ -97,6 +102,11 @@ class PredictionTraining(LightningModule):
     def forward(self, frames: Tensor, steps: int, draw: Sequence[int] | None = None) -> Forecast:
         """Predict `steps` steps past the last of `frames`."""
         return self.model(frames, steps, draw, self.truncate)
+
+    def on_train_batch_start(self, batch: Sample, batch_idx: int) -> None:
+        """Give each update chances of its own, so that a run that is resumed has those of one that was not."""
+        place = (self.seed, self.current_epoch, batch_idx, self.global_rank)
+        torch.manual_seed(int(np.random.SeedSequence(place).generate_state(1)[0]))
 
     def training_step(self, batch: Sample, batch_idx: int) -> Tensor:
         """The loss of a batch."""
@@ -251,12 +261,14 @@ class PredictionTraining(LightningModule):
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Keep what rebuilds the model beside its weights, as text, if all its parts are registered."""
+        checkpoint["seed"] = self.seed
         with suppress(InputError):
             checkpoint["configuration"] = json.dumps(plain.configuration_of(self.model))
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Refuse weights of another architecture, saying where they differ."""
         check_same("checkpoint", self.state_dict(), checkpoint["state_dict"])
+        self.seed = int(checkpoint.get("seed", self.seed))
 
 
 def _check_finite(sample: Sample) -> None:

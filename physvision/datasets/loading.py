@@ -1,0 +1,44 @@
+"""Batches of windows, from a loader that knows how far it is: a training goes on in the middle of an epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from torch.utils.data import DataLoader
+
+from physvision.datasets.sample import Sample
+from physvision.datasets.sampling import ShardSampler
+
+
+class ResumableLoader(DataLoader):
+    """Reads the windows of a `ShardSampler`; its state is the epoch and how many batches of it were handed out.
+
+    What was handed out before is not read again.
+    """
+
+    sampler: ShardSampler  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def __init__(self, sampler: ShardSampler, batch_size: int, **options: Any) -> None:
+        """Load the sampler's windows; options as of torch's `DataLoader`."""
+        super().__init__(sampler.windows, batch_size, sampler=sampler, **options)
+        self._done = 0
+        self._resumed: dict[str, int] | None = None
+
+    def state_dict(self) -> dict[str, int]:
+        """How far it is."""
+        return {"epoch": self.sampler.epoch, "batches": self._done}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Let the next round go on from there, if it is one of the same epoch."""
+        self._resumed = dict(state)
+
+    def __iter__(self) -> Iterator[Sample]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The batches of this epoch."""
+        resumed, self._resumed = self._resumed, None
+        self._done = resumed["batches"] if resumed and resumed["epoch"] == self.sampler.epoch else 0
+        assert self.batch_size is not None
+        self.sampler.skipped = self._done * self.batch_size
+        for batch in super().__iter__():
+            self._done += 1
+            yield batch

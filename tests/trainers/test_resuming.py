@@ -1,0 +1,70 @@
+"""A run that goes on from any of its checkpoints ends as one that was not interrupted; a full disk leaves no ruins."""
+
+import resource
+
+import pytest
+import torch
+
+import physvision  # noqa: F401  makes lightning importable beside a torch without CUDA
+
+import lightning  # isort: skip
+from lightning.pytorch.callbacks import ModelCheckpoint
+
+from physvision.core import TrainingError
+from physvision.trainers.commands import read_checkpoint
+
+QUIET = {"accelerator": "cpu", "enable_progress_bar": False, "enable_model_summary": False, "logger": False}
+
+
+def trainer(folder, **options):
+    keep = ModelCheckpoint(dirpath=folder, filename="{step}", every_n_train_steps=1, save_top_k=-1)
+    return lightning.Trainer(**{**QUIET, "default_root_dir": folder, "callbacks": [keep], **options})
+
+
+def with_dropout(module):
+    module.model.encoder.pixels.append(torch.nn.Dropout(0.5))
+    return module
+
+
+def weights(module):
+    return torch.cat([value.flatten() for value in module.state_dict().values()])
+
+
+@pytest.mark.parametrize(
+    ("length", "steps", "workers"),
+    [
+        ({"max_epochs": 2}, (2, 5, 6), 0),
+        ({"max_epochs": 2, "limit_train_batches": 3}, (2,), 2),
+        ({"max_steps": 8}, (2, 6), 0),
+    ],
+)
+def test_any_checkpoint_leads_to_the_same_end(tmp_path, training, data, length, steps, workers):
+    """In the middle of an epoch, at its last batch and after it; dropout included."""
+    whole = with_dropout(training(symmetries=["mirror"]))
+    first = trainer(tmp_path, limit_val_batches=1, **length)
+    first.fit(whole, data(workers=workers))
+    for step in steps:
+        resumed = with_dropout(training(symmetries=["mirror"]))
+        torch.manual_seed(step)  # the chances of this process are not those of the first
+        with torch.no_grad():
+            for parameter in resumed.parameters():
+                parameter.zero_()
+        again = trainer(tmp_path / "again", limit_val_batches=1, **length)
+        again.fit(resumed, data(workers=workers), ckpt_path=tmp_path / f"step={step}.ckpt")
+        assert again.global_step == first.global_step
+        assert torch.equal(weights(resumed), weights(whole)), step
+
+
+def test_a_full_disk_leaves_the_last_checkpoint_and_no_part_of_another(tmp_path, training, data):
+    trainer(tmp_path, max_epochs=1).fit(training(), data())
+    before = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
+    kept = read_checkpoint(tmp_path / "step=5.ckpt")
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, old[1]))
+        with pytest.raises(TrainingError, match=r"step=6\.ckpt: the checkpoint cannot be written .*; the last one is"):
+            trainer(tmp_path, max_epochs=2).fit(training(), data(), ckpt_path=tmp_path / "step=5.ckpt")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+    assert {path.name: path.stat().st_size for path in tmp_path.iterdir()} == before
+    assert kept["global_step"] == 5
