@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -30,9 +31,7 @@ def encode_shard(
         about: what the shard says of itself, plain values.
         trials: their uint8 `frames` and float64 fields.
     """
-    columns = [pa.field("frames", pa.binary(int(np.prod(frame_format.shape))))]
-    columns += [pa.field(name, pa.list_(pa.float64(), int(np.prod(field.shape)))) for name, field in fields.items()]
-    schema = pa.schema(columns, metadata={_METADATA: json.dumps(about, sort_keys=True).encode()})
+    schema = _schema(frame_format, fields).with_metadata({_METADATA: json.dumps(about, sort_keys=True).encode()})
     options = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", 3), use_threads=False)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, schema, options=options) as writer:
@@ -43,6 +42,13 @@ def encode_shard(
                 arrays += [_lists(schema.field(name).type, trial[name][part]) for name in fields]
                 writer.write_batch(pa.record_batch(arrays, schema=schema))
     return sink.getvalue().to_pybytes()
+
+
+def _schema(frame_format: FrameFormat, fields: Mapping[str, Field]) -> pa.Schema:
+    """The columns of a shard: pixels, and the numbers of each field."""
+    columns = [pa.field("frames", pa.binary(math.prod(frame_format.shape)))]
+    columns += [pa.field(name, pa.list_(pa.float64(), math.prod(field.shape))) for name, field in fields.items()]
+    return pa.schema(columns)
 
 
 def _binary(kind: pa.DataType, values: np.ndarray) -> pa.Array:
@@ -82,6 +88,7 @@ class ShardReader:
         """Open the shard at `path`, whose trials have `frames` frames each."""
         self.path, self._recent = path, recent
         self._shapes = {"frames": frame_format.shape, **{name: field.shape for name, field in fields.items()}}
+        self._schema, self._frames = _schema(frame_format, fields), frames
         self._groups = -(-frames // GROUP)
         often = ["frames", *(name for name in ("q", "v") if name in fields)]
         self._often = frozenset(often)
@@ -91,8 +98,11 @@ class ShardReader:
     def _reader(self, often: bool) -> pa.RecordBatchFileReader:
         if often not in self._readers:
             file = pa.memory_map(str(self.path))
-            order = pa.ipc.open_file(file).schema.names
-            wanted = [order.index(name) for name in order if name in self._columns[often]]
+            schema = pa.ipc.open_file(file).schema
+            # Bytes of another type, read as pixels, lie beyond the end of their buffer.
+            if not schema.equals(self._schema):
+                raise DataError(f"{self.path}: expected the columns {self._schema.names}, got {schema.names}")
+            wanted = [index for index, name in enumerate(schema.names) if name in self._columns[often]]
             options = pa.ipc.IpcReadOptions(use_threads=False, included_fields=wanted)
             self._readers[often] = pa.ipc.open_file(file, options=options)
         return self._readers[often]
@@ -103,19 +113,27 @@ class ShardReader:
         if group is None:
             try:
                 batch = self._reader(often).get_batch(index)
-            except (pa.ArrowException, OSError) as error:
+                # Lengths that are not those of the buffers would be read past their end.
+                batch.validate(full=True)
+                rows = min(GROUP, self._frames - index % self._groups * GROUP)
+                group = {name: self._array(name, batch.column(name), rows) for name in self._columns[often]}
+            except Exception as error:  # of a damaged file pyarrow raises whatever it comes across
                 raise DataError(
                     f"{self.path}: the shard is damaged ({error}); "
                     f"make it again with: physvision repair {self.path.parent}"
                 ) from error
-            group = {name: self._array(name, batch.column(name)) for name in self._columns[often]}
             self._recent.keep(key, group)
         return group
 
-    def _array(self, name: str, column: pa.Array) -> np.ndarray:
+    def _array(self, name: str, column: pa.Array, rows: int) -> np.ndarray:
+        inner = column if name == "frames" else column.values
+        if len(column) != rows or column.null_count or inner.null_count:
+            raise DataError(f"expected {rows} rows of {name}, got {len(column)} with {column.null_count} missing")
         if name == "frames":
-            return np.frombuffer(column.buffers()[1], np.uint8).reshape(len(column), *self._shapes[name])
-        return column.values.to_numpy().reshape(len(column), *self._shapes[name])
+            values = np.frombuffer(column.buffers()[1], np.uint8)[: rows * math.prod(self._shapes[name])]
+        else:
+            values = inner.to_numpy()
+        return values.reshape(rows, *self._shapes[name])
 
     def read(self, name: str, trial: int, start: int, stop: int) -> np.ndarray:
         """A copy of `frames` or a field, of frames `start` to `stop` (excluded) of the shard's trial number `trial`."""
