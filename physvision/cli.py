@@ -97,9 +97,11 @@ def _with_recipes(arguments: list[str]) -> list[str]:
     return [str(find(value, "datasets")) if option == "--config" else value for option, value in given]
 
 
-def _with_switches(arguments: list[str], called: Callable[..., object]) -> list[str]:
+def _with_switches(arguments: list[str], called: Callable[..., object] | dict[str, Callable[..., object]]) -> list[str]:
     """The arguments with options that are on or off spelt out: `--force` and `--no-film` need no value."""
-    switches = {f"--{name}" for name, each in inspect.signature(called).parameters.items() if each.annotation == "bool"}
+    functions = called.values() if isinstance(called, dict) else [called]
+    parameters = [each for function in functions for each in inspect.signature(function).parameters.values()]
+    switches = {f"--{each.name}" for each in parameters if each.annotation == "bool"}
     found = []
     for option, following in zip(arguments, [*arguments[1:], ""], strict=True):
         if option in switches and following.lower() not in ("true", "false"):
