@@ -53,7 +53,7 @@ class World(MechanicalEngine):
         dt: seconds between two states. Impacts happen when they happen, whatever it is.
         exempt: pairs of bodies that pass through each other; bodies that share a joint do, unless it says otherwise.
         overlap: what to do with bodies that overlap at the start: "refuse", or "push" them apart.
-        max_contacts: contacts that may touch at one moment for events to be followed; None for 24.
+        max_contacts: contacts that may touch at one moment for events to be followed; None for 16.
         max_events: impacts, ends of slip and stretches between them that are followed in one step.
         max_milliseconds: what following them may cost in one step, about, on one core; counted in operations, not by
             the clock. Beyond any of these bounds the rest of the step is crowded: one problem over all contacts at
@@ -70,7 +70,7 @@ class World(MechanicalEngine):
         overlap: Literal["refuse", "push"] = "refuse",
         max_contacts: int | None = None,
         max_events: int = 128,
-        max_milliseconds: Number = 6.0,
+        max_milliseconds: Number = 4.0,
     ) -> None:
         super().__init__()
         self.dt = check_positive("dt", dt)
@@ -90,7 +90,7 @@ class World(MechanicalEngine):
         self.nq = self.nv = 3 * moving
         self.nu = 3 * moving + motors
         most = self.assembly.most_contacts
-        capacity = 1 + min(most, 24 if max_contacts is None else check_count("max_contacts", max_contacts))
+        capacity = 1 + min(most, 16 if max_contacts is None else check_count("max_contacts", max_contacts))
         tolerance = 1e-9 * self.assembly.size
         self._settings = {
             "capacity": capacity,
@@ -100,6 +100,7 @@ class World(MechanicalEngine):
             "dt": self.dt,
             "tolerance": tolerance,
             "rest_speed": 1e-2 * tolerance / self.dt,
+            "size": self.assembly.size,
             "slop": max(10 * tolerance, 2e-4 * self.assembly.smallest),
         }
         start = [self.assembly.pose(i) for i in self.assembly.moving]
@@ -157,8 +158,8 @@ class World(MechanicalEngine):
 
     def _cure(self) -> str:
         return (
-            "A state or control was not finite, or joints or springs could not hold over a step: loops that cannot "
-            f"close, or stiffness and damping too large for dt={self.dt:g}; try a smaller dt. "
+            "A state or control was not finite, numbers ran away, or a body crosses the world 10⁵ times in a step: see "
+            f"to forces and speeds that are out of scale, or try a smaller dt (it is {self.dt:g}). "
         )
 
     def _on(self, device: torch.device) -> Kernels:

@@ -12,6 +12,7 @@ from physics.rigid2d.scenes import THREE, ball, billiard, start
 
 from physvision.core import DtypeError, InputError, ModelError, ShapeError, State
 from physvision.physics import rigid2d
+from physvision.physics.rigid2d import scenes as rigid2d_scenes
 
 SQUARE = [(-10, -10), (10, -10), (10, 10), (-10, 10)]
 
@@ -136,7 +137,7 @@ def test_a_failed_world_is_nan_from_its_first_bad_step_on():
     world = billiard(*THREE)
     controls = torch.zeros(2, 6, world.nu, dtype=torch.float64)
     controls[1, 3, 0] = math.inf
-    with pytest.warns(RuntimeWarning, match=r"first at step 4.*not finite.*smaller dt"):
+    with pytest.warns(RuntimeWarning, match=r"(?s)first at step 4.*not finite.*smaller dt"):
         trajectory = world.rollout(start(world, 2), 6, controls)
     assert torch.isfinite(trajectory.q[1, :4]).all()
     assert torch.isnan(trajectory.q[1, 4:]).all()
@@ -183,3 +184,12 @@ def test_an_interrupt_is_taken_in_the_middle_of_a_rollout_and_the_world_works_on
         world.rollout(state, steps)
     alone = billiard(*THREE).rollout(start(world), 20)
     assert torch.equal(world.rollout(start(world), 20).q, alone.q)
+
+
+@pytest.mark.parametrize("speed", [1e11, 1e16])
+def test_a_body_of_absurd_speed_is_named_and_passes_no_wall_unsaid(speed):
+    box = rigid2d.Rectangle((40, 30), (200, 200), angle=0.4, velocity=(speed, 0.3 * speed), restitution=0.5)
+    world = rigid2d.World([*rigid2d_scenes.walls(), box], gravity=(0, 0))
+    with pytest.warns(RuntimeWarning, match="crosses the world"):
+        trajectory = world.rollout(start(world), 3)
+    assert trajectory.status.first_bad_step.tolist() == [1]

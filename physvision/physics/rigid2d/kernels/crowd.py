@@ -35,6 +35,10 @@ CORRECTIONS = wp.constant(10)
 LAST = wp.constant(3)
 SETTLED = wp.constant(wp.float64(1.0e-11))
 
+# More contacts than these are solved less exactly, in half the rounds.
+FEW = wp.constant(30)
+SETTLED_MANY = wp.constant(wp.float64(1.0e-7))
+
 # Bodies that are slower than this share of what free acceleration gives them in the step are at rest.
 REST = wp.constant(wp.float64(2.0e-4))
 
@@ -184,18 +188,23 @@ def solve_crowd(s: Parts, t: Workspace, contacts: wp.int32, rows: wp.array(dtype
     if s.joint_rows > 0:
         hold_joints(s, t, contacts, rows, x)
     rounds = wp.int32(0)
+    most = wp.int32(ROUNDS)
+    enough = SETTLED * scale
+    if contacts > FEW:
+        most = ROUNDS // 2
+        enough = SETTLED_MANY * scale
     n = wp.int32(0)
     change = scalar(1.0e30)
     compliance = scalar(NEARNESS)
-    while contacts > 0 and rounds < ROUNDS and change > SETTLED * scale:
+    while contacts > 0 and rounds < most and change > enough:
         tries = wp.int32(0)
-        while tries < (rounds + 1) * SWEEPS and change > SETTLED * scale:
+        while tries < (rounds + 1) * SWEEPS and change > enough:
             change = sweep(s, t, contacts, rows, x)
             tries += 1
         read_modes(s, t, contacts)
         n = choose(s, t, contacts, t.mode0)
         rounds += 1
-        if n <= LARGEST and change > SETTLED * scale:
+        if n <= LARGEST and change > enough:
             before = change
             copy(t.lambda0, t.lambda1, size)
             factor_active(s, t, n, rows, compliance)

@@ -60,6 +60,7 @@ class Parts:
     tolerance: scalar
     rest_speed: scalar
     slop: scalar
+    size: scalar
     # Not zero once the caller wants no more.
     stop: wp.array(dtype=wp.int32)
 

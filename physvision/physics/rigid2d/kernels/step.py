@@ -278,7 +278,7 @@ def step(s: Parts, t: Workspace, logged: wp.int32):
     if crowded == 0 and held > 0:
         touching = find_touching(s, t)
         if t.counts[OVERFLOW] == 1 or deepest(s, t, touching) > wp.max(
-            scalar(100.0) * s.tolerance, scalar(1.01) * deep
+            scalar(5.0) * s.tolerance, scalar(1.01) * deep
         ):
             # A corner came off its edge, or round it, on the way: what overlaps is put right.
             crowded = wp.int32(1)
