@@ -12,18 +12,18 @@ from pathlib import Path
 
 # Name: (function that it calls, what `physvision --help` says of it).
 COMMANDS: dict[str, tuple[str, str]] = {
-    "predict": ("physvision.predict.command:predict", "what moves in a video, how, and what happens next"),
-    "generate": ("physvision.datasets.commands:generate", "make a data set: billiards or pendulum"),
-    "import": ("physvision.datasets.commands:import_", "make a data set of a video"),
-    "show": ("physvision.datasets.commands:show", "draw a data set or a video, states over frames"),
-    "verify": ("physvision.datasets.commands:verify", "compare a data set with its checksums"),
-    "repair": ("physvision.datasets.commands:repair", "make missing and damaged parts of a data set again"),
-    "fit": ("physvision.trainers.commands:run", "train a model: --config trainers/pendulum.yaml"),
-    "validate": ("physvision.trainers.commands:run", "measure a trained model on the validation split"),
-    "test": ("physvision.trainers.commands:run", "measure a trained model on the test split"),
-    "fit-flow": ("physvision.trainers.commands:fit_flow", "train the optical flow: --config trainers/flow.yaml"),
-    "export": ("physvision.models.export:export", "a checkpoint as a model file, ONNX or a torch program"),
-    "demo": ("physvision.demo:demo", "predict from videos that the shipped checkpoints have not seen"),
+    "demo": ("physvision.demo:demo", "make two videos, predict what happens in them, and say where the reports are"),
+    "predict": ("physvision.predict.command:predict", "see what moves in a video, and predict what happens next"),
+    "generate": ("physvision.datasets.commands:generate", "make a data set: videos of billiards or a pendulum"),
+    "import": ("physvision.datasets.commands:import_", "make a data set of your own video"),
+    "show": ("physvision.datasets.commands:show", "draw the states of a data set over its frames"),
+    "verify": ("physvision.datasets.commands:verify", "check the files of a data set for damage"),
+    "repair": ("physvision.datasets.commands:repair", "make missing and damaged files of a data set again"),
+    "fit": ("physvision.trainers.commands:run", "train a model, for example with --config trainers/pendulum.yaml"),
+    "validate": ("physvision.trainers.commands:run", "measure a model on data that was kept for choosing settings"),
+    "test": ("physvision.trainers.commands:run", "measure a model on data that was kept for the end"),
+    "fit-flow": ("physvision.trainers.commands:fit_flow", "train the network that sees how pixels move"),
+    "export": ("physvision.models.export:export", "write a trained model as one file, as ONNX or for torch alone"),
 }
 
 # Those that Lightning's own command line reads.
@@ -33,10 +33,10 @@ TRAINING = ("fit", "validate", "test", "fit-flow")
 def _overview() -> str:
     width = max(map(len, COMMANDS))
     lines = [f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items()]
-    footer = "physvision COMMAND --help says more of one; physvision --version prints the version."
-    return "\n".join(
-        ["usage: physvision COMMAND [OPTION ...]", "", "Video in, physics out.", "", "commands:", *lines, "", footer]
-    )
+    head = ["usage: physvision COMMAND [OPTION ...]", "", "Video in, physics out.", "", "commands:"]
+    examples = ["physvision demo", "physvision predict my.mp4 --checkpoint pendulum --fps 20 --size 100"]
+    examples += ["physvision COMMAND --help", "physvision --version"]
+    return "\n".join([*head, *lines, "", "for example:", *(f"  {each}" for each in examples)])
 
 
 def main(arguments: list[str] | None = None) -> int:

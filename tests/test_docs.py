@@ -20,8 +20,10 @@ def run(page):
     return names
 
 
-def test_your_own_video():
+def test_your_own_video(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     names = run("own_video.md")
+    assert (tmp_path / "out/mine/report.html").exists()
     assert names["prediction"].states.q.shape == (38, 3)
     assert names["prediction"].future.q.shape == (1, 11, 3)
     assert names["prediction"].future_frames.shape == (11, 1, 100, 100)

@@ -45,7 +45,7 @@ class Parameter:
     def text(self) -> str:
         """Values and unit; of many values the first six."""
         shown = ", ".join(f"{value:.5g}" for value in self.values[:6]) + (" …" if len(self.values) > 6 else "")
-        return f"{shown} {'' if self.unit == '1' else self.unit}".strip()
+        return f"{shown} {'' if self.unit == '1' else self.unit.replace('^2', '²')}".strip()
 
 
 def shown(part: object) -> str:
