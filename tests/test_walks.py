@@ -1,4 +1,4 @@
-"""The walks of CONTRIBUTING, walked: an engine with a property, a joint, an encoder and a scene, each as it says there."""
+"""The walks of CONTRIBUTING, taken: an engine with a property, a joint, an encoder and a scene."""
 
 from dataclasses import dataclass
 
