@@ -54,6 +54,19 @@ def survey(footage) -> Survey:
     return Survey(np.stack(kept), np.array(times), np.array(changes))
 
 
+@dataclass(frozen=True)
+class Alignment:
+    """How one frame was taken.
+
+    Attributes:
+        shift: of the camera in x and y, pixels.
+        gains: the light in each channel, of the background's.
+    """
+
+    shift: Float[np.ndarray, "2"]
+    gains: Float[np.ndarray, "3"]
+
+
 class Background:
     """The picture behind, and how a frame differs from it."""
 
@@ -65,7 +78,7 @@ class Background:
         shifts = np.array([self._shake.measure(sample) for sample in samples])
         # Estimates scatter by some hundredths of a pixel when nothing moves; correcting these would add noise.
         self.shift_deviation = float(np.hypot(*shifts.std(0)))
-        self.shaky = self.shift_deviation > 0.12
+        self.shaky = self.shift_deviation > 0.16
         if self.shaky:
             samples = np.stack([shifted_back(one, shift) for one, shift in zip(samples, shifts, strict=True)])
             middle = _median(samples)
@@ -79,11 +92,18 @@ class Background:
         """Levels from which on a pixel has changed."""
         return np.maximum(_FLOOR, 5 * self.noise)
 
-    def aligned(self, frame: UInt8[np.ndarray, "height width 3"]) -> tuple[np.ndarray, np.ndarray]:
-        """The frame as it would be from the camera's mean place and in the mean light, and its shift, pixels."""
-        shift = self._shake.measure(frame) if self.shaky else np.zeros(2)
+    def alignment(self, frame: UInt8[np.ndarray, "height width 3"], before: Alignment | None = None) -> Alignment:
+        """How a frame was taken; `before` is that of the frame before it."""
+        guess = None if before is None else before.shift
+        shift = self._shake.measure(frame, guess) if self.shaky else np.zeros(2)
         moved = shifted_back(frame, shift) if shift.any() else frame
-        return _lit(moved, self._gains(moved, self.picture)), shift
+        return Alignment(shift, self._gains(moved, self.picture))
+
+    def aligned(
+        self, frame: UInt8[np.ndarray, "height width 3"], alignment: Alignment
+    ) -> UInt8[np.ndarray, "height width 3"]:
+        """The frame as it would be from the camera's mean place and in the mean light."""
+        return _lit(shifted_back(frame, alignment.shift) if alignment.shift.any() else frame, alignment.gains)
 
     def change(self, aligned: UInt8[np.ndarray, "height width 3"]) -> Float[np.ndarray, "height width"]:
         """Largest change of any channel of an aligned frame, levels, slightly blurred."""

@@ -18,13 +18,12 @@ def score(chain: Chain, frames: int) -> float:
     spread = float(np.median(np.abs(areas - np.median(areas))))
     border = float(np.mean([blob.at_border for blob in chain.blobs]))
     shadow = float(np.mean([blob.shadow for blob in chain.blobs]))
-    contrast = float(np.median([blob.contrast for blob in chain.blobs]))
     travel = chain.extent
     if travel < max(3.0, 0.25 * chain.size):
         return 0.0
     steady = 1 / (1 + 3 * spread) / (1 + 4 * _jerk(chain))
     seen = len(chain) / frames
-    return float(np.sqrt(travel * seen) * contrast * steady * (1 - 0.8 * border) * (1 - 0.7 * shadow))
+    return float(travel**0.7 * np.sqrt(seen) * chain.contrast * steady * (1 - 0.8 * border) * (1 - 0.7 * shadow))
 
 
 def _jerk(chain: Chain) -> float:

@@ -8,13 +8,14 @@ import numpy as np
 
 from physvision.core import Clip, InputError
 from physvision.core.checks import check_count
-from physvision.perception.background import Background, Survey, survey
+from physvision.perception.background import Alignment, Background, Survey, survey
 from physvision.perception.blobs import find_blobs
 from physvision.perception.choosing import choose, pick
 from physvision.perception.footage import Box, Footage
 from physvision.perception.linking import Linker
 from physvision.perception.refining import Sighting, Target, direction, sight
 from physvision.perception.track import Track, roughness
+from physvision.perception.uniting import united
 
 _FLOOR = 0.03  # px: systematic errors below which noise does not matter
 
@@ -52,8 +53,10 @@ def find_tracks(
     look = survey(footage)
     background = Background(look.samples)
     linker = Linker(0.3 * max(look.samples.shape[1:3]))
+    alignments: list[Alignment] = []
     for number, (moment, frame) in enumerate(footage):
-        aligned, _ = background.aligned(frame)
+        alignments.append(background.alignment(frame, alignments[-1] if alignments else None))
+        aligned = background.aligned(frame, alignments[-1])
         blobs = find_blobs(aligned, background.change(aligned), background.threshold, background.bytes)
         linker.add(number, moment, blobs)
     chains = linker.chains()
@@ -64,10 +67,11 @@ def find_tracks(
     targets = [Target.of(chain) for chain in chosen]
     sightings: list[list[Sighting | None]] = [[] for _ in targets]
     for number, (_, frame) in enumerate(footage):
-        aligned, _ = background.aligned(frame)
+        aligned = background.aligned(frame, alignments[number])
         for index, target in enumerate(targets):
             others = [other for other in targets if other is not target]
             sightings[index].append(sight(aligned, background.picture, background.threshold, target, number, others))
+    targets, sightings = united(targets, sightings)
     notes += _remarks(look, background)
     return [
         _track(look, target, found, index, shrink, corner, tuple(notes))

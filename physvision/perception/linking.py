@@ -10,6 +10,7 @@ from jaxtyping import Float
 from physvision.perception.blobs import Blob
 
 _LONGEST_GAP = 0.35  # s without being seen, within one piece
+_LONGEST_REST = 3.0  # s between pieces that are one thing
 _NEVER = 1e6
 
 
@@ -44,12 +45,17 @@ class Chain:
     @property
     def area(self) -> float:
         """Median area, pixels."""
-        return float(np.median([blob.area for blob in self.blobs]))
+        return float(np.median([blob.area for blob in self._some()]))
 
     @property
     def color(self) -> Float[np.ndarray, "3"]:
         """Median colour, levels."""
-        return np.median([blob.color for blob in self.blobs], axis=0)
+        return np.median([blob.color for blob in self._some()], axis=0)
+
+    @property
+    def contrast(self) -> float:
+        """Median contrast, levels."""
+        return float(np.median([blob.contrast for blob in self._some()]))
 
     @property
     def size(self) -> float:
@@ -64,14 +70,19 @@ class Chain:
 
     def velocity(self) -> Float[np.ndarray, "2"] | None:
         """Of its last part, pixels a second; None for one blob alone."""
-        return _speed(self.times[-4:], self.places[-4:]) if len(self) > 1 else None
+        return _speed(self.times[-4:], self.blobs[-4:]) if len(self) > 1 else None
 
     def first_velocity(self) -> Float[np.ndarray, "2"] | None:
         """Of its first part, pixels a second; None for one blob alone."""
-        return _speed(self.times[:4], self.places[:4]) if len(self) > 1 else None
+        return _speed(self.times[:4], self.blobs[:4]) if len(self) > 1 else None
+
+    def _some(self) -> list[Blob]:
+        """Some twenty of its blobs, which tell its size and colour as well as all of them."""
+        return self.blobs[:: max(1, len(self) // 20)]
 
 
-def _speed(times: list[float], places: np.ndarray) -> np.ndarray:
+def _speed(times: list[float], blobs: list[Blob]) -> np.ndarray:
+    places = np.array([blob.place for blob in blobs])
     return np.median(np.diff(places, axis=0) / np.diff(times)[:, None], axis=0)
 
 
@@ -107,8 +118,9 @@ class Linker:
 
 
 def unlike(one: Blob | Chain, other: Blob | Chain) -> float:
-    """How much two differ in size and colour; below one they may be the same thing."""
-    return 0.6 * abs(np.log(one.area / other.area)) + float(np.linalg.norm(one.color - other.color)) / 120
+    """How much two differ in size, colour and contrast; below one they may be the same thing."""
+    apart = float(np.linalg.norm(one.color - other.color)) / 120
+    return apart + 0.6 * abs(np.log(one.area / other.area)) + 0.5 * abs(np.log(one.contrast / other.contrast))
 
 
 def _cost(chain: Chain, time: float, blob: Blob, reach: float) -> float:
@@ -125,38 +137,37 @@ def _cost(chain: Chain, time: float, blob: Blob, reach: float) -> float:
     # It may bounce, but not be anywhere at all.
     gate = last.size + 1.5 * float(np.linalg.norm(velocity)) * wait + 4
     nearest = min(foreseen, away + 0.3 * gate)
-    return nearest / gate + 0.5 * difference if nearest < gate else _NEVER
+    return nearest / gate + 0.8 * difference if nearest < gate else _NEVER
 
 
 def join(chains: list[Chain]) -> list[Chain]:
-    """Chains that go on where another ended are one."""
-    chains = sorted(chains, key=lambda chain: chain.frames[0])
-    joined = True
-    while joined:
-        joined = False
-        pairs = [
-            (_gap_cost(one, other), first, second)
-            for first, one in enumerate(chains)
-            for second, other in enumerate(chains)
-            if first != second and one.frames[-1] < other.frames[0]
-        ]
-        if pairs and min(pairs)[0] < 1.0:
-            _, first, second = min(pairs)
-            one, other = chains[first], chains[second]
-            whole = Chain(one.frames + other.frames, one.times + other.times, one.blobs + other.blobs)
-            chains = [chain for number, chain in enumerate(chains) if number not in (first, second)] + [whole]
-            chains.sort(key=lambda chain: chain.frames[0])
-            joined = True
-    return chains
+    """Chains that go on where another ended are one, the clearest continuations first."""
+    chains = list(chains)
+    costs = np.array([[_gap_cost(one, other) for other in chains] for one in chains]).reshape(len(chains), -1)
+    while costs.size and costs.min() < 1.0:
+        first, second = (int(at) for at in np.unravel_index(costs.argmin(), costs.shape))
+        one, other = chains[first], chains[second]
+        chains[first] = Chain(one.frames + other.frames, one.times + other.times, one.blobs + other.blobs)
+        chains[second] = Chain()
+        costs[second], costs[:, second] = np.inf, np.inf
+        for number, chain in enumerate(chains):
+            costs[first, number], costs[number, first] = (
+                _gap_cost(chains[first], chain),
+                _gap_cost(chain, chains[first]),
+            )
+    return sorted((chain for chain in chains if len(chain)), key=lambda chain: chain.frames[0])
 
 
 def _gap_cost(one: Chain, other: Chain) -> float:
-    wait = other.times[0] - one.times[-1]
-    ahead, back = one.velocity(), other.first_velocity()
-    if ahead is None or back is None or wait > 3.0:
+    """How badly one goes on as the other; below one it may, infinite if it cannot."""
+    if not len(one) or not len(other) or not 0 < other.times[0] - one.times[-1] < _LONGEST_REST:
         return np.inf
-    middle = one.places[-1] + ahead * wait / 2, other.places[0] - back * wait / 2
+    ahead, back = one.velocity(), other.first_velocity()
+    if ahead is None or back is None:
+        return np.inf
+    wait = other.times[0] - one.times[-1]
+    end, begin = one.blobs[-1].place, other.blobs[0].place
     speed = max(np.linalg.norm(ahead), np.linalg.norm(back))
     gate = one.size + 0.7 * speed * wait
-    apart = min(np.linalg.norm(middle[0] - middle[1]), np.linalg.norm(other.places[0] - one.places[-1]))
-    return float(apart / gate) + unlike(one, other)
+    apart = min(np.linalg.norm(end + ahead * wait / 2 - begin + back * wait / 2), np.linalg.norm(begin - end))
+    return float(apart / gate) + 0.7 * min(unlike(one, other), unlike(one.blobs[-1], other.blobs[0]))

@@ -6,7 +6,6 @@ Blocks that contradict the others show something that moves; without a clear maj
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import cv2
@@ -16,19 +15,13 @@ from jaxtyping import Float, UInt8
 from physvision.core import VideoError
 
 _GRID = 4, 5  # blocks in rows and columns
-_EDGES = 1500  # pixels looked at in each block
-_CLEAR = 1.5  # levels a pixel: weaker gradients are noise
+_EDGES = 200  # pixels looked at in each block
+_FEWEST = 40
+# Levels a pixel: weaker gradients are noise, and codecs do not show how weak ones move. The first with enough blocks.
+_CLEAR = (6.0, 3.0, 1.5)
+_ENOUGH = 6  # blocks
 _TOLERANCE = 0.15  # px: blocks may differ by as much for reasons of their own
 _ROUNDS = 4
-
-
-@dataclass(frozen=True)
-class _Block:
-    """Pixels of one block, with the gradients (x, y) of the picture there, and its levels."""
-
-    pixels: np.ndarray
-    slopes: np.ndarray
-    levels: np.ndarray
 
 
 class Shake:
@@ -41,33 +34,66 @@ class Shake:
         down = cv2.Scharr(gray, cv2.CV_32F, 0, 1) / 32
         strength = np.hypot(across, down)
         strength[:8], strength[-8:], strength[:, :8], strength[:, -8:] = 0, 0, 0, 0
-        numbers = np.arange(strength.size).reshape(strength.shape)
-        self._blocks = []
-        for row in np.array_split(np.arange(strength.shape[0]), _GRID[0]):
-            for column in np.array_split(np.arange(strength.shape[1]), _GRID[1]):
-                piece = slice(row[0], row[-1] + 1), slice(column[0], column[-1] + 1)
-                best = np.argsort(strength[piece].ravel())[-_EDGES:]
-                best = numbers[piece].ravel()[best[strength[piece].ravel()[best] > _CLEAR]]
-                if len(best) >= 60:
-                    slopes = np.stack([across.ravel()[best], down.ravel()[best]], 1).astype(float)
-                    self._blocks.append(_Block(best, slopes, gray.ravel()[best].astype(float)))
+        chosen = next((found for least in _CLEAR if len(found := _edges(strength, least)) >= _ENOUGH), [])
+        self._pixels = np.array(chosen, int).reshape(-1, _EDGES)
+        self._rows, self._columns = np.divmod(self._pixels, strength.shape[1])
+        slopes = np.stack([-across.ravel()[self._pixels], -down.ravel()[self._pixels]], -1).astype(float)
+        levels = gray.ravel()[self._pixels].astype(float)
+        self._levels = levels
+        self._matrix = np.concatenate([slopes, levels[..., None] / 128, np.ones((*levels.shape, 1))], -1)
 
-    def measure(self, frame: UInt8[np.ndarray, "height width 3"]) -> Float[np.ndarray, "2"]:
-        """The frame's shift in x and y, pixels; zero where the picture does not tell."""
-        shift = np.zeros(2)
-        if len(self._blocks) < 4:
-            return shift
+    def measure(
+        self, frame: UInt8[np.ndarray, "height width 3"], guess: Float[np.ndarray, "2"] | None = None
+    ) -> Float[np.ndarray, "2"]:
+        """The frame's shift in x and y, pixels; zero where the picture does not tell.
+
+        Args:
+            frame: the frame.
+            guess: a shift that is not far from it, such as that of the frame before.
+        """
+        if len(self._pixels) < 4:
+            return np.zeros(2)
         gray = _gray(frame)
+        shift = np.zeros(2) if guess is None else guess
         for _ in range(_ROUNDS):
-            moved = (gray if not shift.any() else shifted_back(gray, shift)).ravel()
-            steps, weights = zip(*(_solve(block, moved[block.pixels]) for block in self._blocks), strict=True)
-            step = _agreed(np.array(steps), np.array(weights))
+            x, y = (self._columns + shift[0]).astype(np.float32), (self._rows + shift[1]).astype(np.float32)
+            now = cv2.remap(gray, x, y, cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE)
+            step = _agreed(*self._solve(now))
             if step is None:
                 return np.zeros(2)
             shift = shift + step
             if np.abs(step).max() < 0.01:
                 break
         return shift
+
+    def _solve(self, now: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The shift that each block sees, (blocks, 2), and the inverse of its covariance, (blocks, 2, 2)."""
+        apart = now - self._levels
+        away = np.abs(apart - np.median(apart, axis=1, keepdims=True))
+        fine = away < np.maximum(6.0, 4.4 * np.median(away, axis=1, keepdims=True))
+        matrix = self._matrix * fine[..., None]
+        apart = apart * fine
+        inverse = np.linalg.inv(matrix.transpose(0, 2, 1) @ matrix + 1e-3 * np.eye(4))
+        solution = (inverse @ (matrix.transpose(0, 2, 1) @ apart[..., None]))[..., 0]
+        rest = ((apart - (matrix @ solution[..., None])[..., 0]) ** 2).sum(1) / fine.sum(1) + 0.05
+        # The blur correlates some ten pixels with each other.
+        covariance = 10 * rest[:, None, None] * inverse[:, :2, :2] + np.eye(2) * _TOLERANCE**2
+        return solution[:, :2], np.linalg.inv(covariance)
+
+
+def _edges(strength: np.ndarray, least: float) -> list[np.ndarray]:
+    """The numbers of the clearest pixels of each block that has enough of them."""
+    chosen = []
+    for rows in np.array_split(np.arange(strength.shape[0]), _GRID[0]):
+        for columns in np.array_split(np.arange(strength.shape[1]), _GRID[1]):
+            piece = strength[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1].ravel()
+            best = np.argsort(piece)[-_EDGES:]
+            best = best[piece[best] > least]
+            if len(best) >= _FEWEST:
+                # Every block gets as many, some of them twice, so that all are solved at once.
+                best = np.resize(best, _EDGES)
+                chosen.append((rows[0] + best // len(columns)) * strength.shape[1] + columns[0] + best % len(columns))
+    return chosen
 
 
 def shifted_back(picture: np.ndarray, shift: np.ndarray) -> np.ndarray:
@@ -106,29 +132,17 @@ def _gray(picture: np.ndarray) -> np.ndarray:
     return cv2.GaussianBlur(cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY).astype(np.float32), (0, 0), 1.5)
 
 
-def _solve(block: _Block, now: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The shift that one block sees and the inverse of its covariance."""
-    apart = now - block.levels
-    away = np.abs(apart - np.median(apart))
-    fine = away < max(6.0, 4.4 * np.median(away))
-    matrix = np.column_stack([-block.slopes, block.levels, np.ones(len(now))])[fine]
-    inverse = np.linalg.pinv(matrix.T @ matrix, hermitian=True)
-    solution = inverse @ (matrix.T @ apart[fine])
-    rest = float(np.mean((apart[fine] - matrix @ solution) ** 2)) + 0.05
-    # The blur correlates some ten pixels with each other.
-    return solution[:2], np.linalg.pinv(10 * rest * inverse[:2, :2] + np.eye(2) * _TOLERANCE**2, hermitian=True)
-
-
 def _agreed(steps: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
     """The shift that most blocks agree on, or None."""
-    told = [number for number in range(len(steps)) if weights[number].trace() > 1 / (2 * _TOLERANCE) ** 2]
-    kept = list(told)
-    while len(kept) >= max(4, 0.6 * len(told)):
+    told = weights.trace(axis1=1, axis2=2) > 1 / (2 * _TOLERANCE) ** 2
+    steps, weights = steps[told], weights[told]
+    kept = np.ones(len(steps), bool)
+    while kept.sum() >= max(4, 0.6 * len(kept)):
         total = weights[kept].sum(0)
-        mean = np.linalg.pinv(total, hermitian=True) @ np.einsum("bij,bj->i", weights[kept], steps[kept])
-        apart = steps[kept] - mean
-        odds = np.einsum("bi,bij,bj->b", apart, weights[kept], apart)
+        mean = np.linalg.solve(total, (weights[kept] @ steps[kept][..., None]).sum(0))[:, 0]
+        apart = steps - mean
+        odds = np.where(kept, np.einsum("bi,bij,bj->b", apart, weights, apart), 0.0)
         if odds.max() < 9:
             return mean if 1 / np.linalg.eigvalsh(total)[0] < _TOLERANCE**2 else None
-        kept.pop(int(odds.argmax()))
+        kept[odds.argmax()] = False
     return None
