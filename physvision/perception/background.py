@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import Bool, Float, UInt8
 
 from physvision.core import InputError, VideoError
 from physvision.perception.shake import Shake, check_still, shifted_back
@@ -34,6 +34,14 @@ class Survey:
     samples: UInt8[np.ndarray, "samples height width 3"]
     times: Float[np.ndarray, " times"]
     changes: Float[np.ndarray, " times"]
+
+    @property
+    def repeats(self) -> Bool[np.ndarray, " times"]:
+        """Frames that change so little that they may show the one before again; never more than three in a row."""
+        alike = self.changes < 0.3 * np.quantile(self.changes[1:], 0.75)
+        for frame in range(3, len(alike)):
+            alike[frame] &= not alike[frame - 3 : frame].all()
+        return alike
 
 
 def survey(footage) -> Survey:

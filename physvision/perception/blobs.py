@@ -49,7 +49,9 @@ def find_blobs(frame: np.ndarray, change: np.ndarray, threshold: np.ndarray, beh
         left, top, width, height, _ = stats[label]
         piece = slice(top, top + height), slice(left, left + width)
         own = (labels[piece] == label).astype(np.uint8)
-        for part in thick_parts(own):
+        # A shadow next to its thing differs less from the background.
+        clear = 0.4 * float(np.percentile(change[piece][own > 0], 90))
+        for part in thick_parts(own & (change[piece] > clear)):
             if part.sum() >= least:
                 found.append(_blob(frame[piece], change[piece], behind[piece], part, (left, top), mask.shape))
     return found
@@ -60,6 +62,8 @@ def thick_parts(own: np.ndarray) -> list[np.ndarray]:
     padded = cv2.copyMakeBorder(own, 1, 1, 1, 1, cv2.BORDER_CONSTANT)
     depth = cv2.distanceTransform(padded, cv2.DIST_L2, 3)[1:-1, 1:-1]
     deepest = float(depth.max())
+    if deepest == 0:
+        return []
     if deepest < 2.5:
         return [own]
     count, cores = cv2.connectedComponents((depth > _CORE * deepest).astype(np.uint8), connectivity=8)

@@ -91,7 +91,8 @@ def pick(chains: list[Chain], pointer: Box | str | tuple[float, float, float], n
             raise InputError(f"object: nothing that moves comes through the box {pointer} in {name}. {_seen(chains)}")
         return through
     wanted = parse_color(pointer)
-    near = [chain for chain in chains if np.linalg.norm(_hue(chain.color) - _hue(wanted)) < 0.35]
+    apart = [float(np.linalg.norm(_hue(chain.color) - _hue(wanted))) for chain in chains]
+    near = [chain for chain, away in zip(chains, apart, strict=True) if away < min(0.7, min(apart) + 0.2)]
     if not near:
         raise InputError(f"object: nothing that moves in {name} has the colour {pointer}. {_seen(chains)}")
     return near

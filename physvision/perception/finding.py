@@ -52,10 +52,13 @@ def find_tracks(
     shrink, corner = footage.placing(footage.first_shape())
     look = survey(footage)
     background = Background(look.samples)
+    repeats = look.repeats
     linker = Linker(0.3 * max(look.samples.shape[1:3]))
     alignments: list[Alignment] = []
     for number, (moment, frame) in enumerate(footage):
         alignments.append(background.alignment(frame, alignments[-1] if alignments else None))
+        if repeats[number]:
+            continue
         aligned = background.aligned(frame, alignments[-1])
         blobs = find_blobs(aligned, background.change(aligned), background.threshold, background.bytes)
         linker.add(number, moment, blobs)
@@ -131,13 +134,14 @@ def _track(
 def _repeated(places: np.ndarray, seen: np.ndarray, changes: np.ndarray) -> np.ndarray:
     """Frames that show the one before again, while the thing moves on around them."""
     repeated = np.zeros(len(seen), bool)
-    usual = np.quantile(changes[np.isfinite(changes)], 0.75)
+    usual = np.quantile(changes[1:], 0.75)
     for frame in np.flatnonzero(changes < 0.5 * usual):
-        near = [other for other in range(max(0, frame - 4), min(len(seen), frame + 5)) if seen[other]]
-        if not seen[frame] or not seen[frame - 1] or len(near) < 4:
+        if frame < 2 or not seen[frame] or not seen[frame - 1]:
             continue
-        span = np.linalg.norm(places[near[-1]] - places[near[0]]) / (near[-1] - near[0])
-        repeated[frame] = np.linalg.norm(places[frame] - places[frame - 1]) < min(0.2, 0.2 * span)
+        earlier = places[max(0, frame - 4) : frame - 1][seen[max(0, frame - 4) : frame - 1]]
+        later = places[frame + 1 : frame + 5][seen[frame + 1 : frame + 5]]
+        moving = [np.linalg.norm(around - places[frame], axis=1).max(initial=0.0) for around in (earlier, later)]
+        repeated[frame] = np.linalg.norm(places[frame] - places[frame - 1]) < 0.2 * min(1.0, *moving)
     return repeated
 
 

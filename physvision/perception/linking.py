@@ -143,7 +143,7 @@ def _cost(chain: Chain, time: float, blob: Blob, reach: float) -> float:
 def join(chains: list[Chain]) -> list[Chain]:
     """Chains that go on where another ended are one, the clearest continuations first."""
     chains = list(chains)
-    costs = np.array([[_gap_cost(one, other) for other in chains] for one in chains]).reshape(len(chains), -1)
+    costs = np.array([[_gap_cost(one, other) for other in chains] for one in chains]).reshape(len(chains), len(chains))
     while costs.size and costs.min() < 1.0:
         first, second = (int(at) for at in np.unravel_index(costs.argmin(), costs.shape))
         one, other = chains[first], chains[second]

@@ -101,8 +101,9 @@ def sight(
     full = np.linalg.norm(target.color - under, axis=-1)
     noise = threshold[piece] / 5
     full = np.maximum(full, 6 * noise)
-    share = cv2.GaussianBlur(apart / full, (0, 0), 0.6)
-    mask = (share > np.maximum(0.4, 3 * noise / full)).astype(np.uint8)
+    share = np.where(_shaded(frame[piece], under, target.color), 0.0, apart / full)
+    share = cv2.GaussianBlur(share, (0, 0), 0.6)
+    mask = (share > np.maximum(0.45, 3 * noise / full)).astype(np.uint8)
     columns, rows = np.meshgrid(np.arange(left, piece[1].stop) + 0.5, np.arange(top, piece[0].stop) + 0.5)
     for other in others:
         mask &= _nearer(columns, rows, target, other, number)
@@ -120,6 +121,15 @@ def sight(
         or (piece[0].stop == height and part[-1].any())
     )
     return None if at_border else found
+
+
+def _shaded(frame: np.ndarray, under: np.ndarray, color: np.ndarray) -> np.ndarray:
+    """Where a shadow lies: all channels are darker alike; nowhere if the thing itself looks like that."""
+    thing = (color + 3) / (under.reshape(-1, 3).mean(0) + 3)
+    if np.ptp(thing) < 0.2:
+        return np.zeros(frame.shape[:2], bool)
+    ratio = (frame + 3.0) / (under + 3.0)
+    return (np.ptp(ratio, axis=-1) < 0.1) & (ratio.mean(-1) > 0.3) & (ratio.mean(-1) < 0.97)
 
 
 def _nearer(columns, rows, target: Target, other: Target, number: int) -> np.ndarray:
