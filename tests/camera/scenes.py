@@ -122,6 +122,23 @@ def pinhole_scene(seed: int, size: tuple[int, int] = (32, 32), count: int = 3, a
     )
 
 
+def hiding_scene(seed: int) -> Scene:
+    """A large solid, and two smaller ones that are near it or behind it."""
+    generator = torch.Generator().manual_seed(seed)
+    kinds = torch.randint(6, (3,), generator=generator).tolist()
+    scales = [1.5, 0.15, 0.15] + torch.rand(3, generator=generator).double().numpy() * [1.0, 0.7, 0.7]
+    shapes = [solid(SOLID[kind], float(scale), generator) for kind, scale in zip(kinds, scales, strict=True)]
+    poses = torch.eye(4, dtype=torch.float64).repeat(3, 1, 1)
+    for pose in poses:
+        pose[:3, :3] = rotation(generator)
+        pose[:3, 3] = (torch.rand(3, generator=generator, dtype=torch.float64) - 0.5) * torch.tensor([1.6, 1.0, 1.2])
+    poses[1:, 1, 3] += 3.0 * torch.rand((), generator=generator, dtype=torch.float64)
+    camera = Camera.pinhole(32, 32, position=(0.0, -6.0, 1.0), target=(0.0, 0.0, 0.0), focal=51.2)
+    background = smooth_background((32, 32), generator)
+    light = Light((0.3, -0.5, 0.8)) if seed % 2 else None
+    return Scene(camera, shapes, poses[None], [texture(generator) for _ in shapes], background, light)
+
+
 def table_scene(seed: int, size: tuple[int, int] = (32, 32), count: int = 4) -> Scene:
     """Circles, polygons and rectangles on a table, later ones on top."""
     generator = torch.Generator().manual_seed(seed)

@@ -136,6 +136,27 @@ def test_gradcheck_of_straight_edges():
     assert torch.autograd.gradcheck(render, inputs, eps=1e-6, atol=1e-5, rtol=1e-3, fast_mode=True)
 
 
+@pytest.mark.parametrize("seed", [21, 51, 234])
+def test_what_is_hidden_has_no_gradient(seed):
+    """A tangent plane at a limb tells of crossings that are not there; each scene had a gradient of 5 to 24."""
+    scene = scenes.hiding_scene(seed)
+    fine = torch.tensor([[4.0, 0, 1.5], [0, 4, 1.5], [0, 0, 1]], dtype=torch.float64)
+    camera = replace(scene.camera, intrinsics=fine @ scene.camera.intrinsics, height=128, width=128)
+    oracle = RayCaster(camera, scene.shapes, edges="hard")
+
+    def seen(change: torch.Tensor) -> set[int]:
+        return set(oracle.inspect(scenes.twist(scene.poses, change)).shapes.unique().tolist())
+
+    moves = 0.02 * torch.cat([torch.eye(18), -torch.eye(18)]).double().view(36, 1, 3, 6)
+    hidden = {0, 1, 2} - set().union(*(seen(move) for move in moves))
+    assert hidden
+    poses = scene.poses.clone().requires_grad_()
+    w = torch.randn(1, 3, 32, 32, generator=torch.Generator().manual_seed(seed)).double()
+    (w * scene.render(poses)).sum().backward()
+    assert poses.grad is not None
+    assert (poses.grad[0, list(hidden)] == 0).all()
+
+
 @pytest.mark.parametrize("shape", [Sphere(0.7), Box((0.8, 0.9, 1.0)), Capsule(0.4, 0.8), Cylinder(0.5, 0.9), Disc(0.8)])
 def test_gradients_of_sizes_and_focal_length(shape):
     """Σ w·I with soft edges, to the sizes and the focal length, beside differences of finely sampled frames."""

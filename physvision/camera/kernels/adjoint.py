@@ -119,7 +119,7 @@ def add_motion(
 def add_size(patch: Patch, b: int, p: int, weight: scalar, shown: Shown, bars: wp.array3d(dtype=scalar)):
     """Add what the size makes of a colour without moving it on the screen."""
     n = shown.hit.n
-    beyond = wp.dot(shown.point_bar, n) / wp.dot(n, n)
+    beyond = wp.dot(shown.point_bar, n) / wp.max(wp.dot(n, n), TINY)
     size_bar = shown.size_bar - beyond * depth_by_size(patch.kind, shown.hit.point, n, patch.size)
     if patch.kind >= SPHERE:
         for i in range(3):

@@ -3,8 +3,8 @@
 import warp as wp
 
 from . import scalar
-from .scene import HALF, SAME_DEPTH, SPHERE, Patch, Scene, ray
-from .surfaces import depth, depth_normal, point_slopes, slant
+from .scene import HALF, ONE, SAME_DEPTH, SPHERE, TINY, Patch, Scene, ray
+from .surfaces import depth, depth_normal, not_zero, point_slopes, slant
 
 
 @wp.func
@@ -26,21 +26,36 @@ def depth_plane(patch: Patch, x: scalar, y: scalar):
 
 
 @wp.func
-def difference_plane(s: Scene, b: int, i: int, j: int, x: scalar, y: scalar):
-    """Depth of `j` minus that of `i`, its change along x and y, and whether the two are the same depth there."""
-    ti, ix, iy = depth_plane(s.patches[b, i], x, y)
-    tj, jx, jy = depth_plane(s.patches[b, j], x, y)
-    gap = tj - ti
-    least = SAME_DEPTH * (wp.abs(ti) + wp.abs(tj))
-    slope = wp.abs(jx - ix) + wp.abs(jy - iy)
-    return gap, jx - ix, jy - iy, wp.abs(gap) <= least and slope <= least
+def nearness_plane(patch: Patch, x: scalar, y: scalar):
+    """What is linear on the screen for flat patches, and greater where they are nearer, and its change along x and y.
+
+    That is the inverse of the depth, and with parallel rays the depth itself, its sign turned.
+    """
+    t, t_x, t_y = depth_plane(patch, x, y)
+    near = -t
+    rate = -ONE
+    if patch.pinhole != 0:
+        near = ONE / not_zero(t, TINY)
+        rate = -near * near
+    return near, rate * t_x, rate * t_y
+
+
+@wp.func
+def lead_plane(s: Scene, b: int, i: int, j: int, x: scalar, y: scalar):
+    """By how much `i` is nearer than `j`, its change along x and y, and whether the two are the same depth there."""
+    near_i, ix, iy = nearness_plane(s.patches[b, i], x, y)
+    near_j, jx, jy = nearness_plane(s.patches[b, j], x, y)
+    lead = near_i - near_j
+    least = SAME_DEPTH * (wp.abs(near_i) + wp.abs(near_j))
+    slope = wp.abs(ix - jx) + wp.abs(iy - jy)
+    return lead, ix - jx, iy - jy, wp.abs(lead) <= least and slope <= least
 
 
 @wp.func
 def pass_through(s: Scene, b: int, i: int, j: int, x: scalar, y: scalar):
     """Whether two patches that cover the pixel change places in it."""
-    gap, gx, gy, same = difference_plane(s, b, i, j, x, y)
-    return not same and wp.abs(gap) < HALF * (wp.abs(gx) + wp.abs(gy))
+    lead, gx, gy, same = lead_plane(s, b, i, j, x, y)
+    return not same and wp.abs(lead) < HALF * (wp.abs(gx) + wp.abs(gy))
 
 
 @wp.func

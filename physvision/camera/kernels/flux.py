@@ -16,7 +16,7 @@ it: `borders` lists them.
 import warp as wp
 
 from . import scalar
-from .scene import CAPSULE, SPHERE, ZERO, Patch, Scene, vec3
+from .scene import CAPSULE, SPHERE, TINY, ZERO, Patch, Scene, vec3
 from .shading import Look, look, moved_look, side_look, weighed_color
 from .surfaces import depth_by_size
 
@@ -85,7 +85,7 @@ def motion_adjoint(patch: Patch, hit: Look, slope_x: scalar, slope_y: scalar):
         o_bar = o_bar / hit.t
     size_bar = stretch_adjoint(patch, hit.point, o_bar)
     if patch.kind >= SPHERE:
-        pull = wp.dot(o_bar, hit.n) / wp.dot(hit.n, hit.n)
+        pull = wp.dot(o_bar, hit.n) / wp.max(wp.dot(hit.n, hit.n), TINY)
         size_bar = pull * depth_by_size(patch.kind, hit.point, hit.n, patch.size)
     return o_bar, hit.t * o_bar, size_bar
 

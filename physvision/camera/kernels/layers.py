@@ -7,19 +7,29 @@ far as it is in front, then the second, then the first again.
 import warp as wp
 
 from . import scalar
-from .depths import depth_at, difference_plane, in_front
+from .depths import depth_at, in_front, lead_plane
 from .edges import DEPTH_EDGE
 from .outline import CROSSED, MOST_LINES, OUTSIDE, pixel_state, put_line, put_outline
-from .scene import HALF, TINY, ZERO, Scene, in_bounds
+from .scene import HALF, ONE, TINY, ZERO, Scene, in_bounds
 
 MOST_LAYERS = wp.constant(10)
 
 
 @wp.func
-def meeting_point(lines: wp.array(dtype=scalar), first_i: int, count_i: int, first_j: int, count_j: int):
-    """A point of the pixel inside two outlines, by projecting the middle onto one half-plane after the other.
+def meeting_point(
+    lines: wp.array(dtype=scalar),
+    first_i: int,
+    count_i: int,
+    first_j: int,
+    count_j: int,
+    start_x: scalar,
+    start_y: scalar,
+):
+    """A point of the pixel inside two outlines, by projecting the start onto one half-plane after the other.
 
-    The same for (i, j) as for (j, i), so that an image does not jump where two patches change their order.
+    Where they leave less room than each line wants, it is the mean of the last projections: the middle of a sliver, for
+    a patch seen edge-on changes its depth a lot across one. The same for (i, j) as for (j, i), so that an image does
+    not jump where two patches change their order.
     """
     first = first_i
     count = count_i
@@ -28,9 +38,12 @@ def meeting_point(lines: wp.array(dtype=scalar), first_i: int, count_i: int, fir
         first = first_j
         count = count_j
         then = first_i
-    x = scalar(ZERO)
-    y = scalar(ZERO)
-    for _sweep in range(4):
+    x = scalar(start_x)
+    y = scalar(start_y)
+    for sweep in range(4):
+        sum_x = scalar(ZERO)
+        sum_y = scalar(ZERO)
+        moves = scalar(ZERO)
         for k in range(count_i + count_j):
             at = 3 * (first + k)
             if k >= count:
@@ -39,6 +52,12 @@ def meeting_point(lines: wp.array(dtype=scalar), first_i: int, count_i: int, fir
             if short > ZERO:
                 x += short * lines[at]
                 y += short * lines[at + 1]
+                sum_x += x
+                sum_y += y
+                moves += ONE
+        if sweep == 3 and moves > ONE:
+            x = sum_x / moves
+            y = sum_y / moves
         x = wp.clamp(x, -HALF, HALF)
         y = wp.clamp(y, -HALF, HALF)
     return x, y
@@ -69,7 +88,7 @@ def insert(
     ahead = bool(True)
     while at > 0 and ahead:
         other = 3 * (at - 1)
-        px, py = meeting_point(lines, first, count, layers[other + 1], layers[other + 2])
+        px, py = meeting_point(lines, first, count, layers[other + 1], layers[other + 2], ZERO, ZERO)
         ahead = in_front(s, b, patch, layers[other], x + px, y + py)
         if ahead:
             if at < MOST_LAYERS:
@@ -104,17 +123,51 @@ def split(
     other = layers[3 * j]
     if s.patches[b, patch].shape == s.patches[b, other].shape or used + count + 1 > MOST_LINES or n >= MOST_LAYERS:
         return used
-    px, py = meeting_point(lines, first, count, layers[3 * j + 1], layers[3 * j + 2])
-    gap, gx, gy, same = difference_plane(s, b, patch, other, x + px, y + py)
-    slope = wp.sqrt(gx * gx + gy * gy)
-    at_middle = gap - gx * px - gy * py
-    if same or slope < TINY or wp.abs(at_middle) >= HALF * (wp.abs(gx) + wp.abs(gy)):
+    px, py = meeting_point(lines, first, count, layers[3 * j + 1], layers[3 * j + 2], ZERO, ZERO)
+    lead, gx, gy, same = lead_plane(s, b, patch, other, x + px, y + py)
+    at_middle = lead - gx * px - gy * py
+    if same or wp.abs(at_middle) >= HALF * (wp.abs(gx) + wp.abs(gy)):
         return used
     for k in range(count):
         for c in range(3):
             lines[3 * (used + k) + c] = lines[3 * (first + k) + c]
         codes[2 * (used + k)] = codes[2 * (first + k)]
         codes[2 * (used + k) + 1] = codes[2 * (first + k) + 1]
+    # Towards a limb depths change without bound, and a tangent plane tells of crossings that are not there. So look in
+    # the four corners of what both cover; where it is the other way round, the line is drawn from a place in between.
+    qx = scalar(px)
+    qy = scalar(py)
+    most = scalar(ZERO)
+    for corner in range(4):
+        cx, cy = meeting_point(
+            lines,
+            first,
+            count,
+            layers[3 * j + 1],
+            layers[3 * j + 2],
+            scalar(corner % 2) - HALF,
+            scalar(corner / 2) - HALF,
+        )
+        there, _hx, _hy, _same = lead_plane(s, b, patch, other, x + cx, y + cy)
+        if -there * wp.sign(lead) > most:
+            most = -there * wp.sign(lead)
+            qx = cx
+            qy = cy
+    if most <= ZERO:
+        return used
+    for _halving in range(5):
+        mx = HALF * (px + qx)
+        my = HALF * (py + qy)
+        there, _hx, _hy, _same = lead_plane(s, b, patch, other, x + mx, y + my)
+        if there * lead > ZERO:
+            px = mx
+            py = my
+        else:
+            qx = mx
+            qy = my
+    lead, gx, gy, same = lead_plane(s, b, patch, other, x + px, y + py)
+    slope = wp.max(wp.sqrt(gx * gx + gy * gy), TINY)
+    at_middle = lead - gx * px - gy * py
     end = put_line(lines, codes, used + count, gx / slope, gy / slope, at_middle / slope, DEPTH_EDGE, other)
     for k in range(n - j - 1):
         at = n - k
@@ -146,7 +199,7 @@ def put_layers(
                 if state == CROSSED:
                     end = put_outline(s.lines, b, patch, x, y, lines, codes, used)
                 if end >= 0:
-                    px, py = meeting_point(lines, used, end - used, used, 0)
+                    px, py = meeting_point(lines, used, end - used, used, 0, ZERO, ZERO)
                     if depth_at(patch, x + px, y + py) > patch.near:
                         n = insert(s, b, x, y, lines, layers, n, p, used, end - used)
                         used = end

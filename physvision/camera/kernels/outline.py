@@ -30,7 +30,7 @@ REACH = wp.constant(scalar(0.70710678118654752))
 # Half-axes, in pixels: below the first an ellipse is drawn as a polygon, beyond the second it is as good as straight.
 SMALL = wp.constant(scalar(2.0))
 WIDE = wp.constant(scalar(300.0))
-# An ellipse longer than a thousand times its width is as good as straight too.
+# An ellipse longer than a thousand times its width has two straight sides.
 FLAT = wp.constant(scalar(1.0e-6))
 # The scale of a regular polygon of sixteen sides about a circle that has the area of the circle.
 EQUAL_AREA = wp.constant(scalar(0.99356))
@@ -190,6 +190,49 @@ def put_straight(
 
 
 @wp.func
+def roots(f: scalar, slope: scalar, bend: scalar):
+    """The two roots of f + slope s + bend s², in order, and whether they exist, for bend < 0."""
+    square = slope * slope - scalar(4.0) * f * bend
+    if bend >= ZERO or square <= ZERO:
+        return ZERO, ZERO, False
+    root = wp.sqrt(square)
+    # Without the cancellation of -slope ± root.
+    q = -HALF * (slope + root)
+    first = q / bend
+    second = f / q
+    return wp.min(first, second), wp.max(first, second), True
+
+
+@wp.func
+def put_both_sides(
+    patch: Patch,
+    edge: int,
+    end: int,
+    x: scalar,
+    y: scalar,
+    nx: scalar,
+    ny: scalar,
+    lines: wp.array(dtype=scalar),
+    codes: wp.array(dtype=int),
+    n: int,
+    missed: int,
+):
+    """Tangents where the line along (nx, ny) through the pixel's middle enters and leaves; `missed` if it misses."""
+    f, gx, gy = edge_at(patch, edge, end, x, y)
+    slope = gx * nx + gy * ny
+    near, far, real = roots(f, slope, value_at(patch, edge, end, x + nx, y + ny) - f - slope)
+    if not real:
+        return missed
+    for k in range(2):
+        root = near
+        if k == 1:
+            root = far
+        value, hx, hy = edge_at(patch, edge, end, x + root * nx, y + root * ny)
+        n = put_cut(lines, codes, n, hx, hy, value - root * (hx * nx + hy * ny), edge, end)
+    return n
+
+
+@wp.func
 def on_outline(patch: Patch, end: int, x: scalar, y: scalar):
     """Whether a point of the outline of one end is on the outline of the whole body."""
     if end == 0:
@@ -222,8 +265,13 @@ def put_conic(
     det = qxx * qyy - qxy * qxy
     spread = wp.sqrt(scalar(0.25) * (qxx - qyy) * (qxx - qyy) + qxy * qxy)
     steep = spread - HALF * (qxx + qyy)
-    if edge == HORIZON_EDGE or qxx >= ZERO or qyy >= ZERO or det <= FLAT * steep * steep:
+    if edge == HORIZON_EDGE or qxx >= ZERO or qyy >= ZERO:
         return put_straight(patch, edge, end, x, y, 2, lines, codes, n)
+    angle = HALF * wp.atan2(-TWO * qxy, qyy - qxx)
+    ex = wp.cos(angle)
+    ey = wp.sin(angle)
+    if det <= FLAT * steep * steep:
+        return put_both_sides(patch, edge, end, x, y, ex, ey, lines, codes, n, -1)
     cx = -HALF * (qyy * gx - qxy * gy) / det
     cy = -HALF * (qxx * gy - qxy * gx) / det
     peak = f + HALF * (gx * cx + gy * cy)
@@ -233,9 +281,6 @@ def put_conic(
     major = wp.sqrt(peak * steep / det)
     if minor > WIDE:
         return put_straight(patch, edge, end, x, y, 2, lines, codes, n)
-    angle = HALF * wp.atan2(-TWO * qxy, qyy - qxx)
-    ex = wp.cos(angle)
-    ey = wp.sin(angle)
     across = -(cx * ex + cy * ey) / minor
     along = -(cy * ex - cx * ey) / major
     start = wp.atan2(along, across)
@@ -266,20 +311,6 @@ def put_conic(
 
 
 @wp.func
-def roots(f: scalar, slope: scalar, bend: scalar):
-    """The two roots of f + slope s + bend s², in order, and whether they exist, for bend < 0."""
-    square = slope * slope - scalar(4.0) * f * bend
-    if bend >= ZERO or square <= ZERO:
-        return ZERO, ZERO, False
-    root = wp.sqrt(square)
-    # Without the cancellation of -slope ± root.
-    q = -HALF * (slope + root)
-    first = q / bend
-    second = f / q
-    return wp.min(first, second), wp.max(first, second), True
-
-
-@wp.func
 def project(patch: Patch, point: vec3):
     """Where a point of a patch's frame is seen, and whether it is in front of the camera."""
     # Cramer's rule on the three columns that multiply x, y and 1 (or, without a vanishing point, x, y and −t).
@@ -304,19 +335,10 @@ def project(patch: Patch, point: vec3):
 def put_body(patch: Patch, x: scalar, y: scalar, lines: wp.array(dtype=scalar), codes: wp.array(dtype=int), n: int):
     """Capsules and cylinders: the two lines of the tube, and the end that is near."""
     size = patch.size
-    f, gx, gy = edge_at(patch, TUBE_EDGE, 0, x, y)
+    _f, gx, gy = edge_at(patch, TUBE_EDGE, 0, x, y)
     slope = wp.sqrt(gx * gx + gy * gy)
     if slope > TINY:
-        nx = gx / slope
-        ny = gy / slope
-        near, far, real = roots(f, slope, value_at(patch, TUBE_EDGE, 0, x + nx, y + ny) - f - slope)
-        if real:
-            for k in range(2):
-                root = near
-                if k == 1:
-                    root = far
-                value, hx, hy = edge_at(patch, TUBE_EDGE, 0, x + root * nx, y + root * ny)
-                n = put_cut(lines, codes, n, hx, hy, value - root * (hx * nx + hy * ny), TUBE_EDGE, 0)
+        n = put_both_sides(patch, TUBE_EDGE, 0, x, y, gx / slope, gy / slope, lines, codes, n, n)
     o, d = ray(patch, x, y)
     here = axis_place(o, d)
     change = wp.abs(place_at(patch, x + ONE, y) - here) + wp.abs(place_at(patch, x, y + ONE) - here)

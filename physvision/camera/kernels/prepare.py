@@ -5,10 +5,31 @@ import warp as wp
 from . import scalar
 from .edges import side, side_slopes, side_value
 from .outline import project
-from .scene import DISC, HALF, HUGE, PLANE, POLYGON, SPHERE, TINY, ZERO, Patch, Scene, screen_slope, vec3, vec4
+from .scene import (
+    CAPSULE,
+    CYLINDER,
+    DISC,
+    HALF,
+    HUGE,
+    PLANE,
+    POLYGON,
+    ROUNDING,
+    SPHERE,
+    TINY,
+    ZERO,
+    Patch,
+    Scene,
+    screen_slope,
+    vec3,
+    vec4,
+)
 
 # Pixels about a patch's corners that may still be touched by it.
 MARGIN = wp.constant(scalar(1.5))
+# Metres whose squares are no zeros yet.
+LEAST_SIZE = wp.constant(scalar(1.0e-12))
+# Metres whose fourth powers are finite.
+MOST = wp.constant(scalar(1.0e9 if scalar == wp.float32 else 1.0e18))
 
 
 @wp.struct
@@ -66,18 +87,29 @@ def magnitude(v: vec3):
 
 @wp.func
 def is_finite(patch: Patch):
-    """Whether nothing of the patch is NaN or infinite."""
+    """Whether nothing of the patch is NaN or infinite, or will be when it is raised to the fourth power."""
     rays = magnitude(patch.fixed) + magnitude(patch.by_x) + magnitude(patch.by_y) + magnitude(patch.middle)
-    return rays + magnitude(patch.size) < HUGE
+    return rays + magnitude(patch.size) < MOST
 
 
 @wp.func
-def has_size(kind: int, size: vec3):
-    result = size[0] > ZERO
-    if kind == POLYGON or kind == PLANE:
-        result = size[0] > ZERO and size[1] > ZERO
-    elif kind > SPHERE:
-        result = size[0] > ZERO and size[2] >= ZERO
+def has_size(patch: Patch):
+    """Whether a patch is larger than what rounding makes of it at its distance; a capsule may have no length."""
+    size = patch.size
+    away = wp.length(patch.fixed)
+    if patch.pinhole == 0:
+        away = wp.length(wp.cross(patch.middle, patch.fixed))
+    least = wp.max(ROUNDING * away, LEAST_SIZE)
+    result = size[0] > least
+    if patch.kind == PLANE:
+        # Its origin may be anywhere.
+        result = size[0] > LEAST_SIZE and size[1] > LEAST_SIZE
+    elif patch.kind == POLYGON:
+        result = size[0] > least and size[1] > least
+    elif patch.kind == CAPSULE:
+        result = size[0] > least and size[2] >= ZERO
+    elif patch.kind == CYLINDER:
+        result = size[0] > least and size[2] > least
     return result
 
 
@@ -187,7 +219,7 @@ def prepare(n: Numbers, s: Scene):
     patch.left = n.wide
     patch.right = -n.wide
     if is_finite(patch):
-        if has_size(patch.kind, patch.size) and seen(n, patch, b):
+        if has_size(patch) and seen(n, patch, b):
             left, top, right, bottom = bound(s.vertices, patch, n.wide)
             patch.left = left
             patch.top = top

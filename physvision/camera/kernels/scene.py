@@ -35,6 +35,8 @@ TWO = wp.constant(scalar(2.0))
 HUGE = wp.constant(scalar(1.0e18))
 TINY = wp.constant(scalar(1.0e-30))
 PI = wp.constant(scalar(3.141592653589793))
+# What is smaller than this part of its distance is lost in rounding.
+ROUNDING = wp.constant(scalar(16.0 * (1.2e-7 if scalar == wp.float32 else 2.2e-16)))
 # Two depths closer than this part of themselves are the same depth.
 SAME_DEPTH = wp.constant(scalar(1.0e-5))
 NOTHING = wp.constant(-1)

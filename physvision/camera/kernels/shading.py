@@ -14,6 +14,11 @@ from .texture import add_texel_bars, footprint, texel, weighed_texel
 FROM_BEHIND = wp.constant(scalar(0.01))
 
 
+# A curved patch's normal is as long as its radius. Where its square is less than this part of that, rounding has lost
+# the place that is hit, and the patch faces the eye.
+LOST = wp.constant(scalar(0.25))
+
+
 @wp.struct
 class Look:
     """Where and how a patch is seen.
@@ -59,7 +64,7 @@ def unwrapped(patch: Patch, point: vec3):
         if kind == SPHERE:
             radius = wp.sqrt(square)
             v = wp.atan2(radius, point[2]) / PI
-            whole = PI * (square + point[2] * point[2])
+            whole = PI * wp.max(square + point[2] * point[2], HALF * size[0] * size[0])
             by_v = vec3(point[2] * point[0] / radius, point[2] * point[1] / radius, -radius) / whole
         else:
             inverse = ONE / wp.max(tall(kind, size), TINY)
@@ -123,6 +128,8 @@ def look(patch: Patch, x: scalar, y: scalar, spread: vec3, most_taps: int):
     hit.t = side_depth(patch.kind, o, d, patch.size, patch.near)
     hit.point = o + hit.t * d
     hit.n = normal(patch.kind, hit.point, patch.size)
+    if patch.kind >= SPHERE and wp.dot(hit.n, hit.n) < LOST * patch.size[0] * patch.size[0]:
+        hit.n = -(patch.size[0] / wp.length(d)) * d
     if most_taps > 0:
         hit.slant = mean_slant(patch, hit.point, hit.n, o, d, spread)
     else:
