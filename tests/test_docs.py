@@ -50,6 +50,10 @@ def test_properties_are_those_of_the_engine():
     assert TreeProperties.table() in (ROOT / "docs/articulated.md").read_text()
 
 
+def test_contact():
+    assert float(run("contact.md")["gradient"][0, 2]) != 0.0
+
+
 def test_every_link_leads_somewhere(tmp_path):
     pytest.importorskip("mkdocs", reason="pip install 'physvision[docs]' builds the pages")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]

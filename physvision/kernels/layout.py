@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 import warp as wp
 
-SHAPES: dict[str, tuple[int, ...]] = {"scalar": (), "vec3": (3,), "mat33": (3, 3)}
+SHAPES: dict[str, tuple[int, ...]] = {"scalar": (), "whole": (), "vec3": (3,), "mat33": (3, 3)}
 
 
 class Field(NamedTuple):
     """One array of a struct, whose first dimension is the world's.
 
     Attributes:
-        entry: what one entry is: "scalar", "vec3" or "mat33".
+        entry: what one entry is: "scalar", "whole" (a number), "vec3" or "mat33".
         rows: names of what its further dimensions count.
     """
 

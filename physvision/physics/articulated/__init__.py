@@ -8,8 +8,9 @@ from physvision.physics.articulated.builders import (
     chain_properties,
     from_dh,
     from_dh_properties,
+    tree,
 )
-from physvision.physics.articulated.engine import Articulation, tree
+from physvision.physics.articulated.engine import Articulation
 from physvision.physics.articulated.loading import load
 from physvision.physics.articulated.model import Body, Joint
 from physvision.physics.articulated.properties import TreeProperties

@@ -13,13 +13,52 @@ from torch import Tensor
 from physvision.core import Box, Capsule, InputError, Placed, Plane
 from physvision.core.checks import check_count
 from physvision.core.shapes import IDENTITY
-from physvision.physics.articulated.engine import Actuators, Articulation
+from physvision.physics.articulated.engine import EARTH, Actuators, Articulation
 from physvision.physics.articulated.model import Body, Joint
 
 _SLENDERNESS = 0.05  # radius of a rod over its length: gives it an inertia about itself, which pendulums do not feel
 _COLORS = ((0.84, 0.37, 0.30), (0.95, 0.71, 0.31), (0.36, 0.66, 0.55), (0.30, 0.50, 0.75), (0.55, 0.42, 0.68))
 
 Numbers = Sequence[float] | np.ndarray | Tensor
+
+
+def tree(
+    bodies: Sequence[Body],
+    *,
+    dt: float = 0.01,
+    gravity: Sequence[float] = EARTH,
+    integrator: str = "semi_implicit_euler",
+    substeps: int = 1,
+    scenery: Sequence[Placed] = (),
+    contact: str | None = None,
+    friction: float = 0.0,
+    restitution: float = 0.0,
+) -> Articulation:
+    """An engine from a description of bodies.
+
+    Args:
+        bodies: the tree, in any order.
+        dt: seconds a step.
+        gravity: m/s², in the world's axes.
+        integrator: "semi_implicit_euler" or "runge_kutta_4".
+        substeps: how many steps of the integrator make one of the engine.
+        scenery: what stands still in the world.
+        contact: "event" lets the spheres, capsules and boxes of bodies touch the planes of the scenery (bodies pass
+            through each other); None lets everything pass.
+        friction: coefficient of every shape, where `properties` say no other.
+        restitution: of every shape.
+    """
+    return Articulation(
+        bodies,
+        dt=dt,
+        gravity=gravity,
+        integrator=integrator,
+        substeps=substeps,
+        scenery=scenery,
+        contact=contact,
+        friction=friction,
+        restitution=restitution,
+    )
 
 
 def chain(

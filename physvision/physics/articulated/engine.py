@@ -16,6 +16,7 @@ from physvision.core import InputError, Placed, State, Status, Trajectory
 from physvision.core.checks import check_count, check_like, check_positive, check_shape, check_tensor
 from physvision.kernels import batched_function
 from physvision.physics.articulated import operations
+from physvision.physics.articulated.contact import Pairs
 from physvision.physics.articulated.integrators import INTEGRATORS
 from physvision.physics.articulated.manifold import Manifold
 from physvision.physics.articulated.model import Body, Model, compile_model, sorted_bodies
@@ -26,6 +27,8 @@ from physvision.physics.engine import MechanicalEngine, Overrides
 from physvision.physics.properties import Claim, Properties
 
 EARTH = (0.0, 0.0, -9.81)
+MOST_OPERATIONS = 64  # flights and impacts in a step
+REST_SPEED = 1e-2  # m/s below which nothing bounces
 
 
 @dataclass(frozen=True)
@@ -69,10 +72,17 @@ class Articulation(MechanicalEngine):
         substeps: int = 1,
         actuators: Actuators | None = None,
         scenery: Sequence[Placed] = (),
+        contact: str | None = None,
+        friction: float = 0.0,
+        restitution: float = 0.0,
     ) -> None:
         super().__init__()
         if integrator not in INTEGRATORS:
             raise InputError(f"integrator: there is no {integrator!r}; there are {', '.join(INTEGRATORS)}")
+        if contact not in (None, "event"):
+            raise InputError(f"contact: expected 'event' or None, got {contact!r}")
+        if contact is not None and (integrator != "semi_implicit_euler" or substeps != 1):
+            raise InputError("contact='event' steps with a scheme of its own: leave integrator and substeps out")
         bodies = sorted_bodies(bodies)
         self.model: Model = compile_model(bodies)
         self.dt, self.integrator = check_positive("dt", dt), integrator
@@ -85,8 +95,11 @@ class Articulation(MechanicalEngine):
         self.keyframes: dict[str, State] = {}
         self._manifold = Manifold(self.model)
         self._keep("start", self.model.start)
+        self._pairs = None if contact is None else Pairs(self.model, self.geometry)
+        if self._pairs is not None and self._pairs.count == 0:
+            self._pairs = None
         self._rows = {"bodies": self.body_names, "joints": self.joint_names}
-        self._keep_properties(described(self.model, bodies, gravity, self.geometry))
+        self._keep_properties(described(self.model, bodies, gravity, self.geometry, friction, restitution))
         if actuators is not None:
             for name in ("gain", "low", "high"):
                 self._keep(f"actuator_{name}", getattr(actuators, name))
@@ -136,6 +149,8 @@ class Articulation(MechanicalEngine):
         check_count("steps", steps)
         self._check_controls(state, steps, controls)
         horizon = 0 if truncate is None else check_count("truncate", truncate)
+        if self._pairs is not None:
+            return self._rollout_with_contacts(state, steps, controls, properties, horizon, wrenches)
         program, tree, parameters = self._prepared_for(state, properties)
         operation = operations.Rollout(
             program, tree, steps, INTEGRATORS[self.integrator], self.substeps, self.dt, horizon
@@ -149,6 +164,31 @@ class Articulation(MechanicalEngine):
             *parameters.values(),
         )
         status = _status(*found)
+        self._report(status)
+        return Trajectory(q, v, status, self.dt)
+
+    def _rollout_with_contacts(
+        self,
+        state: State,
+        steps: int,
+        controls: Tensor | None,
+        properties: Overrides,
+        horizon: int,
+        wrenches: Tensor | None,
+    ) -> Trajectory:
+        program, _, _ = self._program(state.q)
+        assert self._pairs is not None
+        known = self._cast(state, properties)
+        q, v, bad = batched_function.apply(
+            operations.ContactRollout(program, None, steps, self.dt, horizon, MOST_OPERATIONS, REST_SPEED),
+            program.packing.normalized(state.q),
+            state.v,
+            self._torque(controls),
+            _checked_wrenches(self.model, state, steps, wrenches),
+            *program.packing.pack(known, state.batch).values(),
+            *self._pairs.pack(known, program.packing, state.batch).values(),
+        )
+        status = _status(bad, torch.full_like(bad, -1), torch.zeros_like(q[:, 0, 0]).detach())
         self._report(status)
         return Trajectory(q, v, status, self.dt)
 
@@ -260,7 +300,7 @@ class Articulation(MechanicalEngine):
     def _program(self, like: Tensor) -> tuple[Program, Parameters, Any]:
         key = (like.dtype, like.device)
         if key not in self._prepared:
-            program = Program(self.model, like.dtype, like.device)
+            program = Program(self.model, like.dtype, like.device, self._pairs)
             own = self.properties.to(like)
             assert isinstance(own, TreeProperties)
             # Two worlds suffice: what is shared is read with stride zero.
@@ -332,25 +372,3 @@ def _geometry(bodies: Sequence[Body]) -> list[Placed]:
         for row, body in enumerate(bodies)
         for shape in body.shapes
     ]
-
-
-def tree(
-    bodies: Sequence[Body],
-    *,
-    dt: float = 0.01,
-    gravity: Sequence[float] = EARTH,
-    integrator: str = "semi_implicit_euler",
-    substeps: int = 1,
-    scenery: Sequence[Placed] = (),
-) -> Articulation:
-    """An engine from a description of bodies.
-
-    Args:
-        bodies: the tree, in any order.
-        dt: seconds a step.
-        gravity: m/s², in the world's axes.
-        integrator: "semi_implicit_euler" or "runge_kutta_4".
-        substeps: how many steps of the integrator make one of the engine.
-        scenery: what stands still in the world.
-    """
-    return Articulation(bodies, dt=dt, gravity=gravity, integrator=integrator, substeps=substeps, scenery=scenery)

@@ -82,3 +82,46 @@ BACKWARD_MEMORY = {
     "virtual_bar_linear": field("vec3", "links"),
     "turning": field("vec3", "links"),  # adjoint of the link's orientation; only where wrenches act
 }
+
+# Contacts between a round point of a link and a plane of the world: pairs, as `Contacts` of the engine lists them.
+CONTACT_PARAMETERS = {
+    "point": field("vec3", "pairs"),  # centre of the ball that touches, frame of its link
+    "radius": field("scalar", "pairs"),
+    "frame": field("mat33", "pairs"),  # rows: normal, first and second tangent, world
+    "origin": field("vec3", "pairs"),  # a point of the plane, world
+    "friction": field("scalar", "pairs"),
+    "restitution": field("scalar", "pairs"),
+}
+
+CONTACT_MEMORY = {
+    # Operations of one step: flights and impacts. A row of `q` and `v` is where one starts.
+    "kind": field("whole", "evaluations"),
+    "duration": field("scalar", "evaluations"),  # of a flight, and what was left of the step when it began
+    "left": field("scalar", "evaluations"),
+    "count": field("whole", "evaluations"),  # of contacts that take part
+    "bounce": field("scalar", "evaluations"),  # share of restitution that an impact has
+    "struck": field("whole", "evaluations"),  # the pair whose gap ended the flight, or -1
+    # Where links are in the world, and how far pairs are apart.
+    "world_rotation": field("mat33", "links"),
+    "world_origin": field("vec3", "links"),
+    "gap": field("scalar", "pairs"),
+    "middle_gap": field("scalar", "pairs"),
+    "end_gap": field("scalar", "pairs"),
+    # Contacts that take part in an operation: their pairs, what they do, and three rows each.
+    "pair": field("whole", "contacts"),
+    "mode": field("whole", "contacts"),
+    "jacobian": field("scalar", "rows", "velocities"),
+    "response": field("scalar", "rows", "velocities"),  # M⁻¹ Jᵀ
+    "delassus": field("scalar", "rows", "rows"),
+    "matrix": field("scalar", "rows", "rows"),
+    "pivot": field("whole", "rows"),
+    "impulse": field("scalar", "rows"),
+    "best_impulse": field("scalar", "rows"),
+    "best_mode": field("whole", "contacts"),
+    "slip": field("scalar", "rows"),  # velocity of the contact, with bias, after the impulse
+    "drive": field("scalar", "rows"),  # the same without the impulse
+    "before": field("scalar", "rows"),  # velocity of the contact before an impact
+    "vector": field("scalar", "rows"),
+    "impulse_bar": field("scalar", "rows"),
+    "slip_bar": field("scalar", "rows"),
+}

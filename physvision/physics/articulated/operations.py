@@ -12,7 +12,7 @@ from typing_extensions import override
 from physvision.kernels.batched_function import Operation, Tensors
 from physvision.kernels.launching import argument, launch
 from physvision.physics.articulated.integrators import Integrator
-from physvision.physics.articulated.layout import PARAMETERS
+from physvision.physics.articulated.layout import CONTACT_PARAMETERS, PARAMETERS
 from physvision.physics.articulated.program import BACKWARD_COST, FORWARD_COST, Program
 
 
@@ -101,6 +101,82 @@ class Rollout(_Operation):
         program.give(batch, self._rows, True, work)
         outward = (torque_bar if needed[2] else None, wrench_bar if needed[3] else None)
         return (q_bar, v_bar, *outward, *tensors)
+
+
+@dataclass(frozen=True, eq=False)
+class ContactRollout(_Operation):
+    """(q, v, torque, wrenches, *parameters, *contact parameters) → trajectories of q and v, first bad step."""
+
+    steps: int
+    dt: float
+    truncate: int
+    operations: int
+    rest_speed: float
+    differentiable = 2
+
+    def _split(self, parameters: list[Tensor]) -> tuple[Any, Any]:
+        count = len(CONTACT_PARAMETERS)
+        named = dict(zip(CONTACT_PARAMETERS, parameters[-count:], strict=True))
+        contacts = self.program.contacts(named, self.operations, self.rest_speed)
+        return self.program.tree(dict(zip(PARAMETERS, parameters[:-count], strict=True))), contacts
+
+    @override
+    def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
+        q, v, torque, wrenches, *parameters = inputs
+        program, batch, rows = self.program, q.shape[0], self.operations + 2
+        positions = program.empty_trajectory(batch, self.steps + 1, program.model.nq)
+        velocities = program.empty_trajectory(batch, self.steps + 1, program.model.nv)
+        positions[:, 0], velocities[:, 0] = q, v
+        bad = torch.empty(batch, dtype=torch.int32, device=program.device)
+        work = program.borrow(batch, rows, True)
+        memory, held = program.contact_memory(batch, rows)
+        forces = program.forces(self._torque(torque, batch, self.steps), wrenches)
+        tree, contacts = self._split(parameters)
+        states = map(argument, (positions, velocities, bad))
+        arguments = [tree, work[0], forces, contacts, memory, self.dt, self.steps, *states]
+        self._launch(program.kernels.contact_rollout, batch, arguments, False, 2 * self.steps)
+        program.give(batch, rows, True, work)
+        del held
+        return positions, velocities, bad
+
+    @override
+    def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:
+        torque, wrenches, *parameters = inputs[2:]
+        positions, velocities, bad = outputs
+        program, batch, model = self.program, positions.shape[0], self.program.model
+        bars = [
+            argument(torch.zeros((), dtype=like.dtype, device=like.device).expand_as(like) if bar is None else bar)
+            for bar, like in zip(gradients, (positions, velocities), strict=True)
+        ]
+        q_bar, v_bar = program.zeros(batch, model.nq), program.zeros(batch, model.nv)
+        torque_bar = self._outward(torque, needed[2], batch, self.steps, model.nv)
+        wrench_bar = self._outward(wrenches, needed[3], batch, self.steps, model.bodies, 6)
+        rows = self.operations + 2
+        work = program.borrow(batch, rows, True)
+        memory, held = program.contact_memory(batch, rows)
+        forces = program.forces(self._torque(torque, batch, self.steps), wrenches)
+        struct, tensors = program.gradients(batch, torque_bar, wrench_bar, True)
+        touch, contact_tensors = program.contact_gradients(batch, True)
+        tree, contacts = self._split(parameters)
+        states = [argument(positions), argument(velocities), argument(bad), *bars, argument(q_bar), argument(v_bar)]
+        arguments = [
+            tree,
+            work[0],
+            forces,
+            contacts,
+            memory,
+            struct,
+            touch,
+            self.dt,
+            self.steps,
+            self.truncate,
+            *states,
+        ]
+        self._launch(program.kernels.contact_rollout_backward, batch, arguments, True, 2 * self.steps)
+        program.give(batch, rows, True, work)
+        del held
+        outward = (torque_bar if needed[2] else None, wrench_bar if needed[3] else None)
+        return (q_bar, v_bar, *outward, *tensors, *contact_tensors)
 
 
 @dataclass(frozen=True, eq=False)

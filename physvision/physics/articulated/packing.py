@@ -69,7 +69,7 @@ class Packing:
             "spring_reference": self.normalized(p.spring_reference),
         }
         return {
-            name: _expanded(made[name] if name in made else getattr(p, name), batch, field)
+            name: expanded(made[name] if name in made else getattr(p, name), batch, field)
             for name, field in PARAMETERS.items()
         }
 
@@ -156,7 +156,8 @@ def _apply(matrix: Tensor, vector: Tensor) -> Tensor:
     return (matrix @ vector.unsqueeze(-1)).squeeze(-1)
 
 
-def _expanded(value: Tensor, batch: int, field: Field) -> Tensor:
+def expanded(value: Tensor, batch: int, field: Field) -> Tensor:
+    """The numbers of `batch` worlds; what they share is one memory for all."""
     if value.dim() == len(field.rows) + len(SHAPES[field.entry]):
         return value.contiguous().unsqueeze(0).expand(batch, *value.shape)
     return value.contiguous()

@@ -11,8 +11,16 @@ from torch import Tensor
 from physvision.kernels import precision
 from physvision.kernels.launching import array
 from physvision.kernels.layout import Field
+from physvision.physics.articulated.contact import Pairs
 from physvision.physics.articulated.integrators import Integrator
-from physvision.physics.articulated.layout import BACKWARD_MEMORY, FORWARD_MEMORY, PARAMETERS, TANGENT_GRADIENTS
+from physvision.physics.articulated.layout import (
+    BACKWARD_MEMORY,
+    CONTACT_MEMORY,
+    CONTACT_PARAMETERS,
+    FORWARD_MEMORY,
+    PARAMETERS,
+    TANGENT_GRADIENTS,
+)
 from physvision.physics.articulated.model import Model
 from physvision.physics.articulated.packing import Packing, Parameters
 
@@ -32,6 +40,7 @@ class Program:
     model: Model
     dtype: torch.dtype
     device: torch.device
+    pairs: Pairs | None = None
 
     def __post_init__(self) -> None:
         self.kernels = precision.load(_KERNELS, self.dtype)
@@ -41,6 +50,8 @@ class Program:
             torch.as_tensor(values, dtype=torch.int32, device=self.device)
             for values in (model.parent, model.kind, model.first_position, model.first_velocity, model.body_link)
         )
+        if self.pairs is not None:
+            self.pair_link = torch.as_tensor(self.pairs.link, device=self.device)
         self.counts = {
             "links": model.links,
             "bodies": model.bodies,
@@ -96,6 +107,38 @@ class Program:
             tensors[name] = self.zeros(batch, *field.shape(self.counts))
             setattr(gradients, name, self._field(field, tensors[name]))
         return gradients, [tensors[name] for name in PARAMETERS]
+
+    def contacts(self, parameters: Parameters, operations: int, rest_speed: float) -> Any:
+        """The kernels' `Contacts` over these parameters, which must stay alive as long as it is used."""
+        assert self.pairs is not None
+        contacts = self.kernels.Contacts()
+        contacts.pairs, contacts.capacity = self.pairs.count, self.pairs.capacity
+        contacts.operations, contacts.rest_speed = operations, rest_speed
+        contacts.link = array(self.pair_link)
+        for name, value in parameters.items():
+            setattr(contacts, name, self._field(CONTACT_PARAMETERS[name], value))
+        return contacts
+
+    def contact_gradients(self, batch: int, wanted: bool) -> tuple[Any, list[Tensor]]:
+        """The kernels' `ContactGradients`, and the tensors behind it, zero."""
+        assert self.pairs is not None
+        gradients, tensors = self.kernels.ContactGradients(), []
+        gradients.wanted = int(wanted)
+        for name, field in (CONTACT_PARAMETERS if wanted else {}).items():
+            tensors.append(self.zeros(batch, *field.shape({"pairs": self.pairs.count})))
+            setattr(gradients, name, self._field(field, tensors[-1]))
+        return gradients, tensors
+
+    def contact_memory(self, batch: int, evaluations: int) -> tuple[Any, list[Tensor]]:
+        """The kernels' `ContactMemory`, and the tensors behind it."""
+        assert self.pairs is not None
+        memory, held = self.kernels.ContactMemory(), []
+        counts = {"pairs": self.pairs.count, "contacts": self.pairs.capacity, "rows": 3 * self.pairs.capacity}
+        for name, field in CONTACT_MEMORY.items():
+            made = self.empty(batch, *field.shape(self.counts | counts | {"evaluations": evaluations}))
+            held.append(made.to(torch.int32) if field.entry == "whole" else made)
+            setattr(memory, name, self._field(field, held[-1]))
+        return memory, held
 
     def forces(self, torque: Tensor, wrenches: Tensor | None) -> Any:
         """The kernels' `Forces`."""

@@ -41,14 +41,21 @@ class TreeProperties(Properties):
     armature: Tensor = leaf("nv", unit="kg m² or kg", range="not negative", meaning="inertia of the drive")
     spring_reference: Tensor = leaf("nq", unit="rad or m", meaning="positions at which springs are at rest")
     gravity: Tensor = leaf(3, unit="m/s²", meaning="in the world's axes")
+    friction: Tensor = leaf("shapes", range="not negative", meaning="coefficient; a pair's is the mean of the two")
+    restitution: Tensor = leaf("shapes", range="share", meaning="a pair's is the mean of the two")
     shape_pose: Tensor = leaf("shapes", 4, 4, unit="m", meaning="frame of each drawn shape in its body's frame")
     shape_size: Tensor = leaf("shapes", 3, unit="m", range="not negative", meaning="sizes of each drawn shape")
 
 
 def described(
-    model: Model, bodies: Sequence[Body], gravity: Sequence[float], geometry: Sequence[Placed]
+    model: Model,
+    bodies: Sequence[Body],
+    gravity: Sequence[float],
+    geometry: Sequence[Placed],
+    friction: float,
+    restitution: float,
 ) -> TreeProperties:
-    """The leaves as the description of the bodies has them."""
+    """The leaves as the description of the bodies has them, all shapes with this friction and restitution."""
     joints = [joint for body in bodies for joint in body.joints]
     counts = np.diff(model.first_velocity)
 
@@ -74,6 +81,8 @@ def described(
         "armature": along("armature"),
         "spring_reference": references,
         "gravity": gravity,
+        "friction": np.full(len(geometry), float(friction)),
+        "restitution": np.full(len(geometry), float(restitution)),
         "shape_pose": np.array([placed.pose for placed in geometry], float).reshape(-1, 4, 4),
         "shape_size": np.array([placed.shape.sizes for placed in geometry], float).reshape(-1, 3),
     }

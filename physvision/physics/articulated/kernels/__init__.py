@@ -12,13 +12,17 @@ import warp as wp
 
 scalar = globals().get("scalar", wp.float64)
 
-from .inverse import inverse_dynamics, inverse_dynamics_backward  # noqa: E402  `scalar` comes first
+from .contact_rollout import contact_rollout, contact_rollout_backward  # noqa: E402  `scalar` comes first
+from .inverse import inverse_dynamics, inverse_dynamics_backward  # noqa: E402
 from .kinematics import link_poses, link_poses_backward  # noqa: E402
 from .rollout import accelerations, accelerations_backward, rollout, rollout_backward  # noqa: E402
-from .tree import ENTRIES, Forces, Gradients, Schedule, Tree, Workspace  # noqa: E402
+from .tree import ENTRIES, ContactGradients, ContactMemory, Contacts, Forces, Gradients, Schedule, Tree, Workspace  # noqa: E402
 
 __all__ = [
     "ENTRIES",
+    "ContactGradients",
+    "ContactMemory",
+    "Contacts",
     "Forces",
     "Gradients",
     "Schedule",
@@ -26,6 +30,8 @@ __all__ = [
     "Workspace",
     "accelerations",
     "accelerations_backward",
+    "contact_rollout",
+    "contact_rollout_backward",
     "inverse_dynamics",
     "inverse_dynamics_backward",
     "link_poses",

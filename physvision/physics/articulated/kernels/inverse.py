@@ -45,7 +45,7 @@ def accelerate_links(tree: Tree, work: Workspace, world: int, row: int):
 
 
 @wp.func
-def move_virtually(tree: Tree, work: Workspace, world: int):
+def move_virtually(tree: Tree, work: Workspace, world: int, row: int):
     """The motion that λ gives every link."""
     for i in range(tree.links):
         angular = zero3()
@@ -57,8 +57,8 @@ def move_virtually(tree: Tree, work: Workspace, world: int):
             angular = rotation * carried
             linear = rotation * (work.virtual_linear[world, parent] - wp.cross(work.offset[world, i], carried))
         for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
-            angular = angular + work.multiplier[world, 0, d] * work.axis_angular[world, d]
-            linear = linear + work.multiplier[world, 0, d] * work.axis_linear[world, d]
+            angular = angular + work.multiplier[world, row, d] * work.axis_angular[world, d]
+            linear = linear + work.multiplier[world, row, d] * work.axis_linear[world, d]
         work.virtual_angular[world, i] = angular
         work.virtual_linear[world, i] = linear
 
@@ -308,7 +308,7 @@ def inverse_dynamics_backward(
         work.multiplier[world, 0, d] = torque_bar[world, d]
         work.q_bar[world, 0, d] = scalar(0.0)
         work.v_bar[world, 0, d] = scalar(0.0)
-    move_virtually(tree, work, world)
+    move_virtually(tree, work, world, 0)
     residual_backward(tree, work, forces, gradients, world, 0, 0, scalar(0.0))
     for d in range(tree.velocities):
         v_bar[world, d] = work.v_bar[world, 0, d]

@@ -3,7 +3,14 @@
 import warp as wp
 
 from physvision.kernels.layout import struct
-from physvision.physics.articulated.layout import BACKWARD_MEMORY, FORWARD_MEMORY, PARAMETERS, TANGENT_GRADIENTS
+from physvision.physics.articulated.layout import (
+    BACKWARD_MEMORY,
+    CONTACT_MEMORY,
+    CONTACT_PARAMETERS,
+    FORWARD_MEMORY,
+    PARAMETERS,
+    TANGENT_GRADIENTS,
+)
 
 from . import scalar
 from .spatial import mat33, vec3
@@ -13,7 +20,7 @@ PRISMATIC = wp.constant(2)
 BALL = wp.constant(3)
 FREE = wp.constant(4)
 
-ENTRIES = {"scalar": scalar, "vec3": vec3, "mat33": mat33}
+ENTRIES = {"scalar": scalar, "whole": wp.int32, "vec3": vec3, "mat33": mat33}
 
 
 @struct(ENTRIES, PARAMETERS)
@@ -70,3 +77,26 @@ class Gradients:
     torque: wp.array3d(dtype=scalar)
     push: wp.array3d(dtype=vec3)
     twist: wp.array3d(dtype=vec3)
+
+
+@struct(ENTRIES, CONTACT_PARAMETERS)
+class Contacts:
+    """What may touch: pairs of a link's round point and a plane of the world."""
+
+    pairs: int
+    capacity: int  # contacts that may take part at once
+    operations: int  # flights and impacts that a step may have
+    rest_speed: scalar  # m/s below which nothing bounces
+    link: wp.array(dtype=wp.int32)  # of each pair
+
+
+@struct(ENTRIES, CONTACT_MEMORY)
+class ContactMemory:
+    """Working memory of one launch with contacts."""
+
+
+@struct(ENTRIES, CONTACT_PARAMETERS)
+class ContactGradients:
+    """Gradients to the parameters of `Contacts`, summed over time."""
+
+    wanted: int

@@ -1,0 +1,92 @@
+"""The articulated engine with contact: a Laikago whose four toes touch the ground, one thread, float64.
+
+    python benchmarks/contact.py [--rounds 5]
+
+Microseconds a step of 1 ms, 1000 steps of one world, the least of the rounds; the same robot without a ground beside
+it. The legs are held by springs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import mujoco
+import torch
+from jsonargparse import auto_cli
+
+from physvision import State
+from physvision.core import Placed, Plane, Sphere
+from physvision.physics import articulated
+from physvision.physics.articulated.loading import translate
+
+LAIKAGO = Path(__file__).parents[1] / "tests" / "data" / "laikago.urdf"
+TOE, STIFFNESS, DAMPING = 0.0265, 300.0, 10.0
+BARS = 6.0, 12.0  # microseconds forward and backward
+
+
+def specification() -> mujoco.MjSpec:
+    spec = mujoco.MjSpec.from_file(str(LAIKAGO))
+    spec.compiler.fusestatic = False
+    spec.worldbody.first_body().add_freejoint()
+    return spec
+
+
+def engine(contact: str | None) -> articulated.Articulation:
+    bodies = [
+        replace(
+            body,
+            shapes=[Placed(Sphere(TOE))] if "toe" in body.name else [],
+            joints=[
+                joint if joint.kind == "free" else replace(joint, stiffness=STIFFNESS, damping=DAMPING)
+                for joint in body.joints
+            ],
+        )
+        for body in translate.bodies(specification().compile())
+    ]
+    return articulated.tree(bodies, dt=1e-3, scenery=[Placed(Plane())], contact=contact, friction=0.8)
+
+
+def least(work: Callable[[], object], rounds: int) -> float:
+    work()
+    times = []
+    for _ in range(rounds):
+        began = time.thread_time()
+        work()
+        times.append(time.thread_time() - began)
+    return min(times)
+
+
+def ours(contact: str | None, start: State, rounds: int) -> tuple[float, float]:
+    made = engine(contact)
+    q, v = start.q.clone().requires_grad_(), start.v.clone().requires_grad_()
+    with torch.no_grad():
+        forward = least(lambda: made.rollout(State(q, v), 1000), rounds)
+    loss = made.rollout(State(q, v), 1000).final.q.sum()
+    backward = least(lambda: torch.autograd.grad(loss, (q, v), retain_graph=True), rounds)
+    return forward * 1e3, backward * 1e3
+
+
+def main(rounds: int = 5) -> None:
+    """Print the table.
+
+    Args:
+        rounds: how often everything is timed.
+    """
+    torch.set_num_threads(1)
+    touching = engine("event")
+    high = touching.initial_state(1, torch.float64)
+    toes = [row for row, name in enumerate(touching.body_names) if "toe" in name]
+    q = high.q.clone()
+    q[0, 2] += TOE + 0.01 - float(touching.poses(high)[0, toes, 2, 3].min())
+    start = touching.rollout(State(q, high.v), 100).final
+    for contact in ("event", None):
+        forward, backward = ours(contact, start, rounds)
+        verdict = f"   bars {BARS[0]}, {BARS[1]}" if contact else ""
+        print(f"contact={contact!r:<8} forward {forward:7.2f}   backward {backward:7.2f}{verdict}")
+
+
+if __name__ == "__main__":
+    auto_cli(main, as_positional=False)

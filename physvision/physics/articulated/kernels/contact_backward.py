@@ -1,0 +1,266 @@
+"""Adjoints of one flight and of one impact.
+
+A flight's acceleration a and impulses λ over the time h that is left solve, with f = λ / h and w = v + h a,
+
+    R = ID(q, v, a) + B (v + h a) + K(q) − τ − J(q)ᵀ f = 0,      F(λ, u) = 0 with u = J(q) w + gap / h₀,
+h₀ being the whole step's time.
+
+For an incoming ā the impulses' adjoint is λ̄ = (M⁻¹ Jᵀ)ᵀ ā / h; `impulses_backward` makes ū of it, and with
+ā + h Jᵀ ū in its place the implicit function theorem on R gives the rest. An impact solves M (v′ − v) = J(q)ᵀ λ and
+F(λ, u) = 0 with u = J v′ + e J_n v in the same way.
+"""
+
+import warp as wp
+
+from . import scalar
+from .events import bounces, row_times
+from .forward import solve
+from .impulses import friction_bar, impulses_backward
+from .inverse import accelerate_links, move_virtually, residual_backward
+from .joints import advance_backward
+from .kinematics import move_links
+from .loads import apply_joint_loads
+from .spatial import vec3
+from .touching import contact_work_backward, gap_backward, place_in_world
+from .tree import ContactGradients, ContactMemory, Contacts, Forces, Gradients, Tree, Workspace
+
+
+@wp.func
+def time_bar(tree: Tree, work: Workspace, world: int, row: int, bars: int, spare: int, t: scalar, with_velocity: int):
+    """T of the adjoints in row `bars`: the derivative of what they weigh in the time of the flight from `row`."""
+    for d in range(tree.velocities):
+        work.rate_bar[world, spare, d] = scalar(0.0)
+    advance_backward(tree, world, work.q_bar, bars, work.rate, row + 1, work.rate_bar, spare, work.q_bar, row, t)
+    total = scalar(0.0)
+    for d in range(tree.velocities):
+        total += work.q_bar[world, bars, d] * work.rate[world, row + 1, d]
+        total += scalar(0.5) * work.rate_bar[world, spare, d] * work.a[world, row, d]
+        if with_velocity != 0:
+            total += work.v_bar[world, bars, d] * work.a[world, row, d]
+    return total
+
+
+@wp.func
+def slip_backward(
+    tree: Tree,
+    work: Workspace,
+    contacts: Contacts,
+    memory: ContactMemory,
+    gradients: Gradients,
+    touch: ContactGradients,
+    world: int,
+    row: int,
+    motion: wp.array3d(dtype=scalar),
+    motion_row: int,
+):
+    """Hand slip_bar, of J times the motion, to q_bar[row] and the gradients."""
+    for c in range(memory.count[world, row]):
+        along = vec3(
+            memory.slip_bar[world, 3 * c], memory.slip_bar[world, 3 * c + 1], memory.slip_bar[world, 3 * c + 2]
+        )
+        pair = memory.pair[world, c]
+        contact_work_backward(
+            tree, contacts, work, gradients, touch, memory, world, row, pair, motion, motion_row, along
+        )
+        if touch.wanted != 0:
+            touch.friction[world, pair] = touch.friction[world, pair] + friction_bar(memory, world, c)
+
+
+@wp.func
+def impulse_work_backward(
+    tree: Tree,
+    work: Workspace,
+    contacts: Contacts,
+    memory: ContactMemory,
+    gradients: Gradients,
+    touch: ContactGradients,
+    world: int,
+    row: int,
+    scale: scalar,
+):
+    """The same for scale · λᵀ J m, m being the multiplier of the row."""
+    for c in range(memory.count[world, row]):
+        along = scale * vec3(
+            memory.impulse[world, 3 * c], memory.impulse[world, 3 * c + 1], memory.impulse[world, 3 * c + 2]
+        )
+        contact_work_backward(
+            tree,
+            contacts,
+            work,
+            gradients,
+            touch,
+            memory,
+            world,
+            row,
+            memory.pair[world, c],
+            work.multiplier,
+            row,
+            along,
+        )
+
+
+@wp.func
+def flight_backward(
+    tree: Tree,
+    work: Workspace,
+    forces: Forces,
+    contacts: Contacts,
+    memory: ContactMemory,
+    gradients: Gradients,
+    touch: ContactGradients,
+    world: int,
+    step: int,
+    row: int,
+    left_bar_after: scalar,
+):
+    """From the adjoints in row + 1 to those in row; returns that of the time left at the start."""
+    t = memory.duration[world, row]
+    left = memory.left[world, row]
+    struck = memory.struck[world, row]
+    count = memory.count[world, row]
+    spare = contacts.operations + 1
+    for d in range(tree.velocities):
+        work.rate[world, row + 1, d] = work.v[world, row, d] + scalar(0.5) * t * work.a[world, row, d]
+    left_bar = time_bar(tree, work, world, row, row + 1, spare, t, 1)
+    if struck >= 0:
+        for d in range(tree.velocities):
+            work.q_bar[world, spare, d] = scalar(0.0)
+        place_in_world(tree, memory, world, work.q, row + 1)
+        gap_backward(tree, contacts, work, gradients, touch, memory, world, spare, struck, scalar(1.0), 1)
+        weight = -(left_bar - left_bar_after) / time_bar(tree, work, world, row, spare, spare, t, 0)
+        for d in range(tree.velocities):
+            share = weight * work.q_bar[world, spare, d]
+            work.q_bar[world, row + 1, d] = work.q_bar[world, row + 1, d] + share
+        gap_backward(tree, contacts, work, gradients, touch, memory, world, spare, struck, weight, 0)
+        place_in_world(tree, memory, world, work.q, row)
+        left_bar = left_bar_after
+    for d in range(tree.velocities):
+        work.rate_bar[world, row + 1, d] = scalar(0.0)
+        work.q_bar[world, row, d] = scalar(0.0)
+    advance_backward(tree, world, work.q_bar, row + 1, work.rate, row + 1, work.rate_bar, row + 1, work.q_bar, row, t)
+    for d in range(tree.velocities):
+        end_bar = work.v_bar[world, row + 1, d]
+        rate_bar = work.rate_bar[world, row + 1, d]
+        work.v_bar[world, row, d] = end_bar + rate_bar
+        work.a_bar[world, row, d] = t * end_bar + scalar(0.5) * t * rate_bar
+    if count > 0:
+        left_bar += held_backward(tree, work, contacts, memory, gradients, touch, world, row)
+    for d in range(tree.velocities):
+        work.a_bar[world, row, d] = -work.a_bar[world, row, d]
+    solve(tree, work, world, work.a_bar, row, work.multiplier, row)
+    for d in range(tree.velocities):
+        left_bar += work.multiplier[world, row, d] * work.drag[world, d] * work.a[world, row, d]
+    if count > 0:
+        impulse_work_backward(tree, work, contacts, memory, gradients, touch, world, row, scalar(-1.0) / left)
+        for r in range(3 * count):
+            pushed = row_times(memory, tree, world, r, work.multiplier, row)
+            left_bar += pushed * memory.impulse[world, r] / (left * left)
+        accelerate_links(tree, work, world, row)
+    residual_backward(tree, work, forces, gradients, world, step, row, left)
+    return left_bar
+
+
+@wp.func
+def held_backward(
+    tree: Tree,
+    work: Workspace,
+    contacts: Contacts,
+    memory: ContactMemory,
+    gradients: Gradients,
+    touch: ContactGradients,
+    world: int,
+    row: int,
+):
+    """Adjoint of u = J w + gap / h and of the impulses: adds h Jᵀ ū to a_bar[row]; the adjoint of h in u."""
+    left = memory.left[world, row]
+    count = memory.count[world, row]
+    spare = contacts.operations + 1
+    left_bar = scalar(0.0)
+    for r in range(3 * count):
+        pushed = scalar(0.0)
+        for d in range(tree.velocities):
+            pushed += memory.response[world, r, d] * work.a_bar[world, row, d]
+        memory.impulse_bar[world, r] = pushed / left
+    impulses_backward(memory, contacts, world, count)
+    for d in range(tree.velocities):
+        work.v[world, spare, d] = work.v[world, row, d] + left * work.a[world, row, d]
+        bar = scalar(0.0)
+        for r in range(3 * count):
+            bar += memory.jacobian[world, r, d] * memory.slip_bar[world, r]
+        work.v_bar[world, row, d] = work.v_bar[world, row, d] + bar
+        work.a_bar[world, row, d] = work.a_bar[world, row, d] + left * bar
+        left_bar += bar * work.a[world, row, d]
+    slip_backward(tree, work, contacts, memory, gradients, touch, world, row, work.v, spare)
+    for c in range(count):
+        pair = memory.pair[world, c]
+        bar = memory.slip_bar[world, 3 * c] / memory.left[world, 0]
+        gap_backward(tree, contacts, work, gradients, touch, memory, world, row, pair, bar, 0)
+    return left_bar
+
+
+@wp.func
+def impact_backward(
+    tree: Tree,
+    work: Workspace,
+    forces: Forces,
+    contacts: Contacts,
+    memory: ContactMemory,
+    gradients: Gradients,
+    touch: ContactGradients,
+    world: int,
+    step: int,
+    row: int,
+):
+    """From the adjoints in row + 1 to those in row."""
+    count = memory.count[world, row]
+    spare = contacts.operations + 1
+    for r in range(3 * count):
+        pushed = scalar(0.0)
+        for d in range(tree.velocities):
+            pushed += memory.response[world, r, d] * work.v_bar[world, row + 1, d]
+        memory.impulse_bar[world, r] = pushed
+    impulses_backward(memory, contacts, world, count)
+    for d in range(tree.velocities):
+        bar = work.v_bar[world, row + 1, d]
+        for r in range(3 * count):
+            bar += memory.jacobian[world, r, d] * memory.slip_bar[world, r]
+        work.q_bar[world, row, d] = work.q_bar[world, row + 1, d]
+        work.v_bar[world, row, d] = bar
+        work.a_bar[world, row, d] = bar
+    slip_backward(tree, work, contacts, memory, gradients, touch, world, row, work.v, row + 1)
+    for c in range(count):
+        pair = memory.pair[world, c]
+        before = memory.before[world, 3 * c]
+        if bounces(contacts, memory, world, row, 3 * c):
+            share = memory.bounce[world, row]
+            bar = share * memory.slip_bar[world, 3 * c] * contacts.restitution[world, pair]
+            along = vec3(bar, scalar(0.0), scalar(0.0))
+            contact_work_backward(tree, contacts, work, gradients, touch, memory, world, row, pair, work.v, row, along)
+            for d in range(tree.velocities):
+                work.v_bar[world, row, d] = work.v_bar[world, row, d] + bar * memory.jacobian[world, 3 * c, d]
+            if touch.wanted != 0:
+                touch.restitution[world, pair] = (
+                    touch.restitution[world, pair] + share * memory.slip_bar[world, 3 * c] * before
+                )
+    solve(tree, work, world, work.a_bar, row, work.multiplier, row)
+    impulse_work_backward(tree, work, contacts, memory, gradients, touch, world, row, scalar(1.0))
+    # −mᵀ M (v′ − v): M is what inverse dynamics at rest adds for an acceleration.
+    for k in range(tree.positions):
+        work.q[world, spare, k] = work.q[world, row, k]
+    for d in range(tree.velocities):
+        work.q_bar[world, spare, d] = scalar(0.0)
+        work.v_bar[world, spare, d] = scalar(0.0)
+        work.v[world, spare, d] = scalar(0.0)
+    move_links(tree, work, world, spare)
+    for side in range(2):
+        sign = scalar(1 - 2 * side)
+        apply_joint_loads(tree, work, forces, world, step, spare)
+        for d in range(tree.velocities):
+            gained = work.v[world, row + 1, d] - work.v[world, row, d]
+            work.a[world, spare, d] = scalar(1 - side) * gained
+            work.multiplier[world, spare, d] = -sign * work.multiplier[world, row, d]
+        accelerate_links(tree, work, world, spare)
+        move_virtually(tree, work, world, spare)
+        residual_backward(tree, work, forces, gradients, world, step, spare, scalar(0.0))
+    for d in range(tree.velocities):
+        work.q_bar[world, row, d] = work.q_bar[world, row, d] + work.q_bar[world, spare, d]

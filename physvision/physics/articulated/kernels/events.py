@@ -1,0 +1,332 @@
+"""A step with contacts: flights to the next event, with what rests or rolls held, and impacts.
+
+A flight keeps the acceleration that it starts with: v(t) = v + t a, q(t) = q ⊕ t (v + t a / 2), which is exact where
+forces are constant. Contacts that touch at its start take part: their forces are those with which the velocities at the
+end of the step, v + h a, obey the complementarity of `impulses`, with what they overlap taken back. Another gap that
+closes on the way ends the flight, at the time that a bracketed root gives to rounding. Contacts that touch and approach
+make an impact, with Newton's restitution.
+"""
+
+import warp as wp
+
+from . import scalar
+from .forward import accelerate, solve
+from .impulses import ACCEPTED, OPEN, solve_impulses
+from .joints import advance
+from .touching import gap_of, place_in_world, write_jacobian
+from .tree import ContactMemory, Contacts, Forces, Tree, Workspace
+
+FLIGHT = wp.constant(0)
+IMPACT = wp.constant(1)
+
+DOUBLE = scalar is wp.float64
+TOUCHING = wp.constant(scalar(1.0e-9 if DOUBLE else 1.0e-5))  # m; a gap below it is closed
+APPROACHING = wp.constant(scalar(1.0e-9 if DOUBLE else 1.0e-5))  # m/s; below it a touching contact rests
+ENERGY = wp.constant(scalar(1.0e-10 if DOUBLE else 1.0e-4))  # share that an impact may add by inexact solution
+ROUNDING = wp.constant(scalar(4.0e-16 if DOUBLE else 2.0e-7))
+HALVINGS = wp.constant(8)
+ITERATIONS = wp.constant(100)
+
+
+@wp.func
+def row_times(memory: ContactMemory, tree: Tree, world: int, r: int, x: wp.array3d(dtype=scalar), x_row: int):
+    """Row r of the contacts' Jacobian times a velocity."""
+    total = scalar(0.0)
+    for d in range(tree.velocities):
+        total += memory.jacobian[world, r, d] * x[world, x_row, d]
+    return total
+
+
+@wp.func
+def choose_contacts(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int):
+    """List the pairs that touch at q[row], with their Jacobians; whether one of them approaches. -1: too many."""
+    place_in_world(tree, memory, world, work.q, row)
+    count = wp.int32(0)
+    kind = wp.int32(FLIGHT)
+    approaching = scalar(APPROACHING)
+    if row >= contacts.operations / 2:
+        approaching = scalar(0.1) * contacts.rest_speed
+    for pair in range(contacts.pairs):
+        gap = gap_of(contacts, memory, world, pair)
+        memory.gap[world, pair] = gap
+        if gap <= TOUCHING:
+            if count < contacts.capacity:
+                memory.pair[world, count] = pair
+                write_jacobian(tree, contacts, memory, world, count)
+                if row_times(memory, tree, world, 3 * count, work.v, row) < -approaching:
+                    kind = IMPACT
+            count += 1
+    memory.count[world, row] = count
+    memory.kind[world, row] = kind
+
+
+@wp.func
+def respond(tree: Tree, work: Workspace, memory: ContactMemory, world: int, rows: int):
+    """Response M⁻¹ Jᵀ and Delassus matrix J M⁻¹ Jᵀ, with the factorisation of the last `accelerate`."""
+    for r in range(rows):
+        solve(tree, work, world, memory.jacobian, r, memory.response, r)
+    for r in range(rows):
+        for c in range(rows):
+            memory.delassus[world, r, c] = row_times(memory, tree, world, r, memory.response, c)
+
+
+@wp.func
+def bounces(contacts: Contacts, memory: ContactMemory, world: int, row: int, n: int):
+    """Whether the contact with normal row n has restitution: none below a speed, and none late in a crowded step.
+
+    Contacts that bounce in turn would go on for ever; in the second half of a step's operations they rest sooner too.
+    """
+    return memory.before[world, n] < -contacts.rest_speed and row < contacts.operations / 2
+
+
+@wp.func
+def drive_contacts(
+    tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int, count: int
+):
+    """The contacts' velocities before the operation, and those with bias that they would have without impulses."""
+    for c in range(count):
+        n = 3 * c
+        for k in range(3):
+            before = row_times(memory, tree, world, n + k, work.v, row)
+            memory.before[world, n + k] = before
+            if memory.kind[world, row] == FLIGHT:
+                before += memory.left[world, row] * row_times(memory, tree, world, n + k, work.a, row)
+            memory.drive[world, n + k] = before
+        pair = memory.pair[world, c]
+        if memory.kind[world, row] == FLIGHT:
+            memory.drive[world, n] = memory.drive[world, n] + memory.gap[world, pair] / memory.left[world, 0]
+        elif bounces(contacts, memory, world, row, n):
+            bounce = memory.bounce[world, row] * contacts.restitution[world, pair] * memory.before[world, n]
+            memory.drive[world, n] = memory.drive[world, n] + bounce
+
+
+@wp.func
+def gained_energy(memory: ContactMemory, world: int, count: int):
+    """Kinetic energy that the impact adds beyond rounding."""
+    gain = scalar(0.0)
+    size = scalar(0.0)
+    for r in range(3 * count):
+        after = memory.before[world, r]
+        for c in range(3 * count):
+            after += memory.delassus[world, r, c] * memory.impulse[world, c]
+        push = scalar(0.5) * memory.impulse[world, r]
+        gain += push * (memory.before[world, r] + after)
+        size += wp.abs(push) * (wp.abs(memory.before[world, r]) + wp.abs(after))
+    return gain - ENERGY * size
+
+
+@wp.func
+def begin_operation(
+    tree: Tree,
+    work: Workspace,
+    forces: Forces,
+    contacts: Contacts,
+    memory: ContactMemory,
+    world: int,
+    step: int,
+    row: int,
+):
+    """Accelerations and impulses of the operation that starts at row; the residual of the impulses."""
+    choose_contacts(tree, work, contacts, memory, world, row)
+    count = wp.min(memory.count[world, row], contacts.capacity)
+    left = memory.left[world, row]
+    interval = left
+    if memory.kind[world, row] == IMPACT:
+        interval = scalar(0.0)
+    accelerate(tree, work, forces, world, step, row, interval)
+    residual = scalar(0.0)
+    if count > 0:
+        respond(tree, work, memory, world, 3 * count)
+        share = scalar(1.0)
+        gain = scalar(1.0)
+        for _trial in range(HALVINGS):
+            # An impact with friction may add energy, λ · (u⁻ + u⁺) / 2: its restitution is halved until it does not.
+            if gain > scalar(0.0):
+                memory.bounce[world, row] = share
+                drive_contacts(tree, work, contacts, memory, world, row, count)
+                residual = solve_impulses(memory, contacts, world, count)
+                gain = scalar(0.0)
+                if memory.kind[world, row] == IMPACT:
+                    gain = gained_energy(memory, world, count)
+                share = scalar(0.5) * share
+                if _trial == HALVINGS - 2:
+                    share = scalar(0.0)
+        if memory.kind[world, row] == FLIGHT:
+            for d in range(tree.velocities):
+                gained = scalar(0.0)
+                for r in range(3 * count):
+                    gained += memory.response[world, r, d] * memory.impulse[world, r]
+                work.a[world, row, d] = work.a[world, row, d] + gained / left
+    return residual
+
+
+@wp.func
+def fly(tree: Tree, work: Workspace, memory: ContactMemory, world: int, row: int, t: scalar):
+    """q[row + 1] after a flight of time t, and the links there."""
+    for d in range(tree.velocities):
+        work.rate[world, row + 1, d] = work.v[world, row, d] + scalar(0.5) * t * work.a[world, row, d]
+    advance(tree, world, work.q, row, row + 1, work.rate, row + 1, t)
+    place_in_world(tree, memory, world, work.q, row + 1)
+
+
+@wp.func
+def gap_after(
+    tree: Tree,
+    work: Workspace,
+    contacts: Contacts,
+    memory: ContactMemory,
+    world: int,
+    row: int,
+    pair: int,
+    t: scalar,
+):
+    fly(tree, work, memory, world, row, t)
+    return gap_of(contacts, memory, world, pair)
+
+
+@wp.func
+def closing_time(
+    tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int, pair: int
+):
+    """When within the flight the pair's gap closes; -1 if it does not.
+
+    Three gaps tell where to look: at the start, in the middle, at the end. A dip between them is looked for at the
+    least of the parabola through them.
+    """
+    left = memory.left[world, row]
+    low = scalar(0.0)
+    high = left
+    start = memory.gap[world, pair]
+    middle = memory.middle_gap[world, pair]
+    end = memory.end_gap[world, pair]
+    found = scalar(-1.0)
+    search = wp.int32(0)
+    if start > TOUCHING:
+        if middle < scalar(0.0):
+            search = 1
+            high = scalar(0.5) * left
+        elif end < scalar(0.0):
+            search = 1
+            low = scalar(0.5) * left
+        else:
+            bend = scalar(2.0) * (start - scalar(2.0) * middle + end)
+            slope = scalar(4.0) * middle - scalar(3.0) * start - end
+            if bend > scalar(0.0) and slope < scalar(0.0) and slope > scalar(-2.0) * bend:
+                if start - slope * slope / (scalar(4.0) * bend) < scalar(0.1) * wp.min(start, end):
+                    high = scalar(-0.5) * slope / bend * left
+                    if gap_after(tree, work, contacts, memory, world, row, pair, high) < scalar(0.0):
+                        search = 1
+    elif end < scalar(0.0) or middle < scalar(0.0):
+        # It touches and parts: it closes again after it was open for a while.
+        low = left
+        for _half in range(40):
+            if search == 0:
+                low = scalar(0.5) * low
+                if gap_after(tree, work, contacts, memory, world, row, pair, low) > scalar(0.0):
+                    search = 1
+                else:
+                    high = low
+    if search != 0:
+        value_low = gap_after(tree, work, contacts, memory, world, row, pair, low)
+        value_high = gap_after(tree, work, contacts, memory, world, row, pair, high)
+        side = wp.int32(0)
+        for _iteration in range(ITERATIONS):
+            if high - low > ROUNDING * left and value_high < scalar(0.0):
+                t = (low * value_high - high * value_low) / (value_high - value_low)
+                if not (t > low and t < high):
+                    t = scalar(0.5) * (low + high)
+                value = gap_after(tree, work, contacts, memory, world, row, pair, t)
+                if value > scalar(0.0):
+                    low = t
+                    value_low = value
+                    if side == 1:
+                        value_high = scalar(0.5) * value_high
+                    side = 1
+                else:
+                    high = t
+                    value_high = value
+                    if side == 2:
+                        value_low = scalar(0.5) * value_low
+                    side = 2
+        found = high
+    return found
+
+
+@wp.func
+def find_event(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int):
+    """How long the flight is, and the pair that ends it."""
+    left = memory.left[world, row]
+    fly(tree, work, memory, world, row, scalar(0.5) * left)
+    for pair in range(contacts.pairs):
+        memory.middle_gap[world, pair] = gap_of(contacts, memory, world, pair)
+    fly(tree, work, memory, world, row, left)
+    for pair in range(contacts.pairs):
+        memory.end_gap[world, pair] = gap_of(contacts, memory, world, pair)
+    duration = left
+    struck = wp.int32(-1)
+    for pair in range(contacts.pairs):
+        held = wp.int32(0)
+        for c in range(memory.count[world, row]):
+            if memory.pair[world, c] == pair and memory.mode[world, c] != OPEN:
+                held = 1
+        if held == 0:
+            found = closing_time(tree, work, contacts, memory, world, row, pair)
+            if found >= scalar(0.0) and found < duration:
+                duration = found
+                struck = pair
+    memory.duration[world, row] = duration
+    memory.struck[world, row] = struck
+
+
+@wp.func
+def end_operation(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int):
+    """Where the operation that starts at row ends, in the row after it."""
+    left = memory.left[world, row]
+    if memory.kind[world, row] == IMPACT:
+        memory.duration[world, row] = scalar(0.0)
+        memory.struck[world, row] = -1
+        for k in range(tree.positions):
+            work.q[world, row + 1, k] = work.q[world, row, k]
+        for d in range(tree.velocities):
+            gained = scalar(0.0)
+            for r in range(3 * memory.count[world, row]):
+                gained += memory.response[world, r, d] * memory.impulse[world, r]
+            work.v[world, row + 1, d] = work.v[world, row, d] + gained
+        memory.left[world, row + 1] = left
+    else:
+        find_event(tree, work, contacts, memory, world, row)
+        t = memory.duration[world, row]
+        fly(tree, work, memory, world, row, t)
+        for d in range(tree.velocities):
+            work.v[world, row + 1, d] = work.v[world, row, d] + t * work.a[world, row, d]
+        memory.left[world, row + 1] = left - t
+        if memory.struck[world, row] < 0:
+            memory.left[world, row + 1] = scalar(0.0)
+
+
+@wp.func
+def run_step(
+    tree: Tree,
+    work: Workspace,
+    forces: Forces,
+    contacts: Contacts,
+    memory: ContactMemory,
+    world: int,
+    step: int,
+    h: scalar,
+):
+    """All operations of a step from row 0: their number, or a negative one where the step fails."""
+    memory.left[world, 0] = h
+    done = wp.int32(0)
+    failed = wp.int32(0)
+    while done < contacts.operations and memory.left[world, done] > scalar(0.0) and failed == 0:
+        residual = begin_operation(tree, work, forces, contacts, memory, world, step, done)
+        # Not a number is no number that is small enough.
+        if memory.count[world, done] > contacts.capacity or not (residual < ACCEPTED):
+            failed = 1
+        else:
+            end_operation(tree, work, contacts, memory, world, done)
+            done += 1
+    if failed != 0 or memory.left[world, done] > scalar(0.0):
+        done = -1
+    return done
