@@ -59,7 +59,6 @@ def build(configuration: Any, wanted: type[Wanted] | Any = object, name: str = "
 
 def of_fields(kind: type[Wanted], values: Any, name: str) -> Wanted:
     """The dataclass `kind` of plain values of its fields, all of which must have the types that it asks for."""
-    check_size(values, name)
     return _dataclass(values, kind, name)
 
 
