@@ -16,6 +16,7 @@ from physvision.physics import PhysicsLayer
 from physvision.physics.rigid2d import Circle, Rectangle, World
 
 _THICK = 20.0  # px: of the walls
+_MOST_BALLS = 200
 
 
 def table(
@@ -34,7 +35,7 @@ def table(
         dt: seconds a step.
         restitution: of all impacts.
     """
-    check_count("balls", balls)
+    check_count("balls", balls, most=_MOST_BALLS)
     height, width = map(float, size)
     # Where balls start does not matter, as long as they do not overlap.
     columns = math.ceil(math.sqrt(balls))
