@@ -17,7 +17,7 @@ from physvision.predict.prediction import Segment
 # A video is refused within its first frames, once there are a few of them; what differs later is named.
 FIRST, _FEW = 96, 16
 # Frames that are kept in mind, at equal steps.
-_MOST = 768
+_MOST = 384
 
 
 # Beyond the first number a difference is named, beyond the second the video is refused; videos that a model was made

@@ -116,6 +116,6 @@ def test_evidence_of_a_long_video_stays_small():
     for _ in range(40):
         judge.add(segment)
     kept = judge._evidence["frame"]
-    assert len(kept) <= 768
-    assert set(np.diff(kept)) == {4}
-    assert kept[-1] >= 41 * 58 - 4
+    assert len(kept) <= 384
+    assert set(np.diff(kept)) == {8}
+    assert kept[-1] >= 41 * 58 - 8
