@@ -14,6 +14,10 @@ from pathlib import Path
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("physvision.demo:demo", "make two videos, predict what happens in them, and say where the reports are"),
     "predict": ("physvision.predict.command:predict", "see what moves in a video, and predict what happens next"),
+    "identify": (
+        "physvision.identify.command:command",
+        "find the law that a motion in a video follows, and its parameters",
+    ),
     "generate": ("physvision.datasets.commands:generate", "make a data set: videos of billiards or a pendulum"),
     "import": ("physvision.datasets.commands:import_", "make a data set of your own video"),
     "show": ("physvision.datasets.commands:show", "draw the states of a data set over its frames"),
@@ -72,6 +76,10 @@ def _call(name: str, arguments: list[str]) -> int:
             return called(name, arguments)
         if name == "generate":
             arguments = _with_recipes(arguments)
+        if name == "identify":
+            from physvision.identify.command import arguments_of
+
+            arguments = arguments_of(arguments)
         result = auto_cli(called, args=_with_switches(arguments, called), prog=f"physvision {name}")
     except PhysvisionError as error:
         print(f"physvision {name}: {_in_options(str(error))}", file=sys.stderr)

@@ -51,12 +51,10 @@ def check_finite(name: str, value: Tensor) -> Tensor:
     return value
 
 
-def check_count(name: str, value: object, least: int = 1, most: int | None = None) -> int:
-    """`value`, which must be a whole number of at least `least`, and at most `most` if that is given."""
+def check_count(name: str, value: object, least: int = 1) -> int:
+    """`value`, which must be a whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise InputError(f"{name}: expected a whole number of at least {least}, got {value!r}")
-    if most is not None and value > most:
-        raise InputError(f"{name}: expected a whole number of at most {most}, got {value!r}")
     return value
 
 

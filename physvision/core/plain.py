@@ -59,6 +59,7 @@ def build(configuration: Any, wanted: type[Wanted] | Any = object, name: str = "
 
 def of_fields(kind: type[Wanted], values: Any, name: str) -> Wanted:
     """The dataclass `kind` of plain values of its fields, all of which must have the types that it asks for."""
+    check_size(values, name)
     return _dataclass(values, kind, name)
 
 
@@ -192,12 +193,11 @@ def _part(value: Mapping[str, Any], wanted: Any, name: str) -> Any:
     own = isinstance(part, type) and not is_dataclass(part)
     hints = get_type_hints(part.__init__ if own else part)
     parameters = dict(inspect.signature(part).parameters)
-    single = {key: each for key, each in parameters.items() if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)}
-    named = {key: hints.get(key, Any) for key in single}
-    if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+    named = {key: hints.get(key, Any) for key, each in parameters.items() if each.kind is not each.VAR_KEYWORD}
+    if len(named) < len(parameters):
         named |= {key: Any for key in given if key not in named}
-    needed = {key for key, each in single.items() if each.default is each.empty}
-    arguments = _arguments(given, named, needed, name)
+    needed = {key for key, each in parameters.items() if each.default is each.empty and key in hints}
+    arguments = _arguments(given, named, needed & set(named), name)
     made = part(**arguments)
     if isinstance(wanted, type) and wanted is not object and not isinstance(made, wanted):
         raise InputError(f"{name or 'configuration'}: expected a {wanted.__name__}, {value[CLASS]} makes another thing")

@@ -90,9 +90,8 @@ def _remember_arguments(kind: type[nn.Module], name: str) -> None:
             _, *arguments = bound.arguments.items()
             given = {}
             for key, value in arguments:
-                form = signature.parameters[key].kind
-                if form is not inspect.Parameter.VAR_POSITIONAL:
-                    given |= value if form is inspect.Parameter.VAR_KEYWORD else {key: value}
+                more = signature.parameters[key].kind is inspect.Parameter.VAR_KEYWORD
+                given |= value if more else {key: value}
             note_arguments(self, name, given)
 
     kind.__init__ = initialised

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
-from physvision.core import DataError, InputError
-from physvision.core.plain import of_fields
+from physvision.core import DataError
 from physvision.datasets.billiards import BilliardsRecipe
 from physvision.datasets.folder import DataFolder, Shard
 from physvision.datasets.generation import generate
@@ -22,18 +22,17 @@ def recipe_of(description: dict) -> Recipe | None:
     kind = RECIPES.get(description["name"])
     if kind is None:
         return None
-    known, values = {field.name for field in fields(kind)}, description["recipe"]
+    known = {field.name for field in fields(kind)}
+    values: dict[str, Any] = description["recipe"]
     if set(values) != known:
         raise DataError(
             f"the recipe of {description['name']} is of another version: {sorted(set(values) ^ known)} differ"
         )
-    # Before anything is made for each of them.
-    if values["trials"] != sum(shard["trials"] for shard in description["shards"]):
-        raise DataError(f"the recipe has {values['trials']} trials, its shards have another number of them")
-    try:
-        return of_fields(kind, values, "recipe")
-    except InputError as error:
-        raise DataError(f"the recipe of {description['name']} makes no sense: {error}") from error
+    return kind(**{name: _tuples(value) for name, value in values.items()})
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def faults(path: str | os.PathLike[str]) -> dict[Shard, str]:

@@ -23,6 +23,7 @@ from physvision.physics.engine import Engine
 
 Difference = Callable[[Tensor], Tensor]
 Own = TypeVar("Own", bound="Residual")
+_MOST_LATE = 16  # steps by which a delay may lead past the last sample
 
 
 class Residual(ABC):
@@ -111,7 +112,7 @@ class Setup:
     Attributes:
         state: at the start.
         properties: leaves of the engine's properties that depend on unknowns.
-        controls: held over each step.
+        controls: held over each step; the last one over all steps that follow.
     """
 
     state: State
@@ -128,12 +129,14 @@ class Seen:
         values: of the unknowns.
         properties: leaves that depend on unknowns, as the setup has them.
         sample: the number of each sample.
+        time: when it was taken, seconds after the initial state.
     """
 
     state: State
     values: Values
     properties: Mapping[str, Tensor]
     sample: Int[Tensor, " worlds"]
+    time: Float[Tensor, " worlds"]
 
 
 @dataclass(frozen=True)
@@ -192,7 +195,9 @@ class MotionResidual(Residual):
 
     def predicted(self, z: Float[Tensor, "batch unknowns"]) -> Float[Tensor, "batch samples numbers"]:
         """What is to be seen of the motion that z stands for."""
-        return self._observed(z.repeat_interleave(len(self.times), 0), *self._around(self.motion(z)))
+        first = self._first(z)
+        motion = self.motion(z, max(self.steps, int(first.max()) + 1))
+        return self._observed(z.repeat_interleave(len(self.times), 0), first, *_around(motion, first))
 
     def residual(self, z: Float[Tensor, "batch unknowns"]) -> Float[Tensor, "batch samples numbers"]:
         """The weighted differences."""
@@ -202,24 +207,25 @@ class MotionResidual(Residual):
         """The weighted differences and their derivatives, by the engine's own gradients; see `sensitivity`."""
         z = z.detach()
         made, start, leaf_slopes, control_slopes = self._setup_slopes(z)
-        steps = self.steps
+        first = self._first(z)
+        steps = max(self.steps, int(first.max()) + 1)
         controls = self._controls(made, steps)
         with torch.no_grad():
             motion = self.engine.rollout(made.state, steps, controls, made.properties or None)
         if control_slopes is not None:
-            control_slopes = control_slopes[:, :steps]
+            control_slopes = _held(control_slopes, steps)
         slopes = motion_slopes(
             self.engine, motion, made.properties, controls, start, leaf_slopes, control_slopes
         )  # (batch, times, tangent, unknowns)
-        first, samples = self._first(motion.steps), len(self.times)
+        samples, world = len(self.times), torch.arange(len(z), device=z.device)[:, None]
         with torch.enable_grad():
             worlds = z.repeat_interleave(samples, 0).requires_grad_()
             moves, states = [], []
-            for state in self._around(motion):
+            for state in _around(motion, first):
                 dq, dv = (torch.zeros_like(state.v, requires_grad=True) for _ in range(2))
                 moves += [dq, dv]
                 states.append(State(self.engine.integrate(state.q, dq), state.v + dv))
-            missed = self._missed(self._observed(worlds, *states))
+            missed = self._missed(self._observed(worlds, first, *states))
             rows = []
             for k in range(missed.shape[-1]):
                 parts = torch.autograd.grad(
@@ -227,8 +233,8 @@ class MotionResidual(Residual):
                 )
                 by_z, *by_move = (part.unflatten(0, (-1, samples)) for part in parts)
                 before, after = torch.cat(by_move[:2], -1), torch.cat(by_move[2:], -1)
-                row = by_z + torch.einsum("bst,bstu->bsu", before, slopes[:, first])
-                rows.append(row + torch.einsum("bst,bstu->bsu", after, slopes[:, first + 1]))
+                row = by_z + torch.einsum("bst,bstu->bsu", before, slopes[world, first])
+                rows.append(row + torch.einsum("bst,bstu->bsu", after, slopes[world, first + 1]))
         return missed.detach(), torch.stack(rows, 2)
 
     def _setup_slopes(self, z: Tensor) -> tuple[Setup, Tensor, dict[str, Tensor], Tensor | None]:
@@ -250,34 +256,46 @@ class MotionResidual(Residual):
         return made, start, dict(zip(names, others, strict=False)), controls
 
     def _controls(self, made: Setup, steps: int) -> Tensor | None:
-        return None if made.controls is None else made.controls[:, :steps]
+        return None if made.controls is None else _held(made.controls, steps)
 
-    def _first(self, steps: int) -> Int[Tensor, " samples"]:
+    def _taken(self, worlds: Tensor) -> Float[Tensor, " worlds"]:
+        """When each sample was taken, from z, a row for every sample."""
+        sample = torch.arange(len(self.times), device=worlds.device).repeat(len(worlds) // len(self.times))
+        times = self.times.to(worlds)[sample]
+        return times if self.delay is None else times + self.delay(self.unknowns.values(worlds), sample)
+
+    def _first(self, z: Tensor) -> Int[Tensor, "batch samples"]:
         """The step during which each sample was taken."""
-        return torch.floor(self.times / self.engine.dt + 1e-4).long().clamp(max=steps - 1)
+        with torch.no_grad():
+            taken = self._taken(z.repeat_interleave(len(self.times), 0)).unflatten(0, (len(z), -1))
+        share = torch.ceil(taken.nan_to_num(0.0) / self.engine.dt - 1e-4) - 1
+        # What is taken long after the last sample belongs to no search that leads anywhere.
+        return share.clamp(0, self.steps + _MOST_LATE).long()
 
-    def _around(self, motion: Trajectory) -> tuple[State, State]:
-        """The states before and after each sample, one world for each of them."""
-        first = self._first(motion.steps)
-        return tuple(  # pyright: ignore[reportReturnType]
-            State(motion.q[:, at].flatten(0, 1), motion.v[:, at].flatten(0, 1)) for at in (first, first + 1)
-        )
-
-    def _observed(self, worlds: Tensor, before: State, after: State) -> Tensor:
+    def _observed(self, worlds: Tensor, first: Tensor, before: State, after: State) -> Tensor:
         """What is seen between two states, from z, a row of each for every sample."""
         samples = len(self.times)
         values = self.unknowns.values(worlds)
         sample = torch.arange(samples, device=worlds.device).repeat(len(worlds) // samples)
-        late = (self.times - self.engine.dt * self._first(self.steps)).to(worlds)[sample]
-        if self.delay is not None:
-            late = late + self.delay(values, sample)
-        state = between(self.engine, before, after, late / self.engine.dt)
-        seen = Seen(state, values, self.setup(values).properties, sample)
+        taken = self._taken(worlds)
+        state = between(self.engine, before, after, taken / self.engine.dt - first.flatten())
+        seen = Seen(state, values, self.setup(values).properties, sample, taken)
         return (state.q if self.observe is None else self.observe(seen)).unflatten(0, (-1, samples))
 
     def _missed(self, predicted: Tensor) -> Tensor:
         weight = torch.as_tensor(self.weight, dtype=self.seen.dtype, device=self.seen.device)
         return _missed(predicted, self.seen, weight, self.difference)
+
+
+def _held(rows: Tensor, steps: int) -> Tensor:
+    """The rows of so many steps, (batch, steps, …); the last is held."""
+    return rows[:, torch.arange(steps, device=rows.device).clamp(max=rows.shape[1] - 1)]
+
+
+def _around(motion: Trajectory, first: Int[Tensor, "batch samples"]) -> list[State]:
+    """The states before and after each sample, one world for each of them."""
+    world = torch.arange(motion.batch, device=first.device)[:, None]
+    return [State(motion.q[world, at].flatten(0, 1), motion.v[world, at].flatten(0, 1)) for at in (first, first + 1)]
 
 
 def between(engine: Engine, before: State, after: State, share: Float[Tensor, " worlds"]) -> State:

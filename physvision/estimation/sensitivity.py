@@ -53,7 +53,8 @@ def motion_slopes(
         drive = torch.zeros(*by_state.shape[:3], start.shape[-1], dtype=start.dtype, device=start.device)
         for name, slope in property_slopes.items():
             # (batch, steps, rows, numbers) times (batch, numbers, unknowns)
-            drive = drive + by_leaf[name].flatten(3) @ slope[some].flatten(1, -2).unsqueeze(1)
+            numbers = by_leaf[name].reshape(*by_state.shape[:3], -1)
+            drive = drive + numbers @ slope[some].reshape(len(numbers), 1, -1, slope.shape[-1])
         if control_slopes is not None:
             drive = drive + by_control @ control_slopes[some]
         states = [start[some]]

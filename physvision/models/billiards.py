@@ -16,7 +16,6 @@ from physvision.physics import PhysicsLayer
 from physvision.physics.rigid2d import Circle, Rectangle, World
 
 _THICK = 20.0  # px: of the walls
-_MOST_BALLS = 200
 
 
 def table(
@@ -35,7 +34,7 @@ def table(
         dt: seconds a step.
         restitution: of all impacts.
     """
-    check_count("balls", balls, most=_MOST_BALLS)
+    check_count("balls", balls)
     height, width = map(float, size)
     # Where balls start does not matter, as long as they do not overlap.
     columns = math.ceil(math.sqrt(balls))

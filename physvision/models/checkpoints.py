@@ -101,7 +101,7 @@ def _find(name: str) -> Path:
     )
 
 
-def _read_training(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+def _read_training(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     checkpoint = read_checkpoint(path)
     if "configuration" not in checkpoint:
         raise CheckpointError(f"{path}: does not say how its model is built; it is not one of `physvision fit`")
@@ -133,7 +133,7 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     return checkpoint
 
 
-def check_same(source: str, expected: dict[str, Tensor], found: dict[str, Any]) -> None:
+def check_same(source: str, expected: dict[str, Tensor], found: dict[str, Tensor]) -> None:
     """Raise, naming the first difference, unless two sets of weights are of one architecture."""
     differences = [
         *(f"{key} is missing" for key in expected if key not in found),

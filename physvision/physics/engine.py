@@ -272,6 +272,11 @@ class MechanicalEngine(Engine):
         """Hold numbers in float64, whatever the module is converted to; a call casts them to what it computes in."""
         self.register_buffer(f"_{name}", torch.as_tensor(value, dtype=torch.float64).clone(), persistent=False)
 
+    def keep(self, properties: Properties) -> None:
+        """Make these properties the engine's own: what was identified is to be simulated."""
+        self._prepared.clear()
+        self._keep_properties(properties)
+
     def _keep_properties(self, properties: Properties) -> None:
         """Hold the engine's own properties, checked."""
         self._kind = type(properties)

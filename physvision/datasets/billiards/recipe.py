@@ -77,12 +77,12 @@ class BilliardsRecipe(Recipe):
         self.require_range("masses", 0, above=True)
         for index, level in enumerate(self.background):
             check_number(f"background[{index}]", level, 0, 1)
-        self._check_room()
         if self.colors is not None and len(self.colors) != self.balls:
             raise InputError(f"colors: expected one for each of {self.balls} balls, got {len(self.colors)}")
         for index, color in enumerate(self.ball_colors()):
             for level in color:
                 check_number(f"colors[{index}]", level, 0, 1)
+        self._check_room()
 
     def _check_room(self) -> None:
         """Raise if the balls do not fit: each wants a square of its diameter, and room to be placed at random."""

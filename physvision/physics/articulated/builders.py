@@ -120,7 +120,7 @@ def cartpole(
         integrator: "semi_implicit_euler" or "runge_kutta_4".
         substeps: how many steps of the integrator make one of the engine.
     """
-    check_count("links", links, most=1000)
+    check_count("links", links)
     lengths, masses = _rods([1.0] * links if lengths is None else lengths, [0.1] * links if masses is None else masses)
     if len(lengths) != links:
         raise InputError(f"lengths: expected {links}, one for each link, got {len(lengths)}")

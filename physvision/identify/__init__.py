@@ -1,0 +1,8 @@
+"""A clip and a kind of motion in; physical parameters with intervals out."""
+
+from physvision.identify.identification import HeldOut, Identification
+from physvision.identify.identify import identify
+from physvision.identify.model import Known
+from physvision.identify.parameters import Parameter
+
+__all__ = ["HeldOut", "Identification", "Known", "Parameter", "identify"]

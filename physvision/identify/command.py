@@ -1,0 +1,185 @@
+"""`physvision identify`: a clip in; physical parameters with intervals, a report and a film out."""
+
+from __future__ import annotations
+
+import csv
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from physvision.core import InputError, PhysvisionError
+from physvision.identify.identification import Identification
+from physvision.identify.identify import Source, identify
+from physvision.identify.model import Known
+from physvision.identify.saving import save
+from physvision.perception import read_tracks
+
+_VIDEOS = (".mp4", ".mov", ".avi", ".mkv", ".webm", ".m4v", ".csv")
+
+
+def command(
+    video: str | None = None,
+    motion: str | None = None,
+    known: str | None = None,
+    fps: float | None = None,
+    scale: str | None = None,
+    object: str | None = None,
+    crop: str | None = None,
+    start: float | None = None,
+    stop: float | None = None,
+    unit: str = "px",
+    out: str | None = None,
+    batch: str | None = None,
+    film: bool = True,
+) -> int:
+    """Find which law what moves in a clip follows, and its parameters with intervals.
+
+    Args:
+        video: any video that FFmpeg reads, a folder of pictures, or tracks as CSV: t,x,y[,angle] of each object.
+        motion: the kind of motion; all kinds are tried if not given.
+        known: what is known, as gravity=9.81 or radius=0.033±0.001, SI units; several by commas, or given repeatedly.
+        fps: frames a second that were really taken, for slow motion.
+        scale: pixels a metre, or two points and their distance as x1,y1,x2,y2=1.85; with ±u if it is not exact.
+        object: the one that is meant: a box x1,y1,x2,y2 that it comes through, or its colour.
+        crop: the part of the picture that is looked at, as left,top,right,bottom in pixels.
+        start: s of the clip to begin at; also --from.
+        stop: s of the clip to end at; also --to.
+        unit: of x and y in a CSV: px (y down), or m, cm, mm (y up).
+        out: folder for parameters.json, states.csv, prediction.mp4 and report.html; out/NAME of the video if not given.
+        batch: a folder; every clip in it is identified, into one table.
+        film: make prediction.mp4; --no-film goes without.
+    """
+    told = _knowns(known)
+    if scale is not None:
+        told["scale"] = _scale(scale)
+    options = {
+        "fps": fps,
+        "object": _pointer(object),
+        "crop": None if crop is None else _numbers("crop", crop, 4),
+        "start": start,
+        "stop": stop,
+    }
+    if batch is not None:
+        return _batch(Path(batch), Path(out or Path("out") / Path(batch).name), motion, told, options, unit)
+    if video is None:
+        raise InputError("video: name one, or a folder of them with --batch")
+    folder = Path(out) if out else Path("out") / Path(video).stem
+    source: Source = read_tracks(video, unit) if video.lower().endswith(".csv") else video
+    found = identify(source, motion, told, **options)
+    paths = save(found, folder, source, film)
+    _show(found)
+    print("\n".join(str(path) for path in paths))
+    return 0
+
+
+def arguments_of(arguments: Sequence[str]) -> list[str]:
+    """The arguments as the command's function takes them: a first word is the video; `known` may come repeatedly."""
+    words, known, result = list(arguments), [], []
+    while words:
+        word = words.pop(0)
+        name, equals, value = word.partition("=")
+        if name == "--known":
+            known.append(value if equals else (words.pop(0) if words else ""))
+            continue
+        name = {"--from": "--start", "--to": "--stop"}.get(name, name)
+        if not result and not word.startswith("-"):
+            result += ["--video", word]
+        else:
+            result.append(name + equals + value)
+    return [*result, "--known", ",".join(known)] if known else result
+
+
+def _show(found: Identification) -> None:
+    """A few lines for people."""
+    others = f" (or {', '.join(found.alike)})" if found.alike else ""
+    print(f"{found.motion}{others}: fitted to {found.fit.noise:.2g} px")
+    for name, each in found.parameters.items():
+        if each.value is None or each.interval_95 is None:
+            print(f"  {name:<14} not identifiable: {each.reason}")
+        else:
+            low, high = each.interval_95
+            print(f"  {name:<14} {each.value:.5g} {each.unit}  95 %: {low:.5g} to {high:.5g}")
+    if found.held_out is not None:
+        print(f"  last third predicted to {found.held_out.error:.2g} px, {found.held_out.share:.1%} of the extent")
+    for warning in found.warnings:
+        print(f"  note: {warning}")
+
+
+def _batch(folder: Path, out: Path, motion, told, options, unit: str) -> int:
+    """Identify every clip of a folder; one table of all parameters."""
+    clips = sorted(path for path in folder.iterdir() if path.suffix.lower() in _VIDEOS)
+    if not clips:
+        raise InputError(f"batch: no clips in {folder}")
+    rows, failed = [], 0
+    for path in clips:
+        try:
+            source: Source = read_tracks(path, unit) if path.suffix.lower() == ".csv" else str(path)
+            found = identify(source, motion, told, **options)
+        except PhysvisionError as error:
+            print(f"{path.name}: {error}", file=sys.stderr)
+            rows.append([path.name, "refused", "", "", "", "", str(error)])
+            failed += 1
+            continue
+        save(found, out / path.stem, source, film=False)
+        print(path.name, end=": ")
+        _show(found)
+        for name, each in found.parameters.items():
+            low, high = each.interval_95 or ("", "")
+            rows.append([path.name, found.motion, name, each.value or "", low, high, each.reason])
+    table = out / "parameters.csv"
+    out.mkdir(parents=True, exist_ok=True)
+    with table.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([["clip", "motion", "parameter", "value", "low_95", "high_95", "remark"], *rows])
+    print(table)
+    return int(failed == len(clips))
+
+
+def _knowns(text: str | None) -> dict[str, Known]:
+    found = {}
+    for part in filter(None, (piece.strip() for piece in (text or "").split(","))):
+        name, equals, value = part.partition("=")
+        if not equals:
+            raise InputError(f"known: expected name=value, as gravity=9.81, got {part!r}")
+        found[name.strip()] = _with_deviation("known", value)
+    return found
+
+
+def _with_deviation(name: str, text: str) -> Known:
+    """A number, and its deviation after ± or +-."""
+    numbers = re.split(r"±|\+-|\+/-", text)
+    try:
+        values = [float(number) for number in numbers]
+    except ValueError:
+        values = []
+    if len(values) not in (1, 2):
+        raise InputError(f"{name}: expected a number, as 9.81 or 0.033±0.001, got {text!r}")
+    return Known(*values)
+
+
+def _scale(text: str) -> Known:
+    """Pixels a metre."""
+    points, equals, length = text.partition("=")
+    if not equals:
+        return _with_deviation("scale", text)
+    x1, y1, x2, y2 = _numbers("scale", points, 4)
+    metres = _with_deviation("scale", length)
+    pixels = ((x2 - x1) ** 2 + (y2 - y1) ** 2) ** 0.5
+    if pixels <= 0 or metres.value <= 0:
+        raise InputError(f"scale: expected two points that differ and their distance in metres, got {text!r}")
+    return Known(pixels / metres.value, pixels / metres.value**2 * metres.deviation)
+
+
+def _pointer(text: str | None) -> tuple | str | None:
+    """A box or a colour."""
+    return _numbers("object", text, 4) if text is not None and text.count(",") == 3 else text
+
+
+def _numbers(name: str, text: str, count: int) -> tuple[float, ...]:
+    try:
+        numbers = tuple(float(part) for part in text.strip(" []()").split(","))
+    except ValueError:
+        numbers = ()
+    if len(numbers) != count:
+        raise InputError(f"{name}: expected {count} numbers, got {text!r}")
+    return numbers

@@ -1,0 +1,231 @@
+"""From a clip, or tracks, to the law that what moves in it follows."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import torch
+
+from physvision import video
+from physvision.core import Clip, InputError
+from physvision.identify import comparison
+from physvision.identify.fitting import Fit, fit
+from physvision.identify.identification import HeldOut, Identification
+from physvision.identify.kinds import KINDS, OBJECTS
+from physvision.identify.model import Case, Known, Model, UnsuitableError
+from physvision.identify.parameters import derived
+from physvision.identify.view import View
+from physvision.perception import Track, find_tracks
+
+_WIDEST = 12.0  # m: a picture that is wider was not filmed by hand
+_EARTH = (8.8, 10.8)  # m/s²: gravity outside of it is another rate, another scale or another law
+_FEWEST = 8  # samples for which a last third can be held out
+
+Source = Clip | str | os.PathLike[str] | Sequence[Track]
+
+
+def identify(
+    source: Source,
+    motion: str | None = None,
+    known: Mapping[str, float | tuple[float, float] | Known] | None = None,
+    *,
+    fps: float | None = None,
+    objects: int | None = None,
+    object: tuple | str | None = None,
+    crop: tuple[int, int, int, int] | None = None,
+    start: float | None = None,
+    stop: float | None = None,
+    size: tuple[float, float] | None = None,
+) -> Identification:
+    """Find the law of a motion and its parameters, with intervals.
+
+    Args:
+        source: a clip, the path of a video, or tracks.
+        motion: one of `kinds.KINDS`; all are tried if not given.
+        known: what is known beforehand, SI units: a number, or a number and its standard deviation. `scale` is pixels
+            a metre.
+        fps: frames a second that were really taken, where the file says otherwise.
+        objects: how many things are meant; as the motion has it if not given.
+        object: points at one of several things that move; see `find_tracks`.
+        crop: the part of the picture that is looked at: left, top, right, bottom; pixels.
+        start: s of the clip to begin at.
+        stop: s of the clip to end at.
+        size: width and height of the picture that tracks were found in, if tracks are given.
+
+    Raises:
+        InputError: nothing moves, or no kind of motion explains what does; the message says what was seen.
+    """
+    if motion is not None and motion not in KINDS:
+        raise InputError(f"motion: expected one of {', '.join(KINDS)}, got {motion!r}")
+    told = {name: _known(name, value) for name, value in (known or {}).items()}
+    tracks, view = _tracks(source, fps, object, crop, start, stop, size)
+    if any(track.unit == "m" for track in tracks):
+        told.setdefault("scale", Known(1.0))
+    tracks = joined(tracks)
+    fits, refused = _attempts(tracks, view, told, [motion] if motion else list(KINDS), objects)
+    if not fits:
+        reasons = "; ".join(f"{kind}: {reason}" for kind, reason in refused.items())
+        raise InputError(f"no kind of motion explains what was seen ({_seen(tracks)}). {reasons}")
+    # The more of what moves a kind explains, the better: kinds of two objects are compared with those of one on both.
+    scores = {kind: comparison.score(case, found) for kind, (case, found) in fits.items()}
+    most = max(len(case.tracks) for case, _ in fits.values())
+    names = comparison.group({kind: scores[kind] for kind in fits if len(fits[kind][0].tracks) == most})
+    best = names[0]
+    case, found = fits[best]
+    alike = {name: found.model.also.get(name, "a longer clip, or another view") for name in names[1:]}
+    parameters = derived(case, found)
+    warnings = [note for track in case.tracks for note in track.notes] + _warnings(case, found, parameters)
+    held = _held_out(case, best, found)
+    return Identification(
+        best, alike, scores, refused, parameters, told, tuple(dict.fromkeys(warnings)), found, case, held
+    )
+
+
+def _known(name: str, value: float | tuple[float, float] | Known) -> Known:
+    if isinstance(value, Known):
+        return value
+    number, deviation = value if isinstance(value, tuple) else (value, 0.0)
+    if not math.isfinite(number) or not deviation >= 0:
+        raise InputError(f"known: {name}: expected a number and perhaps its deviation, got {value!r}")
+    return Known(float(number), float(deviation))
+
+
+def _tracks(source: Source, fps, object, crop, start, stop, size) -> tuple[list[Track], View]:
+    if not isinstance(source, Clip | str | os.PathLike):
+        tracks = list(source)
+        if not tracks:
+            raise InputError("source: expected at least one track")
+        return tracks, View(*size) if size else View.around(tracks)
+    tracks = find_tracks(source, object=object, crop=crop, start=start, stop=stop)
+    if isinstance(source, Clip):
+        height, width = source.frames.shape[1:3]
+        rate = source.fps
+    else:
+        described = video.describe(source)
+        height, width, rate = described.height, described.width, described.fps
+    if fps is not None and rate:
+        tracks = [replace(track, times=track.times * (float(rate) / fps)) for track in tracks]
+    return tracks, View(float(width), float(height))
+
+
+def joined(tracks: Sequence[Track]) -> list[Track]:
+    """Tracks of which one begins where and when another ends, made one: a thing that was lost and found again."""
+    rest = sorted(tracks, key=lambda track: int(np.flatnonzero(track.seen)[0]))
+    whole: list[Track] = []
+    for track in rest:
+        begin = int(np.flatnonzero(track.seen)[0])
+        for number, other in enumerate(whole):
+            end = int(np.flatnonzero(other.seen)[-1])
+            if not -2 <= begin - end <= 6 or len(other) != len(track):
+                continue
+            apart = float(np.linalg.norm(track.positions[begin] - other.positions[end]))
+            near = np.flatnonzero(other.seen)[-4:]
+            speed = float(np.linalg.norm(np.diff(other.positions[near], axis=0), axis=1).max(initial=0.0))
+            if apart <= 1.5 * speed * max(begin - end, 1) + 2 * (other.radius or 1.0):
+                whole[number] = _one(other, track, end)
+                break
+        else:
+            whole.append(track)
+    return whole
+
+
+def _one(before: Track, after: Track, end: int) -> Track:
+    late = np.arange(len(before)) > end
+    return replace(
+        before,
+        positions=np.where(late[:, None], after.positions, before.positions),
+        sigma=np.where(late, after.sigma, before.sigma),
+        seen=np.where(late, after.seen, before.seen),
+        angle=None,
+    )
+
+
+def _attempts(
+    tracks: list[Track], view: View, told: Mapping[str, Known], kinds: list[str], objects: int | None
+) -> tuple[dict[str, tuple[Case, Fit]], dict[str, str]]:
+    """The best fit of each kind over the objects that it might be about, and why others have none."""
+    moving = sorted(tracks, key=lambda track: -track.extent * math.sqrt(float(track.seen.sum())))
+    moving = [track for track in moving if track.extent > 0.15 * moving[0].extent][: 2 if objects is None else objects]
+    fits, refused = {}, {}
+    for kind in kinds:
+        count = OBJECTS.get(kind, 1)
+        cases = [Case(chosen, view, told) for chosen in combinations(moving, count)]
+        if not cases:
+            refused[kind] = f"{len(moving)} thing moves, {count} are needed"
+        # Of several things that which the kind explains longest is meant.
+        longest = 0
+        for case in cases:
+            try:
+                found = _best(case, KINDS[kind](case))
+            except UnsuitableError as error:
+                refused.setdefault(kind, str(error))
+                continue
+            held = found.model.last - found.model.first
+            if not comparison.explains(case, found):
+                refused.setdefault(kind, f"its best fit misses by {found.noise:.2g} px")
+            elif held > 1.2 * longest:
+                fits[kind], longest = (case, found), held
+        if kind in fits:
+            refused.pop(kind, None)
+    return fits, refused
+
+
+def _best(case: Case, models: list[Model]) -> Fit:
+    """The fit of the models of a kind that explains most."""
+    fits = [fit(case, model) for model in models]
+    return max(fits, key=lambda found: comparison.score(case, found))
+
+
+def _held_out(case: Case, kind: str, found: Fit) -> HeldOut | None:
+    """Fit the first two thirds of what the law holds for, and compare the last with what follows from it."""
+    first, last = found.model.first, found.model.last
+    if last - first < _FEWEST:
+        return None
+    cut = first + 2 * (last - first) // 3
+    begun = replace(case, tracks=[track.window(0, cut) for track in case.tracks])
+    try:
+        early = _best(begun, [model for model in KINDS[kind](begun) if model.variant == found.model.variant])
+    except (UnsuitableError, ValueError):
+        return None
+    places = early.places(case.times)
+    seen = torch.cat([case.seen(k) for k in range(len(case.tracks))], 1)
+    late = torch.arange(len(places)) >= cut
+    late &= torch.arange(len(places)) < last
+    places[~late] = torch.nan
+    off = (places - seen)[late]
+    square = off[torch.isfinite(off)].square()
+    if not len(square):
+        return None
+    error = math.sqrt(float(square.mean()) * 2)
+    return HeldOut(error, error / comparison.extent(case), places.numpy())
+
+
+def _warnings(case: Case, found: Fit, parameters) -> list[str]:
+    """What makes no sense on Earth, and what follows from that."""
+    said = []
+    rate = "if it was filmed in slow motion, give the rate at which it was filmed with --fps"
+    gravity = parameters.get("gravity")
+    if gravity is not None and gravity.value is not None and not _EARTH[0] < gravity.value < _EARTH[1]:
+        low, high = gravity.interval_95
+        if not low < 9.81 < high:
+            said.append(f"Gravity comes out as {gravity.value:.3g} m/s²: {rate}, or look at the scale.")
+    if "gravity" in case.known:
+        told = {name: torch.tensor(known.value, dtype=torch.float64) for name, known in case.known.items()}
+        pixels = found.model.scale(found.problem.unknowns.values(found.z[None]), told)
+        if pixels is not None and float(case.view.width / pixels) > _WIDEST:
+            wide = float(case.view.width / pixels)
+            said.append(f"With this gravity the picture would be {wide:.3g} m wide: {rate}.")
+    return said
+
+
+def _seen(tracks: Sequence[Track]) -> str:
+    return ", ".join(
+        f"{track.name}: {int(track.seen.sum())} places over {np.ptp(track.times[track.seen]):.2g} s, "
+        f"{track.extent:.0f} {track.unit} across"
+        for track in tracks
+    )

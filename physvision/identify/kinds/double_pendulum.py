@@ -1,0 +1,122 @@
+"""Two bobs, the second hanging from the first."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+
+from physvision.core import State
+from physvision.estimation import Seen, Setup, Unknown
+from physvision.estimation.unknowns import Values
+from physvision.identify import starts
+from physvision.identify.model import Case, Knowns, Model, Parameters, UnsuitableError
+from physvision.physics import articulated
+
+_TILT = math.radians(2)
+_POINT = 1e-3  # inertia of a bob about itself, of its mass times the square of its arm: none to speak of
+
+
+def propose(case: Case) -> list[Model]:
+    """Bobs on light arms, and arms that have an inertia of their own."""
+    if len(case.tracks) != 2:
+        raise UnsuitableError("a double pendulum needs two things that move")
+    both = np.concatenate([case.seen(k).numpy() for k in range(2)], 1)
+    there = np.flatnonzero(np.isfinite(both).all(1))
+    if len(there) < 20:
+        raise UnsuitableError("both were seen together fewer than twenty times")
+    times, places = case.times.numpy()[there], both[there]
+    fits = [(k, *starts.circle(places[:, 2 * k : 2 * k + 2])) for k in range(2)]
+    off = [
+        float(np.std(np.linalg.norm(places[:, 2 * k : 2 * k + 2] - center, axis=1)) / radius)
+        for k, center, radius in fits
+    ]
+    inner = int(np.argmin(off))
+    if off[inner] > 0.05:
+        raise UnsuitableError("neither of the two stays on a circle")
+    _, pivot, arc = fits[inner]
+    near, far = (places[:, 2 * k : 2 * k + 2] for k in (inner, 1 - inner))
+    arms = np.linalg.norm(far - near, axis=1)
+    if float(np.std(arms)) > 0.08 * float(arms.mean()):
+        raise UnsuitableError("the two do not keep their distance")
+    one, two = (np.unwrap(np.arctan2(*away.T)) for away in (near - pivot, far - near))
+    few = min(5, len(times))
+    speed = [float(np.polyfit(times[:few] - times[0], angle[:few], 1)[0]) for angle in (one, two)]
+    where = {"arcs": [arc, float(arms.mean())], "pivot": pivot.tolist(), "angles": [float(one[0]), float(two[0])]}
+    return [
+        _model(case, where, speed, inner, compound, int(there[0]), int(there[-1]) + 1) for compound in (False, True)
+    ]
+
+
+def _model(case: Case, where: dict, speed: list[float], inner: int, compound: bool, first: int, last: int) -> Model:
+    dt, arc = case.dt, where["arcs"][0]
+    engine = articulated.chain([1.0, 1.0], dt=dt, substeps=max(1, math.ceil(dt * 200)), integrator="runge_kutta_4")
+    unknowns = [
+        Unknown("weight", 30 * arc, low=0.0, unit="px/s²"),
+        Unknown("ratio", 1.0, low=0.0),
+        Unknown("arcs", where["arcs"], low=0.0, unit="px"),
+        Unknown("pivot", where["pivot"], scale=3.0, unit="px"),
+        Unknown("tilt", 0.0, scale=_TILT, deviation=_TILT, unit="rad"),
+        Unknown("angles", where["angles"], scale=0.3, unit="rad"),
+        Unknown("spins", speed, scale=1.0, unit="rad/s"),
+        Unknown("damping", [0.01, 0.01], low=0.0, span=(0.0, 1.0), unit="1/s"),
+    ]
+    if compound:
+        unknowns.append(Unknown("inertia", [0.05, 0.05], low=0.0, span=(0.0, 0.5)))
+    weights = arc * torch.tensor([12.0, 25.0, 50.0, 100.0], dtype=torch.float64).repeat_interleave(2)
+    ratios = torch.tensor([0.6, 1.4], dtype=torch.float64).repeat(4)
+
+    def setup(values: Values) -> Setup:
+        return _two_arms(values)
+
+    def places(seen: Seen) -> torch.Tensor:
+        values, q = seen.values, seen.state.q
+        turned = torch.stack([q[:, 0], q[:, 0] + q[:, 1]], 1) + values["tilt"][:, None]
+        arms = values["arcs"][..., None] * torch.stack([turned.sin(), turned.cos()], 2)
+        near = values["pivot"] + arms[:, 0]
+        far = near + arms[:, 1]
+        return torch.cat([near, far] if inner == 0 else [far, near], 1)
+
+    return Model(
+        "double_pendulum", engine, unknowns, setup, places, parameters,
+        {"length_1": "m", "length_2": "m", "mass_ratio": "", "gravity": "m/s²", "damping": "1/s"}, first, last,
+        {"weight": weights, "ratio": ratios}, horizon=max(0.25, 6 * dt), variant="compound" if compound else "",
+    )  # fmt: skip
+
+
+def _two_arms(values: Values) -> Setup:
+    """The chain's leaves: masses at the ends of arms, in pixels; the inner bob's mass is one."""
+    arcs, ratio = values["arcs"], values["ratio"]
+    one, none = torch.ones_like(ratio), torch.zeros_like(ratio)
+    mass = torch.stack([one, ratio], 1)
+    share = values["inertia"] if "inertia" in values else torch.full_like(arcs, _POINT)
+    inertia = (mass * arcs**2 * share)[..., None, None] * torch.eye(3, dtype=arcs.dtype)
+    ends = torch.stack([torch.stack([none, none, -arc], 1) for arc in arcs.unbind(1)], 1)
+    hinges = torch.stack([torch.zeros_like(ends[:, 0]), ends[:, 0]], 1)
+    leaves = {
+        "mass": mass,
+        "center_of_mass": ends,
+        "inertia": inertia,
+        "position": hinges,
+        "gravity": torch.stack([none, none, -values["weight"]], 1),
+        "joint_damping": values["damping"] * mass * arcs**2,
+    }
+    q = torch.stack([values["angles"][:, 0], values["angles"][:, 1] - values["angles"][:, 0]], 1)
+    v = torch.stack([values["spins"][:, 0], values["spins"][:, 1] - values["spins"][:, 0]], 1)
+    return Setup(State(q, v), leaves)
+
+
+def parameters(values: Values, known: Knowns) -> Parameters:
+    """Lengths by gravity or by a scale."""
+    found: Parameters = {"mass_ratio": values["ratio"]}
+    pixels = None
+    if "scale" in known:
+        pixels = known["scale"]
+        found["gravity"] = values["weight"] / pixels
+    elif "gravity" in known:
+        pixels = values["weight"] / known["gravity"]
+    for number in range(2):
+        lacking = "needs gravity or scale"
+        found[f"length_{number + 1}"] = lacking if pixels is None else values["arcs"][:, number] / pixels
+    return found

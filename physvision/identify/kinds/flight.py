@@ -1,0 +1,174 @@
+"""What flies: a throw, and a fall straight down; with quadratic drag."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from physvision.core import State
+from physvision.estimation import Seen, Setup, Unknown
+from physvision.estimation.unknowns import Values
+from physvision.identify import starts
+from physvision.identify.model import Case, Knowns, Model, Parameters, UnsuitableError
+from physvision.physics.particle import Particle
+
+_TILT = math.radians(2)
+_DRAG = 0.015  # 1/m: of most balls, and how far others are from it
+_STRAIGHT = 0.05  # how far from straight down a fall's track may lie, of its length
+_BEFORE = 0.08  # s before the flight that a hand's pull is taken as steady for
+
+
+def projectile(case: Case) -> list[Model]:
+    """The model of a throw."""
+    return [_model(case, "projectile")]
+
+
+def fall(case: Case) -> list[Model]:
+    """The model of a fall."""
+    model = _model(case, "fall")
+    return [model]
+
+
+def _model(case: Case, kind: str) -> Model:
+    stretch = _flight(case)
+    times, places, (first, last), held = stretch.times, stretch.places, stretch.window, stretch.held
+    # What a hand still touches says nothing of the flight.
+    free = slice(held, None)
+    later = times[free] - times[0]
+    found = starts.polynomial(later, places[free], 2)
+    thrown = starts.polynomial(later - later[0], places[free], 2)
+    weight = 2 * float(np.linalg.norm(found[2]))
+    if weight * (times[-1] - times[0]) ** 2 / 8 < 4 * stretch.noise:
+        raise UnsuitableError("the track is straight and even: nothing accelerates")
+    if kind == "fall" and not _straight_down(thrown, float(later[-1] - later[0]), stretch.noise):
+        raise UnsuitableError("it does not move straight down")
+    dt = case.dt
+    engine = Particle("plane", dt=dt, substeps=max(1, math.ceil(dt * 60)))
+    speed = max(float(np.linalg.norm(found[1])), weight * dt)
+    across = kind == "projectile"
+    unknowns = [
+        Unknown("weight", weight, low=0.0, unit="px/s²"),
+        Unknown("tilt", 0.0, scale=_TILT, deviation=_TILT, unit="rad"),
+        Unknown("place", found[0].tolist(), scale=10.0, unit="px"),
+        # Drag is known beforehand: from a short flight it cannot be told.
+        Unknown("drag", _DRAG, scale=_DRAG, deviation=_DRAG, span=(0.0, 0.2), unit="1/m"),
+        Unknown("velocity", found[1].tolist() if across else float(found[1][1]), scale=0.1 * speed, unit="px/s"),
+    ]
+    begin: dict[str, object] = {}
+    if held:
+        releases = torch.tensor(later[0] + dt * np.array([-1.5, -0.5, 0.5, 1.5]))
+        unknowns.append(Unknown("release", float(later[0]), scale=dt, unit="s"))
+        unknowns.append(Unknown("pull", [0.0, 0.0], scale=weight, unit="px/s²"))
+        begin = {"release": releases, "pull": _pulls(later, times - times[0], places, found, releases)}
+    told = case.known
+    gravity = told["gravity"].value if "gravity" in told else 9.81
+
+    def setup(values: Values) -> Setup:
+        down = torch.stack([-values["tilt"].sin(), values["tilt"].cos()], 1)
+        velocity = values["velocity"] if across else values["velocity"][:, None] * down
+        # Drag a metre is drag a pixel times pixels a metre; gravity says how many those are.
+        a_pixel = values["drag"] * gravity / values["weight"]
+        return Setup(State(values["place"], velocity), {"push": values["weight"][:, None] * down, "drag": a_pixel})
+
+    def places_of(seen: Seen) -> torch.Tensor:
+        if not held:
+            return seen.state.q
+        # Before it is let go it leaves the parabola that it will fly along as a steady pull leads it.
+        before = (seen.values["release"] - seen.time).clamp(min=0)
+        return seen.state.q + 0.5 * seen.values["pull"] * before[:, None] ** 2
+
+    return Model(
+        kind, engine, unknowns, setup, places_of, _parameters(kind),
+        {"speed": "m/s", "angle": "rad", "gravity": "m/s²", "acceleration": "m/s²", "drag": "1/m"},
+        first, last, begin, scale=scale, metric={"push": 1, "rest": 1, "drag": -1, "radius": 1}, state_metric=1,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    """The part of a track that is flight, and what is just before it; `held` samples of it are before."""
+
+    times: np.ndarray
+    places: np.ndarray
+    window: tuple[int, int]
+    held: int
+    noise: float
+
+
+def _flight(case: Case) -> _Stretch:
+    seen = case.seen().numpy()
+    there = np.flatnonzero(np.isfinite(seen).all(1))
+    if len(there) < 5:
+        raise UnsuitableError("fewer than five places were seen")
+    times, places = case.times.numpy()[there], seen[there]
+    noise = max(float(np.median(case.tracks[0].sigma[there])), 0.15, 3e-4 * float(np.ptp(places, axis=0).max()))
+    window = starts.parabola_window(times, places, 1.3 * noise, min(6, len(there)))
+    if window is None:
+        raise UnsuitableError("no stretch of the track is a parabola")
+    first, last = window
+    if first - int(np.searchsorted(times, times[first] - _BEFORE)) < 3:
+        return _Stretch(times[first:last], places[first:last], (int(there[first]), int(there[last - 1]) + 1), 0, noise)
+    release = starts.release(times[:last], places[:last], first, _BEFORE, noise)
+    begun = int(np.searchsorted(times, release - _BEFORE))
+    held = int(np.searchsorted(times, release)) - begun
+    part = slice(begun, last)
+    return _Stretch(times[part], places[part], (int(there[begun]), int(there[last - 1]) + 1), held, noise)
+
+
+def _straight_down(found: np.ndarray, lasts: float, noise: float) -> bool:
+    """Whether a parabola, of these coefficients, is a fall."""
+    (aside, down), start = found[1] * lasts + found[2] * lasts**2, found[1][1]
+    return bool(found[2][1] > 0 and abs(aside) < _STRAIGHT * abs(down) + 5 * noise and start > -0.15 * down / lasts)
+
+
+def _pulls(later, times, places, found, releases) -> torch.Tensor:
+    """For each moment of release the steady pull that explains best how the track leaves the parabola before it."""
+    off = torch.from_numpy(places - np.vander(times, 3, increasing=True) @ found)
+    rows = []
+    for release in releases:
+        shape = 0.5 * (release - torch.from_numpy(times)).clamp(min=0) ** 2
+        rows.append((shape[:, None] * off).sum(0) / shape.square().sum().clamp(min=1e-12))
+    return torch.stack(rows)
+
+
+def scale(values: Values, known: Knowns) -> torch.Tensor | None:
+    """Pixels a metre: by gravity, or told."""
+    if "gravity" in known:
+        return values["weight"] / known["gravity"]
+    return known.get("scale")
+
+
+def _launch(values: Values) -> torch.Tensor:
+    """The velocity with which it is let go, px/s."""
+    if "release" not in values:
+        return values["velocity"]
+    down = torch.stack([-values["tilt"].sin(), values["tilt"].cos()], 1)
+    return values["velocity"] + (values["release"] * values["weight"])[:, None] * down
+
+
+def _parameters(kind: str) -> Callable[[Values, Knowns], Parameters]:
+    def parameters(values: Values, known: Knowns) -> Parameters:
+        pixels = scale(values, known)
+        found: Parameters = {"drag": values["drag"]}
+        lacking = "only its share of gravity is seen: needs gravity or scale"
+        if "gravity" not in known or "scale" in known:
+            weight = values["weight"] / known["scale"] if "scale" in known else lacking
+            found["acceleration" if kind == "fall" else "gravity"] = weight
+            if kind == "fall":
+                found["gravity"] = weight
+        if kind == "projectile":
+            x, y = _launch(values).unbind(1)
+            tilt = values["tilt"]
+            down, across = y * tilt.cos() - x * tilt.sin(), x * tilt.cos() + y * tilt.sin()
+            found["angle"] = torch.atan2(-down, across.abs())
+            speed = _launch(values).norm(dim=1)
+        else:
+            speed = values["velocity"]
+        found["speed"] = lacking if pixels is None else speed / pixels
+        return found
+
+    return parameters

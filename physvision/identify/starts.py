@@ -1,0 +1,264 @@
+"""What tracks say at a glance: first guesses for searches, in plain numpy."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+from jaxtyping import Float
+
+
+def polynomial(
+    times: Float[np.ndarray, " samples"], values: Float[np.ndarray, "samples numbers"], degree: int
+) -> Float[np.ndarray, "coefficients numbers"]:
+    """Coefficients, the constant first, of the polynomial closest to values; outliers are held down."""
+    powers = np.vander(times, degree + 1, increasing=True)
+    weights = np.ones(len(times))
+    found = np.zeros((degree + 1, values.shape[1]))
+    for _ in range(8):
+        root = np.sqrt(weights)[:, None]
+        found = np.linalg.lstsq(root * powers, root * values, rcond=None)[0]
+        off = np.linalg.norm(values - powers @ found, axis=1)
+        usual = max(1.4826 * float(np.median(off)), 1e-9)
+        weights = 1 / (1 + (off / (2.4 * usual)) ** 2)
+    return found
+
+
+def circle(places: Float[np.ndarray, "samples 2"]) -> tuple[np.ndarray, float]:
+    """Centre and radius of the circle closest to places, after Pratt's and Taubin's normalisation."""
+    middle = places.mean(0)
+    x, y = (places - middle).T
+    z = x * x + y * y
+    matrix = np.stack([z - z.mean(), x, y], 1)
+    matrix[:, 0] /= max(2 * np.sqrt(z.mean()), 1e-12)
+    direction = np.linalg.svd(matrix, full_matrices=False)[2][-1]
+    a = direction[0] / max(2 * np.sqrt(z.mean()), 1e-12)
+    if abs(a) < 1e-12:
+        return middle + np.array([0.0, -1e6]), 1e6
+    center = -direction[1:] / (2 * a)
+    radius = float(np.sqrt(center @ center + z.mean()))
+    return middle + center, radius
+
+
+def main_direction(places: Float[np.ndarray, "samples 2"]) -> tuple[np.ndarray, float]:
+    """The unit direction along which places lie, and how far they are from its line, as a share of their spread."""
+    values, vectors = np.linalg.eigh(np.cov((places - places.mean(0)).T))
+    return vectors[:, 1], float(np.sqrt(max(values[0], 0.0) / max(values[1], 1e-12)))
+
+
+def period(times: Float[np.ndarray, " samples"], values: Float[np.ndarray, " samples"]) -> float | None:
+    """The time of one oscillation about a level that may drift; None where there is less than one half of it.
+
+    The frequency at which a sine, with a level and a slope, explains most; then a finer search around it.
+    """
+    span = times[-1] - times[0]
+    step = float(np.median(np.diff(times)))
+    if len(times) < 6 or span <= 0:
+        return None
+
+    def missed(frequency: float) -> float:
+        phase = 2 * np.pi * frequency * (times - times[0])
+        basis = np.stack([np.ones_like(times), times - times[0], np.cos(phase), np.sin(phase)], 1)
+        found, *_ = np.linalg.lstsq(basis, values, rcond=None)
+        return float(((values - basis @ found) ** 2).sum())
+
+    frequencies = np.arange(0.4 / span, 0.45 / step, 0.15 / span)
+    if not len(frequencies):
+        return None
+    costs = np.array([missed(frequency) for frequency in frequencies])
+    best = frequencies[int(costs.argmin())]
+    finer = np.linspace(best - 0.15 / span, best + 0.15 / span, 31)
+    finer = finer[finer > 0]
+    return 1 / float(finer[int(np.argmin([missed(frequency) for frequency in finer]))])
+
+
+def parabola_window(
+    times: Float[np.ndarray, " samples"], places: Float[np.ndarray, "samples 2"], noise: float, least: int = 6
+) -> tuple[int, int] | None:
+    """The longest run of samples, first and one past the last, that a parabola explains to within noise.
+
+    It starts from the stretch that is explained best where most is moving, and grows while the next sample fits.
+    """
+    count = len(times)
+    best: tuple[int, int] | None = None
+    for size in {max(least, count // 6), max(least, count // 3), max(least, 2 * count // 3)}:
+        for first in range(0, count - size + 1, max(1, size // 4)):
+            grown = _grow(times, places, noise, first, first + size)
+            if grown and (best is None or _reach(places, grown) > _reach(places, best)):
+                best = grown
+    if best is None:
+        return None
+    first, last = best
+    begun = first + departure(times[first:last], places[first:last], noise)
+    ended = last - departure(-times[begun:last][::-1], places[begun:last][::-1], noise)
+    return (begun, ended) if ended - begun >= least else best
+
+
+def departure(times: Float[np.ndarray, " samples"], places: Float[np.ndarray, "samples 2"], noise: float) -> int:
+    """The number of samples at the beginning that do not belong to what the later ones do.
+
+    Going back from the middle, each sample is compared with the polynomial through all later ones. Four misses of more
+    than noise allows, all to one side, end it: a hand that still held what flew.
+    """
+    count = len(times)
+    degree = 3 if count >= 24 else 2
+    least = max(2 * degree + 2, count // 2)
+    if count <= least + 3:
+        return 0
+    misses: list[np.ndarray] = []
+    for at in range(count - least - 1, -1, -1):
+        local = times[at + 1 :] - times[at]
+        powers = np.vander(local, degree + 1, increasing=True)
+        found = np.linalg.lstsq(powers, places[at + 1 :], rcond=None)[0]
+        # The polynomial's own error where it is asked for.
+        spread = np.linalg.inv(powers.T @ powers + 1e-12 * np.eye(degree + 1))[0, 0]
+        misses.append((places[at] - found[0]) / (noise * np.sqrt(1 + spread)))
+        if np.linalg.norm(np.sum(misses[-4:], axis=0)) > 9.0 and len(misses) >= 4:
+            return at + 3
+    return 0
+
+
+def release(
+    times: Float[np.ndarray, " samples"],
+    places: Float[np.ndarray, "samples 2"],
+    first: int,
+    before: float,
+    noise: float,
+) -> float:
+    """When a hand let go, around the sample `first` or later.
+
+    Each moment is tried: a polynomial that has another steady acceleration for a while before. From the right one on
+    it explains the samples from that while on; the earliest such moment is it.
+    """
+    moments, costs = [], []
+    step = float(np.median(np.diff(times)))
+    for moment in np.arange(times[max(first - 4, 2)], times[first + (len(times) - first) // 2], step / 3):
+        part = times > moment - before
+        if part.sum() < 10:
+            break
+        local = times[part] - moment
+        degree = 3 if (local > 0).sum() >= 24 else 2
+        basis = np.column_stack([np.vander(local, degree + 1, increasing=True), np.minimum(local, 0) ** 2])
+        solved = np.linalg.lstsq(basis, places[part], rcond=None)[0]
+        free = part.sum() - degree - 2
+        moments.append(moment)
+        # Three deviations of what noise alone makes of it.
+        costs.append(float(((places[part] - basis @ solved) ** 2).sum()) / free / (1 + 3 / np.sqrt(free)))
+    if not moments:
+        return float(times[first])
+    return float(moments[int(np.argmax(np.array(costs) <= max(1.5 * min(costs), 2.6 * noise**2)))])
+
+
+def _reach(places: np.ndarray, window: tuple[int, int]) -> float:
+    """How much a window is worth: samples, where things move."""
+    part = places[window[0] : window[1]]
+    moved = np.abs(np.diff(part, axis=0)).sum()
+    return float(moved) * np.sqrt(len(part))
+
+
+def _grow(times, places, noise, first, last) -> tuple[int, int] | None:
+    def fit(first, last):
+        local = times[first:last] - times[first]
+        found = polynomial(local, places[first:last], 2)
+        return found, places[first:last] - np.vander(local, 3, increasing=True) @ found
+
+    limit = 3.5 * noise
+    _, off = fit(first, last)
+    if np.median(np.abs(off)) > 1.5 * noise or np.abs(off).max() > 2 * limit:
+        return None
+    while True:
+        found, _ = fit(first, last)
+        grown = False
+        for side in (-1, 1):
+            at = first - 1 if side < 0 else last
+            if 0 <= at < len(times):
+                # Where a parabola leads further outside, its own error grows.
+                expected = np.array([1.0, times[at] - times[first], (times[at] - times[first]) ** 2]) @ found
+                if np.abs(places[at] - expected).max() < limit:
+                    first, last = (at, last) if side < 0 else (first, at + 1)
+                    grown = True
+        if not grown:
+            return first, last
+
+
+def impacts(times: Float[np.ndarray, " samples"], down: Float[np.ndarray, " samples"], noise: float) -> list[int]:
+    """The samples after which something that moved down moves up: each the last before its impact."""
+    speed = np.diff(down) / np.diff(times)
+    usual = np.median(np.abs(np.diff(speed)))
+    jump = max(3 * usual, 0.12 * float(np.abs(speed).max()), 6 * noise / float(np.median(np.diff(times))))
+    found: list[int] = []
+    hardest = 0.0
+    for at in range(1, len(speed) - 1):
+        # The step in which it hits may show any speed between: the steps around it show the jump.
+        turned = speed[at - 1] > 0 > speed[at + 1] and speed[at - 1] - speed[at + 1] > jump
+        if turned and (not found or at - found[-1] > 2):
+            lowest = at + int(np.argmax(down[at : at + 2]))
+            found.append(lowest)
+            hardest = max(hardest, float(speed[at - 1] - speed[at + 1]))
+    # What swings turns round as well, but softly.
+    return found if hardest > 0.8 * float(np.abs(speed).max()) else []
+
+
+def flights(
+    times: Float[np.ndarray, " samples"], places: Float[np.ndarray, "samples 2"], hits: list[int]
+) -> tuple[float, float, float, np.ndarray, np.ndarray] | None:
+    """Acceleration, height of the floor, restitution, first place and velocity, from flights between impacts."""
+    edges = [0, *hits, len(times)]
+    weights = []
+    for first, last in pairwise(edges):
+        part = slice(first + (first > 0) + 1 if first else 0, max(last - 1, first))
+        if last - first < 5:
+            continue
+        arc = polynomial(times[part] - times[part.start], places[part], 2)
+        weights.append((2 * float(arc[2][1]), last - first))
+    usable = [(weight, count) for weight, count in weights if weight > 0]
+    if not usable:
+        return None
+    weight = float(np.average([w for w, _ in usable], weights=[c**3 for _, c in usable]))
+    ratios, floors = [], []
+    for number, hit in enumerate(hits):
+        floors.append(float(places[max(hit - 1, 0) : hit + 2, 1].max()))
+        before, after = edges[number + 1] - edges[number], edges[number + 2] - edges[number + 1]
+        if number + 1 < len(hits):
+            if number > 0:
+                ratios.append(after / before)
+            else:
+                rise = floors[-1] - places[hits[0] : hits[1], 1].min()
+                drop = floors[-1] - places[: hits[0], 1].min()
+                ratios.append(math.sqrt(max(rise, 1e-9) / max(drop, 1e-9)))
+        elif not ratios:
+            rise, drop = (floors[-1] - part[:, 1].min() for part in (places[hit:], places[:hit]))
+            ratios.append(math.sqrt(max(rise, 1e-9) / max(drop, 1e-9)))
+    few = max(4, min(hits[0] - 1, 12))
+    local = times[:few] - times[0]
+    rest = places[:few].copy()
+    rest[:, 1] -= weight / 2 * local**2
+    line = polynomial(local, rest, 1)
+    return weight, float(np.median(floors)), float(np.median(ratios)), line[0], line[1]
+
+
+def meeting(
+    times: Float[np.ndarray, " samples"], places: Float[np.ndarray, "samples numbers"]
+) -> tuple[float, np.ndarray, np.ndarray, np.ndarray] | None:
+    """When velocities change at once, the velocities before and after, and the places then.
+
+    Every sample is tried: curves before and after it that meet. Around it a third of a second counts.
+    """
+    best, found = np.inf, None
+    everything = float(((places - places.mean(0)) ** 2).sum())
+    for at in range(4, len(times) - 4):
+        local = times - times[at]
+        near = np.abs(local) < 0.35
+        if (near & (local < 0)).sum() < 3 or (near & (local > 0)).sum() < 3:
+            continue
+        part = local[near]
+        basis = np.stack([np.ones_like(part), np.minimum(part, 0), np.maximum(part, 0)], 1)
+        solved = np.linalg.lstsq(basis, places[near], rcond=None)[0]
+        cost = float(((places[near] - basis @ solved) ** 2).sum())
+        # How much better than without a change of velocity, for each sample.
+        straight = np.stack([np.ones_like(part), part], 1)
+        plain = float(((places[near] - straight @ np.linalg.lstsq(straight, places[near], rcond=None)[0]) ** 2).sum())
+        if cost - plain < best:
+            best, found = cost - plain, (float(times[at]), solved[1], solved[2], solved[0])
+    return found if best < -1e-4 * everything else None

@@ -1,0 +1,184 @@
+"""A point that is driven, held back and slowed, as an Engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import torch
+import warp as wp
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional
+from typing_extensions import override
+
+from physvision.core import InputError, Placed, Sphere, State, Status, Trajectory
+from physvision.core.checks import check_count, check_positive
+from physvision.kernels import batched_function
+from physvision.kernels.launching import argument, launch
+from physvision.physics.engine import MechanicalEngine, Overrides
+from physvision.physics.particle import kernels
+from physvision.physics.particle.properties import ParticleProperties, pack
+from physvision.physics.properties import Properties
+
+_STEP = 0.5  # a guess at the microseconds that a step takes, forward
+
+
+class Particle(MechanicalEngine):
+    """One point with the law q̈ = push − restoring · f(q − rest) − velocity_decay · q̇ − drag · |q̇| q̇.
+
+    On a line and in the plane q is a place and f(d) = d, a spring's force; on a circle q is the angle from straight
+    down and f(d) = sin d, a pendulum's. Steps are of the classical fourth-order Runge–Kutta method, in float64
+    whatever comes in. A control is an acceleration, held over a step.
+
+    The plane is x to the right and z up; a line is x. On a circle the point is at length · (sin q, −cos q).
+    """
+
+    def __init__(
+        self,
+        path: Literal["line", "plane", "circle"],
+        *,
+        dt: float,
+        substeps: int = 1,
+        push: Sequence[float] | float = 0.0,
+        rest: Sequence[float] | float = 0.0,
+        restoring: float = 0.0,
+        velocity_decay: float = 0.0,
+        drag: float = 0.0,
+        mass: float = 1.0,
+        length: float = 1.0,
+        radius: float = 0.05,
+    ) -> None:
+        """Describe the law; the numbers are the engine's properties."""
+        super().__init__()
+        if path not in ("line", "plane", "circle"):
+            raise InputError(f"path: expected line, plane or circle, got {path!r}")
+        self.path, self.dt, self.substeps = path, check_positive("dt", dt), check_count("substeps", substeps)
+        self.nq = self.nv = self.nu = 2 if path == "plane" else 1
+        self.body_names, self.joint_names = ("particle",), (path,)
+        self.geometry = (Placed(Sphere(radius), 0),)
+        pairs = {"push": push, "rest": rest}
+        pair = {name: torch.as_tensor(value, dtype=torch.float64).expand(self.nv) for name, value in pairs.items()}
+        numbers = {"restoring": restoring, "velocity_decay": velocity_decay, "drag": drag, "mass": mass}
+        numbers |= {"length": length, "radius": radius}
+        single = {name: torch.tensor(float(value), dtype=torch.float64) for name, value in numbers.items()}
+        self._keep_properties(ParticleProperties(**pair, **single))
+
+    def initial_state(self, batch: int = 1, dtype: torch.dtype = torch.float32) -> State:
+        """At rest where nothing drives it back."""
+        rest = self.get_buffer("_rest").to(dtype).repeat(check_count("batch", batch), 1)
+        return State(rest, torch.zeros_like(rest))
+
+    def rollout(
+        self,
+        state: State,
+        steps: int,
+        controls: Float[Tensor, "batch steps nu"] | None = None,
+        properties: Overrides = None,
+        truncate: int | None = None,
+    ) -> Trajectory:
+        """Simulate `steps` steps in one launch; see `Engine.rollout`."""
+        self._check_state(state)
+        check_count("steps", steps)
+        self._check_controls(state, steps, controls)
+        length = steps if truncate is None else check_count("truncate", truncate)
+        numbers = pack(self._known(properties, state), state.batch, self.nv)
+        q, v = state.q.double(), state.v.double()
+        u = q.new_zeros(state.batch, steps, self.nu) if controls is None else controls.double()
+        positions, velocities, bad = [q.unsqueeze(1)], [v.unsqueeze(1)], torch.full_like(q[:, 0], -1).int()
+        for start in range(0, steps, length):
+            count = min(length, steps - start)
+            operation = _Rollout(self.path == "circle", self.dt, self.substeps)
+            q, v, failed = batched_function.apply(operation, q, v, u[:, start : start + count], numbers)
+            positions.append(q[:, 1:])
+            velocities.append(v[:, 1:])
+            bad = torch.where((bad < 0) & (failed >= 0), failed + start, bad)
+            q, v = q[:, -1].detach(), v[:, -1].detach()
+        good = bad < 0
+        residual = torch.where(good, 0.0, torch.inf).to(state.q)
+        status = Status(good, residual, torch.ones_like(bad).long(), bad.long())
+        self._report(status)
+        dtype = state.q.dtype
+        return Trajectory(torch.cat(positions, 1).to(dtype), torch.cat(velocities, 1).to(dtype), status, self.dt)
+
+    def _known(self, properties: Overrides, state: State) -> ParticleProperties:
+        known = self.checked(properties, state.batch, state.q.device)
+        assert isinstance(known, ParticleProperties)
+        return known
+
+    def _places(self, state: State, properties: ParticleProperties) -> Float[Tensor, "batch 2"]:
+        """X and z."""
+        if self.path == "circle":
+            return properties.length.to(state.q).reshape(-1, 1) * torch.cat([state.q.sin(), -state.q.cos()], 1)
+        return functional.pad(state.q, (0, 2 - self.nq))
+
+    def _poses(self, state: State, properties: Properties) -> Float[Tensor, "batch bodies 4 4"]:
+        assert isinstance(properties, ParticleProperties)
+        place = self._places(state, properties)
+        angle = -state.q[:, :1] if self.path == "circle" else torch.zeros_like(state.q[:, :1])
+        c, s, none, one = angle.cos(), angle.sin(), torch.zeros_like(angle), torch.ones_like(angle)
+        rows = [c, none, s, place[:, :1], none, one, none, none, -s, none, c, place[:, 1:], none, none, none, one]
+        return torch.cat(rows, 1).reshape(-1, 1, 4, 4)
+
+    def _appearance(
+        self, state: State, properties: Properties
+    ) -> tuple[Float[Tensor, "batch shapes 4 4"], Float[Tensor, "batch shapes 3"]]:
+        assert isinstance(properties, ParticleProperties)
+        radius = properties.radius.to(state.q).reshape(-1, 1, 1).expand(state.batch, 1, 1)
+        return self._poses(state, properties), functional.pad(radius, (0, 2))
+
+    def _energy(self, state: State, properties: Properties) -> tuple[Float[Tensor, " batch"], Float[Tensor, " batch"]]:
+        assert isinstance(properties, ParticleProperties)
+        p = properties.to(state.q)
+        away = state.q - p.rest
+        bent = 2 * (1 - away.cos()) if self.path == "circle" else away.square()
+        potential = p.restoring * bent.sum(-1) / 2 - (p.push * state.q).sum(-1)
+        weight = p.mass * (p.length.square() if self.path == "circle" else 1.0)
+        return weight * state.v.square().sum(-1) / 2, weight * potential
+
+    def extra_repr(self) -> str:
+        """What `print(engine)` says."""
+        return f"{self.path}, dt={self.dt:g}"
+
+
+class _Rollout(batched_function.Operation):
+    """(q, v, acceleration of each step, numbers) → trajectories of q and v, first bad step; all in float64."""
+
+    differentiable = 2
+
+    def __init__(self, circle: bool, dt: float, substeps: int) -> None:
+        self.circle, self.h, self.substeps = int(circle), dt / substeps, substeps
+
+    def _run(self, kernel: Any, q: Tensor, numbers: Tensor, push: Tensor, outputs: list[Any], cost: float) -> None:
+        wide = functional.pad(push, (0, 2 - push.shape[2]))
+        inputs = [argument(numbers.contiguous()), argument(wide), self.circle, self.h, self.substeps, *outputs]
+        launch(kernel, len(q), inputs, q.device, cost * _STEP * push.shape[1] * self.substeps * len(q))
+
+    @override
+    def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
+        q, v, push, numbers = inputs
+        size = q.shape[1]
+        states = q.new_empty(len(q), push.shape[1] + 1, 4)
+        states[:, 0] = _joined(q, v)
+        bad = torch.empty(len(q), dtype=torch.int32, device=q.device)
+        self._run(kernels.forward, q, numbers, push, [argument(states, wp.vec4d), argument(bad)], 1.0)
+        return states[..., :size].contiguous(), states[..., 2 : 2 + size].contiguous(), bad
+
+    @override
+    def backward(self, inputs: Any, outputs: Any, gradients: Any, needed: tuple[bool, ...]) -> Any:
+        _, _, push, numbers = inputs
+        q, v = outputs[:2]
+        size, batch = q.shape[2], len(q)
+        bars = [torch.zeros_like(q) if bar is None else bar for bar in gradients]
+        start_bar, numbers_bar = q.new_empty(batch, 4), torch.empty(batch, 7, dtype=q.dtype, device=q.device)
+        push_bar = q.new_empty(batch, push.shape[1], 2)
+        states = [argument(_joined(*pair), wp.vec4d) for pair in ((q, v), bars)]
+        found = [argument(start_bar, wp.vec4d), argument(numbers_bar), argument(push_bar)]
+        self._run(kernels.backward, q, numbers, push, [*states, *found], 3.0)
+        return start_bar[:, :size], start_bar[:, 2 : 2 + size], push_bar[..., :size], numbers_bar
+
+
+def _joined(q: Tensor, v: Tensor) -> Tensor:
+    """(q, v) with two coordinates of each, as the kernels see them."""
+    room = (0, 2 - q.shape[-1])
+    return torch.cat([functional.pad(q, room), functional.pad(v, room)], -1).contiguous()

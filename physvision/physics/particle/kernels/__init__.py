@@ -1,0 +1,5 @@
+"""The kernels of a particle."""
+
+from physvision.physics.particle.kernels.law import backward, forward
+
+__all__ = ["backward", "forward"]

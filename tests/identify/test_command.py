@@ -1,0 +1,68 @@
+"""The command from tracks and from a drawn clip: the files it leaves, and what it says of wrong options."""
+
+import json
+
+import pytest
+from identify.drawn import tracks_of
+
+from physvision.cli import main
+from physvision.datasets.clips import draw
+from physvision.identify.command import arguments_of
+from physvision.perception import write_tracks
+
+
+def test_tracks_as_a_table(tmp_path, capsys):
+    clip = draw("spring", 1, doubled=0.0)
+    write_tracks(tmp_path / "spring.csv", tracks_of(clip))
+    arguments = [str(tmp_path / "spring.csv"), "--motion", "spring", "--known", f"mass={clip.truth['mass']}±0.001"]
+    assert main(["identify", *arguments, "--out", str(tmp_path / "out")]) == 0
+    found = json.loads((tmp_path / "out" / "parameters.json").read_text())
+    assert found["motion"] == "spring"
+    stiffness = found["parameters"]["stiffness"]
+    assert stiffness["unit"] == "N/m"
+    low, high = stiffness["interval_68"]
+    # A deviation of the mass of one gram is one of the stiffness of k/m grams.
+    assert 0.9 < (high - low) / 2 / (0.001 * clip.truth["stiffness"] / clip.truth["mass"]) < 1.3
+    assert (tmp_path / "out" / "states.csv").read_text().count("\n") == len(clip.times) + 1
+    assert "<svg" in (tmp_path / "out" / "report.html").read_text()
+    assert "95 %" in capsys.readouterr().out
+
+
+def test_a_folder_of_tracks(tmp_path):
+    write_tracks(tmp_path / "round.csv", tracks_of(draw("circular", 1, doubled=0.0)))
+    (tmp_path / "broken.csv").write_text("t,x,y\n0,1,2\n")
+    assert main(["identify", "--batch", str(tmp_path), "--motion", "circular", "--out", str(tmp_path / "out")]) == 0
+    table = (tmp_path / "out" / "parameters.csv").read_text()
+    assert "round.csv,circular,period" in table
+    assert "broken.csv,refused" in table
+
+
+@pytest.mark.slow
+def test_a_clip(tmp_path):
+    clip = draw("pendulum", 1)
+    path = clip.write(tmp_path / "swing.mp4")
+    arguments = [str(path), "--motion", "pendulum", "--known", "gravity=9.81", "--out", str(tmp_path / "out")]
+    assert main(["identify", *arguments]) == 0
+    found = json.loads((tmp_path / "out" / "parameters.json").read_text())
+    assert abs(found["parameters"]["length"]["value"] / clip.truth["length"] - 1) < 0.01
+    assert (tmp_path / "out" / "prediction.mp4").stat().st_size > 10_000
+
+
+def test_options_as_people_write_them():
+    given = ["a.mp4", "--known", "gravity=9.81", "--from", "1", "--to=2", "--known=mass=3"]
+    expected = ["--video", "a.mp4", "--start", "1", "--stop=2", "--known", "gravity=9.81,mass=3"]
+    assert arguments_of(given) == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--known", "gravity"], "expected name=value"),
+        (["--known", "gravity=fast"], "expected a number"),
+        (["--scale", "1,2,3=4"], "expected 4 numbers"),
+        (["--scale", "1,2,1,2=4"], "two points that differ"),
+    ],
+)
+def test_options_that_make_no_sense(options, message, capsys):
+    assert main(["identify", "missing.mp4", *options]) == 1
+    assert message in capsys.readouterr().err

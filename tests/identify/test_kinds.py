@@ -1,0 +1,94 @@
+"""Each kind of motion is identified from the places that a drawn clip would show, camera and noise included."""
+
+import numpy as np
+import pytest
+import torch
+from identify.drawn import tracks_of
+
+from physvision.core import InputError
+from physvision.datasets.clips import LEADING, draw
+from physvision.identify import identify
+from physvision.perception import Track
+
+
+def identified(kind, seed, **options):
+    clip = draw(kind, seed, doubled=0.0)
+    told = {**clip.known, **{name: value for name, value in clip.options.items() if name == "scale"}}
+    options.setdefault("motion", kind)
+    return clip, identify(tracks_of(clip, seed), known=told, size=clip.filming.size, **options)
+
+
+# What a short, quick flight and a table's friction leave open; scales that differ by half a percent over the picture.
+TOLERANCE = {"projectile": 0.04, "fall": 0.05, "collision": 0.03, "slide": 0.02, "roll": 0.02}
+
+
+QUICK = ("pendulum", "projectile", "fall", "spring", "slide", "roll", "circular")
+
+
+@pytest.mark.parametrize(
+    "kind", [*QUICK, *(pytest.param(kind, marks=pytest.mark.slow) for kind in LEADING if kind not in QUICK)]
+)
+def test_leading_parameters_are_found_and_lie_in_their_intervals(kind):
+    clip, found = identified(kind, 1)
+    for name in LEADING[kind]:
+        value, truth = found.parameters[name].value, clip.truth[name]
+        assert abs(value / truth - 1) < TOLERANCE.get(kind, 0.01), name
+        low, high = found.parameters[name].interval_95
+        width = high - low
+        # Once more as wide: one interval in twenty misses.
+        assert low - width / 2 < truth < high + width / 2, name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["pendulum", "spring", "circular", "bounce"])
+def test_the_right_kind_is_named(kind):
+    _, found = identified(kind, 2, motion=None)
+    assert found.motion == kind
+    assert not found.alike
+
+
+def test_kinds_that_predict_the_same_are_named_together():
+    _, found = identified("roll", 1, motion=None)
+    assert {found.motion, *found.alike} == {"roll", "slide"}
+    assert "turns" in next(iter(found.alike.values()))
+
+
+def test_what_is_not_identifiable_is_said_with_the_reason():
+    clip = draw("pendulum", 1, doubled=0.0)
+    found = identify(tracks_of(clip), "pendulum", size=clip.filming.size)
+    assert not found.parameters["length"].identifiable
+    assert "gravity" in found.parameters["length"].reason
+    assert "mass" in found.parameters["mass"].reason
+    assert abs(found.parameters["period"].value / clip.truth["period"] - 1) < 0.01
+
+
+def test_the_last_third_is_predicted_and_the_engine_goes_on():
+    clip, found = identified("pendulum", 1)
+    assert found.held_out.share < 0.01
+    engine, motion = found.engine, found.trajectory
+    assert found.unit == "m"
+    again = engine.rollout(motion.state(0), motion.steps)
+    torch.testing.assert_close(again.q, motion.q)
+    assert abs(float(engine.properties.length) / clip.truth["length"] - 1) < 0.03
+    assert found.places(np.array([-1.0, 0.5])).shape == (2, 2)
+
+
+def test_slow_motion_that_nobody_told_is_noticed():
+    clip = draw("projectile", 1, doubled=0.0)
+    slow = [Track(8 * t.times, t.positions, t.sigma, t.seen, radius=t.radius) for t in tracks_of(clip)]
+    found = identify(slow, "projectile", {"gravity": 9.81}, size=clip.filming.size)
+    assert any("--fps" in warning for warning in found.warnings)
+
+
+def test_what_follows_no_law_is_refused_with_what_was_seen():
+    random = np.random.default_rng(0)
+    times = np.arange(60) / 30
+    places = np.cumsum(random.normal(0, 15, (60, 2)), 0) + 300
+    track = Track(times, places, np.full(60, 0.2), np.ones(60, bool))
+    with pytest.raises(InputError, match="no kind of motion explains what was seen"):
+        identify([track], "pendulum")
+
+
+def test_a_kind_that_does_not_exist_is_refused():
+    with pytest.raises(InputError, match="motion: expected one of pendulum"):
+        identify([], "swing")
