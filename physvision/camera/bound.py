@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from physvision.camera.camera import Camera
+from physvision.camera.projection import Projection
 from physvision.camera.ray_caster import RayCaster
 from physvision.core import Appearance, InputError, State
 from physvision.physics import Engine
@@ -26,7 +26,7 @@ class BoundCamera(nn.Module):
 
     def __init__(
         self,
-        camera: Camera,
+        camera: Projection,
         engine: Engine,
         shapes: Sequence[int] | None = None,
         *,

@@ -4,59 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from physvision.camera.bound import BoundCamera
+from physvision.camera.projection import Projection
 from physvision.core import InputError
-from physvision.core.checks import check_count, check_positive, check_shape, check_tensor
+from physvision.core.checks import check_count, check_positive
+from physvision.physics import Engine
 
 if TYPE_CHECKING:
     from kornia.geometry.camera import PinholeCamera
 
-    from physvision.camera.bound import BoundCamera
-    from physvision.physics import Engine
 
 # Distance from which an orthographic camera looks down on a table, in units of the world.
 ABOVE = 100.0
 
 
 @dataclass(frozen=True, eq=False)
-class Camera:
-    """A pinhole or an orthographic camera. Its values are tensors, and frames are differentiable in them.
-
-    The middle of pixel (row, column) has the coordinates x = column, y = row. A point (X, Y, Z) of the camera's frame
-    is seen at K · (X/Z, Y/Z, 1) by a pinhole, at K · (X, Y, 1) by an orthographic camera.
-
-    Attributes:
-        intrinsics: the matrix K, (3, 3) or (batch, 3, 3); focal lengths and the middle of the image in pixels
-            (orthographic: pixels a metre).
-        extrinsics: from the world to the camera's frame, (4, 4) or (batch, 4, 4); metres.
-        height: of the image, pixels.
-        width: of the image, pixels.
-        near: what is nearer along z is not seen, metres.
-        orthographic: whether rays are parallel.
-    """
-
-    intrinsics: Float[Tensor, "*batch 3 3"]
-    extrinsics: Float[Tensor, "*batch 4 4"]
-    height: int
-    width: int
-    near: float = 1e-3
-    orthographic: bool = False
-
-    def __post_init__(self) -> None:
-        check_count("height", self.height)
-        check_count("width", self.width)
-        check_positive("near", self.near)
-        for name, size in (("intrinsics", 3), ("extrinsics", 4)):
-            value = check_tensor(name, getattr(self, name))
-            check_shape(name, value, (size, size) if value.dim() == 2 else (None, size, size))
+class Camera(Projection):
+    """A projection, made from what is known of a camera; see `Projection` for its values."""
 
     @classmethod
     def pinhole(
@@ -184,16 +156,8 @@ class Camera:
         size = [full.new_full((batch,), float(value)) for value in (self.height, self.width)]
         return PinholeCamera(full, extrinsics.expand(batch, -1, -1), *size)
 
-    def to(self, *args: Any, **kwargs: Any) -> Camera:
-        """The same camera on another device or in another dtype; arguments as in `torch.Tensor.to`."""
-        return replace(
-            self, intrinsics=self.intrinsics.to(*args, **kwargs), extrinsics=self.extrinsics.to(*args, **kwargs)
-        )
-
     def bind(self, engine: Engine, shapes: Sequence[int] | None = None, **options: Any) -> BoundCamera:
         """What turns this engine's states into frames; arguments as in `BoundCamera`."""
-        from physvision.camera.bound import BoundCamera
-
         return BoundCamera(self, engine, shapes, **options)
 
 

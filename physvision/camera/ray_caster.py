@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from physvision.camera.camera import Camera
 from physvision.camera.patches import patches_of
+from physvision.camera.projection import Projection, local_rays, pixel_rays
 from physvision.camera.raster import Render, View, constant, nearest, whole_numbers
 from physvision.camera.textures import pack_textures
 from physvision.core import InputError, Placed, Shape, ShapeError
@@ -77,7 +77,7 @@ class RayCaster(nn.Module):
 
     def __init__(
         self,
-        camera: Camera,
+        camera: Projection,
         shapes: Sequence[Shape | Placed],
         *,
         background: Tensor | Sequence[float] = (0.0, 0.0, 0.0),
@@ -139,7 +139,7 @@ class RayCaster(nn.Module):
         *,
         sizes: Float[Tensor, "*batch shapes 3"] | None = None,
         background: Tensor | None = None,
-        camera: Camera | None = None,
+        camera: Projection | None = None,
     ) -> Float[Tensor, "batch channels height width"]:
         """Frames of a batch of scenes.
 
@@ -170,7 +170,7 @@ class RayCaster(nn.Module):
         poses: Float[Tensor, "batch shapes 4 4"],
         *,
         sizes: Float[Tensor, "*batch shapes 3"] | None = None,
-        camera: Camera | None = None,
+        camera: Projection | None = None,
     ) -> Seen:
         """Depth and identity of what is nearest in the middle of every pixel, without gradients."""
         camera = self._camera(camera, poses)
@@ -183,7 +183,7 @@ class RayCaster(nn.Module):
         poses: Float[Tensor, "batch shapes 4 4"],
         *,
         sizes: Float[Tensor, "*batch shapes 3"] | None = None,
-        camera: Camera | None = None,
+        camera: Projection | None = None,
     ) -> Float[Tensor, "batch shapes height width"]:
         """The part of every pixel in which each shape is seen; differentiable as frames are."""
         if not self.shapes:
@@ -196,7 +196,7 @@ class RayCaster(nn.Module):
         finally:
             self.light = light
 
-    def _camera(self, camera: Camera | None, poses: Tensor) -> Camera:
+    def _camera(self, camera: Projection | None, poses: Tensor) -> Projection:
         check_shape("poses", check_tensor("poses", poses), (None, len(self.shapes), 4, 4))
         own = self.camera
         if camera is None:
@@ -231,7 +231,7 @@ class RayCaster(nn.Module):
             self._cache[key] = colors if channels == 3 else [color.mean(0, keepdim=True) for color in colors]
         return self._cache[key]
 
-    def _view(self, camera: Camera, poses: Tensor, places: tuple[tuple[int, int, int], ...]) -> View:
+    def _view(self, camera: Projection, poses: Tensor, places: tuple[tuple[int, int, int], ...]) -> View:
         key = ("view", poses.dtype, poses.device, places, camera.near, self.light, self.edges, self.taps)
         if key not in self._cache:
             light = self.light or Light(ambient=1.0, diffuse=0.0)
@@ -251,7 +251,7 @@ class RayCaster(nn.Module):
             )
         return self._cache[key]
 
-    def _geometry(self, camera: Camera, poses: Tensor, sizes: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    def _geometry(self, camera: Projection, poses: Tensor, sizes: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Rays (batch, patches, 4, 3), extents and light (batch, patches, 3), in the frames of the patches."""
         batch, count = poses.shape[:2]
         sizes = self.sizes.to(poses) if sizes is None else check_like("sizes", sizes, "poses", poses)
@@ -277,7 +277,7 @@ class RayCaster(nn.Module):
         rays = rays - shift[..., None, None] * moved
         return rays, extents, (light[:, self._shape, None] @ turns)[:, :, 0]
 
-    def _pixels(self, camera: Camera) -> Tensor:
+    def _pixels(self, camera: Projection) -> Tensor:
         """See `pixel_rays`; remembered as long as it is the caster's own camera and nobody asks for its gradient."""
         if camera is not self._cache.get("camera"):
             return pixel_rays(camera)
@@ -292,27 +292,3 @@ class RayCaster(nn.Module):
         if not 0.0 < length < math.inf:
             raise InputError(f"light: expected a direction, got {self.light.direction}")
         return poses.new_tensor([value / length for value in self.light.direction]) @ poses[..., :3, :3]
-
-
-def pixel_rays(camera: Camera) -> Tensor:
-    """K⁻¹ from pixels counted from the middle of the image, (batch, 1, 3, 3)."""
-    intrinsics = camera.intrinsics.reshape(-1, 1, 3, 3)
-    middle = torch.eye(3, dtype=intrinsics.dtype, device=intrinsics.device)
-    middle[0, 2], middle[1, 2] = 0.5 * (camera.width - 1), 0.5 * (camera.height - 1)
-    q = torch.linalg.inv(intrinsics) @ middle
-    return q * q.new_tensor([[1.0], [1.0], [0.0]]) if camera.orthographic else q
-
-
-def local_rays(camera: Camera, q: Tensor, poses: Tensor) -> Tensor:
-    """The camera's rays in the frame of every shape, (batch, shapes, 4, 3): see `kernels/scene.py`.
-
-    With R and p the rotation and place of a shape in the camera's frame and q = K⁻¹ (x, y, 1), a pinhole has o = −Rᵀ p
-    and d = Rᵀ q, an orthographic camera o = Rᵀ ((q_x, q_y, 0) − p) and d = Rᵀ e_z.
-    """
-    seen = camera.extrinsics.reshape(-1, 1, 4, 4) @ poses
-    back = seen[..., :3, :3].transpose(-1, -2)
-    origin = back @ seen[..., :3, 3:]
-    columns = back @ q
-    if camera.orthographic:
-        return torch.cat([back[..., 2:], columns - nn.functional.pad(origin, (2, 0))], -1).transpose(-1, -2)
-    return torch.cat([-origin, columns], -1).transpose(-1, -2)

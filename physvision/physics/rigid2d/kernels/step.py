@@ -277,9 +277,7 @@ def step(s: Parts, t: Workspace, logged: wp.int32):
         count += 1
     if crowded == 0 and held > 0:
         touching = find_touching(s, t)
-        if t.counts[OVERFLOW] == 1 or deepest(s, t, touching) > wp.max(
-            scalar(5.0) * s.tolerance, scalar(1.01) * deep
-        ):
+        if t.counts[OVERFLOW] == 1 or deepest(s, t, touching) > wp.max(scalar(5.0) * s.tolerance, scalar(1.01) * deep):
             # A corner came off its edge, or round it, on the way: what overlaps is put right.
             crowded = wp.int32(1)
             crowded_flow(s, t, count, scalar(0.0), t.keep[WORST], logged)

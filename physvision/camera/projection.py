@@ -1,0 +1,77 @@
+"""How a camera projects: its values, and the rays that follow from them, in kornia's conventions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from physvision.core.checks import check_count, check_positive, check_shape, check_tensor
+
+Kind = TypeVar("Kind", bound="Projection")
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """A pinhole or an orthographic camera. Its values are tensors, and frames are differentiable in them.
+
+    The middle of pixel (row, column) has the coordinates x = column, y = row. A point (X, Y, Z) of the camera's frame
+    is seen at K · (X/Z, Y/Z, 1) by a pinhole, at K · (X, Y, 1) by an orthographic camera.
+
+    Attributes:
+        intrinsics: the matrix K, (3, 3) or (batch, 3, 3); focal lengths and the middle of the image in pixels
+            (orthographic: pixels a metre).
+        extrinsics: from the world to the camera's frame, (4, 4) or (batch, 4, 4); metres.
+        height: of the image, pixels.
+        width: of the image, pixels.
+        near: what is nearer along z is not seen, metres.
+        orthographic: whether rays are parallel.
+    """
+
+    intrinsics: Float[Tensor, "*batch 3 3"]
+    extrinsics: Float[Tensor, "*batch 4 4"]
+    height: int
+    width: int
+    near: float = 1e-3
+    orthographic: bool = False
+
+    def __post_init__(self) -> None:
+        check_count("height", self.height)
+        check_count("width", self.width)
+        check_positive("near", self.near)
+        for name, size in (("intrinsics", 3), ("extrinsics", 4)):
+            value = check_tensor(name, getattr(self, name))
+            check_shape(name, value, (size, size) if value.dim() == 2 else (None, size, size))
+
+    def to(self: Kind, *args: Any, **kwargs: Any) -> Kind:
+        """The same camera on another device or in another dtype; arguments as in `torch.Tensor.to`."""
+        return replace(
+            self, intrinsics=self.intrinsics.to(*args, **kwargs), extrinsics=self.extrinsics.to(*args, **kwargs)
+        )
+
+
+def pixel_rays(camera: Projection) -> Tensor:
+    """K⁻¹ from pixels counted from the middle of the image, (batch, 1, 3, 3)."""
+    intrinsics = camera.intrinsics.reshape(-1, 1, 3, 3)
+    middle = torch.eye(3, dtype=intrinsics.dtype, device=intrinsics.device)
+    middle[0, 2], middle[1, 2] = 0.5 * (camera.width - 1), 0.5 * (camera.height - 1)
+    q = torch.linalg.inv(intrinsics) @ middle
+    return q * q.new_tensor([[1.0], [1.0], [0.0]]) if camera.orthographic else q
+
+
+def local_rays(camera: Projection, q: Tensor, poses: Tensor) -> Tensor:
+    """The camera's rays in the frame of every shape, (batch, shapes, 4, 3): see `kernels/scene.py`.
+
+    With R and p the rotation and place of a shape in the camera's frame and q = K⁻¹ (x, y, 1), a pinhole has o = −Rᵀ p
+    and d = Rᵀ q, an orthographic camera o = Rᵀ ((q_x, q_y, 0) − p) and d = Rᵀ e_z.
+    """
+    seen = camera.extrinsics.reshape(-1, 1, 4, 4) @ poses
+    back = seen[..., :3, :3].transpose(-1, -2)
+    origin = back @ seen[..., :3, 3:]
+    columns = back @ q
+    if camera.orthographic:
+        return torch.cat([back[..., 2:], columns - nn.functional.pad(origin, (2, 0))], -1).transpose(-1, -2)
+    return torch.cat([-origin, columns], -1).transpose(-1, -2)
