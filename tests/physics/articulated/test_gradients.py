@@ -11,8 +11,8 @@ from physvision.core import DerivativeError
 from physvision.physics.articulated import Articulation, Body, Joint, tree
 from physvision.physics.articulated.properties import TreeProperties
 
-# Those that move bodies; how they look has gradients of its own, see the tests of `appearance`.
-LEAVES = tuple(name for name in TreeProperties.leaves() if not name.startswith("shape_"))
+# Those that move bodies without contact; those of shapes have tests of their own, of contact and of `appearance`.
+LEAVES = tuple(name for name, leaf in TreeProperties.leaves().items() if leaf.shape[0] != "shapes")
 
 INTEGRATORS = ("semi_implicit_euler", "runge_kutta_4")
 # Central differences with step 1e-6 leave about 1e-9 of curvature and rounding in numbers of order one.
