@@ -14,10 +14,7 @@ from pathlib import Path
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("physvision.demo:demo", "make two videos, predict what happens in them, and say where the reports are"),
     "predict": ("physvision.predict.command:predict", "see what moves in a video, and predict what happens next"),
-    "identify": (
-        "physvision.identify.command:command",
-        "find the law that a motion in a video follows, and its parameters",
-    ),
+    "identify": ("physvision.identify.command:command", "find the law and the parameters of a motion in a video"),
     "generate": ("physvision.datasets.commands:generate", "make a data set: videos of billiards or a pendulum"),
     "import": ("physvision.datasets.commands:import_", "make a data set of your own video"),
     "show": ("physvision.datasets.commands:show", "draw the states of a data set over its frames"),

@@ -26,7 +26,9 @@ def score(case: Case, fit: Fit) -> float:
     share = missed[0].square().mean(1) / (2.385 * scale) ** 2
     explained = -numbers * float((torch.log1p(share) * 2.385**2 + 2 * torch.log(scale))[there].sum())
     sigma = 1 / torch.as_tensor(fit.problem.weight)
-    explained -= 2 * float(torch.log(sigma.expand(len(there), numbers)[there]).sum())
+    # Where one of two things was not seen its weight is zero.
+    counted = torch.log(sigma.expand(len(there), numbers)[there])
+    explained -= 2 * float(counted[torch.isfinite(counted)].sum())
     seen = sum(int(torch.isfinite(case.seen(k)).all(1).sum()) for k in range(len(case.tracks))) / len(case.tracks)
     anywhere = 2 * math.log(max(extent(case), 1e-9) / 4)
     lost = (seen - count) * numbers * anywhere

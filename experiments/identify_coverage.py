@@ -1,0 +1,106 @@
+"""How often `identify`'s intervals hold, and how far its values are off: drawn clips, filmed as people film.
+
+Each clip is drawn with parameters, camera, light, noise and compression at random, written as H.264, and identified
+from the file. Results are kept line by line, so an interrupted run goes on where it stopped.
+
+    python experiments/identify_coverage.py [--clips 200] [--kinds false] [--out out/identify_coverage]
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections import defaultdict
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import torch
+from jsonargparse import auto_cli
+
+from physvision.core import PhysvisionError
+from physvision.datasets.clips import KINDS, LEADING, draw
+from physvision.identify import identify
+
+
+def judge(kind: str, seed: int, name_kind: bool) -> dict:
+    """One clip: what was found of each parameter, or why it was refused."""
+    clip, began = draw(kind, seed), time.process_time()
+    told = {**clip.known, **{name: value for name, value in clip.options.items() if name == "scale"}}
+    result: dict = {"kind": kind, "seed": seed, "parameters": {}}
+    with tempfile.TemporaryDirectory() as folder:
+        path = clip.write(Path(folder) / "clip.mp4")
+        try:
+            found = identify(path, kind if name_kind else None, told, fps=clip.options.get("fps"))
+        except PhysvisionError as error:
+            return {**result, "refused": str(error)[:200]}
+    result |= {"named": found.motion, "alike": list(found.alike), "seconds": time.process_time() - began}
+    for name, each in found.parameters.items():
+        truth = clip.truth.get(name)
+        if truth is None or each.value is None or each.interval_68 is None or each.interval_95 is None:
+            continue
+        result["parameters"][name] = {
+            "value": float(each.value),
+            "truth": float(truth),
+            "in_68": bool(each.interval_68[0] <= truth <= each.interval_68[1]),
+            "in_95": bool(each.interval_95[0] <= truth <= each.interval_95[1]),
+        }
+    return result
+
+
+def show(results: list[dict], name_kind: bool) -> None:
+    """Coverage and errors of each kind and of all."""
+    rows: dict[str, list[dict]] = defaultdict(list)
+    errors: dict[str, list[float]] = defaultdict(list)
+    for result in results:
+        for name, each in result["parameters"].items():
+            rows[result["kind"]].append(each)
+            rows["all"].append(each)
+            if name in LEADING[result["kind"]]:
+                error = abs(each["value"] / each["truth"] - 1)
+                errors[result["kind"]].append(error)
+                errors["all"].append(error)
+    print(
+        f"{'kind':<17}{'clips':>6}{'refused':>9}{'named':>7}{'in 68 %':>9}{'in 95 %':>9}{'median, %':>11}{'95th, %':>9}"
+    )
+    for kind in [*KINDS, "all"]:
+        clips = [result for result in results if kind in ("all", result["kind"])]
+        if not clips or not rows[kind]:
+            continue
+        refused = sum("refused" in result for result in clips)
+        right = sum(result["kind"] in (result.get("named"), *result.get("alike", ())) for result in clips)
+        shares = [100 * sum(each[key] for each in rows[kind]) / len(rows[kind]) for key in ("in_68", "in_95")]
+        wide = 100 * np.quantile(errors[kind], 0.95)
+        print(f"{kind:<17}{len(clips):>6}{refused:>9}{right if not name_kind else '':>7}", end="")
+        print(f"{shares[0]:>9.0f}{shares[1]:>9.0f}{100 * median(errors[kind]):>11.2f}{wide:>9.2f}")
+
+
+def main(clips: int = 200, kinds: bool = False, out: Path = Path("out/identify_coverage")) -> None:
+    """Identify drawn clips.
+
+    Args:
+        clips: how many, over all kinds in turn.
+        kinds: the kind of motion is not told.
+        out: folder of the results, which are taken up again.
+    """
+    torch.set_num_threads(1)
+    path = out / ("kinds.jsonl" if kinds else "told.jsonl")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    done = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    known = {(result["kind"], result["seed"]) for result in done}
+    names = list(KINDS)
+    for number in range(clips):
+        kind, seed = names[number % len(names)], number // len(names)
+        if (kind, seed) in known:
+            continue
+        done.append(judge(kind, seed, not kinds))
+        with path.open("a") as file:
+            file.write(json.dumps(done[-1]) + "\n")
+        print(f"\r{len(done)} clips", end="", flush=True)
+    print()
+    show(done[:clips], not kinds)
+
+
+if __name__ == "__main__":
+    auto_cli(main)
