@@ -22,6 +22,8 @@ def score(chain: Chain, frames: int) -> float:
     if travel < max(3.0, 0.25 * chain.size):
         return 0.0
     steady = 1 / (1 + 3 * spread) / (1 + 4 * _jerk(chain))
+    # A hand moves by about its own size, what it throws by many times that.
+    steady *= travel / (travel + 1.5 * chain.size)
     seen = len(chain) / frames
     return float(travel**0.7 * np.sqrt(seen) * chain.contrast * steady * (1 - 0.8 * border) * (1 - 0.7 * shadow))
 
@@ -69,7 +71,7 @@ def choose(chains: list[Chain], frames: int, objects: int | None, name: str) -> 
     if len(kept) < objects:
         raise InputError(f"{name}: expected {objects} moving things, saw {len(kept)}: {_listed(kept)}")
     if len(kept) > objects:
-        if kept[objects][0] > 0.6 * kept[objects - 1][0]:
+        if kept[objects][0] > 0.35 * kept[objects - 1][0]:
             raise InputError(
                 f"{name}: expected {objects} moving thing{'s' * (objects > 1)}, saw {len(kept)}: {_listed(kept)}. "
                 "Say which is meant with object (a box or a colour), or cut with crop, start and stop"

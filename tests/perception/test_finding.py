@@ -86,6 +86,14 @@ def test_a_thing_that_moves_more_than_its_size_between_frames(tmp_path):
     assert np.quantile(errors, 0.95) < 0.8
 
 
+def test_a_hand_is_no_thing_that_is_thrown(tmp_path):
+    clip = draw("projectile", 1, SMALL, fps=50)
+    (track,) = find_tracks(clip.write(tmp_path / "clip.mp4"))
+    errors, seen = _errors(clip, track)
+    assert seen > 0.85
+    assert np.quantile(errors, 0.9) < 0.8
+
+
 def test_a_portrait_with_a_rotation_flag(tmp_path):
     clip = draw("fall", 1, SMALL, size=(240, 320), fps=60, quarters=1)
     (track,) = find_tracks(clip.write(tmp_path / "clip.mp4"), objects=1)
