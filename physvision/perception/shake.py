@@ -118,7 +118,10 @@ def check_still(samples: UInt8[np.ndarray, "samples height width 3"]) -> None:
         if len(moves) < 8:
             continue
         usual = np.median(moves, axis=0)
-        if (np.abs(moves - usual).max(1) < 2).mean() > 0.5:
+        agree = np.abs(moves - usual).max(1) < 2
+        # Those of one thing that moves lie close together.
+        wide = np.ptp(corners[found.ravel() > 0, 0][agree], axis=0) if agree.any() else np.zeros(2)
+        if agree.mean() > 0.5 and (wide > 0.5 * np.array(one.shape[::-1])).all():
             way = way + usual
             far = max(far, float(np.hypot(*way)))
     if far > max(6.0, 0.02 * max(samples.shape[1:3])):
