@@ -71,11 +71,16 @@ def derived(case: Case, fit: Fit) -> dict[str, Parameter]:
 
 
 def _sure(name: str, known: Known) -> float:
-    """The deviation of what was told; a scale is never that of the plane of motion to more than a thousandth."""
-    return max(known.deviation, 1e-3 * known.value) if name == "scale" else known.deviation
+    """The deviation of what was told, as far as it can be compared with what was seen.
+
+    A scale is never that of the plane of motion to more than a thousandth, nor a blurred disc's radius to a hundredth.
+    """
+    return max(known.deviation, {"scale": 1e-3, "radius": 1e-2}.get(name, 0.0) * known.value)
 
 
 def _judged(name: str, value: float, deviation: float, unit: str, freedom: float) -> Parameter:
+    if name in _NOT_NEGATIVE:
+        value = max(value, 0.0)
     likely = interval(name, value, deviation, 0.68, freedom)
     low, high = interval(name, value, deviation, 0.95, freedom)
     span = _SPANS.get(name)
@@ -85,8 +90,6 @@ def _judged(name: str, value: float, deviation: float, unit: str, freedom: float
         return Parameter(
             None, unit, identifiable=False, reason="the clip does not make its possible range half as wide"
         )
-    if name in _NOT_NEGATIVE:
-        value = max(value, 0.0)
     return Parameter(value, unit, likely, (low, high))
 
 

@@ -16,7 +16,6 @@ from physvision.physics import rigid2d
 
 _TILT = math.radians(2)
 _RADIUS = 10.0  # px, of the ball in the engine: what is sought is the height at which its middle turns round
-_ROUND = 0.02  # how far the radius of the area that was seen may be from the ball's, of it
 
 
 def propose(case: Case) -> list[Model]:
