@@ -53,6 +53,8 @@ class Status:
         iterations: the largest number of iterations of any step, (batch,).
         first_bad_step: the first step that failed, (batch,); -1 where none did. The initial state is step 0.
         crowded: how many steps were too busy to be followed event by event, (batch,); zero for engines without events.
+        first_coarse_step: the first step that was too long for its motion, so that energy is not kept, (batch,); −1
+            where none was, or where the engine does not judge that. Such a world goes on.
     """
 
     converged: Bool[Tensor, " batch"]
@@ -60,10 +62,13 @@ class Status:
     iterations: Int[Tensor, " batch"]
     first_bad_step: Int[Tensor, " batch"]
     crowded: Int[Tensor, " batch"] = None  # pyright: ignore[reportAssignmentType]
+    first_coarse_step: Int[Tensor, " batch"] = None  # pyright: ignore[reportAssignmentType]
 
     def __post_init__(self) -> None:
         if self.crowded is None:
             object.__setattr__(self, "crowded", torch.zeros_like(self.first_bad_step))
+        if self.first_coarse_step is None:
+            object.__setattr__(self, "first_coarse_step", torch.full_like(self.first_bad_step, -1))
 
     def failed(self) -> list[int]:
         """Indices of the worlds that failed; waits for the device."""

@@ -185,10 +185,20 @@ class Engine(nn.Module):
         if is_functorch_wrapped_tensor(status.converged):
             return  # inside a functional transform there is nothing to look at yet
         self._status = status
-        if self._warned or status.converged.is_cuda or bool(status.converged.all()):
+        if self._warned or status.converged.is_cuda:
             return
-        self._warned = True
-        failed = status.failed()
+        failed, coarse = status.failed(), torch.nonzero(status.first_coarse_step >= 0).flatten().tolist()
+        self._warned = bool(failed or coarse)
+        if coarse and not failed:
+            warnings.warn(
+                f"{len(coarse)} of {status.converged.numel()} worlds move too fast for their steps and do not keep "
+                f"their energy (world {coarse[0]} from step {int(status.first_coarse_step[coarse[0]])} on). Take a smaller "
+                "dt or more substeps. See trajectory.status.first_coarse_step; this is said once an engine.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        if not failed:
+            return
         named = ", ".join(str(world) for world in failed[:8]) + (" …" if len(failed) > 8 else "")
         warnings.warn(
             f"{len(failed)} of {status.converged.numel()} worlds failed (world {named}; first at step "

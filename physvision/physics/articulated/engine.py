@@ -360,10 +360,9 @@ def _checked_wrenches(model: Model, state: State, steps: int, wrenches: Tensor |
 
 
 def _status(bad: Tensor, coarse: Tensor, coarseness: Tensor) -> Status:
-    """A world fails where numbers stop being finite, and where its steps are too coarse for its motion."""
+    """A world fails where numbers stop being finite; where its steps are too coarse for its motion, that is named."""
     residual = torch.where(bad < 0, coarseness, torch.inf)
-    first = torch.where(bad < 0, coarse, torch.where(coarse < 0, bad, torch.minimum(bad, coarse)))
-    return Status(first < 0, residual, torch.ones_like(bad), first)
+    return Status(bad < 0, residual, torch.ones_like(bad), bad, first_coarse_step=coarse)
 
 
 def _geometry(bodies: Sequence[Body]) -> list[Placed]:
