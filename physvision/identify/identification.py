@@ -28,7 +28,6 @@ class HeldOut:
         error: root mean square distance of what was predicted from what was seen, pixels.
         share: of the extent of the motion.
         places: predicted, (times, 2 · objects), pixels; NaN before the last third.
-        straight: the same error of a constant velocity, half a second ahead at most.
     """
 
     error: float

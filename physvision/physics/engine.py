@@ -192,8 +192,8 @@ class Engine(nn.Module):
         if coarse and not failed:
             warnings.warn(
                 f"{len(coarse)} of {status.converged.numel()} worlds move too fast for their steps and do not keep "
-                f"their energy (world {coarse[0]} from step {int(status.first_coarse_step[coarse[0]])} on). Take a smaller "
-                "dt or more substeps. See trajectory.status.first_coarse_step; this is said once an engine.",
+                f"their energy (world {coarse[0]} from step {int(status.first_coarse_step[coarse[0]])} on). Take a "
+                "smaller dt or more substeps. See trajectory.status.first_coarse_step; this is said once an engine.",
                 RuntimeWarning,
                 stacklevel=3,
             )
