@@ -25,7 +25,7 @@ class PuckProperties(Properties):
     push: Tensor = leaf(2, unit="N", meaning="of the wind, along x and y")
 
 
-@register("tests.Puck")
+@register("walks.Puck")
 class Puck(MechanicalEngine):
     """A puck without friction that a wind pushes: x and y."""
 
@@ -69,7 +69,7 @@ class Puck(MechanicalEngine):
         return self._poses(state, properties), torch.tensor([[0.2, 0.0, 0.0]]).to(state.q).expand(state.batch, 1, 3)
 
 
-@register("tests.Brightest")
+@register("walks.Brightest")
 class Brightest(Encoder):
     """Reads where a bright thing is, in metres, and how it moved since the frame before."""
 

@@ -86,10 +86,26 @@ def decoded(
         raise VideoError(f"{path}: damaged or cut off after {count} frames ({_reason(error)})") from error
 
 
+Matrix = tuple[tuple[int, int], tuple[int, int]]
+
+
+def display_matrix(frame: av.VideoFrame) -> Matrix | None:
+    """How the file says that its frames are turned and mirrored: a place (x, y) is shown at (a x + c y, b x + d y).
+
+    Asked of one frame of a file, not of each: what PyAV makes for it and the frame refer to each other, so
+    that frames would live until the next collection of garbage.
+    """
+    displayed = cast(Any, frame.side_data).get(Type.DISPLAYMATRIX)
+    if displayed is None:
+        return None
+    (a, b), (c, d) = np.frombuffer(bytes(displayed), np.int32).reshape(3, 3)[:2, :2].tolist()
+    return (a, b), (c, d)
+
+
 def levels(
-    path: str | os.PathLike[str], frame: av.VideoFrame, color: Color
+    path: str | os.PathLike[str], frame: av.VideoFrame, color: Color, displayed: Matrix | None
 ) -> UInt8[np.ndarray, "height width channels"]:
-    """The frame as it is to be shown: turned and mirrored as the file says."""
+    """The frame as it is to be shown: turned and mirrored as `display_matrix` says."""
     gray = color == "gray" or (color == "auto" and frame.format.name.startswith("gray"))
     try:
         pixels = frame.to_ndarray(format="gray" if gray else "rgb24", threads=1)
@@ -97,11 +113,9 @@ def levels(
         raise VideoError(f"{path}: a frame of the format {frame.format.name} is damaged ({_reason(error)})") from error
     if gray:
         pixels = pixels[..., None]
-    displayed = cast(Any, frame.side_data).get(Type.DISPLAYMATRIX)
     if displayed is None:
         return pixels
-    # A place (x, y) of the frame is shown at (a x + c y, b x + d y).
-    (a, b), (c, d) = np.frombuffer(bytes(displayed), np.int32).reshape(3, 3)[:2, :2].tolist()
+    (a, b), (c, d) = displayed
     if abs(a) + abs(d) < abs(b) + abs(c):
         pixels, a, d = pixels.swapaxes(0, 1), c, b
     pixels = pixels[:, ::-1] if a < 0 else pixels

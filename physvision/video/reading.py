@@ -17,7 +17,7 @@ from physvision.core import Clip, InputError, VideoError
 from physvision.core.checks import check_count
 from physvision.core.clip import usual_step
 from physvision.video.conversion import Conversion, of_one_size
-from physvision.video.decoding import FAULTS, Color, decoded, levels, opened, stated_seconds
+from physvision.video.decoding import FAULTS, Color, decoded, display_matrix, levels, opened, stated_seconds
 from physvision.video.pictures import picture_levels, picture_stream, pictures_of
 
 
@@ -56,7 +56,7 @@ def describe(path: str | os.PathLike[str]) -> Description:
         _, frame = next(decoded(path, container, stream), (None, None))
         if frame is None:
             raise VideoError(f"{path}: the video holds no frame")
-        height, width, channels = levels(path, frame, "auto").shape
+        height, width, channels = levels(path, frame, "auto", display_matrix(frame)).shape
         duration = stated_seconds(container, stream)
         rate = stream.average_rate or stream.guessed_rate
         return Description(
@@ -168,10 +168,11 @@ def _as_stored(path: str | os.PathLike[str], color: Color) -> Iterator[tuple[flo
     with opened(path) as (container, video):
         rate = video.average_rate or video.guessed_rate
         spacing = float(1 / rate) if rate else 0.0
-        first, time, count = None, 0.0, 0
+        first, time, count, displayed = None, 0.0, 0, None
         for stamp, frame in decoded(path, container, video):
             if stamp is None and not spacing:
                 raise VideoError(f"{path}: frame {count} has no timestamp and the file states no frame rate")
+            displayed = display_matrix(frame) if count == 0 else displayed
             now = stamp if stamp is not None else (first or 0.0) + count * spacing
             first = now if first is None else first
             if count and now - first <= time:
@@ -180,7 +181,7 @@ def _as_stored(path: str | os.PathLike[str], color: Color) -> Iterator[tuple[flo
                     "anew, or give its frames as a folder of pictures"
                 )
             time = now - first
-            yield time, levels(path, frame, color)
+            yield time, levels(path, frame, color, displayed)
             count += 1
         if first is None:
             raise VideoError(f"{path}: the video holds no frame")
