@@ -8,7 +8,7 @@ or searches of their own where `seen` has a batch too.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -241,17 +241,15 @@ class MotionResidual(Residual):
         """The setup and its derivatives: of the state in the tangent space, of leaves, of controls."""
         made = self.setup(self.unknowns.values(z))
         names = list(made.properties)
-
-        def numbers(z: Tensor) -> list[Tensor]:
-            here = self.setup(self.unknowns.values(z))
-            tangent = torch.cat([self.engine.difference(made.state.q, here.state.q), here.state.v], 1)
-            return [tangent, *(here.properties[name] for name in names)] + (
-                [] if here.controls is None else [here.controls]
-            )
-
-        directions = torch.eye(z.shape[1], dtype=z.dtype, device=z.device)[:, None].expand(-1, z.shape[0], -1)
-        slopes = torch.func.vmap(lambda direction: torch.func.jvp(numbers, (z,), (direction,))[1])(directions)
-        start, *others = (slope.movedim(0, -1) for slope in slopes)
+        batch, unknowns = z.shape
+        with torch.enable_grad():
+            worlds = z.repeat_interleave(unknowns, 0).requires_grad_()
+            here = self.setup(self.unknowns.values(worlds))
+            away = self.engine.difference(made.state.q.repeat_interleave(unknowns, 0), here.state.q)
+            made_of = [torch.cat([away, here.state.v], 1), *(here.properties[name] for name in names)]
+            made_of += [] if here.controls is None else [here.controls]
+            slopes = _forward(made_of, worlds, torch.eye(unknowns).to(z).repeat(batch, 1))
+        start, *others = (slope.unflatten(0, (batch, unknowns)).movedim(1, -1) for slope in slopes)
         controls = None if made.controls is None else others[len(names)]
         return made, start, dict(zip(names, others, strict=False)), controls
 
@@ -285,6 +283,20 @@ class MotionResidual(Residual):
     def _missed(self, predicted: Tensor) -> Tensor:
         weight = torch.as_tensor(self.weight, dtype=self.seen.dtype, device=self.seen.device)
         return _missed(predicted, self.seen, weight, self.difference)
+
+
+def _forward(outputs: Sequence[Tensor], inputs: Tensor, directions: Tensor) -> list[Tensor]:
+    """Derivatives J d of outputs along directions of the inputs, a world each.
+
+    The pullback Jᵀ u is linear in u, so the derivative of d·Jᵀ u by u is J d, whatever u is: two backward passes, and
+    none of the machinery of forward mode, which takes longer to import than most fits take.
+    """
+    dependent = [output for output in outputs if output.requires_grad]
+    duals = [torch.zeros_like(output, requires_grad=True) for output in dependent]
+    paired = torch.stack([(dual * output).sum() for dual, output in zip(duals, dependent, strict=True)]).sum()
+    pullback = torch.autograd.grad(paired, inputs, create_graph=True)[0]
+    along = iter(torch.autograd.grad((pullback * directions).sum(), duals, materialize_grads=True))
+    return [next(along) if output.requires_grad else torch.zeros_like(output) for output in outputs]
 
 
 def _held(rows: Tensor, steps: int) -> Tensor:
