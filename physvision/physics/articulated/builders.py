@@ -31,6 +31,7 @@ def tree(
     substeps: int = 1,
     scenery: Sequence[Placed] = (),
     contact: str | None = None,
+    exclude: Sequence[tuple[str, str]] = (),
     friction: float = 0.0,
     restitution: float = 0.0,
 ) -> Articulation:
@@ -43,8 +44,9 @@ def tree(
         integrator: "semi_implicit_euler" or "runge_kutta_4".
         substeps: how many steps of the integrator make one of the engine.
         scenery: what stands still in the world.
-        contact: "event" lets the spheres, capsules and boxes of bodies touch the planes of the scenery (bodies pass
-            through each other); None lets everything pass.
+        contact: "event" lets shapes of bodies touch those of other bodies and of the scenery, but for bodies that a
+            joint connects; None lets everything pass.
+        exclude: pairs of names of bodies that pass through each other; "world" is what stands still.
         friction: coefficient of every shape, where `properties` say no other.
         restitution: of every shape.
     """
@@ -56,6 +58,7 @@ def tree(
         substeps=substeps,
         scenery=scenery,
         contact=contact,
+        exclude=exclude,
         friction=friction,
         restitution=restitution,
     )

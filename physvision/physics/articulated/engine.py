@@ -16,7 +16,7 @@ from physvision.core import InputError, Placed, State, Status, Trajectory
 from physvision.core.checks import check_count, check_like, check_positive, check_shape, check_tensor
 from physvision.kernels import batched_function
 from physvision.physics.articulated import operations
-from physvision.physics.articulated.contact import Pairs
+from physvision.physics.articulated.contact import Pairs, Touching, all_touching
 from physvision.physics.articulated.integrators import INTEGRATORS
 from physvision.physics.articulated.manifold import Manifold
 from physvision.physics.articulated.model import Body, Model, compile_model, sorted_bodies
@@ -73,7 +73,9 @@ class Articulation(MechanicalEngine):
         actuators: Actuators | None = None,
         scenery: Sequence[Placed] = (),
         contact: str | None = None,
-        friction: float = 0.0,
+        exclude: Sequence[tuple[str, str]] = (),
+        touching: Sequence[Touching] | None = None,
+        friction: float | Sequence[float] = 0.0,
         restitution: float = 0.0,
     ) -> None:
         super().__init__()
@@ -95,9 +97,12 @@ class Articulation(MechanicalEngine):
         self.keyframes: dict[str, State] = {}
         self._manifold = Manifold(self.model)
         self._keep("start", self.model.start)
-        self._pairs = None if contact is None else Pairs(self.model, self.geometry)
-        if self._pairs is not None and self._pairs.count == 0:
-            self._pairs = None
+        self._pairs: Pairs | None = None
+        if contact is not None:
+            # Pairs that are given come from a model file, whose friction mixes in MuJoCo's way.
+            mixing = "mean" if touching is None else "maximum"
+            chosen = all_touching(self.model, self.geometry, exclude) if touching is None else touching
+            self._pairs = Pairs(self.model, self.geometry, chosen, mixing) if chosen else None
         self._rows = {"bodies": self.body_names, "joints": self.joint_names}
         self._keep_properties(described(self.model, bodies, gravity, self.geometry, friction, restitution))
         if actuators is not None:

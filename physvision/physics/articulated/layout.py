@@ -83,15 +83,17 @@ BACKWARD_MEMORY = {
     "turning": field("vec3", "links"),  # adjoint of the link's orientation; only where wrenches act
 }
 
-# Contacts between a round point of a link and a plane of the world: pairs, as `Contacts` of the engine lists them.
+# Shapes that may touch, and pairs of them, as `contact.Pairs` lists them.
 CONTACT_PARAMETERS = {
-    "point": field("vec3", "pairs"),  # centre of the ball that touches, frame of its link
-    "radius": field("scalar", "pairs"),
-    "frame": field("mat33", "pairs"),  # rows: normal, first and second tangent, world
-    "origin": field("vec3", "pairs"),  # a point of the plane, world
+    "shape_turn": field("mat33", "shapes"),  # shape to link, or to the world
+    "shape_offset": field("vec3", "shapes"),  # of the shape's frame in its link, or in the world
+    "shape_size": field("vec3", "shapes"),
     "friction": field("scalar", "pairs"),
     "restitution": field("scalar", "pairs"),
 }
+
+# The gradient to `shape_turn` is summed up on the tangent, exp([twist]×) shape_turn.
+SHAPE_TANGENTS = {"shape_twist": field("vec3", "shapes")}
 
 CONTACT_MEMORY = {
     # Operations of one step: flights and impacts. A row of `q` and `v` is where one starts.
@@ -101,9 +103,11 @@ CONTACT_MEMORY = {
     "count": field("whole", "evaluations"),  # of contacts that take part
     "bounce": field("scalar", "evaluations"),  # share of restitution that an impact has
     "struck": field("whole", "evaluations"),  # the pair whose gap ended the flight, or -1
-    # Where links are in the world, and how far pairs are apart.
+    # Where links and shapes are in the world, and how far pairs are apart.
     "world_rotation": field("mat33", "links"),
     "world_origin": field("vec3", "links"),
+    "shape_turn": field("mat33", "shapes"),
+    "shape_origin": field("vec3", "shapes"),
     "gap": field("scalar", "pairs"),
     "middle_gap": field("scalar", "pairs"),
     "end_gap": field("scalar", "pairs"),

@@ -97,10 +97,10 @@ class Packing:
         Within a chain of links it leads from the link before, inside the body, to the link.
         """
         none = p.position.new_zeros(3)
-        placed_rotation = _with_row(rotation_matrix(p.orientation), self.identity)[..., self.placed, :, :]
-        placed_offset = _with_row(p.position, none)[..., self.placed, :]
-        carrier_rotation = _with_row(body_rotation, self.identity)[..., self.carrier, :, :]
-        carrier_offset = _with_row(body_offset, none)[..., self.carrier, :]
+        placed_rotation = with_row(rotation_matrix(p.orientation), self.identity)[..., self.placed, :, :]
+        placed_offset = with_row(p.position, none)[..., self.placed, :]
+        carrier_rotation = with_row(body_rotation, self.identity)[..., self.carrier, :, :]
+        carrier_offset = with_row(body_offset, none)[..., self.carrier, :]
         back = self.chain_rotation.mT
         turn = back @ carrier_rotation @ placed_rotation
         shift = _apply(carrier_rotation, placed_offset) + carrier_offset - self.chain_offset
@@ -125,8 +125,8 @@ class Packing:
     ) -> Float[Tensor, "batch bodies 4 4"]:
         """Poses of bodies from those of links."""
         body_rotation, body_offset = self.bodies_in_links(properties)
-        carrier = _with_row(rotation, self.identity)[:, self.body_link]
-        origin = _with_row(position, position.new_zeros(3))[:, self.body_link]
+        carrier = with_row(rotation, self.identity)[:, self.body_link]
+        origin = with_row(position, position.new_zeros(3))[:, self.body_link]
         place = origin + _apply(carrier, body_offset)
         top = torch.cat([carrier @ body_rotation, place.unsqueeze(-1)], -1)
         bottom = top.new_tensor([0.0, 0.0, 0.0, 1.0]).expand(*top.shape[:2], 1, 4)
@@ -144,8 +144,8 @@ def rotation_matrix(orientation: Float[Tensor, "... 4"]) -> Float[Tensor, "... 3
     return torch.stack(rows, -2)
 
 
-def _with_row(values: Tensor, row: Tensor) -> Tensor:
-    """`values` with one more body, whose entry is `row`."""
+def with_row(values: Tensor, row: Tensor) -> Tensor:
+    """`values` with one more body behind the last, whose entry is `row`."""
     where = -1 - row.dim()
     shape = list(values.shape)
     shape[where] = 1

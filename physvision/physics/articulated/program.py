@@ -19,6 +19,7 @@ from physvision.physics.articulated.layout import (
     CONTACT_PARAMETERS,
     FORWARD_MEMORY,
     PARAMETERS,
+    SHAPE_TANGENTS,
     TANGENT_GRADIENTS,
 )
 from physvision.physics.articulated.model import Model
@@ -50,14 +51,15 @@ class Program:
             torch.as_tensor(values, dtype=torch.int32, device=self.device)
             for values in (model.parent, model.kind, model.first_position, model.first_velocity, model.body_link)
         )
-        if self.pairs is not None:
-            self.pair_link = torch.as_tensor(self.pairs.link, device=self.device)
         self.counts = {
             "links": model.links,
             "bodies": model.bodies,
             "positions": model.nq,
             "velocities": model.nv,
         }
+        if self.pairs is not None:
+            self.counts |= self.pairs.counts
+            self.pair_table = self.pairs.table(self.dtype, self.device)
         self.axes = torch.as_tensor(model.axes, dtype=self.dtype, device=self.device)
         # Structs point into the memory of the tensors beside them.
         self._schedules: dict[tuple[Integrator, int, float], tuple[Any, list[Tensor]]] = {}
@@ -112,30 +114,31 @@ class Program:
         """The kernels' `Contacts` over these parameters, which must stay alive as long as it is used."""
         assert self.pairs is not None
         contacts = self.kernels.Contacts()
-        contacts.pairs, contacts.capacity = self.pairs.count, self.pairs.capacity
+        contacts.shapes, contacts.pairs, contacts.capacity = self.pairs.shapes, self.pairs.count, self.pairs.capacity
         contacts.operations, contacts.rest_speed = operations, rest_speed
-        contacts.link = array(self.pair_link)
+        for name, value in self.pair_table.items():
+            setattr(contacts, name, array(value, self.kernels.ENTRIES["vec3"] if value.dim() > 1 else None))
         for name, value in parameters.items():
             setattr(contacts, name, self._field(CONTACT_PARAMETERS[name], value))
         return contacts
 
     def contact_gradients(self, batch: int, wanted: bool) -> tuple[Any, list[Tensor]]:
-        """The kernels' `ContactGradients`, and the tensors behind it, zero."""
-        assert self.pairs is not None
-        gradients, tensors = self.kernels.ContactGradients(), []
+        """The kernels' `ContactGradients`, and the tensors behind it that belong to parameters, zero."""
+        gradients = self.kernels.ContactGradients()
         gradients.wanted = int(wanted)
-        for name, field in (CONTACT_PARAMETERS if wanted else {}).items():
-            tensors.append(self.zeros(batch, *field.shape({"pairs": self.pairs.count})))
-            setattr(gradients, name, self._field(field, tensors[-1]))
-        return gradients, tensors
+        if not wanted:
+            return gradients, []
+        tensors = {}
+        for name, field in (CONTACT_PARAMETERS | SHAPE_TANGENTS).items():
+            tensors[name] = self.zeros(batch, *field.shape(self.counts))
+            setattr(gradients, name, self._field(field, tensors[name]))
+        return gradients, [tensors[name] for name in CONTACT_PARAMETERS]
 
     def contact_memory(self, batch: int, evaluations: int) -> tuple[Any, list[Tensor]]:
         """The kernels' `ContactMemory`, and the tensors behind it."""
-        assert self.pairs is not None
         memory, held = self.kernels.ContactMemory(), []
-        counts = {"pairs": self.pairs.count, "contacts": self.pairs.capacity, "rows": 3 * self.pairs.capacity}
         for name, field in CONTACT_MEMORY.items():
-            made = self.empty(batch, *field.shape(self.counts | counts | {"evaluations": evaluations}))
+            made = self.empty(batch, *field.shape(self.counts | {"evaluations": evaluations}))
             held.append(made.to(torch.int32) if field.entry == "whole" else made)
             setattr(memory, name, self._field(field, held[-1]))
         return memory, held

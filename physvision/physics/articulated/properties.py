@@ -52,10 +52,10 @@ def described(
     bodies: Sequence[Body],
     gravity: Sequence[float],
     geometry: Sequence[Placed],
-    friction: float,
+    friction: float | Sequence[float],
     restitution: float,
 ) -> TreeProperties:
-    """The leaves as the description of the bodies has them, all shapes with this friction and restitution."""
+    """The leaves as the description of the bodies has them; friction is one number, or one a shape."""
     joints = [joint for body in bodies for joint in body.joints]
     counts = np.diff(model.first_velocity)
 
@@ -81,7 +81,7 @@ def described(
         "armature": along("armature"),
         "spring_reference": references,
         "gravity": gravity,
-        "friction": np.full(len(geometry), float(friction)),
+        "friction": np.broadcast_to(np.asarray(friction, float), (len(geometry),)).copy(),
         "restitution": np.full(len(geometry), float(restitution)),
         "shape_pose": np.array([placed.pose for placed in geometry], float).reshape(-1, 4, 4),
         "shape_size": np.array([placed.shape.sizes for placed in geometry], float).reshape(-1, 3),

@@ -8,7 +8,18 @@ import pytest
 import torch
 
 from physvision import State
-from physvision.core import Box, Capsule, Cylinder, InputError, ModelError, Placed, Plane, Sphere, UnsupportedError
+from physvision.core import (
+    Box,
+    Capsule,
+    Cylinder,
+    InputError,
+    ModelError,
+    Placed,
+    Plane,
+    Rectangle,
+    Sphere,
+    UnsupportedError,
+)
 from physvision.physics.articulated import Body, Joint, tree
 from physvision.physics.articulated.packing import rotation_matrix
 
@@ -275,12 +286,16 @@ def test_float32_follows_float64():
 
 
 def test_what_cannot_touch_is_refused():
-    with pytest.raises(UnsupportedError, match="cylinder 'body' touches planes; spheres, capsules and boxes can"):
-        world([free(placed(Cylinder(0.1, 0.2)))])
-    with pytest.raises(UnsupportedError, match=r"box .* stands still; only planes may"):
-        world([free(placed(Sphere(0.1)))], scenery=[placed(Box((1.0, 1.0, 1.0)))])
-    with pytest.raises(UnsupportedError, match="sphere 'post' is fixed to the world"):
-        world([free(placed(Sphere(0.1))), Body("post", None, shapes=[placed(Sphere(0.1))])])
+    ball, drum = free(placed(Sphere(0.1))), Body("drum", None, [Joint("free")], shapes=[placed(Cylinder(0.1, 0.2))])
+    with pytest.raises(
+        UnsupportedError, match="sphere 'body' of body 'body' and cylinder 'drum' of body 'drum': such a pair"
+    ):
+        world([ball, drum])
+    assert world([ball, drum], exclude=[("body", "drum")]).nv == 12
+    with pytest.raises(InputError, match=r"exclude: expected pairs of names .* got \('body', 'barrel'\)"):
+        world([ball, drum], exclude=[("body", "barrel")])
+    with pytest.raises(UnsupportedError, match=r"rectangle .* use a Plane or a flat Box"):
+        world([ball], scenery=[placed(Rectangle(1.0, 1.0))])
     with pytest.raises(InputError, match="contact: expected 'event' or None, got 'soft'"):
         world([free(placed(Sphere(0.1)))], contact="soft")
     with pytest.raises(InputError, match="scheme of its own"):

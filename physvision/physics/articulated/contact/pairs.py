@@ -1,89 +1,106 @@
-"""Pairs of bodies' round points and the world's planes, and their numbers from an engine's properties."""
+"""Pairs of features that may touch, and their numbers from an engine's properties."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from physvision.core import Box, Capsule, Placed, Plane, Shape, Sphere, UnsupportedError
+from physvision.core import Placed
+from physvision.physics.articulated.contact.features import features
+from physvision.physics.articulated.contact.filters import Touching, check_supported, link_of
 from physvision.physics.articulated.layout import CONTACT_PARAMETERS
 from physvision.physics.articulated.model import Model
-from physvision.physics.articulated.packing import Packing, Parameters, expanded
+from physvision.physics.articulated.packing import Packing, Parameters, expanded, with_row
 from physvision.physics.articulated.properties import TreeProperties
 
-_CORNERS = np.array(list(product((-0.5, 0.5), repeat=3)))
-# Of each shape: the centres of the balls that can touch a plane, as shares of its sizes, and the radius' share.
-_POINTS: dict[type[Shape], tuple[np.ndarray, float]] = {
-    Sphere: (np.zeros((1, 3)), 1.0),
-    Capsule: (np.array([[0.0, 0.0, -0.5], [0.0, 0.0, 0.5]]), 1.0),
-    Box: (_CORNERS, 0.0),
-}
-MOST_CONTACTS = 24  # that may take part at once
+MOST_CONTACTS = 32  # that may take part at once
 
 
 class Pairs:
-    """All pairs that may touch: every ball of every shape of a moving body with every plane that stands still.
+    """All features that may touch: shapes that take part, and for each pair its kind, its shapes and their features.
 
     Attributes:
         count: number of pairs.
-        link: of each pair, (count,).
-        shape: row in the engine's geometry of each pair's shape, (count,).
-        plane: row of each pair's plane, (count,).
+        shapes: number of shapes that take part.
+        rows: row of each of these in the engine's geometry, (shapes,).
+        first: row in the engine's geometry of each pair's first shape, (count,).
+        second: the same of its second.
         capacity: contacts that may take part at once.
+        counts: what the rows of the kernels' arrays count.
     """
 
-    def __init__(self, model: Model, geometry: Sequence[Placed]) -> None:
-        planes = [row for row, placed in enumerate(geometry) if placed.body is None]
-        moving = [row for row, placed in enumerate(geometry) if placed.body is not None]
-        for row in planes:
-            _refuse_unless(isinstance(geometry[row].shape, Plane), geometry[row], "stands still; only planes may")
-        found: list[tuple[int, int, int, np.ndarray, float]] = []
-        for row in moving:
-            placed = geometry[row]
-            assert placed.body is not None
-            link = int(model.body_link[placed.body])
-            _refuse_unless(link >= 0, placed, "is fixed to the world; only planes of the scenery stand still")
-            _refuse_unless(type(placed.shape) in _POINTS, placed, "touches planes; spheres, capsules and boxes can")
-            points, share = _POINTS[type(placed.shape)]
-            found += [(link, row, plane, point, share) for plane in planes for point in points]
+    def __init__(self, model: Model, geometry: Sequence[Placed], touching: Sequence[Touching], mixing: str) -> None:
+        check_supported(model, geometry, touching)
+        found = []
+        for each in touching:
+            for kind, swapped, one, other in features(geometry[each.first].shape, geometry[each.second].shape) or ():
+                ends = (each.second, each.first) if swapped else (each.first, each.second)
+                found.append((kind, *ends, one, other, each, -each.prevails if swapped else each.prevails))
         self.count = len(found)
         self.capacity = min(self.count, MOST_CONTACTS)
-        self.link = np.array([each[0] for each in found], np.int32)
-        self.shape, self.plane = (np.array([each[k] for each in found], np.int64) for k in (1, 2))
-        self.body = np.array([geometry[row].body for row in self.shape], np.int64)
-        self._point = np.array([each[3] for each in found]).reshape(-1, 3)
-        self._share = np.array([each[4] for each in found])
+        self.first, self.second = (np.array([row[k] for row in found], np.int64) for k in (1, 2))
+        self.rows = np.unique(np.concatenate([self.first, self.second]))
+        self.shapes = len(self.rows)
+        self.counts = {
+            "shapes": self.shapes,
+            "pairs": self.count,
+            "contacts": self.capacity,
+            "rows": 3 * self.capacity,
+        }
+        self._mixing = mixing
+        # A row behind the last body stands for the world.
+        bodies = [geometry[row].body for row in self.rows]
+        self._body = np.array([model.bodies if body is None else body for body in bodies], np.int64)
+        self._given = np.array([np.nan if row[5].friction is None else row[5].friction for row in found])
+        self._given[[row[5].slippery for row in found]] = 0.0
+        self._prevails = np.array([row[6] for row in found])
+        self._table = {
+            "shape_link": np.array([link_of(model, geometry[row]) for row in self.rows], np.int32),
+            "kind": np.array([row[0] for row in found], np.int32),
+            "first": np.searchsorted(self.rows, self.first).astype(np.int32),
+            "second": np.searchsorted(self.rows, self.second).astype(np.int32),
+            "first_feature": np.array([row[3] for row in found]),
+            "second_feature": np.array([row[4] for row in found]),
+            "margin": np.array([row[5].margin for row in found]),
+        }
+
+    def table(self, dtype: torch.dtype, device: torch.device) -> dict[str, Tensor]:
+        """What of the pairs is no property, by the names of the kernels' `Contacts`."""
+        return {
+            name: torch.as_tensor(value, dtype=dtype if value.dtype == float else torch.int32, device=device)
+            for name, value in self._table.items()
+        }
 
     def pack(self, properties: TreeProperties, packing: Packing, batch: int) -> Parameters:
-        """The numbers of all pairs, by the names of `layout.CONTACT_PARAMETERS`."""
+        """The numbers of all shapes and pairs, by the names of `layout.CONTACT_PARAMETERS`."""
         p = properties
-        pose, size = p.shape_pose[..., self.shape, :, :], p.shape_size[..., self.shape, :]
-        point, share = torch.as_tensor(self._point).to(size), torch.as_tensor(self._share).to(size)
+        pose = p.shape_pose[..., self.rows, :, :]
         rotation, offset = packing.bodies_in_links(p)
-        in_body = (pose[..., :3, :3] @ (point * size).unsqueeze(-1)).squeeze(-1) + pose[..., :3, 3]
-        turned = (rotation[..., self.body, :, :] @ in_body.unsqueeze(-1)).squeeze(-1)
-        plane = p.shape_pose[..., self.plane, :, :]
-
-        def of_pair(values: Tensor) -> Tensor:
-            return (values[..., self.shape] + values[..., self.plane]) / 2
-
+        carrier = with_row(rotation, packing.identity)[..., self._body, :, :]
+        start = with_row(offset, offset.new_zeros(3))[..., self._body, :]
         made = {
-            "point": turned + offset[..., self.body, :],
-            "radius": size[..., 0] * share,
-            "frame": plane[..., :3, [2, 0, 1]].mT,
-            "origin": plane[..., :3, 3],
-            "friction": of_pair(p.friction),
-            "restitution": of_pair(p.restitution),
+            "shape_turn": carrier @ _orthonormal(pose[..., :3, :3]),
+            "shape_offset": start + (carrier @ pose[..., :3, 3:]).squeeze(-1),
+            "shape_size": p.shape_size[..., self.rows, :],
+            "friction": self._friction(p.friction),
+            "restitution": (p.restitution[..., self.first] + p.restitution[..., self.second]) / 2,
         }
         return {name: expanded(made[name], batch, field) for name, field in CONTACT_PARAMETERS.items()}
 
+    def _friction(self, values: Tensor) -> Tensor:
+        first, second = values[..., self.first], values[..., self.second]
+        mixed = (first + second) / 2 if self._mixing == "mean" else torch.maximum(first, second)
+        given, prevails = (torch.as_tensor(numbers, device=values.device) for numbers in (self._given, self._prevails))
+        mixed = torch.where(prevails > 0, first, torch.where(prevails < 0, second, mixed))
+        return torch.where(given.isnan(), mixed, given.to(values))
 
-def _refuse_unless(fits: bool, placed: Placed, why: str) -> None:
-    if not fits:
-        raise UnsupportedError(
-            f"contact: {type(placed.shape).__name__.lower()} {placed.name or 'without a name'!r} {why}"
-        )
+
+def _orthonormal(axes: Tensor) -> Tensor:
+    """A rotation that keeps the direction of the third axis, and the first one's as far as it is perpendicular."""
+    z = axes[..., 2] / axes[..., 2].norm(dim=-1, keepdim=True)
+    x = axes[..., 0] - (axes[..., 0] * z).sum(-1, keepdim=True) * z
+    x = x / x.norm(dim=-1, keepdim=True)
+    return torch.stack([x, torch.linalg.cross(z, x), z], -1)

@@ -125,14 +125,14 @@ def flight_backward(
     if struck >= 0:
         for d in range(tree.velocities):
             work.q_bar[world, spare, d] = scalar(0.0)
-        place_in_world(tree, memory, world, work.q, row + 1)
+        place_in_world(tree, contacts, memory, world, work.q, row + 1)
         gap_backward(tree, contacts, work, gradients, touch, memory, world, spare, struck, scalar(1.0), 1)
         weight = -(left_bar - left_bar_after) / time_bar(tree, work, world, row, spare, spare, t, 0)
         for d in range(tree.velocities):
             share = weight * work.q_bar[world, spare, d]
             work.q_bar[world, row + 1, d] = work.q_bar[world, row + 1, d] + share
         gap_backward(tree, contacts, work, gradients, touch, memory, world, spare, struck, weight, 0)
-        place_in_world(tree, memory, world, work.q, row)
+        place_in_world(tree, contacts, memory, world, work.q, row)
         left_bar = left_bar_after
     for d in range(tree.velocities):
         work.rate_bar[world, row + 1, d] = scalar(0.0)

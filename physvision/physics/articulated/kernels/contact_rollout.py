@@ -13,7 +13,7 @@ from .events import FLIGHT, begin_operation, run_step
 from .joints import add_tangent, write_lifted
 from .kinematics import finish_rotation_gradient
 from .rollout import load_state
-from .touching import gap_of, place_in_world
+from .touching import finish_shape_gradient, gap_of, place_in_world
 from .tree import ContactGradients, ContactMemory, Contacts, Forces, Gradients, Tree, Workspace
 
 OVERLAP = wp.constant(scalar(5.0e-3))  # m that a world may start inside a plane; it is pushed out
@@ -47,7 +47,7 @@ def contact_rollout(
             bad = 0
     if bad < 0:
         load_state(tree, work, world, 0, q, v)
-        place_in_world(tree, memory, world, work.q, 0)
+        place_in_world(tree, contacts, memory, world, work.q, 0)
         for pair in range(contacts.pairs):
             if gap_of(contacts, memory, world, pair) < -OVERLAP:
                 bad = 0
@@ -128,6 +128,7 @@ def contact_rollout_backward(
             else:
                 impact_backward(tree, work, forces, contacts, memory, gradients, touch, world, step, row)
     finish_rotation_gradient(tree, gradients, world)
+    finish_shape_gradient(contacts, touch, world)
     add_tangent(tree, world, q, trajectory_q_bar, 0, work.q_bar, 0)
     write_lifted(tree, world, q, 0, work.q_bar, 0, q_bar)
     for d in range(tree.velocities):

@@ -13,7 +13,7 @@ from . import scalar
 from .forward import accelerate, solve
 from .impulses import ACCEPTED, OPEN, solve_impulses
 from .joints import advance
-from .touching import gap_of, place_in_world, write_jacobian
+from .touching import closest_of, gap_of, place_in_world, write_jacobian
 from .tree import ContactMemory, Contacts, Forces, Tree, Workspace
 
 FLIGHT = wp.constant(0)
@@ -40,19 +40,19 @@ def row_times(memory: ContactMemory, tree: Tree, world: int, r: int, x: wp.array
 @wp.func
 def choose_contacts(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int):
     """List the pairs that touch at q[row], with their Jacobians; whether one of them approaches. -1: too many."""
-    place_in_world(tree, memory, world, work.q, row)
+    place_in_world(tree, contacts, memory, world, work.q, row)
     count = wp.int32(0)
     kind = wp.int32(FLIGHT)
     approaching = scalar(APPROACHING)
     if row >= contacts.operations / 2:
         approaching = scalar(0.1) * contacts.rest_speed
     for pair in range(contacts.pairs):
-        gap = gap_of(contacts, memory, world, pair)
-        memory.gap[world, pair] = gap
-        if gap <= TOUCHING:
+        near = closest_of(contacts, memory, world, pair)
+        memory.gap[world, pair] = near.gap
+        if near.gap <= TOUCHING:
             if count < contacts.capacity:
                 memory.pair[world, count] = pair
-                write_jacobian(tree, contacts, memory, world, count)
+                write_jacobian(tree, contacts, memory, world, count, pair, near)
                 if row_times(memory, tree, world, 3 * count, work.v, row) < -approaching:
                     kind = IMPACT
             count += 1
@@ -161,12 +161,12 @@ def begin_operation(
 
 
 @wp.func
-def fly(tree: Tree, work: Workspace, memory: ContactMemory, world: int, row: int, t: scalar):
+def fly(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int, t: scalar):
     """q[row + 1] after a flight of time t, and the links there."""
     for d in range(tree.velocities):
         work.rate[world, row + 1, d] = work.v[world, row, d] + scalar(0.5) * t * work.a[world, row, d]
     advance(tree, world, work.q, row, row + 1, work.rate, row + 1, t)
-    place_in_world(tree, memory, world, work.q, row + 1)
+    place_in_world(tree, contacts, memory, world, work.q, row + 1)
 
 
 @wp.func
@@ -180,7 +180,7 @@ def gap_after(
     pair: int,
     t: scalar,
 ):
-    fly(tree, work, memory, world, row, t)
+    fly(tree, work, contacts, memory, world, row, t)
     return gap_of(contacts, memory, world, pair)
 
 
@@ -256,10 +256,10 @@ def closing_time(
 def find_event(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int):
     """How long the flight is, and the pair that ends it."""
     left = memory.left[world, row]
-    fly(tree, work, memory, world, row, scalar(0.5) * left)
+    fly(tree, work, contacts, memory, world, row, scalar(0.5) * left)
     for pair in range(contacts.pairs):
         memory.middle_gap[world, pair] = gap_of(contacts, memory, world, pair)
-    fly(tree, work, memory, world, row, left)
+    fly(tree, work, contacts, memory, world, row, left)
     for pair in range(contacts.pairs):
         memory.end_gap[world, pair] = gap_of(contacts, memory, world, pair)
     duration = left
@@ -296,7 +296,7 @@ def end_operation(tree: Tree, work: Workspace, contacts: Contacts, memory: Conta
     else:
         find_event(tree, work, contacts, memory, world, row)
         t = memory.duration[world, row]
-        fly(tree, work, memory, world, row, t)
+        fly(tree, work, contacts, memory, world, row, t)
         for d in range(tree.velocities):
             work.v[world, row + 1, d] = work.v[world, row, d] + t * work.a[world, row, d]
         memory.left[world, row + 1] = left - t

@@ -1,22 +1,29 @@
 """Where pairs are: gaps, Jacobians, and how both change as the tree moves.
 
-A pair is a ball of radius r about a point c that is fixed in a link, and a plane of the world with normal n. In the
-world's axes the contact is at p = c − r n. A displacement of joint i moves everything outward of it as one rigid body,
-by a twist with turn s about a point o: the centre moves by s × (c − o). The motion x of the tree gives the contact the
-velocity u(p) = Y(p) + Z(p), where Y is the motion of what carries joint i and Z turns with the joint. Hence, for a
-force F at the contact,
+A contact of shapes a and b is at p = q − r n: q is the point of a's core closest to b, r the radius about it, n the
+normal from b to a. Its velocity is what both bodies do there, u(p) = Y_a(p) − Y_b(p), told in a frame whose first row
+is n. For a motion x of the tree and a force F in the world's axes, told by numbers `along` in that frame, F · u changes
 
-    δ(F · u) = F · (Y_ω × (s × (c − o)) + s × Z(p) + Z_ω × (s × r n)) = s · ψ,
-    ψ = (c − o) × (F × Y_ω) + Z(p) × F + r n × (F × Z_ω),
+    with the point by   δp · (F × (ω_a − ω_b)),
+    with the frame by   δφ · (F × u), which turns it no more than n turns, for friction is alike in all directions:
+                        δφ = n × δn, hence n̄ = (F × u) × n,
+    with the bodies' motions, at a point held still: Z(p) = Z₀ + Z_ω × p, the part of Y_a that turns with joint i as the
+    joint turns by s about o and shifts by e, becomes s × Z(p) − Z_ω × (s × (p − o) + e).
 
-and a shift e of the joint gives e · (F × Y_ω). The gap n · (c − o_plane) − r has ψ = (c − o) × n and the shift's n.
+`closest_backward` makes pulls at the two cores of p̄ and n̄. With a pull P at q and a turn T about it, joint i takes
+
+    s · ψ + e · (P − F × Z_ω),    ψ = (q − o) × P + T + Z(p) × F − (p − o) × (F × Z_ω),
+
+and b's joints the same with −F. The frame's tangents are chosen anew for each normal.
 """
 
 import warp as wp
 
 from . import scalar
+from .closest import Closest, closest
+from .closest_backward import cores_backward, gap_pull
 from .joints import read3, read4
-from .spatial import mat33, quaternion_matrix, transposed, turned_about_z, vec3, zero3
+from .spatial import mat33, quaternion_matrix, skew, transposed, turned_about_z, vec3, zero3
 from .tree import BALL, FREE, PRISMATIC, REVOLUTE, ContactGradients, ContactMemory, Contacts, Gradients, Tree, Workspace
 
 
@@ -26,8 +33,10 @@ def column(m: mat33, k: int):
 
 
 @wp.func
-def place_in_world(tree: Tree, memory: ContactMemory, world: int, q: wp.array3d(dtype=scalar), row: int):
-    """Rotation (link to world) and origin of every link at q[row]; nothing of the factorisation is touched."""
+def place_in_world(
+    tree: Tree, contacts: Contacts, memory: ContactMemory, world: int, q: wp.array3d(dtype=scalar), row: int
+):
+    """Rotation (to the world) and origin of every link and shape at q[row]; nothing of the factorisation is touched."""
     for i in range(tree.links):
         joint = tree.joint[i]
         p = tree.first_position[i]
@@ -50,25 +59,61 @@ def place_in_world(tree: Tree, memory: ContactMemory, world: int, q: wp.array3d(
             own = carrier * own
         memory.world_rotation[world, i] = own
         memory.world_origin[world, i] = offset
+    for shape in range(contacts.shapes):
+        turn = contacts.shape_turn[world, shape]
+        offset = contacts.shape_offset[world, shape]
+        link = contacts.shape_link[shape]
+        if link >= 0:
+            carrier = memory.world_rotation[world, link]
+            turn = carrier * turn
+            offset = memory.world_origin[world, link] + carrier * offset
+        memory.shape_turn[world, shape] = turn
+        memory.shape_origin[world, shape] = offset
 
 
 @wp.func
-def centre_of(contacts: Contacts, memory: ContactMemory, world: int, pair: int):
-    link = contacts.link[pair]
-    return memory.world_origin[world, link] + memory.world_rotation[world, link] * contacts.point[world, pair]
-
-
-@wp.func
-def normal_of(contacts: Contacts, world: int, pair: int):
-    frame = contacts.frame[world, pair]
-    return vec3(frame[0, 0], frame[0, 1], frame[0, 2])
+def closest_of(contacts: Contacts, memory: ContactMemory, world: int, pair: int):
+    """The form of the pair, where shapes were placed last."""
+    a = contacts.first[pair]
+    b = contacts.second[pair]
+    near = closest(
+        contacts.kind[pair],
+        memory.shape_turn[world, a],
+        memory.shape_origin[world, a],
+        contacts.shape_size[world, a],
+        contacts.first_feature[pair],
+        memory.shape_turn[world, b],
+        memory.shape_origin[world, b],
+        contacts.shape_size[world, b],
+        contacts.second_feature[pair],
+    )
+    near.gap = near.gap - contacts.margin[pair]
+    return near
 
 
 @wp.func
 def gap_of(contacts: Contacts, memory: ContactMemory, world: int, pair: int):
-    """How far the pair is apart, where links were placed last."""
-    away = centre_of(contacts, memory, world, pair) - contacts.origin[world, pair]
-    return wp.dot(normal_of(contacts, world, pair), away) - contacts.radius[world, pair]
+    """How far the pair is apart, where shapes were placed last."""
+    return closest_of(contacts, memory, world, pair).gap
+
+
+@wp.func
+def place_of(near: Closest):
+    """The contact's point: on the surface of the first shape."""
+    return near.first - near.first_radius * near.normal
+
+
+@wp.func
+def frame_of(normal: vec3):
+    """Rows: a unit normal and two tangents."""
+    side = vec3(scalar(1.0), scalar(0.0), scalar(0.0))
+    if wp.abs(normal[0]) > scalar(0.6):
+        side = vec3(scalar(0.0), scalar(1.0), scalar(0.0))
+    first = wp.normalize(side - wp.dot(side, normal) * normal)
+    second = wp.cross(normal, first)
+    return mat33(
+        normal[0], normal[1], normal[2], first[0], first[1], first[2], second[0], second[1], second[2],
+    )  # fmt: skip
 
 
 @wp.func
@@ -103,24 +148,28 @@ def shift_axis(tree: Tree, memory: ContactMemory, world: int, i: int, d: int):
 
 
 @wp.func
-def write_jacobian(tree: Tree, contacts: Contacts, memory: ContactMemory, world: int, slot: int):
+def write_jacobian(
+    tree: Tree, contacts: Contacts, memory: ContactMemory, world: int, slot: int, pair: int, near: Closest
+):
     """Three rows of contact `slot`: velocity along normal and tangents that each velocity of the tree gives it."""
-    pair = memory.pair[world, slot]
-    frame = contacts.frame[world, pair]
-    place = centre_of(contacts, memory, world, pair)
-    place = place - contacts.radius[world, pair] * normal_of(contacts, world, pair)
+    frame = frame_of(near.normal)
+    place = place_of(near)
     for d in range(tree.velocities):
         for k in range(3):
             memory.jacobian[world, 3 * slot + k, d] = scalar(0.0)
-    i = wp.int32(contacts.link[pair])
-    while i >= 0:
-        for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
-            motion = shift_axis(tree, memory, world, i, d)
-            motion = motion + wp.cross(turn_axis(tree, memory, world, i, d), place - memory.world_origin[world, i])
-            along = frame * motion
-            for k in range(3):
-                memory.jacobian[world, 3 * slot + k, d] = along[k]
-        i = tree.parent[i]
+    for side in range(2):
+        sign = scalar(1 - 2 * side)
+        i = contacts.shape_link[contacts.first[pair]]
+        if side == 1:
+            i = contacts.shape_link[contacts.second[pair]]
+        while i >= 0:
+            for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
+                motion = shift_axis(tree, memory, world, i, d)
+                motion = motion + wp.cross(turn_axis(tree, memory, world, i, d), place - memory.world_origin[world, i])
+                along = sign * (frame * motion)
+                for k in range(3):
+                    memory.jacobian[world, 3 * slot + k, d] = memory.jacobian[world, 3 * slot + k, d] + along[k]
+            i = tree.parent[i]
 
 
 @wp.func
@@ -157,6 +206,44 @@ def origin_before_joint(tree: Tree, memory: ContactMemory, world: int, i: int):
 
 
 @wp.func
+def add_shape(
+    contacts: Contacts,
+    touch: ContactGradients,
+    memory: ContactMemory,
+    world: int,
+    shape: int,
+    share: vec3,
+    place: vec3,
+    pull: vec3,
+    turn: vec3,
+    radius_bar: scalar,
+):
+    """Hand a pull at a place, a turn about it and the adjoint of a radius to a shape's own numbers."""
+    own = memory.shape_turn[world, shape]
+    whole = wp.cross(place - memory.shape_origin[world, shape], pull) + turn
+    local_pull = pull
+    link = contacts.shape_link[shape]
+    if link >= 0:
+        local_pull = transposed(memory.world_rotation[world, link], pull)
+        whole = transposed(memory.world_rotation[world, link], whole)
+    grown = transposed(own, pull)
+    touch.shape_offset[world, shape] = touch.shape_offset[world, shape] + local_pull
+    touch.shape_twist[world, shape] = touch.shape_twist[world, shape] + whole
+    touch.shape_size[world, shape] = touch.shape_size[world, shape] + vec3(
+        share[0] * grown[0] + radius_bar, share[1] * grown[1], share[2] * grown[2]
+    )
+
+
+@wp.func
+def finish_shape_gradient(contacts: Contacts, touch: ContactGradients, world: int):
+    """From a turn to the nine numbers of the matrix: R = exp([φ]×) R₀, so R̄ = ½ [φ̄]× R₀."""
+    if touch.wanted != 0:
+        for shape in range(contacts.shapes):
+            twist = touch.shape_twist[world, shape]
+            touch.shape_turn[world, shape] = scalar(0.5) * skew(twist) * contacts.shape_turn[world, shape]
+
+
+@wp.func
 def gap_backward(
     tree: Tree,
     contacts: Contacts,
@@ -171,25 +258,108 @@ def gap_backward(
     positions_only: int,
 ):
     """q_bar[row] and, unless `positions_only`, the gradients += bar times the derivative of the pair's gap."""
-    normal = normal_of(contacts, world, pair)
-    place = centre_of(contacts, memory, world, pair)
-    pull = bar * normal
-    i = wp.int32(contacts.link[pair])
+    near = closest_of(contacts, memory, world, pair)
+    both = gap_pull(near, bar)
+    for side in range(2):
+        shape = contacts.first[pair]
+        place = near.first
+        pull = both.first
+        twist = both.first_turn
+        share = near.first_share
+        radius_bar = both.rim_radius
+        if near.first_radius > scalar(0.0):
+            radius_bar -= bar
+        if side == 1:
+            shape = contacts.second[pair]
+            place = near.second
+            pull = both.second
+            twist = both.second_turn
+            share = near.second_share
+            radius_bar = scalar(0.0)
+            if near.second_radius > scalar(0.0):
+                radius_bar = -bar
+        i = contacts.shape_link[shape]
+        while i >= 0:
+            turn = wp.cross(place - memory.world_origin[world, i], pull) + twist
+            add_displacement(tree, work, memory, world, row, i, pull, turn)
+            if gradients.wanted != 0 and positions_only == 0:
+                turn = wp.cross(place - origin_before_joint(tree, memory, world, i), pull) + twist
+                add_placement(tree, gradients, memory, world, i, pull, turn)
+            i = tree.parent[i]
+        if touch.wanted != 0 and positions_only == 0:
+            add_shape(contacts, touch, memory, world, shape, share, place, pull, twist, radius_bar)
+
+
+@wp.func
+def velocity_at(
+    tree: Tree,
+    memory: ContactMemory,
+    world: int,
+    link: int,
+    place: vec3,
+    motion: wp.array3d(dtype=scalar),
+    motion_row: int,
+):
+    """Velocity (first row) and turning (second) at a place that a link carries."""
+    velocity = zero3()
+    spin = zero3()
+    i = wp.int32(link)
     while i >= 0:
-        turn = wp.cross(place - memory.world_origin[world, i], pull)
-        add_displacement(tree, work, memory, world, row, i, pull, turn)
-        if gradients.wanted != 0 and positions_only == 0:
-            turn = wp.cross(place - origin_before_joint(tree, memory, world, i), pull)
-            add_placement(tree, gradients, memory, world, i, pull, turn)
+        for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
+            x = motion[world, motion_row, d]
+            axis = turn_axis(tree, memory, world, i, d)
+            spin = spin + x * axis
+            velocity = velocity + x * (
+                shift_axis(tree, memory, world, i, d) + wp.cross(axis, place - memory.world_origin[world, i])
+            )
         i = tree.parent[i]
-    if touch.wanted != 0 and positions_only == 0:
-        rotation = memory.world_rotation[world, contacts.link[pair]]
-        touch.point[world, pair] = touch.point[world, pair] + transposed(rotation, pull)
-        touch.radius[world, pair] = touch.radius[world, pair] - bar
-        touch.origin[world, pair] = touch.origin[world, pair] - pull
-        away = bar * (place - contacts.origin[world, pair])
-        z = scalar(0.0)
-        touch.frame[world, pair] = touch.frame[world, pair] + mat33(away[0], away[1], away[2], z, z, z, z, z, z)
+    z = scalar(0.0)
+    return mat33(velocity[0], velocity[1], velocity[2], spin[0], spin[1], spin[2], z, z, z)
+
+
+@wp.func
+def carriers_backward(
+    tree: Tree,
+    work: Workspace,
+    gradients: Gradients,
+    memory: ContactMemory,
+    world: int,
+    row: int,
+    link: int,
+    motion: wp.array3d(dtype=scalar),
+    motion_row: int,
+    place: vec3,
+    force: vec3,
+    core: vec3,
+    pull: vec3,
+    twist: vec3,
+):
+    """q_bar[row] and the gradients += what joints that carry one of the bodies change of F · u."""
+    turning = zero3()
+    turning_spin = zero3()
+    i = wp.int32(link)
+    while i >= 0:
+        held = zero3()  # what does not turn with the joint, though it is the joint's own
+        for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
+            x = motion[world, motion_row, d]
+            axis = turn_axis(tree, memory, world, i, d)
+            turning_spin = turning_spin + x * axis
+            turning = turning + x * wp.cross(axis, place - memory.world_origin[world, i])
+            held = held + x * shift_axis(tree, memory, world, i, d)
+        if tree.joint[i] == PRISMATIC:
+            turning = turning + held
+        twisted = wp.cross(force, turning_spin)
+        rest = twist + wp.cross(turning, force)
+        origin = memory.world_origin[world, i]
+        turn = wp.cross(core - origin, pull) - wp.cross(place - origin, twisted) + rest
+        add_displacement(tree, work, memory, world, row, i, pull - twisted, turn)
+        if gradients.wanted != 0:
+            origin = origin_before_joint(tree, memory, world, i)
+            turn = wp.cross(core - origin, pull) - wp.cross(place - origin, twisted) + rest
+            if tree.joint[i] == FREE:
+                turn = turn + wp.cross(held, force)
+            add_placement(tree, gradients, memory, world, i, pull - twisted, turn)
+        i = tree.parent[i]
 
 
 @wp.func
@@ -208,57 +378,39 @@ def contact_work_backward(
     along: vec3,
 ):
     """q_bar[row] and the gradients += the derivative of along · (frame u), u being the contact's velocity."""
-    frame = contacts.frame[world, pair]
-    force = transposed(frame, along)
-    normal = vec3(frame[0, 0], frame[0, 1], frame[0, 2])
-    radius = contacts.radius[world, pair]
-    center = centre_of(contacts, memory, world, pair)
-    place = center - radius * normal
-    # The whole velocity and turn, then, walking inwards, the part that turns with each joint.
-    velocity = zero3()
-    spin = zero3()
-    i = wp.int32(contacts.link[pair])
-    while i >= 0:
-        for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
-            x = motion[world, motion_row, d]
-            axis = turn_axis(tree, memory, world, i, d)
-            spin = spin + x * axis
-            velocity = velocity + x * (
-                shift_axis(tree, memory, world, i, d) + wp.cross(axis, place - memory.world_origin[world, i])
-            )
-        i = tree.parent[i]
-    turning = zero3()
-    turning_spin = zero3()
-    i = contacts.link[pair]
-    while i >= 0:
-        held = zero3()  # what does not turn with the joint, though it is the joint's own
-        for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
-            x = motion[world, motion_row, d]
-            axis = turn_axis(tree, memory, world, i, d)
-            turning_spin = turning_spin + x * axis
-            turning = turning + x * wp.cross(axis, place - memory.world_origin[world, i])
-            held = held + x * shift_axis(tree, memory, world, i, d)
-        if tree.joint[i] == PRISMATIC:
-            turning = turning + held
-        pull = wp.cross(force, spin - turning_spin)
-        rest = wp.cross(turning, force) + wp.cross(radius * normal, wp.cross(force, turning_spin))
-        turn = wp.cross(center - memory.world_origin[world, i], pull) + rest
-        add_displacement(tree, work, memory, world, row, i, pull, turn)
-        if gradients.wanted != 0:
-            turn = wp.cross(center - origin_before_joint(tree, memory, world, i), pull) + rest
-            if tree.joint[i] == FREE:
-                turn = turn + wp.cross(held, force)
-            add_placement(tree, gradients, memory, world, i, pull, turn)
-        i = tree.parent[i]
+    near = closest_of(contacts, memory, world, pair)
+    place = place_of(near)
+    first = contacts.first[pair]
+    second = contacts.second[pair]
+    carrier = contacts.shape_link[first]
+    other = contacts.shape_link[second]
+    force = transposed(frame_of(near.normal), along)
+    moving = velocity_at(tree, memory, world, carrier, place, motion, motion_row) - velocity_at(
+        tree, memory, world, other, place, motion, motion_row
+    )
+    velocity = vec3(moving[0, 0], moving[0, 1], moving[0, 2])
+    place_bar = wp.cross(force, vec3(moving[1, 0], moving[1, 1], moving[1, 2]))
+    normal_bar = wp.cross(wp.cross(force, velocity), near.normal) - near.first_radius * place_bar
+    both = cores_backward(near, place_bar, normal_bar)
+    for side in range(2):
+        if side == 0:
+            carriers_backward(
+                tree, work, gradients, memory, world, row, carrier, motion, motion_row, place, force,
+                near.first, both.first, both.first_turn,
+            )  # fmt: skip
+        else:
+            carriers_backward(
+                tree, work, gradients, memory, world, row, other, motion, motion_row, place, -force,
+                near.second, both.second, both.second_turn,
+            )  # fmt: skip
     if touch.wanted != 0:
-        moved = wp.cross(force, spin)
-        rotation = memory.world_rotation[world, contacts.link[pair]]
-        touch.point[world, pair] = touch.point[world, pair] + transposed(rotation, moved)
-        touch.radius[world, pair] = touch.radius[world, pair] - wp.dot(normal, moved)
-        shifted = -radius * moved
-        z = scalar(0.0)
-        touch.frame[world, pair] = (
-            touch.frame[world, pair]
-            + wp.outer(along, velocity)
-            + mat33(shifted[0], shifted[1], shifted[2], z, z, z, z, z, z)
+        radius_bar = both.rim_radius
+        if near.first_radius > scalar(0.0):
+            radius_bar -= wp.dot(near.normal, place_bar)
+        add_shape(
+            contacts, touch, memory, world, first, near.first_share, near.first, both.first, both.first_turn, radius_bar
         )
+        add_shape(
+            contacts, touch, memory, world, second, near.second_share, near.second, both.second, both.second_turn,
+            scalar(0.0),
+        )  # fmt: skip

@@ -9,6 +9,7 @@ from physvision.physics.articulated.layout import (
     CONTACT_PARAMETERS,
     FORWARD_MEMORY,
     PARAMETERS,
+    SHAPE_TANGENTS,
     TANGENT_GRADIENTS,
 )
 
@@ -81,13 +82,20 @@ class Gradients:
 
 @struct(ENTRIES, CONTACT_PARAMETERS)
 class Contacts:
-    """What may touch: pairs of a link's round point and a plane of the world."""
+    """What may touch: pairs of shapes, each part of a link or of the world."""
 
+    shapes: int
+    shape_link: wp.array(dtype=wp.int32)  # -1 for the world
     pairs: int
+    kind: wp.array(dtype=wp.int32)  # of each pair; see `closest`
+    first: wp.array(dtype=wp.int32)  # its shapes
+    second: wp.array(dtype=wp.int32)
+    first_feature: wp.array(dtype=vec3)  # which part of each
+    second_feature: wp.array(dtype=vec3)
+    margin: wp.array(dtype=scalar)  # m apart at which the pair counts as touching
     capacity: int  # contacts that may take part at once
     operations: int  # flights and impacts that a step may have
     rest_speed: scalar  # m/s below which nothing bounces
-    link: wp.array(dtype=wp.int32)  # of each pair
 
 
 @struct(ENTRIES, CONTACT_MEMORY)
@@ -95,7 +103,7 @@ class ContactMemory:
     """Working memory of one launch with contacts."""
 
 
-@struct(ENTRIES, CONTACT_PARAMETERS)
+@struct(ENTRIES, CONTACT_PARAMETERS, SHAPE_TANGENTS)
 class ContactGradients:
     """Gradients to the parameters of `Contacts`, summed over time."""
 

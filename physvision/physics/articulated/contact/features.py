@@ -1,0 +1,70 @@
+"""What of two shapes can touch: for each pair of kinds the features that the kernels compare.
+
+A feature is a point as a share of its shape's sizes: a corner, an end, the middle of an edge, an angle of a rim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+
+from physvision.core import Box, Capsule, Cylinder, Plane, Rectangle, Shape, Sphere
+
+# As `kernels/closest.py` numbers them.
+POINT_PLANE, POINT_POINT, POINT_SEGMENT, SEGMENT_SEGMENT, POINT_BOX = range(5)
+CORNER_BOX, EDGE_EDGE, SEGMENT_EDGE, RIM_PLANE, CORNER_PLANE, CORNER_SEGMENT = range(5, 11)
+
+Feature = tuple[float, float, float]
+Row = tuple[int, bool, Feature, Feature]  # kind, whether the shapes change places, features of both
+
+_CENTER: Feature = (0.0, 0.0, 0.0)
+_ENDS: list[Feature] = [(0.0, 0.0, -0.5), (0.0, 0.0, 0.5)]
+_CORNERS: list[Feature] = list(product((-0.5, 0.5), repeat=3))  # pyright: ignore[reportAssignmentType]
+_EDGES: list[Feature] = [
+    tuple(np.insert(side, axis, 0.0).tolist()) for axis in range(3) for side in product((-0.5, 0.5), repeat=2)
+]  # pyright: ignore[reportAssignmentType]
+# A standing cylinder needs three points of its rim: the lowest, and one at a third of a turn to either side.
+_RIM: list[Feature] = [
+    (float(np.cos(angle)), float(np.sin(angle)), end)
+    for end in (-0.5, 0.5)
+    for angle in (0.0, 2 * np.pi / 3, -2 * np.pi / 3)
+]
+
+
+def features(first: Shape, second: Shape) -> list[Row] | None:
+    """The rows of a pair of shapes, in this order; None where there is no such pair."""
+    for a, b, swapped in ((first, second, False), (second, first, True)):
+        rows = list(_rows(a, b))
+        if rows:
+            return [(kind, swapped != turned, one, other) for kind, turned, one, other in rows]
+    return None
+
+
+def _rows(first: Shape, second: Shape) -> Iterator[Row]:
+    match first, second:
+        case Sphere(), Plane() | Rectangle():
+            yield POINT_PLANE, False, _CENTER, _CENTER
+        case Capsule(), Plane() | Rectangle():
+            yield from ((POINT_PLANE, False, end, _CENTER) for end in _ENDS)
+        case Box(), Plane() | Rectangle():
+            yield from ((CORNER_PLANE, False, corner, _CENTER) for corner in _CORNERS)
+        case Cylinder(), Plane() | Rectangle():
+            yield from ((RIM_PLANE, False, point, _CENTER) for point in _RIM)
+        case Sphere(), Sphere():
+            yield POINT_POINT, False, _CENTER, _CENTER
+        case Sphere(), Capsule():
+            yield POINT_SEGMENT, False, _CENTER, _CENTER
+        case Capsule(), Capsule():
+            yield SEGMENT_SEGMENT, False, _CENTER, _CENTER
+        case Sphere(), Box():
+            yield POINT_BOX, False, _CENTER, _CENTER
+        case Capsule(), Box():
+            yield from ((POINT_BOX, False, end, _CENTER) for end in _ENDS)
+            yield from ((SEGMENT_EDGE, False, _CENTER, edge) for edge in _EDGES)
+            yield from ((CORNER_SEGMENT, True, corner, _CENTER) for corner in _CORNERS)
+        case Box(), Box():
+            for turned in (False, True):
+                yield from ((CORNER_BOX, turned, corner, _CENTER) for corner in _CORNERS)
+            yield from ((EDGE_EDGE, False, one, other) for one in _EDGES for other in _EDGES)

@@ -1,0 +1,394 @@
+"""Where two shapes are closest, what their surfaces are apart, and along which normal.
+
+Each shape is a core (a point, a line, the face of a half space) with a ball of some radius about every point of it. A
+pair has a kind, which says what the cores are; where it finds itself on an end, an edge or a face it comes down to one
+of a few smooth forms, and `closest_backward` differentiates those.
+
+The cores of a box are its corners, its edges, and the faces between them. Two boxes touch at a corner of one and a
+face of the other, or at two edges that cross; each of these is a pair of its own, so that its gap is continuous while
+boxes move. An edge takes part where the normal across both edges points out of both boxes.
+"""
+
+import warp as wp
+
+from . import scalar
+from .spatial import mat33, transposed, vec3, zero3
+
+# Kinds of pairs, as `contact.pairs` lists them; the first shape of a pair is named first.
+POINT_PLANE = wp.constant(0)
+POINT_POINT = wp.constant(1)
+POINT_SEGMENT = wp.constant(2)
+SEGMENT_SEGMENT = wp.constant(3)
+POINT_BOX = wp.constant(4)
+CORNER_BOX = wp.constant(5)
+EDGE_EDGE = wp.constant(6)
+SEGMENT_EDGE = wp.constant(7)
+RIM_PLANE = wp.constant(8)
+CORNER_PLANE = wp.constant(9)
+CORNER_SEGMENT = wp.constant(10)
+
+# Smooth forms.
+POINTS = wp.constant(0)  # two points
+FACE = wp.constant(1)  # a point, and a face with a normal that the second shape carries
+POINT_LINE = wp.constant(2)
+LINE_POINT = wp.constant(3)
+LINES = wp.constant(4)
+RIM = wp.constant(5)  # a point of a circle, told from the circle's lowest one, and a face
+
+DOUBLE = scalar is wp.float64
+AT_END = wp.constant(scalar(1.0e-9 if DOUBLE else 1.0e-5))  # m, or share of a size
+PARALLEL = wp.constant(scalar(1.0e-6))  # squared sine below which lines have no crossing
+OUTWARD = wp.constant(scalar(-1.0e-2))  # cosine from which on a normal points out of a box
+UPRIGHT = wp.constant(scalar(1.0e-6 if DOUBLE else 1.0e-4))  # sine below which a circle has no lowest point
+LEAST = wp.constant(scalar(1.0e-150 if DOUBLE else 1.0e-18))
+APART = wp.constant(scalar(1.0))  # m; the gap of edges that do not face each other
+
+
+@wp.struct
+class Closest:
+    """The form that a pair has, and where."""
+
+    form: int
+    gap: scalar
+    normal: vec3  # from the second shape to the first
+    first: vec3  # the closest point of the first shape's core, in the world
+    second: vec3
+    first_axis: vec3  # of a line, unit; of a circle
+    second_axis: vec3  # of a circle: from its centre to the point
+    first_radius: scalar  # about the core
+    second_radius: scalar
+    first_share: vec3  # how the point moves as the sizes of its shape grow, along the shape's axes
+    second_share: vec3
+    rim: vec3  # of a circle: cosine and sine of the angle from its lowest point, and its radius
+
+
+@wp.func
+def axis_of(m: mat33, k: int):
+    return vec3(m[0, k], m[1, k], m[2, k])
+
+
+@wp.func
+def scaled(a: vec3, b: vec3):
+    return vec3(a[0] * b[0], a[1] * b[1], a[2] * b[2])
+
+
+@wp.func
+def between(near: Closest):
+    """Normal and gap from the two closest points."""
+    away = near.first - near.second
+    length = wp.length(away)
+    near.normal = vec3(scalar(0.0), scalar(0.0), scalar(1.0))
+    if length > LEAST:
+        near.normal = away / length
+    near.gap = length - near.first_radius - near.second_radius
+    return near
+
+
+@wp.func
+def point_plane(near: Closest, turn: mat33, origin: vec3):
+    near.form = FACE
+    near.normal = axis_of(turn, 2)
+    height = wp.dot(near.normal, near.first - origin)
+    near.second = near.first - height * near.normal
+    near.gap = height - near.first_radius
+    return near
+
+
+@wp.func
+def point_segment(near: Closest, turn: mat33, origin: vec3, size: vec3):
+    axis = axis_of(turn, 2)
+    along = wp.dot(axis, near.first - origin)
+    half = scalar(0.5) * size[2]
+    near.form = POINT_LINE
+    if wp.abs(along) >= half:
+        near.form = POINTS
+        near.second_share = vec3(scalar(0.0), scalar(0.0), wp.sign(along) * scalar(0.5))
+        along = wp.sign(along) * half
+    near.second = origin + along * axis
+    near.second_axis = axis
+    near.second_radius = size[0]
+    return between(near)
+
+
+@wp.func
+def on_segment(point: vec3, origin: vec3, axis: vec3, half: scalar):
+    """Where along a segment it is closest to a point."""
+    return wp.clamp(wp.dot(axis, point - origin), -half, half)
+
+
+@wp.func
+def segment_segment(
+    near: Closest, turn_a: mat33, origin_a: vec3, size_a: vec3, turn_b: mat33, origin_b: vec3, size_b: vec3
+):
+    axis_a = axis_of(turn_a, 2)
+    axis_b = axis_of(turn_b, 2)
+    half_a = scalar(0.5) * size_a[2]
+    half_b = scalar(0.5) * size_b[2]
+    cosine = wp.dot(axis_a, axis_b)
+    squared_sine = scalar(1.0) - cosine * cosine
+    away = origin_a - origin_b
+    s = on_segment(origin_b, origin_a, axis_a, half_a)
+    if squared_sine > PARALLEL:
+        s = wp.clamp(-wp.dot(away, axis_a - cosine * axis_b) / squared_sine, -half_a, half_a)
+    t = on_segment(origin_a + s * axis_a, origin_b, axis_b, half_b)
+    s = on_segment(origin_b + t * axis_b, origin_a, axis_a, half_a)
+    inside_a = wp.abs(s) < half_a and squared_sine > PARALLEL
+    inside_b = wp.abs(t) < half_b
+    near.form = POINTS
+    if inside_a and inside_b:
+        near.form = LINES
+    elif inside_a:
+        near.form = LINE_POINT
+    elif inside_b:
+        near.form = POINT_LINE
+    if wp.abs(s) >= half_a:
+        near.first_share = vec3(scalar(0.0), scalar(0.0), wp.sign(s) * scalar(0.5))
+    if not inside_b:
+        near.second_share = vec3(scalar(0.0), scalar(0.0), wp.sign(t) * scalar(0.5))
+    near.first = origin_a + s * axis_a
+    near.second = origin_b + t * axis_b
+    near.first_axis = axis_a
+    near.second_axis = axis_b
+    near.first_radius = size_a[0]
+    near.second_radius = size_b[0]
+    return between(near)
+
+
+@wp.func
+def point_box(near: Closest, turn: mat33, origin: vec3, size: vec3):
+    """A ball's centre and a box: the closest point of a face, an edge or a corner; within the box of a face."""
+    local = transposed(turn, near.first - origin)
+    half = scalar(0.5) * size
+    nearest = local
+    share = zero3()
+    beyond = wp.int32(0)
+    free = wp.int32(0)  # an axis along which the point is within the box
+    deepest = wp.int32(0)
+    for k in range(3):
+        if wp.abs(local[k]) > half[k]:
+            nearest[k] = wp.sign(local[k]) * half[k]
+            share[k] = wp.sign(local[k]) * scalar(0.5)
+            beyond += 1
+        else:
+            free = k
+        if wp.abs(local[k]) - half[k] > wp.abs(local[deepest]) - half[deepest]:
+            deepest = k
+    near.second_share = share
+    near.second = origin + turn * nearest
+    near.form = POINTS
+    near.second_axis = axis_of(turn, free)
+    if beyond == 2:
+        near.form = POINT_LINE
+    if beyond > 1:
+        near = between(near)
+    else:
+        near = at_face(near, turn, local, half, deepest)
+    return near
+
+
+@wp.func
+def at_face(near: Closest, turn: mat33, local: vec3, half: vec3, k: int):
+    """A point and face k of a box, on the side where the point is."""
+    side = wp.sign(local[k])
+    height = wp.abs(local[k]) - half[k]
+    near.form = FACE
+    near.normal = side * axis_of(turn, k)
+    near.second = near.first - height * near.normal
+    near.second_share = zero3()
+    near.second_share[k] = scalar(0.5) * side
+    near.gap = height - near.first_radius
+    return near
+
+
+@wp.func
+def corner_box(near: Closest, turn_a: mat33, corner: vec3, turn: mat33, origin: vec3, size: vec3):
+    """A corner of a box and another box: the face that it is least below, of those that face the corner's own box.
+
+    Outside, the gap is that to the farthest of the planes that it is above.
+    """
+    local = transposed(turn, near.first - origin)
+    half = scalar(0.5) * size
+    tie = scalar(0.05) * wp.min(half)
+    above = scalar(-1.0e30)
+    best = scalar(-1.0e30)
+    face = wp.int32(0)
+    for k in range(3):
+        height = wp.abs(local[k]) - half[k]
+        above = wp.max(above, height)
+        outwards = wp.sign(local[k]) * axis_of(turn, k)
+        hidden = scalar(0.0)  # how far the corner's own edges lead through the face
+        for j in range(3):
+            hidden = wp.max(hidden, scalar(2.0) * corner[j] * wp.dot(outwards, axis_of(turn_a, j)))
+        if height - tie * hidden > best:
+            best = height - tie * hidden
+            face = k
+    near = at_face(near, turn, local, half, face)
+    if above > AT_END:
+        near.gap = above
+    return near
+
+
+@wp.func
+def edge_direction(turn: mat33, edge: vec3):
+    """The axis along which an edge runs: the one in which its middle is not moved."""
+    axis = axis_of(turn, 0)
+    if edge[1] == scalar(0.0):
+        axis = axis_of(turn, 1)
+    if edge[2] == scalar(0.0):
+        axis = axis_of(turn, 2)
+    return axis
+
+
+@wp.func
+def edge_length(size: vec3, edge: vec3):
+    length = size[0]
+    if edge[1] == scalar(0.0):
+        length = size[1]
+    if edge[2] == scalar(0.0):
+        length = size[2]
+    return length
+
+
+@wp.func
+def leads_out(normal: vec3, turn: mat33, edge: vec3):
+    """Whether a normal lies between those of the two faces at an edge."""
+    least = scalar(1.0)
+    for k in range(3):
+        if edge[k] != scalar(0.0):
+            least = wp.min(least, scalar(2.0) * edge[k] * wp.dot(normal, axis_of(turn, k)))
+    return least > OUTWARD
+
+
+@wp.func
+def lines(near: Closest, half_a: scalar, half_b: scalar, limit: scalar):
+    """Two lines through `first` and `second` with their normal: the points where they are closest.
+
+    The gap is `APART` where one of the points is beyond its line's end, or the lines are farther behind each other
+    than the limit.
+    """
+    cosine = wp.dot(near.first_axis, near.second_axis)
+    squared_sine = scalar(1.0) - cosine * cosine
+    away = near.first - near.second
+    s = -wp.dot(away, near.first_axis - cosine * near.second_axis) / squared_sine
+    t = wp.dot(away, near.second_axis - cosine * near.first_axis) / squared_sine
+    near.form = LINES
+    near.gap = wp.dot(near.normal, away) - near.first_radius - near.second_radius
+    if wp.abs(s) > half_a - AT_END or wp.abs(t) > half_b - AT_END or near.gap < -limit:
+        near.gap = wp.max(near.gap, APART)
+    near.first = near.first + s * near.first_axis
+    near.second = near.second + t * near.second_axis
+    return near
+
+
+@wp.func
+def segment_edge(
+    near: Closest,
+    turn_a: mat33,
+    origin_a: vec3,
+    size_a: vec3,
+    edge_a: vec3,
+    is_box: int,
+    turn_b: mat33,
+    origin_b: vec3,
+    size_b: vec3,
+    edge_b: vec3,
+):
+    """An edge of a box, or the axis of a capsule, and an edge of another box."""
+    near.first_axis = edge_direction(turn_a, edge_a)
+    near.second_axis = edge_direction(turn_b, edge_b)
+    near.first = origin_a + turn_a * scaled(edge_a, size_a)
+    near.second = origin_b + turn_b * scaled(edge_b, size_b)
+    near.first_share = edge_a
+    near.second_share = edge_b
+    across = wp.cross(near.first_axis, near.second_axis)
+    length = wp.length(across)
+    near.gap = APART
+    if length * length > PARALLEL:
+        near.normal = across / length
+        if wp.dot(near.normal, turn_b * edge_b) < scalar(0.0):
+            near.normal = -near.normal
+        faces = leads_out(near.normal, turn_b, edge_b)
+        half = scalar(0.5) * size_a[2]
+        limit = scalar(0.2) * wp.min(size_b)
+        if is_box != 0:
+            faces = faces and leads_out(-near.normal, turn_a, edge_a)
+            half = scalar(0.5) * edge_length(size_a, edge_a)
+            limit = wp.min(limit, scalar(0.2) * wp.min(size_a))
+        else:
+            near.first_radius = size_a[0]
+            limit = limit + size_a[0]
+        if faces:
+            near = lines(near, half, scalar(0.5) * edge_length(size_b, edge_b), limit)
+    return near
+
+
+@wp.func
+def lowest(axis: vec3, normal: vec3, turn: mat33):
+    """The direction across a circle's axis that leads farthest against a normal; one of its own where it is upright."""
+    down = wp.dot(axis, normal) * axis - normal
+    length = wp.length(down)
+    found = axis_of(turn, 0)
+    if length > UPRIGHT:
+        found = down / length
+    return found
+
+
+@wp.func
+def rim_plane(near: Closest, turn_a: mat33, origin_a: vec3, size_a: vec3, corner: vec3, turn: mat33, origin: vec3):
+    """A point on the rim of a cylinder and a plane; the corner has cosine and sine of its angle, and its end."""
+    axis = axis_of(turn_a, 2)
+    normal = axis_of(turn, 2)
+    down = lowest(axis, normal, turn_a)
+    towards = corner[0] * down + corner[1] * wp.cross(axis, down)
+    near.first = origin_a + corner[2] * size_a[2] * axis + size_a[0] * towards
+    near.first_axis = axis
+    near.first_share = vec3(scalar(0.0), scalar(0.0), corner[2])
+    near.second_axis = towards
+    near.rim = vec3(corner[0], corner[1], size_a[0])
+    near = point_plane(near, turn, origin)
+    near.form = RIM
+    return near
+
+
+@wp.func
+def closest(
+    kind: int,
+    turn_a: mat33,
+    origin_a: vec3,
+    size_a: vec3,
+    feature_a: vec3,
+    turn_b: mat33,
+    origin_b: vec3,
+    size_b: vec3,
+    feature_b: vec3,
+):
+    """The form of a pair of this kind: frames of both shapes in the world, their sizes, and which part of each.
+
+    A feature is a point as a share of its shape's sizes; of an edge its middle.
+    """
+    near = Closest()
+    near.first = origin_a + turn_a * scaled(feature_a, size_a)
+    near.first_share = feature_a
+    if kind == POINT_PLANE or kind == POINT_POINT or kind == POINT_SEGMENT or kind == POINT_BOX:
+        near.first_radius = size_a[0]
+    if kind == POINT_PLANE or kind == CORNER_PLANE:
+        return point_plane(near, turn_b, origin_b)
+    if kind == POINT_POINT:
+        near.second = origin_b
+        near.second_radius = size_b[0]
+        return between(near)
+    if kind == POINT_SEGMENT or kind == CORNER_SEGMENT:
+        return point_segment(near, turn_b, origin_b, size_b)
+    if kind == SEGMENT_SEGMENT:
+        near.first_share = zero3()
+        return segment_segment(near, turn_a, origin_a, size_a, turn_b, origin_b, size_b)
+    if kind == POINT_BOX:
+        return point_box(near, turn_b, origin_b, size_b)
+    if kind == CORNER_BOX:
+        return corner_box(near, turn_a, feature_a, turn_b, origin_b, size_b)
+    if kind == RIM_PLANE:
+        return rim_plane(near, turn_a, origin_a, size_a, feature_a, turn_b, origin_b)
+    is_box = wp.int32(0)
+    if kind == EDGE_EDGE:
+        is_box = 1
+    return segment_edge(near, turn_a, origin_a, size_a, feature_a, is_box, turn_b, origin_b, size_b, feature_b)

@@ -1,0 +1,119 @@
+"""How the closest point of the first core, and the normal, move with both cores: adjoints of the forms of `closest`.
+
+With q the point on the first core, n the normal and L = n · (q − q₂), given q̄ and n̄ (of which only the part g̃ across
+n matters), each form's cores take a pull at their closest points, x̄ for the first and x̄₂ for the second, and d̄ for the
+axes of lines, which turn about these points: a turn of d × d̄. P = 1 − d dᵀ, and Δ is what the points are apart.
+
+    points          n = Δ/L                     g = g̃/L,  x̄ = q̄ + g,  x̄₂ = −g
+    face            n turns with the second     x̄ = q̄,    turn₂ = n × n̄
+    point, line     n ∥ P Δ                     x̄ = q̄ + P g,  x̄₂ = −P g,  d̄₂ = −L n (d₂ · g)
+    line, point     q = x + d d·(x₂ − x)        x̄ = P (q̄ + g),  x̄₂ = d d·q̄ − P g,  d̄ = −L n (d · (q̄ + g))
+    lines           n = κ d × d₂/S, S² = 1 − c², c = d · d₂;  g = κ g̃/S,  σ = q̄ · d/S²
+                    x̄ = q̄ − σ (d − c d₂),  x̄₂ = σ (d − c d₂),  d̄ = d₂ × g − σ L n,  d̄₂ = g × d + σ c L n
+    rim             q = x + ρ e, e = cos φ w/|w| + sin φ d × w/|w| with w = d (d · n) − n, n as of a face
+
+The gap moves as if its two points were part of their shapes, whatever the form, for they are closest; the points of a
+rim beside its lowest are not.
+"""
+
+import warp as wp
+
+from . import scalar
+from .closest import FACE, LEAST, LINE_POINT, LINES, POINT_LINE, POINTS, RIM, UPRIGHT, Closest
+from .spatial import vec3, zero3
+
+
+@wp.struct
+class Pull:
+    """Adjoints of two cores: of a shift of each, and of a turn about its closest point."""
+
+    first: vec3
+    first_turn: vec3
+    second: vec3
+    second_turn: vec3
+    rim_radius: scalar
+
+
+@wp.func
+def across(a: vec3, axis: vec3):
+    """The part of a that is perpendicular to a unit axis."""
+    return a - wp.dot(a, axis) * axis
+
+
+@wp.func
+def rim_backward(near: Closest, point_bar: vec3, normal_bar: vec3):
+    pull = Pull()
+    axis = near.first_axis
+    normal = near.normal
+    down = wp.dot(axis, normal) * axis - normal
+    length = wp.length(down)
+    pull.first = point_bar
+    pull.rim_radius = wp.dot(point_bar, near.second_axis)
+    moved = normal_bar
+    if length > UPRIGHT:
+        unit = down / length
+        bar = near.rim[2] * point_bar
+        unit_bar = near.rim[0] * bar + near.rim[1] * wp.cross(bar, axis)
+        h = across(unit_bar, unit) / length
+        moved = moved - h + wp.dot(axis, h) * axis
+        axis_bar = near.rim[1] * wp.cross(unit, bar) + wp.dot(axis, normal) * h + wp.dot(axis, h) * normal
+        # The circle's centre carries the pull, not the point.
+        lever = -near.rim[2] * near.second_axis
+        pull.first_turn = wp.cross(axis, axis_bar) + wp.cross(lever, point_bar)
+    pull.second_turn = wp.cross(normal, moved)
+    return pull
+
+
+@wp.func
+def cores_backward(near: Closest, point_bar: vec3, normal_bar: vec3):
+    """What q̄ and n̄ pull at both cores."""
+    pull = Pull()
+    n = near.normal
+    apart = wp.dot(n, near.first - near.second)
+    g = across(normal_bar, n) / wp.max(apart, LEAST)
+    if near.form == POINTS:
+        pull.first = point_bar + g
+        pull.second = -g
+    elif near.form == FACE:
+        pull.first = point_bar
+        pull.second_turn = wp.cross(n, normal_bar)
+    elif near.form == POINT_LINE:
+        axis = near.second_axis
+        moved = across(g, axis)
+        pull.first = point_bar + moved
+        pull.second = -moved
+        pull.second_turn = wp.cross(axis, -apart * wp.dot(axis, g) * n)
+    elif near.form == LINE_POINT:
+        axis = near.first_axis
+        whole = point_bar + g
+        pull.first = across(whole, axis)
+        pull.second = wp.dot(axis, point_bar) * axis - across(g, axis)
+        pull.first_turn = wp.cross(axis, -apart * wp.dot(axis, whole) * n)
+    elif near.form == LINES:
+        crossed = wp.cross(near.first_axis, near.second_axis)
+        sine = wp.length(crossed)
+        cosine = wp.dot(near.first_axis, near.second_axis)
+        side = wp.sign(wp.dot(n, crossed)) / sine
+        g = side * across(normal_bar, n)
+        sigma = wp.dot(point_bar, near.first_axis) / (sine * sine)
+        slide = sigma * (near.first_axis - cosine * near.second_axis)
+        pull.first = point_bar - slide
+        pull.second = slide
+        first_bar = wp.cross(near.second_axis, g) - sigma * apart * n
+        second_bar = wp.cross(g, near.first_axis) + sigma * cosine * apart * n
+        pull.first_turn = wp.cross(near.first_axis, first_bar)
+        pull.second_turn = wp.cross(near.second_axis, second_bar)
+    elif near.form == RIM:
+        pull = rim_backward(near, point_bar, normal_bar)
+    return pull
+
+
+@wp.func
+def gap_pull(near: Closest, bar: scalar):
+    """What an adjoint of the gap pulls at both cores."""
+    pull = Pull()
+    pull.first = bar * near.normal
+    if near.form == RIM:
+        pull = rim_backward(near, bar * near.normal, zero3())
+    pull.second = -bar * near.normal
+    return pull

@@ -1,0 +1,205 @@
+# ruff: noqa: E501
+"""Closest points of pairs of shapes: gaps against searches, motion of points and normals against differences."""
+
+import numpy as np
+import pytest
+import torch
+import warp as wp
+from scipy.optimize import linprog, minimize
+from scipy.spatial.transform import Rotation
+
+from physvision.core import Box, Capsule, Cylinder, Plane, Sphere
+from physvision.kernels import precision
+from physvision.physics.articulated.contact.features import features
+
+kernels = precision.load("physvision.physics.articulated.kernels", torch.float64)
+closest, cores_backward, gap_pull = (
+    kernels.closest.closest,
+    kernels.closest_backward.cores_backward,
+    kernels.closest_backward.gap_pull,
+)
+vec3, mat33 = kernels.spatial.vec3, kernels.spatial.mat33
+FORMS = {0: "points", 1: "face", 2: "point and line", 3: "line and point", 4: "lines", 5: "rim"}
+
+
+@wp.kernel(enable_backward=False, module="unique")
+def forms(
+    kind: wp.array(dtype=wp.int32), turn: wp.array2d(dtype=mat33), origin: wp.array2d(dtype=vec3), size: wp.array2d(dtype=vec3),
+    feature: wp.array2d(dtype=vec3), bar: wp.array2d(dtype=vec3), form: wp.array(dtype=wp.int32), gap: wp.array(dtype=wp.float64),
+    points: wp.array2d(dtype=vec3), pulls: wp.array2d(dtype=vec3), numbers: wp.array2d(dtype=wp.float64),
+):  # fmt: skip
+    i = wp.tid()
+    near = closest(
+        kind[i],
+        turn[i, 0],
+        origin[i, 0],
+        size[i, 0],
+        feature[i, 0],
+        turn[i, 1],
+        origin[i, 1],
+        size[i, 1],
+        feature[i, 1],
+    )
+    form[i] = near.form
+    gap[i] = near.gap
+    points[i, 0] = near.first
+    points[i, 1] = near.second
+    points[i, 2] = near.normal
+    points[i, 3] = near.first_share
+    points[i, 4] = near.second_share
+    both = cores_backward(near, bar[i, 0], bar[i, 1])
+    for k in range(2):
+        if k == 1:
+            both = gap_pull(near, wp.float64(1.0))
+        pulls[i, 4 * k + 0] = both.first
+        pulls[i, 4 * k + 1] = both.first_turn
+        pulls[i, 4 * k + 2] = both.second
+        pulls[i, 4 * k + 3] = both.second_turn
+        numbers[i, k] = both.rim_radius
+    numbers[i, 2] = near.first_radius
+    numbers[i, 3] = near.second_radius
+
+
+def evaluated(kind, turn, origin, size, feature, bar):
+    """All arrays have one row a pair, then one a shape."""
+    count = len(kind)
+    entry = {(3, 3): mat33, (3,): vec3}
+    given = [wp.array(np.asarray(kind, np.int32), dtype=wp.int32, device="cpu")]
+    given += [
+        wp.array(np.ascontiguousarray(x), dtype=entry[x.shape[2:]], device="cpu")
+        for x in (turn, origin, size, feature, bar)
+    ]
+    made = [
+        wp.zeros(count, dtype=wp.int32, device="cpu"), wp.zeros(count, dtype=wp.float64, device="cpu"),
+        *(wp.zeros((count, rows), dtype=vec3, device="cpu") for rows in (5, 8)), wp.zeros((count, 4), dtype=wp.float64, device="cpu"),
+    ]  # fmt: skip
+    wp.launch(forms, dim=count, inputs=[*given, *made], device="cpu")
+    return [each.numpy() for each in made]
+
+
+def random_shape(kind, rng):
+    return {
+        "sphere": lambda: Sphere(rng.uniform(0.1, 0.3)),
+        "capsule": lambda: Capsule(rng.uniform(0.05, 0.2), rng.uniform(0.2, 0.8)),
+        "box": lambda: Box(tuple(rng.uniform(0.2, 0.8, 3))),
+        "cylinder": lambda: Cylinder(rng.uniform(0.1, 0.3), rng.uniform(0.2, 0.8)),
+        "plane": Plane,
+    }[kind]()
+
+
+def rows(one, other, turn, origin, rng):
+    """All features of a pair of shapes as arrays for `evaluated`."""
+    found = features(one, other) or []
+    orders = [[1, 0] if row[1] else [0, 1] for row in found]
+    sizes = np.array([one.sizes, other.sizes])
+    return (
+        [row[0] for row in found], np.array([turn[o] for o in orders]), np.array([origin[o] for o in orders]),
+        np.array([sizes[o] for o in orders]), np.array([row[2:] for row in found]), rng.normal(size=(len(found), 2, 3)),
+    )  # fmt: skip
+
+
+PAIRS = [
+    ("sphere", "plane"), ("capsule", "plane"), ("box", "plane"), ("cylinder", "plane"), ("sphere", "sphere"),
+    ("sphere", "capsule"), ("capsule", "capsule"), ("sphere", "box"), ("capsule", "box"), ("box", "box"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_points_and_normals_move_as_their_adjoints_say(one, other):
+    """Shifts and turns of both shapes, and their sizes, against central differences; every form that the pair has."""
+    rng, seen, h = np.random.default_rng(0), set(), 1e-6
+    for _ in range(60 if one == other == "box" else 12):
+        shapes = random_shape(one, rng), random_shape(other, rng)
+        turn, origin = Rotation.random(2, rng).as_matrix(), np.array([rng.normal(size=3) * 0.35, [0, 0, 0]])
+        base = rows(*shapes, turn, origin, rng)
+        form, gap, points, pulls, numbers = evaluated(*base)
+        shift, twist = rng.normal(size=(2, len(form), 2, 3))
+        grow = rng.normal(size=(len(form), 2, 3)) * base[3]
+
+        def ends(sign, base=base, shift=shift, twist=twist, grow=grow):
+            kind, turn, origin, size, feature, bar = base
+            moved = Rotation.from_rotvec((sign * h * twist).reshape(-1, 3)).as_matrix().reshape(turn.shape) @ turn
+            return evaluated(kind, moved, origin + sign * h * shift, size + sign * h * grow, feature, bar)
+
+        up, down = ends(1), ends(-1)
+        # Edges that do not face each other, and pairs that are far behind one another, have no closest points.
+        good = (up[0] == form) & (down[0] == form) & (np.abs(gap) < 0.9) & (up[1] < 0.9) & (down[1] < 0.9)
+        good &= (np.abs(up[2] - down[2]).max((1, 2)) < 1e-3) & (np.abs(numbers[:, 2] + numbers[:, 3] + gap) > 0.02)
+        bar = base[5]
+        slopes = (up[2] - down[2])[:, [0, 2]] / (2 * h)
+        for k, slope in enumerate([(slopes * bar).sum((1, 2)), (up[1] - down[1]) / (2 * h)]):
+            expected = np.zeros(len(form))
+            for side in range(2):
+                pull, turned = pulls[:, 4 * k + 2 * side], pulls[:, 4 * k + 2 * side + 1]
+                whole = np.cross(points[:, side] - base[2][:, side], pull) + turned
+                expected += (pull * shift[:, side]).sum(1) + (whole * twist[:, side]).sum(1)
+                local = np.einsum("nij,ni->nj", base[1][:, side], pull)
+                expected += (local * points[:, 3 + side] * grow[:, side]).sum(1)
+                if k == 1:
+                    expected -= np.where(numbers[:, 2 + side] > 0, grow[:, side, 0], 0.0)
+            expected += numbers[:, k] * grow[:, 0, 0]
+            if k == 1:
+                # Outside a box the gap of its corners is only told to be above zero.
+                good = good & ~((np.array(base[0]) == 5) & (np.abs(gap) > 1e-9) & (gap > 0))
+            np.testing.assert_allclose(slope[good], expected[good], rtol=2e-5, atol=2e-6)
+        seen |= {FORMS[each] for each in form[good]}
+    wanted = {
+        ("cylinder", "plane"): {"rim"}, ("sphere", "sphere"): {"points"}, ("sphere", "capsule"): {"points", "point and line"},
+        ("capsule", "capsule"): {"points", "point and line", "line and point", "lines"}, ("box", "box"): {"face", "lines"},
+        ("sphere", "box"): {"points", "point and line", "face"}, ("capsule", "box"): {"points", "point and line", "face", "lines"},
+    }  # fmt: skip
+    assert seen >= wanted.get((one, other), {"face"})
+
+
+def distance(one, other, turn, origin):
+    """By a search over both cores, which are convex."""
+
+    def core(shape):
+        bound = {Sphere: [0, 0, 0], Capsule: [0, 0, shape.sizes[2] / 2], Box: np.array(shape.sizes) / 2}[type(shape)]
+        return np.asarray(bound, float), 0.0 if isinstance(shape, Box) else shape.sizes[0]
+
+    (half_a, radius_a), (half_b, radius_b) = core(one), core(other)
+
+    def apart(x):
+        return np.sum((origin[0] + turn[0] @ x[:3] - origin[1] - turn[1] @ x[3:]) ** 2)
+
+    bounds = [(-half, half) for half in (*half_a, *half_b)]
+    found = min(minimize(apart, np.zeros(6), bounds=bounds, method=m, tol=1e-15).fun for m in ("L-BFGS-B", "SLSQP"))
+    return np.sqrt(found) - radius_a - radius_b
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS[4:9])
+def test_gaps_are_distances(one, other):
+    """Of shapes whose cores are apart."""
+    rng = np.random.default_rng(1)
+    checked = 0
+    for _ in range(25):
+        shapes = random_shape(one, rng), random_shape(other, rng)
+        turn, origin = Rotation.random(2, rng).as_matrix(), np.array([rng.normal(size=3) * 0.5, [0, 0, 0]])
+        gap = evaluated(*rows(*shapes, turn, origin, rng))[1].min()
+        expected = distance(*shapes, turn, origin)
+        if -0.05 < expected < 0.9:  # beyond 1 m edges are not told apart
+            checked += 1
+            assert gap == pytest.approx(expected, abs=1e-5)
+    assert checked > 10
+
+
+def test_boxes_overlap_where_a_pair_of_their_features_does():
+    """Against linear programming: a point in both. The least overlap is between zero and the depth."""
+    rng = np.random.default_rng(2)
+    counts = [0, 0]
+    for _ in range(600):
+        one, other = random_shape("box", rng), random_shape("box", rng)
+        turn, origin = Rotation.random(2, rng).as_matrix(), np.array([rng.normal(size=3) * 0.3, [0, 0, 0]])
+        gap = evaluated(*rows(one, other, turn, origin, rng))[1]
+        halves = [np.array(shape.sizes) / 2 for shape in (one, other)]
+        matrix = np.concatenate([np.concatenate([t.T, -t.T]) for t in turn])
+        limits = np.concatenate(
+            [np.concatenate([h + t.T @ o, h - t.T @ o]) for h, t, o in zip(halves, turn, origin, strict=True)]
+        )
+        # The largest s by which all faces can be moved inwards and still hold a point: above zero where they overlap.
+        depth = -linprog([0, 0, 0, -1], np.c_[matrix, np.ones(12)], limits, bounds=[(None, None)] * 4).fun
+        if abs(depth) > 1e-6 and depth < 0.015:
+            counts[depth > 0] += 1
+            assert (gap.min() < 0) == (depth > 0)
+    assert min(counts) > 15
