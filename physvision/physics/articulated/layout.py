@@ -103,6 +103,7 @@ CONTACT_MEMORY = {
     "count": field("whole", "evaluations"),  # of contacts that take part
     "bounce": field("scalar", "evaluations"),  # share of restitution that an impact has
     "struck": field("whole", "evaluations"),  # the pair whose gap ended the flight, or -1
+    "listed": field("whole", "pairs"),  # whether the pair takes part in the operation
     # Where links and shapes are in the world, and how far pairs are apart.
     "world_rotation": field("mat33", "links"),
     "world_origin": field("vec3", "links"),
@@ -111,21 +112,28 @@ CONTACT_MEMORY = {
     "gap": field("scalar", "pairs"),
     "middle_gap": field("scalar", "pairs"),
     "end_gap": field("scalar", "pairs"),
-    # Contacts that take part in an operation: their pairs, what they do, and three rows each.
+    # Contacts that take part in an operation: their pairs and what they do. A block is (normal, two tangents).
     "pair": field("whole", "contacts"),
+    "friction": field("scalar", "contacts"),
     "mode": field("whole", "contacts"),
-    "jacobian": field("scalar", "rows", "velocities"),
-    "response": field("scalar", "rows", "velocities"),  # M⁻¹ Jᵀ
-    "delassus": field("scalar", "rows", "rows"),
-    "matrix": field("scalar", "rows", "rows"),
-    "pivot": field("whole", "rows"),
-    "impulse": field("scalar", "rows"),
-    "best_impulse": field("scalar", "rows"),
+    "next_mode": field("whole", "contacts"),
     "best_mode": field("whole", "contacts"),
-    "slip": field("scalar", "rows"),  # velocity of the contact, with bias, after the impulse
-    "drive": field("scalar", "rows"),  # the same without the impulse
-    "before": field("scalar", "rows"),  # velocity of the contact before an impact
-    "vector": field("scalar", "rows"),
-    "impulse_bar": field("scalar", "rows"),
-    "slip_bar": field("scalar", "rows"),
+    "closed": field("whole", "contacts"),  # those that are not open
+    "carries": field("whole", "contacts", "links"),  # whether a link moves the contact
+    "jacobian": field("vec3", "contacts", "velocities"),
+    "half": field("vec3", "contacts", "velocities"),  # W Jᵀ, with M⁻¹ = Wᵀ D⁻¹ W
+    "inward_moment": field("mat33", "links"),
+    "inward_force": field("mat33", "links"),
+    "delassus": field("mat33", "contacts", "contacts"),
+    "matrix": field("mat33", "contacts", "contacts"),
+    "vector": field("vec3", "contacts"),
+    "impulse": field("vec3", "contacts"),
+    "best_impulse": field("vec3", "contacts"),
+    "slip": field("vec3", "contacts"),  # velocity of the contact, with bias, after the impulse
+    "drive": field("vec3", "contacts"),  # the same without the impulse
+    "before": field("vec3", "contacts"),  # velocity of the contact when the operation begins
+    "jump": field("scalar", "evaluations", "velocities"),  # of the velocities, by the impulses
+    "impulse_bar": field("vec3", "contacts"),
+    "slip_bar": field("vec3", "contacts"),
+    "friction_bar": field("scalar", "contacts"),
 }

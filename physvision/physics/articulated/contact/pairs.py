@@ -48,7 +48,6 @@ class Pairs:
             "shapes": self.shapes,
             "pairs": self.count,
             "contacts": self.capacity,
-            "rows": 3 * self.capacity,
         }
         self._mixing = mixing
         # A row behind the last body stands for the world.

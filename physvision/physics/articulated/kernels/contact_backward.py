@@ -13,15 +13,16 @@ F(λ, u) = 0 with u = J v′ + e J_n v in the same way.
 import warp as wp
 
 from . import scalar
-from .events import bounces, row_times
-from .forward import solve
-from .impulses import friction_bar, impulses_backward
+from .delassus import add_halves, contact_velocity, response
+from .events import TAKEN_BACK, bounces
+from .forward import solve_inward, solve_outward
+from .impulses import impulses_backward
 from .inverse import accelerate_links, move_virtually, residual_backward
 from .joints import advance_backward
 from .kinematics import move_links
 from .loads import apply_joint_loads
 from .spatial import vec3
-from .touching import contact_work_backward, gap_backward, place_in_world
+from .touching import contact_work_backward, gap_backward, place_in_world, place_moved
 from .tree import ContactGradients, ContactMemory, Contacts, Forces, Gradients, Tree, Workspace
 
 
@@ -55,15 +56,13 @@ def slip_backward(
 ):
     """Hand slip_bar, of J times the motion, to q_bar[row] and the gradients."""
     for c in range(memory.count[world, row]):
-        along = vec3(
-            memory.slip_bar[world, 3 * c], memory.slip_bar[world, 3 * c + 1], memory.slip_bar[world, 3 * c + 2]
-        )
         pair = memory.pair[world, c]
+        along = memory.slip_bar[world, c]
         contact_work_backward(
             tree, contacts, work, gradients, touch, memory, world, row, pair, motion, motion_row, along
         )
         if touch.wanted != 0:
-            touch.friction[world, pair] = touch.friction[world, pair] + friction_bar(memory, world, c)
+            touch.friction[world, pair] = touch.friction[world, pair] + memory.friction_bar[world, c]
 
 
 @wp.func
@@ -80,9 +79,7 @@ def impulse_work_backward(
 ):
     """The same for scale · λᵀ J m, m being the multiplier of the row."""
     for c in range(memory.count[world, row]):
-        along = scale * vec3(
-            memory.impulse[world, 3 * c], memory.impulse[world, 3 * c + 1], memory.impulse[world, 3 * c + 2]
-        )
+        along = scale * memory.impulse[world, c]
         contact_work_backward(
             tree,
             contacts,
@@ -132,7 +129,6 @@ def flight_backward(
             share = weight * work.q_bar[world, spare, d]
             work.q_bar[world, row + 1, d] = work.q_bar[world, row + 1, d] + share
         gap_backward(tree, contacts, work, gradients, touch, memory, world, spare, struck, weight, 0)
-        place_in_world(tree, contacts, memory, world, work.q, row)
         left_bar = left_bar_after
     for d in range(tree.velocities):
         work.rate_bar[world, row + 1, d] = scalar(0.0)
@@ -143,18 +139,20 @@ def flight_backward(
         rate_bar = work.rate_bar[world, row + 1, d]
         work.v_bar[world, row, d] = end_bar + rate_bar
         work.a_bar[world, row, d] = t * end_bar + scalar(0.5) * t * rate_bar
-    if count > 0:
-        left_bar += held_backward(tree, work, contacts, memory, gradients, touch, world, row)
     for d in range(tree.velocities):
         work.a_bar[world, row, d] = -work.a_bar[world, row, d]
-    solve(tree, work, world, work.a_bar, row, work.multiplier, row)
+    solve_inward(tree, work, world, work.a_bar, row)
+    if count > 0:
+        place_moved(tree, work, contacts, memory, world)
+        left_bar += held_backward(tree, work, contacts, memory, gradients, touch, world, row)
+    solve_outward(tree, work, world, work.multiplier, row)
     for d in range(tree.velocities):
         left_bar += work.multiplier[world, row, d] * work.drag[world, d] * work.a[world, row, d]
     if count > 0:
         impulse_work_backward(tree, work, contacts, memory, gradients, touch, world, row, scalar(-1.0) / left)
-        for r in range(3 * count):
-            pushed = row_times(memory, tree, world, r, work.multiplier, row)
-            left_bar += pushed * memory.impulse[world, r] / (left * left)
+        for c in range(count):
+            pushed = contact_velocity(tree, memory, world, c, work.multiplier, row)
+            left_bar += wp.dot(pushed, memory.impulse[world, c]) / (left * left)
         accelerate_links(tree, work, world, row)
     residual_backward(tree, work, forces, gradients, world, step, row, left)
     return left_bar
@@ -171,29 +169,30 @@ def held_backward(
     world: int,
     row: int,
 ):
-    """Adjoint of u = J w + gap / h and of the impulses: adds h Jᵀ ū to a_bar[row]; the adjoint of h in u."""
+    """Adjoint of u = J w + gap / h and of the impulses, where `rest` holds −W ā; the adjoint of h in u.
+
+    Adds what follows for ā, that is h Jᵀ ū, to `rest`.
+    """
     left = memory.left[world, row]
     count = memory.count[world, row]
     spare = contacts.operations + 1
     left_bar = scalar(0.0)
-    for r in range(3 * count):
-        pushed = scalar(0.0)
-        for d in range(tree.velocities):
-            pushed += memory.response[world, r, d] * work.a_bar[world, row, d]
-        memory.impulse_bar[world, r] = pushed / left
-    impulses_backward(memory, contacts, world, count)
+    for c in range(count):
+        memory.impulse_bar[world, c] = (scalar(-1.0) / left) * response(tree, work, memory, world, c)
+    impulses_backward(memory, world, count)
     for d in range(tree.velocities):
         work.v[world, spare, d] = work.v[world, row, d] + left * work.a[world, row, d]
         bar = scalar(0.0)
-        for r in range(3 * count):
-            bar += memory.jacobian[world, r, d] * memory.slip_bar[world, r]
+        for c in range(count):
+            bar += wp.dot(memory.jacobian[world, c, d], memory.slip_bar[world, c])
         work.v_bar[world, row, d] = work.v_bar[world, row, d] + bar
-        work.a_bar[world, row, d] = work.a_bar[world, row, d] + left * bar
         left_bar += bar * work.a[world, row, d]
+    for c in range(count):
+        add_halves(tree, work, memory, world, c, -left * memory.slip_bar[world, c])
     slip_backward(tree, work, contacts, memory, gradients, touch, world, row, work.v, spare)
     for c in range(count):
         pair = memory.pair[world, c]
-        bar = memory.slip_bar[world, 3 * c] / memory.left[world, 0]
+        bar = TAKEN_BACK * memory.slip_bar[world, c][0] / memory.left[world, 0]
         gap_backward(tree, contacts, work, gradients, touch, memory, world, row, pair, bar, 0)
     return left_bar
 
@@ -214,35 +213,32 @@ def impact_backward(
     """From the adjoints in row + 1 to those in row."""
     count = memory.count[world, row]
     spare = contacts.operations + 1
-    for r in range(3 * count):
-        pushed = scalar(0.0)
-        for d in range(tree.velocities):
-            pushed += memory.response[world, r, d] * work.v_bar[world, row + 1, d]
-        memory.impulse_bar[world, r] = pushed
-    impulses_backward(memory, contacts, world, count)
+    solve_inward(tree, work, world, work.v_bar, row + 1)
+    for c in range(count):
+        memory.impulse_bar[world, c] = response(tree, work, memory, world, c)
+    impulses_backward(memory, world, count)
+    for c in range(count):
+        add_halves(tree, work, memory, world, c, memory.slip_bar[world, c])
+    solve_outward(tree, work, world, work.multiplier, row)
     for d in range(tree.velocities):
         bar = work.v_bar[world, row + 1, d]
-        for r in range(3 * count):
-            bar += memory.jacobian[world, r, d] * memory.slip_bar[world, r]
+        for c in range(count):
+            bar += wp.dot(memory.jacobian[world, c, d], memory.slip_bar[world, c])
         work.q_bar[world, row, d] = work.q_bar[world, row + 1, d]
         work.v_bar[world, row, d] = bar
-        work.a_bar[world, row, d] = bar
     slip_backward(tree, work, contacts, memory, gradients, touch, world, row, work.v, row + 1)
     for c in range(count):
         pair = memory.pair[world, c]
-        before = memory.before[world, 3 * c]
-        if bounces(contacts, memory, world, row, 3 * c):
-            share = memory.bounce[world, row]
-            bar = share * memory.slip_bar[world, 3 * c] * contacts.restitution[world, pair]
+        if bounces(contacts, memory, world, row, c):
+            restored = memory.bounce[world, row] * memory.slip_bar[world, c][0]
+            bar = restored * contacts.restitution[world, pair]
             along = vec3(bar, scalar(0.0), scalar(0.0))
             contact_work_backward(tree, contacts, work, gradients, touch, memory, world, row, pair, work.v, row, along)
             for d in range(tree.velocities):
-                work.v_bar[world, row, d] = work.v_bar[world, row, d] + bar * memory.jacobian[world, 3 * c, d]
+                work.v_bar[world, row, d] = work.v_bar[world, row, d] + bar * memory.jacobian[world, c, d][0]
             if touch.wanted != 0:
-                touch.restitution[world, pair] = (
-                    touch.restitution[world, pair] + share * memory.slip_bar[world, 3 * c] * before
-                )
-    solve(tree, work, world, work.a_bar, row, work.multiplier, row)
+                found = restored * memory.before[world, c][0]
+                touch.restitution[world, pair] = touch.restitution[world, pair] + found
     impulse_work_backward(tree, work, contacts, memory, gradients, touch, world, row, scalar(1.0))
     # −mᵀ M (v′ − v): M is what inverse dynamics at rest adds for an acceleration.
     for k in range(tree.positions):

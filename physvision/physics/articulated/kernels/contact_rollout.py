@@ -120,7 +120,9 @@ def contact_rollout_backward(
         left_bar = scalar(0.0)
         for undone in range(last):
             row = last - 1 - undone
-            begin_operation(tree, work, forces, contacts, memory, world, step, row)
+            # What the last operation left in memory is still there.
+            if undone > 0:
+                begin_operation(tree, work, forces, contacts, memory, world, step, row)
             if memory.kind[world, row] == FLIGHT:
                 left_bar = flight_backward(
                     tree, work, forces, contacts, memory, gradients, touch, world, step, row, left_bar

@@ -10,10 +10,13 @@ make an impact, with Newton's restitution.
 import warp as wp
 
 from . import scalar
-from .forward import accelerate, solve
-from .impulses import ACCEPTED, OPEN, solve_impulses
+from .delassus import apply_impulses, build_delassus, contact_velocity
+from .forward import accelerate_moved
+from .impulses import ACCEPTED, solve_impulses
 from .joints import advance
-from .touching import closest_of, gap_of, place_in_world, write_jacobian
+from .kinematics import move_links
+from .spatial import vec3
+from .touching import closest_of, gap_of, place_in_world, place_moved, write_jacobian
 from .tree import ContactMemory, Contacts, Forces, Tree, Workspace
 
 FLIGHT = wp.constant(0)
@@ -21,83 +24,71 @@ IMPACT = wp.constant(1)
 
 DOUBLE = scalar is wp.float64
 TOUCHING = wp.constant(scalar(1.0e-9 if DOUBLE else 1.0e-5))  # m; a gap below it is closed
-APPROACHING = wp.constant(scalar(1.0e-9 if DOUBLE else 1.0e-5))  # m/s; below it a touching contact rests
 ENERGY = wp.constant(scalar(1.0e-10 if DOUBLE else 1.0e-4))  # share that an impact may add by inexact solution
 ROUNDING = wp.constant(scalar(4.0e-16 if DOUBLE else 2.0e-7))
+# Share of an overlap that is taken back as a velocity at the end of a step. With gap g and velocity u, per step,
+# g′ = g + h (u + u′) / 2 and u′ = −κ g / h: both eigenvalues are real for κ up to 6 − 4 √2; above it, feet hop.
+TAKEN_BACK = wp.constant(scalar(0.34))
 HALVINGS = wp.constant(8)
 ITERATIONS = wp.constant(100)
 
 
 @wp.func
-def row_times(memory: ContactMemory, tree: Tree, world: int, r: int, x: wp.array3d(dtype=scalar), x_row: int):
-    """Row r of the contacts' Jacobian times a velocity."""
-    total = scalar(0.0)
-    for d in range(tree.velocities):
-        total += memory.jacobian[world, r, d] * x[world, x_row, d]
-    return total
-
-
-@wp.func
 def choose_contacts(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int):
-    """List the pairs that touch at q[row], with their Jacobians; whether one of them approaches. -1: too many."""
-    place_in_world(tree, contacts, memory, world, work.q, row)
+    """List the pairs that touch, with their Jacobians and velocities; whether one of them approaches.
+
+    What is slow and nearer than it gets in a step is taken for touching: what rolls or rocks does not leave and strike.
+    """
     count = wp.int32(0)
     kind = wp.int32(FLIGHT)
-    approaching = scalar(APPROACHING)
-    if row >= contacts.operations / 2:
-        approaching = scalar(0.1) * contacts.rest_speed
+    slow = contacts.rest_speed
     for pair in range(contacts.pairs):
         near = closest_of(contacts, memory, world, pair)
-        memory.gap[world, pair] = near.gap
-        if near.gap <= TOUCHING:
+        gap = near.gap
+        memory.gap[world, pair] = gap
+        memory.listed[world, pair] = 0
+        if gap <= TOUCHING or gap <= slow * memory.left[world, 0]:
             if count < contacts.capacity:
                 memory.pair[world, count] = pair
+                memory.friction[world, count] = contacts.friction[world, pair]
                 write_jacobian(tree, contacts, memory, world, count, pair, near)
-                if row_times(memory, tree, world, 3 * count, work.v, row) < -approaching:
-                    kind = IMPACT
-            count += 1
+                before = contact_velocity(tree, memory, world, count, work.v, row)
+                memory.before[world, count] = before
+                if gap <= TOUCHING or wp.abs(before[0]) <= slow:
+                    memory.listed[world, pair] = 1
+                    count += 1
+                    if before[0] < -slow:
+                        kind = IMPACT
+            elif gap <= TOUCHING:
+                count += 1
     memory.count[world, row] = count
     memory.kind[world, row] = kind
 
 
 @wp.func
-def respond(tree: Tree, work: Workspace, memory: ContactMemory, world: int, rows: int):
-    """Response M⁻¹ Jᵀ and Delassus matrix J M⁻¹ Jᵀ, with the factorisation of the last `accelerate`."""
-    for r in range(rows):
-        solve(tree, work, world, memory.jacobian, r, memory.response, r)
-    for r in range(rows):
-        for c in range(rows):
-            memory.delassus[world, r, c] = row_times(memory, tree, world, r, memory.response, c)
-
-
-@wp.func
-def bounces(contacts: Contacts, memory: ContactMemory, world: int, row: int, n: int):
-    """Whether the contact with normal row n has restitution: none below a speed, and none late in a crowded step.
+def bounces(contacts: Contacts, memory: ContactMemory, world: int, row: int, c: int):
+    """Whether contact c has restitution: none below a speed, and none late in a crowded step.
 
     Contacts that bounce in turn would go on for ever; in the second half of a step's operations they rest sooner too.
     """
-    return memory.before[world, n] < -contacts.rest_speed and row < contacts.operations / 2
+    return memory.before[world, c][0] < -contacts.rest_speed and row < contacts.operations / 2
 
 
 @wp.func
 def drive_contacts(
     tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int, count: int
 ):
-    """The contacts' velocities before the operation, and those with bias that they would have without impulses."""
+    """The contacts' velocities, with bias, that they would have without impulses."""
+    z = scalar(0.0)
     for c in range(count):
-        n = 3 * c
-        for k in range(3):
-            before = row_times(memory, tree, world, n + k, work.v, row)
-            memory.before[world, n + k] = before
-            if memory.kind[world, row] == FLIGHT:
-                before += memory.left[world, row] * row_times(memory, tree, world, n + k, work.a, row)
-            memory.drive[world, n + k] = before
         pair = memory.pair[world, c]
+        drive = memory.before[world, c]
         if memory.kind[world, row] == FLIGHT:
-            memory.drive[world, n] = memory.drive[world, n] + memory.gap[world, pair] / memory.left[world, 0]
-        elif bounces(contacts, memory, world, row, n):
-            bounce = memory.bounce[world, row] * contacts.restitution[world, pair] * memory.before[world, n]
-            memory.drive[world, n] = memory.drive[world, n] + bounce
+            drive = drive + memory.left[world, row] * contact_velocity(tree, memory, world, c, work.a, row)
+            drive = drive + vec3(TAKEN_BACK * memory.gap[world, pair] / memory.left[world, 0], z, z)
+        elif bounces(contacts, memory, world, row, c):
+            drive = drive + vec3(memory.bounce[world, row] * contacts.restitution[world, pair] * drive[0], z, z)
+        memory.drive[world, c] = drive
 
 
 @wp.func
@@ -105,13 +96,13 @@ def gained_energy(memory: ContactMemory, world: int, count: int):
     """Kinetic energy that the impact adds beyond rounding."""
     gain = scalar(0.0)
     size = scalar(0.0)
-    for r in range(3 * count):
-        after = memory.before[world, r]
-        for c in range(3 * count):
-            after += memory.delassus[world, r, c] * memory.impulse[world, c]
-        push = scalar(0.5) * memory.impulse[world, r]
-        gain += push * (memory.before[world, r] + after)
-        size += wp.abs(push) * (wp.abs(memory.before[world, r]) + wp.abs(after))
+    for c in range(count):
+        before = memory.before[world, c]
+        after = before + memory.slip[world, c] - memory.drive[world, c]
+        push = scalar(0.5) * memory.impulse[world, c]
+        gain += wp.dot(push, before + after)
+        for k in range(3):
+            size += wp.abs(push[k]) * (wp.abs(before[k]) + wp.abs(after[k]))
     return gain - ENERGY * size
 
 
@@ -127,16 +118,18 @@ def begin_operation(
     row: int,
 ):
     """Accelerations and impulses of the operation that starts at row; the residual of the impulses."""
+    move_links(tree, work, world, row)
+    place_moved(tree, work, contacts, memory, world)
     choose_contacts(tree, work, contacts, memory, world, row)
     count = wp.min(memory.count[world, row], contacts.capacity)
     left = memory.left[world, row]
     interval = left
     if memory.kind[world, row] == IMPACT:
         interval = scalar(0.0)
-    accelerate(tree, work, forces, world, step, row, interval)
+    accelerate_moved(tree, work, forces, world, step, row, interval)
     residual = scalar(0.0)
     if count > 0:
-        respond(tree, work, memory, world, 3 * count)
+        build_delassus(tree, work, memory, world, count)
         share = scalar(1.0)
         gain = scalar(1.0)
         for _trial in range(HALVINGS):
@@ -144,28 +137,32 @@ def begin_operation(
             if gain > scalar(0.0):
                 memory.bounce[world, row] = share
                 drive_contacts(tree, work, contacts, memory, world, row, count)
-                residual = solve_impulses(memory, contacts, world, count)
+                residual = solve_impulses(memory, world, count)
                 gain = scalar(0.0)
                 if memory.kind[world, row] == IMPACT:
                     gain = gained_energy(memory, world, count)
                 share = scalar(0.5) * share
                 if _trial == HALVINGS - 2:
                     share = scalar(0.0)
+        apply_impulses(tree, work, memory, world, row, count)
         if memory.kind[world, row] == FLIGHT:
             for d in range(tree.velocities):
-                gained = scalar(0.0)
-                for r in range(3 * count):
-                    gained += memory.response[world, r, d] * memory.impulse[world, r]
-                work.a[world, row, d] = work.a[world, row, d] + gained / left
+                work.a[world, row, d] = work.a[world, row, d] + memory.jump[world, row, d] / left
     return residual
 
 
 @wp.func
-def fly(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int, t: scalar):
-    """q[row + 1] after a flight of time t, and the links there."""
+def move_by(tree: Tree, work: Workspace, world: int, row: int, t: scalar):
+    """q[row + 1] after a flight of time t."""
     for d in range(tree.velocities):
         work.rate[world, row + 1, d] = work.v[world, row, d] + scalar(0.5) * t * work.a[world, row, d]
     advance(tree, world, work.q, row, row + 1, work.rate, row + 1, t)
+
+
+@wp.func
+def fly(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int, t: scalar):
+    """The same, and the links and shapes there."""
+    move_by(tree, work, world, row, t)
     place_in_world(tree, contacts, memory, world, work.q, row + 1)
 
 
@@ -201,31 +198,20 @@ def closing_time(
     end = memory.end_gap[world, pair]
     found = scalar(-1.0)
     search = wp.int32(0)
-    if start > TOUCHING:
-        if middle < scalar(0.0):
-            search = 1
-            high = scalar(0.5) * left
-        elif end < scalar(0.0):
-            search = 1
-            low = scalar(0.5) * left
-        else:
-            bend = scalar(2.0) * (start - scalar(2.0) * middle + end)
-            slope = scalar(4.0) * middle - scalar(3.0) * start - end
-            if bend > scalar(0.0) and slope < scalar(0.0) and slope > scalar(-2.0) * bend:
-                if start - slope * slope / (scalar(4.0) * bend) < scalar(0.1) * wp.min(start, end):
-                    high = scalar(-0.5) * slope / bend * left
-                    if gap_after(tree, work, contacts, memory, world, row, pair, high) < scalar(0.0):
-                        search = 1
-    elif end < scalar(0.0) or middle < scalar(0.0):
-        # It touches and parts: it closes again after it was open for a while.
-        low = left
-        for _half in range(40):
-            if search == 0:
-                low = scalar(0.5) * low
-                if gap_after(tree, work, contacts, memory, world, row, pair, low) > scalar(0.0):
+    if middle < scalar(0.0):
+        search = 1
+        high = scalar(0.5) * left
+    elif end < scalar(0.0):
+        search = 1
+        low = scalar(0.5) * left
+    else:
+        bend = scalar(2.0) * (start - scalar(2.0) * middle + end)
+        slope = scalar(4.0) * middle - scalar(3.0) * start - end
+        if bend > scalar(0.0) and slope < scalar(0.0) and slope > scalar(-2.0) * bend:
+            if start - slope * slope / (scalar(4.0) * bend) < scalar(0.1) * wp.min(start, end):
+                high = scalar(-0.5) * slope / bend * left
+                if gap_after(tree, work, contacts, memory, world, row, pair, high) < scalar(0.0):
                     search = 1
-                else:
-                    high = low
     if search != 0:
         value_low = gap_after(tree, work, contacts, memory, world, row, pair, low)
         value_high = gap_after(tree, work, contacts, memory, world, row, pair, high)
@@ -254,26 +240,23 @@ def closing_time(
 
 @wp.func
 def find_event(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int):
-    """How long the flight is, and the pair that ends it."""
+    """How long the flight is, and the pair that ends it; those that take part in it cannot."""
     left = memory.left[world, row]
-    fly(tree, work, contacts, memory, world, row, scalar(0.5) * left)
-    for pair in range(contacts.pairs):
-        memory.middle_gap[world, pair] = gap_of(contacts, memory, world, pair)
-    fly(tree, work, contacts, memory, world, row, left)
-    for pair in range(contacts.pairs):
-        memory.end_gap[world, pair] = gap_of(contacts, memory, world, pair)
     duration = left
     struck = wp.int32(-1)
-    for pair in range(contacts.pairs):
-        held = wp.int32(0)
-        for c in range(memory.count[world, row]):
-            if memory.pair[world, c] == pair and memory.mode[world, c] != OPEN:
-                held = 1
-        if held == 0:
-            found = closing_time(tree, work, contacts, memory, world, row, pair)
-            if found >= scalar(0.0) and found < duration:
-                duration = found
-                struck = pair
+    if memory.count[world, row] < contacts.pairs:
+        fly(tree, work, contacts, memory, world, row, scalar(0.5) * left)
+        for pair in range(contacts.pairs):
+            memory.middle_gap[world, pair] = gap_of(contacts, memory, world, pair)
+        fly(tree, work, contacts, memory, world, row, left)
+        for pair in range(contacts.pairs):
+            memory.end_gap[world, pair] = gap_of(contacts, memory, world, pair)
+        for pair in range(contacts.pairs):
+            if memory.listed[world, pair] == 0:
+                found = closing_time(tree, work, contacts, memory, world, row, pair)
+                if found >= scalar(0.0) and found < duration:
+                    duration = found
+                    struck = pair
     memory.duration[world, row] = duration
     memory.struck[world, row] = struck
 
@@ -288,15 +271,12 @@ def end_operation(tree: Tree, work: Workspace, contacts: Contacts, memory: Conta
         for k in range(tree.positions):
             work.q[world, row + 1, k] = work.q[world, row, k]
         for d in range(tree.velocities):
-            gained = scalar(0.0)
-            for r in range(3 * memory.count[world, row]):
-                gained += memory.response[world, r, d] * memory.impulse[world, r]
-            work.v[world, row + 1, d] = work.v[world, row, d] + gained
+            work.v[world, row + 1, d] = work.v[world, row, d] + memory.jump[world, row, d]
         memory.left[world, row + 1] = left
     else:
         find_event(tree, work, contacts, memory, world, row)
         t = memory.duration[world, row]
-        fly(tree, work, contacts, memory, world, row, t)
+        move_by(tree, work, world, row, t)
         for d in range(tree.velocities):
             work.v[world, row + 1, d] = work.v[world, row, d] + t * work.a[world, row, d]
         memory.left[world, row + 1] = left - t

@@ -18,6 +18,12 @@ def accelerate(tree: Tree, work: Workspace, forces: Forces, world: int, step: in
     dry friction are stable at any step.
     """
     move_links(tree, work, world, row)
+    accelerate_moved(tree, work, forces, world, step, row, h)
+
+
+@wp.func
+def accelerate_moved(tree: Tree, work: Workspace, forces: Forces, world: int, step: int, row: int, h: scalar):
+    """The same after `move_links`."""
     apply_joint_loads(tree, work, forces, world, step, row)
     load_inertias(tree, work, world)
     if forces.wrenches != 0:
@@ -203,6 +209,13 @@ def solve(
 
     Leaves the motion that `out` gives each link in `virtual_…`.
     """
+    solve_inward(tree, work, world, right, right_row)
+    solve_outward(tree, work, world, out, out_row)
+
+
+@wp.func
+def solve_inward(tree: Tree, work: Workspace, world: int, right: wp.array3d(dtype=scalar), right_row: int):
+    """From the leaves to the root: `rest`, what is left of the right-hand side where each velocity is eliminated."""
     for i in range(tree.links):
         work.moment[world, i] = zero3()
         work.force[world, i] = zero3()
@@ -231,6 +244,11 @@ def solve(
             work.moment[world, parent] = (
                 work.moment[world, parent] + transposed(rotation, moment) + wp.cross(work.offset[world, i], pull)
             )
+
+
+@wp.func
+def solve_outward(tree: Tree, work: Workspace, world: int, out: wp.array3d(dtype=scalar), out_row: int):
+    """From the root to the leaves: the solution from `rest`."""
     for i in range(tree.links):
         angular = zero3()
         linear = zero3()

@@ -1,362 +1,322 @@
-"""Impulses of contacts: one complementarity problem, by projected sweeps and a finish on the set of modes they find.
+"""Impulses of contacts: one complementarity problem, by Newton's method on the modes of its contacts.
 
 With u = A λ + b, the velocity of the contacts after the impulse with its bias, each contact obeys
 
     0 ≤ λ_n ⟂ u_n ≥ 0,   λ_t = −μ λ_n u_t / |u_t| where it slides,   |λ_t| ≤ μ λ_n where u_t = 0.
 
-The finish is Newton's method on the equations F(λ, u) = 0 of the modes: λ = 0 (open), u = 0 (stick), u_n = 0 and
-λ_t = μ λ_n y/|y| with y = λ_t − u_t / A_nn (slide, also where it is about to); modes are judged anew after each step.
-Newton's matrix has a trace of compliance on its diagonal, for several contacts of one body leave impulses undetermined;
-velocities do not feel it. Where that fails, many more sweeps come first; where they fail too (a strong coupling of
-normal and tangent lets sweeps diverge), the solution without friction is followed while friction rises.
+A contact is a block of three: its impulse is a vector (normal, two tangents), the Delassus matrix A has 3×3 blocks.
+Newton's method solves the equations F(λ, u) = 0 of the modes: λ = 0 (open), u = 0 (stick), u_n = 0 and
+λ_t = μ λ_n y/|y| with y = A_nn λ_t − u_t (slide, also where it is about to). All that approach are taken to stick at
+first, and modes are judged anew after each step: what rests on its feet needs one step. Newton's matrix
+G = F_λ + F_u A has a trace of compliance on its diagonal, for several contacts of one body leave impulses undetermined;
+velocities do not feel it. Where Newton's method fails, projected sweeps find the modes that it starts from; where they
+fail too (a strong coupling of normal and tangent lets sweeps diverge), the solution without friction is followed while
+friction rises.
 
-The adjoint at the solution: F(λ, A λ + b) = 0 gives, for an incoming λ̄, one solve Gᵀ y = λ̄ with G = F_λ + F_u A,
+The adjoint at the solution: F(λ, A λ + b) = 0 gives, for an incoming λ̄, one solve Gᵀ y = λ̄,
 and then ū = −F_uᵀ y, μ̄ = −yᵀ F_μ.
 """
 
 import warp as wp
 
 from . import scalar
-from .spatial import vec3
-from .tree import ContactMemory, Contacts
+from .blocks import factor, solve_factored, solve_factored_transposed
+from .spatial import mat33, transposed, vec3, zero3
+from .tree import ContactMemory
 
 OPEN = wp.constant(0)
 STICKS = wp.constant(1)
 SLIDES = wp.constant(2)
 
 DOUBLE = scalar is wp.float64
-COMPLIANCE = wp.constant(scalar(1.0e-11 if DOUBLE else 1.0e-5))  # of the diagonal's mean
+COMPLIANCE = wp.constant(scalar(1.0e-13 if DOUBLE else 1.0e-5))  # of the diagonal's mean
 EXACT = wp.constant(scalar(1.0e-10 if DOUBLE else 1.0e-4))  # residual of velocities, of the largest there is
 ACCEPTED = wp.constant(scalar(1.0e-5 if DOUBLE else 1.0e-3))  # residual beyond which a step fails
-SWEEPS = wp.constant(12)
-FINISHES = wp.constant(12)
+NEWTON_STEPS = wp.constant(12)
 NEAR = wp.constant(scalar(1.0e-5 if DOUBLE else 1.0e-4))  # residual that asks for no other way
+SWEEPS = wp.constant(12)
 MANY_SWEEPS = wp.constant(2000)
 RELAXED = wp.constant(scalar(0.7))  # below one, or a foot that friction presses down is pushed and left in turn
 RAMP = wp.constant(17)  # steps in which friction is raised from nothing, where the direct way fails
 LEAST = wp.constant(scalar(1.0e-300 if DOUBLE else 1.0e-30))
+HUGE = wp.constant(scalar(1.0e30))
 
 
 @wp.func
-def find_slip(memory: ContactMemory, world: int, rows: int):
-    """Slip = A λ + b; the largest size of its terms."""
-    size = scalar(0.0)
-    for r in range(rows):
-        total = memory.drive[world, r]
-        size = wp.max(size, wp.abs(total))
-        for c in range(rows):
-            total += memory.delassus[world, r, c] * memory.impulse[world, c]
-        memory.slip[world, r] = total
-    return size
+def largest(a: vec3):
+    return wp.max(wp.abs(a[0]), wp.max(wp.abs(a[1]), wp.abs(a[2])))
 
 
 @wp.func
-def sweep(memory: ContactMemory, contacts: Contacts, world: int, count: int, share: scalar):
+def find_slip(memory: ContactMemory, world: int, count: int):
+    """Slip = A λ + b."""
+    for c in range(count):
+        total = memory.drive[world, c]
+        for k in range(count):
+            total = total + memory.delassus[world, c, k] * memory.impulse[world, k]
+        memory.slip[world, c] = total
+
+
+@wp.func
+def sweep(memory: ContactMemory, world: int, count: int, share: scalar):
     """One projected sweep over all contacts; notes the mode each was left in. How much velocities changed at most."""
-    rows = 3 * count
     change = scalar(0.0)
     for c in range(count):
-        n = 3 * c
-        friction = share * contacts.friction[world, memory.pair[world, c]]
-        slip = memory.drive[world, n]
-        for k in range(rows):
-            slip += memory.delassus[world, n, k] * memory.impulse[world, k]
-        normal = wp.max(scalar(0.0), memory.impulse[world, n] - RELAXED * slip / memory.delassus[world, n, n])
-        change = wp.max(change, wp.abs(normal - memory.impulse[world, n]) * memory.delassus[world, n, n])
-        memory.impulse[world, n] = normal
-        first = memory.drive[world, n + 1]
-        second = memory.drive[world, n + 2]
-        for k in range(rows):
-            first += memory.delassus[world, n + 1, k] * memory.impulse[world, k]
-            second += memory.delassus[world, n + 2, k] * memory.impulse[world, k]
-        stiff = memory.delassus[world, n + 1, n + 1] + memory.delassus[world, n + 2, n + 2]
-        first = memory.impulse[world, n + 1] - first / stiff
-        second = memory.impulse[world, n + 2] - second / stiff
+        bound = share * memory.friction[world, c]
+        own = memory.delassus[world, c, c]
+        was = memory.impulse[world, c]
+        slip = memory.drive[world, c]
+        for k in range(count):
+            slip = slip + memory.delassus[world, c, k] * memory.impulse[world, k]
+        normal = wp.max(scalar(0.0), was[0] - RELAXED * slip[0] / own[0, 0])
+        slip = slip + (normal - was[0]) * vec3(own[0, 0], own[1, 0], own[2, 0])
+        stiff = own[1, 1] + own[2, 2]
+        first = was[1] - slip[1] / stiff
+        second = was[2] - slip[2] / stiff
         length = wp.sqrt(first * first + second * second)
-        bound = friction * normal
+        bound = bound * normal
         mode = wp.int32(STICKS)
+        if length > bound or bound <= scalar(0.0):
+            mode = SLIDES
+            factor_to_cone = bound / wp.max(length, LEAST)
+            first = first * factor_to_cone
+            second = second * factor_to_cone
         if normal <= scalar(0.0):
             mode = OPEN
-        if length > bound or bound <= scalar(0.0):
-            if mode == STICKS:
-                mode = SLIDES
-            factor = bound / wp.max(length, LEAST)
-            first = first * factor
-            second = second * factor
-        change = wp.max(change, stiff * wp.abs(first - memory.impulse[world, n + 1]))
-        change = wp.max(change, stiff * wp.abs(second - memory.impulse[world, n + 2]))
-        memory.impulse[world, n + 1] = first
-        memory.impulse[world, n + 2] = second
+        found = vec3(normal, first, second)
+        change = wp.max(change, wp.max(own[0, 0], stiff) * largest(found - was))
+        memory.impulse[world, c] = found
         memory.mode[world, c] = mode
     return change
 
 
 @wp.func
-def projected(memory: ContactMemory, world: int, n: int):
-    """Direction and length of A_nn λ_t − u_t, which the friction of a sliding contact is along."""
-    weight = memory.delassus[world, n, n]
-    first = weight * memory.impulse[world, n + 1] - memory.slip[world, n + 1]
-    second = weight * memory.impulse[world, n + 2] - memory.slip[world, n + 2]
-    length = wp.max(wp.sqrt(first * first + second * second), LEAST)
-    return vec3(first / length, second / length, length)
+def projected(memory: ContactMemory, world: int, c: int):
+    """Direction (second and third number) and length (first) of A_nn λ_t − u_t, along which a contact rubs."""
+    weight = memory.delassus[world, c, c][0, 0]
+    y = weight * memory.impulse[world, c] - memory.slip[world, c]
+    length = wp.max(wp.sqrt(y[1] * y[1] + y[2] * y[2]), LEAST)
+    return vec3(length, y[1] / length, y[2] / length)
 
 
 @wp.func
-def judge(memory: ContactMemory, contacts: Contacts, world: int, count: int, share: scalar, size: scalar, change: int):
-    """The largest violation of what the contacts' modes ask for; those with one get another mode where `change`."""
+def closed_mode(friction: scalar):
+    """The mode that a contact is taken to have when it closes."""
+    mode = wp.int32(STICKS)
+    if friction <= scalar(0.0):
+        mode = SLIDES
+    return mode
+
+
+@wp.func
+def judge(memory: ContactMemory, world: int, count: int, share: scalar, tolerance: scalar):
+    """How far the contacts are from what their modes ask for, as a velocity; notes the modes to try next."""
     worst = scalar(0.0)
     for c in range(count):
-        n = 3 * c
-        friction = share * contacts.friction[world, memory.pair[world, c]]
-        weight = memory.delassus[world, n, n]
+        friction = share * memory.friction[world, c]
+        weight = memory.delassus[world, c, c][0, 0]
         mode = memory.mode[world, c]
-        normal = memory.impulse[world, n]
-        slip = memory.slip[world, n]
+        impulse = memory.impulse[world, c]
+        slip = memory.slip[world, c]
         wrong = scalar(0.0)
-        found = mode
+        off = scalar(0.0)
+        other = mode
         if mode == OPEN:
-            if slip < scalar(0.0):
-                wrong = -slip
-                found = STICKS
-                if friction <= scalar(0.0):
-                    found = SLIDES
-        elif normal < scalar(0.0):
-            wrong = -normal * weight
-            found = OPEN
+            wrong = -slip[0]
+            other = closed_mode(friction)
         else:
             # Sliding friction lies on the cone, sticking friction within it.
-            along = projected(memory, world, n)
-            beyond = along[2] - weight * friction * normal
+            along = projected(memory, world, c)
+            bound = weight * friction * impulse[0]
             if mode == STICKS:
-                wrong = wp.max(scalar(0.0), beyond)
-                found = SLIDES
-            elif friction > scalar(0.0):
-                wrong = wp.max(scalar(0.0), -beyond)
-                found = STICKS
-        if change != 0 and wrong > EXACT * size:
-            memory.mode[world, c] = found
-        worst = wp.max(worst, wrong)
+                off = largest(slip)
+                wrong = along[0] - bound
+                other = SLIDES
+            else:
+                rubbing = weight * impulse - bound * along
+                off = wp.max(wp.abs(slip[0]), wp.max(wp.abs(rubbing[1]), wp.abs(rubbing[2])))
+                if friction > scalar(0.0):
+                    wrong = bound - along[0]
+                other = STICKS
+            if impulse[0] < scalar(0.0):
+                wrong = -weight * impulse[0]
+                other = OPEN
+        memory.next_mode[world, c] = mode
+        if wrong > tolerance:
+            memory.next_mode[world, c] = other
+        # Not a number is larger than any.
+        if not (wp.max(wrong, off) <= worst):
+            worst = wp.max(wrong, off)
     return worst
 
 
 @wp.func
-def build_equations(memory: ContactMemory, contacts: Contacts, world: int, count: int, share: scalar):
-    """Matrix = F_λ + F_u A and vector = F at the present impulse, slip and modes; the largest of F as velocities."""
-    rows = 3 * count
-    worst = scalar(0.0)
+def slip_rate(memory: ContactMemory, world: int, c: int, share: scalar):
+    """F_u of a contact that is not open."""
+    z = scalar(0.0)
+    one = scalar(1.0)
+    rate = mat33(one, z, z, z, one, z, z, z, one)
+    if memory.mode[world, c] == SLIDES:
+        along = projected(memory, world, c)
+        weight = memory.delassus[world, c, c][0, 0]
+        turning = weight * share * memory.friction[world, c] * memory.impulse[world, c][0] / along[0]
+        cross = -turning * along[1] * along[2]
+        first = turning * (one - along[1] * along[1])
+        second = turning * (one - along[2] * along[2])
+        rate = mat33(one, z, z, z, first, cross, z, cross, second)
+    return rate
+
+
+@wp.func
+def build_equations(memory: ContactMemory, world: int, count: int, share: scalar):
+    """Matrix = F_λ + F_u A and vector = F of the contacts that are not open, which are listed in `closed`."""
     soft = scalar(0.0)
-    for r in range(rows):
-        soft += COMPLIANCE * memory.delassus[world, r, r] / scalar(rows)
+    closed = wp.int32(0)
     for c in range(count):
-        n = 3 * c
-        friction = share * contacts.friction[world, memory.pair[world, c]]
-        mode = memory.mode[world, c]
-        weight = memory.delassus[world, n, n]
-        along = projected(memory, world, n)
-        bound = weight * friction * memory.impulse[world, n]
-        turning = bound / along[2]
-        for k in range(3):
-            r = n + k
-            for j in range(rows):
-                value = scalar(0.0)
-                if mode == STICKS or (mode == SLIDES and k == 0):
-                    value = memory.delassus[world, r, j]
-                elif mode == SLIDES:
-                    across = along[0] * memory.delassus[world, n + 1, j] + along[1] * memory.delassus[world, n + 2, j]
-                    value = turning * (memory.delassus[world, r, j] - along[k - 1] * across)
-                memory.matrix[world, r, j] = value
-            value = memory.slip[world, r]
-            stiff = soft
-            if mode == OPEN:
-                stiff = weight
-                value = weight * memory.impulse[world, r]
-            elif mode == SLIDES and k > 0:
-                stiff = weight * (scalar(1.0) - turning)
-                value = weight * memory.impulse[world, r] - bound * along[k - 1]
-                memory.matrix[world, r, n] = memory.matrix[world, r, n] - weight * friction * along[k - 1]
-                for j in range(2):
-                    share_j = turning * weight * along[k - 1] * along[j]
-                    memory.matrix[world, r, n + 1 + j] = memory.matrix[world, r, n + 1 + j] + share_j
-            memory.matrix[world, r, r] = memory.matrix[world, r, r] + stiff
-            memory.vector[world, r] = value
-            worst = wp.max(worst, wp.abs(value))
-    return worst
-
-
-@wp.func
-def factor(memory: ContactMemory, world: int, rows: int):
-    """Factor the matrix in place, rows exchanged for the largest pivot."""
-    for k in range(rows):
-        best = wp.int32(k)
-        for r in range(k + 1, rows):
-            if wp.abs(memory.matrix[world, r, k]) > wp.abs(memory.matrix[world, best, k]):
-                best = r
-        memory.pivot[world, k] = best
-        if best != k:
-            for c in range(rows):
-                held = memory.matrix[world, k, c]
-                memory.matrix[world, k, c] = memory.matrix[world, best, c]
-                memory.matrix[world, best, c] = held
-        for r in range(k + 1, rows):
-            share = memory.matrix[world, r, k] / memory.matrix[world, k, k]
-            memory.matrix[world, r, k] = share
-            if share != scalar(0.0):
-                for c in range(k + 1, rows):
-                    memory.matrix[world, r, c] = memory.matrix[world, r, c] - share * memory.matrix[world, k, c]
-
-
-@wp.func
-def solve_factored(memory: ContactMemory, world: int, rows: int):
-    """Vector = matrix⁻¹ vector."""
-    for k in range(rows):
-        other = memory.pivot[world, k]
-        held = memory.vector[world, k]
-        memory.vector[world, k] = memory.vector[world, other]
-        memory.vector[world, other] = held
-    for r in range(rows):
-        total = memory.vector[world, r]
-        for c in range(r):
-            total -= memory.matrix[world, r, c] * memory.vector[world, c]
-        memory.vector[world, r] = total
-    for backwards in range(rows):
-        r = rows - 1 - backwards
-        total = memory.vector[world, r]
-        for c in range(r + 1, rows):
-            total -= memory.matrix[world, r, c] * memory.vector[world, c]
-        memory.vector[world, r] = total / memory.matrix[world, r, r]
-
-
-@wp.func
-def solve_factored_transposed(memory: ContactMemory, world: int, rows: int):
-    """Vector = matrix⁻ᵀ vector."""
-    for r in range(rows):
-        total = memory.vector[world, r]
-        for c in range(r):
-            total -= memory.matrix[world, c, r] * memory.vector[world, c]
-        memory.vector[world, r] = total / memory.matrix[world, r, r]
-    for backwards in range(rows):
-        r = rows - 1 - backwards
-        total = memory.vector[world, r]
-        for c in range(r + 1, rows):
-            total -= memory.matrix[world, c, r] * memory.vector[world, c]
-        memory.vector[world, r] = total
-    for backwards in range(rows):
-        k = rows - 1 - backwards
-        other = memory.pivot[world, k]
-        held = memory.vector[world, k]
-        memory.vector[world, k] = memory.vector[world, other]
-        memory.vector[world, other] = held
+        soft += wp.trace(memory.delassus[world, c, c])
+        if memory.mode[world, c] != OPEN:
+            memory.closed[world, closed] = c
+            closed += 1
+    soft = COMPLIANCE * soft / scalar(3 * count)
+    z = scalar(0.0)
+    for row in range(closed):
+        c = memory.closed[world, row]
+        slip = memory.slip[world, c]
+        if memory.mode[world, c] == STICKS:
+            for column in range(closed):
+                memory.matrix[world, row, column] = memory.delassus[world, c, memory.closed[world, column]]
+            memory.matrix[world, row, row] = memory.matrix[world, row, row] + mat33(soft, z, z, z, soft, z, z, z, soft)
+            memory.vector[world, row] = slip
+        else:
+            rate = slip_rate(memory, world, c, share)
+            for column in range(closed):
+                memory.matrix[world, row, column] = rate * memory.delassus[world, c, memory.closed[world, column]]
+            along = projected(memory, world, c)
+            weight = memory.delassus[world, c, c][0, 0]
+            slope = weight * share * memory.friction[world, c]
+            impulse = memory.impulse[world, c]
+            off = weight * impulse - slope * impulse[0] * along
+            memory.vector[world, row] = vec3(slip[0], off[1], off[2])
+            # F_λ: of λ_t − μ λ_n y/|y| times A_nn, and y turns with λ_t.
+            memory.matrix[world, row, row] = memory.matrix[world, row, row] + mat33(
+                soft, z, z,
+                -slope * along[1], weight * (scalar(1.0) - rate[1, 1]), -weight * rate[1, 2],
+                -slope * along[2], -weight * rate[2, 1], weight * (scalar(1.0) - rate[2, 2]),
+            )  # fmt: skip
+    return closed
 
 
 @wp.func
 def keep(memory: ContactMemory, world: int, count: int):
     """Note the present impulse and modes as the best."""
-    for r in range(3 * count):
-        memory.best_impulse[world, r] = memory.impulse[world, r]
     for c in range(count):
+        memory.best_impulse[world, c] = memory.impulse[world, c]
         memory.best_mode[world, c] = memory.mode[world, c]
 
 
 @wp.func
-def finish(memory: ContactMemory, contacts: Contacts, world: int, count: int, share: scalar):
-    """Newton's method from the present impulse and modes, with a share of the friction; the residual.
+def newton_step(memory: ContactMemory, world: int, count: int, share: scalar):
+    """One step towards F = 0 in the present modes, and the slip there."""
+    closed = build_equations(memory, world, count, share)
+    factor(memory, world, closed)
+    solve_factored(memory, world, closed)
+    for c in range(count):
+        if memory.mode[world, c] == OPEN:
+            memory.impulse[world, c] = zero3()
+    for row in range(closed):
+        c = memory.closed[world, row]
+        memory.impulse[world, c] = memory.impulse[world, c] - memory.vector[world, row]
+    find_slip(memory, world, count)
+
+
+@wp.func
+def finish(memory: ContactMemory, world: int, count: int, share: scalar, size: scalar):
+    """Newton's method from the present impulse, slip and modes, with a share of the friction; the residual.
 
     Where it does not converge (rows that differ by rounding alone cannot all stand still), the best it met is kept.
     """
-    rows = 3 * count
-    size = wp.max(find_slip(memory, world, rows), LEAST)
-    residual = wp.max(
-        judge(memory, contacts, world, count, share, size, 0), build_equations(memory, contacts, world, count, share)
-    )
-    residual = residual / size
-    best = residual
+    residual = scalar(HUGE)
+    best = scalar(HUGE)
     keep(memory, world, count)
-    judge(memory, contacts, world, count, share, size, 1)
-    for _step in range(FINISHES):
-        if residual > EXACT:
-            build_equations(memory, contacts, world, count, share)
-            factor(memory, world, rows)
-            solve_factored(memory, world, rows)
-            for r in range(rows):
-                memory.impulse[world, r] = memory.impulse[world, r] - memory.vector[world, r]
-            find_slip(memory, world, rows)
-            wrong = judge(memory, contacts, world, count, share, size, 0)
-            residual = wp.max(wrong, build_equations(memory, contacts, world, count, share)) / size
+    for _step in range(NEWTON_STEPS):
+        if not (residual <= EXACT):
+            newton_step(memory, world, count, share)
+            residual = judge(memory, world, count, share, EXACT * size) / size
             if residual < best:
                 best = residual
                 keep(memory, world, count)
-            judge(memory, contacts, world, count, share, size, 1)
-    for r in range(rows):
-        memory.impulse[world, r] = memory.best_impulse[world, r]
-    for c in range(count):
-        memory.mode[world, c] = memory.best_mode[world, c]
-    find_slip(memory, world, rows)
+            for c in range(count):
+                memory.mode[world, c] = memory.next_mode[world, c]
+    if not (residual <= best):
+        for c in range(count):
+            memory.impulse[world, c] = memory.best_impulse[world, c]
+            memory.mode[world, c] = memory.best_mode[world, c]
+        find_slip(memory, world, count)
     return best
 
 
 @wp.func
-def solve_impulses(memory: ContactMemory, contacts: Contacts, world: int, count: int):
-    """Impulse from `delassus` and `drive`; the residual over the largest velocity, above `EXACT` where it failed."""
-    rows = 3 * count
+def guess(memory: ContactMemory, world: int, count: int, share: scalar):
+    """No impulse, and closed what would approach."""
+    for c in range(count):
+        memory.impulse[world, c] = zero3()
+        memory.slip[world, c] = memory.drive[world, c]
+        memory.mode[world, c] = OPEN
+        if memory.drive[world, c][0] < scalar(0.0):
+            memory.mode[world, c] = closed_mode(share * memory.friction[world, c])
+
+
+@wp.func
+def solve_impulses(memory: ContactMemory, world: int, count: int):
+    """Impulse from `delassus`, `drive` and `friction`; the residual over the largest velocity.
+
+    First Newton's method from a guess, then from what a few sweeps find, then many sweeps, then with friction raised.
+    """
+    size = scalar(LEAST)
+    for c in range(count):
+        size = wp.max(size, largest(memory.drive[world, c]))
+    residual = scalar(HUGE)
     ramped = wp.int32(0)
-    size = scalar(0.0)
-    for r in range(rows):
-        size = wp.max(size, wp.abs(memory.drive[world, r]))
-    residual = scalar(1.0e30)
-    for trial in range(2 + RAMP):
-        if residual > NEAR or ramped != 0:
+    enough = scalar(EXACT)
+    for trial in range(3 + RAMP):
+        if trial > 1:
+            enough = NEAR
+        if ramped != 0 or not (residual <= enough):
             share = scalar(1.0)
-            sweeps = wp.int32(SWEEPS)
-            if trial == 1:
-                sweeps = MANY_SWEEPS
-            if trial > 1:
+            if trial > 2:
                 ramped = 1
-                share = scalar(trial - 2) / scalar(RAMP - 1)
-            if trial == 0 or trial == 2:
-                for r in range(rows):
-                    memory.impulse[world, r] = scalar(0.0)
-            if trial < 3:
-                change = scalar(1.0e30)
+                share = scalar(trial - 3) / scalar(RAMP - 1)
+            if trial == 0 or trial == 1 or trial == 3:
+                guess(memory, world, count, share)
+            if trial >= 1 and trial <= 3:
+                sweeps = wp.int32(SWEEPS)
+                if trial == 2:
+                    sweeps = MANY_SWEEPS
+                change = scalar(HUGE)
                 for _sweep in range(sweeps):
                     if change > EXACT * size:
-                        change = sweep(memory, contacts, world, count, share)
-            residual = finish(memory, contacts, world, count, share)
+                        change = sweep(memory, world, count, share)
+                find_slip(memory, world, count)
+            residual = finish(memory, world, count, share, size)
     return residual
 
 
 @wp.func
-def impulses_backward(memory: ContactMemory, contacts: Contacts, world: int, count: int):
-    """From impulse_bar to slip_bar (of b too); leaves y in `vector`."""
-    rows = 3 * count
-    build_equations(memory, contacts, world, count, scalar(1.0))
-    factor(memory, world, rows)
-    for r in range(rows):
-        memory.vector[world, r] = memory.impulse_bar[world, r]
-    solve_factored_transposed(memory, world, rows)
+def impulses_backward(memory: ContactMemory, world: int, count: int):
+    """From impulse_bar to slip_bar, which is that of b too, and to the gradients of the coefficients of friction."""
+    closed = build_equations(memory, world, count, scalar(1.0))
+    factor(memory, world, closed)
+    for row in range(closed):
+        memory.vector[world, row] = memory.impulse_bar[world, memory.closed[world, row]]
+    solve_factored_transposed(memory, world, closed)
     for c in range(count):
-        n = 3 * c
-        friction = contacts.friction[world, memory.pair[world, c]]
-        mode = memory.mode[world, c]
-        for k in range(3):
-            bar = scalar(0.0)
-            if mode == STICKS or (mode == SLIDES and k == 0):
-                bar = -memory.vector[world, n + k]
-            memory.slip_bar[world, n + k] = bar
-        if mode == SLIDES:
-            along = projected(memory, world, n)
-            turning = memory.delassus[world, n, n] * friction * memory.impulse[world, n] / along[2]
-            across = along[0] * memory.vector[world, n + 1] + along[1] * memory.vector[world, n + 2]
-            for k in range(1, 3):
-                memory.slip_bar[world, n + k] = -turning * (memory.vector[world, n + k] - along[k - 1] * across)
-
-
-@wp.func
-def friction_bar(memory: ContactMemory, world: int, c: int):
-    """The gradient to the coefficient of contact c."""
-    n = 3 * c
-    bar = scalar(0.0)
-    if memory.mode[world, c] == SLIDES:
-        along = projected(memory, world, n)
-        across = along[0] * memory.vector[world, n + 1] + along[1] * memory.vector[world, n + 2]
-        bar = memory.delassus[world, n, n] * memory.impulse[world, n] * across
-    return bar
+        memory.slip_bar[world, c] = zero3()
+        memory.friction_bar[world, c] = scalar(0.0)
+    for row in range(closed):
+        c = memory.closed[world, row]
+        y = memory.vector[world, row]
+        memory.slip_bar[world, c] = -transposed(slip_rate(memory, world, c, scalar(1.0)), y)
+        if memory.mode[world, c] == SLIDES:
+            along = projected(memory, world, c)
+            normal = memory.delassus[world, c, c][0, 0] * memory.impulse[world, c][0]
+            memory.friction_bar[world, c] = normal * (along[1] * y[1] + along[2] * y[2])

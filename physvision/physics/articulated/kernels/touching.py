@@ -27,7 +27,7 @@ from .spatial import mat33, quaternion_matrix, skew, transposed, turned_about_z,
 from .tree import BALL, FREE, PRISMATIC, REVOLUTE, ContactGradients, ContactMemory, Contacts, Gradients, Tree, Workspace
 
 
-@wp.func
+@wp.func(inline=True)
 def column(m: mat33, k: int):
     return vec3(m[0, k], m[1, k], m[2, k])
 
@@ -59,6 +59,28 @@ def place_in_world(
             own = carrier * own
         memory.world_rotation[world, i] = own
         memory.world_origin[world, i] = offset
+    place_shapes(contacts, memory, world)
+
+
+@wp.func
+def place_moved(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int):
+    """The same from the placements of links in their parents that the last `move_links` left."""
+    for i in range(tree.links):
+        own = wp.transpose(work.rotation[world, i])
+        offset = work.offset[world, i]
+        parent = tree.parent[i]
+        if parent >= 0:
+            carrier = memory.world_rotation[world, parent]
+            offset = memory.world_origin[world, parent] + carrier * offset
+            own = carrier * own
+        memory.world_rotation[world, i] = own
+        memory.world_origin[world, i] = offset
+    place_shapes(contacts, memory, world)
+
+
+@wp.func
+def place_shapes(contacts: Contacts, memory: ContactMemory, world: int):
+    """The shapes, where their links are."""
     for shape in range(contacts.shapes):
         turn = contacts.shape_turn[world, shape]
         offset = contacts.shape_offset[world, shape]
@@ -116,7 +138,7 @@ def frame_of(normal: vec3):
     )  # fmt: skip
 
 
-@wp.func
+@wp.func(inline=True)
 def turn_axis(tree: Tree, memory: ContactMemory, world: int, i: int, d: int):
     """The world's direction that velocity d of link i turns about; zero where it shifts."""
     joint = tree.joint[i]
@@ -132,7 +154,7 @@ def turn_axis(tree: Tree, memory: ContactMemory, world: int, i: int, d: int):
     return axis
 
 
-@wp.func
+@wp.func(inline=True)
 def shift_axis(tree: Tree, memory: ContactMemory, world: int, i: int, d: int):
     """The world's direction that velocity d of link i shifts along; zero where it turns."""
     joint = tree.joint[i]
@@ -151,12 +173,11 @@ def shift_axis(tree: Tree, memory: ContactMemory, world: int, i: int, d: int):
 def write_jacobian(
     tree: Tree, contacts: Contacts, memory: ContactMemory, world: int, slot: int, pair: int, near: Closest
 ):
-    """Three rows of contact `slot`: velocity along normal and tangents that each velocity of the tree gives it."""
+    """Of contact `slot`: the velocity along normal and tangents that each velocity of the tree gives it."""
     frame = frame_of(near.normal)
     place = place_of(near)
     for d in range(tree.velocities):
-        for k in range(3):
-            memory.jacobian[world, 3 * slot + k, d] = scalar(0.0)
+        memory.jacobian[world, slot, d] = zero3()
     for side in range(2):
         sign = scalar(1 - 2 * side)
         i = contacts.shape_link[contacts.first[pair]]
@@ -166,9 +187,7 @@ def write_jacobian(
             for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
                 motion = shift_axis(tree, memory, world, i, d)
                 motion = motion + wp.cross(turn_axis(tree, memory, world, i, d), place - memory.world_origin[world, i])
-                along = sign * (frame * motion)
-                for k in range(3):
-                    memory.jacobian[world, 3 * slot + k, d] = memory.jacobian[world, 3 * slot + k, d] + along[k]
+                memory.jacobian[world, slot, d] = memory.jacobian[world, slot, d] + sign * (frame * motion)
             i = tree.parent[i]
 
 

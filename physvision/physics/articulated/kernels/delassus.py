@@ -1,0 +1,121 @@
+"""How contacts answer impulses: the Delassus matrix A = J M⁻¹ Jᵀ, with the factorisation of the last `accelerate`.
+
+A solve with M sweeps inward, rest = W right, and outward: M⁻¹ = Wᵀ D⁻¹ W, D⁻¹ being `pivot`. The inward sweep of a row
+of J stays on the links that carry the contact. With these halves H = W Jᵀ the matrix is Hᵀ D⁻¹ H, and the velocities
+that impulses λ give follow from one outward sweep of H λ.
+"""
+
+import warp as wp
+
+from . import scalar
+from .forward import solve_outward
+from .spatial import mat33, skew, vec3, zero3
+from .tree import ContactMemory, Tree, Workspace
+
+
+@wp.func
+def zero33():
+    z = scalar(0.0)
+    return mat33(z, z, z, z, z, z, z, z, z)
+
+
+@wp.func(inline=True)
+def contact_velocity(
+    tree: Tree, memory: ContactMemory, world: int, c: int, motion: wp.array3d(dtype=scalar), motion_row: int
+):
+    """The velocity of contact c, along its normal and tangents, in a motion of the tree."""
+    total = zero3()
+    for d in range(tree.velocities):
+        total = total + motion[world, motion_row, d] * memory.jacobian[world, c, d]
+    return total
+
+
+@wp.func
+def sweep_inward(tree: Tree, work: Workspace, memory: ContactMemory, world: int, c: int):
+    """half[c] = W Jᵀ of contact c; row k of `inward_…` is what the k-th direction of the contact hands inward."""
+    for i in range(tree.links):
+        memory.carries[world, c, i] = 0
+    for backwards in range(tree.links):
+        i = tree.links - 1 - backwards
+        start = tree.first_velocity[i]
+        end = tree.first_velocity[i + 1]
+        if memory.carries[world, c, i] == 0:
+            size = scalar(0.0)
+            for d in range(start, end):
+                size += wp.dot(memory.jacobian[world, c, d], memory.jacobian[world, c, d])
+            if size > scalar(0.0):
+                memory.carries[world, c, i] = 1
+                memory.inward_moment[world, i] = zero33()
+                memory.inward_force[world, i] = zero33()
+        if memory.carries[world, c, i] != 0:
+            moment = memory.inward_moment[world, i]
+            force = memory.inward_force[world, i]
+            for back in range(end - start):
+                d = end - 1 - back
+                rest = (
+                    memory.jacobian[world, c, d]
+                    - moment * work.axis_angular[world, d]
+                    - force * work.axis_linear[world, d]
+                )
+                memory.half[world, c, d] = rest
+                scaled = work.pivot[world, d] * rest
+                moment = moment + wp.outer(scaled, work.column_angular[world, d])
+                force = force + wp.outer(scaled, work.column_linear[world, d])
+            parent = tree.parent[i]
+            if parent >= 0:
+                rotation = work.rotation[world, i]
+                pull = force * rotation
+                turn = moment * rotation - pull * skew(work.offset[world, i])
+                if memory.carries[world, c, parent] == 0:
+                    memory.carries[world, c, parent] = 1
+                    memory.inward_moment[world, parent] = turn
+                    memory.inward_force[world, parent] = pull
+                else:
+                    memory.inward_moment[world, parent] = memory.inward_moment[world, parent] + turn
+                    memory.inward_force[world, parent] = memory.inward_force[world, parent] + pull
+
+
+@wp.func
+def build_delassus(tree: Tree, work: Workspace, memory: ContactMemory, world: int, count: int):
+    """Half and Delassus matrix of all contacts."""
+    for c in range(count):
+        sweep_inward(tree, work, memory, world, c)
+        for k in range(c + 1):
+            block = zero33()
+            for i in range(tree.links):
+                if memory.carries[world, c, i] != 0 and memory.carries[world, k, i] != 0:
+                    for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
+                        scaled = work.pivot[world, d] * memory.half[world, c, d]
+                        block = block + wp.outer(scaled, memory.half[world, k, d])
+            memory.delassus[world, c, k] = block
+            memory.delassus[world, k, c] = wp.transpose(block)
+
+
+@wp.func
+def add_halves(tree: Tree, work: Workspace, memory: ContactMemory, world: int, c: int, along: vec3):
+    """Rest += W Jᵀ of contact c times a vector of its directions."""
+    for i in range(tree.links):
+        if memory.carries[world, c, i] != 0:
+            for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
+                work.rest[world, d] = work.rest[world, d] + wp.dot(memory.half[world, c, d], along)
+
+
+@wp.func
+def response(tree: Tree, work: Workspace, memory: ContactMemory, world: int, c: int):
+    """The velocity of contact c that M⁻¹ gives, where `rest` holds W times the right-hand side."""
+    total = zero3()
+    for i in range(tree.links):
+        if memory.carries[world, c, i] != 0:
+            for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
+                total = total + work.pivot[world, d] * work.rest[world, d] * memory.half[world, c, d]
+    return total
+
+
+@wp.func
+def apply_impulses(tree: Tree, work: Workspace, memory: ContactMemory, world: int, row: int, count: int):
+    """Jump[row] = M⁻¹ Jᵀ λ."""
+    for d in range(tree.velocities):
+        work.rest[world, d] = scalar(0.0)
+    for c in range(count):
+        add_halves(tree, work, memory, world, c, memory.impulse[world, c])
+    solve_outward(tree, work, world, memory.jump, row)
