@@ -19,7 +19,7 @@ from jsonargparse import auto_cli
 from torch import Tensor
 
 from physvision.core import State
-from physvision.estimation import MotionResidual, Setup, Solution, Unknown, Unknowns, gauss_newton
+from physvision.estimation import MotionResidual, Optimum, Setup, Unknown, Unknowns, gauss_newton
 from physvision.physics import rigid2d
 
 mpl.use("Agg")
@@ -88,7 +88,7 @@ def tasks() -> list[Task]:
     ]
 
 
-def aim() -> tuple[MotionResidual, Solution]:
+def aim() -> tuple[MotionResidual, Optimum]:
     """Throw a ball so that it is at the target after two seconds, a bounce on its way: what is sought, and found."""
     ball = rigid2d.Circle(10, (0, 0), restitution=0.8, friction=0.3, name="ball")
     world = rigid2d.World([floor(0.8, 0.3), ball], gravity=(0, 100))

@@ -2,10 +2,10 @@
 
 from physvision.camera.bound import BoundCamera
 from physvision.camera.camera import Camera
-from physvision.camera.ray_caster import Light, RayCaster, Seen
+from physvision.camera.ray_caster import Light, RayCaster, Visible
 from physvision.camera.textures import checker
 from physvision.core.registry import register_all
 
-__all__ = ["BoundCamera", "Camera", "Light", "RayCaster", "Seen", "checker"]
+__all__ = ["BoundCamera", "Camera", "Light", "RayCaster", "Visible", "checker"]
 
 register_all("physvision.camera", (BoundCamera, Camera, Light))

@@ -24,7 +24,7 @@ PIXEL_COST = 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class Settings:
     """What does not change from call to call, or is no number to be differentiated.
 
     Attributes:
@@ -79,9 +79,9 @@ def whole_numbers(patches: Patches, places: Sequence[tuple[int, int, int]], devi
     return constant(rows, 10, torch.int32, device)
 
 
-def _scene(view: View, rays: Tensor, extents: Tensor, light: Tensor, texels: Tensor, background: Tensor) -> Any:
+def _scene(view: Settings, rays: Tensor, extents: Tensor, light: Tensor, texels: Tensor, background: Tensor) -> Any:
     kernels, (batch, count) = view.kernels, rays.shape[:2]
-    numbers, scene = kernels.Numbers(), kernels.Scene()
+    numbers, scene = kernels.Numbers(), kernels.Contents()
     numbers.rays, numbers.extents, numbers.light = array(rays), array(extents), array(light)
     numbers.mapping, numbers.whole = view.mapping, view.whole
     numbers.near, numbers.ambient, numbers.diffuse = view.near, view.ambient, view.diffuse
@@ -100,7 +100,7 @@ def _scene(view: View, rays: Tensor, extents: Tensor, light: Tensor, texels: Ten
 class Render(Operation):
     """(rays, extents, light, texels, background) → frames, what fills each pixel; derived in `kernels/render.py`."""
 
-    view: View
+    view: Settings
     differentiable = 1
 
     @override
@@ -150,7 +150,7 @@ def _spread(bar: Tensor, value: Tensor) -> Tensor:
     return torch.cat([bar, bar.new_zeros(1).expand(value.shape[0] - 1, *bar.shape[1:])])
 
 
-def nearest(view: View, rays: Tensor, extents: Tensor, background: Tensor) -> tuple[Tensor, Tensor]:
+def nearest(view: Settings, rays: Tensor, extents: Tensor, background: Tensor) -> tuple[Tensor, Tensor]:
     """Depth and shape of what is nearest in the middle of every pixel, both (batch, height, width)."""
     batch = rays.shape[0]
     depth = rays.new_full((batch, view.height, view.width), float("inf"))

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from physvision.camera.patches import patches_of
 from physvision.camera.projection import Projection, local_rays, pixel_rays
-from physvision.camera.raster import Render, View, constant, nearest, whole_numbers
+from physvision.camera.raster import Render, Settings, constant, nearest, whole_numbers
 from physvision.camera.textures import pack_textures
 from physvision.core import InputError, Placed, Shape, ShapeError
 from physvision.core.checks import check_count, check_like, check_shape, check_tensor
@@ -38,7 +38,7 @@ class Light:
 
 
 @dataclass(frozen=True)
-class Seen:
+class Visible:
     """What is nearest in the middle of every pixel.
 
     Attributes:
@@ -171,12 +171,12 @@ class RayCaster(nn.Module):
         *,
         sizes: Float[Tensor, "*batch shapes 3"] | None = None,
         camera: Projection | None = None,
-    ) -> Seen:
+    ) -> Visible:
         """Depth and identity of what is nearest in the middle of every pixel, without gradients."""
         camera = self._camera(camera, poses)
         rays, extents, _ = self._geometry(camera, poses, sizes)
         view = self._view(camera, poses, ((0, 1, 1),) * len(self.shapes))
-        return Seen(*nearest(view, rays, extents, self._background(None, poses)))
+        return Visible(*nearest(view, rays, extents, self._background(None, poses)))
 
     def masks(
         self,
@@ -231,11 +231,11 @@ class RayCaster(nn.Module):
             self._cache[key] = colors if channels == 3 else [color.mean(0, keepdim=True) for color in colors]
         return self._cache[key]
 
-    def _view(self, camera: Projection, poses: Tensor, places: tuple[tuple[int, int, int], ...]) -> View:
+    def _view(self, camera: Projection, poses: Tensor, places: tuple[tuple[int, int, int], ...]) -> Settings:
         key = ("view", poses.dtype, poses.device, places, camera.near, self.light, self.edges, self.taps)
         if key not in self._cache:
             light = self.light or Light(ambient=1.0, diffuse=0.0)
-            self._cache[key] = View(
+            self._cache[key] = Settings(
                 kernels=precision.load("physvision.camera.kernels", poses.dtype),
                 whole=whole_numbers(self.patches, places, poses.device),
                 mapping=constant(self.patches.mapping, 4, poses.dtype, poses.device),

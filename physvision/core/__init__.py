@@ -18,7 +18,7 @@ from physvision.core.errors import (
     VideoError,
 )
 from physvision.core.registry import register_all
-from physvision.core.scene import Scene, SceneObject, View
+from physvision.core.scene import Pinhole, Scene, SceneObject
 from physvision.core.shapes import (
     Appearance,
     Box,
@@ -54,6 +54,7 @@ __all__ = [
     "InputError",
     "ModelError",
     "PhysvisionError",
+    "Pinhole",
     "Placed",
     "Plane",
     "Polygon",
@@ -69,7 +70,6 @@ __all__ = [
     "Trajectory",
     "UnsupportedError",
     "VideoError",
-    "View",
     "brightness",
     "load_states",
     "save_states",

@@ -14,7 +14,7 @@ from physvision.core.errors import InputError
 
 
 @dataclass(frozen=True)
-class View:
+class Pinhole:
     """The pinhole that frames were seen through; `up` is +z.
 
     Attributes:
@@ -80,7 +80,7 @@ class Scene:
     coordinates: Mapping[str, str]
     objects: Sequence[SceneObject]
     parameters: Mapping[str, str]
-    view: View | None = None
+    view: Pinhole | None = None
     least_agreement: float = 0.5
 
     def __post_init__(self) -> None:

@@ -1,18 +1,18 @@
 """Fitting: an engine's motion to what was observed of it, and how sure one can be of what was found."""
 
 from physvision.estimation.descent import descend
-from physvision.estimation.gauss_newton import Solution, gauss_newton
+from physvision.estimation.gauss_newton import Optimum, gauss_newton
 from physvision.estimation.horizons import doubling, fit_growing
 from physvision.estimation.residual import MotionResidual, PointResidual, Residual, Seen, Setup
 from physvision.estimation.unknowns import Unknown, Unknowns
 
 __all__ = [
     "MotionResidual",
+    "Optimum",
     "PointResidual",
     "Residual",
     "Seen",
     "Setup",
-    "Solution",
     "Unknown",
     "Unknowns",
     "descend",

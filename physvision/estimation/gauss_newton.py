@@ -21,7 +21,7 @@ _LARGEST_STEP = 2.0  # in z, where one is a sensible step
 
 
 @dataclass(frozen=True)
-class Solution:
+class Optimum:
     """Where a search led, for each start.
 
     Attributes:
@@ -51,7 +51,7 @@ def gauss_newton(
     robust: bool = False,
     damping: float = 1e-3,
     held: Bool[Tensor, " unknowns"] | None = None,
-) -> Solution:
+) -> Optimum:
     """Make the residuals small.
 
     Args:
@@ -92,7 +92,7 @@ def gauss_newton(
         if bool(better.any()):
             missed, slopes = problem.linearize(z)
             cost = _cost(problem, z, missed, scale)
-    return Solution(z, cost, converged & torch.isfinite(cost), torch.stack(course))
+    return Optimum(z, cost, converged & torch.isfinite(cost), torch.stack(course))
 
 
 def residual_size(missed: Float[Tensor, "starts samples numbers"]) -> Float[Tensor, " starts"]:

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from physvision.estimation.gauss_newton import Solution, gauss_newton
+from physvision.estimation.gauss_newton import Optimum, gauss_newton
 from physvision.estimation.residual import MotionResidual
 
 
@@ -25,7 +25,7 @@ def fit_growing(
     iterations: int = 20,
     robust: bool = True,
     tolerance: float = 1e-8,
-) -> Solution:
+) -> Optimum:
     """Fit up to each of the horizons, each from what was found up to the one before.
 
     Args:
@@ -52,7 +52,7 @@ def fit_growing(
             z = z[found.cost.argsort()[:keep]]
             course = [z[None]]
     found = gauss_newton(problem, z, iterations=3 * iterations, robust=robust, tolerance=tolerance)
-    return Solution(found.z, found.cost, found.converged, torch.cat([*course, found.course[1:]]))
+    return Optimum(found.z, found.cost, found.converged, torch.cat([*course, found.course[1:]]))
 
 
 def doubling(first: float, last: float) -> list[float]:

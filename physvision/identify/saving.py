@@ -17,12 +17,13 @@ from physvision.identify.identification import Identification
 from physvision.identify.identify import Source
 from physvision.report import (
     Canvas,
+    Curve,
     Film,
-    Line,
     Mark,
     OutputFolder,
     Page,
     Panel,
+    ParameterRow,
     cards,
     embedded,
     parameter_table,
@@ -31,7 +32,6 @@ from physvision.report import (
     table,
     time_chart,
 )
-from physvision.report import Parameter as Shown
 from physvision.report.palette import OBJECTS, TEXT, WARN
 
 _AHEAD = 0.5  # s that the film shows of what comes next
@@ -144,13 +144,13 @@ def _numbers(found: Identification) -> list[tuple[str, str]]:
     return numbers
 
 
-def _parameters(found: Identification) -> list[Shown]:
+def _parameters(found: Identification) -> list[ParameterRow]:
     shown = [
-        Shown(name.replace("_", " "), [each.value], each.unit or "1", "measured in this clip", each.interval_95)
+        ParameterRow(name.replace("_", " "), [each.value], each.unit or "1", "measured in this clip", each.interval_95)
         for name, each in found.parameters.items()
         if each.value is not None
     ]
-    return shown + [Shown(name, [known.value], "1", "known") for name, known in found.known.items()]
+    return shown + [ParameterRow(name, [known.value], "1", "known") for name, known in found.known.items()]
 
 
 def _silent(found: Identification) -> list:
@@ -167,20 +167,20 @@ def _motion(found: Identification) -> list:
         seen, line = found.case.seen(k).numpy(), fitted[:, 2 * k : 2 * k + 2]
         color = OBJECTS[k % len(OBJECTS)]
         for axis, name in enumerate("xy"):
-            lines = [Line(f"{track.name}, seen", seen[:, axis], color)]
-            lines.append(Line(f"{track.name}, fitted", line[:, axis], TEXT, "dotted"))
+            lines = [Curve(f"{track.name}, seen", seen[:, axis], color)]
+            lines.append(Curve(f"{track.name}, fitted", line[:, axis], TEXT, "dotted"))
             if found.held_out is not None:
                 lines.append(
-                    Line("predicted from the first two thirds", found.held_out.places[:, 2 * k + axis], WARN, "dotted")
+                    Curve("predicted from the first two thirds", found.held_out.places[:, 2 * k + axis], WARN, "dotted")
                 )
             figures.append(time_chart(f"{name} of {track.name}", "px", times, lines))
             residuals.append(
-                Line(f"{name} of {track.name}", seen[:, axis] - line[:, axis], OBJECTS[(2 * k + axis) % len(OBJECTS)])
+                Curve(f"{name} of {track.name}", seen[:, axis] - line[:, axis], OBJECTS[(2 * k + axis) % len(OBJECTS)])
             )
-        paths += [Line(f"{track.name}, seen", seen, color), Line(f"{track.name}, fitted", line, TEXT, "dotted")]
+        paths += [Curve(f"{track.name}, seen", seen, color), Curve(f"{track.name}, fitted", line, TEXT, "dotted")]
         speed = np.gradient(line, times, axis=0)
         axis = int(np.nanstd(line, axis=0).argmax())
-        phases.append(Line(track.name, np.stack([line[:, axis], speed[:, axis]], 1), color))
+        phases.append(Curve(track.name, np.stack([line[:, axis], speed[:, axis]], 1), color))
     figures.append(time_chart("what is left: seen less fitted", "px", times, residuals))
     size = (round(found.case.view.width), round(found.case.view.height))
     if max(size) > 1.5 * extent(found.case) / 10:
@@ -205,9 +205,9 @@ def _energy(found: Identification) -> list:
     with torch.no_grad():
         kinetic, potential = (part[0].numpy() for part in engine.mechanics.energy(trajectory))
     times = trajectory.times.numpy() + found.fit.model_start
-    lines = [Line("kinetic", kinetic, OBJECTS[1])]
+    lines = [Curve("kinetic", kinetic, OBJECTS[1])]
     if np.ptp(potential) > 0:
-        lines += [Line("potential", potential, OBJECTS[4]), Line("total", kinetic + potential, TEXT)]
+        lines += [Curve("potential", potential, OBJECTS[4]), Curve("total", kinetic + potential, TEXT)]
     unit = "J, of a mass of 1 kg where none is known" if found.unit == "m" else "kg px²/s²"
     return [time_chart("energy", unit, times, lines)]
 

@@ -10,7 +10,7 @@ import warp as wp
 SHAPES: dict[str, tuple[int, ...]] = {"scalar": (), "whole": (), "vec3": (3,), "mat33": (3, 3)}
 
 
-class Field(NamedTuple):
+class ArrayField(NamedTuple):
     """One array of a struct, whose first dimension is the world's.
 
     Attributes:
@@ -26,12 +26,12 @@ class Field(NamedTuple):
         return (*(counts[row] for row in self.rows), *SHAPES[self.entry])
 
 
-def field(entry: str, *rows: str) -> Field:
-    """A field of a table; see `Field`."""
-    return Field(entry, rows)
+def field(entry: str, *rows: str) -> ArrayField:
+    """A field of a table; see `ArrayField`."""
+    return ArrayField(entry, rows)
 
 
-def struct(entries: Mapping[str, Any], *tables: Mapping[str, Field]) -> Callable[[type], Any]:
+def struct(entries: Mapping[str, Any], *tables: Mapping[str, ArrayField]) -> Callable[[type], Any]:
     """Make a Warp struct of a class: what it declares itself, and an array for each field of the tables.
 
     Args:

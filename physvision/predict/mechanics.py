@@ -11,10 +11,10 @@ from torch import Tensor
 from physvision.camera import Camera
 from physvision.core import Scene, State
 from physvision.models import PredictiveAutoencoder
-from physvision.report import Parameter, Units
+from physvision.report import ParameterRow, Units
 
 
-def parameters(model: PredictiveAutoencoder, scene: Scene, units: Units) -> list[Parameter]:
+def parameters(model: PredictiveAutoencoder, scene: Scene, units: Units) -> list[ParameterRow]:
     """The parameters that the scene names, in the units of a report; of equal values there is one.
 
     They are assumed: the checkpoint's own, whatever the video shows.
@@ -32,7 +32,7 @@ def parameters(model: PredictiveAutoencoder, scene: Scene, units: Units) -> list
         values = numbers.flatten().tolist()
         same = len(set(values)) == 1
         origin = f"assumed, {'learned in training' if name in learned else 'given to the checkpoint'}"
-        found.append(Parameter(name, *units.parameter(values[:1] if same else values, unit), origin))
+        found.append(ParameterRow(name, *units.parameter(values[:1] if same else values, unit), origin))
     return found
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from physvision.core import Scene
 from physvision.predict.prediction import Segment
 from physvision.predict.predictor import Predictor
-from physvision.report import Parameter, Units
+from physvision.report import ParameterRow, Units
 from physvision.video import SceneStream
 
 # An object of which a model is less sure than this is counted as not seen well.
@@ -44,7 +44,7 @@ class Outcome:
     seconds: float
     interrupted: str
     findings: Sequence[str]
-    parameters: Sequence[Parameter]
+    parameters: Sequence[ParameterRow]
     settings: Mapping[str, str]
 
     def __repr__(self) -> str:

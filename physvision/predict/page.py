@@ -12,7 +12,7 @@ from physvision.core import State
 from physvision.predict.mechanics import energy, outlines
 from physvision.predict.outcome import Outcome
 from physvision.report import (
-    Line,
+    Curve,
     Markup,
     Page,
     beside,
@@ -74,12 +74,12 @@ def _cards(outcome: Outcome) -> Markup:
     return cards(numbers)
 
 
-def _lines(outcome: Outcome, values: np.ndarray, *, expected: bool = False) -> list[Line]:
+def _lines(outcome: Outcome, values: np.ndarray, *, expected: bool = False) -> list[Curve]:
     """A line for each object, of values (times, objects)."""
     named = zip(outcome.scene.objects, object_colors(outcome.scene.objects), values.T, strict=True)
     if expected:
-        return [Line(f"{each.name}, predicted", column, color, "dotted") for each, color, column in named]
-    return [Line(each.name, column, color) for each, color, column in named]
+        return [Curve(f"{each.name}, predicted", column, color, "dotted") for each, color, column in named]
+    return [Curve(each.name, column, color) for each, color, column in named]
 
 
 def _motion(outcome: Outcome) -> list[Markup]:
@@ -98,7 +98,9 @@ def _motion(outcome: Outcome) -> list[Markup]:
     figures.append(time_chart("confidence", "0 to 1", rows["time"], _lines(outcome, rows["confidence"]), low=0.0))
     if np.isfinite(rows["psnr"]).any():
         title = f"frame predicted {outcome.predictor.horizon:.3g} s before"
-        figures.append(time_chart(title, "dB", rows["time"], [Line("PSNR of the predicted frame", rows["psnr"], WARN)]))
+        figures.append(
+            time_chart(title, "dB", rows["time"], [Curve("PSNR of the predicted frame", rows["psnr"], WARN)])
+        )
     return figures
 
 
@@ -113,9 +115,9 @@ def _add_energy(page: Page, outcome: Outcome) -> None:
     if found is None:
         return
     kinetic, potential = found
-    lines = [Line("kinetic", kinetic, OBJECTS[1])]
+    lines = [Curve("kinetic", kinetic, OBJECTS[1])]
     if np.ptp(potential) > 0:
-        lines += [Line("potential", potential, OBJECTS[4]), Line("total", kinetic + potential, TEXT)]
+        lines += [Curve("potential", potential, OBJECTS[4]), Curve("total", kinetic + potential, TEXT)]
     unit = "J" if "px" not in outcome.scene.coordinates.values() else "kg px²/s² of the model's frames"
     text = (
         f"Of each state as it is seen, by the model's own mechanics; median {np.median(kinetic + potential):.4g} "
@@ -138,7 +140,7 @@ def _future(outcome: Outcome, start: float) -> list[Markup]:
     following = outlines(predictor.model, scene, future.flatten().to(predictor.device))
     paths = []
     for each, color, before, after in zip(scene.objects, object_colors(scene.objects), seen, following, strict=False):
-        paths += [Line(each.name, before[:, -1], color), Line("", after[:, -1], color, "dotted")]
+        paths += [Curve(each.name, before[:, -1], color), Curve("", after[:, -1], color, "dotted")]
     picture = [path_chart("paths in the picture", scene.size, paths)] if paths else []
     steps = np.unique(np.linspace(0, future.steps, min(_STRIP, len(future))).round().astype(int)).tolist()
     drawn = (predictor.draw(future, steps).movedim(1, -1) * 255).round().byte().numpy()

@@ -19,7 +19,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 12, 10, 28
 
 
 @dataclass(frozen=True)
-class Line:
+class Curve:
     """One line of a chart.
 
     Attributes:
@@ -66,7 +66,7 @@ class _Frame:
             marks.append(f'<text x="{self.x(tick):.1f}" y="{self.height - 8}" text-anchor="middle">{text}</text>')
         return "".join(marks)
 
-    def line(self, x: np.ndarray, y: np.ndarray, line: Line, jump: float = math.inf) -> str:
+    def line(self, x: np.ndarray, y: np.ndarray, line: Curve, jump: float = math.inf) -> str:
         """A line through places of the chart; it is parted at gaps and where it jumps further than `jump`."""
         across, down, color = self.x(x), self.y(y), css(line.color)
         if line.style == "points":
@@ -83,7 +83,7 @@ class _Frame:
         dashed = ' class="dashed"' if line.style == "dotted" else ""
         return f'<path d="{"".join(parts)}" stroke="{color}"{dashed}/>'
 
-    def band(self, x: np.ndarray, line: Line) -> str:
+    def band(self, x: np.ndarray, line: Curve) -> str:
         """The band around a line, if it has one."""
         if line.spread is None:
             return ""
@@ -97,7 +97,7 @@ def time_chart(
     title: str,
     unit: str,
     times: np.ndarray,
-    lines: Sequence[Line],
+    lines: Sequence[Curve],
     *,
     turns: bool = False,
     low: float | None = None,
@@ -134,7 +134,7 @@ def time_chart(
     return _figure("chart", title, unit, lines, (width, HEIGHT), frame.grid("s") + "".join(drawn) + cursor, numbers)
 
 
-def phase_chart(title: str, across: str, up: str, lines: Sequence[Line], *, width: int = WIDTH // 2) -> Markup:
+def phase_chart(title: str, across: str, up: str, lines: Sequence[Curve], *, width: int = WIDTH // 2) -> Markup:
     """A figure of lines in a plane of two quantities, such as an angle and its rate.
 
     Args:
@@ -152,7 +152,7 @@ def phase_chart(title: str, across: str, up: str, lines: Sequence[Line], *, widt
     return _figure("phase", title, f"{up} over {across}", lines, size, frame.grid("") + "".join(drawn))
 
 
-def path_chart(title: str, size: tuple[int, int], lines: Sequence[Line], picture: np.ndarray | None = None) -> Markup:
+def path_chart(title: str, size: tuple[int, int], lines: Sequence[Curve], picture: np.ndarray | None = None) -> Markup:
     """A figure of the paths that objects took in the picture; a dotted one begins with a dot.
 
     Args:
@@ -182,7 +182,7 @@ def path_chart(title: str, size: tuple[int, int], lines: Sequence[Line], picture
 
 
 def _figure(
-    kind: str, title: str, unit: str, lines: Sequence[Line], size: tuple[int, int], body: str, rest: str = ""
+    kind: str, title: str, unit: str, lines: Sequence[Curve], size: tuple[int, int], body: str, rest: str = ""
 ) -> Markup:
     """A figure with its caption and legend; equal names stand there once."""
     named = {line.name: line for line in lines if line.name}

@@ -22,7 +22,7 @@ class Markup(str):
 
 
 @dataclass(frozen=True)
-class Parameter:
+class ParameterRow:
     """A physical parameter as a page shows it.
 
     Attributes:
@@ -65,7 +65,7 @@ def table(rows: Iterable[Sequence[object]], head: Sequence[str] = ()) -> Markup:
     return Markup(f"<table>{first}{''.join(f'<tr>{line}</tr>' for line in lines)}</table>")
 
 
-def parameter_table(parameters: Iterable[Parameter]) -> Markup:
+def parameter_table(parameters: Iterable[ParameterRow]) -> Markup:
     """A table of parameters with their intervals, if any has one, and where they come from."""
     chosen = list(parameters)
     sure, noted = any(each.interval for each in chosen), any(each.note for each in chosen)

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from physvision.report import Line, charts, path_chart, phase_chart, time_chart
+from physvision.report import Curve, charts, path_chart, phase_chart, time_chart
 
 
 def paths(text):
@@ -18,7 +18,7 @@ def paths(text):
 
 def test_numbers_of_a_chart_are_those_it_draws():
     times, values = np.linspace(0, 2, 5), np.array([0.0, 1.0, np.nan, 3.0, 2.0])
-    text = time_chart("height", "m", times, [Line("ball", values, (1, 2, 3))])
+    text = time_chart("height", "m", times, [Curve("ball", values, (1, 2, 3))])
     data = json.loads(re.search(r'json">(.*?)</script>', text)[1])
     assert data["values"] == [[0.0, 1.0, None, 3.0, 2.0]]
     # Two pieces, parted by what is missing; the ends of time are the ends of the frame.
@@ -32,13 +32,13 @@ def test_numbers_of_a_chart_are_those_it_draws():
 
 def test_a_line_of_angles_does_not_cross_the_page_where_it_wraps():
     values = np.array([3.0, 3.1, -3.1, -3.0])
-    text = time_chart("angle", "rad", np.arange(4.0), [Line("link", values, (1, 2, 3))], turns=True)
+    text = time_chart("angle", "rad", np.arange(4.0), [Curve("link", values, (1, 2, 3))], turns=True)
     assert re.sub(r"[^ML]", "", re.search(r'<path d="([^"]*)"', text)[1]) == "MLML"
 
 
 def test_a_band_lies_around_its_line():
     values = np.array([1.0, 2.0, 1.5])
-    text = time_chart("x", "m", np.arange(3.0), [Line("a", values, (1, 2, 3), spread=np.full(3, 0.25))])
+    text = time_chart("x", "m", np.arange(3.0), [Curve("a", values, (1, 2, 3), spread=np.full(3, 0.25))])
     corners = re.search(r'<polygon points="([^"]*)"', text)[1].split()
     heights = np.array([float(corner.split(",")[1]) for corner in corners])
     (points,) = paths(text)
@@ -50,7 +50,7 @@ def test_a_band_lies_around_its_line():
 def test_a_circle_in_the_phase_plane_is_closed_and_fills_its_frame():
     angle = np.linspace(0, 2 * np.pi, 73)
     circle = np.stack([np.sin(angle), 5 * np.cos(angle)], 1)
-    text = phase_chart("phase", "angle, rad", "rate, rad/s", [Line("link", circle, (1, 2, 3))])
+    text = phase_chart("phase", "angle, rad", "rate, rad/s", [Curve("link", circle, (1, 2, 3))])
     (points,) = paths(text)
     assert points[0] == points[-1]
     x, y = np.array(points).T
@@ -63,7 +63,7 @@ def test_a_circle_in_the_phase_plane_is_closed_and_fills_its_frame():
 def test_a_path_is_drawn_where_the_picture_has_it():
     seen = np.array([[10.0, 20.0], [12.0, 24.0], [np.nan, np.nan]])
     picture = np.zeros((48, 64, 3), np.uint8)
-    lines = [Line("ball", seen, (1, 2, 3)), Line("", seen[:2] + 5, (1, 2, 3), "dotted")]
+    lines = [Curve("ball", seen, (1, 2, 3)), Curve("", seen[:2] + 5, (1, 2, 3), "dotted")]
     text = path_chart("paths", (64, 48), lines, picture)
     assert 'points="10.00,20.00 12.00,24.00"' in text
     assert '<circle cx="15.00" cy="25.00"' in text

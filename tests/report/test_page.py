@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from physvision.core import FileError
-from physvision.report import OutputFolder, Page, Parameter, parameter_table, strip, table
+from physvision.report import OutputFolder, Page, ParameterRow, parameter_table, strip, table
 from physvision.report.output import partial
 
 
@@ -24,8 +24,8 @@ def test_texts_are_escaped_and_markup_is_not(tmp_path):
 
 
 def test_a_parameter_is_shown_with_its_interval_and_origin():
-    fitted = Parameter("length", [1.23456789], "m", "measured in this clip", (1.2, 1.27))
-    assumed = Parameter("gravity", [9.81], "m/s²", "assumed", note="give `scale` to measure it")
+    fitted = ParameterRow("length", [1.23456789], "m", "measured in this clip", (1.2, 1.27))
+    assumed = ParameterRow("gravity", [9.81], "m/s²", "assumed", note="give `scale` to measure it")
     text = parameter_table([fitted, assumed])
     assert "<td>length</td><td>1.2346 m</td><td>1.2 to 1.27</td><td>measured in this clip</td>" in text
     assert "<td>9.81 m/s²</td><td>–</td><td>assumed</td><td>give `scale` to measure it</td>" in text

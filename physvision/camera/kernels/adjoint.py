@@ -5,8 +5,8 @@ import warp as wp
 from . import scalar
 from .edges import DEPTH_EDGE, LINE_EDGE, edge_slopes, side_slopes
 from .flux import bends, border_look, level, motion_adjoint, stretch_adjoint, varies, whole_slopes
-from .scene import HALF, ONE, SPHERE, TINY, ZERO, Patch, Scene, center, ray, screen_slope, vec3
-from .shading import Look, look, look_adjoint, texture_adjoint, weighed_color
+from .scene import HALF, ONE, SPHERE, TINY, ZERO, Contents, Patch, center, ray, screen_slope, vec3
+from .shading import Hit, look, look_adjoint, texture_adjoint, weighed_color
 from .surfaces import depth, depth_adjoint, depth_by_size, depth_normal, hit_adjoint, point_slopes, slant
 
 # From the middle of a border to the places of Gauss' rule with two of them: 1 / √12.
@@ -47,7 +47,7 @@ class Shown:
     adjoints of the point that is hit, and of the size where that does not move it on the screen.
     """
 
-    hit: Look
+    hit: Hit
     color: scalar
     point_bar: vec3
     size_bar: vec3
@@ -55,7 +55,7 @@ class Shown:
 
 @wp.func
 def show_adjoint(
-    s: Scene,
+    s: Contents,
     b: int,
     line: int,
     column: int,
@@ -105,7 +105,7 @@ def add_motion(
     p: int,
     x: scalar,
     y: scalar,
-    hit: Look,
+    hit: Hit,
     slope_x: scalar,
     slope_y: scalar,
     bars: wp.array3d(dtype=scalar),
@@ -128,7 +128,7 @@ def add_size(patch: Patch, b: int, p: int, weight: scalar, shown: Shown, bars: w
 
 @wp.func
 def border_adjoint(
-    s: Scene,
+    s: Contents,
     b: int,
     line: int,
     column: int,
@@ -170,7 +170,7 @@ def border_adjoint(
 
 @wp.func
 def whole_adjoint(
-    s: Scene,
+    s: Contents,
     b: int,
     line: int,
     column: int,
@@ -207,7 +207,7 @@ def whole_adjoint(
 
 @wp.func
 def plain_adjoint(
-    s: Scene,
+    s: Contents,
     b: int,
     line: int,
     column: int,
@@ -238,7 +238,7 @@ def plain_adjoint(
 
 @wp.func
 def part_adjoint(
-    s: Scene,
+    s: Contents,
     b: int,
     line: int,
     column: int,
@@ -285,7 +285,7 @@ def part_adjoint(
 
 
 @wp.func
-def add_depth_adjoint(s: Scene, b: int, p: int, x: scalar, y: scalar, t_bar: scalar, bars: wp.array3d(dtype=scalar)):
+def add_depth_adjoint(s: Contents, b: int, p: int, x: scalar, y: scalar, t_bar: scalar, bars: wp.array3d(dtype=scalar)):
     patch = s.patches[b, p]
     o, d = ray(patch, x, y)
     size = patch.size
@@ -301,7 +301,7 @@ def add_depth_adjoint(s: Scene, b: int, p: int, x: scalar, y: scalar, t_bar: sca
 
 @wp.func
 def add_edge_adjoint(
-    s: Scene,
+    s: Contents,
     b: int,
     p: int,
     edge: int,

@@ -3,7 +3,7 @@
 import warp as wp
 
 from . import scalar
-from .scene import HALF, ONE, SAME_DEPTH, SPHERE, TINY, Patch, Scene, ray
+from .scene import HALF, ONE, SAME_DEPTH, SPHERE, TINY, Contents, Patch, ray
 from .surfaces import depth, depth_normal, not_zero, point_slopes, slant
 
 
@@ -41,7 +41,7 @@ def nearness_plane(patch: Patch, x: scalar, y: scalar):
 
 
 @wp.func
-def lead_plane(s: Scene, b: int, i: int, j: int, x: scalar, y: scalar):
+def lead_plane(s: Contents, b: int, i: int, j: int, x: scalar, y: scalar):
     """By how much `i` is nearer than `j`, its change along x and y, and whether the two are the same depth there."""
     near_i, ix, iy = nearness_plane(s.patches[b, i], x, y)
     near_j, jx, jy = nearness_plane(s.patches[b, j], x, y)
@@ -52,14 +52,14 @@ def lead_plane(s: Scene, b: int, i: int, j: int, x: scalar, y: scalar):
 
 
 @wp.func
-def pass_through(s: Scene, b: int, i: int, j: int, x: scalar, y: scalar):
+def pass_through(s: Contents, b: int, i: int, j: int, x: scalar, y: scalar):
     """Whether two patches that cover the pixel change places in it."""
     lead, gx, gy, same = lead_plane(s, b, i, j, x, y)
     return not same and wp.abs(lead) < HALF * (wp.abs(gx) + wp.abs(gy))
 
 
 @wp.func
-def in_front(s: Scene, b: int, i: int, j: int, x: scalar, y: scalar):
+def in_front(s: Contents, b: int, i: int, j: int, x: scalar, y: scalar):
     """Whether `i` hides `j`: of one shape the earlier patch, at the same depth the later shape, else the nearer."""
     if s.patches[b, i].shape == s.patches[b, j].shape:
         return i < j

@@ -16,8 +16,8 @@ it: `borders` lists them.
 import warp as wp
 
 from . import scalar
-from .scene import CAPSULE, SPHERE, TINY, ZERO, Patch, Scene, vec3
-from .shading import Look, look, moved_look, side_look, weighed_color
+from .scene import CAPSULE, SPHERE, TINY, ZERO, Contents, Patch, vec3
+from .shading import Hit, look, moved_look, side_look, weighed_color
 from .surfaces import depth_by_size
 
 # By this part the slant of a curved surface changes from pixel to pixel before that counts, ...
@@ -33,7 +33,7 @@ def varies(patch: Patch):
 
 
 @wp.func
-def bends(patch: Patch, hit: Look):
+def bends(patch: Patch, hit: Hit):
     """Whether the velocity, or the texture's coordinates, change within the pixel by a part that counts."""
     toward = wp.dot(hit.n, hit.d)
     square = wp.dot(hit.d, hit.d)
@@ -47,7 +47,14 @@ def bends(patch: Patch, hit: Look):
 
 @wp.func
 def level(
-    s: Scene, b: int, line: int, column: int, patch: Patch, hit: Look, mean: scalar, image_bar: wp.array4d(dtype=scalar)
+    s: Contents,
+    b: int,
+    line: int,
+    column: int,
+    patch: Patch,
+    hit: Hit,
+    mean: scalar,
+    image_bar: wp.array4d(dtype=scalar),
 ):
     """The colour c*: the mean, but on curved patches that where n · d has its mean."""
     color = mean
@@ -71,7 +78,7 @@ def stretch_adjoint(patch: Patch, point: vec3, point_bar: vec3):
 
 
 @wp.func
-def motion_adjoint(patch: Patch, hit: Look, slope_x: scalar, slope_y: scalar):
+def motion_adjoint(patch: Patch, hit: Hit, slope_x: scalar, slope_y: scalar):
     """Adjoints of origin, direction and size, given the slopes along x and y of a colour that moves with the patch.
 
     What is seen does not change when o moves along d. So ō is the vector normal to d whose change along x and y is
@@ -98,7 +105,7 @@ def border_look(patch: Patch, x: scalar, y: scalar, across_x: scalar, across_y: 
 
 @wp.func
 def whole_slopes(
-    s: Scene, b: int, line: int, column: int, patch: Patch, hit: Look, image_bar: wp.array4d(dtype=scalar)
+    s: Contents, b: int, line: int, column: int, patch: Patch, hit: Hit, image_bar: wp.array4d(dtype=scalar)
 ):
     """Slopes along x and y of the colour of a patch that fills a pixel and does not bend in it."""
     slopes = vec3()

@@ -5,13 +5,13 @@ import warp as wp
 from . import scalar
 from .depths import depth_at, depth_plane, pass_through, surely_behind
 from .outline import COVERED, CROSSED, pixel_state
-from .scene import HUGE, NOTHING, ONE, SAME_DEPTH, Scene, in_bounds
+from .scene import HUGE, NOTHING, ONE, SAME_DEPTH, Contents, in_bounds
 
 MIXED = wp.constant(-2)
 
 
 @wp.func
-def front(s: Scene, b: int, x: scalar, y: scalar):
+def front(s: Contents, b: int, x: scalar, y: scalar):
     """The one patch that fills the pixel, NOTHING, or MIXED."""
     first = int(NOTHING)
     second = int(NOTHING)

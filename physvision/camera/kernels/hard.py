@@ -5,7 +5,7 @@ import warp as wp
 from . import scalar
 from .depths import depth_at
 from .edges import edge_of, edge_value, inside_body
-from .scene import CAPSULE, HUGE, NOTHING, ONE, POLYGON, SAME_DEPTH, ZERO, Patch, Scene, in_bounds, ray
+from .scene import CAPSULE, HUGE, NOTHING, ONE, POLYGON, SAME_DEPTH, ZERO, Contents, Patch, in_bounds, ray
 
 # Pixels that sides of polygons are moved out, so that two faces of a box leave no gap between them.
 OVERLAP = wp.constant(scalar(1.0e-4))
@@ -27,7 +27,7 @@ def is_hit(lines: wp.array3d(dtype=scalar), b: int, patch: Patch, x: scalar, y: 
 
 
 @wp.func
-def hard_front(s: Scene, b: int, x: scalar, y: scalar):
+def hard_front(s: Contents, b: int, x: scalar, y: scalar):
     """The patch that is hit first, or NOTHING; at the same depth the later shape."""
     found = int(NOTHING)
     found_shape = int(NOTHING)

@@ -10,7 +10,7 @@ from . import scalar
 from .depths import depth_at, in_front, lead_plane
 from .edges import DEPTH_EDGE
 from .outline import CROSSED, MOST_LINES, OUTSIDE, pixel_state, put_line, put_outline
-from .scene import HALF, ONE, TINY, ZERO, Scene, in_bounds
+from .scene import HALF, ONE, TINY, ZERO, Contents, in_bounds
 
 MOST_LAYERS = wp.constant(10)
 
@@ -72,7 +72,7 @@ def put_layer(layers: wp.array(dtype=int), at: int, patch: int, first: int, coun
 
 @wp.func
 def insert(
-    s: Scene,
+    s: Contents,
     b: int,
     x: scalar,
     y: scalar,
@@ -101,7 +101,7 @@ def insert(
 
 @wp.func
 def split(
-    s: Scene,
+    s: Contents,
     b: int,
     x: scalar,
     y: scalar,
@@ -179,7 +179,7 @@ def split(
 
 @wp.func
 def put_layers(
-    s: Scene,
+    s: Contents,
     b: int,
     x: scalar,
     y: scalar,

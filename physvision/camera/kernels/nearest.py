@@ -5,11 +5,11 @@ import warp as wp
 from . import scalar
 from .depths import depth_at
 from .hard import hard_front
-from .scene import NOTHING, Scene, center
+from .scene import NOTHING, Contents, center
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
-def nearest(first: int, stripe: int, s: Scene, depths: wp.array3d(dtype=scalar), shapes: wp.array3d(dtype=int)):
+def nearest(first: int, stripe: int, s: Contents, depths: wp.array3d(dtype=scalar), shapes: wp.array3d(dtype=int)):
     """Fill depths (batch, height, width) and shapes (the same; −1 for the background)."""
     world, row, k = wp.tid()
     b = first + world

@@ -17,8 +17,8 @@ from .scene import (
     SPHERE,
     TINY,
     ZERO,
+    Contents,
     Patch,
-    Scene,
     screen_slope,
     vec3,
     vec4,
@@ -193,7 +193,7 @@ def bound(vertices: wp.array2d(dtype=scalar), patch: Patch, wide: scalar):
 
 
 @wp.func
-def put_side(s: Scene, b: int, patch: Patch, i: int):
+def put_side(s: Contents, b: int, patch: Patch, i: int):
     """The line of one side, its normal of length 1 and pointing inwards."""
     o = patch.fixed
     d = patch.middle
@@ -213,7 +213,7 @@ def put_side(s: Scene, b: int, patch: Patch, i: int):
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
-def prepare(n: Numbers, s: Scene):
+def prepare(n: Numbers, s: Contents):
     b, p = wp.tid()
     patch = gather(n, b, p)
     patch.left = n.wide

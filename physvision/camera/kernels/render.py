@@ -22,7 +22,7 @@ from .flux import varies
 from .front import MIXED, front
 from .hard import hard_front
 from .layers import put_layers
-from .scene import NOTHING, ONE, ZERO, Scene, center, vec3
+from .scene import NOTHING, ONE, ZERO, Contents, center, vec3
 from .shading import add_color, look
 from .visible import LEAST_AREA, measure
 
@@ -38,7 +38,7 @@ BORDER_CODES = wp.constant(160)
 
 
 @wp.func
-def paint(s: Scene, b: int, line: int, column: int, image: wp.array4d(dtype=scalar)):
+def paint(s: Contents, b: int, line: int, column: int, image: wp.array4d(dtype=scalar)):
     """A pixel that several layers share."""
     x = center(column, s.width)
     y = center(line, s.height)
@@ -83,7 +83,7 @@ def share_out(moments: wp.array(dtype=scalar), n: int):
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
-def render(first: int, stripe: int, s: Scene, image: wp.array4d(dtype=scalar), fronts: wp.array3d(dtype=int)):
+def render(first: int, stripe: int, s: Contents, image: wp.array4d(dtype=scalar), fronts: wp.array3d(dtype=int)):
     """Draw the scene over an image of the background, `stripe` pixels a thread; keep what is in front in each."""
     world, line, k = wp.tid()
     b = first + world
@@ -121,7 +121,7 @@ def add_background_bar(
 
 @wp.func
 def paint_adjoint(
-    s: Scene,
+    s: Contents,
     b: int,
     line: int,
     column: int,
@@ -188,7 +188,7 @@ def paint_adjoint(
 
 @wp.func
 def plain_jumps(
-    s: Scene,
+    s: Contents,
     b: int,
     line: int,
     column: int,
@@ -216,7 +216,7 @@ def plain_jumps(
 
 @wp.func
 def varied_jumps(
-    s: Scene,
+    s: Contents,
     b: int,
     line: int,
     column: int,
@@ -263,7 +263,7 @@ def varied_jumps(
 def render_adjoint(
     first: int,
     stripe: int,
-    s: Scene,
+    s: Contents,
     fronts: wp.array3d(dtype=int),
     image_bar: wp.array4d(dtype=scalar),
     bars: wp.array3d(dtype=scalar),

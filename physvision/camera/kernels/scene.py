@@ -74,7 +74,7 @@ class Patch:
 
 
 @wp.struct
-class Scene:
+class Contents:
     """All that the kernels read."""
 
     patches: wp.array2d(dtype=Patch)  # (batch, patches)
@@ -117,7 +117,7 @@ def center(index: int, size: int):
 
 
 @wp.func
-def in_bounds(s: Scene, b: int, p: int, x: scalar, y: scalar):
+def in_bounds(s: Contents, b: int, p: int, x: scalar, y: scalar):
     return (
         x >= s.patches[b, p].left
         and x <= s.patches[b, p].right

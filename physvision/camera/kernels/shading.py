@@ -20,7 +20,7 @@ LOST = wp.constant(scalar(0.25))
 
 
 @wp.struct
-class Look:
+class Hit:
     """Where and how a patch is seen.
 
     u, v: texture coordinates in texels. taps_x, taps_y: along the two sides of the part of the pixel. step: of u along
@@ -115,7 +115,7 @@ def look(patch: Patch, x: scalar, y: scalar, spread: vec3, most_taps: int):
 
     The part is a parallelogram with the sides (spread[0], spread[1]) and (0, spread[2]).
     """
-    hit = Look()
+    hit = Hit()
     o, d = ray(patch, x, y)
     hit.o = o
     hit.d = d
@@ -138,7 +138,7 @@ def look(patch: Patch, x: scalar, y: scalar, spread: vec3, most_taps: int):
 
 
 @wp.func
-def unwrap(patch: Patch, hit: Look, spread: vec3, most_taps: int):
+def unwrap(patch: Patch, hit: Hit, spread: vec3, most_taps: int):
     """Fill in the light and the texture's coordinates at the point that is hit."""
     result = hit
     shade, facing = lambert(patch, hit.n, hit.d)
@@ -167,7 +167,7 @@ def unwrap(patch: Patch, hit: Look, spread: vec3, most_taps: int):
 
 
 @wp.func
-def moved_look(patch: Patch, hit: Look, change: scalar):
+def moved_look(patch: Patch, hit: Hit, change: scalar):
     """The same part of a pixel, looked up as far along the ray."""
     moved = hit
     moved.point = hit.point + change * hit.d
@@ -185,7 +185,7 @@ def moved_look(patch: Patch, hit: Look, change: scalar):
 
 
 @wp.func
-def side_look(hit: Look, side: int, sign: scalar):
+def side_look(hit: Hit, side: int, sign: scalar):
     """How one side of the pixel (left, right, upper, lower) sees what is seen so in the middle."""
     border = hit
     step = hit.step
@@ -210,7 +210,7 @@ def taps_of(along_u: scalar, along_v: scalar, most: int):
 
 
 @wp.func
-def reaches(hit: Look):
+def reaches(hit: Hit):
     """Half-widths, in texels, of the box that has the variances along u and v of what one tap covers."""
     x = HALF / scalar(hit.taps_x)
     y = HALF / scalar(hit.taps_y)
@@ -220,7 +220,7 @@ def reaches(hit: Look):
 
 
 @wp.func
-def tap_position(hit: Look, tap: int):
+def tap_position(hit: Hit, tap: int):
     """Texture coordinates of a tap, in texels."""
     x = (scalar(tap % hit.taps_x) + HALF) / scalar(hit.taps_x) - HALF
     y = (scalar(tap / hit.taps_x) + HALF) / scalar(hit.taps_y) - HALF
@@ -235,7 +235,7 @@ def add_color(
     line: int,
     column: int,
     patch: Patch,
-    hit: Look,
+    hit: Hit,
     weight: scalar,
 ):
     """Add `weight` of the patch's colour to the pixel."""
@@ -261,7 +261,7 @@ def weighed_color(
     line: int,
     column: int,
     patch: Patch,
-    hit: Look,
+    hit: Hit,
 ):
     """Σ over channels of the pixel's adjoint times the colour."""
     total = scalar(ZERO)
@@ -288,7 +288,7 @@ def texture_adjoint(
     line: int,
     column: int,
     patch: Patch,
-    hit: Look,
+    hit: Hit,
     weight: scalar,
 ):
     """Add to the adjoints of the texels what `weight` of the pixel makes; of all of it those of u, v and the shade."""
@@ -316,7 +316,7 @@ def texture_adjoint(
 
 
 @wp.func
-def look_adjoint(patch: Patch, hit: Look, u_bar: scalar, v_bar: scalar, shade_bar: scalar):
+def look_adjoint(patch: Patch, hit: Hit, u_bar: scalar, v_bar: scalar, shade_bar: scalar):
     """Adjoints of the point that is hit, the size at that point, and the light, given those of u, v and the shade.
 
     The shade is a + d n̂ · l with n̂ = n / |n|; a curved surface's n is P minus its centre of curvature.

@@ -14,7 +14,7 @@ _TEXTURE_NODES = 6
 
 
 @dataclass(frozen=True)
-class Appearance:
+class DrawingStyle:
     """How to draw a trial; the values are described in the recipe."""
 
     size: int
@@ -32,7 +32,7 @@ def camera_path(frames: int, shake: int | float, random: np.random.Generator) ->
 
 
 def draw_frames(
-    appearance: Appearance,
+    appearance: DrawingStyle,
     positions: Float[np.ndarray, "frames balls 2"],
     radii: Float[np.ndarray, " balls"],
     camera: Float[np.ndarray, "frames 2"],

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from physvision.core import InputError
-from physvision.datasets.billiards.appearance import Appearance, camera_path, draw_frames
+from physvision.datasets.billiards.appearance import DrawingStyle, camera_path, draw_frames
 from physvision.datasets.billiards.simulation import Table, simulate
 from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe, check_number
 from physvision.video.overlay import Arrow, Mark, Ring
@@ -138,7 +138,7 @@ class BilliardsRecipe(Recipe):
         velocities = speeds[:, None] * np.stack([np.cos(headings), np.sin(headings)], axis=1)
         motion = simulate(table, positions, velocities, np.arange(self.frames) / self.fps)
         camera = camera_path(self.frames, self.shake, random)
-        appearance = Appearance(
+        appearance = DrawingStyle(
             size=self.size,
             colors=np.array(self.ball_colors()),
             background=np.array(self.background, float),

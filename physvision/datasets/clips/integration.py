@@ -14,7 +14,7 @@ Rate = Callable[[np.ndarray], np.ndarray]
 _STEP = 1e-3  # s
 
 
-class Solution:
+class Course:
     """What `solve` found: the state at any times."""
 
     def __init__(self, pieces: list[tuple[float, float, np.ndarray, np.ndarray, np.ndarray, np.ndarray]]) -> None:
@@ -38,7 +38,7 @@ def solve(
     duration: float,
     gap: Callable[[np.ndarray], float] | None = None,
     jump: Rate | None = None,
-) -> tuple[Solution, list[float]]:
+) -> tuple[Course, list[float]]:
     """The motion from `start` over `duration` seconds, and when it jumped.
 
     Args:
@@ -62,7 +62,7 @@ def solve(
         if met and jump is not None:
             events.append(now)
             state = jump(after)
-    return Solution(pieces), events
+    return Course(pieces), events
 
 
 def _step(rate: Rate, state: np.ndarray, h: float) -> np.ndarray:

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from physvision.kernels.layout import SHAPES, Field
+from physvision.kernels.layout import SHAPES, ArrayField
 from physvision.physics.articulated.layout import PARAMETERS
 from physvision.physics.articulated.model import Model
 from physvision.physics.articulated.properties import TreeProperties
@@ -156,7 +156,7 @@ def _apply(matrix: Tensor, vector: Tensor) -> Tensor:
     return (matrix @ vector.unsqueeze(-1)).squeeze(-1)
 
 
-def expanded(value: Tensor, batch: int, field: Field) -> Tensor:
+def expanded(value: Tensor, batch: int, field: ArrayField) -> Tensor:
     """The numbers of `batch` worlds; what they share is one memory for all."""
     if value.dim() == len(field.rows) + len(SHAPES[field.entry]):
         return value.contiguous().unsqueeze(0).expand(batch, *value.shape)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from physvision.kernels import precision
 from physvision.kernels.launching import array
-from physvision.kernels.layout import Field
+from physvision.kernels.layout import ArrayField
 from physvision.physics.articulated.contact import Pairs
 from physvision.physics.articulated.integrators import Integrator
 from physvision.physics.articulated.layout import (
@@ -93,7 +93,7 @@ class Program:
         self._schedules[key] = schedule, held
         return schedule
 
-    def _field(self, field: Field, value: Tensor) -> Any:
+    def _field(self, field: ArrayField, value: Tensor) -> Any:
         return array(value, self.kernels.ENTRIES[field.entry])
 
     def gradients(self, batch: int, torque: Tensor, wrenches: Tensor, wanted: bool) -> tuple[Any, list[Tensor]]:

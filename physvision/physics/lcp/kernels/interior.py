@@ -69,7 +69,7 @@ def longest_step(m: Inside, n: wp.int32):
 
 
 @wp.func
-def follow_centre(m: Inside, n: wp.int32, tolerance: scalar, most: wp.int32):
+def follow_center(m: Inside, n: wp.int32, tolerance: scalar, most: wp.int32):
     """Interior-point iterations from z = w = 1 until gap and residual are below `tolerance`; how many it took."""
     for i in range(n):
         m.z[i] = scalar(1.0)
@@ -182,7 +182,7 @@ def search(m: Inside, n: wp.int32, ridge: scalar):
     """
     for i in range(n):
         m.kept[i] = scalar(0.0)
-    iterations = follow_centre(m, n, scalar(1.0e-11), 40)
+    iterations = follow_center(m, n, scalar(1.0e-11), 40)
     residual = keep_better(m, n, polish(m, n, ridge), scalar(1.0e30))
     attempt = wp.int32(0)
     compliance = scalar(0.0)
