@@ -26,6 +26,7 @@ from physvision.core.shapes import (
     Circle,
     Cylinder,
     Disc,
+    Hull,
     Placed,
     Plane,
     Polygon,
@@ -51,6 +52,7 @@ __all__ = [
     "Disc",
     "DtypeError",
     "FileError",
+    "Hull",
     "InputError",
     "ModelError",
     "PhysvisionError",
@@ -75,4 +77,4 @@ __all__ = [
     "save_states",
 ]
 
-register_all("physvision.core", (Box, Capsule, Circle, Cylinder, Disc, Placed, Plane, Polygon, Rectangle, Sphere))
+register_all("physvision.core", (Box, Capsule, Circle, Cylinder, Disc, Hull, Placed, Plane, Polygon, Rectangle, Sphere))

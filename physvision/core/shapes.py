@@ -133,6 +133,18 @@ class Polygon(Shape):
 
 
 @dataclass(frozen=True)
+class Hull(Shape):
+    """The convex hull of some points, m; it can touch, and no camera draws it."""
+
+    vertices: tuple[tuple[float, float, float], ...] = field(repr=False)
+
+    @property
+    def sizes(self) -> tuple[float, float, float]:
+        """How much its points are stretched along x, y and z."""
+        return (1.0, 1.0, 1.0)
+
+
+@dataclass(frozen=True)
 class Placed:
     """A shape that moves with a body, or stands still in the world.
 

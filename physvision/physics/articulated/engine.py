@@ -16,7 +16,7 @@ from physvision.core import InputError, Placed, State, Status, Trajectory
 from physvision.core.checks import check_count, check_like, check_positive, check_shape, check_tensor
 from physvision.kernels import batched_function
 from physvision.physics.articulated import operations
-from physvision.physics.articulated.contact import Pairs, Touching, all_touching
+from physvision.physics.articulated.contact import ContactList, Pairs, Touching, all_touching, nearest
 from physvision.physics.articulated.integrators import INTEGRATORS
 from physvision.physics.articulated.manifold import Manifold
 from physvision.physics.articulated.model import Body, Model, compile_model, sorted_bodies
@@ -196,6 +196,26 @@ class Articulation(MechanicalEngine):
         status = _status(bad, torch.full_like(bad, -1), torch.zeros_like(q[:, 0, 0]).detach())
         self._report(status)
         return Trajectory(q, v, status, self.dt)
+
+    @torch.no_grad()
+    def contacts(self, state: State, properties: Overrides = None, within: float = 1e-6) -> ContactList:
+        """What touches in these states; without gradients.
+
+        Args:
+            state: where every world is.
+            properties: as in `rollout`.
+            within: pairs no farther apart than this are listed, m.
+        """
+        if self._pairs is None:
+            raise InputError("contacts: nothing can touch in this engine; make it with contact='event' and shapes")
+        self._check_state(state)
+        program, _, _ = self._program(state.q)
+        known = self._cast(state, properties)
+        pairs = self._pairs.pack(known, program.packing, state.batch)
+        q = program.packing.normalized(state.q)
+        values = operations.contact_list(program, q, program.packing.pack(known, state.batch), pairs)
+        rows = {name: row.to(state.q.device) for name, row in self._pairs.numbers(self.geometry).items()}
+        return nearest(within, rows, values | {"friction": pairs["friction"]})
 
     def acceleration(
         self,

@@ -13,6 +13,7 @@ from physvision.kernels.batched_function import Operation, Tensors
 from physvision.kernels.launching import argument, launch
 from physvision.physics.articulated.integrators import Integrator
 from physvision.physics.articulated.layout import CONTACT_PARAMETERS, PARAMETERS
+from physvision.physics.articulated.packing import Parameters
 from physvision.physics.articulated.program import BACKWARD_COST, FORWARD_COST, Program
 
 
@@ -177,6 +178,19 @@ class ContactRollout(_Operation):
         del held
         outward = (torque_bar if needed[2] else None, wrench_bar if needed[3] else None)
         return (q_bar, v_bar, *outward, *tensors, *contact_tensors)
+
+
+def contact_list(program: Program, q: Tensor, parameters: Parameters, pairs: Parameters) -> dict[str, Tensor]:
+    """Gap, point and normal of all pairs at q, (batch, pairs, …), without gradients."""
+    batch, vector = q.shape[0], program.kernels.ENTRIES["vec3"]
+    count = program.counts["pairs"]
+    gap, point, normal = (program.empty(batch, count, *entry) for entry in ((), (3,), (3,)))
+    memory, held = program.contact_memory(batch, 1)
+    inputs = [program.tree(parameters), program.contacts(pairs, 0, 0.0), memory, argument(q.unsqueeze(1))]
+    inputs += [argument(gap), argument(point, vector), argument(normal, vector)]
+    launch(program.kernels.contact_list, batch, inputs, program.device, FORWARD_COST * program.model.links * batch)
+    del held
+    return {"gap": gap, "point": point, "normal": normal}
 
 
 @dataclass(frozen=True, eq=False)

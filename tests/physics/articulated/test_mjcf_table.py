@@ -103,6 +103,8 @@ LIMITED, TWO_SITES = 'range="-1 1" limited="true"', 'joint1="ja" polycoef="0.1 0
 FIXED = '<tendon><fixed name="t" {}><joint joint="ja" coef="1"/></fixed></tendon>'
 SPATIAL = '<tendon><spatial name="t" {}><site site="s"/><site site="o"/></spatial></tendon>'
 
+TWO = '<body pos="9 0 0"><freejoint/><geom size=".1" {}/></body><body pos="9 0 1"><freejoint/><geom size=".1"/></body>'
+
 # What is put into the model to try an attribute, by element. A value with "<" replaces the place named before the colon.
 EXAMPLES: dict[str, dict[str, str]] = {
     "compiler": {"angle": 'angle="radian" autolimits="false"', "settotalmass": 'settotalmass="9"', "eulerseq": 'eulerseq="zyx"',
@@ -129,10 +131,11 @@ EXAMPLES: dict[str, dict[str, str]] = {
     "body/freejoint": {"align": 'align="true"', "group": 'group="1"', "name": 'name="root"'},
     "body/geom": {"type": 'type="ellipsoid"', "size": 'size=".2 .3 .4"', "pos": 'pos="0 .3 0"', "quat": 'quat="1 .2 .3 .4"', "mass": 'mass="9"',
                   "density": 'density="77"', "euler": 'euler="10 20 30"', "fromto": f'geom:type="capsule" size=".1" fromto="0 0 0 .1 .2 .9" {FREE}',
-                  "shellinertia": 'shellinertia="true"', "contype": "world:" + 2 * '<body><freejoint/><geom size=".1"/></body>', "rgba": 'rgba="1 0 0 1"',
-                  "condim": 'condim="1"', "friction": 'friction="2"', "margin": 'margin="0.1"', "gap": 'gap="0.1"', "priority": 'priority="2"',
+                  "shellinertia": 'shellinertia="true"', "rgba": 'rgba="1 0 0 1"',
+                  "gap": 'gap="0.1"',
                   "solref": 'solref="0.1 1"', "solimp": 'solimp=".8 .9 .1"', "solmix": 'solmix="2"', "group": 'group="2"', "user": 'user="1"',
-                  "adhesion": 'adhesion="1"', "surfacevel": 'surfacevel="1 0 0 0 0 0"', "fluidshape": 'fluidshape="ellipsoid"',
+                  "adhesion": "world:" + TWO.format('adhesion="1"'), "surfacevel": "world:" + TWO.format('surfacevel="1 0 0 0 0 0"'),
+                  "fluidshape": 'fluidshape="ellipsoid"',
                   "fluidcoef": 'fluidcoef="1 1 1 1 1"', "castshadow": 'castshadow="false"'},
     "actuator/motor": {"gear": 'gear="3"', "ctrlrange": 'ctrlrange="-0.2 0.3"', "ctrllimited": 'ctrllimited="true" ctrlrange="-0.2 0.3"',
                        "group": 'group="3"', "user": 'user="1"', "forcerange": 'forcerange="-1 1"', "forcelimited": 'forcelimited="true" forcerange="-1 1"',
@@ -149,7 +152,6 @@ EXAMPLES: dict[str, dict[str, str]] = {
 # Elements as a whole: the verdict stands under "*".
 ELEMENTS = {
     "body/inertial": 'inertial:<inertial pos="0 .1 0" mass="3" fullinertia="2 2 2 .1 .2 .3"/>',
-    "contact/pair": 'bottom:<contact><pair geom1="ga" geom2="wall"/></contact>',
     "tendon/fixed": "bottom:" + FIXED.format(""),
     "tendon/spatial": "bottom:" + SPATIAL.format(""),
     "equality/joint": f"bottom:<equality><joint {TWO_SITES}/></equality>",
@@ -180,8 +182,6 @@ ELEMENTS = {
 def model_text(element: str, addition: str) -> str:
     kind = element.split("/")[1] if element.startswith("actuator/") and element in PLACES else "motor"
     filled = dict.fromkeys(re.findall(r"{(\w+)}", MODEL), "") | BASE | {"kind": kind}
-    if 'geom2="wall"' in addition:
-        filled["world"] = f'<geom name="wall" size="0.1" {FREE}/>'
     if 'site="o"' in addition:
         filled["world"] = '<site name="o" pos="0 0 2"/>'
     place, colon, content = addition.partition(":")
@@ -257,3 +257,53 @@ def test_each_line_of_the_table(element, attribute, example):
         assert np.array_equal(expected, plain), "this changes MuJoCo's motion"
     elif found == "honoured" and attribute not in WITHOUT_OWN_EFFECT:
         assert not np.array_equal(expected, plain), "the example shows nothing"
+
+
+# Everything overlaps; what MuJoCo finds to touch, and how, is what the engine has.
+CROWD = """<mujoco><option {option}><flag {flag}/></option><worldbody><geom name="floor" type="plane" size="9 9 1" {floor}/>
+  <body name="a"><freejoint/><geom name="ga" size="0.2" {a}/></body>
+  <body name="b"><freejoint/><geom name="gb" type="box" size="0.1 0.2 0.3" {b}/>
+    <body name="c"><joint/><geom name="gc" type="capsule" size="0.1 0.2" friction="0.4"/>
+      <body name="d"><joint/><geom name="gd" size="0.1"/></body></body></body>
+</worldbody>{bottom}</mujoco>"""
+CONTACTS = {
+    "plain": {}, "contype": {"a": 'contype="2"'}, "conaffinity": {"a": 'contype="2" conaffinity="2"', "b": 'contype="4" conaffinity="6"'},
+    "condim": {"a": 'condim="1"', "b": 'condim="1"'}, "friction": {"a": 'friction="2"', "b": 'friction="0.3"'},
+    "priority": {"a": 'friction="0.1" priority="2" condim="1"'}, "margin": {"a": 'margin="0.1"', "floor": 'margin="0.03" gap="0.01"'},
+    "exclude": {"bottom": '<contact><exclude body1="a" body2="c"/></contact>'},
+    "pair": {"bottom": '<contact><pair geom1="gb" geom2="gc" condim="3" friction="0.6 0.6 0.1" margin="0.2"/></contact>'},
+    "filterparent": {"flag": 'filterparent="disable"'},
+    "override": {"flag": 'override="enable"', "option": 'o_margin="0.07" o_friction="0.9 0.9 0.1 0.1 0.1"'},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("attribute", CONTACTS)
+def test_what_touches_is_what_mujoco_lets_touch(attribute):
+    source = CROWD.format(**dict.fromkeys(re.findall(r"{(\w+)}", CROWD), "") | CONTACTS[attribute])
+    model = mujoco.MjModel.from_xml_string(source)
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    expected = {
+        frozenset(model.geom(geom).name for geom in contact.geom): 0.0 if contact.dim == 1 else contact.friction[0]
+        for contact in data.contact
+    }
+    engine = articulated.load(source)
+    listed = engine.contacts(engine.initial_state(1, torch.float64), within=0.0)
+    found = {
+        frozenset(engine.geometry[row].name for row in (first, second)): friction
+        for first, second, friction in zip(
+            listed.first[0].tolist(), listed.second[0].tolist(), listed.friction[0].tolist(), strict=True
+        )
+    }
+    assert found == pytest.approx(expected)
+
+
+def test_a_margin_is_where_shapes_touch():
+    """MuJoCo's margins add up."""
+    source = CROWD.format(**dict.fromkeys(re.findall(r"{(\w+)}", CROWD), "") | CONTACTS["margin"])
+    engine = articulated.load(source)
+    q = engine.initial_state(1, torch.float64).q
+    q[0, 2], q[0, 9] = 0.5, 9.0
+    listed = engine.contacts(State(q, torch.zeros(1, engine.nv, dtype=torch.float64)), within=1.0)
+    names = [engine.geometry[row].name for row in listed.first[0].tolist()]
+    assert float(listed.gap[0, names.index("ga")]) == pytest.approx(0.5 - 0.2 - 0.1 - 0.03)

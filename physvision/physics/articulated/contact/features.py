@@ -10,7 +10,7 @@ from itertools import product
 
 import numpy as np
 
-from physvision.core import Box, Capsule, Cylinder, Plane, Rectangle, Shape, Sphere
+from physvision.core import Box, Capsule, Cylinder, Hull, Plane, Rectangle, Shape, Sphere
 
 # As `kernels/closest.py` numbers them.
 POINT_PLANE, POINT_POINT, POINT_SEGMENT, SEGMENT_SEGMENT, POINT_BOX = range(5)
@@ -52,6 +52,8 @@ def _rows(first: Shape, second: Shape) -> Iterator[Row]:
             yield from ((CORNER_PLANE, False, corner, _CENTER) for corner in _CORNERS)
         case Cylinder(), Plane() | Rectangle():
             yield from ((RIM_PLANE, False, point, _CENTER) for point in _RIM)
+        case Hull(), Plane() | Rectangle():
+            yield from ((CORNER_PLANE, False, vertex, _CENTER) for vertex in first.vertices)
         case Sphere(), Sphere():
             yield POINT_POINT, False, _CENTER, _CENTER
         case Sphere(), Capsule():

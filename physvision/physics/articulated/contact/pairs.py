@@ -73,6 +73,13 @@ class Pairs:
             for name, value in self._table.items()
         }
 
+    def numbers(self, geometry: Sequence[Placed]) -> dict[str, Tensor]:
+        """Of each pair the rows of its shapes in the geometry, and of their bodies, -1 for the world."""
+        bodies = np.array([-1 if placed.body is None else placed.body for placed in geometry])
+        rows = {"first": self.first, "second": self.second}
+        rows |= {"first_body": bodies[self.first], "second_body": bodies[self.second]}
+        return {name: torch.as_tensor(row) for name, row in rows.items()}
+
     def pack(self, properties: TreeProperties, packing: Packing, batch: int) -> Parameters:
         """The numbers of all shapes and pairs, by the names of `layout.CONTACT_PARAMETERS`."""
         p = properties

@@ -12,7 +12,8 @@ import warp as wp
 
 scalar = globals().get("scalar", wp.float64)
 
-from .contact_rollout import contact_rollout, contact_rollout_backward  # noqa: E402  `scalar` comes first
+from .contact_list import contact_list  # noqa: E402  `scalar` comes first
+from .contact_rollout import contact_rollout, contact_rollout_backward  # noqa: E402
 from .inverse import inverse_dynamics, inverse_dynamics_backward  # noqa: E402
 from .kinematics import link_poses, link_poses_backward  # noqa: E402
 from .rollout import accelerations, accelerations_backward, rollout, rollout_backward  # noqa: E402
@@ -30,6 +31,7 @@ __all__ = [
     "Workspace",
     "accelerations",
     "accelerations_backward",
+    "contact_list",
     "contact_rollout",
     "contact_rollout_backward",
     "inverse_dynamics",

@@ -14,6 +14,8 @@ import mujoco
 from physvision.core import FileError, InputError, ModelError, UnsupportedError
 from physvision.physics.articulated.engine import Articulation
 from physvision.physics.articulated.loading import translate
+from physvision.physics.articulated.loading.contacts import CONTACT_KINDS, geom_pairs, supported, touching
+from physvision.physics.articulated.loading.geometry import geoms_of, placed
 from physvision.physics.articulated.loading.sizes import check_sizes
 from physvision.physics.articulated.loading.unsupported import IGNORABLE, findings
 
@@ -28,23 +30,27 @@ def load(
     *,
     integrator: str = "semi_implicit_euler",
     substeps: int = 1,
+    restitution: float = 0.0,
 ) -> Articulation:
     """The engine of an MJCF or URDF model.
 
     Defaults, includes and inertias from geometry are MuJoCo's own. Bodies behind fixed joints keep their names and
     poses; the file's keyframes are in `engine.keyframes`. Its time step and integrator are not used, and its sensors
-    are not read. `docs/articulated.md` lists all of MJCF.
+    are not read. What may touch does, by MuJoCo's rules, as hard contact. `docs/articulated.md` lists all of MJCF.
 
     Args:
         source: a path, or the XML itself.
         dt: seconds a step.
         base: of a root body without a joint: "fixed" to the world, "free" to move, or "auto", which frees the root of
             a URDF that has inertia and leaves MJCF as it is written.
-        ignore: names of what may be left out of the simulation: "contact", "limit", "equality", "tendon", "actuator",
-            "fluid", "gravity_compensation", "friction_loss", "nonlinear" (polynomial springs and dampers),
-            "plasticity" (springs that yield), "flex", "sleep", "plugin". Without it, what cannot be simulated raises.
+        ignore: names of what may be left out of the simulation: "contact" (all of it), "pair" (of shapes that
+            have no rule), "turning_friction" (against spinning and rolling), "surface" (that sticks or moves by
+            itself), "limit", "equality", "tendon", "actuator", "fluid", "gravity_compensation", "friction_loss",
+            "nonlinear" (polynomial springs and dampers), "plasticity" (springs that yield), "flex", "sleep", "plugin".
+            Without it, what cannot be simulated raises.
         integrator: "semi_implicit_euler" or "runge_kutta_4".
         substeps: how many steps of the integrator make one of the engine.
+        restitution: of every shape that may touch.
 
     Raises:
         FileError: there is no such file, or it cannot be read.
@@ -63,22 +69,36 @@ def load(
         model = specification.compile()
     except ValueError as error:
         raise ModelError(f"{name}: {error}") from error
-    found = findings(model)
-    refused = {kind: what for kind, what in found.items() if kind not in ignore}
+    refused = {kind: what for kind, what in findings(model).items() if kind not in ignore}
+    if "contact" in ignore:
+        refused = {kind: what for kind, what in refused.items() if kind not in CONTACT_KINDS}
     if refused:
         listed = "; ".join(f"{kind}: {what}" for kind, what in refused.items())
         allowed = ", ".join(repr(kind) for kind in refused)
         raise UnsupportedError(
             f"{name} holds what cannot be simulated ({listed}). Leave it out with ignore=({allowed},)"
         )
+    return _engine(model, "contact" not in ignore, dt, integrator, substeps, restitution)
+
+
+def _engine(
+    model: mujoco.MjModel, with_contact: bool, dt: float, integrator: str, substeps: int, restitution: float
+) -> Articulation:
+    found = [pair for pair in geom_pairs(model) if with_contact and supported(model, pair)]
+    taking_part = {geom for pair in found for geom in (pair.first, pair.second)}
+    order = [geom for body in range(model.nbody) for geom in geoms_of(model, body, taking_part)]
     engine = Articulation(
-        translate.bodies(model),
+        translate.bodies(model, taking_part),
         dt=dt,
         gravity=translate.gravity(model),
         integrator=integrator,
         substeps=substeps,
         actuators=translate.actuators(model),
-        scenery=translate.shapes(model, 0),
+        scenery=[placed(model, geom) for geom in geoms_of(model, 0, taking_part)],
+        contact="event" if found else None,
+        touching=touching(found, {geom: row for row, geom in enumerate(order)}),
+        friction=[float(model.geom_friction[geom, 0]) for geom in order],
+        restitution=restitution,
     )
     engine.keyframes = translate.keyframes(model)
     return engine

@@ -5,15 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Collection
 
 import mujoco
 import numpy as np
 import torch
 
-from physvision.core import Box, Capsule, Cylinder, Placed, Plane, Rectangle, Shape, Sphere, State
+from physvision.core import State
 from physvision.physics.articulated.engine import Actuators
-from physvision.physics.articulated.loading.unsupported import actuator_obstacle, disabled, named, switched_off
+from physvision.physics.articulated.loading.geometry import geoms_of, matrix, placed
+from physvision.physics.articulated.loading.names import disabled, named
+from physvision.physics.articulated.loading.unsupported import actuator_obstacle, switched_off
 from physvision.physics.articulated.model import Body, Joint
 
 _JOINTS = {
@@ -32,7 +34,7 @@ def gravity(model: mujoco.MjModel) -> tuple[float, float, float]:
     return x, y, z
 
 
-def bodies(model: mujoco.MjModel) -> list[Body]:
+def bodies(model: mujoco.MjModel, touching: Collection[int]) -> list[Body]:
     """All bodies but the world, in MuJoCo's order; those without a name get one that no other has."""
     names = [model.body(number).name for number in range(model.nbody)]
     taken = set(names)
@@ -42,10 +44,10 @@ def bodies(model: mujoco.MjModel) -> list[Body]:
             while names[number] in taken:
                 names[number] += " (without a name)"
             taken.add(names[number])
-    return [_body(model, number, names) for number in range(1, model.nbody)]
+    return [_body(model, number, names, touching) for number in range(1, model.nbody)]
 
 
-def _body(model: mujoco.MjModel, number: int, names: list[str]) -> Body:
+def _body(model: mujoco.MjModel, number: int, names: list[str], touching: Collection[int]) -> Body:
     first = int(model.body_jntadr[number])
     joints = [_joint(model, first + k) for k in range(int(model.body_jntnum[number]))]
     free = bool(joints) and joints[0].kind == "free"
@@ -61,7 +63,7 @@ def _body(model: mujoco.MjModel, number: int, names: list[str]) -> Body:
         # A free body's position is its pose in the world already.
         position=np.zeros(3) if free else model.body_pos[number].copy(),
         orientation=np.array([1.0, 0, 0, 0]) if free else model.body_quat[number].copy(),
-        shapes=shapes(model, number),
+        shapes=[placed(model, geom) for geom in geoms_of(model, number, touching)],
     )
 
 
@@ -138,46 +140,3 @@ def keyframes(model: mujoco.MjModel) -> dict[str, State]:
         named(model, "key", k): State(torch.tensor(model.key_qpos[k])[None], torch.tensor(model.key_qvel[k])[None])
         for k in range(model.nkey)
     }
-
-
-def shapes(model: mujoco.MjModel, number: int) -> list[Placed]:
-    """What a body looks like: its geoms of the shapes that a camera knows. The body's row is filled in later."""
-    found = []
-    for geom in np.flatnonzero(model.geom_bodyid == number):
-        make = _SHAPES.get(mujoco.mjtGeom(int(model.geom_type[geom])))
-        if make is None:
-            continue
-        pose = np.eye(4)
-        pose[:3, :3], pose[:3, 3] = matrix(model.geom_quat[geom]), model.geom_pos[geom]
-        material = int(model.geom_matid[geom])
-        color = (model.mat_rgba[material] if material >= 0 else model.geom_rgba[geom])[:3]
-        found.append(
-            Placed(
-                shape=make(model.geom_size[geom]),
-                pose=tuple(map(tuple, pose.tolist())),
-                color=(float(color[0]), float(color[1]), float(color[2])),
-                name=model.geom(int(geom)).name,
-            )
-        )
-    return found
-
-
-def _plane(size: np.ndarray) -> Shape:
-    # MuJoCo's planes are endless where a half size is zero, and collide as endless ones in any case.
-    return Plane() if size[0] == 0 or size[1] == 0 else Rectangle(2 * float(size[0]), 2 * float(size[1]))
-
-
-_SHAPES: dict[mujoco.mjtGeom, Callable[[np.ndarray], Shape]] = {
-    mujoco.mjtGeom.mjGEOM_PLANE: _plane,
-    mujoco.mjtGeom.mjGEOM_SPHERE: lambda size: Sphere(float(size[0])),
-    mujoco.mjtGeom.mjGEOM_CAPSULE: lambda size: Capsule(float(size[0]), 2 * float(size[1])),
-    mujoco.mjtGeom.mjGEOM_CYLINDER: lambda size: Cylinder(float(size[0]), 2 * float(size[1])),
-    mujoco.mjtGeom.mjGEOM_BOX: lambda size: Box((2 * float(size[0]), 2 * float(size[1]), 2 * float(size[2]))),
-}
-
-
-def matrix(quaternion: np.ndarray) -> np.ndarray:
-    """The rotation matrix of a quaternion (w, x, y, z)."""
-    flat = np.zeros(9)
-    mujoco.mju_quat2Mat(flat, np.asarray(quaternion, float))
-    return flat.reshape(3, 3)

@@ -5,13 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import mujoco
 import numpy as np
 
+from physvision.physics.articulated.loading.contacts import driven_surfaces, turning_friction, unsupported_pairs
+from physvision.physics.articulated.loading.names import any_in_row, disabled, listed, named
+
 IGNORABLE = (
     "contact",
+    "pair",
+    "turning_friction",
+    "surface",
     "limit",
     "equality",
     "tendon",
@@ -26,10 +30,6 @@ IGNORABLE = (
     "plugin",
 )
 _DISABLE = mujoco.mjtDisableBit
-_OBJECTS = {
-    kind: getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
-    for kind in ("body", "joint", "actuator", "tendon", "equality", "flex", "key")
-}
 _ON_JOINTS = (mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT)
 _ONE_NUMBER = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
 
@@ -41,7 +41,9 @@ def findings(model: mujoco.MjModel) -> dict[str, str]:
     rubs = constrained and not disabled(model, _DISABLE.mjDSBL_FRICTIONLOSS)
     falls = not disabled(model, _DISABLE.mjDSBL_GRAVITY) and np.any(model.opt.gravity)
     found = {
-        "contact": _contacts(model),
+        "pair": unsupported_pairs(model),
+        "turning_friction": turning_friction(model),
+        "surface": driven_surfaces(model),
         "limit": _limits(model),
         "equality": listed(named(model, "equality", k) for k in np.flatnonzero(model.eq_active0).tolist())
         if equal
@@ -64,20 +66,10 @@ def findings(model: mujoco.MjModel) -> dict[str, str]:
     return {kind: what for kind, what in found.items() if what}
 
 
-def named(model: mujoco.MjModel, kind: str, k: int) -> str:
-    """The name of the k-th body, joint, actuator …, or its number."""
-    return mujoco.mj_id2name(model, _OBJECTS[kind], int(k)) or f"{kind} {k}"
-
-
 def _of(model: mujoco.MjModel, kind: str, *values: np.ndarray) -> str:
     """Names of those with a number other than zero; a second array is that of the numbers that the first points to."""
     numbers = values[0] if len(values) == 1 else values[1][values[0]]
-    return listed(named(model, kind, k) for k in np.flatnonzero(_any_in_row(numbers)).tolist())
-
-
-def disabled(model: mujoco.MjModel, bit: mujoco.mjtDisableBit) -> bool:
-    """Whether the model's options switch this off."""
-    return bool(model.opt.disableflags & bit.value)
+    return listed(named(model, kind, k) for k in np.flatnonzero(any_in_row(numbers)).tolist())
 
 
 def switched_off(model: mujoco.MjModel, k: int) -> bool:
@@ -120,39 +112,6 @@ def actuator_obstacle(model: mujoco.MjModel, k: int) -> str | None:
     return None
 
 
-def _contacts(model: mujoco.MjModel) -> str:
-    if disabled(model, _DISABLE.mjDSBL_CONTACT) or disabled(model, _DISABLE.mjDSBL_CONSTRAINT):
-        return ""
-    if model.npair:
-        return f"{model.npair} contact pairs"
-    excluded = {int(signature) for signature in model.exclude_signature}
-    filters_parents = not disabled(model, _DISABLE.mjDSBL_FILTERPARENT)
-    for first in range(model.ngeom):
-        for second in range(first + 1, model.ngeom):
-            if _may_touch(model, first, second, excluded, filters_parents):
-                return f"geoms {_geom_name(model, first)} and {_geom_name(model, second)} may touch"
-    return ""
-
-
-def _may_touch(model: mujoco.MjModel, first: int, second: int, excluded: set[int], filters_parents: bool) -> bool:
-    types, affinities = model.geom_contype, model.geom_conaffinity
-    if not (types[first] & affinities[second] or types[second] & affinities[first]):
-        return False
-    bodies = sorted((int(model.geom_bodyid[first]), int(model.geom_bodyid[second])))
-    roots = [int(model.body_weldid[body]) for body in bodies]
-    if roots[0] == roots[1] or (bodies[0] << 16) + bodies[1] in excluded:
-        return False
-    carriers = [int(model.body_weldid[model.body_parentid[root]]) for root in roots]
-    related = carriers[0] == roots[1] or carriers[1] == roots[0]
-    # MuJoCo lets a body touch the world even where the world is its parent.
-    return not (filters_parents and related and 0 not in roots)
-
-
-def _geom_name(model: mujoco.MjModel, geom: int) -> str:
-    body = int(model.geom_bodyid[geom])
-    return repr(model.geom(geom).name or f"geom {geom} of {named(model, 'body', body)}")
-
-
 def _limits(model: mujoco.MjModel) -> str:
     if disabled(model, _DISABLE.mjDSBL_LIMIT) or disabled(model, _DISABLE.mjDSBL_CONSTRAINT):
         return ""
@@ -162,22 +121,11 @@ def _limits(model: mujoco.MjModel) -> str:
 def _tendons(model: mujoco.MjModel) -> str:
     acts = np.zeros(model.ntendon, bool)
     for name in ("limited", "stiffness", "stiffnesspoly", "damping", "dampingpoly", "frictionloss", "armature"):
-        acts |= _any_in_row(getattr(model, f"tendon_{name}"))
-    return _of(model, "tendon", acts | _any_in_row(model.tendon_springyield))
+        acts |= any_in_row(getattr(model, f"tendon_{name}"))
+    return _of(model, "tendon", acts | any_in_row(model.tendon_springyield))
 
 
 def _nonlinear(model: mujoco.MjModel) -> str:
-    springs = np.flatnonzero(_any_in_row(model.jnt_stiffnesspoly))
-    dampers = np.flatnonzero(_any_in_row(model.dof_dampingpoly))
+    springs = np.flatnonzero(any_in_row(model.jnt_stiffnesspoly))
+    dampers = np.flatnonzero(any_in_row(model.dof_dampingpoly))
     return listed(named(model, "joint", j) for j in sorted({*springs.tolist(), *model.dof_jntid[dampers].tolist()}))
-
-
-def _any_in_row(values: np.ndarray) -> np.ndarray:
-    rows = np.asarray(values, bool).reshape(len(values), max(1, int(np.prod(values.shape[1:]))))
-    return np.logical_or.reduce(rows, axis=1)
-
-
-def listed(names: Iterable[str]) -> str:
-    """The first names of many, in a row."""
-    found = list(names)
-    return ", ".join(found[:6]) + (f" and {len(found) - 6} more" if len(found) > 6 else "")
