@@ -104,6 +104,9 @@ CONTACT_MEMORY = {
     "bounce": field("scalar", "evaluations"),  # share of restitution that an impact has
     "struck": field("whole", "evaluations"),  # the pair whose gap ended the flight, or -1
     "listed": field("whole", "pairs"),  # whether the pair takes part in the operation
+    "watched": field("whole", "pairs"),  # whether it may end the flight
+    "extent": field("scalar", "links"),  # how far from the link's joint anything is that it carries
+    "reach": field("scalar", "links"),  # how far its shapes can get
     # Where links and shapes are in the world, and how far pairs are apart.
     "world_rotation": field("mat33", "links"),
     "world_origin": field("vec3", "links"),
@@ -119,8 +122,10 @@ CONTACT_MEMORY = {
     "next_mode": field("whole", "contacts"),
     "best_mode": field("whole", "contacts"),
     "closed": field("whole", "contacts"),  # those that are not open
-    "carries": field("whole", "contacts", "links"),  # whether a link moves the contact
-    "jacobian": field("vec3", "contacts", "velocities"),
+    "carries": field(
+        "whole", "contacts", "links"
+    ),  # whether a link moves the contact; 2 while halves are handed inward
+    "jacobian": field("vec3", "contacts", "velocities"),  # of the links that carry, as all that follows
     "half": field("vec3", "contacts", "velocities"),  # W Jᵀ, with M⁻¹ = Wᵀ D⁻¹ W
     "inward_moment": field("mat33", "links"),
     "inward_force": field("mat33", "links"),

@@ -13,7 +13,7 @@ F(λ, u) = 0 with u = J v′ + e J_n v in the same way.
 import warp as wp
 
 from . import scalar
-from .delassus import add_halves, contact_velocity, response
+from .delassus import add_halves, add_push, contact_velocity, response
 from .events import TAKEN_BACK, bounces
 from .forward import solve_inward, solve_outward
 from .impulses import impulses_backward
@@ -182,13 +182,11 @@ def held_backward(
     impulses_backward(memory, world, count)
     for d in range(tree.velocities):
         work.v[world, spare, d] = work.v[world, row, d] + left * work.a[world, row, d]
-        bar = scalar(0.0)
-        for c in range(count):
-            bar += wp.dot(memory.jacobian[world, c, d], memory.slip_bar[world, c])
-        work.v_bar[world, row, d] = work.v_bar[world, row, d] + bar
-        left_bar += bar * work.a[world, row, d]
     for c in range(count):
-        add_halves(tree, work, memory, world, c, -left * memory.slip_bar[world, c])
+        slip_bar = memory.slip_bar[world, c]
+        add_push(tree, memory, world, c, slip_bar, work.v_bar, row)
+        left_bar += wp.dot(slip_bar, contact_velocity(tree, memory, world, c, work.a, row))
+        add_halves(tree, work, memory, world, c, -left * slip_bar)
     slip_backward(tree, work, contacts, memory, gradients, touch, world, row, work.v, spare)
     for c in range(count):
         pair = memory.pair[world, c]
@@ -217,15 +215,13 @@ def impact_backward(
     for c in range(count):
         memory.impulse_bar[world, c] = response(tree, work, memory, world, c)
     impulses_backward(memory, world, count)
+    for d in range(tree.velocities):
+        work.q_bar[world, row, d] = work.q_bar[world, row + 1, d]
+        work.v_bar[world, row, d] = work.v_bar[world, row + 1, d]
     for c in range(count):
+        add_push(tree, memory, world, c, memory.slip_bar[world, c], work.v_bar, row)
         add_halves(tree, work, memory, world, c, memory.slip_bar[world, c])
     solve_outward(tree, work, world, work.multiplier, row)
-    for d in range(tree.velocities):
-        bar = work.v_bar[world, row + 1, d]
-        for c in range(count):
-            bar += wp.dot(memory.jacobian[world, c, d], memory.slip_bar[world, c])
-        work.q_bar[world, row, d] = work.q_bar[world, row + 1, d]
-        work.v_bar[world, row, d] = bar
     slip_backward(tree, work, contacts, memory, gradients, touch, world, row, work.v, row + 1)
     for c in range(count):
         pair = memory.pair[world, c]
@@ -234,8 +230,7 @@ def impact_backward(
             bar = restored * contacts.restitution[world, pair]
             along = vec3(bar, scalar(0.0), scalar(0.0))
             contact_work_backward(tree, contacts, work, gradients, touch, memory, world, row, pair, work.v, row, along)
-            for d in range(tree.velocities):
-                work.v_bar[world, row, d] = work.v_bar[world, row, d] + bar * memory.jacobian[world, c, d][0]
+            add_push(tree, memory, world, c, along, work.v_bar, row)
             if touch.wanted != 0:
                 found = restored * memory.before[world, c][0]
                 touch.restitution[world, pair] = touch.restitution[world, pair] + found

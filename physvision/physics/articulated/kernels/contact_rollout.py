@@ -9,7 +9,7 @@ import warp as wp
 
 from . import scalar
 from .contact_backward import flight_backward, impact_backward
-from .events import FLIGHT, begin_operation, run_step
+from .events import FLIGHT, begin_operation, end_operation, run_step
 from .joints import add_tangent, write_lifted
 from .kinematics import finish_rotation_gradient
 from .rollout import load_state
@@ -106,29 +106,37 @@ def contact_rollout_backward(
     for backwards in range(steps):
         step = steps - 1 - backwards
         load_state(tree, work, world, step, q, v)
-        last = run_step(tree, work, forces, contacts, memory, world, step, h)
         cut = truncate > 0 and backwards > 0 and (step + 1) % truncate == 0
-        for d in range(tree.velocities):
-            carried_q = work.q_bar[world, 0, d]
-            carried_v = work.v_bar[world, 0, d]
-            if cut:
-                carried_q = scalar(0.0)
-                carried_v = scalar(0.0)
-            work.q_bar[world, last, d] = carried_q
-            work.v_bar[world, last, d] = carried_v + trajectory_v_bar[world, step + 1, d]
-        add_tangent(tree, world, q, trajectory_q_bar, step + 1, work.q_bar, last)
+        # Forward through all operations, then back; what the last one left in memory serves both ways.
+        memory.left[world, 0] = h
         left_bar = scalar(0.0)
-        for undone in range(last):
-            row = last - 1 - undone
-            # What the last operation left in memory is still there.
-            if undone > 0:
-                begin_operation(tree, work, forces, contacts, memory, world, step, row)
-            if memory.kind[world, row] == FLIGHT:
-                left_bar = flight_backward(
-                    tree, work, forces, contacts, memory, gradients, touch, world, step, row, left_bar
-                )
-            else:
-                impact_backward(tree, work, forces, contacts, memory, gradients, touch, world, step, row)
+        going_back = wp.int32(0)
+        row = wp.int32(0)
+        while row >= 0:
+            begin_operation(tree, work, forces, contacts, memory, world, step, row)
+            if going_back == 0:
+                end_operation(tree, work, contacts, memory, world, row)
+                if memory.left[world, row + 1] > scalar(0.0) and row + 1 < contacts.operations:
+                    row += 1
+                else:
+                    going_back = 1
+                    for d in range(tree.velocities):
+                        carried_q = work.q_bar[world, 0, d]
+                        carried_v = work.v_bar[world, 0, d]
+                        if cut:
+                            carried_q = scalar(0.0)
+                            carried_v = scalar(0.0)
+                        work.q_bar[world, row + 1, d] = carried_q
+                        work.v_bar[world, row + 1, d] = carried_v + trajectory_v_bar[world, step + 1, d]
+                    add_tangent(tree, world, q, trajectory_q_bar, step + 1, work.q_bar, row + 1)
+            if going_back != 0:
+                if memory.kind[world, row] == FLIGHT:
+                    left_bar = flight_backward(
+                        tree, work, forces, contacts, memory, gradients, touch, world, step, row, left_bar
+                    )
+                else:
+                    impact_backward(tree, work, forces, contacts, memory, gradients, touch, world, step, row)
+                row -= 1
     finish_rotation_gradient(tree, gradients, world)
     finish_shape_gradient(contacts, touch, world)
     add_tangent(tree, world, q, trajectory_q_bar, 0, work.q_bar, 0)

@@ -25,31 +25,37 @@ def contact_velocity(
 ):
     """The velocity of contact c, along its normal and tangents, in a motion of the tree."""
     total = zero3()
-    for d in range(tree.velocities):
-        total = total + motion[world, motion_row, d] * memory.jacobian[world, c, d]
+    for i in range(tree.links):
+        if memory.carries[world, c, i] != 0:
+            for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
+                total = total + motion[world, motion_row, d] * memory.jacobian[world, c, d]
     return total
+
+
+@wp.func
+def add_push(
+    tree: Tree, memory: ContactMemory, world: int, c: int, along: vec3, out: wp.array3d(dtype=scalar), row: int
+):
+    """Out[row] += Jᵀ of contact c times a vector of its directions."""
+    for i in range(tree.links):
+        if memory.carries[world, c, i] != 0:
+            for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
+                out[world, row, d] = out[world, row, d] + wp.dot(memory.jacobian[world, c, d], along)
 
 
 @wp.func
 def sweep_inward(tree: Tree, work: Workspace, memory: ContactMemory, world: int, c: int):
     """half[c] = W Jᵀ of contact c; row k of `inward_…` is what the k-th direction of the contact hands inward."""
-    for i in range(tree.links):
-        memory.carries[world, c, i] = 0
     for backwards in range(tree.links):
         i = tree.links - 1 - backwards
         start = tree.first_velocity[i]
         end = tree.first_velocity[i + 1]
-        if memory.carries[world, c, i] == 0:
-            size = scalar(0.0)
-            for d in range(start, end):
-                size += wp.dot(memory.jacobian[world, c, d], memory.jacobian[world, c, d])
-            if size > scalar(0.0):
-                memory.carries[world, c, i] = 1
-                memory.inward_moment[world, i] = zero33()
-                memory.inward_force[world, i] = zero33()
         if memory.carries[world, c, i] != 0:
-            moment = memory.inward_moment[world, i]
-            force = memory.inward_force[world, i]
+            moment = zero33()
+            force = zero33()
+            if memory.carries[world, c, i] == 2:
+                moment = memory.inward_moment[world, i]
+                force = memory.inward_force[world, i]
             for back in range(end - start):
                 d = end - 1 - back
                 rest = (
@@ -66,13 +72,12 @@ def sweep_inward(tree: Tree, work: Workspace, memory: ContactMemory, world: int,
                 rotation = work.rotation[world, i]
                 pull = force * rotation
                 turn = moment * rotation - pull * skew(work.offset[world, i])
-                if memory.carries[world, c, parent] == 0:
-                    memory.carries[world, c, parent] = 1
-                    memory.inward_moment[world, parent] = turn
-                    memory.inward_force[world, parent] = pull
-                else:
-                    memory.inward_moment[world, parent] = memory.inward_moment[world, parent] + turn
-                    memory.inward_force[world, parent] = memory.inward_force[world, parent] + pull
+                if memory.carries[world, c, parent] == 2:
+                    turn = turn + memory.inward_moment[world, parent]
+                    pull = pull + memory.inward_force[world, parent]
+                memory.carries[world, c, parent] = 2
+                memory.inward_moment[world, parent] = turn
+                memory.inward_force[world, parent] = pull
 
 
 @wp.func

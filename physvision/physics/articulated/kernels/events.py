@@ -15,6 +15,7 @@ from .forward import accelerate_moved
 from .impulses import ACCEPTED, solve_impulses
 from .joints import advance
 from .kinematics import move_links
+from .reach import find_reach, reach_of
 from .spatial import vec3
 from .touching import closest_of, gap_of, place_in_world, place_moved, write_jacobian
 from .tree import ContactMemory, Contacts, Forces, Tree, Workspace
@@ -106,7 +107,7 @@ def gained_energy(memory: ContactMemory, world: int, count: int):
     return gain - ENERGY * size
 
 
-@wp.func
+@wp.func(inline=True)
 def begin_operation(
     tree: Tree,
     work: Workspace,
@@ -240,19 +241,30 @@ def closing_time(
 
 @wp.func
 def find_event(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int):
-    """How long the flight is, and the pair that ends it; those that take part in it cannot."""
+    """How long the flight is, and the pair that ends it: none that takes part in it, or is out of reach."""
     left = memory.left[world, row]
     duration = left
     struck = wp.int32(-1)
+    watched = wp.int32(0)
     if memory.count[world, row] < contacts.pairs:
+        find_reach(tree, work, contacts, memory, world, row, left)
+        for pair in range(contacts.pairs):
+            memory.watched[world, pair] = 0
+            if memory.listed[world, pair] == 0:
+                if memory.gap[world, pair] <= reach_of(contacts, memory, world, pair):
+                    memory.watched[world, pair] = 1
+                    watched += 1
+    if watched > 0:
         fly(tree, work, contacts, memory, world, row, scalar(0.5) * left)
         for pair in range(contacts.pairs):
-            memory.middle_gap[world, pair] = gap_of(contacts, memory, world, pair)
+            if memory.watched[world, pair] != 0:
+                memory.middle_gap[world, pair] = gap_of(contacts, memory, world, pair)
         fly(tree, work, contacts, memory, world, row, left)
         for pair in range(contacts.pairs):
-            memory.end_gap[world, pair] = gap_of(contacts, memory, world, pair)
+            if memory.watched[world, pair] != 0:
+                memory.end_gap[world, pair] = gap_of(contacts, memory, world, pair)
         for pair in range(contacts.pairs):
-            if memory.listed[world, pair] == 0:
+            if memory.watched[world, pair] != 0:
                 found = closing_time(tree, work, contacts, memory, world, row, pair)
                 if found >= scalar(0.0) and found < duration:
                     duration = found

@@ -176,8 +176,8 @@ def write_jacobian(
     """Of contact `slot`: the velocity along normal and tangents that each velocity of the tree gives it."""
     frame = frame_of(near.normal)
     place = place_of(near)
-    for d in range(tree.velocities):
-        memory.jacobian[world, slot, d] = zero3()
+    for i in range(tree.links):
+        memory.carries[world, slot, i] = 0
     for side in range(2):
         sign = scalar(1 - 2 * side)
         i = contacts.shape_link[contacts.first[pair]]
@@ -187,7 +187,11 @@ def write_jacobian(
             for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
                 motion = shift_axis(tree, memory, world, i, d)
                 motion = motion + wp.cross(turn_axis(tree, memory, world, i, d), place - memory.world_origin[world, i])
-                memory.jacobian[world, slot, d] = memory.jacobian[world, slot, d] + sign * (frame * motion)
+                along = sign * (frame * motion)
+                if memory.carries[world, slot, i] != 0:
+                    along = along + memory.jacobian[world, slot, d]
+                memory.jacobian[world, slot, d] = along
+            memory.carries[world, slot, i] = 1
             i = tree.parent[i]
 
 
