@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import pkgutil
+import sys
 from pathlib import Path
 
 import torch
@@ -25,7 +26,10 @@ def main() -> None:
         else:
             for part in pkgutil.iter_modules([str(Path(source).parent)], f"{module.name}."):
                 importlib.import_module(part.name)
-    wp.force_load("cpu", max_workers=os.cpu_count() or 1)
+    # Not the modules of functions alone, which Warp would compile to nothing.
+    places = [vars(module) for name, module in list(sys.modules.items()) if name.startswith("physvision.")]
+    found = {value.module for names in places for value in names.values() if isinstance(value, wp.Kernel)}
+    wp.force_load("cpu", list(found), max_workers=os.cpu_count() or 1)
 
 
 if __name__ == "__main__":
