@@ -189,7 +189,8 @@ def _held_out(case: Case, kind: str, found: Fit) -> HeldOut | None:
     cut = first + 2 * (last - first) // 3
     begun = replace(case, tracks=[track.window(0, cut) for track in case.tracks])
     try:
-        early = _best(begun, [model for model in KINDS[kind](begun) if model.variant == found.model.variant])
+        models = KINDS[kind](begun)
+        early = _best(begun, [model for model in models if model.variant == found.model.variant] or models)
     except (UnsuitableError, ValueError):
         return None
     places = early.places(case.times)

@@ -95,6 +95,35 @@ def parabola_window(
     return (begun, ended) if ended - begun >= least else best
 
 
+class Path:
+    """The polynomial of times, cubic for long stretches, along which something flies, and how far it may be off."""
+
+    def __init__(self, times: Float[np.ndarray, " samples"], places: Float[np.ndarray, "samples 2"]) -> None:
+        """Fit it to a stretch."""
+        self.degree = 3 if len(times) >= 24 else 2
+        self._start = times[0]
+        powers = self._powers(times)
+        self._found = polynomial(times - self._start, places, self.degree)
+        off = places - powers @ self._found
+        self.noise = 1.4826 * float(np.median(np.abs(off - np.median(off, axis=0))))
+        self._inverse = np.linalg.inv(powers.T @ powers + 1e-12 * np.eye(self.degree + 1))
+
+    @property
+    def bend(self) -> float:
+        """Its acceleration at its beginning, px/s²."""
+        return 2 * float(np.linalg.norm(self._found[2]))
+
+    def _powers(self, times: np.ndarray) -> np.ndarray:
+        return np.vander(np.atleast_1d(times) - self._start, self.degree + 1, increasing=True)
+
+    def distance(self, time: float, place: Float[np.ndarray, "2"]) -> float:
+        """How far a place is from where the path leads, less what the path's own error there explains."""
+        powers = self._powers(np.array([time]))
+        spread = float((powers @ self._inverse @ powers.T)[0, 0])
+        away = float(np.linalg.norm(place - (powers @ self._found)[0]))
+        return max(away - 2 * self.noise * math.sqrt(spread), 0.0)
+
+
 def departure(times: Float[np.ndarray, " samples"], places: Float[np.ndarray, "samples 2"], noise: float) -> int:
     """The number of samples at the beginning that do not belong to what the later ones do.
 
@@ -125,15 +154,16 @@ def release(
     first: int,
     before: float,
     noise: float,
-) -> float:
-    """When a hand let go, around the sample `first` or later.
+) -> tuple[float, np.ndarray]:
+    """When a hand let go, around the sample `first` or shortly after, and its pull till then, px/s².
 
     Each moment is tried: a polynomial that has another steady acceleration for a while before. From the right one on
     it explains the samples from that while on; the earliest such moment is it.
     """
-    moments, costs = [], []
+    moments, costs, pulls = [], [], []
     step = float(np.median(np.diff(times)))
-    for moment in np.arange(times[max(first - 4, 2)], times[first + (len(times) - first) // 2], step / 3):
+    latest = min(times[first + (len(times) - first) // 2], times[first] + before)
+    for moment in np.arange(times[max(first - 4, 2)], latest, step / 3):
         part = times > moment - before
         if part.sum() < 10:
             break
@@ -143,11 +173,34 @@ def release(
         solved = np.linalg.lstsq(basis, places[part], rcond=None)[0]
         free = part.sum() - degree - 2
         moments.append(moment)
+        pulls.append(2 * solved[-1])
         # Three deviations of what noise alone makes of it.
         costs.append(float(((places[part] - basis @ solved) ** 2).sum()) / free / (1 + 3 / np.sqrt(free)))
     if not moments:
-        return float(times[first])
-    return float(moments[int(np.argmax(np.array(costs) <= max(1.5 * min(costs), 2.6 * noise**2)))])
+        return float(times[first]), np.zeros(2)
+    best = int(np.argmax(np.array(costs) <= max(1.5 * min(costs), 2.6 * noise**2)))
+    return float(moments[best]), pulls[best]
+
+
+def aside(times: Float[np.ndarray, " samples"], places: Float[np.ndarray, "samples 2"], latest: int) -> int:
+    """The number of samples at the beginning that are seen a constant step beside the path of all; 0 if there are none.
+
+    Each number up to `latest` is tried: a polynomial, and a step between the samples before and those after.
+    """
+    local = times - times[0]
+    powers = np.vander(local, 4 if len(times) >= 24 else 3, increasing=True)
+
+    def cost(basis: np.ndarray) -> float:
+        return float(((places - basis @ np.linalg.lstsq(basis, places, rcond=None)[0]) ** 2).sum())
+
+    steps = [(np.arange(len(times)) < count).astype(float) for count in range(2, min(latest, len(times) // 2) + 1)]
+    if not steps:
+        return 0
+    costs = np.array([cost(np.column_stack([powers, step])) for step in steps])
+    free = 2 * (len(times) - powers.shape[1])
+    # Two numbers and the best of several moments: noise alone gains less.
+    gain = free * (cost(powers) / max(costs.min(), 1e-12) - 1)
+    return int(costs.argmin()) + 2 if gain > 8 + 2 * math.log(len(costs)) else 0
 
 
 def _reach(places: np.ndarray, window: tuple[int, int]) -> float:

@@ -18,6 +18,10 @@ from physvision.perception.track import Track, roughness
 from physvision.perception.uniting import united
 
 _FLOOR = 0.03  # px: systematic errors below which noise does not matter
+_PARTLY = 0.4  # share of a thing that is missing, or too much, from which on its middle is not where it seems
+_AROUND = 2  # sightings before and after, that tell how much of a thing is seen
+_CHANGED = 0.5  # change of the logarithm of what is seen of a thing from which on some of it is missing, or too much
+_LEAST = 1.4  # the same below which it may be something else
 
 
 def find_tracks(
@@ -97,26 +101,31 @@ def _track(
     corner: np.ndarray,
     notes: tuple[str, ...],
 ) -> Track:
-    seen = np.array([sighting is not None for sighting in found])
-    if seen.any():
-        usual = np.median([sighting.mass for sighting in found if sighting is not None])
-        seen &= np.array([s is not None and 0.6 < s.mass / usual < 1.6 for s in found])
-    if seen.sum() < 5:
+    faint = np.array([sighting is not None and sighting.faint for sighting in found])
+    masses = np.array([np.nan if sighting is None or sighting.faint else sighting.mass for sighting in found])
+    clear = _steady(masses)
+    if clear.sum() < 5:
         raise InputError("what moves is lost when it is looked at closely; point at it with object, or cut with crop")
     places = np.array([s.place if s is not None else [np.nan, np.nan] for s in found])
-    seen &= ~_repeated(places, seen, look.changes)
-    whole = [s for s, ok in zip(found, seen, strict=True) if ok and s is not None]
+    clear &= ~_repeated(places, clear, look.changes)
+    near = np.convolve(clear, [1, 1, 1], "same") > 0
+    seen = clear | (faint & near)
     positions = places * shrink + corner
     frames = np.arange(len(found))
     for axis in (0, 1):
         positions[:, axis] = np.interp(frames, frames[seen], positions[seen, axis], np.nan, np.nan)
-    noise = np.hypot([s.sigma for s in whole], _FLOOR) * shrink
+    noise = np.hypot([s.sigma for s, ok in zip(found, seen, strict=True) if ok and s is not None], _FLOOR) * shrink
+    mass = float(np.median(masses[clear]))
+    radius = shrink * float(np.sqrt(mass / np.pi))
     sigma = np.full(len(found), np.inf)
-    sigma[seen] = noise * max(1.0, roughness(positions[seen]) / float(np.median(noise)))
+    sigma[seen] = noise * max(1.0, roughness(positions[clear]) / float(np.median(noise)))
+    # What is missing of it, or too much, lies to one side.
+    wrong = np.abs(1 - np.where(seen, np.nan_to_num(masses), mass) / mass)
+    sigma = np.hypot(sigma, np.where(wrong > _PARTLY, 0.5 * radius * wrong, 0.0))
+    whole = [s for s, ok in zip(found, clear, strict=True) if ok and s is not None]
     angle = direction(np.array([s.angle for s in whole]), np.array([s.axes for s in whole]))
     if angle is not None:
-        angle = np.interp(frames, frames[seen], angle, np.nan, np.nan)
-    mass = float(np.median([s.mass for s in whole]))
+        angle = np.interp(frames, frames[clear], angle, np.nan, np.nan)
     red, green, blue = (float(value) / 255 for value in target.color)
     return Track(
         times=look.times,
@@ -124,11 +133,26 @@ def _track(
         sigma=sigma,
         seen=seen,
         angle=angle,
-        radius=shrink * float(np.sqrt(mass / np.pi)),
+        radius=radius,
         color=(red, green, blue),
         name=f"object {index + 1}",
         notes=notes,
     )
+
+
+def _steady(masses: np.ndarray) -> np.ndarray:
+    """Where what is seen of a thing is as much as in the frames around: it is neither cut off nor joined to another.
+
+    Before something that looks like a part of it, a thing may show less for a while and still be followed.
+    """
+    seen = np.flatnonzero(np.isfinite(masses))
+    steady = np.zeros(len(masses), bool)
+    logs = np.log(masses[seen])
+    for at, frame in enumerate(seen):
+        around = logs[max(0, at - _AROUND) : at + _AROUND + 1]
+        steady[frame] = abs(logs[at] - np.median(around)) < _CHANGED
+    away = np.log(masses / np.median(masses[seen])) if len(seen) else masses
+    return steady & (away > -_LEAST) & (away < _CHANGED)
 
 
 def _repeated(places: np.ndarray, seen: np.ndarray, changes: np.ndarray) -> np.ndarray:

@@ -19,6 +19,9 @@ from physvision.perception.linking import Chain
 _MARGIN = 2  # px around what is covered by half, where the edge's blur ends
 _CLEAR = 25.0  # levels of brightness from which it tells more than colours do
 _LUMA = np.array([0.299, 0.587, 0.114], np.float32)
+_PATH = 8  # linked places next to an end that say where the path leads from there
+_ONWARD = 4  # frames over which a path is followed where a thing is not linked
+_FAINT = 2.5  # times the noise: less is not even a trace of a thing
 _ELONGATED = 1.3  # ratio of the axes from which a thing has a direction
 
 
@@ -44,8 +47,17 @@ class Target:
         return cls(np.array(chain.frames, float), chain.places, chain.color, chain.size)
 
     def place(self, frame: int) -> Float[np.ndarray, "2"]:
-        """About where it is, pixels: between linked frames on the line, before and after where it was seen."""
-        return np.array([np.interp(frame, self.frames, self.places[:, axis]) for axis in (0, 1)])
+        """About where it is, pixels: between linked frames on the line, shortly before and after on its path."""
+        outside = frame < self.frames[0] or frame > self.frames[-1]
+        if not outside or not self.misses(frame) or len(self.frames) < _PATH:
+            return np.array([np.interp(frame, self.frames, self.places[:, axis]) for axis in (0, 1)])
+        near = slice(_PATH) if frame < self.frames[0] else slice(-_PATH, None)
+        powers = np.vander(self.frames[near] - frame, 3, increasing=True)
+        return np.linalg.lstsq(powers, self.places[near], rcond=None)[0][0]
+
+    def misses(self, frame: int) -> bool:
+        """Whether a frame is not linked, but some of the few around it are."""
+        return bool(0 < np.abs(self.frames - frame).min() <= _ONWARD)
 
     def reach(self, frame: int) -> float:
         """How far from there it may be, pixels."""
@@ -66,6 +78,7 @@ class Sighting:
         angle: of its long axis, rad.
         axes: ratio of its long to its short axis.
         sigma: standard deviation of its place by the picture's noise, pixels.
+        faint: only a trace of it is seen, where its path leads.
     """
 
     place: Float[np.ndarray, "2"]
@@ -73,6 +86,7 @@ class Sighting:
     angle: float
     axes: float
     sigma: float
+    faint: bool = False
 
 
 def sight(
@@ -109,7 +123,8 @@ def sight(
         mask &= _nearer(columns, rows, target, other, number)
     part = _chosen(mask, columns, rows, around, target, target.reach(number))
     if part is None:
-        return None
+        trace = np.where(np.hypot(columns - around[0], rows - around[1]) < target.size, apart / noise, 0.0)
+        return _glimpse(trace, columns, rows, target) if target.misses(number) else None
     # What hangs on it, such as a string, is not part of it: its pixels do not count as the thing's edge.
     hanging = mask & (1 - part)
     share = np.where(hanging > 0, 0.0, _edge_shares(frame[piece], under, part, share))
@@ -121,6 +136,24 @@ def sight(
         or (piece[0].stop == height and part[-1].any())
     )
     return None if at_border else found
+
+
+def _glimpse(trace: np.ndarray, columns, rows, target: Target) -> Sighting | None:
+    """What little is seen of a target that comes out from behind something, or goes there; None if it is nothing.
+
+    Args:
+        trace: how far pixels differ from the background, of the noise; zero far from where it should be.
+        columns: x of the pixels; `rows` likewise.
+        rows: y.
+        target: what to find.
+    """
+    trace = cv2.GaussianBlur(trace, (0, 0), 0.8)
+    weights = np.where(trace > 0.5 * trace.max(), trace, 0.0)
+    if trace.max() < _FAINT * np.sqrt(3):  # of three channels together
+        return None
+    mass = float(weights.sum())
+    place = np.array([float((weights * columns).sum()), float((weights * rows).sum())]) / mass
+    return Sighting(place, 0.0, 0.0, 1.0, 0.35 * target.size, faint=True)
 
 
 def _shaded(frame: np.ndarray, under: np.ndarray, color: np.ndarray) -> np.ndarray:

@@ -20,23 +20,24 @@ _TILT = math.radians(2)
 _DRAG = 0.015  # 1/m: of most balls, and how far others are from it
 _STRAIGHT = 0.05  # how far from straight down a fall's track may lie, of its length
 _BEFORE = 0.08  # s before the flight that a hand's pull is taken as steady for
+_HAND = (0.5, 15.0)  # pull of a hand, of gravity: it holds the thing's weight at least
+_LEAST = 3  # samples that show what is before the clear part of a flight
+_ASIDE = 0.35  # of its radius: how far from its middle a thing may be seen that is lit or covered in part
 
 
 def projectile(case: Case) -> list[Model]:
-    """The model of a throw."""
-    return [_model(case, "projectile")]
+    """The models of a throw: by a hand that is seen, and from where it already flies."""
+    return [_model(case, "projectile", stretch) for stretch in _stretches(case)]
 
 
 def fall(case: Case) -> list[Model]:
-    """The model of a fall."""
-    model = _model(case, "fall")
-    return [model]
+    """The models of a fall, likewise."""
+    return [_model(case, "fall", stretch) for stretch in _stretches(case)]
 
 
-def _model(case: Case, kind: str) -> Model:
-    stretch = _flight(case)
-    times, places, (first, last), held = stretch.times, stretch.places, stretch.window, stretch.held
-    # What a hand still touches says nothing of the flight.
+def _model(case: Case, kind: str, stretch: _Stretch) -> Model:
+    times, places, (first, last), held = stretch.times, stretch.places, stretch.window, stretch.before
+    # What a hand still touches, or what is seen beside its path, says nothing of the flight.
     free = slice(held, None)
     later = times[free] - times[0]
     found = starts.polynomial(later, places[free], 2)
@@ -59,7 +60,10 @@ def _model(case: Case, kind: str) -> Model:
         Unknown("velocity", found[1].tolist() if across else float(found[1][1]), scale=0.1 * speed, unit="px/s"),
     ]
     begin: dict[str, object] = {}
-    if held:
+    if stretch.flies:
+        radius = case.tracks[0].radius or 1.0
+        unknowns.append(Unknown("aside", [0.0, 0.0], scale=radius, deviation=_ASIDE * radius, unit="px"))
+    elif held:
         releases = torch.tensor(later[0] + dt * np.array([-1.5, -0.5, 0.5, 1.5]))
         unknowns.append(Unknown("release", float(later[0]), scale=dt, unit="s"))
         unknowns.append(Unknown("pull", [0.0, 0.0], scale=weight, unit="px/s²"))
@@ -74,7 +78,11 @@ def _model(case: Case, kind: str) -> Model:
         a_pixel = values["drag"] * gravity / values["weight"]
         return Setup(State(values["place"], velocity), {"push": values["weight"][:, None] * down, "drag": a_pixel})
 
+    clear = float(later[0]) - dt / 2  # from then on it is seen where it is
+
     def places_of(seen: Seen) -> torch.Tensor:
+        if stretch.flies:
+            return seen.state.q + seen.values["aside"] * (seen.time < clear)[:, None]
         if not held:
             return seen.state.q
         # Before it is let go it leaves the parabola that it will fly along as a steady pull leads it.
@@ -85,21 +93,33 @@ def _model(case: Case, kind: str) -> Model:
         kind, engine, unknowns, setup, places_of, _parameters(kind),
         {"speed": "m/s", "angle": "rad", "gravity": "m/s²", "acceleration": "m/s²", "drag": "1/m"},
         first, last, begin, scale=scale, metric={"push": 1, "rest": 1, "drag": -1, "radius": 1}, state_metric=1,
+        variant="seen aside at first" if stretch.flies else "",
     )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class _Stretch:
-    """The part of a track that is flight, and what is just before it; `held` samples of it are before."""
+    """The part of a track that is flight, and what is just before it.
+
+    Attributes:
+        times: of its samples, s.
+        places: pixels.
+        window: the samples of the clip.
+        before: how many of its samples do not lie on the parabola of the others.
+        flies: whether it already flies then, only seen beside its path; otherwise a hand holds it.
+        noise: standard deviation of a coordinate, pixels.
+    """
 
     times: np.ndarray
     places: np.ndarray
     window: tuple[int, int]
-    held: int
+    before: int
+    flies: bool
     noise: float
 
 
-def _flight(case: Case) -> _Stretch:
+def _stretches(case: Case) -> list[_Stretch]:
+    """The flight with what a hand does before it, and with what it flies before it is seen clearly."""
     seen = case.seen().numpy()
     there = np.flatnonzero(np.isfinite(seen).all(1))
     if len(there) < 5:
@@ -110,13 +130,25 @@ def _flight(case: Case) -> _Stretch:
     if window is None:
         raise UnsuitableError("no stretch of the track is a parabola")
     first, last = window
-    if first - int(np.searchsorted(times, times[first] - _BEFORE)) < 3:
-        return _Stretch(times[first:last], places[first:last], (int(there[first]), int(there[last - 1]) + 1), 0, noise)
-    release = starts.release(times[:last], places[:last], first, _BEFORE, noise)
-    begun = int(np.searchsorted(times, release - _BEFORE))
-    held = int(np.searchsorted(times, release)) - begun
-    part = slice(begun, last)
-    return _Stretch(times[part], places[part], (int(there[begun]), int(there[last - 1]) + 1), held, noise)
+    path = starts.Path(times[first:last], places[first:last])
+    noise = max(noise, path.noise)
+
+    def stretch(begun: int, before: int, flies: bool = False) -> _Stretch:
+        whole = (int(there[begun]), int(there[last - 1]) + 1)
+        return _Stretch(times[begun:last], places[begun:last], whole, before, flies, noise)
+
+    begun = first
+    while begun > 0 and times[begun] - times[begun - 1] < 1.5 * case.dt:
+        if path.distance(times[begun - 1], places[begun - 1]) > (case.tracks[0].radius or 0.0):
+            break
+        begun -= 1
+    release, pull = starts.release(times[:last], places[:last], first, _BEFORE, noise)
+    held = slice(int(np.searchsorted(times, release - _BEFORE)), int(np.searchsorted(times, release)))
+    by_hand = held.stop - held.start >= _LEAST and _HAND[0] < np.linalg.norm(pull) / path.bend < _HAND[1]
+    found = [stretch(held.start, held.stop - held.start) if by_hand else stretch(first, 0)]
+    latest = int(np.searchsorted(times, times[first] + _BEFORE)) - begun
+    beside = starts.aside(times[begun:last], places[begun:last], latest)
+    return [*found, stretch(begun, beside, True)] if beside >= _LEAST else found
 
 
 def _straight_down(found: np.ndarray, lasts: float, noise: float) -> bool:

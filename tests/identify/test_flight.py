@@ -1,0 +1,40 @@
+"""Where a flight begins that is in view from its first moment on."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from identify.drawn import tracks_of
+
+from physvision.datasets.clips import Filming, Motion, draw, film
+from physvision.identify import identify
+
+HIGH_SPEED = Filming(size=(320, 240), fps=240.0, readout=0.0, share=0.7)
+
+
+def shot(seed):
+    """A throw whose flight is in view from its first moment on, and nothing before."""
+    thrown = draw("projectile", seed, HIGH_SPEED).motion
+
+    def poses(times):
+        return thrown.poses(times + thrown.begin)
+
+    motion = Motion("projectile", thrown.truth, thrown.known, thrown.duration - thrown.begin, poses, thrown.bodies)
+    return film(motion, HIGH_SPEED, seed)
+
+
+def launched(clip, track):
+    found = identify([track], "projectile", clip.known, size=clip.filming.size)
+    speed, angle = (found.parameters[name].value for name in ("speed", "angle"))
+    return speed / clip.truth["speed"], np.degrees(angle - clip.truth["angle"])
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_what_is_seen_aside_of_its_path_at_first_flies_already(seed):
+    clip = shot(seed)
+    (track,) = tracks_of(clip, seed)
+    aside = 0.4 * track.radius * np.array([0.8, -0.6]) * (np.arange(len(track)) < 9)[:, None]
+    sigma = np.where(np.arange(len(track)) < 9, 0.3 * track.radius, track.sigma)
+    speed, angle = launched(clip, replace(track, positions=track.positions + aside, sigma=sigma))
+    assert abs(speed - 1) < 0.03
+    assert abs(angle) < 1.5
