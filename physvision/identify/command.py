@@ -12,9 +12,11 @@ from physvision.core import InputError, PhysvisionError
 from physvision.identify.identification import Identification
 from physvision.identify.identify import Source, identify
 from physvision.identify.model import Known
+from physvision.identify.own_motion import OwnMotion
 from physvision.identify.saving import save
 from physvision.perception import read_tracks
 
+_SCENES = (".xml", ".mjcf", ".urdf")
 _VIDEOS = (".mp4", ".mov", ".avi", ".mkv", ".webm", ".m4v", ".csv")
 
 
@@ -31,14 +33,19 @@ def command(
     unit: str = "px",
     out: str | None = None,
     batch: str | None = None,
+    unknown: str | None = None,
+    follow: str | None = None,
+    plane: str | None = None,
+    ignore: str | None = None,
     film: bool = True,
 ) -> int:
     """Find which law what moves in a clip follows, and its parameters with intervals.
 
     Args:
         video: any video that FFmpeg reads, a folder of pictures, or tracks as CSV: t,x,y[,angle] of each object.
-        motion: the kind of motion; all kinds are tried if not given.
+        motion: the kind of motion; all are tried if not given. Or a scene of your own, an MJCF or URDF file.
         known: what is known, as gravity=9.81 or radius=0.033±0.001, SI units; several by commas, or given repeatedly.
+            Of your own scene, numbers are called as by --unknown.
         fps: frames a second that were really taken, for slow motion.
         scale: pixels a metre, or two points and their distance as x1,y1,x2,y2=1.85; with ±u if it is not exact.
         object: the one that is meant: a box x1,y1,x2,y2 that it comes through, or its colour.
@@ -48,9 +55,15 @@ def command(
         unit: of x and y in a CSV: px (y down), or m, cm, mm (y up).
         out: folder for parameters.json, states.csv, prediction.mp4 and report.html; out/NAME of the video if not given.
         batch: a folder; every clip in it is identified, into one table.
+        unknown: of your own scene, what is sought, and between which bounds, as mass:cart=1..5: a property, the body,
+            joint or shape, and the axis where there are several (gravity:z); several by commas, or given repeatedly.
+        follow: of your own scene, the bodies, shapes or sites that are seen, as bob,cart; tried out if not given.
+        plane: of your own scene, its axes to the right and up in the picture, as xz, or -xz from behind.
+        ignore: of your own scene, what the file may hold that is not simulated, as contact,limit.
         film: make prediction.mp4; --no-film goes without.
     """
     told = _knowns(known)
+    meant = _motion(motion, unknown, follow, plane, ignore)
     if scale is not None:
         told["scale"] = _scale(scale)
     options = {
@@ -61,12 +74,12 @@ def command(
         "stop": stop,
     }
     if batch is not None:
-        return _batch(Path(batch), Path(out or Path("out") / Path(batch).name), motion, told, options, unit)
+        return _batch(Path(batch), Path(out or Path("out") / Path(batch).name), meant, told, options, unit)
     if video is None:
         raise InputError("video: name one, or a folder of them with --batch")
     folder = Path(out) if out else Path("out") / Path(video).stem
     source: Source = read_tracks(video, unit) if video.lower().endswith(".csv") else video
-    found = identify(source, motion, told, **options)
+    found = identify(source, meant, told, **options)
     paths = save(found, folder, source, film)
     _show(found)
     print("\n".join(str(path) for path in paths))
@@ -74,20 +87,21 @@ def command(
 
 
 def arguments_of(arguments: Sequence[str]) -> list[str]:
-    """The arguments as the command's function takes them: a first word is the video; `known` may come repeatedly."""
-    words, known, result = list(arguments), [], []
+    """The arguments as the command's function takes them: a first word is the video, what is repeated is joined."""
+    words, result = list(arguments), []
+    several: dict[str, list[str]] = {"--known": [], "--unknown": []}
     while words:
         word = words.pop(0)
         name, equals, value = word.partition("=")
-        if name == "--known":
-            known.append(value if equals else (words.pop(0) if words else ""))
+        if name in several:
+            several[name].append(value if equals else (words.pop(0) if words else ""))
             continue
         name = {"--from": "--start", "--to": "--stop"}.get(name, name)
         if not result and not word.startswith("-"):
             result += ["--video", word]
         else:
             result.append(name + equals + value)
-    return [*result, "--known", ",".join(known)] if known else result
+    return result + [word for name, given in several.items() if given for word in (name, ",".join(given))]
 
 
 def _show(found: Identification) -> None:
@@ -135,9 +149,41 @@ def _batch(folder: Path, out: Path, motion, told, options, unit: str) -> int:
     return int(failed == len(clips))
 
 
+def _motion(
+    motion: str | None, unknown: str | None, follow: str | None, plane: str | None, ignore: str | None
+) -> str | OwnMotion | None:
+    """The kind, or a scene of one's own."""
+    if motion is not None and motion.lower().endswith(_SCENES):
+        sought = dict(_bounds(part) for part in _listed(unknown))
+        return OwnMotion(motion, sought, _listed(follow) or None, plane, ignore=_listed(ignore))
+    for name, given in {"unknown": unknown, "follow": follow, "plane": plane, "ignore": ignore}.items():
+        if given is not None:
+            raise InputError(f"{name}: goes with a scene of your own, --motion scene.xml")
+    return motion
+
+
+def _bounds(text: str) -> tuple[str, tuple[float | None, float | None]]:
+    """A name and the bounds between which its number lies; either may be missing."""
+    name, equals, bounds = text.partition("=")
+    if not equals:
+        return name, (None, None)
+    low, dots, high = bounds.partition("..")
+    try:
+        found = tuple(float(number) if number.strip() else None for number in (low, high))
+    except ValueError:
+        found = ()
+    if not dots or len(found) != 2:
+        raise InputError(f"unknown: expected name=low..high, as mass:cart=1..5, got {text!r}")
+    return name.strip(), (found[0], found[1])
+
+
+def _listed(text: str | None) -> list[str]:
+    return [part.strip() for part in (text or "").split(",") if part.strip()]
+
+
 def _knowns(text: str | None) -> dict[str, Known]:
     found = {}
-    for part in filter(None, (piece.strip() for piece in (text or "").split(","))):
+    for part in _listed(text):
         name, equals, value = part.partition("=")
         if not equals:
             raise InputError(f"known: expected name=value, as gravity=9.81, got {part!r}")

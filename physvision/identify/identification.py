@@ -79,16 +79,17 @@ class Identification:
     @property
     def unit(self) -> str:
         """Of lengths of `engine` and `trajectory`: metres where the scale is known and the engine can be scaled."""
-        return "m" if self.scale is not None and self.fit.model.metric else "px"
+        metric = self.fit.model.metric
+        return "m" if metric is None or (self.scale is not None and metric) else "px"
 
     @property
     def engine(self) -> Engine:
         """The engine with what was found as its properties, ready to be simulated and controlled."""
         engine = copy.deepcopy(self.fit.model.engine)
         made = self.fit.model.setup(self.fit.problem.unknowns.values(self.fit.z[None]))
-        leaves = {}
+        leaves, metric = {}, self.fit.model.metric or {}
         for name, value in made.properties.items():
-            power = self.fit.model.metric.get(name, 0) if self.unit == "m" else 0
+            power = metric.get(name, 0) if self.unit == "m" else 0
             leaves[name] = value[0].detach() / (self.scale or 1.0) ** power
         if engine.mechanics is not None:
             engine.mechanics.keep(replace(engine.properties, **leaves))

@@ -16,14 +16,17 @@ from physvision.core import Clip, InputError
 from physvision.identify import comparison
 from physvision.identify.fitting import Fit, fit
 from physvision.identify.identification import HeldOut, Identification
-from physvision.identify.kinds import KINDS, OBJECTS
+from physvision.identify.kinds import KINDS, OBJECTS, Propose
 from physvision.identify.model import Case, Known, Model, UnsuitableError
+from physvision.identify.own_motion import OwnMotion, Sought
 from physvision.identify.parameters import derived
 from physvision.identify.view import View
 from physvision.perception import Track, find_tracks
+from physvision.physics.engine import MechanicalEngine
 
 _WIDEST = 12.0  # m: a picture that is wider was not filmed by hand
 _EARTH = (8.8, 10.8)  # m/s²: gravity outside of it is another rate, another scale or another law
+_MOST = 2  # things that a kind may be about
 _FEWEST = 8  # samples for which a last third can be held out
 
 Source = Clip | str | os.PathLike[str] | Sequence[Track]
@@ -31,7 +34,7 @@ Source = Clip | str | os.PathLike[str] | Sequence[Track]
 
 def identify(
     source: Source,
-    motion: str | None = None,
+    motion: str | MechanicalEngine | OwnMotion | None = None,
     known: Mapping[str, float | tuple[float, float] | Known] | None = None,
     *,
     fps: float | None = None,
@@ -41,14 +44,16 @@ def identify(
     start: float | None = None,
     stop: float | None = None,
     size: tuple[float, float] | None = None,
+    unknown: Sought | None = None,
 ) -> Identification:
     """Find the law of a motion and its parameters, with intervals.
 
     Args:
         source: a clip, the path of a video, or tracks.
-        motion: one of `kinds.KINDS`; all are tried if not given.
+        motion: one of `kinds.KINDS`, all of which are tried if not given; or a scene of one's own: an engine, or an
+            `OwnMotion`, which says more.
         known: what is known beforehand, SI units: a number, or a number and its standard deviation. `scale` is pixels
-            a metre.
+            a metre; of a scene of one's own, leaves of its properties have names such as "mass:cart".
         fps: frames a second that were really taken, where the file says otherwise.
         objects: how many things are meant; as the motion has it if not given.
         object: points at one of several things that move; see `find_tracks`.
@@ -56,18 +61,28 @@ def identify(
         start: s of the clip to begin at.
         stop: s of the clip to end at.
         size: width and height of the picture that tracks were found in, if tracks are given.
+        unknown: of an engine of one's own, what is sought: bounds, or None, by the names of its properties.
 
     Raises:
         InputError: nothing moves, or no kind of motion explains what does; the message says what was seen.
     """
-    if motion is not None and motion not in KINDS:
-        raise InputError(f"motion: expected one of {', '.join(KINDS)}, got {motion!r}")
+    if isinstance(motion, MechanicalEngine):
+        motion = OwnMotion(motion, unknown or {})
+    elif unknown is not None:
+        raise InputError("unknown: goes with an engine as the motion; the kinds know what is unknown of them")
+    if isinstance(motion, str) and motion not in KINDS:
+        raise InputError(f"motion: expected one of {', '.join(KINDS)}, or a scene of your own, got {motion!r}")
     told = {name: _known(name, value) for name, value in (known or {}).items()}
     tracks, view = _tracks(source, fps, object, crop, start, stop, size)
     if any(track.unit == "m" for track in tracks):
         told.setdefault("scale", Known(1.0))
-    tracks = joined(tracks)
-    fits, refused = _attempts(tracks, view, told, [motion] if motion else list(KINDS), objects)
+    moving = _moving(joined(tracks))
+    if isinstance(motion, OwnMotion):
+        proposals = {motion.name: (motion.propose, objects or motion.counts(len(moving)))}
+    else:
+        proposals = {kind: (KINDS[kind], OBJECTS.get(kind, 1)) for kind in ([motion] if motion else KINDS)}
+        moving = moving[: objects or _MOST]
+    fits, refused = _attempts(moving, view, told, proposals)
     if not fits:
         reasons = "; ".join(f"{kind}: {reason}" for kind, reason in refused.items())
         raise InputError(f"no kind of motion explains what was seen ({_seen(tracks)}). {reasons}")
@@ -80,7 +95,7 @@ def identify(
     alike = {name: found.model.also.get(name, "a longer clip, or another view") for name in names[1:]}
     parameters = derived(case, found)
     warnings = [note for track in case.tracks for note in track.notes] + _warnings(case, found, parameters)
-    held = _held_out(case, best, found)
+    held = _held_out(case, proposals[best][0], found)
     return Identification(
         best, alike, scores, refused, parameters, told, tuple(dict.fromkeys(warnings)), found, case, held
     )
@@ -145,15 +160,25 @@ def _one(before: Track, after: Track, end: int) -> Track:
     )
 
 
-def _attempts(
-    tracks: list[Track], view: View, told: Mapping[str, Known], kinds: list[str], objects: int | None
-) -> tuple[dict[str, tuple[Case, Fit]], dict[str, str]]:
-    """The best fit of each kind over the objects that it might be about, and why others have none."""
+def _moving(tracks: list[Track]) -> list[Track]:
+    """Those that go somewhere, the farthest first."""
     moving = sorted(tracks, key=lambda track: -track.extent * math.sqrt(float(track.seen.sum())))
-    moving = [track for track in moving if track.extent > 0.15 * moving[0].extent][: 2 if objects is None else objects]
+    return [track for track in moving if track.extent > 0.15 * moving[0].extent]
+
+
+def _attempts(
+    moving: list[Track], view: View, told: Mapping[str, Known], proposals: Mapping[str, tuple[Propose, int]]
+) -> tuple[dict[str, tuple[Case, Fit]], dict[str, str]]:
+    """The best fit of each kind over the objects that it might be about, and why others have none.
+
+    Args:
+        moving: what moves, the farthest first.
+        view: of the camera.
+        told: what is known.
+        proposals: of each kind, what makes its models, and of how many objects.
+    """
     fits, refused = {}, {}
-    for kind in kinds:
-        count = OBJECTS.get(kind, 1)
+    for kind, (propose, count) in proposals.items():
         cases = [Case(chosen, view, told) for chosen in combinations(moving, count)]
         if not cases:
             refused[kind] = f"{len(moving)} thing moves, {count} are needed"
@@ -161,7 +186,7 @@ def _attempts(
         longest = 0
         for case in cases:
             try:
-                found = _best(case, KINDS[kind](case))
+                found = _best(case, propose(case))
             except UnsuitableError as error:
                 refused.setdefault(kind, str(error))
                 continue
@@ -181,7 +206,7 @@ def _best(case: Case, models: list[Model]) -> Fit:
     return max(fits, key=lambda found: comparison.score(case, found))
 
 
-def _held_out(case: Case, kind: str, found: Fit) -> HeldOut | None:
+def _held_out(case: Case, propose: Propose, found: Fit) -> HeldOut | None:
     """Fit the first two thirds of what the law holds for, and compare the last with what follows from it."""
     first, last = found.model.first, found.model.last
     if last - first < _FEWEST:
@@ -189,7 +214,7 @@ def _held_out(case: Case, kind: str, found: Fit) -> HeldOut | None:
     cut = first + 2 * (last - first) // 3
     begun = replace(case, tracks=[track.window(0, cut) for track in case.tracks])
     try:
-        models = KINDS[kind](begun)
+        models = propose(begun)
         early = _best(begun, [model for model in models if model.variant == found.model.variant] or models)
     except (UnsuitableError, ValueError):
         return None

@@ -54,11 +54,13 @@ class Model:
         last: see `first`.
         starts: where searches begin: values of each unknown, shared or one a start.
         horizon: seconds over which the first search goes; None for all at once.
-        metric: by how many powers of a length each leaf of the engine's properties scales; others do not.
+        metric: by how many powers of a length each leaf of the engine's properties scales; others do not. None where
+            the engine is in metres already, not in pixels.
         state_metric: the same of the state.
         scale: from values and what is known, pixels a metre; None where it is not identifiable.
         variant: tells models of one kind apart.
         also: other kinds that would predict the same tracks, and what would tell them apart.
+        spans: the values that parameters can have at all, where their names do not say so.
     """
 
     kind: str
@@ -72,11 +74,12 @@ class Model:
     last: int
     starts: Mapping[str, object] = field(default_factory=dict)
     horizon: float | None = None
-    metric: Mapping[str, int] = field(default_factory=dict)
+    metric: Mapping[str, int] | None = field(default_factory=dict)
     state_metric: int = 0
     scale: Callable[[Values, Knowns], Tensor | None] = lambda values, known: known.get("scale")
     variant: str = ""
     also: Mapping[str, str] = field(default_factory=dict)
+    spans: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from physvision.identify.model import Case, Known
 # Lengths, times and the like cannot be below zero, whatever a straight line through their deviation says.
 _POSITIVE = ("length", "length_1", "length_2", "gravity", "speed", "acceleration", "stiffness", "period", "radius",
              "mass_ratio", "frequency")  # fmt: skip
-_NOT_NEGATIVE = ("damping", "drag", "friction", "restitution")
+_ANY_POSITIVE = (0.0, math.inf)
 # The possible values of what a clip may say nothing about.
 _SPANS = {"damping": (0.0, 1.0), "drag": (0.0, 0.2), "friction": (0.0, 1.0), "restitution": (0.0, 1.0)}
 
@@ -66,7 +66,8 @@ def derived(case: Case, fit: Fit) -> dict[str, Parameter]:
             found[name] = Parameter(None, unit, identifiable=False, reason=value)
             continue
         deviation = float(variance[kept.index(name)].clamp(min=0).sqrt())
-        found[name] = _judged(name, float(value), deviation, unit, fit.known.freedom)
+        span = fit.model.spans.get(name, _span(name))
+        found[name] = _judged(span, float(value), deviation, unit, fit.known.freedom)
     return found
 
 
@@ -78,28 +79,30 @@ def _sure(name: str, known: Known) -> float:
     return max(known.deviation, {"scale": 1e-3, "radius": 1e-2}.get(name, 0.0) * known.value)
 
 
-def _judged(name: str, value: float, deviation: float, unit: str, freedom: float) -> Parameter:
-    if name in _NOT_NEGATIVE:
-        value = max(value, 0.0)
-    likely = interval(name, value, deviation, 0.68, freedom)
-    low, high = interval(name, value, deviation, 0.95, freedom)
-    span = _SPANS.get(name)
-    if name in _POSITIVE and not (value > 0 and high / max(low, 1e-300) < 4):
+def _span(name: str) -> tuple[float, float]:
+    """The possible values of a parameter of the kinds."""
+    return _SPANS.get(name, _ANY_POSITIVE if name in _POSITIVE else (-math.inf, math.inf))
+
+
+def _judged(span: tuple[float, float], value: float, deviation: float, unit: str, freedom: float) -> Parameter:
+    value = max(value, span[0])
+    likely = interval(span, value, deviation, 0.68, freedom)
+    low, high = interval(span, value, deviation, 0.95, freedom)
+    if span == _ANY_POSITIVE and not (value > 0 and high / max(low, 1e-300) < 4):
         return Parameter(None, unit, identifiable=False, reason="the motion hardly depends on it")
-    if span is not None and min(high, span[1]) - max(low, span[0]) > 0.5 * (span[1] - span[0]):
+    if math.isfinite(span[1]) and min(high, span[1]) - max(low, span[0]) > 0.5 * (span[1] - span[0]):
         return Parameter(
             None, unit, identifiable=False, reason="the clip does not make its possible range half as wide"
         )
     return Parameter(value, unit, likely, (low, high))
 
 
-def interval(name: str, value: float, deviation: float, share: float, freedom: float) -> tuple[float, float]:
-    """Student's interval; of the logarithm for what is positive."""
+def interval(
+    span: tuple[float, float], value: float, deviation: float, share: float, freedom: float
+) -> tuple[float, float]:
+    """Student's interval; of the logarithm for what may be any positive number, else not below what is possible."""
     reach = student(0.5 + share / 2, freedom) * deviation
-    if name in _POSITIVE and value > 0:
+    if span == _ANY_POSITIVE and value > 0:
         factor = math.exp(min(reach / value, 50.0))
         return value / factor, value * factor
-    low, high = value - reach, value + reach
-    if name in _NOT_NEGATIVE:
-        low, high = max(low, 0.0), max(high, 0.0)
-    return low, high
+    return max(value - reach, span[0]), max(value + reach, span[0])

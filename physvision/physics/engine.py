@@ -29,19 +29,20 @@ class Engine(nn.Module):
         nv: numbers in a velocity.
         nu: numbers in a control.
         dt: seconds between two states.
+        rows: names of the rows of each dimension of the properties.
     """
 
     nq: int
     nv: int
     nu: int
     dt: float
+    rows: dict[str, Sequence[str]]
 
     def __init__(self) -> None:
         super().__init__()
         self._status: Status | None = None
         self._warned = False
-        # Names of the rows of each dimension of the properties, for errors.
-        self._rows: dict[str, Sequence[str]] = {}
+        self.rows = {}
 
     @property
     def status(self) -> Status | None:
@@ -114,7 +115,7 @@ class Engine(nn.Module):
             batch: number of worlds; any if not given.
             device: where the leaves must lie; anywhere if not given.
         """
-        return self.properties.overridden(properties, batch=batch, device=device, claims=self._claims, rows=self._rows)
+        return self.properties.overridden(properties, batch=batch, device=device, claims=self._claims, rows=self.rows)
 
     def integrate(self, q: Float[Tensor, "batch nq"], dv: Float[Tensor, "batch nv"]) -> Float[Tensor, "batch nq"]:
         """The position reached from `q` by the displacement `dv`: a velocity held for one second."""
@@ -213,20 +214,23 @@ class MechanicalEngine(Engine):
     """An engine of bodies: it knows where they are, what they look like and what energy they have.
 
     A subclass defines `_poses`, `_appearance` and `_energy` for checked arguments, and keeps its numbers by
-    `_keep_properties`, once `_rows` names the rows of their dimensions.
+    `_keep_properties`, once `rows` names the rows of their dimensions.
 
     Attributes:
         body_names: of the rows of `poses`.
         joint_names: of the joints, in the order of their properties.
         geometry: everything that can be drawn; the rows of `appearance`.
+        sites: named points of bodies: the row of the body, and the place in its frame, m.
     """
 
     body_names: tuple[str, ...]
     joint_names: tuple[str, ...]
     geometry: tuple[Placed, ...]
+    sites: dict[str, tuple[int, tuple[float, ...]]]
 
     def __init__(self) -> None:
         super().__init__()
+        self.sites = {}
         # What was made for a device on first use: kernels, workspaces. It is never moved, copied or pickled.
         self._prepared: dict[Any, Any] = {}
 
@@ -291,7 +295,7 @@ class MechanicalEngine(Engine):
         """Hold the engine's own properties, checked."""
         self._kind = type(properties)
         made = [(name, self._claims(properties, name, value)) for name, value in properties.items()]
-        properties.hold([(name, claim, False) for name, found in made for claim in found], self._rows)
+        properties.hold([(name, claim, False) for name, found in made for claim in found], self.rows)
         for name, value in properties.items():
             self._keep(name, value)
 

@@ -103,7 +103,13 @@ class Articulation(MechanicalEngine):
             mixing = "mean" if touching is None else "maximum"
             chosen = all_touching(self.model, self.geometry, exclude) if touching is None else touching
             self._pairs = Pairs(self.model, self.geometry, chosen, mixing) if chosen else None
-        self._rows = {"bodies": self.body_names, "joints": self.joint_names}
+        self.rows = {
+            "bodies": self.body_names,
+            "joints": self.joint_names,
+            "nq": _along(self.joint_names, self.model.first_position),
+            "nv": _along(self.joint_names, self.model.first_velocity),
+            "shapes": tuple(placed.name for placed in self.geometry),
+        }
         self._keep_properties(described(self.model, bodies, gravity, self.geometry, friction, restitution))
         if actuators is not None:
             for name in ("gain", "low", "high"):
@@ -388,6 +394,11 @@ def _status(bad: Tensor, coarse: Tensor, coarseness: Tensor) -> Status:
     """A world fails where numbers stop being finite; where its steps are too coarse for its motion, that is named."""
     residual = torch.where(bad < 0, coarseness, torch.inf)
     return Status(bad < 0, residual, torch.ones_like(bad), bad, first_coarse_step=coarse)
+
+
+def _along(names: Sequence[str], first: np.ndarray) -> tuple[str, ...]:
+    """The name of the joint of each number of a position or a velocity."""
+    return tuple(np.repeat(names, np.diff(first)).tolist())
 
 
 def _geometry(bodies: Sequence[Body]) -> list[Placed]:

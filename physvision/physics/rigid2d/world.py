@@ -83,7 +83,7 @@ class World(MechanicalEngine):
         self.geometry = self._drawn()
         movers = [self.assembly.names[i] for i in self.assembly.moving]
         springs = [spring.label for spring, _ in self.assembly.springs]
-        self._rows = {"moving": movers, "bodies": self.body_names, "joints": self.joint_names, "springs": springs}
+        self.rows = {"moving": movers, "bodies": self.body_names, "joints": self.joint_names, "springs": springs}
         self._keep_properties(self.assembly.properties(_numbers("gravity", gravity, 2)))
         moving = len(self.assembly.moving)
         motors = sum(motor >= 0 for motor in self.assembly.motors)

@@ -35,8 +35,9 @@ def load(
     """The engine of an MJCF or URDF model.
 
     Defaults, includes and inertias from geometry are MuJoCo's own. Bodies behind fixed joints keep their names and
-    poses; the file's keyframes are in `engine.keyframes`. Its time step and integrator are not used, and its sensors
-    are not read. What may touch does, by MuJoCo's rules, as hard contact. `docs/articulated.md` lists all of MJCF.
+    poses; the file's keyframes are in `engine.keyframes`, its sites in `engine.sites`. Its time step and integrator
+    are not used, and its sensors are not read. What may touch does, by MuJoCo's rules, as hard contact.
+    `docs/articulated.md` lists all of MJCF.
 
     Args:
         source: a path, or the XML itself.
@@ -101,6 +102,7 @@ def _engine(
         restitution=restitution,
     )
     engine.keyframes = translate.keyframes(model)
+    engine.sites = translate.sites(model)
     return engine
 
 

@@ -140,3 +140,13 @@ def keyframes(model: mujoco.MjModel) -> dict[str, State]:
         named(model, "key", k): State(torch.tensor(model.key_qpos[k])[None], torch.tensor(model.key_qvel[k])[None])
         for k in range(model.nkey)
     }
+
+
+def sites(model: mujoco.MjModel) -> dict[str, tuple[int, tuple[float, ...]]]:
+    """The named sites of bodies: the body's row, and the place in its frame, m."""
+    found = {}
+    for k in range(model.nsite):
+        body, name = int(model.site_bodyid[k]), model.site(k).name
+        if body and name:
+            found[name] = (body - 1, tuple(float(value) for value in model.site_pos[k]))
+    return found
