@@ -64,9 +64,10 @@ class OwnMotion:
         if not isinstance(self.scene, str | os.PathLike):
             return self.scene
         fine = max(1, math.ceil(dt * _RATE))
-        return articulated.load(
-            self.scene, dt=dt, ignore=self.ignore, integrator="runge_kutta_4", substeps=fine
-        )  # fmt: skip
+        try:
+            return articulated.load(self.scene, dt=dt, ignore=self.ignore, integrator="runge_kutta_4", substeps=fine)
+        except InputError:  # what may touch moves by a scheme of its own
+            return articulated.load(self.scene, dt=dt / fine, ignore=self.ignore)
 
     def counts(self, most: int) -> int:
         """How many of so many things that move are meant."""
