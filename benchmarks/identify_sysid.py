@@ -18,6 +18,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import mujoco
 import numpy as np
@@ -44,7 +45,7 @@ CARTPOLE = """<body name="cart"><joint name="rail" type="slide" axis="1 0 0" dam
 <geom type="sphere" pos="0 0 -0.4" size="0.03" mass="0.3"/><site name="bob" pos="0 0 -0.4"/></body></body>"""
 
 Modify = Callable[[mujoco.MjSpec, float], None]
-Bounds = tuple[float, float, float]  # truth, low, high
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -218,7 +219,7 @@ def searched(found: Identification) -> None:
     uncertainty(problem, reached, robust=True)
 
 
-def timed(action: Callable[[], object]) -> tuple[object, float]:
+def timed(action: Callable[[], Found]) -> tuple[Found, float]:
     """What the second run returns, and its processor seconds."""
     action()
     began = time.process_time()
