@@ -31,7 +31,7 @@ def tree(
     substeps: int = 1,
     scenery: Sequence[Placed] = (),
     contact: str | None = None,
-    exclude: Sequence[tuple[str, str]] = (),
+    exempt: Sequence[tuple[str, str]] = (),
     friction: float = 0.0,
     restitution: float = 0.0,
 ) -> Articulation:
@@ -46,7 +46,7 @@ def tree(
         scenery: what stands still in the world.
         contact: "event" lets shapes of bodies touch those of other bodies and of the scenery, but for bodies that a
             joint connects; None lets everything pass.
-        exclude: pairs of names of bodies that pass through each other; "world" is what stands still.
+        exempt: pairs of names of bodies that pass through each other; "world" is what stands still.
         friction: coefficient of every shape, where `properties` say no other.
         restitution: of every shape.
     """
@@ -58,7 +58,7 @@ def tree(
         substeps=substeps,
         scenery=scenery,
         contact=contact,
-        exclude=exclude,
+        exempt=exempt,
         friction=friction,
         restitution=restitution,
     )

@@ -73,7 +73,7 @@ class Articulation(MechanicalEngine):
         actuators: Actuators | None = None,
         scenery: Sequence[Placed] = (),
         contact: str | None = None,
-        exclude: Sequence[tuple[str, str]] = (),
+        exempt: Sequence[tuple[str, str]] = (),
         touching: Sequence[Touching] | None = None,
         friction: float | Sequence[float] = 0.0,
         restitution: float = 0.0,
@@ -101,7 +101,7 @@ class Articulation(MechanicalEngine):
         if contact is not None:
             # Pairs that are given come from a model file, whose friction mixes in MuJoCo's way.
             mixing = "mean" if touching is None else "maximum"
-            chosen = all_touching(self.model, self.geometry, exclude) if touching is None else touching
+            chosen = all_touching(self.model, self.geometry, exempt) if touching is None else touching
             self._pairs = Pairs(self.model, self.geometry, chosen, mixing) if chosen else None
         self.rows = {
             "bodies": self.body_names,

@@ -291,9 +291,9 @@ def test_what_cannot_touch_is_refused():
         UnsupportedError, match="sphere 'body' of body 'body' and cylinder 'drum' of body 'drum': such a pair"
     ):
         world([ball, drum])
-    assert world([ball, drum], exclude=[("body", "drum")]).nv == 12
-    with pytest.raises(InputError, match=r"exclude: expected pairs of names .* got \('body', 'barrel'\)"):
-        world([ball, drum], exclude=[("body", "barrel")])
+    assert world([ball, drum], exempt=[("body", "drum")]).nv == 12
+    with pytest.raises(InputError, match=r"exempt: expected pairs of names .* got \('body', 'barrel'\)"):
+        world([ball, drum], exempt=[("body", "barrel")])
     with pytest.raises(UnsupportedError, match=r"rectangle .* use a Plane or a flat Box"):
         world([ball], scenery=[placed(Rectangle(1.0, 1.0))])
     with pytest.raises(InputError, match="contact: expected 'event' or None, got 'soft'"):

@@ -32,12 +32,12 @@ class Touching:
     margin: float = 0.0
 
 
-def all_touching(model: Model, geometry: Sequence[Placed], exclude: Sequence[tuple[str, str]]) -> list[Touching]:
-    """All pairs of shapes of different links, but those of parent and child and of excluded pairs of bodies.
+def all_touching(model: Model, geometry: Sequence[Placed], exempt: Sequence[tuple[str, str]]) -> list[Touching]:
+    """All pairs of shapes of different links, but those of parent and child and of exempt pairs of bodies.
 
     What is fixed to the world touches whatever moves.
     """
-    apart = _excluded(model, exclude)
+    apart = _exempt(model, exempt)
     found = []
     for first, second in combinations(range(len(geometry)), 2):
         links = [link_of(model, geometry[row]) for row in (first, second)]
@@ -85,10 +85,10 @@ def check_supported(model: Model, geometry: Sequence[Placed], touching: Sequence
             )
 
 
-def _excluded(model: Model, exclude: Sequence[tuple[str, str]]) -> set[frozenset[int | None]]:
+def _exempt(model: Model, exempt: Sequence[tuple[str, str]]) -> set[frozenset[int | None]]:
     number: dict[str, int | None] = {name: row for row, name in enumerate(model.body_names)}
     number.setdefault("world", None)
-    for pair in exclude:
+    for pair in exempt:
         if isinstance(pair, str) or len(pair) != 2 or set(pair) - set(number):
-            raise InputError(f"exclude: expected pairs of names of bodies (or 'world'), got {pair!r}")
-    return {frozenset(number[name] for name in pair) for pair in exclude}
+            raise InputError(f"exempt: expected pairs of names of bodies (or 'world'), got {pair!r}")
+    return {frozenset(number[name] for name in pair) for pair in exempt}
