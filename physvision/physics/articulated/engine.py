@@ -204,24 +204,36 @@ class Articulation(MechanicalEngine):
         return Trajectory(q, v, status, self.dt)
 
     @torch.no_grad()
-    def contacts(self, state: State, properties: Overrides = None, within: float = 1e-6) -> ContactList:
-        """What touches in these states; without gradients.
+    def contacts(
+        self,
+        state: State,
+        control: Float[Tensor, "batch nu"] | None = None,
+        properties: Overrides = None,
+        within: float = 1e-6,
+    ) -> ContactList:
+        """What touches in these states, or comes to touch in a step from them; without gradients.
 
         Args:
             state: where every world is.
+            control: held over the step, which the impulses depend on.
             properties: as in `rollout`.
             within: pairs no farther apart than this are listed, m.
         """
         if self._pairs is None:
             raise InputError("contacts: nothing can touch in this engine; make it with contact='event' and shapes")
         self._check_state(state)
+        controls = None if control is None else control.unsqueeze(1)
+        self._check_controls(state, 1, controls)
         program, _, _ = self._program(state.q)
-        known = self._cast(state, properties)
+        known, q = self._cast(state, properties), program.packing.normalized(state.q)
+        parameters = program.packing.pack(known, state.batch)
         pairs = self._pairs.pack(known, program.packing, state.batch)
-        q = program.packing.normalized(state.q)
-        values = operations.contact_list(program, q, program.packing.pack(known, state.batch), pairs)
-        rows = {name: row.to(state.q.device) for name, row in self._pairs.numbers(self.geometry).items()}
-        return nearest(within, rows, values | {"friction": pairs["friction"]})
+        values = operations.contact_list(program, q, parameters, pairs) | {"friction": pairs["friction"]}
+        step = operations.ContactRollout(program, None, 1, self.dt, 0, MOST_OPERATIONS, REST_SPEED)
+        inputs = (*parameters.values(), *pairs.values())
+        values["impulse"] = step.impulses(q, state.v, self._torque(controls), None, *inputs)
+        rows = {name: row.to(q.device) for name, row in self._pairs.numbers(self.geometry).items()}
+        return nearest(within, rows, values)
 
     def acceleration(
         self,

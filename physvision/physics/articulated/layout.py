@@ -115,16 +115,16 @@ CONTACT_MEMORY = {
     "gap": field("scalar", "pairs"),
     "middle_gap": field("scalar", "pairs"),
     "end_gap": field("scalar", "pairs"),
+    "pushed": field("vec3", "pairs"),  # impulse of the step on the pair's first shape
     # Contacts that take part in an operation: their pairs and what they do. A block is (normal, two tangents).
     "pair": field("whole", "contacts"),
+    "frame": field("mat33", "contacts"),  # rows: normal and tangents
     "friction": field("scalar", "contacts"),
     "mode": field("whole", "contacts"),
     "next_mode": field("whole", "contacts"),
     "best_mode": field("whole", "contacts"),
     "closed": field("whole", "contacts"),  # those that are not open
-    "carries": field(
-        "whole", "contacts", "links"
-    ),  # whether a link moves the contact; 2 while halves are handed inward
+    "carries": field("whole", "contacts", "links"),  # whether a link moves it; 2 while halves are handed inward
     "jacobian": field("vec3", "contacts", "velocities"),  # of the links that carry, as all that follows
     "half": field("vec3", "contacts", "velocities"),  # W Jᵀ, with M⁻¹ = Wᵀ D⁻¹ W
     "inward_moment": field("mat33", "links"),

@@ -123,6 +123,14 @@ class ContactRollout(_Operation):
 
     @override
     def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
+        return self._run(*inputs)[0]
+
+    def impulses(self, *inputs: Any) -> Tensor:
+        """What the first shape of each pair takes over the last step, in the world, (batch, pairs, 3)."""
+        return self._run(*inputs)[1]["pushed"]
+
+    def _run(self, *inputs: Any) -> tuple[tuple[Tensor, ...], dict[str, Tensor]]:
+        """The outputs, and the memory as the last step left it."""
         q, v, torque, wrenches, *parameters = inputs
         program, batch, rows = self.program, q.shape[0], self.operations + 2
         positions = program.empty_trajectory(batch, self.steps + 1, program.model.nq)
@@ -137,8 +145,7 @@ class ContactRollout(_Operation):
         arguments = [tree, work[0], forces, contacts, memory, self.dt, self.steps, *states]
         self._launch(program.kernels.contact_rollout, batch, arguments, False, 2 * self.steps)
         program.give(batch, rows, True, work)
-        del held
-        return positions, velocities, bad
+        return (positions, velocities, bad), held
 
     @override
     def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:

@@ -134,13 +134,13 @@ class Program:
             setattr(gradients, name, self._field(field, tensors[name]))
         return gradients, [tensors[name] for name in CONTACT_PARAMETERS]
 
-    def contact_memory(self, batch: int, evaluations: int) -> tuple[Any, list[Tensor]]:
-        """The kernels' `ContactMemory`, and the tensors behind it."""
-        memory, held = self.kernels.ContactMemory(), []
+    def contact_memory(self, batch: int, evaluations: int) -> tuple[Any, dict[str, Tensor]]:
+        """The kernels' `ContactMemory`, and the tensors behind it by their names."""
+        memory, held = self.kernels.ContactMemory(), {}
         for name, field in CONTACT_MEMORY.items():
             made = self.empty(batch, *field.shape(self.counts | {"evaluations": evaluations}))
-            held.append(made.to(torch.int32) if field.entry == "whole" else made)
-            setattr(memory, name, self._field(field, held[-1]))
+            held[name] = made.to(torch.int32) if field.entry == "whole" else made
+            setattr(memory, name, self._field(field, held[name]))
         return memory, held
 
     def forces(self, torque: Tensor, wrenches: Tensor | None) -> Any:

@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """The same planar scenes in `rigid2d` and as trees that slide and turn in a plane: same motion, same gradients.
 
 The plane's x is the tree's x, its y (downwards) the tree's −z, and its angle turns about the tree's y.

@@ -23,6 +23,7 @@ class ContactList:
         point: where, in the world, m.
         normal: from the second shape to the first, in the world.
         friction: coefficient of the pair.
+        impulse: what the first shape takes of the second over a step from here, in the world, N s.
     """
 
     present: Bool[Tensor, "batch contacts"]
@@ -34,14 +35,17 @@ class ContactList:
     point: Float[Tensor, "batch contacts 3"]
     normal: Float[Tensor, "batch contacts 3"]
     friction: Float[Tensor, "batch contacts"]
+    impulse: Float[Tensor, "batch contacts 3"]
 
 
 def nearest(
     within: float, rows: dict[str, Int[Tensor, " pairs"]], values: dict[str, Float[Tensor, "batch pairs ..."]]
 ) -> ContactList:
-    """The pairs whose gap is at most `within`: their rows, which worlds share, and their values."""
-    gap, order = values["gap"].sort(-1)
-    present = gap <= within
+    """The pairs whose gap is at most `within`, or that push: their rows, which worlds share, and their values."""
+    gap = values["gap"]
+    present = (gap <= within) | (values["impulse"] != 0).any(-1)
+    order = torch.where(present, gap, torch.inf).argsort(-1)
+    present = present.gather(1, order)
     most = int(present.sum(-1).max()) if present.numel() else 0
     present, order = present[:, :most], order[:, :most]
 

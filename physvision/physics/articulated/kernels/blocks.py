@@ -9,17 +9,29 @@ from . import scalar
 from .spatial import mat33, transposed, vec3
 from .tree import ContactMemory
 
+ROUNDING = wp.constant(
+    scalar(1.0e-14 if scalar is wp.float64 else 1.0e-7)
+)  # share of the largest number on the diagonal
+
 
 @wp.func
-def factor_block(m: mat33):
-    one = scalar(1.0)
-    p0 = one / m[0, 0]
+def reciprocal(pivot: scalar, floor: scalar):
+    """1 / pivot; zero for a pivot that is rounding alone, whose unknown then stays zero."""
+    found = scalar(0.0)
+    if wp.abs(pivot) > floor:
+        found = scalar(1.0) / pivot
+    return found
+
+
+@wp.func
+def factor_block(m: mat33, floor: scalar):
+    p0 = reciprocal(m[0, 0], floor)
     l10 = m[1, 0] * p0
     l20 = m[2, 0] * p0
-    p1 = one / (m[1, 1] - l10 * m[0, 1])
+    p1 = reciprocal(m[1, 1] - l10 * m[0, 1], floor)
     u12 = m[1, 2] - l10 * m[0, 2]
     l21 = (m[2, 1] - l20 * m[0, 1]) * p1
-    p2 = one / (m[2, 2] - l20 * m[0, 2] - l21 * u12)
+    p2 = reciprocal(m[2, 2] - l20 * m[0, 2] - l21 * u12, floor)
     return mat33(p0, m[0, 1], m[0, 2], l10, p1, u12, l20, l21, p2)
 
 
@@ -78,8 +90,12 @@ def upper_solve_rows(f: mat33, m: mat33):
 @wp.func
 def factor(memory: ContactMemory, world: int, blocks: int):
     """Factor the matrix in place."""
+    floor = scalar(0.0)
     for k in range(blocks):
-        own = factor_block(memory.matrix[world, k, k])
+        for j in range(3):
+            floor = wp.max(floor, ROUNDING * wp.abs(memory.matrix[world, k, k][j, j]))
+    for k in range(blocks):
+        own = factor_block(memory.matrix[world, k, k], floor)
         memory.matrix[world, k, k] = own
         for c in range(k + 1, blocks):
             memory.matrix[world, k, c] = lower_solve_columns(own, memory.matrix[world, k, c])

@@ -16,7 +16,7 @@ from .impulses import ACCEPTED, solve_impulses
 from .joints import advance
 from .kinematics import move_links
 from .reach import find_reach, reach_of
-from .spatial import vec3
+from .spatial import transposed, vec3, zero3
 from .touching import closest_of, gap_of, place_in_world, place_moved, write_jacobian
 from .tree import ContactMemory, Contacts, Forces, Tree, Workspace
 
@@ -297,6 +297,18 @@ def end_operation(tree: Tree, work: Workspace, contacts: Contacts, memory: Conta
 
 
 @wp.func
+def note_impulses(memory: ContactMemory, world: int, row: int):
+    """Add to what each pair's first shape took in this step; a flight that an event ends takes its share alone."""
+    share = scalar(1.0)
+    if memory.kind[world, row] == FLIGHT:
+        share = memory.duration[world, row] / memory.left[world, row]
+    for c in range(memory.count[world, row]):
+        pair = memory.pair[world, c]
+        pushed = share * transposed(memory.frame[world, c], memory.impulse[world, c])
+        memory.pushed[world, pair] = memory.pushed[world, pair] + pushed
+
+
+@wp.func
 def run_step(
     tree: Tree,
     work: Workspace,
@@ -309,6 +321,8 @@ def run_step(
 ):
     """All operations of a step from row 0: their number, or a negative one where the step fails."""
     memory.left[world, 0] = h
+    for pair in range(contacts.pairs):
+        memory.pushed[world, pair] = zero3()
     done = wp.int32(0)
     failed = wp.int32(0)
     while done < contacts.operations and memory.left[world, done] > scalar(0.0) and failed == 0:
@@ -318,6 +332,7 @@ def run_step(
             failed = 1
         else:
             end_operation(tree, work, contacts, memory, world, done)
+            note_impulses(memory, world, done)
             done += 1
     if failed != 0 or memory.left[world, done] > scalar(0.0):
         done = -1

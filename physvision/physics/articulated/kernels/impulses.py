@@ -159,7 +159,8 @@ def slip_rate(memory: ContactMemory, world: int, c: int, share: scalar):
     if memory.mode[world, c] == SLIDES:
         along = projected(memory, world, c)
         weight = memory.delassus[world, c, c][0, 0]
-        turning = weight * share * memory.friction[world, c] * memory.impulse[world, c][0] / along[0]
+        # At most one at a solution; on the way to it, and where nothing presses, the direction may be rounding alone.
+        turning = wp.clamp(weight * share * memory.friction[world, c] * memory.impulse[world, c][0] / along[0], z, one)
         cross = -turning * along[1] * along[2]
         first = turning * (one - along[1] * along[1])
         second = turning * (one - along[2] * along[2])
@@ -200,8 +201,8 @@ def build_equations(memory: ContactMemory, world: int, count: int, share: scalar
             # F_λ: of λ_t − μ λ_n y/|y| times A_nn, and y turns with λ_t.
             memory.matrix[world, row, row] = memory.matrix[world, row, row] + mat33(
                 soft, z, z,
-                -slope * along[1], weight * (scalar(1.0) - rate[1, 1]), -weight * rate[1, 2],
-                -slope * along[2], -weight * rate[2, 1], weight * (scalar(1.0) - rate[2, 2]),
+                -slope * along[1], soft + weight * (scalar(1.0) - rate[1, 1]), -weight * rate[1, 2],
+                -slope * along[2], -weight * rate[2, 1], soft + weight * (scalar(1.0) - rate[2, 2]),
             )  # fmt: skip
     return closed
 
@@ -303,7 +304,19 @@ def solve_impulses(memory: ContactMemory, world: int, count: int):
 
 @wp.func
 def impulses_backward(memory: ContactMemory, world: int, count: int):
-    """From impulse_bar to slip_bar, which is that of b too, and to the gradients of the coefficients of friction."""
+    """From impulse_bar to slip_bar, which is that of b too, and to the gradients of the coefficients of friction.
+
+    What is about to slide and stands still has a derivative to either side; that of sticking is taken, for several such
+    contacts of one body leave their impulses undetermined.
+    """
+    size = scalar(LEAST)
+    for c in range(count):
+        size = wp.max(size, largest(memory.drive[world, c]))
+    for c in range(count):
+        slip = memory.slip[world, c]
+        if memory.friction[world, c] > scalar(0.0) and memory.mode[world, c] == SLIDES:
+            if wp.max(wp.abs(slip[1]), wp.abs(slip[2])) < EXACT * size:
+                memory.mode[world, c] = STICKS
     closed = build_equations(memory, world, count, scalar(1.0))
     factor(memory, world, closed)
     for row in range(closed):

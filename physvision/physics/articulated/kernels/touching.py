@@ -175,6 +175,7 @@ def write_jacobian(
 ):
     """Of contact `slot`: the velocity along normal and tangents that each velocity of the tree gives it."""
     frame = frame_of(near.normal)
+    memory.frame[world, slot] = frame
     place = place_of(near)
     for i in range(tree.links):
         memory.carries[world, slot, i] = 0
