@@ -34,7 +34,7 @@ def gravity(model: mujoco.MjModel) -> tuple[float, float, float]:
     return x, y, z
 
 
-def bodies(model: mujoco.MjModel, touching: Collection[int]) -> list[Body]:
+def bodies(model: mujoco.MjModel, touching: Collection[int] = ()) -> list[Body]:
     """All bodies but the world, in MuJoCo's order; those without a name get one that no other has."""
     names = [model.body(number).name for number in range(model.nbody)]
     taken = set(names)
