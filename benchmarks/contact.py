@@ -50,7 +50,7 @@ def engine(contact: str | None) -> articulated.Articulation:
             shapes=[Placed(Sphere(TOE))] if "toe" in body.name else [],
             joints=[held(joint) for joint in body.joints],
         )
-        for body in translate.bodies(specification().compile())
+        for body in translate.bodies(specification().compile(), (), False)
     ]
     return articulated.tree(bodies, dt=1e-3, scenery=[Placed(Plane())], contact=contact, friction=0.8)
 

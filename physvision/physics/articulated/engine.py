@@ -102,7 +102,10 @@ class Articulation(MechanicalEngine):
             # Pairs that are given come from a model file, whose friction mixes in MuJoCo's way.
             mixing = "mean" if touching is None else "maximum"
             chosen = all_touching(self.model, self.geometry, exempt) if touching is None else touching
-            self._pairs = Pairs(self.model, self.geometry, chosen, mixing) if chosen else None
+            if chosen or self.model.limited.any():
+                self._pairs = Pairs(self.model, self.geometry, chosen, mixing)
+        elif self.model.limited.any():
+            raise InputError("a joint has limits, which are contacts: make the engine with contact='event'")
         self.rows = {
             "bodies": self.body_names,
             "joints": self.joint_names,
@@ -126,6 +129,11 @@ class Articulation(MechanicalEngine):
         elif name == "inertia":
             wanted = "a positive definite matrix, its principal minors above zero"
             found.append(Claim(least_minor(value, fixed), "positive", wanted))
+        elif name == "joint_limits":
+            free = torch.as_tensor(~self.model.limited, device=value.device)
+            found.append(Claim((value[..., 1] - value[..., 0]).clamp(max=1.0), "positive", "the lower limit first"))
+            kept = value.isinf().all(-1) | ~free
+            found.append(Claim(kept.to(value.dtype), "positive", "infinite limits of joints that were made without"))
         elif name == "orientation":
             found.append(Claim(value.square().sum(-1), "positive", "a quaternion of some length"))
         return found
@@ -219,7 +227,7 @@ class Articulation(MechanicalEngine):
             properties: as in `rollout`.
             within: pairs no farther apart than this are listed, m.
         """
-        if self._pairs is None:
+        if self._pairs is None or self._pairs.count == 0:
             raise InputError("contacts: nothing can touch in this engine; make it with contact='event' and shapes")
         self._check_state(state)
         controls = None if control is None else control.unsqueeze(1)

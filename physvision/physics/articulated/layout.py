@@ -90,6 +90,8 @@ CONTACT_PARAMETERS = {
     "shape_size": field("vec3", "shapes"),
     "friction": field("scalar", "pairs"),
     "restitution": field("scalar", "pairs"),
+    "limit_low": field("scalar", "limits"),  # of a joint's position
+    "limit_high": field("scalar", "limits"),
 }
 
 # The gradient to `shape_turn` is summed up on the tangent, exp([twist]×) shape_turn.
@@ -103,8 +105,9 @@ CONTACT_MEMORY = {
     "count": field("whole", "evaluations"),  # of contacts that take part
     "bounce": field("scalar", "evaluations"),  # share of restitution that an impact has
     "struck": field("whole", "evaluations"),  # the pair whose gap ended the flight, or -1
-    "listed": field("whole", "pairs"),  # whether the pair takes part in the operation
-    "watched": field("whole", "pairs"),  # whether it may end the flight
+    # Candidates are pairs, and two stops for each limit of a joint.
+    "listed": field("whole", "candidates"),  # whether it takes part in the operation
+    "watched": field("whole", "candidates"),  # whether it may end the flight
     "extent": field("scalar", "links"),  # how far from the link's joint anything is that it carries
     "reach": field("scalar", "links"),  # how far its shapes can get
     # Where links and shapes are in the world, and how far pairs are apart.
@@ -112,14 +115,16 @@ CONTACT_MEMORY = {
     "world_origin": field("vec3", "links"),
     "shape_turn": field("mat33", "shapes"),
     "shape_origin": field("vec3", "shapes"),
-    "gap": field("scalar", "pairs"),
-    "middle_gap": field("scalar", "pairs"),
-    "end_gap": field("scalar", "pairs"),
+    "limit_position": field("scalar", "limits"),
+    "gap": field("scalar", "candidates"),
+    "middle_gap": field("scalar", "candidates"),
+    "end_gap": field("scalar", "candidates"),
     "pushed": field("vec3", "pairs"),  # impulse of the step on the pair's first shape
     # Contacts that take part in an operation: their pairs and what they do. A block is (normal, two tangents).
     "pair": field("whole", "contacts"),
     "frame": field("mat33", "contacts"),  # rows: normal and tangents
     "friction": field("scalar", "contacts"),
+    "restitution": field("scalar", "contacts"),
     "mode": field("whole", "contacts"),
     "next_mode": field("whole", "contacts"),
     "best_mode": field("whole", "contacts"),

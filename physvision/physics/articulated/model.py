@@ -29,6 +29,7 @@ class Joint:
         stiffness: of the joint's spring, N m/rad or N/m.
         spring_reference: the position at which the spring is at rest; None for `start`.
         zero: the position of a revolute or prismatic joint at which the body is where its description puts it.
+        limits: lowest and highest position of a revolute or prismatic joint; None without.
         start: the position in the initial state; None for `zero` (ball, free: no turn, no shift).
         name: for messages.
     """
@@ -43,6 +44,7 @@ class Joint:
     spring_reference: Vector | None = None
     zero: float = 0.0
     start: Vector | None = None
+    limits: tuple[float, float] | None = None
     name: str = ""
 
 
@@ -98,6 +100,7 @@ class Model:
     fixed: np.ndarray  # (bodies,) whether it has no joint of its own
     axes: np.ndarray  # (nv, 6) motion subspace, angular first
     start: np.ndarray  # (nq,)
+    limited: np.ndarray  # (links,) whether the joint has limits
     quaternions: np.ndarray  # where the quaternions start in a position
 
     @property
@@ -194,6 +197,7 @@ def compile_model(bodies: Sequence[Body]) -> Model:
         fixed=np.array([not body.joints for body in bodies]),
         axes=np.concatenate([_axes(kind) for kind in kinds]),
         start=np.concatenate(start),
+        limited=np.array([joint.limits is not None for joint in joints]),
         quaternions=np.array(
             [first_position[k + 1] - 4 for k, kind in enumerate(kinds) if kind in ("ball", "free")], int
         ),
@@ -205,6 +209,10 @@ def _check_joint(body: Body, joint: Joint) -> None:
         raise ModelError(f"body {body.name!r}: no joint of kind {joint.kind!r}; there are {', '.join(KINDS)}")
     if joint.kind == "free" and (len(body.joints) > 1 or body.parent is not None):
         raise ModelError(f"body {body.name!r}: a free joint must be its only joint, and the world its parent")
+    if joint.limits is not None and joint.kind not in ("revolute", "prismatic"):
+        raise ModelError(
+            f"body {body.name!r}: a {joint.kind} joint cannot have limits; revolute and prismatic ones can"
+        )
     if joint.kind in ("revolute", "prismatic") and not np.linalg.norm(np.asarray(joint.axis, float)) > 0:
         raise ModelError(f"body {body.name!r}: joint axis {tuple(joint.axis)} has no direction")
 

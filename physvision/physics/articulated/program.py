@@ -115,6 +115,7 @@ class Program:
         assert self.pairs is not None
         contacts = self.kernels.Contacts()
         contacts.shapes, contacts.pairs, contacts.capacity = self.pairs.shapes, self.pairs.count, self.pairs.capacity
+        contacts.limits, contacts.candidates = self.counts["limits"], self.counts["candidates"]
         contacts.operations, contacts.rest_speed = operations, rest_speed
         for name, value in self.pair_table.items():
             setattr(contacts, name, array(value, self.kernels.ENTRIES["vec3"] if value.dim() > 1 else None))

@@ -40,6 +40,9 @@ class TreeProperties(Properties):
     )
     armature: Tensor = leaf("nv", unit="kg m² or kg", range="not negative", meaning="inertia of the drive")
     spring_reference: Tensor = leaf("nq", unit="rad or m", meaning="positions at which springs are at rest")
+    joint_limits: Tensor = leaf(
+        "joints", 2, unit="rad or m", range="not nan", meaning="lowest and highest position; infinite without limits"
+    )
     gravity: Tensor = leaf(3, unit="m/s²", meaning="in the world's axes")
     friction: Tensor = leaf("shapes", range="not negative", meaning="coefficient; a pair's is the mean of the two")
     restitution: Tensor = leaf("shapes", range="share", meaning="a pair's is the mean of the two")
@@ -80,6 +83,7 @@ def described(
         "friction_loss": along("friction_loss"),
         "armature": along("armature"),
         "spring_reference": references,
+        "joint_limits": [(-np.inf, np.inf) if joint.limits is None else joint.limits for joint in joints],
         "gravity": gravity,
         "friction": np.broadcast_to(np.asarray(friction, float), (len(geometry),)).copy(),
         "restitution": np.full(len(geometry), float(restitution)),

@@ -11,8 +11,10 @@ from physvision.core import DerivativeError
 from physvision.physics.articulated import Articulation, Body, Joint, tree
 from physvision.physics.articulated.properties import TreeProperties
 
-# Those that move bodies without contact; those of shapes have tests of their own, of contact and of `appearance`.
-LEAVES = tuple(name for name, leaf in TreeProperties.leaves().items() if leaf.shape[0] != "shapes")
+# Those that move bodies without contact; those of shapes and stops have tests of their own.
+LEAVES = tuple(
+    name for name, leaf in TreeProperties.leaves().items() if leaf.shape[0] != "shapes" and name != "joint_limits"
+)
 
 INTEGRATORS = ("semi_implicit_euler", "runge_kutta_4")
 # Central differences with step 1e-6 leave about 1e-9 of curvature and rounding in numbers of order one.

@@ -47,7 +47,6 @@ def two(option="", joint="", body="", geom='contype="0" conaffinity="0"', rest="
         ("turning_friction", two(geom='condim="4"'), "turning_friction: sphere 'ga' of 'a' and sphere 'gb' of 'b'"),
         ("surface", two(geom='surfacevel="1 0 0 0 0 0"'), "surface: sphere 'gb' of 'b'"),
         ("contact", two(geom='condim="4"'), "turning_friction: "),
-        ("limit", two(joint='range="-1 1" limited="true"'), "limit: ja"),
         ("equality", two(rest='<equality><joint joint1="ja" joint2="jb"/></equality>'), "equality"),
         ("tendon", two(rest='<tendon><fixed name="t" stiffness="1"><joint joint="ja" coef="1"/></fixed></tendon>'), "tendon: t"),
         ("actuator", two(rest='<actuator><motor name="m" site="s"/></actuator>'), r"m \(it does not drive a joint\)"),

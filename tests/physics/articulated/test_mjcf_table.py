@@ -99,7 +99,7 @@ PLACES = {
     "body/freejoint": "freejoint", "body/geom": "geom", "actuator/general": "actuator", "actuator/motor": "actuator",
     "actuator/position": "actuator", "actuator/velocity": "actuator",
 }  # fmt: skip
-LIMITED, TWO_SITES = 'range="-1 1" limited="true"', 'joint1="ja" polycoef="0.1 0 0 0 0"'
+LIMITED, TWO_SITES = 'range="-900 900" limited="true"', 'joint1="ja" polycoef="0.1 0 0 0 0"'
 FIXED = '<tendon><fixed name="t" {}><joint joint="ja" coef="1"/></fixed></tendon>'
 SPATIAL = '<tendon><spatial name="t" {}><site site="s"/><site site="o"/></spatial></tendon>'
 
@@ -219,10 +219,12 @@ def ours(engine: articulated.Articulation, inputs: list) -> np.ndarray:
     return np.concatenate([acceleration, np.zeros((len(q), 3)), places], 1)  # the world's own place comes first
 
 
-# They decide on names, on looks, or on what is refused; or put into other words what the model says already.
+# They decide on names, on looks, on what is refused, or on impulses; or put into other words what the model says already.
 WITHOUT_OWN_EFFECT = (
     "filterparent",
     "constraint",
+    "limited",
+    "range",
     "name",
     "rgba",
     "jointinparent",

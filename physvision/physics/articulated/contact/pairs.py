@@ -1,4 +1,4 @@
-"""Pairs of features that may touch, and their numbers from an engine's properties."""
+"""Pairs of features that may touch and joints with limits, and their numbers from an engine's properties."""
 
 from __future__ import annotations
 
@@ -22,8 +22,11 @@ MOST_CONTACTS = 32  # that may take part at once
 class Pairs:
     """All features that may touch: shapes that take part, and for each pair its kind, its shapes and their features.
 
+    Joints with limits touch their stops.
+
     Attributes:
-        count: number of pairs.
+        count: number of pairs of features.
+        limited: joints with limits, (limits,).
         shapes: number of shapes that take part.
         rows: row of each of these in the engine's geometry, (shapes,).
         first: row in the engine's geometry of each pair's first shape, (count,).
@@ -40,30 +43,35 @@ class Pairs:
                 ends = (each.second, each.first) if swapped else (each.first, each.second)
                 found.append((kind, *ends, one, other, each, -each.prevails if swapped else each.prevails))
         self.count = len(found)
-        self.capacity = min(self.count, MOST_CONTACTS)
+        self.limited = np.flatnonzero(model.limited)
+        limits = len(self.limited)
+        self.capacity = min(self.count + limits, MOST_CONTACTS)
         self.first, self.second = (np.array([row[k] for row in found], np.int64) for k in (1, 2))
         self.rows = np.unique(np.concatenate([self.first, self.second]))
         self.shapes = len(self.rows)
         self.counts = {
             "shapes": self.shapes,
             "pairs": self.count,
+            "limits": limits,
+            "candidates": self.count + 2 * limits,
             "contacts": self.capacity,
         }
         self._mixing = mixing
         # A row behind the last body stands for the world.
         bodies = [geometry[row].body for row in self.rows]
         self._body = np.array([model.bodies if body is None else body for body in bodies], np.int64)
-        self._given = np.array([np.nan if row[5].friction is None else row[5].friction for row in found])
-        self._given[[row[5].slippery for row in found]] = 0.0
+        self._given = np.array([np.nan if row[5].friction is None else row[5].friction for row in found], float)
+        self._given[np.array([row[5].slippery for row in found], bool)] = 0.0
         self._prevails = np.array([row[6] for row in found])
         self._table = {
             "shape_link": np.array([link_of(model, geometry[row]) for row in self.rows], np.int32),
             "kind": np.array([row[0] for row in found], np.int32),
             "first": np.searchsorted(self.rows, self.first).astype(np.int32),
             "second": np.searchsorted(self.rows, self.second).astype(np.int32),
-            "first_feature": np.array([row[3] for row in found]),
-            "second_feature": np.array([row[4] for row in found]),
-            "margin": np.array([row[5].margin for row in found]),
+            "first_feature": np.array([row[3] for row in found]).reshape(-1, 3),
+            "second_feature": np.array([row[4] for row in found]).reshape(-1, 3),
+            "margin": np.array([row[5].margin for row in found], float),
+            "limit_link": self.limited.astype(np.int32),
         }
 
     def table(self, dtype: torch.dtype, device: torch.device) -> dict[str, Tensor]:
@@ -92,6 +100,8 @@ class Pairs:
             "shape_offset": start + (carrier @ pose[..., :3, 3:]).squeeze(-1),
             "shape_size": p.shape_size[..., self.rows, :],
             "friction": self._friction(p.friction),
+            "limit_low": p.joint_limits[..., self.limited, 0],
+            "limit_high": p.joint_limits[..., self.limited, 1],
             "restitution": (p.restitution[..., self.first] + p.restitution[..., self.second]) / 2,
         }
         return {name: expanded(made[name], batch, field) for name, field in CONTACT_PARAMETERS.items()}

@@ -61,7 +61,7 @@ def slip_backward(
         contact_work_backward(
             tree, contacts, work, gradients, touch, memory, world, row, pair, motion, motion_row, along
         )
-        if touch.wanted != 0:
+        if touch.wanted != 0 and pair < contacts.pairs:
             touch.friction[world, pair] = touch.friction[world, pair] + memory.friction_bar[world, c]
 
 
@@ -143,7 +143,7 @@ def flight_backward(
         work.a_bar[world, row, d] = -work.a_bar[world, row, d]
     solve_inward(tree, work, world, work.a_bar, row)
     if count > 0:
-        place_moved(tree, work, contacts, memory, world)
+        place_moved(tree, work, contacts, memory, world, row)
         left_bar += held_backward(tree, work, contacts, memory, gradients, touch, world, row)
     solve_outward(tree, work, world, work.multiplier, row)
     for d in range(tree.velocities):
@@ -227,11 +227,11 @@ def impact_backward(
         pair = memory.pair[world, c]
         if bounces(contacts, memory, world, row, c):
             restored = memory.bounce[world, row] * memory.slip_bar[world, c][0]
-            bar = restored * contacts.restitution[world, pair]
+            bar = restored * memory.restitution[world, c]
             along = vec3(bar, scalar(0.0), scalar(0.0))
             contact_work_backward(tree, contacts, work, gradients, touch, memory, world, row, pair, work.v, row, along)
             add_push(tree, memory, world, c, along, work.v_bar, row)
-            if touch.wanted != 0:
+            if touch.wanted != 0 and pair < contacts.pairs:
                 found = restored * memory.before[world, c][0]
                 touch.restitution[world, pair] = touch.restitution[world, pair] + found
     impulse_work_backward(tree, work, contacts, memory, gradients, touch, world, row, scalar(1.0))

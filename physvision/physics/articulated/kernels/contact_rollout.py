@@ -16,7 +16,9 @@ from .rollout import load_state
 from .touching import finish_shape_gradient, gap_of, place_in_world
 from .tree import ContactGradients, ContactMemory, Contacts, Forces, Gradients, Tree, Workspace
 
-OVERLAP = wp.constant(scalar(5.0e-3))  # m that a world may start inside a plane; it is pushed out
+OVERLAP = wp.constant(
+    scalar(5.0e-3)
+)  # m, or rad of a joint, that a world may start beyond what stops it; it is pushed out
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 3})
@@ -35,7 +37,7 @@ def contact_rollout(
 ):
     """Fill q and v, [world, step, number], from their step 0.
 
-    A world that starts inside a plane, or whose step fails, is marked and left.
+    A world that starts inside what it touches or beyond a joint's limit, or whose step fails, is marked and left.
     """
     world = first + wp.tid()
     bad = wp.int32(-1)
@@ -48,7 +50,7 @@ def contact_rollout(
     if bad < 0:
         load_state(tree, work, world, 0, q, v)
         place_in_world(tree, contacts, memory, world, work.q, 0)
-        for pair in range(contacts.pairs):
+        for pair in range(contacts.candidates):
             if gap_of(contacts, memory, world, pair) < -OVERLAP:
                 bad = 0
     for step in range(steps):

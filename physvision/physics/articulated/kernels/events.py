@@ -17,6 +17,7 @@ from .joints import advance
 from .kinematics import move_links
 from .reach import find_reach, reach_of
 from .spatial import transposed, vec3, zero3
+from .stops import stop_gap, write_stop_jacobian
 from .touching import closest_of, gap_of, place_in_world, place_moved, write_jacobian
 from .tree import ContactMemory, Contacts, Forces, Tree, Workspace
 
@@ -34,36 +35,52 @@ HALVINGS = wp.constant(8)
 ITERATIONS = wp.constant(100)
 
 
+@wp.func(inline=True)
+def consider(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int, pair: int):
+    """List the candidate whose Jacobian was written last, if it touches or is near and slow; note if it strikes."""
+    count = memory.count[world, row]
+    slow = contacts.rest_speed
+    before = contact_velocity(tree, memory, world, count, work.v, row)
+    if memory.gap[world, pair] <= TOUCHING or wp.abs(before[0]) <= slow:
+        memory.pair[world, count] = pair
+        memory.before[world, count] = before
+        memory.listed[world, pair] = 1
+        memory.count[world, row] = count + 1
+        if before[0] < -slow:
+            memory.kind[world, row] = IMPACT
+
+
 @wp.func
 def choose_contacts(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int):
-    """List the pairs that touch, with their Jacobians and velocities; whether one of them approaches.
+    """List the candidates that touch, with their Jacobians and velocities; whether one of them approaches.
 
     What is slow and nearer than it gets in a step is taken for touching: what rolls or rocks does not leave and strike.
     """
-    count = wp.int32(0)
-    kind = wp.int32(FLIGHT)
-    slow = contacts.rest_speed
-    for pair in range(contacts.pairs):
-        near = closest_of(contacts, memory, world, pair)
-        gap = near.gap
-        memory.gap[world, pair] = gap
+    memory.count[world, row] = 0
+    memory.kind[world, row] = FLIGHT
+    near_enough = wp.max(TOUCHING, contacts.rest_speed * memory.left[world, 0])
+    for pair in range(contacts.candidates):
         memory.listed[world, pair] = 0
-        if gap <= TOUCHING or gap <= slow * memory.left[world, 0]:
-            if count < contacts.capacity:
-                memory.pair[world, count] = pair
-                memory.friction[world, count] = contacts.friction[world, pair]
-                write_jacobian(tree, contacts, memory, world, count, pair, near)
-                before = contact_velocity(tree, memory, world, count, work.v, row)
-                memory.before[world, count] = before
-                if gap <= TOUCHING or wp.abs(before[0]) <= slow:
-                    memory.listed[world, pair] = 1
-                    count += 1
-                    if before[0] < -slow:
-                        kind = IMPACT
-            elif gap <= TOUCHING:
-                count += 1
-    memory.count[world, row] = count
-    memory.kind[world, row] = kind
+        slot = memory.count[world, row]
+        if pair < contacts.pairs:
+            near = closest_of(contacts, memory, world, pair)
+            memory.gap[world, pair] = near.gap
+            if near.gap <= near_enough and slot < contacts.capacity:
+                memory.friction[world, slot] = contacts.friction[world, pair]
+                memory.restitution[world, slot] = contacts.restitution[world, pair]
+                write_jacobian(tree, contacts, memory, world, slot, pair, near)
+        else:
+            gap = stop_gap(contacts, memory, world, pair)
+            memory.gap[world, pair] = gap
+            if gap <= near_enough and slot < contacts.capacity:
+                memory.friction[world, slot] = scalar(0.0)
+                memory.restitution[world, slot] = scalar(0.0)
+                write_stop_jacobian(tree, contacts, memory, world, slot, pair)
+        if memory.gap[world, pair] <= near_enough:
+            if slot < contacts.capacity:
+                consider(tree, work, contacts, memory, world, row, pair)
+            elif memory.gap[world, pair] <= TOUCHING:
+                memory.count[world, row] = slot + 1
 
 
 @wp.func
@@ -88,7 +105,7 @@ def drive_contacts(
             drive = drive + memory.left[world, row] * contact_velocity(tree, memory, world, c, work.a, row)
             drive = drive + vec3(TAKEN_BACK * memory.gap[world, pair] / memory.left[world, 0], z, z)
         elif bounces(contacts, memory, world, row, c):
-            drive = drive + vec3(memory.bounce[world, row] * contacts.restitution[world, pair] * drive[0], z, z)
+            drive = drive + vec3(memory.bounce[world, row] * memory.restitution[world, c] * drive[0], z, z)
         memory.drive[world, c] = drive
 
 
@@ -120,7 +137,7 @@ def begin_operation(
 ):
     """Accelerations and impulses of the operation that starts at row; the residual of the impulses."""
     move_links(tree, work, world, row)
-    place_moved(tree, work, contacts, memory, world)
+    place_moved(tree, work, contacts, memory, world, row)
     choose_contacts(tree, work, contacts, memory, world, row)
     count = wp.min(memory.count[world, row], contacts.capacity)
     left = memory.left[world, row]
@@ -246,24 +263,24 @@ def find_event(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactM
     duration = left
     struck = wp.int32(-1)
     watched = wp.int32(0)
-    if memory.count[world, row] < contacts.pairs:
+    if memory.count[world, row] < contacts.candidates:
         find_reach(tree, work, contacts, memory, world, row, left)
-        for pair in range(contacts.pairs):
+        for pair in range(contacts.candidates):
             memory.watched[world, pair] = 0
             if memory.listed[world, pair] == 0:
-                if memory.gap[world, pair] <= reach_of(contacts, memory, world, pair):
+                if memory.gap[world, pair] <= reach_of(tree, work, contacts, memory, world, row, pair, left):
                     memory.watched[world, pair] = 1
                     watched += 1
     if watched > 0:
         fly(tree, work, contacts, memory, world, row, scalar(0.5) * left)
-        for pair in range(contacts.pairs):
+        for pair in range(contacts.candidates):
             if memory.watched[world, pair] != 0:
                 memory.middle_gap[world, pair] = gap_of(contacts, memory, world, pair)
         fly(tree, work, contacts, memory, world, row, left)
-        for pair in range(contacts.pairs):
+        for pair in range(contacts.candidates):
             if memory.watched[world, pair] != 0:
                 memory.end_gap[world, pair] = gap_of(contacts, memory, world, pair)
-        for pair in range(contacts.pairs):
+        for pair in range(contacts.candidates):
             if memory.watched[world, pair] != 0:
                 found = closing_time(tree, work, contacts, memory, world, row, pair)
                 if found >= scalar(0.0) and found < duration:
@@ -297,15 +314,16 @@ def end_operation(tree: Tree, work: Workspace, contacts: Contacts, memory: Conta
 
 
 @wp.func
-def note_impulses(memory: ContactMemory, world: int, row: int):
+def note_impulses(contacts: Contacts, memory: ContactMemory, world: int, row: int):
     """Add to what each pair's first shape took in this step; a flight that an event ends takes its share alone."""
     share = scalar(1.0)
     if memory.kind[world, row] == FLIGHT:
         share = memory.duration[world, row] / memory.left[world, row]
     for c in range(memory.count[world, row]):
         pair = memory.pair[world, c]
-        pushed = share * transposed(memory.frame[world, c], memory.impulse[world, c])
-        memory.pushed[world, pair] = memory.pushed[world, pair] + pushed
+        if pair < contacts.pairs:
+            pushed = share * transposed(memory.frame[world, c], memory.impulse[world, c])
+            memory.pushed[world, pair] = memory.pushed[world, pair] + pushed
 
 
 @wp.func
@@ -332,7 +350,7 @@ def run_step(
             failed = 1
         else:
             end_operation(tree, work, contacts, memory, world, done)
-            note_impulses(memory, world, done)
+            note_impulses(contacts, memory, world, done)
             done += 1
     if failed != 0 or memory.left[world, done] > scalar(0.0):
         done = -1

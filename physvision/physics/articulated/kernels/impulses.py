@@ -70,7 +70,7 @@ def sweep(memory: ContactMemory, world: int, count: int, share: scalar):
             slip = slip + memory.delassus[world, c, k] * memory.impulse[world, k]
         normal = wp.max(scalar(0.0), was[0] - RELAXED * slip[0] / own[0, 0])
         slip = slip + (normal - was[0]) * vec3(own[0, 0], own[1, 0], own[2, 0])
-        stiff = own[1, 1] + own[2, 2]
+        stiff = wp.max(own[1, 1] + own[2, 2], LEAST)  # nothing where there is no tangent
         first = was[1] - slip[1] / stiff
         second = was[2] - slip[2] / stiff
         length = wp.sqrt(first * first + second * second)

@@ -3,6 +3,7 @@
 import warp as wp
 
 from . import scalar
+from .stops import stop_reach
 from .tree import FREE, PRISMATIC, ContactMemory, Contacts, Tree, Workspace
 
 
@@ -40,8 +41,19 @@ def find_reach(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactM
 
 
 @wp.func
-def reach_of(contacts: Contacts, memory: ContactMemory, world: int, pair: int):
-    """By how much the gap of a pair can change at most."""
+def reach_of(
+    tree: Tree,
+    work: Workspace,
+    contacts: Contacts,
+    memory: ContactMemory,
+    world: int,
+    row: int,
+    pair: int,
+    t: scalar,
+):
+    """By how much the gap of a candidate can change at most."""
+    if pair >= contacts.pairs:
+        return stop_reach(tree, work, contacts, world, row, pair, t)
     total = scalar(0.0)
     i = contacts.shape_link[contacts.first[pair]]
     if i >= 0:

@@ -24,6 +24,7 @@ from .closest import Closest, closest
 from .closest_backward import cores_backward, gap_pull
 from .joints import read3, read4
 from .spatial import mat33, quaternion_matrix, skew, transposed, turned_about_z, vec3, zero3
+from .stops import place_stops, stop_gap, stop_gap_backward
 from .tree import BALL, FREE, PRISMATIC, REVOLUTE, ContactGradients, ContactMemory, Contacts, Gradients, Tree, Workspace
 
 
@@ -60,10 +61,11 @@ def place_in_world(
         memory.world_rotation[world, i] = own
         memory.world_origin[world, i] = offset
     place_shapes(contacts, memory, world)
+    place_stops(tree, contacts, memory, world, q, row)
 
 
 @wp.func
-def place_moved(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int):
+def place_moved(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int):
     """The same from the placements of links in their parents that the last `move_links` left."""
     for i in range(tree.links):
         own = wp.transpose(work.rotation[world, i])
@@ -76,6 +78,7 @@ def place_moved(tree: Tree, work: Workspace, contacts: Contacts, memory: Contact
         memory.world_rotation[world, i] = own
         memory.world_origin[world, i] = offset
     place_shapes(contacts, memory, world)
+    place_stops(tree, contacts, memory, world, work.q, row)
 
 
 @wp.func
@@ -115,7 +118,9 @@ def closest_of(contacts: Contacts, memory: ContactMemory, world: int, pair: int)
 
 @wp.func
 def gap_of(contacts: Contacts, memory: ContactMemory, world: int, pair: int):
-    """How far the pair is apart, where shapes were placed last."""
+    """How far the candidate is apart, where shapes were placed last."""
+    if pair >= contacts.pairs:
+        return stop_gap(contacts, memory, world, pair)
     return closest_of(contacts, memory, world, pair).gap
 
 
@@ -281,7 +286,10 @@ def gap_backward(
     bar: scalar,
     positions_only: int,
 ):
-    """q_bar[row] and, unless `positions_only`, the gradients += bar times the derivative of the pair's gap."""
+    """q_bar[row] and, unless `positions_only`, the gradients += bar times the derivative of the candidate's gap."""
+    if pair >= contacts.pairs:
+        stop_gap_backward(tree, contacts, work, touch, world, row, pair, bar, positions_only)
+        return
     near = closest_of(contacts, memory, world, pair)
     both = gap_pull(near, bar)
     for side in range(2):
@@ -402,6 +410,8 @@ def contact_work_backward(
     along: vec3,
 ):
     """q_bar[row] and the gradients += the derivative of along · (frame u), u being the contact's velocity."""
+    if pair >= contacts.pairs:
+        return  # a joint's direction never changes
     near = closest_of(contacts, memory, world, pair)
     place = place_of(near)
     first = contacts.first[pair]

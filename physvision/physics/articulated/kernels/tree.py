@@ -82,7 +82,7 @@ class Gradients:
 
 @struct(ENTRIES, CONTACT_PARAMETERS)
 class Contacts:
-    """What may touch: pairs of shapes, each part of a link or of the world."""
+    """What may touch: pairs of shapes, each part of a link or of the world, and joints and their stops."""
 
     shapes: int
     shape_link: wp.array(dtype=wp.int32)  # -1 for the world
@@ -93,6 +93,9 @@ class Contacts:
     first_feature: wp.array(dtype=vec3)  # which part of each
     second_feature: wp.array(dtype=vec3)
     margin: wp.array(dtype=scalar)  # m apart at which the pair counts as touching
+    limits: int
+    limit_link: wp.array(dtype=wp.int32)
+    candidates: int  # pairs and stops
     capacity: int  # contacts that may take part at once
     operations: int  # flights and impacts that a step may have
     rest_speed: scalar  # m/s below which nothing bounces

@@ -17,7 +17,7 @@ from physvision.physics.articulated.loading import translate
 from physvision.physics.articulated.loading.contacts import CONTACT_KINDS, geom_pairs, supported, touching
 from physvision.physics.articulated.loading.geometry import geoms_of, placed
 from physvision.physics.articulated.loading.sizes import check_sizes
-from physvision.physics.articulated.loading.unsupported import IGNORABLE, findings
+from physvision.physics.articulated.loading.unsupported import IGNORABLE, findings, limits_hold
 
 BASES = ("auto", "fixed", "free")
 
@@ -46,9 +46,9 @@ def load(
             a URDF that has inertia and leaves MJCF as it is written.
         ignore: names of what may be left out of the simulation: "contact" (all of it), "pair" (of shapes that
             have no rule), "turning_friction" (against spinning and rolling), "surface" (that sticks or moves by
-            itself), "limit", "equality", "tendon", "actuator", "fluid", "gravity_compensation", "friction_loss",
-            "nonlinear" (polynomial springs and dampers), "plasticity" (springs that yield), "flex", "sleep", "plugin".
-            Without it, what cannot be simulated raises.
+            itself), "limit" (of joints), "equality", "tendon", "actuator", "fluid", "gravity_compensation",
+            "friction_loss", "nonlinear" (polynomial springs and dampers), "plasticity" (springs that yield), "flex",
+            "sleep", "plugin". Without it, what cannot be simulated raises.
         integrator: "semi_implicit_euler" or "runge_kutta_4".
         substeps: how many steps of the integrator make one of the engine.
         restitution: of every shape that may touch.
@@ -79,24 +79,32 @@ def load(
         raise UnsupportedError(
             f"{name} holds what cannot be simulated ({listed}). Leave it out with ignore=({allowed},)"
         )
-    return _engine(model, "contact" not in ignore, dt, integrator, substeps, restitution)
+    return _engine(model, "contact" not in ignore, "limit" not in ignore, dt, integrator, substeps, restitution)
 
 
 def _engine(
-    model: mujoco.MjModel, with_contact: bool, dt: float, integrator: str, substeps: int, restitution: float
+    model: mujoco.MjModel,
+    with_contact: bool,
+    with_limits: bool,
+    dt: float,
+    integrator: str,
+    substeps: int,
+    restitution: float,
 ) -> Articulation:
     found = [pair for pair in geom_pairs(model) if with_contact and supported(model, pair)]
     taking_part = {geom for pair in found for geom in (pair.first, pair.second)}
     order = [geom for body in range(model.nbody) for geom in geoms_of(model, body, taking_part)]
+    bodies = translate.bodies(model, taking_part, with_limits and limits_hold(model))
+    limited = any(joint.limits is not None for body in bodies for joint in body.joints)
     engine = Articulation(
-        translate.bodies(model, taking_part),
+        bodies,
         dt=dt,
         gravity=translate.gravity(model),
         integrator=integrator,
         substeps=substeps,
         actuators=translate.actuators(model),
         scenery=[placed(model, geom) for geom in geoms_of(model, 0, taking_part)],
-        contact="event" if found else None,
+        contact="event" if found or limited else None,
         touching=touching(found, {geom: row for row, geom in enumerate(order)}),
         friction=[float(model.geom_friction[geom, 0]) for geom in order],
         restitution=restitution,

@@ -34,7 +34,7 @@ def gravity(model: mujoco.MjModel) -> tuple[float, float, float]:
     return x, y, z
 
 
-def bodies(model: mujoco.MjModel, touching: Collection[int] = ()) -> list[Body]:
+def bodies(model: mujoco.MjModel, touching: Collection[int] = (), limits: bool = False) -> list[Body]:
     """All bodies but the world, in MuJoCo's order; those without a name get one that no other has."""
     names = [model.body(number).name for number in range(model.nbody)]
     taken = set(names)
@@ -44,12 +44,12 @@ def bodies(model: mujoco.MjModel, touching: Collection[int] = ()) -> list[Body]:
             while names[number] in taken:
                 names[number] += " (without a name)"
             taken.add(names[number])
-    return [_body(model, number, names, touching) for number in range(1, model.nbody)]
+    return [_body(model, number, names, touching, limits) for number in range(1, model.nbody)]
 
 
-def _body(model: mujoco.MjModel, number: int, names: list[str], touching: Collection[int]) -> Body:
+def _body(model: mujoco.MjModel, number: int, names: list[str], touching: Collection[int], limits: bool) -> Body:
     first = int(model.body_jntadr[number])
-    joints = [_joint(model, first + k) for k in range(int(model.body_jntnum[number]))]
+    joints = [_joint(model, first + k, limits) for k in range(int(model.body_jntnum[number]))]
     free = bool(joints) and joints[0].kind == "free"
     parent = int(model.body_parentid[number])
     axes = matrix(model.body_iquat[number])
@@ -67,7 +67,7 @@ def _body(model: mujoco.MjModel, number: int, names: list[str], touching: Collec
     )
 
 
-def _joint(model: mujoco.MjModel, number: int) -> Joint:
+def _joint(model: mujoco.MjModel, number: int, limits: bool) -> Joint:
     kind, nq, nv = _JOINTS[mujoco.mjtJoint(int(model.jnt_type[number]))]
     q, v = int(model.jnt_qposadr[number]), int(model.jnt_dofadr[number])
     stiffness = 0.0 if disabled(model, _DISABLE.mjDSBL_SPRING) else float(model.jnt_stiffness[number])
@@ -86,6 +86,9 @@ def _joint(model: mujoco.MjModel, number: int) -> Joint:
         spring_reference=reference,
         zero=zero,
         start=model.qpos0[q : q + nq].copy(),
+        limits=(float(model.jnt_range[number, 0]), float(model.jnt_range[number, 1]))
+        if limits and nv == 1 and model.jnt_limited[number]
+        else None,
         name=model.joint(number).name,
     )
 

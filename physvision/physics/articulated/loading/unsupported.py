@@ -112,10 +112,15 @@ def actuator_obstacle(model: mujoco.MjModel, k: int) -> str | None:
     return None
 
 
+def limits_hold(model: mujoco.MjModel) -> bool:
+    """Whether the limits of joints have an effect."""
+    return not disabled(model, _DISABLE.mjDSBL_LIMIT) and not disabled(model, _DISABLE.mjDSBL_CONSTRAINT)
+
+
 def _limits(model: mujoco.MjModel) -> str:
-    if disabled(model, _DISABLE.mjDSBL_LIMIT) or disabled(model, _DISABLE.mjDSBL_CONSTRAINT):
-        return ""
-    return _of(model, "joint", model.jnt_limited)
+    """Limited ball joints; those of hinges and slides are stops."""
+    balls = model.jnt_limited * (model.jnt_type == mujoco.mjtJoint.mjJNT_BALL.value)
+    return _of(model, "joint", balls) if limits_hold(model) else ""
 
 
 def _tendons(model: mujoco.MjModel) -> str:
