@@ -55,17 +55,19 @@ def derived(case: Case, fit: Fit) -> dict[str, Parameter]:
 
     def numbers(z: Tensor, told: Tensor) -> Tensor:
         found = every(z, told)
-        return torch.stack([torch.as_tensor(found[name]).reshape(()) for name in kept])
+        # One number more than there are parameters: of some motions nothing can be told without a scale.
+        return torch.stack([z.new_zeros(()), *(torch.as_tensor(found[name]).reshape(()) for name in kept)])
 
     by_z, by_told = torch.autograd.functional.jacobian(numbers, (fit.z, told))
     variance = torch.einsum("pi,ij,pj->p", by_z, fit.known.covariance, by_z) + (by_told * sure).square().sum(1)
+    variances = dict(zip(kept, variance[1:], strict=True))
     found = {}
     for name, value in every(fit.z, told).items():
         unit = fit.model.units[name]
         if isinstance(value, str):
             found[name] = Parameter(None, unit, identifiable=False, reason=value)
             continue
-        deviation = float(variance[kept.index(name)].clamp(min=0).sqrt())
+        deviation = float(variances[name].clamp(min=0).sqrt())
         span = fit.model.spans.get(name, _span(name))
         found[name] = _judged(span, float(value), deviation, unit, fit.known.freedom)
     return found

@@ -163,7 +163,7 @@ def release(
     moments, costs, pulls = [], [], []
     step = float(np.median(np.diff(times)))
     latest = min(times[first + (len(times) - first) // 2], times[first] + before)
-    for moment in np.arange(times[max(first - 4, 2)], latest, step / 3):
+    for moment in np.arange(max(times[first] - 1.5 * before, times[2]), latest, step / 3):
         part = times > moment - before
         if part.sum() < 10:
             break

@@ -18,6 +18,8 @@ from physvision.perception.shake import Shake, check_still, shifted_back
 _SAMPLES = 48  # frames that the background is made from
 _FLOOR = 12.0  # levels: less is never called a change
 _OFTEN = 0.12  # share of the time from which a second colour of a pixel is no passing thing
+_FAR = 4.0  # tolerances from what is around, from which on it makes no difference: the guess may be wrong
+_RARE = 2.0  # such tolerances that a background may be off for being seen e times as often
 _MOST = 0.45  # share of the picture that may change like this; beyond it the camera moves
 
 
@@ -174,6 +176,11 @@ def _resolved(samples: np.ndarray, middle: np.ndarray) -> tuple[np.ndarray, np.n
     nearest = np.take_along_axis(values, np.abs(values - guess).max(-1).argmin(0)[None, :, None], 0)[0]
     alike = np.abs(values - nearest).max(-1) < tolerance
     chosen = (values * alike[..., None]).sum(0) / alike.sum(0)[:, None]
+    # What is seen most of the time stays, unless something rarer fits what is around much better.
+    usually = middle[rows, columns]
+    often_usual = (np.abs(values - usually).max(-1) < tolerance).mean(0)
+    stays = _oddity(usually - guess, often_usual, tolerance) <= _oddity(nearest - guess, alike.mean(0), tolerance)
+    chosen[stays] = usually[stays]
     # What is never seen without something before it is taken from around, if that something is what moves nearby.
     always = (
         (alike.mean(0) > 0.9) & (np.abs(chosen - guess).max(-1) > 2 * tolerance) & ~unsure[rows, columns].astype(bool)
@@ -186,6 +193,11 @@ def _resolved(samples: np.ndarray, middle: np.ndarray) -> tuple[np.ndarray, np.n
     picture = middle.copy()
     picture[rows, columns] = chosen
     return picture, noise
+
+
+def _oddity(away: np.ndarray, share: np.ndarray, tolerance: float) -> np.ndarray:
+    """How odd colours are as a background: far from what is around, as far as that can be guessed, or rare."""
+    return np.minimum(np.abs(away).max(-1) / tolerance, _FAR) - _RARE * np.log(np.maximum(share, 1e-3))
 
 
 def _filled(mask: np.ndarray) -> np.ndarray:

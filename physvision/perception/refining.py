@@ -19,6 +19,7 @@ from physvision.perception.linking import Chain
 _MARGIN = 2  # px around what is covered by half, where the edge's blur ends
 _CLEAR = 25.0  # levels of brightness from which it tells more than colours do
 _LUMA = np.array([0.299, 0.587, 0.114], np.float32)
+_SLITS = 0.15  # of a thing's size: gaps in it up to this wide are closed
 _PATH = 8  # linked places next to an end that say where the path leads from there
 _ONWARD = 4  # frames over which a path is followed where a thing is not linked
 _FAINT = 2.5  # times the noise: less is not even a trace of a thing
@@ -174,10 +175,13 @@ def _nearer(columns, rows, target: Target, other: Target, number: int) -> np.nda
 
 def _chosen(mask, columns, rows, around, target: Target, reach: float) -> np.ndarray | None:
     """The part of the mask that is the target: near, and of about its size."""
-    count, labels = cv2.connectedComponents(mask, connectivity=8)
+    # A thing of several colours has rings and slits where one of them is like the background.
+    reach_of_slits = 2 * int(_SLITS * target.size / 2) + 1
+    disc = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (reach_of_slits, reach_of_slits))
+    count, labels = cv2.connectedComponents(cv2.morphologyEx(mask, cv2.MORPH_CLOSE, disc), connectivity=8)
     best, least = None, np.inf
     for label in range(1, count):
-        for part in thick_parts((labels == label).astype(np.uint8)):
+        for part in thick_parts(_without_holes((labels == label).astype(np.uint8))):
             area = float(part.sum())
             size = 2 * np.sqrt(area / np.pi)
             away = np.hypot(columns[part > 0].mean() - around[0], rows[part > 0].mean() - around[1])

@@ -189,3 +189,26 @@ def test_a_ball_is_followed_where_only_its_light_half_shows():
     assert away[dark & track.seen].max() < 2.0
     clear = (places[:, 0] > 70) & track.seen
     assert np.median(track.sigma[dark & track.seen]) > 2 * np.median(track.sigma[clear])
+
+
+def test_a_large_thing_of_two_colours_that_passes_a_ruler(tmp_path):
+    """A dark ring around a light middle, cut by a string, before a wall with a bright ruler right below its path."""
+    random = np.random.default_rng(0)
+    times = np.arange(50) / 25
+    places = np.stack([40 + 4.6 * np.arange(50), np.full(50, 88.0)], 1)
+    rows, columns = np.mgrid[0:140, 0:320].astype(float) + 0.5
+    wall = np.where((rows > 109)[..., None], [230.0, 190.0, 70.0], [190.0, 200.0, 170.0])
+    frames = []
+    for x, y in places:
+        away = np.hypot(columns - x, rows - y)
+        ring, middle = np.clip(20.5 - away, 0, 1), np.clip(9.5 - away, 0, 1)
+        picture = wall * (1 - ring[..., None]) + ring[..., None] * [40.0, 45.0, 50.0]
+        picture = picture * (1 - middle[..., None]) + middle[..., None] * [225.0, 120.0, 100.0]
+        string = np.clip(2.0 - np.abs(rows - y + 0.5 * (columns - x)), 0, 1) * (columns > x)
+        picture = picture * (1 - string[..., None]) + string[..., None] * 235.0
+        frames.append(picture + random.normal(0, 3, picture.shape))
+    clip = Clip(torch.from_numpy(np.stack(frames).clip(0, 255).astype(np.uint8)), torch.from_numpy(times))
+    (track,) = find_tracks(clip)
+    away = track.positions[track.seen] - places[track.seen]
+    assert track.seen.mean() > 0.9
+    assert np.linalg.norm(away - np.median(away, axis=0), axis=1).max() < 0.8

@@ -27,12 +27,24 @@ _ASIDE = 0.35  # of its radius: how far from its middle a thing may be seen that
 
 def projectile(case: Case) -> list[Model]:
     """The models of a throw: by a hand that is seen, and from where it already flies."""
-    return [_model(case, "projectile", stretch) for stretch in _stretches(case)]
+    return _models(case, "projectile")
 
 
 def fall(case: Case) -> list[Model]:
     """The models of a fall, likewise."""
-    return [_model(case, "fall", stretch) for stretch in _stretches(case)]
+    return _models(case, "fall")
+
+
+def _models(case: Case, kind: str) -> list[Model]:
+    models, reason = [], UnsuitableError("no stretch of the track is a parabola")
+    for stretch in _stretches(case):
+        try:
+            models.append(_model(case, kind, stretch))
+        except UnsuitableError as error:
+            reason = error
+    if not models:
+        raise reason
+    return models
 
 
 def _model(case: Case, kind: str, stretch: _Stretch) -> Model:

@@ -25,15 +25,16 @@ _PLUMB = math.radians(80)  # what is steeper falls
 def slide(case: Case) -> list[Model]:
     """Sliding with friction, faster or slower."""
     line = straight(case)
-    if _slows(line) and line.away.argmax() >= len(line.away) // 3:
+    returns = line.away[-1] < line.away.max() - 0.05 * np.ptp(line.away)
+    if _slows(line) and not returns:
         try:
             return [_stopping(case, line)]
         except ValueError as error:
             raise UnsuitableError(str(error)) from error
     line = moving_part(line)
     steady = starts.polynomial(line.times - line.times[0], line.away[:, None], 2)[:, 0]
-    if steady[2] < 0:
-        raise UnsuitableError("it becomes slower, and then faster again")
+    if _slows(line) and np.argmax(line.away) < len(line.away) - 2:
+        raise UnsuitableError("it becomes slower, and then comes back")
     return [_accelerating(case, line, "slide", float(2 * steady[2]))]
 
 
@@ -64,9 +65,9 @@ def _accelerating(case: Case, line: Line, kind: str, rate: float) -> Model:
     dt = case.dt
     engine = Particle("line", dt=dt)
     first = starts.polynomial(line.times - line.times[0], line.away[:, None], 2)[:, 0]
-    size = float(np.ptp(line.away))
+    size, lasts = float(np.ptp(line.away)), float(np.ptp(line.times))
     unknowns = [
-        Unknown("push", max(rate, 1e-3 * size), low=0.0, unit="px/s²"),
+        Unknown("push", rate, scale=max(abs(rate), 0.05 * size / lasts**2), unit="px/s²"),
         Unknown("origin", line.middle.tolist(), scale=size, unit="px"),
         Unknown("heading", line.heading, scale=0.05, unit="rad"),
         # The origin lies anywhere along the line: the place on it is held by the first sample.
