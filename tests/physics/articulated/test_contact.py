@@ -300,9 +300,9 @@ def test_what_cannot_touch_is_refused():
         world([free(placed(Sphere(0.1)))], contact="soft")
     with pytest.raises(InputError, match="scheme of its own"):
         world([free(placed(Sphere(0.1)))], integrator="runge_kutta_4")
-    with pytest.raises(ModelError, match="friction of .*: expected numbers of at least zero"):
+    with pytest.raises(ModelError, match=r"friction of .*: expected numbers of at least zero"):
         world([free(placed(Sphere(0.1)))], friction=-0.1)
-    with pytest.raises(ModelError, match="restitution of .*: expected numbers in"):
+    with pytest.raises(ModelError, match=r"restitution of .*: expected numbers in"):
         world([free(placed(Sphere(0.1)))], restitution=1.1)
 
 

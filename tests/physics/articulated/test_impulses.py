@@ -1,0 +1,159 @@
+"""One impulse: ten thousand random problems, judged without a line of the solver."""
+
+import sys
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+import warp as wp
+
+from physvision.kernels import precision
+from physvision.kernels.launching import array
+from physvision.physics.articulated.layout import CONTACT_MEMORY
+
+PACKAGE = "physvision.physics.articulated.kernels"
+MOST = 4  # contacts of a problem
+
+
+def solved(problems):
+    """Impulses and residuals that the kernels' solver finds for (A, b, friction) of up to `MOST` contacts each."""
+    kernels = precision.load(PACKAGE, torch.float64)
+    ContactMemory = kernels.ContactMemory
+    solve_impulses = sys.modules[f"{kernels.__name__}.impulses"].solve_impulses
+
+    @wp.kernel(enable_backward=False, module="unique")
+    def solve_all(memory: ContactMemory, counts: wp.array(dtype=wp.int32), residuals: wp.array(dtype=wp.float64)):
+        world = wp.tid()
+        residuals[world] = solve_impulses(memory, world, counts[world])
+
+    batch = len(problems)
+    counts = {"contacts": MOST} | dict.fromkeys(
+        ("evaluations", "links", "velocities", "positions", "pairs", "candidates", "shapes", "limits"), 1
+    )
+    memory, held = ContactMemory(), {}
+    for name, field in CONTACT_MEMORY.items():
+        held[name] = torch.zeros(
+            batch, *field.shape(counts), dtype=torch.int32 if field.entry == "whole" else torch.float64
+        )
+    for k, (matrix, bias, friction) in enumerate(problems):
+        n = len(friction)
+        held["delassus"][k, :n, :n] = torch.as_tensor(matrix).reshape(n, 3, n, 3).permute(0, 2, 1, 3)
+        held["drive"][k, :n] = torch.as_tensor(bias).reshape(n, 3)
+        held["friction"][k, :n] = torch.as_tensor(friction)
+    for name, field in CONTACT_MEMORY.items():
+        setattr(memory, name, array(held[name], kernels.ENTRIES[field.entry]))
+    sizes = torch.tensor([len(friction) for _, _, friction in problems], dtype=torch.int32)
+    residuals = torch.zeros(batch, dtype=torch.float64)
+    wp.launch(solve_all, dim=batch, inputs=[memory, array(sizes), array(residuals)], device="cpu")
+    impulses = [held["impulse"][k, : int(n)].reshape(-1).numpy() for k, n in enumerate(sizes)]
+    return impulses, residuals.numpy()
+
+
+def random_problem(rng, slippery):
+    """Contacts of a random system; often more rows than it has velocities, and the same contact twice."""
+    contacts = int(rng.integers(1, MOST + 1))
+    velocities = int(rng.integers(1, 13))
+    jacobian = rng.normal(size=(3 * contacts, velocities))
+    if contacts > 1 and rng.random() < 0.2:
+        jacobian[:3] = jacobian[3:6]
+    root = rng.normal(size=(velocities, velocities)) + np.eye(velocities)
+    inverse = np.linalg.inv(root @ root.T + 0.1 * np.eye(velocities))
+    return finished(rng, jacobian, inverse, slippery)
+
+
+def box_problem(rng, slippery):
+    """A box on its four lower corners: twelve rows of rank six."""
+    half = rng.uniform(0.1, 0.5, 3)
+    rows = []
+    for x, y in product((-1, 1), repeat=2):
+        arm = half * [x, y, -1]
+        cross = np.array([[0, arm[2], -arm[1]], [-arm[2], 0, arm[0]], [arm[1], -arm[0], 0]])
+        rows.append(np.concatenate([np.eye(3), cross], 1)[[2, 0, 1]])
+    mass = rng.uniform(0.5, 2.0)
+    moments = mass / 3 * (half @ half - half**2)
+    return finished(rng, np.concatenate(rows), np.diag(1 / np.concatenate([[mass] * 3, moments])), slippery)
+
+
+def finished(rng, jacobian, inverse, slippery):
+    velocity = rng.normal(size=jacobian.shape[1])
+    bias = jacobian @ velocity
+    contacts = len(jacobian) // 3
+    friction = np.zeros(contacts) if slippery else rng.uniform(0.0, 1.0, contacts)
+    return jacobian @ inverse @ jacobian.T, bias, friction
+
+
+def violation(problem, impulse):
+    """How far the impulse is from what is asked, as velocities over the largest: by projection on each one's cone."""
+    matrix, bias, friction = problem
+    u, worst = (matrix @ impulse + bias).reshape(-1, 3), 0.0
+    for k, (slip, push) in enumerate(zip(u, impulse.reshape(-1, 3), strict=True)):
+        weight = np.trace(matrix[3 * k : 3 * k + 3, 3 * k : 3 * k + 3])
+        normal = max(0.0, push[0] - slip[0] / weight)
+        wanted = push[1:] - slip[1:] / weight
+        length = np.linalg.norm(wanted)
+        wanted *= min(1.0, friction[k] * normal / length) if length > 0 else 1.0
+        worst = max(worst, weight * abs(push[0] - normal), weight * np.abs(push[1:] - wanted).max())
+    return worst / np.abs(bias).max()
+
+
+def enumerated(problem):
+    """Without friction: the normal velocities of every choice of closed contacts that obeys all inequalities."""
+    matrix, bias, friction = problem
+    normals = np.arange(len(friction)) * 3
+    a, b = matrix[np.ix_(normals, normals)], bias[normals]
+    found = []
+    for choice in product((False, True), repeat=len(friction)):
+        closed = np.flatnonzero(choice)
+        push = np.zeros(len(friction))
+        push[closed] = np.linalg.lstsq(a[np.ix_(closed, closed)], -b[closed], rcond=1e-12)[0]
+        after = a @ push + b
+        size = np.abs(b).max()
+        stands = np.abs(after[closed]).max(initial=0.0) < 1e-9 * size and after.min() > -1e-9 * size
+        if stands and (np.diag(a) * push).min() > -1e-9 * size:
+            found.append(after)
+    return found
+
+
+@pytest.fixture(scope="module")
+def sample():
+    rng = np.random.default_rng(0)
+    makers = (random_problem, random_problem, random_problem, box_problem)
+    problems = [makers[k % 4](rng, slippery=k % 5 == 0) for k in range(10_000)]
+    return problems, *solved(problems)
+
+
+def test_ten_thousand_impulses_obey_their_laws(sample):
+    problems, impulses, residuals = sample
+    found = np.array([violation(*each) for each in zip(problems, impulses, strict=True)])
+    named = ~(residuals < 1e-5)  # such a step fails, and its world's status says so
+    far = found[~named] > 1e-9
+    print(f"named {named.sum()}, worst of the others {found[~named].max():.1e}, above 1e-9: {far.sum()}")
+    assert found[~named].max() < 1e-4
+    assert named.mean() < 0.01
+    assert far.mean() < 0.01
+
+
+def test_without_friction_velocities_are_those_of_one_of_all_modes(sample):
+    problems, impulses, _ = sample
+    apart = []
+    for problem, impulse in zip(problems, impulses, strict=True):
+        if not problem[2].any():
+            normals = np.arange(len(problem[2])) * 3
+            after = (problem[0] @ impulse + problem[1])[normals]
+            # Velocities after an impulse without friction are unique, whatever the impulses are.
+            nearest = min(np.abs(after - other).max() for other in enumerated(problem))
+            apart.append(nearest / np.abs(problem[1]).max())
+    print(f"of {len(apart)}: worst {max(apart):.1e}, above 1e-9: {(np.array(apart) > 1e-9).sum()}")
+    assert len(apart) == 2000
+    assert max(apart) < 1e-7
+    assert np.quantile(apart, 0.99) < 1e-9
+
+
+def test_no_impulse_adds_energy(sample):
+    """Without restitution: λ · (u⁻ + u⁺) / 2 is what the velocities' energy gains."""
+    problems, impulses, residuals = sample
+    for (matrix, bias, _), impulse, residual in zip(problems, impulses, residuals, strict=True):
+        if residual < 1e-5:
+            gain = impulse @ (bias + matrix @ impulse / 2)
+            assert gain <= 1e-9 * (np.abs(impulse) @ np.abs(bias))
