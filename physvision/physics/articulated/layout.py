@@ -129,7 +129,10 @@ CONTACT_MEMORY = {
     "next_mode": field("whole", "contacts"),
     "best_mode": field("whole", "contacts"),
     "closed": field("whole", "contacts"),  # those that are not open
-    "carries": field("whole", "contacts", "links"),  # whether a link moves it; 2 while halves are handed inward
+    "path": field("whole", "contacts", "links"),  # the links that move it, outermost first
+    "path_length": field("whole", "contacts"),
+    "island": field("whole", "contacts"),  # the same number for those that one tree, or a row of contacts, joins
+    "met": field("whole", "links"),  # a contact that the link's tree has; whether something was handed to the link
     "jacobian": field("vec3", "contacts", "velocities"),  # of the links that carry, as all that follows
     "half": field("vec3", "contacts", "velocities"),  # W Jᵀ, with M⁻¹ = Wᵀ D⁻¹ W
     "inward_moment": field("mat33", "links"),

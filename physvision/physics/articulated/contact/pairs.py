@@ -16,7 +16,7 @@ from physvision.physics.articulated.model import Model
 from physvision.physics.articulated.packing import Packing, Parameters, expanded, with_row
 from physvision.physics.articulated.properties import TreeProperties
 
-MOST_CONTACTS = 32  # that may take part at once
+MOST_CONTACTS = 48  # that may take part at once
 
 
 class Pairs:

@@ -25,10 +25,10 @@ def contact_velocity(
 ):
     """The velocity of contact c, along its normal and tangents, in a motion of the tree."""
     total = zero3()
-    for i in range(tree.links):
-        if memory.carries[world, c, i] != 0:
-            for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
-                total = total + motion[world, motion_row, d] * memory.jacobian[world, c, d]
+    for k in range(memory.path_length[world, c]):
+        i = memory.path[world, c, k]
+        for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
+            total = total + motion[world, motion_row, d] * memory.jacobian[world, c, d]
     return total
 
 
@@ -37,82 +37,114 @@ def add_push(
     tree: Tree, memory: ContactMemory, world: int, c: int, along: vec3, out: wp.array3d(dtype=scalar), row: int
 ):
     """Out[row] += Jᵀ of contact c times a vector of its directions."""
-    for i in range(tree.links):
-        if memory.carries[world, c, i] != 0:
-            for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
-                out[world, row, d] = out[world, row, d] + wp.dot(memory.jacobian[world, c, d], along)
+    for k in range(memory.path_length[world, c]):
+        i = memory.path[world, c, k]
+        for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
+            out[world, row, d] = out[world, row, d] + wp.dot(memory.jacobian[world, c, d], along)
 
 
 @wp.func
 def sweep_inward(tree: Tree, work: Workspace, memory: ContactMemory, world: int, c: int):
     """half[c] = W Jᵀ of contact c; row k of `inward_…` is what the k-th direction of the contact hands inward."""
-    for backwards in range(tree.links):
-        i = tree.links - 1 - backwards
+    length = memory.path_length[world, c]
+    for k in range(length):
+        memory.met[world, memory.path[world, c, k]] = 0
+    for k in range(length):
+        i = memory.path[world, c, k]
         start = tree.first_velocity[i]
         end = tree.first_velocity[i + 1]
-        if memory.carries[world, c, i] != 0:
-            moment = zero33()
-            force = zero33()
-            if memory.carries[world, c, i] == 2:
-                moment = memory.inward_moment[world, i]
-                force = memory.inward_force[world, i]
-            for back in range(end - start):
-                d = end - 1 - back
-                rest = (
-                    memory.jacobian[world, c, d]
-                    - moment * work.axis_angular[world, d]
-                    - force * work.axis_linear[world, d]
-                )
-                memory.half[world, c, d] = rest
-                scaled = work.pivot[world, d] * rest
-                moment = moment + wp.outer(scaled, work.column_angular[world, d])
-                force = force + wp.outer(scaled, work.column_linear[world, d])
-            parent = tree.parent[i]
-            if parent >= 0:
-                rotation = work.rotation[world, i]
-                pull = force * rotation
-                turn = moment * rotation - pull * skew(work.offset[world, i])
-                if memory.carries[world, c, parent] == 2:
-                    turn = turn + memory.inward_moment[world, parent]
-                    pull = pull + memory.inward_force[world, parent]
-                memory.carries[world, c, parent] = 2
-                memory.inward_moment[world, parent] = turn
-                memory.inward_force[world, parent] = pull
+        moment = zero33()
+        force = zero33()
+        if memory.met[world, i] != 0:
+            moment = memory.inward_moment[world, i]
+            force = memory.inward_force[world, i]
+        for back in range(end - start):
+            d = end - 1 - back
+            rest = (
+                memory.jacobian[world, c, d] - moment * work.axis_angular[world, d] - force * work.axis_linear[world, d]
+            )
+            memory.half[world, c, d] = rest
+            scaled = work.pivot[world, d] * rest
+            moment = moment + wp.outer(scaled, work.column_angular[world, d])
+            force = force + wp.outer(scaled, work.column_linear[world, d])
+        parent = tree.parent[i]
+        if parent >= 0:
+            rotation = work.rotation[world, i]
+            pull = force * rotation
+            turn = moment * rotation - pull * skew(work.offset[world, i])
+            if memory.met[world, parent] != 0:
+                turn = turn + memory.inward_moment[world, parent]
+                pull = pull + memory.inward_force[world, parent]
+            memory.met[world, parent] = 1
+            memory.inward_moment[world, parent] = turn
+            memory.inward_force[world, parent] = pull
+
+
+@wp.func
+def find_islands(tree: Tree, memory: ContactMemory, world: int, count: int):
+    """Contacts that share a tree, or trees that a row of contacts joins, are of one island; others do not interact."""
+    for c in range(count):
+        for k in range(memory.path_length[world, c]):
+            memory.met[world, memory.path[world, c, k]] = -1
+    for c in range(count):
+        memory.island[world, c] = c
+        for k in range(memory.path_length[world, c]):
+            i = memory.path[world, c, k]
+            if tree.parent[i] < 0:
+                other = memory.met[world, i]
+                if other < 0:
+                    memory.met[world, i] = c
+                else:
+                    mine = memory.island[world, c]
+                    theirs = memory.island[world, other]
+                    for m in range(c + 1):
+                        if memory.island[world, m] == mine:
+                            memory.island[world, m] = theirs
 
 
 @wp.func
 def build_delassus(tree: Tree, work: Workspace, memory: ContactMemory, world: int, count: int):
-    """Half and Delassus matrix of all contacts."""
+    """Half and Delassus matrix of all contacts; between islands nothing is written."""
+    find_islands(tree, memory, world, count)
     for c in range(count):
         sweep_inward(tree, work, memory, world, c)
         for k in range(c + 1):
-            block = zero33()
-            for i in range(tree.links):
-                if memory.carries[world, c, i] != 0 and memory.carries[world, k, i] != 0:
-                    for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
-                        scaled = work.pivot[world, d] * memory.half[world, c, d]
-                        block = block + wp.outer(scaled, memory.half[world, k, d])
-            memory.delassus[world, c, k] = block
-            memory.delassus[world, k, c] = wp.transpose(block)
+            if memory.island[world, c] == memory.island[world, k]:
+                block = zero33()
+                mine = wp.int32(0)
+                theirs = wp.int32(0)
+                while mine < memory.path_length[world, c] and theirs < memory.path_length[world, k]:
+                    i = memory.path[world, c, mine]
+                    other = memory.path[world, k, theirs]
+                    if i == other:
+                        for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
+                            scaled = work.pivot[world, d] * memory.half[world, c, d]
+                            block = block + wp.outer(scaled, memory.half[world, k, d])
+                    if i >= other:
+                        mine += 1
+                    if i <= other:
+                        theirs += 1
+                memory.delassus[world, c, k] = block
+                memory.delassus[world, k, c] = wp.transpose(block)
 
 
 @wp.func
 def add_halves(tree: Tree, work: Workspace, memory: ContactMemory, world: int, c: int, along: vec3):
     """Rest += W Jᵀ of contact c times a vector of its directions."""
-    for i in range(tree.links):
-        if memory.carries[world, c, i] != 0:
-            for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
-                work.rest[world, d] = work.rest[world, d] + wp.dot(memory.half[world, c, d], along)
+    for k in range(memory.path_length[world, c]):
+        i = memory.path[world, c, k]
+        for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
+            work.rest[world, d] = work.rest[world, d] + wp.dot(memory.half[world, c, d], along)
 
 
 @wp.func
 def response(tree: Tree, work: Workspace, memory: ContactMemory, world: int, c: int):
     """The velocity of contact c that M⁻¹ gives, where `rest` holds W times the right-hand side."""
     total = zero3()
-    for i in range(tree.links):
-        if memory.carries[world, c, i] != 0:
-            for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
-                total = total + work.pivot[world, d] * work.rest[world, d] * memory.half[world, c, d]
+    for k in range(memory.path_length[world, c]):
+        i = memory.path[world, c, k]
+        for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
+            total = total + work.pivot[world, d] * work.rest[world, d] * memory.half[world, c, d]
     return total
 
 

@@ -53,7 +53,8 @@ def find_slip(memory: ContactMemory, world: int, count: int):
     for c in range(count):
         total = memory.drive[world, c]
         for k in range(count):
-            total = total + memory.delassus[world, c, k] * memory.impulse[world, k]
+            if memory.island[world, k] == memory.island[world, c]:
+                total = total + memory.delassus[world, c, k] * memory.impulse[world, k]
         memory.slip[world, c] = total
 
 
@@ -67,7 +68,8 @@ def sweep(memory: ContactMemory, world: int, count: int, share: scalar):
         was = memory.impulse[world, c]
         slip = memory.drive[world, c]
         for k in range(count):
-            slip = slip + memory.delassus[world, c, k] * memory.impulse[world, k]
+            if memory.island[world, k] == memory.island[world, c]:
+                slip = slip + memory.delassus[world, c, k] * memory.impulse[world, k]
         normal = wp.max(scalar(0.0), was[0] - RELAXED * slip[0] / own[0, 0])
         slip = slip + (normal - was[0]) * vec3(own[0, 0], own[1, 0], own[2, 0])
         stiff = wp.max(own[1, 1] + own[2, 2], LEAST)  # nothing where there is no tangent
@@ -185,13 +187,17 @@ def build_equations(memory: ContactMemory, world: int, count: int, share: scalar
         slip = memory.slip[world, c]
         if memory.mode[world, c] == STICKS:
             for column in range(closed):
-                memory.matrix[world, row, column] = memory.delassus[world, c, memory.closed[world, column]]
+                k = memory.closed[world, column]
+                if memory.island[world, k] == memory.island[world, c]:
+                    memory.matrix[world, row, column] = memory.delassus[world, c, k]
             memory.matrix[world, row, row] = memory.matrix[world, row, row] + mat33(soft, z, z, z, soft, z, z, z, soft)
             memory.vector[world, row] = slip
         else:
             rate = slip_rate(memory, world, c, share)
             for column in range(closed):
-                memory.matrix[world, row, column] = rate * memory.delassus[world, c, memory.closed[world, column]]
+                k = memory.closed[world, column]
+                if memory.island[world, k] == memory.island[world, c]:
+                    memory.matrix[world, row, column] = rate * memory.delassus[world, c, k]
             along = projected(memory, world, c)
             weight = memory.delassus[world, c, c][0, 0]
             slope = weight * share * memory.friction[world, c]

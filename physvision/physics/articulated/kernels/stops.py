@@ -44,18 +44,19 @@ def place_stops(
 @wp.func
 def write_stop_jacobian(tree: Tree, contacts: Contacts, memory: ContactMemory, world: int, slot: int, pair: int):
     """Of contact `slot`: the velocity of the joint along its first direction, nothing along the tangents."""
-    for i in range(tree.links):
-        memory.carries[world, slot, i] = 0
     z = scalar(0.0)
     i = stop_link(contacts, pair)
     sign = stop_sign(contacts, pair)
+    length = wp.int32(0)
     while i >= 0:
         # The links that carry the joint do not move it, but take their part in the response to its impulse.
         for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
             memory.jacobian[world, slot, d] = vec3(sign, z, z)
-        memory.carries[world, slot, i] = 1
+        memory.path[world, slot, length] = i
+        length += 1
         sign = z
         i = tree.parent[i]
+    memory.path_length[world, slot] = length
 
 
 @wp.func

@@ -178,27 +178,29 @@ def shift_axis(tree: Tree, memory: ContactMemory, world: int, i: int, d: int):
 def write_jacobian(
     tree: Tree, contacts: Contacts, memory: ContactMemory, world: int, slot: int, pair: int, near: Closest
 ):
-    """Of contact `slot`: the velocity along normal and tangents that each velocity of the tree gives it."""
+    """Of contact `slot`: the links that carry it, outermost first, and the velocity that each of theirs gives it."""
     frame = frame_of(near.normal)
     memory.frame[world, slot] = frame
     place = place_of(near)
-    for i in range(tree.links):
-        memory.carries[world, slot, i] = 0
-    for side in range(2):
-        sign = scalar(1 - 2 * side)
-        i = contacts.shape_link[contacts.first[pair]]
-        if side == 1:
-            i = contacts.shape_link[contacts.second[pair]]
-        while i >= 0:
-            for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
-                motion = shift_axis(tree, memory, world, i, d)
-                motion = motion + wp.cross(turn_axis(tree, memory, world, i, d), place - memory.world_origin[world, i])
-                along = sign * (frame * motion)
-                if memory.carries[world, slot, i] != 0:
-                    along = along + memory.jacobian[world, slot, d]
-                memory.jacobian[world, slot, d] = along
-            memory.carries[world, slot, i] = 1
-            i = tree.parent[i]
+    one = contacts.shape_link[contacts.first[pair]]
+    other = contacts.shape_link[contacts.second[pair]]
+    length = wp.int32(0)
+    while one >= 0 or other >= 0:
+        i = wp.max(one, other)
+        sign = scalar(0.0)  # what carries both moves neither against the other
+        if one == i:
+            sign += scalar(1.0)
+            one = tree.parent[i]
+        if other == i:
+            sign -= scalar(1.0)
+            other = tree.parent[i]
+        for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
+            motion = shift_axis(tree, memory, world, i, d)
+            motion = motion + wp.cross(turn_axis(tree, memory, world, i, d), place - memory.world_origin[world, i])
+            memory.jacobian[world, slot, d] = sign * (frame * motion)
+        memory.path[world, slot, length] = i
+        length += 1
+    memory.path_length[world, slot] = length
 
 
 @wp.func
