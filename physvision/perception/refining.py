@@ -107,7 +107,7 @@ def sight(
     side = target.size * 1.2 + target.reach(number) + _MARGIN + 2
     height, width = frame.shape[:2]
     left, top = np.floor(around - side).astype(int).clip(0)
-    right, bottom = np.ceil(around + side).astype(int)
+    right, bottom = np.ceil(around + side).astype(int).clip(0)
     piece = slice(top, min(bottom, height)), slice(left, min(right, width))
     if frame[piece].size == 0:
         return None
