@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -26,6 +27,9 @@ from physvision.physics.engine import MechanicalEngine
 
 _WIDEST = 12.0  # m: a picture that is wider was not filmed by hand
 _EARTH = (8.8, 10.8)  # m/s²: gravity outside of it is another rate, another scale or another law
+_HELD = 0.15  # of the places: so many at rest at the beginning are a hand's doing
+_STILL = 0.01  # of the extent, within which it is at rest
+_ELSE = 0.1  # of the extent: a last third that is predicted worse is something else
 _MOST = 2  # things that a kind may be about
 _FEWEST = 8  # samples for which a last third can be held out
 
@@ -76,16 +80,19 @@ def identify(
     tracks, view = _tracks(source, fps, object, crop, start, stop, size)
     if any(track.unit == "m" for track in tracks):
         told.setdefault("scale", Known(1.0))
-    moving = _moving(joined(tracks))
+    tracks, notes = begun(joined(tracks))
+    moving = everything = _moving(tracks)
     if isinstance(motion, OwnMotion):
         proposals = {motion.name: (motion.propose, objects or motion.counts(len(moving)))}
     else:
         proposals = {kind: (KINDS[kind], OBJECTS.get(kind, 1)) for kind in ([motion] if motion else KINDS)}
         moving = moving[: objects or _MOST]
-    fits, refused = _attempts(moving, view, told, proposals)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # steps of a search may lead where worlds fail
+        fits, refused = _attempts(moving, view, told, proposals)
     if not fits:
         reasons = "; ".join(f"{kind}: {reason}" for kind, reason in refused.items())
-        raise InputError(f"no kind of motion explains what was seen ({_seen(tracks)}). {reasons}")
+        raise InputError(f"no kind of motion explains what was seen ({_seen(tracks)}). {reasons}{_resting(moving)}")
     # The more of what moves a kind explains, the better: kinds of two objects are compared with those of one on both.
     scores = {kind: comparison.score(case, found) for kind, (case, found) in fits.items()}
     most = max(len(case.tracks) for case, _ in fits.values())
@@ -94,11 +101,52 @@ def identify(
     case, found = fits[best]
     alike = {name: found.model.also.get(name, "a longer clip, or another view") for name in names[1:]}
     parameters = derived(case, found)
-    warnings = [note for track in case.tracks for note in track.notes] + _warnings(case, found, parameters)
-    held = _held_out(case, proposals[best][0], found)
+    others = [track for track in everything if not any(track is one for one in case.tracks)]
+    if others:
+        notes.append(f"Something else moves too, and is left out ({_seen(others)}); --object says what is meant.")
+    notes += [note for track in case.tracks for note in track.notes] + _warnings(case, found, parameters)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        held = _held_out(case, proposals[best][0], found)
+    if held is not None and held.share > _ELSE:
+        notes.append("What happens in the last third does not follow from the first two: see --from and --to.")
     return Identification(
-        best, alike, scores, refused, parameters, told, tuple(dict.fromkeys(warnings)), found, case, held
+        best, alike, scores, refused, parameters, told, tuple(dict.fromkeys(notes)), found, case, held
     )
+
+
+def begun(tracks: Sequence[Track]) -> tuple[list[Track], list[str]]:
+    """Tracks without the time before anything moves, and what is to be said of it: no law tells how long a hand holds.
+
+    Places of that time count as not seen.
+    """
+    rests = min(_rest(track) for track in tracks)
+    if rests < _HELD * min(int(track.seen.sum()) for track in tracks):
+        return list(tracks), []
+    found = []
+    for track in tracks:
+        seen = track.seen & (np.arange(len(track)) >= np.flatnonzero(track.seen)[rests])
+        found.append(replace(track, seen=seen, sigma=np.where(seen, track.sigma, np.inf)))
+    moment = found[0].times[found[0].seen][0] - tracks[0].times[0]
+    return found, [f"Nothing moves in the first {moment:.2g} s; they are left out."]
+
+
+def _rest(track: Track, backwards: bool = False) -> int:
+    """How many of the first (or last) places that were seen lie where the very first (last) ones do."""
+    places = track.positions[track.seen][:: -1 if backwards else 1]
+    near = max(5 * float(np.median(track.sigma[track.seen])), _STILL * track.extent)
+    gone = np.linalg.norm(places - np.median(places[:5], axis=0), axis=1) > near
+    return int(gone.argmax()) if gone.any() else len(places)
+
+
+def _resting(tracks: Sequence[Track]) -> str:
+    """That something stands still at the end, where it does."""
+    for track in tracks:
+        count = _rest(track, backwards=True)
+        if count >= _HELD * int(track.seen.sum()):
+            moment = track.times[track.seen][-count]
+            return f". {track.name} stands still from {moment:.2f} s on: leave that out with start and stop"
+    return ""
 
 
 def _known(name: str, value: float | tuple[float, float] | Known) -> Known:
