@@ -40,7 +40,7 @@ def held(joint: articulated.Joint) -> articulated.Joint:
     if joint.kind == "free":
         return joint
     angle = next((angle for part, angle in BENT.items() if part in joint.name), 0.0)
-    return replace(joint, stiffness=STIFFNESS, damping=DAMPING, start=angle, spring_reference=angle)
+    return replace(joint, stiffness=STIFFNESS, damping=DAMPING, start=(angle,), spring_reference=(angle,))
 
 
 def engine(contact: str | None) -> articulated.Articulation:
