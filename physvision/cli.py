@@ -108,7 +108,7 @@ def _with_switches(arguments: list[str], called: Callable[..., object] | dict[st
     parameters = [each for function in functions for each in inspect.signature(function).parameters.values()]
     switches = {f"--{each.name}" for each in parameters if each.annotation == "bool"}
     found = []
-    for option, following in zip(arguments, [*arguments[1:], ""], strict=True):
+    for option, following in zip(arguments, [*arguments, ""][1:], strict=True):
         if option in switches and following.lower() not in ("true", "false"):
             option += "=true"
         elif option.startswith("--no-") and f"--{option[5:]}" in switches:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from physvision.core import InputError, PhysvisionError
+from physvision.core import FileError, InputError, PhysvisionError
 from physvision.identify.identification import Identification
 from physvision.identify.identify import Source, identify
 from physvision.identify.model import Known
@@ -80,7 +80,7 @@ def command(
     folder = Path(out) if out else Path("out") / Path(video).stem
     source: Source = read_tracks(video, unit) if video.lower().endswith(".csv") else video
     found = identify(source, meant, told, **options)
-    paths = save(found, folder, source, film)
+    paths = save(found, folder, source, film, start)
     _show(found)
     print("\n".join(str(path) for path in paths))
     return 0
@@ -122,6 +122,8 @@ def _show(found: Identification) -> None:
 
 def _batch(folder: Path, out: Path, motion, told, options, unit: str) -> int:
     """Identify every clip of a folder; one table of all parameters."""
+    if not folder.is_dir():
+        raise FileError(f"batch: expected a folder with clips, got {folder}")
     clips = sorted(path for path in folder.iterdir() if path.suffix.lower() in _VIDEOS)
     if not clips:
         raise InputError(f"batch: no clips in {folder}")

@@ -17,7 +17,7 @@ from physvision.core import Clip, InputError
 from physvision.identify import comparison
 from physvision.identify.fitting import Fit, fit
 from physvision.identify.identification import HeldOut, Identification
-from physvision.identify.kinds import KINDS, OBJECTS, Propose
+from physvision.identify.kinds import KINDS, KNOWN, OBJECTS, Propose
 from physvision.identify.model import Case, Known, Model, UnsuitableError
 from physvision.identify.own_motion import OwnMotion, Sought
 from physvision.identify.parameters import derived
@@ -77,6 +77,8 @@ def identify(
     if isinstance(motion, str) and motion not in KINDS:
         raise InputError(f"motion: expected one of {', '.join(KINDS)}, or a scene of your own, got {motion!r}")
     told = {name: _known(name, value) for name, value in (known or {}).items()}
+    if not isinstance(motion, OwnMotion):
+        _check_known(told)
     tracks, view = _tracks(source, fps, object, crop, start, stop, size)
     if any(track.unit == "m" for track in tracks):
         told.setdefault("scale", Known(1.0))
@@ -156,6 +158,14 @@ def _known(name: str, value: float | tuple[float, float] | Known) -> Known:
     if not math.isfinite(number) or not deviation >= 0:
         raise InputError(f"known: {name}: expected a number and perhaps its deviation, got {value!r}")
     return Known(float(number), float(deviation))
+
+
+def _check_known(told: Mapping[str, Known]) -> None:
+    for name, each in told.items():
+        if name not in KNOWN:
+            raise InputError(f"known: expected some of {', '.join(KNOWN)}, got {name!r}")
+        if name != "angle" and each.value <= 0:
+            raise InputError(f"known: {name}: expected a number above zero, got {each.value:g}")
 
 
 def _tracks(source: Source, fps, object, crop, start, stop, size) -> tuple[list[Track], View]:

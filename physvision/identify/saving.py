@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,15 +39,29 @@ _AHEAD = 0.5  # s that the film shows of what comes next
 _FASTEST = 60.0  # frames a second of the film
 
 
-def save(found: Identification, folder: str | os.PathLike[str], source: Source, film: bool = True) -> list[Path]:
-    """Write everything; the paths of the files."""
+def save(
+    found: Identification,
+    folder: str | os.PathLike[str],
+    source: Source,
+    film: bool = True,
+    start: float | None = None,
+) -> list[Path]:
+    """Write everything; the paths of the files.
+
+    Args:
+        found: what is written.
+        folder: where to.
+        source: the clip, or the tracks.
+        film: whether to draw a film of a clip.
+        start: s of the clip at which its tracks begin; its beginning if not given.
+    """
     with OutputFolder(folder) as made:
         paths = [made / "parameters.json", made / "states.csv"]
         found.write(paths[0])
         _states(found, paths[1])
         moving = None
         if film and isinstance(source, Clip | str | os.PathLike):
-            moving = _film(found, source, made / "prediction.mp4")
+            moving = _film(found, source, made / "prediction.mp4", start or 0.0)
             paths.append(moving)
         paths.append(_page(found, moving).write(made / "report.html"))
     return paths
@@ -68,14 +83,13 @@ def _states(found: Identification, path: Path) -> None:
             writer.writerow([f"{moment:.6f}", *("" if np.isnan(value) else f"{value:.4f}" for value in values)])
 
 
-def _film(found: Identification, source: Clip | str | os.PathLike[str], path: Path) -> Path:
+def _film(found: Identification, source: Clip | str | os.PathLike[str], path: Path, start: float) -> Path:
     """The clip with the track, the fitted motion, and what follows from it for the next half second."""
-    times = found.case.times.numpy()
     rate = min(_FASTEST, 1 / found.case.dt)
     size = (round(found.case.view.width), round(found.case.view.height))
     film, canvas = Film(path, rate), Canvas(size, ["seen and fitted"], rate)
     try:
-        film.add(_drawn(found, source, canvas, times, rate))
+        film.add(_drawn(found, source, canvas, rate, start))
         film.close()
     except BaseException:
         film.abandon()
@@ -83,15 +97,16 @@ def _film(found: Identification, source: Clip | str | os.PathLike[str], path: Pa
     return path
 
 
-def _drawn(found: Identification, source, canvas: Canvas, times: np.ndarray, rate: float) -> Iterator[np.ndarray]:
-    """Frames of the film; of a quick clip every n-th."""
+def _drawn(found: Identification, source, canvas: Canvas, rate: float, start: float) -> Iterator[np.ndarray]:
+    """Frames of the film, from `start` on; of a quick clip every n-th."""
+    times = found.case.times.numpy()
     every = max(1, round(1 / (found.case.dt * rate)))
     if isinstance(source, Clip):
         frames = zip(source.times.tolist(), source.frames.numpy(), strict=True)
     else:
         frames = video.stream(source, color="rgb")
     tracks = found.case.tracks
-    for number, (_, frame) in enumerate(frames):
+    for number, (_, frame) in enumerate(pair for pair in frames if pair[0] >= start):
         if number >= len(times):
             return
         if number % every:
@@ -136,7 +151,9 @@ def _numbers(found: Identification) -> list[tuple[str, str]]:
     for name, each in found.parameters.items():
         if each.value is not None and each.interval_68 is not None:
             half = (each.interval_68[1] - each.interval_68[0]) / 2
-            numbers.append((f"{each.value:.4g} ± {half:.1g} {each.unit}", name.replace("_", " ")))
+            # As many digits as one can be sure of.
+            digits = min(max(0, -math.floor(math.log10(max(half, 1e-12)))), 8)
+            numbers.append((f"{each.value:.{digits}f} ± {half:.{digits}f} {each.unit}", name.replace("_", " ")))
     if found.held_out is not None:
         held = found.held_out
         text = f"error on the last third, predicted from the first two; {held.share:.1%} of the extent"

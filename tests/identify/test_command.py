@@ -54,11 +54,20 @@ def test_options_as_people_write_them():
     assert arguments_of(given) == expected
 
 
+def test_nothing_and_a_folder_that_is_not_there(capsys):
+    assert main(["identify"]) == 1
+    assert "name one, or a folder" in capsys.readouterr().err
+    assert main(["identify", "--batch", "nowhere"]) == 1
+    assert "expected a folder with clips, got nowhere" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--known", "gravity"], "expected name=value"),
         (["--known", "gravity=fast"], "expected a number"),
+        (["--known", "lenght=0.3"], "expected some of gravity, length"),
+        (["--known", "gravity=-9.81"], "expected a number above zero"),
         (["--scale", "1,2,3=4"], "expected 4 numbers"),
         (["--scale", "1,2,1,2=4"], "two points that differ"),
     ],

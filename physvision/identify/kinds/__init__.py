@@ -21,6 +21,8 @@ KINDS: Mapping[str, Propose] = {
     "circular": circular.propose,
     "fall": flight.fall,
 }
+# What may be told of a motion, beside its properties in a scene of one's own.
+KNOWN = ("gravity", "length", "mass", "stiffness", "radius", "angle", "scale")
 # How many things move; one if not said.
 OBJECTS = {"double_pendulum": 2, "collision": 2}
 # Kinds that are special cases of others: where the first explains the tracks, the second says nothing more.
