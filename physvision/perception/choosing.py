@@ -90,10 +90,8 @@ def pick(chains: list[Chain], pointer: Box | str | tuple[float, float, float], n
             if ((chain.places >= [left, top]) & (chain.places <= [right, bottom])).all(1).any()
         ]
         if not through:
-            raise InputError(
             box = ", ".join(f"{float(edge):g}" for edge in pointer)
             raise InputError(f"object: nothing that moves comes through the box {box} in {name}. {_seen(chains)}")
-            )
         return through
     wanted = parse_color(pointer)
     apart = [float(np.linalg.norm(_hue(chain.color) - _hue(wanted))) for chain in chains]
