@@ -37,3 +37,10 @@ def test_pendulums_part_on_film(tmp_path, monkeypatch, capsys):
     moved = (clip.frames[0].int() - clip.frames[-1].int()).abs().amax(-1)
     assert (moved > 50).float().mean() > 0.01
     assert picture.stat().st_size > 10_000
+
+
+def test_gradients_through_contact_are_those_of_differences(tmp_path):
+    """One scene of each kind."""
+    module = import_module("contact_gradients")
+    assert module.main(scenes=6, out=tmp_path) >= module.SHARE
+    assert (tmp_path / "contact_gradients.png").stat().st_size > 10_000

@@ -1,0 +1,82 @@
+"""Which of other packages' model files load: all MJCF files in the wheels of a folder, and why the others do not.
+
+    pip download --no-deps --dest out/wheels gymnasium dm_control
+    python benchmarks/model_files.py out/wheels [--seconds 1]
+
+A file that loads is stepped from its start, by 5 ms, and it is told for how long its status was good. Files that MuJoCo
+itself cannot compile, and those in which nothing moves (pieces of other files), are told apart.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import warnings
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+import mujoco
+import torch
+from jsonargparse import auto_cli
+
+from physvision.core import ModelError, PhysvisionError
+from physvision.physics import articulated
+
+DT = 5e-3
+
+
+def verdict(path: Path, seconds: float) -> tuple[str, str]:
+    """Whether the file loads, and how it went or why not."""
+    try:
+        model = mujoco.MjModel.from_xml_path(str(path))
+    except ValueError:
+        return "not compiled", "by MuJoCo, as it stands"
+    if model.nv == 0:
+        return "nothing moves", ""
+    try:
+        engine = articulated.load(path, dt=DT)
+    except ModelError as error:
+        return "refused", str(error).splitlines()[0]
+    except PhysvisionError as error:
+        kinds = re.findall(r"(?:\(|; )(\w+): ", str(error))
+        return "refused", ", ".join(kinds) or str(error).splitlines()[0]
+    steps = max(1, round(seconds / DT))
+    status = engine.rollout(engine.initial_state(1, torch.float64), steps).status
+    assert status is not None
+    bad = int(status.first_bad_step[0])
+    return "loads", f"{engine.nv} velocities, good for {seconds if bad < 0 else bad * DT:g} s"
+
+
+def models(wheels: Path, folder: Path) -> list[Path]:
+    """The models in all wheels, which are unpacked into a folder."""
+    for each in sorted(wheels.glob("*.whl")):
+        with zipfile.ZipFile(each) as wheel:
+            wheel.extractall(folder)
+    return [each for each in sorted(folder.rglob("*.xml")) if "<worldbody" in each.read_text(errors="replace")]
+
+
+def main(wheels: Path, seconds: float = 1.0) -> int:
+    """Print the table; returns how many load.
+
+    Args:
+        wheels: folder of the wheels.
+        seconds: simulated of each model that loads.
+    """
+    warnings.simplefilter("ignore")
+    found: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        for path in models(wheels, Path(folder)):
+            result, why = verdict(path, seconds)
+            found[result] += 1
+            if result == "refused":
+                reasons.update(why.split(", "))
+            print(f"{result:<14} {path.relative_to(folder)}  {why}", flush=True)
+    print(", ".join(f"{count} {result}" for result, count in found.most_common()))
+    print("refused for: " + ", ".join(f"{kind} {count}" for kind, count in reasons.most_common()))
+    return found["loads"]
+
+
+if __name__ == "__main__":
+    auto_cli(main, as_positional=True)
