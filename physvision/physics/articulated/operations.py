@@ -126,8 +126,9 @@ class ContactRollout(_Operation):
         return self._run(*inputs)[0]
 
     def impulses(self, *inputs: Any) -> Tensor:
-        """What the first shape of each pair takes over the last step, in the world, (batch, pairs, 3)."""
-        return self._run(*inputs)[1]["pushed"]
+        """What the first shape of each pair takes over the last step, (batch, pairs, 3); zero where that failed."""
+        (_, _, bad), held = self._run(*inputs)
+        return torch.where(bad[:, None, None] < 0, held["pushed"], 0.0)
 
     def _run(self, *inputs: Any) -> tuple[tuple[Tensor, ...], dict[str, Tensor]]:
         """The outputs, and the memory as the last step left it."""
