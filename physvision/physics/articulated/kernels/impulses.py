@@ -31,7 +31,10 @@ SLIDES = wp.constant(2)
 DOUBLE = scalar is wp.float64
 COMPLIANCE = wp.constant(scalar(1.0e-13 if DOUBLE else 1.0e-5))  # of the diagonal's mean
 EXACT = wp.constant(scalar(1.0e-10 if DOUBLE else 1.0e-4))  # residual of velocities, of the largest there is
-ACCEPTED = wp.constant(scalar(1.0e-5 if DOUBLE else 1.0e-3))  # residual beyond which a step fails
+# Where one body touches with several points, sticking in all of them may be out of reach by the little that their gaps
+# differ. Without compliance that little would ask for impulses without bound between them.
+SOFT = wp.constant(scalar(1.0e-6 if DOUBLE else 1.0e-4))
+ACCEPTED = wp.constant(scalar(1.0e-4 if DOUBLE else 1.0e-3))  # residual beyond which a step fails
 NEWTON_STEPS = wp.constant(12)
 NEAR = wp.constant(scalar(1.0e-8 if DOUBLE else 1.0e-4))  # residual that asks for no other way
 SWEEPS = wp.constant(12)
@@ -171,7 +174,7 @@ def slip_rate(memory: ContactMemory, world: int, c: int, share: scalar):
 
 
 @wp.func
-def build_equations(memory: ContactMemory, world: int, count: int, share: scalar):
+def build_equations(memory: ContactMemory, world: int, count: int, share: scalar, compliance: scalar):
     """Matrix = F_λ + F_u A and vector = F of the contacts that are not open, which are listed in `closed`."""
     soft = scalar(0.0)
     closed = wp.int32(0)
@@ -180,7 +183,7 @@ def build_equations(memory: ContactMemory, world: int, count: int, share: scalar
         if memory.mode[world, c] != OPEN:
             memory.closed[world, closed] = c
             closed += 1
-    soft = COMPLIANCE * soft / scalar(3 * count)
+    soft = compliance * soft / scalar(3 * count)
     z = scalar(0.0)
     for row in range(closed):
         c = memory.closed[world, row]
@@ -222,9 +225,9 @@ def keep(memory: ContactMemory, world: int, count: int):
 
 
 @wp.func
-def newton_step(memory: ContactMemory, world: int, count: int, share: scalar):
+def newton_step(memory: ContactMemory, world: int, count: int, share: scalar, compliance: scalar):
     """One step towards F = 0 in the present modes, and the slip there."""
-    closed = build_equations(memory, world, count, share)
+    closed = build_equations(memory, world, count, share, compliance)
     factor(memory, world, closed)
     solve_factored(memory, world, closed)
     for c in range(count):
@@ -237,17 +240,20 @@ def newton_step(memory: ContactMemory, world: int, count: int, share: scalar):
 
 
 @wp.func
-def finish(memory: ContactMemory, world: int, count: int, share: scalar, size: scalar):
+def finish(
+    memory: ContactMemory, world: int, count: int, share: scalar, size: scalar, compliance: scalar, present: scalar
+):
     """Newton's method from the present impulse, slip and modes, with a share of the friction; the residual.
 
-    Where it does not converge (rows that differ by rounding alone cannot all stand still), the best it met is kept.
+    Where it does not converge (rows that differ by rounding alone cannot all stand still), the best it met is kept, or
+    the start, whose residual is `present`.
     """
     residual = scalar(HUGE)
-    best = scalar(HUGE)
+    best = present
     keep(memory, world, count)
     for _step in range(NEWTON_STEPS):
         if not (residual <= EXACT):
-            newton_step(memory, world, count, share)
+            newton_step(memory, world, count, share, compliance)
             residual = judge(memory, world, count, share, EXACT * size) / size
             if residual < best:
                 best = residual
@@ -277,7 +283,8 @@ def guess(memory: ContactMemory, world: int, count: int, share: scalar):
 def solve_impulses(memory: ContactMemory, world: int, count: int):
     """Impulse from `delassus`, `drive` and `friction`; the residual over the largest velocity.
 
-    First Newton's method from a guess, then from what a few sweeps find, then many sweeps, then with friction raised.
+    First Newton's method from a guess, then from what a few sweeps find, then with more compliance from what many
+    sweeps find, then with friction raised.
     """
     size = scalar(LEAST)
     for c in range(count):
@@ -285,26 +292,35 @@ def solve_impulses(memory: ContactMemory, world: int, count: int):
     residual = scalar(HUGE)
     ramped = wp.int32(0)
     enough = scalar(EXACT)
-    for trial in range(3 + RAMP):
-        if trial > 1:
+    for trial in range(4 + RAMP):
+        if trial == 2:
             enough = NEAR
+        elif trial > 2:
+            enough = ACCEPTED
         if ramped != 0 or not (residual <= enough):
             share = scalar(1.0)
-            if trial > 2:
+            compliance = scalar(COMPLIANCE)
+            if trial == 2 or trial == 3:
+                compliance = SOFT
+            if trial > 3:
                 ramped = 1
-                share = scalar(trial - 3) / scalar(RAMP - 1)
-            if trial == 0 or trial == 1 or trial == 3:
+                share = scalar(trial - 4) / scalar(RAMP - 1)
+            if trial == 0 or trial == 1 or trial == 2 or trial == 4:
                 guess(memory, world, count, share)
-            if trial >= 1 and trial <= 3:
+            present = scalar(HUGE)
+            if trial >= 1 and trial <= 4:
                 sweeps = wp.int32(SWEEPS)
                 if trial == 2:
+                    sweeps = 10 * SWEEPS
+                elif trial == 3:
                     sweeps = MANY_SWEEPS
                 change = scalar(HUGE)
                 for _sweep in range(sweeps):
                     if change > EXACT * size:
                         change = sweep(memory, world, count, share)
                 find_slip(memory, world, count)
-            residual = finish(memory, world, count, share, size)
+                present = judge(memory, world, count, share, EXACT * size) / size
+            residual = finish(memory, world, count, share, size, compliance, present)
     return residual
 
 
@@ -323,7 +339,7 @@ def impulses_backward(memory: ContactMemory, world: int, count: int):
         if memory.friction[world, c] > scalar(0.0) and memory.mode[world, c] == SLIDES:
             if wp.max(wp.abs(slip[1]), wp.abs(slip[2])) < EXACT * size:
                 memory.mode[world, c] = STICKS
-    closed = build_equations(memory, world, count, scalar(1.0))
+    closed = build_equations(memory, world, count, scalar(1.0), scalar(COMPLIANCE))
     factor(memory, world, closed)
     for row in range(closed):
         memory.vector[world, row] = memory.impulse_bar[world, memory.closed[world, row]]
