@@ -291,30 +291,31 @@ def solve_impulses(memory: ContactMemory, world: int, count: int):
         size = wp.max(size, largest(memory.drive[world, c]))
     residual = scalar(HUGE)
     ramped = wp.int32(0)
-    enough = scalar(EXACT)
     for trial in range(4 + RAMP):
+        enough = scalar(EXACT)
         if trial == 2:
-            enough = NEAR
-        elif trial > 2:
-            enough = ACCEPTED
+            enough = scalar(NEAR)
+        if trial > 2:
+            enough = scalar(ACCEPTED)
         if ramped != 0 or not (residual <= enough):
             share = scalar(1.0)
             compliance = scalar(COMPLIANCE)
             if trial == 2 or trial == 3:
-                compliance = SOFT
+                compliance = scalar(SOFT)
             if trial > 3:
                 ramped = 1
                 share = scalar(trial - 4) / scalar(RAMP - 1)
             if trial == 0 or trial == 1 or trial == 2 or trial == 4:
                 guess(memory, world, count, share)
-            present = scalar(HUGE)
+            # Not HUGE: the compiler takes the variable that began as a constant for the constant itself.
+            present = scalar(1.0e29)
             if trial >= 1 and trial <= 4:
                 sweeps = wp.int32(SWEEPS)
                 if trial == 2:
                     sweeps = 10 * SWEEPS
                 elif trial == 3:
                     sweeps = MANY_SWEEPS
-                change = scalar(HUGE)
+                change = scalar(1.0e29)
                 for _sweep in range(sweeps):
                     if change > EXACT * size:
                         change = sweep(memory, world, count, share)

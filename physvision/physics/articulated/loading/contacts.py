@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import mujoco
@@ -65,27 +65,23 @@ def touching(pairs: Sequence[GeomPair], rows: dict[int, int]) -> list[Touching]:
     ]
 
 
-def unsupported_pairs(model: mujoco.MjModel) -> str:
-    """Pairs of shapes that may touch and have no rule."""
-    return listed(
-        f"{_geom_name(model, pair.first)} and {_geom_name(model, pair.second)}"
-        for pair in geom_pairs(model)
-        if not supported(model, pair)
-    )
+def contact_findings(model: mujoco.MjModel) -> dict[str, str]:
+    """What of contact cannot be simulated: of each of `CONTACT_KINDS` the geoms by name."""
+    pairs = geom_pairs(model)
+
+    def names(chosen: Iterable[GeomPair]) -> str:
+        return listed(f"{_geom_name(model, each.first)} and {_geom_name(model, each.second)}" for each in chosen)
+
+    return {
+        "pair": names(each for each in pairs if not supported(model, each)),
+        "turning_friction": names(each for each in pairs if each.directions > 3),
+        "surface": _driven_surfaces(model, pairs),
+    }
 
 
-def turning_friction(model: mujoco.MjModel) -> str:
-    """Pairs whose friction resists spinning or rolling."""
-    return listed(
-        f"{_geom_name(model, pair.first)} and {_geom_name(model, pair.second)}"
-        for pair in geom_pairs(model)
-        if pair.directions > 3
-    )
-
-
-def driven_surfaces(model: mujoco.MjModel) -> str:
+def _driven_surfaces(model: mujoco.MjModel, pairs: Sequence[GeomPair]) -> str:
     """Geoms that stick, or whose surface moves by itself."""
-    touch = {geom for pair in geom_pairs(model) for geom in (pair.first, pair.second)}
+    touch = {geom for pair in pairs for geom in (pair.first, pair.second)}
     special = set(np.flatnonzero(any_in_row(model.geom_adhesion) | any_in_row(model.geom_surfacevel)).tolist())
     special |= set(model.pair_geom1[any_in_row(model.pair_adhesion)].tolist())
     return listed(_geom_name(model, geom) for geom in sorted(touch & special))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-from physvision.physics.articulated.loading.contacts import driven_surfaces, turning_friction, unsupported_pairs
+from physvision.physics.articulated.loading.contacts import contact_findings
 from physvision.physics.articulated.loading.names import any_in_row, disabled, listed, named
 
 IGNORABLE = (
@@ -41,9 +41,7 @@ def findings(model: mujoco.MjModel) -> dict[str, str]:
     rubs = constrained and not disabled(model, _DISABLE.mjDSBL_FRICTIONLOSS)
     falls = not disabled(model, _DISABLE.mjDSBL_GRAVITY) and np.any(model.opt.gravity)
     found = {
-        "pair": unsupported_pairs(model),
-        "turning_friction": turning_friction(model),
-        "surface": driven_surfaces(model),
+        **contact_findings(model),
         "limit": _limits(model),
         "equality": listed(named(model, "equality", k) for k in np.flatnonzero(model.eq_active0).tolist())
         if equal
