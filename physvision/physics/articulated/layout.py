@@ -149,4 +149,5 @@ CONTACT_MEMORY = {
     "impulse_bar": field("vec3", "contacts"),
     "slip_bar": field("vec3", "contacts"),
     "friction_bar": field("scalar", "contacts"),
+    "restored_bar": field("scalar", "contacts"),  # of the normal velocity before an impact, by restitution
 }

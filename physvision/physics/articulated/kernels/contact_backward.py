@@ -42,31 +42,7 @@ def time_bar(tree: Tree, work: Workspace, world: int, row: int, bars: int, spare
 
 
 @wp.func
-def slip_backward(
-    tree: Tree,
-    work: Workspace,
-    contacts: Contacts,
-    memory: ContactMemory,
-    gradients: Gradients,
-    touch: ContactGradients,
-    world: int,
-    row: int,
-    motion: wp.array3d(dtype=scalar),
-    motion_row: int,
-):
-    """Hand slip_bar, of J times the motion, to q_bar[row] and the gradients."""
-    for c in range(memory.count[world, row]):
-        pair = memory.pair[world, c]
-        along = memory.slip_bar[world, c]
-        contact_work_backward(
-            tree, contacts, work, gradients, touch, memory, world, row, pair, motion, motion_row, along
-        )
-        if touch.wanted != 0 and pair < contacts.pairs:
-            touch.friction[world, pair] = touch.friction[world, pair] + memory.friction_bar[world, c]
-
-
-@wp.func
-def impulse_work_backward(
+def contacts_backward(
     tree: Tree,
     work: Workspace,
     contacts: Contacts,
@@ -76,24 +52,29 @@ def impulse_work_backward(
     world: int,
     row: int,
     scale: scalar,
+    bouncing: int,
 ):
-    """The same for scale · λᵀ J m, m being the multiplier of the row."""
+    """Hand ū · J w + scale · λ · J m to q_bar[row] and the gradients; w is in rate[row + 1], m in its spare row.
+
+    Where `bouncing`, what restitution adds too, and v is in rate[row].
+    """
     for c in range(memory.count[world, row]):
-        along = scale * memory.impulse[world, c]
-        contact_work_backward(
-            tree,
-            contacts,
-            work,
-            gradients,
-            touch,
-            memory,
-            world,
-            row,
-            memory.pair[world, c],
-            work.multiplier,
-            row,
-            along,
-        )
+        pair = memory.pair[world, c]
+        for part in range(2 + bouncing):
+            along = memory.slip_bar[world, c]
+            motion_row = row + 1
+            if part == 1:
+                along = scale * memory.impulse[world, c]
+                motion_row = contacts.operations + 1
+            elif part == 2:
+                along = vec3(memory.restored_bar[world, c], scalar(0.0), scalar(0.0))
+                motion_row = row
+            if part < 2 or along[0] != scalar(0.0):
+                contact_work_backward(
+                    tree, contacts, work, gradients, touch, memory, world, row, pair, work.rate, motion_row, along
+                )
+        if touch.wanted != 0 and pair < contacts.pairs:
+            touch.friction[world, pair] = touch.friction[world, pair] + memory.friction_bar[world, c]
 
 
 @wp.func
@@ -149,7 +130,10 @@ def flight_backward(
     for d in range(tree.velocities):
         left_bar += work.multiplier[world, row, d] * work.drag[world, d] * work.a[world, row, d]
     if count > 0:
-        impulse_work_backward(tree, work, contacts, memory, gradients, touch, world, row, scalar(-1.0) / left)
+        for d in range(tree.velocities):
+            work.rate[world, row + 1, d] = work.v[world, row, d] + left * work.a[world, row, d]
+            work.rate[world, spare, d] = work.multiplier[world, row, d]
+        contacts_backward(tree, work, contacts, memory, gradients, touch, world, row, scalar(-1.0) / left, 0)
         for c in range(count):
             pushed = contact_velocity(tree, memory, world, c, work.multiplier, row)
             left_bar += wp.dot(pushed, memory.impulse[world, c]) / (left * left)
@@ -175,19 +159,15 @@ def held_backward(
     """
     left = memory.left[world, row]
     count = memory.count[world, row]
-    spare = contacts.operations + 1
     left_bar = scalar(0.0)
     for c in range(count):
         memory.impulse_bar[world, c] = (scalar(-1.0) / left) * response(tree, work, memory, world, c)
     impulses_backward(memory, world, count)
-    for d in range(tree.velocities):
-        work.v[world, spare, d] = work.v[world, row, d] + left * work.a[world, row, d]
     for c in range(count):
         slip_bar = memory.slip_bar[world, c]
         add_push(tree, memory, world, c, slip_bar, work.v_bar, row)
         left_bar += wp.dot(slip_bar, contact_velocity(tree, memory, world, c, work.a, row))
         add_halves(tree, work, memory, world, c, -left * slip_bar)
-    slip_backward(tree, work, contacts, memory, gradients, touch, world, row, work.v, spare)
     for c in range(count):
         pair = memory.pair[world, c]
         bar = TAKEN_BACK * memory.slip_bar[world, c][0] / memory.left[world, 0]
@@ -222,19 +202,22 @@ def impact_backward(
         add_push(tree, memory, world, c, memory.slip_bar[world, c], work.v_bar, row)
         add_halves(tree, work, memory, world, c, memory.slip_bar[world, c])
     solve_outward(tree, work, world, work.multiplier, row)
-    slip_backward(tree, work, contacts, memory, gradients, touch, world, row, work.v, row + 1)
+    for d in range(tree.velocities):
+        work.rate[world, row, d] = work.v[world, row, d]
+        work.rate[world, row + 1, d] = work.v[world, row + 1, d]
+        work.rate[world, spare, d] = work.multiplier[world, row, d]
     for c in range(count):
         pair = memory.pair[world, c]
+        memory.restored_bar[world, c] = scalar(0.0)
         if bounces(contacts, memory, world, row, c):
             restored = memory.bounce[world, row] * memory.slip_bar[world, c][0]
             bar = restored * memory.restitution[world, c]
-            along = vec3(bar, scalar(0.0), scalar(0.0))
-            contact_work_backward(tree, contacts, work, gradients, touch, memory, world, row, pair, work.v, row, along)
-            add_push(tree, memory, world, c, along, work.v_bar, row)
+            memory.restored_bar[world, c] = bar
+            add_push(tree, memory, world, c, vec3(bar, scalar(0.0), scalar(0.0)), work.v_bar, row)
             if touch.wanted != 0 and pair < contacts.pairs:
                 found = restored * memory.before[world, c][0]
                 touch.restitution[world, pair] = touch.restitution[world, pair] + found
-    impulse_work_backward(tree, work, contacts, memory, gradients, touch, world, row, scalar(1.0))
+    contacts_backward(tree, work, contacts, memory, gradients, touch, world, row, scalar(1.0), 1)
     # −mᵀ M (v′ − v): M is what inverse dynamics at rest adds for an acceleration.
     for k in range(tree.positions):
         work.q[world, spare, k] = work.q[world, row, k]

@@ -57,7 +57,8 @@ def contact_rollout(
         last = wp.int32(-1)
         if bad < 0:
             load_state(tree, work, world, step, q, v)
-            last = run_step(tree, work, forces, contacts, memory, world, step, h)
+            noting = wp.int32(step == steps - 1)
+            last = run_step(tree, work, forces, contacts, memory, world, step, h, noting)
             if last < 0:
                 bad = step + 1
             else:

@@ -336,11 +336,16 @@ def run_step(
     world: int,
     step: int,
     h: scalar,
+    noting: int,
 ):
-    """All operations of a step from row 0: their number, or a negative one where the step fails."""
+    """All operations of a step from row 0: their number, or a negative one where the step fails.
+
+    Where `noting`, the impulses of the step are added up.
+    """
     memory.left[world, 0] = h
-    for pair in range(contacts.pairs):
-        memory.pushed[world, pair] = zero3()
+    if noting != 0:
+        for pair in range(contacts.pairs):
+            memory.pushed[world, pair] = zero3()
     done = wp.int32(0)
     failed = wp.int32(0)
     while done < contacts.operations and memory.left[world, done] > scalar(0.0) and failed == 0:
@@ -350,7 +355,8 @@ def run_step(
             failed = 1
         else:
             end_operation(tree, work, contacts, memory, world, done)
-            note_impulses(contacts, memory, world, done)
+            if noting != 0:
+                note_impulses(contacts, memory, world, done)
             done += 1
     if failed != 0 or memory.left[world, done] > scalar(0.0):
         done = -1

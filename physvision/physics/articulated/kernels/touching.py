@@ -203,7 +203,7 @@ def write_jacobian(
     memory.path_length[world, slot] = length
 
 
-@wp.func
+@wp.func(inline=True)
 def add_displacement(
     tree: Tree, work: Workspace, memory: ContactMemory, world: int, row: int, i: int, pull: vec3, turn: vec3
 ):
@@ -213,7 +213,7 @@ def add_displacement(
         work.q_bar[world, row, d] = work.q_bar[world, row, d] + along
 
 
-@wp.func
+@wp.func(inline=True)
 def add_placement(tree: Tree, gradients: Gradients, memory: ContactMemory, world: int, i: int, pull: vec3, turn: vec3):
     """The same for the placement of link i in its parent: `turn` is about the origin that it has before its joint."""
     parent = tree.parent[i]
@@ -227,7 +227,7 @@ def add_placement(tree: Tree, gradients: Gradients, memory: ContactMemory, world
     gradients.turn[world, i] = gradients.turn[world, i] + transposed(before, turn)
 
 
-@wp.func
+@wp.func(inline=True)
 def origin_before_joint(tree: Tree, memory: ContactMemory, world: int, i: int):
     parent = tree.parent[i]
     origin = tree.offset[world, i]
@@ -324,7 +324,7 @@ def gap_backward(
             add_shape(contacts, touch, memory, world, shape, share, place, pull, twist, radius_bar)
 
 
-@wp.func
+@wp.func(inline=True)
 def velocity_at(
     tree: Tree,
     memory: ContactMemory,
@@ -429,16 +429,20 @@ def contact_work_backward(
     normal_bar = wp.cross(wp.cross(force, velocity), near.normal) - near.first_radius * place_bar
     both = cores_backward(near, place_bar, normal_bar)
     for side in range(2):
-        if side == 0:
-            carriers_backward(
-                tree, work, gradients, memory, world, row, carrier, motion, motion_row, place, force,
-                near.first, both.first, both.first_turn,
-            )  # fmt: skip
-        else:
-            carriers_backward(
-                tree, work, gradients, memory, world, row, other, motion, motion_row, place, -force,
-                near.second, both.second, both.second_turn,
-            )  # fmt: skip
+        link = carrier
+        pushed = force
+        core = near.first
+        pull = both.first
+        twist = both.first_turn
+        if side == 1:
+            link = other
+            pushed = -force
+            core = near.second
+            pull = both.second
+            twist = both.second_turn
+        carriers_backward(
+            tree, work, gradients, memory, world, row, link, motion, motion_row, place, pushed, core, pull, twist
+        )
     if touch.wanted != 0:
         radius_bar = both.rim_radius
         if near.first_radius > scalar(0.0):
