@@ -50,7 +50,7 @@ def two(option="", joint="", body="", geom='contype="0" conaffinity="0"', rest="
         ("equality", two(rest='<equality><joint joint1="ja" joint2="jb"/></equality>'), "equality"),
         ("tendon", two(rest='<tendon><fixed name="t" stiffness="1"><joint joint="ja" coef="1"/></fixed></tendon>'), "tendon: t"),
         ("actuator", two(rest='<actuator><motor name="m" site="s"/></actuator>'), r"m \(it does not drive a joint\)"),
-        ("actuator", two(rest='<actuator><motor name="m" joint="ja" forcerange="-1 1" forcelimited="true"/></actuator>'), "its force is limited"),
+        ("actuator", two(rest='<actuator><position name="m" joint="ja" kp="1" forcerange="-1 1" forcelimited="true"/></actuator>'), "its force is limited"),
         ("actuator", two(rest='<actuator><intvelocity name="m" joint="ja" kp="1" actrange="-1 1"/></actuator>'), "activation dynamics"),
         ("fluid", two(option='<option viscosity="0.1"/>'), "fluid: density or viscosity"),
         ("gravity_compensation", two(body='gravcomp="1"'), "gravity_compensation: b"),

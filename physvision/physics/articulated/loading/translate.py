@@ -134,7 +134,21 @@ def actuators(model: mujoco.MjModel) -> Actuators | None:
         control = int(model.actuator_ctrladr[k])
         if model.actuator_ctrllimited[control] and not disabled(model, _DISABLE.mjDSBL_CLAMPCTRL):
             low[row], high[row] = model.actuator_ctrlrange[control]
+        # Without feedback a limit of the force is one of the control.
+        scale, joint = float(model.actuator_gainprm[k, 0]), model.actuator_trnid[k, 0]
+        if model.actuator_forcelimited[k]:
+            low[row], high[row] = _narrowed(low[row], high[row], model.actuator_forcerange[k], scale)
+        if model.jnt_actfrclimited[joint]:
+            low[row], high[row] = _narrowed(low[row], high[row], model.jnt_actfrcrange[joint], gain[row, velocity])
     return Actuators(gain, low, high, tuple(named(model, "actuator", k) for k in usable))
+
+
+def _narrowed(low: float, high: float, forces: np.ndarray, scale: float) -> tuple[float, float]:
+    """The controls of a range that give forces, scale times as large, of another range; what is beyond is clamped."""
+    if scale == 0:
+        return low, high
+    least, most = sorted((float(forces[0]) / scale, float(forces[1]) / scale))
+    return float(np.clip(low, least, most)), float(np.clip(high, least, most))
 
 
 def keyframes(model: mujoco.MjModel) -> dict[str, State]:

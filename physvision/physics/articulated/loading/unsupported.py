@@ -99,8 +99,8 @@ def actuator_obstacle(model: mujoco.MjModel, k: int) -> str | None:
             return "its feedback is positive"
     elif model.actuator_biastype[k] != mujoco.mjtBias.mjBIAS_NONE.value:
         return "its bias is not affine"
-    if model.actuator_forcelimited[k] or model.jnt_actfrclimited[joint]:
-        return "its force is limited"
+    if _limited_feedback(model, k):
+        return "its force is limited and depends on the motion, or on another actuator"
     if model.actuator_ctrlnum[k] != 1:
         return "it has more than one control"
     if model.actuator_delay[k] or model.actuator_history[k].any():
@@ -108,6 +108,16 @@ def actuator_obstacle(model: mujoco.MjModel, k: int) -> str | None:
     if model.actuator_damping[k] or model.actuator_dampingpoly[k].any() or model.actuator_armature[k]:
         return "it has damping or inertia of its own"
     return None
+
+
+def _limited_feedback(model: mujoco.MjModel, k: int) -> bool:
+    """Whether a limit of the force of actuator k is no limit of its control."""
+    joint = model.actuator_trnid[k, 0]
+    feedback = model.actuator_biastype[k] != mujoco.mjtBias.mjBIAS_NONE.value
+    shared = int((model.actuator_trnid[:, 0] == joint).sum()) > 1
+    return bool(
+        (model.actuator_forcelimited[k] and feedback) or (model.jnt_actfrclimited[joint] and (feedback or shared))
+    )
 
 
 def limits_hold(model: mujoco.MjModel) -> bool:
