@@ -296,13 +296,15 @@ def meeting(
 ) -> tuple[float, np.ndarray, np.ndarray, np.ndarray] | None:
     """When velocities change at once, the velocities before and after, and the places then.
 
-    Every sample is tried: curves before and after it that meet. Around it a third of a second counts.
+    Every sample is tried: lines before and after it that meet. Around it a third of a second counts, or fifteen
+    samples: over more, friction bends the lines.
     """
+    reach = min(0.35, 15 * float(np.median(np.diff(times))))
     best, found = np.inf, None
     everything = float(((places - places.mean(0)) ** 2).sum())
     for at in range(4, len(times) - 4):
         local = times - times[at]
-        near = np.abs(local) < 0.35
+        near = np.abs(local) < reach
         if (near & (local < 0)).sum() < 3 or (near & (local > 0)).sum() < 3:
             continue
         part = local[near]

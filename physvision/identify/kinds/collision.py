@@ -15,6 +15,7 @@ from physvision.identify.model import Case, Knowns, Model, Parameters, Unsuitabl
 from physvision.physics import rigid2d
 
 _AROUND = 1.0  # s before and after
+_FRAMES = 40  # samples before and after: over more, what a table does to a motion is no longer the same everywhere
 
 
 def propose(case: Case) -> list[Model]:
@@ -34,7 +35,8 @@ def propose(case: Case) -> list[Model]:
     change = after - before
     if min(np.linalg.norm(change[:2]), np.linalg.norm(change[2:])) * 0.2 < 3 * noise:
         raise UnsuitableError("one of the two does not change its motion")
-    window = (times > moment - _AROUND) & (times < moment + _AROUND)
+    around = min(_AROUND, _FRAMES * case.dt)
+    window = (times > moment - around) & (times < moment + around)
     first, last = int(np.flatnonzero(window)[0]), int(np.flatnonzero(window)[-1]) + 1
     ratio = float(np.linalg.norm(change[:2]) / np.linalg.norm(change[2:]))
     gap = meeting[2:] - meeting[:2]

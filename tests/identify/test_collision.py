@@ -1,0 +1,34 @@
+"""When and how two pucks meet on a table that soon stops them, filmed at a high rate."""
+
+import numpy as np
+
+from physvision.identify import starts
+
+RUBS = 950.0  # px/s²
+
+
+def slowed(start, velocity, times):
+    speed = np.linalg.norm(velocity)
+    moving = np.minimum(times, speed / RUBS)
+    return start + velocity / speed * (speed * moving - RUBS * moving**2 / 2)[:, None]
+
+
+def test_velocities_before_and_after_a_meeting_where_friction_is_strong():
+    random = np.random.default_rng(0)
+    times, met = np.arange(100) / 240, 30 / 240
+    launch, first = np.array([925.0, 390.0]), np.array([9.0, 66.0])
+    speed = np.linalg.norm(launch)
+    hit, before = slowed(first, launch, np.array([met]))[0], launch * (1 - RUBS * met / speed)
+    normal = np.array([np.cos(-0.05), np.sin(-0.05)])
+    impulse = 0.95 * (before @ normal) * normal  # equal masses, restitution 0.9
+    late = np.maximum(times - met, 0)
+    one = np.where((times < met)[:, None], slowed(first, launch, times), slowed(hit, before - impulse, late))
+    other = slowed(hit + 17 * normal, impulse, late)
+    places = np.concatenate([one, other], 1) + random.normal(0, 0.1, (100, 4))
+    moment, found_before, found_after, _ = starts.meeting(times, places)
+    assert abs(moment - met) < 1.5 / 240
+    # Lines through fifteen samples of a motion that slows down: half of what it loses meanwhile.
+    off = RUBS * 15 / 240 / 2 + 10
+    np.testing.assert_allclose(found_before, [*before, 0, 0], atol=off)
+    np.testing.assert_allclose(found_after, [*(before - impulse), *impulse], atol=off)
+    np.testing.assert_allclose(found_before[2:], 0, atol=0.03 * speed)
