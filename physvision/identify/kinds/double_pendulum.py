@@ -15,6 +15,7 @@ from physvision.identify.model import Case, Knowns, Model, Parameters, Unsuitabl
 from physvision.physics import articulated
 
 _TILT = math.radians(2)
+_DEPTH = 0.01  # of the outer arm's plane in front of the inner one's, of the camera's distance
 _POINT = 1e-3  # inertia of a bob about itself, of its mass times the square of its arm: none to speak of
 
 
@@ -56,16 +57,19 @@ def _model(case: Case, where: dict, speed: list[float], inner: int, compound: bo
         Unknown("weight", 30 * arc, low=0.0, unit="px/s²"),
         Unknown("ratio", 1.0, low=0.0),
         Unknown("arcs", where["arcs"], low=0.0, unit="px"),
-        Unknown("pivot", where["pivot"], scale=3.0, unit="px"),
+        Unknown("pivot", where["pivot"], scale=0.01 * arc, unit="px"),
         Unknown("tilt", 0.0, scale=_TILT, deviation=_TILT, unit="rad"),
         Unknown("angles", where["angles"], scale=0.3, unit="rad"),
         Unknown("spins", speed, scale=1.0, unit="rad/s"),
         Unknown("damping", [0.01, 0.01], low=0.0, span=(0.0, 1.0), unit="1/s"),
+        # The outer arm swings in front of the inner one: nearer to the camera, or further, and seen from one side.
+        Unknown("depth", 0.0, scale=0.01, deviation=_DEPTH),
+        Unknown("aside", [0.0, 0.0], scale=0.01 * arc, deviation=_DEPTH * arc, unit="px"),
     ]
     if compound:
-        unknowns.append(Unknown("inertia", [0.05, 0.05], low=0.0, span=(0.0, 0.5)))
+        unknowns.append(Unknown("inertia", [0.05, 0.05], low=0.0, high=0.6))
     weights = arc * torch.tensor([12.0, 25.0, 50.0, 100.0], dtype=torch.float64).repeat_interleave(2)
-    ratios = torch.tensor([0.6, 1.4], dtype=torch.float64).repeat(4)
+    ratios = torch.tensor([0.25, 1.0], dtype=torch.float64).repeat(4)
 
     def setup(values: Values) -> Setup:
         return _two_arms(values)
@@ -75,7 +79,8 @@ def _model(case: Case, where: dict, speed: list[float], inner: int, compound: bo
         turned = torch.stack([q[:, 0], q[:, 0] + q[:, 1]], 1) + values["tilt"][:, None]
         arms = values["arcs"][..., None] * torch.stack([turned.sin(), turned.cos()], 2)
         near = values["pivot"] + arms[:, 0]
-        far = near + arms[:, 1]
+        hinge, depth = near - values["pivot"], values["depth"][:, None]
+        far = values["pivot"] + values["aside"] + (1 + depth) * (hinge + arms[:, 1])
         return torch.cat([near, far] if inner == 0 else [far, near], 1)
 
     return Model(
