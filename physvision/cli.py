@@ -12,7 +12,10 @@ from pathlib import Path
 
 # Name: (function that it calls, what `physvision --help` says of it).
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("physvision.demo:demo", "make two videos, predict what happens in them, and say where the reports are"),
+    "demo": (
+        "physvision.demo:demo",
+        "make videos, predict what happens in them, find a law, and say where the reports are",
+    ),
     "predict": ("physvision.predict.command:predict", "see what moves in a video, and predict what happens next"),
     "identify": ("physvision.identify.command:command", "find the law and the parameters of a motion in a video"),
     "generate": ("physvision.datasets.commands:generate", "make a data set: videos of billiards or a pendulum"),

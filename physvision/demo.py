@@ -1,4 +1,4 @@
-"""What `make demo` shows: videos that the shipped checkpoints have not seen, and what they see in them."""
+"""What `make demo` shows: videos that the shipped checkpoints have not seen, and a clip that needs none."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from PIL import Image
 from physvision import video
 from physvision.core import FileError, InputError
 from physvision.datasets import BilliardsRecipe, PendulumRecipe
+from physvision.datasets.clips import Filming, draw
 from physvision.datasets.recipe import Recipe
+from physvision.identify.command import command as find_law
 from physvision.models import shipped
 from physvision.predict.command import predict
 from physvision.report import palette
@@ -28,17 +30,22 @@ CLIPS: dict[str, tuple[Callable[[int], Recipe], float]] = {
     "billiards-1": (lambda fps: BilliardsRecipe(trials=10, frames=SECONDS * fps, seed=SEED, balls=1), 1.0),
     "pendulum": (lambda fps: PendulumRecipe(trials=10, frames=SECONDS * fps, seed=SEED), 0.5),
 }
+# A bob on a string, as a phone films it.
+_SWING = ("pendulum", 3, Filming(size=(320, 240), fps=30, open=0.3, noise=2, shake=0.2))
 _RATES = {"pendulum": 20}
 # Of the GIF: its frames a second, how many there are, and its width in pixels.
 _GIF_FPS, _GIF_FRAMES, _GIF_WIDTH = 10, 60, 720
 
 
-def demo(out: Path = Path("out/demo"), checkpoints: Sequence[str] = ("billiards-3", "pendulum")) -> int:
+def demo(
+    out: Path = Path("out/demo"), checkpoints: Sequence[str] = ("billiards-3", "pendulum"), law: bool = True
+) -> int:
     """Make a video for each of some shipped checkpoints, predict from it, and print where everything is.
 
     Args:
         out: folder; made where it is missing.
         checkpoints: which to show; those that are not shipped are left out.
+        law: show as well how the length of a pendulum is found without a checkpoint; --no-law goes without.
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -58,10 +65,22 @@ def demo(out: Path = Path("out/demo"), checkpoints: Sequence[str] = ("billiards-
             return status
         films.append(out / name / "prediction.mp4")
     picture = animate(films, out / "demo.gif")
+    if law:
+        films.append(_swing(out))
     print(f"\nIn {time.perf_counter() - began:.0f} s. Open these:")
     for path in [*(film.with_name("report.html") for film in films), *films, picture]:
         print(f"  {path.resolve()}")
     return 0
+
+
+def _swing(out: Path) -> Path:
+    """Draw a clip of a pendulum and find its length; the film."""
+    drawn, folder = draw(*_SWING), out / "swing"
+    clip = drawn.write(out / "swing.mp4")
+    print(f"\nphysvision identify {clip} --motion pendulum --known gravity=9.81 --out {folder}")
+    find_law(str(clip), "pendulum", "gravity=9.81", out=str(folder))
+    print(f"It was drawn with a length of {drawn.truth['length']:.5g} m.")
+    return folder / "prediction.mp4"
 
 
 def animate(films: Sequence[Path], path: Path) -> Path:

@@ -1,5 +1,7 @@
 """The demo leaves, for each checkpoint, a video, what is seen in it and a page, and says where."""
 
+import json
+
 import pytest
 from PIL import Image
 
@@ -12,11 +14,16 @@ from physvision.models import shipped
 def test_the_demo_shows_every_checkpoint(tmp_path, capsys, monkeypatch, name):
     monkeypatch.setattr(demo, "SECONDS", 3)
     out = tmp_path / "new"
-    assert main(["demo", "--out", str(out), "--checkpoints", f"[{name}]"]) == 0
+    law = name == "pendulum"
+    assert main(["demo", "--out", str(out), "--checkpoints", f"[{name}]", *([] if law else ["--no-law"])]) == 0
     said = capsys.readouterr().out
     for path in (out / name / "report.html", out / name / "prediction.mp4", out / "demo.gif"):
         assert str(path) in said
         assert path.stat().st_size > 10_000
+    if law:
+        assert "drawn with a length of 0.25876 m" in said
+        length = json.loads((out / "swing" / "parameters.json").read_text())["parameters"]["length"]["value"]
+        assert abs(length / 0.25876 - 1) < 0.005
     with Image.open(out / "demo.gif") as picture:
         assert picture.n_frames > 10
     assert (out / "demo.gif").stat().st_size < 1.5e6

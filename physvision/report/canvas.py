@@ -30,8 +30,8 @@ class Mark:
         color: of everything.
         outline: a line through points with a dot on each, or a ring around a single one, (points, 2).
         radius: of the ring.
-        path: a thin line, such as where the object was, (points, 2).
-        dots: a row of fading dots, such as where the object will be, (points, 2).
+        path: a thin line, such as where the object was, (before, 2).
+        dots: a row of fading dots, such as where the object will be, (ahead, 2).
         sure: 0 to 1; what is unsure is gray.
         faint: thinner and without a dark edge.
     """
@@ -39,8 +39,8 @@ class Mark:
     color: Color
     outline: Float[np.ndarray, "points 2"] | None = None
     radius: float = 2.0
-    path: Float[np.ndarray, "moments 2"] | None = None
-    dots: Float[np.ndarray, "moments 2"] | None = None
+    path: Float[np.ndarray, "before 2"] | None = None
+    dots: Float[np.ndarray, "ahead 2"] | None = None
     sure: float = 1.0
     faint: bool = False
 
