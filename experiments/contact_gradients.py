@@ -102,13 +102,15 @@ def obstacle(rng: Random) -> tuple:
 
 
 def slide(rng: Random) -> tuple:
-    """A box or a ball that slides, sticks or rolls on a slope."""
+    """A box or a ball that is set down, a little tilted, on a slope, and slides, sticks or rolls."""
     angle = float(rng.uniform(0.0, 0.5))
     gravity = (10 * np.sin(angle), 0.0, -10 * np.cos(angle))
     shape = some_shape(rng, "sb")
     height = shape.sizes[2] / 2 if isinstance(shape, Box) else shape.sizes[0]
-    v = [*rng.normal(size=2), 0.0, 0.0, 0.0, float(rng.normal())]
-    return [free("body", shape, rng)], [Placed(Plane())], gravity, [0.0, 0.0, height, 1.0, 0.0, 0.0, 0.0], v
+    tilt = np.concatenate([[1.0], rng.normal(size=3) * 0.005])
+    q = [0.0, 0.0, height + 0.005, *(tilt / np.linalg.norm(tilt))]
+    v = [*rng.normal(size=2), 0.0, *rng.normal(size=3) * 0.1]
+    return [free("body", shape, rng)], [Placed(Plane())], gravity, q, v
 
 
 def robot(rng: Random) -> tuple:

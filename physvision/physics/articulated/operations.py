@@ -113,12 +113,13 @@ class ContactRollout(_Operation):
     truncate: int
     operations: int
     rest_speed: float
+    overlap: float
     differentiable = 2
 
     def _split(self, parameters: list[Tensor]) -> tuple[Any, Any]:
         count = len(CONTACT_PARAMETERS)
         named = dict(zip(CONTACT_PARAMETERS, parameters[-count:], strict=True))
-        contacts = self.program.contacts(named, self.operations, self.rest_speed)
+        contacts = self.program.contacts(named, self.operations, self.rest_speed, self.overlap)
         return self.program.tree(dict(zip(PARAMETERS, parameters[:-count], strict=True))), contacts
 
     @override
@@ -194,7 +195,7 @@ def contact_list(program: Program, q: Tensor, parameters: Parameters, pairs: Par
     count = program.counts["pairs"]
     gap, point, normal = (program.empty(batch, count, *entry) for entry in ((), (3,), (3,)))
     memory, held = program.contact_memory(batch, 1)
-    inputs = [program.tree(parameters), program.contacts(pairs, 0, 0.0), memory, argument(q.unsqueeze(1))]
+    inputs = [program.tree(parameters), program.contacts(pairs, 0, 0.0, 0.0), memory, argument(q.unsqueeze(1))]
     inputs += [argument(gap), argument(point, vector), argument(normal, vector)]
     launch(program.kernels.contact_list, batch, inputs, program.device, FORWARD_COST * program.model.links * batch)
     del held

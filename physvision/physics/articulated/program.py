@@ -110,13 +110,13 @@ class Program:
             setattr(gradients, name, self._field(field, tensors[name]))
         return gradients, [tensors[name] for name in PARAMETERS]
 
-    def contacts(self, parameters: Parameters, operations: int, rest_speed: float) -> Any:
+    def contacts(self, parameters: Parameters, operations: int, rest_speed: float, overlap: float) -> Any:
         """The kernels' `Contacts` over these parameters, which must stay alive as long as it is used."""
         assert self.pairs is not None
         contacts = self.kernels.Contacts()
         contacts.shapes, contacts.pairs, contacts.capacity = self.pairs.shapes, self.pairs.count, self.pairs.capacity
         contacts.limits, contacts.candidates = self.counts["limits"], self.counts["candidates"]
-        contacts.operations, contacts.rest_speed = operations, rest_speed
+        contacts.operations, contacts.rest_speed, contacts.overlap = operations, rest_speed, overlap
         for name, value in self.pair_table.items():
             setattr(contacts, name, array(value, self.kernels.ENTRIES["vec3"] if value.dim() > 1 else None))
         for name, value in parameters.items():

@@ -299,3 +299,48 @@ def test_contacts_are_listed_with_what_they_push():
     assert float(listed.gap[2, 0]) == pytest.approx(0.001)
     pushed = engine.contacts(rest, control=torch.tensor([[0.0] * 8 + [3.0] + [0.0] * 3], dtype=DOUBLE))
     assert float(pushed.impulse[0, :, 2].sum()) == pytest.approx(0.01 * (25 - 3 + 5 - 3), abs=1e-9)
+
+
+def test_what_overlaps_at_the_start_is_pushed_apart_by_choice():
+    """Otherwise its world fails. The heavy body moves least; what lies in the ground comes up; limits are kept."""
+    arm = Body("arm", None, [Joint("revolute", (0, 1, 0), limits=(0.3, 1.0))], position=(5.0, 0, 1.0))
+    engine = world(
+        [free("light", Sphere(0.2), 1.0), free("heavy", Box((0.4, 0.4, 0.4)), 9.0), arm], scenery=[Placed(Plane())]
+    )
+    deep = state(((0, 0, 1.0), (1.0, 0, 0), STILL), ((0.3, 0, 1.0), STILL, STILL))
+    deep = State(
+        torch.cat([deep.q, torch.zeros(1, 1, dtype=DOUBLE)], 1), torch.cat([deep.v, torch.zeros(1, 1, dtype=DOUBLE)], 1)
+    )
+    deep.q[0, 9] = 0.15  # the box lies 5 cm in the ground, and then below the ball
+    with pytest.warns(RuntimeWarning):
+        assert engine.rollout(deep, 1).status.first_bad_step.tolist() == [0]
+    apart = engine.separated(deep)
+    assert engine.contacts(apart, within=0.0).gap.min(-1).values.tolist() == pytest.approx([0.0], abs=1e-6)
+    assert torch.equal(apart.v, deep.v)
+    assert float(apart.q[0, 9]) == pytest.approx(0.2, abs=1e-6)
+    assert float(apart.q[0, 14]) == pytest.approx(0.3, abs=1e-6)
+    assert bool(engine.rollout(apart, 1).status.converged)
+    side = deep.q.clone()
+    side[0, [2, 9]] = 3.0
+    moved = engine.separated(State(side, deep.v)).q - side
+    assert float(moved[0, 0]) == pytest.approx(-0.09, abs=1e-5)  # 10 cm, of which the heavy body takes a tenth
+    assert float(moved[0, 7]) == pytest.approx(0.01, abs=1e-5)
+
+
+def test_gradients_of_a_pile_are_finite():
+    """Its contacts carry what fewer could, so impulses are not unique; velocities and gradients are."""
+    shapes = [Box((0.6, 1.0, 0.2)), Box((0.5, 1.0, 0.2)), Box((0.4, 1.0, 0.2))]
+    engine = world(
+        [free(f"{k}", shape) for k, shape in enumerate(shapes)],
+        scenery=[Placed(Plane())],
+        gravity=(0, 0, -10),
+        friction=0.3,
+    )
+    start = state(((0, 0, 0.1), STILL, STILL), ((0.05, 0, 0.3), STILL, STILL), ((-0.03, 0, 0.5), (1.0, 0, 0), STILL))
+    v = start.v.requires_grad_()
+    path = engine.rollout(State(start.q, v), 20)
+    assert succeeded(path)
+    (gradient,) = torch.autograd.grad(path.q[0, -1].sum(), v)
+    assert bool(torch.isfinite(gradient).all())
+    # The top slides 0.2 s, and stays as far ahead as it started faster.
+    assert float(gradient[0, 12]) == pytest.approx(0.2, abs=0.02)

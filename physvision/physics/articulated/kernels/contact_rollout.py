@@ -16,10 +16,6 @@ from .rollout import load_state
 from .touching import finish_shape_gradient, gap_of, place_in_world
 from .tree import ContactGradients, ContactMemory, Contacts, Forces, Gradients, Tree, Workspace
 
-OVERLAP = wp.constant(
-    scalar(5.0e-3)
-)  # m, or rad of a joint, that a world may start beyond what stops it; it is pushed out
-
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 3})
 def contact_rollout(
@@ -51,7 +47,7 @@ def contact_rollout(
         load_state(tree, work, world, 0, q, v)
         place_in_world(tree, contacts, memory, world, work.q, 0)
         for pair in range(contacts.candidates):
-            if gap_of(contacts, memory, world, pair) < -OVERLAP:
+            if gap_of(contacts, memory, world, pair) < -contacts.overlap:
                 bad = 0
     for step in range(steps):
         last = wp.int32(-1)

@@ -99,6 +99,7 @@ class Contacts:
     capacity: int  # contacts that may take part at once
     operations: int  # flights and impacts that a step may have
     rest_speed: scalar  # m/s below which nothing bounces
+    overlap: scalar  # m, or rad of a joint, that a world may start beyond what stops it; it is pushed out
 
 
 @struct(ENTRIES, CONTACT_MEMORY)
