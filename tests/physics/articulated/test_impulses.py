@@ -126,10 +126,10 @@ def sample():
 def test_ten_thousand_impulses_obey_their_laws(sample):
     problems, impulses, residuals = sample
     found = np.array([violation(*each) for each in zip(problems, impulses, strict=True)])
-    named = ~(residuals < 1e-5)  # such a step fails, and its world's status says so
+    named = ~(residuals < 1e-4)  # such a step fails, and its world's status says so
     far = found[~named] > 1e-9
     print(f"named {named.sum()}, worst of the others {found[~named].max():.1e}, above 1e-9: {far.sum()}")
-    assert found[~named].max() < 1e-4
+    assert found[~named].max() < 1e-6
     assert named.mean() < 0.01
     assert far.mean() < 0.01
 
@@ -154,6 +154,6 @@ def test_no_impulse_adds_energy(sample):
     """Without restitution: λ · (u⁻ + u⁺) / 2 is what the velocities' energy gains."""
     problems, impulses, residuals = sample
     for (matrix, bias, _), impulse, residual in zip(problems, impulses, residuals, strict=True):
-        if residual < 1e-5:
+        if residual < 1e-4:
             gain = impulse @ (bias + matrix @ impulse / 2)
             assert gain <= 1e-9 * (np.abs(impulse) @ np.abs(bias))
