@@ -105,6 +105,7 @@ CONTACT_MEMORY = {
     "count": field("whole", "evaluations"),  # of contacts that take part
     "bounce": field("scalar", "evaluations"),  # share of restitution that an impact has
     "struck": field("whole", "evaluations"),  # the pair whose gap ended the flight, or -1
+    "looked_ahead": field("whole", "evaluations"),  # whether links were placed along the flight, to find its end
     # Candidates are pairs, and two stops for each limit of a joint.
     "listed": field("whole", "candidates"),  # whether it takes part in the operation
     "watched": field("whole", "candidates"),  # whether it may end the flight

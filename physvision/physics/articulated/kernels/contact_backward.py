@@ -99,7 +99,10 @@ def flight_backward(
     spare = contacts.operations + 1
     for d in range(tree.velocities):
         work.rate[world, row + 1, d] = work.v[world, row, d] + scalar(0.5) * t * work.a[world, row, d]
-    left_bar = time_bar(tree, work, world, row, row + 1, spare, t, 1)
+    left_bar = scalar(0.0)
+    if row > 0 or struck >= 0:
+        # What is left at the start of a step is the step's own time, which has no adjoint.
+        left_bar = time_bar(tree, work, world, row, row + 1, spare, t, 1)
     if struck >= 0:
         for d in range(tree.velocities):
             work.q_bar[world, spare, d] = scalar(0.0)
@@ -124,7 +127,8 @@ def flight_backward(
         work.a_bar[world, row, d] = -work.a_bar[world, row, d]
     solve_inward(tree, work, world, work.a_bar, row)
     if count > 0:
-        place_moved(tree, work, contacts, memory, world, row)
+        if memory.looked_ahead[world, row] != 0:
+            place_moved(tree, work, contacts, memory, world, row)
         left_bar += held_backward(tree, work, contacts, memory, gradients, touch, world, row)
     solve_outward(tree, work, world, work.multiplier, row)
     for d in range(tree.velocities):

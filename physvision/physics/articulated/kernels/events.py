@@ -271,6 +271,7 @@ def find_event(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactM
                 if memory.gap[world, pair] <= reach_of(tree, work, contacts, memory, world, row, pair, left):
                     memory.watched[world, pair] = 1
                     watched += 1
+    memory.looked_ahead[world, row] = watched
     if watched > 0:
         fly(tree, work, contacts, memory, world, row, scalar(0.5) * left)
         for pair in range(contacts.candidates):
