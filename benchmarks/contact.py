@@ -2,8 +2,8 @@
 
     python benchmarks/contact.py [--rounds 5]
 
-Microseconds a step of 1 ms, 1000 steps of one world, the least of the rounds; the same robot without a ground beside
-it. The legs are bent and held by springs.
+Microseconds a step of 1 ms, 1000 steps of one world, the least of the rounds; the same robot without a ground, and
+MuJoCo's `mj_step` of it in the same run, beside it. The legs are bent and held by springs.
 """
 
 from __future__ import annotations
@@ -55,6 +55,27 @@ def engine(contact: str | None) -> articulated.Articulation:
     return articulated.tree(bodies, dt=1e-3, scenery=[Placed(Plane())], contact=contact, friction=0.8)
 
 
+def mujoco_standing() -> tuple[mujoco.MjModel, mujoco.MjData]:
+    """MuJoCo's robot with the same toes, springs and ground, when it has come to rest."""
+    spec = specification()
+    for geom in spec.geoms:
+        geom.contype = geom.conaffinity = 0
+    spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1], friction=[0.8, 0, 0])
+    for body in spec.bodies:
+        if "toe" in body.name:
+            body.add_geom(type=mujoco.mjtGeom.mjGEOM_SPHERE, size=[TOE, 0, 0], friction=[0.8, 0, 0], mass=0)
+    for joint in spec.joints:
+        if joint.type != mujoco.mjtJoint.mjJNT_FREE:
+            joint.stiffness, joint.damping = [STIFFNESS, 0, 0], [DAMPING, 0, 0]
+            joint.springref = next((angle for part, angle in BENT.items() if part in joint.name), 0.0)
+    spec.option.timestep = 1e-3
+    model = spec.compile()
+    data = mujoco.MjData(model)
+    data.qpos[7:], data.qpos[2] = model.qpos_spring[7:], 0.4
+    mujoco.mj_step(model, data, 1500)
+    return model, data
+
+
 def least(work: Callable[[], object], rounds: int) -> float:
     work()
     times = []
@@ -92,6 +113,9 @@ def main(rounds: int = 5) -> None:
         forward, backward = ours(contact, start, rounds)
         verdict = f"   bars {BARS[0]}, {BARS[1]}" if contact else ""
         print(f"contact={contact!r:<8} forward {forward:7.2f}   backward {backward:7.2f}{verdict}")
+    model, data = mujoco_standing()
+    theirs = least(lambda: mujoco.mj_step(model, data, 1000), rounds) * 1e3
+    print(f"mj_step          forward {theirs:7.2f}   {data.ncon} contacts")
 
 
 if __name__ == "__main__":
