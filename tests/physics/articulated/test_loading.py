@@ -177,3 +177,37 @@ def test_the_collision_shapes_of_a_urdf_touch():
     assert float(listed.gap[0, 0]) == pytest.approx(-0.2)
     with pytest.raises(InputError, match="nothing can touch"):
         articulated.load(two()).contacts(State(torch.zeros(1, 2), torch.zeros(1, 2)))
+
+
+def test_meshes_of_packages_are_found(tmp_path):
+    """In a folder that is named, and around the file; else it is said what to do."""
+    corners = [(x, y, z) for x in (-0.1, 0.1) for y in (-0.2, 0.2) for z in (-0.3, 0.3)]
+    faces = [
+        (1, 2, 4),
+        (1, 4, 3),
+        (5, 7, 8),
+        (5, 8, 6),
+        (1, 5, 6),
+        (1, 6, 2),
+        (3, 4, 8),
+        (3, 8, 7),
+        (1, 3, 7),
+        (1, 7, 5),
+        (2, 6, 8),
+        (2, 8, 4),
+    ]
+    mesh = "".join(f"v {x} {y} {z}\n" for x, y, z in corners) + "".join(f"f {a} {b} {c}\n" for a, b, c in faces)
+    inertia = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    urdf = f'<robot name="r"><link name="base">{inertia}<collision><geometry><mesh filename="package://arm/meshes/box.obj"/></geometry></collision></link></robot>'
+    for place, given in (("elsewhere", (tmp_path / "elsewhere",)), ("around", ())):
+        (tmp_path / place / "arm" / "meshes").mkdir(parents=True)
+        (tmp_path / place / "arm" / "meshes" / "box.obj").write_text(mesh)
+        folder = tmp_path if given else tmp_path / place / "arm" / "urdf"
+        folder.mkdir(exist_ok=True)
+        (folder / "r.urdf").write_text(urdf)
+        if given:
+            with pytest.raises(
+                FileError, match=r"'package://arm/meshes/box.obj' is not there; name the folder .* packages="
+            ):
+                articulated.load(folder / "r.urdf")
+        assert articulated.load(folder / "r.urdf", packages=given).nv == 6

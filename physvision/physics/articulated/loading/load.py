@@ -16,10 +16,12 @@ from physvision.physics.articulated.engine import Articulation
 from physvision.physics.articulated.loading import translate
 from physvision.physics.articulated.loading.contacts import CONTACT_KINDS, geom_pairs, supported, touching
 from physvision.physics.articulated.loading.geometry import geoms_of, placed
+from physvision.physics.articulated.loading.packages import find_meshes
 from physvision.physics.articulated.loading.sizes import check_sizes
 from physvision.physics.articulated.loading.unsupported import IGNORABLE, findings, limits_hold
 
 BASES = ("auto", "fixed", "free")
+INLINE = "the given XML"
 
 
 def load(
@@ -31,6 +33,7 @@ def load(
     integrator: str = "semi_implicit_euler",
     substeps: int = 1,
     restitution: float = 0.0,
+    packages: Sequence[str | os.PathLike[str]] = (),
 ) -> Articulation:
     """The engine of an MJCF or URDF model.
 
@@ -52,9 +55,10 @@ def load(
         integrator: "semi_implicit_euler" or "runge_kutta_4".
         substeps: how many steps of the integrator make one of the engine.
         restitution: of every shape that may touch.
+        packages: folders that hold the packages of meshes called `package://NAME/…`; those around the file are found.
 
     Raises:
-        FileError: there is no such file, or it cannot be read.
+        FileError: there is no such file or mesh, or it cannot be read.
         ModelError: MuJoCo cannot compile it.
         UnsupportedError: it holds what the engine cannot simulate; the message names it.
     """
@@ -65,6 +69,7 @@ def load(
         raise InputError(f"ignore: expected some of {', '.join(IGNORABLE)} in a tuple, got {ignore!r}")
     specification, name, urdf = _open(source)
     specification.compiler.fusestatic = False
+    find_meshes(specification, None if name == INLINE else Path(name), packages, name)
     _free_roots(specification, base, urdf)
     try:
         model = specification.compile()
@@ -118,7 +123,7 @@ def _open(source: str | os.PathLike[str]) -> tuple[mujoco.MjSpec, str, bool]:
     """The specification, what to call it in messages, and whether it is a URDF."""
     text = os.fspath(source)
     inline = text.lstrip().startswith("<")
-    name = "the given XML" if inline else text
+    name = INLINE if inline else text
     if not inline:
         path = Path(text)
         if not path.is_file():
