@@ -10,6 +10,7 @@ from physvision.physics.articulated.builders import (
     from_dh_properties,
     tree,
 )
+from physvision.physics.articulated.contact import ContactList
 from physvision.physics.articulated.engine import Articulation
 from physvision.physics.articulated.loading import load
 from physvision.physics.articulated.model import Body, Joint
@@ -18,6 +19,7 @@ from physvision.physics.articulated.properties import TreeProperties
 __all__ = [
     "Articulation",
     "Body",
+    "ContactList",
     "Joint",
     "TreeProperties",
     "cartpole",

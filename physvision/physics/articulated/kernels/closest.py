@@ -377,8 +377,13 @@ def closest(
         near.second = origin_b
         near.second_radius = size_b[0]
         return between(near)
-    if kind == POINT_SEGMENT or kind == CORNER_SEGMENT:
+    if kind == POINT_SEGMENT:
         return point_segment(near, turn_b, origin_b, size_b)
+    if kind == CORNER_SEGMENT:
+        near = point_segment(near, turn_b, origin_b, size_b)
+        if near.form == POINTS:  # the segment's end meets the whole box as a pair of its own
+            near.gap = wp.max(near.gap, APART)
+        return near
     if kind == SEGMENT_SEGMENT:
         near.first_share = zero3()
         return segment_segment(near, turn_a, origin_a, size_a, turn_b, origin_b, size_b)
