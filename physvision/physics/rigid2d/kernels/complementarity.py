@@ -10,34 +10,14 @@ guessed and corrected a few times, which finds nearly all answers; else the inte
 
 import warp as wp
 
-from physvision.physics.lcp.kernels.interior import solve_scaled
 from physvision.physics.lcp.kernels.linear import factor, solve
-from physvision.physics.lcp.kernels.workspace import carve_inside
 
 from . import scalar
-from .data import EFFORT, FAILED, ITERATIONS, OPEN, SLIDES, STICKS, WORST, Parts, Workspace
+from .data import COMPLIANCE, EFFORT, FAILED, OPEN, SLIDES, STICKS, WORST, Parts, Workspace
+from .geometry import couple
+from .interior import find_modes
 
-# A share of each row's own compliance, so that redundant rows share their load.
-COMPLIANCE = wp.constant(wp.float64(1.0e-12))
 ROUNDING = wp.constant(wp.float64(1.0e-10))
-
-
-@wp.func
-def couple(t: Workspace, rows: wp.array(dtype=scalar), columns: wp.array(dtype=scalar), i: wp.int32, j: wp.int32):
-    """The entry A_ij: how fast row i moves for a unit of multiplier j."""
-    total = scalar(0.0)
-    for side_i in range(2):
-        body = t.row_a[i]
-        if side_i == 1:
-            body = t.row_b[i]
-        for side_j in range(2):
-            other = t.row_a[j]
-            if side_j == 1:
-                other = t.row_b[j]
-            if body == other:
-                for k in range(3):
-                    total += rows[6 * i + 3 * side_i + k] * t.weight[3 * body + k] * columns[6 * j + 3 * side_j + k]
-    return total
 
 
 @wp.func
@@ -180,104 +160,6 @@ def correct_modes(
 
 
 @wp.func
-def reduce_to_contacts(s: Parts, t: Workspace, contacts: wp.int32, size: wp.int32):
-    """Eliminate the joints: A and b become the contacts' own, A_cc − A_ce A_ee⁻¹ A_ec, in place."""
-    ne = s.joint_rows
-    for i in range(ne):
-        for j in range(ne):
-            t.factors[i * ne + j] = t.matrix[i * size + j]
-        t.factors[i * ne + i] = t.factors[i * ne + i] + COMPLIANCE * t.matrix[i * size + i]
-    factor(t.factors, t.order, ne)
-    for column in range(ne, size + 1):
-        for i in range(ne):
-            if column == size:
-                t.x[i] = t.offset[i]
-            else:
-                t.x[i] = t.matrix[i * size + column]
-        solve(t.factors, t.order, t.x, ne)
-        for i in range(ne, size):
-            change = scalar(0.0)
-            for j in range(ne):
-                change += t.matrix[i * size + j] * t.x[j]
-            if column == size:
-                t.offset[i] = t.offset[i] - change
-            else:
-                t.matrix[i * size + column] = t.matrix[i * size + column] - change
-
-
-@wp.func
-def row_of(s: Parts, unknown: wp.int32):
-    """The row that unknown 4 i + k of the problem of contacts stands for, k one of normal, two tangents, slip."""
-    row = s.joint_rows + 2 * (unknown // 4)
-    if unknown % 4 != 0:
-        row += 1
-    return row
-
-
-@wp.func
-def decide_modes(
-    s: Parts,
-    t: Workspace,
-    contacts: wp.int32,
-    mode: wp.array(dtype=wp.int32),
-    slide: wp.array(dtype=scalar),
-    size: wp.int32,
-):
-    """Decide what the contacts do by the interior-point method; unknowns: normal, friction either way, slip."""
-    reduce_to_contacts(s, t, contacts, size)
-    n = 4 * contacts
-    m = carve_inside(n, t.inside, t.inside_order)
-    scale = scalar(0.0)
-    for i in range(s.joint_rows, size):
-        scale = wp.max(scale, wp.abs(t.matrix[i * size + i]))
-    for i in range(n):
-        contact = i // 4
-        frictional = t.sliding[contact] == 0 and t.coefficient[contact] > scalar(0.0)
-        for j in range(n):
-            entry = scalar(0.0)
-            if i % 4 != 3 and j % 4 != 3:
-                row = row_of(s, i)
-                entry = t.matrix[row * size + row_of(s, j)]
-                if j % 4 == 0 and t.sliding[j // 4] == 1:
-                    entry += slide[j // 4] * t.matrix[row * size + row_of(s, j) + 1]
-                if (i % 4 == 2) != (j % 4 == 2):
-                    entry = -entry
-            elif contact == j // 4:
-                if j % 4 == 3 and i % 4 != 0 and i % 4 != 3:
-                    entry = scale
-                elif i % 4 == 3 and j % 4 == 0:
-                    entry = scale * t.coefficient[contact]
-                elif i % 4 == 3 and j % 4 != 3:
-                    entry = -scale
-            ours = i % 4 == 0 or frictional
-            theirs = j % 4 == 0 or (t.sliding[j // 4] == 0 and t.coefficient[j // 4] > scalar(0.0))
-            if not (ours and theirs):
-                entry = scalar(0.0)
-                if i == j:
-                    entry = scale
-            m.matrix[i * n + j] = entry
-        m.vector[i] = scalar(0.0)
-        if i % 4 != 3 and (i % 4 == 0 or frictional):
-            m.vector[i] = t.offset[row_of(s, i)]
-            if i % 4 == 2:
-                m.vector[i] = -m.vector[i]
-        if i % 4 != 0 and not frictional:
-            m.vector[i] = scale
-    iterations, residual = solve_scaled(m, n, scalar(1.0e-13))
-    t.counts[ITERATIONS] = wp.max(t.counts[ITERATIONS], iterations)
-    for i in range(contacts):
-        mode[i] = OPEN
-        if m.z[4 * i] > m.w[4 * i] / scale:
-            mode[i] = SLIDES
-            if t.sliding[i] == 0 and t.coefficient[i] > scalar(0.0):
-                if m.z[4 * i + 3] > m.w[4 * i + 3] / scale:
-                    slide[i] = wp.sign(m.z[4 * i + 1] - m.z[4 * i + 2]) * t.coefficient[i]
-                else:
-                    mode[i] = STICKS
-    return residual
-
-
-@wp.func
 def solve_stage(
     s: Parts,
     t: Workspace,
@@ -315,14 +197,8 @@ def solve_stage(
             elif wrong > 0 and tries < last:
                 going = wp.int32(1)
             elif wrong > 0 and tries == last:
-                t.counts[EFFORT] = t.counts[EFFORT] + contacts * contacts * contacts
                 going = wp.int32(1)
-                for i in range(size):
-                    t.offset_kept[i] = t.offset[i]
-                residual = decide_modes(s, t, contacts, mode, slide, size)
-                for i in range(size):
-                    t.offset[i] = t.offset_kept[i]
-                assemble(t, rows, columns, size)
+                residual = find_modes(s, t, contacts, rows, columns, mode, slide, multipliers)
             elif wrong > 0 and not (residual < scalar(1.0e-6)):
                 t.counts[FAILED] = 1
                 t.keep[WORST] = wp.max(t.keep[WORST], residual)

@@ -6,121 +6,27 @@ where ρ = gap/h for what is apart (it may close in h and no sooner), and ρ = e
 q₁ = q₀ + h v₁, or the parabola for what nothing touched. What still overlaps, and joints that are off, are put right
 by the least displacement that does it, in the norm of the masses: q += W Rᵀ π with R W Rᵀ π + gap ≥ 0, a few times.
 
-Projected Gauss–Seidel finds what each contact does; one linear system then gives the exact answer, where it is small
-enough and agrees. Neither adds kinetic energy: where an answer would, it is scaled back.
+What contacts do is found by `interior`. An island in which nothing moves is left where it is. No answer adds kinetic energy:
+where one would, restitution is dropped, and the impulse scaled back.
 """
 
 import warp as wp
 
-from physvision.physics.lcp.kernels.linear import factor, solve
-
 from . import scalar
-from .complementarity import COMPLIANCE, choose, couple
-from .data import CONTACTS, FAILED, OPEN, SLIDES, STICKS, Parts, Workspace, clear, copy
+from .data import CONTACTS, FAILED, WORST, Parts, Workspace, clear, copy
 from .detect import find_near, properties_of, reach_of
 from .forces import accelerate
 from .geometry import add_force, contact_rows, row_speed
+from .interior import find_modes
 from .joints import joint_row
 
-# Rounds at most, sweeps in each, and the largest system that is solved exactly.
-ROUNDS = wp.constant(8)
-SWEEPS = wp.constant(12)
-LARGEST = wp.constant(130)
-
-# The compliance of a row in that system, as a share of its own: the solution next to the sweeps' is asked for.
-NEARNESS = wp.constant(wp.float64(1.0e-4))
 # Corrections of positions at most.
 CORRECTIONS = wp.constant(10)
 # The last of them are about joints alone, which are to hold exactly.
 LAST = wp.constant(3)
-SETTLED = wp.constant(wp.float64(1.0e-11))
-
-# More contacts than these are solved less exactly, in half the rounds.
-FEW = wp.constant(30)
-SETTLED_MANY = wp.constant(wp.float64(1.0e-7))
 
 # Bodies that are slower than this share of what free acceleration gives them in the step are at rest.
 REST = wp.constant(wp.float64(2.0e-4))
-
-
-@wp.func
-def own_coupling(t: Workspace, rows: wp.array(dtype=scalar), r: wp.int32):
-    """How fast row r moves for a unit of its own multiplier; one for a row without effect."""
-    total = couple(t, rows, rows, r, r)
-    if not (total > scalar(0.0)):
-        total = scalar(1.0)
-    return total
-
-
-@wp.func
-def sweep(s: Parts, t: Workspace, contacts: wp.int32, rows: wp.array(dtype=scalar), x: wp.array(dtype=scalar)):
-    """Put every row right in turn, there and back; return the largest change of a row's speed.
-
-    The multipliers are in lambda0, what is added to a row's speed in `target`, own couplings in `missed`.
-    """
-    most = scalar(0.0)
-    count = s.joint_rows + contacts
-    for k in range(2 * count):
-        item = k
-        if k >= count:
-            item = 2 * count - 1 - k
-        if item < s.joint_rows:
-            change = -(row_speed(t, rows, item, x) + t.target[item]) / t.missed[item]
-            t.lambda0[item] = t.lambda0[item] + change
-            add_force(t, rows, item, change, x)
-            most = wp.max(most, wp.abs(change) * t.missed[item])
-        else:
-            i = item - s.joint_rows
-            r = s.joint_rows + 2 * i
-            before = t.lambda0[r]
-            after = wp.max(before - (row_speed(t, rows, r, x) + t.target[r]) / t.missed[r], scalar(0.0))
-            if after != before:
-                t.lambda0[r] = after
-                add_force(t, rows, r, after - before, x)
-                most = wp.max(most, wp.abs(after - before) * t.missed[r])
-            bound = t.coefficient[i] * after
-            before = t.lambda0[r + 1]
-            if bound > scalar(0.0) or before != scalar(0.0):
-                after = wp.clamp(before - row_speed(t, rows, r + 1, x) / t.missed[r + 1], -bound, bound)
-                t.lambda0[r + 1] = after
-                add_force(t, rows, r + 1, after - before, x)
-                most = wp.max(most, wp.abs(after - before) * t.missed[r + 1])
-    return most
-
-
-@wp.func
-def read_modes(s: Parts, t: Workspace, contacts: wp.int32):
-    """What contacts do, from their multipliers in lambda0."""
-    for i in range(contacts):
-        r = s.joint_rows + 2 * i
-        t.mode0[i] = OPEN
-        t.slide0[i] = scalar(0.0)
-        if t.lambda0[r] > scalar(0.0):
-            t.mode0[i] = SLIDES
-            bound = t.coefficient[i] * t.lambda0[r]
-            if bound > scalar(0.0):
-                if wp.abs(t.lambda0[r + 1]) < bound:
-                    t.mode0[i] = STICKS
-                else:
-                    t.slide0[i] = wp.sign(t.lambda0[r + 1]) * t.coefficient[i]
-
-
-@wp.func
-def factor_active(s: Parts, t: Workspace, n: wp.int32, rows: wp.array(dtype=scalar), compliance: scalar):
-    """Factorise the system of the chosen rows, each with a compliance, so that redundant ones share their load."""
-    for i in range(n):
-        row = t.chosen[i]
-        for j in range(n):
-            column = t.chosen[j]
-            entry = couple(t, rows, rows, row, column)
-            if i == j:
-                entry += compliance * t.missed[row]
-            if column >= s.joint_rows:
-                slide = t.slide0[(column - s.joint_rows) // 2]
-                if (column - s.joint_rows) % 2 == 0 and slide != scalar(0.0):
-                    entry += slide * couple(t, rows, rows, row, column + 1)
-            t.factors[i * n + j] = entry
-    factor(t.factors, t.order, n)
 
 
 @wp.func
@@ -135,92 +41,16 @@ def apply_multipliers(
 
 
 @wp.func
-def move_to_solution(
-    s: Parts, t: Workspace, n: wp.int32, contacts: wp.int32, rows: wp.array(dtype=scalar), x: wp.array(dtype=scalar)
-):
-    """Move the multipliers in lambda0 as little as solves the chosen rows; what is out of its bounds is put on them."""
-    for i in range(n):
-        r = t.chosen[i]
-        t.x[i] = -(row_speed(t, rows, r, x) + t.target[r])
-    solve(t.factors, t.order, t.x, n)
-    for i in range(n):
-        r = t.chosen[i]
-        t.lambda0[r] = t.lambda0[r] + t.x[i]
-    for i in range(contacts):
-        r = s.joint_rows + 2 * i
-        t.lambda0[r] = wp.max(t.lambda0[r], scalar(0.0))
-        bound = t.coefficient[i] * t.lambda0[r]
-        if t.mode0[i] == SLIDES:
-            t.lambda0[r + 1] = t.slide0[i] * t.lambda0[r]
-        t.lambda0[r + 1] = wp.clamp(t.lambda0[r + 1], -bound, bound)
-    apply_multipliers(s, t, contacts, rows, x)
-
-
-@wp.func
-def hold_joints(s: Parts, t: Workspace, contacts: wp.int32, rows: wp.array(dtype=scalar), x: wp.array(dtype=scalar)):
-    """Put the joints right at once, whatever the contacts do."""
-    n = s.joint_rows
-    for i in range(n):
-        for j in range(n):
-            t.factors[i * n + j] = couple(t, rows, rows, i, j)
-        t.factors[i * n + i] = t.factors[i * n + i] * (scalar(1.0) + COMPLIANCE)
-        t.x[i] = -(row_speed(t, rows, i, x) + t.target[i])
-    factor(t.factors, t.order, n)
-    solve(t.factors, t.order, t.x, n)
-    for i in range(n):
-        t.lambda0[i] = t.lambda0[i] + t.x[i]
-        add_force(t, rows, i, t.x[i], x)
-
-
-@wp.func
 def solve_crowd(s: Parts, t: Workspace, contacts: wp.int32, rows: wp.array(dtype=scalar), x: wp.array(dtype=scalar)):
     """Find x = free + W Rᵀ λ with the rows complementary: multipliers in lambda0, what contacts do in mode0, slide0.
 
     Given are x without multipliers in `free`, what is added to a row's speed in `target`, friction in `coefficient`.
     """
-    size = s.joint_rows + 2 * contacts
-    scale = scalar(0.0)
-    for r in range(size):
-        t.missed[r] = own_coupling(t, rows, r)
-        t.lambda0[r] = scalar(0.0)
-        scale = wp.max(scale, wp.abs(row_speed(t, rows, r, t.free) + t.target[r]))
-    copy(t.free, x, 3 * (s.bodies + 1))
-    if s.joint_rows > 0:
-        hold_joints(s, t, contacts, rows, x)
-    rounds = wp.int32(0)
-    most = wp.int32(ROUNDS)
-    enough = SETTLED * scale
-    if contacts > FEW:
-        most = ROUNDS // 2
-        enough = SETTLED_MANY * scale
-    n = wp.int32(0)
-    change = scalar(1.0e30)
-    compliance = scalar(NEARNESS)
-    while contacts > 0 and rounds < most and change > enough:
-        tries = wp.int32(0)
-        while tries < (rounds + 1) * SWEEPS and change > enough:
-            change = sweep(s, t, contacts, rows, x)
-            tries += 1
-        read_modes(s, t, contacts)
-        n = choose(s, t, contacts, t.mode0)
-        rounds += 1
-        if n <= LARGEST and change > enough:
-            before = change
-            copy(t.lambda0, t.lambda1, size)
-            factor_active(s, t, n, rows, compliance)
-            move_to_solution(s, t, n, contacts, rows, x)
-            move_to_solution(s, t, n, contacts, rows, x)
-            change = sweep(s, t, contacts, rows, x)
-            if change < before:
-                compliance *= scalar(0.03)
-            else:
-                copy(t.lambda1, t.lambda0, size)
-                apply_multipliers(s, t, contacts, rows, x)
-                change = before
-                compliance *= scalar(30.0)
-    read_modes(s, t, contacts)
-    if s.joint_rows > 0 and contacts > 0:
-        hold_joints(s, t, contacts, rows, x)
+    for r in range(s.joint_rows + 2 * contacts):
+        t.offset[r] = row_speed(t, rows, r, t.free) + t.target[r]
+    missed = find_modes(s, t, contacts, rows, rows, t.mode0, t.slide0, t.lambda0)
+    t.keep[WORST] = wp.max(t.keep[WORST], missed)
+    apply_multipliers(s, t, contacts, rows, x)
 
 
 @wp.func
@@ -256,11 +86,14 @@ def prepare_crowd(s: Parts, t: Workspace, contacts: wp.int32, h: scalar):
     """Rows at the start, what is added to their speeds, friction, restitution; velocities without contact in `free`."""
     n = 3 * (s.bodies + 1)
     accelerate(s, t, t.q0, t.v0, t.a0)
-    brisk = s.rest_speed
+    most = scalar(0.0)
     for k in range(n):
         t.free[k] = t.v0[k] + h * t.a0[k]
         if k % 3 != 2:
-            brisk = wp.max(brisk, scalar(4.0) * h * wp.abs(t.a0[k]))
+            most = wp.max(most, wp.abs(t.a0[k]))
+    brisk = wp.max(s.rest_speed, scalar(4.0) * h * most)
+    # What a compliant contact sinks under its load in a step carries it in the next, so that nothing creeps.
+    lift = REST * h * most
     for r in range(s.joint_rows):
         joint_row(s, t, t.q0, r, t.rows0)
         t.target[r] = scalar(0.0)
@@ -272,7 +105,7 @@ def prepare_crowd(s: Parts, t: Workspace, contacts: wp.int32, h: scalar):
         t.coefficient[i] = friction
         t.sliding[i] = 0
         t.rebound[i] = scalar(0.0)
-        t.target[r] = wp.max(gap, scalar(0.0)) / h
+        t.target[r] = wp.max(gap / h, -lift)
         t.target[r + 1] = scalar(0.0)
         approach = row_speed(t, t.rows0, r, t.v0)
         if gap <= s.tolerance and approach < -brisk:
@@ -309,16 +142,17 @@ def crowd_velocities(s: Parts, t: Workspace, h: scalar):
 
 @wp.func
 def worst_error(s: Parts, t: Workspace, contacts: wp.int32):
-    """Set rows and `target` at q1; return the deepest overlap, or the most that a joint is off."""
+    """Set rows and `target` at q1; return the deepest overlap, or a hundred times the most that a joint is off."""
     worst = scalar(0.0)
     for r in range(s.joint_rows):
         t.target[r] = joint_row(s, t, t.q1, r, t.rows1)
-        worst = wp.max(worst, wp.abs(t.target[r]))
+        worst = wp.max(worst, scalar(100.0) * wp.abs(t.target[r]))
     for i in range(contacts):
         r = s.joint_rows + 2 * i
         t.target[r] = contact_rows(s, t, t.q1, i, t.rows1, r)
         t.target[r + 1] = scalar(0.0)
         t.coefficient[i] = scalar(0.0)
+        t.sliding[i] = 0
         if -t.target[r] > s.slop:
             worst = wp.max(worst, -t.target[r])
     return worst
@@ -335,20 +169,49 @@ def correct_positions(s: Parts, t: Workspace, contacts: wp.int32):
 
 
 @wp.func
-def come_to_rest(s: Parts, t: Workspace, h: scalar):
-    """Leave the world where it was, without velocity, where the step only moved it as far as its solution is exact."""
-    most = scalar(0.0)
-    fastest = scalar(0.0)
-    for k in range(3 * (s.bodies + 1)):
-        size = scalar(1.0)
-        if k % 3 == 2:
-            size = reach_of(s, t, wp.min(k // 3, s.bodies - 1))
-        most = wp.max(most, size * wp.abs(t.a0[k]))
-        fastest = wp.max(fastest, size * wp.max(wp.abs(t.v0[k]), wp.abs(t.v1[k])))
-    if fastest <= REST * h * most:
-        for k in range(3 * (s.bodies + 1)):
-            t.q1[k] = t.q0[k]
-            t.v1[k] = scalar(0.0)
+def scale_of(s: Parts, t: Workspace, k: wp.int32):
+    """What turns coordinate k into a length: the reach of its body where it is an angle, else one."""
+    size = scalar(1.0)
+    if k % 3 == 2:
+        size = scalar(0.0)
+        if k // 3 < s.bodies:
+            size = reach_of(s, t, k // 3)
+    return size
+
+
+@wp.func
+def find_calm(s: Parts, t: Workspace, h: scalar):
+    """Set, for every body, how far it may move and be left where it was: zero where its island, at hand, is not calm.
+
+    An island is calm that moves no faster than the solution of its contacts is exact. It has the number of its first body.
+    """
+    for body in range(s.bodies):
+        t.calm[body] = scalar(0.0)
+        island = t.island[body]
+        if island >= 0 and island < body:
+            t.calm[body] = t.calm[island]
+        elif island == body:
+            most = scalar(0.0)
+            fastest = scalar(0.0)
+            for k in range(3 * body, 3 * s.bodies):
+                if t.island[k // 3] == island:
+                    most = wp.max(most, scale_of(s, t, k) * wp.abs(t.a0[k]))
+                    fastest = wp.max(fastest, scale_of(s, t, k) * wp.max(wp.abs(t.v0[k]), wp.abs(t.v1[k])))
+            if fastest <= REST * h * most:
+                t.calm[body] = REST * h * h * most
+
+
+@wp.func
+def come_to_rest(s: Parts, t: Workspace):
+    """Leave bodies of calm islands where they were, without velocity, where they were not moved."""
+    for body in range(s.bodies):
+        far = scalar(0.0)
+        for k in range(3 * body, 3 * body + 3):
+            far = wp.max(far, scale_of(s, t, k) * wp.abs(t.q1[k] - t.q0[k]))
+        if t.calm[body] > scalar(0.0) and far <= t.calm[body]:
+            for k in range(3 * body, 3 * body + 3):
+                t.q1[k] = t.q0[k]
+                t.v1[k] = scalar(0.0)
 
 
 @wp.func
@@ -360,6 +223,7 @@ def crowd(s: Parts, t: Workspace, h: scalar, most: wp.int32):
     n = 3 * (s.bodies + 1)
     if h > scalar(0.0):
         crowd_velocities(s, t, h)
+        find_calm(s, t, h)
     else:
         copy(t.q0, t.q1, n)
         copy(t.v0, t.v1, n)
@@ -377,8 +241,8 @@ def crowd(s: Parts, t: Workspace, h: scalar, most: wp.int32):
                 correct_positions(s, t, contacts)
                 done += 1
                 going = wp.int32(1)
-    if h > scalar(0.0) and done == 0:
-        come_to_rest(s, t, h)
+    if h > scalar(0.0) and most == CORRECTIONS:
+        come_to_rest(s, t)
     for k in range(n):
         if not (wp.isfinite(t.q1[k]) and wp.isfinite(t.v1[k])):
             t.counts[FAILED] = 1

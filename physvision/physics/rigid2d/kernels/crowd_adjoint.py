@@ -2,18 +2,19 @@
 
 Both have the form of `adjoint`: x = x° + W Cᵀ λ with C x + ρ = 0 over the rows that hold. For velocities x° = v₀ + h a
 and ρ = gap/h or e C v₀; for a correction x° = 0, x = dq and ρ = gap. The derivative is the one of the problem at what
-its contacts were found to do.
+its contacts were found to do; κ comes from the transposed system of `system`.
 """
 
 import warp as wp
 
 from . import scalar
-from .adjoint import columns_adjoint, solve_adjoint, subtract_rows
+from .adjoint import columns_adjoint, subtract_rows
 from .crowd import CORRECTIONS, crowd
 from .data import BODY_A, BODY_B, CONTACTS, CUT, LEFT, LEFT_BAR, OPEN, WANTED, Parts, Workspace, clear, copy
 from .forces import accelerate_adjoint
 from .geometry import add_property, add_row, contact_rows_adjoint, row_speed
 from .joints import joint_row_adjoint
+from .system import factor_system, number_unknowns, own_couplings, solve_system_transposed, spread, stiffen
 
 
 @wp.func
@@ -27,11 +28,28 @@ def solution_adjoint(
 ):
     """From the cotangent of x to z, that of x°; −κ is that of ρ, and `columns_bar` that of the rows."""
     size = s.joint_rows + 2 * contacts
-    n = 3 * (s.bodies + 1)
+    n = number_unknowns(s, t, contacts)
+    own_couplings(s, t, contacts, rows, rows)
+    stiffen(s, t, contacts, t.mode0, t.slide0)
+    factor_system(s, t, contacts, n, rows, rows)
+    clear(t.unknown, n)
+    for body in range(s.bodies):
+        if t.place[body] >= 0:
+            for k in range(3):
+                t.unknown[t.place[body] + k] = x_bar[3 * body + k]
+    solve_system_transposed(t, n)
+    spread(s, t)
+    for r in range(s.joint_rows):
+        t.kappa[r] = scalar(0.0)
+        if t.joint_place[r] >= 0:
+            t.kappa[r] = t.unknown[t.joint_place[r]]
     for i in range(contacts):
-        t.sliding[i] = 0
-    copy(x_bar, t.z, n)
-    solve_adjoint(s, t, contacts, rows, rows, t.mode0, t.slide0, x_bar)
+        r = s.joint_rows + 2 * i
+        normal = row_speed(t, rows, r, t.shift)
+        tangent = row_speed(t, rows, r + 1, t.shift)
+        t.kappa[r] = t.stiff[3 * i] * normal + t.stiff[3 * i + 1] * tangent
+        t.kappa[r + 1] = t.stiff[3 * i + 2] * tangent
+    copy(x_bar, t.z, 3 * (s.bodies + 1))
     subtract_rows(t, rows, size, t.z)
     columns_adjoint(s, t, contacts, rows, t.mode0, t.slide0, t.lambda0, t.z, t.columns_bar)
     for r in range(size):
@@ -86,7 +104,7 @@ def velocities_adjoint(s: Parts, t: Workspace, contacts: wp.int32, h: scalar):
                     t.columns_bar[c] = t.columns_bar[c] - kappa * t.rebound[i] * t.v0[3 * t.row_a[r] + k]
                     t.columns_bar[c + 3] = t.columns_bar[c + 3] - kappa * t.rebound[i] * t.v0[3 * t.row_b[r] + k]
                 add_row(t, t.rows0, r, -kappa * t.rebound[i], t.v0_bar)
-            elif t.gap[i] > scalar(0.0):
+            elif t.target[r] == t.gap[i] / h:
                 gap_bar = -kappa / h
                 duration_bar += kappa * t.gap[i] / (h * h)
             contact_rows_adjoint(s, t, t.q0, i, t.columns_bar, r, gap_bar, t.q0_bar)

@@ -8,7 +8,6 @@ the joints come first, then a normal and a tangential row for each contact.
 import warp as wp
 
 from physvision.kernels.workspace import Layout
-from physvision.physics.lcp.kernels.workspace import layout as lcp_layout
 
 from . import scalar
 
@@ -29,6 +28,9 @@ LIMIT = wp.constant(2)
 OPEN = wp.constant(0)
 SLIDES = wp.constant(1)
 STICKS = wp.constant(2)
+
+# The compliance of a row of a joint or a followed contact, as a share of its own, so that redundant rows share their load.
+COMPLIANCE = wp.constant(wp.float64(1.0e-12))
 
 # What an operation is, and what ended it.
 FLOW = wp.constant(0)
@@ -122,12 +124,13 @@ DEEPEST = wp.constant(3)
 LONGEST = wp.constant(4)
 LEFT = wp.constant(5)
 
-# Lengths of parts of the memory: a vector over bodies, one number a row, one a contact and a spare one, and the size of
-# the problem of contacts that the interior-point method solves.
+# Lengths of parts of the memory: a vector over bodies, one number a row, one of those that are followed, one a contact and
+# a spare one, and one an unknown of the equations for bodies and joints.
 VECTOR = "3 * (s.bodies + 1)"
 ROWS = "s.joint_rows + 2 * s.crowd + 2"
+FOLLOWED = "s.joint_rows + 2 * s.capacity + 2"
 CONTACT = "s.crowd + 1"
-BOUND = "4 * s.capacity"
+UNKNOWNS = "3 * s.bodies + s.joint_rows"
 
 _vectors = (
     # Start and end of an operation, half-way velocity, accelerations, displacement without multipliers, inverse masses.
@@ -136,12 +139,15 @@ _vectors = (
     *("q0_bar", "v0_bar", "q1_bar", "v1_bar", "half_bar", "a_bar", "z", "predicted", "predicted_bar"),
     # Cotangents after an operation, and those of the event that ends it.
     *("seed_q", "seed_v", "event_q", "event_v"),
+    # What rows move bodies by, while contacts are decided.
+    "shift",
 )
 _rows = (
     # Multipliers in the two stages of a flow, or in an impact; rows without multipliers; what overlaps are held at;
-    # by how much rows miss their targets; the multipliers of an adjoint; right-hand side of a system (kept where it is
-    # changed in place) and its solution.
-    *("lambda0", "lambda1", "offset", "offset_kept", "target", "missed", "kappa", "x"),
+    # by how much rows miss their targets; the multipliers of an adjoint; right-hand side of a system and its solution.
+    *("lambda0", "lambda1", "offset", "target", "missed", "kappa", "x"),
+    # While contacts are decided: a row's own coupling, its speed, what it should move by, and multipliers for that.
+    *("own", "rate", "wanted", "answered", "change"),
 )
 # Names that end in _bar are cotangents: ∂loss/∂name.
 layout = Layout(
@@ -155,20 +161,30 @@ layout = Layout(
         **dict.fromkeys(("rows0", "rows1", "mixed", "columns_bar"), f"6 * ({ROWS})"),
         **dict.fromkeys(_rows, ROWS),
         # The matrix of a stage, and the factors of the system of its equations.
-        **dict.fromkeys(("matrix", "factors"), f"({ROWS}) * ({ROWS})"),
+        **dict.fromkeys(("matrix", "factors"), f"({FOLLOWED}) * ({FOLLOWED})"),
+        # The equations for bodies and joints, their factors, and a right-hand side or solution.
+        **dict.fromkeys(("lower", "upper"), f"({UNKNOWNS}) * ({UNKNOWNS})"),
+        "unknown": UNKNOWNS,
+        # A contact's compliance and its inverse, what slides already, and the numbers of the interior-point method.
+        **dict.fromkeys(("soft", "stiff"), f"3 * ({CONTACT})"),
+        "pull": CONTACT,
+        # How far a body of a calm island may move and be left where it was.
+        "calm": "s.bodies + 1",
+        "inside": f"15 * ({CONTACT})",
         # Contacts; the one after the last is the contact that an event is about.
         "feature": f"6 * ({CONTACT})",
         **dict.fromkeys(("gap", "rebound", "coefficient", "slide0", "slide1"), CONTACT),
         "log": "s.operations * (6 * s.moving + 8)",
-        "inside": lcp_layout.length(f"({BOUND})")[0],
     },
     whole={
         # Bodies of each row; pivots; rows that are equations.
         **dict.fromkeys(("row_a", "row_b", "order", "chosen"), ROWS),
+        # Where the unknowns of bodies and of rows of joints are, where the system's rows begin; islands, a queue of bodies.
+        **dict.fromkeys(("place", "island", "queue"), "s.bodies + 1"),
+        **{"joint_place": "s.joint_rows + 1", "first": UNKNOWNS},
         # What each contact does in either stage; whether it slid already at the start.
         **dict.fromkeys(("mode0", "mode1", "sliding"), CONTACT),
         "contact": f"5 * ({CONTACT})",
-        "inside_order": lcp_layout.length(f"({BOUND})")[1],
         "log_kind": "5 * s.operations",
         "counts": "5",
     },

@@ -154,6 +154,24 @@ def add_force(t: Workspace, rows: wp.array(dtype=scalar), r: wp.int32, factor: s
 
 
 @wp.func
+def couple(t: Workspace, rows: wp.array(dtype=scalar), columns: wp.array(dtype=scalar), i: wp.int32, j: wp.int32):
+    """The entry A_ij: how fast row i moves for a unit of multiplier j."""
+    total = scalar(0.0)
+    for side_i in range(2):
+        body = t.row_a[i]
+        if side_i == 1:
+            body = t.row_b[i]
+        for side_j in range(2):
+            other = t.row_a[j]
+            if side_j == 1:
+                other = t.row_b[j]
+            if body == other:
+                for k in range(3):
+                    total += rows[6 * i + 3 * side_i + k] * t.weight[3 * body + k] * columns[6 * j + 3 * side_j + k]
+    return total
+
+
+@wp.func
 def add_angle(q_bar: wp.array(dtype=scalar), body: wp.int32, at: vec2, angle: scalar):
     """Add to the cotangent of a body's pose."""
     q_bar[3 * body] = q_bar[3 * body] + at[0]
