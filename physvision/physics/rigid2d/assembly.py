@@ -230,6 +230,7 @@ def build(assembly: Assembly, own: WorldProperties, settings: dict[str, Any], de
         "bodies": len(bodies),
         "moving": len(assembly.moving),
         "joint_rows": len(rows),
+        "joint_band": _band([joints[number][1] for _, number in rows], set(assembly.moving)),
         "joints": len(joints),
         "springs": len(springs),
         "pairs": len(assembly.pairs),
@@ -239,6 +240,15 @@ def build(assembly: Assembly, own: WorldProperties, settings: dict[str, Any], de
     for name, value in {**counts, **settings, **offsets(own)}.items():
         setattr(parts, name, value)
     return parts, kept
+
+
+def _band(ends: Sequence[tuple[int, int]], moving: set[int]) -> int:
+    """How far apart rows are, at most, that act on the same moving body, given the bodies of each."""
+    rows: dict[int, list[int]] = {}
+    for row, pair in enumerate(ends):
+        for body in moving.intersection(pair):
+            rows.setdefault(body, []).append(row)
+    return max((max(found) - min(found) for found in rows.values()), default=0)
 
 
 def _normals(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -56,7 +56,7 @@ class World(MechanicalEngine):
         max_contacts: contacts that may touch at one moment for events to be followed; None for 16.
         max_events: impacts, ends of slip and stretches between them that are followed in one step.
         max_milliseconds: what following them may cost in one step, about, on one core; counted in operations, not by
-            the clock. Beyond any of these bounds the rest of the step is crowded: one problem over all contacts at
+            the clock; None for 4, and for 16 where nothing can touch. Beyond any of these bounds the rest of the step is crowded: one problem over all contacts at
             once, see `Status.crowded`.
     """
 
@@ -70,7 +70,7 @@ class World(MechanicalEngine):
         overlap: Literal["refuse", "push"] = "refuse",
         max_contacts: int | None = None,
         max_events: int = 128,
-        max_milliseconds: Number = 4.0,
+        max_milliseconds: Number | None = None,
     ) -> None:
         super().__init__()
         self.dt = check_positive("dt", dt)
@@ -92,6 +92,8 @@ class World(MechanicalEngine):
         most = self.assembly.most_contacts
         capacity = 1 + min(most, 16 if max_contacts is None else check_count("max_contacts", max_contacts))
         tolerance = 1e-9 * self.assembly.size
+        if max_milliseconds is None:
+            max_milliseconds = 4.0 if self.assembly.pairs else 16.0
         self._settings = {
             "capacity": capacity,
             "crowd": max(capacity, min(most, 6 * len(bodies) + 2 * sum(self.assembly.limited))),
@@ -172,12 +174,14 @@ class World(MechanicalEngine):
 
     def _theta(self, properties: Overrides, state: State) -> Tensor:
         """All numbers of the properties, a row for each world."""
+        key = ("numbers", state.q.device)
+        if properties is None and key in self._prepared:
+            return self._prepared[key].expand(state.batch, -1)
         own, known = self.properties, self.checked(properties, state.batch, state.q.device)
         assert isinstance(own, WorldProperties)
         assert isinstance(known, WorldProperties)
         if not self._are_own(known):
             return pack(known, own, state.batch)
-        key = ("numbers", state.q.device)
         if key not in self._prepared:
             self._prepared[key] = pack(own, own, 1)
         return self._prepared[key].expand(state.batch, -1)

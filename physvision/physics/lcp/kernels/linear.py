@@ -4,19 +4,74 @@ import warp as wp
 
 from . import scalar
 
+# Warp computes the place of every entry anew: these two loops, in which the time goes, are written for the compiler. Strides are
+# those of the array, so that on a GPU worlds may lie next to each other.
+_DOT = """
+    using number = decltype(+*a.data);
+    const size_t wide = a.strides[0], far = b.strides[0];
+    const char* p = reinterpret_cast<const char*>(a.data) + wide * i;
+    const char* q = reinterpret_cast<const char*>(b.data) + far * j;
+    number even = 0, odd = 0;
+    int k = 0;
+    for (; k + 1 < n; k += 2, p += 2 * wide, q += 2 * far) {
+        even += *reinterpret_cast<const number*>(p) * *reinterpret_cast<const number*>(q);
+        odd += *reinterpret_cast<const number*>(p + wide) * *reinterpret_cast<const number*>(q + far);
+    }
+    if (k < n)
+        even += *reinterpret_cast<const number*>(p) * *reinterpret_cast<const number*>(q);
+    return even + odd;
+"""
+_ADD_MULTIPLE = """
+    using number = decltype(+*a.data);
+    if (a.strides[0] == sizeof(number) && b.strides[0] == sizeof(number)) {
+        number* __restrict__ p = a.data + i;
+        const number* q = b.data + j;
+        for (int k = 0; k < n; ++k)
+            p[k] += factor * q[k];
+    } else {
+        char* p = reinterpret_cast<char*>(a.data) + size_t(a.strides[0]) * i;
+        const char* q = reinterpret_cast<const char*>(b.data) + size_t(b.strides[0]) * j;
+        for (int k = 0; k < n; ++k, p += a.strides[0], q += b.strides[0])
+            *reinterpret_cast<number*>(p) += factor * *reinterpret_cast<const number*>(q);
+    }
+"""
+
+
+@wp.func_native(_DOT)
+def dot(
+    a: wp.array(dtype=scalar), i: wp.int32, b: wp.array(dtype=scalar), j: wp.int32, n: wp.int32
+) -> scalar:
+    """The sum of a[i + k] b[j + k] over k < n."""
+    ...
+
+
+@wp.func_native(_ADD_MULTIPLE)
+def add_multiple(
+    a: wp.array(dtype=scalar), i: wp.int32, factor: scalar, b: wp.array(dtype=scalar), j: wp.int32, n: wp.int32
+):
+    """Add `factor` b[j + k] to a[i + k], for k < n; the two parts do not overlap."""
+    ...
+
 
 @wp.func
 def factor(matrix: wp.array(dtype=scalar), order: wp.array(dtype=wp.int32), n: wp.int32):
     """Replace the n×n `matrix` (row after row) by its LU factors; `order[k]` is the row exchanged with row k.
 
-    A multiplier that is zero costs nothing, so a banded matrix is factorised in the time of its band. A column
-    without a pivot gets a tiny one: the unknown is then decided by the caller's regularisation, not by chance.
+    A multiplier that is zero costs nothing. A column without a pivot gets a tiny one: the unknown is then decided by the
+    caller's regularisation, not by chance.
     """
+    factor_rest(matrix, order, n, 0)
+
+
+@wp.func
+def factor_rest(matrix: wp.array(dtype=scalar), order: wp.array(dtype=wp.int32), n: wp.int32, start: wp.int32):
+    """Factorise what is left once the first `start` columns are done."""
     largest = scalar(0.0)
-    for i in range(n * n):
-        largest = wp.max(largest, wp.abs(matrix[i]))
+    for i in range(start, n):
+        for j in range(start, n):
+            largest = wp.max(largest, wp.abs(matrix[i * n + j]))
     least = largest * scalar(1.0e-30) + scalar(1.0e-30)
-    for k in range(n):
+    for k in range(start, n):
         pivot = k
         best = wp.abs(matrix[k * n + k])
         for i in range(k + 1, n):
@@ -36,8 +91,31 @@ def factor(matrix: wp.array(dtype=scalar), order: wp.array(dtype=wp.int32), n: w
             if matrix[i * n + k] != scalar(0.0):
                 multiplier = matrix[i * n + k] * inverse
                 matrix[i * n + k] = multiplier
-                for j in range(k + 1, n):
-                    matrix[i * n + j] = matrix[i * n + j] - multiplier * matrix[k * n + j]
+                add_multiple(matrix, i * n + k + 1, -multiplier, matrix, k * n + k + 1, n - k - 1)
+
+
+@wp.func
+def factor_bordered(
+    matrix: wp.array(dtype=scalar), order: wp.array(dtype=wp.int32), n: wp.int32, inner: wp.int32, band: wp.int32
+):
+    """As `factor`, where the first `inner` rows and columns meet each other no farther than `band` from the diagonal.
+
+    No rows are exchanged among them: they are those of a matrix that is nearly symmetric and positive.
+    """
+    for k in range(inner):
+        order[k] = k
+        near = wp.min(k + band, inner - 1)
+        inverse = scalar(1.0) / matrix[k * n + k]
+        for row in range(k + 1, near + 1 + n - inner):
+            i = row
+            if row > near:
+                i = row - near - 1 + inner
+            if matrix[i * n + k] != scalar(0.0):
+                multiplier = matrix[i * n + k] * inverse
+                matrix[i * n + k] = multiplier
+                add_multiple(matrix, i * n + k + 1, -multiplier, matrix, k * n + k + 1, near - k)
+                add_multiple(matrix, i * n + inner, -multiplier, matrix, k * n + inner, n - inner)
+    factor_rest(matrix, order, n, inner)
 
 
 @wp.func
@@ -49,16 +127,10 @@ def solve(factors: wp.array(dtype=scalar), order: wp.array(dtype=wp.int32), x: w
             x[k] = x[order[k]]
             x[order[k]] = held
     for i in range(n):
-        total = x[i]
-        for j in range(i):
-            total -= factors[i * n + j] * x[j]
-        x[i] = total
+        x[i] = x[i] - dot(factors, i * n, x, 0, i)
     for back in range(n):
         i = n - 1 - back
-        total = x[i]
-        for j in range(i + 1, n):
-            total -= factors[i * n + j] * x[j]
-        x[i] = total / factors[i * n + i]
+        x[i] = (x[i] - dot(factors, i * n + i + 1, x, i + 1, back)) / factors[i * n + i]
 
 
 @wp.func

@@ -68,7 +68,7 @@ def solve_adjoint(
 ):
     """Set κ of all rows (zero where a row is no equation) from Fᵀ κ = C W x̄; return the number of equations."""
     size = s.joint_rows + 2 * contacts
-    assemble(t, rows, columns, size)
+    assemble(s, t, rows, columns, size)
     n = choose(s, t, contacts, mode)
     factor_chosen(s, t, n, mode, slide, size)
     for i in range(n):

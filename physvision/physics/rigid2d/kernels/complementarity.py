@@ -10,22 +10,45 @@ guessed and corrected a few times, which finds nearly all answers; else the inte
 
 import warp as wp
 
-from physvision.physics.lcp.kernels.linear import factor, solve
+from physvision.physics.lcp.kernels.linear import factor_bordered, solve
 
 from . import scalar
-from .data import COMPLIANCE, EFFORT, FAILED, OPEN, SLIDES, STICKS, WORST, Parts, Workspace
-from .geometry import couple
+from .data import COMPLIANCE, EFFORT, FAILED, OPEN, SLIDES, STICKS, WORST, Parts, Workspace, clear
 from .interior import find_modes
 
 ROUNDING = wp.constant(wp.float64(1.0e-10))
 
 
 @wp.func
-def assemble(t: Workspace, rows: wp.array(dtype=scalar), columns: wp.array(dtype=scalar), n: wp.int32):
-    """Set the n×n matrix A = R W Cᵀ."""
-    for i in range(n):
-        for j in range(n):
-            t.matrix[i * n + j] = couple(t, rows, columns, i, j)
+def assemble(s: Parts, t: Workspace, rows: wp.array(dtype=scalar), columns: wp.array(dtype=scalar), n: wp.int32):
+    """Set the n×n matrix A = R W Cᵀ: each row meets those alone that act on its bodies, which are chained together."""
+    for body in range(s.bodies + 1):
+        t.head[body] = -1
+    for back in range(2 * n):
+        end = 2 * n - 1 - back
+        body = body_at(t, end)
+        if t.weight[3 * body] > scalar(0.0):
+            t.chain[end] = t.head[body]
+            t.head[body] = end
+    clear(t.matrix, n * n)
+    for end in range(2 * n):
+        body = body_at(t, end)
+        other = t.head[body]
+        while other >= 0:
+            total = t.matrix[end // 2 * n + other // 2]
+            for k in range(3):
+                total += rows[3 * end + k] * t.weight[3 * body + k] * columns[3 * other + k]
+            t.matrix[end // 2 * n + other // 2] = total
+            other = t.chain[other]
+
+
+@wp.func
+def body_at(t: Workspace, end: wp.int32):
+    """The body at an end of a row: ends are numbered 2 r and 2 r + 1."""
+    body = t.row_a[end // 2]
+    if end % 2 == 1:
+        body = t.row_b[end // 2]
+    return body
 
 
 @wp.func
@@ -54,21 +77,43 @@ def factor_chosen(
     size: wp.int32,
 ):
     """Factorise the system F of the chosen rows; the matrix A, size × size, is at hand."""
+    joints = s.joint_rows
+    clear(t.factors, n * n)
     for i in range(n):
         row = t.chosen[i]
-        for j in range(n):
-            column = t.chosen[j]
-            entry = t.matrix[row * size + column]
-            contact = (column - s.joint_rows) // 2
-            if column >= s.joint_rows:
-                if mode[contact] == SLIDES and slide[contact] != scalar(0.0):
-                    entry += slide[contact] * t.matrix[row * size + column + 1]
-            if i == j:
-                entry += COMPLIANCE * wp.abs(t.matrix[row * size + row])
-            t.factors[i * n + j] = entry
-    others = n - s.joint_rows
-    t.counts[EFFORT] = t.counts[EFFORT] + (size * size + n * s.joint_rows) // 200 + (others * n * n) // 3000
-    factor(t.factors, t.order, n)
+        first = wp.int32(0)
+        last = n
+        if i < joints:
+            first = wp.max(i - s.joint_band, 0)
+            last = wp.min(i + s.joint_band + 1, joints)
+        for j in range(first, last):
+            t.factors[i * n + j] = entry_of(s, t, row, t.chosen[j], mode, slide, size)
+        if i < joints:
+            for j in range(joints, n):
+                t.factors[i * n + j] = entry_of(s, t, row, t.chosen[j], mode, slide, size)
+        t.factors[i * n + i] = t.factors[i * n + i] + COMPLIANCE * wp.abs(t.matrix[row * size + row])
+    others = n - joints
+    t.counts[EFFORT] = t.counts[EFFORT] + (size * size + 20 * n * s.joint_band) // 1000 + (others * n * n) // 3000
+    factor_bordered(t.factors, t.order, n, joints, s.joint_band)
+
+
+@wp.func
+def entry_of(
+    s: Parts,
+    t: Workspace,
+    row: wp.int32,
+    column: wp.int32,
+    mode: wp.array(dtype=wp.int32),
+    slide: wp.array(dtype=scalar),
+    size: wp.int32,
+):
+    """How fast a row moves for a unit of another's multiplier, with the friction that slides along."""
+    entry = t.matrix[row * size + column]
+    if column >= s.joint_rows:
+        contact = (column - s.joint_rows) // 2
+        if mode[contact] == SLIDES and slide[contact] != scalar(0.0):
+            entry += slide[contact] * t.matrix[row * size + column + 1]
+    return entry
 
 
 @wp.func
@@ -175,7 +220,7 @@ def solve_stage(
     Returns the number of equations.
     """
     size = s.joint_rows + 2 * contacts
-    assemble(t, rows, columns, size)
+    assemble(s, t, rows, columns, size)
     last = 6 * contacts + 12
     n = wp.int32(0)
     going = wp.int32(1)

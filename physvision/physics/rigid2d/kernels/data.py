@@ -49,6 +49,7 @@ class Parts:
     bodies: wp.int32
     moving: wp.int32
     joint_rows: wp.int32
+    joint_band: wp.int32
     joints: wp.int32
     springs: wp.int32
     pairs: wp.int32
@@ -181,6 +182,8 @@ layout = Layout(
         **dict.fromkeys(("row_a", "row_b", "order", "chosen"), ROWS),
         # Where the unknowns of bodies and of rows of joints are, where the system's rows begin; islands, a queue of bodies.
         **dict.fromkeys(("place", "island", "queue"), "s.bodies + 1"),
+        # Ends of rows that act on the same body, chained.
+        **{"head": "s.bodies + 1", "chain": f"2 * ({FOLLOWED})"},
         **{"joint_place": "s.joint_rows + 1", "first": UNKNOWNS},
         # What each contact does in either stage; whether it slid already at the start.
         **dict.fromkeys(("mode0", "mode1", "sliding"), CONTACT),
@@ -194,11 +197,14 @@ Workspace = layout.Workspace
 carve = layout.carve
 
 
-@wp.func
+@wp.func_native("""
+    char* p = reinterpret_cast<char*>(x.data);
+    for (int k = 0; k < n; ++k, p += x.strides[0])
+        *reinterpret_cast<decltype(x.data)>(p) = 0;
+""")
 def clear(x: wp.array(dtype=scalar), n: wp.int32):
     """Set the first n numbers to zero."""
-    for i in range(n):
-        x[i] = scalar(0.0)
+    ...
 
 
 @wp.func

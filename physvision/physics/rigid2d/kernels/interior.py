@@ -241,7 +241,7 @@ def find_direction(
         if rubs(t, i) == 1:
             aim = t.inside[w + 14] / t.inside[w + 2] - t.inside[w + 13] / t.inside[w + 1]
             t.wanted[r + 1] = t.inside[w + 5] - t.inside[w + 4] - t.rate[r + 1] + aim
-    answer(s, t, contacts, n, rows, columns, 1 + corrected)
+    answer(s, t, contacts, n, rows, columns, 1)
     for i in range(contacts):
         r = s.joint_rows + 2 * i
         w = WIDTH * i
@@ -358,7 +358,7 @@ def find_modes(
         found = try_modes(s, t, contacts, n, rows, columns, mode, slide, AGREES * scale)
     if found == 0:
         unit = begin_inside(s, t, contacts, rows, columns, multipliers)
-        near = scalar(1.0e-4)
+        near = scalar(1.0e-5)
         taken = wp.int32(0)
         going = wp.int32(1)
         while going == 1:

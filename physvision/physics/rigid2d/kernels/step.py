@@ -33,10 +33,12 @@ CROWDED_PARTS = wp.constant(16)
 FARTHEST_TURN = wp.constant(wp.float64(0.2))
 
 # The shortest part of the time left that a flow is tried for.
-SHORTEST_PART = wp.constant(wp.float64(0.05))
+SHORTEST_PART = wp.constant(wp.float64(0.01))
 
 # What a flow may gain of the energy at hand before it counts as failed; joints conserve energy in the mean alone.
 ROUGH = wp.constant(wp.float64(1.0e-4))
+# What a flow of joints without contact may gain or lose: more is a sign of a motion too fast for its duration.
+LOOSE = wp.constant(wp.float64(1.0e-3))
 
 
 @wp.func
@@ -142,8 +144,8 @@ def crowded_flow(s: Parts, t: Workspace, count: wp.int32, left: scalar, worst: s
 
 
 @wp.func
-def gained(s: Parts, t: Workspace):
-    """Whether the flow at hand gained energy that no force at work accounts for: contacts and joints only take it."""
+def gained(s: Parts, t: Workspace, resting: wp.int32):
+    """Whether the flow at hand gained energy that no force at work accounts for: contacts only take it, joints keep it."""
     before = scalar(0.0)
     after = scalar(0.0)
     work = scalar(0.0)
@@ -156,7 +158,11 @@ def gained(s: Parts, t: Workspace):
     share = ROUGH
     if s.joint_rows > 0:
         share = scalar(100.0) * ROUGH
-    if s.platforms == 0 and not (after - before - work <= share * (before + wp.abs(work))):
+    change = after - before - work
+    if resting == 0:
+        share = LOOSE
+        change = wp.abs(change)
+    if s.platforms == 0 and not (change <= share * (before + wp.abs(work))):
         found = wp.int32(1)
     return found
 
@@ -165,7 +171,7 @@ def gained(s: Parts, t: Workspace):
 def exact_flow(s: Parts, t: Workspace, resting: wp.int32, left: scalar):
     """Move to the next event; where joints and contacts do not hold over all the time left, over a part of it.
 
-    The flow is prepared.
+    The flow is prepared. A flow without contact that is still too rough is taken as it is: nothing better is known.
     """
     most = left / wp.max(
         wp.ceil(left * wp.max(scalar(1.0) / t.keep[LONGEST], turning(s, t) / FARTHEST_TURN)), scalar(1.0)
@@ -178,14 +184,17 @@ def exact_flow(s: Parts, t: Workspace, resting: wp.int32, left: scalar):
     while going == 1:
         h, event, about = flow(s, t, resting, most)
         going = wp.int32(0)
-        if t.counts[FAILED] == 0 and resting > 0 and gained(s, t) == 1:
-            t.counts[FAILED] = 1
-        if t.counts[FAILED] == 1 and most > left * SHORTEST_PART and t.counts[EFFORT] <= s.effort:
+        rough = t.counts[FAILED]
+        if rough == 0 and resting + s.joint_rows > 0:
+            rough = gained(s, t, resting)
+        if rough == 1 and most > left * SHORTEST_PART and t.counts[EFFORT] <= s.effort:
             t.counts[FAILED] = 0
             t.keep[WORST] = worst
             most = most * scalar(0.5)
             prepare_resting(s, t, resting)
             going = wp.int32(1)
+        elif rough == 1 and resting > 0:
+            t.counts[FAILED] = 1
     if event == NOTHING and h < left:
         event = CUT
     return h, event, about

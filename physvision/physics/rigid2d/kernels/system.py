@@ -10,6 +10,8 @@ Given x̄, the transposed system gives y = W z and κ_j, and κ = Kᵀ C y: the 
 
 import warp as wp
 
+from physvision.physics.lcp.kernels.linear import add_multiple, dot
+
 from . import scalar
 from .data import COMPLIANCE, EFFORT, OPEN, STICKS, Parts, Workspace, clear
 from .geometry import add_force, couple, row_speed
@@ -73,7 +75,8 @@ def number_unknowns(s: Parts, t: Workspace, contacts: wp.int32):
         t.joint_place[r] = -1
     n = wp.int32(0)
     for k in range(bodies):
-        body = t.queue[k]
+        # Backwards, as George (1971) found, the rows begin later.
+        body = t.queue[bodies - 1 - k]
         t.place[body] = n
         for i in range(3):
             t.first[n + i] = n
@@ -191,17 +194,14 @@ def factor_system(
                     add_entry(t, n, row, column + k % 3, rows[6 * r + k])
                     add_entry(t, n, column + k % 3, row, -columns[6 * r + k])
     for i in range(n):
-        for j in range(t.first[i], i):
-            below = t.lower[i * n + j]
-            above = t.upper[i * n + j]
-            for k in range(wp.max(t.first[i], t.first[j]), j):
-                below -= t.lower[i * n + k] * t.upper[j * n + k]
-                above -= t.lower[j * n + k] * t.upper[i * n + k]
+        start = t.first[i]
+        for j in range(start, i):
+            k = wp.max(start, t.first[j])
+            below = t.lower[i * n + j] - dot(t.lower, i * n + k, t.upper, j * n + k, j - k)
+            above = t.upper[i * n + j] - dot(t.lower, j * n + k, t.upper, i * n + k, j - k)
             t.lower[i * n + j] = below / t.upper[j * n + j]
             t.upper[i * n + j] = above
-        pivot = t.upper[i * n + i]
-        for k in range(t.first[i], i):
-            pivot -= t.lower[i * n + k] * t.upper[i * n + k]
+        pivot = t.upper[i * n + i] - dot(t.lower, i * n + start, t.upper, i * n + start, i - start)
         if wp.abs(pivot) < scalar(1.0e-30):
             pivot = scalar(1.0e-30)
         t.upper[i * n + i] = pivot
@@ -211,30 +211,26 @@ def factor_system(
 def solve_system(t: Workspace, n: wp.int32):
     """Replace `unknown`, the right-hand side, by the solution."""
     for i in range(n):
-        total = t.unknown[i]
-        for k in range(t.first[i], i):
-            total -= t.lower[i * n + k] * t.unknown[k]
-        t.unknown[i] = total
+        start = t.first[i]
+        t.unknown[i] = t.unknown[i] - dot(t.lower, i * n + start, t.unknown, start, i - start)
     for back in range(n):
         i = n - 1 - back
-        value = t.unknown[i] / t.upper[i * n + i]
-        t.unknown[i] = value
-        for k in range(t.first[i], i):
-            t.unknown[k] = t.unknown[k] - t.upper[i * n + k] * value
+        start = t.first[i]
+        t.unknown[i] = t.unknown[i] / t.upper[i * n + i]
+        add_multiple(t.unknown, start, -t.unknown[i], t.upper, i * n + start, i - start)
 
 
 @wp.func
 def solve_system_transposed(t: Workspace, n: wp.int32):
     """Replace `unknown`, the right-hand side, by the solution of the transposed system."""
     for i in range(n):
-        total = t.unknown[i]
-        for k in range(t.first[i], i):
-            total -= t.upper[i * n + k] * t.unknown[k]
+        start = t.first[i]
+        total = t.unknown[i] - dot(t.upper, i * n + start, t.unknown, start, i - start)
         t.unknown[i] = total / t.upper[i * n + i]
     for back in range(n):
         i = n - 1 - back
-        for k in range(t.first[i], i):
-            t.unknown[k] = t.unknown[k] - t.lower[i * n + k] * t.unknown[i]
+        start = t.first[i]
+        add_multiple(t.unknown, start, -t.unknown[i], t.lower, i * n + start, i - start)
 
 
 @wp.func
