@@ -249,12 +249,11 @@ def pair_time(s: Parts, t: Workspace, a: wp.int32, b: wp.int32, i: wp.int32, dur
         else:
             # What touches or grazes would hold time up; it goes no deeper than the gap's curvature lets it.
             tries += 1
-            t.counts[EFFORT] = t.counts[EFFORT] + 1
             if gap <= s.tolerance or tries > 100:
                 step = wp.max(step, duration * LEAST)
             before = time
             time += step
-            if time >= duration or t.counts[EFFORT] > s.effort:
+            if time >= duration:
                 going = wp.int32(0)
     return hit
 
@@ -306,6 +305,8 @@ def next_contact(s: Parts, t: Workspace, duration: scalar):
         a = s.pair_bodies[pair, 0]
         b = s.pair_bodies[pair, 1]
         if may_meet(s, t, a, b, duration):
+            # Counted alike whatever the order of bodies is, so that another order is cut off at the same place.
+            t.counts[EFFORT] = t.counts[EFFORT] + 3
             time = pair_time(s, t, a, b, line, wp.min(duration, first))
             if time < first and time <= duration:
                 first = time

@@ -18,6 +18,9 @@ from .interior import find_modes
 
 ROUNDING = wp.constant(wp.float64(1.0e-10))
 
+# How often a guess is corrected by its answer, before and after `interior` decides.
+GUESSES = wp.constant(5)
+
 
 @wp.func
 def assemble(s: Parts, t: Workspace, rows: wp.array(dtype=scalar), columns: wp.array(dtype=scalar), n: wp.int32):
@@ -167,9 +170,8 @@ def correct_modes(
     slide: wp.array(dtype=scalar),
     multipliers: wp.array(dtype=scalar),
     size: wp.int32,
-    most: wp.int32,
 ):
-    """Change what contacts do where the solution contradicts it, the first `most` of them; return how many changed."""
+    """Change what contacts do where the solution contradicts it; return how many changed."""
     largest = scalar(0.0)
     fastest = scalar(0.0)
     for r in range(size):
@@ -184,9 +186,7 @@ def correct_modes(
             normal += t.matrix[r * size + j] * multipliers[j]
             tangent += t.matrix[(r + 1) * size + j] * multipliers[j]
         bound = t.coefficient[i] * multipliers[r]
-        if changed >= most:
-            changed = most
-        elif mode[i] == OPEN:
+        if mode[i] == OPEN:
             if normal < -ROUNDING * fastest:
                 changed += 1
                 guess_mode(t, i, normal, tangent, mode, slide)
@@ -221,7 +221,6 @@ def solve_stage(
     """
     size = s.joint_rows + 2 * contacts
     assemble(s, t, rows, columns, size)
-    last = 6 * contacts + 12
     n = wp.int32(0)
     going = wp.int32(1)
     tries = wp.int32(0)
@@ -231,20 +230,15 @@ def solve_stage(
         factor_chosen(s, t, n, mode, slide, size)
         solve_chosen(s, t, n, contacts, mode, slide, multipliers)
         going = wp.int32(0)
-        if contacts > 0:
-            # All at once goes fast; one at a time, the first each time (Murty's rule), seldom goes round in circles.
-            most = contacts
-            if tries > 4:
-                most = 1
-            wrong = correct_modes(s, t, contacts, mode, slide, multipliers, size, most)
-            if wrong > 0 and t.counts[EFFORT] > s.effort:
+        if contacts > 0 and correct_modes(s, t, contacts, mode, slide, multipliers, size) > 0:
+            if t.counts[EFFORT] > s.effort:
                 t.counts[FAILED] = 1
-            elif wrong > 0 and tries < last:
+            elif tries < 2 * GUESSES:
                 going = wp.int32(1)
-            elif wrong > 0 and tries == last:
-                going = wp.int32(1)
-                residual = find_modes(s, t, contacts, rows, columns, mode, slide, multipliers)
-            elif wrong > 0 and not (residual < scalar(1.0e-6)):
+                if tries == GUESSES:
+                    t.counts[EFFORT] = t.counts[EFFORT] + 10 * size
+                    residual = find_modes(s, t, contacts, rows, columns, mode, slide, multipliers)
+            elif not (residual < scalar(1.0e-6)):
                 t.counts[FAILED] = 1
                 t.keep[WORST] = wp.max(t.keep[WORST], residual)
         tries += 1

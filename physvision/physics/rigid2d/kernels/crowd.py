@@ -83,9 +83,11 @@ def take_no_energy(s: Parts, t: Workspace, contacts: wp.int32):
 
 @wp.func
 def prepare_crowd(s: Parts, t: Workspace, contacts: wp.int32, h: scalar):
-    """Rows at the start, what is added to their speeds, friction, restitution; velocities without contact in `free`."""
+    """Rows at the start, what is added to their speeds, friction, restitution; velocities without contact in `free`.
+
+    Accelerations are at hand.
+    """
     n = 3 * (s.bodies + 1)
-    accelerate(s, t, t.q0, t.v0, t.a0)
     most = scalar(0.0)
     for k in range(n):
         t.free[k] = t.v0[k] + h * t.a0[k]
@@ -117,6 +119,7 @@ def prepare_crowd(s: Parts, t: Workspace, contacts: wp.int32, h: scalar):
 def crowd_velocities(s: Parts, t: Workspace, h: scalar):
     """The first stage: v1, and q1 without corrections; returns the number of contacts."""
     n = 3 * (s.bodies + 1)
+    accelerate(s, t, t.q0, t.v0, t.a0)
     contacts = find_near(s, t, t.q0, h)
     prepare_crowd(s, t, contacts, h)
     solve_crowd(s, t, contacts, t.rows0, t.v1)

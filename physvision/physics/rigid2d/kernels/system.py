@@ -13,7 +13,7 @@ import warp as wp
 from physvision.physics.lcp.kernels.linear import add_multiple, dot
 
 from . import scalar
-from .data import COMPLIANCE, EFFORT, OPEN, STICKS, Parts, Workspace, clear
+from .data import COMPLIANCE, OPEN, STICKS, Parts, Workspace, clear
 from .geometry import add_force, couple, row_speed
 
 # The compliance of a contact's row, as a share of its own coupling: redundant contacts share their load by it.
@@ -168,13 +168,10 @@ def factor_system(
     columns: wp.array(dtype=scalar),
 ):
     """Factorise the system with the contacts' K in `stiff`, within the envelope; no rows are exchanged."""
-    work = wp.int32(0)
     for i in range(n):
-        work += (i - t.first[i] + 1) * (i - t.first[i] + 1)
         for j in range(t.first[i], i + 1):
             t.lower[i * n + j] = scalar(0.0)
             t.upper[i * n + j] = scalar(0.0)
-    t.counts[EFFORT] = t.counts[EFFORT] + (work + 200 * contacts) // 1000
     for body in range(s.bodies):
         if t.place[body] >= 0:
             for k in range(3):
