@@ -56,8 +56,8 @@ class World(MechanicalEngine):
         max_contacts: contacts that may touch at one moment for events to be followed; None for 16.
         max_events: impacts, ends of slip and stretches between them that are followed in one step.
         max_milliseconds: what following them may cost in one step, about, on one core; counted in operations, not by
-            the clock; None for 4, and for 16 where nothing can touch. Beyond any of these bounds the rest of the step is crowded: one problem over all contacts at
-            once, see `Status.crowded`.
+            the clock; None for 4, or 16 where nothing can touch. Beyond any of these bounds the rest of the step is
+            crowded: one problem over all contacts at once, see `Status.crowded`.
     """
 
     def __init__(

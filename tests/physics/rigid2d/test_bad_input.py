@@ -127,7 +127,8 @@ def test_more_events_than_may_happen_in_a_step_end_it_crowded():
     trajectory = world.rollout(start(world), 2)
     assert trajectory.status.converged.all()
     assert trajectory.status.crowded.tolist() == [1]
-    assert trajectory.q[:, :, 0].abs().max() <= 2 + 1e-6
+    # A crowded step leaves overlaps of two ten-thousandths of the smallest body.
+    assert trajectory.q[:, :, 0].abs().max() <= 2 + 2e-4 * world.assembly.smallest
     assert trajectory.v[0, -1, 0].abs() <= 30_000
     roomy = rigid2d.World([*walls, ball((0, 0), (30_000, 0))], gravity=(0, 0), max_events=1024)
     assert roomy.rollout(start(roomy), 2).status.crowded.tolist() == [0]

@@ -4,8 +4,8 @@ import warp as wp
 
 from . import scalar
 
-# Warp computes the place of every entry anew: these two loops, in which the time goes, are written for the compiler. Strides are
-# those of the array, so that on a GPU worlds may lie next to each other.
+# Warp computes the place of every entry anew: these two loops, in which the time goes, are written for the compiler.
+# Strides are those of the array, so that on a GPU worlds may lie next to each other.
 _DOT = """
     using number = decltype(+*a.data);
     const size_t wide = a.strides[0], far = b.strides[0];
@@ -38,11 +38,8 @@ _ADD_MULTIPLE = """
 
 
 @wp.func_native(_DOT)
-def dot(
-    a: wp.array(dtype=scalar), i: wp.int32, b: wp.array(dtype=scalar), j: wp.int32, n: wp.int32
-) -> scalar:
+def dot(a: wp.array(dtype=scalar), i: wp.int32, b: wp.array(dtype=scalar), j: wp.int32, n: wp.int32) -> scalar:
     """The sum of a[i + k] b[j + k] over k < n."""
-    ...
 
 
 @wp.func_native(_ADD_MULTIPLE)
@@ -50,15 +47,14 @@ def add_multiple(
     a: wp.array(dtype=scalar), i: wp.int32, factor: scalar, b: wp.array(dtype=scalar), j: wp.int32, n: wp.int32
 ):
     """Add `factor` b[j + k] to a[i + k], for k < n; the two parts do not overlap."""
-    ...
 
 
 @wp.func
 def factor(matrix: wp.array(dtype=scalar), order: wp.array(dtype=wp.int32), n: wp.int32):
     """Replace the n×n `matrix` (row after row) by its LU factors; `order[k]` is the row exchanged with row k.
 
-    A multiplier that is zero costs nothing. A column without a pivot gets a tiny one: the unknown is then decided by the
-    caller's regularisation, not by chance.
+    A multiplier that is zero costs nothing. A column without a pivot gets a tiny one: the unknown is then decided by
+    the caller's regularisation, not by chance.
     """
     factor_rest(matrix, order, n, 0)
 

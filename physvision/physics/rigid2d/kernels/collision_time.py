@@ -301,12 +301,16 @@ def next_contact(s: Parts, t: Workspace, duration: scalar):
     """
     first = scalar(NEVER)
     line = t.counts[CONTACTS]
+    work = wp.int32(0)
     for pair in range(s.pairs):
         a = s.pair_bodies[pair, 0]
         b = s.pair_bodies[pair, 1]
         if may_meet(s, t, a, b, duration):
             # Counted alike whatever the order of bodies is, so that another order is cut off at the same place.
-            t.counts[EFFORT] = t.counts[EFFORT] + 3
+            if s.kind[a] == CIRCLE:
+                work += 1
+            else:
+                work += 16
             time = pair_time(s, t, a, b, line, wp.min(duration, first))
             if time < first and time <= duration:
                 first = time
@@ -319,4 +323,5 @@ def next_contact(s: Parts, t: Workspace, duration: scalar):
                 if time < first and time <= duration:
                     first = time
                     remember(t, line, s.capacity)
+    t.counts[EFFORT] = t.counts[EFFORT] + work // 4
     return first

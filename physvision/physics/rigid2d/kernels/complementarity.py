@@ -96,7 +96,7 @@ def factor_chosen(
                 t.factors[i * n + j] = entry_of(s, t, row, t.chosen[j], mode, slide, size)
         t.factors[i * n + i] = t.factors[i * n + i] + COMPLIANCE * wp.abs(t.matrix[row * size + row])
     others = n - joints
-    t.counts[EFFORT] = t.counts[EFFORT] + (size * size + 20 * n * s.joint_band) // 1000 + (others * n * n) // 3000
+    t.counts[EFFORT] = t.counts[EFFORT] + (size * size + 20 * n * s.joint_band) // 1000 + (others * n * n) // 2000
     factor_bordered(t.factors, t.order, n, joints, s.joint_band)
 
 
@@ -236,7 +236,7 @@ def solve_stage(
             elif tries < 2 * GUESSES:
                 going = wp.int32(1)
                 if tries == GUESSES:
-                    t.counts[EFFORT] = t.counts[EFFORT] + 10 * size
+                    t.counts[EFFORT] = t.counts[EFFORT] + 30 * size
                     residual = find_modes(s, t, contacts, rows, columns, mode, slide, multipliers)
             elif not (residual < scalar(1.0e-6)):
                 t.counts[FAILED] = 1

@@ -6,8 +6,8 @@ where ρ = gap/h for what is apart (it may close in h and no sooner), and ρ = e
 q₁ = q₀ + h v₁, or the parabola for what nothing touched. What still overlaps, and joints that are off, are put right
 by the least displacement that does it, in the norm of the masses: q += W Rᵀ π with R W Rᵀ π + gap ≥ 0, a few times.
 
-What contacts do is found by `interior`. An island in which nothing moves is left where it is. No answer adds kinetic energy:
-where one would, restitution is dropped, and the impulse scaled back.
+What contacts do is found by `interior`. An island in which nothing moves is left where it is. No answer adds kinetic
+energy: where one would, restitution is dropped, and the impulse scaled back.
 """
 
 import warp as wp
@@ -186,7 +186,7 @@ def scale_of(s: Parts, t: Workspace, k: wp.int32):
 def find_calm(s: Parts, t: Workspace, h: scalar):
     """Set, for every body, how far it may move and be left where it was: zero where its island, at hand, is not calm.
 
-    An island is calm that moves no faster than the solution of its contacts is exact. It has the number of its first body.
+    An island is calm that moves no faster than the solution of its contacts is exact; its number is its first body's.
     """
     for body in range(s.bodies):
         t.calm[body] = scalar(0.0)

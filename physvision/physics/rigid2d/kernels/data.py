@@ -29,7 +29,7 @@ OPEN = wp.constant(0)
 SLIDES = wp.constant(1)
 STICKS = wp.constant(2)
 
-# The compliance of a row of a joint or a followed contact, as a share of its own, so that redundant rows share their load.
+# The compliance of a row of a joint or a followed contact, as a share of its own: redundant rows share by it.
 COMPLIANCE = wp.constant(wp.float64(1.0e-12))
 
 # What an operation is, and what ended it.
@@ -125,8 +125,8 @@ DEEPEST = wp.constant(3)
 LONGEST = wp.constant(4)
 LEFT = wp.constant(5)
 
-# Lengths of parts of the memory: a vector over bodies, one number a row, one of those that are followed, one a contact and
-# a spare one, and one an unknown of the equations for bodies and joints.
+# Lengths of parts of the memory: a vector over bodies, one number a row, one of those that are followed, one a contact
+# and a spare one, and one an unknown of the equations for bodies and joints.
 VECTOR = "3 * (s.bodies + 1)"
 ROWS = "s.joint_rows + 2 * s.crowd + 2"
 FOLLOWED = "s.joint_rows + 2 * s.capacity + 2"
@@ -180,11 +180,12 @@ layout = Layout(
     whole={
         # Bodies of each row; pivots; rows that are equations.
         **dict.fromkeys(("row_a", "row_b", "order", "chosen"), ROWS),
-        # Where the unknowns of bodies and of rows of joints are, where the system's rows begin; islands, a queue of bodies.
-        **dict.fromkeys(("place", "island", "queue"), "s.bodies + 1"),
-        # Ends of rows that act on the same body, chained.
-        **{"head": "s.bodies + 1", "chain": f"2 * ({FOLLOWED})"},
-        **{"joint_place": "s.joint_rows + 1", "first": UNKNOWNS},
+        # Where the unknowns of bodies and of rows of joints are, and where the system's rows begin; islands; a queue.
+        **dict.fromkeys(("place", "island", "queue", "head"), "s.bodies + 1"),
+        "joint_place": "s.joint_rows + 1",
+        "first": UNKNOWNS,
+        # From an end of a row to the next that acts on the same body; `head` has the first.
+        "chain": f"2 * ({FOLLOWED})",
         # What each contact does in either stage; whether it slid already at the start.
         **dict.fromkeys(("mode0", "mode1", "sliding"), CONTACT),
         "contact": f"5 * ({CONTACT})",
@@ -204,7 +205,6 @@ carve = layout.carve
 """)
 def clear(x: wp.array(dtype=scalar), n: wp.int32):
     """Set the first n numbers to zero."""
-    ...
 
 
 @wp.func

@@ -1,9 +1,9 @@
-"""What many contacts do: a primal–dual interior-point method for contact and friction, and the exact answer that it leads to.
+"""What many contacts do: a primal–dual interior-point method for contact and friction, and the answer it leads to.
 
 A contact has a normal multiplier λ ≥ 0 and a speed u ≥ 0 of which one is zero, and, with friction μ and tangent τ,
     α = μ λ − τ ≥ 0,  q ≥ 0,  α q = 0        β = μ λ + τ ≥ 0,  p ≥ 0,  β p = 0        slip = p − q:
-it slips forward (p > 0) with all friction backward (β = 0), and the other way round. Newton's method on these, with all products held at
-a common value that falls to zero (Mehrotra, 1992), eliminates to a compliance of each contact,
+it slips forward (p > 0) with all friction backward (β = 0), and the other way round. Newton's method on these, with all
+products held at a common value that falls to zero (Mehrotra, 1992), eliminates to a compliance of each contact,
     [u/λ, 0; μ (p/β − q/α), p/β + q/α],
 and so to the system of `system`. Contacts have a small compliance of their own, so that the answer is one.
 What contacts do is read off on the way, and tried: one system then gives the answer, and it is taken where it agrees.
@@ -225,7 +225,7 @@ def find_direction(
     center: scalar,
     corrected: wp.int32,
 ):
-    """Set the direction in which all products become `center`; if corrected, with those of the last direction itself."""
+    """Set the direction in which all products become `center`; if corrected, by the last direction's own products."""
     for r in range(s.joint_rows):
         t.wanted[r] = -t.rate[r]
     for i in range(contacts):

@@ -26,6 +26,7 @@ from .detect import deepest, find_touching
 from .events import flow
 from .geometry import row_speed
 from .impact import impact
+from .joints import joint_row
 from .resting import first_striking, prepare_resting, sort_touching
 
 # A crowded step of jointed bodies is done in so many parts at most, in each of which no body turns by more than this.
@@ -145,7 +146,7 @@ def crowded_flow(s: Parts, t: Workspace, count: wp.int32, left: scalar, worst: s
 
 @wp.func
 def gained(s: Parts, t: Workspace, resting: wp.int32):
-    """Whether the flow at hand gained energy that no force at work accounts for: contacts only take it, joints keep it."""
+    """Whether the flow at hand gained energy that no force accounts for: contacts only take it, joints keep it."""
     before = scalar(0.0)
     after = scalar(0.0)
     work = scalar(0.0)
@@ -162,6 +163,10 @@ def gained(s: Parts, t: Workspace, resting: wp.int32):
     if resting == 0:
         share = LOOSE
         change = wp.abs(change)
+        for r in range(s.joint_rows):
+            if wp.abs(joint_row(s, t, t.q0, r, t.rows0)) > s.tolerance:
+                # Joints that were off, as given ones may be, are put right, at what it takes.
+                change = scalar(0.0)
     if s.platforms == 0 and not (change <= share * (before + wp.abs(work))):
         found = wp.int32(1)
     return found
@@ -185,7 +190,7 @@ def exact_flow(s: Parts, t: Workspace, resting: wp.int32, left: scalar):
         h, event, about = flow(s, t, resting, most)
         going = wp.int32(0)
         rough = t.counts[FAILED]
-        if rough == 0 and resting + s.joint_rows > 0:
+        if rough == 0 and (resting > 0 or turning(s, t) * h > scalar(0.1) * FARTHEST_TURN):
             rough = gained(s, t, resting)
         if rough == 1 and most > left * SHORTEST_PART and t.counts[EFFORT] <= s.effort:
             t.counts[FAILED] = 0

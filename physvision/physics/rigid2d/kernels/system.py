@@ -1,10 +1,10 @@
 """The equations of many contacts and joints, solved for the bodies: sparse where each touches a few others.
 
-With x = x° + W Cᵀ λ and rows R x + ρ, let the multipliers of a contact answer what its rows miss by λ = K (r − R dx), K of
-2 × 2 and lower triangular, the inverse of its compliance, or zero where the contact is open; joints have R dx + ε λ = r. Then
+With x = x° + W Cᵀ λ and rows R x + ρ, let a contact's multipliers answer what its rows miss by λ = K (r − R dx), K of
+2 × 2 and lower triangular, the inverse of its compliance, zero where it is open; joints have R dx + ε λ = r. Then
     (W⁻¹ + Cᵀ K R) dx − C_jᵀ λ_j = Cᵀ K r,    R_j dx + ε λ_j = r_j,
 three unknowns a moving body and one a row of a joint. Bodies are numbered as a walk through their contacts meets them
-(Cuthill and McKee, 1969), joints right after their bodies, so that the factors L U fill no more than each row's envelope.
+(Cuthill and McKee, 1969), joints right after their bodies: the factors L U fill no more than each row's envelope.
 Given x̄, the transposed system gives y = W z and κ_j, and κ = Kᵀ C y: the adjoint of `adjoint`, z = x̄ − Rᵀ κ.
 """
 
@@ -67,7 +67,7 @@ def walk(s: Parts, t: Workspace, contacts: wp.int32):
 
 @wp.func
 def number_unknowns(s: Parts, t: Workspace, contacts: wp.int32):
-    """Number the unknowns, in `place` and `joint_place`, and set where each row of the system begins; return how many."""
+    """Number the unknowns, in `place` and `joint_place`, and set where each row begins; return how many there are."""
     bodies = walk(s, t, contacts)
     for body in range(s.bodies + 1):
         t.place[body] = -1
@@ -309,9 +309,7 @@ def spread(s: Parts, t: Workspace):
 
 
 @wp.func
-def stiffen(
-    s: Parts, t: Workspace, contacts: wp.int32, mode: wp.array(dtype=wp.int32), slide: wp.array(dtype=scalar)
-):
+def stiffen(s: Parts, t: Workspace, contacts: wp.int32, mode: wp.array(dtype=wp.int32), slide: wp.array(dtype=scalar)):
     """Set `soft` and `stiff` to what contacts are that do what `mode` and `slide` say."""
     for i in range(contacts):
         r = s.joint_rows + 2 * i
