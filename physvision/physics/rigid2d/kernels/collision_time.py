@@ -40,6 +40,8 @@ NEVER = wp.constant(wp.float64(1.0e30))
 
 # The shortest look ahead, as a share of the duration.
 LEAST = wp.constant(wp.float64(1.0e-3))
+# Looks ahead after which steps grow.
+PATIENCE = wp.constant(50)
 
 
 @wp.func
@@ -247,10 +249,11 @@ def pair_time(s: Parts, t: Workspace, a: wp.int32, b: wp.int32, i: wp.int32, dur
             hit = wp.max(time - gap / rate, before)
             going = wp.int32(0)
         else:
-            # What touches or grazes would hold time up; it goes no deeper than the gap's curvature lets it.
+            # What touches or grazes would hold time up; it goes no deeper than the gap's curvature lets it. Steps grow
+            # where that goes on, so that no pair takes more than a hundred.
             tries += 1
-            if gap <= s.tolerance or tries > 100:
-                step = wp.max(step, duration * LEAST)
+            if gap <= s.tolerance or tries > PATIENCE:
+                step = wp.max(step, duration * LEAST * scalar(wp.max(tries - PATIENCE, 1)))
             before = time
             time += step
             if time >= duration:

@@ -6,133 +6,22 @@ it slips forward (p > 0) with all friction backward (β = 0), and the other way 
 products held at a common value that falls to zero (Mehrotra, 1992), eliminates to a compliance of each contact,
     [u/λ, 0; μ (p/β − q/α), p/β + q/α],
 and so to the system of `system`. Contacts have a small compliance of their own, so that the answer is one.
-What contacts do is read off on the way, and tried: one system then gives the answer, and it is taken where it agrees.
+What contacts do is read off on the way, and tried; see `trial`.
 """
 
 import warp as wp
 
 from . import scalar
 from .data import ITERATIONS, OPEN, SLIDES, STICKS, Parts, Workspace
-from .geometry import row_speed
-from .system import SOFTNESS, answer, displace, factor_system, number_unknowns, own_couplings, stiffen
+from .system import SOFTNESS, answer, factor_system, number_unknowns, own_couplings
+from .trial import disagreement, find_rates, rubs, try_modes
 
-# Steps at most; how often modes are put right by the answer they give; the largest miss of an answer that is taken.
+# Steps at most; the largest miss of an answer that is taken, as a share of the problem.
 STEPS = wp.constant(40)
-TRIALS = wp.constant(3)
 AGREES = wp.constant(wp.float64(1.0e-9))
 
 # Numbers a contact: λ, α, β, then u, q, p, then the directions of these six, then what the three products aim at.
 WIDTH = wp.constant(15)
-
-
-@wp.func
-def rubs(t: Workspace, i: wp.int32):
-    """Whether friction of contact i is to be found: it has some, and does not slide already."""
-    found = wp.int32(0)
-    if t.sliding[i] == 0 and t.coefficient[i] > scalar(0.0):
-        found = wp.int32(1)
-    return found
-
-
-@wp.func
-def find_rates(
-    s: Parts,
-    t: Workspace,
-    contacts: wp.int32,
-    rows: wp.array(dtype=scalar),
-    columns: wp.array(dtype=scalar),
-    multipliers: wp.array(dtype=scalar),
-):
-    """Set `rate` to the rows' speeds with these multipliers, the contacts' compliance included."""
-    displace(s, t, s.joint_rows + 2 * contacts, columns, multipliers)
-    for r in range(s.joint_rows + 2 * contacts):
-        t.rate[r] = t.offset[r] + row_speed(t, rows, r, t.shift)
-        if r >= s.joint_rows:
-            t.rate[r] = t.rate[r] + SOFTNESS * t.own[r] * multipliers[r]
-
-
-@wp.func
-def disagreement(s: Parts, t: Workspace, contacts: wp.int32, multipliers: wp.array(dtype=scalar)):
-    """By how much multipliers and rates at hand miss the problem, as a speed."""
-    worst = scalar(0.0)
-    for r in range(s.joint_rows):
-        if t.joint_place[r] >= 0:
-            worst = wp.max(worst, wp.abs(t.rate[r]))
-    for i in range(contacts):
-        r = s.joint_rows + 2 * i
-        worst = wp.max(worst, wp.abs(wp.min(t.own[r] * multipliers[r], t.rate[r])))
-        if rubs(t, i) == 1:
-            bound = t.coefficient[i] * wp.max(multipliers[r], scalar(0.0))
-            free = multipliers[r + 1] - t.rate[r + 1] / t.own[r + 1]
-            off = multipliers[r + 1] - wp.clamp(free, -bound, bound)
-            worst = wp.max(worst, wp.abs(t.own[r + 1] * off))
-    return worst
-
-
-@wp.func
-def read_modes(
-    s: Parts,
-    t: Workspace,
-    contacts: wp.int32,
-    multipliers: wp.array(dtype=scalar),
-    mode: wp.array(dtype=wp.int32),
-    slide: wp.array(dtype=scalar),
-):
-    """Set what contacts do by their multipliers and rates: the piece of the problem that holds there."""
-    changed = wp.int32(0)
-    for i in range(contacts):
-        r = s.joint_rows + 2 * i
-        was = mode[i]
-        slid = slide[i]
-        load = multipliers[r] - t.rate[r] / t.own[r]
-        if load <= scalar(0.0):
-            mode[i] = OPEN
-        elif rubs(t, i) == 1:
-            free = multipliers[r + 1] - t.rate[r + 1] / t.own[r + 1]
-            mode[i] = STICKS
-            if wp.abs(free) > t.coefficient[i] * load:
-                mode[i] = SLIDES
-                slide[i] = wp.sign(free) * t.coefficient[i]
-        else:
-            mode[i] = SLIDES
-        if mode[i] != was or (mode[i] == SLIDES and slide[i] != slid):
-            changed = wp.int32(1)
-    return changed
-
-
-@wp.func
-def try_modes(
-    s: Parts,
-    t: Workspace,
-    contacts: wp.int32,
-    n: wp.int32,
-    rows: wp.array(dtype=scalar),
-    columns: wp.array(dtype=scalar),
-    mode: wp.array(dtype=wp.int32),
-    slide: wp.array(dtype=scalar),
-    enough: scalar,
-):
-    """Solve for what contacts are said to do, and correct that by the answer, a few times; whether the answer agrees.
-
-    The answer is in `change`.
-    """
-    agrees = wp.int32(0)
-    going = wp.int32(1)
-    tries = wp.int32(0)
-    while going == 1:
-        stiffen(s, t, contacts, mode, slide)
-        factor_system(s, t, contacts, n, rows, columns)
-        for r in range(s.joint_rows + 2 * contacts):
-            t.wanted[r] = -t.offset[r]
-        answer(s, t, contacts, n, rows, columns, 2)
-        find_rates(s, t, contacts, rows, columns, t.change)
-        tries += 1
-        going = wp.int32(0)
-        if disagreement(s, t, contacts, t.change) <= enough:
-            agrees = wp.int32(1)
-        elif tries < TRIALS:
-            going = read_modes(s, t, contacts, t.change, mode, slide)
-    return agrees
 
 
 @wp.func
