@@ -14,6 +14,7 @@ from physvision.perception.choosing import choose, pick
 from physvision.perception.footage import Box, Footage
 from physvision.perception.linking import Linker
 from physvision.perception.refining import Sighting, Target, direction, sight
+from physvision.perception.stamps import mended
 from physvision.perception.track import Track, roughness
 from physvision.perception.uniting import united
 
@@ -80,10 +81,12 @@ def find_tracks(
             sightings[index].append(sight(aligned, background.picture, background.threshold, target, number, others))
     targets, sightings = united(targets, sightings)
     notes += _remarks(look, background)
-    return [
-        _track(look, target, found, index, shrink, corner, tuple(notes))
-        for index, (target, found) in enumerate(zip(targets, sightings, strict=True))
-    ]
+    return mended(
+        [
+            _track(look, target, found, index, shrink, corner, tuple(notes))
+            for index, (target, found) in enumerate(zip(targets, sightings, strict=True))
+        ]
+    )
 
 
 def _within(pointer, shrink: int, corner: np.ndarray):

@@ -1,0 +1,48 @@
+"""Frames that are missing behind even time stamps are noticed, and no impact or oscillation is taken for one."""
+
+import numpy as np
+import pytest
+
+from physvision.datasets.clips import draw
+from physvision.perception import Track
+from physvision.perception.stamps import mended
+
+
+def followed(times, places):
+    count = len(times)
+    return Track(times, places, np.full(count, 0.1), np.ones(count, bool), radius=6.0)
+
+
+def swing(times):
+    return np.stack([160 + 120 * np.sin(4.0 * times), 150 + 12 * np.cos(8.0 * times)], 1)
+
+
+def test_missing_frames_are_put_in():
+    random = np.random.default_rng(0)
+    taken = np.delete(np.arange(240), [50, 92, 93, 190]) / 60
+    places = swing(taken) + random.normal(0, 0.1, (len(taken), 2))
+    (track,) = mended([followed(np.arange(len(taken)) / 60, places)])
+    np.testing.assert_allclose(track.times, taken, atol=1e-9)
+    assert any("missing" in note for note in track.notes)
+
+
+@pytest.mark.parametrize("kind", ["bounce", "spring", "pendulum", "projectile", "collision", "fall"])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_what_is_complete_stays_as_it_is(kind, seed):
+    clip = draw(kind, seed, doubled=0.0, dropped=0.0)
+    random = np.random.default_rng(seed)
+    places = clip.places() + random.normal(0, 0.1, clip.places().shape)
+    tracks = [followed(clip.stamps.copy(), places[:, body]) for body in range(places.shape[1])]
+    for before, after in zip(tracks, mended(tracks), strict=True):
+        np.testing.assert_array_equal(before.times, after.times)
+
+
+def test_one_that_is_shown_twice_and_caught_up_with_later():
+    random = np.random.default_rng(0)
+    shown = np.arange(240)
+    shown[95:185] -= 1  # frame 94 is shown twice, and one is left out after ninety
+    places = swing(shown / 60) + random.normal(0, 0.1, (240, 2))
+    seen = np.append(True, np.diff(shown) > 0)
+    track = Track(np.arange(240) / 60, places, np.where(seen, 0.1, np.inf), seen, radius=6.0)
+    (found,) = mended([track])
+    np.testing.assert_allclose(found.times[seen], shown[seen] / 60, atol=1e-9)
