@@ -223,7 +223,7 @@ class Articulation(MechanicalEngine):
 
     @torch.no_grad()
     def separated(self, state: State, properties: Overrides = None) -> State:
-        """The nearest state that is found in which shapes do not overlap and joints are within their limits.
+        """A state near this one in which shapes do not overlap and joints are within their limits.
 
         What overlaps is pushed apart without weight, friction and momentum, heavy bodies least; velocities stay as they
         are. Overlaps of less than a thousandth of a millimetre may be left. Without gradients.
@@ -236,17 +236,18 @@ class Articulation(MechanicalEngine):
         self._check_state(state)
         program, _, _ = self._program(state.q)
         known = self._cast(state, properties)
-        still = {name: torch.zeros_like(getattr(known, name)) for name in ("gravity", "friction", "restitution")}
-        known = replace(known, **still)
+        none = {name: torch.zeros_like(getattr(known, name)) for name in ("gravity", "friction", "restitution")}
+        known = replace(known, **none)
         push = self._steps(program, 1, overlap=math.inf)
         parameters = program.packing.pack(known, state.batch)
         inputs = (*parameters.values(), *self._pairs.pack(known, program.packing, state.batch).values())
-        q, bad = program.packing.normalized(state.q), torch.full((state.batch,), -1)
+        q, still = program.packing.normalized(state.q), torch.zeros_like(state.v)
         for _ in range(PUSHES):
-            path, _, bad = push.forward(q, torch.zeros_like(state.v), None, None, *inputs)
-            q = path[:, -1]
+            q = push.forward(q, still, None, None, *inputs)[0][:, -1]
+        _, _, bad = self._steps(program, 1).forward(q, still, None, None, *inputs)
         if bool((bad >= 0).any()):
-            raise InputError("separated: a world could not be freed of its overlaps; start it elsewhere")
+            worlds = torch.nonzero(bad >= 0).flatten().tolist()
+            raise InputError(f"separated: worlds {worlds} could not be freed of their overlaps; start them elsewhere")
         return State(q, state.v)
 
     @torch.no_grad()
