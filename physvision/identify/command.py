@@ -15,6 +15,7 @@ from physvision.identify.model import Known
 from physvision.identify.own_motion import OwnMotion
 from physvision.identify.saving import save
 from physvision.perception import read_tracks
+from physvision.video import Conversion, read
 
 _SCENES = (".xml", ".mjcf", ".urdf")
 _VIDEOS = (".mp4", ".mov", ".avi", ".mkv", ".webm", ".m4v", ".csv")
@@ -78,7 +79,7 @@ def command(
     if video is None:
         raise InputError("video: name one, or a folder of them with --batch")
     folder = Path(out) if out else Path("out") / Path(video).stem
-    source: Source = read_tracks(video, unit) if video.lower().endswith(".csv") else video
+    source = _source(video, unit, options)
     found = identify(source, meant, told, **options)
     paths = save(found, folder, source, film, start)
     _show(found)
@@ -107,7 +108,7 @@ def arguments_of(arguments: Sequence[str]) -> list[str]:
 def _show(found: Identification) -> None:
     """A few lines for people."""
     others = f" (or {', '.join(found.alike)})" if found.alike else ""
-    print(f"{found.motion}{others}: fitted to {found.fit.noise:.2g} px")
+    print(f"{found.motion}{others}: fitted to {found.fit.noise:.2g} {found.case.unit}")
     for name, each in found.parameters.items():
         if each.value is None or each.interval_95 is None:
             print(f"  {name:<14} not identifiable: {each.reason}")
@@ -115,9 +116,21 @@ def _show(found: Identification) -> None:
             low, high = each.interval_95
             print(f"  {name:<14} {each.value:.5g} {each.unit}  95 %: {low:.5g} to {high:.5g}")
     if found.held_out is not None:
-        print(f"  last third predicted to {found.held_out.error:.2g} px, {found.held_out.share:.1%} of the extent")
+        error, share = found.held_out.error, found.held_out.share
+        print(f"  last third predicted to {error:.2g} {found.case.unit}, {share:.1%} of the extent")
     for warning in found.warnings:
         print(f"  note: {warning}")
+
+
+def _source(path: str, unit: str, options: dict) -> Source:
+    """What is identified: a video, tracks from a table, or pictures, which only have times by the option `fps`."""
+    if path.lower().endswith(".csv"):
+        return read_tracks(path, unit)
+    if not Path(path).is_dir():
+        return path
+    if options["fps"] is None:
+        raise InputError(f"{path}: a folder of pictures has no times; give `fps=30`, the rate of filming")
+    return read(path, conversion=Conversion(filmed_fps=options["fps"]))
 
 
 def _batch(folder: Path, out: Path, motion, told, options, unit: str) -> int:
@@ -130,7 +143,7 @@ def _batch(folder: Path, out: Path, motion, told, options, unit: str) -> int:
     rows, failed = [], 0
     for path in clips:
         try:
-            source: Source = read_tracks(path, unit) if path.suffix.lower() == ".csv" else str(path)
+            source = _source(str(path), unit, options)
             found = identify(source, motion, told, **options)
         except PhysvisionError as error:
             print(f"{path.name}: {error}", file=sys.stderr)

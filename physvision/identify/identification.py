@@ -128,11 +128,11 @@ class Identification:
             "parameters": parameters,
             "known": {name: {"value": known.value, "deviation": known.deviation} for name, known in self.known.items()},
             "warnings": list(self.warnings),
-            "noise_px": self.fit.noise,
+            f"noise_{self.case.unit}": self.fit.noise,
             "scale_px_per_m": self.scale,
         }
         if self.held_out is not None:
-            found["held_out"] = {"error_px": self.held_out.error, "share_of_extent": self.held_out.share}
+            found["held_out"] = {f"error_{self.case.unit}": self.held_out.error, "share_of_extent": self.held_out.share}
         return found
 
     def write(self, path: Path) -> None:

@@ -109,6 +109,11 @@ class Case:
         return places
 
     @property
+    def unit(self) -> str:
+        """Of places: "px", or "m" for tables of lengths."""
+        return self.tracks[0].unit
+
+    @property
     def dt(self) -> float:
         """The usual time from a sample to the next, s."""
         return float((self.times[1:] - self.times[:-1]).median())

@@ -68,13 +68,13 @@ def save(
 
 
 def _states(found: Identification, path: Path) -> None:
-    """A row a moment: where each thing was seen, and where the fitted motion is; pixels, y down."""
+    """A row a moment: where each thing was seen, and where the fitted motion is; y down."""
     times = found.case.times.numpy()
     fitted = found.places(times)
     names = [track.name.replace(" ", "_") for track in found.case.tracks]
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        kinds = ("x_px", "y_px", "fitted_x_px", "fitted_y_px")
+        kinds = [f"{kind}_{found.case.unit}" for kind in ("x", "y", "fitted_x", "fitted_y")]
         writer.writerow(["time_s", *(f"{name}_{kind}" for name in names for kind in kinds)])
         for row, moment in enumerate(times):
             values: list[float] = []
@@ -147,7 +147,7 @@ def _page(found: Identification, film: Path | None) -> Page:
 
 
 def _numbers(found: Identification) -> list[tuple[str, str]]:
-    numbers = [(f"{found.fit.noise:.2g} px", "usual distance of the fitted motion from what was seen")]
+    numbers = [(f"{found.fit.noise:.2g} {found.case.unit}", "usual distance of the fitted motion from what was seen")]
     for name, each in found.parameters.items():
         if each.value is not None and each.interval_68 is not None:
             half = (each.interval_68[1] - each.interval_68[0]) / 2
@@ -157,7 +157,7 @@ def _numbers(found: Identification) -> list[tuple[str, str]]:
     if found.held_out is not None:
         held = found.held_out
         text = f"error on the last third, predicted from the first two; {held.share:.1%} of the extent"
-        numbers.append((f"{held.error:.2g} px", text))
+        numbers.append((f"{held.error:.2g} {found.case.unit}", text))
     return numbers
 
 
@@ -190,7 +190,7 @@ def _motion(found: Identification) -> list:
                 lines.append(
                     Curve("predicted from the first two thirds", found.held_out.places[:, 2 * k + axis], WARN, "dotted")
                 )
-            figures.append(time_chart(f"{name} of {track.name}", "px", times, lines))
+            figures.append(time_chart(f"{name} of {track.name}", found.case.unit, times, lines))
             residuals.append(
                 Curve(f"{name} of {track.name}", seen[:, axis] - line[:, axis], OBJECTS[(2 * k + axis) % len(OBJECTS)])
             )
@@ -198,15 +198,15 @@ def _motion(found: Identification) -> list:
         speed = np.gradient(line, times, axis=0)
         axis = int(np.nanstd(line, axis=0).argmax())
         phases.append(Curve(track.name, np.stack([line[:, axis], speed[:, axis]], 1), color))
-    figures.append(time_chart("what is left: seen less fitted", "px", times, residuals))
+    figures.append(time_chart("what is left: seen less fitted", found.case.unit, times, residuals))
     size = (round(found.case.view.width), round(found.case.view.height))
     if max(size) > 1.5 * extent(found.case) / 10:
         figures.append(path_chart("paths", size, paths))
     figures.append(
         phase_chart(
             "phase",
-            "position, px",
-            "velocity, px/s",
+            f"position, {found.case.unit}",
+            f"velocity, {found.case.unit}/s",
             [line for line in phases if np.isfinite(line.values).all(1).any()],
         )
     )

@@ -75,3 +75,23 @@ def test_nothing_and_a_folder_that_is_not_there(capsys):
 def test_options_that_make_no_sense(options, message, capsys):
     assert main(["identify", "missing.mp4", *options]) == 1
     assert message in capsys.readouterr().err
+
+
+def test_tables_in_millimetres_and_pictures_without_times(tmp_path, capsys):
+    clip = draw("circular", 1, doubled=0.0)
+    (track,) = tracks_of(clip)
+    rows = [
+        f"{t:.5f};{1e3 * x:.3f};{-1e3 * y:.3f}" for t, (x, y) in zip(track.times, track.positions / 400, strict=True)
+    ]
+    (tmp_path / "round.csv").write_text("t;x;y\n" + "\n".join(rows).replace(".", ","))
+    options = ["--motion", "circular", "--unit", "mm", "--out", str(tmp_path / "out")]
+    assert main(["identify", str(tmp_path / "round.csv"), *options]) == 0
+    found = json.loads((tmp_path / "out" / "parameters.json").read_text())
+    radius = clip.truth["radius"] * clip.options["scale"] / 400
+    assert found["parameters"]["radius"]["value"] == pytest.approx(radius, rel=0.02)
+    assert found["noise_m"] < 0.01  # metres, not pixels
+    assert "x_m" in (tmp_path / "out" / "states.csv").read_text().splitlines()[0]
+    capsys.readouterr()
+    (tmp_path / "pictures").mkdir()
+    assert main(["identify", str(tmp_path / "pictures")]) == 1
+    assert "--fps 30" in capsys.readouterr().err

@@ -1,0 +1,62 @@
+"""Three worked clips: drawn, written as H.264, and identified by the command; what was found beside the truth.
+
+The pages in OUT show everything; `identify.png` is one frame of each film beside the others.
+
+    python experiments/identify_clips.py [--out out/identify_clips]
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from pathlib import Path
+
+import cv2
+import numpy as np
+from jsonargparse import auto_cli
+from PIL import Image
+
+from physvision import video
+from physvision.datasets.clips import draw
+from physvision.identify.command import command
+
+BAR = 0.01  # of the leading parameter, the largest error
+WIDTH = 320  # pixels of each frame in the picture
+# Kind, seed, the kind that is named, what else is told, and what the clip is made for.
+CLIPS = (
+    ("pendulum", 3, "pendulum", "gravity", "length"),
+    ("bounce", 1, "bounce", "radius", "restitution"),
+    ("spring", 1, None, "mass", "stiffness"),
+)
+
+
+def main(out: Path = Path("out/identify_clips")) -> float:
+    """Draw, identify, print; the largest error of a leading parameter, a share.
+
+    Args:
+        out: folder; made where it is missing.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    frames, errors = [], []
+    for kind, seed, named, known, leading in CLIPS:
+        clip = draw(kind, seed)
+        path = clip.write(out / f"{kind}.mp4")
+        told = f"{known}={clip.truth[known]:.4g}"
+        print(f"\nphysvision identify {path} {f'--motion {named} ' if named else ''}--known {told}")
+        command(str(path), named, told, out=str(out / kind))
+        found = json.loads((out / kind / "parameters.json").read_text())
+        value, truth = found["parameters"][leading]["value"], clip.truth[leading]
+        print(f"  {leading} of the drawing: {truth:.5g}, found as {found['motion']}: {value / truth - 1:+.2%}")
+        errors.append(abs(value / truth - 1))
+        film = out / kind / "prediction.mp4"
+        middle = video.describe(film).frames // 3
+        frame = next(islice(video.stream(film, color="rgb"), middle, None))[1]
+        frames.append(cv2.resize(frame, (WIDTH, WIDTH * 3 // 4), interpolation=cv2.INTER_AREA))
+    picture = Image.fromarray(np.hstack(frames)).quantize(64, dither=Image.Dither.NONE)
+    picture.save(out / "identify.png", optimize=True)
+    print(f"\n{out / 'identify.png'}")
+    return max(errors)
+
+
+if __name__ == "__main__":
+    auto_cli(main, as_positional=False)
