@@ -1,6 +1,6 @@
 """Three worked clips: drawn, written as H.264, and identified by the command; what was found beside the truth.
 
-The pages in OUT show everything; `identify.png` is one frame of each film beside the others.
+The pages in OUT show everything; `identify.jpg` is one frame of each film beside the others.
 
     python experiments/identify_clips.py [--out out/identify_clips]
 """
@@ -21,7 +21,7 @@ from physvision.datasets.clips import draw
 from physvision.identify.command import command
 
 BAR = 0.01  # of the leading parameter, the largest error
-WIDTH = 320  # pixels of each frame in the picture
+HEIGHT = 240  # pixels of each frame in the picture
 # Kind, seed, the kind that is named, what else is told, and what the clip is made for.
 CLIPS = (
     ("pendulum", 3, "pendulum", "gravity", "length"),
@@ -51,10 +51,10 @@ def main(out: Path = Path("out/identify_clips")) -> float:
         film = out / kind / "prediction.mp4"
         middle = video.describe(film).frames // 3
         frame = next(islice(video.stream(film, color="rgb"), middle, None))[1]
-        frames.append(cv2.resize(frame, (WIDTH, WIDTH * 3 // 4), interpolation=cv2.INTER_AREA))
-    picture = Image.fromarray(np.hstack(frames)).quantize(64, dither=Image.Dither.NONE)
-    picture.save(out / "identify.png", optimize=True)
-    print(f"\n{out / 'identify.png'}")
+        width = round(frame.shape[1] * HEIGHT / frame.shape[0])
+        frames.append(cv2.resize(frame, (width, HEIGHT), interpolation=cv2.INTER_AREA))
+    Image.fromarray(np.hstack(frames)).save(out / "identify.jpg", quality=85)
+    print(f"\n{out / 'identify.jpg'}")
     return max(errors)
 
 

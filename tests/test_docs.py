@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from physvision.identify.leaves import place_of
+from physvision.physics.articulated import load
 from physvision.physics.articulated.properties import TreeProperties
 
 ROOT = Path(__file__).parents[1]
@@ -65,3 +67,15 @@ def test_every_link_leads_somewhere(tmp_path):
         assert built.exists(), f"{page} is not among the pages that are built"
     # The reference holds what docstrings say.
     assert "What a model makes of a whole video" in (tmp_path / "site/reference/predict/index.html").read_text()
+
+
+def test_a_scene_of_ones_own():
+    """The arm of the page can be loaded, and what it says is unknown is there."""
+    page = (ROOT / "docs/identify.md").read_text()
+    arm = load(re.search(r"<mujoco>.*?</mujoco>", page, re.DOTALL).group())
+    for name in re.findall(r"--unknown (\S+?)=", page):
+        assert place_of(arm, name).mask.sum() == 1
+    block = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[-1]
+    names: dict = {}
+    exec(compile(block, "identify.md", "exec"), names)
+    assert names["rod"].follow == list(names["arm"].body_names)
