@@ -98,8 +98,10 @@ def test_a_drawn_clip_of_a_scene(tmp_path, swing):
             middle = np.rint((place - 0.5) * 16).astype(int)
             cv2.circle(frame, tuple(middle.tolist()), round(0.03 * SCALE * 16), (200, 25, 25), -1, cv2.LINE_AA, 4)
             writer.add(np.clip(frame + random.normal(0, 3, frame.shape), 0, 255).astype(np.uint8))
-    found = identify(path, OwnMotion(scene_file(tmp_path), {"joint_stiffness:hinge": (0.05, 1)}, ["ball"]))
-    assert found.parameters["joint_stiffness:hinge"].value == pytest.approx(TRUTH["stiffness"], rel=0.03)
+    unknown = {"joint_stiffness:hinge": (0.05, 1.0), "joint_damping:hinge": (0.0, 0.05)}
+    found = identify(path, OwnMotion(scene_file(tmp_path), unknown, ["ball"]))
+    assert found.parameters["joint_stiffness:hinge"].value == pytest.approx(TRUTH["stiffness"], rel=0.01)
+    assert found.parameters["joint_damping:hinge"].value == pytest.approx(TRUTH["damping"], rel=0.05)
     assert found.unit == "m"
 
 
