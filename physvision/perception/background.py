@@ -92,7 +92,7 @@ class Background:
         if self.shaky:
             samples = np.stack([shifted_back(one, shift) for one, shift in zip(samples, shifts, strict=True)])
             middle = _median(samples)
-        samples = np.stack([_lit(sample, self._gains(sample, middle)) for sample in samples])
+        samples = np.stack([_lit(sample, self._gains(sample, middle, np.zeros(2))) for sample in samples])
         self.picture, self.noise = _resolved(samples, _median(samples))
         self.bytes = _bytes(self.picture)
         self._shake = Shake(self.bytes)
@@ -106,8 +106,7 @@ class Background:
         """How a frame was taken; `before` is that of the frame before it."""
         guess = None if before is None else before.shift
         shift = self._shake.measure(frame, guess) if self.shaky else np.zeros(2)
-        moved = shifted_back(frame, shift) if shift.any() else frame
-        return Alignment(shift, self._gains(moved, self.picture))
+        return Alignment(shift, self._gains(frame, self.picture, shift))
 
     def aligned(
         self, frame: UInt8[np.ndarray, "height width 3"], alignment: Alignment
@@ -121,10 +120,15 @@ class Background:
         most = cv2.max(cv2.max(apart[..., 0], apart[..., 1]), apart[..., 2])
         return cv2.GaussianBlur(most.astype(np.float32), (0, 0), 0.8)
 
-    def _gains(self, frame: np.ndarray, picture: np.ndarray) -> np.ndarray:
-        """The frame's light in each channel, of the background's."""
+    def _gains(self, frame: np.ndarray, picture: np.ndarray, shift: np.ndarray) -> np.ndarray:
+        """The light in each channel of a frame that is shifted, of the background's: at every fifth pixel each way."""
+        height, width = picture.shape[:2]
+        rows, columns = (
+            np.clip(np.arange(0, size, 5) + round(float(off)), 0, size - 1)
+            for size, off in ((height, shift[1]), (width, shift[0]))
+        )
         behind = picture[::5, ::5].reshape(-1, 3)
-        now = frame[::5, ::5].reshape(-1, 3)
+        now = frame[np.ix_(rows, columns)].reshape(-1, 3)
         gains = np.ones(3)
         for channel in range(3):
             bright = (behind[:, channel] > 30) & (behind[:, channel] < 245)
