@@ -26,7 +26,8 @@ class Optimum:
 
     Attributes:
         z: the numbers found, (starts, unknowns).
-        cost: half the sum of squares, outliers held down, what was known beforehand included, (starts,).
+        cost: half the sum of squares, outliers held down from the same size on, what was known beforehand included,
+            (starts,).
         converged: whether no step made it smaller any more by a share of the tolerance, (starts,).
         course: z after each iteration, the start first, (iterations + 1, starts, unknowns).
     """
@@ -92,6 +93,9 @@ def gauss_newton(
         if bool(better.any()):
             missed, slopes = problem.linearize(z)
             cost = _cost(problem, z, missed, scale)
+    if scale is not None:
+        # Each search has its own idea of what an outlier is; to be compared they need one.
+        cost = _cost(problem, z, missed, scale.min().expand(len(z)))
     return Optimum(z, cost, converged & torch.isfinite(cost), torch.stack(course))
 
 

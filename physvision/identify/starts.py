@@ -8,20 +8,34 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Float
 
+HOLD = 0.08  # s before a release for which a hand's pull is taken as steady
+_SWING = 0.15  # s in which an arm brings what it throws from rest to its speed
+_UNLIKELY = 22.5  # what squares of six standard normal numbers add up to once in a thousand times
+
 
 def polynomial(
     times: Float[np.ndarray, " samples"], values: Float[np.ndarray, "samples numbers"], degree: int
 ) -> Float[np.ndarray, "coefficients numbers"]:
     """Coefficients, the constant first, of the polynomial closest to values; outliers are held down."""
-    powers = np.vander(times, degree + 1, increasing=True)
-    weights = np.ones(len(times))
-    found = np.zeros((degree + 1, values.shape[1]))
-    for _ in range(8):
+    return closest(np.vander(times, degree + 1, increasing=True), values)
+
+
+def closest(
+    basis: Float[np.ndarray, "samples coefficients"],
+    values: Float[np.ndarray, "samples numbers"],
+    rounds: int = 8,
+    certain: int = 0,
+) -> Float[np.ndarray, "coefficients numbers"]:
+    """Coefficients of the combination of columns closest to values; outliers are held down, but the last `certain`."""
+    weights = np.ones(len(basis))
+    found = np.zeros((basis.shape[1], values.shape[1]))
+    for _ in range(rounds):
         root = np.sqrt(weights)[:, None]
-        found = np.linalg.lstsq(root * powers, root * values, rcond=None)[0]
-        off = np.linalg.norm(values - powers @ found, axis=1)
+        found = np.linalg.lstsq(root * basis, root * values, rcond=None)[0]
+        off = np.linalg.norm(values - basis @ found, axis=1)
         usual = max(1.4826 * float(np.median(off)), 1e-9)
         weights = 1 / (1 + (off / (2.4 * usual)) ** 2)
+        weights[len(weights) - certain :] = 1.0
     return found
 
 
@@ -127,59 +141,64 @@ class Path:
 def departure(times: Float[np.ndarray, " samples"], places: Float[np.ndarray, "samples 2"], noise: float) -> int:
     """The number of samples at the beginning that do not belong to what the later ones do.
 
-    Going back from the middle, each sample is compared with the polynomial through all later ones. Four misses of more
-    than noise allows, all to one side, end it: a hand that still held what flew.
+    Going back from the middle, four samples at a time are compared with the polynomial through all later ones: a hand
+    that still held what flew. Their misses share the polynomial's own error, so they are weighed together; the worst of
+    the four may be an outlier and is left out.
     """
     count = len(times)
     degree = 3 if count >= 24 else 2
     least = max(2 * degree + 2, count // 2)
-    if count <= least + 3:
-        return 0
-    misses: list[np.ndarray] = []
-    for at in range(count - least - 1, -1, -1):
-        local = times[at + 1 :] - times[at]
-        powers = np.vander(local, degree + 1, increasing=True)
-        found = np.linalg.lstsq(powers, places[at + 1 :], rcond=None)[0]
-        # The polynomial's own error where it is asked for.
-        spread = np.linalg.inv(powers.T @ powers + 1e-12 * np.eye(degree + 1))[0, 0]
-        misses.append((places[at] - found[0]) / (noise * np.sqrt(1 + spread)))
-        if np.linalg.norm(np.sum(misses[-4:], axis=0)) > 9.0 and len(misses) >= 4:
+    for at in range(count - least - 4, -1, -1):
+        powers = np.vander(times[at:] - times[at], degree + 1, increasing=True)
+        found = np.linalg.lstsq(powers[4:], places[at + 4 :], rcond=None)[0]
+        missed = (places[at : at + 4] - powers[:4] @ found) / noise
+        shared = np.eye(4) + powers[:4] @ np.linalg.pinv(powers[4:].T @ powers[4:]) @ powers[:4].T
+        kept = [[k for k in range(4) if k != worst] for worst in range(4)]
+        odds = [np.sum(missed[few] * np.linalg.solve(shared[np.ix_(few, few)], missed[few])) for few in kept]
+        if min(odds) > _UNLIKELY:
             return at + 3
     return 0
 
 
 def release(
-    times: Float[np.ndarray, " samples"],
-    places: Float[np.ndarray, "samples 2"],
-    first: int,
-    before: float,
-    noise: float,
+    times: Float[np.ndarray, " samples"], places: Float[np.ndarray, "samples 2"], first: int, noise: float
 ) -> tuple[float, np.ndarray]:
-    """When a hand let go, around the sample `first` or shortly after, and its pull till then, px/s².
+    """When a hand let go of what flies from about sample `first` on, and its pull, the acceleration lost then.
 
-    Each moment is tried: a polynomial that has another steady acceleration for a while before. From the right one on
-    it explains the samples from that while on; the earliest such moment is it.
+    Each moment is tried: a polynomial from it on, and before it another steady acceleration. Arms take a fraction of a
+    second for a throw, so about how strong their pull is follows from the speed; without knowing that, a pull of zero
+    would put the release anywhere. A release before the first sample has no pull to speak of.
     """
-    moments, costs, pulls = [], [], []
     step = float(np.median(np.diff(times)))
-    latest = min(times[first + (len(times) - first) // 2], times[first] + before)
-    for moment in np.arange(max(times[first] - 1.5 * before, times[2]), latest, step / 3):
-        part = times > moment - before
-        if part.sum() < 10:
+    begin = int(np.searchsorted(times, times[first] - 2 * HOLD))
+    best, found = np.inf, (float(times[first]), np.zeros(2))
+    for moment in np.arange(times[begin], times[first] + HOLD, step / 4):
+        local = times[begin:] - moment
+        flies, counts = local >= 0, local > -HOLD
+        if flies.sum() < 6:
             break
-        local = times[part] - moment
-        degree = 3 if (local > 0).sum() >= 24 else 2
-        basis = np.column_stack([np.vander(local, degree + 1, increasing=True), np.minimum(local, 0) ** 2])
-        solved = np.linalg.lstsq(basis, places[part], rcond=None)[0]
-        free = part.sum() - degree - 2
-        moments.append(moment)
-        pulls.append(2 * solved[-1])
-        # Three deviations of what noise alone makes of it.
-        costs.append(float(((places[part] - basis @ solved) ** 2).sum()) / free / (1 + 3 / np.sqrt(free)))
-    if not moments:
-        return float(times[first]), np.zeros(2)
-    best = int(np.argmax(np.array(costs) <= max(1.5 * min(costs), 2.6 * noise**2)))
-    return float(moments[best]), pulls[best]
+        degree = 3 if flies.sum() >= 24 else 2
+        flight = polynomial(local[flies], places[begin:][flies], degree)
+        pull, spread = expected_pull(flight[1], 2 * flight[2])
+        basis = np.column_stack([np.vander(local, degree + 1, increasing=True), np.minimum(local, 0) ** 2 / 2])[counts]
+        beforehand = np.append(np.zeros(degree + 1), 1 / spread)
+        rows, values = np.vstack([basis / noise, beforehand]), np.vstack([places[begin:][counts] / noise, pull / spread])
+        solved = closest(rows, values, rounds=4, certain=1)
+        odds = ((values - rows @ solved) ** 2).sum(1)
+        # A single outlier says nothing; samples long before are left out, but not for the sake of such a one.
+        cost = float(np.minimum(odds[:-1], 20.0).sum() + odds[-1]) + 4 * float((~counts).sum())
+        if cost < best:
+            best, found = cost, (float(moment), solved[-1])
+    return found
+
+
+def expected_pull(velocity: np.ndarray, acceleration: np.ndarray) -> tuple[np.ndarray, float]:
+    """What a hand adds to the acceleration of a flight before it lets go, and how far from that others are.
+
+    It brings what it holds from rest to its velocity within a fraction of a second; what is only dropped is held.
+    """
+    swing = velocity / _SWING
+    return swing - acceleration, float(np.linalg.norm(swing) / 3 + 0.1 * np.linalg.norm(acceleration))
 
 
 def aside(times: Float[np.ndarray, " samples"], places: Float[np.ndarray, "samples 2"], latest: int) -> int:

@@ -19,7 +19,6 @@ from physvision.physics.particle import Particle
 _TILT = math.radians(2)
 _DRAG = 0.015  # 1/m: of most balls, and how far others are from it
 _STRAIGHT = 0.05  # how far from straight down a fall's track may lie, of its length
-_BEFORE = 0.08  # s before the flight that a hand's pull is taken as steady for
 _HAND = (0.5, 15.0)  # pull of a hand, of gravity: it holds the thing's weight at least
 _LEAST = 3  # samples that show what is before the clear part of a flight
 _ASIDE = 0.35  # of its radius: how far from its middle a thing may be seen that is lit or covered in part
@@ -76,10 +75,10 @@ def _model(case: Case, kind: str, stretch: _Stretch) -> Model:
         radius = case.tracks[0].radius or 1.0
         unknowns.append(Unknown("aside", [0.0, 0.0], scale=radius, deviation=_ASIDE * radius, unit="px"))
     elif held:
-        releases = torch.tensor(later[0] + dt * np.array([-1.5, -0.5, 0.5, 1.5]))
-        unknowns.append(Unknown("release", float(later[0]), scale=dt, unit="s"))
-        unknowns.append(Unknown("pull", [0.0, 0.0], scale=weight, unit="px/s²"))
-        begin = {"release": releases, "pull": _pulls(later, times - times[0], places, found, releases)}
+        pull, spread = starts.expected_pull(thrown[1], 2 * thrown[2])
+        unknowns.append(Unknown("release", stretch.release - times[0], scale=dt, deviation=3 * dt, unit="s"))
+        unknowns.append(Unknown("pull", pull.tolist(), scale=weight, deviation=spread, unit="px/s²"))
+        begin = {"pull": torch.from_numpy(stretch.pull)}
     told = case.known
     gravity = told["gravity"].value if "gravity" in told else 9.81
 
@@ -119,6 +118,8 @@ class _Stretch:
         window: the samples of the clip.
         before: how many of its samples do not lie on the parabola of the others.
         flies: whether it already flies then, only seen beside its path; otherwise a hand holds it.
+        release: when a hand let go, if one did, s.
+        pull: of the hand, px/s².
         noise: standard deviation of a coordinate, pixels.
     """
 
@@ -127,6 +128,8 @@ class _Stretch:
     window: tuple[int, int]
     before: int
     flies: bool
+    release: float
+    pull: np.ndarray
     noise: float
 
 
@@ -147,18 +150,18 @@ def _stretches(case: Case) -> list[_Stretch]:
 
     def stretch(begun: int, before: int, flies: bool = False) -> _Stretch:
         whole = (int(there[begun]), int(there[last - 1]) + 1)
-        return _Stretch(times[begun:last], places[begun:last], whole, before, flies, noise)
+        return _Stretch(times[begun:last], places[begun:last], whole, before, flies, release, pull, noise)
 
     begun = first
     while begun > 0 and times[begun] - times[begun - 1] < 1.5 * case.dt:
         if path.distance(times[begun - 1], places[begun - 1]) > (case.tracks[0].radius or 0.0):
             break
         begun -= 1
-    release, pull = starts.release(times[:last], places[:last], first, _BEFORE, noise)
-    held = slice(int(np.searchsorted(times, release - _BEFORE)), int(np.searchsorted(times, release)))
+    release, pull = starts.release(times[:last], places[:last], first, noise)
+    held = slice(int(np.searchsorted(times, release - starts.HOLD)), int(np.searchsorted(times, release)))
     by_hand = held.stop - held.start >= _LEAST and _HAND[0] < np.linalg.norm(pull) / path.bend < _HAND[1]
-    found = [stretch(held.start, held.stop - held.start) if by_hand else stretch(first, 0)]
-    latest = int(np.searchsorted(times, times[first] + _BEFORE)) - begun
+    found = [stretch(held.start, held.stop - held.start) if by_hand else stretch(held.stop, 0)]
+    latest = int(np.searchsorted(times, times[first] + starts.HOLD)) - begun
     beside = starts.aside(times[begun:last], places[begun:last], latest)
     return [*found, stretch(begun, beside, True)] if beside >= _LEAST else found
 
@@ -167,16 +170,6 @@ def _straight_down(found: np.ndarray, lasts: float, noise: float) -> bool:
     """Whether a parabola, of these coefficients, is a fall."""
     (aside, down), start = found[1] * lasts + found[2] * lasts**2, found[1][1]
     return bool(found[2][1] > 0 and abs(aside) < _STRAIGHT * abs(down) + 5 * noise and start > -0.15 * down / lasts)
-
-
-def _pulls(later, times, places, found, releases) -> torch.Tensor:
-    """For each moment of release the steady pull that explains best how the track leaves the parabola before it."""
-    off = torch.from_numpy(places - np.vander(times, 3, increasing=True) @ found)
-    rows = []
-    for release in releases:
-        shape = 0.5 * (release - torch.from_numpy(times)).clamp(min=0) ** 2
-        rows.append((shape[:, None] * off).sum(0) / shape.square().sum().clamp(min=1e-12))
-    return torch.stack(rows)
 
 
 def scale(values: Values, known: Knowns) -> torch.Tensor | None:
