@@ -177,13 +177,18 @@ def _tracks(source: Source, fps, object, crop, start, stop, size) -> tuple[list[
     tracks = find_tracks(source, object=object, crop=crop, start=start, stop=stop)
     if isinstance(source, Clip):
         height, width = source.frames.shape[1:3]
-        rate = source.fps
     else:
         described = video.describe(source)
-        height, width, rate = described.height, described.width, described.fps
-    if fps is not None and rate:
-        tracks = [replace(track, times=track.times * (float(rate) / fps)) for track in tracks]
+        height, width = described.height, described.width
+    if fps is not None:
+        tracks = [replace(track, times=track.times / (fps * _usual_step(track.times))) for track in tracks]
     return tracks, View(float(width), float(height))
+
+
+def _usual_step(times: np.ndarray) -> float:
+    """The time from a frame to the next where none is missing: stamps may be rounded, so the mean of those."""
+    steps = np.diff(times)
+    return float(steps[steps < 1.5 * np.median(steps)].mean())
 
 
 def joined(tracks: Sequence[Track]) -> list[Track]:

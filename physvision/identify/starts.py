@@ -180,9 +180,10 @@ def release(
         degree = 3 if flies.sum() >= 24 else 2
         flight = polynomial(local[flies], places[begin:][flies], degree)
         pull, spread = expected_pull(flight[1], 2 * flight[2])
-        basis = np.column_stack([np.vander(local, degree + 1, increasing=True), np.minimum(local, 0) ** 2 / 2])[counts]
+        basis = np.column_stack([np.vander(local, degree + 1, increasing=True), np.minimum(local, 0) ** 2 / 2])
         beforehand = np.append(np.zeros(degree + 1), 1 / spread)
-        rows, values = np.vstack([basis / noise, beforehand]), np.vstack([places[begin:][counts] / noise, pull / spread])
+        rows = np.vstack([basis[counts] / noise, beforehand])
+        values = np.vstack([places[begin:][counts] / noise, pull / spread])
         solved = closest(rows, values, rounds=4, certain=1)
         odds = ((values - rows @ solved) ** 2).sum(1)
         # A single outlier says nothing; samples long before are left out, but not for the sake of such a one.

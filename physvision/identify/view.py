@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from physvision.estimation import Unknown
 from physvision.estimation.unknowns import Values
 from physvision.perception import Track
 
+TILT = math.radians(1)  # of a camera that is meant to stand upright: people see a degree or two
 _KEYSTONE = 0.005  # change of scale over half a picture for a camera held by hand, a degree or two off the normal
 _SLOWEST = 0.035  # s, readout of the slowest phones
 _READOUT = 0.008  # s from the first row to the last of a phone, and how far from that others are

@@ -36,6 +36,7 @@ LEADING = {
     "circular": ("period", "radius"),
     "fall": ("acceleration",),
 }
+_MEASURED = 1e-3  # of a scale: how exactly people measure two points of a picture
 _FAST = ("double_pendulum", "collision", "bounce", "projectile", "fall")
 
 
@@ -91,7 +92,7 @@ class Filming:
             tall: what is filmed is higher than wide, so that the phone may be held upright.
         """
         sizes = ((640, 360), (640, 480), (480, 360), (360, 640))
-        return cls(
+        taken = cls(
             size=sizes[random.integers(4 if tall else 3)],
             fps=float(random.choice([50, 60, 120] if fast else [25, 30, 30, 50, 60])),
             open=random.uniform(0.1, 0.5),
@@ -107,6 +108,8 @@ class Filming:
             dropped=random.uniform(0, 0.04) * (random.random() < 0.3),
             doubled=random.uniform(0, 0.04) * (random.random() < 0.3),
         )
+        # Slow motion, and the like, is written with a usual rate.
+        return replace(taken, stamped=30.0) if random.random() < 0.1 else taken
 
 
 @dataclass(frozen=True)
@@ -121,7 +124,8 @@ class DrawnClip:
         stamps: seconds that the file says.
         shows: number of the frame whose picture it shows; not its own where it is doubled.
         seed: what made it.
-        options: what somebody who filmed it would tell besides `motion.known`: the scale, pixels a metre, and the rate.
+        options: what somebody who filmed it would tell besides `motion.known`: the scale as measured, pixels a metre,
+            and the rate.
     """
 
     motion: Motion
@@ -227,7 +231,7 @@ def film(motion: Motion, filming: Filming, seed: int = 0) -> DrawnClip:
     stamps = shown * (1.0 if filming.stamped is None else filming.fps / filming.stamped)
     options = {"fps": filming.fps} if filming.stamped not in (None, filming.fps) else {}
     if motion.kind in ("circular", "fall", "slide", "roll"):
-        options["scale"] = scale
+        options["scale"] = scale * (1 + _MEASURED * random.normal())
     return DrawnClip(motion, filming, seen, times, stamps, shows, seed, options)
 
 

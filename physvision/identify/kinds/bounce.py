@@ -12,9 +12,9 @@ from physvision.estimation import Seen, Setup, Unknown
 from physvision.estimation.unknowns import Values
 from physvision.identify import starts
 from physvision.identify.model import Case, Knowns, Model, Parameters, UnsuitableError
+from physvision.identify.view import TILT
 from physvision.physics import rigid2d
 
-_TILT = math.radians(2)
 _RADIUS = 10.0  # px, of the ball in the engine: what is sought is the height at which its middle turns round
 
 
@@ -56,7 +56,7 @@ def _model(
         Unknown("weight", weight, low=0.0, unit="px/s²"),
         Unknown("floor", floor, scale=2.0, unit="px"),
         Unknown("restitution", min(max(restitution, 0.05), 0.98), low=0.0, high=1.0),
-        Unknown("tilt", 0.0, scale=_TILT, deviation=_TILT, unit="rad"),
+        Unknown("tilt", 0.0, scale=TILT, deviation=TILT, unit="rad"),
         Unknown("place", place.tolist(), scale=5.0, unit="px"),
         Unknown("velocity", velocity.tolist(), scale=0.05 * speed, unit="px/s"),
         Unknown("friction", 0.1, low=0.0, deviation=0.1),

@@ -12,9 +12,9 @@ from physvision.estimation import Seen, Setup, Unknown
 from physvision.estimation.unknowns import Values
 from physvision.identify import starts
 from physvision.identify.model import Case, Knowns, Model, Parameters, UnsuitableError
+from physvision.identify.view import TILT
 from physvision.physics import articulated
 
-_TILT = math.radians(2)
 _DEPTH = 0.01  # of the outer arm's plane in front of the inner one's, of the camera's distance
 _POINT = 1e-3  # inertia of a bob about itself, of its mass times the square of its arm: none to speak of
 
@@ -58,7 +58,7 @@ def _model(case: Case, where: dict, speed: list[float], inner: int, compound: bo
         Unknown("ratio", 1.0, low=0.0),
         Unknown("arcs", where["arcs"], low=0.0, unit="px"),
         Unknown("pivot", where["pivot"], scale=0.01 * arc, unit="px"),
-        Unknown("tilt", 0.0, scale=_TILT, deviation=_TILT, unit="rad"),
+        Unknown("tilt", 0.0, scale=TILT, deviation=TILT, unit="rad"),
         Unknown("angles", where["angles"], scale=0.3, unit="rad"),
         Unknown("spins", speed, scale=1.0, unit="rad/s"),
         Unknown("damping", [0.01, 0.01], low=0.0, span=(0.0, 1.0), unit="1/s"),

@@ -14,10 +14,11 @@ from physvision.estimation import Seen, Setup, Unknown
 from physvision.estimation.unknowns import Values
 from physvision.identify import starts
 from physvision.identify.model import Case, Knowns, Model, Parameters, UnsuitableError
+from physvision.identify.view import TILT
 from physvision.physics.particle import Particle
 
-_TILT = math.radians(2)
-_DRAG = 0.015  # 1/m: of most balls, and how far others are from it
+_DRAG, _DRAGS = 0.015, 0.01  # 1/m: of balls that people throw, and how far others are from it
+_LATE = 2.0  # frames by which a thing is first seen after it was let go, if no hand is seen
 _STRAIGHT = 0.05  # how far from straight down a fall's track may lie, of its length
 _HAND = (0.5, 15.0)  # pull of a hand, of gravity: it holds the thing's weight at least
 _LEAST = 3  # samples that show what is before the clear part of a flight
@@ -61,22 +62,23 @@ def _model(case: Case, kind: str, stretch: _Stretch) -> Model:
     dt = case.dt
     engine = Particle("plane", dt=dt, substeps=max(1, math.ceil(dt * 60)))
     speed = max(float(np.linalg.norm(found[1])), weight * dt)
-    across = kind == "projectile"
+    across, by_hand = kind == "projectile", held > 0 and not stretch.flies
     unknowns = [
         Unknown("weight", weight, low=0.0, unit="px/s²"),
-        Unknown("tilt", 0.0, scale=_TILT, deviation=_TILT, unit="rad"),
+        Unknown("tilt", 0.0, scale=TILT, deviation=TILT, unit="rad"),
         Unknown("place", found[0].tolist(), scale=10.0, unit="px"),
         # Drag is known beforehand: from a short flight it cannot be told.
-        Unknown("drag", _DRAG, scale=_DRAG, deviation=_DRAG, span=(0.0, 0.2), unit="1/m"),
+        Unknown("drag", _DRAG, scale=_DRAG, deviation=_DRAGS, span=(0.0, 0.2), unit="1/m"),
         Unknown("velocity", found[1].tolist() if across else float(found[1][1]), scale=0.1 * speed, unit="px/s"),
     ]
+    late = (3.0 if by_hand else _LATE) * dt
+    unknowns.append(Unknown("release", stretch.release - times[0], scale=dt, deviation=late, unit="s"))
     begin: dict[str, object] = {}
     if stretch.flies:
         radius = case.tracks[0].radius or 1.0
         unknowns.append(Unknown("aside", [0.0, 0.0], scale=radius, deviation=_ASIDE * radius, unit="px"))
-    elif held:
+    elif by_hand:
         pull, spread = starts.expected_pull(thrown[1], 2 * thrown[2])
-        unknowns.append(Unknown("release", stretch.release - times[0], scale=dt, deviation=3 * dt, unit="s"))
         unknowns.append(Unknown("pull", pull.tolist(), scale=weight, deviation=spread, unit="px/s²"))
         begin = {"pull": torch.from_numpy(stretch.pull)}
     told = case.known
@@ -94,7 +96,7 @@ def _model(case: Case, kind: str, stretch: _Stretch) -> Model:
     def places_of(seen: Seen) -> torch.Tensor:
         if stretch.flies:
             return seen.state.q + seen.values["aside"] * (seen.time < clear)[:, None]
-        if not held:
+        if not by_hand:
             return seen.state.q
         # Before it is let go it leaves the parabola that it will fly along as a steady pull leads it.
         before = (seen.values["release"] - seen.time).clamp(min=0)
@@ -118,7 +120,7 @@ class _Stretch:
         window: the samples of the clip.
         before: how many of its samples do not lie on the parabola of the others.
         flies: whether it already flies then, only seen beside its path; otherwise a hand holds it.
-        release: when a hand let go, if one did, s.
+        release: when a hand let go, or when it was first seen on its path, s.
         pull: of the hand, px/s².
         noise: standard deviation of a coordinate, pixels.
     """
@@ -148,7 +150,7 @@ def _stretches(case: Case) -> list[_Stretch]:
     path = starts.Path(times[first:last], places[first:last])
     noise = max(noise, path.noise)
 
-    def stretch(begun: int, before: int, flies: bool = False) -> _Stretch:
+    def stretch(begun: int, before: int, release: float, flies: bool = False) -> _Stretch:
         whole = (int(there[begun]), int(there[last - 1]) + 1)
         return _Stretch(times[begun:last], places[begun:last], whole, before, flies, release, pull, noise)
 
@@ -160,10 +162,11 @@ def _stretches(case: Case) -> list[_Stretch]:
     release, pull = starts.release(times[:last], places[:last], first, noise)
     held = slice(int(np.searchsorted(times, release - starts.HOLD)), int(np.searchsorted(times, release)))
     by_hand = held.stop - held.start >= _LEAST and _HAND[0] < np.linalg.norm(pull) / path.bend < _HAND[1]
-    found = [stretch(held.start, held.stop - held.start) if by_hand else stretch(held.stop, 0)]
+    thrown = stretch(held.start, held.stop - held.start, release)
+    found = [thrown if by_hand else stretch(held.stop, 0, times[begun])]
     latest = int(np.searchsorted(times, times[first] + starts.HOLD)) - begun
     beside = starts.aside(times[begun:last], places[begun:last], latest)
-    return [*found, stretch(begun, beside, True)] if beside >= _LEAST else found
+    return [*found, stretch(begun, beside, times[begun], flies=True)] if beside >= _LEAST else found
 
 
 def _straight_down(found: np.ndarray, lasts: float, noise: float) -> bool:
@@ -181,8 +184,6 @@ def scale(values: Values, known: Knowns) -> torch.Tensor | None:
 
 def _launch(values: Values) -> torch.Tensor:
     """The velocity with which it is let go, px/s."""
-    if "release" not in values:
-        return values["velocity"]
     down = torch.stack([-values["tilt"].sin(), values["tilt"].cos()], 1)
     return values["velocity"] + (values["release"] * values["weight"])[:, None] * down
 

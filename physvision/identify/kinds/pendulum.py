@@ -12,10 +12,10 @@ from physvision.estimation import Seen, Setup, Unknown
 from physvision.estimation.unknowns import Values
 from physvision.identify import starts
 from physvision.identify.model import Case, Knowns, Model, Parameters, UnsuitableError, need
+from physvision.identify.view import TILT
 from physvision.physics.particle import Particle
 
 LEADING = ("length", "period")
-_TILT = math.radians(2)  # of a camera that is meant to stand upright
 
 
 def propose(case: Case) -> list[Model]:
@@ -37,7 +37,7 @@ def propose(case: Case) -> list[Model]:
         Unknown("restoring", (2 * math.pi / lasts) ** 2, low=0.0, unit="1/s²"),
         Unknown("arc", 100.0, low=0.0, unit="px"),
         Unknown("pivot", places.mean(0).tolist(), scale=50.0, unit="px"),
-        Unknown("tilt", 0.0, scale=_TILT, deviation=_TILT, unit="rad"),
+        Unknown("tilt", 0.0, scale=TILT, deviation=TILT, unit="rad"),
         Unknown("angle", 0.0, unit="rad"),
         Unknown("spin", 0.0, scale=2 * math.pi / lasts, unit="rad/s"),
         Unknown("damping", 0.05, scale=0.1, span=(0.0, 2.0), unit="1/s"),

@@ -14,11 +14,11 @@ from physvision.estimation.unknowns import Values
 from physvision.identify import starts
 from physvision.identify.kinds.line import Line, along, moving_part, straight
 from physvision.identify.model import Case, Knowns, Model, Parameters, UnsuitableError
+from physvision.identify.view import TILT
 from physvision.physics import rigid2d
 from physvision.physics.particle import Particle
 
 _UNITS = {"acceleration": "m/s²", "friction": "", "angle": "rad", "speed": "m/s", "gravity": "m/s²"}
-_TILT = math.radians(2)  # of a camera that is meant to stand upright
 _PLUMB = math.radians(80)  # what is steeper falls
 
 
@@ -72,7 +72,7 @@ def _accelerating(case: Case, line: Line, kind: str, rate: float) -> Model:
         Unknown("heading", line.heading, scale=0.05, unit="rad"),
         # The origin lies anywhere along the line: the place on it is held by the first sample.
         Unknown("speed", float(first[1]), scale=0.1 * size, unit="px/s"),
-        Unknown("tilt", 0.0, scale=_TILT, deviation=_TILT, unit="rad"),
+        Unknown("tilt", 0.0, scale=TILT, deviation=TILT, unit="rad"),
     ]
     begin = line.middle + first[0] * np.array([math.cos(line.heading), math.sin(line.heading)])
 
