@@ -169,20 +169,22 @@ def _check_known(told: Mapping[str, Known]) -> None:
 
 
 def _tracks(source: Source, fps, object, crop, start, stop, size) -> tuple[list[Track], View]:
-    if not isinstance(source, Clip | str | os.PathLike):
+    if isinstance(source, Clip | str | os.PathLike):
+        tracks = find_tracks(source, object=object, crop=crop, start=start, stop=stop)
+        if isinstance(source, Clip):
+            height, width = source.frames.shape[1:3]
+        else:
+            described = video.describe(source)
+            height, width = described.height, described.width
+        view = View(float(width), float(height))
+    else:
         tracks = list(source)
         if not tracks:
             raise InputError("source: expected at least one track")
-        return tracks, View(*size) if size else View.around(tracks)
-    tracks = find_tracks(source, object=object, crop=crop, start=start, stop=stop)
-    if isinstance(source, Clip):
-        height, width = source.frames.shape[1:3]
-    else:
-        described = video.describe(source)
-        height, width = described.height, described.width
+        view = View(*size) if size else View.around(tracks)
     if fps is not None:
         tracks = [replace(track, times=track.times / (fps * _usual_step(track.times))) for track in tracks]
-    return tracks, View(float(width), float(height))
+    return tracks, view
 
 
 def _usual_step(times: np.ndarray) -> float:

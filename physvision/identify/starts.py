@@ -88,17 +88,24 @@ def period(times: Float[np.ndarray, " samples"], values: Float[np.ndarray, " sam
 
 
 def parabola_window(
-    times: Float[np.ndarray, " samples"], places: Float[np.ndarray, "samples 2"], noise: float, least: int = 6
+    times: Float[np.ndarray, " samples"],
+    places: Float[np.ndarray, "samples 2"],
+    noise: float,
+    least: int = 6,
+    falls: bool = False,
 ) -> tuple[int, int] | None:
     """The longest run of samples, first and one past the last, that a parabola explains to within noise.
 
-    It starts from the stretch that is explained best where most is moving, and grows while the next sample fits.
+    It starts from the stretch that is explained best where most is moving, and grows while the next sample fits. With
+    `falls`, its acceleration leads down: a hand that throws pulls along parabolas too, but up.
     """
     count = len(times)
     best: tuple[int, int] | None = None
     for size in {max(least, count // 6), max(least, count // 3), max(least, 2 * count // 3)}:
         for first in range(0, count - size + 1, max(1, size // 4)):
             grown = _grow(times, places, noise, first, first + size)
+            if grown and falls and not _downwards(times[slice(*grown)], places[slice(*grown)]):
+                continue
             if grown and (best is None or _reach(places, grown) > _reach(places, best)):
                 best = grown
     if best is None:
@@ -221,6 +228,12 @@ def aside(times: Float[np.ndarray, " samples"], places: Float[np.ndarray, "sampl
     # Two numbers and the best of several moments: noise alone gains less.
     gain = free * (cost(powers) / max(costs.min(), 1e-12) - 1)
     return int(costs.argmin()) + 2 if gain > 8 + 2 * math.log(len(costs)) else 0
+
+
+def _downwards(times: np.ndarray, places: np.ndarray) -> bool:
+    """Whether a stretch is accelerated down in the picture, by about a fourth of a right angle aside at most."""
+    aside, down = polynomial(times - times[0], places, 2)[2]
+    return bool(abs(aside) < 0.4 * down)
 
 
 def _reach(places: np.ndarray, window: tuple[int, int]) -> float:

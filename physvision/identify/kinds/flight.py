@@ -143,7 +143,7 @@ def _stretches(case: Case) -> list[_Stretch]:
         raise UnsuitableError("fewer than five places were seen")
     times, places = case.times.numpy()[there], seen[there]
     noise = max(float(np.median(case.tracks[0].sigma[there])), 0.15, 3e-4 * float(np.ptp(places, axis=0).max()))
-    window = starts.parabola_window(times, places, 1.3 * noise, min(6, len(there)))
+    window = starts.parabola_window(times, places, 1.3 * noise, min(6, len(there)), falls=True)
     if window is None:
         raise UnsuitableError("no stretch of the track is a parabola")
     first, last = window
