@@ -140,7 +140,8 @@ def _step(
     matrix = matrix + torch.diag_embed(level[:, None] * diagonal + floor + (~moving).to(z))
     step = -torch.linalg.solve_ex(matrix, gradient.unsqueeze(-1)).result.squeeze(-1)
     step = torch.where(torch.isfinite(step).all(1, keepdim=True), step, 0.0)
-    return step * (_LARGEST_STEP / step.abs().amax(1, keepdim=True)).clamp(max=1.0)
+    # One by one: an unknown that runs into its bound, where it has no slope any more, must not hold the others back.
+    return step.clamp(-_LARGEST_STEP, _LARGEST_STEP)
 
 
 def normal_equations(

@@ -62,20 +62,20 @@ def uncertainty(problem: Residual, z: Float[Tensor, " unknowns"], robust: bool =
     prior = torch.diag(problem.unknowns.known(z)[1][0].square())
     there = torch.isfinite(problem.seen).any(-1)
     there = there[0] if there.dim() > 1 else there
-    count, unknowns = int(torch.isfinite(problem.seen).sum()) / max(1, problem.seen[..., 0, 0].numel()), z.shape[1]
-    free = max(count - unknowns, 1.0)
+    count = int(torch.isfinite(problem.seen).sum()) / max(1, problem.seen[..., 0, 0].numel())
+    # What is known beforehand takes no freedom from the residuals: unknowns count by what the data tell of them.
+    told = float(torch.linalg.lstsq(matrix, matrix - prior, driver="gelsd").solution.trace())
+    free = max(count - told, 1.0)
     variance = float((weights[:, None] * missed[0].square()).sum()) / float(weights.sum() / len(weights)) / free
-    alike = correlation(missed[0], weights, there, unknowns)
+    alike = correlation(missed[0], weights, there, told)
     longer = (1 + alike) / (1 - alike)
     # What was known beforehand has a deviation of its own, which residuals do not change.
     data = (matrix - prior) / max(variance * longer, 1e-300)
     covariance = _inverse(data + prior)
-    return Uncertainty(
-        problem.unknowns, z[0], covariance, math.sqrt(variance), alike, max(count / longer - unknowns, 1.0)
-    )
+    return Uncertainty(problem.unknowns, z[0], covariance, math.sqrt(variance), alike, max(count / longer - told, 1.0))
 
 
-def correlation(missed: Tensor, weights: Tensor, there: Tensor, unknowns: int) -> float:
+def correlation(missed: Tensor, weights: Tensor, there: Tensor, unknowns: float) -> float:
     """Of neighbouring residuals, at least zero; what a fit of so many unknowns took from it is given back."""
     known = missed[there] * weights[there].sqrt()[:, None]
     count, numbers = known.shape

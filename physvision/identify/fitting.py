@@ -85,24 +85,13 @@ def fit(case: Case, model: Model, keep: int = 3) -> Fit:
     span = float(problem.times[-1])
     horizons = [] if model.horizon is None else doubling(model.horizon, span)
     found = fit_growing(problem, horizons, start, keep=keep)
-    z = _settled(problem, found.z[found.best])
-    known = uncertainty(problem, z, robust=True)
+    known = uncertainty(problem, found.z[found.best], robust=True)
     # What is known beforehand was weighed against noise as the tracker told it: now it is known what is left, and how
     # long it lasts.
     larger = known.size * math.sqrt((1 + known.correlation) / (1 - known.correlation))
     problem = replace(problem, weight=problem.weight / max(larger, 1.0))
     z = gauss_newton(problem, known.z[None], robust=True).z[0]
     return judged(case, model, problem, z)
-
-
-def _settled(problem: MotionResidual, z: Tensor) -> Tensor:
-    """The minimum that a robust search found, or a better one that plain least squares leads to.
-
-    Where outliers are held down, there are valleys in which a stretch of good samples counts as outliers.
-    """
-    plain = gauss_newton(problem, z[None], tolerance=1e-8).z
-    found = gauss_newton(problem, torch.cat([z[None], plain]), robust=True)
-    return found.z[found.best]
 
 
 def judged(case: Case, model: Model, problem: MotionResidual, z: Tensor) -> Fit:

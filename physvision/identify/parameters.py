@@ -5,19 +5,22 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
-from physvision.estimation.uncertainty import student
 from physvision.identify.fitting import Fit
 from physvision.identify.model import Case, Known
 
 # Lengths, times and the like cannot be below zero, whatever a straight line through their deviation says.
 _POSITIVE = ("length", "length_1", "length_2", "gravity", "speed", "acceleration", "stiffness", "period", "radius",
              "mass_ratio", "frequency")  # fmt: skip
-_ANY_POSITIVE = (0.0, math.inf)
+Span = tuple[float, float]
+_ANY_POSITIVE: Span = (0.0, math.inf)
+_DRAWS, _FEWEST, _DOUBLINGS = 20_000, 200, 8
 # The possible values of what a clip may say nothing about.
-_SPANS = {"damping": (0.0, 1.0), "drag": (0.0, 0.2), "friction": (0.0, 1.0), "restitution": (0.0, 1.0)}
+_SPANS: dict[str, Span] = {"damping": (0.0, 1.0), "drag": (0.0, 0.2), "friction": (0.0, 1.0), "restitution": (0.0, 1.0)}
 
 
 @dataclass(frozen=True)
@@ -59,17 +62,19 @@ def derived(case: Case, fit: Fit) -> dict[str, Parameter]:
         return torch.stack([z.new_zeros(()), *(torch.as_tensor(found[name]).reshape(()) for name in kept)])
 
     by_z, by_told = torch.autograd.functional.jacobian(numbers, (fit.z, told))
-    variance = torch.einsum("pi,ij,pj->p", by_z, fit.known.covariance, by_z) + (by_told * sure).square().sum(1)
-    variances = dict(zip(kept, variance[1:], strict=True))
+    covariance = (by_z @ fit.known.covariance @ by_z.T + by_told * sure.square() @ by_told.T).detach().numpy()[1:, 1:]
+    values = every(fit.z, told)
+    spans = {name: fit.model.spans.get(name, _span(name)) for name in values}
+    best = np.array([float(torch.as_tensor(values[name])) for name in kept])
+    possible = _possible([spans[name] for name in kept], best, covariance, fit.known.freedom)
     found = {}
-    for name, value in every(fit.z, told).items():
+    for name, value in values.items():
         unit = fit.model.units[name]
         if isinstance(value, str):
             found[name] = Parameter(None, unit, identifiable=False, reason=value)
-            continue
-        deviation = float(variances[name].clamp(min=0).sqrt())
-        span = fit.model.spans.get(name, _span(name))
-        found[name] = _judged(span, float(value), deviation, unit, fit.known.freedom)
+        else:
+            at = kept.index(name)
+            found[name] = _judged(spans[name], float(best[at]), possible[:, at], unit)
     return found
 
 
@@ -81,30 +86,46 @@ def _sure(name: str, known: Known) -> float:
     return max(known.deviation, {"scale": 1e-3, "radius": 1e-2}.get(name, 0.0) * known.value)
 
 
-def _span(name: str) -> tuple[float, float]:
+def _span(name: str) -> Span:
     """The possible values of a parameter of the kinds."""
     return _SPANS.get(name, _ANY_POSITIVE if name in _POSITIVE else (-math.inf, math.inf))
 
 
-def _judged(span: tuple[float, float], value: float, deviation: float, unit: str, freedom: float) -> Parameter:
-    value = max(value, span[0])
-    likely = interval(span, value, deviation, 0.68, freedom)
-    low, high = interval(span, value, deviation, 0.95, freedom)
+def _possible(
+    spans: list[Span],
+    best: Float[np.ndarray, " parameters"],
+    covariance: Float[np.ndarray, "parameters parameters"],
+    freedom: float,
+) -> Float[np.ndarray, "draws parameters"]:
+    """Draws of all parameters together, Student's with their covariance, without those that are below what is possible.
+
+    Damping and drag, say, do much the same: where a search makes one of them negative, the other comes out too large,
+    and knowing that neither is negative tells of both. Where hardly any are possible, the model is not that of the
+    tracks, and deviations are doubled until some are. Of what may be any positive number it is the logarithm that
+    varies.
+    """
+    random = np.random.default_rng(0)
+    spread, directions = np.linalg.eigh(covariance)
+    normal = random.standard_normal((_DRAWS, len(best))) * np.sqrt(spread.clip(0)) @ directions.T
+    off = normal * np.sqrt(freedom / random.chisquare(freedom, (_DRAWS, 1)))
+    grows = np.array([span == _ANY_POSITIVE for span in spans], bool) & (best > 0)
+    least = np.where(grows, -np.inf, np.array([span[0] for span in spans]))
+    for doubled in range(_DOUBLINGS):
+        far = off * 2.0**doubled
+        draws = np.where(grows, best * np.exp((far / np.where(grows, best, 1.0)).clip(-50, 50)), best + far)
+        fine = (draws >= least).all(1)
+        if fine.sum() >= _FEWEST:
+            return draws[fine]
+    return draws.clip(min=least)
+
+
+def _judged(span: Span, value: float, draws: Float[np.ndarray, " draws"], unit: str) -> Parameter:
+    """A parameter by its best value, or the middle of what is possible where that is not."""
+    low, likely_low, middle, likely_high, high = np.quantile(draws, [0.025, 0.16, 0.5, 0.84, 0.975]).tolist()
     if span == _ANY_POSITIVE and not (value > 0 and high / max(low, 1e-300) < 4):
         return Parameter(None, unit, identifiable=False, reason="the motion hardly depends on it")
     if math.isfinite(span[1]) and min(high, span[1]) - max(low, span[0]) > 0.5 * (span[1] - span[0]):
         return Parameter(
             None, unit, identifiable=False, reason="the clip does not make its possible range half as wide"
         )
-    return Parameter(value, unit, likely, (low, high))
-
-
-def interval(
-    span: tuple[float, float], value: float, deviation: float, share: float, freedom: float
-) -> tuple[float, float]:
-    """Student's interval; of the logarithm for what may be any positive number, else not below what is possible."""
-    reach = student(0.5 + share / 2, freedom) * deviation
-    if span == _ANY_POSITIVE and value > 0:
-        factor = math.exp(min(reach / value, 50.0))
-        return value / factor, value * factor
-    return max(value - reach, span[0]), max(value + reach, span[0])
+    return Parameter(value if low <= value <= high else middle, unit, (likely_low, likely_high), (low, high))

@@ -163,7 +163,7 @@ def _stretches(case: Case) -> list[_Stretch]:
     held = slice(int(np.searchsorted(times, release - starts.HOLD)), int(np.searchsorted(times, release)))
     by_hand = held.stop - held.start >= _LEAST and _HAND[0] < np.linalg.norm(pull) / path.bend < _HAND[1]
     thrown = stretch(held.start, held.stop - held.start, release)
-    found = [thrown if by_hand else stretch(held.stop, 0, times[begun])]
+    found = [thrown if by_hand else stretch(min(first, held.stop), 0, times[begun])]
     latest = int(np.searchsorted(times, times[first] + starts.HOLD)) - begun
     beside = starts.aside(times[begun:last], places[begun:last], latest)
     return [*found, stretch(begun, beside, times[begun], flies=True)] if beside >= _LEAST else found
