@@ -17,7 +17,7 @@ from physvision.core import Clip, InputError
 from physvision.identify import comparison
 from physvision.identify.fitting import Fit, fit
 from physvision.identify.identification import HeldOut, Identification
-from physvision.identify.kinds import KINDS, KNOWN, OBJECTS, Propose
+from physvision.identify.kinds import KINDS, LET_GO, KNOWN, OBJECTS, Propose
 from physvision.identify.model import Case, Known, Model, UnsuitableError
 from physvision.identify.own_motion import OwnMotion, Sought
 from physvision.identify.parameters import derived
@@ -82,7 +82,8 @@ def identify(
     tracks, view = _tracks(source, fps, object, crop, start, stop, size)
     if any(track.unit == "m" for track in tracks):
         told.setdefault("scale", Known(1.0))
-    tracks, notes = begun(joined(tracks))
+    tracks = joined(tracks)
+    tracks, notes = (tracks, []) if motion in LET_GO else begun(tracks)
     moving = everything = _moving(tracks)
     if isinstance(motion, OwnMotion):
         proposals = {motion.name: (motion.propose, objects or motion.counts(len(moving)))}

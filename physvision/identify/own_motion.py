@@ -20,10 +20,10 @@ from physvision.identify.followed import Followed, moving_names
 from physvision.identify.leaves import Place, place_of, unknown_of, with_number
 from physvision.identify.model import Case, Known, Knowns, Model, Parameters, UnsuitableError
 from physvision.identify.own_starts import Search, informative
+from physvision.identify.view import TILT
 from physvision.physics import articulated
 from physvision.physics.engine import MechanicalEngine
 
-_TILT = math.radians(2)  # of a camera that is meant to stand upright
 _RATE = 200.0  # steps a second of a scene that comes as a file
 _MOST = 24  # ways to say which thing is which body
 _TRIED = 2  # of them that are fitted
@@ -111,7 +111,7 @@ class OwnMotion:
         unknowns = [
             *made.unknowns,
             _scale(case.known.get("scale"), float(starts["scale"][0])),
-            Unknown("tilt", 0.0, scale=_TILT, deviation=None if above else _TILT, unit="rad"),
+            Unknown("tilt", 0.0, scale=TILT, deviation=None if above else TILT, unit="rad"),
             Unknown("corner", [0.0, 0.0], scale=20.0, unit="px"),
             # Where nothing says where it is, it is not far from where the scene has it.
             Unknown("start", [0.0] * len(placing), scale=0.3, deviation=10.0, unit="m or rad"),

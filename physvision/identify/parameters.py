@@ -108,8 +108,9 @@ def _possible(
     spread, directions = np.linalg.eigh(covariance)
     normal = random.standard_normal((_DRAWS, len(best))) * np.sqrt(spread.clip(0)) @ directions.T
     off = normal * np.sqrt(freedom / random.chisquare(freedom, (_DRAWS, 1)))
-    grows = np.array([span == _ANY_POSITIVE for span in spans], bool) & (best > 0)
-    least = np.where(grows, -np.inf, np.array([span[0] for span in spans]))
+    positive = np.array([span == _ANY_POSITIVE for span in spans], bool)
+    grows = positive & (best > 0)
+    least = np.where(positive, -np.inf, np.array([span[0] for span in spans]))
     for doubled in range(_DOUBLINGS):
         far = off * 2.0**doubled
         draws = np.where(grows, best * np.exp((far / np.where(grows, best, 1.0)).clip(-50, 50)), best + far)

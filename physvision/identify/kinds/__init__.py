@@ -25,6 +25,8 @@ KINDS: Mapping[str, Propose] = {
 KNOWN = ("gravity", "length", "mass", "stiffness", "radius", "angle", "scale")
 # How many things move; one if not said.
 OBJECTS = {"double_pendulum": 2, "collision": 2}
+# Kinds that find out themselves when a hand lets go, from what it does before.
+LET_GO = ("projectile", "fall")
 # Kinds that are special cases of others: where the first explains the tracks, the second says nothing more.
 SIMPLER = (
     ("fall", "projectile"), ("circular", "pendulum"), ("roll", "projectile"), ("slide", "projectile"),
