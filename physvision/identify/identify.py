@@ -17,7 +17,7 @@ from physvision.core import Clip, InputError
 from physvision.identify import comparison
 from physvision.identify.fitting import Fit, fit
 from physvision.identify.identification import HeldOut, Identification
-from physvision.identify.kinds import KINDS, LET_GO, KNOWN, OBJECTS, Propose
+from physvision.identify.kinds import KINDS, KNOWN, LET_GO, OBJECTS, Propose
 from physvision.identify.model import Case, Known, Model, UnsuitableError
 from physvision.identify.own_motion import OwnMotion, Sought
 from physvision.identify.parameters import derived
