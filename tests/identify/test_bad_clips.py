@@ -68,9 +68,17 @@ def test_one_swing_tells_less(swing, whole):
     assert high - low > whole
 
 
-def test_half_a_swing_is_refused(swing):
+def test_half_a_swing_tells_less(swing, whole):
+    clip, frames = swing
+    found = identified(frames[:13])
+    assert holds(found, clip.truth["length"])
+    low, high = found.intervals["length"]
+    assert high - low > whole
+
+
+def test_a_third_of_a_swing_is_refused(swing):
     with pytest.raises(InputError, match="pendulum: "):
-        identified(swing[1][:13])
+        identified(swing[1][:9])
 
 
 def test_what_leaves_the_picture_and_comes_back_tells_less(swing, whole):
