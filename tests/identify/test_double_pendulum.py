@@ -28,3 +28,4 @@ def test_a_table_in_metres_of_arms_in_two_planes():
         low, high = found.parameters[name].interval_95
         assert low - (high - low) / 2 < clip.truth[name] < high + (high - low) / 2
     assert abs(found.parameters["gravity"].value / 9.81 - 1) < 0.02
+    assert {"damping_1", "damping_2"} <= found.parameters.keys()

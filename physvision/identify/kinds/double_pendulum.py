@@ -85,8 +85,9 @@ def _model(case: Case, where: dict, speed: list[float], inner: int, compound: bo
 
     return Model(
         "double_pendulum", engine, unknowns, setup, places, parameters,
-        {"length_1": "m", "length_2": "m", "mass_ratio": "", "gravity": "m/s²", "damping": "1/s"}, first, last,
-        {"weight": weights, "ratio": ratios}, horizon=max(0.25, 6 * dt), variant="compound" if compound else "",
+        {"length_1": "m", "length_2": "m", "mass_ratio": "", "gravity": "m/s²", "damping_1": "1/s", "damping_2": "1/s"},
+        first, last, {"weight": weights, "ratio": ratios}, horizon=max(0.25, 6 * dt), scale=scale,
+        variant="compound" if compound else "", spans={"damping_1": (0.0, 1.0), "damping_2": (0.0, 1.0)},
     )  # fmt: skip
 
 
@@ -112,16 +113,21 @@ def _two_arms(values: Values) -> Setup:
     return Setup(State(q, v), leaves)
 
 
-def parameters(values: Values, known: Knowns) -> Parameters:
-    """Lengths by gravity or by a scale."""
-    found: Parameters = {"mass_ratio": values["ratio"]}
-    pixels = None
+def scale(values: Values, known: Knowns) -> torch.Tensor | None:
+    """Pixels a metre: told, or by gravity."""
     if "scale" in known:
-        pixels = known["scale"]
-        found["gravity"] = values["weight"] / pixels
-    elif "gravity" in known:
-        pixels = values["weight"] / known["gravity"]
+        return known["scale"]
+    return values["weight"] / known["gravity"] if "gravity" in known else None
+
+
+def parameters(values: Values, known: Knowns) -> Parameters:
+    """Lengths by gravity or by a scale; the damping of each joint."""
+    pixels = scale(values, known)
+    found: Parameters = {"mass_ratio": values["ratio"]}
+    if "scale" in known:
+        found["gravity"] = values["weight"] / known["scale"]
     for number in range(2):
         lacking = "needs gravity or scale"
         found[f"length_{number + 1}"] = lacking if pixels is None else values["arcs"][:, number] / pixels
+        found[f"damping_{number + 1}"] = values["damping"][:, number]
     return found
