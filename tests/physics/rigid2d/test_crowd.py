@@ -32,6 +32,13 @@ def test_piles_come_to_rest_without_gaining_energy_or_overlapping(count, seed):
     assert deepest(world, trajectory.final) < 1e-2 * world.assembly.smallest
 
 
+def test_a_pile_of_forty_stands_still_in_the_end():
+    # Contacts that are solved only nearly let it creep by millimetres a second for ever.
+    world = scenes.pile(40, 30)
+    trajectory = world.rollout(start(world), 600)
+    assert trajectory.v[0, -60:].abs().max() == 0
+
+
 def busy_world():
     """Boxes, a jointed pair of balls and a box alone on a floor; whatever touches is more than is followed."""
     surface = {"restitution": 0.3, "friction": 0.4}
@@ -143,11 +150,12 @@ def test_a_rope_of_twenty_links_holds_at_a_sixtieth_of_a_second():
     pins += [rigid2d.Revolute(f"{i}", f"{i - 1}", (i / links, 0)) for i in range(1, links)]
     exempt = [(f"{i}", f"{j}") for i in range(links) for j in range(i)]
     world = rigid2d.World(rods, pins, gravity=(0, -9.81), dt=1 / 60, exempt=exempt)
-    trajectory = world.rollout(start(world), 120)
+    trajectory = world.rollout(start(world), 300)
     assert trajectory.status.converged.all()
     place = placements(world.assembly, trajectory.flatten())
     ends = [[ends[side] for _, ends in world.assembly.joints] for side in range(2)]
     sides = [_points(place[:, ends[side]], world.properties.anchors[:, side]) for side in range(2)]
     assert (sides[0] - sides[1]).norm(dim=-1).max() < 1e-8
     total = sum(world.energy(trajectory))[0]
-    assert total.max() < total[0] + 0.02 * 9.81
+    # Its last links whip round at three hundred radians a second; nothing takes energy, so that none is lost.
+    assert (total - total[0]).abs().max() < 0.02 * 9.81
