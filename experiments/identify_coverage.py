@@ -1,5 +1,8 @@
 """How often `identify`'s intervals hold, and how far its values are off: drawn clips, filmed as people film.
 
+The last column is how far a prediction is off in the next half second, as a share of how far a constant velocity is,
+for falls a constant acceleration: the median of the clips.
+
 Each clip is drawn with parameters, camera, light, noise and compression at random, written as H.264, and identified
 from the file. Results are kept line by line, so an interrupted run goes on where it stopped.
 
@@ -21,7 +24,7 @@ from jsonargparse import auto_cli
 
 from physvision.core import PhysvisionError
 from physvision.datasets.clips import KINDS, LEADING, draw
-from physvision.identify import identify
+from physvision.identify import Identification, identify
 
 
 def judge(kind: str, seed: int, name_kind: bool) -> dict:
@@ -36,6 +39,7 @@ def judge(kind: str, seed: int, name_kind: bool) -> dict:
         except PhysvisionError as error:
             return {**result, "refused": str(error)[:200]}
     result |= {"named": found.motion, "alike": list(found.alike), "seconds": time.process_time() - began}
+    result["ahead"] = ahead(found)
     for name, each in found.parameters.items():
         truth = clip.truth.get(name)
         if truth is None or each.value is None or each.interval_68 is None or each.interval_95 is None:
@@ -47,6 +51,36 @@ def judge(kind: str, seed: int, name_kind: bool) -> dict:
             "in_95": bool(each.interval_95[0] <= truth <= each.interval_95[1]),
         }
     return result
+
+
+def ahead(found: Identification) -> dict[str, float] | None:
+    """How far predictions are off in the half second after the first two thirds, px: ours, and simpler ones.
+
+    A constant velocity is that of the last five places; a constant acceleration that of all since the motion began.
+    """
+    if found.held_out is None:
+        return None
+    ours, times = found.held_out.places, found.case.times.numpy()
+    seen = np.concatenate([found.case.seen(k).numpy() for k in range(len(found.case.tracks))], 1)
+    there = np.isfinite(seen).all(1)
+    cut = int(np.flatnonzero(np.isfinite(ours).all(1))[0])
+    late = there & np.isfinite(ours).all(1) & (times < times[cut] + 0.5)
+    before = np.flatnonzero(there[:cut] & (np.arange(cut) >= found.fit.model.first))
+    if not late.any() or len(before) < 5:
+        return None
+
+    def missed(guess: np.ndarray) -> float:
+        return float(np.sqrt(np.square(guess - seen)[late].mean() * 2))
+
+    def polynomial(frames: np.ndarray, degree: int) -> np.ndarray:
+        powers = np.vander(times - times[cut], degree + 1)
+        return powers @ np.linalg.lstsq(powers[frames], seen[frames], rcond=None)[0]
+
+    return {
+        "ours": missed(ours),
+        "velocity": missed(polynomial(before[-5:], 1)),
+        "acceleration": missed(polynomial(before, 2)),
+    }
 
 
 def show(results: list[dict], name_kind: bool) -> None:
@@ -61,9 +95,9 @@ def show(results: list[dict], name_kind: bool) -> None:
                 error = abs(each["value"] / each["truth"] - 1)
                 errors[result["kind"]].append(error)
                 errors["all"].append(error)
-    print(
-        f"{'kind':<17}{'clips':>6}{'refused':>9}{'named':>7}{'in 68 %':>9}{'in 95 %':>9}{'median, %':>11}{'95th, %':>9}"
-    )
+    baselines = {kind: "acceleration" if kind == "fall" else "velocity" for kind in KINDS}
+    print(f"{'kind':<17}{'clips':>6}{'refused':>9}{'named':>7}{'in 68 %':>9}{'in 95 %':>9}", end="")
+    print(f"{'median, %':>11}{'95th, %':>9}{'ahead':>8}")
     for kind in [*KINDS, "all"]:
         clips = [result for result in results if kind in ("all", result["kind"])]
         if not clips or not rows[kind]:
@@ -73,7 +107,9 @@ def show(results: list[dict], name_kind: bool) -> None:
         shares = [100 * sum(each[key] for each in rows[kind]) / len(rows[kind]) for key in ("in_68", "in_95")]
         wide = 100 * np.quantile(errors[kind], 0.95)
         print(f"{kind:<17}{len(clips):>6}{refused:>9}{right if not name_kind else '':>7}", end="")
-        print(f"{shares[0]:>9.0f}{shares[1]:>9.0f}{100 * median(errors[kind]):>11.2f}{wide:>9.2f}")
+        print(f"{shares[0]:>9.0f}{shares[1]:>9.0f}{100 * median(errors[kind]):>11.2f}{wide:>9.2f}", end="")
+        ratios = [r["ahead"]["ours"] / r["ahead"][baselines[r["kind"]]] for r in clips if r.get("ahead")]
+        print(f"{median(ratios) if ratios else np.nan:>8.2f}")
 
 
 def main(clips: int = 200, kinds: bool = False, out: Path = Path("out/identify_coverage")) -> None:

@@ -39,6 +39,12 @@ def test_leading_parameters_are_found_and_lie_in_their_intervals(kind):
         assert low - width / 2 < truth < high + width / 2, name
 
 
+def test_a_readout_at_its_bound_does_not_hold_the_search_back():
+    # A swing of 131°, filmed with hardly any rolling shutter: searches stopped 0.2 % short of the period.
+    clip, found = identified("pendulum", 4)
+    assert abs(found.parameters["period"].value / clip.truth["period"] - 1) < 5e-4
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pendulum", "spring", "circular", "bounce"])
 def test_the_right_kind_is_named(kind):
