@@ -62,7 +62,7 @@ def ahead(found: Identification) -> dict[str, float] | None:
         return None
     ours, times = found.held_out.places, found.case.times.numpy()
     seen = np.concatenate([found.case.seen(k).numpy() for k in range(len(found.case.tracks))], 1)
-    there = np.isfinite(seen).all(1)
+    there = np.asarray(np.isfinite(seen).all(1))
     cut = int(np.flatnonzero(np.isfinite(ours).all(1))[0])
     late = there & np.isfinite(ours).all(1) & (times < times[cut] + 0.5)
     before = np.flatnonzero(there[:cut] & (np.arange(cut) >= found.fit.model.first))

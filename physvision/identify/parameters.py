@@ -111,6 +111,7 @@ def _possible(
     positive = np.array([span == _ANY_POSITIVE for span in spans], bool)
     grows = positive & (best > 0)
     least = np.where(positive, -np.inf, np.array([span[0] for span in spans]))
+    draws = np.broadcast_to(best, off.shape)
     for doubled in range(_DOUBLINGS):
         far = off * 2.0**doubled
         draws = np.where(grows, best * np.exp((far / np.where(grows, best, 1.0)).clip(-50, 50)), best + far)
