@@ -35,7 +35,7 @@ class Puck(MechanicalEngine):
         self.dt = dt
         self.body_names, self.joint_names = ("puck",), ()
         self.geometry = (Placed(Sphere(0.2), 0),)
-        self._rows = {"bodies": self.body_names}
+        self.rows = {"bodies": self.body_names}
         both = torch.tensor([mass], dtype=torch.float64), torch.zeros(2, dtype=torch.float64)
         self._keep_properties(PuckProperties(*both))
 

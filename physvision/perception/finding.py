@@ -179,5 +179,5 @@ def _remarks(look: Survey, background: Background) -> list[str]:
     steps = np.diff(look.times)
     missing = int((np.round(steps / np.median(steps)) - 1).clip(0).sum())
     if missing:
-        remarks.append(f"{missing} frames are missing by the file's time stamps.")
+        remarks.append(f"Frames that are missing by the file's time stamps: {missing}.")
     return remarks

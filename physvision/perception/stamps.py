@@ -37,9 +37,7 @@ def mended(tracks: Sequence[Track]) -> list[Track]:
     frames = np.arange(len(times))
     spread = np.interp(frames, seen, times[seen] + later)
     moved = np.where(frames < seen[0], times, np.where(frames > seen[-1], times + later[-1], spread))
-    note = (
-        f"{count} frames are missing or shown twice though the time stamps are even: what moves jumps; times follow it."
-    )
+    note = f"Frames that are missing or shown twice though the time stamps are even: {count}. Times follow what moves."
     return [replace(track, times=moved, notes=(*track.notes, note)) for track in tracks]
 
 

@@ -56,7 +56,7 @@ def test_trees(bodies, message):
 def test_numbers_of_a_tree():
     with pytest.raises(InputError, match=r"mass of 'a': expected numbers of at least zero, got nan"):
         tree([Body("a", None, HINGE, mass=float("nan"))])
-    with pytest.raises(ModelError, match=r"joint_damping: expected numbers of at least zero, got -1"):
+    with pytest.raises(ModelError, match=r"joint_damping of 'a': expected numbers of at least zero, got -1"):
         tree([Body("a", None, [Joint(damping=-1.0)])])
     with pytest.raises(ShapeError, match="'a': position needs 3 numbers"):
         tree([Body("a", None, HINGE, position=(0.0, 1.0))])
