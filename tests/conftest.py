@@ -1,5 +1,6 @@
 """Shapes in annotations are checked by beartype while the tests run; Warp kernels are left as they are."""
 
+import os
 import pkgutil
 import sys
 import warnings
@@ -30,4 +31,7 @@ def _annotated_modules() -> list[str]:
 warnings.filterwarnings("ignore", message=".*CUDA driver.*")
 jaxtyping.install_import_hook(_annotated_modules(), "annotations.check")
 torch.manual_seed(0)
+# Processes of tests share the cores; threads beside them would wait for each other.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    torch.set_num_threads(1)
 import physvision  # noqa: E402, F401  lets torchvision be imported beside a CPU torch

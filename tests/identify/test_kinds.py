@@ -1,5 +1,7 @@
 """Each kind of motion is identified from the places that a drawn clip would show, camera and noise included."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
@@ -11,6 +13,7 @@ from physvision.identify import identify
 from physvision.perception import Track
 
 
+@cache
 def identified(kind, seed, **options):
     clip = draw(kind, seed, doubled=0.0)
     told = {**clip.known, **{name: value for name, value in clip.options.items() if name == "scale"}}
