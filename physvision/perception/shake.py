@@ -22,6 +22,7 @@ _CLEAR = (6.0, 3.0, 1.5)
 _ENOUGH = 6  # blocks
 _TOLERANCE = 0.15  # px: blocks may differ by as much for reasons of their own
 _ROUNDS = 4
+_MOST = 0.7  # share of the corners that go the same way where the camera moves: less may be one thing with many corners
 
 
 class Shake:
@@ -105,7 +106,7 @@ def shifted_back(picture: np.ndarray, shift: np.ndarray) -> np.ndarray:
 
 
 def check_still(samples: UInt8[np.ndarray, "samples height width 3"]) -> None:
-    """Refuse a camera that moves: corners all over the picture go the same way."""
+    """Refuse a camera that moves: nearly all corners, all over the picture, go the same way."""
     far, way = 0.0, np.zeros(2)
     grays = [cv2.cvtColor(sample, cv2.COLOR_RGB2GRAY) for sample in samples]
     apart = max(grays[0].shape) // 20
@@ -121,7 +122,7 @@ def check_still(samples: UInt8[np.ndarray, "samples height width 3"]) -> None:
         agree = np.abs(moves - usual).max(1) < 2
         # Those of one thing that moves lie close together.
         wide = np.ptp(corners[found.ravel() > 0, 0][agree], axis=0) if agree.any() else np.zeros(2)
-        if agree.mean() > 0.5 and (wide > 0.5 * np.array(one.shape[::-1])).all():
+        if agree.mean() > _MOST and (wide > 0.5 * np.array(one.shape[::-1])).all():
             way = way + usual
             far = max(far, float(np.hypot(*way)))
     if far > max(6.0, 0.02 * max(samples.shape[1:3])):
