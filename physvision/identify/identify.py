@@ -21,14 +21,13 @@ from physvision.identify.kinds import KINDS, KNOWN, LET_GO, OBJECTS, Propose
 from physvision.identify.model import Case, Known, Model, UnsuitableError
 from physvision.identify.own_motion import OwnMotion, Sought
 from physvision.identify.parameters import derived
+from physvision.identify.preparing import begun, joined, moving_ones, resting, usual_step
 from physvision.identify.view import View
 from physvision.perception import Track, find_tracks
 from physvision.physics.engine import MechanicalEngine
 
 _WIDEST = 12.0  # m: a picture that is wider was not filmed by hand
 _EARTH = (8.8, 10.8)  # m/s²: gravity outside of it is another rate, another scale or another law
-_HELD = 0.15  # of the places: so many at rest at the beginning are a hand's doing
-_STILL = 0.01  # of the extent, within which it is at rest
 _ELSE = 0.1  # of the extent: a last third that is predicted worse is something else
 _MOST = 2  # things that a kind may be about
 _FEWEST = 8  # samples for which a last third can be held out
@@ -84,7 +83,7 @@ def identify(
         told.setdefault("scale", Known(1.0))
     tracks = joined(tracks)
     tracks, notes = (tracks, []) if motion in LET_GO else begun(tracks)
-    moving = everything = _moving(tracks)
+    moving = everything = moving_ones(tracks)
     if isinstance(motion, OwnMotion):
         proposals = {motion.name: (motion.propose, objects or motion.counts(len(moving)))}
     else:
@@ -95,7 +94,7 @@ def identify(
         fits, refused = _attempts(moving, view, told, proposals)
     if not fits:
         reasons = "; ".join(f"{kind}: {reason}" for kind, reason in refused.items())
-        raise InputError(f"no kind of motion explains what was seen ({_seen(tracks)}). {reasons}{_resting(moving)}")
+        raise InputError(f"no kind of motion explains what was seen ({_seen(tracks)}). {reasons}{resting(moving)}")
     # The more of what moves a kind explains, the better: kinds of two objects are compared with those of one on both.
     scores = {kind: comparison.score(case, found) for kind, (case, found) in fits.items()}
     most = max(len(case.tracks) for case, _ in fits.values())
@@ -116,40 +115,6 @@ def identify(
     return Identification(
         best, alike, scores, refused, parameters, told, tuple(dict.fromkeys(notes)), found, case, held
     )
-
-
-def begun(tracks: Sequence[Track]) -> tuple[list[Track], list[str]]:
-    """Tracks without the time before anything moves, and what is to be said of it: no law tells how long a hand holds.
-
-    Places of that time count as not seen.
-    """
-    rests = min(_rest(track) for track in tracks)
-    if rests < _HELD * min(int(track.seen.sum()) for track in tracks):
-        return list(tracks), []
-    found = []
-    for track in tracks:
-        seen = track.seen & (np.arange(len(track)) >= np.flatnonzero(track.seen)[rests])
-        found.append(replace(track, seen=seen, sigma=np.where(seen, track.sigma, np.inf)))
-    moment = found[0].times[found[0].seen][0] - tracks[0].times[0]
-    return found, [f"Nothing moves in the first {moment:.2g} s; they are left out."]
-
-
-def _rest(track: Track, backwards: bool = False) -> int:
-    """How many of the first (or last) places that were seen lie where the very first (last) ones do."""
-    places = track.positions[track.seen][:: -1 if backwards else 1]
-    near = max(5 * float(np.median(track.sigma[track.seen])), _STILL * track.extent)
-    gone = np.linalg.norm(places - np.median(places[:5], axis=0), axis=1) > near
-    return int(gone.argmax()) if gone.any() else len(places)
-
-
-def _resting(tracks: Sequence[Track]) -> str:
-    """That something stands still at the end, where it does."""
-    for track in tracks:
-        count = _rest(track, backwards=True)
-        if count >= _HELD * int(track.seen.sum()):
-            moment = track.times[track.seen][-count]
-            return f". {track.name} stands still from {moment:.2f} s on: leave that out with start and stop"
-    return ""
 
 
 def _known(name: str, value: float | tuple[float, float] | Known) -> Known:
@@ -184,52 +149,8 @@ def _tracks(source: Source, fps, object, crop, start, stop, size) -> tuple[list[
             raise InputError("source: expected at least one track")
         view = View(*size) if size else View.around(tracks)
     if fps is not None:
-        tracks = [replace(track, times=track.times / (fps * _usual_step(track.times))) for track in tracks]
+        tracks = [replace(track, times=track.times / (fps * usual_step(track.times))) for track in tracks]
     return tracks, view
-
-
-def _usual_step(times: np.ndarray) -> float:
-    """The time from a frame to the next where none is missing: stamps may be rounded, so the mean of those."""
-    steps = np.diff(times)
-    return float(steps[steps < 1.5 * np.median(steps)].mean())
-
-
-def joined(tracks: Sequence[Track]) -> list[Track]:
-    """Tracks of which one begins where and when another ends, made one: a thing that was lost and found again."""
-    rest = sorted(tracks, key=lambda track: int(np.flatnonzero(track.seen)[0]))
-    whole: list[Track] = []
-    for track in rest:
-        begin = int(np.flatnonzero(track.seen)[0])
-        for number, other in enumerate(whole):
-            end = int(np.flatnonzero(other.seen)[-1])
-            if not -2 <= begin - end <= 6 or len(other) != len(track):
-                continue
-            apart = float(np.linalg.norm(track.positions[begin] - other.positions[end]))
-            near = np.flatnonzero(other.seen)[-4:]
-            speed = float(np.linalg.norm(np.diff(other.positions[near], axis=0), axis=1).max(initial=0.0))
-            if apart <= 1.5 * speed * max(begin - end, 1) + 2 * (other.radius or 1.0):
-                whole[number] = _one(other, track, end)
-                break
-        else:
-            whole.append(track)
-    return whole
-
-
-def _one(before: Track, after: Track, end: int) -> Track:
-    late = np.arange(len(before)) > end
-    return replace(
-        before,
-        positions=np.where(late[:, None], after.positions, before.positions),
-        sigma=np.where(late, after.sigma, before.sigma),
-        seen=np.where(late, after.seen, before.seen),
-        angle=None,
-    )
-
-
-def _moving(tracks: list[Track]) -> list[Track]:
-    """Those that go somewhere, the farthest first."""
-    moving = sorted(tracks, key=lambda track: -track.extent * math.sqrt(float(track.seen.sum())))
-    return [track for track in moving if track.extent > 0.15 * moving[0].extent]
 
 
 def _attempts(
@@ -278,10 +199,10 @@ def _held_out(case: Case, propose: Propose, found: Fit) -> HeldOut | None:
     if last - first < _FEWEST:
         return None
     cut = first + 2 * (last - first) // 3
-    begun = replace(case, tracks=[track.window(0, cut) for track in case.tracks])
+    shorter = replace(case, tracks=[track.window(0, cut) for track in case.tracks])
     try:
-        models = propose(begun)
-        early = _best(begun, [model for model in models if model.variant == found.model.variant] or models)
+        models = propose(shorter)
+        early = _best(shorter, [model for model in models if model.variant == found.model.variant] or models)
     except (UnsuitableError, ValueError):
         return None
     places = early.places(case.times)

@@ -1,0 +1,92 @@
+"""Tracks made ready to be explained: pieces joined, a hand's time left out, what goes nowhere left aside."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from physvision.perception import Track
+
+_HELD = 0.15  # of the places: so many at rest at the beginning are a hand's doing
+_STILL = 0.01  # of the extent, within which it is at rest
+
+
+def joined(tracks: Sequence[Track]) -> list[Track]:
+    """Tracks of which one begins where and when another ends, made one: a thing that was lost and found again."""
+    rest = sorted(tracks, key=lambda track: int(np.flatnonzero(track.seen)[0]))
+    whole: list[Track] = []
+    for track in rest:
+        begin = int(np.flatnonzero(track.seen)[0])
+        for number, other in enumerate(whole):
+            end = int(np.flatnonzero(other.seen)[-1])
+            if not -2 <= begin - end <= 6 or len(other) != len(track):
+                continue
+            apart = float(np.linalg.norm(track.positions[begin] - other.positions[end]))
+            near = np.flatnonzero(other.seen)[-4:]
+            speed = float(np.linalg.norm(np.diff(other.positions[near], axis=0), axis=1).max(initial=0.0))
+            if apart <= 1.5 * speed * max(begin - end, 1) + 2 * (other.radius or 1.0):
+                whole[number] = _one(other, track, end)
+                break
+        else:
+            whole.append(track)
+    return whole
+
+
+def _one(before: Track, after: Track, end: int) -> Track:
+    late = np.arange(len(before)) > end
+    return replace(
+        before,
+        positions=np.where(late[:, None], after.positions, before.positions),
+        sigma=np.where(late, after.sigma, before.sigma),
+        seen=np.where(late, after.seen, before.seen),
+        angle=None,
+    )
+
+
+def moving_ones(tracks: list[Track]) -> list[Track]:
+    """Those that go somewhere, the farthest first."""
+    moving = sorted(tracks, key=lambda track: -track.extent * math.sqrt(float(track.seen.sum())))
+    return [track for track in moving if track.extent > 0.15 * moving[0].extent]
+
+
+def begun(tracks: Sequence[Track]) -> tuple[list[Track], list[str]]:
+    """Tracks without the time before anything moves, and what is to be said of it: no law tells how long a hand holds.
+
+    Places of that time count as not seen.
+    """
+    rests = min(_rest(track) for track in tracks)
+    if rests < _HELD * min(int(track.seen.sum()) for track in tracks):
+        return list(tracks), []
+    found = []
+    for track in tracks:
+        seen = track.seen & (np.arange(len(track)) >= np.flatnonzero(track.seen)[rests])
+        found.append(replace(track, seen=seen, sigma=np.where(seen, track.sigma, np.inf)))
+    moment = found[0].times[found[0].seen][0] - tracks[0].times[0]
+    return found, [f"Nothing moves in the first {moment:.2g} s; they are left out."]
+
+
+def _rest(track: Track, backwards: bool = False) -> int:
+    """How many of the first (or last) places that were seen lie where the very first (last) ones do."""
+    places = track.positions[track.seen][:: -1 if backwards else 1]
+    near = max(5 * float(np.median(track.sigma[track.seen])), _STILL * track.extent)
+    gone = np.linalg.norm(places - np.median(places[:5], axis=0), axis=1) > near
+    return int(gone.argmax()) if gone.any() else len(places)
+
+
+def resting(tracks: Sequence[Track]) -> str:
+    """That something stands still at the end, where it does."""
+    for track in tracks:
+        count = _rest(track, backwards=True)
+        if count >= _HELD * int(track.seen.sum()):
+            moment = track.times[track.seen][-count]
+            return f". {track.name} stands still from {moment:.2f} s on: leave that out with start and stop"
+    return ""
+
+
+def usual_step(times: np.ndarray) -> float:
+    """The time from a frame to the next where none is missing: stamps may be rounded, so the mean of those."""
+    steps = np.diff(times)
+    return float(steps[steps < 1.5 * np.median(steps)].mean())
