@@ -199,18 +199,14 @@ class Articulation(MechanicalEngine):
         wrenches: Tensor | None,
     ) -> Trajectory:
         program, _, _ = self._program(state.q)
-        assert self._pairs is not None
         known = self._cast(state, properties)
         q, v, bad = batched_function.apply(
-            operations.ContactRollout(
-                program, None, steps, self.dt, horizon, MOST_OPERATIONS, REST_SPEED, MOST_OVERLAP
-            ),
+            self._steps(program, steps, horizon),
             program.packing.normalized(state.q),
             state.v,
             self._torque(controls),
             _checked_wrenches(self.model, state, steps, wrenches),
-            *program.packing.pack(known, state.batch).values(),
-            *self._pairs.pack(known, program.packing, state.batch).values(),
+            *self._contact_numbers(program, known, state.batch),
         )
         status = _status(bad, torch.full_like(bad, -1), torch.zeros_like(q[:, 0, 0]).detach())
         self._report(status)
@@ -220,6 +216,12 @@ class Articulation(MechanicalEngine):
         self, program: Program, steps: int, horizon: int = 0, overlap: float = MOST_OVERLAP
     ) -> operations.ContactRollout:
         return operations.ContactRollout(program, None, steps, self.dt, horizon, MOST_OPERATIONS, REST_SPEED, overlap)
+
+    def _contact_numbers(self, program: Program, known: TreeProperties, batch: int) -> tuple[Tensor, ...]:
+        """The numbers of the tree and of what touches, in the order of the operation's inputs."""
+        assert self._pairs is not None
+        pairs = self._pairs.pack(known, program.packing, batch)
+        return *program.packing.pack(known, batch).values(), *pairs.values()
 
     @torch.no_grad()
     def separated(self, state: State, properties: Overrides = None) -> State:
@@ -239,8 +241,7 @@ class Articulation(MechanicalEngine):
         none = {name: torch.zeros_like(getattr(known, name)) for name in ("gravity", "friction", "restitution")}
         known = replace(known, **none)
         push = self._steps(program, 1, overlap=math.inf)
-        parameters = program.packing.pack(known, state.batch)
-        inputs = (*parameters.values(), *self._pairs.pack(known, program.packing, state.batch).values())
+        inputs = self._contact_numbers(program, known, state.batch)
         q, still = program.packing.normalized(state.q), torch.zeros_like(state.v)
         for _ in range(PUSHES):
             q = push.forward(q, still, None, None, *inputs)[0][:, -1]
