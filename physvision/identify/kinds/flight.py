@@ -12,7 +12,7 @@ import torch
 from physvision.core import State
 from physvision.estimation import Seen, Setup, Unknown
 from physvision.estimation.unknowns import Values
-from physvision.identify import starts
+from physvision.identify import releases, starts
 from physvision.identify.model import Case, Knowns, Model, Parameters, UnsuitableError
 from physvision.identify.view import TILT
 from physvision.physics.particle import Particle
@@ -78,7 +78,7 @@ def _model(case: Case, kind: str, stretch: _Stretch) -> Model:
         radius = case.tracks[0].radius or 1.0
         unknowns.append(Unknown("aside", [0.0, 0.0], scale=radius, deviation=_ASIDE * radius, unit="px"))
     elif by_hand:
-        pull, spread = starts.expected_pull(thrown[1], 2 * thrown[2])
+        pull, spread = releases.expected_pull(thrown[1], 2 * thrown[2])
         unknowns.append(Unknown("pull", pull.tolist(), scale=weight, deviation=spread, unit="px/s²"))
         begin = {"pull": torch.from_numpy(stretch.pull)}
     told = case.known
@@ -147,7 +147,7 @@ def _stretches(case: Case) -> list[_Stretch]:
     if window is None:
         raise UnsuitableError("no stretch of the track is a parabola")
     first, last = window
-    path = starts.Path(times[first:last], places[first:last])
+    path = releases.Path(times[first:last], places[first:last])
     noise = max(noise, path.noise)
 
     def stretch(begun: int, before: int, release: float, flies: bool = False) -> _Stretch:
@@ -159,13 +159,13 @@ def _stretches(case: Case) -> list[_Stretch]:
         if path.distance(times[begun - 1], places[begun - 1]) > (case.tracks[0].radius or 0.0):
             break
         begun -= 1
-    release, pull = starts.release(times[:last], places[:last], first, noise)
-    held = slice(int(np.searchsorted(times, release - starts.HOLD)), int(np.searchsorted(times, release)))
+    release, pull = releases.release(times[:last], places[:last], first, noise)
+    held = slice(int(np.searchsorted(times, release - releases.HOLD)), int(np.searchsorted(times, release)))
     by_hand = held.stop - held.start >= _LEAST and _HAND[0] < np.linalg.norm(pull) / path.bend < _HAND[1]
     thrown = stretch(held.start, held.stop - held.start, release)
     found = [thrown if by_hand else stretch(min(first, held.stop), 0, times[begun])]
-    latest = int(np.searchsorted(times, times[first] + starts.HOLD)) - begun
-    beside = starts.aside(times[begun:last], places[begun:last], latest)
+    latest = int(np.searchsorted(times, times[first] + releases.HOLD)) - begun
+    beside = releases.aside(times[begun:last], places[begun:last], latest)
     return [*found, stretch(begun, beside, times[begun], flies=True)] if beside >= _LEAST else found
 
 
