@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import math
 import os
 import re
@@ -14,7 +13,8 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float
 
-from physvision.core import FileError, InputError, ShapeError
+from physvision.core import InputError, ShapeError
+from physvision.core.tables import read_table
 
 UNITS = {"px": None, "m": 1.0, "cm": 1e-2, "mm": 1e-3}  # metres in each
 
@@ -117,11 +117,9 @@ def read_tracks(path: str | os.PathLike[str], unit: str = "px") -> list[Track]:
     """
     if unit not in UNITS:
         raise InputError(f"unit: expected one of {', '.join(UNITS)}, got {unit!r}")
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"{path}: cannot be read as a table ({error})") from error
-    names, values = _table(str(path), text)
+    names, values = read_table(path)
+    if len(values) < 3:
+        raise InputError(f"{path}: expected a header and at least three rows of numbers, got {len(values)}")
     kinds = [re.split(r"[_ (\[]", name.strip().lower(), maxsplit=1)[0] for name in names]
     if kinds.count("t") + kinds.count("time") != 1 or "x" not in kinds or kinds.count("x") != kinds.count("y"):
         raise InputError(f"{path}: expected columns t, x, y and perhaps angle of each object, got {', '.join(names)}")
@@ -165,26 +163,3 @@ def roughness(positions: Float[np.ndarray, "times 2"]) -> float:
         for order in range(2, min(7, len(positions) - 3))
     ]
     return float(max(min(found), 1e-9))
-
-
-def _table(source: str, text: str) -> tuple[list[str], np.ndarray]:
-    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    start = next((at for at, line in enumerate(lines) if re.match(r'\s*"?t(ime)?\b|\s*"?t_', line.lower())), 0)
-    header = lines[start] if lines else ""
-    between = max(";\t,", key=header.count)
-    names, *rows = csv.reader(io.StringIO("\n".join(lines[start:])), delimiter=between) if lines else [[]]
-    values = np.full((len(rows), len(names)), np.nan)
-    for at, row in enumerate(rows):
-        for column, field in enumerate(row[: len(names)]):
-            if field.strip():
-                values[at, column] = _number(source, start + at + 2, field, between)
-    if len(values) < 3:
-        raise InputError(f"{source}: expected a header and at least three rows of numbers, got {len(values)}")
-    return names, values
-
-
-def _number(source: str, line: int, field: str, between: str) -> float:
-    try:
-        return float(field.replace(",", ".") if between != "," else field)
-    except ValueError:
-        raise InputError(f"{source}: expected a number in row {line}, got {field.strip()!r}") from None

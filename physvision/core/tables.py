@@ -1,0 +1,45 @@
+"""Tables of numbers with a header, as spreadsheets and trackers write them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from physvision.core.errors import FileError, InputError
+
+
+def read_table(path: str | os.PathLike[str]) -> tuple[list[str], Float[np.ndarray, "rows columns"]]:
+    """Names and numbers of a table's columns; an empty field is NaN.
+
+    Commas, semicolons and tabs separate, and next to semicolons and tabs the decimal sign may be a comma. The header is
+    the first line that begins with a time (`t`, `time`), the first line where there is none. Lines that begin with #
+    are left out.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(f"{path}: cannot be read as a table ({error})") from error
+    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    start = next((at for at, line in enumerate(lines) if re.match(r'\s*"?t(ime)?\b|\s*"?t_', line.lower())), 0)
+    header = lines[start] if lines else ""
+    between = max(";\t,", key=header.count)
+    names, *rows = csv.reader(io.StringIO("\n".join(lines[start:])), delimiter=between) if lines else [[]]
+    values = np.full((len(rows), len(names)), np.nan)
+    for at, row in enumerate(rows):
+        for column, field in enumerate(row[: len(names)]):
+            if field.strip():
+                values[at, column] = _number(str(path), start + at + 2, field, between)
+    return names, values
+
+
+def _number(source: str, line: int, field: str, between: str) -> float:
+    try:
+        return float(field.replace(",", ".") if between != "," else field)
+    except ValueError:
+        raise InputError(f"{source}: expected a number in row {line}, got {field.strip()!r}") from None

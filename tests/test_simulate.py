@@ -1,0 +1,83 @@
+"""`physvision simulate` leaves a film and the states of the motion that the file and its controls make."""
+
+import re
+
+import pytest
+
+from physvision import video
+from physvision.cli import main
+from physvision.core import Trajectory, load_states
+
+CART = """<mujoco><option gravity="0 0 0"/><worldbody>
+  <body name="cart"><joint name="rail" type="slide" axis="1 0 0"/><geom type="box" size=".1 .1 .1" mass="2"/></body>
+</worldbody><actuator><motor name="push" joint="rail"/></actuator>
+<keyframe><key name="moved" qpos="1.5"/></keyframe></mujoco>"""
+
+
+@pytest.fixture
+def cart(tmp_path):
+    path = tmp_path / "cart.xml"
+    path.write_text(CART)
+    return path
+
+
+def states(path) -> Trajectory:
+    found = load_states(path)
+    assert isinstance(found, Trajectory)
+    return found
+
+
+def test_controls_of_a_table_push_a_cart_on_film(tmp_path, cart, capsys):
+    table, out = tmp_path / "push.csv", tmp_path / "new" / "film.mp4"
+    table.write_text("t,push\n0,4\n0.5,0\n")
+    assert main(["simulate", str(cart), "--controls", str(table), "--seconds", "1", "--out", str(out)]) == 0
+    assert str(out) in capsys.readouterr().out
+    # 2 m/s² for half a second, then none.
+    assert states(out.with_suffix(".safetensors")).v[0, :, 0].tolist() == pytest.approx(
+        [min(0.02 * step, 1.0) for step in range(101)]
+    )
+    assert float(video.read(out).times[-1]) == pytest.approx(1.0, abs=0.05)
+
+
+def test_rows_without_times_are_steps_and_the_start_is_a_keyframe_or_a_file(tmp_path, cart):
+    table, first, second = tmp_path / "push.csv", tmp_path / "a.mp4", tmp_path / "b.mp4"
+    table.write_text("push\n1\n2\n-3\n")
+    assert main(["simulate", str(cart), "--controls", str(table), "--start", "moved", "--out", str(first)]) == 0
+    path = first.with_suffix(".safetensors")
+    assert states(path).v[0, :, 0].tolist() == pytest.approx([0, 0.005, 0.015, 0], abs=1e-12)
+    assert states(path).q[0, 0, 0] == 1.5
+    assert main(["simulate", str(cart), "--start", str(path), "--seconds", "0.1", "--out", str(second)]) == 0
+    assert states(second.with_suffix(".safetensors")).q[0, 0, 0] == states(path).final.q[0, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "wanted"),
+    [
+        ("t,pull\n0,1\n", [], "there is no control 'pull'; there are push"),
+        ("t,push\n0,1\n0,2\n", [], "expected times that begin at 0 and grow"),
+        ("t,push\n0,\n", [], "without empty fields"),
+        ("t,push\n0,1\n", ["--start", "there"], r"there are moved\) or a file of states, got 'there'"),
+        ("t,push\n0,1\n", ["--seconds", "-1"], "seconds"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path, cart, capsys, text, options, wanted):
+    table = tmp_path / "push.csv"
+    table.write_text(text)
+    out = tmp_path / "new" / "film.mp4"
+    assert main(["simulate", str(cart), "--controls", str(table), "--out", str(out), *options]) == 1
+
+    assert re.search(wanted, capsys.readouterr().err)
+    assert not out.parent.exists()
+
+
+def test_a_world_that_fails_is_filmed_up_to_there(tmp_path):
+    path, out = tmp_path / "fall.xml", tmp_path / "fall.mp4"
+    path.write_text(
+        '<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 .05"><freejoint/>'
+        '<geom type="sphere" size=".1"/></body></worldbody></mujoco>'
+    )
+    with pytest.warns(RuntimeWarning, match="1 of 1 worlds failed"):
+        assert main(["simulate", str(path), "--out", str(out), "--seconds", "0.1"]) == 1
+    assert video.read(out).frames.shape[0] == 1
+    assert main(["simulate", str(path), "--out", str(out), "--seconds", "0.1", "--separate"]) == 0
+    assert len(video.read(out)) > 1
