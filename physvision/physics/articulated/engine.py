@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
-from weakref import ref
 
 import numpy as np
 import torch
@@ -22,15 +20,13 @@ from physvision.physics.articulated.integrators import INTEGRATORS
 from physvision.physics.articulated.manifold import Manifold
 from physvision.physics.articulated.model import Body, Model, compile_model, sorted_bodies
 from physvision.physics.articulated.packing import Parameters
+from physvision.physics.articulated.preparation import MOST_OVERLAP, Prepared, Structs
 from physvision.physics.articulated.program import Program
 from physvision.physics.articulated.properties import TreeProperties, described, least_minor
 from physvision.physics.engine import MechanicalEngine, Overrides
 from physvision.physics.properties import Claim, Properties
 
 EARTH = (0.0, 0.0, -9.81)
-MOST_OPERATIONS = 64  # flights and impacts in a step
-REST_SPEED = 1e-2  # m/s below which nothing bounces
-MOST_OVERLAP = 5e-3  # m, or rad of a joint, that a world may start beyond what stops it
 PUSHES = 200  # steps in which `separated` pushes apart
 
 
@@ -173,9 +169,9 @@ class Articulation(MechanicalEngine):
         horizon = 0 if truncate is None else check_count("truncate", truncate)
         if self._pairs is not None:
             return self._rollout_with_contacts(state, steps, controls, properties, horizon, wrenches)
-        program, tree, parameters = self._prepared_for(state, properties)
+        program, structs, parameters = self._prepared_for(state, properties)
         operation = operations.Rollout(
-            program, tree, steps, INTEGRATORS[self.integrator], self.substeps, self.dt, horizon
+            program, structs, steps, INTEGRATORS[self.integrator], self.substeps, self.dt, horizon
         )
         q, v, *found = batched_function.apply(
             operation,
@@ -198,30 +194,18 @@ class Articulation(MechanicalEngine):
         horizon: int,
         wrenches: Tensor | None,
     ) -> Trajectory:
-        program, _, _ = self._program(state.q)
-        known = self._cast(state, properties)
+        program, structs, parameters = self._prepared_for(state, properties, contacts=True)
         q, v, bad = batched_function.apply(
-            self._steps(program, steps, horizon),
+            operations.ContactRollout(program, structs, steps, self.dt, horizon),
             program.packing.normalized(state.q),
             state.v,
             self._torque(controls),
             _checked_wrenches(self.model, state, steps, wrenches),
-            *self._contact_numbers(program, known, state.batch),
+            *parameters.values(),
         )
         status = _status(bad, torch.full_like(bad, -1), torch.zeros_like(q[:, 0, 0]).detach())
         self._report(status)
         return Trajectory(q, v, status, self.dt)
-
-    def _steps(
-        self, program: Program, steps: int, horizon: int = 0, overlap: float = MOST_OVERLAP
-    ) -> operations.ContactRollout:
-        return operations.ContactRollout(program, None, steps, self.dt, horizon, MOST_OPERATIONS, REST_SPEED, overlap)
-
-    def _contact_numbers(self, program: Program, known: TreeProperties, batch: int) -> tuple[Tensor, ...]:
-        """The numbers of the tree and of what touches, in the order of the operation's inputs."""
-        assert self._pairs is not None
-        pairs = self._pairs.pack(known, program.packing, batch)
-        return *program.packing.pack(known, batch).values(), *pairs.values()
 
     @torch.no_grad()
     def separated(self, state: State, properties: Overrides = None) -> State:
@@ -236,16 +220,18 @@ class Articulation(MechanicalEngine):
         if self._pairs is None:
             return state
         self._check_state(state)
-        program, _, _ = self._program(state.q)
-        known = self._cast(state, properties)
+        prepared = self._prepare(state.q)
+        program, known = prepared.program, self._cast(state, properties)
         none = {name: torch.zeros_like(getattr(known, name)) for name in ("gravity", "friction", "restitution")}
         known = replace(known, **none)
-        push = self._steps(program, 1, overlap=math.inf)
-        inputs = self._contact_numbers(program, known, state.batch)
+        push, step = (
+            operations.ContactRollout(program, None, 1, self.dt, 0, most) for most in (math.inf, MOST_OVERLAP)
+        )
+        inputs = prepared.tree_numbers(known, state.batch) | prepared.contact_numbers(known, state.batch)
         q, still = program.packing.normalized(state.q), torch.zeros_like(state.v)
         for _ in range(PUSHES):
-            q = push.forward(q, still, None, None, *inputs)[0][:, -1]
-        _, _, bad = self._steps(program, 1).forward(q, still, None, None, *inputs)
+            q = push.forward(q, still, None, None, *inputs.values())[0][:, -1]
+        _, _, bad = step.forward(q, still, None, None, *inputs.values())
         if bool((bad >= 0).any()):
             worlds = torch.nonzero(bad >= 0).flatten().tolist()
             raise InputError(f"separated: worlds {worlds} could not be freed of their overlaps; start them elsewhere")
@@ -272,12 +258,12 @@ class Articulation(MechanicalEngine):
         self._check_state(state)
         controls = None if control is None else control.unsqueeze(1)
         self._check_controls(state, 1, controls)
-        program, _, _ = self._program(state.q)
-        known, q = self._cast(state, properties), program.packing.normalized(state.q)
-        parameters = program.packing.pack(known, state.batch)
-        pairs = self._pairs.pack(known, program.packing, state.batch)
+        prepared = self._prepare(state.q)
+        program, known = prepared.program, self._cast(state, properties)
+        q = program.packing.normalized(state.q)
+        parameters, pairs = (make(known, state.batch) for make in (prepared.tree_numbers, prepared.contact_numbers))
         values = operations.contact_list(program, q, parameters, pairs) | {"friction": pairs["friction"]}
-        step = self._steps(program, 1)
+        step = operations.ContactRollout(program, None, 1, self.dt, 0)
         inputs = (*parameters.values(), *pairs.values())
         values["impulse"] = step.impulses(q, state.v, self._torque(controls), None, *inputs)
         rows = {name: row.to(q.device) for name, row in self._pairs.numbers(self.geometry).items()}
@@ -294,9 +280,9 @@ class Articulation(MechanicalEngine):
         self._check_state(state)
         controls = None if control is None else control.unsqueeze(1)
         self._check_controls(state, 1, controls)
-        program, tree, parameters = self._prepared_for(state, properties)
+        program, structs, parameters = self._prepared_for(state, properties)
         (acceleration,) = batched_function.apply(
-            operations.Acceleration(program, tree),
+            operations.Acceleration(program, structs),
             program.packing.normalized(state.q),
             state.v,
             self._torque(controls),
@@ -316,9 +302,9 @@ class Articulation(MechanicalEngine):
         self._check_state(state)
         check_shape("acceleration", check_tensor("acceleration", acceleration), (state.batch, self.nv))
         check_like("acceleration", acceleration, "state.q", state.q)
-        program, tree, parameters = self._prepared_for(state, properties)
+        program, structs, parameters = self._prepared_for(state, properties)
         (torque,) = batched_function.apply(
-            operations.InverseDynamics(program, tree),
+            operations.InverseDynamics(program, structs),
             program.packing.normalized(state.q),
             state.v,
             acceleration,
@@ -356,9 +342,9 @@ class Articulation(MechanicalEngine):
         return kinetic, weight + (stiffness * away * away).sum(-1) / 2
 
     def _poses(self, state: State, properties: Properties) -> Float[Tensor, "batch bodies 4 4"]:
-        program, tree, parameters = self._prepared_for(state, properties)
+        program, structs, parameters = self._prepared_for(state, properties)
         rotation, position = batched_function.apply(
-            operations.LinkPoses(program, tree), program.packing.normalized(state.q), *parameters.values()
+            operations.LinkPoses(program, structs), program.packing.normalized(state.q), *parameters.values()
         )
         return program.packing.body_poses(self._cast(state, properties), rotation, position)
 
@@ -388,16 +374,13 @@ class Articulation(MechanicalEngine):
             f"bodies={self.model.bodies}, nq={self.nq}, nv={self.nv}, nu={self.nu}, dt={self.dt:g}, {self.integrator}"
         )
 
-    def _program(self, like: Tensor) -> tuple[Program, Parameters, Any]:
+    def _prepare(self, like: Tensor) -> Prepared:
+        """What is ready for calls in the dtype and on the device of a tensor."""
         key = (like.dtype, like.device)
         if key not in self._prepared:
-            program = Program(self.model, like.dtype, like.device, self._pairs)
             own = self.properties.to(like)
             assert isinstance(own, TreeProperties)
-            # Two worlds suffice: what is shared is read with stride zero.
-            parameters = program.packing.pack(own, 2)
-            springs, rubs = bool((own.joint_stiffness != 0).any()), bool((own.friction_loss != 0).any())
-            self._prepared[key] = program, parameters, program.tree(parameters, springs, rubs)
+            self._prepared[key] = Prepared(self.model, self._pairs, own, like)
         return self._prepared[key]
 
     def _cast(self, state: State, properties: Overrides) -> TreeProperties:
@@ -406,33 +389,31 @@ class Articulation(MechanicalEngine):
         assert isinstance(found, TreeProperties)
         return found
 
-    def _prepared_for(self, state: State, properties: Overrides) -> tuple[Program, Any, Parameters]:
-        """Kernels and numbers for a call: the kernels' tree, where it is at hand, else the parameters to make it of.
+    def _prepared_for(
+        self, state: State, properties: Overrides, contacts: bool = False
+    ) -> tuple[Program, Structs | None, Parameters]:
+        """Kernels and numbers for a call: the kernels' structs, where they are at hand, else numbers to make them of.
 
-        It is at hand for the engine's own properties, and for those last given that were checked before and ask for
+        They are at hand for the engine's own properties, and for those last given that were checked before and ask for
         no gradient.
         """
-        program, _, tree = self._program(state.q)
+        prepared, batch = self._prepare(state.q), state.batch
         if properties is None:
-            return program, tree, {}
-        if not isinstance(properties, Properties) or not properties.kept:
-            return program, None, program.packing.pack(self._cast(state, properties), state.batch)
-        if self._are_own(properties):
-            return program, tree, {}
-        key = ("checked", state.q.dtype, state.q.device)
-        versions = [value._version for _, value in properties.items()]
-        last = self._prepared.get(key)
-        if last is None or last[0]() is not properties or last[1:3] != (versions, state.batch):
-            parameters = program.packing.pack(self._cast(state, properties), state.batch)
-            last = ref(properties), versions, state.batch, parameters, program.tree(parameters)
-            self._prepared[key] = last
-        return program, last[-1], {}
+            return prepared.program, prepared.own, {}
+        if isinstance(properties, TreeProperties) and properties.kept:
+            structs = prepared.own if self._are_own(properties) else prepared.last(properties, batch)
+            if structs is None:
+                structs = prepared.keep(properties, self._cast(state, properties), batch)
+            return prepared.program, structs, {}
+        known = self._cast(state, properties)
+        touching = prepared.contact_numbers(known, batch) if contacts else {}
+        return prepared.program, None, prepared.tree_numbers(known, batch) | touching
 
     def _inertial(self, state: State, properties: Overrides) -> tuple[Program, Parameters]:
         """The tree without weight and springs."""
-        program, _, _ = self._program(state.q)
-        parameters = program.packing.pack(self._cast(state, properties), state.batch)
-        return program, parameters | {
+        prepared = self._prepare(state.q)
+        parameters = prepared.tree_numbers(self._cast(state, properties), state.batch)
+        return prepared.program, parameters | {
             name: torch.zeros_like(parameters[name]) for name in ("gravity", "joint_stiffness")
         }
 

@@ -14,18 +14,21 @@ from physvision.kernels.launching import argument, launch
 from physvision.physics.articulated.integrators import Integrator
 from physvision.physics.articulated.layout import CONTACT_PARAMETERS, PARAMETERS
 from physvision.physics.articulated.packing import Parameters
+from physvision.physics.articulated.preparation import MOST_OPERATIONS, MOST_OVERLAP, REST_SPEED, Structs
 from physvision.physics.articulated.program import BACKWARD_COST, FORWARD_COST, Program
 
 
 @dataclass(frozen=True, eq=False)
 class _Operation(Operation):
-    """What the four share. With `tree` given, the numbers of the tree are constants and no inputs follow them."""
+    """What they share. With `structs` given, the numbers of the model are constants and no inputs follow them."""
 
     program: Program
-    tree: Any
+    structs: Structs | None
 
     def _tree(self, parameters: Tensors) -> Any:
-        return self.tree if self.tree is not None else self.program.tree(dict(zip(PARAMETERS, parameters, strict=True)))
+        if self.structs is not None:
+            return self.structs.tree
+        return self.program.tree(dict(zip(PARAMETERS, parameters, strict=True)))
 
     def _launch(self, kernel: Any, batch: int, inputs: list[Any], backward: bool, evaluations: int = 1) -> None:
         cost = (BACKWARD_COST if backward else FORWARD_COST) * evaluations * self.program.model.links * batch
@@ -111,15 +114,15 @@ class ContactRollout(_Operation):
     steps: int
     dt: float
     truncate: int
-    operations: int
-    rest_speed: float
-    overlap: float
+    overlap: float = MOST_OVERLAP
     differentiable = 2
 
     def _split(self, parameters: list[Tensor]) -> tuple[Any, Any]:
+        if self.structs is not None:
+            return self.structs.tree, self.structs.contacts
         count = len(CONTACT_PARAMETERS)
         named = dict(zip(CONTACT_PARAMETERS, parameters[-count:], strict=True))
-        contacts = self.program.contacts(named, self.operations, self.rest_speed, self.overlap)
+        contacts = self.program.contacts(named, MOST_OPERATIONS, REST_SPEED, self.overlap)
         return self.program.tree(dict(zip(PARAMETERS, parameters[:-count], strict=True))), contacts
 
     @override
@@ -128,26 +131,28 @@ class ContactRollout(_Operation):
 
     def impulses(self, *inputs: Any) -> Tensor:
         """What the first shape of each pair takes over the last step, (batch, pairs, 3); zero where that failed."""
-        (_, _, bad), held = self._run(*inputs)
-        return torch.where(bad[:, None, None] < 0, held["pushed"], 0.0)
+        (_, _, bad), pushed = self._run(*inputs)
+        return torch.where(bad[:, None, None] < 0, pushed, 0.0)
 
-    def _run(self, *inputs: Any) -> tuple[tuple[Tensor, ...], dict[str, Tensor]]:
-        """The outputs, and the memory as the last step left it."""
+    def _run(self, *inputs: Any) -> tuple[tuple[Tensor, ...], Tensor]:
+        """The outputs, and what the first shape of each pair took over the last step."""
         q, v, torque, wrenches, *parameters = inputs
-        program, batch, rows = self.program, q.shape[0], self.operations + 2
+        program, batch, rows = self.program, q.shape[0], MOST_OPERATIONS + 2
         positions = program.empty_trajectory(batch, self.steps + 1, program.model.nq)
         velocities = program.empty_trajectory(batch, self.steps + 1, program.model.nv)
         positions[:, 0], velocities[:, 0] = q, v
         bad = torch.empty(batch, dtype=torch.int32, device=program.device)
         work = program.borrow(batch, rows, True)
-        memory, held = program.contact_memory(batch, rows)
+        memory = program.borrow_contacts(batch, rows)
         forces = program.forces(self._torque(torque, batch, self.steps), wrenches)
         tree, contacts = self._split(parameters)
         states = map(argument, (positions, velocities, bad))
-        arguments = [tree, work[0], forces, contacts, memory, self.dt, self.steps, *states]
+        arguments = [tree, work[0], forces, contacts, memory[0], self.dt, self.steps, *states]
         self._launch(program.kernels.contact_rollout, batch, arguments, False, 2 * self.steps)
+        pushed = memory[1]["pushed"].clone()
         program.give(batch, rows, True, work)
-        return (positions, velocities, bad), held
+        program.give(batch, rows, "contacts", memory)
+        return (positions, velocities, bad), pushed
 
     @override
     def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:
@@ -161,12 +166,12 @@ class ContactRollout(_Operation):
         q_bar, v_bar = program.zeros(batch, model.nq), program.zeros(batch, model.nv)
         torque_bar = self._outward(torque, needed[2], batch, self.steps, model.nv)
         wrench_bar = self._outward(wrenches, needed[3], batch, self.steps, model.bodies, 6)
-        rows = self.operations + 2
+        rows = MOST_OPERATIONS + 2
         work = program.borrow(batch, rows, True)
-        memory, held = program.contact_memory(batch, rows)
+        memory = program.borrow_contacts(batch, rows)
         forces = program.forces(self._torque(torque, batch, self.steps), wrenches)
-        struct, tensors = program.gradients(batch, torque_bar, wrench_bar, True)
-        touch, contact_tensors = program.contact_gradients(batch, True)
+        struct, tensors = program.gradients(batch, torque_bar, wrench_bar, bool(parameters))
+        touch, contact_tensors = program.contact_gradients(batch, bool(parameters))
         tree, contacts = self._split(parameters)
         states = [argument(positions), argument(velocities), argument(bad), *bars, argument(q_bar), argument(v_bar)]
         arguments = [
@@ -174,7 +179,7 @@ class ContactRollout(_Operation):
             work[0],
             forces,
             contacts,
-            memory,
+            memory[0],
             struct,
             touch,
             self.dt,
@@ -184,7 +189,7 @@ class ContactRollout(_Operation):
         ]
         self._launch(program.kernels.contact_rollout_backward, batch, arguments, True, 2 * self.steps)
         program.give(batch, rows, True, work)
-        del held
+        program.give(batch, rows, "contacts", memory)
         outward = (torque_bar if needed[2] else None, wrench_bar if needed[3] else None)
         return (q_bar, v_bar, *outward, *tensors, *contact_tensors)
 
@@ -194,11 +199,11 @@ def contact_list(program: Program, q: Tensor, parameters: Parameters, pairs: Par
     batch, vector = q.shape[0], program.kernels.ENTRIES["vec3"]
     count = program.counts["pairs"]
     gap, point, normal = (program.empty(batch, count, *entry) for entry in ((), (3,), (3,)))
-    memory, held = program.contact_memory(batch, 1)
-    inputs = [program.tree(parameters), program.contacts(pairs, 0, 0.0, 0.0), memory, argument(q.unsqueeze(1))]
+    memory = program.borrow_contacts(batch, 1)
+    inputs = [program.tree(parameters), program.contacts(pairs, 0, 0.0, 0.0), memory[0], argument(q.unsqueeze(1))]
     inputs += [argument(gap), argument(point, vector), argument(normal, vector)]
     launch(program.kernels.contact_list, batch, inputs, program.device, FORWARD_COST * program.model.links * batch)
-    del held
+    program.give(batch, 1, "contacts", memory)
     return {"gap": gap, "point": point, "normal": normal}
 
 

@@ -135,15 +135,6 @@ class Program:
             setattr(gradients, name, self._field(field, tensors[name]))
         return gradients, [tensors[name] for name in CONTACT_PARAMETERS]
 
-    def contact_memory(self, batch: int, evaluations: int) -> tuple[Any, dict[str, Tensor]]:
-        """The kernels' `ContactMemory`, and the tensors behind it by their names."""
-        memory, held = self.kernels.ContactMemory(), {}
-        for name, field in CONTACT_MEMORY.items():
-            made = self.empty(batch, *field.shape(self.counts | {"evaluations": evaluations}))
-            held[name] = made.to(torch.int32) if field.entry == "whole" else made
-            setattr(memory, name, self._field(field, held[name]))
-        return memory, held
-
     def forces(self, torque: Tensor, wrenches: Tensor | None) -> Any:
         """The kernels' `Forces`."""
         forces = self.kernels.Forces()
@@ -161,9 +152,9 @@ class Program:
         """Zeros, worlds innermost in memory on a GPU, where neighbouring threads then read neighbouring numbers."""
         return self._allocated(torch.zeros, batch, *shape)
 
-    def empty(self, batch: int, *shape: int) -> Tensor:
+    def empty(self, batch: int, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
         """Memory as in `zeros`, not filled."""
-        return self._allocated(torch.empty, batch, *shape)
+        return self._allocated(torch.empty, batch, *shape, dtype=dtype)
 
     def empty_trajectory(self, batch: int, times: int, count: int) -> Tensor:
         """Memory for a trajectory, worlds innermost on a GPU."""
@@ -171,21 +162,34 @@ class Program:
             return self.empty(batch, times, count)
         return torch.empty(times, count, batch, dtype=self.dtype, device=self.device).permute(2, 0, 1)
 
-    def _allocated(self, make: Any, batch: int, *shape: int) -> Tensor:
+    def _allocated(self, make: Any, batch: int, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
+        dtype = dtype or self.dtype
         if self.device.type == "cpu" or not shape:
-            return make(batch, *shape, dtype=self.dtype, device=self.device)
+            return make(batch, *shape, dtype=dtype, device=self.device)
         # Entries of vectors and matrices stay whole.
-        return make(shape[0], batch, *shape[1:], dtype=self.dtype, device=self.device).transpose(0, 1)
+        return make(shape[0], batch, *shape[1:], dtype=dtype, device=self.device).transpose(0, 1)
 
     def borrow(self, batch: int, rows: int, backward: bool) -> tuple[Any, dict[str, Tensor]]:
         """A workspace that no other launch uses, and its tensors that hold states; give it back with `give`."""
         idle = self._idle.setdefault((batch, rows, backward), [])
         return idle.pop() if idle else self._workspace(batch, rows, backward)
 
-    def give(self, batch: int, rows: int, backward: bool, workspace: tuple[Any, dict[str, Tensor]]) -> None:
-        """Take back what `borrow` lent. On a GPU the launch may still run, so it is left to torch's allocator."""
+    def borrow_contacts(self, batch: int, rows: int) -> tuple[Any, dict[str, Tensor]]:
+        """The kernels' `ContactMemory`, that no other launch uses, and its tensors by their names."""
+        idle = self._idle.setdefault((batch, rows, "contacts"), [])
+        return idle.pop() if idle else self._contact_memory(batch, rows)
+
+    def give(self, batch: int, rows: int, kind: bool | str, memory: tuple[Any, dict[str, Tensor]]) -> None:
+        """Take back what was lent. On a GPU the launch may still run, so it is left to torch's allocator.
+
+        Args:
+            batch: number of worlds that it was lent for.
+            rows: number of evaluations.
+            kind: "contacts", or of a workspace whether it serves backward.
+            memory: what was lent.
+        """
         if self.device.type == "cpu":
-            self._idle.setdefault((batch, rows, backward), []).append(workspace)
+            self._idle.setdefault((batch, rows, kind), []).append(memory)
             while len(self._idle) > _KEPT_SIZES:
                 del self._idle[next(iter(self._idle))]
 
@@ -199,3 +203,12 @@ class Program:
         for name, columns in (("axis_angular", self.axes[:, :3]), ("axis_linear", self.axes[:, 3:])):
             held[name].copy_(columns.expand(batch, -1, -1))
         return work, held
+
+    def _contact_memory(self, batch: int, rows: int) -> tuple[Any, dict[str, Tensor]]:
+        memory, held = self.kernels.ContactMemory(), {}
+        counts = self.counts | {"evaluations": rows}
+        for name, field in CONTACT_MEMORY.items():
+            dtype = torch.int32 if field.entry == "whole" else self.dtype
+            held[name] = self.empty(batch, *field.shape(counts), dtype=dtype)
+            setattr(memory, name, self._field(field, held[name]))
+        return memory, held

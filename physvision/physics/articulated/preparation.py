@@ -1,0 +1,78 @@
+"""Kernels and numbers that are ready for calls, in one precision on one device."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+from weakref import ref
+
+import torch
+from torch import Tensor
+
+from physvision.physics.articulated.contact import Pairs
+from physvision.physics.articulated.model import Model
+from physvision.physics.articulated.packing import Parameters
+from physvision.physics.articulated.program import Program
+from physvision.physics.articulated.properties import TreeProperties
+
+MOST_OPERATIONS = 64  # flights and impacts in a step
+REST_SPEED = 1e-2  # m/s below which nothing bounces
+MOST_OVERLAP = 5e-3  # m, or rad of a joint, that a world may start beyond what stops it
+
+
+class Structs(NamedTuple):
+    """The kernels' structs over numbers that ask for no gradient; these must stay alive as long as the structs."""
+
+    tree: Any
+    contacts: Any
+    held: tuple[Parameters, Parameters]
+
+
+class Prepared:
+    """A program, with structs over the engine's own properties and over those that were given last.
+
+    Attributes:
+        program: the kernels.
+        own: structs over the engine's own properties, for any number of worlds.
+    """
+
+    def __init__(self, model: Model, pairs: Pairs | None, own: TreeProperties, like: Tensor) -> None:
+        self.program = Program(model, like.dtype, like.device, pairs)
+        self._pairs = pairs
+        # Two worlds suffice: what is shared is read with stride zero.
+        springs, rubs = (bool((value != 0).any()) for value in (own.joint_stiffness, own.friction_loss))
+        self.own = self._structs(own, 2, springs, rubs)
+        self._last: tuple | None = None
+
+    def tree_numbers(self, properties: TreeProperties, batch: int) -> Parameters:
+        """The numbers of the tree for so many worlds."""
+        return self.program.packing.pack(properties, batch)
+
+    def contact_numbers(self, properties: TreeProperties, batch: int) -> Parameters:
+        """The numbers of what may touch for so many worlds; none where nothing may."""
+        return {} if self._pairs is None else self._pairs.pack(properties, self.program.packing, batch)
+
+    def last(self, properties: TreeProperties, batch: int) -> Structs | None:
+        """The structs over these properties, if `keep` made them for the last ones that were given."""
+        if self._last is None:
+            return None
+        given, versions, worlds, structs = self._last
+        same = given() is properties and (versions, worlds) == (_versions(properties), batch)
+        return structs if same else None
+
+    def keep(self, properties: TreeProperties, cast: TreeProperties, batch: int) -> Structs:
+        """Structs over properties that were checked and cast, kept for the next call."""
+        structs = self._structs(cast, batch)
+        self._last = ref(properties), _versions(properties), batch, structs
+        return structs
+
+    @torch.no_grad()
+    def _structs(self, properties: TreeProperties, batch: int, springs: bool = True, rubs: bool = True) -> Structs:
+        parameters, touching = self.tree_numbers(properties, batch), self.contact_numbers(properties, batch)
+        contacts = None
+        if self._pairs is not None:
+            contacts = self.program.contacts(touching, MOST_OPERATIONS, REST_SPEED, MOST_OVERLAP)
+        return Structs(self.program.tree(parameters, springs, rubs), contacts, (parameters, touching))
+
+
+def _versions(properties: TreeProperties) -> list[int]:
+    return [value._version for _, value in properties.items()]
