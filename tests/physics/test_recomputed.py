@@ -1,0 +1,138 @@
+"""Gradients with few states kept are those of a rollout that keeps all."""
+
+from functools import cache
+
+import pytest
+import torch
+
+from physvision import State
+from physvision.core import InputError, Placed, Plane, Sphere
+from physvision.physics import articulated, recomputed
+from physvision.physics.recomputed import KeepEnd, KeepEvery, KeepSlots, end_of_motion
+
+DOUBLE = torch.float64
+STEPS = 50
+
+
+@pytest.fixture
+def pendulum():
+    """Two links and a free body, whose position has a quaternion."""
+    chain = [
+        articulated.Body("a", None, [articulated.Joint("revolute", (0, 1, 0))], mass=1.0, center_of_mass=(0, 0, -0.5)),
+        articulated.Body("b", "a", [articulated.Joint("ball")], position=(0, 0, -1), center_of_mass=(0, 0, -0.5)),
+        articulated.Body("c", None, [articulated.Joint("free")], inertia=(0.1, 0.2, 0.3)),
+    ]
+    return articulated.tree(chain, dt=0.01)
+
+
+def inputs(engine, batch=2):
+    torch.manual_seed(0)
+    start = engine.initial_state(batch, DOUBLE)
+    q = engine.integrate(start.q, 0.5 * torch.randn(batch, engine.nv, dtype=DOUBLE))
+    v, controls = torch.randn_like(start.v), torch.randn(batch, STEPS, engine.nu, dtype=DOUBLE)
+    mass = engine.properties.mass.clone()
+    return [value.requires_grad_() for value in (q, v, controls, mass)]
+
+
+def weights(engine):
+    torch.manual_seed(1)
+    return torch.randn(engine.nq, dtype=DOUBLE), torch.randn(engine.nv, dtype=DOUBLE)
+
+
+def cost(engine, whole, first):
+    """Of each step's states, weighted by its number."""
+    numbers = torch.arange(first + 1, first + len(whole), dtype=DOUBLE)
+    on_q, on_v = weights(engine)
+    return ((whole.q[:, 1:] @ on_q + whole.v[:, 1:] @ on_v) * numbers).sum(-1)
+
+
+def gradients(engine, keep):
+    q, v, controls, mass = inputs(engine)
+    state, properties = State(q, v), {"mass": mass}
+    if keep is None:
+        whole = engine.rollout(state, STEPS, controls, properties)
+        final, total = whole.final, cost(engine, whole, 0)
+    else:
+        final, total, status = end_of_motion(
+            engine, state, STEPS, controls, properties, keep=keep, cost=lambda *stretch: cost(engine, *stretch)
+        )
+        assert status.converged.all()
+    loss = (final.q * weights(engine)[0]).sum() + (total**2).sum()
+    return loss.detach(), torch.autograd.grad(loss, (q, v, controls, mass))
+
+
+@pytest.mark.parametrize(
+    "keep",
+    [KeepEvery(1), KeepEvery(7), KeepEvery(STEPS), KeepEvery(900), KeepSlots(3, 2), KeepSlots(1, 9), KeepEnd(8)],
+    ids=repr,
+)
+def test_gradients_are_those_of_a_rollout(pendulum, keep):
+    loss, whole = gradients(pendulum, None)
+    again, kept = gradients(pendulum, keep)
+    # Sums over stretches round in another order, and an undone step leads back to a few units of rounding.
+    close = 1e-9 if isinstance(keep, KeepEnd) else 1e-12
+    assert abs(again - loss) <= 1e-13 * abs(loss)
+    for got, wanted in zip(kept, whole, strict=True):
+        assert (got - wanted).abs().max() <= close * wanted.abs().max()
+
+
+def test_states_kept_in_half_precision_bend_the_gradient_a_little(pendulum):
+    _, whole = gradients(pendulum, None)
+    errors = {}
+    for stored in (torch.float32, torch.float16):
+        _, kept = gradients(pendulum, KeepEvery(10, stored))
+        errors[stored] = max(float((a - b).abs().max() / b.abs().max()) for a, b in zip(kept, whole, strict=True))
+    rounding = {kind: torch.finfo(kind).eps for kind in errors}
+    for kind, error in errors.items():
+        # A state that is off by its rounding is a neighbouring motion, whose gradient differs as much, times a factor
+        # for how fast motions part in half a second.
+        assert 0.01 * rounding[kind] < error < 100 * rounding[kind]
+
+
+@cache
+def fewest(count, slots):
+    """Stretches that must be run through ahead, by trying every place for the next state."""
+    if count == 1:
+        return 0
+    if slots == 0:
+        return count * (count - 1) // 2
+    return min(ahead + fewest(count - ahead, slots - 1) + fewest(ahead, slots) for ahead in range(1, count))
+
+
+@cache
+def needed(count, slots):
+    if count == 1:
+        return 0
+    ahead = recomputed.split(count, slots)
+    return ahead + needed(count - ahead, max(slots - 1, 0)) + needed(ahead, slots)
+
+
+@pytest.mark.parametrize("slots", range(6))
+def test_binomial_places_cost_the_fewest_steps(slots):
+    for count in range(1, 60):
+        assert needed(count, slots) == fewest(count, slots)
+
+
+def test_contact_cannot_be_undone():
+    ball = articulated.Body("ball", None, [articulated.Joint("free")], inertia=(0.1,) * 3, shapes=[Placed(Sphere(0.1))])
+    engine = articulated.tree([ball], dt=0.01, scenery=[Placed(Plane())], contact="event", restitution=0.5)
+    start = engine.initial_state(dtype=DOUBLE)
+    q = (start.q + torch.tensor([0, 0, 0.3, 0, 0, 0, 0])).requires_grad_()
+    end = end_of_motion(engine, State(q, start.v), 60, keep=KeepEnd())
+    with pytest.raises(InputError, match="cannot be undone"):
+        end.state.q.sum().backward()
+
+
+def test_bad_input_is_named(pendulum):
+    q, v, *_ = inputs(pendulum)
+    with pytest.raises(InputError, match="keep"):
+        end_of_motion(pendulum, State(q, v), 5, keep=KeepEvery(0))
+
+
+def test_a_world_that_fails_is_named_with_its_step(pendulum):
+    q, v, *_ = inputs(pendulum)
+    controls = torch.zeros(2, STEPS, pendulum.nu, dtype=DOUBLE)
+    controls[1, 30] = torch.inf
+    with pytest.warns(RuntimeWarning, match="failed"):
+        found = end_of_motion(pendulum, State(q, v), STEPS, controls, keep=KeepEvery(8))
+    assert found.status.first_bad_step.tolist() == [-1, 31]
