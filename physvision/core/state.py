@@ -55,6 +55,9 @@ class Status:
         crowded: how many steps were too busy to be followed event by event, (batch,); zero for engines without events.
         first_coarse_step: the first step that was too long for its motion, so that energy is not kept, (batch,); −1
             where none was, or where the engine does not judge that. Such a world goes on.
+        first_grazing_step: the first step in which bodies graze each other, so that a shift of a micrometre makes or
+            undoes a contact and the motion has no derivative, (batch,); −1 where none was, or where the engine does not
+            judge that. Such a world goes on.
     """
 
     converged: Bool[Tensor, " batch"]
@@ -63,12 +66,14 @@ class Status:
     first_bad_step: Int[Tensor, " batch"]
     crowded: Int[Tensor, " batch"] = None  # pyright: ignore[reportAssignmentType]
     first_coarse_step: Int[Tensor, " batch"] = None  # pyright: ignore[reportAssignmentType]
+    first_grazing_step: Int[Tensor, " batch"] = None  # pyright: ignore[reportAssignmentType]
 
     def __post_init__(self) -> None:
         if self.crowded is None:
             object.__setattr__(self, "crowded", torch.zeros_like(self.first_bad_step))
-        if self.first_coarse_step is None:
-            object.__setattr__(self, "first_coarse_step", torch.full_like(self.first_bad_step, -1))
+        for name in ("first_coarse_step", "first_grazing_step"):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, torch.full_like(self.first_bad_step, -1))
 
     def failed(self) -> list[int]:
         """Indices of the worlds that failed; waits for the device."""

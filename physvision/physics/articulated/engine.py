@@ -195,7 +195,7 @@ class Articulation(MechanicalEngine):
         wrenches: Tensor | None,
     ) -> Trajectory:
         program, structs, parameters = self._prepared_for(state, properties, contacts=True)
-        q, v, bad = batched_function.apply(
+        q, v, bad, grazing, crowded, residual = batched_function.apply(
             operations.ContactRollout(program, structs, steps, self.dt, horizon),
             program.packing.normalized(state.q),
             state.v,
@@ -203,7 +203,8 @@ class Articulation(MechanicalEngine):
             _checked_wrenches(self.model, state, steps, wrenches),
             *parameters.values(),
         )
-        status = _status(bad, torch.full_like(bad, -1), torch.zeros_like(q[:, 0, 0]).detach())
+        worst = torch.where(bad < 0, residual, torch.inf)
+        status = Status(bad < 0, worst, torch.ones_like(bad), bad, crowded, first_grazing_step=grazing)
         self._report(status)
         return Trajectory(q, v, status, self.dt)
 
@@ -231,7 +232,7 @@ class Articulation(MechanicalEngine):
         q, still = program.packing.normalized(state.q), torch.zeros_like(state.v)
         for _ in range(PUSHES):
             q = push.forward(q, still, None, None, *inputs.values())[0][:, -1]
-        _, _, bad = step.forward(q, still, None, None, *inputs.values())
+        bad = step.forward(q, still, None, None, *inputs.values())[2]
         if bool((bad >= 0).any()):
             worlds = torch.nonzero(bad >= 0).flatten().tolist()
             raise InputError(f"separated: worlds {worlds} could not be freed of their overlaps; start them elsewhere")

@@ -106,6 +106,11 @@ CONTACT_MEMORY = {
     "bounce": field("scalar", "evaluations"),  # share of restitution that an impact has
     "struck": field("whole", "evaluations"),  # the pair whose gap ended the flight, or -1
     "looked_ahead": field("whole", "evaluations"),  # whether links were placed along the flight, to find its end
+    # What is told of the whole rollout, and of the flight or step that came last.
+    "residual": field("scalar"),  # the largest of all impulses
+    "grazing": field("whole"),  # the first step with an event that a shift of a micrometre would make or undo, or -1
+    "crowded": field("whole"),  # steps in which nothing bounced from some operation on
+    "grazes": field("whole"),
     # Candidates are pairs, and two stops for each limit of a joint.
     "listed": field("whole", "candidates"),  # whether it takes part in the operation
     "watched": field("whole", "candidates"),  # whether it may end the flight
@@ -120,6 +125,7 @@ CONTACT_MEMORY = {
     "gap": field("scalar", "candidates"),
     "middle_gap": field("scalar", "candidates"),
     "end_gap": field("scalar", "candidates"),
+    "depth": field("scalar", "candidates"),  # how deep the flight would lead before the pair parts by itself
     "pushed": field("vec3", "pairs"),  # impulse of the step on the pair's first shape
     # Contacts that take part in an operation: their pairs and what they do. A block is (normal, two tangents).
     "pair": field("whole", "contacts"),

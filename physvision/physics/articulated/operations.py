@@ -109,7 +109,10 @@ class Rollout(_Operation):
 
 @dataclass(frozen=True, eq=False)
 class ContactRollout(_Operation):
-    """(q, v, torque, wrenches, *parameters, *contact parameters) → trajectories of q and v, first bad step."""
+    """(q, v, torque, wrenches, *parameters, *contact parameters) → trajectories of q and v, and what a status tells.
+
+    That is the first bad step, the first grazing one, how many were crowded, and the largest residual.
+    """
 
     steps: int
     dt: float
@@ -127,7 +130,8 @@ class ContactRollout(_Operation):
 
     @override
     def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
-        return self._run(*inputs)[0]
+        outputs, held = self._run(*inputs)
+        return *outputs, held["grazing"], held["crowded"], held["residual"]
 
     def impulses(self, *inputs: Any) -> Tensor:
         """What the first shape of each pair takes over the last step, (batch, pairs, 3); zero where that failed."""
@@ -157,7 +161,7 @@ class ContactRollout(_Operation):
     @override
     def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:
         torque, wrenches, *parameters = inputs[2:]
-        positions, velocities, bad = outputs
+        positions, velocities, bad, *_ = outputs
         program, batch, model = self.program, positions.shape[0], self.program.model
         bars = [
             argument(torch.zeros((), dtype=like.dtype, device=like.device).expand_as(like) if bar is None else bar)

@@ -126,12 +126,10 @@ def sample():
 def test_ten_thousand_impulses_obey_their_laws(sample):
     problems, impulses, residuals = sample
     found = np.array([violation(*each) for each in zip(problems, impulses, strict=True)])
-    named = ~(residuals < 1e-4)  # such a step fails, and its world's status says so
-    far = found[~named] > 1e-9
-    print(f"named {named.sum()}, worst of the others {found[~named].max():.1e}, above 1e-9: {far.sum()}")
-    assert found[~named].max() < 1e-5
-    assert named.mean() < 0.01
-    assert far.mean() < 0.01
+    named = ~(residuals < 1e-8)  # such a step fails, and its world's status says so
+    print(f"named {named.sum()}, worst of the others {found[~named].max():.1e}")
+    assert found[~named].max() < 1e-9
+    assert named.sum() <= 1
 
 
 def test_without_friction_velocities_are_those_of_one_of_all_modes(sample):
@@ -146,14 +144,91 @@ def test_without_friction_velocities_are_those_of_one_of_all_modes(sample):
             apart.append(nearest / np.abs(problem[1]).max())
     print(f"of {len(apart)}: worst {max(apart):.1e}, above 1e-9: {(np.array(apart) > 1e-9).sum()}")
     assert len(apart) == 2000
-    assert max(apart) < 1e-7
-    assert np.quantile(apart, 0.99) < 1e-9
+    assert max(apart) < 1e-9
 
 
 def test_no_impulse_adds_energy(sample):
     """Without restitution: λ · (u⁻ + u⁺) / 2 is what the velocities' energy gains."""
     problems, impulses, residuals = sample
     for (matrix, bias, _), impulse, residual in zip(problems, impulses, residuals, strict=True):
-        if residual < 1e-4:
+        if residual < 1e-8:
             gain = impulse @ (bias + matrix @ impulse / 2)
             assert gain <= 1e-9 * (np.abs(impulse) @ np.abs(bias))
+
+
+def by_pivoting(matrix, bias):
+    """Lemke's algorithm: z ≥ 0 with w = matrix z + bias ≥ 0 and z · w = 0."""
+    n = len(bias)
+    if bias.min() >= 0:
+        return np.zeros(n)
+    # Columns: w, z, the artificial unknown, the right-hand side.
+    table = np.concatenate([np.eye(n), -matrix, -np.ones((n, 1)), bias[:, None]], 1)
+    basis, entering, row = np.arange(n), 2 * n, int(bias.argmin())
+    for _ in range(50 * n):
+        table[row] /= table[row, entering]
+        others = np.arange(n) != row
+        table[others] -= np.outer(table[others, entering], table[row])
+        leaving, basis[row] = basis[row], entering
+        if leaving == 2 * n:
+            z = np.zeros(2 * n + 1)
+            z[basis] = table[:, -1]
+            return z[n : 2 * n]
+        entering = leaving + n if leaving < n else leaving - n
+        column = table[:, entering]
+        ratios = np.where(column > 1e-12, table[:, -1] / np.where(column > 1e-12, column, 1.0), np.inf)
+        row = int(ratios.argmin())
+        if not np.isfinite(ratios[row]):
+            return None
+    return None
+
+
+def in_polyhedral_cones(problem, faces):
+    """Velocities after the impulse, where each cone of friction is the polyhedron in it that has so many faces."""
+    matrix, bias, friction = problem
+    n = len(friction)
+    angles = 2 * np.pi * np.arange(faces) / faces
+    # From the amounts of the normal and of each edge's direction to the three numbers of a contact.
+    one = np.zeros((3, 1 + faces))
+    one[0, 0] = 1.0
+    one[1:, 1:] = np.cos(angles), np.sin(angles)
+    edges = np.kron(np.eye(n), one)
+    speeds = np.zeros((n * (1 + faces), n))
+    shares = np.zeros((n, n * (1 + faces)))
+    for k in range(n):
+        start = k * (1 + faces)
+        speeds[start + 1 : start + 1 + faces, k] = 1.0
+        shares[k, start], shares[k, start + 1 : start + 1 + faces] = friction[k], -1.0
+    whole = np.block([[edges.T @ matrix @ edges, speeds], [shares, np.zeros((n, n))]])
+    # Opposite edges tie, and so do rows that ask for nothing; a little on each keeps the pivots from going round.
+    ties = 1e-9 * np.random.default_rng(0).uniform(1, 2, len(whole))
+    found = by_pivoting(whole, np.concatenate([edges.T @ bias, np.zeros(n)]) + ties)
+    return None if found is None else matrix @ edges @ found[: len(edges.T)] + bias
+
+
+def test_the_cone_is_the_limit_of_finer_polyhedra():
+    """Friction along the nearest of k edges is off by an angle of up to π / k: the difference falls with k."""
+    rng = np.random.default_rng(7)
+    problems = []
+    for k in range(120):
+        matrix, bias, friction = finished(
+            rng, rng.normal(size=(3 * (1 + k % 2), 9)), np.diag(rng.uniform(0.5, 2, 9)), False
+        )
+        # Little friction, for which velocities are unique.
+        problems.append((matrix, bias, 0.2 * friction))
+    impulses, residuals = solved(problems)
+    assert residuals.max() < 1e-9
+    apart = {}
+    for faces in (16, 64):
+        found = [in_polyhedral_cones(problem, faces) for problem in problems]
+        assert sum(each is None for each in found) < 6  # where rounding misleads the pivots
+        apart[faces] = np.array(
+            [
+                np.nan if other is None else np.abs(p[0] @ impulse + p[1] - other).max() / np.abs(p[1]).max()
+                for p, impulse, other in zip(problems, impulses, found, strict=True)
+            ]
+        )
+    slides = apart[16] > 1e-9  # where all sticks or opens, the polyhedron is no different
+    print({faces: (np.nanmedian(each[slides]), np.nanmax(each)) for faces, each in apart.items()})
+    assert slides.sum() > 40
+    assert np.nanmax(apart[64]) < np.pi / 64
+    assert np.nanmedian(apart[16][slides]) > 3 * np.nanmedian(apart[64][slides])

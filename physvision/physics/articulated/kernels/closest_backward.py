@@ -109,6 +109,16 @@ def cores_backward(near: Closest, point_bar: vec3, normal_bar: vec3):
 
 
 @wp.func
+def sum_of(one: Pull, other: Pull):
+    one.first = one.first + other.first
+    one.first_turn = one.first_turn + other.first_turn
+    one.second = one.second + other.second
+    one.second_turn = one.second_turn + other.second_turn
+    one.rim_radius = one.rim_radius + other.rim_radius
+    return one
+
+
+@wp.func
 def gap_pull(near: Closest, bar: scalar):
     """What an adjoint of the gap pulls at both cores."""
     pull = Pull()

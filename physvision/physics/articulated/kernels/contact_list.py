@@ -25,5 +25,5 @@ def contact_list(
     for pair in range(contacts.pairs):
         near = closest_of(contacts, memory, world, pair)
         gap[world, pair] = near.gap
-        point[world, pair] = place_of(near)
+        point[world, pair] = place_of(near, contacts.margin[pair])
         normal[world, pair] = near.normal

@@ -33,10 +33,14 @@ def contact_rollout(
 ):
     """Fill q and v, [world, step, number], from their step 0.
 
-    A world that starts inside what it touches or beyond a joint's limit, or whose step fails, is marked and left.
+    A world that starts inside what it touches or beyond a joint's limit, or whose step fails, is marked and left. The
+    memory says what else there is to tell of the rollout.
     """
     world = first + wp.tid()
     bad = wp.int32(-1)
+    memory.residual[world] = scalar(0.0)
+    memory.grazing[world] = -1
+    memory.crowded[world] = 0
     for k in range(tree.positions):
         if not wp.isfinite(q[world, 0, k]):
             bad = 0
@@ -55,6 +59,8 @@ def contact_rollout(
             load_state(tree, work, world, step, q, v)
             noting = wp.int32(step == steps - 1)
             last = run_step(tree, work, forces, contacts, memory, world, step, h, noting)
+            if memory.grazes[world] != 0 and memory.grazing[world] < 0:
+                memory.grazing[world] = step + 1
             if last < 0:
                 bad = step + 1
             else:

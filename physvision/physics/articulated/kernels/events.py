@@ -32,6 +32,7 @@ ROUNDING = wp.constant(scalar(4.0e-16 if DOUBLE else 2.0e-7))
 # g′ = g + h (u + u′) / 2 and u′ = −κ g / h: both eigenvalues are real for κ up to 6 − 4 √2; above it, feet hop.
 TAKEN_BACK = wp.constant(scalar(0.34))
 HALVINGS = wp.constant(8)
+GRAZING = wp.constant(scalar(1.0e-6 if DOUBLE else 1.0e-4))  # m; an event that so little makes or undoes has no slope
 ITERATIONS = wp.constant(100)
 
 
@@ -206,7 +207,7 @@ def closing_time(
     """When within the flight the pair's gap closes; -1 if it does not.
 
     Three gaps tell where to look: at the start, in the middle, at the end. A dip between them is looked for at the
-    least of the parabola through them.
+    least of the parabola through them. The parabola tells as well how deep the pair dips, which is noted.
     """
     left = memory.left[world, row]
     low = scalar(0.0)
@@ -214,6 +215,9 @@ def closing_time(
     start = memory.gap[world, pair]
     middle = memory.middle_gap[world, pair]
     end = memory.end_gap[world, pair]
+    bend = scalar(2.0) * (start - scalar(2.0) * middle + end)
+    slope = scalar(4.0) * middle - scalar(3.0) * start - end
+    memory.depth[world, pair] = GRAZING
     found = scalar(-1.0)
     search = wp.int32(0)
     if middle < scalar(0.0):
@@ -223,12 +227,12 @@ def closing_time(
         search = 1
         low = scalar(0.5) * left
     else:
-        bend = scalar(2.0) * (start - scalar(2.0) * middle + end)
-        slope = scalar(4.0) * middle - scalar(3.0) * start - end
         if bend > scalar(0.0) and slope < scalar(0.0) and slope > scalar(-2.0) * bend:
             if start - slope * slope / (scalar(4.0) * bend) < scalar(0.1) * wp.min(start, end):
                 high = scalar(-0.5) * slope / bend * left
-                if gap_after(tree, work, contacts, memory, world, row, pair, high) < scalar(0.0):
+                least = gap_after(tree, work, contacts, memory, world, row, pair, high)
+                memory.depth[world, pair] = wp.abs(least)
+                if least < scalar(0.0):
                     search = 1
     if search != 0:
         value_low = gap_after(tree, work, contacts, memory, world, row, pair, low)
@@ -253,6 +257,9 @@ def closing_time(
                         value_low = scalar(0.5) * value_low
                     side = 2
         found = high
+        if bend > scalar(0.0):
+            closing = slope + scalar(2.0) * bend * found / left
+            memory.depth[world, pair] = closing * closing / (scalar(4.0) * bend)
     return found
 
 
@@ -263,6 +270,7 @@ def find_event(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactM
     duration = left
     struck = wp.int32(-1)
     watched = wp.int32(0)
+    nearly = wp.int32(0)
     if memory.count[world, row] < contacts.candidates:
         find_reach(tree, work, contacts, memory, world, row, left)
         for pair in range(contacts.candidates):
@@ -287,6 +295,13 @@ def find_event(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactM
                 if found >= scalar(0.0) and found < duration:
                     duration = found
                     struck = pair
+                elif found < scalar(0.0) and memory.depth[world, pair] < GRAZING:
+                    nearly = 1
+    if struck >= 0:
+        # What nearly closes after the event is looked at again in the next flight.
+        nearly = wp.int32(memory.depth[world, struck] < GRAZING)
+    if nearly != 0:
+        memory.grazes[world] = 1
     memory.duration[world, row] = duration
     memory.struck[world, row] = struck
 
@@ -344,6 +359,7 @@ def run_step(
     Where `noting`, the impulses of the step are added up.
     """
     memory.left[world, 0] = h
+    memory.grazes[world] = 0
     if noting != 0:
         for pair in range(contacts.pairs):
             memory.pushed[world, pair] = zero3()
@@ -355,10 +371,13 @@ def run_step(
         if memory.count[world, done] > contacts.capacity or not (residual < ACCEPTED):
             failed = 1
         else:
+            memory.residual[world] = wp.max(memory.residual[world], residual)
             end_operation(tree, work, contacts, memory, world, done)
             if noting != 0:
                 note_impulses(contacts, memory, world, done)
             done += 1
+    if done > contacts.operations / 2:
+        memory.crowded[world] = memory.crowded[world] + 1
     if failed != 0 or memory.left[world, done] > scalar(0.0):
         done = -1
     return done

@@ -30,17 +30,21 @@ SLIDES = wp.constant(2)
 
 DOUBLE = scalar is wp.float64
 COMPLIANCE = wp.constant(scalar(1.0e-13 if DOUBLE else 1.0e-5))  # of the diagonal's mean
-EXACT = wp.constant(scalar(1.0e-10 if DOUBLE else 1.0e-4))  # residual of velocities, of the largest there is
-# Where one body touches with several points, sticking in all of them may be out of reach by the little that their gaps
-# differ. Without compliance that little would ask for impulses without bound between them.
-SOFT = wp.constant(scalar(1.0e-6 if DOUBLE else 1.0e-4))
-ACCEPTED = wp.constant(scalar(1.0e-4 if DOUBLE else 1.0e-3))  # residual beyond which a step fails
+EXACT = wp.constant(scalar(1.0e-11 if DOUBLE else 1.0e-4))  # residual of velocities, of the largest there is
+# Where friction can push along directions that move next to nothing, a step with little compliance goes far beyond
+# every cone at once. With much at first and less each time, impulses grow until the contacts that must slide do, one
+# after the other, and the others stay as they are.
+SOFT = wp.constant(scalar(1.0e-3))
+SOFTENED = wp.constant(scalar(0.92))
+SOFT_STEPS = wp.constant(160)
+ACCEPTED = wp.constant(scalar(1.0e-8 if DOUBLE else 1.0e-3))  # residual beyond which a step fails
+TIGHT = wp.constant(scalar(1.0e-13 if DOUBLE else 1.0e-5))  # residual at which Newton's method stops
 NEWTON_STEPS = wp.constant(12)
-NEAR = wp.constant(scalar(1.0e-8 if DOUBLE else 1.0e-4))  # residual that asks for no other way
+FIRST_RAISED = wp.constant(6)  # the trial from which on friction is raised from nothing
 SWEEPS = wp.constant(12)
-MANY_SWEEPS = wp.constant(10000)
+MANY_SWEEPS = wp.constant(1000)
 RELAXED = wp.constant(scalar(0.7))  # below one, or a foot that friction presses down is pushed and left in turn
-RAMP = wp.constant(17)  # steps in which friction is raised from nothing, where the direct way fails
+RAMP = wp.constant(17)  # steps in which it is
 LEAST = wp.constant(scalar(1.0e-300 if DOUBLE else 1.0e-30))
 HUGE = wp.constant(scalar(1.0e30))
 
@@ -251,9 +255,15 @@ def finish(
     residual = scalar(HUGE)
     best = present
     keep(memory, world, count)
-    for _step in range(NEWTON_STEPS):
-        if not (residual <= EXACT):
-            newton_step(memory, world, count, share, compliance)
+    steps = wp.int32(NEWTON_STEPS)
+    if compliance >= SOFT:
+        steps = SOFT_STEPS
+    softness = scalar(1.0) * compliance  # a variable, not a constant, to Warp
+    for _step in range(steps):
+        if not (residual <= TIGHT):
+            newton_step(memory, world, count, share, softness)
+            if softness > COMPLIANCE:
+                softness = scalar(SOFTENED) * softness
             residual = judge(memory, world, count, share, EXACT * size) / size
             if residual < best:
                 best = residual
@@ -280,47 +290,54 @@ def guess(memory: ContactMemory, world: int, count: int, share: scalar):
 
 
 @wp.func
+def sweeps_of(trial: int):
+    """How many sweeps a trial begins with at most."""
+    sweeps = wp.int32(0)
+    if trial == 1 or trial == FIRST_RAISED:
+        sweeps = SWEEPS
+    if trial == 2:
+        sweeps = 10 * SWEEPS
+    if trial == 4:
+        sweeps = MANY_SWEEPS
+    return sweeps
+
+
+@wp.func
 def solve_impulses(memory: ContactMemory, world: int, count: int):
     """Impulse from `delassus`, `drive` and `friction`; the residual over the largest velocity.
 
-    First Newton's method from a guess, then from what a few sweeps find, then with more compliance from what many
-    sweeps find, then with friction raised.
+    First Newton's method from a guess, then from what a few sweeps find, then with more compliance from what more
+    sweeps find, then from what many find, then with friction raised. Each try with more compliance is followed by one
+    without, that goes on from where it ended.
     """
     size = scalar(LEAST)
     for c in range(count):
         size = wp.max(size, largest(memory.drive[world, c]))
     residual = scalar(HUGE)
-    ramped = wp.int32(0)
-    for trial in range(4 + RAMP):
+    raised = wp.int32(0)
+    for trial in range(FIRST_RAISED + RAMP):
         enough = scalar(EXACT)
-        if trial == 2:
-            enough = scalar(NEAR)
-        if trial > 2:
+        if trial >= FIRST_RAISED:
             enough = scalar(ACCEPTED)
-        if ramped != 0 or not (residual <= enough):
+        if raised != 0 or not (residual <= enough):
             share = scalar(1.0)
-            compliance = scalar(COMPLIANCE)
-            if trial == 2 or trial == 3:
-                compliance = scalar(SOFT)
-            if trial > 3:
-                ramped = 1
-                share = scalar(trial - 4) / scalar(RAMP - 1)
-            if trial == 0 or trial == 1 or trial == 2 or trial == 4:
+            if trial >= FIRST_RAISED:
+                raised = 1
+                share = scalar(trial - FIRST_RAISED) / scalar(RAMP - 1)
+            if trial <= 2 or trial == FIRST_RAISED:
                 guess(memory, world, count, share)
             # Not HUGE: the compiler takes the variable that began as a constant for the constant itself.
             present = scalar(1.0e29)
-            if trial >= 1 and trial <= 4:
-                sweeps = wp.int32(SWEEPS)
-                if trial == 2:
-                    sweeps = 10 * SWEEPS
-                elif trial == 3:
-                    sweeps = MANY_SWEEPS
+            if trial >= 1 and trial <= FIRST_RAISED:
                 change = scalar(1.0e29)
-                for _sweep in range(sweeps):
+                for _sweep in range(sweeps_of(trial)):
                     if change > EXACT * size:
                         change = sweep(memory, world, count, share)
                 find_slip(memory, world, count)
                 present = judge(memory, world, count, share, EXACT * size) / size
+            compliance = scalar(COMPLIANCE)
+            if trial == 2 or trial == 4:
+                compliance = scalar(SOFT)
             residual = finish(memory, world, count, share, size, compliance, present)
     return residual
 

@@ -1,8 +1,10 @@
 """Where pairs are: gaps, Jacobians, and how both change as the tree moves.
 
-A contact of shapes a and b is at p = q − r n: q is the point of a's core closest to b, r the radius about it, n the
-normal from b to a. Its velocity is what both bodies do there, u(p) = Y_a(p) − Y_b(p), told in a frame whose first row
-is n. For a motion x of the tree and a force F in the world's axes, told by numbers `along` in that frame, F · u changes
+A contact of shapes a and b is at p = q − (r + g) n, on b's surface: q is the point of a's core closest to b, r the
+radius about it, g the gap, n the normal from b to a. So all contacts with one face lie in one plane, and what a body
+must do to stand still on it does not contradict itself by the little that its gaps differ. Its velocity is what both
+bodies do there, u(p) = Y_a(p) − Y_b(p), told in a frame whose first row is n. For a motion x of the tree and a force F
+in the world's axes, told by numbers `along` in that frame, F · u changes
 
     with the point by   δp · (F × (ω_a − ω_b)),
     with the frame by   δφ · (F × u), which turns it no more than n turns, for friction is alike in all directions:
@@ -10,7 +12,8 @@ is n. For a motion x of the tree and a force F in the world's axes, told by numb
     with the bodies' motions, at a point held still: Z(p) = Z₀ + Z_ω × p, the part of Y_a that turns with joint i as the
     joint turns by s about o and shifts by e, becomes s × Z(p) − Z_ω × (s × (p − o) + e).
 
-`closest_backward` makes pulls at the two cores of p̄ and n̄. With a pull P at q and a turn T about it, joint i takes
+`closest_backward` makes pulls at the two cores of p̄, n̄ and ḡ = −n · p̄. With a pull P at q and a turn T about it,
+joint i takes
 
     s · ψ + e · (P − F × Z_ω),    ψ = (q − o) × P + T + Z(p) × F − (p − o) × (F × Z_ω),
 
@@ -21,7 +24,7 @@ import warp as wp
 
 from . import scalar
 from .closest import Closest, closest
-from .closest_backward import cores_backward, gap_pull
+from .closest_backward import cores_backward, gap_pull, sum_of
 from .joints import read3, read4
 from .spatial import mat33, quaternion_matrix, skew, transposed, turned_about_z, vec3, zero3
 from .stops import place_stops, stop_gap, stop_gap_backward
@@ -125,9 +128,9 @@ def gap_of(contacts: Contacts, memory: ContactMemory, world: int, pair: int):
 
 
 @wp.func
-def place_of(near: Closest):
-    """The contact's point: on the surface of the first shape."""
-    return near.first - near.first_radius * near.normal
+def place_of(near: Closest, margin: scalar):
+    """The contact's point: on the surface of the second shape."""
+    return near.first - (near.first_radius + near.gap + margin) * near.normal
 
 
 @wp.func
@@ -181,7 +184,7 @@ def write_jacobian(
     """Of contact `slot`: the links that carry it, outermost first, and the velocity that each of theirs gives it."""
     frame = frame_of(near.normal)
     memory.frame[world, slot] = frame
-    place = place_of(near)
+    place = place_of(near, contacts.margin[pair])
     one = contacts.shape_link[contacts.first[pair]]
     other = contacts.shape_link[contacts.second[pair]]
     length = wp.int32(0)
@@ -415,7 +418,8 @@ def contact_work_backward(
     if pair >= contacts.pairs:
         return  # a joint's direction never changes
     near = closest_of(contacts, memory, world, pair)
-    place = place_of(near)
+    margin = contacts.margin[pair]
+    place = place_of(near, margin)
     first = contacts.first[pair]
     second = contacts.second[pair]
     carrier = contacts.shape_link[first]
@@ -426,8 +430,10 @@ def contact_work_backward(
     )
     velocity = vec3(moving[0, 0], moving[0, 1], moving[0, 2])
     place_bar = wp.cross(force, vec3(moving[1, 0], moving[1, 1], moving[1, 2]))
-    normal_bar = wp.cross(wp.cross(force, velocity), near.normal) - near.first_radius * place_bar
-    both = cores_backward(near, place_bar, normal_bar)
+    depth = near.first_radius + near.gap + margin
+    gap_bar = -wp.dot(near.normal, place_bar)
+    normal_bar = wp.cross(wp.cross(force, velocity), near.normal) - depth * place_bar
+    both = sum_of(cores_backward(near, place_bar, normal_bar), gap_pull(near, gap_bar))
     for side in range(2):
         link = carrier
         pushed = force
@@ -444,13 +450,15 @@ def contact_work_backward(
             tree, work, gradients, memory, world, row, link, motion, motion_row, place, pushed, core, pull, twist
         )
     if touch.wanted != 0:
-        radius_bar = both.rim_radius
-        if near.first_radius > scalar(0.0):
-            radius_bar -= wp.dot(near.normal, place_bar)
+        # The first shape's radius moves the point and the gap alike, and the contact not at all.
+        radius_bar = scalar(0.0)
+        if near.second_radius > scalar(0.0):
+            radius_bar = -gap_bar
         add_shape(
-            contacts, touch, memory, world, first, near.first_share, near.first, both.first, both.first_turn, radius_bar
-        )
+            contacts, touch, memory, world, first, near.first_share, near.first, both.first, both.first_turn,
+            both.rim_radius,
+        )  # fmt: skip
         add_shape(
             contacts, touch, memory, world, second, near.second_share, near.second, both.second, both.second_turn,
-            scalar(0.0),
+            radius_bar,
         )  # fmt: skip
