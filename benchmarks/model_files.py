@@ -4,8 +4,8 @@
     python benchmarks/model_files.py out/wheels [--seconds 1]
 
 A file that loads is stepped from its start, what overlaps pushed apart, by 5 ms, and it is told for how long its
-status was good. Files that MuJoCo itself cannot compile, and those in which nothing moves (pieces of other files), are
-told apart.
+status was good. Files that MuJoCo itself cannot compile are told apart, and those in which nothing moves (scenery, and
+pieces of other files).
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def verdict(path: Path, seconds: float) -> tuple[str, str]:
         model = mujoco.MjModel.from_xml_path(str(path))
     except ValueError:
         return "not compiled", "by MuJoCo, as it stands"
-    if model.nv == 0:
-        return "nothing moves", ""
     try:
         engine = articulated.load(path, dt=DT)
     except UnsupportedError as error:
         kinds = re.search(r"ignore=\((.*),\)", str(error))
         return "refused", kinds[1].replace("'", "") if kinds else "other"
+    if model.nv == 0:
+        return "loads", "nothing moves"
     try:
         start = engine.separated(engine.initial_state(1, torch.float64))
     except InputError:

@@ -25,7 +25,9 @@ LEAST_MICROSECONDS_TO_STOP = 5000.0
 
 def array(tensor: Tensor, dtype: Any = None) -> wp.array:
     """The memory of `tensor` as a Warp array; strides are kept, zero strides of expanded tensors too."""
-    return wp.from_torch(tensor.detach(), dtype=dtype, requires_grad=False)
+    # What is empty may have any strides, and Warp asks for its own.
+    found = tensor.detach() if tensor.numel() else torch.empty_like(tensor, memory_format=torch.contiguous_format)
+    return wp.from_torch(found, dtype=dtype, requires_grad=False)
 
 
 def argument(tensor: Tensor, dtype: Any = None) -> Any:

@@ -355,9 +355,8 @@ class Articulation(MechanicalEngine):
         p = self._cast(state, properties)
         bodies = self._poses(state, properties)
         # Row 0 is the world, the bodies follow.
-        carriers = torch.cat(
-            [torch.eye(4, dtype=bodies.dtype, device=bodies.device).expand_as(bodies[:, :1]), bodies], 1
-        )
+        world = torch.eye(4, dtype=bodies.dtype, device=bodies.device).expand(state.batch, 1, 4, 4)
+        carriers = torch.cat([world, bodies], 1)
         rows = [0 if placed.body is None else placed.body + 1 for placed in self.geometry]
         return carriers[:, rows] @ p.shape_pose, p.shape_size.expand(state.batch, -1, -1)
 

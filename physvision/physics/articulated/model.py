@@ -126,8 +126,6 @@ class Model:
 
 def sorted_bodies(bodies: Sequence[Body]) -> list[Body]:
     """Parents before children, otherwise in the order given."""
-    if not bodies:
-        raise ModelError("a tree needs at least one body, got none")
     by_name: dict[str, Body] = {}
     for body in bodies:
         if body.name in by_name:
@@ -175,11 +173,12 @@ def compile_model(bodies: Sequence[Body]) -> Model:
             start.append(_start(body, joint))
             link = len(kinds) - 1
         body_link.append(link)
-    if not joints:
-        raise ModelError("no joint of the tree moves: every body is fixed to the world")
-    numbers = np.array([KINDS[kind] for kind in kinds])
+    numbers = np.array([KINDS[kind] for kind in kinds], int).reshape(-1, 3)
     first_position = np.concatenate([[0], numbers[:, 1].cumsum()]).astype(np.int32)
-    frames = [_frames(joint) for joint in joints]
+    rotations, offsets, zero_rotations, zero_offsets = (
+        np.array([_frames(joint)[k] for joint in joints]).reshape(-1, *shape)
+        for k, shape in enumerate([(3, 3), (3,), (3, 3), (3,)])
+    )
     return Model(
         body_names=tuple(body.name for body in bodies),
         joint_names=tuple(names),
@@ -188,16 +187,16 @@ def compile_model(bodies: Sequence[Body]) -> Model:
         first_position=first_position,
         first_velocity=np.concatenate([[0], numbers[:, 2].cumsum()]).astype(np.int32),
         placed_body=np.array(placed, np.int32),
-        frame_rotation=np.stack([frame[0] for frame in frames]),
-        frame_offset=np.stack([frame[1] for frame in frames]),
-        zero_rotation=np.stack([frame[2] for frame in frames]),
-        zero_offset=np.stack([frame[3] for frame in frames]),
+        frame_rotation=rotations,
+        frame_offset=offsets,
+        zero_rotation=zero_rotations,
+        zero_offset=zero_offsets,
         body_link=np.array(body_link, np.int32),
         body_parent=np.array(body_parent, np.int32),
-        fixed=np.array([not body.joints for body in bodies]),
-        axes=np.concatenate([_axes(kind) for kind in kinds]),
+        fixed=np.array([not body.joints for body in bodies], bool),
+        axes=np.concatenate([np.zeros((0, 6)), *(_axes(kind) for kind in kinds)]),
         start=np.concatenate(start),
-        limited=np.array([joint.limits is not None for joint in joints]),
+        limited=np.array([joint.limits is not None for joint in joints], bool),
         quaternions=np.array(
             [first_position[k + 1] - 4 for k, kind in enumerate(kinds) if kind in ("ball", "free")], int
         ),

@@ -130,12 +130,11 @@ class ContactRollout(_Operation):
 
     @override
     def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
-        outputs, held = self._run(*inputs)
-        return *outputs, held["grazing"], held["crowded"], held["residual"]
+        return self._run(*inputs)[0]
 
     def impulses(self, *inputs: Any) -> Tensor:
         """What the first shape of each pair takes over the last step, (batch, pairs, 3); zero where that failed."""
-        (_, _, bad), pushed = self._run(*inputs)
+        (_, _, bad, *_), pushed = self._run(*inputs)
         return torch.where(bad[:, None, None] < 0, pushed, 0.0)
 
     def _run(self, *inputs: Any) -> tuple[tuple[Tensor, ...], Tensor]:
@@ -153,10 +152,10 @@ class ContactRollout(_Operation):
         states = map(argument, (positions, velocities, bad))
         arguments = [tree, work[0], forces, contacts, memory[0], self.dt, self.steps, *states]
         self._launch(program.kernels.contact_rollout, batch, arguments, False, 2 * self.steps)
-        pushed = memory[1]["pushed"].clone()
+        pushed, *told = (memory[1][name].clone() for name in ("pushed", "grazing", "crowded", "residual"))
         program.give(batch, rows, True, work)
         program.give(batch, rows, "contacts", memory)
-        return (positions, velocities, bad), pushed
+        return (positions, velocities, bad, *told), pushed
 
     @override
     def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:

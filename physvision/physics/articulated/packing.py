@@ -38,9 +38,12 @@ class Packing:
         self.zero_rotation = tensor(model.zero_rotation)
         self.zero_offset = tensor(model.zero_offset)
         self.body_link = index(np.where(model.body_link < 0, model.links, model.body_link))
-        own = np.maximum(model.body_link, 0)
-        rotation = model.frame_rotation[own].swapaxes(-1, -2)
-        offset = -(rotation @ model.frame_offset[own][..., None])[..., 0]
+        # A row behind the last link stands for the world, whose bodies are placed by what they are fixed to.
+        frames = np.concatenate([model.frame_rotation, np.eye(3)[None]])
+        rotation = frames[model.body_link].swapaxes(-1, -2)
+        offset = -(rotation @ np.concatenate([model.frame_offset, np.zeros((1, 3))])[model.body_link][..., None])[
+            ..., 0
+        ]
         self.body_rotation, self.body_offset = tensor(rotation), tensor(offset)
         self.body_parent = [int(parent) for parent in model.body_parent]
         self.fixed = [int(body) for body in np.flatnonzero(model.fixed)]

@@ -74,16 +74,18 @@ def described(
             references[first:end] = joint.zero
     values = {
         "mass": [body.mass for body in bodies],
-        "center_of_mass": [_vector(body, "center_of_mass", 3) for body in bodies],
-        "inertia": [_inertia(body) for body in bodies],
-        "position": [_vector(body, "position", 3) for body in bodies],
-        "orientation": [_vector(body, "orientation", 4) for body in bodies],
+        "center_of_mass": np.array([_vector(body, "center_of_mass", 3) for body in bodies]).reshape(-1, 3),
+        "inertia": np.array([_inertia(body) for body in bodies]).reshape(-1, 3, 3),
+        "position": np.array([_vector(body, "position", 3) for body in bodies]).reshape(-1, 3),
+        "orientation": np.array([_vector(body, "orientation", 4) for body in bodies]).reshape(-1, 4),
         "joint_stiffness": [float(joint.stiffness) for joint in joints],
         "joint_damping": along("damping"),
         "friction_loss": along("friction_loss"),
         "armature": along("armature"),
         "spring_reference": references,
-        "joint_limits": [(-np.inf, np.inf) if joint.limits is None else joint.limits for joint in joints],
+        "joint_limits": np.array(
+            [(-np.inf, np.inf) if joint.limits is None else joint.limits for joint in joints], float
+        ).reshape(-1, 2),
         "gravity": gravity,
         "friction": np.broadcast_to(np.asarray(friction, float), (len(geometry),)).copy(),
         "restitution": np.full(len(geometry), float(restitution)),

@@ -31,12 +31,10 @@ def annotations_unchecked():
 @pytest.mark.parametrize(
     ("bodies", "message"),
     [
-        ([], "at least one body"),
         ([Body("a", "b", HINGE), Body("b", "a", HINGE)], "cycle, not a tree: a → b → a"),
         ([Body("a", "a", HINGE)], "cycle, not a tree: a → a"),
         ([Body("a", "ghost", HINGE)], "'a' hangs on 'ghost', which does not exist"),
         ([Body("a", None, HINGE), Body("a", None, HINGE)], "two bodies are called 'a'"),
-        ([Body("a")], "no joint of the tree moves"),
         ([Body("a", None, HINGE, mass=0.0)], "'a': expected numbers above zero, got 0"),
         ([Body("a", None, HINGE, mass=-1.0)], "'a': expected numbers of at least zero, got -1"),
         ([Body("a", None, HINGE, inertia=(1.0, -1.0, 1.0))], "'a': expected a positive definite matrix"),

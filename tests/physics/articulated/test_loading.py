@@ -1,6 +1,7 @@
 # ruff: noqa: E501
 """Model files: what is read, what is refused, and the choice of a base."""
 
+import mujoco
 import pytest
 import torch
 
@@ -20,8 +21,6 @@ def test_files(tmp_path):
     binary.write_bytes(b"\xff\xfe\x00\x00")
     with pytest.raises(FileError, match="cannot be read as XML"):
         articulated.load(str(binary))
-    with pytest.raises(ModelError, match="at least one body"):
-        articulated.load("<mujoco/>")
     with pytest.raises(InputError, match="base: expected one of auto, fixed, free, got 'floating'"):
         articulated.load("<mujoco/>", base="floating")
     with pytest.raises(InputError, match="ignore: expected some of contact, pair"):
@@ -49,7 +48,7 @@ def two(option="", joint="", body="", geom='contype="0" conaffinity="0"', rest="
         ("contact", two(geom='condim="4"'), "turning_friction: "),
         ("equality", two(rest='<equality><joint joint1="ja" joint2="jb"/></equality>'), "equality"),
         ("tendon", two(rest='<tendon><fixed name="t" stiffness="1"><joint joint="ja" coef="1"/></fixed></tendon>'), "tendon: t"),
-        ("actuator", two(rest='<actuator><motor name="m" site="s"/></actuator>'), r"m \(it does not drive a joint\)"),
+        ("actuator", two(rest='<actuator><motor name="m" site="s"/></actuator>'), r"m \(it does not drive a joint or a fixed tendon\)"),
         ("actuator", two(rest='<actuator><position name="m" joint="ja" kp="1" forcerange="-1 1" forcelimited="true"/></actuator>'), "its force is limited"),
         ("actuator", two(rest='<actuator><intvelocity name="m" joint="ja" kp="1" actrange="-1 1"/></actuator>'), "activation dynamics"),
         ("fluid", two(option='<option viscosity="0.1"/>'), "fluid: density or viscosity"),
@@ -211,3 +210,42 @@ def test_meshes_of_packages_are_found(tmp_path):
             ):
                 articulated.load(folder / "r.urdf")
         assert articulated.load(folder / "r.urdf", packages=given).nv == 6
+
+
+@pytest.mark.parametrize("bodies", [0, 2])
+def test_a_scene_in_which_nothing_moves(bodies):
+    """It loads as what stands still: a camera can draw it, and no step changes it."""
+    inside = (
+        "<body name='a' pos='1 0 0'><geom size='.1' pos='0 1 0'/><body name='b' pos='0 0 2'/></body>" if bodies else ""
+    )
+    engine = articulated.load(f"<mujoco><worldbody><geom type='plane' size='0 0 1'/>{inside}</worldbody></mujoco>")
+    start = engine.initial_state(3, torch.float64)
+    assert (engine.nq, engine.nv, len(engine.body_names)) == (0, 0, bodies)
+    path = engine.rollout(start, 4)
+    assert path.q.shape == (3, 5, 0)
+    assert path.status is not None
+    assert path.status.converged.all()
+    assert [float(energy.sum()) for energy in engine.energy(start)] == [0.0, 0.0]
+    appearance = engine.appearance(start)
+    assert appearance.poses.shape == (3, 1 + bool(bodies), 4, 4)
+    if bodies:
+        assert engine.poses(start)[0, :, :3, 3].tolist() == [[1, 0, 0], [1, 0, 2]]
+        assert appearance.poses[2, 1, :3, 3].tolist() == [1, 1, 0]
+
+
+def test_actuators_pull_fixed_tendons():
+    """A motor on a tendon pushes each of its joints by its share; MuJoCo's accelerations are the same."""
+    source = """<mujoco><worldbody><body><joint name="x" axis="0 1 0"/><geom size="0.1" pos="0 0 -.3"/>
+      <body pos="0 0 -.5"><joint name="y" axis="1 0 0"/><geom size="0.2" pos="0 0 -.2"/></body></body></worldbody>
+      <tendon><fixed name="t"><joint joint="x" coef="0.7"/><joint joint="y" coef="-1.3"/></fixed></tendon>
+      <actuator><motor tendon="t" gear="3" ctrlrange="-1 1"/><motor joint="y" gear="2"/>
+      <general tendon="t" gainprm="2" forcerange="-1 1"/></actuator></mujoco>"""
+    engine, model = articulated.load(source, ignore=("contact",)), mujoco.MjModel.from_xml_string(source)
+    data = mujoco.MjData(model)
+    data.qpos[:], data.qvel[:], data.ctrl[:] = [0.3, -0.4], [0.5, 0.2], [1.7, -0.6, 0.9]
+    mujoco.mj_forward(model, data)
+    state = State(torch.tensor(data.qpos)[None], torch.tensor(data.qvel)[None])
+    found = engine.acceleration(state, torch.tensor(data.ctrl)[None])
+    assert found[0].tolist() == pytest.approx(data.qacc.tolist(), rel=1e-9)
+    with pytest.raises(UnsupportedError, match="it pulls back on a tendon"):
+        articulated.load(source.replace('<motor tendon="t"', '<position tendon="t" kp="2"'))

@@ -15,7 +15,7 @@ from physvision.core import State
 from physvision.physics.articulated.engine import Actuators
 from physvision.physics.articulated.loading.geometry import geoms_of, matrix, placed
 from physvision.physics.articulated.loading.names import disabled, named
-from physvision.physics.articulated.loading.unsupported import actuator_obstacle, switched_off
+from physvision.physics.articulated.loading.unsupported import actuator_obstacle, driven_joints, switched_off
 from physvision.physics.articulated.model import Body, Joint
 
 _JOINTS = {
@@ -103,7 +103,8 @@ def _with_servos(
     for k in usable_actuators(model):
         if switched_off(model, k):
             continue
-        if model.actuator_trnid[k, 0] == joint and model.actuator_biastype[k] == mujoco.mjtBias.mjBIAS_AFFINE.value:
+        affine = model.actuator_biastype[k] == mujoco.mjtBias.mjBIAS_AFFINE.value
+        if affine and joint in (driven_joints(model, k) or ()):
             gear = float(model.actuator_gear[model.actuator_outadr[k], 0])
             constant, position, velocity = (float(value) for value in model.actuator_biasprm[k, :3])
             pull = stiffness * reference + gear * constant
@@ -129,17 +130,18 @@ def actuators(model: mujoco.MjModel) -> Actuators | None:
     for row, k in enumerate(usable):
         if switched_off(model, k):
             continue
-        velocity = model.jnt_dofadr[model.actuator_trnid[k, 0]]
-        gain[row, velocity] = model.actuator_gainprm[k, 0] * model.actuator_gear[model.actuator_outadr[k], 0]
+        scale, driven = float(model.actuator_gainprm[k, 0]), driven_joints(model, k) or {}
+        for joint, share in driven.items():
+            gain[row, model.jnt_dofadr[joint]] += scale * share
         control = int(model.actuator_ctrladr[k])
         if model.actuator_ctrllimited[control] and not disabled(model, _DISABLE.mjDSBL_CLAMPCTRL):
             low[row], high[row] = model.actuator_ctrlrange[control]
         # Without feedback a limit of the force is one of the control.
-        scale, joint = float(model.actuator_gainprm[k, 0]), model.actuator_trnid[k, 0]
         if model.actuator_forcelimited[k]:
             low[row], high[row] = _narrowed(low[row], high[row], model.actuator_forcerange[k], scale)
-        if model.jnt_actfrclimited[joint]:
-            low[row], high[row] = _narrowed(low[row], high[row], model.jnt_actfrcrange[joint], gain[row, velocity])
+        for joint, share in driven.items():
+            if model.jnt_actfrclimited[joint]:
+                low[row], high[row] = _narrowed(low[row], high[row], model.jnt_actfrcrange[joint], scale * share)
     return Actuators(gain, low, high, tuple(named(model, "actuator", k) for k in usable))
 
 

@@ -82,10 +82,10 @@ def actuator_obstacle(model: mujoco.MjModel, k: int) -> str | None:
     """Why actuator k is not a force that is linear in its control, a joint's position and its velocity."""
     if switched_off(model, k):
         return None
-    if mujoco.mjtTrn(int(model.actuator_trntype[k])) not in _ON_JOINTS:
-        return "it does not drive a joint"
-    joint = model.actuator_trnid[k, 0]
-    if mujoco.mjtJoint(int(model.jnt_type[joint])) not in _ONE_NUMBER:
+    driven = driven_joints(model, k)
+    if driven is None:
+        return "it does not drive a joint or a fixed tendon"
+    if any(mujoco.mjtJoint(int(model.jnt_type[joint])) not in _ONE_NUMBER for joint in driven):
         return "it drives a ball or free joint"
     if model.actuator_dyntype[k] != mujoco.mjtDyn.mjDYN_NONE.value:
         return "it has activation dynamics"
@@ -93,6 +93,8 @@ def actuator_obstacle(model: mujoco.MjModel, k: int) -> str | None:
         return "its gain is not constant"
     bias = model.actuator_biasprm[k]
     if model.actuator_biastype[k] == mujoco.mjtBias.mjBIAS_AFFINE.value:
+        if model.actuator_trntype[k] == mujoco.mjtTrn.mjTRN_TENDON.value:
+            return "it pulls back on a tendon"
         if bias[0] != 0 and bias[1] == 0:
             return "it pushes without being told to"
         if bias[1] > 0 or bias[2] > 0:
@@ -110,14 +112,29 @@ def actuator_obstacle(model: mujoco.MjModel, k: int) -> str | None:
     return None
 
 
+def driven_joints(model: mujoco.MjModel, k: int) -> dict[int, float] | None:
+    """The joints that actuator k drives, with the force on each for a unit of its own; None for other transmissions."""
+    number, kind = int(model.actuator_trnid[k, 0]), mujoco.mjtTrn(int(model.actuator_trntype[k]))
+    gear = float(model.actuator_gear[model.actuator_outadr[k], 0])
+    if kind in _ON_JOINTS:
+        return {number: gear}
+    if kind != mujoco.mjtTrn.mjTRN_TENDON:
+        return None
+    first = int(model.tendon_adr[number])
+    wraps = range(first, first + int(model.tendon_num[number]))
+    if any(model.wrap_type[w] != mujoco.mjtWrap.mjWRAP_JOINT.value for w in wraps):
+        return None
+    return {int(model.wrap_objid[w]): gear * float(model.wrap_prm[w]) for w in wraps}
+
+
 def _limited_feedback(model: mujoco.MjModel, k: int) -> bool:
     """Whether a limit of the force of actuator k is no limit of its control."""
-    joint = model.actuator_trnid[k, 0]
     feedback = model.actuator_biastype[k] != mujoco.mjtBias.mjBIAS_NONE.value
-    shared = int((model.actuator_trnid[:, 0] == joint).sum()) > 1
-    return bool(
-        (model.actuator_forcelimited[k] and feedback) or (model.jnt_actfrclimited[joint] and (feedback or shared))
-    )
+    driven = set(driven_joints(model, k) or ())
+    others = (set(driven_joints(model, other) or ()) for other in range(model.nactuator) if other != k)
+    shared = len(driven) > 1 or any(driven & each for each in others)
+    limited = any(model.jnt_actfrclimited[joint] for joint in driven)
+    return bool((model.actuator_forcelimited[k] and feedback) or (limited and (feedback or shared)))
 
 
 def limits_hold(model: mujoco.MjModel) -> bool:
