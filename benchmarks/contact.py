@@ -55,6 +55,15 @@ def engine(contact: str | None) -> articulated.Articulation:
     return articulated.tree(bodies, dt=1e-3, scenery=[Placed(Plane())], contact=contact, friction=0.8)
 
 
+def above_ground(made: articulated.Articulation) -> State:
+    """At rest, the lowest toe 10 mm above the ground."""
+    high = made.initial_state(1, torch.float64)
+    toes = [row for row, name in enumerate(made.body_names) if "toe" in name]
+    q = high.q.clone()
+    q[0, 2] += TOE + 0.01 - float(made.poses(high)[0, toes, 2, 3].min())
+    return State(q, high.v)
+
+
 def mujoco_standing() -> tuple[mujoco.MjModel, mujoco.MjData]:
     """MuJoCo's robot with the same toes, springs and ground, when it has come to rest."""
     spec = specification()
@@ -104,11 +113,7 @@ def main(rounds: int = 5) -> None:
     """
     torch.set_num_threads(1)
     touching = engine("event")
-    high = touching.initial_state(1, torch.float64)
-    toes = [row for row, name in enumerate(touching.body_names) if "toe" in name]
-    q = high.q.clone()
-    q[0, 2] += TOE + 0.01 - float(touching.poses(high)[0, toes, 2, 3].min())
-    start = touching.rollout(State(q, high.v), 1000).final
+    start = touching.rollout(above_ground(touching), 1000).final
     for contact in ("event", None):
         forward, backward = ours(contact, start, rounds)
         verdict = f"   bars {BARS[0]}, {BARS[1]}" if contact else ""

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from physvision import video
+from physvision.core import InputError
 
 
 @pytest.fixture(autouse=True)
@@ -44,3 +45,19 @@ def test_gradients_through_contact_are_those_of_differences(tmp_path):
     module = import_module("contact_gradients")
     assert module.main(scenes=6, out=tmp_path) >= module.SHARE
     assert (tmp_path / "contact_gradients.png").stat().st_size > 10_000
+
+
+def test_gradients_of_few_states_are_those_of_all():
+    module = import_module("memory")
+    engine, start = module.scenes()["on four toes"]
+    start = engine.rollout(start, 100).final  # on its toes
+    plain, *others = module.rows()
+    whole = module.gradient(engine, start, 40, plain.end)
+    for row in others:
+        if row.name.startswith("the end"):
+            with pytest.raises(InputError, match="cannot be undone"):
+                module.gradient(engine, start, 40, row.end)
+        else:
+            error = (module.gradient(engine, start, 40, row.end) - whole).abs().max() / whole.abs().max()
+            exact = row.name == "truncated after 100" or not ("truncated" in row.name or " in " in row.name)
+            assert (error < 1e-12) == exact

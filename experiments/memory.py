@@ -1,0 +1,241 @@
+"""What the gradient of a long motion keeps in memory, what that costs in time, and what it does to the gradient.
+
+A Laikago of 18 velocities that falls on its four toes and stands, and one that tumbles without contact, steps of 1 ms,
+float64, one thread. The gradient is that of a weighted sum of the final state with respect to the start. Every cell is
+measured in a process of its own, forked when the kernels are loaded: the growth of its peak of memory, and the time
+forward and backward. The first table has the bars: one state a step, growth below 0.3, 0.3, 0.7, 1.2 and 5 MB.
+
+    python experiments/memory.py [--steps "[50, 500, 5000]"] [--batches "[1, 64]"] [--out out]
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import matplotlib as mpl
+import torch
+from jsonargparse import auto_cli
+from torch import Tensor
+
+from physvision import State
+from physvision.core import InputError
+from physvision.physics import Engine, articulated
+from physvision.physics.recomputed import Keep, KeepEnd, KeepEvery, KeepSlots, end_of_motion
+
+ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT / "benchmarks"))  # where the standing robot is described
+
+LAIKAGO = ROOT / "tests" / "data" / "laikago.urdf"
+DOUBLE = torch.float64
+BARS = {50: 0.3, 100: 0.3, 500: 0.7, 1000: 1.2, 5000: 5.0}  # steps: MB
+UNDONE = 5000  # steps beyond which undoing them takes minutes
+
+Way = Callable[[Engine, State, int], State]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A way to take the gradient: its name, the states kept of a motion of so many steps, and the final state."""
+
+    name: str
+    kept: Callable[[int], float]
+    end: Way
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What one process measured: growth of its peak (MB), seconds, and the gradient; None where it was refused."""
+
+    megabytes: float
+    seconds: float
+    gradient: Tensor | None
+
+
+def keeping(keep: Keep) -> Way:
+    return lambda engine, state, steps: end_of_motion(engine, state, steps, keep=keep).state
+
+
+def rows() -> list[Row]:
+    """All ways; those that depend on the number of steps are made of it."""
+    halves = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+    return [
+        Row("one state a step", lambda steps: steps, lambda engine, state, steps: engine.rollout(state, steps).final),
+        Row("every 50th", lambda steps: steps / 50, keeping(KeepEvery(50))),
+        Row(
+            "√T",
+            lambda steps: 2 * steps**0.5,
+            lambda *motion: keeping(KeepEvery(round(motion[2] ** 0.5)))(*motion),
+        ),
+        Row("binomial, 4 slots", lambda steps: 4, keeping(KeepSlots(4, 32))),
+        Row("the end, steps undone", lambda steps: 1, keeping(KeepEnd(32))),
+        *(
+            Row(
+                f"truncated after {horizon}",
+                lambda steps: steps,
+                lambda engine, state, steps, horizon=horizon: engine.rollout(state, steps, truncate=horizon).final,
+            )
+            for horizon in (10, 100)
+        ),
+        *(
+            Row(
+                f"every 10th in {name}",
+                lambda steps, kind=kind: steps / 10 * torch.finfo(kind).bits / 64,
+                keeping(KeepEvery(10, kind)),
+            )
+            for name, kind in halves.items()
+        ),
+    ]
+
+
+def scenes() -> dict[str, tuple[Engine, State]]:
+    """Engines and where they start."""
+    from contact import above_ground, engine  # pyright: ignore[reportMissingImports]
+
+    standing = engine("event")
+    tumbling = articulated.load(LAIKAGO, dt=1e-3, base="free", ignore=("contact", "limit"))
+    return {
+        "on four toes": (standing, above_ground(standing)),
+        "tumbling": (tumbling, tumbling.initial_state(1, DOUBLE)),
+    }
+
+
+def gradient(engine: Engine, start: State, steps: int, end: Way) -> Tensor:
+    """Of a weighted sum of the final state, with respect to the start, where velocities are a little disturbed."""
+    torch.manual_seed(0)
+    q, v = start.q.clone().requires_grad_(), (start.v + 0.1 * torch.randn_like(start.v)).requires_grad_()
+    final = end(engine, State(q, v), steps)
+    weight_q, weight_v = torch.linspace(1, 2, engine.nq, dtype=DOUBLE), torch.linspace(2, 1, engine.nv, dtype=DOUBLE)
+    loss = (final.q @ weight_q + final.v @ weight_v).sum()
+    return torch.cat(torch.autograd.grad(loss, (q, v)), -1)
+
+
+def held(field: str) -> float:
+    """MB that this process holds (VmRSS), or held at most (VmHWM)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(field)) / 1024
+
+
+def _measure(engine: Engine, start: State, steps: int, end: Way, result: Connection) -> None:
+    try:
+        gradient(engine, start, 2, end)  # what a forked process maps of its libraries belongs to no gradient
+        Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+        before, began = held("VmRSS"), time.thread_time()
+        found = gradient(engine, start, steps, end)
+        result.send((held("VmHWM") - before, time.thread_time() - began, found.numpy()))
+    except InputError:
+        result.send((0.0, 0.0, None))
+    os._exit(0)
+
+
+def cell(engine: Engine, start: State, steps: int, end: Way) -> Cell:
+    """Measured in a process of its own."""
+    fork = multiprocessing.get_context("fork")
+    receive, send = fork.Pipe(duplex=False)
+    process = fork.Process(target=_measure, args=(engine, start, steps, end, send))
+    process.start()
+    megabytes, seconds, found = receive.recv()
+    process.join()
+    return Cell(megabytes, seconds, None if found is None else torch.as_tensor(found))
+
+
+def bars(engine: Engine, start: State) -> bool:
+    """Print the growth of one world's memory beside what it may be."""
+    print(f"{'growth, MB, one world, one state a step':<44}" + "".join(f"{steps:>9}" for steps in BARS))
+    grown = [cell(engine, start, steps, rows()[0].end).megabytes for steps in BARS]
+    met = all(found <= bar for found, bar in zip(grown, BARS.values(), strict=True))
+    print(f"{'':<44}" + "".join(f"{found:>9.2f}" for found in grown))
+    print(f"{'bar: ' + ('met' if met else 'MISSED'):<44}" + "".join(f"{bar:>9}" for bar in BARS.values()) + "\n")
+    return met
+
+
+def slower(each: Cell | None, whole: Cell | None) -> str:
+    return "" if each is None or whole is None else f"{each.seconds / whole.seconds:.1f}"
+
+
+def error(each: Cell | None, whole: Cell | None) -> str:
+    if each is None or whole is None or each.gradient is None or whole.gradient is None:
+        return ""
+    return f"{float((each.gradient - whole.gradient).abs().max() / whole.gradient.abs().max()):.1e}"
+
+
+def table(name: str, engine: Engine, start: State, counts: list[int]) -> dict[str, list[Cell | None]]:
+    """Measure and print all rows."""
+    print(f"{name}, batch {start.batch}; bytes a step at {counts[-1]} steps; time and error against one state a step")
+    print(
+        f"  {'':<24}{'bytes':>8}"
+        + "".join(f"{f'MB, {steps}':>12}" for steps in counts)
+        + "".join(f"{f'time, {steps}':>12}" for steps in counts)
+        + "".join(f"{f'error, {steps}':>13}" for steps in counts)
+    )
+    found: dict[str, list[Cell | None]] = {}
+    for row in rows():
+        undone = row.name.startswith("the end")
+        cells = [None if undone and steps > UNDONE else cell(engine, start, steps, row.end) for steps in counts]
+        found[row.name] = cells = [None if each is None or each.gradient is None else each for each in cells]
+        memory = "".join(f"{'refused' if each is None else f'{each.megabytes:.2f}':>12}" for each in cells)
+        plain = found[rows()[0].name]
+        times = "".join(f"{slower(each, whole):>12}" for each, whole in zip(cells, plain, strict=True))
+        errors = "".join(f"{error(each, whole):>13}" for each, whole in zip(cells, plain, strict=True))
+        bytes_a_step = row.kept(counts[-1]) / counts[-1] * 8 * start.batch * (engine.nq + engine.nv)
+        print(f"  {row.name:<24}{bytes_a_step:>8.1f}{memory}{times}{errors}", flush=True)
+    print()
+    return found
+
+
+def draw(found: dict[str, list[Cell | None]], counts: list[int], title: str, path: Path) -> None:
+    """Peak of memory and time over the number of steps."""
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
+    for name, cells in found.items():
+        seen = [(steps, each) for steps, each in zip(counts, cells, strict=True) if each is not None]
+        if seen:
+            numbers = [steps for steps, _ in seen]
+            left.loglog(numbers, [max(each.megabytes, 0.01) for _, each in seen], "o-", label=name)
+            right.loglog(numbers, [each.seconds for _, each in seen], "o-", label=name)
+    for axes, label in ((left, "growth of memory, MB"), (right, "forward and backward, s")):
+        axes.set(xlabel="steps", ylabel=label)
+        axes.grid(alpha=0.3)
+    left.legend(fontsize=8)
+    figure.suptitle(title)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def main(steps: list[int] | None = None, batches: list[int] | None = None, out: Path = Path("out")) -> bool:
+    """Print the tables and draw that of the first batch; whether the bars were met.
+
+    Args:
+        steps: numbers of steps.
+        batches: numbers of worlds.
+        out: folder of the pictures.
+    """
+    torch.set_num_threads(1)
+    counts, batches = steps or [50, 500, 5000], batches or [1, 64]
+    out.mkdir(parents=True, exist_ok=True)
+    found = scenes()
+    for engine, start in found.values():
+        for row in rows():  # so that what is loaded once belongs to no cell
+            if not row.name.startswith("the end"):
+                gradient(engine, start, 2, row.end)
+    met = bars(*found["on four toes"])
+    for name, (engine, start) in found.items():
+        for batch in batches:
+            cells = table(name, engine, start.repeat(batch), counts)
+            if batch == batches[0]:
+                path = out / f"memory_{name.replace(' ', '_')}.png"
+                draw(cells, counts, f"a Laikago {name}, batch {batch}", path)
+                print(f"drawn: {path}\n", flush=True)
+    return met
+
+
+if __name__ == "__main__":
+    auto_cli(main, as_positional=False)
