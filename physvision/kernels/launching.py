@@ -58,6 +58,8 @@ def launch(
         inner: further dimensions of the launch, after that of the worlds.
         stop: a number that the kernel reads, and ends early if it is not zero; set where the user interrupts.
     """
+    if not batch:
+        return
     _compile(kernel, device)
     if device.type == "cuda":
         stream = wp.stream_from_torch(torch.cuda.current_stream(device))

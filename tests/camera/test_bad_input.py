@@ -89,6 +89,14 @@ def test_an_empty_scene_is_background(edges):
     assert_background(caster, poses(0), caster(poses(0)))
 
 
+def test_no_frames_are_drawn_of_no_states():
+    where = poses(1)[:0].requires_grad_()
+    frames = RayCaster(camera(), [Sphere(0.1)])(where)
+    frames.sum().backward()
+    assert frames.shape[0] == 0
+    assert where.grad is not None
+
+
 @pytest.mark.parametrize("edges", ["soft", "hard"])
 @pytest.mark.parametrize("shape", [*ALL, Plane()])
 def test_an_image_of_one_pixel(shape, edges):

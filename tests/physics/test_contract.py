@@ -64,6 +64,15 @@ def test_a_rollout_is_a_grid_of_states(engine):
     assert len(repr(run)) < 200
 
 
+def test_no_worlds_are_a_batch_too(engine):
+    start = State(*(each[:0].requires_grad_() for each in (engine.initial_state().q, engine.initial_state().v)))
+    run = engine.rollout(start, 3)
+    assert (run.batch, run.steps) == (0, 3)
+    run.q.sum().backward()
+    assert start.q.grad is not None
+    assert start.q.grad.shape == (0, engine.nq)
+
+
 def test_a_step_is_linear_in_small_changes(engine):
     if not engine.nu and not engine.learned_values and engine.mechanics is None:
         engine = engine.double()
