@@ -58,6 +58,9 @@ class Status:
         first_grazing_step: the first step in which bodies graze each other, so that a shift of a micrometre makes or
             undoes a contact and the motion has no derivative, (batch,); −1 where none was, or where the engine does not
             judge that. Such a world goes on.
+        softened: how many impacts had less restitution than was asked for, or they would have added energy, (batch,).
+        overlap: by how much shapes overlapped at most at the start of any step or event, m, (batch,); zero where the
+            engine does not judge that.
     """
 
     converged: Bool[Tensor, " batch"]
@@ -67,13 +70,16 @@ class Status:
     crowded: Int[Tensor, " batch"] = None  # pyright: ignore[reportAssignmentType]
     first_coarse_step: Int[Tensor, " batch"] = None  # pyright: ignore[reportAssignmentType]
     first_grazing_step: Int[Tensor, " batch"] = None  # pyright: ignore[reportAssignmentType]
+    softened: Int[Tensor, " batch"] = None  # pyright: ignore[reportAssignmentType]
+    overlap: Float[Tensor, " batch"] = None  # pyright: ignore[reportAssignmentType]
 
     def __post_init__(self) -> None:
-        if self.crowded is None:
-            object.__setattr__(self, "crowded", torch.zeros_like(self.first_bad_step))
-        for name in ("first_coarse_step", "first_grazing_step"):
+        empty = {"crowded": 0, "softened": 0, "first_coarse_step": -1, "first_grazing_step": -1}
+        for name, value in empty.items():
             if getattr(self, name) is None:
-                object.__setattr__(self, name, torch.full_like(self.first_bad_step, -1))
+                object.__setattr__(self, name, torch.full_like(self.first_bad_step, value))
+        if self.overlap is None:
+            object.__setattr__(self, "overlap", torch.zeros_like(self.residual))
 
     def failed(self) -> list[int]:
         """Indices of the worlds that failed; waits for the device."""

@@ -195,7 +195,7 @@ class Articulation(MechanicalEngine):
         wrenches: Tensor | None,
     ) -> Trajectory:
         program, structs, parameters = self._prepared_for(state, properties, contacts=True)
-        q, v, bad, grazing, crowded, residual = batched_function.apply(
+        q, v, bad, grazing, crowded, softened, residual, overlap = batched_function.apply(
             operations.ContactRollout(program, structs, steps, self.dt, horizon),
             program.packing.normalized(state.q),
             state.v,
@@ -204,7 +204,8 @@ class Articulation(MechanicalEngine):
             *parameters.values(),
         )
         worst = torch.where(bad < 0, residual, torch.inf)
-        status = Status(bad < 0, worst, torch.ones_like(bad), bad, crowded, first_grazing_step=grazing)
+        told = {"first_grazing_step": grazing, "softened": softened, "overlap": overlap}
+        status = Status(bad < 0, worst, torch.ones_like(bad), bad, crowded, **told)
         self._report(status)
         return Trajectory(q, v, status, self.dt)
 

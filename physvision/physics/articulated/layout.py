@@ -110,6 +110,8 @@ CONTACT_MEMORY = {
     "residual": field("scalar"),  # the largest of all impulses
     "grazing": field("whole"),  # the first step with an event that a shift of a micrometre would make or undo, or -1
     "crowded": field("whole"),  # steps in which nothing bounced from some operation on
+    "softened": field("whole"),  # impacts whose restitution was lowered, or they would have added energy
+    "overlap": field("scalar"),  # the deepest at the start of any operation
     "grazes": field("whole"),
     # Candidates are pairs, and two stops for each limit of a joint.
     "listed": field("whole", "candidates"),  # whether it takes part in the operation

@@ -107,11 +107,14 @@ class Rollout(_Operation):
         return (q_bar, v_bar, *outward, *tensors)
 
 
+TOLD = ("grazing", "crowded", "softened", "residual", "overlap")  # of the kernels' memory, for the status
+
+
 @dataclass(frozen=True, eq=False)
 class ContactRollout(_Operation):
     """(q, v, torque, wrenches, *parameters, *contact parameters) → trajectories of q and v, and what a status tells.
 
-    That is the first bad step, the first grazing one, how many were crowded, and the largest residual.
+    That is the first bad step, and what `TOLD` says.
     """
 
     steps: int
@@ -152,7 +155,7 @@ class ContactRollout(_Operation):
         states = map(argument, (positions, velocities, bad))
         arguments = [tree, work[0], forces, contacts, memory[0], self.dt, self.steps, *states]
         self._launch(program.kernels.contact_rollout, batch, arguments, False, 2 * self.steps)
-        pushed, *told = (memory[1][name].clone() for name in ("pushed", "grazing", "crowded", "residual"))
+        pushed, *told = (memory[1][name].clone() for name in ("pushed", *TOLD))
         program.give(batch, rows, True, work)
         program.give(batch, rows, "contacts", memory)
         return (positions, velocities, bad, *told), pushed

@@ -41,6 +41,8 @@ def contact_rollout(
     memory.residual[world] = scalar(0.0)
     memory.grazing[world] = -1
     memory.crowded[world] = 0
+    memory.softened[world] = 0
+    memory.overlap[world] = scalar(0.0)
     for k in range(tree.positions):
         if not wp.isfinite(q[world, 0, k]):
             bad = 0

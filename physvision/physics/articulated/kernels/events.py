@@ -343,6 +343,15 @@ def note_impulses(contacts: Contacts, memory: ContactMemory, world: int, row: in
 
 
 @wp.func
+def note_quality(contacts: Contacts, memory: ContactMemory, world: int, row: int):
+    """Tell of overlaps where an operation begins, and of an impact with less restitution than was asked for."""
+    for pair in range(contacts.pairs):
+        memory.overlap[world] = wp.max(memory.overlap[world], -memory.gap[world, pair])
+    if memory.kind[world, row] == IMPACT and memory.bounce[world, row] < scalar(1.0):
+        memory.softened[world] = memory.softened[world] + 1
+
+
+@wp.func
 def run_step(
     tree: Tree,
     work: Workspace,
@@ -372,6 +381,7 @@ def run_step(
             failed = 1
         else:
             memory.residual[world] = wp.max(memory.residual[world], residual)
+            note_quality(contacts, memory, world, done)
             end_operation(tree, work, contacts, memory, world, done)
             if noting != 0:
                 note_impulses(contacts, memory, world, done)

@@ -1,0 +1,161 @@
+"""Random worlds of one to twelve bodies: nothing that is not a number, no hang, no overlap and no energy unnamed.
+
+    python benchmarks/contact_random.py [--scenes 1000] [--record contact_random.jsonl]
+
+Spheres, capsules and boxes, some of them joined, on a ground and among things that stand still; friction and
+restitution from 0 to 1, steps of 1 to 10 ms, with weight and without. A hundred steps of each are simulated in float64.
+Lines are added to the record; scenes that are in it already are not simulated again.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import torch
+from jsonargparse import auto_cli
+
+from physvision import State
+from physvision.core import Box, Capsule, Placed, Plane, Shape, Sphere
+from physvision.physics import articulated
+from physvision.physics.articulated import Body, Joint
+
+STEPS = 100
+Random = np.random.Generator
+
+
+def shape(rng: Random) -> Shape:
+    """A sphere, capsule or box that fits into a ball of radius 0.3 m."""
+    a, b, c = (float(x) for x in rng.uniform(0.08, 0.16, 3))
+    return [Sphere(a), Capsule(a / 2, 2 * b), Box((2 * a, 2 * b, 2 * c))][rng.integers(3)]
+
+
+def at(place: np.ndarray) -> tuple:
+    """The pose of a shape that is shifted and not turned."""
+    rows = ((*(float(k == j) for k in range(3)), float(place[j])) for j in range(3))
+    return (*rows, (0.0, 0.0, 0.0, 1.0))
+
+
+def scene(seed: int) -> tuple[articulated.Articulation, State, float]:
+    """The world of a seed, where it starts, and the size of its smallest shape."""
+    rng = np.random.default_rng(seed)
+    bodies: list[Body] = []
+    q: list[float] = []
+    v: list[float] = []
+    count = int(rng.integers(1, 13))
+    while len(bodies) < count:
+        slot = len(bodies)
+        place = np.array([0.7 * (slot % 3), 0.7 * (slot // 3 % 2), 0.4 + 0.7 * (slot // 6)])
+        place[:2] += rng.uniform(-0.04, 0.04, 2)
+        turn, mass = rng.normal(size=4), float(rng.uniform(0.3, 3.0))
+        moments = tuple(float(x) for x in mass * rng.uniform(0.008, 0.012, 3))
+        bodies.append(Body(f"{slot}", None, [Joint("free")], mass, (0, 0, 0), moments, shapes=[Placed(shape(rng))]))
+        q += [*place.tolist(), *(turn / np.linalg.norm(turn)).tolist()]
+        v += [*rng.normal(size=3), *(3 * rng.normal(size=3))]
+        if len(bodies) < count and rng.random() < 0.2:
+            # A second body in the place of its own above, on a hinge with stops.
+            hinge = Joint("revolute", tuple(rng.normal(size=3)), limits=(-0.5, 0.5), damping=float(rng.uniform(0, 0.1)))
+            arm = Placed(Sphere(0.05), pose=at(np.array([0.0, 0.0, 0.28])))
+            bodies.append(Body(f"{slot}, arm", f"{slot}", [hinge], 0.3, (0, 0, 0.2), (0.002,) * 3, shapes=[arm]))
+            q.append(0.0)
+            v.append(float(rng.normal()))
+    scenery = [Placed(Plane())]
+    if rng.random() < 0.5:
+        still = [Sphere(0.1), Capsule(0.05, 0.2), Box((0.2, 0.2, 0.2))][rng.integers(3)]
+        scenery.append(Placed(still, pose=at(np.array([0.35, 0.35, 0.1]))))
+    engine = articulated.tree(
+        bodies,
+        dt=float(10 ** rng.uniform(-3, -2)),
+        gravity=(0, 0, -9.81 * float(rng.random() < 0.8)),
+        scenery=scenery,
+        contact="event",
+        friction=float(rng.choice([0.0, rng.random()])),
+        restitution=float(rng.choice([0.0, rng.random(), 1.0])),
+    )
+    sizes = [
+        min(size for size in placed.shape.sizes if size > 0) for placed in engine.geometry if placed.body is not None
+    ]
+    return engine, State(torch.tensor([q]).double(), torch.tensor([v]).double()), min(sizes)
+
+
+def line(seed: int) -> dict[str, float | int | str]:
+    """What is told of a scene."""
+    engine, start, smallest = scene(seed)
+    listed = engine.contacts(start, within=0.0)
+    if listed.gap.numel():
+        start = engine.separated(start)
+    began = time.process_time()
+    path = engine.rollout(start, STEPS)
+    took = 1e3 * (time.process_time() - began) / STEPS
+    status = path.status
+    assert status is not None
+    bad = int(status.first_bad_step[0])
+    whole = path.q[0] if bad < 0 else path.q[0, :bad]
+    finite = bool(torch.isfinite(whole).all())
+    last = STEPS if bad < 0 else bad - 1
+    kinetic, potential = engine.energy(State(path.q[0, : last + 1], path.v[0, : last + 1]))
+    total = kinetic + potential
+    return {
+        "scene": seed,
+        "bodies": len(engine.body_names),
+        "dt": engine.dt,
+        "milliseconds": took,
+        "bad": bad,
+        "unnamed": int(not finite),
+        "residual": float(status.residual[0]) if bad < 0 else -1.0,
+        "crowded": int(status.crowded[0]),
+        "softened": int(status.softened[0]),
+        "grazing": int(status.first_grazing_step[0]),
+        "overlap": float(status.overlap[0]) / smallest,
+        "gained": float((total - total[0]).max() / total[0].abs()),
+    }
+
+
+def summary(lines: list[dict[str, float]]) -> str:
+    """What the record says."""
+
+    def column(name: str) -> np.ndarray:
+        return np.array([each[name] for each in lines])
+
+    good = column("bad") < 0
+    times = column("milliseconds")
+    found = [
+        f"{len(lines)} scenes: {int((~good).sum())} failed and are named, {int(column('unnamed').sum())} are not",
+        f"worst residual of the others {column('residual')[good].max():.1e}",
+        *(f"{name} in {np.mean(column(name) > 0):.2%}" for name in ("crowded", "softened", "grazing")),
+    ]
+    for name, what in (("overlap", "the smallest size, as the status tells"), ("gained", "the start's energy")):
+        values = column(name)[good]
+        spread = f"median {np.median(values):.1e}, 99 % {np.quantile(values, 0.99):.1e}, worst {values.max():.1e}"
+        found.append(f"{name}, as a share of {what}: {spread}")
+    found.append(f"milliseconds a step: median {np.median(times):.3f}, worst {times.max():.2f}")
+    found.append(f"all {STEPS * times.sum() / 3.6e6:.2f} h")
+    return "\n".join(found)
+
+
+def main(scenes: int = 1000, first: int = 0, record: Path = Path("contact_random.jsonl")) -> None:
+    """Simulate scenes that the record does not have yet, and print what it says.
+
+    Args:
+        scenes: how many.
+        first: the number of the first.
+        record: a file that lines are added to.
+    """
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore", RuntimeWarning)
+    lines = [json.loads(each) for each in record.read_text().splitlines()] if record.exists() else []
+    done = {each["scene"] for each in lines}
+    with record.open("a") as file:
+        for seed in range(first, first + scenes):
+            if seed not in done:
+                lines.append(line(seed))
+                file.write(json.dumps(lines[-1]) + "\n")
+                file.flush()
+    print(summary(lines))
+
+
+if __name__ == "__main__":
+    auto_cli(main, as_positional=False)

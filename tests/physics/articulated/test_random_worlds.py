@@ -1,0 +1,35 @@
+"""Random worlds of benchmarks/contact_random.py: what fails is named, and what the status tells stays small."""
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def worlds(monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[3] / "benchmarks")
+    return import_module("contact_random")
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("count", [100, pytest.param(1000, marks=pytest.mark.slow)])
+def test_random_worlds(worlds, count, tmp_path):
+    lines = [worlds.line(seed) for seed in range(count)]
+    assert not any(each["unnamed"] for each in lines)
+    good = [each for each in lines if each["bad"] < 0]
+    assert len(good) >= 0.99 * count
+    # Impulses that are not found to 1e-8 fail their step.
+    assert max(each["residual"] for each in good) < 1e-8
+    # What acceleration held over a step adds; impacts add nothing.
+    assert max(each["gained"] for each in good) < 0.01
+
+
+def test_a_record_is_gone_on_with(worlds, tmp_path, capsys):
+    record = tmp_path / "record.jsonl"
+    worlds.main(3, record=record)
+    first = record.read_text()
+    worlds.main(4, record=record)
+    assert record.read_text().startswith(first)
+    assert len(record.read_text().splitlines()) == 4
+    assert "4 scenes: 0 failed" in capsys.readouterr().out
