@@ -13,8 +13,9 @@ from torch import Tensor
 from physvision.core import Box, Capsule, InputError, Placed, Plane
 from physvision.core.checks import check_count
 from physvision.core.shapes import IDENTITY
-from physvision.physics.articulated.engine import EARTH, Actuators, Articulation
+from physvision.physics.articulated.engine import Articulation
 from physvision.physics.articulated.model import Body, Joint
+from physvision.physics.articulated.tree_engine import EARTH, Actuators
 
 _SLENDERNESS = 0.05  # radius of a rod over its length: gives it an inertia about itself, which pendulums do not feel
 _COLORS = ((0.84, 0.37, 0.30), (0.95, 0.71, 0.31), (0.36, 0.66, 0.55), (0.30, 0.50, 0.75), (0.55, 0.42, 0.68))

@@ -3,51 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from physvision.core import InputError, Placed, State, Status, Trajectory
-from physvision.core.checks import check_count, check_like, check_positive, check_shape, check_tensor
+from physvision.core import InputError, State, Status, Trajectory
+from physvision.core.checks import check_count, check_like, check_shape, check_tensor
 from physvision.kernels import batched_function
 from physvision.physics.articulated import operations
-from physvision.physics.articulated.contact import ContactList, Pairs, Touching, all_touching, nearest
+from physvision.physics.articulated.contact import ContactList, nearest
 from physvision.physics.articulated.integrators import INTEGRATORS
-from physvision.physics.articulated.manifold import Manifold
-from physvision.physics.articulated.model import Body, Model, compile_model, sorted_bodies
-from physvision.physics.articulated.packing import Parameters
-from physvision.physics.articulated.preparation import MOST_OVERLAP, Prepared, Structs
-from physvision.physics.articulated.program import Program
-from physvision.physics.articulated.properties import TreeProperties, described, least_minor
-from physvision.physics.engine import MechanicalEngine, Overrides
-from physvision.physics.properties import Claim, Properties
+from physvision.physics.articulated.model import Model
+from physvision.physics.articulated.preparation import MOST_OVERLAP
+from physvision.physics.articulated.tree_engine import TreeEngine
+from physvision.physics.engine import Overrides
+from physvision.physics.properties import Properties
 
-EARTH = (0.0, 0.0, -9.81)
 PUSHES = 200  # steps in which `separated` pushes apart
 
 
-@dataclass(frozen=True)
-class Actuators:
-    """How controls become generalised forces: clamp, then multiply.
-
-    Attributes:
-        gain: (nu, nv), N m or N a unit of control.
-        low: smallest controls, (nu,).
-        high: largest controls, (nu,).
-        names: one for each control.
-    """
-
-    gain: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    names: tuple[str, ...]
-
-
-class Articulation(MechanicalEngine):
+class Articulation(TreeEngine):
     """Trees of rigid bodies in reduced coordinates; made by `articulated.tree`, `load`, `chain` and their like.
 
     Time steps are semi-implicit Euler with drag taken implicitly (`integrator="semi_implicit_euler"`), or the
@@ -60,87 +38,6 @@ class Articulation(MechanicalEngine):
         control_names: names of the controls.
         keyframes: states of one world by name, float64, where the model's file has some.
     """
-
-    def __init__(
-        self,
-        bodies: Sequence[Body],
-        *,
-        dt: float,
-        gravity: Sequence[float] = EARTH,
-        integrator: str = "semi_implicit_euler",
-        substeps: int = 1,
-        actuators: Actuators | None = None,
-        scenery: Sequence[Placed] = (),
-        contact: str | None = None,
-        exempt: Sequence[tuple[str, str]] = (),
-        touching: Sequence[Touching] | None = None,
-        friction: float | Sequence[float] = 0.0,
-        restitution: float = 0.0,
-    ) -> None:
-        super().__init__()
-        if integrator not in INTEGRATORS:
-            raise InputError(f"integrator: there is no {integrator!r}; there are {', '.join(INTEGRATORS)}")
-        if contact not in (None, "event"):
-            raise InputError(f"contact: expected 'event' or None, got {contact!r}")
-        if contact is not None and (integrator != "semi_implicit_euler" or substeps != 1):
-            raise InputError("contact='event' steps with a scheme of its own: leave integrator and substeps out")
-        bodies = sorted_bodies(bodies)
-        self.model: Model = compile_model(bodies)
-        self.dt, self.integrator = check_positive("dt", dt), integrator
-        self.substeps = check_count("substeps", substeps)
-        self.nq, self.nv = self.model.nq, self.model.nv
-        self.nu = self.nv if actuators is None else len(actuators.names)
-        self.body_names, self.joint_names = self.model.body_names, self.model.joint_names
-        self.control_names = actuators.names if actuators else tuple(f"force {k}" for k in range(self.nv))
-        self.geometry = (*scenery, *_geometry(bodies))
-        self.keyframes: dict[str, State] = {}
-        self._manifold = Manifold(self.model)
-        self._keep("start", self.model.start)
-        self._pairs: Pairs | None = None
-        if contact is not None:
-            # Pairs that are given come from a model file, whose friction mixes in MuJoCo's way.
-            mixing = "mean" if touching is None else "maximum"
-            chosen = all_touching(self.model, self.geometry, exempt) if touching is None else touching
-            if chosen or self.model.limited.any():
-                self._pairs = Pairs(self.model, self.geometry, chosen, mixing)
-        elif self.model.limited.any():
-            raise InputError("a joint has limits, which are contacts: make the engine with contact='event'")
-        self.rows = {
-            "bodies": self.body_names,
-            "joints": self.joint_names,
-            "nq": _along(self.joint_names, self.model.first_position),
-            "nv": _along(self.joint_names, self.model.first_velocity),
-            "shapes": tuple(placed.name for placed in self.geometry),
-        }
-        self._keep_properties(described(self.model, bodies, gravity, self.geometry, friction, restitution))
-        if actuators is not None:
-            for name in ("gain", "low", "high"):
-                self._keep(f"actuator_{name}", getattr(actuators, name))
-        self._actuated = actuators is not None
-
-    def _claims(self, own: Properties, name: str, value: Tensor) -> list[Claim]:
-        found = [*super()._claims(own, name, value)]
-        # Bodies without a joint may be without mass, for they are part of others.
-        fixed = self.model.fixed
-        if name == "mass":
-            heavy = value.where(torch.as_tensor(~fixed, device=value.device), 1.0)
-            found.append(Claim(heavy, "positive", "numbers above zero"))
-        elif name == "inertia":
-            wanted = "a positive definite matrix, its principal minors above zero"
-            found.append(Claim(least_minor(value, fixed), "positive", wanted))
-        elif name == "joint_limits":
-            free = torch.as_tensor(~self.model.limited, device=value.device)
-            found.append(Claim((value[..., 1] - value[..., 0]).clamp(max=1.0), "positive", "the lower limit first"))
-            kept = value.isinf().all(-1) | ~free
-            found.append(Claim(kept.to(value.dtype), "positive", "infinite limits of joints that were made without"))
-        elif name == "orientation":
-            found.append(Claim(value.square().sum(-1), "positive", "a quaternion of some length"))
-        return found
-
-    def initial_state(self, batch: int = 1, dtype: torch.dtype = torch.float32) -> State:
-        """The joints' start positions at rest."""
-        start = self.get_buffer("_start").to(dtype)
-        return State(start.repeat(check_count("batch", batch), 1), start.new_zeros(batch, self.nv))
 
     def rollout(
         self,
@@ -361,69 +258,6 @@ class Articulation(MechanicalEngine):
         rows = [0 if placed.body is None else placed.body + 1 for placed in self.geometry]
         return carriers[:, rows] @ p.shape_pose, p.shape_size.expand(state.batch, -1, -1)
 
-    def integrate(self, q: Float[Tensor, "batch nq"], dv: Float[Tensor, "batch nv"]) -> Float[Tensor, "batch nq"]:
-        """The position reached from `q` by the displacement `dv`; a quaternion turns about its own axes."""
-        return self._manifold.integrate(q, dv)
-
-    def difference(self, q0: Float[Tensor, "batch nq"], q1: Float[Tensor, "batch nq"]) -> Float[Tensor, "batch nv"]:
-        """The displacement that leads from `q0` to `q1`."""
-        return self._manifold.difference(q0, q1)
-
-    def extra_repr(self) -> str:
-        """What `print(engine)` says."""
-        return (
-            f"bodies={self.model.bodies}, nq={self.nq}, nv={self.nv}, nu={self.nu}, dt={self.dt:g}, {self.integrator}"
-        )
-
-    def _prepare(self, like: Tensor) -> Prepared:
-        """What is ready for calls in the dtype and on the device of a tensor."""
-        key = (like.dtype, like.device)
-        if key not in self._prepared:
-            own = self.properties.to(like)
-            assert isinstance(own, TreeProperties)
-            self._prepared[key] = Prepared(self.model, self._pairs, own, like)
-        return self._prepared[key]
-
-    def _cast(self, state: State, properties: Overrides) -> TreeProperties:
-        """The properties in the dtype of the computation; a leaf on another device is refused."""
-        found = self.checked(properties, state.batch, state.q.device).to(state.q.dtype)
-        assert isinstance(found, TreeProperties)
-        return found
-
-    def _prepared_for(
-        self, state: State, properties: Overrides, contacts: bool = False
-    ) -> tuple[Program, Structs | None, Parameters]:
-        """Kernels and numbers for a call: the kernels' structs, where they are at hand, else numbers to make them of.
-
-        They are at hand for the engine's own properties, and for those last given that were checked before and ask for
-        no gradient.
-        """
-        prepared, batch = self._prepare(state.q), state.batch
-        if properties is None:
-            return prepared.program, prepared.own, {}
-        if isinstance(properties, TreeProperties) and properties.kept:
-            structs = prepared.own if self._are_own(properties) else prepared.last(properties, batch)
-            if structs is None:
-                structs = prepared.keep(properties, self._cast(state, properties), batch)
-            return prepared.program, structs, {}
-        known = self._cast(state, properties)
-        touching = prepared.contact_numbers(known, batch) if contacts else {}
-        return prepared.program, None, prepared.tree_numbers(known, batch) | touching
-
-    def _inertial(self, state: State, properties: Overrides) -> tuple[Program, Parameters]:
-        """The tree without weight and springs."""
-        prepared = self._prepare(state.q)
-        parameters = prepared.tree_numbers(self._cast(state, properties), state.batch)
-        return prepared.program, parameters | {
-            name: torch.zeros_like(parameters[name]) for name in ("gravity", "joint_stiffness")
-        }
-
-    def _torque(self, controls: Tensor | None) -> Tensor | None:
-        if controls is None or not self._actuated:
-            return controls
-        low, high, gain = (self.get_buffer(f"_actuator_{name}").to(controls) for name in ("low", "high", "gain"))
-        return controls.clamp(low, high) @ gain
-
 
 def _checked_wrenches(model: Model, state: State, steps: int, wrenches: Tensor | None) -> Tensor | None:
     if wrenches is not None:
@@ -436,16 +270,3 @@ def _status(bad: Tensor, coarse: Tensor, coarseness: Tensor) -> Status:
     """A world fails where numbers stop being finite; where its steps are too coarse for its motion, that is named."""
     residual = torch.where(bad < 0, coarseness, torch.inf)
     return Status(bad < 0, residual, torch.ones_like(bad), bad, first_coarse_step=coarse)
-
-
-def _along(names: Sequence[str], first: np.ndarray) -> tuple[str, ...]:
-    """The name of the joint of each number of a position or a velocity."""
-    return tuple(np.repeat(names, np.diff(first)).tolist())
-
-
-def _geometry(bodies: Sequence[Body]) -> list[Placed]:
-    return [
-        Placed(shape.shape, row, shape.pose, shape.color, shape.name or body.name)
-        for row, body in enumerate(bodies)
-        for shape in body.shapes
-    ]

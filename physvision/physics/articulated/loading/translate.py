@@ -12,11 +12,11 @@ import numpy as np
 import torch
 
 from physvision.core import State
-from physvision.physics.articulated.engine import Actuators
 from physvision.physics.articulated.loading.geometry import geoms_of, matrix, placed
 from physvision.physics.articulated.loading.names import disabled, named
 from physvision.physics.articulated.loading.unsupported import actuator_obstacle, driven_joints, switched_off
 from physvision.physics.articulated.model import Body, Joint
+from physvision.physics.articulated.tree_engine import Actuators
 
 _JOINTS = {
     mujoco.mjtJoint.mjJNT_FREE: ("free", 7, 6),
