@@ -71,7 +71,7 @@ def uncertainty(problem: Residual, z: Float[Tensor, " unknowns"], robust: bool =
     longer = (1 + alike) / (1 - alike)
     # What was known beforehand has a deviation of its own, which residuals do not change.
     data = (matrix - prior) / max(variance * longer, 1e-300)
-    covariance = _inverse(data + prior)
+    covariance = inverse(data + prior)
     return Uncertainty(problem.unknowns, z[0], covariance, math.sqrt(variance), alike, max(count / longer - told, 1.0))
 
 
@@ -200,9 +200,9 @@ def student(probability: float, freedom: float) -> float:
     return x + first / n + second / n**2 + third / n**3
 
 
-def _inverse(matrix: Tensor) -> Tensor:
+def inverse(matrix: Tensor) -> Tensor:
     """The inverse; directions that nothing determines get a huge variance, not an error."""
     scale = matrix.diagonal().clamp(min=1e-300).sqrt()
     values, vectors = torch.linalg.eigh(matrix / scale[:, None] / scale)
-    inverse = (vectors / values.clamp(min=1e-12)) @ vectors.mT
-    return inverse / scale[:, None] / scale
+    found = (vectors / values.clamp(min=1e-12)) @ vectors.mT
+    return found / scale[:, None] / scale

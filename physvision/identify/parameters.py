@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from physvision.estimation.lasting import possibilities
 from physvision.identify.fitting import Fit
 from physvision.identify.model import Case, Known
 
@@ -62,11 +63,14 @@ def derived(case: Case, fit: Fit) -> dict[str, Parameter]:
         return torch.stack([z.new_zeros(()), *(torch.as_tensor(found[name]).reshape(()) for name in kept)])
 
     by_z, by_told = torch.autograd.functional.jacobian(numbers, (fit.z, told))
-    covariance = (by_z @ fit.known.covariance @ by_z.T + by_told * sure.square() @ by_told.T).detach().numpy()[1:, 1:]
+    by_z, by_told = by_z.detach()[1:], by_told.detach()[1:]
+    random = torch.Generator().manual_seed(1)
+    off = possibilities(fit.problem, fit.z).deviates(_DRAWS) @ by_z.T
+    off += torch.randn(_DRAWS, len(names), generator=random, dtype=torch.float64) * sure @ by_told.T
     values = every(fit.z, told)
     spans = {name: fit.model.spans.get(name, _span(name)) for name in values}
     best = np.array([float(torch.as_tensor(values[name])) for name in kept])
-    possible = _possible([spans[name] for name in kept], best, covariance, fit.known.freedom)
+    possible = _possible([spans[name] for name in kept], best, off.numpy())
     found = {}
     for name, value in values.items():
         unit = fit.model.units[name]
@@ -94,20 +98,15 @@ def _span(name: str) -> Span:
 def _possible(
     spans: list[Span],
     best: Float[np.ndarray, " parameters"],
-    covariance: Float[np.ndarray, "parameters parameters"],
-    freedom: float,
+    off: Float[np.ndarray, "tries parameters"],
 ) -> Float[np.ndarray, "draws parameters"]:
-    """Draws of all parameters together, Student's with their covariance, without those that are below what is possible.
+    """Draws of all parameters together, `off` from the best, without those that are below what is possible.
 
     Damping and drag, say, do much the same: where a search makes one of them negative, the other comes out too large,
     and knowing that neither is negative tells of both. Where hardly any are possible, the model is not that of the
     tracks, and deviations are doubled until some are. Of what may be any positive number it is the logarithm that
     varies.
     """
-    random = np.random.default_rng(0)
-    spread, directions = np.linalg.eigh(covariance)
-    normal = random.standard_normal((_DRAWS, len(best))) * np.sqrt(spread.clip(0)) @ directions.T
-    off = normal * np.sqrt(freedom / random.chisquare(freedom, (_DRAWS, 1)))
     positive = np.array([span == _ANY_POSITIVE for span in spans], bool)
     grows = positive & (best > 0)
     least = np.where(positive, -np.inf, np.array([span[0] for span in spans]))

@@ -1,0 +1,94 @@
+"""Intervals hold where errors last, or come back wherever a thing comes by, and are not wide where they do not."""
+
+import math
+
+import pytest
+import torch
+
+from physvision.core import State
+from physvision.estimation import MotionResidual, Setup, Unknown, Unknowns, gauss_newton
+from physvision.estimation.lasting import possibilities
+from physvision.estimation.uncertainty import uncertainty
+from physvision.physics.particle import Particle
+
+TIMES = torch.arange(160, dtype=torch.float64) / 40
+NOISE, TRUTH = 0.1, (20.0, 0.3)
+
+
+def swinging(errors):
+    """What swings along a line, seen with errors: restoring and damping are unknown."""
+    unknowns = Unknowns([Unknown("restoring", 20.0, low=0.0), Unknown("damping", 0.3), Unknown("stretch", 10.0)])
+
+    def setup(values):
+        away = values["stretch"][:, None]
+        return Setup(State(away, 0 * away), {"restoring": values["restoring"], "velocity_decay": values["damping"]})
+
+    def observe(seen):
+        return torch.cat([seen.state.q[:, :1], 0 * seen.state.q[:, :1]], 1)
+
+    problem = MotionResidual(
+        Particle("line", dt=1 / 40, substeps=4), unknowns, setup, TIMES, torch.zeros(160, 2), observe, 1 / NOISE
+    )
+    place = problem.predicted(unknowns.start()).detach()[0]
+    return MotionResidual(**{**vars(problem), "seen": place + errors(place)})
+
+
+def white(generator):
+    return NOISE * torch.randn(160, 2, generator=generator, dtype=torch.float64)
+
+
+def lasting(generator):
+    """White noise, and an error as large that lasts for a fourth of a second."""
+    alike, series = math.exp(-1 / 10), [torch.randn(2, generator=generator, dtype=torch.float64)]
+    for _ in range(159):
+        news = torch.randn(2, generator=generator, dtype=torch.float64)
+        series.append(alike * series[-1] + math.sqrt(1 - alike**2) * news)
+    return white(generator) + NOISE * torch.stack(series)
+
+
+def coverage(errors, tries=40):
+    """How often both intervals hold, and the mean deviation of the damping."""
+    held, wide = torch.zeros(2), 0.0
+    for number in range(tries):
+        generator = torch.Generator().manual_seed(number)
+        problem = swinging(lambda place, g=generator: errors(g))
+        z = gauss_newton(problem).z[0]
+        off = possibilities(problem, z).deviates(4000)
+        found = problem.unknowns.flat(z + off)[:, :2]
+        for row, share in enumerate((0.68, 0.95)):
+            low, high = (found.quantile((1 + side * share) / 2, dim=0) for side in (-1, 1))
+            held[row] += ((low < torch.tensor(TRUTH)) & (torch.tensor(TRUTH) < high)).double().mean()
+        wide += float(off[:, 1].std()) / tries
+    return (held / tries).tolist(), wide
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("errors", [white, lasting])
+def test_intervals_hold_as_often_as_they_say(errors):
+    held, _ = coverage(errors)
+    # Of 40 tries of two parameters, three standard deviations of 80 numbers are 16 % and 7 %.
+    assert abs(held[0] - 0.68) < 0.16
+    assert abs(held[1] - 0.95) < 0.075
+
+
+def test_they_are_hardly_wider_than_fishers_where_nothing_lasts():
+    generator = torch.Generator().manual_seed(0)
+    problem = swinging(lambda place: white(generator))
+    z = gauss_newton(problem).z[0]
+    ratio = possibilities(problem, z).covariance.diagonal().sqrt() / uncertainty(problem, z).deviation
+    assert bool(((ratio > 0.8) & (ratio < 1.5)).all()), ratio
+
+
+def test_an_error_of_places_counts_though_neighbours_are_far_apart():
+    """An error that depends on the place alone, on a motion whose neighbours lie in different places."""
+    generator = torch.Generator().manual_seed(1)
+
+    def of_places(place):
+        away = place[:, :1]
+        return white(generator) / 4 + NOISE * torch.sin(away / 0.8)
+
+    problem = swinging(of_places)
+    z = gauss_newton(problem).z[0]
+    off = (problem.unknowns.flat(z)[:2] - torch.tensor(TRUTH)).abs()
+    sure = (possibilities(problem, z).covariance.diagonal().sqrt() * problem.unknowns.slopes(z))[:2]
+    assert bool((off < 3 * sure).all()), (off, sure)
