@@ -8,6 +8,7 @@ import numpy as np
 
 from physvision.core import Clip, InputError
 from physvision.core.checks import check_count
+from physvision.perception import held
 from physvision.perception.background import Alignment, Background, Survey, survey
 from physvision.perception.blobs import find_blobs
 from physvision.perception.choosing import choose, pick
@@ -80,6 +81,7 @@ def find_tracks(
             others = [other for other in targets if other is not target]
             sightings[index].append(sight(aligned, background.picture, background.threshold, target, number, others))
     targets, sightings = united(targets, sightings)
+    sightings = _out_of_hands(footage, background, alignments, sightings)
     notes += _remarks(look, background)
     return mended(
         [
@@ -87,6 +89,26 @@ def find_tracks(
             for index, (target, found) in enumerate(zip(targets, sightings, strict=True))
         ]
     )
+
+
+def _out_of_hands(
+    footage: Footage, background: Background, alignments: list[Alignment], sightings: list[list[Sighting | None]]
+) -> list[list[Sighting | None]]:
+    """Sightings with what is seen of things that a hand still holds."""
+    ranges = [held.wanted(found) for found in sightings]
+    numbers = {number for each in ranges for number in each}
+    frames: dict[int, np.ndarray] = {}
+    for number, (_, frame) in enumerate(footage):
+        if number > max(numbers, default=-1):
+            break
+        if number in numbers:
+            frames[number] = background.aligned(frame, alignments[number])
+    return [
+        held.followed_back({number: frames[number] for number in each}, background.picture, background.threshold, found)
+        if len(each)
+        else found
+        for each, found in zip(ranges, sightings, strict=True)
+    ]
 
 
 def _within(pointer, shrink: int, corner: np.ndarray):

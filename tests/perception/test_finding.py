@@ -45,6 +45,15 @@ def test_two_things_keep_their_identity_through_a_collision(tmp_path):
         assert min(errors) < 0.8
 
 
+def test_a_ball_is_followed_back_into_the_hand_that_throws_it(tmp_path):
+    clip = draw("projectile", 2)
+    (track, *_) = find_tracks(clip.write(tmp_path / "clip.mp4"))
+    before = (clip.times > clip.motion.begin - 0.12) & (clip.times < clip.motion.begin)
+    assert track.seen[before].sum() >= 4
+    away = np.linalg.norm(track.positions - clip.places()[:, 0], axis=1)[before & track.seen]
+    assert away.max() < 0.1 * track.radius
+
+
 def test_a_still_video_is_refused():
     frames = np.random.default_rng(0).normal(120, 3, (20, 64, 96, 3)).clip(0, 255).astype(np.uint8)
     with pytest.raises(InputError, match="nothing moves"):
