@@ -38,3 +38,18 @@ def test_what_is_seen_aside_of_its_path_at_first_flies_already(seed):
     speed, angle = launched(clip, replace(track, positions=track.positions + aside, sigma=sigma))
     assert abs(speed - 1) < 0.03
     assert abs(angle) < 1.5
+
+
+def test_drag_between_the_release_and_the_first_sample_counts():
+    """Where a hand holds it at first, the path that it flies along is followed back to the release, with its drag."""
+    thrown = draw("projectile", 1)
+    (track,) = tracks_of(thrown, 1)
+    found = identify([track], "projectile", thrown.known, size=thrown.filming.size)
+    values = found.fit.problem.unknowns.values(found.fit.z[None])
+    moment = float(values["release"])
+    step = found.fit.problem.engine.dt
+    states = found.fit.problem.motion(found.fit.z[None], int(moment / step) + 2)
+    speeds = states.v[0].norm(dim=1).detach().numpy()
+    at_release = np.interp(moment, step * np.arange(len(speeds)), speeds) / found.scale
+    assert moment > 2 * step
+    assert abs(found.parameters["speed"].value / at_release - 1) < 1e-3

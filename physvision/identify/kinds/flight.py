@@ -21,6 +21,7 @@ _DRAG, _DRAGS = 0.015, 0.01  # 1/m: of balls that people throw, and how far othe
 _LATE = 2.0  # frames by which a thing is first seen after it was let go, if no hand is seen
 _STRAIGHT = 0.05  # how far from straight down a fall's track may lie, of its length
 _HAND = (0.5, 15.0)  # pull of a hand, of gravity: it holds the thing's weight at least
+_GLIMPSED = 0.6  # of its radius: a place that is so uncertain says about where it is, not how it moves
 _LEAST = 3  # samples that show what is before the clear part of a flight
 _ASIDE = 0.35  # of its radius: how far from its middle a thing may be seen that is lit or covered in part
 
@@ -88,7 +89,7 @@ def _model(case: Case, kind: str, stretch: _Stretch) -> Model:
         down = torch.stack([-values["tilt"].sin(), values["tilt"].cos()], 1)
         velocity = values["velocity"] if across else values["velocity"][:, None] * down
         # Drag a metre is drag a pixel times pixels a metre; gravity says how many those are.
-        a_pixel = values["drag"] * gravity / values["weight"]
+        a_pixel = _drag_a_pixel(values, gravity)
         return Setup(State(values["place"], velocity), {"push": values["weight"][:, None] * down, "drag": a_pixel})
 
     clear = float(later[0]) - dt / 2  # from then on it is seen where it is
@@ -138,7 +139,9 @@ class _Stretch:
 def _stretches(case: Case) -> list[_Stretch]:
     """The flight with what a hand does before it, and with what it flies before it is seen clearly."""
     seen = case.seen().numpy()
-    there = np.flatnonzero(np.isfinite(seen).all(1))
+    # What is only glimpsed would be taken for a hand's doing.
+    clear = case.tracks[0].sigma < _GLIMPSED * (case.tracks[0].radius or math.inf)
+    there = np.flatnonzero(np.isfinite(seen).all(1) & clear)
     if len(there) < 5:
         raise UnsuitableError("fewer than five places were seen")
     times, places = case.times.numpy()[there], seen[there]
@@ -182,10 +185,20 @@ def scale(values: Values, known: Knowns) -> torch.Tensor | None:
     return known.get("scale")
 
 
-def _launch(values: Values) -> torch.Tensor:
-    """The velocity with which it is let go, px/s."""
-    down = torch.stack([-values["tilt"].sin(), values["tilt"].cos()], 1)
-    return values["velocity"] + (values["release"] * values["weight"])[:, None] * down
+def _drag_a_pixel(values: Values, gravity: torch.Tensor | float) -> torch.Tensor:
+    return values["drag"] * gravity / values["weight"]
+
+
+def _launch(values: Values, gravity: torch.Tensor | float) -> torch.Tensor:
+    """The velocity with which it is let go, px/s: on the path that it has flown along since, by the midpoint rule."""
+    push = values["weight"][:, None] * torch.stack([-values["tilt"].sin(), values["tilt"].cos()], 1)
+    drag, lasts = _drag_a_pixel(values, gravity)[:, None], values["release"][:, None]
+
+    def slope(velocity: torch.Tensor) -> torch.Tensor:
+        return push - drag * velocity.norm(dim=1, keepdim=True) * velocity
+
+    begun = values["velocity"]
+    return begun + lasts * slope(begun + lasts / 2 * slope(begun))
 
 
 def _parameters(kind: str) -> Callable[[Values, Knowns], Parameters]:
@@ -199,11 +212,12 @@ def _parameters(kind: str) -> Callable[[Values, Knowns], Parameters]:
             if kind == "fall":
                 found["gravity"] = weight
         if kind == "projectile":
-            x, y = _launch(values).unbind(1)
+            launch = _launch(values, known.get("gravity", 9.81))
+            x, y = launch.unbind(1)
             tilt = values["tilt"]
             down, across = y * tilt.cos() - x * tilt.sin(), x * tilt.cos() + y * tilt.sin()
             found["angle"] = torch.atan2(-down, across.abs())
-            speed = _launch(values).norm(dim=1)
+            speed = launch.norm(dim=1)
         else:
             speed = values["velocity"]
         found["speed"] = lacking if pixels is None else speed / pixels
