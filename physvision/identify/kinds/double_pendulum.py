@@ -16,6 +16,7 @@ from physvision.identify.view import TILT
 from physvision.physics import articulated
 
 _DEPTH = 0.01  # of the outer arm's plane in front of the inner one's, of the camera's distance
+_AROUND = 7  # samples that tell how fast an arm turns
 _POINT = 1e-3  # inertia of a bob about itself, of its mass times the square of its arm: none to speak of
 
 
@@ -45,12 +46,33 @@ def propose(case: Case) -> list[Model]:
     few = min(5, len(times))
     speed = [float(np.polyfit(times[:few] - times[0], angle[:few], 1)[0]) for angle in (one, two)]
     where = {"arcs": [arc, float(arms.mean())], "pivot": pivot.tolist(), "angles": [float(one[0]), float(two[0])]}
-    return [
-        _model(case, where, speed, inner, compound, int(there[0]), int(there[-1]) + 1) for compound in (False, True)
-    ]
+    turning = _turning(times, np.stack([one, two], 1), case.dt)
+    ends = int(there[0]), int(there[-1]) + 1
+    return [_model(case, where, speed, inner, compound, turning, *ends) for compound in (False, True)]
 
 
-def _model(case: Case, where: dict, speed: list[float], inner: int, compound: bool, first: int, last: int) -> Model:
+def _turning(times: np.ndarray, angles: np.ndarray, dt: float) -> torch.Tensor:
+    """In the middle of each step, how fast both arms turn and the cosine between them, (steps, 3)."""
+    middles = times[0] + dt * (np.arange(math.ceil((times[-1] - times[0]) / dt)) + 0.5)
+    rows = []
+    for middle in middles:
+        near = np.argsort(np.abs(times - middle))[:_AROUND]
+        powers = np.vander(times[near] - middle, 3, increasing=True)
+        (one, two), (spin, other), _ = np.linalg.lstsq(powers, angles[near], rcond=None)[0]
+        rows.append([spin, other, math.cos(one - two)])
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def _model(
+    case: Case,
+    where: dict,
+    speed: list[float],
+    inner: int,
+    compound: bool,
+    turning: torch.Tensor,
+    first: int,
+    last: int,
+) -> Model:
     dt, arc = case.dt, where["arcs"][0]
     engine = articulated.chain([1.0, 1.0], dt=dt, substeps=max(1, math.ceil(dt * 200)), integrator="runge_kutta_4")
     unknowns = [
@@ -62,6 +84,7 @@ def _model(case: Case, where: dict, speed: list[float], inner: int, compound: bo
         Unknown("angles", where["angles"], scale=0.3, unit="rad"),
         Unknown("spins", speed, scale=1.0, unit="rad/s"),
         Unknown("damping", [0.01, 0.01], low=0.0, span=(0.0, 1.0), unit="1/s"),
+        Unknown("air", 0.01, low=0.0, span=(0.0, 1.0), unit="1/s"),
         # The outer arm swings in front of the inner one: nearer to the camera, or further, and seen from one side.
         Unknown("depth", 0.0, scale=0.01, deviation=_DEPTH),
         Unknown("aside", [0.0, 0.0], scale=0.01 * arc, deviation=_DEPTH * arc, unit="px"),
@@ -72,7 +95,7 @@ def _model(case: Case, where: dict, speed: list[float], inner: int, compound: bo
     ratios = torch.tensor([0.25, 1.0], dtype=torch.float64).repeat(4)
 
     def setup(values: Values) -> Setup:
-        return _two_arms(values)
+        return _two_arms(values, turning)
 
     def places(seen: Seen) -> torch.Tensor:
         values, q = seen.values, seen.state.q
@@ -85,14 +108,21 @@ def _model(case: Case, where: dict, speed: list[float], inner: int, compound: bo
 
     return Model(
         "double_pendulum", engine, unknowns, setup, places, parameters,
-        {"length_1": "m", "length_2": "m", "mass_ratio": "", "gravity": "m/s²", "damping_1": "1/s", "damping_2": "1/s"},
+        {"length_1": "m", "length_2": "m", "mass_ratio": "", "gravity": "m/s²", "damping": "1/s", "damping_1": "1/s",
+         "damping_2": "1/s"},
         first, last, {"weight": weights, "ratio": ratios}, horizon=max(0.25, 6 * dt), scale=scale,
-        variant="compound" if compound else "", spans={"damping_1": (0.0, 1.0), "damping_2": (0.0, 1.0)},
+        variant="compound" if compound else "", spans=dict.fromkeys(("damping_1", "damping_2"), (0.0, 1.0)),
     )  # fmt: skip
 
 
-def _two_arms(values: Values) -> Setup:
-    """The chain's leaves: masses at the ends of arms, in pixels; the inner bob's mass is one."""
+def _two_arms(values: Values, turning: torch.Tensor) -> Setup:
+    """The chain's leaves: masses at the ends of arms, in pixels; the inner bob's mass is one.
+
+    Air pulls at each bob with a force against its velocity, in proportion to its mass and to that. It is weak, and how
+    the arms turn is well known from the tracks, so that it is a given torque:
+
+        −c (m₁ a₁² ω₁ + m₂ a₁ (a₁ ω₁ + a₂ ω₂ cos)),   −c m₂ a₂ (a₂ ω₂ + a₁ ω₁ cos)   about each bob's own hinge
+    """
     arcs, ratio = values["arcs"], values["ratio"]
     one, none = torch.ones_like(ratio), torch.zeros_like(ratio)
     mass = torch.stack([one, ratio], 1)
@@ -110,7 +140,13 @@ def _two_arms(values: Values) -> Setup:
     }
     q = torch.stack([values["angles"][:, 0], values["angles"][:, 1] - values["angles"][:, 0]], 1)
     v = torch.stack([values["spins"][:, 0], values["spins"][:, 1] - values["spins"][:, 0]], 1)
-    return Setup(State(q, v), leaves)
+    spin, other, cosine = turning.to(arcs).unbind(1)
+    first, second = (arc[:, None] for arc in arcs.unbind(1))
+    outer = ratio[:, None] * second * (second * other + first * spin * cosine)
+    inner = (1 + ratio[:, None]) * first**2 * spin + ratio[:, None] * first * second * other * cosine
+    # The outer hinge's torque acts on the inner arm as well.
+    pull = -values["air"][:, None, None] * torch.stack([inner + outer, outer], 2)
+    return Setup(State(q, v), leaves, pull)
 
 
 def scale(values: Values, known: Knowns) -> torch.Tensor | None:
@@ -121,9 +157,9 @@ def scale(values: Values, known: Knowns) -> torch.Tensor | None:
 
 
 def parameters(values: Values, known: Knowns) -> Parameters:
-    """Lengths by gravity or by a scale; the damping of each joint."""
+    """Lengths by gravity or by a scale; the damping by air, and that of each joint."""
     pixels = scale(values, known)
-    found: Parameters = {"mass_ratio": values["ratio"]}
+    found: Parameters = {"mass_ratio": values["ratio"], "damping": values["air"]}
     if "scale" in known:
         found["gravity"] = values["weight"] / known["scale"]
     for number in range(2):
