@@ -4,9 +4,11 @@ The last column is how far a prediction is off in the next half second, as a sha
 for falls a constant acceleration: the median of the clips.
 
 Each clip is drawn with parameters, camera, light, noise and compression at random, written as H.264, and identified
-from the file. Results are kept line by line, so an interrupted run goes on where it stopped.
+from the file. Results are kept line by line, so an interrupted run goes on where it stopped, and several processes can
+share the work: each takes every so many-th clip, and any of them, or a last call, shows what all have found.
 
-    python experiments/identify_coverage.py [--clips 200] [--kinds false] [--out out/identify_coverage]
+    python experiments/identify_coverage.py [--clips 200] [--first 0] [--kinds false] [--out out/identify_coverage] \
+        [--share 1/2]
 """
 
 from __future__ import annotations
@@ -112,30 +114,40 @@ def show(results: list[dict], name_kind: bool) -> None:
         print(f"{median(ratios) if ratios else np.nan:>8.2f}")
 
 
-def main(clips: int = 200, kinds: bool = False, out: Path = Path("out/identify_coverage")) -> None:
+def main(
+    clips: int = 200, kinds: bool = False, out: Path = Path("out/identify_coverage"), first: int = 0, share: str = "1/1"
+) -> None:
     """Identify drawn clips.
 
     Args:
         clips: how many, over all kinds in turn.
         kinds: the kind of motion is not told.
         out: folder of the results, which are taken up again.
+        first: seed of the first clip of each kind.
+        share: which part of the clips this process does, of how many; "0/1" only shows what is there.
     """
     torch.set_num_threads(1)
     path = out / ("kinds.jsonl" if kinds else "told.jsonl")
     path.parent.mkdir(parents=True, exist_ok=True)
-    done = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    known = {(result["kind"], result["seed"]) for result in done}
     names = list(KINDS)
-    for number in range(clips):
-        kind, seed = names[number % len(names)], number // len(names)
-        if (kind, seed) in known:
+    wanted = [(names[number % len(names)], first + number // len(names)) for number in range(clips)]
+    part, parts = (int(number) for number in share.split("/"))
+    for number, (kind, seed) in enumerate(wanted):
+        if number % parts != part - 1 or (kind, seed) in found_in(path):
             continue
-        done.append(judge(kind, seed, not kinds))
+        result = judge(kind, seed, not kinds)
         with path.open("a") as file:
-            file.write(json.dumps(done[-1]) + "\n")
-        print(f"\r{len(done)} clips", end="", flush=True)
+            file.write(json.dumps(result) + "\n")
+        print(f"\r{number + 1} of {clips} clips", end="", flush=True)
     print()
-    show(done[:clips], not kinds)
+    results = found_in(path)
+    show([results[clip] for clip in wanted if clip in results], not kinds)
+
+
+def found_in(path: Path) -> dict[tuple[str, int], dict]:
+    """What was found, by kind and seed."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    return {(result["kind"], result["seed"]): result for result in map(json.loads, lines)}
 
 
 if __name__ == "__main__":
