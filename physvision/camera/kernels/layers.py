@@ -41,9 +41,10 @@ def meeting_point(
     x = scalar(start_x)
     y = scalar(start_y)
     for sweep in range(4):
-        sum_x = scalar(ZERO)
-        sum_y = scalar(ZERO)
-        moves = scalar(ZERO)
+        # Not ZERO: the compiler takes the variable that began as a constant for the constant itself.
+        sum_x = scalar(0.0)
+        sum_y = scalar(0.0)
+        moves = scalar(0.0)
         for k in range(count_i + count_j):
             at = 3 * (first + k)
             if k >= count:
@@ -137,7 +138,7 @@ def split(
     # the four corners of what both cover; where it is the other way round, the line is drawn from a place in between.
     qx = scalar(px)
     qy = scalar(py)
-    most = scalar(ZERO)
+    most = scalar(0.0)
     for corner in range(4):
         cx, cy = meeting_point(
             lines,
