@@ -13,7 +13,7 @@ from physvision.models import Encoder, Observation, PredictiveAutoencoder, load,
 from physvision.physics import MechanicalEngine, PhysicsLayer, Properties, rigid2d
 from physvision.physics.properties import leaf, register_properties
 from physvision.physics.rigid2d.joints import HoldX
-from physvision.physics.stepped import stepped
+from physvision.physics.stepped import SteppedEngine
 
 
 @register_properties
@@ -26,7 +26,7 @@ class PuckProperties(Properties):
 
 
 @register("walks.Puck")
-class Puck(MechanicalEngine):
+class Puck(SteppedEngine, MechanicalEngine):
     """A puck without friction that a wind pushes: x and y."""
 
     def __init__(self, mass: float = 2.0, dt: float = 0.1) -> None:
@@ -42,19 +42,11 @@ class Puck(MechanicalEngine):
     def initial_state(self, batch=1, dtype=torch.float32):
         return State(torch.zeros(batch, 2, dtype=dtype), torch.zeros(batch, 2, dtype=dtype))
 
-    def rollout(self, state, steps, controls=None, properties=None, truncate=None):
-        self._check_state(state)
-        self._check_controls(state, steps, controls)
-        known = self.checked(properties, state.batch).to(state.q.dtype)
-
-        def advance(state, control):
-            force = known.push if control is None else known.push + control
-            v = state.v + self.dt * force / known.mass
-            return State(state.q + self.dt * (state.v + v) / 2, v), None
-
-        run = stepped(advance, state, steps, controls, truncate, self.dt)
-        self._report(run.status)
-        return run
+    def _advance(self, state, control, properties):
+        known = (properties or self.properties).to(state.q.dtype)
+        force = known.push if control is None else known.push + control
+        v = state.v + self.dt * force / known.mass
+        return State(state.q + self.dt * (state.v + v) / 2, v), None
 
     def _energy(self, state, properties):
         kinetic = (properties.to(state.q.dtype).mass * state.v.square()).sum(-1) / 2

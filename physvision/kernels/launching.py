@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
 from threading import Timer
@@ -15,6 +16,7 @@ import numpy as np
 import torch
 import warp as wp
 from torch import Tensor
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 
 # Below this much work a second thread costs more than it saves.
 LEAST_MICROSECONDS_A_THREAD = 200.0
@@ -33,6 +35,13 @@ def array(tensor: Tensor, dtype: Any = None) -> wp.array:
 def argument(tensor: Tensor, dtype: Any = None) -> Any:
     """The memory of `tensor` as an argument of a kernel: as `array`, in half the time, but no field of a struct."""
     return wp.from_torch(tensor.detach(), dtype=dtype, requires_grad=False, return_ctype=True)
+
+
+@contextmanager
+def outside_transforms() -> Iterator[None]:
+    """Make tensors that outlast torch's functional transforms: within one a new tensor has no memory of its own."""
+    with temporarily_clear_interpreter_stack():
+        yield
 
 
 def launch(

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch._C._functorch import is_functorch_wrapped_tensor
 
 from physvision.core import Appearance, Placed, State, Status, Trajectory
-from physvision.core.checks import check_like, check_shape, check_tensor
+from physvision.core.checks import check_count, check_like, check_shape, check_tensor
 from physvision.physics.properties import Claim, Properties
 
 Overrides = Properties | Mapping[str, Tensor] | None
@@ -21,7 +21,7 @@ Overrides = Properties | Mapping[str, Tensor] | None
 class Engine(nn.Module):
     """A model of motion on a fixed grid of times: state `k` is the state at `k · dt`.
 
-    A subclass sets `nq`, `nv`, `nu` and `dt`, and defines `rollout`, `initial_state` and `properties`. Where
+    A subclass sets `nq`, `nv`, `nu` and `dt`, and defines `_simulate`, `initial_state` and `properties`. Where
     positions are not a vector space (quaternions), it also overrides `integrate` and `difference`.
 
     Attributes:
@@ -87,8 +87,16 @@ class Engine(nn.Module):
             steps: how many steps, at least 1.
             controls: held constant over each step, (batch, steps, nu); None for zero.
             properties: a whole dataclass or a mapping of leaf names; overrides the engine's own.
-            truncate: backward, the gradient of each state reaches at most so many steps into the past.
+            truncate: backward, the gradient of each state reaches at most so many steps into the past: the chain is
+                cut at every step whose number it divides.
         """
+        self._check_rollout(state, steps, controls, truncate)
+        return self._reported(self._simulate(state, steps, controls, properties, truncate))
+
+    def _simulate(
+        self, state: State, steps: int, controls: Tensor | None, properties: Overrides, truncate: int | None
+    ) -> Trajectory:
+        """What `rollout` returns, with its status; the arguments are checked, but for the properties."""
         raise NotImplementedError
 
     def step(
@@ -177,9 +185,22 @@ class Engine(nn.Module):
             check_like("controls", check_tensor("controls", controls), "state.q", state.q)
             check_shape("controls", controls, (state.batch, steps, self.nu))
 
+    def _check_rollout(self, state: State, steps: int, controls: Tensor | None, truncate: int | None) -> None:
+        self._check_state(state)
+        check_count("steps", steps)
+        self._check_controls(state, steps, controls)
+        if truncate is not None:
+            check_count("truncate", truncate)
+
     def _cure(self) -> str:
         """What the warning of failed worlds says to do, and a space after it; nothing where nobody knows."""
         return ""
+
+    def _reported(self, trajectory: Trajectory) -> Trajectory:
+        """This trajectory, whose status is kept and reported."""
+        assert trajectory.status is not None
+        self._report(trajectory.status)
+        return trajectory
 
     def _report(self, status: Status) -> None:
         """Keep the status and warn of failed worlds, once an engine; never waits for a GPU."""
@@ -196,7 +217,7 @@ class Engine(nn.Module):
                 f"their energy (world {coarse[0]} from step {int(status.first_coarse_step[coarse[0]])} on). Take a "
                 "smaller dt or more substeps. See trajectory.status.first_coarse_step; this is said once an engine.",
                 RuntimeWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         if not failed:
             return
@@ -206,7 +227,7 @@ class Engine(nn.Module):
             f"{int(status.first_bad_step[failed[0]])}, residual {float(status.residual[failed[0]]):.3g}). The other "
             f"worlds are not touched. {self._cure()}See trajectory.status; this is said once an engine.",
             RuntimeWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from physvision.core import InputError, State, Trajectory
@@ -84,16 +83,10 @@ class PhysicsLayer(EngineWrapper):
             properties = {**self.learned_leaves, **(properties or {})}
         return self.engine.checked(properties, batch, device)
 
-    def rollout(
-        self,
-        state: State,
-        steps: int,
-        controls: Float[Tensor, "batch steps nu"] | None = None,
-        properties: Overrides = None,
-        truncate: int | None = None,
+    def _simulate(
+        self, state: State, steps: int, controls: Tensor | None, properties: Overrides, truncate: int | None
     ) -> Trajectory:
-        """Simulate with the learned properties; those given override them."""
-        return self.engine.rollout(state, steps, controls, self.checked(properties, state.batch), truncate)
+        return super()._simulate(state, steps, controls, self.checked(properties, state.batch), truncate)
 
     def extra_repr(self) -> str:
         """What `print(layer)` says."""

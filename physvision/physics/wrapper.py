@@ -59,16 +59,13 @@ class EngineWrapper(Engine):
         """The state that the engine inside starts from."""
         return self.engine.initial_state(batch, dtype)
 
-    def rollout(
-        self,
-        state: State,
-        steps: int,
-        controls: Float[Tensor, "batch steps nu"] | None = None,
-        properties: Overrides = None,
-        truncate: int | None = None,
+    def _simulate(
+        self, state: State, steps: int, controls: Tensor | None, properties: Overrides, truncate: int | None
     ) -> Trajectory:
-        """Simulate `steps` steps of the engine inside; see `Engine.rollout`."""
-        return self.engine.rollout(state, steps, controls, properties, truncate)
+        return self.engine._simulate(state, steps, controls, properties, truncate)
+
+    def _report(self, status: Status) -> None:
+        self.engine._report(status)
 
     def integrate(self, q: Float[Tensor, "batch nq"], dv: Float[Tensor, "batch nv"]) -> Float[Tensor, "batch nq"]:
         """The position reached from `q` by the displacement `dv`."""

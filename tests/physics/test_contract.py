@@ -1,7 +1,11 @@
 """What every engine promises, asked of each: a new engine joins the list and is done when this passes."""
 
 import copy
+import os
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -43,6 +47,37 @@ ENGINES = {
     "hybrid of a layer": lambda: Hybrid(layer(), network()),
     "layer of a hybrid": lambda: layer(Hybrid(chain(), network())),
 }
+
+
+# What `torch.func.grad` says, as the very first call of an engine and of a process, and then what backward says.
+FIRST_CALL = """
+import torch
+from test_contract import ENGINES
+from physvision import State
+
+for name, make in ENGINES.items():
+    engine = make()
+    start = engine.initial_state(2, torch.float64)
+    if any(True for _ in engine.parameters()):
+        start = start.to(torch.float32)
+
+    def place(q, properties=None):
+        return engine.rollout(State(q, start.v), 3, properties=properties).q[:, -1].sum()
+
+    first = torch.func.grad(place)(start.q)
+    given = torch.func.grad(place)(start.q, make().properties)
+    q = start.q.clone().requires_grad_()
+    place(q).backward()
+    torch.testing.assert_close(first, q.grad, msg=name)
+    torch.testing.assert_close(given, q.grad, msg=name)
+"""
+
+
+def test_a_functional_gradient_may_be_the_first_call_of_all():
+    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    command = [sys.executable, "-c", FIRST_CALL]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=250, env={**os.environ, "PYTHONPATH": path})
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture(params=ENGINES)

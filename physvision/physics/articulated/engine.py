@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from physvision.core import InputError, State, Status, Trajectory
-from physvision.core.checks import check_count, check_like, check_shape, check_tensor
+from physvision.core.checks import check_like, check_shape, check_tensor
 from physvision.kernels import batched_function
 from physvision.physics.articulated import operations
 from physvision.physics.articulated.contact import ContactList, nearest
@@ -60,51 +60,29 @@ class Articulation(TreeEngine):
             wrenches: force (N) and torque (N m) on each body, at its centre of mass, in the world's axes,
                 (batch, steps, bodies, 6).
         """
-        self._check_state(state)
-        check_count("steps", steps)
-        self._check_controls(state, steps, controls)
-        horizon = 0 if truncate is None else check_count("truncate", truncate)
-        if self._pairs is not None:
-            return self._rollout_with_contacts(state, steps, controls, properties, horizon, wrenches)
-        program, structs, parameters = self._prepared_for(state, properties)
-        operation = operations.Rollout(
-            program, structs, steps, INTEGRATORS[self.integrator], self.substeps, self.dt, horizon
-        )
-        q, v, *found = batched_function.apply(
-            operation,
-            program.packing.normalized(state.q),
-            state.v,
-            self._torque(controls),
-            _checked_wrenches(self.model, state, steps, wrenches),
-            *parameters.values(),
-        )
-        status = _status(*found)
-        self._report(status)
-        return Trajectory(q, v, status, self.dt)
+        self._check_rollout(state, steps, controls, truncate)
+        wrenches = _checked_wrenches(self.model, state, steps, wrenches)
+        return self._reported(self._simulate(state, steps, controls, properties, truncate, wrenches))
 
-    def _rollout_with_contacts(
+    def _simulate(
         self,
         state: State,
         steps: int,
         controls: Tensor | None,
         properties: Overrides,
-        horizon: int,
-        wrenches: Tensor | None,
+        truncate: int | None,
+        wrenches: Tensor | None = None,
     ) -> Trajectory:
-        program, structs, parameters = self._prepared_for(state, properties, contacts=True)
-        q, v, bad, grazing, crowded, softened, residual, overlap = batched_function.apply(
-            operations.ContactRollout(program, structs, steps, self.dt, horizon),
-            program.packing.normalized(state.q),
-            state.v,
-            self._torque(controls),
-            _checked_wrenches(self.model, state, steps, wrenches),
-            *parameters.values(),
-        )
-        worst = torch.where(bad < 0, residual, torch.inf)
-        told = {"first_grazing_step": grazing, "softened": softened, "overlap": overlap}
-        status = Status(bad < 0, worst, torch.ones_like(bad), bad, crowded, **told)
-        self._report(status)
-        return Trajectory(q, v, status, self.dt)
+        touching, horizon = self._pairs is not None, truncate or 0
+        program, structs, parameters = self._prepared_for(state, properties, contacts=touching)
+        if touching:
+            operation = operations.ContactRollout(program, structs, steps, self.dt, horizon)
+        else:
+            scheme = INTEGRATORS[self.integrator]
+            operation = operations.Rollout(program, structs, steps, scheme, self.substeps, self.dt, horizon)
+        start, torque = program.packing.normalized(state.q), self._torque(controls)
+        q, v, *found = batched_function.apply(operation, start, state.v, torque, wrenches, *parameters.values())
+        return Trajectory(q, v, _contact_status(*found) if touching else _status(*found), self.dt)
 
     @torch.no_grad()
     def separated(self, state: State, properties: Overrides = None) -> State:
@@ -270,3 +248,11 @@ def _status(bad: Tensor, coarse: Tensor, coarseness: Tensor) -> Status:
     """A world fails where numbers stop being finite; where its steps are too coarse for its motion, that is named."""
     residual = torch.where(bad < 0, coarseness, torch.inf)
     return Status(bad < 0, residual, torch.ones_like(bad), bad, first_coarse_step=coarse)
+
+
+def _contact_status(
+    bad: Tensor, grazing: Tensor, crowded: Tensor, softened: Tensor, residual: Tensor, overlap: Tensor
+) -> Status:
+    worst = torch.where(bad < 0, residual, torch.inf)
+    told = {"first_grazing_step": grazing, "softened": softened, "overlap": overlap}
+    return Status(bad < 0, worst, torch.ones_like(bad), bad, crowded, **told)

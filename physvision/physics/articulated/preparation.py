@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 import torch
-from torch import Tensor
 
 from physvision.physics.articulated.contact import Pairs
 from physvision.physics.articulated.model import Model
@@ -35,8 +34,8 @@ class Prepared:
         own: structs over the engine's own properties, for any number of worlds.
     """
 
-    def __init__(self, model: Model, pairs: Pairs | None, own: TreeProperties, like: Tensor) -> None:
-        self.program = Program(model, like.dtype, like.device, pairs)
+    def __init__(self, model: Model, pairs: Pairs | None, own: TreeProperties) -> None:
+        self.program = Program(model, own.mass.dtype, own.mass.device, pairs)
         self._pairs = pairs
         # Two worlds suffice: what is shared is read with stride zero.
         springs, rubs = (bool((value != 0).any()) for value in (own.joint_stiffness, own.friction_loss))

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from physvision.core import InputError, Placed, State
 from physvision.core.checks import check_count, check_positive
+from physvision.kernels.launching import outside_transforms
 from physvision.physics.articulated.contact import Pairs, Touching, all_touching
 from physvision.physics.articulated.integrators import INTEGRATORS
 from physvision.physics.articulated.manifold import Manifold
@@ -145,9 +146,10 @@ class TreeEngine(MechanicalEngine):
         """What is ready for calls in the dtype and on the device of a tensor."""
         key = (like.dtype, like.device)
         if key not in self._prepared:
-            own = self.properties.to(like)
-            assert isinstance(own, TreeProperties)
-            self._prepared[key] = Prepared(self.model, self._pairs, own, like)
+            with outside_transforms():
+                own = self.properties.to(like.device, like.dtype)
+                assert isinstance(own, TreeProperties)
+                self._prepared[key] = Prepared(self.model, self._pairs, own)
         return self._prepared[key]
 
     def _cast(self, state: State, properties: Overrides) -> TreeProperties:
@@ -170,7 +172,8 @@ class TreeEngine(MechanicalEngine):
         if isinstance(properties, TreeProperties) and properties.kept:
             structs = prepared.own if self._are_own(properties) else prepared.last(properties, batch)
             if structs is None:
-                structs = prepared.keep(properties, self._cast(state, properties), batch)
+                with outside_transforms():
+                    structs = prepared.keep(properties, self._cast(state, properties), batch)
             return prepared.program, structs, {}
         known = self._cast(state, properties)
         touching = prepared.contact_numbers(known, batch) if contacts else {}

@@ -69,20 +69,13 @@ class Particle(MechanicalEngine):
         rest = self.get_buffer("_rest").to(dtype).repeat(check_count("batch", batch), 1)
         return State(rest, torch.zeros_like(rest))
 
-    def rollout(
-        self,
-        state: State,
-        steps: int,
-        controls: Float[Tensor, "batch steps nu"] | None = None,
-        properties: Overrides = None,
-        truncate: int | None = None,
+    def _simulate(
+        self, state: State, steps: int, controls: Tensor | None, properties: Overrides, truncate: int | None
     ) -> Trajectory:
-        """Simulate `steps` steps in one launch; see `Engine.rollout`."""
-        self._check_state(state)
-        check_count("steps", steps)
-        self._check_controls(state, steps, controls)
-        length = steps if truncate is None else check_count("truncate", truncate)
-        numbers = pack(self._known(properties, state), state.batch, self.nv)
+        length = truncate or steps
+        known = self.checked(properties, state.batch, state.q.device)
+        assert isinstance(known, ParticleProperties)
+        numbers = pack(known, state.batch, self.nv)
         q, v = state.q.double(), state.v.double()
         u = q.new_zeros(state.batch, steps, self.nu) if controls is None else controls.double()
         positions, velocities, bad = [q.unsqueeze(1)], [v.unsqueeze(1)], torch.full_like(q[:, 0], -1).int()
@@ -97,14 +90,8 @@ class Particle(MechanicalEngine):
         good = bad < 0
         residual = torch.where(good, 0.0, torch.inf).to(state.q)
         status = Status(good, residual, torch.ones_like(bad).long(), bad.long())
-        self._report(status)
         dtype = state.q.dtype
         return Trajectory(torch.cat(positions, 1).to(dtype), torch.cat(velocities, 1).to(dtype), status, self.dt)
-
-    def _known(self, properties: Overrides, state: State) -> ParticleProperties:
-        known = self.checked(properties, state.batch, state.q.device)
-        assert isinstance(known, ParticleProperties)
-        return known
 
     def _places(self, state: State, properties: ParticleProperties) -> Float[Tensor, "batch 2"]:
         """X and z."""

@@ -118,20 +118,11 @@ class World(MechanicalEngine):
         check_count("batch", batch)
         return State(self._q.to(dtype).repeat(batch, 1), self._v.to(dtype).repeat(batch, 1))
 
-    def rollout(
-        self,
-        state: State,
-        steps: int,
-        controls: Float[Tensor, "batch steps nu"] | None = None,
-        properties: Overrides = None,
-        truncate: int | None = None,
+    def _simulate(
+        self, state: State, steps: int, controls: Tensor | None, properties: Overrides, truncate: int | None
     ) -> Trajectory:
-        """Simulate `steps` steps; see `Engine.rollout`. Every event inside a step is found, and differentiated."""
-        self._check_state(state)
-        check_count("steps", steps)
-        self._check_controls(state, steps, controls)
         theta = self._theta(properties, state)
-        length = steps if truncate is None else check_count("truncate", truncate)
+        length = truncate or steps
         q, v = state.q.double(), state.v.double()
         u = q.new_zeros(1, 1, self.nu).expand(state.batch, steps, -1) if controls is None else controls.double()
         parts = []
@@ -141,10 +132,7 @@ class World(MechanicalEngine):
             outputs = apply(operation, q, v, u[:, start : start + count], theta)
             parts.append(outputs)
             q, v = outputs[0][:, -1].detach(), outputs[1][:, -1].detach()
-        trajectory = replace(_join(parts, length, state.q.dtype), dt=self.dt)
-        assert trajectory.status is not None
-        self._report(trajectory.status)
-        return trajectory
+        return replace(_join(parts, length, state.q.dtype), dt=self.dt)
 
     def __repr__(self) -> str:
         bodies = self.assembly.bodies
