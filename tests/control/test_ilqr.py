@@ -1,0 +1,146 @@
+"""iLQR against Riccati's recursion, against brute force at bounds, and on swing-ups that have no closed form."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from physvision import State
+from physvision.control import Bounds, Cost, follow, goal, ilqr
+from physvision.core import InputError
+from physvision.physics import articulated
+
+DT = 0.05
+
+
+def springs(masses: int):
+    """Masses in a row on a rail, between springs: their motion is linear."""
+    bodies = [
+        articulated.Body(
+            f"mass {k}",
+            None,
+            [articulated.Joint("prismatic", axis=(1, 0, 0), stiffness=3.0 + k, damping=0.2)],
+            mass=1.0 + k,
+            inertia=(1.0,) * 3,
+        )
+        for k in range(masses)
+    ]
+    return articulated.tree(bodies, dt=DT, gravity=(0, 0, 0))
+
+
+def quadratic(n: int, seed: int):
+    """A random quadratic cost with cross terms, its residuals' matrices, and that of the end."""
+    generator = torch.Generator().manual_seed(seed)
+    W = torch.randn(2 * n, 3 * n, generator=generator, dtype=torch.float64)
+    W = torch.cat([W, torch.cat([torch.zeros(n, 2 * n), 0.3 * torch.eye(n)], 1).double()])
+    F = torch.randn(2 * n, 2 * n, generator=generator, dtype=torch.float64)
+    offset = torch.randn(3 * n, generator=generator, dtype=torch.float64)
+    cost = Cost(
+        lambda state, u, step: torch.cat([state.q, state.v, u], 1) @ W.T - offset,
+        lambda state: torch.cat([state.q, state.v], 1) @ F.T,
+    )
+    return cost, W.numpy(), F.numpy(), offset.numpy()
+
+
+def riccati(A, B, W, F, offset, x, steps):
+    """Controls and states of least cost, by the recursion for affine-quadratic values in NumPy."""
+    n = len(A)
+    P, p = F.T @ F, np.zeros(n)
+    policies = []
+    for _ in range(steps):
+        J = np.hstack([A, B])
+        H, g = W.T @ W + J.T @ P @ J, -W.T @ offset + J.T @ p
+        K, k = -np.linalg.solve(H[n:, n:], H[n:, :n]), -np.linalg.solve(H[n:, n:], g[n:])
+        policies.append((k, K))
+        P, p = H[:n, :n] + H[:n, n:] @ K, g[:n] + H[:n, n:] @ k
+    controls = []
+    for k, K in reversed(policies):
+        controls.append(k + K @ x)
+        x = A @ x + B @ controls[-1]
+    return np.array(controls), x
+
+
+@pytest.mark.parametrize("masses", [1, 3])
+def test_it_is_riccatis_solution_where_motion_is_linear(masses):
+    engine, steps = springs(masses), 40
+    cost, W, F, offset = quadratic(masses, 3)
+    q = torch.linspace(-1, 1, masses, dtype=torch.float64)[None] + 0.3
+    start = State(q, 0.5 * torch.ones_like(q))
+    A, B = (matrix[0].numpy() for matrix in engine.linearize(start, torch.zeros_like(q)))
+    wanted, end = riccati(A, B, W, F, offset, np.concatenate([start.q[0], start.v[0]]), steps)
+    plan, progress = ilqr(engine, start, torch.zeros(1, steps, masses, dtype=torch.float64), cost)
+    assert bool(progress.converged.all())
+    np.testing.assert_allclose(plan.controls[0], wanted, rtol=1e-10, atol=1e-10)
+    final = plan.trajectory.final
+    np.testing.assert_allclose(np.concatenate([final.q[0], final.v[0]]), end, rtol=1e-10, atol=1e-10)
+
+
+def test_bounds_hold_and_what_they_leave_is_the_least():
+    engine, steps = springs(2), 12
+    cost, *_ = quadratic(2, 5)
+    start = State(torch.tensor([[1.0, -1.0]]).double(), torch.zeros(1, 2).double())
+    low, high = torch.tensor([-1.0, -0.4]).double(), torch.tensor([0.5, 2.0]).double()
+    plan, progress = ilqr(engine, start, torch.zeros(1, steps, 2).double(), cost, (low, high), tolerance=1e-14)
+    controls = plan.controls
+    assert bool(((controls >= low) & (controls <= high)).all())
+    assert bool((controls == low).any())
+    assert bool((controls == high).any())
+    # The conditions of the least within bounds: no slope inside, slopes that push outwards at a bound.
+    free = controls.clone().requires_grad_()
+    cost.value(engine.rollout(start, steps, free), free).sum().backward()
+    slope = free.grad
+    assert slope is not None
+    size = slope.abs().max()
+    assert float(slope[(controls > low) & (controls < high)].abs().max()) < 1e-6 * float(size)
+    assert float(slope[controls == low].min()) > -1e-6 * float(size)
+    assert float(slope[controls == high].max()) < 1e-6 * float(size)
+    assert bool((progress.costs.diff(dim=0) <= 0).all())
+
+
+def upright(state: State) -> torch.Tensor:
+    """Sines and cosines of the links' angles from the vertical, and velocities; zero angles hang."""
+    angles = state.q.cumsum(1)
+    return torch.cat([angles.sin(), angles.cos(), state.v], 1)
+
+
+@pytest.mark.parametrize(
+    ("reach", "steps", "rounds"), [((8.0, 8.0), 100, 40), pytest.param((1e-9, 8.0), 120, 200, marks=pytest.mark.slow)]
+)
+def test_two_links_swing_up(reach, steps, rounds):
+    """The double pendulum by its two joints, and the acrobot by its second joint alone."""
+    chain = articulated.chain([1.0, 1.0], [1.0, 1.0], dt=DT)
+    wanted = torch.tensor([0.0, 0, -1, -1, 0, 0]).double()
+    weights = torch.tensor([0.1, 0.1, 0.1, 0.1, 0.01, 0.01]).double()
+    cost = Cost(goal(upright, wanted, weights, 1e-3), lambda state: 30.0 * (upright(state) - wanted))
+    worlds = 3
+    first = 0.5 * torch.randn(worlds, steps, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    hanging = State(torch.zeros(worlds, 2).double(), torch.zeros(worlds, 2).double())
+    largest = torch.tensor(reach).double()
+    plan, progress = ilqr(chain, hanging, first, cost, (-largest, largest), rounds=rounds, tolerance=1e-4)
+    assert bool((progress.costs.diff(dim=0) <= 0).all())
+    assert bool((plan.controls.abs() <= largest).all())
+    up = (upright(plan.trajectory.final) - wanted).abs().amax(1) < 0.05
+    assert int(up.sum()) >= 2
+
+
+def test_feedback_brings_a_disturbed_motion_back():
+    """The plan's gains hold an inverted double pendulum that falls without them."""
+    chain = articulated.chain([1.0, 1.0], [1.0, 1.0], dt=DT)
+    wanted = torch.tensor([0.0, 0, -1, -1, 0, 0]).double()
+    cost = Cost(goal(upright, wanted, torch.ones(6).double(), 1e-2))
+    inverted = State(torch.tensor([[math.pi, 0.0]]).double(), torch.zeros(1, 2).double())
+    still = torch.zeros(1, 60, 2).double()
+    plan, _ = ilqr(chain, inverted, still, cost)
+    off = State(inverted.q + 0.05, inverted.v)
+    held, _ = follow(chain, off, plan, Bounds(torch.full((2,), -50.0).double(), torch.full((2,), 50.0).double()), still)
+    fallen = chain.rollout(off, 60, plan.controls)
+    # The last steps, which little depends on, are held less.
+    assert float((held.state(40).q - inverted.q).abs().max()) < 0.2 * 0.05
+    assert float((fallen.final.q - inverted.q).abs().max()) > 0.5
+
+
+def test_bounds_in_the_wrong_order_are_refused():
+    engine = springs(1)
+    with pytest.raises(InputError, match="expected the lower ones first"):
+        ilqr(engine, engine.initial_state(), torch.zeros(1, 3, 1), Cost(lambda s, u, k: u), (1.0, -1.0))
