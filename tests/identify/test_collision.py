@@ -1,8 +1,10 @@
 """When and how two pucks meet on a table that soon stops them, filmed at a high rate."""
 
 import numpy as np
+from identify.drawn import NOISE, tracks_of
 
-from physvision.identify import starts
+from physvision.datasets.clips import draw
+from physvision.identify import identify, starts
 
 RUBS = 950.0  # px/s²
 
@@ -32,3 +34,11 @@ def test_velocities_before_and_after_a_meeting_where_friction_is_strong():
     np.testing.assert_allclose(found_before, [*before, 0, 0], atol=off)
     np.testing.assert_allclose(found_after, [*(before - impulse), *impulse], atol=off)
     np.testing.assert_allclose(found_before[2:], 0, atol=0.03 * speed)
+
+
+def test_a_disc_that_glides_to_a_standstill_before_it_is_struck_rests():
+    clip = draw("collision", 1)
+    found = identify(tracks_of(clip, 1), "collision", clip.known, size=clip.filming.size)
+    for name in ("mass_ratio", "restitution"):
+        assert abs(found.parameters[name].value / clip.truth[name] - 1) < 0.01
+    assert found.fit.noise < 1.2 * NOISE

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import torch
+from jaxtyping import Float
 
 from physvision.core import State
 from physvision.estimation import Seen, Setup, Unknown
@@ -57,8 +59,15 @@ def propose(case: Case) -> list[Model]:
         Unknown("friction", 0.05, low=0.0, deviation=0.05),
     ]
     engine = _table(distance, case.dt / 2)
-    moves = _directions(engine, before, after, moment - times[first], times[last - 1] - times[first])
-    starts_of = {"restitution": torch.tensor([unknowns[1].start, 0.5, 0.9], dtype=torch.float64)}
+    rubs = _Rubbing(
+        engine.dt, math.ceil((times[last - 1] - times[first]) / engine.dt), float(moment - times[first]),
+        torch.from_numpy(after).unflatten(0, (2, 2)),
+    )  # fmt: skip
+    # Rubbing or gripping where they touch: the one has no slope that leads to the other.
+    starts_of = {
+        "restitution": torch.tensor([unknowns[1].start, unknowns[1].start, 0.5, 0.9], dtype=torch.float64),
+        "friction": torch.tensor([0.003, 0.2, 0.003, 0.003], dtype=torch.float64),
+    }
 
     def setup(values: Values) -> Setup:
         none = torch.zeros_like(values["ratio"])[:, None]
@@ -68,9 +77,8 @@ def propose(case: Case) -> list[Model]:
         leaves["mass"] = torch.cat([torch.ones_like(none), values["ratio"][:, None]], 1)
         leaves["radius"] = values["distance"][:, None].expand(-1, 2) / 2
         leaves["gyration"] = leaves["radius"] / 2**0.5
-        # The table rubs: a force against the motion, whose direction is well known from the track.
-        rubs = -values["slowing"][:, None, None] * moves * leaves["mass"].repeat_interleave(3, 1)[:, None]
-        return Setup(State(torch.cat([one, none, other, none], 1), torch.cat([u, none, w, none], 1)), leaves, rubs)
+        force = rubs.forces(torch.stack([u, w], 1), values["slowing"], leaves["mass"])
+        return Setup(State(torch.cat([one, none, other, none], 1), torch.cat([u, none, w, none], 1)), leaves, force)
 
     def parameters(values: Values, known: Knowns) -> Parameters:
         ratio = values["ratio"]
@@ -84,20 +92,42 @@ def propose(case: Case) -> list[Model]:
     ]  # fmt: skip
 
 
-def _directions(
-    engine: rigid2d.World, before: np.ndarray, after: np.ndarray, moment: float, lasts: float
-) -> torch.Tensor:
-    """Unit vectors along the motion of both in each step, (steps, 6): before they meet and after; zero at rest."""
-    steps = math.ceil(lasts / engine.dt)
-    rows = np.zeros((steps, 6))
-    fastest = max(np.linalg.norm(v) for v in (before[:2], before[2:], after[:2], after[2:]))
-    for step in range(steps):
-        velocity = before if step * engine.dt < moment else after
-        for body in range(2):
-            speed = np.linalg.norm(velocity[2 * body : 2 * body + 2])
-            if speed > 0.03 * fastest:
-                rows[step, 3 * body : 3 * body + 2] = velocity[2 * body : 2 * body + 2] / speed
-    return torch.from_numpy(rows)
+@dataclass(frozen=True)
+class _Rubbing:
+    """The table's friction: a force against each body's motion until it stands still, before they meet and after.
+
+    Attributes:
+        dt: step of the engine, s.
+        steps: of the engine.
+        moment: when they meet, s after the first sample.
+        after: velocities from then on, as the tracks tell them, (bodies, 2), px/s.
+    """
+
+    dt: float
+    steps: int
+    moment: float
+    after: Float[torch.Tensor, "bodies 2"]
+
+    def forces(
+        self,
+        before: Float[torch.Tensor, "worlds bodies 2"],
+        slowing: Float[torch.Tensor, " worlds"],
+        mass: Float[torch.Tensor, "worlds bodies"],
+    ) -> Float[torch.Tensor, "worlds steps 6"]:
+        """Forces and torques in each step."""
+        elapsed = self.dt * (torch.arange(self.steps, dtype=before.dtype) + 0.5)
+        late = (elapsed >= self.moment)[:, None, None]
+        one = self._shares(before, slowing, elapsed)
+        other = self._shares(self.after.to(before).expand_as(before), slowing, elapsed - self.moment)
+        force = -slowing[:, None, None, None] * mass[:, None, :, None] * torch.where(late, other, one)
+        return torch.cat([force, torch.zeros_like(force[..., :1])], 3).flatten(2)
+
+    def _shares(self, velocity: torch.Tensor, slowing: torch.Tensor, since: torch.Tensor) -> torch.Tensor:
+        """Unit vectors along the motion in each step, shorter in the one during which it ends, zero afterwards."""
+        speed = (velocity.square().sum(2) + 1e-9).sqrt()
+        lasts = speed / slowing.clamp(min=1e-6)[:, None]
+        share = ((lasts[:, None] - since[:, None]) / self.dt + 0.5).clamp(0, 1)
+        return share[..., None] * (velocity / speed[..., None])[:, None]
 
 
 def _table(distance: float, dt: float) -> rigid2d.World:
