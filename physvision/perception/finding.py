@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 
 import numpy as np
@@ -20,7 +21,8 @@ from physvision.perception.track import Track, roughness
 from physvision.perception.uniting import united
 
 _FLOOR = 0.03  # px: systematic errors below which noise does not matter
-_PARTLY = 0.4  # share of a thing that is missing, or too much, from which on its middle is not where it seems
+_PARTLY = 0.1  # share of a thing that is missing, or too much, from which on its middle is not where it seems
+_SCATTERS = 4.0  # deviations by which noise alone makes a thing seem larger or smaller
 _AROUND = 2  # sightings before and after, that tell how much of a thing is seen
 _CHANGED = 0.5  # change of the logarithm of what is seen of a thing from which on some of it is missing, or too much
 _LEAST = 1.4  # the same below which it may be something else
@@ -146,7 +148,8 @@ def _track(
     sigma[seen] = noise * max(1.0, roughness(positions[clear]) / float(np.median(noise)))
     # What is missing of it, or too much, lies to one side.
     wrong = np.abs(1 - np.where(seen, np.nan_to_num(masses), mass) / mass)
-    sigma = np.hypot(sigma, np.where(wrong > _PARTLY, 0.5 * radius * wrong, 0.0))
+    scatter = 1.4826 * float(np.median(np.abs(np.diff(masses[clear])))) / math.sqrt(2) / mass
+    sigma = np.hypot(sigma, np.where(wrong > max(_PARTLY, _SCATTERS * scatter), 0.5 * radius * wrong, 0.0))
     whole = [s for s, ok in zip(found, clear, strict=True) if ok and s is not None]
     angle = direction(np.array([s.angle for s in whole]), np.array([s.axes for s in whole]))
     if angle is not None:
