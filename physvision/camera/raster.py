@@ -55,13 +55,13 @@ class Settings:
     ambient: float
     diffuse: float
 
-    def launch(self, kernel: Any, scene: Any, arrays: list[wp.array], like: Tensor, shares: bool = False) -> None:
+    def launch(self, kernel: Any, scene: Any, arguments: list[Any], like: Tensor, shares: bool = False) -> None:
         """Run `kernel` for all pixels; on one core if worlds share what they add to."""
         batch, pixels = like.shape[0], self.height * self.width
         cost = 0.0 if shares else PIXEL_COST * batch * pixels
         # Of a row one thread on a CPU, where starting one costs more than most pixels do.
         stripe = 1 if like.is_cuda else self.width
-        launch(kernel, batch, [stripe, scene, *arrays], like.device, cost, inner=(self.height, self.width // stripe))
+        launch(kernel, batch, [stripe, scene, *arguments], like.device, cost, inner=(self.height, self.width // stripe))
 
 
 def constant(rows: Sequence[Sequence[float]], columns: int, dtype: torch.dtype, device: torch.device) -> wp.array:
@@ -120,11 +120,14 @@ class Render(Operation):
         # What all worlds share is summed as it comes, into one copy.
         texels_bar = torch.zeros_like(_once(texels)) if needed[3] else texels.new_zeros(0, 0, 0)
         background_bar = torch.zeros_like(_once(background)) if needed[4] else background.new_zeros(0, 0, 0, 0)
-        scene = _scene(self.view, *inputs)
-        adjoints = [array(bars), array(_expanded(texels_bar, texels)), array(_expanded(background_bar, background))]
+        bar = self.view.kernels.Gradients()
+        bar.image, bar.patches = array(gradients[0]), array(bars)
+        bar.texels, bar.background = (
+            array(_expanded(sum, value)) for sum, value in ((texels_bar, texels), (background_bar, background))
+        )
         shares = batch > 1 and 1 in (texels_bar.shape[0], background_bar.shape[0])
-        known = [array(outputs[1]), array(gradients[0])]
-        self.view.launch(self.view.kernels.render_adjoint, scene, [*known, *adjoints], rays, shares)
+        scene = _scene(self.view, *inputs)
+        self.view.launch(self.view.kernels.render_adjoint, scene, [array(outputs[1]), bar], rays, shares)
         return (
             bars[..., RAYS].reshape(batch, count, 4, 3),
             bars[..., EXTENTS],

@@ -4,10 +4,9 @@ import warp as wp
 
 from . import scalar
 from .edges import DEPTH_EDGE
+from .lists import MOST_BORDERS, Lists
 from .scene import HALF, NOTHING, ZERO
 from .visible import STEP, at_place, clip
-
-MOST_BORDERS = wp.constant(80)
 
 
 @wp.func
@@ -34,15 +33,7 @@ def put_border(
 
 
 @wp.func
-def list_sides(
-    lines: wp.array(dtype=scalar),
-    layers: wp.array(dtype=int),
-    count: int,
-    spans: wp.array(dtype=scalar),
-    borders: wp.array(dtype=scalar),
-    owners: wp.array(dtype=int),
-    n: int,
-):
+def list_sides(lists: Lists, count: int, borders: wp.array(dtype=scalar), owners: wp.array(dtype=int), n: int):
     """Append what each layer shows on the four sides of the pixel to its borders: middle, n ds; layer, NOTHING."""
     for side in range(4):
         across_x = scalar(2 * (side % 2) - 1)
@@ -55,12 +46,12 @@ def list_sides(
         ux = wp.abs(across_y)
         uy = wp.abs(across_x)
         for k in range(count):
-            lo, hi = clip(lines, layers[3 * k + 1], layers[3 * k + 2], -1, px, py, ux, uy, ZERO, -HALF, HALF)
-            spans[2 * k] = lo
-            spans[2 * k + 1] = hi
+            lo, hi = clip(lists, k, -1, px, py, ux, uy, ZERO, -HALF, HALF)
+            lists.spans[2 * k] = lo
+            lists.spans[2 * k + 1] = hi
         t = scalar(-0.5)
         while t < HALF:
-            layer, following = at_place(spans, count, -1, t)
+            layer, following = at_place(lists, count, -1, t)
             end = wp.max(wp.min(following, HALF), t + STEP)
             if layer < count:
                 at = HALF * (t + end)
@@ -74,28 +65,20 @@ def list_sides(
 
 @wp.func
 def list_pieces(
-    lines: wp.array(dtype=scalar),
-    codes: wp.array(dtype=int),
-    count: int,
-    pieces: wp.array(dtype=scalar),
-    sides: wp.array(dtype=int),
-    used: int,
-    borders: wp.array(dtype=scalar),
-    owners: wp.array(dtype=int),
-    n: int,
+    lists: Lists, count: int, used: int, borders: wp.array(dtype=scalar), owners: wp.array(dtype=int), n: int
 ):
     """Append to the borders of each layer the outlines of others before it: middle, n ds; layer, number of the piece.
 
     Where two layers pass through each other, that is no outline of the inner one either.
     """
     for k in range(used):
-        line = sides[3 * k]
-        across_x = lines[3 * line] * pieces[3 * k + 2]
-        across_y = lines[3 * line + 1] * pieces[3 * k + 2]
-        x = pieces[3 * k]
-        y = pieces[3 * k + 1]
-        if sides[3 * k + 2] < count:
-            n = put_border(borders, owners, n, x, y, across_x, across_y, sides[3 * k + 2], k)
-        if codes[2 * line] == DEPTH_EDGE:
-            n = put_border(borders, owners, n, x, y, -across_x, -across_y, sides[3 * k + 1], k)
+        line = lists.sides[3 * k]
+        across_x = lists.lines[3 * line] * lists.pieces[3 * k + 2]
+        across_y = lists.lines[3 * line + 1] * lists.pieces[3 * k + 2]
+        x = lists.pieces[3 * k]
+        y = lists.pieces[3 * k + 1]
+        if lists.sides[3 * k + 2] < count:
+            n = put_border(borders, owners, n, x, y, across_x, across_y, lists.sides[3 * k + 2], k)
+        if lists.codes[2 * line] == DEPTH_EDGE:
+            n = put_border(borders, owners, n, x, y, -across_x, -across_y, lists.sides[3 * k + 1], k)
     return n

@@ -16,7 +16,7 @@ it: `borders` lists them.
 import warp as wp
 
 from . import scalar
-from .scene import CAPSULE, SPHERE, TINY, ZERO, Contents, Patch, vec3
+from .scene import CAPSULE, SPHERE, TINY, ZERO, Contents, Gradients, Patch, Pixel, vec3
 from .shading import Hit, look, moved_look, side_look, weighed_color
 from .surfaces import depth_by_size
 
@@ -46,16 +46,7 @@ def bends(patch: Patch, hit: Hit):
 
 
 @wp.func
-def level(
-    s: Contents,
-    b: int,
-    line: int,
-    column: int,
-    patch: Patch,
-    hit: Hit,
-    mean: scalar,
-    image_bar: wp.array4d(dtype=scalar),
-):
+def level(s: Contents, at: Pixel, patch: Patch, hit: Hit, mean: scalar, g: Gradients):
     """The colour c*: the mean, but on curved patches that where n · d has its mean."""
     color = mean
     if patch.kind >= SPHERE and bends(patch, hit):
@@ -63,7 +54,7 @@ def level(
         if patch.kind > CAPSULE or (patch.kind == CAPSULE and hit.n[2] == ZERO):
             square -= hit.d[2] * hit.d[2]
         halfway = moved_look(patch, hit, (hit.slant - wp.dot(hit.n, hit.d)) / square)
-        color = weighed_color(s.texels, image_bar, b, line, column, patch, halfway)
+        color = weighed_color(s.texels, g, at, patch, halfway)
     return color
 
 
@@ -104,13 +95,11 @@ def border_look(patch: Patch, x: scalar, y: scalar, across_x: scalar, across_y: 
 
 
 @wp.func
-def whole_slopes(
-    s: Contents, b: int, line: int, column: int, patch: Patch, hit: Hit, image_bar: wp.array4d(dtype=scalar)
-):
+def whole_slopes(s: Contents, at: Pixel, patch: Patch, hit: Hit, g: Gradients):
     """Slopes along x and y of the colour of a patch that fills a pixel and does not bend in it."""
     slopes = vec3()
     for side in range(4):
         sign = scalar(2 * (side % 2) - 1)
         border = side_look(hit, side, sign)
-        slopes[side / 2] += sign * weighed_color(s.texels, image_bar, b, line, column, patch, border)
+        slopes[side / 2] += sign * weighed_color(s.texels, g, at, patch, border)
     return slopes[0], slopes[1]

@@ -9,21 +9,14 @@ import warp as wp
 from . import scalar
 from .depths import depth_at, in_front, lead_plane
 from .edges import DEPTH_EDGE
-from .outline import CROSSED, MOST_LINES, OUTSIDE, pixel_state, put_line, put_outline
-from .scene import HALF, ONE, TINY, ZERO, Contents, in_bounds
-
-MOST_LAYERS = wp.constant(10)
+from .lists import MOST_LAYERS, MOST_LINES, Lists
+from .outline import CROSSED, OUTSIDE, pixel_state, put_line, put_outline
+from .scene import HALF, ONE, TINY, ZERO, Contents, Pixel, in_bounds
 
 
 @wp.func
 def meeting_point(
-    lines: wp.array(dtype=scalar),
-    first_i: int,
-    count_i: int,
-    first_j: int,
-    count_j: int,
-    start_x: scalar,
-    start_y: scalar,
+    lists: Lists, first_i: int, count_i: int, first_j: int, count_j: int, start_x: scalar, start_y: scalar
 ):
     """A point of the pixel inside two outlines, by projecting the start onto one half-plane after the other.
 
@@ -49,10 +42,10 @@ def meeting_point(
             at = 3 * (first + k)
             if k >= count:
                 at = 3 * (then + k - count)
-            short = scalar(0.05) - lines[at] * x - lines[at + 1] * y - lines[at + 2]
+            short = scalar(0.05) - lists.lines[at] * x - lists.lines[at + 1] * y - lists.lines[at + 2]
             if short > ZERO:
-                x += short * lines[at]
-                y += short * lines[at + 1]
+                x += short * lists.lines[at]
+                y += short * lists.lines[at + 1]
                 sum_x += x
                 sum_y += y
                 moves += ONE
@@ -65,157 +58,155 @@ def meeting_point(
 
 
 @wp.func
-def put_layer(layers: wp.array(dtype=int), at: int, patch: int, first: int, count: int):
-    layers[3 * at] = patch
-    layers[3 * at + 1] = first
-    layers[3 * at + 2] = count
+def put_layer(lists: Lists, at: int, patch: int, first: int, count: int):
+    lists.layers[3 * at] = patch
+    lists.layers[3 * at + 1] = first
+    lists.layers[3 * at + 2] = count
 
 
 @wp.func
-def insert(
-    s: Contents,
-    b: int,
-    x: scalar,
-    y: scalar,
-    lines: wp.array(dtype=scalar),
-    layers: wp.array(dtype=int),
-    n: int,
-    patch: int,
-    first: int,
-    count: int,
-):
+def move_layer(lists: Lists, at: int, to: int):
+    put_layer(lists, to, lists.layers[3 * at], lists.layers[3 * at + 1], lists.layers[3 * at + 2])
+
+
+@wp.func
+def insert(s: Contents, at: Pixel, lists: Lists, n: int, patch: int, first: int, count: int):
     """Insert a layer where it belongs from near to far; the farthest is dropped where there is no room."""
-    at = int(n)
+    place = int(n)
     ahead = bool(True)
-    while at > 0 and ahead:
-        other = 3 * (at - 1)
-        px, py = meeting_point(lines, first, count, layers[other + 1], layers[other + 2], ZERO, ZERO)
-        ahead = in_front(s, b, patch, layers[other], x + px, y + py)
+    while place > 0 and ahead:
+        other = 3 * (place - 1)
+        px, py = meeting_point(lists, first, count, lists.layers[other + 1], lists.layers[other + 2], ZERO, ZERO)
+        ahead = in_front(s, at.b, patch, lists.layers[other], at.x + px, at.y + py)
         if ahead:
-            if at < MOST_LAYERS:
-                put_layer(layers, at, layers[other], layers[other + 1], layers[other + 2])
-            at -= 1
-    if at < MOST_LAYERS:
-        put_layer(layers, at, patch, first, count)
+            if place < MOST_LAYERS:
+                move_layer(lists, place - 1, place)
+            place -= 1
+    if place < MOST_LAYERS:
+        put_layer(lists, place, patch, first, count)
     return wp.min(n + 1, MOST_LAYERS)
 
 
 @wp.func
-def split(
-    s: Contents,
-    b: int,
-    x: scalar,
-    y: scalar,
-    lines: wp.array(dtype=scalar),
-    codes: wp.array(dtype=int),
-    layers: wp.array(dtype=int),
-    n: int,
-    i: int,
-    used: int,
-):
-    """Cut layer `i` where the next passes through it; the number of lines used then (the same if it does not)."""
-    patch = layers[3 * i]
-    first = layers[3 * i + 1]
-    count = layers[3 * i + 2]
-    # The next layer of another shape: a cylinder's body is right behind its cap.
-    j = i + 1
-    if s.patches[b, patch].shape == s.patches[b, layers[3 * j]].shape and j + 1 < n:
-        j = i + 2
-    other = layers[3 * j]
-    if s.patches[b, patch].shape == s.patches[b, other].shape or used + count + 1 > MOST_LINES or n >= MOST_LAYERS:
-        return used
-    px, py = meeting_point(lines, first, count, layers[3 * j + 1], layers[3 * j + 2], ZERO, ZERO)
-    lead, gx, gy, same = lead_plane(s, b, patch, other, x + px, y + py)
-    at_middle = lead - gx * px - gy * py
-    if same or wp.abs(at_middle) >= HALF * (wp.abs(gx) + wp.abs(gy)):
-        return used
-    for k in range(count):
-        for c in range(3):
-            lines[3 * (used + k) + c] = lines[3 * (first + k) + c]
-        codes[2 * (used + k)] = codes[2 * (first + k)]
-        codes[2 * (used + k) + 1] = codes[2 * (first + k) + 1]
-    # Towards a limb depths change without bound, and a tangent plane tells of crossings that are not there. So look in
-    # the four corners of what both cover; where it is the other way round, the line is drawn from a place in between.
-    qx = scalar(px)
-    qy = scalar(py)
+def same_shape(s: Contents, b: int, lists: Lists, i: int, j: int):
+    """Whether two layers are patches of one shape."""
+    return s.patches[b, lists.layers[3 * i]].shape == s.patches[b, lists.layers[3 * j]].shape
+
+
+@wp.func
+def meeting_point_of(lists: Lists, i: int, j: int, start_x: scalar, start_y: scalar):
+    first_i = lists.layers[3 * i + 1]
+    first_j = lists.layers[3 * j + 1]
+    return meeting_point(lists, first_i, lists.layers[3 * i + 2], first_j, lists.layers[3 * j + 2], start_x, start_y)
+
+
+@wp.func
+def change_of_order(s: Contents, at: Pixel, lists: Lists, i: int, j: int, px: scalar, py: scalar, lead: scalar):
+    """A place next to which layers `i` and `j` change their order, given one and how far `i` is ahead there.
+
+    Towards a limb depths change without bound, and a tangent plane tells of crossings that are not there. So look in
+    the four corners of what both cover; where it is the other way round, the place is in between. The third that is
+    returned says whether it is so.
+    """
+    patch = lists.layers[3 * i]
+    other = lists.layers[3 * j]
+    ax = scalar(px)
+    ay = scalar(py)
+    bx = scalar(px)
+    by = scalar(py)
     most = scalar(0.0)
     for corner in range(4):
-        cx, cy = meeting_point(
-            lines,
-            first,
-            count,
-            layers[3 * j + 1],
-            layers[3 * j + 2],
-            scalar(corner % 2) - HALF,
-            scalar(corner / 2) - HALF,
-        )
-        there, _hx, _hy, _same = lead_plane(s, b, patch, other, x + cx, y + cy)
+        cx, cy = meeting_point_of(lists, i, j, scalar(corner % 2) - HALF, scalar(corner / 2) - HALF)
+        there, _gx, _gy, _same = lead_plane(s, at.b, patch, other, at.x + cx, at.y + cy)
         if -there * wp.sign(lead) > most:
             most = -there * wp.sign(lead)
-            qx = cx
-            qy = cy
+            bx = cx
+            by = cy
     if most <= ZERO:
-        return used
+        return ax, ay, False
     for _halving in range(5):
-        mx = HALF * (px + qx)
-        my = HALF * (py + qy)
-        there, _hx, _hy, _same = lead_plane(s, b, patch, other, x + mx, y + my)
+        mx = HALF * (ax + bx)
+        my = HALF * (ay + by)
+        there, _gx, _gy, _same = lead_plane(s, at.b, patch, other, at.x + mx, at.y + my)
         if there * lead > ZERO:
-            px = mx
-            py = my
+            ax = mx
+            ay = my
         else:
-            qx = mx
-            qy = my
-    lead, gx, gy, same = lead_plane(s, b, patch, other, x + px, y + py)
+            bx = mx
+            by = my
+    return ax, ay, True
+
+
+@wp.func
+def copy_lines(lists: Lists, first: int, count: int, to: int):
+    for k in range(3 * count):
+        lists.lines[3 * to + k] = lists.lines[3 * first + k]
+    for k in range(2 * count):
+        lists.codes[2 * to + k] = lists.codes[2 * first + k]
+
+
+@wp.func
+def split(s: Contents, at: Pixel, lists: Lists, n: int, i: int, used: int):
+    """Cut layer `i` where the next passes through it; the number of lines used then (the same if it does not)."""
+    patch = lists.layers[3 * i]
+    first = lists.layers[3 * i + 1]
+    count = lists.layers[3 * i + 2]
+    # The next layer of another shape: a cylinder's body is right behind its cap.
+    j = i + 1
+    if same_shape(s, at.b, lists, i, j) and j + 1 < n:
+        j = i + 2
+    if same_shape(s, at.b, lists, i, j) or used + count + 1 > MOST_LINES or n >= MOST_LAYERS:
+        return used
+    other = lists.layers[3 * j]
+    px, py = meeting_point_of(lists, i, j, ZERO, ZERO)
+    lead, gx, gy, same = lead_plane(s, at.b, patch, other, at.x + px, at.y + py)
+    if same or wp.abs(lead - gx * px - gy * py) >= HALF * (wp.abs(gx) + wp.abs(gy)):
+        return used
+    qx, qy, changes = change_of_order(s, at, lists, i, j, px, py, lead)
+    if not changes:
+        return used
+    lead, gx, gy, same = lead_plane(s, at.b, patch, other, at.x + qx, at.y + qy)
     slope = wp.max(wp.sqrt(gx * gx + gy * gy), TINY)
-    at_middle = lead - gx * px - gy * py
-    end = put_line(lines, codes, used + count, gx / slope, gy / slope, at_middle / slope, DEPTH_EDGE, other)
+    copy_lines(lists, first, count, used)
+    at_middle = lead - gx * qx - gy * qy
+    end = put_line(lists, used + count, gx / slope, gy / slope, at_middle / slope, DEPTH_EDGE, other)
     for k in range(n - j - 1):
-        at = n - k
-        put_layer(layers, at, layers[3 * at - 3], layers[3 * at - 2], layers[3 * at - 1])
-    put_layer(layers, j + 1, patch, first, count)
-    put_layer(layers, i, patch, used, count + 1)
+        move_layer(lists, n - k - 1, n - k)
+    put_layer(lists, j + 1, patch, first, count)
+    put_layer(lists, i, patch, used, count + 1)
     return end
 
 
 @wp.func
-def put_layers(
-    s: Contents,
-    b: int,
-    x: scalar,
-    y: scalar,
-    lines: wp.array(dtype=scalar),
-    codes: wp.array(dtype=int),
-    layers: wp.array(dtype=int),
-):
+def put_layers(s: Contents, at: Pixel, lists: Lists):
     """List the layers of a pixel from near to far; their number."""
     n = int(0)
     used = int(0)
     for p in range(s.count):
-        if in_bounds(s, b, p, x, y):
-            patch = s.patches[b, p]
-            state = pixel_state(s.lines, b, patch, x, y)
+        if in_bounds(s, at.b, p, at.x, at.y):
+            patch = s.patches[at.b, p]
+            state = pixel_state(s.lines, at.b, patch, at.x, at.y)
             if state != OUTSIDE:
                 end = int(used)
                 if state == CROSSED:
-                    end = put_outline(s.lines, b, patch, x, y, lines, codes, used)
+                    end = put_outline(s.lines, at.b, patch, at.x, at.y, lists, used)
                 if end >= 0:
-                    px, py = meeting_point(lines, used, end - used, used, 0, ZERO, ZERO)
-                    if depth_at(patch, x + px, y + py) > patch.near:
-                        n = insert(s, b, x, y, lines, layers, n, p, used, end - used)
+                    px, py = meeting_point(lists, used, end - used, used, 0, ZERO, ZERO)
+                    if depth_at(patch, at.x + px, at.y + py) > patch.near:
+                        n = insert(s, at, lists, n, p, used, end - used)
                         used = end
     i = int(0)
     while i + 1 < n:
-        now = split(s, b, x, y, lines, codes, layers, n, i, used)
+        now = split(s, at, lists, n, i, used)
         if now > used:
             used = now
             n += 1
             # The two parts of the cut patch are not compared again; a cylinder's body is cut as its cap was.
-            if s.patches[b, layers[3 * i]].shape != s.patches[b, layers[3 * i + 3]].shape:
+            if not same_shape(s, at.b, lists, i, i + 1):
                 i += 1
             i += 1
         else:
-            if layers[3 * i + 2] == 0:
+            if lists.layers[3 * i + 2] == 0:
                 n = i + 1
             i += 1
     return n

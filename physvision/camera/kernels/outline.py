@@ -20,6 +20,7 @@ from .edges import (
     end_edge,
     inside_body,
 )
+from .lists import MOST_LINES, Lists
 from .scene import CAPSULE, HALF, ONE, PI, POLYGON, TINY, TWO, ZERO, Patch, ray, screen_slope, vec3
 
 OUTSIDE = wp.constant(0)
@@ -34,7 +35,6 @@ WIDE = wp.constant(scalar(300.0))
 FLAT = wp.constant(scalar(1.0e-6))
 # The scale of a regular polygon of sixteen sides about a circle that has the area of the circle.
 EQUAL_AREA = wp.constant(scalar(0.99356))
-MOST_LINES = wp.constant(40)
 
 
 @wp.func
@@ -122,37 +122,19 @@ def pixel_state(lines: wp.array3d(dtype=scalar), b: int, patch: Patch, x: scalar
 
 
 @wp.func
-def put_line(
-    lines: wp.array(dtype=scalar),
-    codes: wp.array(dtype=int),
-    n: int,
-    a: scalar,
-    b: scalar,
-    c: scalar,
-    edge: int,
-    end: int,
-):
+def put_line(lists: Lists, n: int, a: scalar, b: scalar, c: scalar, edge: int, end: int):
     if n >= MOST_LINES:
         return n
-    lines[3 * n] = a
-    lines[3 * n + 1] = b
-    lines[3 * n + 2] = c
-    codes[2 * n] = edge
-    codes[2 * n + 1] = end
+    lists.lines[3 * n] = a
+    lists.lines[3 * n + 1] = b
+    lists.lines[3 * n + 2] = c
+    lists.codes[2 * n] = edge
+    lists.codes[2 * n + 1] = end
     return n + 1
 
 
 @wp.func
-def put_cut(
-    lines: wp.array(dtype=scalar),
-    codes: wp.array(dtype=int),
-    n: int,
-    a: scalar,
-    b: scalar,
-    c: scalar,
-    edge: int,
-    end: int,
-):
+def put_cut(lists: Lists, n: int, a: scalar, b: scalar, c: scalar, edge: int, end: int):
     """Append a line if it cuts the pixel; −1 if it cuts the pixel off."""
     if n < 0:
         return n
@@ -162,21 +144,11 @@ def put_cut(
         return n
     if c <= -reach:
         return -1
-    return put_line(lines, codes, n, a / length, b / length, c / length, edge, end)
+    return put_line(lists, n, a / length, b / length, c / length, edge, end)
 
 
 @wp.func
-def put_straight(
-    patch: Patch,
-    edge: int,
-    end: int,
-    x: scalar,
-    y: scalar,
-    steps: int,
-    lines: wp.array(dtype=scalar),
-    codes: wp.array(dtype=int),
-    n: int,
-):
+def put_straight(patch: Patch, edge: int, end: int, x: scalar, y: scalar, steps: int, lists: Lists, n: int):
     """The tangent at the place that Newton's method finds along the slope."""
     dx = scalar(ZERO)
     dy = scalar(ZERO)
@@ -186,7 +158,7 @@ def put_straight(
         dx -= wp.clamp(f * gx / square, -TWO, TWO)
         dy -= wp.clamp(f * gy / square, -TWO, TWO)
         f, gx, gy = edge_at(patch, edge, end, x + dx, y + dy)
-    return put_cut(lines, codes, n, gx, gy, f - gx * dx - gy * dy, edge, end)
+    return put_cut(lists, n, gx, gy, f - gx * dx - gy * dy, edge, end)
 
 
 @wp.func
@@ -205,17 +177,7 @@ def roots(f: scalar, slope: scalar, bend: scalar):
 
 @wp.func
 def put_both_sides(
-    patch: Patch,
-    edge: int,
-    end: int,
-    x: scalar,
-    y: scalar,
-    nx: scalar,
-    ny: scalar,
-    lines: wp.array(dtype=scalar),
-    codes: wp.array(dtype=int),
-    n: int,
-    missed: int,
+    patch: Patch, edge: int, end: int, x: scalar, y: scalar, nx: scalar, ny: scalar, lists: Lists, n: int, missed: int
 ):
     """Tangents where the line along (nx, ny) through the pixel's middle enters and leaves; `missed` if it misses."""
     f, gx, gy = edge_at(patch, edge, end, x, y)
@@ -228,7 +190,7 @@ def put_both_sides(
         if k == 1:
             root = far
         value, hx, hy = edge_at(patch, edge, end, x + root * nx, y + root * ny)
-        n = put_cut(lines, codes, n, hx, hy, value - root * (hx * nx + hy * ny), edge, end)
+        n = put_cut(lists, n, hx, hy, value - root * (hx * nx + hy * ny), edge, end)
     return n
 
 
@@ -242,16 +204,7 @@ def on_outline(patch: Patch, end: int, x: scalar, y: scalar):
 
 
 @wp.func
-def put_conic(
-    patch: Patch,
-    edge: int,
-    end: int,
-    x: scalar,
-    y: scalar,
-    lines: wp.array(dtype=scalar),
-    codes: wp.array(dtype=int),
-    n: int,
-):
+def put_conic(patch: Patch, edge: int, end: int, x: scalar, y: scalar, lists: Lists, n: int):
     """Tangents of a conic f = f0 + g · x + x · Q x about the pixel's middle; −1 where the pixel is outside.
 
     With Q negative definite it is the ellipse of centre −Q⁻¹ g / 2 whose half-axes are √(peak / λ), the image of the
@@ -266,12 +219,12 @@ def put_conic(
     spread = wp.sqrt(scalar(0.25) * (qxx - qyy) * (qxx - qyy) + qxy * qxy)
     steep = spread - HALF * (qxx + qyy)
     if edge == HORIZON_EDGE or qxx >= ZERO or qyy >= ZERO:
-        return put_straight(patch, edge, end, x, y, 2, lines, codes, n)
+        return put_straight(patch, edge, end, x, y, 2, lists, n)
     angle = HALF * wp.atan2(-TWO * qxy, qyy - qxx)
     ex = wp.cos(angle)
     ey = wp.sin(angle)
     if det <= FLAT * steep * steep:
-        return put_both_sides(patch, edge, end, x, y, ex, ey, lines, codes, n, -1)
+        return put_both_sides(patch, edge, end, x, y, ex, ey, lists, n, -1)
     cx = -HALF * (qyy * gx - qxy * gy) / det
     cy = -HALF * (qxx * gy - qxy * gx) / det
     peak = f + HALF * (gx * cx + gy * cy)
@@ -280,7 +233,7 @@ def put_conic(
     minor = wp.sqrt(peak / steep)
     major = wp.sqrt(peak * steep / det)
     if minor > WIDE:
-        return put_straight(patch, edge, end, x, y, 2, lines, codes, n)
+        return put_straight(patch, edge, end, x, y, 2, lists, n)
     across = -(cx * ex + cy * ey) / minor
     along = -(cy * ex - cx * ey) / major
     start = wp.atan2(along, across)
@@ -306,7 +259,7 @@ def put_conic(
             ny = -wp.sin(turn) / major
             lx = nx * ex - ny * ey
             ly = nx * ey + ny * ex
-            n = put_cut(lines, codes, n, lx, ly, -lx * px - ly * py, edge, end)
+            n = put_cut(lists, n, lx, ly, -lx * px - ly * py, edge, end)
     return n
 
 
@@ -332,13 +285,13 @@ def project(patch: Patch, point: vec3):
 
 
 @wp.func
-def put_body(patch: Patch, x: scalar, y: scalar, lines: wp.array(dtype=scalar), codes: wp.array(dtype=int), n: int):
+def put_body(patch: Patch, x: scalar, y: scalar, lists: Lists, n: int):
     """Capsules and cylinders: the two lines of the tube, and the end that is near."""
     size = patch.size
     _f, gx, gy = edge_at(patch, TUBE_EDGE, 0, x, y)
     slope = wp.sqrt(gx * gx + gy * gy)
     if slope > TINY:
-        n = put_both_sides(patch, TUBE_EDGE, 0, x, y, gx / slope, gy / slope, lines, codes, n, n)
+        n = put_both_sides(patch, TUBE_EDGE, 0, x, y, gx / slope, gy / slope, lists, n, n)
     o, d = ray(patch, x, y)
     here = axis_place(o, d)
     change = wp.abs(place_at(patch, x + ONE, y) - here) + wp.abs(place_at(patch, x, y + ONE) - here)
@@ -346,21 +299,12 @@ def put_body(patch: Patch, x: scalar, y: scalar, lines: wp.array(dtype=scalar), 
         end = 1
         if here < ZERO:
             end = -1
-        n = put_conic(patch, end_edge(patch.kind), end, x, y, lines, codes, n)
+        n = put_conic(patch, end_edge(patch.kind), end, x, y, lists, n)
     return n
 
 
 @wp.func
-def put_outline(
-    sides: wp.array3d(dtype=scalar),
-    b: int,
-    patch: Patch,
-    x: scalar,
-    y: scalar,
-    lines: wp.array(dtype=scalar),
-    codes: wp.array(dtype=int),
-    n: int,
-):
+def put_outline(sides: wp.array3d(dtype=scalar), b: int, patch: Patch, x: scalar, y: scalar, lists: Lists, n: int):
     """Append the lines of a patch that may cross the pixel; −1 where it turns out to miss it."""
     kind = patch.kind
     if kind == POLYGON:
@@ -370,16 +314,16 @@ def put_outline(
             c = sides[b, first + i, 1]
             value = a * x + c * y + sides[b, first + i, 2]
             if value < HALF * (wp.abs(a) + wp.abs(c)):
-                n = put_line(lines, codes, n, a, c, value, LINE_EDGE, i)
+                n = put_line(lists, n, a, c, value, LINE_EDGE, i)
         return n
     o, d = ray(patch, x, y)
     size = patch.size
     edge, end = edge_of(kind, o, d, size)
     used = int(n)
     if kind >= CAPSULE:
-        used = put_body(patch, x, y, lines, codes, n)
+        used = put_body(patch, x, y, lists, n)
     else:
-        used = put_conic(patch, edge, end, x, y, lines, codes, n)
+        used = put_conic(patch, edge, end, x, y, lists, n)
     # The middle is outside, and no line is near enough to be listed.
     if used == n and edge_value(edge, end, o, d, size) <= ZERO:
         used = -1

@@ -22,26 +22,27 @@ from .flux import varies
 from .front import MIXED, front
 from .hard import hard_front
 from .layers import put_layers
-from .scene import NOTHING, ONE, ZERO, Contents, center, vec3
+from .lists import (
+    BORDER_CODES,
+    BORDER_NUMBERS,
+    LAYER_CODES,
+    LAYER_MOMENTS,
+    LAYER_SPANS,
+    LINE_CODES,
+    LINE_NUMBERS,
+    MOST_PIECES,
+    PIECE_NUMBERS,
+    Lists,
+    lists_of,
+)
+from .scene import NOTHING, ONE, ZERO, Contents, Gradients, Pixel, pixel_at, vec3
 from .shading import add_color, look
 from .visible import LEAST_AREA, measure
 
-LINE_NUMBERS = wp.constant(120)
-LINE_CODES = wp.constant(80)
-LAYER_CODES = wp.constant(30)
-LAYER_SPANS = wp.constant(20)
-LAYER_MOMENTS = wp.constant(33)
-PIECE_NUMBERS = wp.constant(144)
-PIECE_JUMPS = wp.constant(48)
-BORDER_NUMBERS = wp.constant(400)
-BORDER_CODES = wp.constant(160)
-
 
 @wp.func
-def paint(s: Contents, b: int, line: int, column: int, image: wp.array4d(dtype=scalar)):
+def paint(s: Contents, at: Pixel, image: wp.array4d(dtype=scalar)):
     """A pixel that several layers share."""
-    x = center(column, s.width)
-    y = center(line, s.height)
     lines = wp.zeros(shape=(LINE_NUMBERS,), dtype=scalar)
     codes = wp.zeros(shape=(LINE_CODES,), dtype=int)
     layers = wp.zeros(shape=(LAYER_CODES,), dtype=int)
@@ -50,18 +51,19 @@ def paint(s: Contents, b: int, line: int, column: int, image: wp.array4d(dtype=s
     spreads = wp.zeros(shape=(LAYER_MOMENTS,), dtype=scalar)
     pieces = wp.zeros(shape=(PIECE_NUMBERS,), dtype=scalar)
     sides = wp.zeros(shape=(PIECE_NUMBERS,), dtype=int)
-    n = put_layers(s, b, x, y, lines, codes, layers)
-    measure(lines, layers, n, spans, moments, spreads, pieces, sides)
-    rest = share_out(moments, n)
+    lists = lists_of(lines, codes, layers, spans, moments, spreads, pieces, sides)
+    n = put_layers(s, at, lists)
+    measure(lists, n)
+    rest = share_out(lists, n)
     for channel in range(s.channels):
-        image[b, channel, line, column] *= rest
+        image[at.b, channel, at.line, at.column] *= rest
     for layer in range(n):
-        area = moments[3 * layer]
+        area = lists.moments[3 * layer]
         if area > ZERO:
-            patch = s.patches[b, layers[3 * layer]]
-            middle = triple(moments, layer)
-            hit = look(patch, x + middle[1], y + middle[2], triple(spreads, layer), s.taps)
-            add_color(s.texels, image, b, line, column, patch, hit, area)
+            patch = s.patches[at.b, lists.layers[3 * layer]]
+            middle = triple(lists.moments, layer)
+            hit = look(patch, at.x + middle[1], at.y + middle[2], triple(lists.spreads, layer), s.taps)
+            add_color(s.texels, image, at, patch, hit, area)
 
 
 @wp.func
@@ -70,14 +72,14 @@ def triple(numbers: wp.array(dtype=scalar), i: int):
 
 
 @wp.func
-def share_out(moments: wp.array(dtype=scalar), n: int):
+def share_out(lists: Lists, n: int):
     """Make the areas of the layers sum to one with that of the background, which is returned; drop the least."""
     rest = scalar(ONE)
     for layer in range(n):
-        area = wp.min(moments[3 * layer], rest)
+        area = wp.min(lists.moments[3 * layer], rest)
         if area < LEAST_AREA:
             area = ZERO
-        moments[3 * layer] = area
+        lists.moments[3 * layer] = area
         rest -= area
     return rest
 
@@ -87,51 +89,33 @@ def render(first: int, stripe: int, s: Contents, image: wp.array4d(dtype=scalar)
     """Draw the scene over an image of the background, `stripe` pixels a thread; keep what is in front in each."""
     world, line, k = wp.tid()
     b = first + world
-    y = center(line, s.height)
     for column in range(k * stripe, wp.min((k + 1) * stripe, s.width)):
-        x = center(column, s.width)
+        at = pixel_at(s, b, line, column)
         p = int(NOTHING)
         if s.soft != 0:
-            p = front(s, b, x, y)
+            p = front(s, b, at.x, at.y)
         else:
-            p = hard_front(s, b, x, y)
+            p = hard_front(s, b, at.x, at.y)
         fronts[b, line, column] = p
         if p == MIXED:
-            paint(s, b, line, column, image)
+            paint(s, at, image)
         elif p != NOTHING:
             patch = s.patches[b, p]
             for channel in range(s.channels):
                 image[b, channel, line, column] = ZERO
-            add_color(s.texels, image, b, line, column, patch, look(patch, x, y, vec3(ONE, ZERO, ONE), s.taps), ONE)
+            add_color(s.texels, image, at, patch, look(patch, at.x, at.y, vec3(ONE, ZERO, ONE), s.taps), ONE)
 
 
 @wp.func
-def add_background_bar(
-    image_bar: wp.array4d(dtype=scalar),
-    background_bar: wp.array4d(dtype=scalar),
-    b: int,
-    line: int,
-    column: int,
-    share: scalar,
-):
-    if background_bar.shape[0] > 0:
-        for channel in range(image_bar.shape[1]):
-            wp.atomic_add(background_bar, b, channel, line, column, share * image_bar[b, channel, line, column])
+def add_background(g: Gradients, at: Pixel, share: scalar):
+    if g.background.shape[0] > 0:
+        for channel in range(g.image.shape[1]):
+            gradient = share * g.image[at.b, channel, at.line, at.column]
+            wp.atomic_add(g.background, at.b, channel, at.line, at.column, gradient)
 
 
 @wp.func
-def paint_adjoint(
-    s: Contents,
-    b: int,
-    line: int,
-    column: int,
-    image_bar: wp.array4d(dtype=scalar),
-    bars: wp.array3d(dtype=scalar),
-    texels_bar: wp.array3d(dtype=scalar),
-    background_bar: wp.array4d(dtype=scalar),
-):
-    x = center(column, s.width)
-    y = center(line, s.height)
+def paint_adjoint(s: Contents, at: Pixel, g: Gradients):
     lines = wp.zeros(shape=(LINE_NUMBERS,), dtype=scalar)
     codes = wp.zeros(shape=(LINE_CODES,), dtype=int)
     layers = wp.zeros(shape=(LAYER_CODES,), dtype=int)
@@ -140,146 +124,82 @@ def paint_adjoint(
     spreads = wp.zeros(shape=(LAYER_MOMENTS,), dtype=scalar)
     pieces = wp.zeros(shape=(PIECE_NUMBERS,), dtype=scalar)
     sides = wp.zeros(shape=(PIECE_NUMBERS,), dtype=int)
-    n = put_layers(s, b, x, y, lines, codes, layers)
-    used = measure(lines, layers, n, spans, moments, spreads, pieces, sides)
-    add_background_bar(image_bar, background_bar, b, line, column, share_out(moments, n))
+    lists = lists_of(lines, codes, layers, spans, moments, spreads, pieces, sides)
+    n = put_layers(s, at, lists)
+    used = measure(lists, n)
+    add_background(g, at, share_out(lists, n))
     # By how much the colour is greater inside each piece of outline than outside.
-    jumps = wp.zeros(shape=(PIECE_JUMPS,), dtype=scalar)
+    jumps = wp.zeros(shape=(MOST_PIECES,), dtype=scalar)
     varied = bool(False)
     for layer in range(n):
-        varied = varied or varies(s.patches[b, layers[3 * layer]])
+        varied = varied or varies(s.patches[at.b, lists.layers[3 * layer]])
     if varied:
-        varied_jumps(
-            s,
-            b,
-            line,
-            column,
-            lines,
-            codes,
-            layers,
-            n,
-            spans,
-            moments,
-            spreads,
-            pieces,
-            sides,
-            used,
-            image_bar,
-            bars,
-            texels_bar,
-            jumps,
-        )
+        varied_jumps(s, at, lists, n, used, g, jumps)
     else:
-        plain_jumps(s, b, line, column, layers, n, moments, sides, used, image_bar, bars, texels_bar, jumps)
+        plain_jumps(s, at, lists, n, used, g, jumps)
     for k in range(used):
-        inside = sides[3 * k + 1]
-        outside = sides[3 * k + 2]
+        inside = lists.sides[3 * k + 1]
+        outside = lists.sides[3 * k + 2]
         if outside == n:
             for channel in range(s.channels):
-                jumps[k] -= image_bar[b, channel, line, column] * s.background[b, channel, line, column]
+                ground = s.background[at.b, channel, at.line, at.column]
+                jumps[k] -= g.image[at.b, channel, at.line, at.column] * ground
         # Nothing is seen of an edge between two parts of a patch that another passes through.
-        if outside == n or layers[3 * outside] != layers[3 * inside]:
-            code = 2 * sides[3 * k]
-            strength = jumps[k] * pieces[3 * k + 2]
-            px = x + pieces[3 * k]
-            py = y + pieces[3 * k + 1]
-            add_edge_adjoint(s, b, layers[3 * inside], codes[code], codes[code + 1], px, py, strength, bars)
+        if outside == n or lists.layers[3 * outside] != lists.layers[3 * inside]:
+            edge = lists.codes[2 * lists.sides[3 * k]]
+            detail = lists.codes[2 * lists.sides[3 * k] + 1]
+            px = at.x + lists.pieces[3 * k]
+            py = at.y + lists.pieces[3 * k + 1]
+            strength = jumps[k] * lists.pieces[3 * k + 2]
+            add_edge_adjoint(s, at.b, lists.layers[3 * inside], edge, detail, px, py, strength, g)
 
 
 @wp.func
-def plain_jumps(
-    s: Contents,
-    b: int,
-    line: int,
-    column: int,
-    layers: wp.array(dtype=int),
-    n: int,
-    moments: wp.array(dtype=scalar),
-    sides: wp.array(dtype=int),
-    used: int,
-    image_bar: wp.array4d(dtype=scalar),
-    bars: wp.array3d(dtype=scalar),
-    texels_bar: wp.array3d(dtype=scalar),
-    jumps: wp.array(dtype=scalar),
-):
-    """What layers add to adjoints and to the jumps between them where each has one colour."""
+def plain_jumps(s: Contents, at: Pixel, lists: Lists, n: int, used: int, g: Gradients, jumps: wp.array(dtype=scalar)):
+    """What layers add to gradients and to the jumps between them where each has one colour."""
     for layer in range(n):
-        moment = triple(moments, layer)
-        p = layers[3 * layer]
-        color = plain_adjoint(s, b, line, column, p, moment[0], image_bar, bars, texels_bar)
+        color = plain_adjoint(s, at, lists.layers[3 * layer], lists.moments[3 * layer], g)
         for k in range(used):
-            if sides[3 * k + 1] == layer:
+            if lists.sides[3 * k + 1] == layer:
                 jumps[k] += color
-            elif sides[3 * k + 2] == layer:
+            elif lists.sides[3 * k + 2] == layer:
                 jumps[k] -= color
 
 
 @wp.func
-def varied_jumps(
-    s: Contents,
-    b: int,
-    line: int,
-    column: int,
-    lines: wp.array(dtype=scalar),
-    codes: wp.array(dtype=int),
-    layers: wp.array(dtype=int),
-    n: int,
-    spans: wp.array(dtype=scalar),
-    moments: wp.array(dtype=scalar),
-    spreads: wp.array(dtype=scalar),
-    pieces: wp.array(dtype=scalar),
-    sides: wp.array(dtype=int),
-    used: int,
-    image_bar: wp.array4d(dtype=scalar),
-    bars: wp.array3d(dtype=scalar),
-    texels_bar: wp.array3d(dtype=scalar),
-    jumps: wp.array(dtype=scalar),
-):
-    """What layers add to adjoints and to the jumps between them where some have textures or shades."""
+def varied_jumps(s: Contents, at: Pixel, lists: Lists, n: int, used: int, g: Gradients, jumps: wp.array(dtype=scalar)):
+    """What layers add to gradients and to the jumps between them where some have textures or shades."""
     borders = wp.zeros(shape=(BORDER_NUMBERS,), dtype=scalar)
     owners = wp.zeros(shape=(BORDER_CODES,), dtype=int)
-    listed = list_pieces(lines, codes, n, pieces, sides, used, borders, owners, 0)
-    listed = list_sides(lines, layers, n, spans, borders, owners, listed)
+    listed = list_pieces(lists, n, used, borders, owners, 0)
+    listed = list_sides(lists, n, borders, owners, listed)
     for layer in range(n):
-        p = layers[3 * layer]
-        moment = triple(moments, layer)
-        spread = triple(spreads, layer)
-        color = part_adjoint(
-            s, b, line, column, p, layer, moment, spread, borders, owners, listed, image_bar, bars, texels_bar
-        )
+        moment = triple(lists.moments, layer)
+        spread = triple(lists.spreads, layer)
+        color = part_adjoint(s, at, lists.layers[3 * layer], layer, moment, spread, borders, owners, listed, g)
         for k in range(used):
-            if sides[3 * k + 1] == layer and codes[2 * sides[3 * k]] != DEPTH_EDGE:
+            if lists.sides[3 * k + 1] == layer and lists.codes[2 * lists.sides[3 * k]] != DEPTH_EDGE:
                 jumps[k] += color
     for i in range(listed):
         k = owners[2 * i + 1]
         if k != NOTHING:
-            if sides[3 * k + 2] == owners[2 * i]:
+            if lists.sides[3 * k + 2] == owners[2 * i]:
                 jumps[k] -= borders[5 * i + 4]
             else:
                 jumps[k] += borders[5 * i + 4]
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
-def render_adjoint(
-    first: int,
-    stripe: int,
-    s: Contents,
-    fronts: wp.array3d(dtype=int),
-    image_bar: wp.array4d(dtype=scalar),
-    bars: wp.array3d(dtype=scalar),
-    texels_bar: wp.array3d(dtype=scalar),
-    background_bar: wp.array4d(dtype=scalar),
-):
-    """Add to the adjoints: bars (batch, patches, 18) of rays (12), extents (3) and light (3)."""
+def render_adjoint(first: int, stripe: int, s: Contents, fronts: wp.array3d(dtype=int), g: Gradients):
+    """Add to the gradients what the pixels make of that to the image."""
     world, line, k = wp.tid()
     b = first + world
-    y = center(line, s.height)
     for column in range(k * stripe, wp.min((k + 1) * stripe, s.width)):
+        at = pixel_at(s, b, line, column)
         p = fronts[b, line, column]
         if p == MIXED:
-            paint_adjoint(s, b, line, column, image_bar, bars, texels_bar, background_bar)
+            paint_adjoint(s, at, g)
         elif p == NOTHING:
-            add_background_bar(image_bar, background_bar, b, line, column, ONE)
+            add_background(g, at, ONE)
         else:
-            x = center(column, s.width)
-            whole_adjoint(s, b, line, column, p, x, y, image_bar, bars, texels_bar)
+            whole_adjoint(s, at, p, g)

@@ -90,6 +90,27 @@ class Contents:
     taps: int
 
 
+@wp.struct
+class Pixel:
+    """A pixel of one world."""
+
+    b: int
+    line: int
+    column: int
+    x: scalar  # of its middle, counted from the middle of the image
+    y: scalar
+
+
+@wp.struct
+class Gradients:
+    """The gradient to the image, and those that are made of it."""
+
+    image: wp.array4d(dtype=scalar)
+    patches: wp.array3d(dtype=scalar)  # (batch, patches, 18): rays (12), extents (3) and light (3)
+    texels: wp.array3d(dtype=scalar)  # empty where nobody asks for it
+    background: wp.array4d(dtype=scalar)  # the same
+
+
 @wp.func
 def ray(patch: Patch, x: scalar, y: scalar):
     """Origin and direction of the ray through (x, y), in the frame of the patch."""
@@ -114,6 +135,17 @@ def screen_slope(patch: Patch, by_origin: vec3, by_direction: vec3):
 def center(index: int, size: int):
     """The middle of a pixel, counted from the middle of the image."""
     return scalar(index) - HALF * scalar(size - 1)
+
+
+@wp.func
+def pixel_at(s: Contents, b: int, line: int, column: int):
+    at = Pixel()
+    at.b = b
+    at.line = line
+    at.column = column
+    at.x = center(column, s.width)
+    at.y = center(line, s.height)
+    return at
 
 
 @wp.func

@@ -6,7 +6,7 @@ A texture that is finer than the pixels is averaged over several taps, spread ov
 import warp as wp
 
 from . import scalar
-from .scene import CYLINDER, HALF, ONE, PI, SPHERE, TINY, TWO, ZERO, Patch, ray, vec3, vec4
+from .scene import CYLINDER, HALF, ONE, PI, SPHERE, TINY, TWO, ZERO, Gradients, Patch, Pixel, ray, vec3, vec4
 from .surfaces import axis_point, mean_slant, normal, point_slopes, side_depth, slant
 from .texture import add_texel_bars, footprint, texel, weighed_texel
 
@@ -229,68 +229,43 @@ def tap_position(hit: Hit, tap: int):
 
 @wp.func
 def add_color(
-    texels: wp.array3d(dtype=scalar),
-    image: wp.array4d(dtype=scalar),
-    b: int,
-    line: int,
-    column: int,
-    patch: Patch,
-    hit: Hit,
-    weight: scalar,
+    texels: wp.array3d(dtype=scalar), image: wp.array4d(dtype=scalar), at: Pixel, patch: Patch, hit: Hit, weight: scalar
 ):
     """Add `weight` of the patch's colour to the pixel."""
     taps = hit.taps_x * hit.taps_y
     share = weight * hit.shade / scalar(taps)
     if patch.rows * patch.columns == 1:
         for channel in range(image.shape[1]):
-            image[b, channel, line, column] += share * texels[b, channel, patch.texel]
+            image[at.b, channel, at.line, at.column] += share * texels[at.b, channel, patch.texel]
         return
     reach_u, reach_v = reaches(hit)
     for tap in range(taps):
         u, v = tap_position(hit, tap)
         c = footprint(patch, u, v, reach_u, reach_v)
         for channel in range(image.shape[1]):
-            image[b, channel, line, column] += share * texel(texels, b, channel, c)
+            image[at.b, channel, at.line, at.column] += share * texel(texels, at.b, channel, c)
 
 
 @wp.func
-def weighed_color(
-    texels: wp.array3d(dtype=scalar),
-    image_bar: wp.array4d(dtype=scalar),
-    b: int,
-    line: int,
-    column: int,
-    patch: Patch,
-    hit: Hit,
-):
+def weighed_color(texels: wp.array3d(dtype=scalar), g: Gradients, at: Pixel, patch: Patch, hit: Hit):
     """Σ over channels of the pixel's adjoint times the colour."""
     total = scalar(ZERO)
     if patch.rows * patch.columns == 1:
-        for channel in range(image_bar.shape[1]):
-            total += image_bar[b, channel, line, column] * texels[b, channel, patch.texel]
+        for channel in range(g.image.shape[1]):
+            total += g.image[at.b, channel, at.line, at.column] * texels[at.b, channel, patch.texel]
         return total * hit.shade
     taps = hit.taps_x * hit.taps_y
     reach_u, reach_v = reaches(hit)
     for tap in range(taps):
         u, v = tap_position(hit, tap)
         c = footprint(patch, u, v, reach_u, reach_v)
-        for channel in range(image_bar.shape[1]):
-            total += image_bar[b, channel, line, column] * texel(texels, b, channel, c)
+        for channel in range(g.image.shape[1]):
+            total += g.image[at.b, channel, at.line, at.column] * texel(texels, at.b, channel, c)
     return total * hit.shade / scalar(taps)
 
 
 @wp.func
-def texture_adjoint(
-    texels: wp.array3d(dtype=scalar),
-    image_bar: wp.array4d(dtype=scalar),
-    texels_bar: wp.array3d(dtype=scalar),
-    b: int,
-    line: int,
-    column: int,
-    patch: Patch,
-    hit: Hit,
-    weight: scalar,
-):
+def texture_adjoint(texels: wp.array3d(dtype=scalar), g: Gradients, at: Pixel, patch: Patch, hit: Hit, weight: scalar):
     """Add to the adjoints of the texels what `weight` of the pixel makes; of all of it those of u, v and the shade."""
     u_bar = scalar(ZERO)
     v_bar = scalar(ZERO)
@@ -304,14 +279,14 @@ def texture_adjoint(
     for tap in range(taps):
         u, v = tap_position(hit, tap)
         c = footprint(patch, u, v, reach_u, reach_v)
-        value, by_u, by_v = weighed_texel(texels, image_bar, b, line, column, c)
+        value, by_u, by_v = weighed_texel(texels, g, at, c)
         u_bar += slope_u * by_u
         v_bar += slope_v * by_v
         shade_bar += share * value
-        if texels_bar.shape[0] > 0:
-            for channel in range(image_bar.shape[1]):
-                bar = image_bar[b, channel, line, column] * weight * share * hit.shade
-                add_texel_bars(texels_bar, b, channel, c, bar)
+        if g.texels.shape[0] > 0:
+            for channel in range(g.image.shape[1]):
+                bar = g.image[at.b, channel, at.line, at.column] * weight * share * hit.shade
+                add_texel_bars(g, at.b, channel, c, bar)
     return u_bar, v_bar, shade_bar
 
 

@@ -13,7 +13,7 @@ derivative of what the pixels show.
 import warp as wp
 
 from . import scalar
-from .scene import HALF, ONE, REPEAT, TWO, ZERO, Patch, vec3
+from .scene import HALF, ONE, REPEAT, TWO, ZERO, Gradients, Patch, Pixel, vec3
 
 # Half-widths below this, in texels, are points.
 POINT = wp.constant(scalar(0.01))
@@ -101,24 +101,17 @@ def texel(texels: wp.array3d(dtype=scalar), b: int, channel: int, c: Footprint):
 
 
 @wp.func
-def weighed_texel(
-    texels: wp.array3d(dtype=scalar),
-    image_bar: wp.array4d(dtype=scalar),
-    b: int,
-    line: int,
-    column: int,
-    c: Footprint,
-):
+def weighed_texel(texels: wp.array3d(dtype=scalar), g: Gradients, at: Pixel, c: Footprint):
     """Σ over channels of the pixel's adjoint times the texture, and its slopes along u and v."""
     total = scalar(ZERO)
     by_u = scalar(ZERO)
     by_v = scalar(ZERO)
-    for channel in range(image_bar.shape[1]):
-        bar = image_bar[b, channel, line, column]
+    for channel in range(g.image.shape[1]):
+        bar = g.image[at.b, channel, at.line, at.column]
         for k in range(3):
-            left = texels[b, channel, c.rows[k] + c.columns[0]]
-            middle = texels[b, channel, c.rows[k] + c.columns[1]]
-            right = texels[b, channel, c.rows[k] + c.columns[2]]
+            left = texels[at.b, channel, c.rows[k] + c.columns[0]]
+            middle = texels[at.b, channel, c.rows[k] + c.columns[1]]
+            right = texels[at.b, channel, c.rows[k] + c.columns[2]]
             mean = bar * (c.across[0] * left + c.across[1] * middle + c.across[2] * right)
             slope = c.across_slope[0] * left + c.across_slope[1] * middle + c.across_slope[2] * right
             total += c.along[k] * mean
@@ -128,7 +121,7 @@ def weighed_texel(
 
 
 @wp.func
-def add_texel_bars(texels_bar: wp.array3d(dtype=scalar), b: int, channel: int, c: Footprint, bar: scalar):
+def add_texel_bars(g: Gradients, b: int, channel: int, c: Footprint, bar: scalar):
     for k in range(3):
         for i in range(3):
-            wp.atomic_add(texels_bar, b, channel, c.rows[k] + c.columns[i], bar * c.along[k] * c.across[i])
+            wp.atomic_add(g.texels, b, channel, c.rows[k] + c.columns[i], bar * c.along[k] * c.across[i])
