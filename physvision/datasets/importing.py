@@ -59,20 +59,13 @@ def import_video(
     """
     if fps is not None:
         check_number("fps", fps, 0, above=True)
-    found, conversion = video.describe(source), video.Conversion(fps, crop, size)
-    if fps is None and not math.isfinite(found.fps):
-        raise InputError(f"fps: {source} does not state its frame rate; give one")
-    given = found.width, found.height
-    part, (width, height) = conversion.crop_of(*given), conversion.size_of(*given)
-    frame_format = FrameFormat(
-        height, width, 1 if gray else found.channels, float(found.fps if fps is None else fps), _GEOMETRY
-    )
+    conversion = video.Conversion(fps, crop, size)
+    frame_format, part = _frame_format(source, conversion, gray)
+    conversion = replace(conversion, fps=frame_format.fps)
     frame_bytes = math.prod(frame_format.shape)
     if trial_frames is None:
         trial_frames = max(1, min(_TRIAL_FRAMES, _TRIAL_BYTES // frame_bytes))
     check_count("trial_frames", trial_frames)
-
-    conversion = replace(conversion, fps=frame_format.fps)
 
     def frames() -> Iterator[np.ndarray]:
         color = "gray" if frame_format.channels == 1 else "rgb"
@@ -88,7 +81,7 @@ def import_video(
             "sha256": _digest(source),
             "fps": frame_format.fps,
             "crop": list(part),
-            "size": [width, height],
+            "size": [frame_format.width, frame_format.height],
             "gray": gray,
             "trial_frames": trial_frames,
         }
@@ -99,6 +92,19 @@ def import_video(
             for made in _fill(folder, frames(), frame_format, about):
                 bar.update(task, advance=made)
     return folder.path
+
+
+def _frame_format(
+    source: str | os.PathLike[str], conversion: video.Conversion, gray: bool
+) -> tuple[FrameFormat, tuple[int, int, int, int]]:
+    """The frames that are made of a video, and the part of its picture that is kept."""
+    found, fps = video.describe(source), conversion.fps
+    if fps is None and not math.isfinite(found.fps):
+        raise InputError(f"fps: {source} does not state its frame rate; give one")
+    width, height = conversion.size_of(found.width, found.height)
+    rate = float(found.fps if fps is None else fps)
+    frame_format = FrameFormat(height, width, 1 if gray else found.channels, rate, _GEOMETRY)
+    return frame_format, conversion.crop_of(found.width, found.height)
 
 
 def _description(about: dict[str, Any], frame_format: FrameFormat, shards: list[Shard]) -> dict[str, Any]:

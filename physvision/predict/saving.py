@@ -69,45 +69,82 @@ def save(
         began, judge = time.perf_counter(), predictor.judge(stream, force=force)
         segments = predictor.look(stream, judge)
         # Raises, before anything is written, where a video does not fit.
-        first = last = next(segments)
-        tables = _tables(made, units)
-        drawing = Film(made / "prediction.mp4", predictor.scene.fps) if film else None
-        frames, failure = PredictionFrames(predictor), None
-        try:
-            try:
-                for last in _followed(chain([first], segments), stream, interruption):
-                    _add(tables, last, units)
-                    if drawing:
-                        drawing.add(frames.draw(last))
-            except MismatchError:
-                raise
-            except PhysvisionError as error:
-                failure = error
-            if failure and not tables.rows:
-                raise failure
-            # Closed before the tables are finished: a film that failed gives back its room on the disk.
-            drawn, failure = _attempt(drawing.close, failure) if drawing else (None, failure)
-            reason = interruption.reason or (f"Broken off ({failure})" if failure else "")
+        first = next(segments)
+        with _Files(made, predictor, units, film) as files:
+            last = files.follow(_followed(chain([first], segments), stream, interruption))
+            reason = interruption.reason or (f"Broken off ({files.failure})" if files.failure else "")
             seconds, found = time.perf_counter() - began, judge.findings()
             known = parameters(predictor.model, predictor.scene, units)
-            outcome = Outcome(
-                predictor, stream, units, tables.read(), last, seconds, reason, found, known, settings or {}
-            )
-            written, failure = _attempt(tables.finish, failure)
-            page = prediction_page(outcome, drawn)
-            report, failure = _attempt(lambda: page.write(made / "report.html"), failure)
-            if drawn is None and report:
-                # The page is of this run; a film of an earlier one is not.
-                (made / "prediction.mp4").unlink(missing_ok=True)
+            states = files.tables.read()
+            outcome = Outcome(predictor, stream, units, states, last, seconds, reason, found, known, settings or {})
+            written = files.finish(outcome)
             if finished:
-                finished(outcome, [path for path in (*(written or ()), drawn, report) if path])
-        finally:
-            if drawing:
-                drawing.abandon()
-            tables.close()
-        if failure:
-            raise failure
+                finished(outcome, written)
+        if files.failure:
+            raise files.failure
     return outcome
+
+
+class _Files:
+    """The files of a prediction: tables and a film while it goes on, a page at its end.
+
+    Attributes:
+        tables: of the states.
+        drawn: the film, once it is whole.
+        failure: the first that there was after something had been written.
+    """
+
+    def __init__(self, folder: Path, predictor: Predictor, units: Units, film: bool) -> None:
+        self.folder, self.units, self.frames = folder, units, PredictionFrames(predictor)
+        self.tables = _tables(folder, units)
+        self.film = Film(folder / "prediction.mp4", predictor.scene.fps) if film else None
+        self.drawn: Path | None = None
+        self.failure: PhysvisionError | None = None
+
+    def __enter__(self) -> _Files:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.film:
+            self.film.abandon()
+        self.tables.close()
+
+    def follow(self, segments: Iterator[Segment]) -> Segment:
+        """Write the segments until they end or something fails; the last of them."""
+        last = None
+        try:
+            for last in segments:
+                _add(self.tables, last, self.units)
+                if self.film:
+                    self.film.add(self.frames.draw(last))
+        except MismatchError:
+            raise
+        except PhysvisionError as error:
+            if not self.tables.rows:
+                raise
+            self.failure = error
+        assert last is not None
+        # Closed before the tables are finished: a film that failed gives back its room on the disk.
+        self.drawn = self._attempt(self.film.close) if self.film else None
+        return last
+
+    def finish(self, outcome: Outcome) -> list[Path]:
+        """Finish the tables and write the page; the files there are then."""
+        written = self._attempt(self.tables.finish)
+        page = prediction_page(outcome, self.drawn)
+        report = self._attempt(lambda: page.write(self.folder / "report.html"))
+        if self.drawn is None and report:
+            # The page is of this run; a film of an earlier one is not.
+            (self.folder / "prediction.mp4").unlink(missing_ok=True)
+        return [path for path in (*(written or ()), self.drawn, report) if path]
+
+    def _attempt(self, action: Callable[[], Result]) -> Result | None:
+        """What `action` gives; None where it fails, which is kept if it is the first failure."""
+        try:
+            return action()
+        except PhysvisionError as error:
+            self.failure = self.failure or error
+            return None
 
 
 def _tables(folder: Path, units: Units) -> StateTables:
@@ -150,16 +187,6 @@ def _cores_left() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def _attempt(
-    action: Callable[[], Result], failure: PhysvisionError | None
-) -> tuple[Result | None, PhysvisionError | None]:
-    """What `action` gives, or None; and the first failure there was."""
-    try:
-        return action(), failure
-    except PhysvisionError as error:
-        return None, failure or error
 
 
 def _followed(segments: Iterable[Segment], stream: SceneStream, interruption: Interruption) -> Iterator[Segment]:
