@@ -10,7 +10,7 @@ from physvision.physics.articulated.builders import (
     from_dh_properties,
     tree,
 )
-from physvision.physics.articulated.contact import ContactList
+from physvision.physics.articulated.contact import ContactList, Penalty, Soft
 from physvision.physics.articulated.engine import Articulation
 from physvision.physics.articulated.loading import load
 from physvision.physics.articulated.model import Body, Joint
@@ -21,6 +21,8 @@ __all__ = [
     "Body",
     "ContactList",
     "Joint",
+    "Penalty",
+    "Soft",
     "TreeProperties",
     "cartpole",
     "cartpole_properties",
@@ -35,7 +37,7 @@ __all__ = [
 register_all(
     "physvision.physics.articulated",
     (
-        *(Articulation, Body, Joint, load, tree),
+        *(Articulation, Body, Joint, Penalty, Soft, load, tree),
         *(cartpole, cartpole_properties, chain, chain_properties, from_dh, from_dh_properties),
     ),
 )

@@ -13,6 +13,7 @@ from torch import Tensor
 from physvision.core import Box, Capsule, InputError, Placed, Plane
 from physvision.core.checks import check_count
 from physvision.core.shapes import IDENTITY
+from physvision.physics.articulated.contact import Contact
 from physvision.physics.articulated.engine import Articulation
 from physvision.physics.articulated.model import Body, Joint
 from physvision.physics.articulated.tree_engine import EARTH, Actuators
@@ -31,7 +32,7 @@ def tree(
     integrator: str = "semi_implicit_euler",
     substeps: int = 1,
     scenery: Sequence[Placed] = (),
-    contact: str | None = None,
+    contact: Contact = None,
     exempt: Sequence[tuple[str, str]] = (),
     friction: float = 0.0,
     restitution: float = 0.0,
@@ -46,7 +47,8 @@ def tree(
         substeps: how many steps of the integrator make one of the engine.
         scenery: what stands still in the world.
         contact: "event" lets shapes of bodies touch those of other bodies and of the scenery, but for bodies that a
-            joint connects; None lets everything pass.
+            joint connects; None lets everything pass. "penalty" and "soft", or a `Penalty` or `Soft` with its numbers,
+            make forces of contacts: for comparison, with gradients of bounces that are wrong unless steps are short.
         exempt: pairs of names of bodies that pass through each other; "world" is what stands still.
         friction: coefficient of every shape, where `properties` say no other.
         restitution: of every shape.

@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from physvision.kernels.batched_function import Operation, Tensors
 from physvision.kernels.launching import argument, launch
+from physvision.physics.articulated.contact import Yielding
 from physvision.physics.articulated.integrators import Integrator
 from physvision.physics.articulated.layout import CONTACT_PARAMETERS, PARAMETERS
 from physvision.physics.articulated.packing import Parameters
@@ -121,7 +122,17 @@ class ContactRollout(_Operation):
     dt: float
     truncate: int
     overlap: float = MOST_OVERLAP
+    law: Yielding | None = None  # of contacts that are forces; by events without
     differentiable = 2
+
+    def _kernel(self, name: str) -> Any:
+        return getattr(self.program.kernels, f"{'contact' if self.law is None else 'yielding'}_{name}")
+
+    @property
+    def _numbers(self) -> list[Any]:
+        """The arguments that both launches share behind the memory they work in."""
+        law = [] if self.law is None else [self.program.law(self.law)]
+        return [*law, self.dt, self.steps]
 
     def _split(self, parameters: list[Tensor]) -> tuple[Any, Any]:
         if self.structs is not None:
@@ -153,8 +164,8 @@ class ContactRollout(_Operation):
         forces = program.forces(self._torque(torque, batch, self.steps), wrenches)
         tree, contacts = self._split(parameters)
         states = map(argument, (positions, velocities, bad))
-        arguments = [tree, work[0], forces, contacts, memory[0], self.dt, self.steps, *states]
-        self._launch(program.kernels.contact_rollout, batch, arguments, False, 2 * self.steps)
+        arguments = [tree, work[0], forces, contacts, memory[0], *self._numbers, *states]
+        self._launch(self._kernel("rollout"), batch, arguments, False, 2 * self.steps)
         pushed, *told = (memory[1][name].clone() for name in ("pushed", *TOLD))
         program.give(batch, rows, True, work)
         program.give(batch, rows, "contacts", memory)
@@ -180,20 +191,9 @@ class ContactRollout(_Operation):
         touch, contact_tensors = program.contact_gradients(batch, bool(parameters))
         tree, contacts = self._split(parameters)
         states = [argument(positions), argument(velocities), argument(bad), *bars, argument(q_bar), argument(v_bar)]
-        arguments = [
-            tree,
-            work[0],
-            forces,
-            contacts,
-            memory[0],
-            struct,
-            touch,
-            self.dt,
-            self.steps,
-            self.truncate,
-            *states,
-        ]
-        self._launch(program.kernels.contact_rollout_backward, batch, arguments, True, 2 * self.steps)
+        memories = [tree, work[0], forces, contacts, memory[0], struct, touch]
+        arguments = [*memories, *self._numbers, self.truncate, *states]
+        self._launch(self._kernel("rollout_backward"), batch, arguments, True, 2 * self.steps)
         program.give(batch, rows, True, work)
         program.give(batch, rows, "contacts", memory)
         outward = (torque_bar if needed[2] else None, wrench_bar if needed[3] else None)

@@ -11,7 +11,7 @@ from torch import Tensor
 from physvision.kernels import precision
 from physvision.kernels.launching import array
 from physvision.kernels.layout import ArrayField
-from physvision.physics.articulated.contact import Pairs
+from physvision.physics.articulated.contact import Pairs, Yielding
 from physvision.physics.articulated.integrators import Integrator
 from physvision.physics.articulated.layout import (
     BACKWARD_MEMORY,
@@ -122,6 +122,12 @@ class Program:
         for name, value in parameters.items():
             setattr(contacts, name, self._field(CONTACT_PARAMETERS[name], value))
         return contacts
+
+    def law(self, yielding: Yielding) -> Any:
+        """The kernels' `Law`."""
+        law = self.kernels.Law()
+        law.stiffness, law.damping, law.distance, law.slip_speed = yielding.numbers
+        return law
 
     def contact_gradients(self, batch: int, wanted: bool) -> tuple[Any, list[Tensor]]:
         """The kernels' `ContactGradients`, and the tensors behind it that belong to parameters, zero."""

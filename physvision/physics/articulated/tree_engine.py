@@ -13,7 +13,7 @@ from torch import Tensor
 from physvision.core import InputError, Placed, State
 from physvision.core.checks import check_count, check_positive
 from physvision.kernels.launching import outside_transforms
-from physvision.physics.articulated.contact import Pairs, Touching, all_touching
+from physvision.physics.articulated.contact import Contact, Pairs, Touching, all_touching, law_of
 from physvision.physics.articulated.integrators import INTEGRATORS
 from physvision.physics.articulated.manifold import Manifold
 from physvision.physics.articulated.model import Body, Model, compile_model, sorted_bodies
@@ -57,7 +57,7 @@ class TreeEngine(MechanicalEngine):
         substeps: int = 1,
         actuators: Actuators | None = None,
         scenery: Sequence[Placed] = (),
-        contact: str | None = None,
+        contact: Contact = None,
         exempt: Sequence[tuple[str, str]] = (),
         touching: Sequence[Touching] | None = None,
         friction: float | Sequence[float] = 0.0,
@@ -66,10 +66,9 @@ class TreeEngine(MechanicalEngine):
         super().__init__()
         if integrator not in INTEGRATORS:
             raise InputError(f"integrator: there is no {integrator!r}; there are {', '.join(INTEGRATORS)}")
-        if contact not in (None, "event"):
-            raise InputError(f"contact: expected 'event' or None, got {contact!r}")
+        self._law = law_of(contact)
         if contact is not None and (integrator != "semi_implicit_euler" or substeps != 1):
-            raise InputError("contact='event' steps with a scheme of its own: leave integrator and substeps out")
+            raise InputError("contact steps with a scheme of its own: leave integrator and substeps out")
         bodies = sorted_bodies(bodies)
         self.model: Model = compile_model(bodies)
         self.dt, self.integrator = check_positive("dt", dt), integrator

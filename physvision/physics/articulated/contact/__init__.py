@@ -4,5 +4,18 @@ from physvision.physics.articulated.contact.features import features
 from physvision.physics.articulated.contact.filters import Touching, all_touching
 from physvision.physics.articulated.contact.listed import ContactList, nearest
 from physvision.physics.articulated.contact.pairs import Pairs
+from physvision.physics.articulated.contact.yielding import Contact, Penalty, Soft, Yielding, law_of
 
-__all__ = ["ContactList", "Pairs", "Touching", "all_touching", "features", "nearest"]
+__all__ = [
+    "Contact",
+    "ContactList",
+    "Pairs",
+    "Penalty",
+    "Soft",
+    "Touching",
+    "Yielding",
+    "all_touching",
+    "features",
+    "law_of",
+    "nearest",
+]

@@ -18,6 +18,8 @@ from .inverse import inverse_dynamics, inverse_dynamics_backward  # noqa: E402
 from .kinematics import link_poses, link_poses_backward  # noqa: E402
 from .rollout import accelerations, accelerations_backward, rollout, rollout_backward  # noqa: E402
 from .tree import ENTRIES, ContactGradients, ContactMemory, Contacts, Forces, Gradients, Schedule, Tree, Workspace  # noqa: E402
+from .yielding import Law  # noqa: E402
+from .yielding_rollout import yielding_rollout, yielding_rollout_backward  # noqa: E402
 
 __all__ = [
     "ENTRIES",
@@ -26,6 +28,7 @@ __all__ = [
     "Contacts",
     "Forces",
     "Gradients",
+    "Law",
     "Schedule",
     "Tree",
     "Workspace",
@@ -41,4 +44,6 @@ __all__ = [
     "rollout",
     "rollout_backward",
     "scalar",
+    "yielding_rollout",
+    "yielding_rollout_backward",
 ]

@@ -77,7 +77,7 @@ def contacts_backward(
             touch.friction[world, pair] = touch.friction[world, pair] + memory.friction_bar[world, c]
 
 
-@wp.func
+@wp.func(inline=True)
 def flight_backward(
     tree: Tree,
     work: Workspace,

@@ -277,7 +277,7 @@ def finish_shape_gradient(contacts: Contacts, touch: ContactGradients, world: in
             touch.shape_turn[world, shape] = scalar(0.5) * skew(twist) * contacts.shape_turn[world, shape]
 
 
-@wp.func
+@wp.func(inline=True)
 def gap_backward(
     tree: Tree,
     contacts: Contacts,

@@ -1,0 +1,149 @@
+"""A rollout whose contacts are forces, by semi-implicit Euler at a fixed step, and its adjoint."""
+
+import warp as wp
+
+from . import scalar
+from .forward import accelerate_moved, solve
+from .inverse import accelerate_links, residual_backward
+from .joints import add_tangent, advance, advance_backward, write_lifted
+from .kinematics import finish_rotation_gradient, move_links
+from .rollout import load_state
+from .touching import finish_shape_gradient, place_moved
+from .tree import ContactGradients, ContactMemory, Contacts, Forces, Gradients, Tree, Workspace
+from .yielding import Law, push_apart, push_apart_backward
+
+
+@wp.func(inline=True)
+def accelerate_pushed(
+    tree: Tree,
+    work: Workspace,
+    forces: Forces,
+    contacts: Contacts,
+    memory: ContactMemory,
+    law: Law,
+    world: int,
+    step: int,
+    h: scalar,
+):
+    """work.a[0] = q̈ with the forces of contacts at (work.q[0], work.v[0]), and the velocity after the step in row 1."""
+    move_links(tree, work, world, 0)
+    place_moved(tree, work, contacts, memory, world, 0)
+    accelerate_moved(tree, work, forces, world, step, 0, h)
+    push_apart(tree, work, contacts, memory, law, world, 0, h)
+    solve(tree, work, world, memory.jump, 0, memory.jump, 0)
+    for d in range(tree.velocities):
+        work.a[world, 0, d] = work.a[world, 0, d] + memory.jump[world, 0, d]
+        work.v[world, 1, d] = work.v[world, 0, d] + h * work.a[world, 0, d]
+
+
+@wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 3})
+def yielding_rollout(
+    first: int,
+    tree: Tree,
+    work: Workspace,
+    forces: Forces,
+    contacts: Contacts,
+    memory: ContactMemory,
+    law: Law,
+    h: scalar,
+    steps: int,
+    q: wp.array3d(dtype=scalar),
+    v: wp.array3d(dtype=scalar),
+    first_bad_step: wp.array(dtype=wp.int32),
+):
+    """Fill q and v, [world, step, number], from their step 0. A world that stops being finite is marked and left."""
+    world = first + wp.tid()
+    memory.residual[world] = scalar(0.0)
+    memory.grazing[world] = -1
+    memory.crowded[world] = 0
+    memory.softened[world] = 0
+    memory.overlap[world] = scalar(0.0)
+    bad = wp.int32(-1)
+    for k in range(tree.positions):
+        if not wp.isfinite(q[world, 0, k]):
+            bad = 0
+    for d in range(tree.velocities):
+        if not wp.isfinite(v[world, 0, d]):
+            bad = 0
+    for step in range(steps):
+        if bad < 0:
+            load_state(tree, work, world, step, q, v)
+            accelerate_pushed(tree, work, forces, contacts, memory, law, world, step, h)
+            advance(tree, world, work.q, 0, 1, work.v, 1, h)
+            for k in range(tree.positions):
+                q[world, step + 1, k] = work.q[world, 1, k]
+                if not wp.isfinite(work.q[world, 1, k]):
+                    bad = step + 1
+            for d in range(tree.velocities):
+                v[world, step + 1, d] = work.v[world, 1, d]
+                if not wp.isfinite(work.v[world, 1, d]):
+                    bad = step + 1
+        else:
+            for k in range(tree.positions):
+                q[world, step + 1, k] = scalar(wp.nan)
+            for d in range(tree.velocities):
+                v[world, step + 1, d] = scalar(wp.nan)
+    first_bad_step[world] = bad
+
+
+@wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 3})
+def yielding_rollout_backward(
+    first: int,
+    tree: Tree,
+    work: Workspace,
+    forces: Forces,
+    contacts: Contacts,
+    memory: ContactMemory,
+    gradients: Gradients,
+    touch: ContactGradients,
+    law: Law,
+    h: scalar,
+    steps: int,
+    truncate: int,
+    q: wp.array3d(dtype=scalar),
+    v: wp.array3d(dtype=scalar),
+    first_bad_step: wp.array(dtype=wp.int32),
+    trajectory_q_bar: wp.array3d(dtype=scalar),
+    trajectory_v_bar: wp.array3d(dtype=scalar),
+    q_bar: wp.array2d(dtype=scalar),
+    v_bar: wp.array2d(dtype=scalar),
+):
+    """Adjoint of `yielding_rollout`: its forces join the residual of `inverse` as −Σ Jᵀ F.
+
+    A world that failed gives no gradient.
+    """
+    world = first + wp.tid()
+    if first_bad_step[world] >= 0:
+        return
+    for d in range(tree.velocities):
+        work.q_bar[world, 0, d] = scalar(0.0)
+        work.v_bar[world, 0, d] = scalar(0.0)
+    for backwards in range(steps):
+        step = steps - 1 - backwards
+        cut = truncate > 0 and backwards > 0 and (step + 1) % truncate == 0
+        load_state(tree, work, world, step, q, v)
+        accelerate_pushed(tree, work, forces, contacts, memory, law, world, step, h)
+        for d in range(tree.velocities):
+            carried_q = work.q_bar[world, 0, d]
+            carried_v = work.v_bar[world, 0, d]
+            if cut:
+                carried_q = scalar(0.0)
+                carried_v = scalar(0.0)
+            work.q_bar[world, 1, d] = carried_q
+            work.v_bar[world, 1, d] = carried_v + trajectory_v_bar[world, step + 1, d]
+            work.q_bar[world, 0, d] = scalar(0.0)
+        add_tangent(tree, world, q, trajectory_q_bar, step + 1, work.q_bar, 1)
+        advance_backward(tree, world, work.q_bar, 1, work.v, 1, work.v_bar, 1, work.q_bar, 0, h)
+        for d in range(tree.velocities):
+            work.v_bar[world, 0, d] = work.v_bar[world, 1, d]
+            work.a_bar[world, 0, d] = -h * work.v_bar[world, 1, d]
+        solve(tree, work, world, work.a_bar, 0, work.multiplier, 0)
+        accelerate_links(tree, work, world, 0)
+        push_apart_backward(tree, work, contacts, memory, gradients, touch, law, world, 0)
+        residual_backward(tree, work, forces, gradients, world, step, 0, h)
+    finish_rotation_gradient(tree, gradients, world)
+    finish_shape_gradient(contacts, touch, world)
+    add_tangent(tree, world, q, trajectory_q_bar, 0, work.q_bar, 0)
+    write_lifted(tree, world, q, 0, work.q_bar, 0, q_bar)
+    for d in range(tree.velocities):
+        v_bar[world, d] = work.v_bar[world, 0, d] + trajectory_v_bar[world, 0, d]
