@@ -61,3 +61,15 @@ def test_gradients_of_few_states_are_those_of_all():
             error = (module.gradient(engine, start, 40, row.end) - whole).abs().max() / whole.abs().max()
             exact = row.name == "truncated after 100" or not ("truncated" in row.name or " in " in row.name)
             assert (error < 1e-12) == exact
+
+
+def test_methods_of_contact_err_as_is_told():
+    module = import_module("contact_methods")
+    for scene in (module.dropped(), module.head_on()):
+        event = module.run(scene, "event", 1e-2)
+        assert event.error < 1e-9
+        assert event.derivative == pytest.approx(scene.exact[1], abs=1e-9)
+    # In a few long steps the spring turns the ball round without a delay: the derivative is that of the grid.
+    penalty = module.run(module.dropped(), module.Penalty(1e4, damping=0.0), 1e-2)
+    assert penalty.derivative < 0 < module.dropped().exact[1]
+    assert penalty.overlap > 0.01
