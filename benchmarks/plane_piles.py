@@ -19,9 +19,11 @@ from statistics import median
 import torch
 from jsonargparse import auto_cli
 
+from physvision.core import State
 from physvision.physics import rigid2d
 from physvision.physics.rigid2d import scenes
 from physvision.physics.rigid2d.overlap import depth
+from physvision.physics.rigid2d.rollout import Rollout
 
 DT = 1 / 60
 Pose = tuple[float, float, float]
@@ -38,6 +40,7 @@ class Run:
     rest: float = 0.0
     poses: list[Pose] = field(default_factory=list)
     drift: float = 0.0
+    events: int = 0
 
 
 def ours(world: rigid2d.World, steps: int) -> Run:
@@ -45,12 +48,15 @@ def ours(world: rigid2d.World, steps: int) -> Run:
     state, run = world.initial_state(1, torch.float64), Run()
     world.rollout(state, 1)
     last = float(sum(world.energy(state)))
-    scale, before = abs(last), state
+    scale, before, worst = abs(last), state, state
     for k in range(steps):
+        start = state
         began = time.process_time()
         trajectory = world.rollout(state, 1)
         run.milliseconds.append(1e3 * (time.process_time() - began))
         state, status = trajectory.final, trajectory.status
+        if run.milliseconds[-1] == max(run.milliseconds):
+            worst = start
         assert status is not None
         run.bad |= not bool(status.converged.all())
         run.crowded += int(status.crowded[0])
@@ -64,7 +70,14 @@ def ours(world: rigid2d.World, steps: int) -> Run:
     world.rollout(state, 600)
     run.rest = 1e3 * (time.process_time() - began) / 600
     run.poses = [(x, y, angle) for x, y, angle in state.q.reshape(-1, 3).tolist()]
+    run.events = events(world, worst)
     return run
+
+
+def events(world: rigid2d.World, state: State) -> int:
+    """How many impacts, flows and crowded operations the step from a state is made of."""
+    numbers, controls = world._theta(None, state), state.q.new_zeros(1, 1, world.nu)
+    return abs(int(Rollout(world._on(state.q.device), 1).forward(state.q, state.v, controls, numbers)[2]))
 
 
 def with_pymunk(world: rigid2d.World, steps: int) -> Run:
@@ -151,6 +164,7 @@ COLUMNS = (
     "gained",
     "overlap",
     "drift",
+    "events",
 )
 
 
@@ -159,7 +173,7 @@ def row(engine: str, count: int, seed: int, steps: int) -> dict[str, object]:
     run = ENGINES[engine](world, steps)
     ordered = sorted(run.milliseconds)
     numbers = (median(ordered), ordered[int(0.999 * len(ordered))], ordered[-1], run.rest)
-    ends = (run.crowded, run.gained, overlap(world, run.poses), run.drift)
+    ends = (run.crowded, run.gained, overlap(world, run.poses), run.drift, run.events)
     return dict(zip(COLUMNS, (engine, count, seed, int(run.bad), *numbers, *ends), strict=True))
 
 
@@ -201,6 +215,12 @@ def main(piles: int = 200, seconds: float = 10.0, record: Path = Path("piles.csv
             for name in ("gained", "overlap", "drift"):
                 print(f"{max(float(entry[name]) for entry in mine):>9.1e}", end="")
             print()
+            slow = max(mine, key=lambda entry: float(entry["worst"]))
+            restless = [entry for entry in mine if float(entry["rest"]) > 0.1]
+            moving = sum(float(entry["drift"]) > 1e-3 for entry in restless)
+            if engine == "physvision":
+                text = f"the worst step has {slow['events']} events (seed {slow['seed']}); {len(restless)} piles take over"
+                print(f"  {text} 0.1 ms at rest, in {moving} something moves over a millimetre in the last second")
 
 
 if __name__ == "__main__":

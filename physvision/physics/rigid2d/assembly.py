@@ -203,6 +203,7 @@ def build(assembly: Assembly, own: WorldProperties, settings: dict[str, Any], de
         "vertex_start": starts,
         "vertex_count": [len(points) for points in corners],
         "pair_bodies": assembly.pairs,
+        "pair_number": _pair_numbers(assembly),
         "joint_bodies": [ends for _, ends in joints],
         "motor": motors,
         "limited": [int(limited) for limited in assembly.limited],
@@ -240,6 +241,15 @@ def build(assembly: Assembly, own: WorldProperties, settings: dict[str, Any], de
     for name, value in {**counts, **settings, **offsets(own)}.items():
         setattr(parts, name, value)
     return parts, kept
+
+
+def _pair_numbers(assembly: Assembly) -> list[int]:
+    """The number of every two bodies' pair, row after row; −1 for what passes through each other."""
+    count = len(assembly.bodies)
+    numbers = [-1] * count**2
+    for number, (a, b) in enumerate(assembly.pairs):
+        numbers[a * count + b] = numbers[b * count + a] = number
+    return numbers
 
 
 def _band(ends: Sequence[tuple[int, int]], moving: set[int]) -> int:

@@ -56,7 +56,7 @@ class Rollout(Operation):
 
     @override
     def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
-        """Positions, velocities, operations of each step, residual, iterations and first bad step.
+        """Positions, velocities, operations of each step, residual, iterations, first bad and first coarse step.
 
         Given are the first q and v, the controls and the packed properties.
         """
@@ -66,8 +66,7 @@ class Rollout(Operation):
         all_q[:, 0], all_v[:, 0] = q.detach(), v.detach()
         operations = torch.zeros(batch, self.steps, dtype=torch.int32, device=q.device)
         residual = q.new_zeros(batch)
-        iterations, bad = operations.new_zeros(batch), operations.new_zeros(batch)
-        outputs = [all_q, all_v, operations, residual, iterations, bad]
+        outputs = [all_q, all_v, operations, residual, *(operations.new_zeros(batch) for _ in range(3))]
         self.kernels.run(forward_kernel, batch, [theta, controls, self.steps, *outputs], self._work(batch))
         return tuple(outputs)
 

@@ -58,6 +58,7 @@ class World(MechanicalEngine):
         max_milliseconds: what following them may cost in one step, about, on one core; counted in operations, not by
             the clock; None for 4, or 16 where nothing can touch. Beyond any of these bounds the rest of the step is
             crowded: one problem over all contacts at once, see `Status.crowded`.
+        substeps: how many steps of the scheme make one of the engine; bounds and `Status.crowded` count each of them.
     """
 
     def __init__(
@@ -71,9 +72,12 @@ class World(MechanicalEngine):
         max_contacts: int | None = None,
         max_events: int = 128,
         max_milliseconds: Number | None = None,
+        substeps: int = 1,
     ) -> None:
         super().__init__()
         self.dt = check_positive("dt", dt)
+        self.substeps = check_count("substeps", substeps)
+        fine = self.dt / self.substeps
         self.assembly = Assembly(bodies, joints, exempt)
         self._q: Tensor
         self._gravity: Tensor
@@ -99,9 +103,9 @@ class World(MechanicalEngine):
             "crowd": max(capacity, min(most, 6 * len(bodies) + 2 * sum(self.assembly.limited))),
             "effort": round(1000 * check_positive("max_milliseconds", max_milliseconds)),
             "operations": check_count("max_events", max_events, 4) + 18,
-            "dt": self.dt,
+            "dt": fine,
             "tolerance": tolerance,
-            "rest_speed": 1e-2 * tolerance / self.dt,
+            "rest_speed": 1e-2 * tolerance / fine,
             "size": self.assembly.size,
             "slop": max(10 * tolerance, 2e-4 * self.assembly.smallest),
         }
@@ -125,14 +129,18 @@ class World(MechanicalEngine):
         length = truncate or steps
         q, v = state.q.double(), state.v.double()
         u = q.new_zeros(1, 1, self.nu).expand(state.batch, steps, -1) if controls is None else controls.double()
-        parts = []
+        fine, parts = self.substeps, []
         for start in range(0, steps, length):
             count = min(length, steps - start)
-            operation = Rollout(self._on(q.device), count)
-            outputs = apply(operation, q, v, u[:, start : start + count], theta)
-            parts.append(outputs)
+            held = u[:, start : start + count]
+            if fine > 1 and controls is not None:
+                held = held.repeat_interleave(fine, 1)
+            elif fine > 1:
+                held = held[:, :1].expand(-1, fine * count, -1)
+            outputs = apply(Rollout(self._on(q.device), fine * count), q, v, held, theta)
+            parts.append((outputs[0][:, ::fine], outputs[1][:, ::fine], *outputs[2:]))
             q, v = outputs[0][:, -1].detach(), outputs[1][:, -1].detach()
-        return replace(_join(parts, length, state.q.dtype), dt=self.dt)
+        return replace(_join(parts, length, fine, state.q.dtype), dt=self.dt)
 
     def __repr__(self) -> str:
         bodies = self.assembly.bodies
@@ -149,7 +157,8 @@ class World(MechanicalEngine):
     def _cure(self) -> str:
         return (
             "A state or control was not finite, numbers ran away, or a body crosses the world 10⁵ times in a step: see "
-            f"to forces and speeds that are out of scale, or try a smaller dt (it is {self.dt:g}). "
+            f"to forces and speeds that are out of scale, or try a smaller dt (it is {self.dt:g}) or more substeps "
+            f"(now {self.substeps}). "
         )
 
     def _on(self, device: torch.device) -> Kernels:
@@ -203,16 +212,22 @@ class World(MechanicalEngine):
         return mechanics.energy(self.assembly, state, properties)
 
 
-def _join(parts: list[tuple[Tensor, ...]], length: int, dtype: torch.dtype) -> Trajectory:
-    """One trajectory from those of consecutive pieces, each of `length` steps but the last."""
+def _join(parts: list[tuple[Tensor, ...]], length: int, substeps: int, dtype: torch.dtype) -> Trajectory:
+    """One trajectory from those of consecutive pieces, each of `length` steps but the last, of so many substeps."""
     q = torch.cat([parts[0][0], *(part[0][:, 1:] for part in parts[1:])], 1) if len(parts) > 1 else parts[0][0]
     v = torch.cat([parts[0][1], *(part[1][:, 1:] for part in parts[1:])], 1) if len(parts) > 1 else parts[0][1]
-    bad = parts[0][5]
-    for i, part in enumerate(parts[1:], 1):
-        later = torch.where(part[5] >= 0, part[5] + i * length, -1)
-        bad = torch.where(bad >= 0, bad, later)
+
+    def first(which: int) -> Tensor:
+        found = torch.full_like(parts[0][which], -1)
+        for i, part in enumerate(parts):
+            # Step k ends with substep k · substeps.
+            later = torch.where(part[which] >= 0, (part[which] + substeps - 1) // substeps + i * length, -1)
+            found = torch.where(found >= 0, found, later)
+        return found.long()
+
     residual = torch.stack([part[3] for part in parts]).amax(0)
     iterations = torch.stack([part[4] for part in parts]).amax(0)
     crowded = torch.stack([(part[2] < 0).sum(1) for part in parts]).sum(0)
-    status = Status(bad < 0, residual.to(dtype), iterations.long(), bad.long(), crowded)
+    bad = first(5)
+    status = Status(bad < 0, residual.to(dtype), iterations.long(), bad, crowded, first(6))
     return Trajectory(q.to(dtype), v.to(dtype), status)

@@ -172,3 +172,42 @@ def test_a_free_chain_keeps_momentum_and_spin():
     kinetic, _ = world.energy(trajectory.flatten())
     # RATTLE's energy swings by O((ω dt)²), ω up to 3, and does not drift.
     assert (kinetic / kinetic[0] - 1).abs().max() < (3 / 30) ** 2
+
+
+def whirled(spin, **options):
+    """Two rods pinned to each other and to the world, the first turning at `spin` and taking the second along."""
+    rods = [
+        rigid2d.Rectangle((1, 0.1), (0.5, 0), velocity=(0, 0.5 * spin), spin=spin, name="inner"),
+        rigid2d.Rectangle((1, 0.1), (1.5, 0), velocity=(0, 1.5 * spin), spin=spin, name="outer"),
+    ]
+    pins = [rigid2d.Revolute("inner", None, (0, 0)), rigid2d.Revolute("outer", "inner", (1, 0))]
+    return rigid2d.World(rods, pins, gravity=(0, -9.81), dt=1 / 60, **options)
+
+
+def test_substeps_are_smaller_steps():
+    coarse, fine = whirled(10.0, substeps=3), whirled(10.0)
+    fine = rigid2d.World(fine.assembly.bodies, [joint for joint, _ in fine.assembly.joints], (0, -9.81), dt=1 / 180)
+    control = torch.randn(1, 4, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    found = []
+    for world, controls in ((coarse, control), (fine, control.repeat_interleave(3, 1))):
+        state, controls = start(world), controls.clone().requires_grad_()
+        trajectory = world.rollout(state, controls.shape[1], controls, truncate=controls.shape[1] // 2)
+        trajectory.q[:, -1].sum().backward()
+        found.append((trajectory, controls.grad))
+    torch.testing.assert_close(found[0][0].q, found[1][0].q[:, ::3], rtol=0, atol=0)
+    torch.testing.assert_close(found[0][1], found[1][1].unflatten(1, (4, 3)).sum(2))
+    assert found[0][0].dt == 1 / 60
+
+
+def test_joints_that_turn_too_fast_for_their_steps_are_named_and_substeps_cure_them():
+    # A step turns them by 2000/60 = 33 rad: 167 flows of a fifth of a radian, which is more than are followed.
+    world = whirled(2000.0)
+    with pytest.warns(RuntimeWarning, match="more substeps"):
+        trajectory = world.rollout(start(world), 3)
+    assert trajectory.status.converged.all()
+    assert trajectory.status.first_coarse_step.tolist() == [1]
+    world = whirled(2000.0, substeps=8)
+    trajectory = world.rollout(start(world), 3)
+    assert trajectory.status.first_coarse_step.tolist() == [-1]
+    kinetic = world.energy(trajectory)[0][0]
+    assert (kinetic - kinetic[0]).abs().max() < 1e-3 * kinetic[0]

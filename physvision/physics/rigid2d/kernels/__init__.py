@@ -8,3 +8,4 @@ import warp as wp
 
 scalar = wp.float64
 vec2 = wp.vec2d
+vec4 = wp.vec4d

@@ -31,10 +31,10 @@ from .detect import (
     edge_normal,
     joint_limit,
     polygon_polygon,
-    reach_of,
     separating_edge,
 )
 from .geometry import contact_rows, perp, place, row_speed, turn
+from .near_pairs import find_pairs, reach_of
 
 NEVER = wp.constant(wp.float64(1.0e30))
 
@@ -305,7 +305,8 @@ def next_contact(s: Parts, t: Workspace, duration: scalar):
     first = scalar(NEVER)
     line = t.counts[CONTACTS]
     work = wp.int32(0)
-    for pair in range(s.pairs):
+    for found in range(find_pairs(s, t, t.q0, t.a1, duration)):
+        pair = t.near[found]
         a = s.pair_bodies[pair, 0]
         b = s.pair_bodies[pair, 1]
         if may_meet(s, t, a, b, duration):

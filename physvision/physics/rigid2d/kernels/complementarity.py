@@ -237,7 +237,7 @@ def solve_stage(
                 going = wp.int32(1)
                 if tries == GUESSES:
                     t.counts[EFFORT] = t.counts[EFFORT] + 30 * size
-                    residual = find_modes(s, t, contacts, rows, columns, mode, slide, multipliers)
+                    residual = find_modes(s, t, contacts, rows, columns, mode, slide, multipliers, 0)
             elif not (residual < scalar(1.0e-6)):
                 t.counts[FAILED] = 1
                 t.keep[WORST] = wp.max(t.keep[WORST], residual)

@@ -13,11 +13,12 @@ energy: where one would, restitution is dropped, and the impulse scaled back.
 import warp as wp
 
 from . import scalar
-from .data import CONTACTS, FAILED, WORST, Parts, Workspace, clear, copy
-from .detect import find_near, properties_of, reach_of
+from .data import CONTACTS, FAILED, OPEN, SLIDES, STICKS, WORST, Parts, Workspace, clear, copy
+from .detect import find_near, properties_of
 from .forces import accelerate
 from .geometry import add_force, contact_rows, row_speed
 from .interior import find_modes
+from .islands import come_to_rest, find_calm, wake_all, wake_touched
 from .joints import joint_row
 
 # Corrections of positions at most.
@@ -25,8 +26,8 @@ CORRECTIONS = wp.constant(10)
 # The last of them are about joints alone, which are to hold exactly.
 LAST = wp.constant(3)
 
-# Bodies that are slower than this share of what free acceleration gives them in the step are at rest.
-REST = wp.constant(wp.float64(2.0e-4))
+# What compliant contacts may sink under their load, as a share of what free acceleration gives bodies in the step.
+SINKS = wp.constant(wp.float64(2.0e-4))
 
 
 @wp.func
@@ -44,41 +45,82 @@ def apply_multipliers(
 def solve_crowd(s: Parts, t: Workspace, contacts: wp.int32, rows: wp.array(dtype=scalar), x: wp.array(dtype=scalar)):
     """Find x = free + W Rᵀ λ with the rows complementary: multipliers in lambda0, what contacts do in mode0, slide0.
 
-    Given are x without multipliers in `free`, what is added to a row's speed in `target`, friction in `coefficient`.
+    Given are x without multipliers in `free`, what is added to a row's speed in `target`, friction in `coefficient`,
+    and a guess at what contacts do.
     """
     for r in range(s.joint_rows + 2 * contacts):
         t.offset[r] = row_speed(t, rows, r, t.free) + t.target[r]
-    missed = find_modes(s, t, contacts, rows, rows, t.mode0, t.slide0, t.lambda0)
+    missed = find_modes(s, t, contacts, rows, rows, t.mode0, t.slide0, t.lambda0, 1)
     t.keep[WORST] = wp.max(t.keep[WORST], missed)
     apply_multipliers(s, t, contacts, rows, x)
 
 
 @wp.func
-def square_norm(s: Parts, t: Workspace, x: wp.array(dtype=scalar)):
-    """Twice the kinetic energy of velocities x."""
-    total = scalar(0.0)
-    for k in range(3 * (s.bodies + 1)):
-        if t.weight[k] > scalar(0.0):
-            total += x[k] * x[k] / t.weight[k]
-    return total
+def energies(s: Parts, t: Workspace):
+    """Set, for each island, twice its kinetic energy at `free` in `before`, at v1 in `after`; whether one gained."""
+    clear(t.before, s.bodies)
+    clear(t.after, s.bodies)
+    for k in range(3 * s.bodies):
+        island = t.island[k // 3]
+        if island >= 0:
+            t.before[island] = t.before[island] + t.free[k] * t.free[k] / t.weight[k]
+            t.after[island] = t.after[island] + t.v1[k] * t.v1[k] / t.weight[k]
+    found = wp.int32(0)
+    for island in range(s.bodies):
+        if t.after[island] > t.before[island] * (scalar(1.0) + scalar(1.0e-10)):
+            found = wp.int32(1)
+    return found
+
+
+@wp.func
+def island_of(t: Workspace, r: wp.int32):
+    """The island of a row; −1 where it moves nothing."""
+    return wp.max(t.island[t.row_a[r]], t.island[t.row_b[r]])
+
+
+@wp.func
+def drop_restitution(s: Parts, t: Workspace, contacts: wp.int32, h: scalar):
+    """Let contacts of islands that gained energy strike without restitution."""
+    for i in range(contacts):
+        r = s.joint_rows + 2 * i
+        island = wp.max(island_of(t, r), 0)
+        if t.rebound[i] > scalar(0.0) and t.after[island] > t.before[island] * (scalar(1.0) + scalar(1.0e-10)):
+            t.rebound[i] = scalar(0.0)
+            t.target[r] = wp.max(t.gap[i], scalar(0.0)) / h
 
 
 @wp.func
 def take_no_energy(s: Parts, t: Workspace, contacts: wp.int32):
-    """Scale the multipliers back to where the kinetic energy is least, if it grew: E(θ) = E + θ b + ½ θ² c."""
-    n = 3 * (s.bodies + 1)
-    linear = scalar(0.0)
-    square = scalar(0.0)
-    for k in range(n):
-        if t.weight[k] > scalar(0.0):
+    """Scale the multipliers of islands that gained back to where their energy is least: E(θ) = E + θ b + ½ θ² c."""
+    clear(t.before, s.bodies)
+    clear(t.after, s.bodies)
+    for k in range(3 * s.bodies):
+        island = t.island[k // 3]
+        if island >= 0:
             push = t.v1[k] - t.free[k]
-            linear += t.free[k] * push / t.weight[k]
-            square += push * push / t.weight[k]
-    if linear + scalar(0.5) * square > scalar(0.0):
-        share = wp.clamp(-linear / square, scalar(0.0), scalar(1.0))
-        for r in range(s.joint_rows + 2 * contacts):
-            t.lambda0[r] = t.lambda0[r] * share
-        apply_multipliers(s, t, contacts, t.rows0, t.v1)
+            t.before[island] = t.before[island] + t.free[k] * push / t.weight[k]
+            t.after[island] = t.after[island] + push * push / t.weight[k]
+    for r in range(s.joint_rows + 2 * contacts):
+        island = wp.max(island_of(t, r), 0)
+        linear = t.before[island]
+        square = t.after[island]
+        if linear + scalar(0.5) * square > scalar(0.0):
+            t.lambda0[r] = t.lambda0[r] * wp.clamp(-linear / square, scalar(0.0), scalar(1.0))
+    apply_multipliers(s, t, contacts, t.rows0, t.v1)
+
+
+@wp.func
+def guess(s: Parts, t: Workspace, i: wp.int32, speed: scalar, slip: scalar, most: scalar):
+    """Guess what contact i does: it is open if it parts with `speed`, slides if it slips by more than `most`."""
+    t.mode0[i] = OPEN
+    t.slide0[i] = scalar(0.0)
+    if speed <= scalar(0.0):
+        t.mode0[i] = STICKS
+        if t.coefficient[i] == scalar(0.0):
+            t.mode0[i] = SLIDES
+        elif wp.abs(slip) > most:
+            t.mode0[i] = SLIDES
+            t.slide0[i] = -wp.sign(slip) * t.coefficient[i]
 
 
 @wp.func
@@ -90,12 +132,14 @@ def prepare_crowd(s: Parts, t: Workspace, contacts: wp.int32, h: scalar):
     n = 3 * (s.bodies + 1)
     most = scalar(0.0)
     for k in range(n):
-        t.free[k] = t.v0[k] + h * t.a0[k]
+        t.free[k] = t.v0[k]
+        if t.awake[k // 3] == 1:
+            t.free[k] = t.v0[k] + h * t.a0[k]
         if k % 3 != 2:
             most = wp.max(most, wp.abs(t.a0[k]))
     brisk = wp.max(s.rest_speed, scalar(4.0) * h * most)
     # What a compliant contact sinks under its load in a step carries it in the next, so that nothing creeps.
-    lift = REST * h * most
+    lift = SINKS * h * most
     for r in range(s.joint_rows):
         joint_row(s, t, t.q0, r, t.rows0)
         t.target[r] = scalar(0.0)
@@ -113,6 +157,8 @@ def prepare_crowd(s: Parts, t: Workspace, contacts: wp.int32, h: scalar):
         if gap <= s.tolerance and approach < -brisk:
             t.rebound[i] = restitution
             t.target[r] = restitution * approach
+        slip = row_speed(t, t.rows0, r + 1, t.v0)
+        guess(s, t, i, approach + gap / h - lift, slip, friction * h * most)
 
 
 @wp.func
@@ -123,14 +169,11 @@ def crowd_velocities(s: Parts, t: Workspace, h: scalar):
     contacts = find_near(s, t, t.q0, h)
     prepare_crowd(s, t, contacts, h)
     solve_crowd(s, t, contacts, t.rows0, t.v1)
-    if square_norm(s, t, t.v1) > square_norm(s, t, t.free) * (scalar(1.0) + scalar(1.0e-10)):
-        for i in range(contacts):
-            r = s.joint_rows + 2 * i
-            if t.rebound[i] > scalar(0.0):
-                t.rebound[i] = scalar(0.0)
-                t.target[r] = wp.max(t.gap[i], scalar(0.0)) / h
+    if energies(s, t) == 1:
+        drop_restitution(s, t, contacts, h)
         solve_crowd(s, t, contacts, t.rows0, t.v1)
-        take_no_energy(s, t, contacts)
+        if energies(s, t) == 1:
+            take_no_energy(s, t, contacts)
     clear(t.half, n)
     for r in range(s.joint_rows + 2 * contacts):
         if t.lambda0[r] != scalar(0.0):
@@ -158,6 +201,10 @@ def worst_error(s: Parts, t: Workspace, contacts: wp.int32):
         t.sliding[i] = 0
         if -t.target[r] > s.slop:
             worst = wp.max(worst, -t.target[r])
+        elif t.target[r] < scalar(0.0):
+            # So little is left as it is: what rests is not to be moved because something elsewhere overlaps.
+            t.target[r] = scalar(0.0)
+        guess(s, t, i, t.target[r], scalar(0.0), scalar(0.0))
     return worst
 
 
@@ -169,52 +216,6 @@ def correct_positions(s: Parts, t: Workspace, contacts: wp.int32):
     solve_crowd(s, t, contacts, t.rows1, t.half)
     for k in range(n):
         t.q1[k] = t.q1[k] + t.half[k]
-
-
-@wp.func
-def scale_of(s: Parts, t: Workspace, k: wp.int32):
-    """What turns coordinate k into a length: the reach of its body where it is an angle, else one."""
-    size = scalar(1.0)
-    if k % 3 == 2:
-        size = scalar(0.0)
-        if k // 3 < s.bodies:
-            size = reach_of(s, t, k // 3)
-    return size
-
-
-@wp.func
-def find_calm(s: Parts, t: Workspace, h: scalar):
-    """Set, for every body, how far it may move and be left where it was: zero where its island, at hand, is not calm.
-
-    An island is calm that moves no faster than the solution of its contacts is exact; its number is its first body's.
-    """
-    for body in range(s.bodies):
-        t.calm[body] = scalar(0.0)
-        island = t.island[body]
-        if island >= 0 and island < body:
-            t.calm[body] = t.calm[island]
-        elif island == body:
-            most = scalar(0.0)
-            fastest = scalar(0.0)
-            for k in range(3 * body, 3 * s.bodies):
-                if t.island[k // 3] == island:
-                    most = wp.max(most, scale_of(s, t, k) * wp.abs(t.a0[k]))
-                    fastest = wp.max(fastest, scale_of(s, t, k) * wp.max(wp.abs(t.v0[k]), wp.abs(t.v1[k])))
-            if fastest <= REST * h * most:
-                t.calm[body] = REST * h * h * most
-
-
-@wp.func
-def come_to_rest(s: Parts, t: Workspace):
-    """Leave bodies of calm islands where they were, without velocity, where they were not moved."""
-    for body in range(s.bodies):
-        far = scalar(0.0)
-        for k in range(3 * body, 3 * body + 3):
-            far = wp.max(far, scale_of(s, t, k) * wp.abs(t.q1[k] - t.q0[k]))
-        if t.calm[body] > scalar(0.0) and far <= t.calm[body]:
-            for k in range(3 * body, 3 * body + 3):
-                t.q1[k] = t.q0[k]
-                t.v1[k] = scalar(0.0)
 
 
 @wp.func
@@ -238,6 +239,9 @@ def crowd(s: Parts, t: Workspace, h: scalar, most: wp.int32):
             contacts = wp.int32(0)
             if done < CORRECTIONS - LAST:
                 contacts = find_near(s, t, t.q1, scalar(0.0))
+                if wake_touched(s, t, contacts) == 1:
+                    # The caller does all of it again.
+                    wake_all(s, t)
             t.counts[CONTACTS] = contacts
             error = worst_error(s, t, contacts)
             if error > s.tolerance:

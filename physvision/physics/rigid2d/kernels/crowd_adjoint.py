@@ -69,7 +69,10 @@ def correction_adjoint(s: Parts, t: Workspace, contacts: wp.int32):
     for i in range(contacts):
         r = s.joint_rows + 2 * i
         if t.mode0[i] != OPEN:
-            contact_rows_adjoint(s, t, t.event_q, i, t.columns_bar, r, -t.kappa[r], t.seed_q)
+            gap_bar = -t.kappa[r]
+            if t.target[r] == scalar(0.0):
+                gap_bar = scalar(0.0)
+            contact_rows_adjoint(s, t, t.event_q, i, t.columns_bar, r, gap_bar, t.seed_q)
 
 
 @wp.func

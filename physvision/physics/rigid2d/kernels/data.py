@@ -14,9 +14,8 @@ from . import scalar
 CIRCLE = wp.constant(0)
 POLYGON = wp.constant(1)
 
-# Kinds of joint rows: the difference of two anchors along x, along y, or the difference of two angles.
+# Kinds of joint rows: the difference of two anchors along x, or along y (1), or the difference of two angles.
 ROW_X = wp.constant(0)
-ROW_Y = wp.constant(1)
 ROW_ANGLE = wp.constant(2)
 
 # Kinds of contacts: a round point on a round point, a round point on an edge, an angle on its limit.
@@ -77,6 +76,7 @@ class Parts:
     reach: wp.array(dtype=scalar)
     fixed: wp.array2d(dtype=scalar)
     pair_bodies: wp.array2d(dtype=wp.int32)
+    pair_number: wp.array(dtype=wp.int32)
     joint_bodies: wp.array2d(dtype=wp.int32)
     motor: wp.array(dtype=wp.int32)
     limited: wp.array(dtype=wp.int32)
@@ -115,6 +115,8 @@ ITERATIONS = wp.constant(1)
 FAILED = wp.constant(2)
 OVERFLOW = wp.constant(3)
 EFFORT = wp.constant(4)
+ASLEEP = wp.constant(5)
+COARSE = wp.constant(6)
 
 # Entries of `keep`: whether cotangents of properties are wanted, the worst residual, the cotangent of the time left,
 # the deepest overlap found last, the longest flow that springs and damping allow, the time left before an operation.
@@ -169,8 +171,9 @@ layout = Layout(
         # A contact's compliance and its inverse, what slides already, and the numbers of the interior-point method.
         **dict.fromkeys(("soft", "stiff"), f"3 * ({CONTACT})"),
         "pull": CONTACT,
-        # How far a body of a calm island may move and be left where it was.
-        "calm": "s.bodies + 1",
+        # How far a body of a calm island may move and be left where it was; the interval that a body fills; sums over
+        # the bodies of an island.
+        **dict.fromkeys(("calm", "low", "high", "before", "after"), "s.bodies + 1"),
         "inside": f"15 * ({CONTACT})",
         # Contacts; the one after the last is the contact that an event is about.
         "feature": f"6 * ({CONTACT})",
@@ -182,6 +185,10 @@ layout = Layout(
         **dict.fromkeys(("row_a", "row_b", "order", "chosen"), ROWS),
         # Where the unknowns of bodies and of rows of joints are, and where the system's rows begin; islands; a queue.
         **dict.fromkeys(("place", "island", "queue", "head"), "s.bodies + 1"),
+        # Bodies in the order of their intervals; pairs that may meet; the island of a body when it was last looked at
+        # for rest, and whether it is awake: zero for what rests and for static bodies.
+        **dict.fromkeys(("sweep", "group", "awake"), "s.bodies + 1"),
+        "near": "s.pairs + 1",
         "joint_place": "s.joint_rows + 1",
         "first": UNKNOWNS,
         # From an end of a row to the next that acts on the same body; `head` has the first.
@@ -190,7 +197,7 @@ layout = Layout(
         **dict.fromkeys(("mode0", "mode1", "sliding"), CONTACT),
         "contact": f"5 * ({CONTACT})",
         "log_kind": "5 * s.operations",
-        "counts": "5",
+        "counts": "7",
     },
     others=dict.fromkeys(("theta", "theta_bar", "control", "control_bar"), wp.array(dtype=scalar)),
 )

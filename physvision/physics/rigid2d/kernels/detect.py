@@ -6,7 +6,7 @@ on the edge that separates them best, the two lowest corners of the other, each 
 
 import warp as wp
 
-from . import scalar, vec2
+from . import scalar, vec2, vec4
 from .data import (
     BODY_A,
     BODY_B,
@@ -22,10 +22,8 @@ from .data import (
     Parts,
     Workspace,
 )
-from .geometry import contact_rows, place, round_of, turn
-
-# What is nearer than this share of the smaller body's reach is looked after when positions are corrected.
-NEAR = wp.constant(wp.float64(1.0e-2))
+from .geometry import contact_rows, place, turn
+from .near_pairs import NEAR, find_pairs, reach_of, travel
 
 
 @wp.func
@@ -99,15 +97,29 @@ def circle_polygon(s: Parts, t: Workspace, q: wp.array(dtype=scalar), a: wp.int3
 
 
 @wp.func
-def lowest(s: Parts, q: wp.array(dtype=scalar), body: wp.int32, other: wp.int32, edge: wp.int32):
-    """The corner of `other` that is lowest over an edge of `body`, and how high it is."""
+def stand(q: wp.array(dtype=scalar), body: wp.int32, other: wp.int32):
+    """How `other` stands in the frame of `body`: cosine and sine of its angle, and its place."""
+    angle = q[3 * other + 2] - q[3 * body + 2]
+    at = into_frame(q, body, place(q, other))
+    return vec4(wp.cos(angle), wp.sin(angle), at[0], at[1])
+
+
+@wp.func
+def seen(stance: vec4, point: vec2):
+    """A point of a body that stands so."""
+    x = stance[0] * point[0] - stance[1] * point[1]
+    return vec2(stance[2] + x, stance[3] + stance[1] * point[0] + stance[0] * point[1])
+
+
+@wp.func
+def lowest(s: Parts, stance: vec4, body: wp.int32, other: wp.int32, edge: wp.int32):
+    """The corner of `other`, which stands so in the frame of `body`, that is lowest over an edge, and how high."""
     best = scalar(1.0e30)
     which = wp.int32(0)
     n = edge_normal(s, body, edge)
     start = corner(s, body, edge)
     for k in range(s.vertex_count[other]):
-        point = place(q, other) + turn(q[3 * other + 2], corner(s, other, k))
-        height = wp.dot(n, into_frame(q, body, point) - start)
+        height = wp.dot(n, seen(stance, corner(s, other, k)) - start)
         if height < best:
             best = height
             which = k
@@ -119,8 +131,9 @@ def best_edge(s: Parts, q: wp.array(dtype=scalar), body: wp.int32, other: wp.int
     """The edge of `body` that separates `other` best, and by how much."""
     best = scalar(-1.0e30)
     which = wp.int32(0)
+    stance = stand(q, body, other)
     for edge in range(s.vertex_count[body]):
-        _low, height = lowest(s, q, body, other, edge)
+        _low, height = lowest(s, stance, body, other, edge)
         if height > best:
             best = height
             which = edge
@@ -155,14 +168,15 @@ def polygon_polygon(
 ):
     """Describe, on line i, one of the two contacts of a polygon with an edge; 0 where there is none."""
     count = s.vertex_count[other]
-    low, _height = lowest(s, q, owner, other, edge)
+    stance = stand(q, owner, other)
+    low, _height = lowest(s, stance, owner, other, edge)
     n = edge_normal(s, owner, edge)
     start = corner(s, owner, edge)
     end = corner(s, owner, edge + 1)
     back = (low + count - 1) % count
     ahead = (low + 1) % count
-    before = into_frame(q, owner, place(q, other) + turn(q[3 * other + 2], corner(s, other, back)))
-    after = into_frame(q, owner, place(q, other) + turn(q[3 * other + 2], corner(s, other, ahead)))
+    before = seen(stance, corner(s, other, back))
+    after = seen(stance, corner(s, other, ahead))
     neighbour = ahead
     incident = low
     if wp.dot(n, before) < wp.dot(n, after):
@@ -171,7 +185,7 @@ def polygon_polygon(
     vertex = low
     if which == 1:
         vertex = neighbour
-    point = into_frame(q, owner, place(q, other) + turn(q[3 * other + 2], corner(s, other, vertex)))
+    point = seen(stance, corner(s, other, vertex))
     slack = scalar(100.0) * s.tolerance
     length = wp.length(end - start)
     along = wp.dot(point - start, end - start) / length
@@ -183,11 +197,11 @@ def polygon_polygon(
         if along > length:
             mine = (edge + 1) % s.vertex_count[owner]
         clipped = place(q, owner) + turn(q[3 * owner + 2], corner(s, owner, mine))
-        seen = into_frame(q, other, clipped)
+        inner = into_frame(q, other, clipped)
         first = corner(s, other, incident)
         second = corner(s, other, incident + 1)
         span = wp.length(second - first)
-        at = wp.dot(seen - first, second - first) / span
+        at = wp.dot(inner - first, second - first) / span
         if at > slack and at < span - slack:
             describe(
                 t, i, EDGE, owner, other, mine, incident, corner(s, owner, mine), first, edge_normal(s, other, incident)
@@ -195,15 +209,6 @@ def polygon_polygon(
         else:
             found = wp.int32(0)
     return found
-
-
-@wp.func
-def reach_of(s: Parts, t: Workspace, body: wp.int32):
-    """The radius about a body's frame that holds all of it."""
-    reach = s.reach[body]
-    if s.kind[body] == CIRCLE:
-        reach = round_of(s, t, body)
-    return reach
 
 
 @wp.func
@@ -229,14 +234,18 @@ def keep_touching(s: Parts, t: Workspace, at: wp.int32):
 
 @wp.func
 def find_touching(s: Parts, t: Workspace):
-    """Fill the table with all contacts that touch at the start; return how many there are."""
+    """Fill the table with all contacts that touch at the start; return how many there are.
+
+    Once there are more than can be followed, no more are looked for.
+    """
     count = wp.int32(0)
-    for pair in range(s.pairs):
+    for found in range(find_pairs(s, t, t.q0, t.a0, scalar(0.0))):
+        pair = t.near[found]
         a = s.pair_bodies[pair, 0]
         b = s.pair_bodies[pair, 1]
         apart = place(t.q0, a) - place(t.q0, b)
         near = reach_of(s, t, a) + reach_of(s, t, b) + s.tolerance
-        if wp.dot(apart, apart) <= near * near:
+        if wp.dot(apart, apart) <= near * near and t.counts[OVERFLOW] == 0:
             if s.kind[b] == CIRCLE:
                 zero = vec2(scalar(0.0), scalar(0.0))
                 describe(t, count, POINT, a, b, 0, 0, zero, zero, zero)
@@ -250,7 +259,7 @@ def find_touching(s: Parts, t: Workspace):
                     if polygon_polygon(s, t, t.q0, owner, other, edge, which, count) == 1:
                         count = keep_touching(s, t, count)
     for joint in range(s.joints):
-        if s.limited[joint] == 1:
+        if s.limited[joint] == 1 and t.awake[s.joint_bodies[joint, 0]] + t.awake[s.joint_bodies[joint, 1]] > 0:
             for side in range(2):
                 joint_limit(s, t, joint, side, count)
                 count = keep_touching(s, t, count)
@@ -270,25 +279,18 @@ def keep_near(s: Parts, t: Workspace, q: wp.array(dtype=scalar), at: wp.int32, m
 
 
 @wp.func
-def travel(s: Parts, t: Workspace, body: wp.int32, duration: scalar):
-    """How far a point of a body gets within `duration`, from the velocity and the acceleration at the start."""
-    linear = wp.length(place(t.v0, body)) + duration * wp.length(place(t.a0, body))
-    angular = wp.abs(t.v0[3 * body + 2]) + duration * wp.abs(t.a0[3 * body + 2])
-    return duration * (linear + reach_of(s, t, body) * angular)
-
-
-@wp.func
 def find_near(s: Parts, t: Workspace, q: wp.array(dtype=scalar), duration: scalar):
     """Fill the table with the contacts, at the poses q, that touch or may within `duration`; return how many."""
     count = wp.int32(0)
-    for pair in range(s.pairs):
+    for found in range(find_pairs(s, t, q, t.a0, duration)):
+        pair = t.near[found]
         a = s.pair_bodies[pair, 0]
         b = s.pair_bodies[pair, 1]
         apart = place(q, a) - place(q, b)
         reach = reach_of(s, t, a) + reach_of(s, t, b)
         most = NEAR * wp.min(reach_of(s, t, a), reach_of(s, t, b))
         if duration > scalar(0.0):
-            most += travel(s, t, a, duration) + travel(s, t, b, duration)
+            most += travel(s, t, a, t.a0, duration) + travel(s, t, b, t.a0, duration)
         if wp.dot(apart, apart) <= (reach + most) * (reach + most):
             if s.kind[b] == CIRCLE:
                 zero = vec2(scalar(0.0), scalar(0.0))
@@ -303,7 +305,7 @@ def find_near(s: Parts, t: Workspace, q: wp.array(dtype=scalar), duration: scala
                     if polygon_polygon(s, t, q, owner, other, edge, which, count) == 1:
                         count = keep_near(s, t, q, count, most)
     for joint in range(s.joints):
-        if s.limited[joint] == 1:
+        if s.limited[joint] == 1 and t.awake[s.joint_bodies[joint, 0]] + t.awake[s.joint_bodies[joint, 1]] > 0:
             for side in range(2):
                 joint_limit(s, t, joint, side, count)
                 most = NEAR

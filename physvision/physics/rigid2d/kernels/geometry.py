@@ -3,7 +3,8 @@
 A contact has a normal N that points from body b to body a, a tangent T = (−N_y, N_x) and a point c. Its rows are
     normal      [ N, (c − p_a) × N, −N, −(c − p_b) × N ],   ∇gap,
     tangential  the same with T for N.
-A POINT contact is between two points x_a and x_b with radii: N = (x_a − x_b)/d, gap = d − r_a − r_b, c = x_a − r_a N.
+A POINT contact is between two points x_a and x_b with radii: N = (x_a − x_b)/d, gap = d − r_a − r_b,
+c = x_a − (r_a + ½ gap) N, alike for both.
 An EDGE contact is between a point x_a with a radius and an edge of b through x_b: N turns with b,
 gap = N·(x_a − x_b) − r_a, c = x_a − r_a N. A LIMIT is a joint's angle against a bound, and has no tangent.
 """
@@ -11,7 +12,7 @@ gap = N·(x_a − x_b) − r_a, c = x_a − r_a N. A LIMIT is a joint's angle ag
 import warp as wp
 
 from . import scalar, vec2
-from .data import BODY_A, BODY_B, CIRCLE, EDGE, FEATURE_A, FEATURE_B, KIND, LIMIT, WANTED, Parts, Workspace
+from .data import BODY_A, BODY_B, CIRCLE, EDGE, FEATURE_A, FEATURE_B, KIND, LIMIT, POINT, WANTED, Parts, Workspace
 
 
 @wp.func
@@ -83,6 +84,15 @@ def frame_of(s: Parts, t: Workspace, q: wp.array(dtype=scalar), i: wp.int32):
 
 
 @wp.func
+def inward(t: Workspace, i: wp.int32):
+    """Which share of the gap the point of contact i is away from body a's surface."""
+    share = scalar(0.0)
+    if t.contact[5 * i + KIND] == POINT:
+        share = scalar(0.5)
+    return share
+
+
+@wp.func
 def write_row(rows: wp.array(dtype=scalar), i: wp.int32, d: vec2, arm_a: vec2, arm_b: vec2):
     """Row i: what moves apart along d, seen at two arms."""
     rows[6 * i] = d[0]
@@ -115,7 +125,7 @@ def contact_rows(
         gap = sign * (q[3 * a + 2] - q[3 * b + 2] - bound)
     else:
         normal, xa, _xb, ra, _rb, distance = frame_of(s, t, q, i)
-        point = xa - ra * normal
+        point = xa - (ra + inward(t, i) * distance) * normal
         write_row(rows, r, normal, point - place(q, a), point - place(q, b))
         write_row(rows, r + 1, perp(normal), point - place(q, a), point - place(q, b))
         gap = distance
@@ -208,7 +218,8 @@ def contact_rows_adjoint(
         add_property(t, s.joint_limits + 2 * joint + t.contact[5 * i + FEATURE_B], -sign * gap_bar)
     else:
         n, xa, xb, ra, rb, gap = frame_of(s, t, q, i)
-        c = xa - ra * n
+        depth = ra + inward(t, i) * gap
+        c = xa - depth * n
         arm_a = c - place(q, a)
         arm_b = c - place(q, b)
         # Rows: d(arm × N) = d arm × N + arm × dN; the tangent's cotangent returns through T = perp(N).
@@ -227,23 +238,24 @@ def contact_rows_adjoint(
         # Geometry.
         xa_bar = c_bar
         xb_bar = vec2(scalar(0.0), scalar(0.0))
-        n_bar -= ra * c_bar
-        ra_bar = -wp.dot(c_bar, n) - gap_bar
+        n_bar -= depth * c_bar
+        all_gap_bar = gap_bar - inward(t, i) * wp.dot(c_bar, n)
+        ra_bar = -wp.dot(c_bar, n) - all_gap_bar
         turned = scalar(0.0)
         if t.contact[5 * i + KIND] == EDGE:
-            n_bar += gap_bar * (xa - xb)
-            xa_bar += gap_bar * n
-            xb_bar -= gap_bar * n
+            n_bar += all_gap_bar * (xa - xb)
+            xa_bar += all_gap_bar * n
+            xb_bar -= all_gap_bar * n
             turned = wp.dot(n_bar, perp(n))
         else:
             distance = gap + ra + rb
-            d_bar = gap_bar * n
+            d_bar = all_gap_bar * n
             if distance > scalar(0.0):
                 d_bar += (n_bar - wp.dot(n, n_bar) * n) / distance
             xa_bar += d_bar
             xb_bar -= d_bar
             if rb > scalar(0.0):
-                add_property(t, s.radius + b, -gap_bar)
+                add_property(t, s.radius + b, -all_gap_bar)
         if ra > scalar(0.0):
             add_property(t, s.radius + a, ra_bar)
         add_angle(q_bar, a, xa_bar - arm_a_bar, wp.dot(xa_bar, perp(xa - place(q, a))))

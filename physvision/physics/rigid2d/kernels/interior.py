@@ -16,9 +16,16 @@ from .data import ITERATIONS, OPEN, SLIDES, STICKS, Parts, Workspace
 from .system import SOFTNESS, answer, factor_system, number_unknowns, own_couplings
 from .trial import disagreement, find_rates, rubs, try_modes
 
+# How often what contacts do is put right by the answer to it: of a guess, and of what is read off on the way.
+GUESSES = wp.constant(3)
+TRIALS = wp.constant(3)
+
 # Steps at most; the largest miss of an answer that is taken, as a share of the problem.
 STEPS = wp.constant(40)
 AGREES = wp.constant(wp.float64(1.0e-9))
+
+# Where a step is shorter than this share, some product is far below the others: the step goes towards their mean.
+JAMMED = wp.constant(wp.float64(0.1))
 
 # Numbers a contact: λ, α, β, then u, q, p, then the directions of these six, then what the three products aim at.
 WIDTH = wp.constant(15)
@@ -183,7 +190,11 @@ def go_inside(
     share = total / (scalar(count) * mean)
     center = mean * wp.max(share * share * share, scalar(1.0e-8))
     find_direction(s, t, contacts, n, rows, columns, center, 1)
-    length = wp.min(scalar(0.995) * longest_step(t, contacts), scalar(1.0))
+    length = longest_step(t, contacts)
+    if length < JAMMED:
+        find_direction(s, t, contacts, n, rows, columns, mean, 0)
+        length = longest_step(t, contacts)
+    length = wp.min(scalar(0.995) * length, scalar(1.0))
     for r in range(s.joint_rows + 2 * contacts):
         multipliers[r] = multipliers[r] + length * t.change[r]
     for i in range(contacts):
@@ -223,10 +234,12 @@ def find_modes(
     mode: wp.array(dtype=wp.int32),
     slide: wp.array(dtype=scalar),
     multipliers: wp.array(dtype=scalar),
+    guessed: wp.int32,
 ):
     """Find what contacts do, and the multipliers of all rows, given the rows without multipliers in `offset`.
 
-    Contacts that slide already do so as `slide` says. Returns by how much the answer misses, as a share of the problem.
+    Where it was guessed, the guess is tried first. Contacts that slide already do so as `slide` says. Returns by how
+    much the answer misses, as a share of the problem.
     """
     size = s.joint_rows + 2 * contacts
     n = number_unknowns(s, t, contacts)
@@ -240,11 +253,11 @@ def find_modes(
         t.pull[i] = scalar(0.0)
         if t.sliding[i] == 1:
             t.pull[i] = slide[i]
-        else:
+        elif guessed == 0:
             slide[i] = scalar(0.0)
     found = wp.int32(0)
-    if contacts == 0:
-        found = try_modes(s, t, contacts, n, rows, columns, mode, slide, AGREES * scale)
+    if contacts == 0 or guessed == 1:
+        found = try_modes(s, t, contacts, n, rows, columns, mode, slide, AGREES * scale, GUESSES)
     if found == 0:
         unit = begin_inside(s, t, contacts, rows, columns, multipliers)
         near = scalar(1.0e-5)
@@ -256,7 +269,7 @@ def find_modes(
             if off <= near * unit:
                 near *= scalar(1.0e-2)
                 inside_modes(s, t, contacts, mode, slide)
-                found = try_modes(s, t, contacts, n, rows, columns, mode, slide, AGREES * scale)
+                found = try_modes(s, t, contacts, n, rows, columns, mode, slide, AGREES * scale, TRIALS)
                 find_rates(s, t, contacts, rows, columns, multipliers)
             going = wp.int32(0)
             if found == 0 and taken < STEPS and off > scalar(1.0e-11) * unit:

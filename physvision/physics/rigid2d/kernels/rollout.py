@@ -6,6 +6,7 @@ from . import scalar
 from .adjoint import flow_backward
 from .crowd_adjoint import crowd_adjoint
 from .data import (
+    COARSE,
     CROWD,
     EFFORT,
     FAILED,
@@ -25,11 +26,11 @@ from .data import (
     clear,
     copy,
 )
-from .detect import reach_of
 from .flow import positions, velocities
 from .forces import longest_flow, weigh
 from .impact import impact
 from .impact_adjoint import event_adjoint, impact_adjoint
+from .islands import fall_asleep, scale_of, wake_all
 from .resting import prepare_resting, sort_touching
 from .step import load, recall, step, store
 
@@ -66,9 +67,7 @@ def settle(s: Parts, t: Workspace, q: wp.array(dtype=scalar), v: wp.array(dtype=
         if slot >= 0:
             for k in range(3):
                 i = 3 * body + k
-                size = scalar(1.0)
-                if k == 2:
-                    size = wp.max(reach_of(s, t, body), scalar(0.0))
+                size = scale_of(s, t, i)
                 fast = size * (wp.abs(t.v0[i]) + wp.abs(v[3 * slot + k]))
                 if not (fast <= s.rest_speed and size * wp.abs(t.q0[i] - q[3 * slot + k]) <= s.rest_speed * s.dt):
                     still = wp.int32(0)
@@ -102,6 +101,10 @@ def begin(s: Parts, t: Workspace):
     t.counts[ITERATIONS] = 0
     t.counts[OVERFLOW] = 0
     t.counts[FAILED] = 0
+    for body in range(s.bodies + 1):
+        t.sweep[body] = body
+        t.group[body] = body
+    wake_all(s, t)
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
@@ -119,10 +122,12 @@ def forward(
     residual: wp.array(dtype=scalar),
     iterations: wp.array(dtype=wp.int32),
     bad: wp.array(dtype=wp.int32),
+    coarse: wp.array(dtype=wp.int32),
 ):
     """Fill q and v, (worlds, steps + 1, 3 · moving), from their first states; count the operations of each step.
 
-    The count is negative where the last operation was crowded, and zero from the first bad step on.
+    The count is negative where the last operation was crowded, and zero from the first bad step on. Steps are coarse
+    that were too long for what joints do in them.
     """
     world = first + wp.tid()
     t = carve(s, real[world], integer[world])
@@ -131,11 +136,15 @@ def forward(
     n = 3 * (s.bodies + 1)
     load(s, t, q[world, 0], v[world, 0])
     failed = wp.int32(-1)
+    t.counts[COARSE] = 0
+    coarse[world] = -1
     asleep = wp.int32(0)
     for k in range(steps):
         if failed < 0 and s.stop[0] == 0:
-            if asleep == 1:
-                asleep = same_numbers(controls[world, k], t.control, 3 * s.moving + s.motors)
+            if k > 0:
+                if same_numbers(controls[world, k], t.control, 3 * s.moving + s.motors) == 0:
+                    asleep = wp.int32(0)
+                    wake_all(s, t)
             t.control = controls[world, k]
             if asleep == 0:
                 t.counts[FAILED] = 0
@@ -144,6 +153,10 @@ def forward(
                 if sound == 1 and too_fast(s, t) == 0:
                     operations[world, k] = step(s, t, 0)
                     settle(s, t, q[world, k], v[world, k])
+                    if operations[world, k] == -1:
+                        fall_asleep(s, t, q[world, k], v[world, k])
+                    else:
+                        wake_all(s, t)
                 else:
                     t.counts[FAILED] = 1
                 if is_finite(t.q0, n) * is_finite(t.v0, n) == 0 or t.counts[FAILED] == 1:
@@ -155,6 +168,8 @@ def forward(
             else:
                 operations[world, k] = operations[world, k - 1]
         store(s, t, q[world, k + 1], v[world, k + 1])
+        if t.counts[COARSE] == 1 and coarse[world] < 0:
+            coarse[world] = k + 1
         if failed < 0:
             asleep = same_numbers(q[world, k], q[world, k + 1], 3 * s.moving)
             asleep = asleep * same_numbers(v[world, k], v[world, k + 1], 3 * s.moving)

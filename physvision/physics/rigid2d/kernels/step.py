@@ -5,6 +5,8 @@ import warp as wp
 from . import scalar
 from .crowd import CORRECTIONS, crowd
 from .data import (
+    ASLEEP,
+    COARSE,
     CROWD,
     CUT,
     DEEPEST,
@@ -26,6 +28,7 @@ from .detect import deepest, find_touching
 from .events import flow
 from .geometry import row_speed
 from .impact import impact
+from .islands import wake_all, wake_what_is_near
 from .joints import joint_row
 from .resting import first_striking, prepare_resting, sort_touching
 
@@ -200,6 +203,8 @@ def exact_flow(s: Parts, t: Workspace, resting: wp.int32, left: scalar):
             going = wp.int32(1)
         elif rough == 1 and resting > 0:
             t.counts[FAILED] = 1
+        elif rough == 1 and t.counts[FAILED] == 0:
+            t.counts[COARSE] = 1
     if event == NOTHING and h < left:
         event = CUT
     return h, event, about
@@ -259,8 +264,27 @@ def exact_operation(
 
 
 @wp.func
-def step(s: Parts, t: Workspace, logged: wp.int32):
-    """Advance q0, v0 by one step of the grid; returns the number of operations, negative if the last was crowded."""
+def step_of_awake(s: Parts, t: Workspace):
+    """Do a crowded step of what is awake; whether that is all there is to do. Else nobody is asleep any more."""
+    done = wp.int32(0)
+    worst = t.keep[WORST]
+    wake_what_is_near(s, t, s.dt)
+    if t.counts[ASLEEP] > 0:
+        h = crowded_flow(s, t, 0, s.dt, worst, 0)
+        if h == s.dt and t.counts[ASLEEP] > 0 and t.counts[FAILED] == 0:
+            done = wp.int32(1)
+            copy(t.q1, t.q0, 3 * (s.bodies + 1))
+            copy(t.v1, t.v0, 3 * (s.bodies + 1))
+    if done == 0:
+        t.counts[FAILED] = 0
+        t.keep[WORST] = worst
+        wake_all(s, t)
+    return done
+
+
+@wp.func
+def step_of_all(s: Parts, t: Workspace, logged: wp.int32):
+    """Advance q0, v0 by one step of the grid where nobody is asleep; returns the same as `step`."""
     n = 3 * (s.bodies + 1)
     left = s.dt
     count = wp.int32(0)
@@ -299,4 +323,18 @@ def step(s: Parts, t: Workspace, logged: wp.int32):
             count += 1
     if crowded == 1:
         count = -count
+        if s.pairs == 0:
+            # Nothing can touch: it is the joints that turn too fast.
+            t.counts[COARSE] = 1
+    return count
+
+
+@wp.func
+def step(s: Parts, t: Workspace, logged: wp.int32):
+    """Advance q0, v0 by one step of the grid; returns the number of operations, negative if the last was crowded."""
+    count = wp.int32(0)
+    if t.counts[ASLEEP] > 0:
+        count = -step_of_awake(s, t)
+    if count == 0:
+        count = step_of_all(s, t, logged)
     return count

@@ -33,9 +33,9 @@ def own_couplings(
 
 @wp.func
 def visit(t: Workspace, body: wp.int32, island: wp.int32, count: wp.int32):
-    """Put a body into the queue if it moves and is new; return how many are in it."""
+    """Put a body into the queue if it moves, is awake and new; return how many are in it."""
     found = count
-    if t.weight[3 * body] > scalar(0.0) and t.island[body] < 0:
+    if t.weight[3 * body] > scalar(0.0) and t.island[body] < 0 and t.awake[body] == 1:
         t.island[body] = island
         t.queue[count] = body
         found = count + 1

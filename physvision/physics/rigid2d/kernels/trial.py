@@ -11,9 +11,6 @@ from .data import OPEN, SLIDES, STICKS, Parts, Workspace
 from .geometry import row_speed
 from .system import SOFTNESS, answer, displace, factor_system, stiffen
 
-# How often what contacts do is put right by the answer to it.
-TRIALS = wp.constant(3)
-
 
 @wp.func
 def rubs(t: Workspace, i: wp.int32):
@@ -101,10 +98,11 @@ def try_modes(
     mode: wp.array(dtype=wp.int32),
     slide: wp.array(dtype=scalar),
     enough: scalar,
+    most: wp.int32,
 ):
-    """Solve for what contacts are said to do, and correct that by the answer, a few times; whether the answer agrees.
+    """Solve for what contacts are said to do, and correct that by the answer, until it agrees; whether it does.
 
-    The answer is in `change`.
+    There are at most so many solutions; the last is in `change`.
     """
     agrees = wp.int32(0)
     going = wp.int32(1)
@@ -120,6 +118,6 @@ def try_modes(
         going = wp.int32(0)
         if disagreement(s, t, contacts, t.change) <= enough:
             agrees = wp.int32(1)
-        elif tries < TRIALS:
+        elif tries < most:
             going = read_modes(s, t, contacts, t.change, mode, slide)
     return agrees
