@@ -151,7 +151,7 @@ def overlap(world: rigid2d.World, poses: list[Pose]) -> float:
 
 
 ENGINES = {"physvision": ours, "pymunk": with_pymunk, "box2d": with_box2d}
-COLUMNS = (
+COLUMNS: tuple[str, ...] = (
     "engine",
     "bodies",
     "seed",
@@ -219,8 +219,8 @@ def main(piles: int = 200, seconds: float = 10.0, record: Path = Path("piles.csv
             restless = [entry for entry in mine if float(entry["rest"]) > 0.1]
             moving = sum(float(entry["drift"]) > 1e-3 for entry in restless)
             if engine == "physvision":
-                text = f"the worst step has {slow['events']} events (seed {slow['seed']}); {len(restless)} piles take over"
-                print(f"  {text} 0.1 ms at rest, in {moving} something moves over a millimetre in the last second")
+                text = f"the worst step has {slow['events']} events (seed {slow['seed']}); {len(restless)} piles take"
+                print(f"  {text} over 0.1 ms at rest, in {moving} something moves over a millimetre in a second")
 
 
 if __name__ == "__main__":

@@ -42,6 +42,21 @@ def test_balls_follow_the_exact_billiard_and_so_does_the_jacobian(balls, dt, ste
     assert np.abs(found - exact.jacobian).max() < 1e-6 * np.abs(exact.jacobian).max()
 
 
+def test_many_balls_in_a_row_or_a_column_follow_the_exact_billiard():
+    # So many that pairs are found by a sweep: along x in one scene, along y in the other.
+    generator = np.random.default_rng(3)
+    velocities = generator.uniform(-150, 150, (16, 2))
+    for along in (0, 1):
+        places = np.stack([[25 + 94 * (i // 4), 25 + 110 * (i % 4)][:: 1 - 2 * along] for i in range(16)])
+        exact = Billiard(places, velocities[:, :: 1 - 2 * along])
+        assert exact.run(0.5) > 5
+        world = billiard(places.tolist(), velocities[:, :: 1 - 2 * along].tolist())
+        assert len(world.assembly.pairs) > 64
+        trajectory = world.rollout(start(world), 15)
+        assert trajectory.status.crowded == 0
+        np.testing.assert_allclose(flat(trajectory)[0].numpy(), np.r_[exact.x.ravel(), exact.v.ravel()], atol=1e-6)
+
+
 @pytest.mark.parametrize(("dt", "steps"), GRIDS)
 def test_a_bounce_turns_position_and_velocity_round(dt, steps):
     # The grid is met on purpose: the ball reaches the wall at 28/30 s, exactly at the end of a step.

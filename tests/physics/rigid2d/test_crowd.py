@@ -39,6 +39,30 @@ def test_a_pile_of_forty_stands_still_in_the_end():
     assert trajectory.v[0, -60:].abs().max() == 0
 
 
+def test_what_sleeps_is_woken_and_does_what_it_would_have_done_awake():
+    # Two pyramids at rest, more contacts each than can be followed; a ball that rolls strikes the first after a while.
+    surface = {"friction": 0.5, "restitution": 0.0}
+    bodies = [rigid2d.Rectangle((60, 1), (0, -0.5), static=True, **surface)]
+    for middle in (0.0, 15.0):
+        for row in range(4):
+            for i in range(4 - row):
+                place = (middle + 1.2 * (i - (3 - row) / 2), 0.5 + row)
+                bodies.append(rigid2d.Rectangle((1, 1), place, **surface))
+    ball = rigid2d.Circle(0.5, (-3.5, 0.5), velocity=(3, 0), spin=-6, **surface)
+    world = rigid2d.World([*bodies, ball], gravity=(0, -9.81), dt=1 / 60)
+    trajectory = world.rollout(start(world), 40)
+    assert trajectory.status.crowded == 40
+    # 0.7 m at 3 m/s take 14 steps.
+    assert (trajectory.v[0, :13, :30] == 0).all()
+    assert trajectory.v[0, 14:20, :30].abs().max() > 0.5
+    assert (trajectory.v[0, :, 30:60] == 0).all()
+    for k in range(40):
+        # A rollout of one step begins with all awake.
+        torch.testing.assert_close(
+            world.rollout(trajectory.state(k), 1).final.q, trajectory.q[:, k + 1], rtol=0, atol=1e-9
+        )
+
+
 def busy_world():
     """Boxes, a jointed pair of balls and a box alone on a floor; whatever touches is more than is followed."""
     surface = {"restitution": 0.3, "friction": 0.4}
