@@ -323,8 +323,8 @@ def step_of_all(s: Parts, t: Workspace, logged: wp.int32):
             count += 1
     if crowded == 1:
         count = -count
-        if s.pairs == 0:
-            # Nothing can touch: it is the joints that turn too fast.
+        if s.capacity == 1:
+            # Nothing can touch, nor reach a limit: it is the joints that turn too fast.
             t.counts[COARSE] = 1
     return count
 
