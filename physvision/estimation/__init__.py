@@ -2,7 +2,7 @@
 
 from physvision.estimation.descent import descend
 from physvision.estimation.gauss_newton import Optimum, gauss_newton
-from physvision.estimation.horizons import doubling, fit_growing
+from physvision.estimation.horizons import doubling, fit_growing, grown
 from physvision.estimation.residual import MotionResidual, PointResidual, Residual, Seen, Setup
 from physvision.estimation.unknowns import Unknown, Unknowns
 
@@ -19,4 +19,5 @@ __all__ = [
     "doubling",
     "fit_growing",
     "gauss_newton",
+    "grown",
 ]

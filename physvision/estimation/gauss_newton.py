@@ -52,6 +52,7 @@ def gauss_newton(
     robust: bool = False,
     damping: float = 1e-3,
     held: Bool[Tensor, " unknowns"] | None = None,
+    patience: int | None = None,
 ) -> Optimum:
     """Make the residuals small.
 
@@ -63,6 +64,7 @@ def gauss_newton(
         robust: whether outliers are held down.
         damping: at first, a share of each diagonal element; 0 for Gauss–Newton's steps as long as they succeed.
         held: unknowns that stay as they are.
+        patience: so many iterations after the best of all starts has converged the others are given up; None for never.
     """
     z = problem.unknowns.start() if start is None else start.detach().clone()
     moving = torch.ones(z.shape[1], dtype=torch.bool) if held is None else ~held
@@ -72,6 +74,7 @@ def gauss_newton(
     scale = residual_size(problem.residual(z).detach()) if robust else None
     missed, slopes = problem.linearize(z)
     cost = _cost(problem, z, missed, scale)
+    waited = 0
     for _ in range(iterations):
         if scale is not None:
             scale = residual_size(missed)
@@ -88,7 +91,8 @@ def gauss_newton(
         converged = converged | (level > 1e10)
         z = torch.where(better[:, None], trial, z)
         course.append(z)
-        if bool(converged.all()):
+        waited = waited + 1 if bool(converged[torch.where(better, trial_cost, cost).argmin()]) else 0
+        if bool(converged.all()) or (patience is not None and waited > patience):
             break
         if bool(better.any()):
             missed, slopes = problem.linearize(z)

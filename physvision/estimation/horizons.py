@@ -6,6 +6,7 @@ is found there tells the phase over the next stretch well enough to go on.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -14,6 +15,10 @@ from torch import Tensor
 
 from physvision.estimation.gauss_newton import Optimum, gauss_newton
 from physvision.estimation.residual import MotionResidual
+
+_ALIKE = 0.05  # in z, where one is a sensible step: nearer starts lead to the same place
+_BEHIND = 10.0  # times the smallest cost: such a search has lost the phase
+_PATIENCE = 3  # iterations for which other starts are waited for
 
 
 def fit_growing(
@@ -26,39 +31,68 @@ def fit_growing(
     robust: bool = True,
     tolerance: float = 1e-8,
 ) -> Optimum:
-    """Fit up to each of the horizons, each from what was found up to the one before.
+    """Fit up to each of the horizons, each from what was found up to the one before, and then all samples.
 
     Args:
         problem: what is fitted.
         horizons: seconds, growing; all samples follow as the last.
         start: one or more; where the unknowns begin if not given.
-        keep: so many of the starts, the best ones, go on after each horizon; all if not given.
+        keep: see `grown`.
         iterations: at most so many at each horizon but the last, which has three times as many.
         robust: whether outliers are held down.
         tolerance: of the last fit; see `gauss_newton`.
+    """
+    z = grown(problem, horizons, start, keep=keep, iterations=iterations, robust=robust)
+    patience = None if keep is None else _PATIENCE
+    return gauss_newton(problem, z, iterations=3 * iterations, robust=robust, tolerance=tolerance, patience=patience)
 
-    Returns:
-        the last fit; its course is that of all horizons where no start was dropped, its own otherwise.
+
+def grown(
+    problem: MotionResidual,
+    horizons: Sequence[float],
+    start: Float[Tensor, "starts unknowns"] | None = None,
+    *,
+    keep: int | None = None,
+    iterations: int = 20,
+    robust: bool = True,
+) -> Float[Tensor, "kept unknowns"]:
+    """Where starts lead up to the last of the horizons; those beyond the samples count for nothing.
+
+    Args:
+        problem: what is fitted.
+        horizons: seconds, growing.
+        start: one or more; where the unknowns begin if not given.
+        keep: so many of the starts, the best ones, go on after each horizon, those that meet as one; all if not given.
+        iterations: at most so many at each horizon.
+        robust: whether outliers are held down.
     """
     z = problem.unknowns.start() if start is None else start
-    course = [z[None]]
     for horizon in horizons:
         if horizon >= float(problem.times[-1]):
             break
-        found = gauss_newton(problem.until(horizon), z, iterations=iterations, robust=robust, tolerance=1e-4)
-        z = found.z
-        course.append(found.course[1:])
-        if keep is not None and len(z) > keep:
-            z = z[found.cost.argsort()[:keep]]
-            course = [z[None]]
-    found = gauss_newton(problem, z, iterations=3 * iterations, robust=robust, tolerance=tolerance)
-    return Optimum(found.z, found.cost, found.converged, torch.cat([*course, found.course[1:]]))
+        part = problem.until(horizon)
+        patience = None if keep is None else _PATIENCE
+        found = gauss_newton(part, z, iterations=iterations, robust=robust, tolerance=1e-4, patience=patience)
+        z = found.z if keep is None else _best(found, keep)
+    return z
+
+
+def _best(found: Optimum, keep: int) -> Float[Tensor, "kept unknowns"]:
+    """The best of several searches, the best first, no two of them at the same place, none that lags far behind."""
+    kept: list[Tensor] = []
+    for row in found.cost.argsort().tolist():
+        if kept and float(found.cost[row]) > _BEHIND * float(found.cost.min()):
+            break
+        if all(float((found.z[row] - other).abs().max()) > _ALIKE for other in kept):
+            kept.append(found.z[row])
+        if len(kept) == keep:
+            break
+    return torch.stack(kept)
 
 
 def doubling(first: float, last: float) -> list[float]:
-    """Horizons from the first on, each twice the one before, below the last."""
-    horizons = []
-    while first < last:
-        horizons.append(first)
-        first *= 2
-    return horizons
+    """Horizons from the first on up to below the last, all by the same factor apart, which is at most 2.2."""
+    if not first < last:
+        return []
+    count = math.ceil(math.log(last / first) / math.log(2.2))
+    return [first * (last / first) ** (k / count) for k in range(count)]

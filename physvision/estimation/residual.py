@@ -152,7 +152,7 @@ class MotionResidual(Residual):
         seen: (samples, numbers), or with a batch in front, one for each start; NaN where nothing was seen.
         weight: one over the standard deviation of what was seen, broadcast against it.
         delay: from values and the number of the sample of each world, by how much later than `times` it was taken, s,
-            (worlds,); None for not at all.
+            (worlds, parts): numbers that are seen come in so many parts, each at its own moment; None for no delay.
         difference: what becomes of predicted − seen before it is weighted, such as taking whole turns out of angles.
     """
 
@@ -197,7 +197,7 @@ class MotionResidual(Residual):
         """What is to be seen of the motion that z stands for."""
         first = self._first(z)
         motion = self.motion(z, max(self.steps, int(first.max()) + 1))
-        return self._observed(z.repeat_interleave(len(self.times), 0), first, *_around(motion, first))
+        return self._observed(z.repeat_interleave(len(self.times), 0), first, _around(motion, first))
 
     def residual(self, z: Float[Tensor, "batch unknowns"]) -> Float[Tensor, "batch samples numbers"]:
         """The weighted differences."""
@@ -217,25 +217,26 @@ class MotionResidual(Residual):
         slopes = motion_slopes(
             self.engine, motion, made.properties, controls, start, leaf_slopes, control_slopes
         )  # (batch, times, tangent, unknowns)
-        samples, world = len(self.times), torch.arange(len(z), device=z.device)[:, None]
+        samples, numbers = self.seen.shape[-2:]
+        world = torch.arange(len(z), device=z.device)[:, None]
         with torch.enable_grad():
-            worlds = z.repeat_interleave(samples, 0).requires_grad_()
+            # Each number that is seen has worlds of its own, so that one backward pass serves all.
+            worlds = z.repeat_interleave(samples, 0).repeat(numbers, 1).requires_grad_()
             moves, states = [], []
             for state in _around(motion, first):
-                dq, dv = (torch.zeros_like(state.v, requires_grad=True) for _ in range(2))
+                q, v = state.q.repeat(numbers, 1), state.v.repeat(numbers, 1)
+                dq, dv = (torch.zeros_like(v, requires_grad=True) for _ in range(2))
                 moves += [dq, dv]
-                states.append(State(self.engine.integrate(state.q, dq), state.v + dv))
-            missed = self._missed(self._observed(worlds, first, *states))
-            rows = []
-            for k in range(missed.shape[-1]):
-                parts = torch.autograd.grad(
-                    missed[..., k].sum(), (worlds, *moves), retain_graph=True, allow_unused=True, materialize_grads=True
-                )
-                by_z, *by_move = (part.unflatten(0, (-1, samples)) for part in parts)
-                before, after = torch.cat(by_move[:2], -1), torch.cat(by_move[2:], -1)
-                row = by_z + torch.einsum("bst,bstu->bsu", before, slopes[world, first])
-                rows.append(row + torch.einsum("bst,bstu->bsu", after, slopes[world, first + 1]))
-        return missed.detach(), torch.stack(rows, 2)
+                states.append(State(self.engine.integrate(q, dq), v + dv))
+            seen = self._observed(worlds, first.repeat(1, numbers, 1), states)
+            missed = self._missed(seen.unflatten(0, (numbers, len(z))))
+            picked = missed.diagonal(dim1=0, dim2=3).sum()
+            slope = torch.autograd.grad(picked, (worlds, *moves), allow_unused=True, materialize_grads=True)
+        by_z, *by_move = (part.unflatten(0, (numbers, len(z), samples)).movedim(0, 2) for part in slope)
+        for part, at in enumerate(first):
+            before, after = (torch.cat(by_move[4 * part + k : 4 * part + k + 2], -1) for k in (0, 2))
+            by_z = by_z + before @ slopes[world, at] + after @ slopes[world, at + 1]
+        return missed[0].detach(), by_z
 
     def _setup_slopes(self, z: Tensor) -> tuple[Setup, Tensor, dict[str, Tensor], Tensor | None]:
         """The setup and its derivatives: of the state in the tangent space, of leaves, of controls."""
@@ -256,29 +257,34 @@ class MotionResidual(Residual):
     def _controls(self, made: Setup, steps: int) -> Tensor | None:
         return None if made.controls is None else _held(made.controls, steps)
 
-    def _taken(self, worlds: Tensor) -> Float[Tensor, " worlds"]:
-        """When each sample was taken, from z, a row for every sample."""
+    def _taken(self, worlds: Tensor) -> Float[Tensor, "worlds parts"]:
+        """When each part of each sample was taken, from z, a row for every sample."""
         sample = torch.arange(len(self.times), device=worlds.device).repeat(len(worlds) // len(self.times))
-        times = self.times.to(worlds)[sample]
+        times = self.times.to(worlds)[sample, None]
         return times if self.delay is None else times + self.delay(self.unknowns.values(worlds), sample)
 
-    def _first(self, z: Tensor) -> Int[Tensor, "batch samples"]:
-        """The step during which each sample was taken."""
+    def _first(self, z: Tensor) -> Int[Tensor, "parts batch samples"]:
+        """The step during which each part of each sample was taken."""
         with torch.no_grad():
-            taken = self._taken(z.repeat_interleave(len(self.times), 0)).unflatten(0, (len(z), -1))
+            taken = self._taken(z.repeat_interleave(len(self.times), 0)).unflatten(0, (len(z), -1)).movedim(-1, 0)
         share = torch.ceil(taken.nan_to_num(0.0) / self.engine.dt - 1e-4) - 1
         # What is taken long after the last sample belongs to no search that leads anywhere.
         return share.clamp(0, self.steps + _MOST_LATE).long()
 
-    def _observed(self, worlds: Tensor, first: Tensor, before: State, after: State) -> Tensor:
-        """What is seen between two states, from z, a row of each for every sample."""
+    def _observed(self, worlds: Tensor, first: Tensor, states: Sequence[State]) -> Tensor:
+        """What is seen between states before and after, two for each part, from z, a row for every sample."""
         samples = len(self.times)
         values = self.unknowns.values(worlds)
         sample = torch.arange(samples, device=worlds.device).repeat(len(worlds) // samples)
-        taken = self._taken(worlds)
-        state = between(self.engine, before, after, taken / self.engine.dt - first.flatten())
-        seen = Seen(state, values, self.setup(values).properties, sample, taken)
-        return (state.q if self.observe is None else self.observe(seen)).unflatten(0, (-1, samples))
+        taken, properties = self._taken(worlds), self.setup(values).properties
+        found = []
+        for part, at in enumerate(first):
+            share = taken[:, part] / self.engine.dt - at.flatten()
+            state = between(self.engine, states[2 * part], states[2 * part + 1], share)
+            seen = Seen(state, values, properties, sample, taken[:, part])
+            every = state.q if self.observe is None else self.observe(seen)
+            found.append(every.chunk(len(first), 1)[part])
+        return torch.cat(found, 1).unflatten(0, (-1, samples))
 
     def _missed(self, predicted: Tensor) -> Tensor:
         weight = torch.as_tensor(self.weight, dtype=self.seen.dtype, device=self.seen.device)
@@ -304,10 +310,11 @@ def _held(rows: Tensor, steps: int) -> Tensor:
     return rows[:, torch.arange(steps, device=rows.device).clamp(max=rows.shape[1] - 1)]
 
 
-def _around(motion: Trajectory, first: Int[Tensor, "batch samples"]) -> list[State]:
-    """The states before and after each sample, one world for each of them."""
+def _around(motion: Trajectory, first: Int[Tensor, "parts batch samples"]) -> list[State]:
+    """The states before and after each sample, of each part in turn, one world for each sample."""
     world = torch.arange(motion.batch, device=first.device)[:, None]
-    return [State(motion.q[world, at].flatten(0, 1), motion.v[world, at].flatten(0, 1)) for at in (first, first + 1)]
+    steps = [at + k for at in first for k in (0, 1)]
+    return [State(motion.q[world, at].flatten(0, 1), motion.v[world, at].flatten(0, 1)) for at in steps]
 
 
 def between(engine: Engine, before: State, after: State, share: Float[Tensor, " worlds"]) -> State:

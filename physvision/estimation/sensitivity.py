@@ -57,11 +57,28 @@ def motion_slopes(
             drive = drive + numbers @ slope[some].reshape(len(numbers), 1, -1, slope.shape[-1])
         if control_slopes is not None:
             drive = drive + by_control @ control_slopes[some]
-        states = [start[some]]
-        for step in range(steps):
-            states.append(by_state[:, step] @ states[-1] + drive[:, step])
-        found.append(torch.stack(states, 1))
+        found.append(torch.cat([start[some].unsqueeze(1), _followed(by_state, drive, start[some])], 1))
     return torch.cat(found)
+
+
+def _followed(
+    by_state: Float[Tensor, "batch steps tangent tangent"],
+    drive: Float[Tensor, "batch steps tangent unknowns"],
+    start: Float[Tensor, "batch tangent unknowns"],
+) -> Float[Tensor, "batch steps tangent unknowns"]:
+    """S after each step of S_{k+1} = A_k S_k + d_k.
+
+    Two steps in a row are one: A₂ (A₁ S + d₁) + d₂ = (A₂ A₁) S + (A₂ d₁ + d₂). So each step is joined with the one
+    before, then each pair with the pair before, and so on: log₂ n rounds for all at once instead of n small products.
+    """
+    first = by_state[:, :1] @ start.unsqueeze(1) + drive[:, :1]
+    through, driven = by_state, torch.cat([first, drive[:, 1:]], 1)
+    reach, steps = 1, by_state.shape[1]
+    while reach < steps:
+        driven = torch.cat([driven[:, :reach], driven[:, reach:] + through[:, reach:] @ driven[:, :-reach]], 1)
+        through = torch.cat([through[:, :reach], through[:, reach:] @ through[:, :-reach]], 1)
+        reach *= 2
+    return driven
 
 
 def step_derivatives(

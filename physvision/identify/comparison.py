@@ -17,8 +17,14 @@ _SAME = 6.0  # difference of Bayes' criterion below which nobody should prefer o
 _COARSE = 0.02  # of the extent: a fit that misses by more explains nothing
 
 
-def score(case: Case, fit: Fit) -> float:
-    """Bayes' criterion, larger is better, a sample that a model leaves out counted as if it were anywhere."""
+def score(case: Case, fit: Fit, correlation: float | None = None) -> float:
+    """Bayes' criterion, larger is better, a sample that a model leaves out counted as if it were anywhere.
+
+    Args:
+        case: the tracks.
+        fit: what is judged.
+        correlation: of neighbouring errors of the tracks; that of what the fit leaves if not given.
+    """
     missed = fit.problem.residual(fit.z[None]).detach()
     scale = residual_size(missed).clamp(min=0.3)
     there = torch.isfinite(fit.problem.seen).any(1)
@@ -32,7 +38,8 @@ def score(case: Case, fit: Fit) -> float:
     seen = sum(int(torch.isfinite(case.seen(k)).all(1).sum()) for k in range(len(case.tracks))) / len(case.tracks)
     anywhere = 2 * math.log(max(extent(case), 1e-9) / 4)
     lost = (seen - count) * numbers * anywhere
-    alike = (1 - fit.known.correlation) / (1 + fit.known.correlation)
+    correlation = fit.known.correlation if correlation is None else correlation
+    alike = (1 - correlation) / (1 + correlation)
     known = float(fit.problem.unknowns.known(fit.z[None])[0].square().sum())
     return alike * (explained - lost) - known - len(fit.z) * math.log(max(count, 2))
 

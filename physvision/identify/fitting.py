@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from physvision.estimation import MotionResidual, Seen, Unknowns, doubling, fit_growing, gauss_newton
+from physvision.estimation import MotionResidual, Seen, Unknowns, doubling, fit_growing, gauss_newton, grown
 from physvision.estimation.uncertainty import Uncertainty, uncertainty
 from physvision.identify.model import Case, Model
 
@@ -27,6 +27,7 @@ class Fit:
         known: how sure they are.
         noise: the usual distance of a coordinate from the fitted motion, pixels.
         model_start: when the motion begins, s of the clip.
+        early: where searches stood before any of the last third was fitted, (starts, unknowns).
     """
 
     model: Model
@@ -35,6 +36,18 @@ class Fit:
     known: Uncertainty
     noise: float
     model_start: float
+    early: Float[Tensor, "starts unknowns"]
+
+    @property
+    def cut(self) -> int:
+        """The first sample of the last third of what was fitted."""
+        return 2 * len(self.problem.times) // 3
+
+    def without_end(self) -> Fit:
+        """The fit to the first two thirds alone."""
+        problem = self.problem.until(float(self.problem.times[self.cut - 1]))
+        found = gauss_newton(problem, self.early, robust=True, tolerance=1e-8, patience=3)
+        return replace(self, z=found.z[found.best])
 
     def places(self, times: Float[Tensor, " samples"]) -> Float[Tensor, "samples numbers"]:
         """Where the motion is seen at times of the clip, pixels; NaN before it begins and long after what was seen."""
@@ -60,7 +73,7 @@ def problem_of(case: Case, model: Model) -> MotionResidual:
     usual = sigma[torch.isfinite(sigma)].median()
     weight = 1 / sigma.clamp(min=float(0.5 * usual))
     times = case.times[window] - case.times[model.first]
-    rows = seen[:, 1].nan_to_num(case.view.height / 2)
+    rows = seen[:, 1::2].nan_to_num(case.view.corner[1] + case.view.height / 2)
 
     def observe(seen: Seen) -> Tensor:
         places = model.places(seen)
@@ -84,21 +97,39 @@ def fit(case: Case, model: Model, keep: int = 3) -> Fit:
     start = problem.unknowns.numbers({each.name: model.starts.get(each.name, each.start) for each in problem.unknowns})
     span = float(problem.times[-1])
     horizons = [] if model.horizon is None else doubling(model.horizon, span)
-    found = fit_growing(problem, horizons, start, keep=keep)
-    known = uncertainty(problem, found.z[found.best], robust=True)
-    # What is known beforehand was weighed against noise as the tracker told it: now it is known what is left, and how
-    # long it lasts.
+    # The first two thirds are fitted for themselves as well, to be compared with the last.
+    inside = [horizon for horizon in horizons if horizon <= 2 / 3 * span]
+    early = grown(problem, inside, start, keep=keep)
+    found = fit_growing(problem, horizons[len(inside) :], early, keep=keep)
+    return _settled(case, model, problem, found.z[found.best], early)
+
+
+def refit(case: Case, model: Model, found: Fit) -> Fit:
+    """The fit of a model with more freedom from where the search of another led."""
+    problem = problem_of(case, model)
+
+    def led(z: Tensor) -> Tensor:
+        reached = found.problem.unknowns.values(z)
+        return problem.unknowns.numbers({each.name: reached.get(each.name, each.start) for each in problem.unknowns})
+
+    z = gauss_newton(problem, led(found.z[None]), robust=True, tolerance=1e-8).z[0]
+    return _settled(case, model, problem, z, led(found.without_end().z[None]))
+
+
+def _settled(case: Case, model: Model, problem: MotionResidual, z: Tensor, early: Tensor) -> Fit:
+    """The minimum near z where what is known beforehand is weighed against the noise as it is."""
+    known = uncertainty(problem, z, robust=True)
+    # It was weighed against noise as the tracker told it: now it is known what is left, and how long it lasts.
     larger = known.size * math.sqrt((1 + known.correlation) / (1 - known.correlation))
     problem = replace(problem, weight=problem.weight / max(larger, 1.0))
-    z = gauss_newton(problem, known.z[None], robust=True).z[0]
-    return judged(case, model, problem, z)
+    return judged(case, model, problem, gauss_newton(problem, z[None], robust=True).z[0], early)
 
 
-def judged(case: Case, model: Model, problem: MotionResidual, z: Tensor) -> Fit:
+def judged(case: Case, model: Model, problem: MotionResidual, z: Tensor, early: Tensor) -> Fit:
     """A fit with its uncertainty."""
     known = uncertainty(problem, z, robust=True)
     missed = problem.residual(z[None]).detach()
     there = torch.isfinite(problem.seen)
     off = (missed[0] / torch.as_tensor(problem.weight))[there]
     noise = float(1.4826 * off.abs().median())
-    return Fit(model, problem, z, known, noise, float(case.times[model.first]))
+    return Fit(model, problem, z, known, noise, float(case.times[model.first]), early)

@@ -7,7 +7,6 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
 
 import numpy as np
 import torch
@@ -15,10 +14,11 @@ import torch
 from physvision import video
 from physvision.core import Clip, InputError
 from physvision.identify import comparison
-from physvision.identify.fitting import Fit, fit
-from physvision.identify.identification import HeldOut, Identification
-from physvision.identify.kinds import KINDS, KNOWN, LET_GO, OBJECTS, Propose
-from physvision.identify.model import Case, Known, Model, UnsuitableError
+from physvision.identify.attempts import attempts, held_out
+from physvision.identify.fitting import Fit
+from physvision.identify.identification import Identification
+from physvision.identify.kinds import KINDS, KNOWN, LET_GO, OBJECTS
+from physvision.identify.model import Case, Known
 from physvision.identify.own_motion import OwnMotion, Sought
 from physvision.identify.parameters import derived
 from physvision.identify.preparing import begun, joined, moving_ones, resting, usual_step
@@ -30,7 +30,6 @@ _WIDEST = 12.0  # m: a picture that is wider was not filmed by hand
 _EARTH = (8.8, 10.8)  # m/s²: gravity outside of it is another rate, another scale or another law
 _ELSE = 0.1  # of the extent: a last third that is predicted worse is something else
 _MOST = 2  # things that a kind may be about
-_FEWEST = 8  # samples for which a last third can be held out
 
 Source = Clip | str | os.PathLike[str] | Sequence[Track]
 
@@ -91,7 +90,7 @@ def identify(
         moving = moving[: objects or _MOST]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # steps of a search may lead where worlds fail
-        fits, refused = _attempts(moving, view, told, proposals)
+        fits, refused = attempts(moving, view, told, proposals)
     if not fits:
         reasons = "; ".join(f"{kind}: {reason}" for kind, reason in refused.items())
         raise InputError(f"no kind of motion explains what was seen ({_seen(tracks)}). {reasons}{resting(moving)}")
@@ -109,7 +108,7 @@ def identify(
     notes += [note for track in case.tracks for note in track.notes] + _warnings(case, found, parameters)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        held = _held_out(case, proposals[best][0], found)
+        held = held_out(case, found)
     if held is not None and held.share > _ELSE:
         notes.append("What happens in the last third does not follow from the first two: see --from and --to.")
     return Identification(
@@ -151,71 +150,6 @@ def _tracks(source: Source, fps, object, crop, start, stop, size) -> tuple[list[
     if fps is not None:
         tracks = [replace(track, times=track.times / (fps * usual_step(track.times))) for track in tracks]
     return tracks, view
-
-
-def _attempts(
-    moving: list[Track], view: View, told: Mapping[str, Known], proposals: Mapping[str, tuple[Propose, int]]
-) -> tuple[dict[str, tuple[Case, Fit]], dict[str, str]]:
-    """The best fit of each kind over the objects that it might be about, and why others have none.
-
-    Args:
-        moving: what moves, the farthest first.
-        view: of the camera.
-        told: what is known.
-        proposals: of each kind, what makes its models, and of how many objects.
-    """
-    fits, refused = {}, {}
-    for kind, (propose, count) in proposals.items():
-        cases = [Case(chosen, view, told) for chosen in combinations(moving, count)]
-        if not cases:
-            refused[kind] = f"{len(moving)} thing moves, {count} are needed"
-        # Of several things that which the kind explains longest is meant.
-        longest = 0
-        for case in cases:
-            try:
-                found = _best(case, propose(case))
-            except UnsuitableError as error:
-                refused.setdefault(kind, str(error))
-                continue
-            held = found.model.last - found.model.first
-            if not comparison.explains(case, found):
-                refused.setdefault(kind, f"its best fit misses by {found.noise:.2g} px")
-            elif held > 1.2 * longest:
-                fits[kind], longest = (case, found), held
-        if kind in fits:
-            refused.pop(kind, None)
-    return fits, refused
-
-
-def _best(case: Case, models: list[Model]) -> Fit:
-    """The fit of the models of a kind that explains most."""
-    fits = [fit(case, model) for model in models]
-    return max(fits, key=lambda found: comparison.score(case, found))
-
-
-def _held_out(case: Case, propose: Propose, found: Fit) -> HeldOut | None:
-    """Fit the first two thirds of what the law holds for, and compare the last with what follows from it."""
-    first, last = found.model.first, found.model.last
-    if last - first < _FEWEST:
-        return None
-    cut = first + 2 * (last - first) // 3
-    shorter = replace(case, tracks=[track.window(0, cut) for track in case.tracks])
-    try:
-        models = propose(shorter)
-        early = _best(shorter, [model for model in models if model.variant == found.model.variant] or models)
-    except (UnsuitableError, ValueError):
-        return None
-    places = early.places(case.times)
-    seen = torch.cat([case.seen(k) for k in range(len(case.tracks))], 1)
-    late = torch.arange(len(places)) >= cut
-    late &= torch.arange(len(places)) < last
-    places[~late] = torch.nan
-    off = (places - seen)[late]
-    square = off[torch.isfinite(off)].square()
-    if not len(square):
-        return None
-    error = math.sqrt(float(square.mean()) * 2)
-    return HeldOut(error, error / comparison.extent(case), places.numpy())
 
 
 def _warnings(case: Case, found: Fit, parameters) -> list[str]:

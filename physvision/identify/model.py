@@ -58,7 +58,7 @@ class Model:
             the engine is in metres already, not in pixels.
         state_metric: the same of the state.
         scale: from values and what is known, pixels a metre; None where it is not identifiable.
-        variant: tells models of one kind apart.
+        wider: the same with more unknowns, worth a search from where this one's led.
         also: other kinds that would predict the same tracks, and what would tell them apart.
         spans: the values that parameters can have at all, where their names do not say so.
     """
@@ -77,7 +77,7 @@ class Model:
     metric: Mapping[str, int] | None = field(default_factory=dict)
     state_metric: int = 0
     scale: Callable[[Values, Knowns], Tensor | None] = lambda values, known: known.get("scale")
-    variant: str = ""
+    wider: Model | None = None
     also: Mapping[str, str] = field(default_factory=dict)
     spans: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 

@@ -19,7 +19,8 @@ from physvision.estimation.unknowns import Values
 from physvision.identify.followed import Followed, moving_names
 from physvision.identify.leaves import Place, place_of, unknown_of, with_number
 from physvision.identify.model import Case, Known, Knowns, Model, Parameters, UnsuitableError
-from physvision.identify.own_starts import Search, informative
+from physvision.identify.own_starts import Search
+from physvision.identify.starts import informative
 from physvision.identify.view import TILT
 from physvision.physics import articulated
 from physvision.physics.engine import MechanicalEngine
@@ -103,7 +104,8 @@ class OwnMotion:
         made = _Leaves.of(self, engine, case.known)
         reference = engine.initial_state(1, torch.float64)
         search = Search(case, followed, plane, made.unknowns, made.leaves, above)
-        horizon = informative(case, first, last)
+        everything = torch.cat([case.seen(k) for k in range(len(case.tracks))], 1)[first:last].numpy()
+        horizon = informative(case.times[first:last].numpy(), everything)
         free, moving = search.free(horizon)
         starts, miss = search.starts(first, last, horizon, free)
         starts |= {"start": starts["start"][:, free], "rates": starts["rates"][:, moving]}
@@ -134,7 +136,7 @@ class OwnMotion:
         model = Model(
             self.name, engine, unknowns, setup, places, parameters,
             {**{each.name: each.unit for each in made.reported}, "scale": "px/m"}, first, last, starts,
-            horizon=horizon, metric=None, scale=lambda values, known: values["scale"], variant=",".join(names),
+            horizon=horizon, metric=None, scale=lambda values, known: values["scale"],
             spans={**spans, "scale": (0.0, math.inf)},
         )  # fmt: skip
         return model, miss

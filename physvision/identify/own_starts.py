@@ -24,21 +24,8 @@ from physvision.identify.model import Case
 
 _DRAWS, _KEPT = 1024, 8
 _NUDGE = 1e-4  # m or rad, for differences
-_ENOUGH = 12  # samples from which a motion begins to show its law
 _UNSEEN = 1e-6  # m by which what is seen moves when an unknown moves by one: less is nothing
 _COMPARED = 8  # samples of which each draw is judged
-
-
-def informative(case: Case, first: int, last: int) -> float:
-    """Seconds until half of what is seen was gone through."""
-    places = torch.cat([case.seen(k) for k in range(len(case.tracks))], 1)[first:last].numpy()
-    times = case.times[first:last].numpy()
-    whole = np.nanmax(np.nanmax(places, 0) - np.nanmin(places, 0))
-    for count in range(min(_ENOUGH, len(times)), len(times)):
-        part = places[:count]
-        if np.nanmax(np.nanmax(part, 0) - np.nanmin(part, 0)) > 0.5 * whole:
-            return float(times[count - 1] - times[0])
-    return float(times[-1] - times[0])
 
 
 @dataclass(frozen=True)

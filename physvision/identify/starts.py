@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Float
 
+_ENOUGH = 12  # samples from which a motion begins to show its law
 _UNLIKELY = 22.5  # what squares of six standard normal numbers add up to once in a thousand times
 
 
@@ -35,6 +36,30 @@ def closest(
         weights = 1 / (1 + (off / (2.4 * usual)) ** 2)
         weights[len(weights) - certain :] = 1.0
     return found
+
+
+def derivatives(
+    times: Float[np.ndarray, " samples"], values: Float[np.ndarray, " samples"], width: int = 9
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Smoothed values and their first and second derivatives, from a quartic through the samples around each."""
+    found = []
+    for at in range(len(times)):
+        first = min(max(at - width // 2, 0), max(len(times) - width, 0))
+        near = slice(first, first + width)
+        powers = np.vander(times[near] - times[at], 5, increasing=True)
+        found.append(np.linalg.lstsq(powers, values[near], rcond=None)[0][:3] * [1, 1, 2])
+    value, rate, bend = np.array(found).T
+    return value, rate, bend
+
+
+def informative(times: Float[np.ndarray, " samples"], places: Float[np.ndarray, "samples numbers"]) -> float:
+    """Seconds until half of what is seen was gone through."""
+    whole = np.nanmax(np.nanmax(places, 0) - np.nanmin(places, 0))
+    for count in range(min(_ENOUGH, len(times)), len(times)):
+        part = places[:count]
+        if np.nanmax(np.nanmax(part, 0) - np.nanmin(part, 0)) > 0.5 * whole:
+            return float(times[count - 1] - times[0])
+    return float(times[-1] - times[0])
 
 
 def circle(places: Float[np.ndarray, "samples 2"]) -> tuple[np.ndarray, float]:

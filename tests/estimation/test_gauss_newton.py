@@ -13,6 +13,7 @@ from physvision.estimation import (
     doubling,
     fit_growing,
     gauss_newton,
+    grown,
 )
 from physvision.physics import articulated
 
@@ -48,8 +49,23 @@ def test_the_best_of_many_starts():
         "length": torch.tensor([3.0, 0.2, 0.8, 1.5]), "angle": 0.3, "spin": 0.0
     })  # fmt: skip
     found = fit_growing(problem, doubling(0.5, 4.0), starts, keep=2)
-    assert len(found.z) == 2
+    assert len(found.z) <= 2
     assert abs(float(problem.unknowns.values(found.z)["length"][found.best]) / 0.62 - 1) < 1e-8
+
+
+def test_starts_that_meet_go_on_as_one():
+    problem = swing(seconds=4.0)
+    starts = problem.unknowns.numbers({"length": torch.tensor([0.55, 0.6, 0.7, 0.75]), "angle": 0.8, "spin": 0.0})
+    assert len(grown(problem, doubling(1.0, 4.0), starts, keep=4)) == 1
+
+
+def test_patience_ends_a_search_whose_best_start_has_converged():
+    problem = swing(seconds=20.0)
+    starts = problem.unknowns.numbers({"length": torch.tensor([0.62, 3.0]), "angle": 0.8, "spin": 0.0})
+    hasty = gauss_newton(problem, starts, iterations=60, patience=3)
+    assert len(hasty.course) < len(gauss_newton(problem, starts, iterations=60).course)
+    assert bool(hasty.converged[hasty.best])
+    assert abs(float(problem.unknowns.values(hasty.z)["length"][hasty.best]) / 0.62 - 1) < 1e-8
 
 
 def test_outliers_are_held_down():

@@ -48,13 +48,26 @@ def double_pendulum(delay=None):
 
 
 def test_properties_start_and_camera_of_a_chain_seen_between_its_steps():
-    problem = double_pendulum(delay=lambda values, sample: values["late"] * sample / 5)
+    problem = double_pendulum(delay=lambda values, sample: (values["late"] * sample / 5)[:, None])
     z = torch.cat([problem.unknowns.start(), problem.unknowns.start() + 0.3])
     check(problem, z)
     missed, slopes = problem.linearize(z)
     alone = problem.linearize(z[1:])
     torch.testing.assert_close(missed[1:], alone[0])
     torch.testing.assert_close(slopes[1:], alone[1])
+
+
+def test_parts_that_are_each_seen_at_their_own_moment():
+    """x at once and z later: each as if all were seen then."""
+    share = torch.tensor([0.0, 1.0], dtype=torch.float64)
+    problem = double_pendulum(delay=lambda values, sample: values["late"][:, None] * share)
+    z = problem.unknowns.start()
+    check(problem, z)
+    for part in range(2):
+        all_then = double_pendulum(
+            delay=lambda values, sample, part=part: values["late"][:, None] * share[part : part + 1]
+        )
+        torch.testing.assert_close(problem.residual(z)[..., part], all_then.residual(z)[..., part])
 
 
 def test_a_bounce_with_its_time_of_impact():

@@ -30,16 +30,14 @@ def propose(case: Case) -> list[Model]:
     if not hits:
         raise UnsuitableError("it does not bounce")
     first = starts.departure(times[: hits[0]], places[: hits[0]], 1.3 * noise) if hits[0] >= 8 else 0
-    models = [_model(case, there, times, places, hits, first, "")]
+    models = [_model(case, there, times, places, hits, first)]
     if len(hits) >= 3:
         # Balls lose more in a hard impact: where the first is much harder than all others it may be left out.
-        models.append(_model(case, there, times, places, hits[1:], hits[0] + 2, "after the first impact"))
+        models.append(_model(case, there, times, places, hits[1:], hits[0] + 2))
     return models
 
 
-def _model(
-    case: Case, there: np.ndarray, times: np.ndarray, places: np.ndarray, hits: list[int], first: int, variant: str
-) -> Model:
+def _model(case: Case, there: np.ndarray, times: np.ndarray, places: np.ndarray, hits: list[int], first: int) -> Model:
     flights = starts.flights(times[first:], places[first:], [hit - first for hit in hits])
     if flights is None:
         raise UnsuitableError("between bounces it does not fly along parabolas")
@@ -88,7 +86,7 @@ def _model(
             starts={"friction": torch.tensor([0.003, 0.2], dtype=torch.float64)},
             horizon=float(times[min(hits[0] + 3, len(times) - 1)] - times[first]),
             scale=lambda values, known: _scale(values, known, radius), metric={"gravity": 1, "radius": 1},
-            state_metric=1, variant=variant,
+            state_metric=1,
         )  # fmt: skip
 
 

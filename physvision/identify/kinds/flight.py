@@ -107,7 +107,6 @@ def _model(case: Case, kind: str, stretch: _Stretch) -> Model:
         kind, engine, unknowns, setup, places_of, _parameters(kind),
         {"speed": "m/s", "angle": "rad", "gravity": "m/s²", "acceleration": "m/s²", "drag": "1/m"},
         first, last, begin, scale=scale, metric={"push": 1, "rest": 1, "drag": -1, "radius": 1}, state_metric=1,
-        variant="seen aside at first" if stretch.flies else "",
     )  # fmt: skip
 
 

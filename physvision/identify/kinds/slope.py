@@ -148,7 +148,7 @@ def _stopping(case: Case, line: Line) -> Model:
 
     return Model(
         "slide", engine, unknowns, setup, places, _flat, _UNITS, line.first, line.last,
-        starts={"origin": torch.from_numpy(begin)}, state_metric=1, variant="flat",
+        starts={"origin": torch.from_numpy(begin)}, state_metric=1,
     )  # fmt: skip
 
 

@@ -1,0 +1,98 @@
+"""Each kind of motion tried on each choice of things that it may be about, and tested on the last third."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+import torch
+
+from physvision.identify import comparison
+from physvision.identify.fitting import Fit, fit, refit
+from physvision.identify.identification import HeldOut
+from physvision.identify.kinds import Propose
+from physvision.identify.model import Case, Known, Model, UnsuitableError
+from physvision.identify.view import View
+from physvision.perception import Track
+
+_FEWEST = 8  # samples for which a last third can be held out
+_LEFT = 0.3  # correlation of what a fit leaves, from which on there may be more to see in it
+
+
+def attempts(
+    moving: list[Track], view: View, told: Mapping[str, Known], proposals: Mapping[str, tuple[Propose, int]]
+) -> tuple[dict[str, tuple[Case, Fit]], dict[str, str]]:
+    """The best fit of each kind over the objects that it might be about, and why others have none.
+
+    Args:
+        moving: what moves, the farthest first.
+        view: of the camera.
+        told: what is known.
+        proposals: of each kind, what makes its models, and of how many objects.
+    """
+    fits, refused = {}, {}
+    for kind, (propose, count) in proposals.items():
+        cases = [Case(chosen, view, told) for chosen in combinations(moving, count)]
+        if not cases:
+            refused[kind] = f"{len(moving)} thing moves, {count} are needed"
+        # Of several things that which the kind explains longest is meant.
+        longest = 0
+        for tried in cases:
+            try:
+                case, found = _best(tried, propose(tried))
+            except UnsuitableError as error:
+                refused.setdefault(kind, str(error))
+                continue
+            held = found.model.last - found.model.first
+            if not comparison.explains(case, found):
+                refused.setdefault(kind, f"its best fit misses by {found.noise:.2g} {case.unit}")
+            elif held > 1.2 * longest:
+                fits[kind], longest = (case, found), held
+        if kind in fits:
+            refused.pop(kind, None)
+    return fits, refused
+
+
+def _best(case: Case, models: Sequence[Model]) -> tuple[Case, Fit]:
+    """The fit of the models of a kind that explains most, and the case as that sees it."""
+    found = max((fit(case, model) for model in models), key=lambda each: comparison.score(case, each))
+    return _widened(case, found)
+
+
+def _widened(case: Case, found: Fit) -> tuple[Case, Fit]:
+    """A fit, or one with more freedom from where its search led, as long as that explains more of what is left.
+
+    Tables are taken as if they were seen straight on and all at once, until what is left says that a camera saw them.
+    """
+    while True:
+        ways = [] if found.model.wider is None else [(case, found.model.wider)]
+        if not case.view.filmed and found.known.correlation > _LEFT:
+            ways.append((replace(case, view=case.view.by_camera()), found.model))
+        further = [(seen, refit(seen, model, found)) for seen, model in ways]
+        gains = [
+            comparison.score(seen, each, each.known.correlation) - comparison.score(case, found, each.known.correlation)
+            for seen, each in further
+        ]
+        if max(gains, default=0.0) <= 0:
+            return case, found
+        case, found = further[gains.index(max(gains))]
+
+
+def held_out(case: Case, found: Fit) -> HeldOut | None:
+    """What the fit to the first two thirds of what the law holds for says of the last, compared with what was seen."""
+    first, last = found.model.first, found.model.last
+    if last - first < _FEWEST:
+        return None
+    places = found.without_end().places(case.times)
+    seen = torch.cat([case.seen(k) for k in range(len(case.tracks))], 1)
+    late = torch.arange(len(places)) >= first + found.cut
+    late &= torch.arange(len(places)) < last
+    places[~late] = torch.nan
+    off = (places - seen)[late]
+    square = off[torch.isfinite(off)].square()
+    if not len(square):
+        return None
+    error = math.sqrt(float(square.mean()) * 2)
+    return HeldOut(error, error / comparison.extent(case), places.numpy())
