@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
+import numpy as np
 import torch
+from jaxtyping import Float
 
 from physvision.identify import comparison
 from physvision.identify.fitting import Fit, fit, refit
@@ -22,7 +24,11 @@ _LEFT = 0.3  # correlation of what a fit leaves, from which on there may be more
 
 
 def attempts(
-    moving: list[Track], view: View, told: Mapping[str, Known], proposals: Mapping[str, tuple[Propose, int]]
+    moving: list[Track],
+    view: View,
+    told: Mapping[str, Known],
+    proposals: Mapping[str, tuple[Propose, int]],
+    knocks: Float[np.ndarray, " onsets"],
 ) -> tuple[dict[str, tuple[Case, Fit]], dict[str, str]]:
     """The best fit of each kind over the objects that it might be about, and why others have none.
 
@@ -31,10 +37,11 @@ def attempts(
         view: of the camera.
         told: what is known.
         proposals: of each kind, what makes its models, and of how many objects.
+        knocks: when the sound track knocks, s.
     """
     fits, refused = {}, {}
     for kind, (propose, count) in proposals.items():
-        cases = [Case(chosen, view, told) for chosen in combinations(moving, count)]
+        cases = [Case(chosen, view, told, knocks) for chosen in combinations(moving, count)]
         if not cases:
             refused[kind] = f"{len(moving)} thing moves, {count} are needed"
         # Of several things that which the kind explains longest is meant.

@@ -87,7 +87,7 @@ def problem_of(case: Case, model: Model) -> MotionResidual:
         seen,
         observe,
         weight,
-        delay=lambda values, sample: case.view.delay(values, rows[sample]),
+        delay=(lambda values, sample: case.view.delay(values, rows[sample])) if case.view.filmed else None,
     )
 
 

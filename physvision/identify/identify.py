@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,7 +23,7 @@ from physvision.identify.own_motion import OwnMotion, Sought
 from physvision.identify.parameters import derived
 from physvision.identify.preparing import begun, joined, moving_ones, resting, usual_step
 from physvision.identify.view import View
-from physvision.perception import Track, find_tracks
+from physvision.perception import Track, find_tracks, onsets
 from physvision.physics.engine import MechanicalEngine
 
 _WIDEST = 12.0  # m: a picture that is wider was not filmed by hand
@@ -90,7 +90,7 @@ def identify(
         moving = moving[: objects or _MOST]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # steps of a search may lead where worlds fail
-        fits, refused = attempts(moving, view, told, proposals)
+        fits, refused = attempts(moving, view, told, proposals, _knocks(source, proposals, fps))
     if not fits:
         reasons = "; ".join(f"{kind}: {reason}" for kind, reason in refused.items())
         raise InputError(f"no kind of motion explains what was seen ({_seen(tracks)}). {reasons}{resting(moving)}")
@@ -105,7 +105,11 @@ def identify(
     others = [track for track in everything if not any(track is one for one in case.tracks)]
     if others:
         notes.append(f"Something else moves too, and is left out ({_seen(others)}); --object says what is meant.")
-    notes += [note for track in case.tracks for note in track.notes] + _warnings(case, found, parameters)
+    notes += (
+        [note for track in case.tracks for note in track.notes]
+        + [*found.model.notes]
+        + _warnings(case, found, parameters)
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         held = held_out(case, found)
@@ -150,6 +154,14 @@ def _tracks(source: Source, fps, object, crop, start, stop, size) -> tuple[list[
     if fps is not None:
         tracks = [replace(track, times=track.times / (fps * usual_step(track.times))) for track in tracks]
     return tracks, view
+
+
+def _knocks(source: Source, kinds: Collection[str], fps: float | None) -> np.ndarray:
+    """When the sound track of a file knocks, for kinds that listen; slow motion has no sound of its own."""
+    if "bounce" not in kinds or fps is not None or not isinstance(source, str | os.PathLike):
+        return np.zeros(0)
+    sound = video.sound(source)
+    return np.zeros(0) if sound is None else onsets(sound)
 
 
 def _warnings(case: Case, found: Fit, parameters) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -58,6 +59,7 @@ class Model:
             the engine is in metres already, not in pixels.
         state_metric: the same of the state.
         scale: from values and what is known, pixels a metre; None where it is not identifiable.
+        notes: what a person should know if this is the model, in whole sentences.
         wider: the same with more unknowns, worth a search from where this one's led.
         also: other kinds that would predict the same tracks, and what would tell them apart.
         spans: the values that parameters can have at all, where their names do not say so.
@@ -77,6 +79,7 @@ class Model:
     metric: Mapping[str, int] | None = field(default_factory=dict)
     state_metric: int = 0
     scale: Callable[[Values, Knowns], Tensor | None] = lambda values, known: known.get("scale")
+    notes: Sequence[str] = ()
     wider: Model | None = None
     also: Mapping[str, str] = field(default_factory=dict)
     spans: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -90,11 +93,13 @@ class Case:
         tracks: of what moves, all at the same moments.
         view: of the camera.
         known: what was told.
+        knocks: when the sound track knocks, s; none where there is no sound.
     """
 
     tracks: Sequence[Track]
     view: View
     known: Mapping[str, Known]
+    knocks: Float[np.ndarray, " onsets"] = field(default_factory=lambda: np.zeros(0))
 
     @property
     def times(self) -> Float[Tensor, " samples"]:

@@ -18,7 +18,7 @@ from physvision.perception import Track
 TILT = math.radians(1)  # of a camera that is meant to stand upright: people see a degree or two
 _KEYSTONE = 0.005  # change of scale over half a picture for a camera held by hand, a degree or two off the normal
 _UNKNOWN_KEYSTONE = 0.05  # the same where nothing is known of the camera
-_STRETCH = 0.01  # of lengths along one direction against those across it, for such a camera
+_FORESHORTENING = 0.01  # of lengths along one direction against those across it, for such a camera
 _SLOWEST = 0.035  # s, readout of the slowest phones
 _READOUT = 0.008  # s from the first row to the last of a phone, and how far from that others are
 
@@ -58,12 +58,12 @@ class View:
         """What is not known of a camera that takes a frame every `dt` seconds, and how far it may be off."""
         if not self.filmed:
             return []
-        stretch = Unknown("stretch", [0.0, 0.0], scale=_STRETCH, deviation=_STRETCH)
+        foreshortened = Unknown("foreshortening", [0.0, 0.0], scale=_FORESHORTENING, deviation=_FORESHORTENING)
         return [
             Unknown("keystone", [0.0, 0.0], -12 * self.oblique, 12 * self.oblique, deviation=self.oblique),
             # The rows of a frame are read before the next frame begins.
             Unknown("readout", min(_READOUT, 0.4 * dt), 0.0, min(_SLOWEST, dt), deviation=_READOUT, unit="s"),
-            *([stretch] if self.oblique > _KEYSTONE else []),
+            *([foreshortened] if self.oblique > _KEYSTONE else []),
         ]
 
     def see(self, places: Float[Tensor, "worlds 2"], values: Values) -> Float[Tensor, "worlds 2"]:
@@ -73,15 +73,13 @@ class View:
         middle = places.new_tensor(self.corner) + places.new_tensor([self.width / 2, self.height / 2])
         away, slant = places - middle, values["keystone"]
         share = (slant * away).sum(1, keepdim=True) / (self.width / 2)
-        if "stretch" in values:
+        if "foreshortening" in values:
             # With a scale, a turn, a shift and the keystone that is all that a camera can do to a plane.
             x, y = away.unbind(1)
-            a, b = values["stretch"].unbind(1)
+            a, b = values["foreshortening"].unbind(1)
             away = torch.stack([x + a * x + b * y, y + b * x - a * y], 1)
         return middle + away / (1 + share)
 
     def delay(self, values: Values, rows: Float[Tensor, "worlds objects"]) -> Float[Tensor, "worlds objects"]:
         """How much later than a picture's first row these were read, s."""
-        if "readout" not in values:
-            return torch.zeros_like(rows[:, :1])
         return values["readout"][:, None] * (rows - self.corner[1]) / self.height

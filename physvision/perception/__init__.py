@@ -4,6 +4,7 @@ from physvision.perception.disturbance import Disturbance
 from physvision.perception.finding import find_tracks
 from physvision.perception.flow import DenseInverseSearch, PyramidFlow
 from physvision.perception.flow_files import load_flow
+from physvision.perception.onsets import onsets
 from physvision.perception.track import Track, read_tracks, write_tracks
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "Track",
     "find_tracks",
     "load_flow",
+    "onsets",
     "read_tracks",
     "write_tracks",
 ]

@@ -11,6 +11,7 @@ from physvision.core import State
 from physvision.estimation import Seen, Setup, Unknown
 from physvision.estimation.unknowns import Values
 from physvision.identify import starts
+from physvision.identify.hearing import heard
 from physvision.identify.model import Case, Knowns, Model, Parameters, UnsuitableError
 from physvision.identify.view import TILT
 from physvision.physics import rigid2d
@@ -42,6 +43,11 @@ def _model(case: Case, there: np.ndarray, times: np.ndarray, places: np.ndarray,
     if flights is None:
         raise UnsuitableError("between bounces it does not fly along parabolas")
     weight, floor, restitution, place, velocity = flights
+    sound = heard(times[hits], case.knocks, 1.5 * case.dt)
+    restitution = restitution if sound is None else sound.restitution
+    notes = [] if sound is None else [
+        f"{sound.count} bounces are heard: they tell a restitution of {sound.restitution:.4f} ± {sound.deviation:.4f}."
+    ]  # fmt: skip
     dt = case.dt / 3  # an impact blurs the step that it is in
     size = float(np.ptp(places, axis=0).max())
     ball = rigid2d.Circle(_RADIUS, (0, -100), restitution=0.5, friction=0.1, name="ball")
@@ -53,7 +59,13 @@ def _model(case: Case, there: np.ndarray, times: np.ndarray, places: np.ndarray,
     unknowns = [
         Unknown("weight", weight, low=0.0, unit="px/s²"),
         Unknown("floor", floor, scale=2.0, unit="px"),
-        Unknown("restitution", min(max(restitution, 0.05), 0.98), low=0.0, high=1.0),
+        Unknown(
+            "restitution",
+            min(max(restitution, 0.05), 0.98),
+            0.0,
+            1.0,
+            deviation=None if sound is None else sound.deviation,
+        ),
         Unknown("tilt", 0.0, scale=TILT, deviation=TILT, unit="rad"),
         Unknown("place", place.tolist(), scale=5.0, unit="px"),
         Unknown("velocity", velocity.tolist(), scale=0.05 * speed, unit="px/s"),
@@ -86,7 +98,7 @@ def _model(case: Case, there: np.ndarray, times: np.ndarray, places: np.ndarray,
             starts={"friction": torch.tensor([0.003, 0.2], dtype=torch.float64)},
             horizon=float(times[min(hits[0] + 3, len(times) - 1)] - times[first]),
             scale=lambda values, known: _scale(values, known, radius), metric={"gravity": 1, "radius": 1},
-            state_metric=1,
+            state_metric=1, notes=notes,
         )  # fmt: skip
 
 
