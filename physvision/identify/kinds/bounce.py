@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -16,6 +17,8 @@ from physvision.identify.model import Case, Knowns, Model, Parameters, Unsuitabl
 from physvision.identify.view import TILT
 from physvision.physics import rigid2d
 
+_FLIGHT = 6  # samples from which a parabola tells how long a flight lasts
+_IMPACTS, _DIFFERENT = 4, 0.05  # from how many on it is said that restitution differs, and by how much at least
 _RADIUS = 10.0  # px, of the ball in the engine: what is sought is the height at which its middle turns round
 
 
@@ -36,6 +39,39 @@ def propose(case: Case) -> list[Model]:
         # Balls lose more in a hard impact: where the first is much harder than all others it may be left out.
         models.append(_model(case, there, times, places, hits[1:], hits[0] + 2))
     return models
+
+
+def kept(times: np.ndarray, down: np.ndarray, hits: list[int], floor: float) -> np.ndarray:
+    """For each impact the flight before it, s, and the share of its speed that the ball keeps, (impacts, 2).
+
+    A parabola through each flight, led on to the floor, says how long that was; the speed grows in proportion.
+    """
+    edges, lasts = [0, *hits, len(times)], []
+    for first, last in pairwise(edges):
+        part = slice(first + 2 if first else 0, last - 1)
+        if last - first < _FLIGHT:
+            lasts.append(math.nan)
+            continue
+        bend, slope, level = np.polyfit(times[part] - times[part.start], down[part] - floor, 2)
+        square = slope**2 - 4 * bend * level
+        lasts.append(math.sqrt(square) / bend if bend > 0 and square > 0 else math.nan)
+    found = np.array([(before, after / before) for before, after in pairwise(lasts)])
+    return found[np.isfinite(found).all(1)]
+
+
+def _harder(found: np.ndarray) -> list[str]:
+    """That hard impacts keep less than soft ones, where they do: a note for people."""
+    if len(found) < _IMPACTS:
+        return []
+    size = np.log(found[:, 0])
+    (slope, level), covariance = np.polyfit(size, found[:, 1], 1, cov=True)
+    hardest, softest = level + slope * size.max(), level + slope * size.min()
+    if softest - hardest < _DIFFERENT or -slope < 3 * math.sqrt(covariance[0, 0]):
+        return []
+    return [
+        f"It keeps {hardest:.2f} of its speed in the hardest impact and {softest:.2f} in the softest: one restitution "
+        "stands for all of them; --from and --to say which ones."
+    ]
 
 
 def _model(case: Case, there: np.ndarray, times: np.ndarray, places: np.ndarray, hits: list[int], first: int) -> Model:
@@ -90,6 +126,7 @@ def _model(case: Case, there: np.ndarray, times: np.ndarray, places: np.ndarray,
     def parameters(values: Values, known: Knowns) -> Parameters:
         return _parameters(values, known, radius)
 
+    notes += _harder(kept(times[first:], places[first:, 1], [hit - first for hit in hits], floor))
     return Model(
             "bounce", engine, unknowns, setup, places_of, parameters,
             {"restitution": "", "gravity": "m/s²", "radius": "m", "friction": ""},
