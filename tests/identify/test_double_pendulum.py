@@ -36,7 +36,8 @@ def test_a_table_in_metres_of_arms_in_two_planes():
 def bars(times):
     """Angles from straight down of two bars, by Lagrange's equations; and the lengths that each swings like.
 
-    Masses 0.1 and 0.06 kg, centres at 0.08 and 0.05 m, moments 2e-4 and 5e-5 kg m² about them, hinges 0.2 m apart.
+    Masses 0.1 and 0.06 kg, centres at 0.08 and 0.05 m, moments 2e-4 and 5e-5 kg m² about them, hinges 0.2 m apart,
+    their joints damped at 0.3 / s.
     """
     mass, center, moment, arm = np.array([0.1, 0.06]), np.array([0.08, 0.05]), np.array([2e-4, 5e-5]), 0.2
     inner = moment[0] + mass[0] * center[0] ** 2 + mass[1] * arm**2
@@ -47,7 +48,9 @@ def bars(times):
         a, b, u, w = state
         matrix = np.array([[inner, coupled * np.cos(a - b)], [coupled * np.cos(a - b), outer]])
         turn = coupled * np.sin(a - b) * np.array([-(w**2), u**2])
-        return np.array([u, w, *np.linalg.solve(matrix, turn - pulls * np.sin([a, b]))])
+        inwards, rub = 0.3 * inner * u, 0.3 * outer * (w - u)
+        damped = np.array([rub - inwards, -rub])
+        return np.array([u, w, *np.linalg.solve(matrix, turn - pulls * np.sin([a, b]) + damped)])
 
     motion = solve_ivp(rate, (0, times[-1]), [2.0, 2.4, 0.0, 0.0], t_eval=times, rtol=1e-10, atol=1e-10).y
     # Only of the outer bar alone; of the inner one it depends on which mass at the hinge counts as whose.

@@ -14,7 +14,7 @@ _SKIN, _SLEEVE = (0.80, 0.58, 0.46), (0.72, 0.52, 0.41)
 
 
 @dataclass(frozen=True)
-class View:
+class Projection:
     """How the plane of the motion appears in the picture.
 
     Attributes:
@@ -41,7 +41,7 @@ def _mapped(matrix: np.ndarray, points: np.ndarray) -> np.ndarray:
 
 def view(
     points: np.ndarray, width: int, height: int, share: float, roll: float, yaw: float, pitch: float
-) -> tuple[View, float]:
+) -> tuple[Projection, float]:
     """The view that holds `points` (n, 2), m, in this share of the picture, from 2.5 picture widths away.
 
     Args:
@@ -67,7 +67,7 @@ def view(
     )
     flat = np.array([[scale, 0, -scale * middle[0]], [0, -scale, scale * middle[1]], [0, 0, 1]])
     shift = np.array([[1, 0, width / 2], [0, 1, height / 2], [0, 0, 1]])
-    return View(shift @ seen @ turned @ flat, float(scale)), float(scale)
+    return Projection(shift @ seen @ turned @ flat, float(scale)), float(scale)
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Painter:
     """Paints frames of one motion; the background is painted once."""
 
     def __init__(
-        self, motion: Motion, view: View, size: tuple[int, int], exposure: Exposure, random: np.random.Generator
+        self, motion: Motion, view: Projection, size: tuple[int, int], exposure: Exposure, random: np.random.Generator
     ) -> None:
         """Choose the background and what is around at random; `size` is width and height."""
         self.motion, self.view, self.size, self.exposure = motion, view, size, exposure
@@ -249,7 +249,7 @@ def _hand(motion: Motion):
     return (arm, path(back * (away + 2.5 * size))), (palm, path(back * away))
 
 
-def _background(motion: Motion, view: View, size: tuple[int, int], random: np.random.Generator) -> np.ndarray:
+def _background(motion: Motion, view: Projection, size: tuple[int, int], random: np.random.Generator) -> np.ndarray:
     """A wall or a table: an even colour, uneven light, a fine texture, a few things that stand around, the ground."""
     width, height = size
     base = _base_color(motion, random)

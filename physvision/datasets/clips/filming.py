@@ -13,7 +13,7 @@ import numpy as np
 
 from physvision import video
 from physvision.core import InputError
-from physvision.datasets.clips.drawing import Exposure, Painter, View, view
+from physvision.datasets.clips.drawing import Exposure, Painter, Projection, view
 from physvision.datasets.clips.flights import bounce, fall, projectile
 from physvision.datasets.clips.motion import Motion
 from physvision.datasets.clips.surfaces import collision, roll, slide
@@ -130,7 +130,7 @@ class DrawnClip:
 
     motion: Motion
     filming: Filming
-    view: View
+    view: Projection
     times: np.ndarray
     stamps: np.ndarray
     shows: np.ndarray

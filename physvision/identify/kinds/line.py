@@ -16,7 +16,7 @@ _STRAIGHT = 0.06  # how far a track may be from a line, of its spread
 
 
 @dataclass(frozen=True)
-class Line:
+class StraightTrack:
     """A track that is straight.
 
     Attributes:
@@ -40,7 +40,7 @@ class Line:
     frames: np.ndarray
 
 
-def straight(case: Case, number: int = 0, least: int = 6, share: float = _STRAIGHT) -> Line:
+def straight(case: Case, number: int = 0, least: int = 6, share: float = _STRAIGHT) -> StraightTrack:
     """The line of an object's track; refused where it is none. It heads to where the object moves at first."""
     seen = case.seen(number).numpy()
     there = np.flatnonzero(np.isfinite(seen).all(1))
@@ -58,10 +58,10 @@ def straight(case: Case, number: int = 0, least: int = 6, share: float = _STRAIG
     if np.polyfit(times, away, 1)[0] < 0:
         direction, away = -direction, -away
     heading = math.atan2(direction[1], direction[0])
-    return Line(times, away, places.mean(0), heading, int(there[0]), int(there[-1]) + 1, noise, there)
+    return StraightTrack(times, away, places.mean(0), heading, int(there[0]), int(there[-1]) + 1, noise, there)
 
 
-def moving_part(line: Line) -> Line:
+def moving_part(line: StraightTrack) -> StraightTrack:
     """The stretch of a line's track that a steady acceleration explains: without rests before and after."""
     places = np.stack([line.away, np.zeros_like(line.away)], 1)
     window = starts.parabola_window(line.times, places, 1.3 * line.noise, min(6, len(line.times)))

@@ -12,7 +12,7 @@ from physvision.core import State
 from physvision.estimation import Seen, Setup, Unknown
 from physvision.estimation.unknowns import Values
 from physvision.identify import starts
-from physvision.identify.kinds.line import Line, along, moving_part, straight
+from physvision.identify.kinds.line import StraightTrack, along, moving_part, straight
 from physvision.identify.model import Case, Knowns, Model, Parameters, UnsuitableError
 from physvision.identify.view import TILT
 from physvision.physics import rigid2d
@@ -47,19 +47,19 @@ def roll(case: Case) -> list[Model]:
     return [_accelerating(case, line, "roll", float(2 * steady[2]))]
 
 
-def _slows(line: Line) -> bool:
+def _slows(line: StraightTrack) -> bool:
     """Whether the second half is passed more slowly than the first."""
     half = len(line.times) // 2
     one, other = (np.polyfit(line.times[part], line.away[part], 1)[0] for part in (slice(half), slice(half, None)))
     return bool(other < one)
 
 
-def _inclined(line: Line) -> float:
+def _inclined(line: StraightTrack) -> float:
     """How steep the line is, rad."""
     return abs(math.atan2(abs(math.sin(line.heading)), abs(math.cos(line.heading))))
 
 
-def _accelerating(case: Case, line: Line, kind: str, rate: float) -> Model:
+def _accelerating(case: Case, line: StraightTrack, kind: str, rate: float) -> Model:
     if _inclined(line) > _PLUMB:
         raise UnsuitableError("it moves straight down: it falls")
     dt = case.dt
@@ -117,7 +117,7 @@ def _down(kind: str) -> Callable[[Values, Knowns], Parameters]:
     return parameters
 
 
-def _stopping(case: Case, line: Line) -> Model:
+def _stopping(case: Case, line: StraightTrack) -> Model:
     """On the flat: a block of the plane's engine on ground that rubs, which finds the moment of standstill."""
     dt, size = case.dt, float(np.ptp(line.away))
     moving = line.away < line.away.max() - 0.02 * size
