@@ -27,6 +27,9 @@ class Joint:
         armature: inertia of the drive, kg m² or kg, added to each axis.
         friction_loss: Coulomb friction, N m or N, smooth near standstill.
         stiffness: of the joint's spring, N m/rad or N/m.
+        servo: whether the spring is taken at the end of the step, as drag is: together they are a servo that holds a
+            revolute or prismatic joint at `spring_reference`, stable however stiff it is. It takes some energy, less
+            the shorter the step. Runge–Kutta steps take it at the start.
         spring_reference: the position at which the spring is at rest; None for `start`.
         zero: the position of a revolute or prismatic joint at which the body is where its description puts it.
         limits: lowest and highest position of a revolute or prismatic joint; None without.
@@ -41,6 +44,7 @@ class Joint:
     armature: float = 0.0
     friction_loss: float = 0.0
     stiffness: float = 0.0
+    servo: bool = False
     spring_reference: Vector | None = None
     zero: float = 0.0
     start: Vector | None = None
@@ -101,6 +105,7 @@ class Model:
     axes: np.ndarray  # (nv, 6) motion subspace, angular first
     start: np.ndarray  # (nq,)
     limited: np.ndarray  # (links,) whether the joint has limits
+    servo: np.ndarray  # (nv,) the link whose spring a servo holds, −1 where there is none
     quaternions: np.ndarray  # where the quaternions start in a position
 
     @property
@@ -196,6 +201,9 @@ def compile_model(bodies: Sequence[Body]) -> Model:
         fixed=np.array([not body.joints for body in bodies], bool),
         axes=np.concatenate([np.zeros((0, 6)), *(_axes(kind) for kind in kinds)]),
         start=np.concatenate(start),
+        servo=np.repeat(
+            np.array([link if joint.servo else -1 for link, joint in enumerate(joints)], np.int32), numbers[:, 2]
+        ),
         limited=np.array([joint.limits is not None for joint in joints], bool),
         quaternions=np.array(
             [first_position[k + 1] - 4 for k, kind in enumerate(kinds) if kind in ("ball", "free")], int
@@ -212,6 +220,8 @@ def _check_joint(body: Body, joint: Joint) -> None:
         raise ModelError(
             f"body {body.name!r}: a {joint.kind} joint cannot have limits; revolute and prismatic ones can"
         )
+    if joint.servo and joint.kind not in ("revolute", "prismatic"):
+        raise ModelError(f"body {body.name!r}: a {joint.kind} joint has no servo; revolute and prismatic ones may")
     if joint.kind in ("revolute", "prismatic") and not np.linalg.norm(np.asarray(joint.axis, float)) > 0:
         raise ModelError(f"body {body.name!r}: joint axis {tuple(joint.axis)} has no direction")
 

@@ -47,9 +47,16 @@ class Program:
         self.kernels = precision.load(_KERNELS, self.dtype)
         self.packing = Packing(self.model, self.dtype, self.device)
         model = self.model
-        self.parent, self.joint, self.first_position, self.first_velocity, self.body_link = (
+        self.parent, self.joint, self.first_position, self.first_velocity, self.body_link, self.servo = (
             torch.as_tensor(values, dtype=torch.int32, device=self.device)
-            for values in (model.parent, model.kind, model.first_position, model.first_velocity, model.body_link)
+            for values in (
+                model.parent,
+                model.kind,
+                model.first_position,
+                model.first_velocity,
+                model.body_link,
+                model.servo,
+            )
         )
         self.counts = {
             "links": model.links,
@@ -70,7 +77,7 @@ class Program:
         kernels, model = self.kernels, self.model
         tree = kernels.Tree()
         tree.links, tree.positions, tree.velocities, tree.bodies = model.links, model.nq, model.nv, model.bodies
-        for name in ("parent", "joint", "first_position", "first_velocity", "body_link"):
+        for name in ("parent", "joint", "first_position", "first_velocity", "body_link", "servo"):
             setattr(tree, name, array(getattr(self, name)))
         tree.friction_velocity, tree.rubs, tree.springs = _FRICTION_VELOCITY, int(rubs), int(springs)
         for name, value in parameters.items():

@@ -20,11 +20,11 @@ HIGH = 0.1 + 0.34 + TOE  # of the body at the start: its toes are about 0.1 m ab
 
 
 def held(joint: Joint) -> Joint:
-    """A joint whose servo pulls it to the angle at which its leg stands, and takes its velocity implicitly."""
+    """A joint whose servo pulls it to the angle at which its leg stands, with angle and velocity of the step's end."""
     if joint.kind == "free":
         return joint
     angle = next((angle for part, angle in BENT.items() if part in joint.name), 0.0)
-    return replace(joint, stiffness=300.0, damping=10.0, start=(angle,), spring_reference=(angle,))
+    return replace(joint, stiffness=300.0, damping=10.0, servo=True, start=(angle,), spring_reference=(angle,))
 
 
 def laikagos(count: int) -> Articulation:

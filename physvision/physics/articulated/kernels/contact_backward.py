@@ -133,6 +133,9 @@ def flight_backward(
     solve_outward(tree, work, world, work.multiplier, row)
     for d in range(tree.velocities):
         left_bar += work.multiplier[world, row, d] * work.drag[world, d] * work.a[world, row, d]
+        if tree.servo[d] >= 0:
+            after = work.v[world, row, d] + left * work.a[world, row, d]
+            left_bar += work.multiplier[world, row, d] * tree.joint_stiffness[world, tree.servo[d]] * after
     if count > 0:
         for d in range(tree.velocities):
             work.rate[world, row + 1, d] = work.v[world, row, d] + left * work.a[world, row, d]
@@ -232,7 +235,7 @@ def impact_backward(
     move_links(tree, work, world, spare)
     for side in range(2):
         sign = scalar(1 - 2 * side)
-        apply_joint_loads(tree, work, forces, world, step, spare)
+        apply_joint_loads(tree, work, forces, world, step, spare, scalar(0.0))
         for d in range(tree.velocities):
             gained = work.v[world, row + 1, d] - work.v[world, row, d]
             work.a[world, spare, d] = scalar(1 - side) * gained

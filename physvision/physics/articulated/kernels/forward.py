@@ -24,7 +24,7 @@ def accelerate(tree: Tree, work: Workspace, forces: Forces, world: int, step: in
 @wp.func
 def accelerate_moved(tree: Tree, work: Workspace, forces: Forces, world: int, step: int, row: int, h: scalar):
     """The same after `move_links`."""
-    apply_joint_loads(tree, work, forces, world, step, row)
+    apply_joint_loads(tree, work, forces, world, step, row, h)
     load_inertias(tree, work, world)
     if forces.wrenches != 0:
         turn_wrenches(tree, work, forces, world, step)

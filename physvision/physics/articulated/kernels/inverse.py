@@ -243,7 +243,7 @@ def inverse_dynamics(first: int, tree: Tree, work: Workspace, forces: Forces, to
     """The torque that (work.q, work.v, work.a) asks for; torque and wrenches in `forces` are subtracted."""
     world = first + wp.tid()
     move_links(tree, work, world, 0)
-    apply_joint_loads(tree, work, forces, world, 0, 0)
+    apply_joint_loads(tree, work, forces, world, 0, 0, scalar(0.0))
     accelerate_links(tree, work, world, 0)
     if forces.wrenches != 0:
         turn_wrenches(tree, work, forces, world, 0)
@@ -300,7 +300,7 @@ def inverse_dynamics_backward(
     """Adjoint of `inverse_dynamics`: λ is the incoming gradient itself."""
     world = first + wp.tid()
     move_links(tree, work, world, 0)
-    apply_joint_loads(tree, work, forces, world, 0, 0)
+    apply_joint_loads(tree, work, forces, world, 0, 0, scalar(0.0))
     accelerate_links(tree, work, world, 0)
     if forces.wrenches != 0:
         turn_wrenches(tree, work, forces, world, 0)

@@ -26,10 +26,16 @@ def smoothed_sign_rate_slope(x: scalar):
 
 
 @wp.func
-def apply_joint_loads(tree: Tree, work: Workspace, forces: Forces, world: int, step: int, row: int):
-    """Rest = torque − drag · velocity − spring."""
+def apply_joint_loads(tree: Tree, work: Workspace, forces: Forces, world: int, step: int, row: int, h: scalar):
+    """Rest = torque − drag · velocity − spring, for a step of length h.
+
+    A servo's spring is taken where the velocity v′ at the end of the step leads: k (q + h v′ − q*) is the force of the
+    spring here, and a drag of h k.
+    """
     for d in range(tree.velocities):
         drag = tree.joint_damping[world, d]
+        if tree.servo[d] >= 0:
+            drag = drag + h * tree.joint_stiffness[world, tree.servo[d]]
         if tree.rubs != 0:
             speed = work.v[world, row, d] / tree.friction_velocity
             drag = drag + tree.friction_loss[world, d] / tree.friction_velocity * smoothed_sign_rate(speed)
@@ -104,5 +110,8 @@ def joint_loads_backward(
             gradients.friction_loss[world, d] = gradients.friction_loss[world, d] + held * rate
     if gradients.wanted != 0:
         gradients.joint_damping[world, d] = gradients.joint_damping[world, d] + held
+        link = tree.servo[d]
+        if link >= 0:
+            gradients.joint_stiffness[world, link] = gradients.joint_stiffness[world, link] + h * held
         gradients.armature[world, d] = gradients.armature[world, d] + multiplier * acceleration
     work.v_bar[world, row, d] = work.v_bar[world, row, d] + bar

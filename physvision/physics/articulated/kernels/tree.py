@@ -40,6 +40,7 @@ class Tree:
     friction_velocity: scalar  # rad/s or m/s within which Coulomb friction is smooth
     rubs: int  # whether there may be Coulomb friction
     springs: int  # whether there may be springs
+    servo: wp.array(dtype=wp.int32)  # of each velocity: the link whose spring is taken at the end of the step, or -1
 
 
 @wp.struct

@@ -35,7 +35,9 @@ _ONE_NUMBER = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
 
 
 def findings(model: mujoco.MjModel) -> dict[str, str]:
-    """Kind: what of it there is; only what has an effect."""
+    """Kind: what of it there is; only what has an effect, which is nothing where nothing moves."""
+    if model.nv == 0:
+        return {}
     constrained = not disabled(model, _DISABLE.mjDSBL_CONSTRAINT)
     equal = constrained and not disabled(model, _DISABLE.mjDSBL_EQUALITY)
     rubs = constrained and not disabled(model, _DISABLE.mjDSBL_FRICTIONLOSS)
