@@ -26,6 +26,7 @@ from physvision.core.shapes import (
     Circle,
     Cylinder,
     Disc,
+    Ellipsoid,
     Hull,
     Placed,
     Plane,
@@ -51,6 +52,7 @@ __all__ = [
     "DeviceError",
     "Disc",
     "DtypeError",
+    "Ellipsoid",
     "FileError",
     "Hull",
     "InputError",
@@ -77,4 +79,7 @@ __all__ = [
     "save_states",
 ]
 
-register_all("physvision.core", (Box, Capsule, Circle, Cylinder, Disc, Hull, Placed, Plane, Polygon, Rectangle, Sphere))
+register_all(
+    "physvision.core",
+    (Box, Capsule, Circle, Cylinder, Disc, Ellipsoid, Hull, Placed, Plane, Polygon, Rectangle, Sphere),
+)

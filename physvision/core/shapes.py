@@ -83,6 +83,18 @@ class Box(Shape):
 
 
 @dataclass(frozen=True)
+class Ellipsoid(Shape):
+    """The ellipsoid with these radii along x, y and z, centred at the origin; it can touch, and no camera draws it."""
+
+    radii: tuple[float, float, float]
+
+    @property
+    def sizes(self) -> tuple[float, float, float]:
+        """The three radii."""
+        return self.radii
+
+
+@dataclass(frozen=True)
 class Capsule(Shape):
     """A cylinder along z of this length, centred at the origin, with a half sphere on either end."""
 

@@ -10,11 +10,12 @@ from itertools import product
 
 import numpy as np
 
-from physvision.core import Box, Capsule, Cylinder, Hull, Plane, Rectangle, Shape, Sphere
+from physvision.core import Box, Capsule, Cylinder, Ellipsoid, Hull, Plane, Rectangle, Shape, Sphere
 
 # As `kernels/closest.py` numbers them.
 POINT_PLANE, POINT_POINT, POINT_SEGMENT, SEGMENT_SEGMENT, POINT_BOX = range(5)
 CORNER_BOX, EDGE_EDGE, SEGMENT_EDGE, RIM_PLANE, CORNER_PLANE, CORNER_SEGMENT = range(5, 11)
+POINT_ELLIPSOID, SEGMENT_ELLIPSOID, ELLIPSOID_ELLIPSOID, ELLIPSOID_PLANE = range(11, 15)
 
 Feature = tuple[float, float, float]
 Row = tuple[int, bool, Feature, Feature]  # kind, whether the shapes change places, features of both
@@ -54,6 +55,14 @@ def _rows(first: Shape, second: Shape) -> Iterator[Row]:
             yield from ((RIM_PLANE, False, point, _CENTER) for point in _RIM)
         case Hull(), Plane() | Rectangle():
             yield from ((CORNER_PLANE, False, vertex, _CENTER) for vertex in first.vertices)
+        case Ellipsoid(), Plane() | Rectangle():
+            yield ELLIPSOID_PLANE, False, _CENTER, _CENTER
+        case Sphere(), Ellipsoid():
+            yield POINT_ELLIPSOID, False, _CENTER, _CENTER
+        case Capsule(), Ellipsoid():
+            yield SEGMENT_ELLIPSOID, False, _CENTER, _CENTER
+        case Ellipsoid(), Ellipsoid():
+            yield ELLIPSOID_ELLIPSOID, False, _CENTER, _CENTER
         case Sphere(), Sphere():
             yield POINT_POINT, False, _CENTER, _CENTER
         case Sphere(), Capsule():

@@ -12,6 +12,8 @@ boxes move. An edge takes part where the normal across both edges points out of 
 import warp as wp
 
 from . import scalar
+from .ellipsoids import ellipsoid_ellipsoid, ellipsoid_plane, segment_ellipsoid, to_ellipsoid
+from .forms import FACE, LEAST, LINE_POINT, LINES, PARALLEL, POINT_LINE, POINTS, RIM, Closest, axis_of, scaled
 from .spatial import mat33, transposed, vec3, zero3
 
 # Kinds of pairs, as `contact.pairs` lists them; the first shape of a pair is named first.
@@ -26,50 +28,16 @@ SEGMENT_EDGE = wp.constant(7)
 RIM_PLANE = wp.constant(8)
 CORNER_PLANE = wp.constant(9)
 CORNER_SEGMENT = wp.constant(10)
-
-# Smooth forms.
-POINTS = wp.constant(0)  # two points
-FACE = wp.constant(1)  # a point, and a face with a normal that the second shape carries
-POINT_LINE = wp.constant(2)
-LINE_POINT = wp.constant(3)
-LINES = wp.constant(4)
-RIM = wp.constant(5)  # a point of a circle, told from the circle's lowest one, and a face
+POINT_ELLIPSOID = wp.constant(11)
+SEGMENT_ELLIPSOID = wp.constant(12)
+ELLIPSOID_ELLIPSOID = wp.constant(13)
+ELLIPSOID_PLANE = wp.constant(14)
 
 DOUBLE = scalar is wp.float64
 AT_END = wp.constant(scalar(1.0e-9 if DOUBLE else 1.0e-5))  # m, or share of a size
-PARALLEL = wp.constant(scalar(1.0e-6))  # squared sine below which lines have no crossing
 OUTWARD = wp.constant(scalar(-1.0e-2))  # cosine from which on a normal points out of a box
 UPRIGHT = wp.constant(scalar(1.0e-6 if DOUBLE else 1.0e-4))  # sine below which a circle has no lowest point
-LEAST = wp.constant(scalar(1.0e-150 if DOUBLE else 1.0e-18))
 APART = wp.constant(scalar(1.0))  # m; the gap of edges that do not face each other
-
-
-@wp.struct
-class Closest:
-    """The form that a pair has, and where."""
-
-    form: int
-    gap: scalar
-    normal: vec3  # from the second shape to the first
-    first: vec3  # the closest point of the first shape's core, in the world
-    second: vec3
-    first_axis: vec3  # of a line, unit; of a circle
-    second_axis: vec3  # of a circle: from its centre to the point
-    first_radius: scalar  # about the core
-    second_radius: scalar
-    first_share: vec3  # how the point moves as the sizes of its shape grow, along the shape's axes
-    second_share: vec3
-    rim: vec3  # of a circle: cosine and sine of the angle from its lowest point, and its radius
-
-
-@wp.func
-def axis_of(m: mat33, k: int):
-    return vec3(m[0, k], m[1, k], m[2, k])
-
-
-@wp.func
-def scaled(a: vec3, b: vec3):
-    return vec3(a[0] * b[0], a[1] * b[1], a[2] * b[2])
 
 
 @wp.func
@@ -393,6 +361,15 @@ def closest(
         return corner_box(near, turn_a, feature_a, turn_b, origin_b, size_b)
     if kind == RIM_PLANE:
         return rim_plane(near, turn_a, origin_a, size_a, feature_a, turn_b, origin_b)
+    if kind == POINT_ELLIPSOID:
+        near.first_radius = size_a[0]
+        return to_ellipsoid(near, turn_b, origin_b, size_b)
+    if kind == SEGMENT_ELLIPSOID:
+        return segment_ellipsoid(near, turn_a, origin_a, size_a, turn_b, origin_b, size_b)
+    if kind == ELLIPSOID_ELLIPSOID:
+        return ellipsoid_ellipsoid(near, turn_a, origin_a, size_a, turn_b, origin_b, size_b)
+    if kind == ELLIPSOID_PLANE:
+        return ellipsoid_plane(near, turn_a, origin_a, size_a, turn_b, origin_b)
     is_box = wp.int32(0)
     if kind == EDGE_EDGE:
         is_box = 1

@@ -10,6 +10,11 @@ axes of lines, which turn about these points: a turn of d × d̄. P = 1 − d d�
     line, point     q = x + d d·(x₂ − x)        x̄ = P (q̄ + g),  x̄₂ = d d·q̄ − P g,  d̄ = −L n (d · (q̄ + g))
     lines           n = κ d × d₂/S, S² = 1 − c², c = d · d₂;  g = κ g̃/S,  σ = q̄ · d/S²
                     x̄ = q̄ − σ (d − c d₂),  x̄₂ = σ (d − c d₂),  d̄ = d₂ × g − σ L n,  d̄₂ = g × d + σ c L n
+    ellipsoids      n = S⁻¹ (Δ …), S = H + H₂ + L; N = n̄ − H q̄, g = S⁻¹ N across n; c, c₂ weigh how each
+                    one's normal at its point turns:  x̄ = q̄ + g,  x̄₂ = −g,  c = H (q̄ + g),  c₂ = H₂ g
+    line, ellipsoid e = n × d, N = n̄ + (L + H₂) q̄, g = e (N · e)/(e · S e)
+                    x̄ = n n·q̄ + g,  x̄₂ = q̄ − x̄,  d̄ = n × d d · (N − S g),  c₂ = H₂ (g − q̄)
+    ellipsoid, face x̄ = q̄,  c = H q̄,  turn₂ = n × (n̄ − H q̄)
     rim             q = x + ρ e, e = cos φ w/|w| + sin φ d × w/|w| with w = d (d · n) − n, n as of a face
 
 The gap moves as if its two points were part of their shapes, whatever the form, for they are closest; the points of a
@@ -19,7 +24,20 @@ rim beside its lowest are not.
 import warp as wp
 
 from . import scalar
-from .closest import FACE, LEAST, LINE_POINT, LINES, POINT_LINE, POINTS, RIM, UPRIGHT, Closest
+from .closest import UPRIGHT
+from .forms import (
+    FACE,
+    LEAST,
+    LINE_POINT,
+    LINE_SMOOTH,
+    LINES,
+    POINT_LINE,
+    POINTS,
+    RIM,
+    SMOOTH,
+    Closest,
+    across_solve,
+)
 from .spatial import vec3, zero3
 
 
@@ -32,6 +50,8 @@ class Pull:
     second: vec3
     second_turn: vec3
     rim_radius: scalar
+    first_tilt: vec3  # adjoint of a turn of the surface's normal at the point, as the sizes of an ellipsoid give it
+    second_tilt: vec3
 
 
 @wp.func
@@ -61,6 +81,36 @@ def rim_backward(near: Closest, point_bar: vec3, normal_bar: vec3):
         lever = -near.rim[2] * near.second_axis
         pull.first_turn = wp.cross(axis, axis_bar) + wp.cross(lever, point_bar)
     pull.second_turn = wp.cross(normal, moved)
+    return pull
+
+
+@wp.func
+def ellipsoids_backward(near: Closest, point_bar: vec3, normal_bar: vec3):
+    pull = Pull()
+    n = near.normal
+    apart = wp.dot(n, near.first - near.second)
+    if near.form == SMOOTH:
+        wanted = normal_bar - near.first_curve * point_bar
+        g = across_solve(near.first_curve + near.second_curve, apart, n, wanted)
+        pull.first = point_bar + g
+        pull.second = -g
+        pull.first_tilt = across(near.first_curve * pull.first, n)
+        pull.second_tilt = across(near.second_curve * g, n)
+    elif near.form == LINE_SMOOTH:
+        axis = near.first_axis
+        e = wp.cross(n, axis)
+        wanted = normal_bar + apart * point_bar + near.second_curve * point_bar
+        g = wp.dot(wanted, e) / (wp.dot(e, near.second_curve * e) + apart) * e
+        pull.first = wp.dot(point_bar, n) * n + g
+        pull.second = point_bar - pull.first
+        pull.first_turn = wp.dot(axis, wanted - near.second_curve * g) * wp.cross(n, axis)
+        pull.second_tilt = across(near.second_curve * (g - point_bar), n)
+    else:
+        pull.first = point_bar
+        pull.first_tilt = across(near.first_curve * point_bar, n)
+        pull.second_turn = wp.cross(n, normal_bar - near.first_curve * point_bar)
+    pull.first_turn = pull.first_turn + wp.cross(n, pull.first_tilt)
+    pull.second_turn = pull.second_turn + wp.cross(n, pull.second_tilt)
     return pull
 
 
@@ -105,6 +155,8 @@ def cores_backward(near: Closest, point_bar: vec3, normal_bar: vec3):
         pull.second_turn = wp.cross(near.second_axis, second_bar)
     elif near.form == RIM:
         pull = rim_backward(near, point_bar, normal_bar)
+    elif near.form >= SMOOTH:
+        pull = ellipsoids_backward(near, point_bar, normal_bar)
     return pull
 
 
@@ -115,6 +167,8 @@ def sum_of(one: Pull, other: Pull):
     one.second = one.second + other.second
     one.second_turn = one.second_turn + other.second_turn
     one.rim_radius = one.rim_radius + other.rim_radius
+    one.first_tilt = one.first_tilt + other.first_tilt
+    one.second_tilt = one.second_tilt + other.second_tilt
     return one
 
 

@@ -23,8 +23,9 @@ and b's joints the same with −F. The frame's tangents are chosen anew for each
 import warp as wp
 
 from . import scalar
-from .closest import Closest, closest
+from .closest import closest
 from .closest_backward import cores_backward, gap_pull, sum_of
+from .forms import Closest
 from .joints import read3, read4
 from .spatial import mat33, quaternion_matrix, skew, transposed, turned_about_z, vec3, zero3
 from .stops import place_stops, stop_gap, stop_gap_backward
@@ -251,8 +252,13 @@ def add_shape(
     pull: vec3,
     turn: vec3,
     radius_bar: scalar,
+    tilt: vec3,
+    normal: vec3,
 ):
-    """Hand a pull at a place, a turn about it and the adjoint of a radius to a shape's own numbers."""
+    """Hand a pull at a place, a turn about it and the adjoint of a radius to a shape's own numbers.
+
+    As the sizes s of an ellipsoid grow by δs, its normal n at a point turns by −(n δs / s), told in its own axes.
+    """
     own = memory.shape_turn[world, shape]
     whole = wp.cross(place - memory.shape_origin[world, shape], pull) + turn
     local_pull = pull
@@ -266,6 +272,13 @@ def add_shape(
     touch.shape_size[world, shape] = touch.shape_size[world, shape] + vec3(
         share[0] * grown[0] + radius_bar, share[1] * grown[1], share[2] * grown[2]
     )
+    if wp.length_sq(tilt) > scalar(0.0):
+        across = transposed(own, tilt)
+        upright = transposed(own, normal)
+        size = contacts.shape_size[world, shape]
+        touch.shape_size[world, shape] = touch.shape_size[world, shape] - vec3(
+            across[0] * upright[0] / size[0], across[1] * upright[1] / size[1], across[2] * upright[2] / size[2]
+        )
 
 
 @wp.func
@@ -324,7 +337,9 @@ def gap_backward(
                 add_placement(tree, gradients, memory, world, i, pull, turn)
             i = tree.parent[i]
         if touch.wanted != 0 and positions_only == 0:
-            add_shape(contacts, touch, memory, world, shape, share, place, pull, twist, radius_bar)
+            add_shape(
+                contacts, touch, memory, world, shape, share, place, pull, twist, radius_bar, zero3(), near.normal
+            )
 
 
 @wp.func(inline=True)
@@ -456,9 +471,9 @@ def contact_work_backward(
             radius_bar = -gap_bar
         add_shape(
             contacts, touch, memory, world, first, near.first_share, near.first, both.first, both.first_turn,
-            both.rim_radius,
+            both.rim_radius, both.first_tilt, near.normal,
         )  # fmt: skip
         add_shape(
             contacts, touch, memory, world, second, near.second_share, near.second, both.second, both.second_turn,
-            radius_bar,
+            radius_bar, both.second_tilt, near.normal,
         )  # fmt: skip

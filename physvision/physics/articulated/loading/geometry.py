@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 import mujoco
 import numpy as np
 
-from physvision.core import Box, Capsule, Cylinder, Hull, Placed, Plane, Rectangle, Shape, Sphere
+from physvision.core import Box, Capsule, Cylinder, Ellipsoid, Hull, Placed, Plane, Rectangle, Shape, Sphere
 
 
 def shape_of(model: mujoco.MjModel, geom: int) -> Shape | None:
@@ -18,12 +18,15 @@ def shape_of(model: mujoco.MjModel, geom: int) -> Shape | None:
     kind = mujoco.mjtGeom(int(model.geom_type[geom]))
     if kind == mujoco.mjtGeom.mjGEOM_MESH:
         return _hull(model, int(model.geom_dataid[geom]))
+    if kind == mujoco.mjtGeom.mjGEOM_ELLIPSOID:
+        x, y, z = (float(radius) for radius in model.geom_size[geom])
+        return Ellipsoid((x, y, z))
     make = _SHAPES.get(kind)
     return None if make is None else make(model.geom_size[geom])
 
 
 def geoms_of(model: mujoco.MjModel, body: int, touching: Collection[int]) -> list[int]:
-    """The geoms of a body that are shapes of the engine: those that a camera knows, and hulls that may touch."""
+    """The geoms of a body that are shapes of the engine: those that a camera knows, and others that may touch."""
     return [
         int(geom)
         for geom in np.flatnonzero(model.geom_bodyid == body)
