@@ -57,6 +57,7 @@ def forms(
     points[i, 2] = near.normal
     points[i, 3] = near.first_share
     points[i, 4] = near.second_share
+    points[i, 5] = near.second_rim
     both = cores_backward(near, bar[i, 0], bar[i, 1])
     for k in range(2):
         if k == 1:
@@ -83,7 +84,7 @@ def evaluated(kind, turn, origin, size, feature, bar):
     ]
     made = [
         wp.zeros(count, dtype=wp.int32, device="cpu"), wp.zeros(count, dtype=wp.float64, device="cpu"),
-        *(wp.zeros((count, rows), dtype=vec3, device="cpu") for rows in (5, 12)), wp.zeros((count, 4), dtype=wp.float64, device="cpu"),
+        *(wp.zeros((count, rows), dtype=vec3, device="cpu") for rows in (6, 12)), wp.zeros((count, 4), dtype=wp.float64, device="cpu"),
     ]  # fmt: skip
     wp.launch(forms, dim=count, inputs=[*given, *made], device="cpu")
     return [each.numpy() for each in made]
@@ -115,6 +116,7 @@ PAIRS = [
     ("sphere", "plane"), ("capsule", "plane"), ("box", "plane"), ("cylinder", "plane"), ("sphere", "sphere"),
     ("sphere", "capsule"), ("capsule", "capsule"), ("sphere", "box"), ("capsule", "box"), ("box", "box"),
     ("ellipsoid", "plane"), ("sphere", "ellipsoid"), ("capsule", "ellipsoid"), ("ellipsoid", "ellipsoid"),
+    ("sphere", "cylinder"), ("capsule", "cylinder"),
 ]  # fmt: skip
 
 
@@ -122,7 +124,7 @@ PAIRS = [
 def test_points_and_normals_move_as_their_adjoints_say(one, other):
     """Shifts and turns of both shapes, and their sizes, against central differences; every form that the pair has."""
     rng, seen, h = np.random.default_rng(0), set(), 1e-6
-    for _ in range(60 if one == other == "box" else 12):
+    for _ in range(60 if (one, other) in (("box", "box"), ("capsule", "cylinder")) else 12):
         shapes = random_shape(one, rng), random_shape(other, rng)
         turn, origin = Rotation.random(2, rng).as_matrix(), np.array([rng.normal(size=3) * 0.35, [0, 0, 0]])
         base = rows(*shapes, turn, origin, rng)
@@ -158,6 +160,7 @@ def test_points_and_normals_move_as_their_adjoints_say(one, other):
                 if k == 1:
                     expected -= np.where(numbers[:, 2 + side] > 0, grow[:, side, 0], 0.0)
             expected += numbers[:, k] * grow[:, 0, 0]
+            expected += (points[:, 5] * pulls[:, 4 * k + 2]).sum(1) * grow[:, 1, 0]
             if k == 1:
                 # Outside a box the gap of its corners is only told to be above zero.
                 good = good & ~((np.array(base[0]) == 5) & (np.abs(gap) > 1e-9) & (gap > 0))
@@ -166,6 +169,8 @@ def test_points_and_normals_move_as_their_adjoints_say(one, other):
     wanted = {
         ("cylinder", "plane"): {"rim"}, ("sphere", "sphere"): {"points"}, ("sphere", "capsule"): {"points", "point and line"},
         ("capsule", "capsule"): {"points", "point and line", "line and point", "lines"}, ("box", "box"): {"face", "lines"},
+        ("sphere", "cylinder"): {"point and line", "face", "smooth"},
+        ("capsule", "cylinder"): {"point and line", "face", "smooth", "lines", "line, smooth"},
         ("ellipsoid", "plane"): {"smooth, face"}, ("sphere", "ellipsoid"): {"smooth"},
         ("capsule", "ellipsoid"): {"smooth", "line, smooth"}, ("ellipsoid", "ellipsoid"): {"smooth"},
         ("sphere", "box"): {"points", "point and line", "face"}, ("capsule", "box"): {"points", "point and line", "face", "lines"},
@@ -191,7 +196,7 @@ def distance(one, other, turn, origin):
 
 
 @pytest.mark.parametrize(("one", "other"), PAIRS[11:])
-def test_gaps_to_ellipsoids_are_distances(one, other):
+def test_gaps_to_round_shapes_are_distances(one, other):
     """By a search for the normal across which two planes that hold the shapes are farthest apart."""
     rng = np.random.default_rng(3)
     counts = [0, 0]
@@ -204,8 +209,11 @@ def test_gaps_to_ellipsoids_are_distances(one, other):
             normal, reach = normal / np.linalg.norm(normal), 0.0
             for k, shape in enumerate(shapes):
                 local, size = turn[k].T @ normal, np.array(shape.sizes)
-                straight = size[0] + abs(local[2]) * size[2] / 2
-                reach += np.linalg.norm(size * local) if isinstance(shape, Ellipsoid) else straight
+                if isinstance(shape, Ellipsoid):
+                    reach += np.linalg.norm(size * local)
+                else:
+                    round_part = np.linalg.norm(local[:2]) if isinstance(shape, Cylinder) else 1.0
+                    reach += size[0] * round_part + abs(local[2]) * size[2] / 2
             return normal @ (origin[0] - origin[1]) - reach
 
         starts = [origin[0], *(rng.normal(size=3) + 3 * origin[0] for _ in range(4))]

@@ -42,7 +42,7 @@ def two(option="", joint="", body="", geom='contype="0" conaffinity="0"', rest="
 @pytest.mark.parametrize(
     ("kind", "source", "message"),
     [
-        ("pair", two(geom='type="ellipsoid"').replace('<geom name="gb" size="0.1"', '<geom name="gb" size="0.1 0.2 0.3"'), "pair: sphere 'ga' of 'a' and ellipsoid 'gb' of 'b'"),
+        ("pair", two(geom='type="ellipsoid"').replace('<geom name="gb" size="0.1"', '<geom name="gb" size="0.1 0.2 0.3"').replace('"ga" size="0.1"', '"ga" type="box" size=".1 .1 .1"'), "pair: box 'ga' of 'a' and ellipsoid 'gb' of 'b'"),
         ("turning_friction", two(geom='condim="4"'), "turning_friction: sphere 'ga' of 'a' and sphere 'gb' of 'b'"),
         ("surface", two(geom='surfacevel="1 0 0 0 0 0"'), "surface: sphere 'gb' of 'b'"),
         ("contact", two(geom='condim="4"'), "turning_friction: "),

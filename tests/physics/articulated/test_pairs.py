@@ -84,7 +84,7 @@ def test_a_row_of_spheres_passes_its_velocity_on():
 
 SHAPES = {
     "sphere": Sphere(0.15), "capsule": Capsule(0.1, 0.4), "box": Box((0.3, 0.4, 0.25)),
-    "ellipsoid": Ellipsoid((0.12, 0.2, 0.16)),
+    "ellipsoid": Ellipsoid((0.12, 0.2, 0.16)), "cylinder": Cylinder(0.15, 0.25),
 }  # fmt: skip
 PAIRS = [
     ("sphere", "sphere"),
@@ -96,6 +96,8 @@ PAIRS = [
     ("sphere", "ellipsoid"),
     ("capsule", "ellipsoid"),
     ("ellipsoid", "ellipsoid"),
+    ("sphere", "cylinder"),
+    ("capsule", "cylinder"),
 ]
 
 

@@ -16,6 +16,7 @@ from physvision.core import Box, Capsule, Cylinder, Ellipsoid, Hull, Plane, Rect
 POINT_PLANE, POINT_POINT, POINT_SEGMENT, SEGMENT_SEGMENT, POINT_BOX = range(5)
 CORNER_BOX, EDGE_EDGE, SEGMENT_EDGE, RIM_PLANE, CORNER_PLANE, CORNER_SEGMENT = range(5, 11)
 POINT_ELLIPSOID, SEGMENT_ELLIPSOID, ELLIPSOID_ELLIPSOID, ELLIPSOID_PLANE = range(11, 15)
+POINT_CYLINDER, SEGMENT_CYLINDER = range(15, 17)
 
 Feature = tuple[float, float, float]
 Row = tuple[int, bool, Feature, Feature]  # kind, whether the shapes change places, features of both
@@ -61,6 +62,10 @@ def _rows(first: Shape, second: Shape) -> Iterator[Row]:
             yield POINT_ELLIPSOID, False, _CENTER, _CENTER
         case Capsule(), Ellipsoid():
             yield SEGMENT_ELLIPSOID, False, _CENTER, _CENTER
+        case Sphere(), Cylinder():
+            yield POINT_CYLINDER, False, _CENTER, _CENTER
+        case Capsule(), Cylinder():
+            yield SEGMENT_CYLINDER, False, _CENTER, _CENTER
         case Ellipsoid(), Ellipsoid():
             yield ELLIPSOID_ELLIPSOID, False, _CENTER, _CENTER
         case Sphere(), Sphere():

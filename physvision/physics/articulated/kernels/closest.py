@@ -12,6 +12,7 @@ boxes move. An edge takes part where the normal across both edges points out of 
 import warp as wp
 
 from . import scalar
+from .cylinders import segment_cylinder, to_cylinder
 from .ellipsoids import ellipsoid_ellipsoid, ellipsoid_plane, segment_ellipsoid, to_ellipsoid
 from .forms import FACE, LEAST, LINE_POINT, LINES, PARALLEL, POINT_LINE, POINTS, RIM, Closest, axis_of, scaled
 from .spatial import mat33, transposed, vec3, zero3
@@ -32,6 +33,8 @@ POINT_ELLIPSOID = wp.constant(11)
 SEGMENT_ELLIPSOID = wp.constant(12)
 ELLIPSOID_ELLIPSOID = wp.constant(13)
 ELLIPSOID_PLANE = wp.constant(14)
+POINT_CYLINDER = wp.constant(15)
+SEGMENT_CYLINDER = wp.constant(16)
 
 DOUBLE = scalar is wp.float64
 AT_END = wp.constant(scalar(1.0e-9 if DOUBLE else 1.0e-5))  # m, or share of a size
@@ -364,6 +367,11 @@ def closest(
     if kind == POINT_ELLIPSOID:
         near.first_radius = size_a[0]
         return to_ellipsoid(near, turn_b, origin_b, size_b)
+    if kind == POINT_CYLINDER:
+        near.first_radius = size_a[0]
+        return to_cylinder(near, turn_b, origin_b, size_b)
+    if kind == SEGMENT_CYLINDER:
+        return segment_cylinder(near, turn_a, origin_a, size_a, turn_b, origin_b, size_b)
     if kind == SEGMENT_ELLIPSOID:
         return segment_ellipsoid(near, turn_a, origin_a, size_a, turn_b, origin_b, size_b)
     if kind == ELLIPSOID_ELLIPSOID:

@@ -111,6 +111,8 @@ def ellipsoids_backward(near: Closest, point_bar: vec3, normal_bar: vec3):
         pull.second_turn = wp.cross(n, normal_bar - near.first_curve * point_bar)
     pull.first_turn = pull.first_turn + wp.cross(n, pull.first_tilt)
     pull.second_turn = pull.second_turn + wp.cross(n, pull.second_tilt)
+    if wp.length_sq(near.second_rim) > scalar(0.0):
+        pull.second_tilt = zero3()  # as a rim grows, its normals do not turn
     return pull
 
 

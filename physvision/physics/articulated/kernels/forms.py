@@ -36,6 +36,7 @@ class Closest:
     second_share: vec3
     first_curve: mat33  # of an ellipsoid: how its point moves with its normal
     second_curve: mat33
+    second_rim: vec3  # how its point moves as its radius grows, where it is on the rim of a cylinder
     rim: vec3  # of a circle: cosine and sine of the angle from its lowest point, and its radius
 
 

@@ -325,7 +325,7 @@ def gap_backward(
             pull = both.second
             twist = both.second_turn
             share = near.second_share
-            radius_bar = scalar(0.0)
+            radius_bar = wp.dot(near.second_rim, pull)
             if near.second_radius > scalar(0.0):
                 radius_bar = -bar
         i = contacts.shape_link[shape]
@@ -466,7 +466,7 @@ def contact_work_backward(
         )
     if touch.wanted != 0:
         # The first shape's radius moves the point and the gap alike, and the contact not at all.
-        radius_bar = scalar(0.0)
+        radius_bar = wp.dot(near.second_rim, both.second)
         if near.second_radius > scalar(0.0):
             radius_bar = -gap_bar
         add_shape(
