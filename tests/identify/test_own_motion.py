@@ -187,3 +187,21 @@ def test_options_without_a_scene(capsys):
     given = arguments_of(["a.mp4", "--unknown", "mass:a=1..2", "--unknown=mass:b=..3"])
     assert given == ["--video", "a.mp4", "--unknown", "mass:a=1..2,mass:b=..3"]
     assert math.isfinite(SCALE)
+
+
+@pytest.mark.slow
+def test_a_scene_of_ones_own_in_which_things_touch():
+    ball = """<mujoco><worldbody><geom type="plane" size="5 5 .1"/><body name="ball" pos="0 0 1">
+    <joint name="x" type="slide" axis="1 0 0"/><joint name="z" type="slide" axis="0 0 1"/>
+    <geom name="ball" type="sphere" size=".05" mass=".1"/></body></worldbody></mujoco>"""
+    times, kept = np.arange(60) / 60, 0.8
+    impact = np.sqrt(2 * 0.95 / 9.81)
+    since = times - impact
+    up = np.where(since < 0, 1 - 9.81 * times**2 / 2, 0.05 + kept * 9.81 * impact * since - 9.81 * since**2 / 2)
+    places = np.stack([100 + 60 * times, 300 - 200 * up], 1) + np.random.default_rng(0).normal(0, 0.2, (60, 2))
+    track = Track(times, places, np.full(60, 0.2), np.ones(60, bool), name="ball")
+    # Of ball and floor alike: that of a pair is the mean of the two.
+    found = identify([track], OwnMotion(ball, {"restitution": (0.1, 0.99)}, follow=["ball"]), {"scale": 200.0})
+    low, high = found.parameters["restitution"].interval_95
+    assert low < kept < high
+    assert high - low < 0.1
