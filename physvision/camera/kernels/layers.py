@@ -9,9 +9,11 @@ import warp as wp
 from . import scalar
 from .depths import depth_at, in_front, lead_plane
 from .edges import DEPTH_EDGE
+from .hard import is_hit
 from .lists import MOST_LAYERS, MOST_LINES, Lists
 from .outline import CROSSED, OUTSIDE, pixel_state, put_line, put_outline
 from .scene import HALF, ONE, TINY, ZERO, Contents, Pixel, in_bounds
+from .visible import STEP, clip, clip_to_pixel
 
 
 @wp.func
@@ -101,12 +103,69 @@ def meeting_point_of(lists: Lists, i: int, j: int, start_x: scalar, start_y: sca
 
 
 @wp.func
+def both_hit(s: Contents, b: int, i: int, j: int, x: scalar, y: scalar):
+    hit = is_hit(s.lines, b, s.patches[b, i], x, y)
+    return hit and is_hit(s.lines, b, s.patches[b, j], x, y)
+
+
+@wp.func
+def farthest_hit(s: Contents, at: Pixel, i: int, j: int, from_x: scalar, from_y: scalar, to_x: scalar, to_y: scalar):
+    """The last place on the way at which rays truly meet both patches: its end, or near to where an outline is left."""
+    ax = scalar(from_x)
+    ay = scalar(from_y)
+    bx = scalar(to_x)
+    by = scalar(to_y)
+    if both_hit(s, at.b, i, j, at.x + bx, at.y + by):
+        return bx, by
+    for _halving in range(5):
+        mx = HALF * (ax + bx)
+        my = HALF * (ay + by)
+        if both_hit(s, at.b, i, j, at.x + mx, at.y + my):
+            ax = mx
+            ay = my
+        else:
+            bx = mx
+            by = my
+    return ax, ay
+
+
+@wp.func
+def side_of_both(lists: Lists, i: int, j: int, k: int):
+    """The two ends of a side of what the pixel and the outlines of layers `i` and `j` enclose, and whether it has it.
+
+    The first four are the pixel's, then come the lines of `i` and those of `j`.
+    """
+    px = scalar(0.0)
+    py = scalar(0.0)
+    ux = scalar(0.0)
+    uy = scalar(0.0)
+    if k < 2:
+        px = HALF * scalar(2 * k - 1)
+        uy = ONE
+    elif k < 4:
+        py = HALF * scalar(2 * k - 5)
+        ux = ONE
+    else:
+        line = lists.layers[3 * i + 1] + k - 4
+        if k - 4 >= lists.layers[3 * i + 2]:
+            line = lists.layers[3 * j + 1] + k - 4 - lists.layers[3 * i + 2]
+        ux = lists.lines[3 * line + 1]
+        uy = -lists.lines[3 * line]
+        px = lists.lines[3 * line + 2] * uy
+        py = -lists.lines[3 * line + 2] * ux
+    low, high = clip_to_pixel(px, py, ux, uy)
+    low, high = clip(lists, i, -1, px, py, ux, uy, STEP, low, high)
+    low, high = clip(lists, j, -1, px, py, ux, uy, STEP, low, high)
+    return px + low * ux, py + low * uy, px + high * ux, py + high * uy, low <= high
+
+
+@wp.func
 def change_of_order(s: Contents, at: Pixel, lists: Lists, i: int, j: int, px: scalar, py: scalar, lead: scalar):
     """A place next to which layers `i` and `j` change their order, given one and how far `i` is ahead there.
 
-    Towards a limb depths change without bound, and a tangent plane tells of crossings that are not there. So look in
-    the four corners of what both cover; where it is the other way round, the place is in between. The third that is
-    returned says whether it is so.
+    Towards a limb depths change without bound, and a tangent plane tells of crossings that are not there. So look
+    towards the corners of what both outlines enclose, as far as rays truly meet both: beside a patch its depth means
+    nothing. Where it is the other way round, the place is in between. The third that is returned says whether it is so.
     """
     patch = lists.layers[3 * i]
     other = lists.layers[3 * j]
@@ -115,13 +174,21 @@ def change_of_order(s: Contents, at: Pixel, lists: Lists, i: int, j: int, px: sc
     bx = scalar(px)
     by = scalar(py)
     most = scalar(0.0)
-    for corner in range(4):
-        cx, cy = meeting_point_of(lists, i, j, scalar(corner % 2) - HALF, scalar(corner / 2) - HALF)
-        there, _gx, _gy, _same = lead_plane(s, at.b, patch, other, at.x + cx, at.y + cy)
-        if -there * wp.sign(lead) > most:
-            most = -there * wp.sign(lead)
-            bx = cx
-            by = cy
+    for k in range(4 + lists.layers[3 * i + 2] + lists.layers[3 * j + 2]):
+        x0, y0, x1, y1, is_side = side_of_both(lists, i, j, k)
+        if is_side:
+            for end in range(2):
+                to_x = scalar(x0)
+                to_y = scalar(y0)
+                if end == 1:
+                    to_x = x1
+                    to_y = y1
+                cx, cy = farthest_hit(s, at, patch, other, px, py, to_x, to_y)
+                there, _gx, _gy, _same = lead_plane(s, at.b, patch, other, at.x + cx, at.y + cy)
+                if -there * wp.sign(lead) > most:
+                    most = -there * wp.sign(lead)
+                    bx = cx
+                    by = cy
     if most <= ZERO:
         return ax, ay, False
     for _halving in range(5):
