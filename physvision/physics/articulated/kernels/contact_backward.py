@@ -22,7 +22,8 @@ from .joints import advance_backward
 from .kinematics import move_links
 from .loads import apply_joint_loads
 from .spatial import vec3
-from .touching import contact_work_backward, gap_backward, place_in_world, place_moved
+from .touching import place_in_world, place_moved
+from .touching_backward import contact_work_backward, gap_backward
 from .tree import ContactGradients, ContactMemory, Contacts, Forces, Gradients, Tree, Workspace
 
 

@@ -13,7 +13,8 @@ from .events import FLIGHT, begin_operation, end_operation, run_step
 from .joints import add_tangent, write_lifted
 from .kinematics import finish_rotation_gradient
 from .rollout import load_state
-from .touching import finish_shape_gradient, gap_of, place_in_world
+from .touching import gap_of, place_in_world
+from .touching_backward import finish_shape_gradient
 from .tree import ContactGradients, ContactMemory, Contacts, Forces, Gradients, Tree, Workspace
 
 

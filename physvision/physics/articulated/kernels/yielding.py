@@ -13,7 +13,8 @@ from . import scalar
 from .delassus import add_push, contact_velocity
 from .spatial import transposed, vec3
 from .stops import stop_gap, write_stop_jacobian
-from .touching import closest_of, contact_work_backward, gap_backward, write_jacobian
+from .touching import closest_of, write_jacobian
+from .touching_backward import contact_work_backward, gap_backward
 from .tree import ContactGradients, ContactMemory, Contacts, Gradients, Tree, Workspace
 
 NOTHING = wp.constant(scalar(40.0))  # distances at which a soft force is less than rounding

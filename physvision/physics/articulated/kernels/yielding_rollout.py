@@ -8,7 +8,8 @@ from .inverse import accelerate_links, residual_backward
 from .joints import add_tangent, advance, advance_backward, write_lifted
 from .kinematics import finish_rotation_gradient, move_links
 from .rollout import load_state
-from .touching import finish_shape_gradient, place_moved
+from .touching import place_moved
+from .touching_backward import finish_shape_gradient
 from .tree import ContactGradients, ContactMemory, Contacts, Forces, Gradients, Tree, Workspace
 from .yielding import Law, push_apart, push_apart_backward
 
