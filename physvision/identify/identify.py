@@ -21,7 +21,7 @@ from physvision.identify.kinds import KINDS, KNOWN, LET_GO, OBJECTS
 from physvision.identify.model import Case, Known
 from physvision.identify.own_motion import OwnMotion, Sought
 from physvision.identify.parameters import derived
-from physvision.identify.preparing import begun, joined, moving_ones, resting, usual_step
+from physvision.identify.preparing import begun, ended, joined, moving_ones, usual_step
 from physvision.identify.view import View
 from physvision.perception import Track, find_tracks, onsets
 from physvision.physics.engine import MechanicalEngine
@@ -90,10 +90,16 @@ def identify(
         moving = moving[: objects or _MOST]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # steps of a search may lead where worlds fail
-        fits, refused = attempts(moving, view, told, proposals, _knocks(source, proposals, fps))
+        knocks = _knocks(source, proposals, fps)
+        fits, refused = attempts(moving, view, told, proposals, knocks)
+        if not fits:
+            everything, stopped = ended(everything)
+            if stopped:
+                moving, notes = everything[: len(moving)], notes + stopped
+                fits, refused = attempts(moving, view, told, proposals, knocks)
     if not fits:
         reasons = "; ".join(f"{kind}: {reason}" for kind, reason in refused.items())
-        raise InputError(f"no kind of motion explains what was seen ({_seen(tracks)}). {reasons}{resting(moving)}")
+        raise InputError(f"no kind of motion explains what was seen ({_seen(tracks)}). {reasons}")
     # The more of what moves a kind explains, the better: kinds of two objects are compared with those of one on both.
     scores = {kind: comparison.score(case, found) for kind, (case, found) in fits.items()}
     most = max(len(case.tracks) for case, _ in fits.values())

@@ -76,14 +76,21 @@ def _rest(track: Track, backwards: bool = False) -> int:
     return int(gone.argmax()) if gone.any() else len(places)
 
 
-def resting(tracks: Sequence[Track]) -> str:
-    """That something stands still at the end, where it does."""
+def ended(tracks: Sequence[Track]) -> tuple[list[Track], list[str]]:
+    """Tracks without the time in which something stands still at the end, and what is to be said of it."""
+    found, notes = [], []
     for track in tracks:
         count = _rest(track, backwards=True)
         if count >= _HELD * int(track.seen.sum()):
-            moment = track.times[track.seen][-count]
-            return f". {track.name} stands still from {moment:.2f} s on: leave that out with start and stop"
-    return ""
+            moment = float(track.times[track.seen][-count])
+            track = replace(track, seen=track.seen & (track.times < moment))
+            track = replace(track, sigma=np.where(track.seen, track.sigma, np.inf))
+            notes.append(
+                f"{track.name} stands still from {moment:.2f} s on, and no law explains how it came to rest: that is "
+                f"left out, as by --to {moment:.2f}."
+            )
+        found.append(track)
+    return found, notes
 
 
 def usual_step(times: np.ndarray) -> float:

@@ -108,6 +108,7 @@ def test_what_stands_still_in_the_end_is_said(swing):
     found = identified(flickering(np.concatenate([frames, np.repeat(frames[-1:], COUNT, 0)])))
     assert holds(found, clip.truth["length"])
     assert any("--to" in note for note in found.warnings)
+    assert not any("Something else moves" in note for note in found.warnings)
 
 
 @pytest.mark.slow
