@@ -9,6 +9,8 @@ share the work: each takes every so many-th clip, and any of them, or a last cal
 
     python experiments/identify_coverage.py [--clips 200] [--first 0] [--kinds false] [--out out/identify_coverage] \
         [--share 1/2]
+
+What it found is in docs/identify.md, with the commit.
 """
 
 from __future__ import annotations
