@@ -62,7 +62,7 @@ def test_a_camera_that_moves_is_refused(swing):
 
 def test_one_swing_tells_less(swing, whole):
     clip, frames = swing
-    found = identified(frames[: round(1.3 * clip.truth["period"] * FPS)])
+    found = identified(frames[: round(clip.truth["period"] * FPS)])
     assert holds(found, clip.truth["length"])
     low, high = found.intervals["length"]
     assert high - low > whole
