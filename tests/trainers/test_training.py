@@ -155,9 +155,8 @@ def test_gradients_are_clipped_group_by_group(training):
 
 def test_mixed_precision_leaves_physical_parameters_and_states_in_single(tmp_path, training, data):
     module, seen = training(), []
-    module.model.engine.engine.register_forward_hook(lambda *_: None)
-    rollout = module.model.engine.engine.rollout
-    module.model.engine.engine.rollout = lambda state, *rest: (seen.append(state.q.dtype), rollout(state, *rest))[1]
+    simulate = module.model.engine.engine._simulate
+    module.model.engine.engine._simulate = lambda state, *rest: (seen.append(state.q.dtype), simulate(state, *rest))[1]
     trainer(tmp_path, max_epochs=1, limit_train_batches=2, precision="bf16-mixed").fit(module, data())
     assert set(seen) == {torch.float32}
     assert all(parameter.dtype == torch.float32 for parameter in module.parameters())
