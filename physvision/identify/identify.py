@@ -16,6 +16,7 @@ from physvision.core import Clip, InputError
 from physvision.identify import comparison
 from physvision.identify.attempts import attempts, held_out
 from physvision.identify.fitting import Fit
+from physvision.identify.hinges import hinged
 from physvision.identify.identification import Identification
 from physvision.identify.kinds import KINDS, KNOWN, LET_GO, OBJECTS
 from physvision.identify.model import Case, Known
@@ -80,7 +81,7 @@ def identify(
     tracks, view = _tracks(source, fps, object, crop, start, stop, size)
     if any(track.unit == "m" for track in tracks):
         told.setdefault("scale", Known(1.0))
-    tracks = joined(tracks)
+    tracks = [hinged(track) for track in joined(tracks)]
     tracks, notes = (tracks, []) if motion in LET_GO else begun(tracks)
     moving = everything = moving_ones(tracks)
     if isinstance(motion, OwnMotion):

@@ -41,6 +41,7 @@ def test_what_each_impact_keeps():
     np.testing.assert_allclose(found[:4, 1], shares[:4], atol=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("share", "said"), [(softer, True), (lambda speed: 0.75, False)])
 def test_that_hard_impacts_keep_less_is_said(share, said):
     times, down, _ = bounced(share)

@@ -200,7 +200,7 @@ def test_gaps_to_round_shapes_are_distances(one, other):
     """By a search for the normal across which two planes that hold the shapes are farthest apart."""
     rng = np.random.default_rng(3)
     counts = [0, 0]
-    for _ in range(40):
+    for _ in range(16):
         shapes = random_shape(one, rng), random_shape(other, rng)
         turn, origin = Rotation.random(2, rng).as_matrix(), np.array([rng.normal(size=3) * 0.45, [0, 0, 0]])
         gap = evaluated(*rows(*shapes, turn, origin, rng))[1].min()
@@ -224,7 +224,7 @@ def test_gaps_to_round_shapes_are_distances(one, other):
         if expected > -0.02:
             counts[int(expected < 0)] += 1
             assert gap == pytest.approx(expected, abs=1e-7)
-    assert counts[0] > 10
+    assert counts[0] > 4
 
 
 @pytest.mark.parametrize(("one", "other"), PAIRS[4:9])

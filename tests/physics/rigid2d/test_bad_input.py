@@ -178,7 +178,8 @@ def test_a_world_is_copied_and_pickled_after_use_and_works_in_a_spawned_worker()
 def test_an_interrupt_is_taken_in_the_middle_of_a_rollout_and_the_world_works_on():
     world = billiard(*THREE)
     world.rollout(start(world), 1)
-    timer = threading.Timer(0.3, lambda: signal.raise_signal(signal.SIGINT))
+    # To the thread that waits, as a terminal does: one that another thread takes would not wake it.
+    timer = threading.Timer(0.3, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
     state, steps = start(world, 16), 100_000
     timer.start()
     with pytest.raises(KeyboardInterrupt):
