@@ -10,11 +10,18 @@ import warp as wp
 from . import scalar
 from .contact_backward import flight_backward, impact_backward
 from .events import FLIGHT, begin_operation, end_operation, run_step
-from .joints import add_tangent, write_lifted
-from .kinematics import finish_rotation_gradient
-from .rollout import load_state
 from .touching import gap_of, place_in_world
 from .touching_backward import finish_shape_gradient
+from .trajectory import (
+    begin_backward,
+    carry_backward,
+    end_backward,
+    forget,
+    load_state,
+    starts_finite,
+    store_failure,
+    store_state,
+)
 from .tree import ContactGradients, ContactMemory, Contacts, Forces, Gradients, Tree, Workspace
 
 
@@ -39,17 +46,9 @@ def contact_rollout(
     """
     world = first + wp.tid()
     bad = wp.int32(-1)
-    memory.residual[world] = scalar(0.0)
-    memory.grazing[world] = -1
-    memory.crowded[world] = 0
-    memory.softened[world] = 0
-    memory.overlap[world] = scalar(0.0)
-    for k in range(tree.positions):
-        if not wp.isfinite(q[world, 0, k]):
-            bad = 0
-    for d in range(tree.velocities):
-        if not wp.isfinite(v[world, 0, d]):
-            bad = 0
+    forget(memory, world)
+    if not starts_finite(tree, world, q, v):
+        bad = 0
     if bad < 0:
         load_state(tree, work, world, 0, q, v)
         place_in_world(tree, contacts, memory, world, work.q, 0)
@@ -66,20 +65,10 @@ def contact_rollout(
                 memory.grazing[world] = step + 1
             if last < 0:
                 bad = step + 1
-            else:
-                for k in range(tree.positions):
-                    q[world, step + 1, k] = work.q[world, last, k]
-                    if not wp.isfinite(work.q[world, last, k]):
-                        bad = step + 1
-                for d in range(tree.velocities):
-                    v[world, step + 1, d] = work.v[world, last, d]
-                    if not wp.isfinite(work.v[world, last, d]):
-                        bad = step + 1
+            elif not store_state(tree, work, world, last, step + 1, q, v):
+                bad = step + 1
         if last < 0:
-            for k in range(tree.positions):
-                q[world, step + 1, k] = scalar(wp.nan)
-            for d in range(tree.velocities):
-                v[world, step + 1, d] = scalar(wp.nan)
+            store_failure(tree, world, step + 1, q, v)
     first_bad_step[world] = bad
 
 
@@ -108,9 +97,7 @@ def contact_rollout_backward(
     world = first + wp.tid()
     if first_bad_step[world] >= 0:
         return
-    for d in range(tree.velocities):
-        work.q_bar[world, 0, d] = scalar(0.0)
-        work.v_bar[world, 0, d] = scalar(0.0)
+    begin_backward(tree, work, world)
     for backwards in range(steps):
         step = steps - 1 - backwards
         load_state(tree, work, world, step, q, v)
@@ -128,15 +115,7 @@ def contact_rollout_backward(
                     row += 1
                 else:
                     going_back = 1
-                    for d in range(tree.velocities):
-                        carried_q = work.q_bar[world, 0, d]
-                        carried_v = work.v_bar[world, 0, d]
-                        if cut:
-                            carried_q = scalar(0.0)
-                            carried_v = scalar(0.0)
-                        work.q_bar[world, row + 1, d] = carried_q
-                        work.v_bar[world, row + 1, d] = carried_v + trajectory_v_bar[world, step + 1, d]
-                    add_tangent(tree, world, q, trajectory_q_bar, step + 1, work.q_bar, row + 1)
+                    carry_backward(tree, work, world, row + 1, step + 1, cut, q, trajectory_q_bar, trajectory_v_bar)
             if going_back != 0:
                 if memory.kind[world, row] == FLIGHT:
                     left_bar = flight_backward(
@@ -145,9 +124,5 @@ def contact_rollout_backward(
                 else:
                     impact_backward(tree, work, forces, contacts, memory, gradients, touch, world, step, row)
                 row -= 1
-    finish_rotation_gradient(tree, gradients, world)
     finish_shape_gradient(contacts, touch, world)
-    add_tangent(tree, world, q, trajectory_q_bar, 0, work.q_bar, 0)
-    write_lifted(tree, world, q, 0, work.q_bar, 0, q_bar)
-    for d in range(tree.velocities):
-        v_bar[world, d] = work.v_bar[world, 0, d] + trajectory_v_bar[world, 0, d]
+    end_backward(tree, work, gradients, world, q, trajectory_q_bar, trajectory_v_bar, q_bar, v_bar)

@@ -8,6 +8,7 @@ point at ρ w/|w|, w = n − a (a · n), which moves with n by H = ρ/|w| τ τ�
 import warp as wp
 
 from . import scalar
+from .brackets import bracket, guess, narrowed
 from .forms import FACE, LEAST, LINE_SMOOTH, LINES, POINT_LINE, SMOOTH, Closest, axis_of
 from .spatial import mat33, vec3, zero3
 
@@ -82,26 +83,13 @@ def segment_cylinder(near: Closest, turn_a: mat33, origin_a: vec3, size_a: vec3,
         s = high
     elif value_low < scalar(0.0):
         inside = 1
-        side = wp.int32(0)
+        between = bracket(low, high, value_low, value_high)
         value = scalar(1.0)
         for _step in range(TURNS):
-            if wp.abs(value) > ROUNDING and high - low > ROUNDING * size_a[2]:
-                s = (low * value_high - high * value_low) / (value_high - value_low)
-                if not (s > low and s < high):
-                    s = scalar(0.5) * (low + high)
+            if wp.abs(value) > ROUNDING and between.high - between.low > ROUNDING * size_a[2]:
+                s = guess(between)
                 value = along_of(near, s, origin_a, axis, turn, origin, size)
-                if value < scalar(0.0):
-                    low = s
-                    value_low = value
-                    if side == 1:
-                        value_high = scalar(0.5) * value_high
-                    side = 1
-                else:
-                    high = s
-                    value_high = value
-                    if side == 2:
-                        value_low = scalar(0.5) * value_low
-                    side = 2
+                between = narrowed(between, s, value, value < scalar(0.0))
     near.first = origin_a + s * axis
     near.first_radius = size_a[0]
     near = to_cylinder(near, turn, origin, size)

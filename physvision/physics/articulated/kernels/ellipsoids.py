@@ -8,6 +8,7 @@ support's curvature. The closest point to y lies at x = r² y / (t + r²), t bei
 import warp as wp
 
 from . import scalar
+from .brackets import bracket, guess, narrowed
 from .forms import LEAST, LINE_SMOOTH, SMOOTH, SMOOTH_FACE, Closest, across_solve, axis_of, scaled
 from .spatial import mat33, transposed, vec3
 
@@ -118,26 +119,13 @@ def segment_ellipsoid(
         s = high
     elif value_low < scalar(0.0):
         inside = 1
-        side = wp.int32(0)
+        between = bracket(low, high, value_low, value_high)
         value = scalar(1.0)
         for _step in range(TURNS):
-            if wp.abs(value) > ROUNDING and high - low > ROUNDING * size_a[2]:
-                s = (low * value_high - high * value_low) / (value_high - value_low)
-                if not (s > low and s < high):
-                    s = scalar(0.5) * (low + high)
+            if wp.abs(value) > ROUNDING and between.high - between.low > ROUNDING * size_a[2]:
+                s = guess(between)
                 value = along_of(s, origin_a, axis, turn, origin, radii)
-                if value < scalar(0.0):
-                    low = s
-                    value_low = value
-                    if side == 1:
-                        value_high = scalar(0.5) * value_high
-                    side = 1
-                else:
-                    high = s
-                    value_high = value
-                    if side == 2:
-                        value_low = scalar(0.5) * value_low
-                    side = 2
+                between = narrowed(between, s, value, value < scalar(0.0))
     near.first = origin_a + s * axis
     near.first_radius = size_a[0]
     near = to_ellipsoid(near, turn, origin, radii)

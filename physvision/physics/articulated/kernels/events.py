@@ -10,6 +10,7 @@ make an impact, with Newton's restitution.
 import warp as wp
 
 from . import scalar
+from .brackets import bracket, guess, narrowed
 from .delassus import apply_impulses, build_delassus, contact_velocity
 from .forward import accelerate_moved
 from .impulses import ACCEPTED, solve_impulses
@@ -237,26 +238,13 @@ def closing_time(
     if search != 0:
         value_low = gap_after(tree, work, contacts, memory, world, row, pair, low)
         value_high = gap_after(tree, work, contacts, memory, world, row, pair, high)
-        side = wp.int32(0)
+        between = bracket(low, high, value_low, value_high)
         for _iteration in range(ITERATIONS):
-            if high - low > ROUNDING * left and value_high < scalar(0.0):
-                t = (low * value_high - high * value_low) / (value_high - value_low)
-                if not (t > low and t < high):
-                    t = scalar(0.5) * (low + high)
+            if between.high - between.low > ROUNDING * left and between.value_high < scalar(0.0):
+                t = guess(between)
                 value = gap_after(tree, work, contacts, memory, world, row, pair, t)
-                if value > scalar(0.0):
-                    low = t
-                    value_low = value
-                    if side == 1:
-                        value_high = scalar(0.5) * value_high
-                    side = 1
-                else:
-                    high = t
-                    value_high = value
-                    if side == 2:
-                        value_low = scalar(0.5) * value_low
-                    side = 2
-        found = high
+                between = narrowed(between, t, value, value > scalar(0.0))
+        found = between.high
         if bend > scalar(0.0):
             closing = slope + scalar(2.0) * bend * found / left
             memory.depth[world, pair] = closing * closing / (scalar(4.0) * bend)

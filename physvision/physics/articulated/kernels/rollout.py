@@ -5,7 +5,7 @@ import warp as wp
 from . import scalar
 from .forward import accelerate, solve
 from .inverse import residual_backward
-from .joints import add_tangent, write_lifted
+from .joints import write_lifted
 from .kinematics import finish_rotation_gradient
 from .steps import (
     advance_positions,
@@ -16,24 +16,18 @@ from .steps import (
     predict,
     predict_backward,
 )
+from .trajectory import (
+    begin_backward,
+    carry_backward,
+    end_backward,
+    load_state,
+    starts_finite,
+    store_failure,
+    store_state,
+)
 from .tree import Forces, Gradients, Schedule, Tree, Workspace
 
 COARSE = wp.constant(scalar(0.1))  # a disagreement of stages at which energy drifts by some percent a second
-
-
-@wp.func
-def load_state(
-    tree: Tree,
-    work: Workspace,
-    world: int,
-    step: int,
-    q: wp.array3d(dtype=scalar),
-    v: wp.array3d(dtype=scalar),
-):
-    for k in range(tree.positions):
-        work.q[world, 0, k] = q[world, step, k]
-    for d in range(tree.velocities):
-        work.v[world, 0, d] = v[world, step, d]
 
 
 @wp.func
@@ -70,12 +64,8 @@ def rollout(
     bad = wp.int32(-1)  # a variable, not a constant, to Warp
     coarse = wp.int32(-1)
     worst = scalar(0.0)
-    for k in range(tree.positions):
-        if not wp.isfinite(q[world, 0, k]):
-            bad = 0
-    for d in range(tree.velocities):
-        if not wp.isfinite(v[world, 0, d]):
-            bad = 0
+    if not starts_finite(tree, world, q, v):
+        bad = 0
     for step in range(steps):
         if bad < 0:
             load_state(tree, work, world, step, q, v)
@@ -89,19 +79,10 @@ def rollout(
                     worst = wp.max(worst, apart)
                     if apart > COARSE and coarse < 0:
                         coarse = step + 1
-            for k in range(tree.positions):
-                q[world, step + 1, k] = work.q[world, last, k]
-                if not wp.isfinite(work.q[world, last, k]):
-                    bad = step + 1
-            for d in range(tree.velocities):
-                v[world, step + 1, d] = work.v[world, last, d]
-                if not wp.isfinite(work.v[world, last, d]):
-                    bad = step + 1
+            if not store_state(tree, work, world, last, step + 1, q, v):
+                bad = step + 1
         else:
-            for k in range(tree.positions):
-                q[world, step + 1, k] = scalar(wp.nan)
-            for d in range(tree.velocities):
-                v[world, step + 1, d] = scalar(wp.nan)
+            store_failure(tree, world, step + 1, q, v)
     first_bad_step[world] = bad
     first_coarse_step[world] = coarse
     coarseness[world] = worst
@@ -130,21 +111,11 @@ def rollout_backward(
     if first_bad_step[world] >= 0:
         return
     last = schedule.stages * schedule.substeps
-    for d in range(tree.velocities):
-        work.q_bar[world, 0, d] = scalar(0.0)
-        work.v_bar[world, 0, d] = scalar(0.0)
+    begin_backward(tree, work, world)
     for backwards in range(steps):
         step = steps - 1 - backwards
         cut = truncate > 0 and backwards > 0 and (step + 1) % truncate == 0
-        for d in range(tree.velocities):
-            carried_q = work.q_bar[world, 0, d]
-            carried_v = work.v_bar[world, 0, d]
-            if cut:
-                carried_q = scalar(0.0)
-                carried_v = scalar(0.0)
-            work.q_bar[world, last, d] = carried_q
-            work.v_bar[world, last, d] = carried_v + trajectory_v_bar[world, step + 1, d]
-        add_tangent(tree, world, q, trajectory_q_bar, step + 1, work.q_bar, last)
+        carry_backward(tree, work, world, last, step + 1, cut, q, trajectory_q_bar, trajectory_v_bar)
         load_state(tree, work, world, step, q, v)
         # Forward through all rows, then back; the last row's factorisation serves both ways.
         for visit in range(2 * last - 1):
@@ -162,11 +133,7 @@ def rollout_backward(
                     predict_backward(tree, work, schedule, world, row + 1)
                 accelerate_backward(tree, work, forces, gradients, world, step, row, schedule.drag_interval)
                 begin_stage_backward(tree, work, schedule, world, row)
-    finish_rotation_gradient(tree, gradients, world)
-    add_tangent(tree, world, q, trajectory_q_bar, 0, work.q_bar, 0)
-    write_lifted(tree, world, q, 0, work.q_bar, 0, q_bar)
-    for d in range(tree.velocities):
-        v_bar[world, d] = work.v_bar[world, 0, d] + trajectory_v_bar[world, 0, d]
+    end_backward(tree, work, gradients, world, q, trajectory_q_bar, trajectory_v_bar, q_bar, v_bar)
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})

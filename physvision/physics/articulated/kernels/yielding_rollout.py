@@ -5,11 +5,20 @@ import warp as wp
 from . import scalar
 from .forward import accelerate_moved, solve
 from .inverse import accelerate_links, residual_backward
-from .joints import add_tangent, advance, advance_backward, write_lifted
-from .kinematics import finish_rotation_gradient, move_links
-from .rollout import load_state
+from .joints import advance, advance_backward
+from .kinematics import move_links
 from .touching import place_moved
 from .touching_backward import finish_shape_gradient
+from .trajectory import (
+    begin_backward,
+    carry_backward,
+    end_backward,
+    forget,
+    load_state,
+    starts_finite,
+    store_failure,
+    store_state,
+)
 from .tree import ContactGradients, ContactMemory, Contacts, Forces, Gradients, Tree, Workspace
 from .yielding import Law, push_apart, push_apart_backward
 
@@ -54,36 +63,19 @@ def yielding_rollout(
 ):
     """Fill q and v, [world, step, number], from their step 0. A world that stops being finite is marked and left."""
     world = first + wp.tid()
-    memory.residual[world] = scalar(0.0)
-    memory.grazing[world] = -1
-    memory.crowded[world] = 0
-    memory.softened[world] = 0
-    memory.overlap[world] = scalar(0.0)
+    forget(memory, world)
     bad = wp.int32(-1)
-    for k in range(tree.positions):
-        if not wp.isfinite(q[world, 0, k]):
-            bad = 0
-    for d in range(tree.velocities):
-        if not wp.isfinite(v[world, 0, d]):
-            bad = 0
+    if not starts_finite(tree, world, q, v):
+        bad = 0
     for step in range(steps):
         if bad < 0:
             load_state(tree, work, world, step, q, v)
             accelerate_pushed(tree, work, forces, contacts, memory, law, world, step, h)
             advance(tree, world, work.q, 0, 1, work.v, 1, h)
-            for k in range(tree.positions):
-                q[world, step + 1, k] = work.q[world, 1, k]
-                if not wp.isfinite(work.q[world, 1, k]):
-                    bad = step + 1
-            for d in range(tree.velocities):
-                v[world, step + 1, d] = work.v[world, 1, d]
-                if not wp.isfinite(work.v[world, 1, d]):
-                    bad = step + 1
+            if not store_state(tree, work, world, 1, step + 1, q, v):
+                bad = step + 1
         else:
-            for k in range(tree.positions):
-                q[world, step + 1, k] = scalar(wp.nan)
-            for d in range(tree.velocities):
-                v[world, step + 1, d] = scalar(wp.nan)
+            store_failure(tree, world, step + 1, q, v)
     first_bad_step[world] = bad
 
 
@@ -116,24 +108,15 @@ def yielding_rollout_backward(
     world = first + wp.tid()
     if first_bad_step[world] >= 0:
         return
-    for d in range(tree.velocities):
-        work.q_bar[world, 0, d] = scalar(0.0)
-        work.v_bar[world, 0, d] = scalar(0.0)
+    begin_backward(tree, work, world)
     for backwards in range(steps):
         step = steps - 1 - backwards
         cut = truncate > 0 and backwards > 0 and (step + 1) % truncate == 0
         load_state(tree, work, world, step, q, v)
         accelerate_pushed(tree, work, forces, contacts, memory, law, world, step, h)
+        carry_backward(tree, work, world, 1, step + 1, cut, q, trajectory_q_bar, trajectory_v_bar)
         for d in range(tree.velocities):
-            carried_q = work.q_bar[world, 0, d]
-            carried_v = work.v_bar[world, 0, d]
-            if cut:
-                carried_q = scalar(0.0)
-                carried_v = scalar(0.0)
-            work.q_bar[world, 1, d] = carried_q
-            work.v_bar[world, 1, d] = carried_v + trajectory_v_bar[world, step + 1, d]
             work.q_bar[world, 0, d] = scalar(0.0)
-        add_tangent(tree, world, q, trajectory_q_bar, step + 1, work.q_bar, 1)
         advance_backward(tree, world, work.q_bar, 1, work.v, 1, work.v_bar, 1, work.q_bar, 0, h)
         for d in range(tree.velocities):
             work.v_bar[world, 0, d] = work.v_bar[world, 1, d]
@@ -142,9 +125,5 @@ def yielding_rollout_backward(
         accelerate_links(tree, work, world, 0)
         push_apart_backward(tree, work, contacts, memory, gradients, touch, law, world, 0)
         residual_backward(tree, work, forces, gradients, world, step, 0, h)
-    finish_rotation_gradient(tree, gradients, world)
     finish_shape_gradient(contacts, touch, world)
-    add_tangent(tree, world, q, trajectory_q_bar, 0, work.q_bar, 0)
-    write_lifted(tree, world, q, 0, work.q_bar, 0, q_bar)
-    for d in range(tree.velocities):
-        v_bar[world, d] = work.v_bar[world, 0, d] + trajectory_v_bar[world, 0, d]
+    end_backward(tree, work, gradients, world, q, trajectory_q_bar, trajectory_v_bar, q_bar, v_bar)
