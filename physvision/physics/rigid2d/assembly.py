@@ -187,7 +187,7 @@ def _reach(body: Body) -> float:
 
 def build(assembly: Assembly, own: WorldProperties, settings: dict[str, Any], device: torch.device) -> tuple[Any, list]:
     """What the kernels know of the world, on a device, and the arrays that must live as long as it."""
-    from physvision.physics.rigid2d.kernels.data import Parts
+    from physvision.physics.rigid2d.kernels.data import WorldParts
 
     start_warp()
     bodies, joints, springs = assembly.bodies, assembly.joints, assembly.springs
@@ -217,7 +217,7 @@ def build(assembly: Assembly, own: WorldProperties, settings: dict[str, Any], de
         "reach": [_reach(body) for body in bodies],
         "fixed": [assembly.pose(i) for i in range(len(bodies) + 1)],
     }
-    parts, kept = Parts(), []
+    parts, kept = WorldParts(), []
     wide = ("pair_bodies", "joint_bodies", "spring_bodies", "vertices", "normals", "fixed")
     for values, dtype in ((whole, np.int32), (real, np.float64)):
         for name, numbers in values.items():

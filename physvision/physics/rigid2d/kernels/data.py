@@ -42,7 +42,7 @@ CUT = wp.constant(3)
 
 
 @wp.struct
-class Parts:
+class WorldParts:
     """What a world is made of: sizes, tolerances, bodies, joints, and where each property starts in its vector."""
 
     bodies: wp.int32
@@ -156,7 +156,7 @@ _rows = (
 layout = Layout(
     __name__,
     scalar,
-    {"s": Parts},
+    {"s": WorldParts},
     real={
         "keep": "6",
         **dict.fromkeys(_vectors, VECTOR),
@@ -201,7 +201,9 @@ layout = Layout(
     },
     others=dict.fromkeys(("theta", "theta_bar", "control", "control_bar"), wp.array(dtype=scalar)),
 )
-Workspace = layout.Workspace
+# Functions take both by reference: by value, each call would copy eight thousand bytes.
+Parts = wp.ref[WorldParts]
+Workspace = wp.ref[layout.Workspace]
 carve = layout.carve
 
 

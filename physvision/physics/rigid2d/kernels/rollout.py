@@ -22,6 +22,7 @@ from .data import (
     WORST,
     Parts,
     Workspace,
+    WorldParts,
     carve,
     clear,
     copy,
@@ -110,7 +111,7 @@ def begin(s: Parts, t: Workspace):
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
 def forward(
     first: wp.int32,
-    s: Parts,
+    s: WorldParts,
     theta: wp.array2d(dtype=scalar),
     controls: wp.array3d(dtype=scalar),
     real: wp.array2d(dtype=scalar),
@@ -217,7 +218,7 @@ def undo(s: Parts, t: Workspace, kind: wp.int32, event: wp.int32, about: wp.int3
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
 def backward(
     first: wp.int32,
-    s: Parts,
+    s: WorldParts,
     theta: wp.array2d(dtype=scalar),
     controls: wp.array3d(dtype=scalar),
     real: wp.array2d(dtype=scalar),
