@@ -75,7 +75,7 @@ class Program:
     def tree(self, parameters: Parameters, springs: bool = True, rubs: bool = True) -> Any:
         """The kernels' `Tree` over these parameters, which must stay alive as long as it is used."""
         kernels, model = self.kernels, self.model
-        tree = kernels.Tree()
+        tree = kernels.TreeStruct()
         tree.links, tree.positions, tree.velocities, tree.bodies = model.links, model.nq, model.nv, model.bodies
         for name in ("parent", "joint", "first_position", "first_velocity", "body_link", "servo"):
             setattr(tree, name, array(getattr(self, name)))
@@ -89,7 +89,7 @@ class Program:
         key = (integrator, substeps, h)
         if key in self._schedules:
             return self._schedules[key][0]
-        schedule = self.kernels.Schedule()
+        schedule = self.kernels.ScheduleStruct()
         schedule.h, schedule.substeps, schedule.stages = h, substeps, integrator.stages
         schedule.drag_interval = h if integrator.implicit_drag else 0.0
         schedule.share = integrator.share
@@ -105,7 +105,7 @@ class Program:
 
     def gradients(self, batch: int, torque: Tensor, wrenches: Tensor, wanted: bool) -> tuple[Any, list[Tensor]]:
         """The kernels' `Gradients`, and the tensors behind it that belong to parameters, zero."""
-        gradients = self.kernels.Gradients()
+        gradients = self.kernels.GradientsStruct()
         gradients.wanted = int(wanted)
         gradients.torque = array(torque)
         gradients.push, gradients.twist = self._wrench(wrenches)
@@ -120,7 +120,7 @@ class Program:
     def contacts(self, parameters: Parameters, operations: int, rest_speed: float, overlap: float) -> Any:
         """The kernels' `Contacts` over these parameters, which must stay alive as long as it is used."""
         assert self.pairs is not None
-        contacts = self.kernels.Contacts()
+        contacts = self.kernels.ContactsStruct()
         contacts.shapes, contacts.pairs, contacts.capacity = self.pairs.shapes, self.pairs.count, self.pairs.capacity
         contacts.limits, contacts.candidates = self.counts["limits"], self.counts["candidates"]
         contacts.operations, contacts.rest_speed, contacts.overlap = operations, rest_speed, overlap
@@ -138,7 +138,7 @@ class Program:
 
     def contact_gradients(self, batch: int, wanted: bool) -> tuple[Any, list[Tensor]]:
         """The kernels' `ContactGradients`, and the tensors behind it that belong to parameters, zero."""
-        gradients = self.kernels.ContactGradients()
+        gradients = self.kernels.ContactGradientsStruct()
         gradients.wanted = int(wanted)
         if not wanted:
             return gradients, []
@@ -150,7 +150,7 @@ class Program:
 
     def forces(self, torque: Tensor, wrenches: Tensor | None) -> Any:
         """The kernels' `Forces`."""
-        forces = self.kernels.Forces()
+        forces = self.kernels.ForcesStruct()
         forces.torque = array(torque)
         forces.wrenches = int(wrenches is not None)
         if wrenches is not None:
@@ -207,7 +207,7 @@ class Program:
                 del self._idle[next(iter(self._idle))]
 
     def _workspace(self, batch: int, rows: int, backward: bool) -> tuple[Any, dict[str, Tensor]]:
-        work = self.kernels.Workspace()
+        work = self.kernels.WorkspaceStruct()
         held: dict[str, Tensor] = {}
         counts = self.counts | {"evaluations": rows}
         for name, field in (FORWARD_MEMORY | (BACKWARD_MEMORY if backward else {})).items():
@@ -218,7 +218,7 @@ class Program:
         return work, held
 
     def _contact_memory(self, batch: int, rows: int) -> tuple[Any, dict[str, Tensor]]:
-        memory, held = self.kernels.ContactMemory(), {}
+        memory, held = self.kernels.ContactMemoryStruct(), {}
         counts = self.counts | {"evaluations": rows}
         for name, field in CONTACT_MEMORY.items():
             dtype = torch.int32 if field.entry == "whole" else self.dtype

@@ -19,7 +19,7 @@ MOST = 4  # contacts of a problem
 def solved(problems):
     """Impulses and residuals that the kernels' solver finds for (A, b, friction) of up to `MOST` contacts each."""
     kernels = precision.load(PACKAGE, torch.float64)
-    ContactMemory = kernels.ContactMemory
+    ContactMemory = kernels.ContactMemoryStruct
     solve_impulses = sys.modules[f"{kernels.__name__}.impulses"].solve_impulses
 
     @wp.kernel(enable_backward=False, module="unique")

@@ -17,21 +17,31 @@ from .contact_rollout import contact_rollout, contact_rollout_backward  # noqa: 
 from .inverse import inverse_dynamics, inverse_dynamics_backward  # noqa: E402
 from .kinematics import link_poses, link_poses_backward  # noqa: E402
 from .rollout import accelerations, accelerations_backward, rollout, rollout_backward  # noqa: E402
-from .tree import ENTRIES, ContactGradients, ContactMemory, Contacts, Forces, Gradients, Schedule, Tree, Workspace  # noqa: E402
+from .tree import (  # noqa: E402
+    ENTRIES,
+    ContactGradientsStruct,
+    ContactMemoryStruct,
+    ContactsStruct,
+    ForcesStruct,
+    GradientsStruct,
+    ScheduleStruct,
+    TreeStruct,
+    WorkspaceStruct,
+)
 from .yielding import Law  # noqa: E402
 from .yielding_rollout import yielding_rollout, yielding_rollout_backward  # noqa: E402
 
 __all__ = [
     "ENTRIES",
-    "ContactGradients",
-    "ContactMemory",
-    "Contacts",
-    "Forces",
-    "Gradients",
+    "ContactGradientsStruct",
+    "ContactMemoryStruct",
+    "ContactsStruct",
+    "ForcesStruct",
+    "GradientsStruct",
     "Law",
-    "Schedule",
-    "Tree",
-    "Workspace",
+    "ScheduleStruct",
+    "TreeStruct",
+    "WorkspaceStruct",
     "accelerations",
     "accelerations_backward",
     "contact_list",

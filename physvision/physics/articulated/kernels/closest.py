@@ -321,7 +321,7 @@ def rim_plane(near: Closest, turn_a: mat33, origin_a: vec3, size_a: vec3, corner
     return near
 
 
-@wp.func
+@wp.func(inline=False)
 def closest(
     kind: int,
     turn_a: mat33,

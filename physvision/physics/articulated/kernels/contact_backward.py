@@ -42,7 +42,7 @@ def time_bar(tree: Tree, work: Workspace, world: int, row: int, bars: int, spare
     return total
 
 
-@wp.func
+@wp.func(inline=True)
 def contacts_backward(
     tree: Tree,
     work: Workspace,
@@ -150,7 +150,7 @@ def flight_backward(
     return left_bar
 
 
-@wp.func
+@wp.func(inline=True)
 def held_backward(
     tree: Tree,
     work: Workspace,
@@ -183,7 +183,7 @@ def held_backward(
     return left_bar
 
 
-@wp.func
+@wp.func(inline=True)
 def impact_backward(
     tree: Tree,
     work: Workspace,

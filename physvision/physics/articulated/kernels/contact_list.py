@@ -5,15 +5,15 @@ import warp as wp
 from . import scalar
 from .spatial import vec3
 from .touching import closest_of, place_in_world, place_of
-from .tree import ContactMemory, Contacts, Tree
+from .tree import ContactMemoryStruct, ContactsStruct, TreeStruct
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 3})
 def contact_list(
     first: int,
-    tree: Tree,
-    contacts: Contacts,
-    memory: ContactMemory,
+    tree: TreeStruct,
+    contacts: ContactsStruct,
+    memory: ContactMemoryStruct,
     q: wp.array3d(dtype=scalar),
     gap: wp.array2d(dtype=scalar),
     point: wp.array2d(dtype=vec3),

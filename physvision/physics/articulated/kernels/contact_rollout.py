@@ -22,17 +22,25 @@ from .trajectory import (
     store_failure,
     store_state,
 )
-from .tree import ContactGradients, ContactMemory, Contacts, Forces, Gradients, Tree, Workspace
+from .tree import (
+    ContactGradientsStruct,
+    ContactMemoryStruct,
+    ContactsStruct,
+    ForcesStruct,
+    GradientsStruct,
+    TreeStruct,
+    WorkspaceStruct,
+)
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 3})
 def contact_rollout(
     first: int,
-    tree: Tree,
-    work: Workspace,
-    forces: Forces,
-    contacts: Contacts,
-    memory: ContactMemory,
+    tree: TreeStruct,
+    work: WorkspaceStruct,
+    forces: ForcesStruct,
+    contacts: ContactsStruct,
+    memory: ContactMemoryStruct,
     h: scalar,
     steps: int,
     q: wp.array3d(dtype=scalar),
@@ -75,13 +83,13 @@ def contact_rollout(
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 3})
 def contact_rollout_backward(
     first: int,
-    tree: Tree,
-    work: Workspace,
-    forces: Forces,
-    contacts: Contacts,
-    memory: ContactMemory,
-    gradients: Gradients,
-    touch: ContactGradients,
+    tree: TreeStruct,
+    work: WorkspaceStruct,
+    forces: ForcesStruct,
+    contacts: ContactsStruct,
+    memory: ContactMemoryStruct,
+    gradients: GradientsStruct,
+    touch: ContactGradientsStruct,
     h: scalar,
     steps: int,
     truncate: int,

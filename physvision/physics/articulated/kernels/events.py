@@ -52,7 +52,7 @@ def consider(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMem
             memory.kind[world, row] = IMPACT
 
 
-@wp.func
+@wp.func(inline=True)
 def choose_contacts(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int):
     """List the candidates that touch, with their Jacobians and velocities; whether one of them approaches.
 
@@ -179,29 +179,14 @@ def move_by(tree: Tree, work: Workspace, world: int, row: int, t: scalar):
     advance(tree, world, work.q, row, row + 1, work.rate, row + 1, t)
 
 
-@wp.func
+@wp.func(inline=True)
 def fly(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int, t: scalar):
     """The same, and the links and shapes there."""
     move_by(tree, work, world, row, t)
     place_in_world(tree, contacts, memory, world, work.q, row + 1)
 
 
-@wp.func
-def gap_after(
-    tree: Tree,
-    work: Workspace,
-    contacts: Contacts,
-    memory: ContactMemory,
-    world: int,
-    row: int,
-    pair: int,
-    t: scalar,
-):
-    fly(tree, work, contacts, memory, world, row, t)
-    return gap_of(contacts, memory, world, pair)
-
-
-@wp.func
+@wp.func(inline=True)
 def closing_time(
     tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int, pair: int
 ):
@@ -211,39 +196,38 @@ def closing_time(
     least of the parabola through them. The parabola tells as well how deep the pair dips, which is noted.
     """
     left = memory.left[world, row]
-    low = scalar(0.0)
-    high = left
     start = memory.gap[world, pair]
     middle = memory.middle_gap[world, pair]
     end = memory.end_gap[world, pair]
     bend = scalar(2.0) * (start - scalar(2.0) * middle + end)
     slope = scalar(4.0) * middle - scalar(3.0) * start - end
     memory.depth[world, pair] = GRAZING
-    found = scalar(-1.0)
-    search = wp.int32(0)
-    if middle < scalar(0.0):
-        search = 1
-        high = scalar(0.5) * left
-    elif end < scalar(0.0):
-        search = 1
-        low = scalar(0.5) * left
-    else:
-        if bend > scalar(0.0) and slope < scalar(0.0) and slope > scalar(-2.0) * bend:
+    between = bracket(scalar(0.0), scalar(0.5) * left, start, middle)
+    unknown = wp.int32(0)  # whether the gap at the bracket's high end has yet to be looked at
+    if middle >= scalar(0.0):
+        between = bracket(scalar(0.5) * left, left, middle, end)
+        if end >= scalar(0.0) and bend > scalar(0.0) and slope < scalar(0.0) and slope > scalar(-2.0) * bend:
             if start - slope * slope / (scalar(4.0) * bend) < scalar(0.1) * wp.min(start, end):
-                high = scalar(-0.5) * slope / bend * left
-                least = gap_after(tree, work, contacts, memory, world, row, pair, high)
-                memory.depth[world, pair] = wp.abs(least)
-                if least < scalar(0.0):
-                    search = 1
-    if search != 0:
-        value_low = gap_after(tree, work, contacts, memory, world, row, pair, low)
-        value_high = gap_after(tree, work, contacts, memory, world, row, pair, high)
-        between = bracket(low, high, value_low, value_high)
-        for _iteration in range(ITERATIONS):
-            if between.high - between.low > ROUNDING * left and between.value_high < scalar(0.0):
-                t = guess(between)
-                value = gap_after(tree, work, contacts, memory, world, row, pair, t)
-                between = narrowed(between, t, value, value > scalar(0.0))
+                unknown = 1
+                between = bracket(scalar(0.0), scalar(-0.5) * slope / bend * left, start, scalar(-1.0))
+    closes = between.value_high < scalar(0.0)
+    iteration = wp.int32(0)
+    while iteration < ITERATIONS and between.high - between.low > ROUNDING * left and between.value_high < scalar(0.0):
+        t = between.high
+        if unknown == 0:
+            t = guess(between)
+        fly(tree, work, contacts, memory, world, row, t)
+        value = gap_of(contacts, memory, world, pair)
+        if unknown != 0:
+            memory.depth[world, pair] = wp.abs(value)
+            between.value_high = value
+            closes = value < scalar(0.0)
+            unknown = 0
+        else:
+            between = narrowed(between, t, value, value > scalar(0.0))
+        iteration += 1
+    found = scalar(-1.0)
+    if closes:
         found = between.high
         if bend > scalar(0.0):
             closing = slope + scalar(2.0) * bend * found / left
@@ -251,14 +235,11 @@ def closing_time(
     return found
 
 
-@wp.func
-def find_event(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int):
-    """How long the flight is, and the pair that ends it: none that takes part in it, or is out of reach."""
+@wp.func(inline=True)
+def watch(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int):
+    """Mark the candidates that may end the flight, those within reach that do not take part in it: their number."""
     left = memory.left[world, row]
-    duration = left
-    struck = wp.int32(-1)
     watched = wp.int32(0)
-    nearly = wp.int32(0)
     if memory.count[world, row] < contacts.candidates:
         find_reach(tree, work, contacts, memory, world, row, left)
         for pair in range(contacts.candidates):
@@ -267,16 +248,27 @@ def find_event(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactM
                 if memory.gap[world, pair] <= reach_of(tree, work, contacts, memory, world, row, pair, left):
                     memory.watched[world, pair] = 1
                     watched += 1
+    return watched
+
+
+@wp.func(inline=True)
+def find_event(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int):
+    """How long the flight is, and the pair that ends it: none that takes part in it, or is out of reach."""
+    left = memory.left[world, row]
+    duration = left
+    struck = wp.int32(-1)
+    nearly = wp.int32(0)
+    watched = watch(tree, work, contacts, memory, world, row)
     memory.looked_ahead[world, row] = watched
     if watched > 0:
-        fly(tree, work, contacts, memory, world, row, scalar(0.5) * left)
-        for pair in range(contacts.candidates):
-            if memory.watched[world, pair] != 0:
-                memory.middle_gap[world, pair] = gap_of(contacts, memory, world, pair)
-        fly(tree, work, contacts, memory, world, row, left)
-        for pair in range(contacts.candidates):
-            if memory.watched[world, pair] != 0:
-                memory.end_gap[world, pair] = gap_of(contacts, memory, world, pair)
+        half = wp.int32(1)
+        while half <= 2:
+            fly(tree, work, contacts, memory, world, row, scalar(0.5) * scalar(half) * left)
+            for pair in range(contacts.candidates):
+                if memory.watched[world, pair] != 0:
+                    memory.middle_gap[world, pair] = memory.end_gap[world, pair]
+                    memory.end_gap[world, pair] = gap_of(contacts, memory, world, pair)
+            half += 1
         for pair in range(contacts.candidates):
             if memory.watched[world, pair] != 0:
                 found = closing_time(tree, work, contacts, memory, world, row, pair)
@@ -294,7 +286,7 @@ def find_event(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactM
     memory.struck[world, row] = struck
 
 
-@wp.func
+@wp.func(inline=True)
 def end_operation(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int):
     """Where the operation that starts at row ends, in the row after it."""
     left = memory.left[world, row]
@@ -339,7 +331,7 @@ def note_quality(contacts: Contacts, memory: ContactMemory, world: int, row: int
         memory.softened[world] = memory.softened[world] + 1
 
 
-@wp.func
+@wp.func(inline=True)
 def run_step(
     tree: Tree,
     work: Workspace,

@@ -28,7 +28,7 @@ from .kinematics import (
 )
 from .loads import apply_joint_loads, joint_loads_backward, turn_wrenches, wrenches_backward
 from .spatial import transposed, vec3, zero3
-from .tree import FREE, Forces, Gradients, Tree, Workspace
+from .tree import FREE, Forces, ForcesStruct, Gradients, GradientsStruct, Tree, TreeStruct, Workspace, WorkspaceStruct
 
 
 @wp.func
@@ -63,7 +63,7 @@ def move_virtually(tree: Tree, work: Workspace, world: int, row: int):
         work.virtual_linear[world, i] = linear
 
 
-@wp.func
+@wp.func(inline=True)
 def residual_backward(
     tree: Tree,
     work: Workspace,
@@ -239,7 +239,9 @@ def hand_adjoints_to_parent(
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
-def inverse_dynamics(first: int, tree: Tree, work: Workspace, forces: Forces, torque: wp.array2d(dtype=scalar)):
+def inverse_dynamics(
+    first: int, tree: TreeStruct, work: WorkspaceStruct, forces: ForcesStruct, torque: wp.array2d(dtype=scalar)
+):
     """The torque that (work.q, work.v, work.a) asks for; torque and wrenches in `forces` are subtracted."""
     world = first + wp.tid()
     move_links(tree, work, world, 0)
@@ -288,10 +290,10 @@ def inverse_dynamics(first: int, tree: Tree, work: Workspace, forces: Forces, to
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
 def inverse_dynamics_backward(
     first: int,
-    tree: Tree,
-    work: Workspace,
-    forces: Forces,
-    gradients: Gradients,
+    tree: TreeStruct,
+    work: WorkspaceStruct,
+    forces: ForcesStruct,
+    gradients: GradientsStruct,
     torque_bar: wp.array2d(dtype=scalar),
     q_bar: wp.array2d(dtype=scalar),
     v_bar: wp.array2d(dtype=scalar),

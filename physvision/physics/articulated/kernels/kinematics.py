@@ -5,7 +5,18 @@ import warp as wp
 from . import scalar
 from .joints import read3, read4, write_lifted
 from .spatial import mat33, quaternion_matrix, skew, transposed, turned_about_z, vec3
-from .tree import BALL, FREE, PRISMATIC, REVOLUTE, Gradients, Tree, Workspace
+from .tree import (
+    BALL,
+    FREE,
+    PRISMATIC,
+    REVOLUTE,
+    Gradients,
+    GradientsStruct,
+    Tree,
+    TreeStruct,
+    Workspace,
+    WorkspaceStruct,
+)
 
 
 @wp.func
@@ -161,7 +172,11 @@ def finish_rotation_gradient(tree: Tree, gradients: Gradients, world: int):
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
 def link_poses(
-    first: int, tree: Tree, work: Workspace, rotation: wp.array2d(dtype=mat33), position: wp.array2d(dtype=vec3)
+    first: int,
+    tree: TreeStruct,
+    work: WorkspaceStruct,
+    rotation: wp.array2d(dtype=mat33),
+    position: wp.array2d(dtype=vec3),
 ):
     """Rotation (link to world) and position of every link's frame, from work.q."""
     world = first + wp.tid()
@@ -181,13 +196,13 @@ def link_poses(
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
 def link_poses_backward(
     first: int,
-    tree: Tree,
-    work: Workspace,
+    tree: TreeStruct,
+    work: WorkspaceStruct,
     rotation: wp.array2d(dtype=mat33),
     rotation_bar: wp.array2d(dtype=mat33),
     position_bar: wp.array2d(dtype=vec3),
     q_bar: wp.array2d(dtype=scalar),
-    gradients: Gradients,
+    gradients: GradientsStruct,
 ):
     """Adjoint of `link_poses`.
 

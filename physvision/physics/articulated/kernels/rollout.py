@@ -25,7 +25,17 @@ from .trajectory import (
     store_failure,
     store_state,
 )
-from .tree import Forces, Gradients, Schedule, Tree, Workspace
+from .tree import (
+    Forces,
+    ForcesStruct,
+    Gradients,
+    GradientsStruct,
+    ScheduleStruct,
+    Tree,
+    TreeStruct,
+    Workspace,
+    WorkspaceStruct,
+)
 
 COARSE = wp.constant(scalar(0.1))  # a disagreement of stages at which energy drifts by some percent a second
 
@@ -44,10 +54,10 @@ def accelerate_backward(
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
 def rollout(
     first: int,
-    tree: Tree,
-    work: Workspace,
-    forces: Forces,
-    schedule: Schedule,
+    tree: TreeStruct,
+    work: WorkspaceStruct,
+    forces: ForcesStruct,
+    schedule: ScheduleStruct,
     steps: int,
     q: wp.array3d(dtype=scalar),
     v: wp.array3d(dtype=scalar),
@@ -91,11 +101,11 @@ def rollout(
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
 def rollout_backward(
     first: int,
-    tree: Tree,
-    work: Workspace,
-    forces: Forces,
-    gradients: Gradients,
-    schedule: Schedule,
+    tree: TreeStruct,
+    work: WorkspaceStruct,
+    forces: ForcesStruct,
+    gradients: GradientsStruct,
+    schedule: ScheduleStruct,
     steps: int,
     truncate: int,
     q: wp.array3d(dtype=scalar),
@@ -137,7 +147,7 @@ def rollout_backward(
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
-def accelerations(first: int, tree: Tree, work: Workspace, forces: Forces):
+def accelerations(first: int, tree: TreeStruct, work: WorkspaceStruct, forces: ForcesStruct):
     """work.a[0] = q̈ at (work.q[0], work.v[0])."""
     accelerate(tree, work, forces, first + wp.tid(), 0, 0, scalar(0.0))
 
@@ -145,10 +155,10 @@ def accelerations(first: int, tree: Tree, work: Workspace, forces: Forces):
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
 def accelerations_backward(
     first: int,
-    tree: Tree,
-    work: Workspace,
-    forces: Forces,
-    gradients: Gradients,
+    tree: TreeStruct,
+    work: WorkspaceStruct,
+    forces: ForcesStruct,
+    gradients: GradientsStruct,
     q_bar: wp.array2d(dtype=scalar),
     v_bar: wp.array2d(dtype=scalar),
 ):

@@ -85,7 +85,7 @@ def place_shapes(contacts: Contacts, memory: ContactMemory, world: int):
         memory.shape_origin[world, shape] = offset
 
 
-@wp.func
+@wp.func(inline=True)
 def closest_of(contacts: Contacts, memory: ContactMemory, world: int, pair: int):
     """The form of the pair, where shapes were placed last."""
     a = contacts.first[pair]
@@ -105,7 +105,7 @@ def closest_of(contacts: Contacts, memory: ContactMemory, world: int, pair: int)
     return near
 
 
-@wp.func
+@wp.func(inline=True)
 def gap_of(contacts: Contacts, memory: ContactMemory, world: int, pair: int):
     """How far the candidate is apart, where shapes were placed last."""
     if pair >= contacts.pairs:

@@ -189,7 +189,7 @@ def velocity_at(
     return mat33(velocity[0], velocity[1], velocity[2], spin[0], spin[1], spin[2], z, z, z)
 
 
-@wp.func
+@wp.func(inline=True)
 def carriers_backward(
     tree: Tree,
     work: Workspace,
@@ -234,7 +234,7 @@ def carriers_backward(
         i = tree.parent[i]
 
 
-@wp.func
+@wp.func(inline=True)
 def contact_work_backward(
     tree: Tree,
     contacts: Contacts,

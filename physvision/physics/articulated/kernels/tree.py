@@ -25,7 +25,7 @@ ENTRIES = {"scalar": scalar, "whole": wp.int32, "vec3": vec3, "mat33": mat33}
 
 
 @struct(ENTRIES, PARAMETERS)
-class Tree:
+class TreeStruct:
     """The model: how its links hang together, and its parameters."""
 
     links: int
@@ -44,7 +44,7 @@ class Tree:
 
 
 @wp.struct
-class Forces:
+class ForcesStruct:
     """What acts from outside, [world, step, …]. A wrench acts at the body's centre of mass, in the world's axes."""
 
     torque: wp.array3d(dtype=scalar)
@@ -54,7 +54,7 @@ class Forces:
 
 
 @wp.struct
-class Schedule:
+class ScheduleStruct:
     """How a step is cut into substeps, and the integrator's tableau; `physvision.physics.articulated.integrators`."""
 
     h: scalar  # length of a substep
@@ -67,12 +67,12 @@ class Schedule:
 
 
 @struct(ENTRIES, FORWARD_MEMORY, BACKWARD_MEMORY)
-class Workspace:
+class WorkspaceStruct:
     """Working memory of one launch."""
 
 
 @struct(ENTRIES, PARAMETERS, TANGENT_GRADIENTS)
-class Gradients:
+class GradientsStruct:
     """Gradients to the parameters of `Tree`, summed over time, and to what acts from outside."""
 
     wanted: int  # whether anybody asks for those to the parameters; their arrays are missing otherwise
@@ -82,7 +82,7 @@ class Gradients:
 
 
 @struct(ENTRIES, CONTACT_PARAMETERS)
-class Contacts:
+class ContactsStruct:
     """What may touch: pairs of shapes, each part of a link or of the world, and joints and their stops."""
 
     shapes: int
@@ -104,12 +104,23 @@ class Contacts:
 
 
 @struct(ENTRIES, CONTACT_MEMORY)
-class ContactMemory:
+class ContactMemoryStruct:
     """Working memory of one launch with contacts."""
 
 
 @struct(ENTRIES, CONTACT_PARAMETERS, SHAPE_TANGENTS)
-class ContactGradients:
+class ContactGradientsStruct:
     """Gradients to the parameters of `Contacts`, summed over time."""
 
     wanted: int
+
+
+# Functions take them by reference: by value, each call would copy some kilobytes.
+Tree = wp.ref[TreeStruct]
+Forces = wp.ref[ForcesStruct]
+Schedule = wp.ref[ScheduleStruct]
+Workspace = wp.ref[WorkspaceStruct]
+Gradients = wp.ref[GradientsStruct]
+Contacts = wp.ref[ContactsStruct]
+ContactMemory = wp.ref[ContactMemoryStruct]
+ContactGradients = wp.ref[ContactGradientsStruct]

@@ -19,7 +19,20 @@ from .trajectory import (
     store_failure,
     store_state,
 )
-from .tree import ContactGradients, ContactMemory, Contacts, Forces, Gradients, Tree, Workspace
+from .tree import (
+    ContactGradientsStruct,
+    ContactMemory,
+    ContactMemoryStruct,
+    Contacts,
+    ContactsStruct,
+    Forces,
+    ForcesStruct,
+    GradientsStruct,
+    Tree,
+    TreeStruct,
+    Workspace,
+    WorkspaceStruct,
+)
 from .yielding import Law, push_apart, push_apart_backward
 
 
@@ -49,11 +62,11 @@ def accelerate_pushed(
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 3})
 def yielding_rollout(
     first: int,
-    tree: Tree,
-    work: Workspace,
-    forces: Forces,
-    contacts: Contacts,
-    memory: ContactMemory,
+    tree: TreeStruct,
+    work: WorkspaceStruct,
+    forces: ForcesStruct,
+    contacts: ContactsStruct,
+    memory: ContactMemoryStruct,
     law: Law,
     h: scalar,
     steps: int,
@@ -82,13 +95,13 @@ def yielding_rollout(
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 3})
 def yielding_rollout_backward(
     first: int,
-    tree: Tree,
-    work: Workspace,
-    forces: Forces,
-    contacts: Contacts,
-    memory: ContactMemory,
-    gradients: Gradients,
-    touch: ContactGradients,
+    tree: TreeStruct,
+    work: WorkspaceStruct,
+    forces: ForcesStruct,
+    contacts: ContactsStruct,
+    memory: ContactMemoryStruct,
+    gradients: GradientsStruct,
+    touch: ContactGradientsStruct,
     law: Law,
     h: scalar,
     steps: int,
