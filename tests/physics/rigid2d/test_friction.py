@@ -103,3 +103,32 @@ def test_a_tower_of_balls_in_a_pit_settles():
     kinetic, potential = world.energy(trajectory.flatten())
     # Impacts take energy; a flow that turns by 0.02 a step keeps it to the square of that.
     assert (kinetic + potential).diff().max() < 4e-4 * kinetic.max()
+
+
+def side_by_side(flip, names):
+    """Two polygons that slide side by side: the second, which is braked less, leans on the first all along an edge."""
+    shapes = {
+        "first": ([(0, 0), (0.7, 0), (0.9, 0.5), (0, 0.8)], 0.7),
+        "second": ([(-0.6, 0), (0, 0), (0, 0.6), (-0.4, 0.9)], 0.1),
+    }
+    bodies = [rigid2d.Rectangle((40, 1), (0, -0.5), static=True, friction=0.3)]
+    for name in names:
+        corners, friction = shapes[name]
+        corners = [(flip * x, y) for x, y in corners][::flip]
+        bodies.append(rigid2d.Polygon(corners, (flip, 0), velocity=(0.9 * flip, 0), friction=friction, name=name))
+    return rigid2d.World(bodies, gravity=(0, -9.81), dt=1 / 60)
+
+
+def test_friction_that_loads_do_not_determine_is_the_same_in_a_mirror_and_in_another_order():
+    # The floor carries both, so that any friction between them holds their edges; how they share it brakes them.
+    worlds = [side_by_side(1, ("first", "second")), side_by_side(-1, ("first", "second"))]
+    worlds += [side_by_side(1, ("second", "first"))]
+    motions = [world.rollout(start(world), 30) for world in worlds]
+    assert all((motion.status.crowded == 0).all() for motion in motions)
+    q = [motion.q.reshape(31, 2, 3) for motion in motions]
+    mirrored = q[1] * torch.tensor([-1.0, 1.0, -1.0])
+    torch.testing.assert_close(mirrored, q[0], rtol=0, atol=1e-12)
+    torch.testing.assert_close(q[2][:, [1, 0]], q[0], rtol=0, atol=1e-12)
+    # Slower than the first alone, faster than the second alone, whose pairs' coefficients are 0.5 and 0.2.
+    stopped = float(q[0][-1, 0, 0] - q[0][0, 0, 0])
+    assert 0.9**2 / (2 * 0.5 * 9.81) < stopped < 0.9**2 / (2 * 0.2 * 9.81)

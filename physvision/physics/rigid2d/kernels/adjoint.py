@@ -18,7 +18,7 @@ import warp as wp
 from physvision.physics.lcp.kernels.linear import solve_transposed
 
 from . import scalar
-from .complementarity import assemble, choose, factor_chosen
+from .complementarity import assemble, choose, compliance_of, factor_chosen, solutions
 from .data import (
     BODY_A,
     BODY_B,
@@ -71,18 +71,21 @@ def solve_adjoint(
     assemble(s, t, rows, columns, size)
     n = choose(s, t, contacts, mode)
     factor_chosen(s, t, n, mode, slide, size)
-    for i in range(n):
-        r = t.chosen[i]
-        t.x[i] = weighted_speed(t, columns, r, x_bar)
-        if r >= s.joint_rows:
-            contact = (r - s.joint_rows) // 2
-            if mode[contact] == SLIDES and slide[contact] != scalar(0.0):
-                t.x[i] = t.x[i] + slide[contact] * weighted_speed(t, columns, r + 1, x_bar)
-    solve_transposed(t.factors, t.order, t.x, n)
     for r in range(size):
         t.kappa[r] = scalar(0.0)
-    for i in range(n):
-        t.kappa[t.chosen[i]] = t.x[i]
+    for again in range(solutions(s, n)):
+        for i in range(n):
+            r = t.chosen[i]
+            t.x[i] = weighted_speed(t, columns, r, x_bar)
+            if r >= s.joint_rows:
+                contact = (r - s.joint_rows) // 2
+                if mode[contact] == SLIDES and slide[contact] != scalar(0.0):
+                    t.x[i] = t.x[i] + slide[contact] * weighted_speed(t, columns, r + 1, x_bar)
+                if again > 0:
+                    t.x[i] = t.x[i] + compliance_of(s, t, r, size) * t.kappa[r]
+        solve_transposed(t.factors, t.order, t.x, n)
+        for i in range(n):
+            t.kappa[t.chosen[i]] = t.x[i]
     return n
 
 

@@ -19,6 +19,7 @@ from .data import (
     FEATURE_A,
     FEATURE_B,
     KIND,
+    LABOUR,
     LIMIT,
     POINT,
     Parts,
@@ -328,4 +329,5 @@ def next_contact(s: Parts, t: Workspace, duration: scalar):
                     first = time
                     remember(t, line, s.capacity)
     t.counts[EFFORT] = t.counts[EFFORT] + work // 4
+    t.counts[LABOUR] = t.counts[LABOUR] + work // 4
     return first

@@ -13,8 +13,13 @@ import warp as wp
 from physvision.physics.lcp.kernels.linear import factor_bordered, solve
 
 from . import scalar
-from .data import COMPLIANCE, EFFORT, FAILED, OPEN, SLIDES, STICKS, WORST, Parts, Workspace, clear
+from .data import COMPLIANCE, EFFORT, FAILED, LABOUR, OPEN, SLIDES, STICKS, WORST, Parts, Workspace, clear
 from .interior import find_modes
+
+# The compliance of a contact's row, as a share of its own, and how often what it yields is taken back. Rounding moves
+# the shares of redundant contacts by its own size over the compliance.
+SHARING = wp.constant(wp.float64(1.0e-6))
+REFINEMENTS = wp.constant(2)
 
 ROUNDING = wp.constant(wp.float64(1.0e-10))
 
@@ -46,6 +51,19 @@ def assemble(s: Parts, t: Workspace, rows: wp.array(dtype=scalar), columns: wp.a
 
 
 @wp.func
+def is_spent(s: Parts, t: Workspace):
+    """Whether the step has taken all the work that it may.
+
+    How often guesses are corrected is a matter of rounding where loads are shared at will. It counts as labour, of
+    which there may be twice as much: the bound is nearly always reached by what any order of bodies would take, too.
+    """
+    spent = wp.int32(0)
+    if t.counts[EFFORT] > s.effort or t.counts[LABOUR] > 2 * s.effort:
+        spent = wp.int32(1)
+    return spent
+
+
+@wp.func
 def body_at(t: Workspace, end: wp.int32):
     """The body at an end of a row: ends are numbered 2 r and 2 r + 1."""
     body = t.row_a[end // 2]
@@ -68,6 +86,15 @@ def choose(s: Parts, t: Workspace, contacts: wp.int32, mode: wp.array(dtype=wp.i
                 t.chosen[n] = s.joint_rows + 2 * i + 1
                 n += 1
     return n
+
+
+@wp.func
+def compliance_of(s: Parts, t: Workspace, row: wp.int32, size: wp.int32):
+    """How much a row yields to its own multiplier."""
+    share = COMPLIANCE
+    if row >= s.joint_rows:
+        share = SHARING
+    return share * wp.abs(t.matrix[row * size + row])
 
 
 @wp.func
@@ -94,9 +121,9 @@ def factor_chosen(
         if i < joints:
             for j in range(joints, n):
                 t.factors[i * n + j] = entry_of(s, t, row, t.chosen[j], mode, slide, size)
-        t.factors[i * n + i] = t.factors[i * n + i] + COMPLIANCE * wp.abs(t.matrix[row * size + row])
+        t.factors[i * n + i] = t.factors[i * n + i] + compliance_of(s, t, row, size)
     others = n - joints
-    t.counts[EFFORT] = t.counts[EFFORT] + (size * size + 20 * n * s.joint_band) // 1000 + (others * n * n) // 2000
+    t.counts[LABOUR] = t.counts[LABOUR] + (size * size + 20 * n * s.joint_band) // 1000 + (others * n * n) // 2000
     factor_bordered(t.factors, t.order, n, joints, s.joint_band)
 
 
@@ -120,6 +147,15 @@ def entry_of(
 
 
 @wp.func
+def solutions(s: Parts, n: wp.int32):
+    """How many solutions a system of n equations takes: joints alone are stiff enough to need one."""
+    count = wp.int32(1)
+    if n > s.joint_rows:
+        count = REFINEMENTS + 1
+    return count
+
+
+@wp.func
 def solve_chosen(
     s: Parts,
     t: Workspace,
@@ -129,18 +165,39 @@ def solve_chosen(
     slide: wp.array(dtype=scalar),
     multipliers: wp.array(dtype=scalar),
 ):
-    """Set the multipliers of all rows to the solution of F λ = −b, b in `offset`."""
-    for i in range(n):
-        t.x[i] = -t.offset[t.chosen[i]]
-    solve(t.factors, t.order, t.x, n)
-    for i in range(s.joint_rows + 2 * contacts):
+    """Set the multipliers of all rows to the solution of F λ = −b, b in `offset`.
+
+    Contacts that are redundant share their load by their compliance D: the factors are those of F + D. What it lets
+    them yield is then taken back, (F + D) λ′ = −b + D λ: each time what is left of it falls by the compliance's size,
+    and the shares stay.
+    """
+    size = s.joint_rows + 2 * contacts
+    for i in range(size):
         multipliers[i] = scalar(0.0)
-    for i in range(n):
-        multipliers[t.chosen[i]] = t.x[i]
+    for again in range(solutions(s, n)):
+        for i in range(n):
+            t.x[i] = -t.offset[t.chosen[i]]
+            if again > 0 and t.chosen[i] >= s.joint_rows:
+                t.x[i] = t.x[i] + compliance_of(s, t, t.chosen[i], size) * multipliers[t.chosen[i]]
+        solve(t.factors, t.order, t.x, n)
+        for i in range(n):
+            multipliers[t.chosen[i]] = t.x[i]
     for i in range(contacts):
         if mode[i] == SLIDES:
             r = s.joint_rows + 2 * i
             multipliers[r + 1] = slide[i] * multipliers[r]
+
+
+@wp.func
+def least_speed(s: Parts, t: Workspace, size: wp.int32, unit: scalar):
+    """What rows move by that is more than rounding, given the unit of time that they move in.
+
+    Places are rounded as well as speeds: where everything is slow it is they that matter.
+    """
+    fastest = scalar(0.0)
+    for r in range(size):
+        fastest = wp.max(fastest, wp.abs(t.offset[r]))
+    return wp.max(ROUNDING * fastest, scalar(1.0e-4) * s.rest_speed * unit)
 
 
 @wp.func
@@ -149,13 +206,17 @@ def guess_mode(
     i: wp.int32,
     normal: scalar,
     tangent: scalar,
+    least: scalar,
     mode: wp.array(dtype=wp.int32),
     slide: wp.array(dtype=scalar),
 ):
-    """Close contact i; it sticks if friction seems enough to stop its tangent while the normal is stopped."""
+    """Close contact i; it sticks if friction seems enough to stop its tangent while the normal is stopped.
+
+    What slips by less than `least`, which is rounding, sticks: how it would slip is for the loads to say.
+    """
     mode[i] = SLIDES
     if t.sliding[i] == 0 and t.coefficient[i] > scalar(0.0):
-        if wp.abs(tangent) > t.coefficient[i] * wp.abs(normal):
+        if wp.abs(tangent) > wp.max(t.coefficient[i] * wp.abs(normal), least):
             slide[i] = -wp.sign(tangent) * t.coefficient[i]
         else:
             mode[i] = STICKS
@@ -170,13 +231,12 @@ def correct_modes(
     slide: wp.array(dtype=scalar),
     multipliers: wp.array(dtype=scalar),
     size: wp.int32,
+    least: scalar,
 ):
-    """Change what contacts do where the solution contradicts it; return how many changed."""
+    """Change what contacts do where the solution contradicts it by more than rounding; return how many changed."""
     largest = scalar(0.0)
-    fastest = scalar(0.0)
     for r in range(size):
         largest = wp.max(largest, wp.abs(multipliers[r]))
-        fastest = wp.max(fastest, wp.abs(t.offset[r]))
     changed = wp.int32(0)
     for i in range(contacts):
         r = s.joint_rows + 2 * i
@@ -187,9 +247,9 @@ def correct_modes(
             tangent += t.matrix[(r + 1) * size + j] * multipliers[j]
         bound = t.coefficient[i] * multipliers[r]
         if mode[i] == OPEN:
-            if normal < -ROUNDING * fastest:
+            if normal < -least:
                 changed += 1
-                guess_mode(t, i, normal, tangent, mode, slide)
+                guess_mode(t, i, normal, tangent, least, mode, slide)
         elif multipliers[r] < -ROUNDING * largest:
             changed += 1
             mode[i] = OPEN
@@ -198,7 +258,7 @@ def correct_modes(
                 changed += 1
                 mode[i] = SLIDES
                 slide[i] = wp.sign(multipliers[r + 1]) * t.coefficient[i]
-        elif t.sliding[i] == 0 and slide[i] * tangent > ROUNDING * fastest * t.coefficient[i]:
+        elif t.sliding[i] == 0 and slide[i] * tangent > least * t.coefficient[i]:
             changed += 1
             mode[i] = STICKS
     return changed
@@ -214,6 +274,7 @@ def solve_stage(
     mode: wp.array(dtype=wp.int32),
     slide: wp.array(dtype=scalar),
     multipliers: wp.array(dtype=scalar),
+    unit: scalar,
 ):
     """Solve for the multipliers, from the modes guessed, with b in `offset`; the factors stay at hand.
 
@@ -221,22 +282,26 @@ def solve_stage(
     """
     size = s.joint_rows + 2 * contacts
     assemble(s, t, rows, columns, size)
+    least = least_speed(s, t, size, unit)
     n = wp.int32(0)
     going = wp.int32(1)
     tries = wp.int32(0)
     residual = scalar(0.0)
     while going == 1:
         n = choose(s, t, contacts, mode)
+        before = t.counts[LABOUR]
         factor_chosen(s, t, n, mode, slide, size)
+        if tries == 0:
+            t.counts[EFFORT] = t.counts[EFFORT] + t.counts[LABOUR] - before
         solve_chosen(s, t, n, contacts, mode, slide, multipliers)
         going = wp.int32(0)
-        if contacts > 0 and correct_modes(s, t, contacts, mode, slide, multipliers, size) > 0:
-            if t.counts[EFFORT] > s.effort:
+        if contacts > 0 and correct_modes(s, t, contacts, mode, slide, multipliers, size, least) > 0:
+            if is_spent(s, t) == 1:
                 t.counts[FAILED] = 1
             elif tries < 2 * GUESSES:
                 going = wp.int32(1)
                 if tries == GUESSES:
-                    t.counts[EFFORT] = t.counts[EFFORT] + 30 * size
+                    t.counts[LABOUR] = t.counts[LABOUR] + 30 * size
                     residual = find_modes(s, t, contacts, rows, columns, mode, slide, multipliers, 0)
             elif not (residual < scalar(1.0e-6)):
                 t.counts[FAILED] = 1

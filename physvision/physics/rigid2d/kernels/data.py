@@ -28,7 +28,7 @@ OPEN = wp.constant(0)
 SLIDES = wp.constant(1)
 STICKS = wp.constant(2)
 
-# The compliance of a row of a joint or a followed contact, as a share of its own: redundant rows share by it.
+# The compliance of a row of a joint, as a share of its own: redundant rows share by it.
 COMPLIANCE = wp.constant(wp.float64(1.0e-12))
 
 # What an operation is, and what ended it.
@@ -117,6 +117,7 @@ OVERFLOW = wp.constant(3)
 EFFORT = wp.constant(4)
 ASLEEP = wp.constant(5)
 COARSE = wp.constant(6)
+LABOUR = wp.constant(7)
 
 # Entries of `keep`: whether cotangents of properties are wanted, the worst residual, the cotangent of the time left,
 # the deepest overlap found last, the longest flow that springs and damping allow, the time left before an operation.
@@ -197,7 +198,7 @@ layout = Layout(
         **dict.fromkeys(("mode0", "mode1", "sliding"), CONTACT),
         "contact": f"5 * ({CONTACT})",
         "log_kind": "5 * s.operations",
-        "counts": "7",
+        "counts": "8",
     },
     others=dict.fromkeys(("theta", "theta_bar", "control", "control_bar"), wp.array(dtype=scalar)),
 )

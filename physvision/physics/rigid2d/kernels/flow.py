@@ -14,7 +14,7 @@ and where a gap closes. Both instants solve one equation, in h, for the end of t
 import warp as wp
 
 from . import scalar
-from .complementarity import guess_mode, solve_stage
+from .complementarity import guess_mode, least_speed, solve_stage
 from .data import FAILED, OPEN, WORST, Parts, Workspace
 from .detect import properties_of
 from .forces import accelerate
@@ -51,12 +51,18 @@ def prepare_flow(s: Parts, t: Workspace, contacts: wp.int32):
 
 @wp.func
 def guess_modes(
-    s: Parts, t: Workspace, contacts: wp.int32, mode: wp.array(dtype=wp.int32), slide: wp.array(dtype=scalar)
+    s: Parts,
+    t: Workspace,
+    contacts: wp.int32,
+    mode: wp.array(dtype=wp.int32),
+    slide: wp.array(dtype=scalar),
+    unit: scalar,
 ):
     """Guess that every contact holds, from what its rows are without multipliers, in `offset`."""
+    least = least_speed(s, t, s.joint_rows + 2 * contacts, unit)
     for i in range(contacts):
         r = s.joint_rows + 2 * i
-        guess_mode(t, i, t.offset[r], t.offset[r + 1], mode, slide)
+        guess_mode(t, i, t.offset[r], t.offset[r + 1], least, mode, slide)
 
 
 @wp.func
@@ -118,7 +124,7 @@ def improve_positions(s: Parts, t: Workspace, contacts: wp.int32):
     for i in range(contacts):
         r = s.joint_rows + 2 * i + 1
         t.offset[r] = row_speed(t, t.rows0, r, t.free)
-    solve_stage(s, t, contacts, t.mixed, t.rows0, t.mode0, t.slide0, t.lambda0)
+    solve_stage(s, t, contacts, t.mixed, t.rows0, t.mode0, t.slide0, t.lambda0, s.dt)
     place_bodies(s, t, size, n)
     end_rows(s, t, contacts)
 
@@ -138,8 +144,8 @@ def positions(s: Parts, t: Workspace, contacts: wp.int32, h: scalar):
             r = s.joint_rows + 2 * i
             t.offset[r] = t.gap[i] - t.target[r] + row_speed(t, t.rows0, r, t.free)
             t.offset[r + 1] = row_speed(t, t.rows0, r + 1, t.free)
-        guess_modes(s, t, contacts, t.mode0, t.slide0)
-        solve_stage(s, t, contacts, t.rows0, t.rows0, t.mode0, t.slide0, t.lambda0)
+        guess_modes(s, t, contacts, t.mode0, t.slide0, s.dt)
+        solve_stage(s, t, contacts, t.rows0, t.rows0, t.mode0, t.slide0, t.lambda0, s.dt)
         place_bodies(s, t, size, n)
         end_rows(s, t, contacts)
         error = position_error(s, t, contacts)
@@ -178,7 +184,7 @@ def velocities(s: Parts, t: Workspace, contacts: wp.int32, h: scalar):
                 t.slide1[i] = scalar(0.0)
         for r in range(size):
             t.offset[r] = row_speed(t, t.rows1, r, t.v1)
-        guess_modes(s, t, contacts, t.mode1, t.slide1)
+        guess_modes(s, t, contacts, t.mode1, t.slide1, scalar(1.0))
         for i in range(contacts):
             if t.mode0[i] == OPEN:
                 # Rows without effect cannot close: they move nothing and nothing moves them.
@@ -188,7 +194,7 @@ def velocities(s: Parts, t: Workspace, contacts: wp.int32, h: scalar):
                     t.rows1[6 * r + k] = scalar(0.0)
                 t.offset[r] = scalar(1.0)
                 t.offset[r + 1] = scalar(0.0)
-        solve_stage(s, t, contacts, t.rows1, t.rows1, t.mode1, t.slide1, t.lambda1)
+        solve_stage(s, t, contacts, t.rows1, t.rows1, t.mode1, t.slide1, t.lambda1, scalar(1.0))
         for r in range(size):
             if t.lambda1[r] != scalar(0.0):
                 add_force(t, t.rows1, r, t.lambda1[r], t.v1)

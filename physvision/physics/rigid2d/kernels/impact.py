@@ -62,8 +62,8 @@ def rebound(s: Parts, t: Workspace, contacts: wp.int32):
         r = s.joint_rows + 2 * i
         t.offset[r] = (scalar(1.0) + t.rebound[i]) * row_speed(t, t.rows0, r, t.v0)
         t.offset[r + 1] = row_speed(t, t.rows0, r + 1, t.v0)
-    guess_modes(s, t, contacts, t.mode0, t.slide0)
-    solve_stage(s, t, contacts, t.rows0, t.rows0, t.mode0, t.slide0, t.lambda0)
+    guess_modes(s, t, contacts, t.mode0, t.slide0, scalar(1.0))
+    solve_stage(s, t, contacts, t.rows0, t.rows0, t.mode0, t.slide0, t.lambda0, scalar(1.0))
     for k in range(3 * (s.bodies + 1)):
         t.v1[k] = t.v0[k]
     for r in range(size):

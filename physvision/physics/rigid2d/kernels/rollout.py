@@ -14,6 +14,7 @@ from .data import (
     GAP_CLOSED,
     IMPACT,
     ITERATIONS,
+    LABOUR,
     LEFT_BAR,
     LONGEST,
     NOTHING,
@@ -194,6 +195,7 @@ def add_seed(s: Parts, t: Workspace, q_bar: wp.array(dtype=scalar), v_bar: wp.ar
 def undo(s: Parts, t: Workspace, kind: wp.int32, event: wp.int32, about: wp.int32, h: scalar):
     """Do one operation again, from the start at hand, and replace the seeds by their cotangents before it."""
     t.counts[EFFORT] = 0
+    t.counts[LABOUR] = 0
     if kind == CROWD:
         crowd_adjoint(s, t, h, event)
     resting = wp.int32(0)

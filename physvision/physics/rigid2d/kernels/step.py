@@ -3,6 +3,7 @@
 import warp as wp
 
 from . import scalar
+from .complementarity import is_spent
 from .crowd import CORRECTIONS, crowd
 from .data import (
     ASLEEP,
@@ -15,6 +16,7 @@ from .data import (
     FLOW,
     GAP_CLOSED,
     IMPACT,
+    LABOUR,
     LEFT,
     LONGEST,
     NOTHING,
@@ -153,8 +155,11 @@ def gained(s: Parts, t: Workspace, resting: wp.int32):
     before = scalar(0.0)
     after = scalar(0.0)
     work = scalar(0.0)
+    # What rests has the energy of rounding, of which any share may come and go.
+    least = scalar(0.0)
     for k in range(3 * (s.bodies + 1)):
         if t.weight[k] > scalar(0.0):
+            least += scalar(0.5) * s.rest_speed * s.rest_speed / t.weight[3 * (k // 3)]
             before += scalar(0.5) * t.v0[k] * t.v0[k] / t.weight[k]
             after += scalar(0.5) * t.v1[k] * t.v1[k] / t.weight[k]
             work += scalar(0.5) * (t.q1[k] - t.q0[k]) * (t.a0[k] + t.a1[k]) / t.weight[k]
@@ -170,7 +175,7 @@ def gained(s: Parts, t: Workspace, resting: wp.int32):
             if wp.abs(joint_row(s, t, t.q0, r, t.rows0)) > s.tolerance:
                 # Joints that were off, as given ones may be, are put right, at what it takes.
                 change = scalar(0.0)
-    if s.platforms == 0 and not (change <= share * (before + wp.abs(work))):
+    if s.platforms == 0 and not (change <= least + share * (before + wp.abs(work))):
         found = wp.int32(1)
     return found
 
@@ -195,7 +200,7 @@ def exact_flow(s: Parts, t: Workspace, resting: wp.int32, left: scalar):
         rough = t.counts[FAILED]
         if rough == 0 and (resting > 0 or turning(s, t) * h > scalar(0.1) * FARTHEST_TURN):
             rough = gained(s, t, resting)
-        if rough == 1 and most > left * SHORTEST_PART and t.counts[EFFORT] <= s.effort:
+        if rough == 1 and most > left * SHORTEST_PART and is_spent(s, t) == 0:
             t.counts[FAILED] = 0
             t.keep[WORST] = worst
             most = most * scalar(0.5)
@@ -290,6 +295,7 @@ def step_of_all(s: Parts, t: Workspace, logged: wp.int32):
     count = wp.int32(0)
     crowded = wp.int32(0)
     t.counts[EFFORT] = 0
+    t.counts[LABOUR] = 0
     t.counts[OVERFLOW] = 0
     deep = scalar(0.0)
     held = wp.int32(0)
@@ -301,11 +307,11 @@ def step_of_all(s: Parts, t: Workspace, logged: wp.int32):
             held = wp.max(held, resting)
             if count == 0:
                 deep = t.keep[DEEPEST]
-            if t.counts[OVERFLOW] == 1 or count >= s.operations - CROWDED_PARTS - 2 or t.counts[EFFORT] > s.effort:
+            if t.counts[OVERFLOW] == 1 or count >= s.operations - CROWDED_PARTS - 2 or is_spent(s, t) == 1:
                 crowded = wp.int32(1)
             else:
                 h = exact_operation(s, t, resting, touching, count, left, logged)
-                if t.counts[FAILED] == 1 or t.counts[EFFORT] > s.effort:
+                if t.counts[FAILED] == 1 or is_spent(s, t) == 1:
                     crowded = wp.int32(1)
         if crowded == 1:
             h = crowded_flow(s, t, count, left, worst, logged)
