@@ -138,6 +138,7 @@ CONTACT_MEMORY = {
     "next_mode": field("whole", "contacts"),
     "best_mode": field("whole", "contacts"),
     "closed": field("whole", "contacts"),  # those that are not open
+    "factored": field("whole"),  # how many, where the factors in `matrix` are those at the solution; otherwise negative
     "path": field("whole", "contacts", "links"),  # the links that move it, outermost first
     "path_length": field("whole", "contacts"),
     "island": field("whole", "contacts"),  # the same number for those that one tree, or a row of contacts, joins

@@ -75,6 +75,20 @@ def test_a_bounce_and_its_derivatives(dt):
     assert float(gs[1, 0]) == pytest.approx(1 - by_height, abs=1e-9)
 
 
+@pytest.mark.parametrize("late", [0.0, 5e-10, -5e-10, 1e-16])
+def test_an_impact_at_the_end_of_a_step_depends_on_the_start(late):
+    """A gap d that closes at speed s, at the end of the tenth step or next to it: z = e (s T − d)."""
+    speed, e, radius, distance = 2.0, 0.5, 0.25, 0.2 + late
+    engine = world([free(placed(Sphere(radius)))], restitution=e, gravity=(0, 0, 0))
+    state = at(engine, radius + distance, (0, 0, -speed, 0, 0, 0))
+    q, v = state.q.requires_grad_(), state.v.requires_grad_()
+    final = engine.rollout(State(q, v), 20).final
+    assert final.q[0, 2].item() - radius == pytest.approx(e * (speed * 0.2 - distance), rel=1e-9)
+    by_q, by_v = torch.autograd.grad(final.q[0, 2], (q, v))
+    assert float(by_q[0, 2]) == pytest.approx(-e, rel=1e-9)
+    assert float(by_v[0, 2]) == pytest.approx(-e * 0.2, rel=1e-9)
+
+
 def test_fifty_elastic_bounces_keep_energy_and_the_closed_form():
     """Periodic in the time of a bounce; each of the 50 is found anew."""
     engine = world([free(placed(Sphere(0.1)))], restitution=1.0)

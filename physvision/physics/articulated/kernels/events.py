@@ -39,16 +39,24 @@ ITERATIONS = wp.constant(100)
 
 @wp.func(inline=True)
 def consider(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int, pair: int):
-    """List the candidate whose Jacobian was written last, if it touches or is near and slow; note if it strikes."""
+    """List the candidate whose Jacobian was written last, if it touches or is near and slow; note if it strikes.
+
+    What has just arrived when a step begins has to fly there first, be it for no time at all: when it strikes depends on
+    where it was, and a flight that an event ends is what carries that gradient. Where a gap is deeper, it was not this
+    gap that closed: another part of the shapes has taken over.
+    """
     count = memory.count[world, row]
     slow = contacts.rest_speed
     before = contact_velocity(tree, memory, world, count, work.v, row)
-    if memory.gap[world, pair] <= TOUCHING or wp.abs(before[0]) <= slow:
+    gap = memory.gap[world, pair]
+    strikes = before[0] < -slow
+    arrives = strikes and row == 0 and gap >= -TOUCHING
+    if wp.abs(before[0]) <= slow or (gap <= TOUCHING and not arrives):
         memory.pair[world, count] = pair
         memory.before[world, count] = before
         memory.listed[world, pair] = 1
         memory.count[world, row] = count + 1
-        if before[0] < -slow:
+        if strikes:
             memory.kind[world, row] = IMPACT
 
 
@@ -202,6 +210,8 @@ def closing_time(
     bend = scalar(2.0) * (start - scalar(2.0) * middle + end)
     slope = scalar(4.0) * middle - scalar(3.0) * start - end
     memory.depth[world, pair] = GRAZING
+    if start <= scalar(0.0):
+        return scalar(0.0)  # it has arrived; rounding alone can have brought it farther
     between = bracket(scalar(0.0), scalar(0.5) * left, start, middle)
     unknown = wp.int32(0)  # whether the gap at the bracket's high end has yet to be looked at
     if middle >= scalar(0.0):

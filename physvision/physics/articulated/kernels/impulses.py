@@ -179,7 +179,7 @@ def slip_rate(memory: ContactMemory, world: int, c: int, share: scalar):
 
 @wp.func
 def build_equations(memory: ContactMemory, world: int, count: int, share: scalar, compliance: scalar):
-    """Matrix = F_λ + F_u A and vector = F of the contacts that are not open, which are listed in `closed`."""
+    """Matrix = F_λ + F_u A of the contacts that are not open, which are listed in `closed`: their number."""
     soft = scalar(0.0)
     closed = wp.int32(0)
     for c in range(count):
@@ -191,14 +191,12 @@ def build_equations(memory: ContactMemory, world: int, count: int, share: scalar
     z = scalar(0.0)
     for row in range(closed):
         c = memory.closed[world, row]
-        slip = memory.slip[world, c]
         if memory.mode[world, c] == STICKS:
             for column in range(closed):
                 k = memory.closed[world, column]
                 if memory.island[world, k] == memory.island[world, c]:
                     memory.matrix[world, row, column] = memory.delassus[world, c, k]
             memory.matrix[world, row, row] = memory.matrix[world, row, row] + mat33(soft, z, z, z, soft, z, z, z, soft)
-            memory.vector[world, row] = slip
         else:
             rate = slip_rate(memory, world, c, share)
             for column in range(closed):
@@ -208,9 +206,6 @@ def build_equations(memory: ContactMemory, world: int, count: int, share: scalar
             along = projected(memory, world, c)
             weight = memory.delassus[world, c, c][0, 0]
             slope = weight * share * memory.friction[world, c]
-            impulse = memory.impulse[world, c]
-            off = weight * impulse - slope * impulse[0] * along
-            memory.vector[world, row] = vec3(slip[0], off[1], off[2])
             # F_λ: of λ_t − μ λ_n y/|y| times A_nn, and y turns with λ_t.
             memory.matrix[world, row, row] = memory.matrix[world, row, row] + mat33(
                 soft, z, z,
@@ -218,6 +213,21 @@ def build_equations(memory: ContactMemory, world: int, count: int, share: scalar
                 -slope * along[2], -weight * rate[2, 1], soft + weight * (scalar(1.0) - rate[2, 2]),
             )  # fmt: skip
     return closed
+
+
+@wp.func
+def write_imbalance(memory: ContactMemory, world: int, closed: int, share: scalar):
+    """Vector = F of the closed contacts."""
+    for row in range(closed):
+        c = memory.closed[world, row]
+        slip = memory.slip[world, c]
+        memory.vector[world, row] = slip
+        if memory.mode[world, c] != STICKS:
+            along = projected(memory, world, c)
+            weight = memory.delassus[world, c, c][0, 0]
+            impulse = memory.impulse[world, c]
+            off = weight * impulse - weight * share * memory.friction[world, c] * impulse[0] * along
+            memory.vector[world, row] = vec3(slip[0], off[1], off[2])
 
 
 @wp.func
@@ -229,18 +239,38 @@ def keep(memory: ContactMemory, world: int, count: int):
 
 
 @wp.func
-def newton_step(memory: ContactMemory, world: int, count: int, share: scalar, compliance: scalar):
-    """One step towards F = 0 in the present modes, and the slip there."""
-    closed = build_equations(memory, world, count, share, compliance)
-    factor(memory, world, closed)
+def newton_step(memory: ContactMemory, world: int, count: int, share: scalar, compliance: scalar, factored: int):
+    """One step towards F = 0 in the present modes, and the slip there: the number of contacts that are not open.
+
+    Args:
+        factored: this number, where the last step's factors are those of this one; otherwise negative.
+    """
+    closed = wp.int32(factored)
+    if closed < 0:
+        closed = build_equations(memory, world, count, share, compliance)
+        factor(memory, world, closed)
+        for c in range(count):
+            if memory.mode[world, c] == OPEN:
+                memory.impulse[world, c] = zero3()
+    write_imbalance(memory, world, closed, share)
     solve_factored(memory, world, closed)
-    for c in range(count):
-        if memory.mode[world, c] == OPEN:
-            memory.impulse[world, c] = zero3()
     for row in range(closed):
         c = memory.closed[world, row]
         memory.impulse[world, c] = memory.impulse[world, c] - memory.vector[world, row]
     find_slip(memory, world, count)
+    return closed
+
+
+@wp.func
+def take_modes(memory: ContactMemory, world: int, count: int):
+    """Take the modes that `judge` noted; whether the equations are linear, and the same as before."""
+    same = bool(True)
+    for c in range(count):
+        mode = memory.next_mode[world, c]
+        if mode != memory.mode[world, c] or (mode == SLIDES and memory.friction[world, c] > scalar(0.0)):
+            same = bool(False)
+        memory.mode[world, c] = mode
+    return same
 
 
 @wp.func
@@ -252,25 +282,31 @@ def finish(
     Where it does not converge (rows that differ by rounding alone cannot all stand still), the best it met is kept, or
     the start, whose residual is `present`.
     """
-    residual = scalar(HUGE)
+    residual = scalar(1.0e30)
     best = present
     keep(memory, world, count)
     steps = wp.int32(NEWTON_STEPS)
     if compliance >= SOFT:
         steps = SOFT_STEPS
     softness = scalar(1.0) * compliance  # a variable, not a constant, to Warp
-    for _step in range(steps):
-        if not (residual <= TIGHT):
-            newton_step(memory, world, count, share, softness)
-            if softness > COMPLIANCE:
-                softness = scalar(SOFTENED) * softness
-            residual = judge(memory, world, count, share, EXACT * size) / size
-            if residual < best:
-                best = residual
-                keep(memory, world, count)
-            for c in range(count):
-                memory.mode[world, c] = memory.next_mode[world, c]
+    factored = wp.int32(-1)
+    memory.factored[world] = -1
+    step = wp.int32(0)
+    while step < steps and not (residual <= TIGHT):
+        closed = newton_step(memory, world, count, share, softness, factored)
+        residual = judge(memory, world, count, share, EXACT * size) / size
+        if residual < best:
+            best = residual
+            keep(memory, world, count)
+        factored = -1
+        if take_modes(memory, world, count) and softness <= COMPLIANCE:
+            factored = closed
+        if softness > COMPLIANCE:
+            softness = scalar(SOFTENED) * softness
+        step += 1
+    memory.factored[world] = factored
     if not (residual <= best):
+        memory.factored[world] = -1
         for c in range(count):
             memory.impulse[world, c] = memory.best_impulse[world, c]
             memory.mode[world, c] = memory.best_mode[world, c]
@@ -357,8 +393,10 @@ def impulses_backward(memory: ContactMemory, world: int, count: int):
         if memory.friction[world, c] > scalar(0.0) and memory.mode[world, c] == SLIDES:
             if wp.max(wp.abs(slip[1]), wp.abs(slip[2])) < EXACT * size:
                 memory.mode[world, c] = STICKS
-    closed = build_equations(memory, world, count, scalar(1.0), scalar(COMPLIANCE))
-    factor(memory, world, closed)
+    closed = memory.factored[world]
+    if closed < 0:
+        closed = build_equations(memory, world, count, scalar(1.0), scalar(COMPLIANCE))
+        factor(memory, world, closed)
     for row in range(closed):
         memory.vector[world, row] = memory.impulse_bar[world, memory.closed[world, row]]
     solve_factored_transposed(memory, world, closed)
