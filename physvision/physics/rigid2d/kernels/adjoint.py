@@ -23,6 +23,7 @@ from .data import (
     BODY_A,
     BODY_B,
     CUT,
+    EDGE_ENDED,
     GAP_CLOSED,
     KIND,
     LEFT,
@@ -37,6 +38,7 @@ from .data import (
     clear,
     copy,
 )
+from .edges import past_end
 from .flow import mixed_rows
 from .forces import accelerate_adjoint, weight_adjoint
 from .geometry import add_property, add_row, contact_rows_adjoint
@@ -263,7 +265,7 @@ def flow_adjoint(
 def event_gradient(
     s: Parts, t: Workspace, contacts: wp.int32, event: wp.int32, about: wp.int32, factor: scalar, wanted: scalar
 ):
-    """Set (event_q, event_v) to `factor` ∇G, G the gap that closed or the slip that ended, at (q1, v1).
+    """Set (event_q, event_v) to `factor` ∇G, G the gap that closed or what ended, at (q1, v1).
 
     Where wanted, G's own share of the properties' cotangents is added: a radius moves the moment of contact.
     """
@@ -275,6 +277,10 @@ def event_gradient(
         r = s.joint_rows + 2 * contacts
         clear(t.columns_bar, 6 * (r + 2))
         contact_rows_adjoint(s, t, t.q1, s.capacity, t.columns_bar, r, factor, t.event_q)
+    elif event == EDGE_ENDED:
+        r = s.joint_rows + 2 * contacts
+        past_end(s, t, t.q1, about // 2, about % 2, t.rows1, r)
+        add_row(t, t.rows1, r, factor, t.event_q)
     else:
         r = s.joint_rows + 2 * about
         clear(t.columns_bar, 6 * (r + 2))

@@ -39,6 +39,7 @@ NOTHING = wp.constant(0)
 GAP_CLOSED = wp.constant(1)
 SLIP_ENDED = wp.constant(2)
 CUT = wp.constant(3)
+EDGE_ENDED = wp.constant(4)
 
 
 @wp.struct

@@ -1,10 +1,11 @@
-"""Where a flow ends: at the first gap that closes, at the first slip that ends, or after the time that is left."""
+"""Where a flow ends: at the first gap that closes, where a slip or an edge ends, or after the time that is left."""
 
 import warp as wp
 
 from . import scalar
 from .collision_time import NEVER, next_contact
-from .data import FAILED, GAP_CLOSED, NOTHING, OPEN, SLIP_ENDED, Parts, Workspace
+from .data import EDGE_ENDED, FAILED, GAP_CLOSED, NOTHING, OPEN, SLIP_ENDED, Parts, Workspace
+from .edges import end_of_edge, past_end
 from .flow import advance, path, place_bodies, positions, velocities
 from .geometry import contact_rows, row_speed
 
@@ -49,9 +50,11 @@ def close_gap(s: Parts, t: Workspace, contacts: wp.int32, guess: scalar, most: s
 
 @wp.func
 def end_of_slip(s: Parts, t: Workspace, contacts: wp.int32, h: scalar):
-    """Which contact's slip turns round first in the flow at hand, and the share of h after which; −1 for none."""
+    """Which contact's slip turns round first in the flow at hand, after what share of h, and slips; −1 for none."""
     which = wp.int32(-1)
     share = scalar(1.0)
+    first = scalar(0.0)
+    last = scalar(0.0)
     for i in range(contacts):
         if t.sliding[i] == 1 and t.mode1[i] != OPEN:
             r = s.joint_rows + 2 * i + 1
@@ -61,34 +64,73 @@ def end_of_slip(s: Parts, t: Workspace, contacts: wp.int32, h: scalar):
                 if before / (before - after) < share:
                     share = before / (before - after)
                     which = i
-    return which, share
+                    first = before
+                    last = after
+    return which, share, first, last
 
 
 @wp.func
-def stop_slip(s: Parts, t: Workspace, contacts: wp.int32, which: wp.int32, most: scalar, guess: scalar):
-    """The duration after which a contact's slip ends, by false position with memory; leaves (q1, v1) there."""
-    r = s.joint_rows + 2 * which + 1
+def first_end(s: Parts, t: Workspace, contacts: wp.int32, h: scalar):
+    """What ends first in the flow at hand, the slip of a contact or its edge: the event, the contact, and when.
+
+    Returns what is zero there, a slip or G of `edges`, at the start and at the end, too.
+    """
+    event = int(SLIP_ENDED)
+    which, share, first, last = end_of_slip(s, t, contacts, h)
+    ended, sooner, before, after = end_of_edge(s, t, contacts)
+    if ended >= 0 and (which < 0 or sooner < share):
+        event = EDGE_ENDED
+        which = ended
+        share = sooner
+        first = before
+        last = after
+    if which < 0:
+        event = NOTHING
+    return event, which, share, first, last
+
+
+@wp.func
+def stop_early(
+    s: Parts,
+    t: Workspace,
+    contacts: wp.int32,
+    event: wp.int32,
+    which: wp.int32,
+    first: scalar,
+    last: scalar,
+    most: scalar,
+    guess: scalar,
+):
+    """The duration after which a slip or an edge ends, by false position with memory; leaves (q1, v1) there."""
+    i = which
+    enough = s.rest_speed * scalar(1.0e-3)
+    if event == EDGE_ENDED:
+        i = which // 2
+        enough = s.tolerance * scalar(1.0e-3)
+    r = s.joint_rows + 2 * i + 1
     low = s.dt * SHORTEST
     high = most
-    at_low = row_speed(t, t.rows0, r, t.v0)
-    at_high = row_speed(t, t.rows1, r, t.v1)
+    at_low = first
+    at_high = last
     h = wp.max(guess, low)
     tries = wp.int32(0)
     going = wp.int32(1)
     while going == 1:
         advance(s, t, contacts, h)
-        slip = row_speed(t, t.rows1, r, t.v1)
+        value = row_speed(t, t.rows1, r, t.v1)
+        if event == EDGE_ENDED:
+            value = past_end(s, t, t.q1, i, which % 2, t.rows1, s.joint_rows + 2 * contacts)
         tries += 1
-        if wp.abs(slip) <= s.rest_speed * scalar(1.0e-3) or tries > 40 or t.mode1[which] == OPEN:
+        if wp.abs(value) <= enough or tries > 40 or t.mode1[i] == OPEN:
             going = wp.int32(0)
         else:
-            if slip * at_low > scalar(0.0):
+            if value * at_low > scalar(0.0):
                 low = h
-                at_low = slip
+                at_low = value
                 at_high = at_high * scalar(0.5)
             else:
                 high = h
-                at_high = slip
+                at_high = value
                 at_low = at_low * scalar(0.5)
             # Halving the end that stays is the Illinois rule: it keeps the false position from stalling.
             step = low + (high - low) * at_low / (at_low - at_high)
@@ -153,13 +195,13 @@ def flow(s: Parts, t: Workspace, contacts: wp.int32, most: scalar):
         place_bodies(s, t, s.joint_rows + 2 * contacts, 3 * (s.bodies + 1))
     velocities(s, t, contacts, h)
     if t.counts[FAILED] == 0:
-        which, share = end_of_slip(s, t, contacts, h)
+        ended, which, share, first, last = first_end(s, t, contacts, h)
         tries = wp.int32(0)
         while which >= 0 and tries < 8:
-            event = SLIP_ENDED
+            event = ended
             about = which
-            h = stop_slip(s, t, contacts, which, h, h * share)
-            which, share = end_of_slip(s, t, contacts, h)
+            h = stop_early(s, t, contacts, ended, which, first, last, h, h * share)
+            ended, which, share, first, last = first_end(s, t, contacts, h)
             tries += 1
         if h > most - s.dt * SHORTEST and h < most:
             h = most
