@@ -4,6 +4,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+import torch
 
 from physvision import video
 from physvision.core import InputError
@@ -73,3 +74,25 @@ def test_methods_of_contact_err_as_is_told():
     penalty = module.run(module.dropped(), module.Penalty(1e4, damping=0.0), 1e-2)
     assert penalty.derivative < 0 < module.dropped().exact[1]
     assert penalty.overlap > 0.01
+
+
+def test_a_ball_is_thrown(tmp_path):
+    """From zero, within the paper's iterations, and CMA-ES needs ten times as many."""
+    module = import_module("throw")
+    assert module.main(seeds=1, methods=("Levenberg–Marquardt",), out=tmp_path, filmed=False)
+    assert (tmp_path / "throw.png").stat().st_size > 10_000
+    # A launch without backspin rolls on: it is not taken for one that ends.
+    rolling = module.EXACT.clone()
+    rolling[3:] = 0.0
+    assert not bool(module.good(module.missed(rolling[None])))
+
+
+def test_friction_is_found_from_where_a_car_is(tmp_path):
+    module = import_module("racecar")
+    for variant in module.VARIANTS:
+        with torch.no_grad():
+            reached = module.place(torch.tensor([variant.truth], dtype=torch.float64), variant.brakes)
+        # Where sliding ends within a step, places are of first order there: half a step of the car's slowing down.
+        assert float(reached) == pytest.approx(variant.target, abs=module.DT * module.GRAVITY * variant.truth)
+    assert module.main(seeds=0, points=3, out=tmp_path, filmed=False)
+    assert (tmp_path / "racecar.png").stat().st_size > 10_000

@@ -1,0 +1,57 @@
+"""CMA-ES, which asks for no gradients: what the experiments with robots compare theirs with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Evolved:
+    """What the search found last or best, after how many evaluations and seconds, and whether it reached its aim."""
+
+    values: Tensor
+    evaluations: int
+    seconds: float
+    reached: bool
+
+
+def evolve(
+    judge: Callable[[Tensor], tuple[Tensor, Tensor]], start: Tensor, spread: float, seed: int, most: int
+) -> Evolved:
+    """Search with CMA-ES until some candidate is good enough.
+
+    Args:
+        judge: from candidates (population, unknowns) to their losses and whether each is good enough.
+        start: mean at first, (unknowns,).
+        spread: standard deviation at first, σ₀.
+        seed: of the search.
+        most: evaluations after which it is given up.
+    """
+    import cma
+
+    options = {"seed": seed + 1, "verbose": -9, "tolfun": 0, "tolx": 0, "tolfunhist": 0, "tolflatfitness": 1000}
+    if len(start) > 3000:
+        options["CMA_diagonal"] = True
+    search = cma.CMAEvolutionStrategy(start.tolist(), spread, options)
+    began, evaluations = time.perf_counter(), 0
+    best, least = start, float("inf")
+    while evaluations < most and not search.stop():
+        asked = search.ask()
+        candidates = torch.tensor(np.array(asked), dtype=torch.float64)
+        with torch.no_grad():
+            losses, good = judge(candidates)
+        evaluations += len(asked)
+        if bool(good.any()):
+            found = candidates[int(torch.nonzero(good)[0])]
+            return Evolved(found, evaluations, time.perf_counter() - began, True)
+        losses = losses.nan_to_num(nan=1e6)
+        if float(losses.min()) < least:
+            best, least = candidates[int(losses.argmin())], float(losses.min())
+        search.tell(asked, losses.tolist())
+    return Evolved(best, evaluations, time.perf_counter() - began, False)

@@ -1,0 +1,35 @@
+"""Scenes by name: model files that come with physvision, for experiments with robots."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from physvision.core import FileError
+from physvision.physics.articulated.engine import Articulation
+from physvision.physics.articulated.loading import load as load_file
+
+_FOLDER = Path(__file__).resolve().parent
+# What a model file does not say and contact in the engine takes: restitution of all shapes.
+_RESTITUTION = {"ball": 0.5}
+
+
+def names() -> list[str]:
+    """All scenes, in alphabetical order."""
+    return sorted(file.stem for file in _FOLDER.glob("*.xml"))
+
+
+def path(name: str) -> Path:
+    """The model file of a scene, which MuJoCo reads too."""
+    if name not in names():
+        raise FileError(f"there is no scene {name!r}; there are {', '.join(names())}")
+    return _FOLDER / f"{name}.xml"
+
+
+def load(name: str, dt: float = 0.01) -> Articulation:
+    """The engine of a scene.
+
+    Args:
+        name: one of `names()`.
+        dt: seconds a step.
+    """
+    return load_file(path(name), dt, restitution=_RESTITUTION.get(name, 0.0))
