@@ -78,12 +78,13 @@ def identify(
     told = {name: _known(name, value) for name, value in (known or {}).items()}
     if not isinstance(motion, OwnMotion):
         _check_known(told)
-    tracks, view = _tracks(source, fps, object, crop, start, stop, size)
+    least = OBJECTS.get(motion, 1) if isinstance(motion, str) else 1
+    tracks, view = _tracks(source, fps, object, crop, start, stop, size, least)
     if any(track.unit == "m" for track in tracks):
         told.setdefault("scale", Known(1.0))
     tracks = [hinged(track) for track in joined(tracks)]
     tracks, notes = (tracks, []) if motion in LET_GO else begun(tracks)
-    moving = everything = moving_ones(tracks)
+    moving = everything = moving_ones(tracks, least)
     if isinstance(motion, OwnMotion):
         proposals = {motion.name: (motion.propose, objects or motion.counts(len(moving)))}
     else:
@@ -144,9 +145,9 @@ def _check_known(told: Mapping[str, Known]) -> None:
             raise InputError(f"known: {name}: expected a number above zero, got {each.value:g}")
 
 
-def _tracks(source: Source, fps, object, crop, start, stop, size) -> tuple[list[Track], View]:
+def _tracks(source: Source, fps, object, crop, start, stop, size, least) -> tuple[list[Track], View]:
     if isinstance(source, Clip | str | os.PathLike):
-        tracks = find_tracks(source, object=object, crop=crop, start=start, stop=stop)
+        tracks = find_tracks(source, object=object, crop=crop, start=start, stop=stop, least=least)
         if isinstance(source, Clip):
             height, width = source.frames.shape[1:3]
         else:

@@ -46,10 +46,11 @@ def _one(before: Track, after: Track, end: int) -> Track:
     )
 
 
-def moving_ones(tracks: list[Track]) -> list[Track]:
-    """Those that go somewhere, the farthest first."""
+def moving_ones(tracks: list[Track], least: int) -> list[Track]:
+    """Those that go somewhere, the farthest first; so many at least."""
     moving = sorted(tracks, key=lambda track: -track.extent * math.sqrt(float(track.seen.sum())))
-    return [track for track in moving if track.extent > 0.15 * moving[0].extent]
+    far = [track for track in moving if track.extent > 0.15 * moving[0].extent]
+    return far if len(far) >= least else moving[:least]
 
 
 def begun(tracks: Sequence[Track]) -> tuple[list[Track], list[str]]:

@@ -20,6 +20,8 @@ _FLOOR = 12.0  # levels: less is never called a change
 _OFTEN = 0.12  # share of the time from which a second colour of a pixel is no passing thing
 _FAR = 4.0  # tolerances from what is around, from which on it makes no difference: the guess may be wrong
 _RARE = 2.0  # such tolerances that a background may be off for being seen e times as often
+_ALWAYS = 0.9  # share of the time for which something hides what is behind it, if nothing of that is ever seen
+_PLAIN = 0.03  # share of what passes, from which on a colour is that of a thing
 _MOST = 0.45  # share of the picture that may change like this; beyond it the camera moves
 
 
@@ -186,17 +188,31 @@ def _resolved(samples: np.ndarray, middle: np.ndarray) -> tuple[np.ndarray, np.n
     stays = _oddity(usually - guess, often_usual, tolerance) <= _oddity(nearest - guess, alike.mean(0), tolerance)
     chosen[stays] = usually[stays]
     # What is never seen without something before it is taken from around, if that something is what moves nearby.
-    always = (
-        (alike.mean(0) > 0.9) & (np.abs(chosen - guess).max(-1) > 2 * tolerance) & ~unsure[rows, columns].astype(bool)
-    )
     passing = values[np.broadcast_to(~alike, alike.shape) & unsure[rows, columns].astype(bool)[None]]
-    if always.any() and len(passing):
-        colors = passing[:: max(1, len(passing) // 300)]
-        near = np.abs(chosen[always][:, None] - colors[None]).max(-1).min(1) < 2 * tolerance
-        chosen[np.flatnonzero(always)[near]] = guess[always][near]
+    odd = np.abs(chosen - guess).max(-1) > 2 * tolerance
+    if odd.any() and len(passing):
+        hidden = _among(values[:, odd], _common(passing), 2 * tolerance).mean(0) > _ALWAYS
+        chosen[np.flatnonzero(odd)[hidden]] = guess[odd][hidden]
     picture = middle.copy()
     picture[rows, columns] = chosen
     return picture, noise
+
+
+def _common(values: Float[np.ndarray, "values 3"]) -> Float[np.ndarray, "colors 3"]:
+    """The colours that many of these values have: those of things, not of their blurred edges."""
+    _, which, counts = np.unique(values // 16, axis=0, return_inverse=True, return_counts=True)
+    often = counts >= _PLAIN * len(values)
+    return np.array([values[which.ravel() == cell].mean(0) for cell in np.flatnonzero(often)]).reshape(-1, 3)
+
+
+def _among(values: np.ndarray, colors: np.ndarray, tolerance: float) -> np.ndarray:
+    """Which of values (…, 3) are one of these colours (n, 3), to within a tolerance of levels in every channel."""
+    levels = np.arange(4, 256, 8, dtype=np.float32)
+    cells = np.stack(np.meshgrid(levels, levels, levels, indexing="ij"), -1)
+    near = np.zeros(cells.shape[:3], bool)
+    for color in colors:
+        near |= np.abs(cells - color).max(-1) < tolerance
+    return near[tuple((values // 8).astype(int).clip(0, 31).T)].T
 
 
 def _oddity(away: np.ndarray, share: np.ndarray, tolerance: float) -> np.ndarray:

@@ -10,6 +10,7 @@ from physvision.perception.footage import Box
 from physvision.perception.linking import Chain, unlike
 
 _SHARE = 0.2  # of the clearest thing's score: less is not called a moving thing
+_LEAST = 0.05  # the same for one of so many as are expected
 
 
 def score(chain: Chain, frames: int) -> float:
@@ -45,7 +46,9 @@ def _jerk(chain: Chain) -> float:
     return float(np.median(rests)) / chain.size if rests else 0.5
 
 
-def choose(chains: list[Chain], frames: int, objects: int | None, name: str) -> tuple[list[Chain], list[str]]:
+def choose(
+    chains: list[Chain], frames: int, objects: int | None, name: str, least: int = 1
+) -> tuple[list[Chain], list[str]]:
     """The things that move, the clearest first, with what there is to say about it.
 
     Args:
@@ -53,6 +56,7 @@ def choose(chains: list[Chain], frames: int, objects: int | None, name: str) -> 
         frames: number of frames looked at.
         objects: how many things are meant, None for all that are clear.
         name: of the clip, for errors.
+        least: so many are kept, if they move, even where one of them is much clearer than the others.
     """
     rated = sorted(((score(chain, frames), chain) for chain in chains), key=lambda pair: -pair[0])
     rated = [(value, chain) for value, chain in rated if value > 0]
@@ -63,7 +67,8 @@ def choose(chains: list[Chain], frames: int, objects: int | None, name: str) -> 
         )
     kept: list[tuple[float, Chain]] = []
     for value, chain in rated:
-        if value >= _SHARE * rated[0][0] and not any(_echo(chain, other) for _, other in kept):
+        clear = value >= (_SHARE if len(kept) >= least else _LEAST) * rated[0][0]
+        if clear and not any(_echo(chain, other) for _, other in kept):
             kept.append((value, chain))
     notes = []
     if objects is None:
@@ -129,12 +134,21 @@ def _echo(chain: Chain, other: Chain) -> bool:
     fainter = np.median([mine[f].contrast for f in common]) < 0.7 * np.median([its[f].contrast for f in common])
     matrix = np.column_stack([there, np.ones(len(there))])
     rest = here - matrix @ np.linalg.lstsq(matrix, here, rcond=None)[0]
-    tied = np.sqrt((rest**2).sum(1).mean()) < 0.15 * max(chain.extent, 1.0)
+    tied = np.sqrt((rest**2).sum(1).mean()) < 0.15 * max(chain.extent, 1.0) and _moves_with(here, there)
     fixed = np.median(np.abs(here - there - np.median(here - there, axis=0)), axis=0).max() < 0.25 * other.size
     # A part of the same thing keeps its distance; a shadow goes along.
     return bool((shadow or fainter) and tied) or bool(
         fixed and np.linalg.norm(np.median(here - there, axis=0)) < 1.5 * other.size and unlike(chain, other) > 0.8
     )
+
+
+def _moves_with(here: np.ndarray, there: np.ndarray, steps: int = 8) -> bool:
+    """Whether one moves all the time that the other does: what rests until it is struck is not its shadow."""
+    every = np.linspace(0, len(there) - 1, steps + 1).astype(int)
+    mine, its = (np.linalg.norm(np.diff(places[every], axis=0), axis=1) for places in (here, there))
+    moving = its > 0.3 * its.max()
+    ratio = mine[moving] / its[moving]
+    return bool(ratio.min() > 0.1 * ratio.max())
 
 
 def _listed(rated: list[tuple[float, Chain]]) -> str:

@@ -35,6 +35,7 @@ def find_tracks(
     crop: Box | None = None,
     start: float | None = None,
     stop: float | None = None,
+    least: int = 1,
 ) -> list[Track]:
     """Follow what moves before a still background; the clearest first.
 
@@ -49,6 +50,7 @@ def find_tracks(
         crop: left, top, right, bottom of the part that is looked at, pixels. Positions are those in the whole picture.
         start: s; frames before are left out.
         stop: s; frames from there on are left out.
+        least: so many things are expected, where `objects` is not given: those that move less clearly count too.
 
     Raises:
         InputError: nothing moves, or another number of things than expected; the message says what was seen.
@@ -74,7 +76,7 @@ def find_tracks(
     if object is not None:
         chains = pick(chains, _within(object, shrink, corner), footage.name)
         objects = objects or 1
-    chosen, notes = choose(chains, len(look.times), objects, footage.name)
+    chosen, notes = choose(chains, len(look.times), objects, footage.name, least)
     targets = [Target.of(chain) for chain in chosen]
     sightings: list[list[Sighting | None]] = [[] for _ in targets]
     for number, (_, frame) in enumerate(footage):

@@ -221,3 +221,15 @@ def test_a_large_thing_of_two_colours_that_passes_a_ruler(tmp_path):
     away = track.positions[track.seen] - places[track.seen]
     assert track.seen.mean() > 0.9
     assert np.linalg.norm(away - np.median(away, axis=0), axis=1).max() < 0.8
+
+
+@pytest.mark.parametrize("seed", [101, 113])
+def test_what_rests_until_it_is_struck_is_found_with_what_strikes_it(tmp_path, seed):
+    """It is no shadow of the other; where it then moves by less than its size, parts of it hide the same place always."""
+    clip = draw("collision", seed, Filming(size=(320, 240), fps=50.0, share=0.75))
+    tracks = find_tracks(clip.write(tmp_path / "clip.mp4"), least=2)
+    assert len(tracks) == 2
+    places = clip.places()
+    for body in range(2):
+        off = [np.median(np.linalg.norm((track.positions - places[:, body])[track.seen], axis=1)) for track in tracks]
+        assert min(off) < 0.5
