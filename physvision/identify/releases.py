@@ -11,6 +11,7 @@ from physvision.identify.starts import closest, polynomial
 
 HOLD = 0.08  # s before a release for which a hand's pull is taken as steady
 _SWING = 0.15  # s in which an arm brings what it throws from rest to its speed
+_SEEN = 16.3  # what squares of three standard normal numbers add up to once in a thousand times: a moment and a pull
 
 
 class Path:
@@ -31,6 +32,11 @@ class Path:
         """Its acceleration at its beginning, px/s²."""
         return 2 * float(np.linalg.norm(self._found[2]))
 
+    @property
+    def velocity(self) -> Float[np.ndarray, "2"]:
+        """At its beginning, px/s."""
+        return self._found[1]
+
     def _powers(self, times: np.ndarray) -> np.ndarray:
         return np.vander(np.atleast_1d(times) - self._start, self.degree + 1, increasing=True)
 
@@ -43,16 +49,20 @@ class Path:
 
 
 def release(
-    times: Float[np.ndarray, " samples"], places: Float[np.ndarray, "samples 2"], first: int, noise: float
+    times: Float[np.ndarray, " samples"],
+    places: Float[np.ndarray, "samples 2"],
+    first: int,
+    noise: Float[np.ndarray, " samples"],
 ) -> tuple[float, np.ndarray]:
     """When a hand let go of what flies from about sample `first` on, and its pull, the acceleration lost then.
 
     Each moment is tried: a polynomial from it on, and before it another steady acceleration. Arms take a fraction of a
     second for a throw, so about how strong their pull is follows from the speed; without knowing that, a pull of zero
-    would put the release anywhere. A release before the first sample has no pull to speak of.
+    would put the release anywhere. A release before the first sample has no pull to speak of: it is zero where the
+    samples are explained without one.
     """
     step = float(np.median(np.diff(times)))
-    begin = int(np.searchsorted(times, times[first] - 2 * HOLD))
+    begin = int(np.searchsorted(times, times[first] - 4 * HOLD))
     best, found = np.inf, (float(times[first]), np.zeros(2))
     for moment in np.arange(times[begin], times[first] + HOLD, step / 4):
         local = times[begin:] - moment
@@ -64,15 +74,27 @@ def release(
         pull, spread = expected_pull(flight[1], 2 * flight[2])
         basis = np.column_stack([np.vander(local, degree + 1, increasing=True), np.minimum(local, 0) ** 2 / 2])
         beforehand = np.append(np.zeros(degree + 1), 1 / spread)
-        rows = np.vstack([basis[counts] / noise, beforehand])
-        values = np.vstack([places[begin:][counts] / noise, pull / spread])
+        unit = noise[begin:][counts, None]
+        rows = np.vstack([basis[counts] / unit, beforehand])
+        values = np.vstack([places[begin:][counts] / unit, pull / spread])
         solved = closest(rows, values, rounds=4, certain=1)
-        odds = ((values - rows @ solved) ** 2).sum(1)
-        # A single outlier says nothing; samples long before are left out, but not for the sake of such a one.
-        cost = float(np.minimum(odds[:-1], 20.0).sum() + odds[-1]) + 4 * float((~counts).sum())
+        explained, odds = _odds(values[:-1] - rows[:-1] @ solved), (values[-1] - rows[-1] @ solved) ** 2
+        # Samples long before are left out, but not for the sake of an outlier.
+        cost = explained + float(odds.sum()) + 4 * float((~counts).sum())
         if cost < best:
-            best, found = cost, (float(moment), solved[-1])
+            plain = _odds(values[:-1] - rows[:-1, :-1] @ closest(rows[:-1, :-1], values[:-1], rounds=4))
+            best, found = cost, (float(moment), solved[-1] if plain - explained > _SEEN else np.zeros(2))
     return found
+
+
+def _odds(off: Float[np.ndarray, "samples 2"]) -> float:
+    """The sum of squares of standard normal numbers, of which a single outlier says nothing."""
+    return float(np.minimum((off**2).sum(1), 20.0).sum())
+
+
+def clearing(radius: float, speed: float) -> float:
+    """How long a hand stays before or behind what it has thrown, s, if it stops as quickly as it was swung."""
+    return math.sqrt(2 * (2 * radius) * _SWING / max(speed, 1e-9))
 
 
 def expected_pull(velocity: np.ndarray, acceleration: np.ndarray) -> tuple[np.ndarray, float]:

@@ -18,6 +18,7 @@ from physvision.perception.refining import Sighting
 _CLEAR = 0.06  # change of what is seen of it below which nothing else touches it
 _ENOUGH = 4  # frames in a row that are so
 _BACK = 24  # frames that it is followed back at most
+_LOST = 2  # frames in a row in which it may be lost: one that is shown twice does not fit its path
 _ALIKE = 0.25  # change of what is seen of it up to which it is the thing
 _UNLIKE = 45.0  # levels by which its colours must differ from the hand's
 _INSIDE, _AROUND = 0.7, 3.0  # of its radius: where only its own colours are seen, and where the hand's are
@@ -67,18 +68,25 @@ def followed_back(
         return sightings
     # How far this way of looking is off is seen where there is another.
     off = [again.place - seen.place for again, seen in both]
-    mass = float(np.median([again.mass for again, _ in both]))
+    usual, mass = mass, float(np.median([again.mass for again, _ in both]))
     aside, scatter = np.mean(off, axis=0), float(np.sqrt(np.mean(np.square(off))))
-    places = [known[frame].place for frame in sorted(known)]
+    places = {frame: seen.place for frame, seen in known.items()}
     for frame in range(clear - 1, min(frames) - 1, -1):
-        guess = 3 * places[0] - 3 * places[1] + places[2] if len(places) > 2 else 2 * places[0] - places[1]
-        seen = _sighted(frames[frame], behind, threshold, guess, mass, colors)
-        if seen is None:
+        if min(places) - frame > _LOST:
             break
-        places.insert(0, seen.place - aside)
-        sigma = float(np.hypot(scatter, known[clear].sigma))
-        found[frame] = Sighting(places[0], seen.mass, seen.angle, seen.axes, sigma)
+        seen = _sighted(frames[frame], behind, threshold, _expected(places, frame), mass, colors)
+        if seen is not None:
+            places[frame] = seen.place - aside
+            sigma = float(np.hypot(scatter, known[clear].sigma))
+            found[frame] = Sighting(places[frame], seen.mass * usual / mass, seen.angle, seen.axes, sigma)
     return found
+
+
+def _expected(places: Mapping[int, np.ndarray], frame: int) -> Float[np.ndarray, "2"]:
+    """Where a path leads back to: the parabola through its three earliest places, or the line through two."""
+    early = sorted(places)[:3]
+    powers = np.vander(np.array(early) - frame, len(early), increasing=True)
+    return np.linalg.solve(powers.astype(float), np.array([places[each] for each in early]))[0]
 
 
 def _radius(mass: float) -> float:

@@ -17,12 +17,13 @@ from physvision.identify.model import Case, Knowns, Model, Parameters, Unsuitabl
 from physvision.identify.view import TILT
 from physvision.physics.particle import Particle
 
-_DRAG, _DRAGS = 0.015, 0.01  # 1/m: of balls that people throw, and how far others are from it
+_DRAG, _DRAGS = 0.015, 0.015  # 1/m: of balls that people throw, 0.001 for a shot, 0.03 for hollow ones
 _LATE = 2.0  # frames by which a thing is first seen after it was let go, if no hand is seen
 _STRAIGHT = 0.05  # how far from straight down a fall's track may lie, of its length
 _HAND = (0.5, 15.0)  # pull of a hand, of gravity: it holds the thing's weight at least
 _GLIMPSED = 0.6  # of its radius: a place that is so uncertain says about where it is, not how it moves
 _LEAST = 3  # samples that show what is before the clear part of a flight
+_TOUCHED = 0.04  # of its radius: how far from its middle a thing is seen with a hand beside it that is hardly seen
 _ASIDE = 0.35  # of its radius: how far from its middle a thing may be seen that is lit or covered in part
 
 
@@ -72,7 +73,7 @@ def _model(case: Case, kind: str, stretch: _Stretch) -> Model:
         Unknown("drag", _DRAG, scale=_DRAG, deviation=_DRAGS, span=(0.0, 0.2), unit="1/m"),
         Unknown("velocity", found[1].tolist() if across else float(found[1][1]), scale=0.1 * speed, unit="px/s"),
     ]
-    late = (3.0 if by_hand else _LATE) * dt
+    late = 3.0 * dt if by_hand else stretch.late
     unknowns.append(Unknown("release", stretch.release - times[0], scale=dt, deviation=late, unit="s"))
     begin: dict[str, object] = {}
     if stretch.flies:
@@ -121,6 +122,7 @@ class _Stretch:
         before: how many of its samples do not lie on the parabola of the others.
         flies: whether it already flies then, only seen beside its path; otherwise a hand holds it.
         release: when a hand let go, or when it was first seen on its path, s.
+        late: how far from there it may have been let go where no hand is seen, s.
         pull: of the hand, px/s².
         noise: standard deviation of a coordinate, pixels.
     """
@@ -131,6 +133,7 @@ class _Stretch:
     before: int
     flies: bool
     release: float
+    late: float
     pull: np.ndarray
     noise: float
 
@@ -140,6 +143,7 @@ def _stretches(case: Case) -> list[_Stretch]:
     seen = case.seen().numpy()
     # What is only glimpsed would be taken for a hand's doing.
     clear = case.tracks[0].sigma < _GLIMPSED * (case.tracks[0].radius or math.inf)
+    clear &= _whole(case, seen)
     there = np.flatnonzero(np.isfinite(seen).all(1) & clear)
     if len(there) < 5:
         raise UnsuitableError("fewer than five places were seen")
@@ -152,23 +156,58 @@ def _stretches(case: Case) -> list[_Stretch]:
     path = releases.Path(times[first:last], places[first:last])
     noise = max(noise, path.noise)
 
-    def stretch(begun: int, before: int, release: float, flies: bool = False) -> _Stretch:
+    def stretch(begun: int, before: int, release: float, late: float, flies: bool = False) -> _Stretch:
         whole = (int(there[begun]), int(there[last - 1]) + 1)
-        return _Stretch(times[begun:last], places[begun:last], whole, before, flies, release, pull, noise)
+        return _Stretch(times[begun:last], places[begun:last], whole, before, flies, release, late, pull, noise)
 
     begun = first
-    while begun > 0 and times[begun] - times[begun - 1] < 1.5 * case.dt:
+    while begun > 0 and _next(case, times, begun):
         if path.distance(times[begun - 1], places[begun - 1]) > (case.tracks[0].radius or 0.0):
             break
         begun -= 1
-    release, pull = releases.release(times[:last], places[:last], first, noise)
+    each = np.maximum(case.tracks[0].sigma[there[:last]], noise)
+    each[:first] = np.hypot(each[:first], _TOUCHED * (case.tracks[0].radius or 0.0))
+    release, pull = releases.release(times[:last], places[:last], first, each)
     held = slice(int(np.searchsorted(times, release - releases.HOLD)), int(np.searchsorted(times, release)))
     by_hand = held.stop - held.start >= _LEAST and _HAND[0] < np.linalg.norm(pull) / path.bend < _HAND[1]
-    thrown = stretch(held.start, held.stop - held.start, release)
-    found = [thrown if by_hand else stretch(min(first, held.stop), 0, times[begun])]
+    # What is first seen whole in a frame was let go after the one before, or some time earlier.
+    late, since = _LATE * case.dt, times[begun] - case.dt / 2
+    if by_hand:
+        found = [stretch(held.start, held.stop - held.start, release, late)]
+    else:
+        earlier = 0.0 if begun and _next(case, times, begun) else _hidden(case, int(there[begun]), path)
+        found = [stretch(min(first, held.stop), 0, since, max(late, earlier / 2))]
     latest = int(np.searchsorted(times, times[first] + releases.HOLD)) - begun
     beside = releases.aside(times[begun:last], places[begun:last], latest)
-    return [*found, stretch(begun, beside, times[begun], flies=True)] if beside >= _LEAST else found
+    return [*found, stretch(begun, beside, since, late, flies=True)] if beside >= _LEAST else found
+
+
+def _whole(case: Case, seen: np.ndarray) -> np.ndarray:
+    """In which samples no part of a thing is beyond the border of the picture."""
+    view, radius = case.view, case.tracks[0].radius if case.tracks[0].unit == "px" else None
+    away = seen - np.array(view.corner)
+    edge = radius or 0.0
+    return np.all((away > edge) & (away < np.array([view.width, view.height]) - edge), axis=1)
+
+
+def _next(case: Case, times: np.ndarray, sample: int) -> bool:
+    """Whether a sample follows the one before it soon: what is glimpsed only is left out between them."""
+    return bool(times[sample] - times[sample - 1] < max(1.5 * case.dt, releases.HOLD / 2))
+
+
+def _hidden(case: Case, first: int, path: releases.Path) -> float:
+    """How long something that is seen from a sample on may have been let go, s: its hand may have been in the way.
+
+    Nothing is known of what flies from the first frame on, nor of what comes in from outside of the picture.
+    """
+    track, view = case.tracks[0], case.view
+    corner, size = np.array(view.corner), np.array([view.width, view.height])
+    step = np.abs(path.velocity) * case.dt + (track.radius or 0.0)
+    inside = track.positions[first] - step > corner
+    inside &= track.positions[first] + step < corner + size
+    if first == 0 or track.radius is None or not inside.all():
+        return 0.0
+    return releases.clearing(track.radius, float(np.linalg.norm(path.velocity)))
 
 
 def _straight_down(found: np.ndarray, lasts: float, noise: float) -> bool:
