@@ -19,7 +19,7 @@ _POSITIVE = ("length", "length_1", "length_2", "gravity", "speed", "acceleration
              "mass_ratio", "frequency")  # fmt: skip
 Span = tuple[float, float]
 _ANY_POSITIVE: Span = (0.0, math.inf)
-_DRAWS, _FEWEST, _DOUBLINGS = 20_000, 200, 8
+_DRAWS, _FEWEST, _SWEEPS = 20_000, 200, 8
 # The possible values of what a clip may say nothing about.
 _SPANS: dict[str, Span] = {"damping": (0.0, 1.0), "drag": (0.0, 0.2), "friction": (0.0, 1.0), "restitution": (0.0, 1.0)}
 
@@ -103,21 +103,31 @@ def _possible(
     """Draws of all parameters together, `off` from the best, without those that are below what is possible.
 
     Damping and drag, say, do much the same: where a search makes one of them negative, the other comes out too large,
-    and knowing that neither is negative tells of both. Where hardly any are possible, the model is not that of the
-    tracks, and deviations are doubled until some are. Of what may be any positive number it is the logarithm that
-    varies.
+    and knowing that neither is negative tells of both. Where hardly any draws are possible, they are moved to the
+    nearest values that are. Of what may be any positive number it is the logarithm that varies.
     """
     positive = np.array([span == _ANY_POSITIVE for span in spans], bool)
     grows = positive & (best > 0)
     least = np.where(positive, -np.inf, np.array([span[0] for span in spans]))
-    draws = np.broadcast_to(best, off.shape)
-    for doubled in range(_DOUBLINGS):
-        far = off * 2.0**doubled
-        draws = np.where(grows, best * np.exp((far / np.where(grows, best, 1.0)).clip(-50, 50)), best + far)
-        fine = (draws >= least).all(1)
-        if fine.sum() >= _FEWEST:
-            return draws[fine]
-    return draws.clip(min=least)
+    fine = (best + off >= least).all(1)
+    off = off[fine] if fine.sum() >= _FEWEST else _moved(off, least - best)
+    return np.where(grows, best * np.exp((off / np.where(grows, best, 1.0)).clip(-50, 50)), best + off)
+
+
+def _moved(
+    off: Float[np.ndarray, "tries parameters"], least: Float[np.ndarray, " parameters"]
+) -> Float[np.ndarray, "tries parameters"]:
+    """Each draw moved to where none is below its least, nearest in the metric that the draws' own scatter gives.
+
+    A number that is raised to its least takes the others with it as far as they go together: that is what a fit that
+    keeps the bounds would find of tracks that scatter so.
+    """
+    covariance = np.atleast_2d(np.cov(off.T))
+    for _ in range(_SWEEPS):
+        for at in np.flatnonzero(np.isfinite(least) & (covariance.diagonal() > 0)):
+            lacking = (least[at] - off[:, at]).clip(min=0)
+            off = off + lacking[:, None] * (covariance[at] / covariance[at, at])
+    return np.maximum(off, least)
 
 
 def _judged(span: Span, value: float, draws: Float[np.ndarray, " draws"], unit: str) -> Parameter:
