@@ -102,6 +102,17 @@ def identify(
     if not fits:
         reasons = "; ".join(f"{kind}: {reason}" for kind, reason in refused.items())
         raise InputError(f"no kind of motion explains what was seen ({_seen(tracks)}). {reasons}")
+    return _named(fits, refused, told, everything, notes)
+
+
+def _named(
+    fits: Mapping[str, tuple[Case, Fit]],
+    refused: Mapping[str, str],
+    told: Mapping[str, Known],
+    everything: Sequence[Track],
+    notes: Sequence[str],
+) -> Identification:
+    """What the best of the fits tells, with the kinds that nobody could tell from it and what is to be said of it."""
     # The more of what moves a kind explains, the better: kinds of two objects are compared with those of one on both.
     scores = {kind: comparison.score(case, found) for kind, (case, found) in fits.items()}
     most = max(len(case.tracks) for case, _ in fits.values())
@@ -111,13 +122,11 @@ def identify(
     alike = {name: found.model.also.get(name, "a longer clip, or another view") for name in names[1:]}
     parameters = derived(case, found)
     others = [track for track in everything if not any(track is one for one in case.tracks)]
+    notes = list(notes)
     if others:
         notes.append(f"Something else moves too, and is left out ({_seen(others)}); --object says what is meant.")
-    notes += (
-        [note for track in case.tracks for note in track.notes]
-        + [*found.model.notes]
-        + _warnings(case, found, parameters)
-    )
+    notes += [note for track in case.tracks for note in track.notes]
+    notes += [*found.model.notes, *_warnings(case, found, parameters)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         held = held_out(case, found)
