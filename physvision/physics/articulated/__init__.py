@@ -15,6 +15,7 @@ from physvision.physics.articulated.engine import Articulation
 from physvision.physics.articulated.loading import load
 from physvision.physics.articulated.model import Body, Joint
 from physvision.physics.articulated.properties import TreeProperties
+from physvision.physics.articulated.transmissions import Transmission
 
 __all__ = [
     "Articulation",
@@ -23,6 +24,7 @@ __all__ = [
     "Joint",
     "Penalty",
     "Soft",
+    "Transmission",
     "TreeProperties",
     "cartpole",
     "cartpole_properties",
@@ -37,7 +39,7 @@ __all__ = [
 register_all(
     "physvision.physics.articulated",
     (
-        *(Articulation, Body, Joint, Penalty, Soft, load, tree),
+        *(Articulation, Body, Joint, Penalty, Soft, Transmission, load, tree),
         *(cartpole, cartpole_properties, chain, chain_properties, from_dh, from_dh_properties),
     ),
 )

@@ -16,6 +16,7 @@ from physvision.core.shapes import IDENTITY
 from physvision.physics.articulated.contact import Contact
 from physvision.physics.articulated.engine import Articulation
 from physvision.physics.articulated.model import Body, Joint
+from physvision.physics.articulated.transmissions import Transmission
 from physvision.physics.articulated.tree_engine import EARTH, Actuators
 
 _SLENDERNESS = 0.05  # radius of a rod over its length: gives it an inertia about itself, which pendulums do not feel
@@ -36,6 +37,8 @@ def tree(
     exempt: Sequence[tuple[str, str]] = (),
     friction: float = 0.0,
     restitution: float = 0.0,
+    turning_friction: Sequence[float] = (0.0, 0.0),
+    transmissions: Sequence[Transmission] = (),
 ) -> Articulation:
     """An engine from a description of bodies.
 
@@ -52,6 +55,10 @@ def tree(
         exempt: pairs of names of bodies that pass through each other; "world" is what stands still.
         friction: coefficient of every shape, where `properties` say no other.
         restitution: of every shape.
+        turning_friction: lengths of every shape, m: times the normal force they are the greatest moments against
+            spinning about the contact's normal, and against rolling.
+        transmissions: servos, friction and ties along combinations of joints. With transmissions there is a control for
+            each velocity, and then one for each of these.
     """
     return Articulation(
         bodies,
@@ -64,6 +71,8 @@ def tree(
         exempt=exempt,
         friction=friction,
         restitution=restitution,
+        turning_friction=turning_friction,
+        transmissions=transmissions,
     )
 
 

@@ -22,6 +22,10 @@ from physvision.physics.articulated.tree_engine import TreeEngine
 from physvision.physics.engine import Overrides
 from physvision.physics.properties import Properties
 
+_NOT_WHILE_SEPARATING = (
+    *("gravity", "friction", "turning_friction", "restitution"),
+    *("friction_loss", "transmission_force", "joint_stiffness"),
+)
 PUSHES = 200  # steps in which `separated` pushes apart
 
 
@@ -99,7 +103,7 @@ class Articulation(TreeEngine):
         self._check_state(state)
         prepared = self._prepare(state.q)
         program, known = prepared.program, self._cast(state, properties)
-        none = {name: torch.zeros_like(getattr(known, name)) for name in ("gravity", "friction", "restitution")}
+        none = {name: torch.zeros_like(getattr(known, name)) for name in _NOT_WHILE_SEPARATING}
         known = replace(known, **none)
         push, step = (
             operations.ContactRollout(program, None, 1, self.dt, 0, most) for most in (math.inf, MOST_OVERLAP)
@@ -153,7 +157,7 @@ class Articulation(TreeEngine):
         properties: Overrides = None,
         wrenches: Float[Tensor, "batch bodies 6"] | None = None,
     ) -> Float[Tensor, "batch nv"]:
-        """Forward dynamics: rad/s² and m/s²."""
+        """Forward dynamics: rad/s² and m/s², without what contacts, dry friction and transmissions do."""
         self._check_state(state)
         controls = None if control is None else control.unsqueeze(1)
         self._check_controls(state, 1, controls)

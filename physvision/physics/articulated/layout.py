@@ -90,8 +90,15 @@ CONTACT_PARAMETERS = {
     "shape_size": field("vec3", "shapes"),
     "friction": field("scalar", "pairs"),
     "restitution": field("scalar", "pairs"),
+    "torsion": field("scalar", "pairs"),  # greatest moment against spinning, of a unit of normal force
+    "rolling": field("scalar", "pairs"),
     "limit_low": field("scalar", "limits"),  # of a joint's position
     "limit_high": field("scalar", "limits"),
+    "transmission_stiffness": field("scalar", "transmissions"),
+    "transmission_damping": field("scalar", "transmissions"),
+    "transmission_rest": field("scalar", "transmissions"),
+    "transmission_low": field("scalar", "transmissions"),  # force
+    "transmission_high": field("scalar", "transmissions"),
 }
 
 # The gradient to `shape_turn` is summed up on the tangent, exp([twist]×) shape_turn.
@@ -159,5 +166,16 @@ CONTACT_MEMORY = {
     "impulse_bar": field("vec3", "contacts"),
     "slip_bar": field("vec3", "contacts"),
     "friction_bar": field("scalar", "contacts"),
+    # Blocks beside those of contacts (see `kernels/beside.py`).
+    "law": field("whole", "contacts"),
+    "holder": field("whole", "contacts"),  # the contact that turning friction belongs to
+    "bias": field("scalar", "contacts"),  # velocity added to that of a row, in a flight
+    "yielding": field("scalar", "contacts"),
+    "low": field("scalar", "contacts"),  # impulse
+    "high": field("scalar", "contacts"),
+    "torsion": field("scalar", "contacts"),
+    "rolling": field("scalar", "contacts"),
+    "low_bar": field("scalar", "contacts"),  # of the lower bound, or of torsion
+    "high_bar": field("scalar", "contacts"),
     "restored_bar": field("scalar", "contacts"),  # of the normal velocity before an impact, by restitution
 }

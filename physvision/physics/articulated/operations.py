@@ -38,7 +38,7 @@ class _Operation(Operation):
     def _torque(self, torque: Tensor | None, batch: int, steps: int) -> Tensor:
         if torque is not None:
             return torque
-        return self.program.zeros(1, 1, 1).expand(batch, steps, self.program.model.nv)
+        return self.program.zeros(1, 1, 1).expand(batch, steps, self.program.forces_per_step)
 
     def _outward(self, value: Tensor | None, needed: bool, batch: int, steps: int, *shape: int) -> Tensor:
         """Where the gradient to what acts from outside is summed up: over all steps where nobody asks for it."""
@@ -94,7 +94,7 @@ class Rollout(_Operation):
             for bar, like in zip(gradients, (positions, velocities), strict=True)
         ]
         q_bar, v_bar = program.zeros(batch, model.nq), program.zeros(batch, model.nv)
-        torque_bar = self._outward(torque, needed[2], batch, self.steps, model.nv)
+        torque_bar = self._outward(torque, needed[2], batch, self.steps, program.forces_per_step)
         wrench_bar = self._outward(wrenches, needed[3], batch, self.steps, model.bodies, 6)
         work = program.borrow(batch, self._rows, True)
         forces = program.forces(self._torque(torque, batch, self.steps), wrenches)
@@ -181,7 +181,7 @@ class ContactRollout(_Operation):
             for bar, like in zip(gradients, (positions, velocities), strict=True)
         ]
         q_bar, v_bar = program.zeros(batch, model.nq), program.zeros(batch, model.nv)
-        torque_bar = self._outward(torque, needed[2], batch, self.steps, model.nv)
+        torque_bar = self._outward(torque, needed[2], batch, self.steps, program.forces_per_step)
         wrench_bar = self._outward(wrenches, needed[3], batch, self.steps, model.bodies, 6)
         rows = MOST_OPERATIONS + 2
         work = program.borrow(batch, rows, True)
@@ -239,7 +239,7 @@ class Acceleration(_Operation):
         work = program.borrow(batch, 1, True)
         _fill(work, q=q, v=v, a_bar=gradients[0])
         q_bar, v_bar = program.zeros(batch, model.nq), program.zeros(batch, model.nv)
-        torque_bar = self._outward(torque, needed[2], batch, 1, model.nv)
+        torque_bar = self._outward(torque, needed[2], batch, 1, program.forces_per_step)
         wrench_bar = self._outward(wrenches, needed[3], batch, 1, model.bodies, 6)
         forces = program.forces(self._torque(torque, batch, 1), wrenches)
         struct, tensors = program.gradients(batch, torque_bar, wrench_bar, bool(parameters))
@@ -278,7 +278,9 @@ class InverseDynamics(_Operation):
         bars = [program.zeros(batch, count) for count in (model.nq, model.nv, model.nv)]
         wrench_bar = self._outward(wrenches, needed[3], batch, 1, model.bodies, 6)
         forces = program.forces(self._torque(None, batch, 1), wrenches)
-        struct, tensors = program.gradients(batch, program.zeros(batch, 1, model.nv), wrench_bar, bool(parameters))
+        struct, tensors = program.gradients(
+            batch, program.zeros(batch, 1, program.forces_per_step), wrench_bar, bool(parameters)
+        )
         arguments = [
             self._tree(tuple(parameters)),
             work[0],
@@ -326,7 +328,10 @@ class LinkPoses(_Operation):
         ]
         q_bar = program.zeros(batch, model.nq)
         struct, tensors = program.gradients(
-            batch, program.zeros(batch, 1, model.nv), program.zeros(batch, 1, model.bodies, 6), bool(parameters)
+            batch,
+            program.zeros(batch, 1, program.forces_per_step),
+            program.zeros(batch, 1, model.bodies, 6),
+            bool(parameters),
         )
         kernels, entries = program.kernels, program.kernels.ENTRIES
         poses = [argument(value, entries["mat33"]) for value in (rotation, bars[0])]

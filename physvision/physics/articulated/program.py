@@ -63,6 +63,7 @@ class Program:
             "bodies": model.bodies,
             "positions": model.nq,
             "velocities": model.nv,
+            "transmissions": 0,
         }
         if self.pairs is not None:
             self.counts |= self.pairs.counts
@@ -79,10 +80,17 @@ class Program:
         tree.links, tree.positions, tree.velocities, tree.bodies = model.links, model.nq, model.nv, model.bodies
         for name in ("parent", "joint", "first_position", "first_velocity", "body_link", "servo"):
             setattr(tree, name, array(getattr(self, name)))
-        tree.friction_velocity, tree.rubs, tree.springs = _FRICTION_VELOCITY, int(rubs), int(springs)
+        # Where contact is by events, dry friction is a row of its problem.
+        smooth = rubs and not (self.pairs is not None and self.pairs.beside.rubbing.size)
+        tree.friction_velocity, tree.rubs, tree.springs = _FRICTION_VELOCITY, int(smooth), int(springs)
         for name, value in parameters.items():
             setattr(tree, name, self._field(PARAMETERS[name], value))
         return tree
+
+    @property
+    def forces_per_step(self) -> int:
+        """Numbers that act from outside in a step: a force for each velocity, and a pull along each transmission."""
+        return self.model.nv + self.counts["transmissions"]
 
     def schedule(self, integrator: Integrator, substeps: int, h: float) -> Any:
         """The kernels' `Schedule` of a step made of substeps of length `h`."""
@@ -122,7 +130,8 @@ class Program:
         assert self.pairs is not None
         contacts = self.kernels.ContactsStruct()
         contacts.shapes, contacts.pairs, contacts.capacity = self.pairs.shapes, self.pairs.count, self.pairs.capacity
-        contacts.limits, contacts.candidates = self.counts["limits"], self.counts["candidates"]
+        for name in ("limits", "candidates", "transmissions", "beside"):
+            setattr(contacts, name, self.counts[name])
         contacts.operations, contacts.rest_speed, contacts.overlap = operations, rest_speed, overlap
         for name, value in self.pair_table.items():
             setattr(contacts, name, array(value, self.kernels.ENTRIES["vec3"] if value.dim() > 1 else None))

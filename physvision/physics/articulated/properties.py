@@ -12,6 +12,7 @@ from torch import Tensor
 
 from physvision.core import Placed, ShapeError
 from physvision.physics.articulated.model import Body, Model
+from physvision.physics.articulated.transmissions import Transmission
 from physvision.physics.properties import Properties, leaf, register_properties
 
 
@@ -43,8 +44,23 @@ class TreeProperties(Properties):
     joint_limits: Tensor = leaf(
         "joints", 2, unit="rad or m", range="not nan", meaning="lowest and highest position; infinite without limits"
     )
+    transmission_stiffness: Tensor = leaf(
+        "transmissions", unit="N m/rad or N/m", range="not negative", meaning="of a servo along a transmission"
+    )
+    transmission_damping: Tensor = leaf(
+        "transmissions", unit="N m s/rad or N s/m", range="not negative", meaning="of a servo along a transmission"
+    )
+    transmission_rest: Tensor = leaf(
+        "transmissions", unit="rad or m", meaning="combined position at which a spring is at rest, or a tie holds"
+    )
+    transmission_force: Tensor = leaf(
+        "transmissions", 2, unit="N m or N", range="not nan", meaning="least and greatest; infinite without limits"
+    )
     gravity: Tensor = leaf(3, unit="m/s²", meaning="in the world's axes")
     friction: Tensor = leaf("shapes", range="not negative", meaning="coefficient; a pair's is the mean of the two")
+    turning_friction: Tensor = leaf(
+        "shapes", 2, unit="m", range="not negative", meaning="against spinning and rolling; mixed as friction is"
+    )
     restitution: Tensor = leaf("shapes", range="share", meaning="a pair's is the mean of the two")
     shape_pose: Tensor = leaf("shapes", 4, 4, unit="m", meaning="frame of each drawn shape in its body's frame")
     shape_size: Tensor = leaf("shapes", 3, unit="m", range="not negative", meaning="sizes of each drawn shape")
@@ -57,8 +73,10 @@ def described(
     geometry: Sequence[Placed],
     friction: float | Sequence[float],
     restitution: float,
+    turning_friction: Sequence[float] | np.ndarray,
+    transmissions: Sequence[Transmission],
 ) -> TreeProperties:
-    """The leaves as the description of the bodies has them; friction is one number, or one a shape."""
+    """The leaves as the description of the bodies has them; kinds of friction are given once, or for each shape."""
     joints = [joint for body in bodies for joint in body.joints]
     counts = np.diff(model.first_velocity)
 
@@ -86,8 +104,13 @@ def described(
         "joint_limits": np.array(
             [(-np.inf, np.inf) if joint.limits is None else joint.limits for joint in joints], float
         ).reshape(-1, 2),
+        "transmission_stiffness": [float(each.stiffness) for each in transmissions],
+        "transmission_damping": [float(each.damping) for each in transmissions],
+        "transmission_rest": [float(each.rest) for each in transmissions],
+        "transmission_force": np.array([each.limits for each in transmissions], float).reshape(-1, 2),
         "gravity": gravity,
         "friction": np.broadcast_to(np.asarray(friction, float), (len(geometry),)).copy(),
+        "turning_friction": np.broadcast_to(np.asarray(turning_friction, float), (len(geometry), 2)).copy(),
         "restitution": np.full(len(geometry), float(restitution)),
         "shape_pose": np.array([placed.pose for placed in geometry], float).reshape(-1, 4, 4),
         "shape_size": np.array([placed.shape.sizes for placed in geometry], float).reshape(-1, 3),

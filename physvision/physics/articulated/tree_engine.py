@@ -21,6 +21,7 @@ from physvision.physics.articulated.packing import Parameters
 from physvision.physics.articulated.preparation import Prepared, Structs
 from physvision.physics.articulated.program import Program
 from physvision.physics.articulated.properties import TreeProperties, described, least_minor
+from physvision.physics.articulated.transmissions import Transmission, rows_of
 from physvision.physics.engine import MechanicalEngine, Overrides
 from physvision.physics.properties import Claim, Properties
 
@@ -32,7 +33,7 @@ class Actuators:
     """How controls become generalised forces: clamp, then multiply.
 
     Attributes:
-        gain: (nu, nv), N m or N a unit of control.
+        gain: (nu, nv + transmissions), N m or N a unit of control.
         low: smallest controls, (nu,).
         high: largest controls, (nu,).
         names: one for each control.
@@ -62,11 +63,14 @@ class TreeEngine(MechanicalEngine):
         touching: Sequence[Touching] | None = None,
         friction: float | Sequence[float] = 0.0,
         restitution: float = 0.0,
+        turning_friction: Sequence[float] | np.ndarray = (0.0, 0.0),
+        transmissions: Sequence[Transmission] = (),
     ) -> None:
         super().__init__()
         if integrator not in INTEGRATORS:
             raise InputError(f"integrator: there is no {integrator!r}; there are {', '.join(INTEGRATORS)}")
         self._law = law_of(contact)
+        self._by_events = contact is not None and self._law is None
         if contact is not None and (integrator != "semi_implicit_euler" or substeps != 1):
             raise InputError("contact steps with a scheme of its own: leave integrator and substeps out")
         bodies = sorted_bodies(bodies)
@@ -74,9 +78,10 @@ class TreeEngine(MechanicalEngine):
         self.dt, self.integrator = check_positive("dt", dt), integrator
         self.substeps = check_count("substeps", substeps)
         self.nq, self.nv = self.model.nq, self.model.nv
-        self.nu = self.nv if actuators is None else len(actuators.names)
+        self.nu = self.nv + len(transmissions) if actuators is None else len(actuators.names)
         self.body_names, self.joint_names = self.model.body_names, self.model.joint_names
-        self.control_names = actuators.names if actuators else tuple(f"force {k}" for k in range(self.nv))
+        pulls = tuple(each.name or f"pull {k}" for k, each in enumerate(transmissions))
+        self.control_names = actuators.names if actuators else (*(f"force {k}" for k in range(self.nv)), *pulls)
         self.geometry = (*scenery, *_geometry(bodies))
         self.keyframes: dict[str, State] = {}
         self._manifold = Manifold(self.model)
@@ -85,22 +90,44 @@ class TreeEngine(MechanicalEngine):
         if contact is not None:
             # Pairs that are given come from a model file, whose friction mixes in MuJoCo's way.
             mixing = "mean" if touching is None else "maximum"
-            chosen = all_touching(self.model, self.geometry, exempt) if touching is None else touching
-            if chosen or self.model.limited.any():
-                self._pairs = Pairs(self.model, self.geometry, chosen, mixing)
+            turns = bool(np.any(turning_friction))
+            chosen = all_touching(self.model, self.geometry, exempt, turns) if touching is None else touching
+            rubbing = np.flatnonzero(_friction_losses(self.model, bodies)) if self._by_events else np.zeros(0, int)
+            if self._law is not None and (transmissions or any(each.turns for each in chosen)):
+                raise InputError("transmissions and turning friction are simulated with contact='event' alone")
+            beside = rows_of(self.model, rubbing, transmissions)
+            if chosen or self.model.limited.any() or beside.count:
+                self._pairs = Pairs(self.model, self.geometry, chosen, mixing, beside)
         elif self.model.limited.any():
             raise InputError("a joint has limits, which are contacts: make the engine with contact='event'")
+        elif transmissions:
+            raise InputError("transmissions are part of the contact problem: make the engine with contact='event'")
         self.rows = {
             "bodies": self.body_names,
             "joints": self.joint_names,
             "nq": _along(self.joint_names, self.model.first_position),
             "nv": _along(self.joint_names, self.model.first_velocity),
             "shapes": tuple(placed.name for placed in self.geometry),
+            "transmissions": tuple(each.name for each in transmissions),
         }
-        self._keep_properties(described(self.model, bodies, gravity, self.geometry, friction, restitution))
+        self._keep_properties(
+            described(
+                self.model,
+                bodies,
+                gravity,
+                self.geometry,
+                friction,
+                restitution,
+                turning_friction,
+                transmissions,
+            )
+        )
         if actuators is not None:
-            for name in ("gain", "low", "high"):
-                self._keep(f"actuator_{name}", getattr(actuators, name))
+            rubs = 0 if self._pairs is None else len(self._pairs.beside.rubbing)
+            # The pull of a control on a row of dry friction is none.
+            gain = np.insert(actuators.gain, [self.nv] * rubs, 0.0, axis=1) if rubs else actuators.gain
+            for name, value in (("gain", gain), ("low", actuators.low), ("high", actuators.high)):
+                self._keep(f"actuator_{name}", value)
         self._actuated = actuators is not None
 
     def _claims(self, own: Properties, name: str, value: Tensor) -> list[Claim]:
@@ -118,6 +145,14 @@ class TreeEngine(MechanicalEngine):
             found.append(Claim((value[..., 1] - value[..., 0]).clamp(max=1.0), "positive", "the lower limit first"))
             kept = value.isinf().all(-1) | ~free
             found.append(Claim(kept.to(value.dtype), "positive", "infinite limits of joints that were made without"))
+        elif name == "friction_loss" and self._by_events:
+            rubbing = torch.zeros(self.nv, dtype=torch.bool, device=value.device)
+            if self._pairs is not None:
+                rubbing[self._pairs.beside.rubbing] = True
+            wanted = "zero where joints were made without: with contact='event' dry friction is a row of its own"
+            found.append(Claim(((value == 0) | rubbing).to(value.dtype), "positive", wanted))
+        elif name == "transmission_force":
+            found.append(Claim((value[..., 1] - value[..., 0]).clamp(max=1.0), "not negative", "the least force first"))
         elif name == "orientation":
             found.append(Claim(value.square().sum(-1), "positive", "a quaternion of some length"))
         return found
@@ -187,8 +222,12 @@ class TreeEngine(MechanicalEngine):
         }
 
     def _torque(self, controls: Tensor | None) -> Tensor | None:
-        if controls is None or not self._actuated:
+        if controls is None:
             return controls
+        if not self._actuated:
+            rubs = 0 if self._pairs is None else len(self._pairs.beside.rubbing)
+            none = controls.new_zeros(*controls.shape[:-1], rubs)
+            return torch.cat([controls[..., : self.nv], none, controls[..., self.nv :]], -1) if rubs else controls
         low, high, gain = (self.get_buffer(f"_actuator_{name}").to(controls) for name in ("low", "high", "gain"))
         return controls.clamp(low, high) @ gain
 
@@ -196,6 +235,12 @@ class TreeEngine(MechanicalEngine):
 def _along(names: Sequence[str], first: np.ndarray) -> tuple[str, ...]:
     """The name of the joint of each number of a position or a velocity."""
     return tuple(np.repeat(names, np.diff(first)).tolist())
+
+
+def _friction_losses(model: Model, bodies: Sequence[Body]) -> np.ndarray:
+    """Dry friction along each velocity."""
+    losses = [joint.friction_loss for body in bodies for joint in body.joints]
+    return np.repeat(np.asarray(losses, float), np.diff(model.first_velocity))
 
 
 def _geometry(bodies: Sequence[Body]) -> list[Placed]:

@@ -43,14 +43,15 @@ def two(option="", joint="", body="", geom='contype="0" conaffinity="0"', rest="
     ("kind", "source", "message"),
     [
         ("pair", two(geom='type="ellipsoid"').replace('<geom name="gb" size="0.1"', '<geom name="gb" size="0.1 0.2 0.3"').replace('"ga" size="0.1"', '"ga" type="box" size=".1 .1 .1"'), "pair: box 'ga' of 'a' and ellipsoid 'gb' of 'b'"),
-        ("turning_friction", two(geom='condim="4"'), "turning_friction: sphere 'ga' of 'a' and sphere 'gb' of 'b'"),
         ("surface", two(geom='surfacevel="1 0 0 0 0 0"'), "surface: sphere 'gb' of 'b'"),
-        ("contact", two(geom='condim="4"'), "turning_friction: "),
-        ("equality", two(rest='<equality><joint joint1="ja" joint2="jb"/></equality>'), "equality"),
-        ("tendon", two(rest='<tendon><fixed name="t" stiffness="1"><joint joint="ja" coef="1"/></fixed></tendon>'), "tendon: t"),
         ("actuator", two(rest='<actuator><motor name="m" site="s"/></actuator>'), r"m \(it does not drive a joint or a fixed tendon\)"),
-        ("actuator", two(rest='<actuator><position name="m" joint="ja" kp="1" forcerange="-1 1" forcelimited="true"/></actuator>'), "its force is limited"),
         ("actuator", two(rest='<actuator><intvelocity name="m" joint="ja" kp="1" actrange="-1 1"/></actuator>'), "activation dynamics"),
+        ("contact", two(geom='surfacevel="1 0 0 0 0 0"'), "surface: "),
+        ("equality", two(rest='<equality><joint name="e" joint1="ja" joint2="jb" polycoef="0 1 2 0 0"/></equality>'), r"equality: e \(its polynomial is not linear\)"),
+        ("equality", two(rest='<equality><connect name="e" body1="a" body2="b" anchor="0 0 0"/></equality>'), r"equality: e \(it is not one of joints or tendons\)"),
+        ("tendon", two(rest='<tendon><fixed name="t" limited="true" range="-1 1"><joint joint="ja" coef="1"/></fixed></tendon>'), r"tendon: t \(its length is limited"),
+        ("tendon", two(rest='<tendon><fixed name="t" stiffness="1" springlength="0 1"><joint joint="ja" coef="1"/></fixed></tendon>'), r"tendon: t \(its spring is slack"),
+        ("actuator", two(joint='actuatorfrcrange="-1 1"', rest='<actuator><position name="m" joint="ja" kp="1"/><motor joint="ja"/></actuator>'), r"m \(its force is limited together with"),
         ("fluid", two(option='<option viscosity="0.1"/>'), "fluid: density or viscosity"),
         ("gravity_compensation", two(body='gravcomp="1"'), "gravity_compensation: b"),
         ("gravity_compensation", two(body='gravcomp="1"').replace('name="b"', ""), "gravity_compensation: body 2"),
@@ -59,7 +60,6 @@ def two(option="", joint="", body="", geom='contype="0" conaffinity="0"', rest="
         ("plasticity", two(joint='stiffness="1" springyield="3"').replace('name="ja"', ""), "plasticity: joint 0"),
         ("tendon", two(rest='<tendon><fixed stiffness="0 1"><joint joint="ja" coef="1"/></fixed></tendon>'), "tendon: tendon 0"),
         ("tendon", two(rest='<tendon><fixed damping="0 1"><joint joint="ja" coef="1"/></fixed></tendon>'), "tendon: tendon 0"),
-        ("friction_loss", two(joint='frictionloss="1"'), "friction_loss: ja"),
         ("actuator", two(rest='<actuator><motor joint="ja" delay="0.1" nsample="12"/></actuator>'), "actuator 0 .its control is delayed"),
     ],
 )  # fmt: skip
@@ -247,5 +247,41 @@ def test_actuators_pull_fixed_tendons():
     state = State(torch.tensor(data.qpos)[None], torch.tensor(data.qvel)[None])
     found = engine.acceleration(state, torch.tensor(data.ctrl)[None])
     assert found[0].tolist() == pytest.approx(data.qacc.tolist(), rel=1e-9)
-    with pytest.raises(UnsupportedError, match="it pulls back on a tendon"):
-        articulated.load(source.replace('<motor tendon="t"', '<position tendon="t" kp="2"'))
+    # A servo on a tendon is a row of the contact problem, which a step has and `acceleration` has not.
+    servo, dt = source.replace('<motor tendon="t"', '<position tendon="t" kp="2" kv="0.3"'), 1e-8
+    engine, model = articulated.load(servo, dt, ignore=("contact",)), mujoco.MjModel.from_xml_string(servo)
+    data = mujoco.MjData(model)
+    data.qpos[:], data.qvel[:], data.ctrl[:] = [0.3, -0.4], [0.5, 0.2], [1.7, -0.6, 0.9]
+    mujoco.mj_forward(model, data)
+    after = engine.step(state, torch.tensor(data.ctrl)[None])
+    assert ((after.v - state.v) / dt)[0].tolist() == pytest.approx(data.qacc.tolist(), rel=1e-5)
+
+
+def test_what_resists_may_be_left_out():
+    """Turning friction, dry friction, ties and tendons have rows; `ignore` takes them away."""
+    rest = (
+        '<equality><joint joint1="ja" joint2="jb"/></equality>'
+        '<tendon><fixed stiffness="1"><joint joint="ja" coef="1"/></fixed></tendon>'
+    )
+    source = two(joint='frictionloss="1"', geom='condim="4"', rest=rest)
+    engine = articulated.load(source)
+    assert engine.properties.transmission_rest.shape == (2,)
+    assert engine.properties.friction_loss.tolist() == [1.0, 0.0]
+    assert engine.properties.turning_friction.tolist() == [[0.005, 0.0001]] * 2
+    plain = articulated.load(source, ignore=("turning_friction", "friction_loss", "equality", "tendon"))
+    assert plain.properties.transmission_rest.shape == (0,)
+    assert plain.properties.friction_loss.tolist() == [0.0, 0.0]
+
+
+def test_an_equality_of_joints_holds_from_the_reference_position():
+    """q_a − 0.3 = 0.1 + 2 (q_b − 0.2), of joints whose references are 0.3 and 0.2, under a motion of both."""
+    tied = '<equality><joint joint1="ja" joint2="jb" polycoef="0.1 2 0 0 0"/></equality>'
+    source = two(joint='ref="0.3"', rest=tied).replace(
+        '<joint name="jb"/>', '<joint name="jb" axis="0 1 0" ref="0.2"/>'
+    )
+    engine = articulated.load(source.replace("<mujoco>", '<mujoco><compiler angle="radian"/>'), dt=0.005)
+    q = torch.tensor([[0.3 + 0.1 + 2 * 0.3, 0.2 + 0.3]], dtype=torch.float64)
+    path = engine.rollout(State(q, torch.tensor([[2.0, 1.0]], dtype=torch.float64)), 100)
+    off = path.q[0, :, 0] - 0.3 - 0.1 - 2 * (path.q[0, :, 1] - 0.2)
+    assert float(off.abs().max()) < 1e-12
+    assert float((path.q[0, -1] - q).abs().max()) > 0.3

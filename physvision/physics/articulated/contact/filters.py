@@ -22,6 +22,8 @@ class Touching:
         prevails: 1 where the first shape's friction is the pair's, −1 where the second's is, 0 where both count.
         slippery: whether there is no friction, whatever the shapes have.
         margin: distance at which they touch already, m.
+        turns: whether there is friction against turning, too.
+        turning: lengths of the pair's own against spinning and rolling, m; None to mix those of the shapes.
     """
 
     first: int
@@ -30,12 +32,16 @@ class Touching:
     prevails: int = 0
     slippery: bool = False
     margin: float = 0.0
+    turns: bool = False
+    turning: tuple[float, float] | None = None
 
 
-def all_touching(model: Model, geometry: Sequence[Placed], exempt: Sequence[tuple[str, str]]) -> list[Touching]:
+def all_touching(
+    model: Model, geometry: Sequence[Placed], exempt: Sequence[tuple[str, str]], turns: bool = False
+) -> list[Touching]:
     """All pairs of shapes of different links, but those of parent and child and of exempt pairs of bodies.
 
-    What is fixed to the world touches whatever moves.
+    What is fixed to the world touches whatever moves. All of them, or none, have friction against turning.
     """
     apart = _exempt(model, exempt)
     found = []
@@ -48,7 +54,7 @@ def all_touching(model: Model, geometry: Sequence[Placed], exempt: Sequence[tupl
         for row in (first, second):
             if isinstance(geometry[row].shape, Rectangle):
                 raise UnsupportedError(f"contact: rectangle {named(model, geometry[row])}; use a Plane or a flat Box")
-        found.append(Touching(first, second))
+        found.append(Touching(first, second, turns=turns))
     return found
 
 

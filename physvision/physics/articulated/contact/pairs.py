@@ -15,6 +15,7 @@ from physvision.physics.articulated.layout import CONTACT_PARAMETERS
 from physvision.physics.articulated.model import Model
 from physvision.physics.articulated.packing import Packing, Parameters, expanded, with_row
 from physvision.physics.articulated.properties import TreeProperties
+from physvision.physics.articulated.transmissions import Rows
 
 MOST_CONTACTS = 48  # that may take part at once
 
@@ -22,7 +23,7 @@ MOST_CONTACTS = 48  # that may take part at once
 class Pairs:
     """All features that may touch: shapes that take part, and for each pair its kind, its shapes and their features.
 
-    Joints with limits touch their stops.
+    Joints with limits touch their stops. Bounded rows, as of dry friction, take part beside contacts.
 
     Attributes:
         count: number of pairs of features.
@@ -31,11 +32,14 @@ class Pairs:
         rows: row of each of these in the engine's geometry, (shapes,).
         first: row in the engine's geometry of each pair's first shape, (count,).
         second: the same of its second.
-        capacity: contacts that may take part at once.
+        beside: the bounded rows.
+        capacity: contacts and rows that may take part at once.
         counts: what the rows of the kernels' arrays count.
     """
 
-    def __init__(self, model: Model, geometry: Sequence[Placed], touching: Sequence[Touching], mixing: str) -> None:
+    def __init__(
+        self, model: Model, geometry: Sequence[Placed], touching: Sequence[Touching], mixing: str, beside: Rows
+    ) -> None:
         check_supported(model, geometry, touching)
         found = []
         for each in touching:
@@ -45,7 +49,9 @@ class Pairs:
         self.count = len(found)
         self.limited = np.flatnonzero(model.limited)
         limits = len(self.limited)
-        self.capacity = min(self.count + limits, MOST_CONTACTS)
+        turns = np.array([row[5].turns for row in found], bool)
+        self.beside = beside
+        self.capacity = min(self.count + int(turns.sum()) + limits, MOST_CONTACTS) + beside.count
         self.first, self.second = (np.array([row[k] for row in found], np.int64) for k in (1, 2))
         self.rows = np.unique(np.concatenate([self.first, self.second]))
         self.shapes = len(self.rows)
@@ -54,6 +60,8 @@ class Pairs:
             "pairs": self.count,
             "limits": limits,
             "candidates": self.count + 2 * limits,
+            "transmissions": beside.count,
+            "beside": beside.count + int(turns.sum()),
             "contacts": self.capacity,
         }
         self._mixing = mixing
@@ -62,6 +70,15 @@ class Pairs:
         self._body = np.array([model.bodies if body is None else body for body in bodies], np.int64)
         self._given = np.array([np.nan if row[5].friction is None else row[5].friction for row in found], float)
         self._given[np.array([row[5].slippery for row in found], bool)] = 0.0
+        # Of pairs that turn freely both are zero; those of others mix.
+        none = (0.0, 0.0)
+        self._turning_given = np.array(
+            [
+                (none if not row[5].turns else (np.nan, np.nan) if row[5].turning is None else row[5].turning)
+                for row in found
+            ],
+            float,
+        ).reshape(-1, 2)
         self._prevails = np.array([row[6] for row in found])
         self._table = {
             "shape_link": np.array([link_of(model, geometry[row]) for row in self.rows], np.int32),
@@ -72,6 +89,8 @@ class Pairs:
             "second_feature": np.array([row[4] for row in found]).reshape(-1, 3),
             "margin": np.array([row[5].margin for row in found], float),
             "limit_link": self.limited.astype(np.int32),
+            "turns": turns.astype(np.int32),
+            **beside.table,
         }
 
     def table(self, dtype: torch.dtype, device: torch.device) -> dict[str, Tensor]:
@@ -100,18 +119,48 @@ class Pairs:
             "shape_offset": start + (carrier @ pose[..., :3, 3:]).squeeze(-1),
             "shape_size": p.shape_size[..., self.rows, :],
             "friction": self._friction(p.friction),
+            **self._turning(p.turning_friction),
+            **self._rows(p),
             "limit_low": p.joint_limits[..., self.limited, 0],
             "limit_high": p.joint_limits[..., self.limited, 1],
             "restitution": (p.restitution[..., self.first] + p.restitution[..., self.second]) / 2,
         }
         return {name: expanded(made[name], batch, field) for name, field in CONTACT_PARAMETERS.items()}
 
+    def _rows(self, p: TreeProperties) -> Parameters:
+        """The numbers of the bounded rows."""
+        most = p.friction_loss[..., self.beside.rubbing]
+        none = torch.zeros_like(most)
+        low, high = p.transmission_force.unbind(-1)
+        return {
+            "transmission_stiffness": _behind(none, p.transmission_stiffness),
+            "transmission_damping": _behind(none, p.transmission_damping),
+            "transmission_rest": _behind(none, p.transmission_rest),
+            "transmission_low": _behind(-most, low),
+            "transmission_high": _behind(most, high),
+        }
+
+    def _turning(self, values: Tensor) -> Parameters:
+        torsion, rolling = values.unbind(-1)
+        given = self._turning_given
+        return {"torsion": self._mixed(torsion, given[:, 0]), "rolling": self._mixed(rolling, given[:, 1])}
+
     def _friction(self, values: Tensor) -> Tensor:
+        return self._mixed(values, self._given)
+
+    def _mixed(self, values: Tensor, own: np.ndarray) -> Tensor:
+        """The coefficient of each pair from those of its shapes, where it has none of its own."""
         first, second = values[..., self.first], values[..., self.second]
         mixed = (first + second) / 2 if self._mixing == "mean" else torch.maximum(first, second)
-        given, prevails = (torch.as_tensor(numbers, device=values.device) for numbers in (self._given, self._prevails))
+        given, prevails = (torch.as_tensor(numbers, device=values.device) for numbers in (own, self._prevails))
         mixed = torch.where(prevails > 0, first, torch.where(prevails < 0, second, mixed))
         return torch.where(given.isnan(), mixed, given.to(values))
+
+
+def _behind(first: Tensor, second: Tensor) -> Tensor:
+    """The rows of both, worlds repeated where only one has numbers for each."""
+    worlds = torch.broadcast_shapes(first.shape[:-1], second.shape[:-1])
+    return torch.cat([first.expand(*worlds, -1), second.expand(*worlds, -1)], -1)
 
 
 def _orthonormal(axes: Tensor) -> Tensor:

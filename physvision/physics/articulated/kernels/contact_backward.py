@@ -21,10 +21,13 @@ from .inverse import accelerate_links, move_virtually, residual_backward
 from .joints import advance_backward
 from .kinematics import move_links
 from .loads import apply_joint_loads
+from .modes import BOUNDED, TOUCHES, TURNS
 from .spatial import vec3
 from .touching import place_in_world, place_moved
 from .touching_backward import contact_work_backward, gap_backward
+from .transmissions import transmission_backward
 from .tree import ContactGradients, ContactMemory, Contacts, Forces, Gradients, Tree, Workspace
+from .turning import turning_work_backward
 
 
 @wp.func
@@ -70,11 +73,19 @@ def contacts_backward(
             elif part == 2:
                 along = vec3(memory.restored_bar[world, c], scalar(0.0), scalar(0.0))
                 motion_row = row
-            if part < 2 or along[0] != scalar(0.0):
+            if memory.law[world, c] == TURNS:
+                if part < 2:
+                    turning_work_backward(
+                        tree, contacts, work, gradients, touch, memory, world, row, pair, work.rate, motion_row, along
+                    )
+            elif part < 2 or along[0] != scalar(0.0):
                 contact_work_backward(
                     tree, contacts, work, gradients, touch, memory, world, row, pair, work.rate, motion_row, along
                 )
-        if touch.wanted != 0 and pair < contacts.pairs:
+        if touch.wanted != 0 and memory.law[world, c] == TURNS:
+            touch.torsion[world, pair] = touch.torsion[world, pair] + memory.low_bar[world, c]
+            touch.rolling[world, pair] = touch.rolling[world, pair] + memory.high_bar[world, c]
+        elif touch.wanted != 0 and pair < contacts.pairs:
             touch.friction[world, pair] = touch.friction[world, pair] + memory.friction_bar[world, c]
 
 
@@ -130,7 +141,7 @@ def flight_backward(
     if count > 0:
         if memory.looked_ahead[world, row] != 0:
             place_moved(tree, work, contacts, memory, world, row)
-        left_bar += held_backward(tree, work, contacts, memory, gradients, touch, world, row)
+        left_bar += held_backward(tree, work, contacts, memory, gradients, touch, world, step, row)
     solve_outward(tree, work, world, work.multiplier, row)
     for d in range(tree.velocities):
         left_bar += work.multiplier[world, row, d] * work.drag[world, d] * work.a[world, row, d]
@@ -159,6 +170,7 @@ def held_backward(
     gradients: Gradients,
     touch: ContactGradients,
     world: int,
+    step: int,
     row: int,
 ):
     """Adjoint of u = J w + gap / h and of the impulses, where `rest` holds −W ā; the adjoint of h in u.
@@ -178,8 +190,13 @@ def held_backward(
         add_halves(tree, work, memory, world, c, -left * slip_bar)
     for c in range(count):
         pair = memory.pair[world, c]
-        bar = TAKEN_BACK * memory.slip_bar[world, c][0] / memory.left[world, 0]
-        gap_backward(tree, contacts, work, gradients, touch, memory, world, row, pair, bar, 0)
+        if memory.law[world, c] == BOUNDED:
+            left_bar += transmission_backward(
+                tree, work, contacts, memory, gradients, touch, world, step, row, c, TAKEN_BACK
+            )
+        elif memory.law[world, c] == TOUCHES:
+            bar = TAKEN_BACK * memory.slip_bar[world, c][0] / memory.left[world, 0]
+            gap_backward(tree, contacts, work, gradients, touch, memory, world, row, pair, bar, 0)
     return left_bar
 
 
@@ -217,7 +234,7 @@ def impact_backward(
     for c in range(count):
         pair = memory.pair[world, c]
         memory.restored_bar[world, c] = scalar(0.0)
-        if bounces(contacts, memory, world, row, c):
+        if memory.law[world, c] == TOUCHES and bounces(contacts, memory, world, row, c):
             restored = memory.bounce[world, row] * memory.slip_bar[world, c][0]
             bar = restored * memory.restitution[world, c]
             memory.restored_bar[world, c] = bar

@@ -16,11 +16,14 @@ from .forward import accelerate_moved
 from .impulses import ACCEPTED, solve_impulses
 from .joints import advance
 from .kinematics import move_links
+from .modes import TOUCHES
 from .reach import find_reach, reach_of
 from .spatial import transposed, vec3, zero3
 from .stops import stop_gap, write_stop_jacobian
 from .touching import closest_of, gap_of, place_in_world, place_moved, write_jacobian
+from .transmissions import list_transmissions, yield_diagonal
 from .tree import ContactMemory, Contacts, Forces, Tree, Workspace
+from .turning import add_turning
 
 FLIGHT = wp.constant(0)
 IMPACT = wp.constant(1)
@@ -53,6 +56,7 @@ def consider(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMem
     arrives = strikes and row == 0 and gap >= -TOUCHING
     if wp.abs(before[0]) <= slow or (gap <= TOUCHING and not arrives):
         memory.pair[world, count] = pair
+        memory.law[world, count] = TOUCHES
         memory.before[world, count] = before
         memory.listed[world, pair] = 1
         memory.count[world, row] = count + 1
@@ -89,6 +93,8 @@ def choose_contacts(tree: Tree, work: Workspace, contacts: Contacts, memory: Con
         if memory.gap[world, pair] <= near_enough:
             if slot < contacts.capacity:
                 consider(tree, work, contacts, memory, world, row, pair)
+                if pair < contacts.pairs:
+                    add_turning(tree, work, contacts, memory, world, row, pair, slot)
             elif memory.gap[world, pair] <= TOUCHING:
                 memory.count[world, row] = slot + 1
 
@@ -111,7 +117,11 @@ def drive_contacts(
     for c in range(count):
         pair = memory.pair[world, c]
         drive = memory.before[world, c]
-        if memory.kind[world, row] == FLIGHT:
+        if memory.law[world, c] != TOUCHES:
+            if memory.kind[world, row] == FLIGHT:
+                drive = drive + memory.left[world, row] * contact_velocity(tree, memory, world, c, work.a, row)
+                drive = drive + vec3(memory.bias[world, c], z, z)
+        elif memory.kind[world, row] == FLIGHT:
             drive = drive + memory.left[world, row] * contact_velocity(tree, memory, world, c, work.a, row)
             drive = drive + vec3(TAKEN_BACK * memory.gap[world, pair] / memory.left[world, 0], z, z)
         elif bounces(contacts, memory, world, row, c):
@@ -149,6 +159,9 @@ def begin_operation(
     move_links(tree, work, world, row)
     place_moved(tree, work, contacts, memory, world, row)
     choose_contacts(tree, work, contacts, memory, world, row)
+    if contacts.transmissions > 0:
+        flying = wp.int32(memory.kind[world, row] == FLIGHT)
+        list_transmissions(tree, work, forces, contacts, memory, world, step, row, flying, TAKEN_BACK)
     count = wp.min(memory.count[world, row], contacts.capacity)
     left = memory.left[world, row]
     interval = left
@@ -158,6 +171,8 @@ def begin_operation(
     residual = scalar(0.0)
     if count > 0:
         build_delassus(tree, work, memory, world, count)
+        if contacts.transmissions > 0:
+            yield_diagonal(memory, world, count)
         share = scalar(1.0)
         gain = scalar(1.0)
         for _trial in range(HALVINGS):
@@ -250,7 +265,7 @@ def watch(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory
     """Mark the candidates that may end the flight, those within reach that do not take part in it: their number."""
     left = memory.left[world, row]
     watched = wp.int32(0)
-    if memory.count[world, row] < contacts.candidates:
+    if memory.count[world, row] < contacts.candidates or contacts.beside != 0:
         find_reach(tree, work, contacts, memory, world, row, left)
         for pair in range(contacts.candidates):
             memory.watched[world, pair] = 0
@@ -327,7 +342,7 @@ def note_impulses(contacts: Contacts, memory: ContactMemory, world: int, row: in
         share = memory.duration[world, row] / memory.left[world, row]
     for c in range(memory.count[world, row]):
         pair = memory.pair[world, c]
-        if pair < contacts.pairs:
+        if pair < contacts.pairs and memory.law[world, c] == TOUCHES:
             pushed = share * transposed(memory.frame[world, c], memory.impulse[world, c])
             memory.pushed[world, pair] = memory.pushed[world, pair] + pushed
 

@@ -5,6 +5,7 @@ With u = A λ + b, the velocity of the contacts after the impulse with its bias,
     0 ≤ λ_n ⟂ u_n ≥ 0,   λ_t = −μ λ_n u_t / |u_t| where it slides,   |λ_t| ≤ μ λ_n where u_t = 0.
 
 A contact is a block of three: its impulse is a vector (normal, two tangents), the Delassus matrix A has 3×3 blocks.
+Blocks of other laws (bounded rows, turning friction) take part beside them; `beside` has their equations.
 Newton's method solves the equations F(λ, u) = 0 of the modes: λ = 0 (open), u = 0 (stick), u_n = 0 and
 λ_t = μ λ_n y/|y| with y = A_nn λ_t − u_t (slide, also where it is about to). All that approach are taken to stick at
 first, and modes are judged anew after each step: what rests on its feet needs one step. Newton's matrix
@@ -20,13 +21,20 @@ and then ū = −F_uᵀ y, μ̄ = −yᵀ F_μ.
 import warp as wp
 
 from . import scalar
+from .beside import (
+    begin_beside,
+    beside_backward,
+    effect,
+    equations_beside,
+    forget_beside,
+    judge_beside,
+    sweep_beside,
+    write_beside,
+)
 from .blocks import factor, solve_factored, solve_factored_transposed
+from .modes import OPEN, SLIDES, STICKS, TOUCHES, TURNS
 from .spatial import mat33, transposed, vec3, zero3
 from .tree import ContactMemory
-
-OPEN = wp.constant(0)
-STICKS = wp.constant(1)
-SLIDES = wp.constant(2)
 
 DOUBLE = scalar is wp.float64
 COMPLIANCE = wp.constant(scalar(1.0e-13 if DOUBLE else 1.0e-5))  # of the diagonal's mean
@@ -77,6 +85,9 @@ def sweep(memory: ContactMemory, world: int, count: int, share: scalar):
         for k in range(count):
             if memory.island[world, k] == memory.island[world, c]:
                 slip = slip + memory.delassus[world, c, k] * memory.impulse[world, k]
+        if memory.law[world, c] != TOUCHES:
+            change = wp.max(change, sweep_beside(memory, world, c, share, slip))
+            continue
         normal = wp.max(scalar(0.0), was[0] - RELAXED * slip[0] / own[0, 0])
         slip = slip + (normal - was[0]) * vec3(own[0, 0], own[1, 0], own[2, 0])
         stiff = wp.max(own[1, 1] + own[2, 2], LEAST)  # nothing where there is no tangent
@@ -122,6 +133,11 @@ def judge(memory: ContactMemory, world: int, count: int, share: scalar, toleranc
     """How far the contacts are from what their modes ask for, as a velocity; notes the modes to try next."""
     worst = scalar(0.0)
     for c in range(count):
+        if memory.law[world, c] != TOUCHES:
+            beside = judge_beside(memory, world, c, share, tolerance)
+            if not (beside <= worst):
+                worst = beside
+            continue
         friction = share * memory.friction[world, c]
         weight = memory.delassus[world, c, c][0, 0]
         mode = memory.mode[world, c]
@@ -191,7 +207,9 @@ def build_equations(memory: ContactMemory, world: int, count: int, share: scalar
     z = scalar(0.0)
     for row in range(closed):
         c = memory.closed[world, row]
-        if memory.mode[world, c] == STICKS:
+        if memory.law[world, c] != TOUCHES:
+            write_beside(memory, world, row, closed, share, soft)
+        elif memory.mode[world, c] == STICKS:
             for column in range(closed):
                 k = memory.closed[world, column]
                 if memory.island[world, k] == memory.island[world, c]:
@@ -222,7 +240,9 @@ def write_imbalance(memory: ContactMemory, world: int, closed: int, share: scala
         c = memory.closed[world, row]
         slip = memory.slip[world, c]
         memory.vector[world, row] = slip
-        if memory.mode[world, c] != STICKS:
+        if memory.law[world, c] != TOUCHES:
+            memory.vector[world, row] = equations_beside(memory, world, c, share)
+        elif memory.mode[world, c] != STICKS:
             along = projected(memory, world, c)
             weight = memory.delassus[world, c, c][0, 0]
             impulse = memory.impulse[world, c]
@@ -268,6 +288,8 @@ def take_modes(memory: ContactMemory, world: int, count: int):
     for c in range(count):
         mode = memory.next_mode[world, c]
         if mode != memory.mode[world, c] or (mode == SLIDES and memory.friction[world, c] > scalar(0.0)):
+            same = bool(False)
+        if memory.law[world, c] == TURNS and mode > STICKS:
             same = bool(False)
         memory.mode[world, c] = mode
     return same
@@ -321,7 +343,9 @@ def guess(memory: ContactMemory, world: int, count: int, share: scalar):
         memory.impulse[world, c] = zero3()
         memory.slip[world, c] = memory.drive[world, c]
         memory.mode[world, c] = OPEN
-        if memory.drive[world, c][0] < scalar(0.0):
+        if memory.law[world, c] != TOUCHES:
+            begin_beside(memory, world, c)
+        elif memory.drive[world, c][0] < scalar(0.0):
             memory.mode[world, c] = closed_mode(share * memory.friction[world, c])
 
 
@@ -348,7 +372,7 @@ def solve_impulses(memory: ContactMemory, world: int, count: int):
     """
     size = scalar(LEAST)
     for c in range(count):
-        size = wp.max(size, largest(memory.drive[world, c]))
+        size = wp.max(size, effect(memory, world, c) * largest(memory.drive[world, c]))
     residual = scalar(HUGE)
     raised = wp.int32(0)
     for trial in range(FIRST_RAISED + RAMP):
@@ -387,7 +411,7 @@ def impulses_backward(memory: ContactMemory, world: int, count: int):
     """
     size = scalar(LEAST)
     for c in range(count):
-        size = wp.max(size, largest(memory.drive[world, c]))
+        size = wp.max(size, effect(memory, world, c) * largest(memory.drive[world, c]))
     for c in range(count):
         slip = memory.slip[world, c]
         if memory.friction[world, c] > scalar(0.0) and memory.mode[world, c] == SLIDES:
@@ -403,9 +427,13 @@ def impulses_backward(memory: ContactMemory, world: int, count: int):
     for c in range(count):
         memory.slip_bar[world, c] = zero3()
         memory.friction_bar[world, c] = scalar(0.0)
+        forget_beside(memory, world, c)
     for row in range(closed):
         c = memory.closed[world, row]
         y = memory.vector[world, row]
+        if memory.law[world, c] != TOUCHES:
+            beside_backward(memory, world, c, y)
+            continue
         memory.slip_bar[world, c] = -transposed(slip_rate(memory, world, c, scalar(1.0)), y)
         if memory.mode[world, c] == SLIDES:
             along = projected(memory, world, c)

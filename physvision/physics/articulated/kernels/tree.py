@@ -93,10 +93,20 @@ class ContactsStruct:
     second: wp.array(dtype=wp.int32)
     first_feature: wp.array(dtype=vec3)  # which part of each
     second_feature: wp.array(dtype=vec3)
+    turns: wp.array(dtype=wp.int32)  # whether there is friction against turning
     margin: wp.array(dtype=scalar)  # m apart at which the pair counts as touching
     limits: int
     limit_link: wp.array(dtype=wp.int32)
     candidates: int  # pairs and stops
+    transmissions: int
+    transmission_kind: wp.array(dtype=wp.int32)  # see `transmissions`
+    transmission_first: wp.array(dtype=wp.int32)  # where its shares begin, one more than there are transmissions
+    transmission_share: wp.array(dtype=scalar)
+    transmission_velocity: wp.array(dtype=wp.int32)  # of each share
+    transmission_position: wp.array(dtype=wp.int32)
+    transmission_path_first: wp.array(dtype=wp.int32)  # where its links begin
+    transmission_path: wp.array(dtype=wp.int32)  # the links that carry its joints, outermost first
+    beside: int  # whether there are blocks beside those of contacts
     capacity: int  # contacts that may take part at once
     operations: int  # flights and impacts that a step may have
     rest_speed: scalar  # m/s below which nothing bounces

@@ -32,6 +32,7 @@ class GeomPair:
         friction: of an explicit pair; None where the geoms' own mix.
         prevails: 1 where only the first geom's friction counts, −1 where only the second's.
         margin: m apart at which they touch.
+        turning: lengths of an explicit pair against spinning and rolling, m; None where the geoms' own mix.
     """
 
     first: int
@@ -40,6 +41,7 @@ class GeomPair:
     friction: float | None
     prevails: int
     margin: float
+    turning: tuple[float, float] | None = None
 
 
 def geom_pairs(model: mujoco.MjModel) -> list[GeomPair]:
@@ -57,12 +59,27 @@ def supported(model: mujoco.MjModel, pair: GeomPair) -> bool:
     return first is not None and second is not None and features(first, second) is not None
 
 
-def touching(pairs: Sequence[GeomPair], rows: dict[int, int]) -> list[Touching]:
-    """Pairs by the rows that their geoms have in the engine's geometry."""
+def touching(pairs: Sequence[GeomPair], rows: dict[int, int], turns: bool) -> list[Touching]:
+    """Pairs by the rows that their geoms have in the engine's geometry; friction against turning where `turns`."""
     return [
-        Touching(rows[each.first], rows[each.second], each.friction, each.prevails, each.directions == 1, each.margin)
+        Touching(
+            rows[each.first],
+            rows[each.second],
+            each.friction,
+            each.prevails,
+            each.directions == 1,
+            each.margin,
+            turns and each.directions > 3,
+            _turning(each),
+        )
         for each in pairs
     ]
+
+
+def _turning(pair: GeomPair) -> tuple[float, float]:
+    """Lengths against spinning and rolling: not a number where the geoms' mix, no rolling in four directions."""
+    torsion, rolling = pair.turning or (np.nan, np.nan)
+    return torsion, rolling if pair.directions > 4 else 0.0
 
 
 def contact_findings(model: mujoco.MjModel) -> dict[str, str]:
@@ -74,7 +91,6 @@ def contact_findings(model: mujoco.MjModel) -> dict[str, str]:
 
     return {
         "pair": names(each for each in pairs if not supported(model, each)),
-        "turning_friction": names(each for each in pairs if each.directions > 3),
         "surface": _driven_surfaces(model, pairs),
     }
 
@@ -90,8 +106,9 @@ def _driven_surfaces(model: mujoco.MjModel, pairs: Sequence[GeomPair]) -> str:
 def _explicit(model: mujoco.MjModel) -> Iterator[GeomPair]:
     for k in range(model.npair):
         first, second = int(model.pair_geom1[k]), int(model.pair_geom2[k])
-        friction, margin = _overridden(model, float(model.pair_friction[k, 0]), float(model.pair_margin[k]))
-        yield GeomPair(first, second, int(model.pair_dim[k]), friction, 0, margin)
+        given = model.pair_friction[k]
+        friction, margin, turning = _overridden(model, given, float(model.pair_margin[k]))
+        yield GeomPair(first, second, int(model.pair_dim[k]), friction, 0, margin, turning)
 
 
 def _by_masks(model: mujoco.MjModel) -> Iterator[GeomPair]:
@@ -108,14 +125,20 @@ def _mixed(model: mujoco.MjModel, first: int, second: int) -> GeomPair:
     higher = int(np.sign(model.geom_priority[first] - model.geom_priority[second]))
     condim = [int(model.geom_condim[geom]) for geom in (first, second)]
     directions = {1: condim[0], -1: condim[1], 0: max(condim)}[higher]
-    friction, margin = _overridden(model, None, float(model.geom_margin[first] + model.geom_margin[second]))
-    return GeomPair(first, second, directions, friction, higher, margin)
+    margin = float(model.geom_margin[first] + model.geom_margin[second])
+    friction, margin, turning = _overridden(model, None, margin)
+    return GeomPair(first, second, directions, friction, higher, margin, turning)
 
 
-def _overridden(model: mujoco.MjModel, friction: float | None, margin: float) -> tuple[float | None, float]:
+def _overridden(
+    model: mujoco.MjModel, friction: np.ndarray | None, margin: float
+) -> tuple[float | None, float, tuple[float, float] | None]:
+    """A pair's own friction, margin and lengths of turning friction, or those that the options give all pairs."""
     if model.opt.enableflags & _OVERRIDE.value:
-        return float(model.opt.o_friction[0]), float(model.opt.o_margin)
-    return friction, margin
+        friction, margin = model.opt.o_friction, float(model.opt.o_margin)
+    if friction is None:
+        return None, margin, None
+    return float(friction[0]), margin, (float(friction[2]), float(friction[3]))
 
 
 def _may_touch(model: mujoco.MjModel, first: int, second: int, excluded: set[int], filters_parents: bool) -> bool:

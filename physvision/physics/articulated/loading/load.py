@@ -18,7 +18,7 @@ from physvision.physics.articulated.loading.contacts import CONTACT_KINDS, geom_
 from physvision.physics.articulated.loading.geometry import geoms_of, placed
 from physvision.physics.articulated.loading.packages import find_meshes
 from physvision.physics.articulated.loading.sizes import check_sizes
-from physvision.physics.articulated.loading.unsupported import IGNORABLE, findings, limits_hold
+from physvision.physics.articulated.loading.unsupported import IGNORABLE, findings, friction_holds, limits_hold
 
 BASES = ("auto", "fixed", "free")
 INLINE = "the given XML"
@@ -84,35 +84,39 @@ def load(
         raise UnsupportedError(
             f"{name} holds what cannot be simulated ({listed}). Leave it out with ignore=({allowed},)"
         )
-    return _engine(model, "contact" not in ignore, "limit" not in ignore, dt, integrator, substeps, restitution)
+    return _engine(model, ignore, dt, integrator, substeps, restitution)
 
 
 def _engine(
     model: mujoco.MjModel,
-    with_contact: bool,
-    with_limits: bool,
+    ignore: Sequence[str],
     dt: float,
     integrator: str,
     substeps: int,
     restitution: float,
 ) -> Articulation:
-    found = [pair for pair in geom_pairs(model) if with_contact and supported(model, pair)]
+    found = [pair for pair in geom_pairs(model) if "contact" not in ignore and supported(model, pair)]
     taking_part = {geom for pair in found for geom in (pair.first, pair.second)}
     order = [geom for body in range(model.nbody) for geom in geoms_of(model, body, taking_part)]
-    bodies = translate.bodies(model, taking_part, with_limits and limits_hold(model))
-    limited = any(joint.limits is not None for body in bodies for joint in body.joints)
+    limits = "limit" not in ignore and limits_hold(model)
+    bodies = translate.bodies(model, taking_part, limits, "friction_loss" not in ignore and friction_holds(model))
+    transmissions = translate.transmissions_of(model, bodies, ignore)
+    joints = [joint for body in bodies for joint in body.joints]
+    constrained = any(joint.limits is not None or joint.friction_loss for joint in joints)
     engine = Articulation(
         bodies,
         dt=dt,
         gravity=translate.gravity(model),
         integrator=integrator,
         substeps=substeps,
-        actuators=translate.actuators(model),
+        actuators=translate.actuators(model, len(transmissions)),
         scenery=[placed(model, geom) for geom in geoms_of(model, 0, taking_part)],
-        contact="event" if found or limited else None,
-        touching=touching(found, {geom: row for row, geom in enumerate(order)}),
+        contact="event" if found or constrained or transmissions else None,
+        touching=touching(found, {geom: row for row, geom in enumerate(order)}, "turning_friction" not in ignore),
         friction=[float(model.geom_friction[geom, 0]) for geom in order],
         restitution=restitution,
+        turning_friction=model.geom_friction[order, 1:3],
+        transmissions=transmissions,
     )
     engine.keyframes = translate.keyframes(model)
     engine.sites = translate.sites(model)

@@ -14,8 +14,10 @@ import torch
 from physvision.core import State
 from physvision.physics.articulated.loading.geometry import geoms_of, matrix, placed
 from physvision.physics.articulated.loading.names import disabled, named
-from physvision.physics.articulated.loading.unsupported import actuator_obstacle, driven_joints, switched_off
+from physvision.physics.articulated.loading.transmissions import driven_joints, feedback, is_row, transmissions
+from physvision.physics.articulated.loading.unsupported import actuator_obstacle, switched_off
 from physvision.physics.articulated.model import Body, Joint
+from physvision.physics.articulated.transmissions import Transmission
 from physvision.physics.articulated.tree_engine import Actuators
 
 _JOINTS = {
@@ -34,8 +36,13 @@ def gravity(model: mujoco.MjModel) -> tuple[float, float, float]:
     return x, y, z
 
 
-def bodies(model: mujoco.MjModel, touching: Collection[int] = (), limits: bool = False) -> list[Body]:
-    """All bodies but the world, in MuJoCo's order; those without a name get one that no other has."""
+def bodies(
+    model: mujoco.MjModel, touching: Collection[int] = (), limits: bool = False, rubs: bool = False
+) -> list[Body]:
+    """All bodies but the world, in MuJoCo's order; those without a name get one that no other has.
+
+    With limits of joints where `limits`, with their dry friction where `rubs`.
+    """
     names = [model.body(number).name for number in range(model.nbody)]
     taken = set(names)
     for number, name in enumerate(names):
@@ -44,12 +51,14 @@ def bodies(model: mujoco.MjModel, touching: Collection[int] = (), limits: bool =
             while names[number] in taken:
                 names[number] += " (without a name)"
             taken.add(names[number])
-    return [_body(model, number, names, touching, limits) for number in range(1, model.nbody)]
+    return [_body(model, number, names, touching, limits, rubs) for number in range(1, model.nbody)]
 
 
-def _body(model: mujoco.MjModel, number: int, names: list[str], touching: Collection[int], limits: bool) -> Body:
+def _body(
+    model: mujoco.MjModel, number: int, names: list[str], touching: Collection[int], limits: bool, rubs: bool
+) -> Body:
     first = int(model.body_jntadr[number])
-    joints = [_joint(model, first + k, limits) for k in range(int(model.body_jntnum[number]))]
+    joints = [_joint(model, first + k, limits, rubs) for k in range(int(model.body_jntnum[number]))]
     free = bool(joints) and joints[0].kind == "free"
     parent = int(model.body_parentid[number])
     axes = matrix(model.body_iquat[number])
@@ -67,7 +76,7 @@ def _body(model: mujoco.MjModel, number: int, names: list[str], touching: Collec
     )
 
 
-def _joint(model: mujoco.MjModel, number: int, limits: bool) -> Joint:
+def _joint(model: mujoco.MjModel, number: int, limits: bool, rubs: bool) -> Joint:
     kind, nq, nv = _JOINTS[mujoco.mjtJoint(int(model.jnt_type[number]))]
     q, v = int(model.jnt_qposadr[number]), int(model.jnt_dofadr[number])
     stiffness = 0.0 if disabled(model, _DISABLE.mjDSBL_SPRING) else float(model.jnt_stiffness[number])
@@ -82,6 +91,7 @@ def _joint(model: mujoco.MjModel, number: int, limits: bool) -> Joint:
         anchor=model.jnt_pos[number].copy() if kind != "free" else np.zeros(3),
         damping=damping,
         armature=float(model.dof_armature[v]),
+        friction_loss=float(model.dof_frictionloss[v]) if rubs else 0.0,
         stiffness=stiffness,
         spring_reference=reference,
         zero=zero,
@@ -101,14 +111,11 @@ def _with_servos(
     A servo with gear g pulls with g (b₀ + b₁ g q + b₂ g q̇), b₁ and b₂ not above zero.
     """
     for k in usable_actuators(model):
-        if switched_off(model, k):
-            continue
-        affine = model.actuator_biastype[k] == mujoco.mjtBias.mjBIAS_AFFINE.value
-        if affine and joint in (driven_joints(model, k) or ()):
+        if not switched_off(model, k) and not is_row(model, k) and joint in (driven_joints(model, k) or ()):
             gear = float(model.actuator_gear[model.actuator_outadr[k], 0])
-            constant, position, velocity = (float(value) for value in model.actuator_biasprm[k, :3])
+            constant, servo, drag = feedback(model, k)
             pull = stiffness * reference + gear * constant
-            stiffness, damping = stiffness - position * gear**2, damping - velocity * gear**2
+            stiffness, damping = stiffness + servo * gear**2, damping + drag * gear**2
             reference = pull / stiffness if stiffness else reference
     return stiffness, reference, damping
 
@@ -120,28 +127,48 @@ def usable_actuators(model: mujoco.MjModel) -> list[int]:
     return [k for k in range(model.nactuator) if actuator_obstacle(model, k) is None]
 
 
-def actuators(model: mujoco.MjModel) -> Actuators | None:
+def rows(model: mujoco.MjModel) -> list[int]:
+    """The actuators that are bounded rows."""
+    return [k for k in usable_actuators(model) if not switched_off(model, k) and is_row(model, k)]
+
+
+def transmissions_of(model: mujoco.MjModel, bodies: list[Body], ignore: Collection[str]) -> list[Transmission]:
+    """All bounded rows; those of actuators come first."""
+    names = [
+        joint.name or (f"{body.name}.{order}" if len(body.joints) > 1 else body.name)
+        for body in bodies
+        for order, joint in enumerate(body.joints)
+    ]
+    return transmissions(model, names, rows(model), ignore)
+
+
+def actuators(model: mujoco.MjModel, transmissions: int = 0) -> Actuators | None:
     """How the file's actuators turn controls into forces; None where it has none: a control is then a force."""
     usable = usable_actuators(model)
     if not usable:
         return None
-    gain = np.zeros((len(usable), model.nv))
+    pulling = {k: t for t, k in enumerate(rows(model))}
+    gain = np.zeros((len(usable), model.nv + transmissions))
     low, high = np.full(len(usable), -np.inf), np.full(len(usable), np.inf)
     for row, k in enumerate(usable):
         if switched_off(model, k):
             continue
         scale, driven = float(model.actuator_gainprm[k, 0]), driven_joints(model, k) or {}
-        for joint, share in driven.items():
-            gain[row, model.jnt_dofadr[joint]] += scale * share
+        if k in pulling:
+            gain[row, model.nv + pulling[k]] = scale
+        else:
+            for joint, share in driven.items():
+                gain[row, model.jnt_dofadr[joint]] += scale * share
         control = int(model.actuator_ctrladr[k])
         if model.actuator_ctrllimited[control] and not disabled(model, _DISABLE.mjDSBL_CLAMPCTRL):
             low[row], high[row] = model.actuator_ctrlrange[control]
-        # Without feedback a limit of the force is one of the control.
-        if model.actuator_forcelimited[k]:
-            low[row], high[row] = _narrowed(low[row], high[row], model.actuator_forcerange[k], scale)
-        for joint, share in driven.items():
-            if model.jnt_actfrclimited[joint]:
-                low[row], high[row] = _narrowed(low[row], high[row], model.jnt_actfrcrange[joint], scale * share)
+        if k not in pulling:
+            # Without feedback a limit of the force is one of the control.
+            if model.actuator_forcelimited[k]:
+                low[row], high[row] = _narrowed(low[row], high[row], model.actuator_forcerange[k], scale)
+            for joint, share in driven.items():
+                if model.jnt_actfrclimited[joint]:
+                    low[row], high[row] = _narrowed(low[row], high[row], model.jnt_actfrcrange[joint], scale * share)
     return Actuators(gain, low, high, tuple(named(model, "actuator", k) for k in usable))
 
 

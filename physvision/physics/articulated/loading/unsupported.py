@@ -10,6 +10,12 @@ import numpy as np
 
 from physvision.physics.articulated.loading.contacts import contact_findings
 from physvision.physics.articulated.loading.names import any_in_row, disabled, listed, named
+from physvision.physics.articulated.loading.transmissions import (
+    driven_joints,
+    equalities_refused,
+    feedback,
+    tendons_refused,
+)
 
 IGNORABLE = (
     "contact",
@@ -30,7 +36,6 @@ IGNORABLE = (
     "plugin",
 )
 _DISABLE = mujoco.mjtDisableBit
-_ON_JOINTS = (mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT)
 _ONE_NUMBER = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
 
 
@@ -38,17 +43,12 @@ def findings(model: mujoco.MjModel) -> dict[str, str]:
     """Kind: what of it there is; only what has an effect, which is nothing where nothing moves."""
     if model.nv == 0:
         return {}
-    constrained = not disabled(model, _DISABLE.mjDSBL_CONSTRAINT)
-    equal = constrained and not disabled(model, _DISABLE.mjDSBL_EQUALITY)
-    rubs = constrained and not disabled(model, _DISABLE.mjDSBL_FRICTIONLOSS)
     falls = not disabled(model, _DISABLE.mjDSBL_GRAVITY) and np.any(model.opt.gravity)
     found = {
         **contact_findings(model),
         "limit": _limits(model),
-        "equality": listed(named(model, "equality", k) for k in np.flatnonzero(model.eq_active0).tolist())
-        if equal
-        else "",
-        "tendon": _tendons(model),
+        "equality": equalities_refused(model),
+        "tendon": tendons_refused(model),
         "actuator": listed(
             f"{named(model, 'actuator', k)} ({reason})"
             for k in range(model.nactuator)
@@ -56,7 +56,6 @@ def findings(model: mujoco.MjModel) -> dict[str, str]:
         ),
         "fluid": "density or viscosity of the medium" if model.opt.density or model.opt.viscosity else "",
         "gravity_compensation": _of(model, "body", model.body_gravcomp) if falls else "",
-        "friction_loss": _of(model, "joint", model.jnt_dofadr, model.dof_frictionloss) if rubs else "",
         "nonlinear": _nonlinear(model),
         "plasticity": _of(model, "joint", model.jnt_springyield),
         "flex": listed(named(model, "flex", k) for k in range(model.nflex)),
@@ -93,18 +92,16 @@ def actuator_obstacle(model: mujoco.MjModel, k: int) -> str | None:
         return "it has activation dynamics"
     if model.actuator_gaintype[k] != mujoco.mjtGain.mjGAIN_FIXED.value:
         return "its gain is not constant"
-    bias = model.actuator_biasprm[k]
     if model.actuator_biastype[k] == mujoco.mjtBias.mjBIAS_AFFINE.value:
-        if model.actuator_trntype[k] == mujoco.mjtTrn.mjTRN_TENDON.value:
-            return "it pulls back on a tendon"
-        if bias[0] != 0 and bias[1] == 0:
+        constant, stiffness, damping = feedback(model, k)
+        if constant != 0 and stiffness == 0:
             return "it pushes without being told to"
-        if bias[1] > 0 or bias[2] > 0:
+        if stiffness < 0 or damping < 0:
             return "its feedback is positive"
     elif model.actuator_biastype[k] != mujoco.mjtBias.mjBIAS_NONE.value:
         return "its bias is not affine"
-    if _limited_feedback(model, k):
-        return "its force is limited and depends on the motion, or on another actuator"
+    if _limited_together(model, k):
+        return "its force is limited together with that of another actuator"
     if model.actuator_ctrlnum[k] != 1:
         return "it has more than one control"
     if model.actuator_delay[k] or model.actuator_history[k].any():
@@ -114,29 +111,12 @@ def actuator_obstacle(model: mujoco.MjModel, k: int) -> str | None:
     return None
 
 
-def driven_joints(model: mujoco.MjModel, k: int) -> dict[int, float] | None:
-    """The joints that actuator k drives, with the force on each for a unit of its own; None for other transmissions."""
-    number, kind = int(model.actuator_trnid[k, 0]), mujoco.mjtTrn(int(model.actuator_trntype[k]))
-    gear = float(model.actuator_gear[model.actuator_outadr[k], 0])
-    if kind in _ON_JOINTS:
-        return {number: gear}
-    if kind != mujoco.mjtTrn.mjTRN_TENDON:
-        return None
-    first = int(model.tendon_adr[number])
-    wraps = range(first, first + int(model.tendon_num[number]))
-    if any(model.wrap_type[w] != mujoco.mjtWrap.mjWRAP_JOINT.value for w in wraps):
-        return None
-    return {int(model.wrap_objid[w]): gear * float(model.wrap_prm[w]) for w in wraps}
-
-
-def _limited_feedback(model: mujoco.MjModel, k: int) -> bool:
-    """Whether a limit of the force of actuator k is no limit of its control."""
-    feedback = model.actuator_biastype[k] != mujoco.mjtBias.mjBIAS_NONE.value
+def _limited_together(model: mujoco.MjModel, k: int) -> bool:
+    """Whether a limit of the force on a joint holds for actuator k and others together."""
     driven = set(driven_joints(model, k) or ())
     others = (set(driven_joints(model, other) or ()) for other in range(model.nactuator) if other != k)
     shared = len(driven) > 1 or any(driven & each for each in others)
-    limited = any(model.jnt_actfrclimited[joint] for joint in driven)
-    return bool((model.actuator_forcelimited[k] and feedback) or (limited and (feedback or shared)))
+    return shared and any(model.jnt_actfrclimited[joint] for joint in driven)
 
 
 def limits_hold(model: mujoco.MjModel) -> bool:
@@ -144,17 +124,15 @@ def limits_hold(model: mujoco.MjModel) -> bool:
     return not disabled(model, _DISABLE.mjDSBL_LIMIT) and not disabled(model, _DISABLE.mjDSBL_CONSTRAINT)
 
 
+def friction_holds(model: mujoco.MjModel) -> bool:
+    """Whether the dry friction of joints has an effect."""
+    return not disabled(model, _DISABLE.mjDSBL_FRICTIONLOSS) and not disabled(model, _DISABLE.mjDSBL_CONSTRAINT)
+
+
 def _limits(model: mujoco.MjModel) -> str:
     """Limited ball joints; those of hinges and slides are stops."""
     balls = model.jnt_limited * (model.jnt_type == mujoco.mjtJoint.mjJNT_BALL.value)
     return _of(model, "joint", balls) if limits_hold(model) else ""
-
-
-def _tendons(model: mujoco.MjModel) -> str:
-    acts = np.zeros(model.ntendon, bool)
-    for name in ("limited", "stiffness", "stiffnesspoly", "damping", "dampingpoly", "frictionloss", "armature"):
-        acts |= any_in_row(getattr(model, f"tendon_{name}"))
-    return _of(model, "tendon", acts | any_in_row(model.tendon_springyield))
 
 
 def _nonlinear(model: mujoco.MjModel) -> str:

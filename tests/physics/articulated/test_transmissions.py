@@ -1,0 +1,219 @@
+"""Bounded rows: dry friction of joints, limited servos, ties. Closed forms, momentum, differences, bad input."""
+
+import math
+
+import pytest
+import torch
+from physics.articulated.slopes import compare
+
+from physvision import State
+from physvision.core import InputError, ModelError, Placed, Plane, Sphere
+from physvision.physics.articulated import Body, Joint, Transmission, tree
+
+DOUBLE = torch.float64
+
+
+def row(*numbers):
+    return torch.tensor([numbers], dtype=DOUBLE)
+
+
+def slider(transmissions=(), dt=0.01, mass=2.0, **joint):
+    body = Body("slider", None, [Joint("prismatic", (1, 0, 0), name="x", **joint)], mass=mass)
+    return tree([body], dt=dt, gravity=(0, 0, 0), contact="event", transmissions=transmissions)
+
+
+def two_sliders(transmissions, dt=0.01, masses=(2.0, 3.0), contact="event", shapes=((), ())):
+    bodies = [
+        Body(name, None, [Joint("prismatic", (1, 0, 0), name=name)], mass=mass, shapes=own)
+        for name, mass, own in zip("ab", masses, shapes, strict=True)
+    ]
+    return tree(bodies, dt=dt, gravity=(0, 0, 0), contact=contact, transmissions=transmissions, restitution=1.0)
+
+
+def pushed(engine, force, steps, pulls=0):
+    """The same force on the first velocity in each step, and nothing else."""
+    found = torch.zeros(1, steps, engine.nu, dtype=DOUBLE)
+    found[..., 0] = force
+    return found
+
+
+@pytest.mark.parametrize("force", [4.9, -4.9, 0.0])
+def test_dry_friction_holds_what_is_pushed_less_than_it_resists(force):
+    engine = slider(friction_loss=5.0)
+    path = engine.rollout(State(row(0.3), row(0.0)), 100, pushed(engine, force, 100))
+    assert float((path.q - 0.3).abs().max()) < 1e-14
+
+
+@pytest.mark.parametrize("force", [6.0, -6.0])
+def test_dry_friction_is_a_constant_force_on_what_slides(force):
+    engine, sign = slider(friction_loss=5.0), math.copysign(1.0, force)
+    loss = torch.tensor([5.0], dtype=DOUBLE, requires_grad=True)
+    path = engine.rollout(State(row(0.0), row(0.0)), 100, pushed(engine, force, 100), {"friction_loss": loss})
+    assert float(path.q[0, -1, 0].detach()) == pytest.approx(sign * (6.0 - 5.0) / 2.0 / 2, abs=1e-12)
+    (slope,) = torch.autograd.grad(path.q[0, -1, 0], loss)
+    assert float(slope) == pytest.approx(-sign / 2.0 / 2, abs=1e-12)
+
+
+def test_dry_friction_stops_what_slides_for_good():
+    """From v0 it takes m v0 / f seconds and v0 / 2 times as many metres; here both are whole steps."""
+    engine = slider(friction_loss=5.0)
+    path = engine.rollout(State(row(0.0), row(1.0)), 100)
+    assert float(path.q[0, 40, 0]) == pytest.approx(0.4 / 2, abs=1e-12)
+    assert float((path.q[0, 40:] - path.q[0, 40]).abs().max()) < 1e-13
+
+
+def test_the_place_of_a_stop_within_a_step_is_of_second_order_in_its_length():
+    """Velocities are right at the end of each step; within the one in which it stops the force is taken as constant."""
+    exact = 0.987 * 0.987 * 2.0 / 5.0 / 2
+    for dt in (4e-3, 1e-3):
+        steps = round(0.6 / dt)
+        end = slider(dt=dt, friction_loss=5.0).rollout(State(row(0.0), row(0.987)), steps).q[0, -1, 0]
+        assert abs(float(end) - exact) < 0.25 * 5.0 / 2.0 * dt * dt
+
+
+@pytest.mark.parametrize("stiffness", [30.0, 3e6])
+def test_a_servo_without_limits_is_that_of_a_joint(stiffness):
+    """Spring and drag at the end of the step, the spring's rest at 0.7 by the control or by itself."""
+    of_joint = slider(stiffness=stiffness, damping=1.5, spring_reference=(0.7,), servo=True, limits=(-9.0, 9.0))
+    start = State(row(0.2), row(-0.4))
+    wanted = of_joint.rollout(start, 300)
+    for rest, control in ((0.7 / 0.5, 0.0), (0.0, 0.7 * stiffness * 2)):
+        # With gear g the joint feels g² of stiffness and damping.
+        servo = Transmission({"x": 2.0}, stiffness=stiffness / 4, damping=1.5 / 4, rest=rest)
+        engine = slider([servo])
+        controls = torch.tensor([0.0, control / 4], dtype=DOUBLE).expand(1, 300, 2)
+        path = engine.rollout(start, 300, controls)
+        assert float((path.q - wanted.q).abs().max()) < 1e-11
+        assert float((path.v - wanted.v).abs().max()) < 1e-9
+
+
+def test_a_velocity_servo_with_a_largest_force():
+    """At its limit it accelerates at F / m until the wanted velocity is reached, which it then keeps, and no longer."""
+    servo = Transmission({"x": 1.0}, damping=1e9, limits=(-4.0, 4.0))
+    engine = slider([servo])
+    wanted, steps = 0.6, 60
+    controls = torch.tensor([0.0, wanted * 1e9], dtype=DOUBLE).expand(1, steps, 2).clone()
+    path = engine.rollout(State(row(0.0), row(0.0)), steps, controls)
+    times = torch.arange(31, dtype=DOUBLE) * 0.01
+    assert path.v[0, :31, 0].tolist() == pytest.approx((times * 2.0).tolist(), abs=1e-8)
+    assert path.v[0, 30:, 0].tolist() == pytest.approx([wanted] * 31, abs=1e-8)
+    # Pushed harder than it can resist, it gives way by what is left.
+    controls[..., 0] = -7.0
+    path = engine.rollout(State(row(0.0), row(0.6)), 10, controls[:, :10])
+    assert float(path.v[0, -1, 0]) == pytest.approx(0.6 + (4.0 - 7.0) / 2.0 * 0.1, abs=1e-9)
+
+
+def test_what_is_tied_moves_as_one():
+    """x_a = 3 x_b: a force on a accelerates m_a + m_b / 9; energy and tie stay."""
+    engine = two_sliders([Transmission({"a": 1.0, "b": -3.0}, "tie")])
+    path = engine.rollout(State(row(0.3, 0.1), row(0.6, 0.2)), 100, pushed(engine, 1.4, 100))
+    acceleration = 1.4 / (2.0 + 3.0 / 9)
+    assert float(path.q[0, -1, 0]) == pytest.approx(0.3 + 0.6 + acceleration / 2, abs=1e-11)
+    assert float((path.q[0, :, 0] - 3 * path.q[0, :, 1]).abs().max()) < 1e-12
+
+
+def test_a_tie_that_is_off_closes():
+    engine = two_sliders([Transmission({"a": 1.0, "b": -1.0}, "tie", rest=0.5)])
+    path = engine.rollout(State(row(0.4, 0.0), row(0.0, 0.0)), 200)
+    apart = path.q[0, :, 0] - path.q[0, :, 1] - 0.5
+    assert float(apart[-1].abs()) < 1e-9
+    assert bool((apart <= 1e-12).all())
+
+
+def test_an_impact_is_felt_through_a_tie():
+    """A ball of mass 1 strikes a, tied to b at a tenth of its way: elastic against a mass of m_a + m_b / 100."""
+    ball = Body("ball", None, [Joint("prismatic", (1, 0, 0), name="ball")], mass=1.0, shapes=[Placed(Sphere(0.1))])
+    bodies = [
+        Body("a", None, [Joint("prismatic", (1, 0, 0), name="a")], mass=2.0, shapes=[Placed(Sphere(0.1))]),
+        Body("b", None, [Joint("prismatic", (1, 0, 0), name="b")], mass=3.0, position=(0, 5, 0)),
+    ]
+    engine = tree(
+        [ball, *bodies], dt=0.01, gravity=(0, 0, 0), contact="event", restitution=1.0,
+        transmissions=[Transmission({"a": 1.0, "b": -10.0}, "tie")],
+    )  # fmt: skip
+    path = engine.rollout(State(row(-0.5, 0.0, 0.0), row(1.0, 0.0, 0.0)), 60)
+    mass = 2.0 + 3.0 / 100
+    assert float(path.v[0, -1, 1]) == pytest.approx(2 / (1 + mass), abs=1e-11)
+    assert float(path.v[0, -1, 2]) == pytest.approx(2 / (1 + mass) / 10, abs=1e-11)
+    assert float(path.v[0, -1, 0]) == pytest.approx((1 - mass) / (1 + mass), abs=1e-11)
+
+
+def leg(**options):
+    """A hip and a knee above the ground, with dry friction, limited servos, and a wheel tied to the knee."""
+    body = {"mass": 0.8, "inertia": (0.01, 0.012, 0.004), "center_of_mass": (0, 0, -0.1)}
+    foot = Placed(Sphere(0.05), pose=((1.0, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, -0.25), (0, 0, 0, 1)))
+    bodies = [
+        Body("trunk", None, [Joint("prismatic", (0, 0, 1), name="lift")], mass=3.0),
+        Body("thigh", "trunk", [Joint("revolute", (0, 1, 0.2), name="hip", friction_loss=0.3)], **body),
+        Body(
+            "shin", "thigh", [Joint("revolute", (0, 1, 0), name="knee", friction_loss=0.1)], position=(0, 0, -0.25),
+            shapes=[foot], **body,
+        ),
+        Body("wheel", "trunk", [Joint("revolute", (1, 0, 0), name="wheel")], mass=0.4, inertia=(0.01, 0.01, 0.02)),
+    ]  # fmt: skip
+    rows = [
+        Transmission({"hip": 1.0}, stiffness=90.0, damping=0.6, rest=0.3, limits=(-4.0, 6.0)),
+        Transmission({"hip": 0.5, "knee": 1.0}, stiffness=60.0, damping=1.2, rest=-0.6, limits=(-30.0, 30.0)),
+        Transmission({"knee": 1.0, "wheel": -0.4}, "tie", rest=-0.5),
+        Transmission({"wheel": 1.0, "hip": -1.0}, "friction", limits=(-0.2, 0.4)),
+    ]
+    return tree(bodies, dt=0.01, contact="event", scenery=[Placed(Plane())], friction=0.6, transmissions=rows)
+
+
+def test_gradients_of_all_rows():
+    """Also where the foot strikes the ground within a step, which cuts the time that forces have."""
+    engine, checked = leg(), 0
+    leaves = (
+        *("transmission_stiffness", "transmission_damping", "transmission_rest", "friction_loss", "mass", "position"),
+        *("joint_damping", "friction"),
+    )
+    for seed in range(3):
+        rng = torch.Generator().manual_seed(seed)
+        values = {
+            "q": row(0.62, 0.2, -0.5, 0.0) + 0.02 * torch.randn(1, 4, generator=rng, dtype=DOUBLE),
+            "v": torch.randn(1, 4, generator=rng, dtype=DOUBLE),
+            "controls": torch.randn(1, 30, engine.nu, generator=rng, dtype=DOUBLE),
+            "limits": engine.properties.transmission_force[:2].clone(),
+        }
+        values |= {name: getattr(engine.properties, name).clone() for name in leaves}
+        weights = torch.randn(8, generator=rng, dtype=DOUBLE)
+
+        def loss(given, weights=weights):
+            properties = {name: given[name] for name in leaves}
+            force = torch.cat([given["limits"], engine.properties.transmission_force[2:]])
+            properties["transmission_force"] = force
+            path = engine.rollout(State(given["q"], given["v"]), 30, given["controls"], properties)
+            assert path.status is not None
+            assert path.status.converged.all()
+            return (torch.cat([path.q[0, -1], path.v[0, -1]]) * weights).sum()
+
+        def along(name, value, rng=rng):
+            found = torch.randn(value.shape, generator=rng, dtype=DOUBLE)
+            return found if name in ("q", "v", "controls", "position") else found * value
+
+        checked += compare(loss, values, along)
+    assert checked >= 30  # of 36
+
+
+def test_bad_rows():
+    bodies = [Body("a", None, [Joint("ball", name="a")]), Body("b", None, [Joint("revolute", name="b")])]
+
+    def made(*given, **options):
+        return tree(bodies, contact="event", transmissions=[Transmission(*given, **options, name="pull")])
+
+    with pytest.raises(ModelError, match="'pull': there is no joint 'c'"):
+        made({"c": 1.0}, damping=1.0)
+    with pytest.raises(ModelError, match="'pull': joint 'a' is neither revolute nor prismatic"):
+        made({"a": 1.0}, damping=1.0)
+    with pytest.raises(ModelError, match="needs stiffness or damping"):
+        made({"b": 1.0})
+    with pytest.raises(ModelError, match="not in order"):
+        made({"b": 1.0}, damping=1.0, limits=(1.0, -1.0))
+    with pytest.raises(ModelError, match="no kind 'rope'"):
+        made({"b": 1.0}, "rope")
+    with pytest.raises(ModelError, match="limits of friction must hold zero"):
+        made({"b": 1.0}, "friction", limits=(1.0, 2.0))
+    with pytest.raises(InputError, match="make the engine with contact='event'"):
+        tree(bodies, transmissions=[Transmission({"b": 1.0}, damping=1.0)])
+    with pytest.raises(InputError, match="dry friction is a row of its own"):
+        slider().rollout(State(row(0.0), row(0.0)), 1, properties={"friction_loss": torch.ones(1, dtype=DOUBLE)})
