@@ -13,6 +13,7 @@ from physvision.physics.articulated.builders import (
 from physvision.physics.articulated.contact import ContactList, Penalty, Soft
 from physvision.physics.articulated.engine import Articulation
 from physvision.physics.articulated.loading import load
+from physvision.physics.articulated.medium import Medium
 from physvision.physics.articulated.model import Body, Joint
 from physvision.physics.articulated.properties import TreeProperties
 from physvision.physics.articulated.transmissions import Transmission
@@ -22,6 +23,7 @@ __all__ = [
     "Body",
     "ContactList",
     "Joint",
+    "Medium",
     "Penalty",
     "Soft",
     "Transmission",
@@ -39,7 +41,7 @@ __all__ = [
 register_all(
     "physvision.physics.articulated",
     (
-        *(Articulation, Body, Joint, Penalty, Soft, Transmission, load, tree),
+        *(Articulation, Body, Joint, Medium, Penalty, Soft, Transmission, load, tree),
         *(cartpole, cartpole_properties, chain, chain_properties, from_dh, from_dh_properties),
     ),
 )

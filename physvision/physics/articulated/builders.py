@@ -15,6 +15,7 @@ from physvision.core.checks import check_count
 from physvision.core.shapes import IDENTITY
 from physvision.physics.articulated.contact import Contact
 from physvision.physics.articulated.engine import Articulation
+from physvision.physics.articulated.medium import Medium
 from physvision.physics.articulated.model import Body, Joint
 from physvision.physics.articulated.transmissions import Transmission
 from physvision.physics.articulated.tree_engine import EARTH, Actuators
@@ -39,6 +40,7 @@ def tree(
     restitution: float = 0.0,
     turning_friction: Sequence[float] = (0.0, 0.0),
     transmissions: Sequence[Transmission] = (),
+    medium: Medium | None = None,
 ) -> Articulation:
     """An engine from a description of bodies.
 
@@ -59,6 +61,7 @@ def tree(
             spinning about the contact's normal, and against rolling.
         transmissions: servos, friction and ties along combinations of joints. With transmissions there is a control for
             each velocity, and then one for each of these.
+        medium: what drags the bodies.
     """
     return Articulation(
         bodies,
@@ -73,6 +76,7 @@ def tree(
         restitution=restitution,
         turning_friction=turning_friction,
         transmissions=transmissions,
+        medium=medium,
     )
 
 

@@ -21,6 +21,12 @@ PARAMETERS = {
     "armature": field("scalar", "velocities"),
     "friction_loss": field("scalar", "velocities"),
     "gravity": field("vec3"),
+    # Drag of a medium, along the axes of a box for each body (frame of its link).
+    "drag_axes": field("mat33", "bodies"),
+    "viscous_force": field("vec3", "bodies"),
+    "viscous_moment": field("vec3", "bodies"),
+    "dynamic_force": field("vec3", "bodies"),
+    "dynamic_moment": field("vec3", "bodies"),
 }
 
 # The gradient to `rotation` is summed up on the tangent, rotationᵀ exp([turn]×), and made a matrix at the end.

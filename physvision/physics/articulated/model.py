@@ -107,6 +107,11 @@ class Model:
     limited: np.ndarray  # (links,) whether the joint has limits
     servo: np.ndarray  # (nv,) the link whose spring a servo holds, −1 where there is none
     quaternions: np.ndarray  # where the quaternions start in a position
+    # Velocities that push others, as activations do: (pairs,) each; a target beyond nv is a row of the contact problem.
+    coupling_source: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
+    coupling_target: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
+    coupling_gain: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    drag_axes: np.ndarray | None = None  # (bodies, 3, 3) of the boxes that a medium drags, in the bodies; None without
 
     @property
     def links(self) -> int:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from physvision.kernels.layout import SHAPES, ArrayField
 from physvision.physics.articulated.layout import PARAMETERS
+from physvision.physics.articulated.medium import drag
 from physvision.physics.articulated.model import Model
 from physvision.physics.articulated.properties import TreeProperties
 
@@ -49,6 +50,10 @@ class Packing:
         self.fixed = [int(body) for body in np.flatnonzero(model.fixed)]
         self.membership = tensor(model.body_link == np.arange(model.links)[:, None])
         self.identity = torch.eye(3, dtype=dtype, device=device)
+        self.drag_axes = None if model.drag_axes is None else tensor(model.drag_axes)
+        none = torch.zeros(bodies, 3, dtype=dtype, device=device)
+        self.no_drag = {"drag_axes": torch.zeros(bodies, 3, 3, dtype=dtype, device=device)}
+        self.no_drag |= dict.fromkeys(("viscous_force", "viscous_moment", "dynamic_force", "dynamic_moment"), none)
         self.quaternions = [int(start) for start in model.quaternions]
 
     def pack(self, properties: TreeProperties, batch: int) -> Parameters:
@@ -70,11 +75,18 @@ class Packing:
             "rotation": rotation.mT,
             "offset": offset,
             "spring_reference": self.normalized(p.spring_reference),
+            **self._drag(p, body_rotation),
         }
         return {
             name: expanded(made[name] if name in made else getattr(p, name), batch, field)
             for name, field in PARAMETERS.items()
         }
+
+    def _drag(self, p: TreeProperties, body_rotation: Tensor) -> Parameters:
+        """The drag of a medium, where the model has one."""
+        if self.drag_axes is None:
+            return self.no_drag
+        return {"drag_axes": body_rotation @ self.drag_axes, **drag(p.drag_size, p.medium)}
 
     def bodies_in_links(
         self, p: TreeProperties

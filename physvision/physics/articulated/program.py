@@ -58,6 +58,11 @@ class Program:
                 model.servo,
             )
         )
+        self.couplings = {
+            "coupling_source": torch.as_tensor(model.coupling_source, dtype=torch.int32, device=self.device),
+            "coupling_target": torch.as_tensor(model.coupling_target, dtype=torch.int32, device=self.device),
+            "coupling_gain": torch.as_tensor(model.coupling_gain, dtype=self.dtype, device=self.device),
+        }
         self.counts = {
             "links": model.links,
             "bodies": model.bodies,
@@ -83,6 +88,9 @@ class Program:
         # Where contact is by events, dry friction is a row of its problem.
         smooth = rubs and not (self.pairs is not None and self.pairs.beside.rubbing.size)
         tree.friction_velocity, tree.rubs, tree.springs = _FRICTION_VELOCITY, int(smooth), int(springs)
+        tree.couplings, tree.dragged = len(model.coupling_source), int(model.drag_axes is not None)
+        for name, value in self.couplings.items():
+            setattr(tree, name, array(value))
         for name, value in parameters.items():
             setattr(tree, name, self._field(PARAMETERS[name], value))
         return tree

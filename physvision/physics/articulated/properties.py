@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from physvision.core import Placed, ShapeError
+from physvision.physics.articulated.medium import Medium
 from physvision.physics.articulated.model import Body, Model
 from physvision.physics.articulated.transmissions import Transmission
 from physvision.physics.properties import Properties, leaf, register_properties
@@ -56,6 +57,8 @@ class TreeProperties(Properties):
     transmission_force: Tensor = leaf(
         "transmissions", 2, unit="N m or N", range="not nan", meaning="least and greatest; infinite without limits"
     )
+    medium: Tensor = leaf(2, unit="kg/m³ and Pa s", range="not negative", meaning="density and viscosity of what drags")
+    drag_size: Tensor = leaf("bodies", 3, unit="m", range="not negative", meaning="of the box that a medium drags")
     gravity: Tensor = leaf(3, unit="m/s²", meaning="in the world's axes")
     friction: Tensor = leaf("shapes", range="not negative", meaning="coefficient; a pair's is the mean of the two")
     turning_friction: Tensor = leaf(
@@ -75,6 +78,8 @@ def described(
     restitution: float,
     turning_friction: Sequence[float] | np.ndarray,
     transmissions: Sequence[Transmission],
+    medium: Medium,
+    drag_size: np.ndarray,
 ) -> TreeProperties:
     """The leaves as the description of the bodies has them; kinds of friction are given once, or for each shape."""
     joints = [joint for body in bodies for joint in body.joints]
@@ -108,6 +113,8 @@ def described(
         "transmission_damping": [float(each.damping) for each in transmissions],
         "transmission_rest": [float(each.rest) for each in transmissions],
         "transmission_force": np.array([each.limits for each in transmissions], float).reshape(-1, 2),
+        "medium": (medium.density, medium.viscosity),
+        "drag_size": drag_size,
         "gravity": gravity,
         "friction": np.broadcast_to(np.asarray(friction, float), (len(geometry),)).copy(),
         "turning_friction": np.broadcast_to(np.asarray(turning_friction, float), (len(geometry), 2)).copy(),

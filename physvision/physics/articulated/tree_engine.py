@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -13,9 +13,11 @@ from torch import Tensor
 from physvision.core import InputError, Placed, State
 from physvision.core.checks import check_count, check_positive
 from physvision.kernels.launching import outside_transforms
+from physvision.physics.articulated.activation import Activation, wheel
 from physvision.physics.articulated.contact import Contact, Pairs, Touching, all_touching, law_of
 from physvision.physics.articulated.integrators import INTEGRATORS
 from physvision.physics.articulated.manifold import Manifold
+from physvision.physics.articulated.medium import Medium, boxes, check
 from physvision.physics.articulated.model import Body, Model, compile_model, sorted_bodies
 from physvision.physics.articulated.packing import Parameters
 from physvision.physics.articulated.preparation import Prepared, Structs
@@ -65,6 +67,9 @@ class TreeEngine(MechanicalEngine):
         restitution: float = 0.0,
         turning_friction: Sequence[float] | np.ndarray = (0.0, 0.0),
         transmissions: Sequence[Transmission] = (),
+        activations: Sequence[Activation] = (),
+        medium: Medium | None = None,
+        drag_axes: np.ndarray | None = None,
     ) -> None:
         super().__init__()
         if integrator not in INTEGRATORS:
@@ -73,8 +78,15 @@ class TreeEngine(MechanicalEngine):
         self._by_events = contact is not None and self._law is None
         if contact is not None and (integrator != "semi_implicit_euler" or substeps != 1):
             raise InputError("contact steps with a scheme of its own: leave integrator and substeps out")
-        bodies = sorted_bodies(bodies)
+        bodies = [*sorted_bodies(bodies), *map(wheel, activations)]
         self.model: Model = compile_model(bodies)
+        drag_size = np.zeros((len(bodies), 3))
+        if medium is not None:
+            check(medium)
+            given = None if drag_axes is None else np.concatenate([drag_axes, *[np.eye(3)[None]] * len(activations)])
+            drag_size, axes = boxes(bodies, given)
+            drag_size[len(bodies) - len(activations) :] = 0.0
+            self.model = replace(self.model, drag_axes=axes)
         self.dt, self.integrator = check_positive("dt", dt), integrator
         self.substeps = check_count("substeps", substeps)
         self.nq, self.nv = self.model.nq, self.model.nv
@@ -102,6 +114,10 @@ class TreeEngine(MechanicalEngine):
             raise InputError("a joint has limits, which are contacts: make the engine with contact='event'")
         elif transmissions:
             raise InputError("transmissions are part of the contact problem: make the engine with contact='event'")
+        if activations:
+            self.model = _coupled(
+                self.model, activations, 0 if self._pairs is None else len(self._pairs.beside.rubbing)
+            )
         self.rows = {
             "bodies": self.body_names,
             "joints": self.joint_names,
@@ -120,6 +136,8 @@ class TreeEngine(MechanicalEngine):
                 restitution,
                 turning_friction,
                 transmissions,
+                medium or Medium(),
+                drag_size,
             )
         )
         if actuators is not None:
@@ -235,6 +253,23 @@ class TreeEngine(MechanicalEngine):
 def _along(names: Sequence[str], first: np.ndarray) -> tuple[str, ...]:
     """The name of the joint of each number of a position or a velocity."""
     return tuple(np.repeat(names, np.diff(first)).tolist())
+
+
+def _coupled(model: Model, activations: Sequence[Activation], rubbing: int) -> Model:
+    """The model with what activations push; rows of dry friction stand between velocities and transmissions."""
+    source, target, gain = [], [], []
+    first = model.nv - len(activations)
+    for k, each in enumerate(activations):
+        for column in np.flatnonzero(each.push).tolist():
+            source.append(first + k)
+            target.append(column if column < first else model.nv + rubbing + column - first)
+            gain.append(float(each.push[column]))
+    return replace(
+        model,
+        coupling_source=np.array(source, np.int32),
+        coupling_target=np.array(target, np.int32),
+        coupling_gain=np.array(gain),
+    )
 
 
 def _friction_losses(model: Model, bodies: Sequence[Body]) -> np.ndarray:

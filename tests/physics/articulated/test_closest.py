@@ -116,7 +116,7 @@ PAIRS = [
     ("sphere", "plane"), ("capsule", "plane"), ("box", "plane"), ("cylinder", "plane"), ("sphere", "sphere"),
     ("sphere", "capsule"), ("capsule", "capsule"), ("sphere", "box"), ("capsule", "box"), ("box", "box"),
     ("ellipsoid", "plane"), ("sphere", "ellipsoid"), ("capsule", "ellipsoid"), ("ellipsoid", "ellipsoid"),
-    ("sphere", "cylinder"), ("capsule", "cylinder"),
+    ("sphere", "cylinder"), ("capsule", "cylinder"), ("box", "ellipsoid"),
 ]  # fmt: skip
 
 
@@ -124,7 +124,7 @@ PAIRS = [
 def test_points_and_normals_move_as_their_adjoints_say(one, other):
     """Shifts and turns of both shapes, and their sizes, against central differences; every form that the pair has."""
     rng, seen, h = np.random.default_rng(0), set(), 1e-6
-    for _ in range(60 if (one, other) in (("box", "box"), ("capsule", "cylinder")) else 12):
+    for _ in range(60 if (one, other) in (("box", "box"), ("capsule", "cylinder"), ("box", "ellipsoid")) else 12):
         shapes = random_shape(one, rng), random_shape(other, rng)
         turn, origin = Rotation.random(2, rng).as_matrix(), np.array([rng.normal(size=3) * 0.35, [0, 0, 0]])
         base = rows(*shapes, turn, origin, rng)
@@ -171,6 +171,7 @@ def test_points_and_normals_move_as_their_adjoints_say(one, other):
         ("capsule", "capsule"): {"points", "point and line", "line and point", "lines"}, ("box", "box"): {"face", "lines"},
         ("sphere", "cylinder"): {"point and line", "face", "smooth"},
         ("capsule", "cylinder"): {"point and line", "face", "smooth", "lines", "line, smooth"},
+        ("box", "ellipsoid"): {"smooth", "line, smooth", "smooth, face"},
         ("ellipsoid", "plane"): {"smooth, face"}, ("sphere", "ellipsoid"): {"smooth"},
         ("capsule", "ellipsoid"): {"smooth", "line, smooth"}, ("ellipsoid", "ellipsoid"): {"smooth"},
         ("sphere", "box"): {"points", "point and line", "face"}, ("capsule", "box"): {"points", "point and line", "face", "lines"},
@@ -211,6 +212,8 @@ def test_gaps_to_round_shapes_are_distances(one, other):
                 local, size = turn[k].T @ normal, np.array(shape.sizes)
                 if isinstance(shape, Ellipsoid):
                     reach += np.linalg.norm(size * local)
+                elif isinstance(shape, Box):
+                    reach += np.abs(local) @ size / 2
                 else:
                     round_part = np.linalg.norm(local[:2]) if isinstance(shape, Cylinder) else 1.0
                     reach += size[0] * round_part + abs(local[2]) * size[2] / 2

@@ -149,6 +149,8 @@ EXAMPLES: dict[str, dict[str, str]] = {
                      "springyield": "bottom:" + FIXED.format('stiffness="1" springyield="3"')},
     "tendon/spatial": {"stiffness": "bottom:" + SPATIAL.format('stiffness="3"'), "damping": "bottom:" + SPATIAL.format('damping="3"'),
                        "frictionloss": "bottom:" + SPATIAL.format('frictionloss="3"'), "limited": "bottom:" + SPATIAL.format(LIMITED)},
+    "actuator/cylinder": {"timeconst": 'actuators:<cylinder joint="ja" timeconst="0.3"/>', "area": 'actuators:<cylinder joint="ja" area="2"/>',
+                          "diameter": 'actuators:<cylinder joint="ja" diameter="2"/>', "bias": 'actuators:<cylinder joint="ja" bias="0 -2 -1"/>'},
     "actuator/velocity": {"kv": 'kv="4"', "gear": 'gear="3" kv="4"'},
     "actuator/general": {"gainprm": 'gainprm="4"', "biasprm": 'biastype="affine" biasprm="1 -2 -3"', "biastype": 'biastype="affine" biasprm="0 -2 -3"',
                          "gaintype": 'gaintype="affine" gainprm="1 1 0"', "dyntype": 'dyntype="integrator"', "dynprm": 'dyntype="filter" dynprm="2"',
@@ -168,7 +170,6 @@ ELEMENTS = {
     "actuator/intvelocity": 'actuators:<intvelocity joint="ja" kp="1" actrange="-1 1"/>',
     "actuator/pid": 'actuators:<pid joint="ja" kp="1" ki="1"/>',
     "actuator/damper": 'actuators:<damper joint="ja" kv="1" ctrlrange="0 1"/>',
-    "actuator/cylinder": 'actuators:<cylinder joint="ja"/>',
     "actuator/muscle": 'actuators:<muscle joint="ja" lengthrange="0 1"/>',
     "actuator/adhesion": 'actuators:<adhesion body="a" ctrlrange="0 1"/>',
     "sensor/jointpos": 'bottom:<sensor><jointpos joint="ja"/></sensor>',
@@ -220,14 +221,18 @@ def motion(source: str) -> tuple[mujoco.MjModel, np.ndarray, list[np.ndarray]]:
 
 def ours(engine: articulated.Articulation, inputs: list) -> np.ndarray:
     q, v, u = (torch.tensor(np.array(column)) for column in zip(*inputs, strict=True))
+    # Activations, which are zero here, are speeds of wheels behind all else.
+    wheels = torch.zeros(len(q), engine.nq - q.shape[1], dtype=q.dtype)
+    moving, bodies = v.shape[1], len(engine.body_names) - wheels.shape[1]
+    q, v = torch.cat([q, wheels], 1), torch.cat([v, wheels], 1)
     control = u if engine.nu == u.shape[1] else None
     state = State(q, v)
     controls = None if control is None else control.unsqueeze(1)
     # What rows of the contact problem do, as dry friction, is part of a step alone.
     stepped = (engine.rollout(state, 1, controls).final.v - v) / SHORT
     rows = engine.properties.transmission_rest.numel() or bool(engine.properties.friction_loss.any())
-    acceleration = (stepped if rows else engine.acceleration(state, control)).numpy()
-    places = engine.poses(State(q, v))[:, :, :3, 3].reshape(len(q), -1).numpy()
+    acceleration = (stepped if rows else engine.acceleration(state, control))[:, :moving].numpy()
+    places = engine.poses(State(q, v))[:, :bodies, :3, 3].reshape(len(q), -1).numpy()
     return np.concatenate([acceleration, np.zeros((len(q), 3)), places], 1)  # the world's own place comes first
 
 

@@ -98,6 +98,7 @@ PAIRS = [
     ("ellipsoid", "ellipsoid"),
     ("sphere", "cylinder"),
     ("capsule", "cylinder"),
+    ("box", "ellipsoid"),
 ]
 
 

@@ -17,6 +17,7 @@ POINT_PLANE, POINT_POINT, POINT_SEGMENT, SEGMENT_SEGMENT, POINT_BOX = range(5)
 CORNER_BOX, EDGE_EDGE, SEGMENT_EDGE, RIM_PLANE, CORNER_PLANE, CORNER_SEGMENT = range(5, 11)
 POINT_ELLIPSOID, SEGMENT_ELLIPSOID, ELLIPSOID_ELLIPSOID, ELLIPSOID_PLANE = range(11, 15)
 POINT_CYLINDER, SEGMENT_CYLINDER = range(15, 17)
+CORNER_ELLIPSOID, EDGE_ELLIPSOID, ELLIPSOID_FACE, STRING, STRUT = range(17, 22)
 
 Feature = tuple[float, float, float]
 Row = tuple[int, bool, Feature, Feature]  # kind, whether the shapes change places, features of both
@@ -27,12 +28,17 @@ _CORNERS: list[Feature] = list(product((-0.5, 0.5), repeat=3))  # pyright: ignor
 _EDGES: list[Feature] = [
     tuple(np.insert(side, axis, 0.0).tolist()) for axis in range(3) for side in product((-0.5, 0.5), repeat=2)
 ]  # pyright: ignore[reportAssignmentType]
+_FACES: list[Feature] = [tuple(np.insert((0.0, 0.0), axis, side).tolist()) for axis in range(3) for side in (-0.5, 0.5)]  # pyright: ignore[reportAssignmentType]
 # A standing cylinder needs three points of its rim: the lowest, and one at a third of a turn to either side.
 _RIM: list[Feature] = [
     (float(np.cos(angle)), float(np.sin(angle)), end)
     for end in (-0.5, 0.5)
     for angle in (0.0, 2 * np.pi / 3, -2 * np.pi / 3)
 ]
+
+
+STRING_ROW: Row = (STRING, False, _CENTER, _CENTER)
+STRUT_ROW: Row = (STRUT, False, _CENTER, _CENTER)
 
 
 def features(first: Shape, second: Shape) -> list[Row] | None:
@@ -66,6 +72,10 @@ def _rows(first: Shape, second: Shape) -> Iterator[Row]:
             yield POINT_CYLINDER, False, _CENTER, _CENTER
         case Capsule(), Cylinder():
             yield SEGMENT_CYLINDER, False, _CENTER, _CENTER
+        case Box(), Ellipsoid():
+            yield from ((CORNER_ELLIPSOID, False, corner, _CENTER) for corner in _CORNERS)
+            yield from ((EDGE_ELLIPSOID, False, edge, _CENTER) for edge in _EDGES)
+            yield from ((ELLIPSOID_FACE, True, _CENTER, face) for face in _FACES)
         case Ellipsoid(), Ellipsoid():
             yield ELLIPSOID_ELLIPSOID, False, _CENTER, _CENTER
         case Sphere(), Sphere():

@@ -22,6 +22,8 @@ class Touching:
         prevails: 1 where the first shape's friction is the pair's, −1 where the second's is, 0 where both count.
         slippery: whether there is no friction, whatever the shapes have.
         margin: distance at which they touch already, m.
+        string: whether it is a string between their origins instead, `-margin` long.
+        strut: whether their origins are kept `margin` apart instead.
         turns: whether there is friction against turning, too.
         turning: lengths of the pair's own against spinning and rolling, m; None to mix those of the shapes.
     """
@@ -34,6 +36,8 @@ class Touching:
     margin: float = 0.0
     turns: bool = False
     turning: tuple[float, float] | None = None
+    string: bool = False
+    strut: bool = False
 
 
 def all_touching(
@@ -83,7 +87,7 @@ def check_supported(model: Model, geometry: Sequence[Placed], touching: Sequence
     """Raise for the first pair of shapes that has no rule."""
     for each in touching:
         first, second = geometry[each.first], geometry[each.second]
-        if features(first.shape, second.shape) is None:
+        if not (each.string or each.strut) and features(first.shape, second.shape) is None:
             kinds = [type(placed.shape).__name__.lower() for placed in (first, second)]
             raise UnsupportedError(
                 f"contact: {kinds[0]} {named(model, first)} and {kinds[1]} {named(model, second)}: such a pair is not "

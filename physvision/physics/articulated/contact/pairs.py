@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from physvision.core import Placed
-from physvision.physics.articulated.contact.features import features
+from physvision.physics.articulated.contact.features import STRING_ROW, STRUT_ROW, Row, features
 from physvision.physics.articulated.contact.filters import Touching, check_supported, link_of
 from physvision.physics.articulated.layout import CONTACT_PARAMETERS
 from physvision.physics.articulated.model import Model
@@ -43,7 +43,7 @@ class Pairs:
         check_supported(model, geometry, touching)
         found = []
         for each in touching:
-            for kind, swapped, one, other in features(geometry[each.first].shape, geometry[each.second].shape) or ():
+            for kind, swapped, one, other in _features(geometry, each):
                 ends = (each.second, each.first) if swapped else (each.first, each.second)
                 found.append((kind, *ends, one, other, each, -each.prevails if swapped else each.prevails))
         self.count = len(found)
@@ -155,6 +155,12 @@ class Pairs:
         given, prevails = (torch.as_tensor(numbers, device=values.device) for numbers in (own, self._prevails))
         mixed = torch.where(prevails > 0, first, torch.where(prevails < 0, second, mixed))
         return torch.where(given.isnan(), mixed, given.to(values))
+
+
+def _features(geometry: Sequence[Placed], pair: Touching) -> list[Row]:
+    if pair.string or pair.strut:
+        return [STRING_ROW if pair.string else STRUT_ROW]
+    return features(geometry[pair.first].shape, geometry[pair.second].shape) or []
 
 
 def _behind(first: Tensor, second: Tensor) -> Tensor:

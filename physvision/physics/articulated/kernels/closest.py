@@ -12,7 +12,9 @@ boxes move. An edge takes part where the normal across both edges points out of 
 import warp as wp
 
 from . import scalar
+from .box_ellipsoid import corner_ellipsoid, edge_ellipsoid, ellipsoid_face
 from .cylinders import segment_cylinder, to_cylinder
+from .edges import APART, edge_direction, edge_length, leads_out
 from .ellipsoids import ellipsoid_ellipsoid, ellipsoid_plane, segment_ellipsoid, to_ellipsoid
 from .forms import FACE, LEAST, LINE_POINT, LINES, PARALLEL, POINT_LINE, POINTS, RIM, Closest, axis_of, scaled
 from .spatial import mat33, transposed, vec3, zero3
@@ -35,12 +37,15 @@ ELLIPSOID_ELLIPSOID = wp.constant(13)
 ELLIPSOID_PLANE = wp.constant(14)
 POINT_CYLINDER = wp.constant(15)
 SEGMENT_CYLINDER = wp.constant(16)
+CORNER_ELLIPSOID = wp.constant(17)
+EDGE_ELLIPSOID = wp.constant(18)
+ELLIPSOID_FACE = wp.constant(19)
+STRING = wp.constant(20)
+STRUT = wp.constant(21)
 
 DOUBLE = scalar is wp.float64
 AT_END = wp.constant(scalar(1.0e-9 if DOUBLE else 1.0e-5))  # m, or share of a size
-OUTWARD = wp.constant(scalar(-1.0e-2))  # cosine from which on a normal points out of a box
 UPRIGHT = wp.constant(scalar(1.0e-6 if DOUBLE else 1.0e-4))  # sine below which a circle has no lowest point
-APART = wp.constant(scalar(1.0))  # m; the gap of edges that do not face each other
 
 
 @wp.func
@@ -200,37 +205,6 @@ def corner_box(near: Closest, turn_a: mat33, corner: vec3, turn: mat33, origin: 
 
 
 @wp.func
-def edge_direction(turn: mat33, edge: vec3):
-    """The axis along which an edge runs: the one in which its middle is not moved."""
-    axis = axis_of(turn, 0)
-    if edge[1] == scalar(0.0):
-        axis = axis_of(turn, 1)
-    if edge[2] == scalar(0.0):
-        axis = axis_of(turn, 2)
-    return axis
-
-
-@wp.func
-def edge_length(size: vec3, edge: vec3):
-    length = size[0]
-    if edge[1] == scalar(0.0):
-        length = size[1]
-    if edge[2] == scalar(0.0):
-        length = size[2]
-    return length
-
-
-@wp.func
-def leads_out(normal: vec3, turn: mat33, edge: vec3):
-    """Whether a normal lies between those of the two faces at an edge."""
-    least = scalar(1.0)
-    for k in range(3):
-        if edge[k] != scalar(0.0):
-            least = wp.min(least, scalar(2.0) * edge[k] * wp.dot(normal, axis_of(turn, k)))
-    return least > OUTWARD
-
-
-@wp.func
 def lines(near: Closest, half_a: scalar, half_b: scalar, limit: scalar):
     """Two lines through `first` and `second` with their normal: the points where they are closest.
 
@@ -378,6 +352,20 @@ def closest(
         return ellipsoid_ellipsoid(near, turn_a, origin_a, size_a, turn_b, origin_b, size_b)
     if kind == ELLIPSOID_PLANE:
         return ellipsoid_plane(near, turn_a, origin_a, size_a, turn_b, origin_b)
+    if kind == CORNER_ELLIPSOID:
+        return corner_ellipsoid(near, turn_a, feature_a, turn_b, origin_b, size_b)
+    if kind == EDGE_ELLIPSOID:
+        return edge_ellipsoid(near, turn_a, origin_a, size_a, feature_a, turn_b, origin_b, size_b)
+    if kind == ELLIPSOID_FACE:
+        return ellipsoid_face(near, turn_a, origin_a, size_a, turn_b, origin_b, size_b, feature_b)
+    if kind == STRING or kind == STRUT:
+        # Two points; a string is taut where they are as far apart as its margin says, below zero, and pulls.
+        near.second = origin_b
+        near = between(near)
+        if kind == STRING:
+            near.normal = -near.normal
+            near.gap = -near.gap
+        return near
     is_box = wp.int32(0)
     if kind == EDGE_EDGE:
         is_box = 1

@@ -122,7 +122,9 @@ def cores_backward(near: Closest, point_bar: vec3, normal_bar: vec3):
     pull = Pull()
     n = near.normal
     apart = wp.dot(n, near.first - near.second)
-    g = across(normal_bar, n) / wp.max(apart, LEAST)
+    if wp.abs(apart) < LEAST:
+        apart = LEAST
+    g = across(normal_bar, n) / apart  # of a string, whose normal is turned round, `apart` is below zero
     if near.form == POINTS:
         pull.first = point_bar + g
         pull.second = -g

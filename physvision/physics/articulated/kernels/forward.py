@@ -3,6 +3,7 @@
 import warp as wp
 
 from . import scalar
+from .fluid import add_drag
 from .joints import is_single_axis
 from .kinematics import carried_acceleration_angular, carried_acceleration_linear, move_links
 from .loads import apply_joint_loads, turn_wrenches
@@ -26,6 +27,8 @@ def accelerate_moved(tree: Tree, work: Workspace, forces: Forces, world: int, st
     """The same after `move_links`."""
     apply_joint_loads(tree, work, forces, world, step, row, h)
     load_inertias(tree, work, world)
+    if tree.dragged != 0:
+        add_drag(tree, work, world)
     if forces.wrenches != 0:
         turn_wrenches(tree, work, forces, world, step)
         for i in range(tree.links):

@@ -17,6 +17,7 @@ Forward dynamics solves res(q, v, q̈, τ, θ) = ID + B(v)(v + h q̈) + K(q) −
 import warp as wp
 
 from . import scalar
+from .fluid import add_drag, drag_backward
 from .joints import spring_backward, write_lifted
 from .kinematics import (
     add_joint_gradient,
@@ -26,7 +27,7 @@ from .kinematics import (
     finish_rotation_gradient,
     move_links,
 )
-from .loads import apply_joint_loads, joint_loads_backward, turn_wrenches, wrenches_backward
+from .loads import apply_joint_loads, couplings_backward, joint_loads_backward, turn_wrenches, wrenches_backward
 from .spatial import transposed, vec3, zero3
 from .tree import FREE, Forces, ForcesStruct, Gradients, GradientsStruct, Tree, TreeStruct, Workspace, WorkspaceStruct
 
@@ -77,6 +78,7 @@ def residual_backward(
     """Add λᵀ ∂res/∂(q, v, τ, θ) to q_bar[row], v_bar[row] and the gradients; leaves λᵀ ∂ID/∂q̈ in `rest`."""
     for d in range(tree.velocities):
         joint_loads_backward(tree, work, gradients, world, step, row, d, h)
+    couplings_backward(tree, work, world, row)
     for i in range(tree.links):
         work.velocity_bar_angular[world, i] = zero3()
         work.velocity_bar_linear[world, i] = zero3()
@@ -87,6 +89,8 @@ def residual_backward(
         work.turning[world, i] = zero3()
         if tree.springs != 0:
             spring_backward(tree, work, gradients, world, row, i)
+    if tree.dragged != 0:
+        drag_backward(tree, work, gradients, world)
     if forces.wrenches != 0:
         wrenches_backward(tree, work, forces, gradients, world, step)
     for backwards in range(tree.links):
@@ -266,6 +270,8 @@ def inverse_dynamics(
             force = force - work.wrench_force[world, i]
         work.moment[world, i] = moment
         work.force[world, i] = force
+    if tree.dragged != 0:
+        add_drag(tree, work, world)
     for backwards in range(tree.links):
         i = tree.links - 1 - backwards
         moment = work.moment[world, i]

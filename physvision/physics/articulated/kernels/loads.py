@@ -41,6 +41,11 @@ def apply_joint_loads(tree: Tree, work: Workspace, forces: Forces, world: int, s
             drag = drag + tree.friction_loss[world, d] / tree.friction_velocity * smoothed_sign_rate(speed)
         work.drag[world, d] = drag
         work.rest[world, d] = forces.torque[world, step, d] - drag * work.v[world, row, d]
+    for k in range(tree.couplings):
+        d = tree.coupling_target[k]
+        if d < tree.velocities:
+            push = tree.coupling_gain[k] * work.v[world, row, tree.coupling_source[k]]
+            work.rest[world, d] = work.rest[world, d] + push
     if tree.springs != 0:
         for i in range(tree.links):
             spring_force(tree, work, world, row, i, work.rest)
@@ -115,3 +120,14 @@ def joint_loads_backward(
             gradients.joint_stiffness[world, link] = gradients.joint_stiffness[world, link] + h * held
         gradients.armature[world, d] = gradients.armature[world, d] + multiplier * acceleration
     work.v_bar[world, row, d] = work.v_bar[world, row, d] + bar
+
+
+@wp.func
+def couplings_backward(tree: Tree, work: Workspace, world: int, row: int):
+    """Adjoint of −λ · (what velocities push)."""
+    for k in range(tree.couplings):
+        d = tree.coupling_target[k]
+        if d < tree.velocities:
+            source = tree.coupling_source[k]
+            bar = work.multiplier[world, row, d] * tree.coupling_gain[k]
+            work.v_bar[world, row, source] = work.v_bar[world, row, source] - bar

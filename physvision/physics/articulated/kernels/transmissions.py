@@ -84,6 +84,9 @@ def list_transmissions(
                     drag = contacts.transmission_damping[world, t] + left * stiffness
                     pull = forces.torque[world, step, tree.velocities + t]
                     pull -= stiffness * combined_position(contacts, work, world, row, t)
+                    for k in range(tree.couplings):
+                        if tree.coupling_target[k] == tree.velocities + t:
+                            pull += tree.coupling_gain[k] * work.v[world, row, tree.coupling_source[k]]
                     bias = -pull / drag
                     yielding = scalar(1.0) / (left * drag)
                 elif kind == TIED:
@@ -162,6 +165,10 @@ def transmission_backward(
         position_bar = -stiffness * pull_bar
         column = tree.velocities + t
         gradients.torque[world, step, column] = gradients.torque[world, step, column] + pull_bar
+        for k in range(tree.couplings):
+            if tree.coupling_target[k] == column:
+                d = tree.coupling_source[k]
+                work.v_bar[world, row, d] = work.v_bar[world, row, d] + tree.coupling_gain[k] * pull_bar
         if touch.wanted != 0:
             touch.transmission_damping[world, t] = touch.transmission_damping[world, t] + drag_bar
             stiffness_bar = left * drag_bar - position * pull_bar

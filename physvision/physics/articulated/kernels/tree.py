@@ -41,6 +41,11 @@ class TreeStruct:
     rubs: int  # whether there may be Coulomb friction
     springs: int  # whether there may be springs
     servo: wp.array(dtype=wp.int32)  # of each velocity: the link whose spring is taken at the end of the step, or -1
+    couplings: int  # velocities that push others
+    coupling_source: wp.array(dtype=wp.int32)
+    coupling_target: wp.array(dtype=wp.int32)  # a velocity; beyond their number a transmission
+    coupling_gain: wp.array(dtype=scalar)
+    dragged: int  # whether a medium drags the bodies
 
 
 @wp.struct

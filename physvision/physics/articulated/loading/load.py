@@ -10,15 +10,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import mujoco
+import numpy as np
 
 from physvision.core import FileError, InputError, ModelError, UnsupportedError
 from physvision.physics.articulated.engine import Articulation
 from physvision.physics.articulated.loading import translate
 from physvision.physics.articulated.loading.contacts import CONTACT_KINDS, geom_pairs, supported, touching
-from physvision.physics.articulated.loading.geometry import geoms_of, placed
+from physvision.physics.articulated.loading.geometry import geoms_of, matrix, placed
 from physvision.physics.articulated.loading.packages import find_meshes
 from physvision.physics.articulated.loading.sizes import check_sizes
+from physvision.physics.articulated.loading.strings import knot, pulling, sites_of, strings
 from physvision.physics.articulated.loading.unsupported import IGNORABLE, findings, friction_holds, limits_hold
+from physvision.physics.articulated.medium import Medium
 
 BASES = ("auto", "fixed", "free")
 INLINE = "the given XML"
@@ -97,10 +100,18 @@ def _engine(
 ) -> Articulation:
     found = [pair for pair in geom_pairs(model) if "contact" not in ignore and supported(model, pair)]
     taking_part = {geom for pair in found for geom in (pair.first, pair.second)}
-    order = [geom for body in range(model.nbody) for geom in geoms_of(model, body, taking_part)]
+    hanging = [] if "tendon" in ignore else strings(model)
+    order: list[tuple[str, int]] = []
+    for body in range(model.nbody):
+        order += [("geom", geom) for geom in geoms_of(model, body, taking_part)]
+        order += [("site", site) for site in sites_of(model, hanging, body)]
+    rows = {kind: {number: row for row, (of, number) in enumerate(order) if of == kind} for kind in ("geom", "site")}
+    friction = np.array([model.geom_friction[number] if kind == "geom" else np.zeros(3) for kind, number in order])
     limits = "limit" not in ignore and limits_hold(model)
-    bodies = translate.bodies(model, taking_part, limits, "friction_loss" not in ignore and friction_holds(model))
+    rubs = "friction_loss" not in ignore and friction_holds(model)
+    bodies = translate.bodies(model, taking_part, limits, rubs, hanging)
     transmissions = translate.transmissions_of(model, bodies, ignore)
+    activations = translate.activations(model, len(transmissions))
     joints = [joint for body in bodies for joint in body.joints]
     constrained = any(joint.limits is not None or joint.friction_loss for joint in joints)
     engine = Articulation(
@@ -109,18 +120,27 @@ def _engine(
         gravity=translate.gravity(model),
         integrator=integrator,
         substeps=substeps,
-        actuators=translate.actuators(model, len(transmissions)),
-        scenery=[placed(model, geom) for geom in geoms_of(model, 0, taking_part)],
-        contact="event" if found or constrained or transmissions else None,
-        touching=touching(found, {geom: row for row, geom in enumerate(order)}, "turning_friction" not in ignore),
-        friction=[float(model.geom_friction[geom, 0]) for geom in order],
+        actuators=translate.actuators(model, len(transmissions), activations),
+        scenery=[placed(model, geom) for geom in geoms_of(model, 0, taking_part)]
+        + [knot(model, site) for site in sites_of(model, hanging, 0)],
+        contact="event" if found or constrained or transmissions or hanging else None,
+        touching=touching(found, rows["geom"], "turning_friction" not in ignore) + pulling(hanging, rows["site"]),
+        friction=friction.reshape(-1, 3)[:, 0].tolist(),
         restitution=restitution,
-        turning_friction=model.geom_friction[order, 1:3],
+        turning_friction=friction.reshape(-1, 3)[:, 1:],
         transmissions=transmissions,
+        activations=activations,
+        medium=_medium(model) if "fluid" not in ignore else None,
+        drag_axes=np.array([matrix(turn) for turn in model.body_iquat[1:]]).reshape(-1, 3, 3),
     )
     engine.keyframes = translate.keyframes(model)
     engine.sites = translate.sites(model)
     return engine
+
+
+def _medium(model: mujoco.MjModel) -> Medium | None:
+    density, viscosity = float(model.opt.density), float(model.opt.viscosity)
+    return Medium(density, viscosity) if density or viscosity else None
 
 
 def _open(source: str | os.PathLike[str]) -> tuple[mujoco.MjSpec, str, bool]:

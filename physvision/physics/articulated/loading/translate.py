@@ -5,15 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import mujoco
 import numpy as np
 import torch
 
 from physvision.core import State
+from physvision.physics.articulated.activation import Activation
 from physvision.physics.articulated.loading.geometry import geoms_of, matrix, placed
 from physvision.physics.articulated.loading.names import disabled, named
+from physvision.physics.articulated.loading.strings import TwoSites, knot, sites_of
 from physvision.physics.articulated.loading.transmissions import driven_joints, feedback, is_row, transmissions
 from physvision.physics.articulated.loading.unsupported import actuator_obstacle, switched_off
 from physvision.physics.articulated.model import Body, Joint
@@ -37,7 +39,11 @@ def gravity(model: mujoco.MjModel) -> tuple[float, float, float]:
 
 
 def bodies(
-    model: mujoco.MjModel, touching: Collection[int] = (), limits: bool = False, rubs: bool = False
+    model: mujoco.MjModel,
+    touching: Collection[int] = (),
+    limits: bool = False,
+    rubs: bool = False,
+    hanging: Sequence[TwoSites] = (),
 ) -> list[Body]:
     """All bodies but the world, in MuJoCo's order; those without a name get one that no other has.
 
@@ -51,11 +57,17 @@ def bodies(
             while names[number] in taken:
                 names[number] += " (without a name)"
             taken.add(names[number])
-    return [_body(model, number, names, touching, limits, rubs) for number in range(1, model.nbody)]
+    return [_body(model, number, names, touching, limits, rubs, hanging) for number in range(1, model.nbody)]
 
 
 def _body(
-    model: mujoco.MjModel, number: int, names: list[str], touching: Collection[int], limits: bool, rubs: bool
+    model: mujoco.MjModel,
+    number: int,
+    names: list[str],
+    touching: Collection[int],
+    limits: bool,
+    rubs: bool,
+    hanging: Sequence[TwoSites],
 ) -> Body:
     first = int(model.body_jntadr[number])
     joints = [_joint(model, first + k, limits, rubs) for k in range(int(model.body_jntnum[number]))]
@@ -72,7 +84,8 @@ def _body(
         # A free body's position is its pose in the world already.
         position=np.zeros(3) if free else model.body_pos[number].copy(),
         orientation=np.array([1.0, 0, 0, 0]) if free else model.body_quat[number].copy(),
-        shapes=[placed(model, geom) for geom in geoms_of(model, number, touching)],
+        shapes=[placed(model, geom) for geom in geoms_of(model, number, touching)]
+        + [knot(model, site) for site in sites_of(model, list(hanging), number)],
     )
 
 
@@ -142,33 +155,66 @@ def transmissions_of(model: mujoco.MjModel, bodies: list[Body], ignore: Collecti
     return transmissions(model, names, rows(model), ignore)
 
 
-def actuators(model: mujoco.MjModel, transmissions: int = 0) -> Actuators | None:
+def activations(model: mujoco.MjModel, transmissions: int) -> list[Activation]:
+    """The actuators with dynamics of their own, in their order, and what they push."""
+    pulling, found = {k: t for t, k in enumerate(rows(model))}, []
+    for k in usable_actuators(model):
+        if late(model, k):
+            push = np.zeros(model.nv + transmissions)
+            if not switched_off(model, k):
+                _push(model, k, pulling, push)
+            adds_up = model.actuator_dyntype[k] == mujoco.mjtDyn.mjDYN_INTEGRATOR.value
+            time = np.inf if adds_up else float(model.actuator_dynprm[k, 0])
+            found.append(Activation(named(model, "actuator", k), time, push))
+    return found
+
+
+def late(model: mujoco.MjModel, k: int) -> bool:
+    """Whether actuator k has an activation."""
+    return bool(model.actuator_dyntype[k] != mujoco.mjtDyn.mjDYN_NONE.value)
+
+
+def _push(model: mujoco.MjModel, k: int, pulling: dict[int, int], columns: np.ndarray) -> None:
+    """Add the force on velocities, or the pull on its transmission, that a unit of actuator k's signal gives."""
+    scale = float(model.actuator_gainprm[k, 0])
+    if k in pulling:
+        columns[model.nv + pulling[k]] += scale
+        return
+    for joint, share in (driven_joints(model, k) or {}).items():
+        columns[model.jnt_dofadr[joint]] += scale * share
+
+
+def actuators(
+    model: mujoco.MjModel, transmissions: int = 0, activations: Sequence[Activation] = ()
+) -> Actuators | None:
     """How the file's actuators turn controls into forces; None where it has none: a control is then a force."""
     usable = usable_actuators(model)
     if not usable:
         return None
     pulling = {k: t for t, k in enumerate(rows(model))}
-    gain = np.zeros((len(usable), model.nv + transmissions))
+    wheels = {each.name: (column, each.gain) for column, each in enumerate(activations)}
+    direct, through = np.zeros((len(usable), model.nv + transmissions)), np.zeros((len(usable), len(wheels)))
     low, high = np.full(len(usable), -np.inf), np.full(len(usable), np.inf)
     for row, k in enumerate(usable):
         if switched_off(model, k):
             continue
         scale, driven = float(model.actuator_gainprm[k, 0]), driven_joints(model, k) or {}
-        if k in pulling:
-            gain[row, model.nv + pulling[k]] = scale
+        if late(model, k):
+            column, torque = wheels[named(model, "actuator", k)]
+            through[row, column] = torque
         else:
-            for joint, share in driven.items():
-                gain[row, model.jnt_dofadr[joint]] += scale * share
+            _push(model, k, pulling, direct[row])
         control = int(model.actuator_ctrladr[k])
         if model.actuator_ctrllimited[control] and not disabled(model, _DISABLE.mjDSBL_CLAMPCTRL):
             low[row], high[row] = model.actuator_ctrlrange[control]
-        if k not in pulling:
+        if k not in pulling and not late(model, k):
             # Without feedback a limit of the force is one of the control.
             if model.actuator_forcelimited[k]:
                 low[row], high[row] = _narrowed(low[row], high[row], model.actuator_forcerange[k], scale)
             for joint, share in driven.items():
                 if model.jnt_actfrclimited[joint]:
                     low[row], high[row] = _narrowed(low[row], high[row], model.jnt_actfrcrange[joint], scale * share)
+    gain = np.concatenate([direct[:, : model.nv], through, direct[:, model.nv :]], 1)
     return Actuators(gain, low, high, tuple(named(model, "actuator", k) for k in usable))
 
 
@@ -182,10 +228,14 @@ def _narrowed(low: float, high: float, forces: np.ndarray, scale: float) -> tupl
 
 def keyframes(model: mujoco.MjModel) -> dict[str, State]:
     """The file's keyframes by name (or number): states of one world."""
-    return {
-        named(model, "key", k): State(torch.tensor(model.key_qpos[k])[None], torch.tensor(model.key_qvel[k])[None])
-        for k in range(model.nkey)
-    }
+    addresses = [int(model.actuator_actadr[k]) for k in usable_actuators(model) if late(model, k)]
+    still = np.zeros(len(addresses))
+
+    def state(k: int) -> State:
+        q, v = (model.key_qpos[k], still), (model.key_qvel[k], model.key_act[k][addresses])
+        return State(*(torch.tensor(np.concatenate(parts))[None] for parts in (q, v)))
+
+    return {named(model, "key", k): state(k) for k in range(model.nkey)}
 
 
 def sites(model: mujoco.MjModel) -> dict[str, tuple[int, tuple[float, ...]]]:

@@ -12,6 +12,7 @@ import mujoco
 import numpy as np
 
 from physvision.physics.articulated.loading.names import any_in_row, disabled, listed, named
+from physvision.physics.articulated.loading.strings import is_string
 from physvision.physics.articulated.transmissions import Transmission
 
 _Shares = Callable[[dict[int, float]], dict[str, float]]  # from joints' numbers to their names
@@ -44,7 +45,7 @@ def tendon_joints(model: mujoco.MjModel, tendon: int) -> dict[int, float] | None
 
 
 def feedback(model: mujoco.MjModel, k: int) -> tuple[float, float, float]:
-    """Constant, stiffness and damping of actuator k, whose force is constant − stiffness l − damping l̇ beside its control’s."""
+    """Constant, stiffness and damping of actuator k, beside what its control pulls."""
     if model.actuator_biastype[k] != mujoco.mjtBias.mjBIAS_AFFINE.value:
         return 0.0, 0.0, 0.0
     constant, position, velocity = (float(value) for value in model.actuator_biasprm[k, :3])
@@ -130,7 +131,7 @@ def tendon_obstacle(model: mujoco.MjModel, t: int) -> str | None:
     )
     doing = {name for name in acts if np.any(getattr(model, f"tendon_{name}")[t])}
     if doing and tendon_joints(model, t) is None:
-        return "it is spatial"
+        return None if is_string(model, t) else "it is spatial"
     if doing & {"stiffnesspoly", "dampingpoly", "springyield"}:
         return "its spring or damper is not linear"
     if doing & {"limited", "armature"}:

@@ -14,6 +14,7 @@ from physvision.physics.articulated.loading.transmissions import (
     driven_joints,
     equalities_refused,
     feedback,
+    is_row,
     tendons_refused,
 )
 
@@ -54,7 +55,7 @@ def findings(model: mujoco.MjModel) -> dict[str, str]:
             for k in range(model.nactuator)
             if (reason := actuator_obstacle(model, k)) is not None
         ),
-        "fluid": "density or viscosity of the medium" if model.opt.density or model.opt.viscosity else "",
+        "fluid": _fluid(model),
         "gravity_compensation": _of(model, "body", model.body_gravcomp) if falls else "",
         "nonlinear": _nonlinear(model),
         "plasticity": _of(model, "joint", model.jnt_springyield),
@@ -88,8 +89,8 @@ def actuator_obstacle(model: mujoco.MjModel, k: int) -> str | None:
         return "it does not drive a joint or a fixed tendon"
     if any(mujoco.mjtJoint(int(model.jnt_type[joint])) not in _ONE_NUMBER for joint in driven):
         return "it drives a ball or free joint"
-    if model.actuator_dyntype[k] != mujoco.mjtDyn.mjDYN_NONE.value:
-        return "it has activation dynamics"
+    if (reason := _activation_obstacle(model, k)) is not None:
+        return reason
     if model.actuator_gaintype[k] != mujoco.mjtGain.mjGAIN_FIXED.value:
         return "its gain is not constant"
     if model.actuator_biastype[k] == mujoco.mjtBias.mjBIAS_AFFINE.value:
@@ -111,12 +112,38 @@ def actuator_obstacle(model: mujoco.MjModel, k: int) -> str | None:
     return None
 
 
+_LINEAR_DYNAMICS = (mujoco.mjtDyn.mjDYN_FILTER, mujoco.mjtDyn.mjDYN_FILTEREXACT, mujoco.mjtDyn.mjDYN_INTEGRATOR)
+
+
+def _activation_obstacle(model: mujoco.MjModel, k: int) -> str | None:
+    """Why the activation of actuator k does not follow its control linearly."""
+    kind = mujoco.mjtDyn(int(model.actuator_dyntype[k]))
+    if kind == mujoco.mjtDyn.mjDYN_NONE:
+        return None
+    if kind not in _LINEAR_DYNAMICS or model.actuator_actnum[k] != 1:
+        return "its activation is not linear in its control"
+    if kind != mujoco.mjtDyn.mjDYN_INTEGRATOR and not model.actuator_dynprm[k, 0] > 0:
+        return "its activation has no time constant"
+    if model.actuator_actlimited[k] or model.actuator_actearly[k]:
+        return "its activation is limited, or taken early"
+    limited = model.actuator_forcelimited[k] or any(model.jnt_actfrclimited[j] for j in driven_joints(model, k) or ())
+    return "its force is limited, and follows its activation" if limited and not is_row(model, k) else None
+
+
 def _limited_together(model: mujoco.MjModel, k: int) -> bool:
     """Whether a limit of the force on a joint holds for actuator k and others together."""
     driven = set(driven_joints(model, k) or ())
     others = (set(driven_joints(model, other) or ()) for other in range(model.nactuator) if other != k)
     shared = len(driven) > 1 or any(driven & each for each in others)
     return shared and any(model.jnt_actfrclimited[joint] for joint in driven)
+
+
+def _fluid(model: mujoco.MjModel) -> str:
+    """What of a medium is beyond the drag of boxes at rest."""
+    if not (model.opt.density or model.opt.viscosity):
+        return ""
+    shaped = listed(named(model, "body", int(model.geom_bodyid[k])) for k in np.flatnonzero(model.geom_fluid[:, 0]))
+    return shaped or ("wind" if np.any(model.opt.wind) else "")
 
 
 def limits_hold(model: mujoco.MjModel) -> bool:
