@@ -169,6 +169,8 @@ class TreeEngine(MechanicalEngine):
                 rubbing[self._pairs.beside.rubbing] = True
             wanted = "zero where joints were made without: with contact='event' dry friction is a row of its own"
             found.append(Claim(((value == 0) | rubbing).to(value.dtype), "positive", wanted))
+        elif name == "medium" and self.model.drag_axes is None:
+            found.append(Claim((value == 0).to(value.dtype), "positive", "zero: the engine was made without a medium"))
         elif name == "transmission_force":
             found.append(Claim((value[..., 1] - value[..., 0]).clamp(max=1.0), "not negative", "the least force first"))
         elif name == "orientation":

@@ -11,9 +11,11 @@ from physvision.core import DerivativeError
 from physvision.physics.articulated import Articulation, Body, Joint, tree
 from physvision.physics.articulated.properties import TreeProperties
 
-# Those that move bodies without contact; those of shapes and stops have tests of their own.
+# Those that move bodies without contact; those of shapes, stops, transmissions and media have tests of their own.
 LEAVES = tuple(
-    name for name, leaf in TreeProperties.leaves().items() if leaf.shape[0] != "shapes" and name != "joint_limits"
+    name
+    for name, leaf in TreeProperties.leaves().items()
+    if leaf.shape[0] not in ("shapes", "transmissions") and name not in ("joint_limits", "medium", "drag_size")
 )
 
 INTEGRATORS = ("semi_implicit_euler", "runge_kutta_4")

@@ -86,6 +86,8 @@ def test_gradients_of_drag(contact):
 def test_a_medium_has_no_negative_density():
     with pytest.raises(ModelError, match="at least zero"):
         tree([Body("a", None, [Joint("free")])], medium=Medium(-1.0))
+    with pytest.raises(ModelError, match="made without a medium"):
+        tree([Body("a", None, [Joint("free")])]).checked({"medium": torch.ones(2)})
 
 
 def test_what_the_boxes_do_not_cover_is_refused():
