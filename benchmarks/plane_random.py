@@ -1,6 +1,6 @@
 """Random scenes of three to twelve bodies: nothing that is not a number, no hang, no overlap that nothing names.
 
-    python benchmarks/plane_random.py [--scenes 1000] [--first 0] [--record random.jsonl]
+    python benchmarks/plane_random.py [--count 1000] [--first 0] [--record random.jsonl]
 
 Circles, boxes and polygons, with joints and springs, friction and restitution from 0 to 1, steps of 1e-3 to 1/30 s; a
 hundred steps each. From a state that each reaches, one step is compared with that of the mirrored scene, of the bodies
@@ -24,50 +24,8 @@ from torch import Tensor
 
 from physvision.core import State
 from physvision.physics import rigid2d
+from physvision.physics.rigid2d import scenes
 from physvision.physics.rigid2d.overlap import depth
-
-
-def scene(seed: int, flip: float = 1.0, shuffle: bool = False) -> tuple[rigid2d.World, list[int]]:
-    """A scene, mirrored if `flip` is −1, its bodies in another order if wanted; and the order of its moving bodies."""
-    generator = Random(seed)
-    count, dt = generator.randint(3, 12), 10 ** generator.uniform(-3, math.log10(1 / 30))
-    surface = {"friction": generator.random(), "restitution": generator.random(), "static": True}
-    walls = [
-        rigid2d.Rectangle((20, 1), (0, -0.5), name="floor", **surface),
-        *(rigid2d.Rectangle((1, 20), (side * 3.5, 9.5), name=f"wall {side}", **surface) for side in (-1, 1)),
-    ]
-    bodies = []
-    for i in range(count):
-        place = (flip * ((i % 4 - 1.5) * 1.4 + generator.uniform(-0.1, 0.1)), 0.8 + 1.4 * (i // 4))
-        loose = {
-            "velocity": (flip * generator.uniform(-3, 3), generator.uniform(-3, 1)),
-            "spin": flip * generator.uniform(-3, 3),
-            "mass": generator.uniform(0.3, 3),
-            "friction": generator.random(),
-            "restitution": generator.random(),
-            "name": f"{i}",
-        }
-        size, angle, kind = generator.uniform(0.2, 0.5), generator.uniform(0, 6), generator.randrange(3)
-        around = [2 * math.pi * (k + generator.uniform(0.0, 0.6)) / 5 for k in range(5)]
-        if kind == 0:
-            bodies.append(rigid2d.Circle(size, place, **loose))
-        elif kind == 1:
-            bodies.append(rigid2d.Rectangle((1.6 * size, size), place, angle=flip * angle, **loose))
-        else:
-            corners = [(flip * size * math.cos(turn), size * math.sin(turn)) for turn in around]
-            bodies.append(rigid2d.Polygon(corners[:: int(flip)], place, **loose))
-    joints: list[rigid2d.Joint] = []
-    for i in range(count - 1):
-        chance = generator.random()
-        if chance < 0.15 and i % 4 != 3:
-            middle = [(a + b) / 2 for a, b in zip(bodies[i].center, bodies[i + 1].center, strict=True)]
-            joints.append(rigid2d.Revolute(f"{i}", f"{i + 1}", middle))
-        elif chance < 0.25:
-            joints.append(rigid2d.Spring(f"{i}", f"{i + 1}", stiffness=generator.uniform(1, 50), damping=0.1))
-    order = list(range(count))
-    if shuffle:
-        generator.shuffle(order)
-    return rigid2d.World([*walls, *(bodies[i] for i in order)], joints, gravity=(0, -9.81), dt=dt), order
 
 
 def difference(found: State, wanted: State) -> float:
@@ -98,7 +56,7 @@ def overlap(world: rigid2d.World, state: State) -> float:
 
 
 def row(seed: int) -> dict[str, object]:
-    world, same = scene(seed)
+    world, same = scenes.mixture(seed)
     began = time.process_time()
     trajectory = world.rollout(world.initial_state(1, torch.float64), 100)
     took = 10 * (time.process_time() - began)
@@ -114,9 +72,9 @@ def row(seed: int) -> dict[str, object]:
             named = int(bool(world.rollout(trajectory.state(0), k).status.crowded[0] > 0))  # pyright: ignore
     start = trajectory.state(Random(seed).randrange(20, 100))
     ahead = world.rollout(start, 1).final
-    mirror, _ = scene(seed, -1.0)
+    mirror, _ = scenes.mixture(seed, -1.0)
     mirrored = mirror.rollout(moved(start, same, -1.0), 1).final
-    other, order = scene(seed, shuffle=True)
+    other, order = scenes.mixture(seed, shuffle=True)
     ordered = other.rollout(moved(start, order, 1.0), 1).final
     batch = 0.0
     if seed % 16 == 0:
@@ -140,11 +98,11 @@ def row(seed: int) -> dict[str, object]:
     }
 
 
-def main(scenes: int = 1000, first: int = 0, record: Path = Path("random.jsonl")) -> None:
+def main(count: int = 1000, first: int = 0, record: Path = Path("random.jsonl")) -> None:
     """Simulate scenes that the record does not have yet, and print what it says.
 
     Args:
-        scenes: how many.
+        count: how many scenes.
         first: the number of the first.
         record: a file that rows are added to.
     """
@@ -153,7 +111,7 @@ def main(scenes: int = 1000, first: int = 0, record: Path = Path("random.jsonl")
     rows = [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []
     done = {entry["scene"] for entry in rows}
     with record.open("a") as file:
-        for seed in range(first, first + scenes):
+        for seed in range(first, first + count):
             if seed not in done:
                 rows.append(row(seed))
                 file.write(json.dumps(rows[-1]) + "\n")

@@ -1,4 +1,4 @@
-"""Scenes of "End-to-End Differentiable Physics for Learning and Control" (2018), in pixels, y down; and piles."""
+"""Scenes of "End-to-End Differentiable Physics for Learning and Control" (2018), in pixels, y down; piles; mixtures."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from physvision.core.checks import check_count
-from physvision.physics.rigid2d.bodies import Circle, Number, Polygon, Rectangle
-from physvision.physics.rigid2d.joints import Revolute
+from physvision.physics.rigid2d.bodies import Body, Circle, Number, Polygon, Rectangle
+from physvision.physics.rigid2d.joints import Joint, Revolute, Spring
 from physvision.physics.rigid2d.world import World
 
 GRAVITY = 100.0
@@ -102,3 +102,49 @@ def pile(count: int, seed: int, dt: Number = 1 / 60) -> World:
             corners = [(size * math.cos(turn), size * math.sin(turn)) for turn in around]
             bodies.append(Polygon(corners, place, angle=angle, **loose))
     return World([*bin_walls, *bodies], gravity=(0, -9.81), dt=dt)
+
+
+def mixture(seed: int, flip: float = 1.0, shuffle: bool = False) -> tuple[World, list[int]]:
+    """Three to twelve bodies between walls, with joints and springs, all random; and the order of those that move.
+
+    The same scene mirrored if `flip` is −1, its bodies in another order if wanted. Steps are of 1e-3 to 1/30 s.
+    """
+    generator = Random(seed)
+    count, dt = generator.randint(3, 12), 10 ** generator.uniform(-3, math.log10(1 / 30))
+    surface: dict[str, Any] = {"friction": generator.random(), "restitution": generator.random(), "static": True}
+    sides = [
+        Rectangle((20, 1), (0, -0.5), name="floor", **surface),
+        *(Rectangle((1, 20), (side * 3.5, 9.5), name=f"wall {side}", **surface) for side in (-1, 1)),
+    ]
+    bodies: list[Body] = []
+    for i in range(count):
+        place = (flip * ((i % 4 - 1.5) * 1.4 + generator.uniform(-0.1, 0.1)), 0.8 + 1.4 * (i // 4))
+        loose: dict[str, Any] = {
+            "velocity": (flip * generator.uniform(-3, 3), generator.uniform(-3, 1)),
+            "spin": flip * generator.uniform(-3, 3),
+            "mass": generator.uniform(0.3, 3),
+            "friction": generator.random(),
+            "restitution": generator.random(),
+            "name": f"{i}",
+        }
+        size, angle, kind = generator.uniform(0.2, 0.5), generator.uniform(0, 6), generator.randrange(3)
+        around = [2 * math.pi * (k + generator.uniform(0.0, 0.6)) / 5 for k in range(5)]
+        if kind == 0:
+            bodies.append(Circle(size, place, **loose))
+        elif kind == 1:
+            bodies.append(Rectangle((1.6 * size, size), place, angle=flip * angle, **loose))
+        else:
+            corners = [(flip * size * math.cos(turn), size * math.sin(turn)) for turn in around]
+            bodies.append(Polygon(corners[:: int(flip)], place, **loose))
+    joints: list[Joint] = []
+    for i in range(count - 1):
+        chance = generator.random()
+        if chance < 0.15 and i % 4 != 3:
+            middle = [(a + b) / 2 for a, b in zip(bodies[i].center, bodies[i + 1].center, strict=True)]
+            joints.append(Revolute(f"{i}", f"{i + 1}", middle))
+        elif chance < 0.25:
+            joints.append(Spring(f"{i}", f"{i + 1}", stiffness=generator.uniform(1, 50), damping=0.1))
+    order = list(range(count))
+    if shuffle:
+        generator.shuffle(order)
+    return World([*sides, *(bodies[i] for i in order)], joints, gravity=(0, -9.81), dt=dt), order

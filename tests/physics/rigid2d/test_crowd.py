@@ -183,3 +183,20 @@ def test_a_rope_of_twenty_links_holds_at_a_sixtieth_of_a_second():
     total = sum(world.energy(trajectory))[0]
     # Its last links whip round at three hundred radians a second; nothing takes energy, so that none is lost.
     assert (total - total[0]).abs().max() < 0.02 * 9.81
+
+
+@pytest.mark.parametrize("seed", [2, 24])
+def test_what_comes_to_rest_in_a_crowded_step_has_the_gradient_of_staying(seed):
+    # Part of the pile lies still already: it stays where it is, wherever that is.
+    world = scenes.pile(10 + seed, seed)
+    fallen = world.rollout(start(world), {2: 100, 24: 80}[seed]).final
+    generator = torch.Generator().manual_seed(seed)
+    dq, dv, weights = torch.randn(3, 1, world.nq, generator=generator, dtype=torch.float64)
+    change = torch.zeros((), dtype=torch.float64, requires_grad=True)
+    trajectory = world.rollout(State(fallen.q + change * dq, fallen.v + change * dv), 1)
+    assert trajectory.status.crowded == 1
+    stays = (trajectory.q[0, 0] == trajectory.q[0, 1]) & (trajectory.v[0, 1] == 0)
+    stays = stays.reshape(-1, 3).all(1).repeat_interleave(3)
+    assert stays.any()
+    (found,) = torch.autograd.grad(trajectory.final.q[0] @ (weights[0] * stays), change)
+    torch.testing.assert_close(found, (dq[0] * stays) @ weights[0], rtol=1e-12, atol=1e-12)

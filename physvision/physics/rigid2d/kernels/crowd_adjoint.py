@@ -2,7 +2,7 @@
 
 Both have the form of `adjoint`: x = x° + W Cᵀ λ with C x + ρ = 0 over the rows that hold. For velocities x° = v₀ + h a
 and ρ = gap/h or e C v₀; for a correction x° = 0, x = dq and ρ = gap. The derivative is the one of the problem at what
-its contacts were found to do; κ comes from the transposed system of `system`.
+its contacts were found to do; κ comes from the transposed system of `system`. What comes to rest stays where it was.
 """
 
 import warp as wp
@@ -13,6 +13,7 @@ from .crowd import CORRECTIONS, crowd
 from .data import BODY_A, BODY_B, CONTACTS, CUT, LEFT, LEFT_BAR, OPEN, WANTED, Parts, Workspace, clear, copy
 from .forces import accelerate_adjoint
 from .geometry import add_property, add_row, contact_rows_adjoint, row_speed
+from .islands import came_to_rest
 from .joints import joint_row_adjoint
 from .system import factor_system, number_unknowns, own_couplings, solve_system_transposed, spread, stiffen
 
@@ -120,12 +121,28 @@ def velocities_adjoint(s: Parts, t: Workspace, contacts: wp.int32, h: scalar):
 
 
 @wp.func
+def set_rest_apart(s: Parts, t: Workspace):
+    """Move to `event_v` the cotangents of what came to rest in the step at hand: q₁ = q₀ and v₁ = 0 there."""
+    for body in range(s.bodies):
+        rests = came_to_rest(s, t, body)
+        for k in range(3 * body, 3 * body + 3):
+            t.event_v[k] = scalar(0.0)
+            if rests == 1:
+                t.event_v[k] = t.seed_q[k]
+                t.seed_q[k] = scalar(0.0)
+                t.seed_v[k] = scalar(0.0)
+
+
+@wp.func
 def crowd_adjoint(s: Parts, t: Workspace, h: scalar, event: wp.int32):
     """The adjoint of the crowded step from the start at hand, from (seed_q, seed_v) to (q0_bar, v0_bar)."""
     n = 3 * (s.bodies + 1)
     t.keep[WANTED] = scalar(1.0)
     later = t.keep[LEFT_BAR]
     corrections = crowd(s, t, h, CORRECTIONS)
+    clear(t.event_v, n)
+    if h > scalar(0.0):
+        set_rest_apart(s, t)
     for back in range(corrections):
         crowd(s, t, h, corrections - back)
         for k in range(n):
@@ -137,6 +154,8 @@ def crowd_adjoint(s: Parts, t: Workspace, h: scalar, event: wp.int32):
     else:
         copy(t.seed_q, t.q0_bar, n)
         copy(t.seed_v, t.v0_bar, n)
+    for k in range(n):
+        t.q0_bar[k] = t.q0_bar[k] + t.event_v[k]
     if h == scalar(0.0):
         t.keep[LEFT_BAR] = later
     elif event == CUT:

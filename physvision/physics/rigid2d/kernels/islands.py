@@ -67,6 +67,18 @@ def come_to_rest(s: Parts, t: Workspace):
 
 
 @wp.func
+def came_to_rest(s: Parts, t: Workspace, body: wp.int32):
+    """Whether `come_to_rest` left a body where it was."""
+    found = wp.int32(0)
+    if t.calm[body] > scalar(0.0):
+        found = wp.int32(1)
+        for k in range(3 * body, 3 * body + 3):
+            if t.q1[k] != t.q0[k] or t.v1[k] != scalar(0.0):
+                found = wp.int32(0)
+    return found
+
+
+@wp.func
 def wake_all(s: Parts, t: Workspace):
     """Let no body that moves be asleep."""
     for body in range(s.bodies + 1):
