@@ -96,3 +96,15 @@ def test_friction_is_found_from_where_a_car_is(tmp_path):
         assert float(reached) == pytest.approx(variant.target, abs=module.DT * module.GRAVITY * variant.truth)
     assert module.main(seeds=0, points=3, out=tmp_path, filmed=False)
     assert (tmp_path / "racecar.png").stat().st_size > 10_000
+
+
+def test_an_arm_learns_to_reach(capsys):
+    """Its error falls, and policies that learn side by side learn what each would alone."""
+    module = import_module("reach")
+    task = module.Reach(seconds=0.3)
+    both = module.taught([0, 1], 3, task, enough=0.0)
+    alone = module.taught([1], 3, task, enough=0.0)
+    assert both.errors[1] == pytest.approx(alone.errors[0], abs=1e-9)
+    for errors in both.errors:
+        assert errors[-1] < errors[0] - 0.01  # cm
+    assert module.first_below([5.0, 3.0, 0.5], 4.0) == 2

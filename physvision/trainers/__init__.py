@@ -1,11 +1,19 @@
-"""Training: the LightningModule of prediction autoencoders, its losses, metrics and callbacks."""
+"""Training: the LightningModule of prediction autoencoders and that of policies, losses, metrics and callbacks."""
 
 from physvision.core.registry import register_all
 from physvision.trainers.callbacks import ParameterTracking, PredictionFigure
 from physvision.trainers.metrics import PredictionMetrics
 from physvision.trainers.module import PredictionTraining
+from physvision.trainers.policies import PolicyTraining
 from physvision.trainers.supervision import Supervision
 
-__all__ = ["ParameterTracking", "PredictionFigure", "PredictionMetrics", "PredictionTraining", "Supervision"]
+__all__ = [
+    "ParameterTracking",
+    "PolicyTraining",
+    "PredictionFigure",
+    "PredictionMetrics",
+    "PredictionTraining",
+    "Supervision",
+]
 
 register_all("physvision.trainers", (ParameterTracking, PredictionFigure))

@@ -1,0 +1,143 @@
+"""Policies in the loop: gradients through policy, memory and engine; servos; the habits of training."""
+
+import math
+
+import pytest
+import torch
+
+from physvision.control.policies import Dense, Recurrent, Servo, Task, play
+from physvision.control.policies.loop import faded
+from physvision.core import State
+from physvision.physics import articulated
+from physvision.trainers import PolicyTraining
+
+
+class Swing(Task):
+    """A pendulum of two rods whose policy senses all of its state and pushes both hinges."""
+
+    def __init__(self, periods=6, steps=2):
+        self.engine = articulated.chain([0.5, 0.4], dt=0.01)
+        self.periods, self.steps = periods, steps
+
+    def begin(self, batch, generator):
+        q = torch.randn(batch, 2, generator=generator, dtype=torch.float64)
+        return State(q, torch.zeros_like(q)), torch.ones(batch, 1, dtype=torch.float64)
+
+    def sense(self, state, aim):
+        return torch.cat([state.q, state.v, aim], 1)
+
+    def act(self, state, output):
+        return 10 * output
+
+    def losses(self, state, aim):
+        return (state.q - aim).square().sum(1)
+
+
+def make(kind):
+    torch.manual_seed(3)
+    policy = Dense(5, (7,), 2) if kind == "dense" else Recurrent(5, 6, 2)
+    return policy.double()
+
+
+@pytest.mark.parametrize("kind", ["dense", "recurrent"])
+def test_gradients_of_weights_are_those_of_differences(kind):
+    """Central differences at two step sizes, whose extrapolation leaves a fourth order."""
+    task, policy = Swing(), make(kind)
+    start, aim = task.begin(2, torch.Generator().manual_seed(1))
+    vector = torch.nn.utils.parameters_to_vector(policy.parameters()).detach()
+    direction = torch.randn(len(vector), generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+
+    def loss(step):
+        torch.nn.utils.vector_to_parameters(vector + step * direction, policy.parameters())
+        return play(task, policy, start, aim).losses.mean()
+
+    gradient = torch.cat([each.flatten() for each in torch.autograd.grad(loss(0.0), list(policy.parameters()))])
+    with torch.no_grad():
+        coarse, fine = ((loss(h) - loss(-h)) / (2 * h) for h in (2e-3, 1e-3))
+    assert float(gradient @ direction) == pytest.approx(float(4 * fine - coarse) / 3, rel=1e-7)
+
+
+def test_a_memory_carries_gradients_and_starts_blank():
+    """What is sensed in the first period matters for the last output only through the memory."""
+    policy = make("recurrent")
+    first = torch.randn(1, 5, dtype=torch.float64, requires_grad=True)
+    memory = policy.blank(first)
+    assert not bool(memory.any())
+    _, memory = policy(first, memory)
+    output, _ = policy(torch.zeros_like(first), memory)
+    assert float(torch.autograd.grad(output.sum(), first)[0].abs().max()) > 0
+
+
+def test_a_period_is_steps_of_one_control():
+    task, policy = Swing(periods=3, steps=4), make("dense")
+    start, aim = task.begin(2, torch.Generator().manual_seed(1))
+    played = play(task, policy, start, aim)
+    whole = task.engine.rollout(start, 12, played.controls.repeat_interleave(4, 1))
+    torch.testing.assert_close(played.trajectory.q, whole.q[:, ::4], rtol=0, atol=1e-14)
+    torch.testing.assert_close(played.losses[:, -1], task.losses(whole.final, aim))
+
+
+def test_the_backward_signal_decays():
+    """Of a loss at the end, the gradient by the start is the decay to the power of the periods between."""
+    task, policy = Swing(periods=5), make("dense")
+    start, aim = task.begin(1, torch.Generator().manual_seed(1))
+    q = start.q.requires_grad_()
+
+    def slope(decay):
+        return torch.autograd.grad(play(task, policy, State(q, start.v), aim, decay=decay).losses[0, -1], q)[0]
+
+    torch.testing.assert_close(slope(0.9), 0.9**4 * slope(1.0))
+    assert faded(q, 0.5).equal(q)
+
+
+def test_servos_reach_speed_and_keep_their_limits():
+    engine = articulated.chain([0.5, 0.4], dt=0.01)
+    servo = Servo(gain=30.0, speed=1.0, torque=1e3)
+    state = State(torch.tensor([[0.3, -0.2]], dtype=torch.float64), torch.tensor([[0.5, 0.1]], dtype=torch.float64))
+    target = torch.tensor([[2.0, -0.19]], dtype=torch.float64)
+    after = engine.step(state, servo(engine, state, target))
+    # The far target at the largest speed, the near one at its distance times the gain.
+    torch.testing.assert_close(after.v, torch.tensor([[1.0, 0.3]], dtype=torch.float64), rtol=0, atol=1e-9)
+    weak = Servo(gain=30.0, speed=1.0, torque=0.2)
+    assert float(weak(engine, state, target).abs().max()) == 0.2
+
+
+def trained(**habits):
+    from lightning import Trainer
+
+    module = PolicyTraining(make("dense"), Swing(), updates=habits.pop("updates", 3), batch=4, **habits)
+    quiet = dict.fromkeys(("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False)
+    Trainer(max_epochs=1, accelerator="cpu", **quiet).fit(module)
+    return module
+
+
+def test_training_makes_the_loss_smaller():
+    module = trained(updates=40, learning_rate=0.01)
+    task = module.task
+    start, aim = task.begin(64, torch.Generator().manual_seed(9))
+    still = make("dense")
+    still.still()
+    with torch.no_grad():
+        assert float(play(task, module.policy, start, aim).losses.mean()) < 0.9 * float(
+            play(task, still, start, aim).losses.mean()
+        )
+
+
+def test_each_habit_is_an_option():
+    """Before the first update outputs are zero; the gradient that Adam sees is clipped; the loss is that asked for."""
+    module = trained(updates=1, learning_rate=0.0)
+    assert not bool(module.last.controls.any())
+    assert bool(trained(updates=1, still=False).last.controls.any())
+
+    def norm(clip):
+        module = trained(updates=1, learning_rate=0.0, still=False, clip=clip)
+        return math.sqrt(sum(float(each.grad.square().sum()) for each in module.policy.parameters()))
+
+    assert norm(None) > 1e-2
+    assert norm(1e-3) == pytest.approx(1e-3, rel=1e-3)
+    for averaged in (True, False):
+        module = PolicyTraining(make("dense"), Swing(), 1, batch=4, averaged=averaged, decay=1.0)
+        module.log = lambda *_, **__: None
+        loss = module.training_step(0, 0)
+        losses = module.last.losses
+        assert float(loss) == pytest.approx(float((losses if averaged else losses[:, -1]).mean()))
