@@ -10,6 +10,7 @@ from physvision.physics.articulated.builders import (
     from_dh_properties,
     tree,
 )
+from physvision.physics.articulated.connections import Connection
 from physvision.physics.articulated.contact import ContactList, Penalty, Soft
 from physvision.physics.articulated.engine import Articulation
 from physvision.physics.articulated.loading import load
@@ -21,6 +22,7 @@ from physvision.physics.articulated.transmissions import Transmission
 __all__ = [
     "Articulation",
     "Body",
+    "Connection",
     "ContactList",
     "Joint",
     "Medium",
@@ -41,7 +43,7 @@ __all__ = [
 register_all(
     "physvision.physics.articulated",
     (
-        *(Articulation, Body, Joint, Medium, Penalty, Soft, Transmission, load, tree),
+        *(Articulation, Body, Connection, Joint, Medium, Penalty, Soft, Transmission, load, tree),
         *(cartpole, cartpole_properties, chain, chain_properties, from_dh, from_dh_properties),
     ),
 )

@@ -13,6 +13,7 @@ from torch import Tensor
 from physvision.core import Box, Capsule, InputError, Placed, Plane
 from physvision.core.checks import check_count
 from physvision.core.shapes import IDENTITY
+from physvision.physics.articulated.connections import Connection
 from physvision.physics.articulated.contact import Contact
 from physvision.physics.articulated.engine import Articulation
 from physvision.physics.articulated.medium import Medium
@@ -41,6 +42,7 @@ def tree(
     turning_friction: Sequence[float] = (0.0, 0.0),
     transmissions: Sequence[Transmission] = (),
     medium: Medium | None = None,
+    connections: Sequence[Connection] = (),
 ) -> Articulation:
     """An engine from a description of bodies.
 
@@ -62,6 +64,7 @@ def tree(
         transmissions: servos, friction and ties along combinations of joints. With transmissions there is a control for
             each velocity, and then one for each of these.
         medium: what drags the bodies.
+        connections: points and frames of bodies that stay together.
     """
     return Articulation(
         bodies,
@@ -77,6 +80,7 @@ def tree(
         turning_friction=turning_friction,
         transmissions=transmissions,
         medium=medium,
+        connections=connections,
     )
 
 

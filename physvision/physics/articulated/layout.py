@@ -175,7 +175,7 @@ CONTACT_MEMORY = {
     # Blocks beside those of contacts (see `kernels/beside.py`).
     "law": field("whole", "contacts"),
     "holder": field("whole", "contacts"),  # the contact that turning friction belongs to
-    "bias": field("scalar", "contacts"),  # velocity added to that of a row, in a flight
+    "bias": field("vec3", "contacts"),  # velocity added to that of a row, in a flight
     "yielding": field("scalar", "contacts"),
     "low": field("scalar", "contacts"),  # impulse
     "high": field("scalar", "contacts"),

@@ -138,7 +138,7 @@ class Program:
         assert self.pairs is not None
         contacts = self.kernels.ContactsStruct()
         contacts.shapes, contacts.pairs, contacts.capacity = self.pairs.shapes, self.pairs.count, self.pairs.capacity
-        for name in ("limits", "candidates", "transmissions", "beside"):
+        for name in ("limits", "candidates", "transmissions", "ties", "beside"):
             setattr(contacts, name, self.counts[name])
         contacts.operations, contacts.rest_speed, contacts.overlap = operations, rest_speed, overlap
         for name, value in self.pair_table.items():

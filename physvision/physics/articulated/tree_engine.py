@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,6 +15,7 @@ from physvision.core import InputError, Placed, State
 from physvision.core.checks import check_count, check_positive
 from physvision.kernels.launching import outside_transforms
 from physvision.physics.articulated.activation import Activation, wheel
+from physvision.physics.articulated.connections import Connection, knots, ties_of
 from physvision.physics.articulated.contact import Contact, Pairs, Touching, all_touching, law_of
 from physvision.physics.articulated.integrators import INTEGRATORS
 from physvision.physics.articulated.manifold import Manifold
@@ -68,6 +70,7 @@ class TreeEngine(MechanicalEngine):
         turning_friction: Sequence[float] | np.ndarray = (0.0, 0.0),
         transmissions: Sequence[Transmission] = (),
         activations: Sequence[Activation] = (),
+        connections: Sequence[Connection] = (),
         medium: Medium | None = None,
         drag_axes: np.ndarray | None = None,
     ) -> None:
@@ -94,7 +97,12 @@ class TreeEngine(MechanicalEngine):
         self.body_names, self.joint_names = self.model.body_names, self.model.joint_names
         pulls = tuple(each.name or f"pull {k}" for k, each in enumerate(transmissions))
         self.control_names = actuators.names if actuators else (*(f"force {k}" for k in range(self.nv)), *pulls)
-        self.geometry = (*scenery, *_geometry(bodies))
+        shapes = (*scenery, *_geometry(bodies))
+        ends = knots(self.model, connections)
+        self.geometry = (*shapes, *ends)
+        # Connections touch nothing.
+        friction = _with_none(friction, len(ends))
+        turning_friction = _with_none(turning_friction, len(ends), np.ndim(turning_friction) == 2)
         self.keyframes: dict[str, State] = {}
         self._manifold = Manifold(self.model)
         self._keep("start", self.model.start)
@@ -103,17 +111,22 @@ class TreeEngine(MechanicalEngine):
             # Pairs that are given come from a model file, whose friction mixes in MuJoCo's way.
             mixing = "mean" if touching is None else "maximum"
             turns = bool(np.any(turning_friction))
-            chosen = all_touching(self.model, self.geometry, exempt, turns) if touching is None else touching
+            chosen = all_touching(self.model, shapes, exempt, turns) if touching is None else touching
             rubbing = np.flatnonzero(_friction_losses(self.model, bodies)) if self._by_events else np.zeros(0, int)
-            if self._law is not None and (transmissions or any(each.turns for each in chosen)):
-                raise InputError("transmissions and turning friction are simulated with contact='event' alone")
+            if self._law is not None and (transmissions or connections or any(each.turns for each in chosen)):
+                raise InputError(
+                    "transmissions, connections and turning friction are simulated with contact='event' alone"
+                )
             beside = rows_of(self.model, rubbing, transmissions)
-            if chosen or self.model.limited.any() or beside.count:
-                self._pairs = Pairs(self.model, self.geometry, chosen, mixing, beside)
+            ties = ties_of(connections, len(shapes))
+            if chosen or self.model.limited.any() or beside.count or connections:
+                self._pairs = Pairs(self.model, self.geometry, chosen, mixing, beside, ties)
         elif self.model.limited.any():
             raise InputError("a joint has limits, which are contacts: make the engine with contact='event'")
-        elif transmissions:
-            raise InputError("transmissions are part of the contact problem: make the engine with contact='event'")
+        elif transmissions or connections:
+            raise InputError(
+                "transmissions and connections are part of the contact problem: make the engine with contact='event'"
+            )
         if activations:
             self.model = _coupled(
                 self.model, activations, 0 if self._pairs is None else len(self._pairs.beside.rubbing)
@@ -272,6 +285,15 @@ def _coupled(model: Model, activations: Sequence[Activation], rubbing: int) -> M
         coupling_target=np.array(target, np.int32),
         coupling_gain=np.array(gain),
     )
+
+
+def _with_none(values: float | Sequence[float] | np.ndarray, count: int, many: bool | None = None) -> Any:
+    """Numbers one for each shape, with zeros for more shapes behind them; a number for all stays."""
+    if not count or not (np.ndim(values) > 0 if many is None else many):
+        return values
+    numbers = np.asarray(values, float)
+    padded = np.concatenate([numbers, np.zeros((count, *numbers.shape[1:]))])
+    return padded if numbers.ndim > 1 else padded.tolist()
 
 
 def _friction_losses(model: Model, bodies: Sequence[Body]) -> np.ndarray:

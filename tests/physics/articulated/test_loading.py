@@ -48,7 +48,6 @@ def two(option="", joint="", body="", geom='contype="0" conaffinity="0"', rest="
         ("actuator", two(rest='<actuator><intvelocity name="m" joint="ja" kp="1" actrange="-1 1"/></actuator>'), "its activation is limited"),
         ("contact", two(geom='surfacevel="1 0 0 0 0 0"'), "surface: "),
         ("equality", two(rest='<equality><joint name="e" joint1="ja" joint2="jb" polycoef="0 1 2 0 0"/></equality>'), r"equality: e \(its polynomial is not linear\)"),
-        ("equality", two(rest='<equality><connect name="e" body1="a" body2="b" anchor="0 0 0"/></equality>'), r"equality: e \(it is not one of joints or tendons\)"),
         ("tendon", two(rest='<tendon><fixed name="t" limited="true" range="-1 1"><joint joint="ja" coef="1"/></fixed></tendon>'), r"tendon: t \(its length is limited"),
         ("tendon", two(rest='<tendon><fixed name="t" stiffness="1" springlength="0 1"><joint joint="ja" coef="1"/></fixed></tendon>'), r"tendon: t \(its spring is slack"),
         ("actuator", two(joint='actuatorfrcrange="-1 1"', rest='<actuator><position name="m" joint="ja" kp="1"/><motor joint="ja"/></actuator>'), r"m \(its force is limited together with"),

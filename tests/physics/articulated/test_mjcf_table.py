@@ -165,7 +165,7 @@ ELEMENTS = {
     "tendon/spatial": "bottom:" + SPATIAL.format(""),
     "equality/joint": f"bottom:<equality><joint {TWO_SITES}/></equality>",
     "equality/weld": 'bottom:<equality><weld body1="a"/></equality>',
-    "equality/connect": 'bottom:<equality><connect body1="a" anchor="0 0 0"/></equality>',
+    "equality/connect": 'bottom:<equality><connect body1="a" anchor="0.1 0.2 0.3"/></equality>',
     "equality/tendon": "bottom:" + FIXED.format("") + '<equality><tendon tendon1="t"/></equality>',
     "actuator/intvelocity": 'actuators:<intvelocity joint="ja" kp="1" actrange="-1 1"/>',
     "actuator/pid": 'actuators:<pid joint="ja" kp="1" ki="1"/>',

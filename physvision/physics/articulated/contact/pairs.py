@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from physvision.core import Placed
+from physvision.physics.articulated.connections import Ties
 from physvision.physics.articulated.contact.features import STRING_ROW, STRUT_ROW, Row, features
 from physvision.physics.articulated.contact.filters import Touching, check_supported, link_of
 from physvision.physics.articulated.layout import CONTACT_PARAMETERS
@@ -38,7 +39,13 @@ class Pairs:
     """
 
     def __init__(
-        self, model: Model, geometry: Sequence[Placed], touching: Sequence[Touching], mixing: str, beside: Rows
+        self,
+        model: Model,
+        geometry: Sequence[Placed],
+        touching: Sequence[Touching],
+        mixing: str,
+        beside: Rows,
+        ties: Ties,
     ) -> None:
         check_supported(model, geometry, touching)
         found = []
@@ -51,9 +58,9 @@ class Pairs:
         limits = len(self.limited)
         turns = np.array([row[5].turns for row in found], bool)
         self.beside = beside
-        self.capacity = min(self.count + int(turns.sum()) + limits, MOST_CONTACTS) + beside.count
+        self.capacity = min(self.count + int(turns.sum()) + limits, MOST_CONTACTS) + beside.count + ties.blocks
         self.first, self.second = (np.array([row[k] for row in found], np.int64) for k in (1, 2))
-        self.rows = np.unique(np.concatenate([self.first, self.second]))
+        self.rows = np.unique(np.concatenate([self.first, self.second, ties.first, ties.second]))
         self.shapes = len(self.rows)
         self.counts = {
             "shapes": self.shapes,
@@ -61,7 +68,8 @@ class Pairs:
             "limits": limits,
             "candidates": self.count + 2 * limits,
             "transmissions": beside.count,
-            "beside": beside.count + int(turns.sum()),
+            "ties": len(ties.turns),
+            "beside": beside.count + int(turns.sum()) + ties.blocks,
             "contacts": self.capacity,
         }
         self._mixing = mixing
@@ -90,6 +98,9 @@ class Pairs:
             "margin": np.array([row[5].margin for row in found], float),
             "limit_link": self.limited.astype(np.int32),
             "turns": turns.astype(np.int32),
+            "tie_first": np.searchsorted(self.rows, ties.first).astype(np.int32),
+            "tie_second": np.searchsorted(self.rows, ties.second).astype(np.int32),
+            "tie_turns": ties.turns.astype(np.int32),
             **beside.table,
         }
 

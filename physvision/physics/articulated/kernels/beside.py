@@ -11,6 +11,8 @@ Turning friction belongs to a contact with the normal impulse λ_n. Its three di
 normal and about both tangents, with the lengths ρ and σ: |λ_0| ≤ ρ λ_n, against the sign of the spin u_0, and
 |(λ_1, λ_2)| ≤ σ λ_n, against the rolling (u_1, u_2), in the way of a contact's own tangents.
 
+A tie between bodies has three rows that always stick.
+
 Equations F(λ, u) = 0 of the modes, with w for a diagonal number of the Delassus matrix and y = w λ − u:
 
     sticks  u = 0      at a bound  w (λ − bound) = 0      spins or rolls  w (λ − ρ λ_n y/|y|) = 0.
@@ -31,6 +33,7 @@ from .modes import (
     SPINS,
     SPINS_AND_ROLLS,
     STICKS,
+    TURNS,
 )
 from .spatial import mat33, transposed, vec3, zero3
 from .tree import ContactMemory
@@ -112,7 +115,7 @@ def effect(memory: ContactMemory, world: int, c: int):
 def begin_beside(memory: ContactMemory, world: int, c: int):
     """The mode to begin with, where there is no impulse yet; that of a contact is known before its turning."""
     mode = wp.int32(STICKS)
-    if memory.law[world, c] != BOUNDED:
+    if memory.law[world, c] == TURNS:
         mode = turning_mode(memory.torsion[world, c] <= scalar(0.0), memory.rolling[world, c] <= scalar(0.0))
         if memory.mode[world, memory.holder[world, c]] == OPEN:
             mode = OPEN
@@ -133,7 +136,7 @@ def sweep_beside(memory: ContactMemory, world: int, c: int, share: scalar, slip:
             mode = AT_LOW
         elif pushed >= memory.high[world, c]:
             mode = AT_HIGH
-    else:
+    elif memory.law[world, c] == TURNS:
         normal = share * memory.impulse[world, memory.holder[world, c]][0]
         most = memory.torsion[world, c] * normal
         length = wp.sqrt(found[1] * found[1] + found[2] * found[2])
@@ -166,7 +169,7 @@ def equations_beside(memory: ContactMemory, world: int, c: int, share: scalar):
             off[0] = weight[0] * (impulse[0] - memory.low[world, c])
         elif mode == AT_HIGH:
             off[0] = weight[0] * (impulse[0] - memory.high[world, c])
-    else:
+    elif memory.law[world, c] == TURNS:
         y = towards(memory, world, c)
         normal = share * memory.impulse[world, memory.holder[world, c]][0]
         if spins(mode):
@@ -185,11 +188,12 @@ def rate_beside(memory: ContactMemory, world: int, c: int, share: scalar):
     z = scalar(0.0)
     one = scalar(1.0)
     mode = memory.mode[world, c]
-    rate = diagonal(one, z, z)
+    rate = diagonal(one, one, one)
     if memory.law[world, c] == BOUNDED:
+        rate = diagonal(one, z, z)
         if mode != STICKS:
             rate = diagonal(z, z, z)
-    else:
+    elif memory.law[world, c] == TURNS:
         first = one
         if spins(mode):
             first = z
@@ -231,7 +235,7 @@ def own_rate_beside(memory: ContactMemory, world: int, c: int, rate: mat33):
 def held_rate(memory: ContactMemory, world: int, c: int, share: scalar):
     """The column of F_λ in the normal impulse of the contact that turning friction belongs to."""
     found = zero3()
-    if memory.law[world, c] != BOUNDED:
+    if memory.law[world, c] == TURNS:
         weight = weights(memory, world, c)
         mode = memory.mode[world, c]
         y = towards(memory, world, c)
@@ -256,7 +260,7 @@ def write_beside(memory: ContactMemory, world: int, row: int, closed: int, share
             memory.matrix[world, row, column] = rate * memory.delassus[world, c, k]
     own = own_rate_beside(memory, world, c, rate) + diagonal(soft, soft, soft)
     memory.matrix[world, row, row] = memory.matrix[world, row, row] + own
-    if memory.law[world, c] != BOUNDED:
+    if memory.law[world, c] == TURNS:
         held = held_rate(memory, world, c, share)
         z = scalar(0.0)
         for column in range(row):
@@ -348,8 +352,12 @@ def judge_beside(memory: ContactMemory, world: int, c: int, share: scalar, toler
     found = scalar(0.0)
     if memory.law[world, c] == BOUNDED:
         found = judge_bounded(memory, world, c, tolerance)
-    else:
+    elif memory.law[world, c] == TURNS:
         found = judge_turning(memory, world, c, share, tolerance)
+    else:
+        slip = memory.slip[world, c]
+        found = wp.max(wp.abs(slip[0]), wp.max(wp.abs(slip[1]), wp.abs(slip[2])))
+        memory.next_mode[world, c] = STICKS
     return found
 
 
@@ -374,7 +382,7 @@ def beside_backward(memory: ContactMemory, world: int, c: int, y: vec3):
             memory.low_bar[world, c] = weight[0] * y[0]
         elif mode == AT_HIGH:
             memory.high_bar[world, c] = weight[0] * y[0]
-    else:
+    elif memory.law[world, c] == TURNS:
         normal = memory.impulse[world, memory.holder[world, c]][0]
         turn = towards(memory, world, c)
         if spins(mode):

@@ -21,8 +21,9 @@ from .inverse import accelerate_links, move_virtually, residual_backward
 from .joints import advance_backward
 from .kinematics import move_links
 from .loads import apply_joint_loads
-from .modes import BOUNDED, TOUCHES, TURNS
+from .modes import BOUNDED, TIES, TOUCHES, TURNS
 from .spatial import vec3
+from .ties import tie_off_backward, tie_work_backward
 from .touching import place_in_world, place_moved
 from .touching_backward import contact_work_backward, gap_backward
 from .transmissions import transmission_backward
@@ -76,6 +77,11 @@ def contacts_backward(
             if memory.law[world, c] == TURNS:
                 if part < 2:
                     turning_work_backward(
+                        tree, contacts, work, gradients, touch, memory, world, row, pair, work.rate, motion_row, along
+                    )
+            elif memory.law[world, c] == TIES:
+                if part < 2:
+                    tie_work_backward(
                         tree, contacts, work, gradients, touch, memory, world, row, pair, work.rate, motion_row, along
                     )
             elif part < 2 or along[0] != scalar(0.0):
@@ -194,6 +200,8 @@ def held_backward(
             left_bar += transmission_backward(
                 tree, work, contacts, memory, gradients, touch, world, step, row, c, TAKEN_BACK
             )
+        elif memory.law[world, c] == TIES:
+            tie_off_backward(tree, work, contacts, memory, gradients, touch, world, row, c, TAKEN_BACK)
         elif memory.law[world, c] == TOUCHES:
             bar = TAKEN_BACK * memory.slip_bar[world, c][0] / memory.left[world, 0]
             gap_backward(tree, contacts, work, gradients, touch, memory, world, row, pair, bar, 0)

@@ -20,6 +20,7 @@ from .modes import TOUCHES
 from .reach import find_reach, reach_of
 from .spatial import transposed, vec3, zero3
 from .stops import stop_gap, write_stop_jacobian
+from .ties import list_ties
 from .touching import closest_of, gap_of, place_in_world, place_moved, write_jacobian
 from .transmissions import list_transmissions, yield_diagonal
 from .tree import ContactMemory, Contacts, Forces, Tree, Workspace
@@ -120,7 +121,7 @@ def drive_contacts(
         if memory.law[world, c] != TOUCHES:
             if memory.kind[world, row] == FLIGHT:
                 drive = drive + memory.left[world, row] * contact_velocity(tree, memory, world, c, work.a, row)
-                drive = drive + vec3(memory.bias[world, c], z, z)
+                drive = drive + memory.bias[world, c]
         elif memory.kind[world, row] == FLIGHT:
             drive = drive + memory.left[world, row] * contact_velocity(tree, memory, world, c, work.a, row)
             drive = drive + vec3(TAKEN_BACK * memory.gap[world, pair] / memory.left[world, 0], z, z)
@@ -159,8 +160,10 @@ def begin_operation(
     move_links(tree, work, world, row)
     place_moved(tree, work, contacts, memory, world, row)
     choose_contacts(tree, work, contacts, memory, world, row)
+    flying = wp.int32(memory.kind[world, row] == FLIGHT)
+    if contacts.ties > 0:
+        list_ties(tree, work, contacts, memory, world, row, flying, TAKEN_BACK)
     if contacts.transmissions > 0:
-        flying = wp.int32(memory.kind[world, row] == FLIGHT)
         list_transmissions(tree, work, forces, contacts, memory, world, step, row, flying, TAKEN_BACK)
     count = wp.min(memory.count[world, row], contacts.capacity)
     left = memory.left[world, row]

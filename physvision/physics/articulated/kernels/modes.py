@@ -6,6 +6,7 @@ import warp as wp
 TOUCHES = wp.constant(0)  # a contact: normal and two tangents
 BOUNDED = wp.constant(1)  # one direction, whose impulse lies between bounds
 TURNS = wp.constant(2)  # friction against turning about a contact's normal and tangents
+TIES = wp.constant(3)  # three rows that always stick
 
 # Modes of contacts.
 OPEN = wp.constant(0)

@@ -104,7 +104,7 @@ def list_transmissions(
                 memory.friction[world, slot] = scalar(0.0)
                 memory.restitution[world, slot] = scalar(0.0)
                 memory.before[world, slot] = vec3(velocity, scalar(0.0), scalar(0.0))
-                memory.bias[world, slot] = bias
+                memory.bias[world, slot] = vec3(bias, scalar(0.0), scalar(0.0))
                 memory.yielding[world, slot] = yielding
                 memory.low[world, slot] = low
                 memory.high[world, slot] = high
@@ -159,7 +159,7 @@ def transmission_backward(
         yielding = memory.yielding[world, c]
         drag = scalar(1.0) / (left * yielding)
         yielding_bar = slip_bar * memory.impulse[world, c][0]
-        drag_bar = -(yielding * yielding_bar + memory.bias[world, c] * slip_bar) / drag
+        drag_bar = -(yielding * yielding_bar + memory.bias[world, c][0] * slip_bar) / drag
         pull_bar = -slip_bar / drag
         left_bar += stiffness * drag_bar - yielding / left * yielding_bar
         position_bar = -stiffness * pull_bar

@@ -111,6 +111,10 @@ class ContactsStruct:
     transmission_position: wp.array(dtype=wp.int32)
     transmission_path_first: wp.array(dtype=wp.int32)  # where its links begin
     transmission_path: wp.array(dtype=wp.int32)  # the links that carry its joints, outermost first
+    ties: int  # connections of bodies
+    tie_first: wp.array(dtype=wp.int32)  # shapes that stand for their frames
+    tie_second: wp.array(dtype=wp.int32)
+    tie_turns: wp.array(dtype=wp.int32)  # whether it is a weld
     beside: int  # whether there are blocks beside those of contacts
     capacity: int  # contacts that may take part at once
     operations: int  # flights and impacts that a step may have

@@ -58,7 +58,7 @@ def add_turning(
             memory.torsion[world, own] = contacts.torsion[world, pair]
             memory.rolling[world, own] = contacts.rolling[world, pair]
             memory.before[world, own] = total
-            memory.bias[world, own] = scalar(0.0)
+            memory.bias[world, own] = zero3()
             memory.yielding[world, own] = scalar(0.0)
 
 

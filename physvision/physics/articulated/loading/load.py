@@ -15,6 +15,7 @@ import numpy as np
 from physvision.core import FileError, InputError, ModelError, UnsupportedError
 from physvision.physics.articulated.engine import Articulation
 from physvision.physics.articulated.loading import translate
+from physvision.physics.articulated.loading.connections import connections
 from physvision.physics.articulated.loading.contacts import CONTACT_KINDS, geom_pairs, supported, touching
 from physvision.physics.articulated.loading.geometry import geoms_of, matrix, placed
 from physvision.physics.articulated.loading.packages import find_meshes
@@ -112,6 +113,7 @@ def _engine(
     bodies = translate.bodies(model, taking_part, limits, rubs, hanging)
     transmissions = translate.transmissions_of(model, bodies, ignore)
     activations = translate.activations(model, len(transmissions))
+    tied = [] if "equality" in ignore else connections(model, [body.name for body in bodies])
     joints = [joint for body in bodies for joint in body.joints]
     constrained = any(joint.limits is not None or joint.friction_loss for joint in joints)
     engine = Articulation(
@@ -123,13 +125,14 @@ def _engine(
         actuators=translate.actuators(model, len(transmissions), activations),
         scenery=[placed(model, geom) for geom in geoms_of(model, 0, taking_part)]
         + [knot(model, site) for site in sites_of(model, hanging, 0)],
-        contact="event" if found or constrained or transmissions or hanging else None,
+        contact="event" if found or constrained or transmissions or hanging or tied else None,
         touching=touching(found, rows["geom"], "turning_friction" not in ignore) + pulling(hanging, rows["site"]),
         friction=friction.reshape(-1, 3)[:, 0].tolist(),
         restitution=restitution,
         turning_friction=friction.reshape(-1, 3)[:, 1:],
         transmissions=transmissions,
         activations=activations,
+        connections=tied,
         medium=_medium(model) if "fluid" not in ignore else None,
         drag_axes=np.array([matrix(turn) for turn in model.body_iquat[1:]]).reshape(-1, 3, 3),
     )

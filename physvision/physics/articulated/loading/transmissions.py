@@ -18,6 +18,7 @@ from physvision.physics.articulated.transmissions import Transmission
 _Shares = Callable[[dict[int, float]], dict[str, float]]  # from joints' numbers to their names
 _DISABLE = mujoco.mjtDisableBit
 _ON_JOINTS = (mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT)
+CONNECTIONS = (mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtEq.mjEQ_WELD)
 _SCALAR_EQUALITIES = (mujoco.mjtEq.mjEQ_JOINT, mujoco.mjtEq.mjEQ_TENDON)
 
 
@@ -98,7 +99,11 @@ def transmissions(
     if "tendon" not in ignore:
         found += [each for t in range(model.ntendon) for each in _tendon(model, t, shares)]
     if "equality" not in ignore:
-        found += [_tie(model, e, shares) for e in active_equalities(model) if equality_obstacle(model, e) is None]
+        found += [
+            _tie(model, e, shares)
+            for e in active_equalities(model)
+            if equality_obstacle(model, e) is None and mujoco.mjtEq(int(model.eq_type[e])) in _SCALAR_EQUALITIES
+        ]
     return found
 
 
@@ -150,8 +155,11 @@ def active_equalities(model: mujoco.MjModel) -> list[int]:
 
 def equality_obstacle(model: mujoco.MjModel, e: int) -> str | None:
     """Why an equality is no linear tie between joints."""
-    if mujoco.mjtEq(int(model.eq_type[e])) not in _SCALAR_EQUALITIES:
-        return "it is not one of joints or tendons"
+    kind = mujoco.mjtEq(int(model.eq_type[e]))
+    if kind in CONNECTIONS:
+        return None
+    if kind not in _SCALAR_EQUALITIES:
+        return "it is of soft bodies"
     if any(_lengths(model, e, int(number)) is None for number in _sides(model, e)):
         return "its tendon is spatial"
     if any_in_row(model.eq_data[e : e + 1, 2:5])[0] and len(_sides(model, e)) > 1:

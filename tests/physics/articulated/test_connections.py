@@ -1,0 +1,230 @@
+# ruff: noqa: E501
+"""Loops: points that stay together and frames that are welded. Joined inertia, a four-bar linkage, differences, files."""
+
+import numpy as np
+import pytest
+import torch
+from physics.articulated.slopes import compare
+from scipy.spatial.transform import Rotation
+
+from physvision import State
+from physvision.core import InputError, ModelError, Placed, Plane, Sphere
+from physvision.physics import articulated
+from physvision.physics.articulated import Body, Connection, Joint, tree
+
+DOUBLE = torch.float64
+
+
+def pose(point, turn=None):
+    found = np.eye(4)
+    found[:3, 3] = point
+    if turn is not None:
+        found[:3, :3] = Rotation.from_rotvec(turn).as_matrix()
+    return found
+
+
+def moved(inertia, mass, away):
+    """Moments about a point that the centre of mass is away from."""
+    return inertia + mass * (away @ away * np.eye(3) - np.outer(away, away))
+
+
+def test_two_welded_bodies_are_one():
+    """Their acceleration under a wrench is that of a body with the joined mass, centre and moments."""
+    rng = np.random.default_rng(0)
+    masses, moments = (1.3, 0.7), (np.diag([0.02, 0.03, 0.04]), np.diag([0.03, 0.01, 0.025]))
+    apart, turn = np.array([0.3, -0.2, 0.4]), np.array([0.4, 0.9, -0.5])
+    rotation = Rotation.from_rotvec(turn).as_matrix()
+    free = [
+        Body(name, None, [Joint("free")], mass=m, inertia=i) for name, m, i in zip("ab", masses, moments, strict=True)
+    ]
+    weld = Connection("a", "b", pose(apart, turn), np.eye(4), weld=True)
+    dt = 1e-5
+    pair = tree(free, dt=dt, contact="event", connections=[weld])
+    center = masses[1] * apart / sum(masses)
+    whole = moved(moments[0], masses[0], center)
+    whole = whole + moved(rotation @ moments[1] @ rotation.T, masses[1], apart - center)
+    one = tree([Body("a", None, [Joint("free")], mass=sum(masses), inertia=whole, center_of_mass=center)], dt=dt)
+    held = Rotation.from_rotvec(rng.normal(size=3)).as_matrix()
+    x, y, z, w = Rotation.from_matrix(held).as_quat()
+    xb, yb, zb, wb = Rotation.from_matrix(held @ rotation).as_quat()
+    speed, spin = rng.normal(size=3), rng.normal(size=3)
+    of_b = speed + held @ np.cross(spin, apart)
+    q = torch.tensor([[0, 0, 0, w, x, y, z, *(held @ apart), wb, xb, yb, zb]], dtype=DOUBLE)
+    v = torch.tensor([[*speed, *spin, *of_b, *(rotation.T @ spin)]], dtype=DOUBLE)
+    wrench = torch.tensor(rng.normal(size=(1, 2, 6)))
+    # A wrench on a alone; of the joined body it acts at a's origin, not at the common centre.
+    wrench[:, 1] = 0.0
+    force, moment = wrench[0, 0, :3].numpy(), wrench[0, 0, 3:].numpy()
+    joined = np.concatenate([force, moment - np.cross(held @ center, force)])
+    # A step's rows hold where it begins: that frames turn is felt from the second step on, and evenly after some.
+    path = pair.rollout(State(q, v), 61, wrenches=wrench.unsqueeze(1).expand(1, 61, 2, 6))
+    found = ((path.v[0, 61] - path.v[0, 60]) / dt)[:6]
+    late = State(path.q[:, 60, :7], path.v[:, 60, :6])
+    expected = one.acceleration(late, wrenches=torch.tensor(joined).reshape(1, 1, 6))[0]
+    assert found.tolist() == pytest.approx(expected.tolist(), rel=1e-3, abs=1e-3)  # it turns by 1e-3 in this time
+
+
+def test_a_weld_holds_and_keeps_momentum_and_energy():
+    """Two bodies tumble without weight: momentum to rounding, energy and place to the order of the step."""
+    free = [
+        Body("a", None, [Joint("free")], mass=1.3, inertia=(0.02, 0.03, 0.04)),
+        Body("b", None, [Joint("free")], mass=0.7, inertia=(0.03, 0.01, 0.025)),
+    ]
+    weld = Connection("a", "b", pose((0.3, -0.2, 0.4)), np.eye(4), weld=True)
+    off = []
+    for dt in (4e-3, 1e-3):
+        engine = tree(free, dt=dt, gravity=(0, 0, 0), contact="event", connections=[weld])
+        spin, apart = np.array([1.0, 2.0, -0.5]), np.array([0.3, -0.2, 0.4])
+        q = torch.tensor([[0, 0, 0, 1, 0, 0, 0, *apart, 1, 0, 0, 0]], dtype=DOUBLE)
+        v = torch.tensor([[0, 0, 0, *spin, *np.cross(spin, apart), *spin]], dtype=DOUBLE)
+        path = engine.rollout(State(q, v), round(1.0 / dt))
+        assert path.status is not None
+        assert bool(path.status.converged)
+        momentum = 1.3 * path.v[0, :, :3] + 0.7 * path.v[0, :, 6:9]
+        assert float((momentum - momentum[0]).abs().max()) < 1e-10
+        energy = sum(part.squeeze() for part in engine.energy(State(path.q[0], path.v[0])))
+        poses = engine.poses(State(path.q[0], path.v[0]))
+        gap = poses[:, 1, :3, 3] - (poses[:, 0] @ torch.tensor([0.3, -0.2, 0.4, 1.0], dtype=DOUBLE))[:, :3]
+        turned = poses[:, 0, :3, :3] - poses[:, 1, :3, :3]
+        off.append([float((energy / energy[0] - 1).abs().max()), float(gap.abs().max()), float(turned.abs().max())])
+        assert off[-1].pop() < 1e-12
+    assert max(off[0]) < 0.02
+    assert all(fine < 0.35 * coarse for coarse, fine in zip(*off, strict=True))
+
+
+def linkage(dt, connections=True):
+    """A parallelogram: two cranks of 0.4 m on the world, and a coupler of 0.6 m that hangs on one and meets the other."""
+    crank = {"mass": 0.5, "center_of_mass": (0, 0, -0.2), "inertia": (0.5 * 0.4**2 / 12,) * 3}
+    bodies = [
+        Body("left", None, [Joint("revolute", (0, 1, 0))], **crank),
+        Body("coupler", "left", [Joint("revolute", (0, 1, 0))], mass=0.9, position=(0, 0, -0.4), center_of_mass=(0.3, 0, 0), inertia=(0.01,) * 3),
+        Body("right", None, [Joint("revolute", (0, 1, 0))], position=(0.6, 0, 0), **crank),
+    ]  # fmt: skip
+    meets = Connection("coupler", "right", pose((0.6, 0, 0)), pose((0, 0, -0.4)))
+    return tree(bodies, dt=dt, contact="event", connections=[meets] if connections else [])
+
+
+def test_a_parallelogram_is_a_pendulum():
+    """(2 m L²/3 + M L²) θ̈ = −(m L + M L) g sin θ: the coupler does not turn. Off by the order of the step."""
+    m, big, length, g = 0.5, 0.9, 0.4, 9.81
+    inertia = 2 * m * length**2 / 3 + big * length**2
+    single = Body("p", None, [Joint("revolute", (0, 1, 0))], mass=4.0, center_of_mass=(0, 0, -(m + big) * length / 4), inertia=(inertia - ((m + big) * length) ** 2 / 4,) * 3)  # fmt: skip
+    exact = tree([single], dt=1e-3, integrator="runge_kutta_4")
+    assert g == 9.81
+    wanted = float(
+        exact.rollout(State(torch.tensor([[0.7]], dtype=DOUBLE), torch.zeros(1, 1, dtype=DOUBLE)), 1000).q[0, -1, 0]
+    )
+    errors = []
+    for dt in (4e-3, 1e-3):
+        q = torch.tensor([[0.7, -0.7, 0.7]], dtype=DOUBLE)
+        path = linkage(dt).rollout(State(q, torch.zeros(1, 3, dtype=DOUBLE)), round(1.0 / dt))
+        errors.append(abs(float(path.q[0, -1, 0]) - wanted))
+        assert float((path.q[0, :, 0] - path.q[0, :, 2]).abs().max()) < 10 * dt * dt
+        assert float((path.q[0, :, 0] + path.q[0, :, 1]).abs().max()) < 10 * dt * dt
+    assert errors[0] < 0.05
+    assert errors[1] < 0.35 * errors[0]
+
+
+def test_gradients_through_connections():
+    """A linkage and a ball welded to a bar, which strikes the ground."""
+    bar = {"mass": 0.8, "inertia": (0.02, 0.01, 0.015), "center_of_mass": (0.1, 0, 0)}
+    bodies = [
+        Body("left", None, [Joint("revolute", (0, 1, 0.1))], **bar),
+        Body("middle", "left", [Joint("ball")], position=(0.3, 0, 0), **bar),
+        Body("free", None, [Joint("free")], shapes=[Placed(Sphere(0.1))], **bar),
+    ]
+    engine = tree(
+        bodies, dt=0.01, contact="event", scenery=[Placed(Plane(), pose=tuple(map(tuple, pose((0, 0, -0.35)).tolist())))], friction=0.3,
+        connections=[
+            Connection("middle", "free", pose((0.3, 0, 0), (0.1, 0.2, 0.3)), pose((0, 0, 0)), weld=True),
+        ],
+    )  # fmt: skip
+    leaves = ("mass", "position", "center_of_mass", "shape_pose", "friction")
+    checked = 0
+    for seed in range(2):
+        rng = torch.Generator().manual_seed(seed)
+        x, y, z, w = Rotation.from_rotvec((0.1, 0.2, 0.3)).as_quat()
+        q = torch.tensor([[0.0, 1, 0, 0, 0, 0.6, 0, 0, w, x, y, z]], dtype=DOUBLE)
+        values = {"q": q, "v": 0.3 * torch.randn(1, engine.nv, generator=rng, dtype=DOUBLE)}
+        values |= {name: getattr(engine.properties, name).clone() for name in leaves}
+        weights = torch.randn(engine.nq + engine.nv, generator=rng, dtype=DOUBLE)
+
+        def loss(given, weights=weights):
+            path = engine.rollout(State(given["q"], given["v"]), 25, properties={name: given[name] for name in leaves})
+            assert path.status is not None
+            assert path.status.converged.all()
+            return (torch.cat([path.q[0, -1], path.v[0, -1]]) * weights).sum()
+
+        def along(name, value, rng=rng):
+            found = torch.randn(value.shape, generator=rng, dtype=DOUBLE)
+            if name == "shape_pose":
+                moving = torch.zeros_like(found)
+                moving[..., :3, 3] = 0.1 * found[..., :3, 3]
+                return moving
+            return found if name in ("q", "v", "position", "center_of_mass") else found * value
+
+        checked += compare(loss, values, along)
+    assert checked >= 10  # of 14
+
+
+def test_gradients_of_a_linkage():
+    """Two points that stay together, in a plane: one of their three rows says nothing."""
+    rng = torch.Generator().manual_seed(0)
+    engine = linkage(0.01)
+    leaves = ("mass", "position", "center_of_mass", "joint_damping")
+    values = {"q": torch.tensor([[0.7, -0.7, 0.7]], dtype=DOUBLE), "v": torch.tensor([[1.0, -1.0, 1.0]], dtype=DOUBLE)}
+    values |= {name: getattr(engine.properties, name).clone() for name in leaves}
+
+    def loss(given):
+        path = engine.rollout(State(given["q"], given["v"]), 25, properties={name: given[name] for name in leaves})
+        return path.q[0, -1, 0] + 0.3 * path.v[0, -1, 2]
+
+    def along(name, value):
+        # What leads out of the plane would pull the points apart for good.
+        flat = torch.tensor([1.0, 0.0, 1.0], dtype=DOUBLE) if name in ("position", "center_of_mass") else 1.0
+        found = flat * torch.randn(value.shape, generator=rng, dtype=DOUBLE)
+        return found.abs() if name == "joint_damping" else found
+
+    values["joint_damping"] = values["joint_damping"] + 0.1
+    assert compare(loss, values, along) == 6
+
+
+FILE = """<mujoco><worldbody>
+  <body name="a" pos="0 0 1"><joint axis="0 1 0"/><geom size="0.05" fromto="0 0 0 .4 0 0" type="capsule" contype="0" conaffinity="0"/>
+    <site name="end" pos=".4 0 0"/></body>
+  <body name="b" pos="0.8 0 1"><freejoint/><geom type="box" size="0.1 0.1 0.1" contype="0" conaffinity="0"/><site name="corner" pos="-.4 0 0"/></body>
+</worldbody><equality>{}</equality></mujoco>"""
+
+
+@pytest.mark.parametrize(
+    ("equality", "turns"),
+    [
+        ('<connect body1="a" body2="b" anchor="0.4 0 0"/>', False),
+        ('<connect site1="end" site2="corner"/>', False),
+        ('<weld body1="a" body2="b"/>', True),
+        ('<weld site1="end" site2="corner"/>', True),
+        ('<weld body1="a" body2="b" anchor="-.4 .1 0"/>', True),
+    ],
+)
+def test_connections_of_files(equality, turns):
+    """What a file connects stays together, as it is at the start."""
+    engine = articulated.load(FILE.format(equality), dt=1e-3)
+    path = engine.rollout(engine.initial_state(1, DOUBLE), 300)
+    poses = engine.poses(State(path.q[0], path.v[0]))
+    ends = [
+        (poses[:, k] @ torch.tensor(at, dtype=DOUBLE))[:, :3] for k, at in ((0, [0.4, 0, 0, 1]), (1, [-0.4, 0, 0, 1]))
+    ]
+    # What turns at up to 9 rad/s drifts by ω² L h² / κ, κ = 0.34 of which a step takes back.
+    assert float((ends[0] - ends[1]).norm(dim=-1).max()) < 1e-4
+    assert float(poses[-1, 0, 0, 0]) < 0.9  # it swings
+    assert (float((poses[:, 0, :3, :3] - poses[:, 1, :3, :3]).abs().max()) < 1e-4) == turns
+
+
+def test_bad_connections():
+    bodies = [Body("a", None, [Joint("revolute")]), Body("b", "a", [Joint("revolute")])]
+    with pytest.raises(ModelError, match="there is no body 'c'"):
+        tree(bodies, contact="event", connections=[Connection("a", "c", np.eye(4), np.eye(4))])
+    with pytest.raises(ModelError, match="with itself"):
+        tree(bodies, contact="event", connections=[Connection("a", "a", np.eye(4), np.eye(4))])
+    with pytest.raises(InputError, match="contact='event'"):
+        tree(bodies, connections=[Connection("a", "b", np.eye(4), np.eye(4))])
