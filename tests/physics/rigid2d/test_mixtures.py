@@ -47,6 +47,6 @@ def test_random_scenes_do_not_fail_nor_hang_on_the_side_that_they_are_seen_from(
     check(range(25))
 
 
-@pytest.mark.slow  # A minute.
+@pytest.mark.slow  # Two minutes of processor time.
 def test_a_thousand_random_scenes():
     check(range(25, 1025))
