@@ -108,3 +108,12 @@ def test_an_arm_learns_to_reach(capsys):
     for errors in both.errors:
         assert errors[-1] < errors[0] - 0.01  # cm
     assert module.first_below([5.0, 3.0, 0.5], 4.0) == 2
+
+
+def test_a_ball_is_hit_to_its_target(capsys):
+    """From torques of zero, with which it is not touched; the first gradient is that of differences."""
+    module = import_module("golf")
+    assert module.main(generations=0, filmed=False)
+    slope, error = module.slope_error(torch.zeros(1, module.STEPS, 2, dtype=torch.float64))
+    assert slope > 0
+    assert error < 1e-6

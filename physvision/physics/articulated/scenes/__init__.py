@@ -10,7 +10,7 @@ from physvision.physics.articulated.loading import load as load_file
 
 _FOLDER = Path(__file__).resolve().parent
 # What a model file does not say and contact in the engine takes: restitution of all shapes.
-_RESTITUTION = {"ball": 0.5}
+_RESTITUTION = {"ball": 0.5, "golf": 0.5}
 
 
 def names() -> list[str]:
