@@ -7,6 +7,8 @@ from physvision.datasets import DataModule
 from physvision.models import PredictiveAutoencoder, build
 from physvision.trainers import PredictionTraining, Supervision
 
+import lightning  # isort: skip
+
 SIZE = 12
 COORDINATES = {"size": 2, "angles": [0, 1]}
 FRAME = [1, SIZE, SIZE]
@@ -48,3 +50,34 @@ def make_data(folder, **options):
     """A data module of the data set in `folder`."""
     defaults = {"batch_size": 32, "horizon": 5, "memory": True}
     return DataModule(folder, **{**defaults, **options})
+
+
+class Losses(lightning.Callback):
+    """Keeps the loss of each epoch."""
+
+    def __init__(self):
+        self.epochs = []
+
+    def on_train_epoch_end(self, trainer, pl_module):
+        self.epochs.append(float(trainer.callback_metrics["train/loss"]))
+
+
+def losses_of_epochs(folder, data, samples, processes):
+    """Eight epochs in which all `samples` are one batch, shared by the processes."""
+    torch.manual_seed(3)
+    module = PredictionTraining(build(configuration()), Supervision(Coordinates(2, (0, 1))), warmup=0, measured=(0, 5))
+    losses = Losses()
+    trainer = lightning.Trainer(
+        accelerator="cpu",
+        devices=processes,
+        strategy="ddp" if processes > 1 else "auto",
+        max_epochs=8,
+        callbacks=[losses],
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        limit_val_batches=0,
+        default_root_dir=folder,
+    )
+    trainer.fit(module, DataModule(data, batch_size=samples // processes, horizon=5, label_fraction=0.5))
+    return losses.epochs

@@ -1,5 +1,6 @@
 """Training learns, resumes as if undisturbed, stops at NaN with the sample's name, and refuses foreign checkpoints."""
 
+import json
 import math
 import os
 import pickle
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from trainers.small import losses_of_epochs
 
 import physvision
 
@@ -63,12 +65,16 @@ trainer.fit(make_training(horizons={0: 2, 2: 5}), make_data(sys.argv[2]))
 """
 
 
+def search_path() -> str:
+    """Where another process finds the package and what the tests share."""
+    return os.pathsep.join([str(Path(__file__).parents[1]), str(Path(physvision.__file__).parents[1])])
+
+
 def test_a_run_that_was_killed_goes_on_as_if_it_had_not_been(tmp_path, training, data, pendulum):
     whole = training(horizons={0: 2, 2: 5})
     trainer(tmp_path / "whole", max_epochs=4).fit(whole, data())
     arguments = [str(tmp_path / "killed"), pendulum, str(torch.get_num_threads())]
-    search = os.pathsep.join([str(Path(__file__).parents[1]), str(Path(physvision.__file__).parents[1])])
-    environment = {**os.environ, "PYTHONPATH": search}
+    environment = {**os.environ, "PYTHONPATH": search_path()}
     child = subprocess.run([sys.executable, "-c", KILLED, *arguments], env=environment, cwd=tmp_path)
     assert child.returncode == -signal.SIGKILL
     resumed = training(horizons={0: 2, 2: 5})
@@ -196,34 +202,13 @@ def test_checkpoints_that_are_cut_short_or_hostile_are_refused(tmp_path, trainin
 
 
 TWO = """
-import sys, torch
-sys.path[:0] = [{root!r}, {tests!r}]
-import physvision, lightning, json, os
-from trainers.small import configuration
-from physvision.datasets import DataModule
-from physvision.core import Coordinates
-from physvision.models import build
-from physvision.trainers import PredictionTraining, Supervision
+import json, os, sys
+import torch
+from trainers.small import losses_of_epochs
 torch.set_num_threads(1)
 
-class Curve(lightning.Callback):
-    def __init__(self): self.losses = []
-    def on_train_epoch_end(self, trainer, module):
-        self.losses.append(float(trainer.callback_metrics["train/loss"]))
-
-def run(processes):
-    torch.manual_seed(3)
-    module = PredictionTraining(build(configuration()), Supervision(Coordinates(2, (0, 1))), warmup=0, measured=(0, 5))
-    curve = Curve()
-    trainer = lightning.Trainer(accelerator="cpu", devices=processes, strategy="ddp" if processes > 1 else "auto",
-        max_epochs=8, callbacks=[curve], logger=False, enable_checkpointing=False, enable_progress_bar=False,
-        limit_val_batches=0, default_root_dir={folder!r})
-    data = DataModule({data!r}, batch_size={samples} // processes, horizon=5, label_fraction=0.5)
-    trainer.fit(module, data)
-    return curve.losses
-
 if __name__ == "__main__":
-    losses = run(int(sys.argv[1]))
+    losses = losses_of_epochs(sys.argv[1], sys.argv[2], int(sys.argv[3]), processes=2)
     if os.environ.get("RANK", "0") == "0":
         print("CURVE", json.dumps(losses))
 """
@@ -231,23 +216,20 @@ if __name__ == "__main__":
 
 def test_two_processes_learn_what_one_does_from_the_same_batch(tmp_path, pendulum):
     """All samples in one batch, so that both see the same whatever their order."""
-    root = str(resources.folder("trainers").parent)
     script = tmp_path / "two.py"
+    script.write_text(TWO)
     samples = 10 * (23 - 8 + 1)
-    script.write_text(
-        TWO.format(root=root, tests=root + "/tests", folder=str(tmp_path), data=pendulum, samples=samples)
-    )
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", str(script), "2"]
-    curves = []
-    for command in ([sys.executable, str(script), "1"], torchrun):
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(command, capture_output=True, text=True, timeout=200, env=environment)
-        lines = [line for line in done.stdout.splitlines() if line.startswith("CURVE")]
-        assert lines, done.stderr[-3000:]
-        curves.append(torch.tensor(eval(lines[0].removeprefix("CURVE "))))
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", str(script)]
+    arguments = [str(tmp_path), pendulum, str(samples)]
+    environment = {**os.environ, "PYTHONPATH": search_path(), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([*torchrun, *arguments], capture_output=True, text=True, timeout=200, env=environment)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("CURVE")]
+    assert lines, done.stderr[-3000:]
+    both = torch.tensor(json.loads(lines[0].removeprefix("CURVE ")))
+    alone = torch.tensor(losses_of_epochs(str(tmp_path), pendulum, samples, processes=1))
     # Sums in another order differ by single precision's rounding, which eight updates multiply by some ten.
-    torch.testing.assert_close(*curves, rtol=1e-4, atol=1e-6)
-    assert curves[0][-1] < curves[0][0]
+    torch.testing.assert_close(both, alone, rtol=1e-4, atol=1e-6)
+    assert alone[-1] < alone[0]
 
 
 CONFIGURATIONS = sorted(path.name for path in resources.folder("trainers").glob("*.yaml"))
