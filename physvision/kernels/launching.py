@@ -16,7 +16,11 @@ import numpy as np
 import torch
 import warp as wp
 from torch import Tensor
-from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
+from torch._functorch.pyfunctorch import (
+    VmapInterpreter,
+    retrieve_all_functorch_interpreters,
+    temporarily_clear_interpreter_stack,
+)
 
 # Below this much work a second thread costs more than it saves.
 LEAST_MICROSECONDS_A_THREAD = 200.0
@@ -42,6 +46,11 @@ def outside_transforms() -> Iterator[None]:
     """Make tensors that outlast torch's functional transforms: within one a new tensor has no memory of its own."""
     with temporarily_clear_interpreter_stack():
         yield
+
+
+def inside_map() -> bool:
+    """Whether `torch.func.vmap` (or `jacrev`, which is one) is calling."""
+    return any(isinstance(each, VmapInterpreter) for each in retrieve_all_functorch_interpreters())
 
 
 def launch(

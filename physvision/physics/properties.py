@@ -96,12 +96,11 @@ class Properties:
 
     def repeat(self: Own, times: int, own: Properties) -> Own:
         """Each world's leaves `times` times next to each other; those that worlds share, as in `own`, stay."""
-        repeated = {
-            name: value.repeat_interleave(times, 0)
-            for name, value in self.items()
-            if value.dim() > getattr(own, name).dim()
-        }
-        return replace(self, **repeated)
+        return replace(self, **{name: value.repeat_interleave(times, 0) for name, value in self.per_world(own).items()})
+
+    def per_world(self, own: Properties) -> dict[str, Tensor]:
+        """The leaves that hold a value for each world, where those of `own` hold one for all."""
+        return {name: value for name, value in self.items() if value.dim() > getattr(own, name).dim()}
 
     def overridden(
         self: Own,

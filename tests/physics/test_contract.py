@@ -235,3 +235,17 @@ def test_trajectories_keep_their_step_through_transforms():
     assert doubled.dt == run.dt
     with pytest.raises(InputError, match="give it a dt"):
         _ = Trajectory(run.q, run.v).times
+
+
+def test_a_map_repeats_the_worlds_that_properties_tell_apart(engine):
+    if not type(engine.properties).leaves():
+        pytest.skip("a network has no properties")
+    start, own = engine.initial_state(2), engine.properties.gravity.detach()
+    rows = torch.linspace(-1, 1, 3 * start.v.numel()).reshape(3, *start.v.shape)
+    for gravity in (own, torch.stack([own, 2 * own])):
+        properties = engine.checked({"gravity": gravity}, 2, own.device)
+
+        def end(v, properties=properties):
+            return engine.rollout(State(start.q, v), 3, properties=properties).q[:, -1]
+
+        torch.testing.assert_close(torch.func.vmap(end)(rows), torch.stack([end(v) for v in rows]))

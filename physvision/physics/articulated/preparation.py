@@ -37,9 +37,8 @@ class Prepared:
     def __init__(self, model: Model, pairs: Pairs | None, own: TreeProperties) -> None:
         self.program = Program(model, own.mass.dtype, own.mass.device, pairs)
         self._pairs = pairs
-        # Two worlds suffice: what is shared is read with stride zero.
         springs, rubs = (bool((value != 0).any()) for value in (own.joint_stiffness, own.friction_loss))
-        self.own = self._structs(own, 2, springs, rubs)
+        self.own = self._structs(own, 1, springs, rubs)
         self._last: tuple | None = None
 
     def tree_numbers(self, properties: TreeProperties, batch: int) -> Parameters:
@@ -66,7 +65,9 @@ class Prepared:
 
     @torch.no_grad()
     def _structs(self, properties: TreeProperties, batch: int, springs: bool = True, rubs: bool = True) -> Structs:
-        parameters, touching = self.tree_numbers(properties, batch), self.contact_numbers(properties, batch)
+        # What two worlds share is read with stride zero, and so serves any number of them.
+        worlds = max(batch, 2)
+        parameters, touching = self.tree_numbers(properties, worlds), self.contact_numbers(properties, worlds)
         contacts = None
         if self._pairs is not None:
             contacts = self.program.contacts(touching, MOST_OPERATIONS, REST_SPEED, MOST_OVERLAP)

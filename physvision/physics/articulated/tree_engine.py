@@ -13,7 +13,7 @@ from torch import Tensor
 
 from physvision.core import InputError, Placed, State
 from physvision.core.checks import check_count, check_positive
-from physvision.kernels.launching import outside_transforms
+from physvision.kernels.launching import inside_map, outside_transforms
 from physvision.physics.articulated.activation import Activation, wheel
 from physvision.physics.articulated.connections import Connection, knots, ties_of
 from physvision.physics.articulated.contact import Contact, Pairs, Touching, all_touching, law_of
@@ -231,12 +231,12 @@ class TreeEngine(MechanicalEngine):
         """Kernels and numbers for a call: the kernels' structs, where they are at hand, else numbers to make them of.
 
         They are at hand for the engine's own properties, and for those last given that were checked before and ask for
-        no gradient.
+        no gradient; but a map has more worlds than these tell apart.
         """
         prepared, batch = self._prepare(state.q), state.batch
         if properties is None:
             return prepared.program, prepared.own, {}
-        if isinstance(properties, TreeProperties) and properties.kept:
+        if isinstance(properties, TreeProperties) and properties.kept and not self._are_repeated(properties, batch):
             structs = prepared.own if self._are_own(properties) else prepared.last(properties, batch)
             if structs is None:
                 with outside_transforms():
@@ -245,6 +245,10 @@ class TreeEngine(MechanicalEngine):
         known = self._cast(state, properties)
         touching = prepared.contact_numbers(known, batch) if contacts else {}
         return prepared.program, None, prepared.tree_numbers(known, batch) | touching
+
+    def _are_repeated(self, properties: TreeProperties, batch: int) -> bool:
+        """Whether a map repeats the worlds that these properties tell apart."""
+        return batch > 1 and inside_map() and bool(properties.per_world(self.properties))
 
     def _inertial(self, state: State, properties: Overrides) -> tuple[Program, Parameters]:
         """The tree without weight and springs."""

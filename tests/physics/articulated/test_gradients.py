@@ -183,6 +183,26 @@ def test_functional_transforms():
     torch.testing.assert_close(per_row[1], torch.autograd.functional.jacobian(lambda v: final(v, mass).sum(), state.v))
 
 
+def test_a_map_repeats_the_worlds_of_properties_that_were_checked_before():
+    """What is mapped may be any input: the worlds that the properties tell apart come again for each of its rows."""
+    engine = everything()
+    torch.manual_seed(9)
+    state, rows = random_state(engine, 9, batch=2), 0.3 * torch.randn(3, 2, engine.nv, dtype=torch.float64)
+    properties = engine.checked({"mass": engine.properties.mass * torch.tensor([[1.0], [2.0]], dtype=torch.float64)}, 2)
+
+    def moved(row):
+        return State(engine.integrate(state.q, row), row)
+
+    calls = (
+        lambda row: engine.rollout(state, 2, row[:, None].expand(2, 2, -1), properties).q,
+        lambda row: engine.poses(moved(row), properties),
+        lambda row: torch.stack(engine.energy(moved(row), properties)),
+        lambda row: engine.acceleration(state, row, properties),
+    )
+    for call in calls:
+        torch.testing.assert_close(torch.func.vmap(call)(rows), torch.stack([call(row) for row in rows]))
+
+
 def test_derivatives_that_are_not_there_say_so():
     engine = everything()
     state = random_state(engine, 8)
