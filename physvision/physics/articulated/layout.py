@@ -38,9 +38,11 @@ FORWARD_MEMORY = {
     "v": field("scalar", "evaluations", "velocities"),
     "a": field("scalar", "evaluations", "velocities"),
     "rate": field("scalar", "evaluations", "velocities"),  # that moved positions over the substep that ends there
-    # Placement of a link in its parent, and its motion.
-    "rotation": field("mat33", "links"),
-    "offset": field("vec3", "links"),
+    # Placement and motion of a link, all in the world's axes and about the link's origin.
+    "orientation": field("mat33", "links"),  # link to world
+    "offset": field("vec3", "links"),  # from the parent's origin to the link's
+    "first_moment": field("vec3", "links"),  # of its mass
+    "second_moment": field("mat33", "links"),
     "joint_angular": field("vec3", "links"),  # velocity across the joint
     "joint_linear": field("vec3", "links"),
     "bias_angular": field("vec3", "links"),  # acceleration at q̈ = 0 that the parent does not give
@@ -64,8 +66,7 @@ FORWARD_MEMORY = {
     "drag": field("scalar", "velocities"),  # damping plus friction as a coefficient of the velocity
     "rest": field("scalar", "velocities"),
     # Only where wrenches act.
-    "orientation": field("mat33", "links"),  # link to world
-    "wrench_moment": field("vec3", "links"),  # link frame, about the link's origin
+    "wrench_moment": field("vec3", "links"),  # about the link's origin
     "wrench_force": field("vec3", "links"),
 }
 
@@ -150,6 +151,7 @@ CONTACT_MEMORY = {
     "mode": field("whole", "contacts"),
     "next_mode": field("whole", "contacts"),
     "best_mode": field("whole", "contacts"),
+    "wrong": field("scalar", "contacts"),  # by how much its mode is not the right one, as a velocity
     "closed": field("whole", "contacts"),  # those that are not open
     "factored": field("whole"),  # how many, where the factors in `matrix` are those at the solution; otherwise negative
     "path": field("whole", "contacts", "links"),  # the links that move it, outermost first

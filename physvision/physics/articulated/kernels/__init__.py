@@ -1,11 +1,14 @@
 """Warp kernels for trees of rigid bodies, one source for both precisions (see `physvision.kernels.precision`).
 
 Frames and symbols, after Featherstone, *Rigid Body Dynamics Algorithms* (2008), with spatial vectors as pairs of
-3-vectors, angular part first. A link's frame has its origin at its joint and its z along the joint's axis.
-`rotation` turns parent coordinates into link coordinates (E), `offset` is the link's origin in the parent (r):
+3-vectors, angular part first. A link's frame has its origin at its joint and its z along the joint's axis. Vectors are
+told in the world's axes and about the link's origin, so that what links hand each other is shifted and never turned;
+with r, `offset`, from the parent's origin to the link's:
 
-    motion, parent to link   (ω, v) ↦ (E ω, E (v − r × ω))
-    force, link to parent    (n, f) ↦ (Eᵀ n + r × Eᵀ f, Eᵀ f)
+    motion, parent to link   (ω, v) ↦ (ω, v − r × ω)
+    force, link to parent    (n, f) ↦ (n + r × f, f)
+
+Equations of motion are alike in all axes: where a derivative below turns a link, its own vectors turn with it.
 """
 
 import warp as wp

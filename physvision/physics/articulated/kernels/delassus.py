@@ -9,7 +9,7 @@ import warp as wp
 
 from . import scalar
 from .forward import solve_outward
-from .spatial import mat33, skew, vec3, zero3
+from .spatial import crossed, mat33, vec3, zero3
 from .tree import ContactMemory, Tree, Workspace
 
 
@@ -49,15 +49,19 @@ def sweep_inward(tree: Tree, work: Workspace, memory: ContactMemory, world: int,
     length = memory.path_length[world, c]
     for k in range(length):
         memory.met[world, memory.path[world, c, k]] = 0
+    moment = zero33()
+    force = zero33()
+    carried = wp.int32(-1)  # the link that `moment` and `force` have been handed to
     for k in range(length):
         i = memory.path[world, c, k]
         start = tree.first_velocity[i]
         end = tree.first_velocity[i + 1]
-        moment = zero33()
-        force = zero33()
+        if carried != i:
+            moment = zero33()
+            force = zero33()
         if memory.met[world, i] != 0:
-            moment = memory.inward_moment[world, i]
-            force = memory.inward_force[world, i]
+            moment = moment + memory.inward_moment[world, i]
+            force = force + memory.inward_force[world, i]
         for back in range(end - start):
             d = end - 1 - back
             rest = (
@@ -67,17 +71,18 @@ def sweep_inward(tree: Tree, work: Workspace, memory: ContactMemory, world: int,
             scaled = work.pivot[world, d] * rest
             moment = moment + wp.outer(scaled, work.column_angular[world, d])
             force = force + wp.outer(scaled, work.column_linear[world, d])
-        parent = tree.parent[i]
-        if parent >= 0:
-            rotation = work.rotation[world, i]
-            pull = force * rotation
-            turn = moment * rotation - pull * skew(work.offset[world, i])
-            if memory.met[world, parent] != 0:
-                turn = turn + memory.inward_moment[world, parent]
-                pull = pull + memory.inward_force[world, parent]
-            memory.met[world, parent] = 1
-            memory.inward_moment[world, parent] = turn
-            memory.inward_force[world, parent] = pull
+        carried = tree.parent[i]
+        if carried >= 0:
+            moment = moment + wp.transpose(crossed(work.offset[world, i], wp.transpose(force)))
+            if memory.path[world, c, k + 1] != carried:
+                # The other body's links come first.
+                if memory.met[world, carried] != 0:
+                    moment = moment + memory.inward_moment[world, carried]
+                    force = force + memory.inward_force[world, carried]
+                memory.met[world, carried] = 1
+                memory.inward_moment[world, carried] = moment
+                memory.inward_force[world, carried] = force
+                carried = -1
 
 
 @wp.func

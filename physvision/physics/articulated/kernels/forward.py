@@ -7,7 +7,7 @@ from .fluid import add_drag
 from .joints import is_single_axis
 from .kinematics import carried_acceleration_angular, carried_acceleration_linear, move_links
 from .loads import apply_joint_loads, turn_wrenches
-from .spatial import mat33, skew, transposed, vec3, zero3
+from .spatial import crossed, mat33, skew, transposed, zero3
 from .tree import PRISMATIC, REVOLUTE, Forces, Tree, Workspace
 
 
@@ -52,8 +52,8 @@ def load_inertias(tree: Tree, work: Workspace, world: int):
     z = scalar(0.0)
     for i in range(tree.links):
         mass = tree.mass[world, i]
-        first = tree.moment[world, i]
-        second = tree.inertia[world, i]
+        first = work.first_moment[world, i]
+        second = work.second_moment[world, i]
         angular = work.angular[world, i]
         linear = work.linear[world, i]
         work.inertia_angular[world, i] = second
@@ -67,22 +67,24 @@ def load_inertias(tree: Tree, work: Workspace, world: int):
 
 @wp.func
 def eliminate_axis(tree: Tree, work: Workspace, world: int, i: int, h: scalar):
-    """Take the one degree of freedom of link i out of its articulated inertia; its axis is z."""
+    """Take the one degree of freedom of link i out of its articulated inertia."""
     d = tree.first_velocity[i]
     a = work.inertia_angular[world, i]
     c = work.inertia_coupling[world, i]
     m = work.inertia_linear[world, i]
     moment = work.moment[world, i]
     force = work.force[world, i]
-    column_angular = vec3(a[0, 2], a[1, 2], a[2, 2])
-    column_linear = vec3(c[2, 0], c[2, 1], c[2, 2])
-    diagonal = a[2, 2]
-    along = moment[2]
+    axis = work.axis_angular[world, d]
+    column_angular = a * axis
+    column_linear = transposed(c, axis)
+    diagonal = wp.dot(axis, column_angular)
+    along = wp.dot(axis, moment)
     if tree.joint[i] == PRISMATIC:
-        column_angular = vec3(c[0, 2], c[1, 2], c[2, 2])
-        column_linear = vec3(m[0, 2], m[1, 2], m[2, 2])
-        diagonal = m[2, 2]
-        along = force[2]
+        axis = work.axis_linear[world, d]
+        column_angular = c * axis
+        column_linear = m * axis
+        diagonal = wp.dot(axis, column_linear)
+        along = wp.dot(axis, force)
     diagonal = diagonal + tree.armature[world, d] + h * work.drag[world, d]
     pivot = scalar(1.0) / diagonal
     rest = work.rest[world, d] - along
@@ -146,24 +148,17 @@ def hand_to_parent(tree: Tree, work: Workspace, world: int, i: int):
     m = work.inertia_linear[world, i]
     bias_angular = work.bias_angular[world, i]
     bias_linear = work.bias_linear[world, i]
-    rotation = work.rotation[world, i]
     offset = work.offset[world, i]
     moment = work.moment[world, i] + a * bias_angular + c * bias_linear
     force = work.force[world, i] + transposed(c, bias_angular) + m * bias_linear
-    back = wp.transpose(rotation)
-    turned_a = back * (a * rotation)
-    turned_c = back * (c * rotation)
-    turned_m = back * (m * rotation)
-    arm = skew(offset)
-    moved_c = turned_c + arm * turned_m
-    work.inertia_linear[world, parent] = work.inertia_linear[world, parent] + turned_m
+    moved_c = c + crossed(offset, m)
+    work.inertia_linear[world, parent] = work.inertia_linear[world, parent] + m
     work.inertia_coupling[world, parent] = work.inertia_coupling[world, parent] + moved_c
     work.inertia_angular[world, parent] = work.inertia_angular[world, parent] + (
-        turned_a - turned_c * arm + arm * wp.transpose(moved_c)
+        a + wp.transpose(crossed(offset, wp.transpose(c))) + crossed(offset, wp.transpose(moved_c))
     )
-    pull = back * force
-    work.force[world, parent] = work.force[world, parent] + pull
-    work.moment[world, parent] = work.moment[world, parent] + back * moment + wp.cross(offset, pull)
+    work.force[world, parent] = work.force[world, parent] + force
+    work.moment[world, parent] = work.moment[world, parent] + moment + wp.cross(offset, force)
 
 
 @wp.func
@@ -181,9 +176,9 @@ def release(tree: Tree, work: Workspace, world: int, row: int, i: int):
         )
         work.a[world, row, d] = found
         if joint == REVOLUTE:
-            angular = vec3(angular[0], angular[1], angular[2] + found)
+            angular = angular + found * work.axis_angular[world, d]
         else:
-            linear = vec3(linear[0], linear[1], linear[2] + found)
+            linear = linear + found * work.axis_linear[world, d]
     else:
         for k in range(d, tree.first_velocity[i + 1]):
             acceleration = work.pivot[world, k] * (
@@ -241,12 +236,9 @@ def solve_inward(tree: Tree, work: Workspace, world: int, right: wp.array3d(dtyp
             force = force + scaled * work.column_linear[world, d]
         parent = tree.parent[i]
         if parent >= 0:
-            rotation = work.rotation[world, i]
-            pull = transposed(rotation, force)
-            work.force[world, parent] = work.force[world, parent] + pull
-            work.moment[world, parent] = (
-                work.moment[world, parent] + transposed(rotation, moment) + wp.cross(work.offset[world, i], pull)
-            )
+            work.force[world, parent] = work.force[world, parent] + force
+            arm = wp.cross(work.offset[world, i], force)
+            work.moment[world, parent] = work.moment[world, parent] + moment + arm
 
 
 @wp.func
@@ -257,10 +249,8 @@ def solve_outward(tree: Tree, work: Workspace, world: int, out: wp.array3d(dtype
         linear = zero3()
         parent = tree.parent[i]
         if parent >= 0:
-            rotation = work.rotation[world, i]
-            carried = work.virtual_angular[world, parent]
-            angular = rotation * carried
-            linear = rotation * (work.virtual_linear[world, parent] - wp.cross(work.offset[world, i], carried))
+            angular = work.virtual_angular[world, parent]
+            linear = work.virtual_linear[world, parent] + wp.cross(angular, work.offset[world, i])
         for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
             found = work.pivot[world, d] * (
                 work.rest[world, d]

@@ -25,6 +25,7 @@ from .kinematics import (
     carried_acceleration_angular,
     carried_acceleration_linear,
     finish_rotation_gradient,
+    in_parent,
     move_links,
 )
 from .loads import apply_joint_loads, couplings_backward, joint_loads_backward, turn_wrenches, wrenches_backward
@@ -53,10 +54,8 @@ def move_virtually(tree: Tree, work: Workspace, world: int, row: int):
         linear = zero3()
         parent = tree.parent[i]
         if parent >= 0:
-            rotation = work.rotation[world, i]
-            carried = work.virtual_angular[world, parent]
-            angular = rotation * carried
-            linear = rotation * (work.virtual_linear[world, parent] - wp.cross(work.offset[world, i], carried))
+            angular = work.virtual_angular[world, parent]
+            linear = work.virtual_linear[world, parent] + wp.cross(angular, work.offset[world, i])
         for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
             angular = angular + work.multiplier[world, row, d] * work.axis_angular[world, d]
             linear = linear + work.multiplier[world, row, d] * work.axis_linear[world, d]
@@ -103,8 +102,8 @@ def residual_backward(
 def link_backward(tree: Tree, work: Workspace, forces: Forces, gradients: Gradients, world: int, step: int, i: int):
     """Add link i's own share to the adjoints of its three motions, and its gradients."""
     mass = tree.mass[world, i]
-    first = tree.moment[world, i]
-    second = tree.inertia[world, i]
+    first = work.first_moment[world, i]
+    second = work.second_moment[world, i]
     w = work.angular[world, i]
     v = work.linear[world, i]
     a_w = work.angular_acceleration[world, i]
@@ -134,10 +133,11 @@ def link_backward(tree: Tree, work: Workspace, forces: Forces, gradients: Gradie
     )
     if gradients.wanted != 0:
         gradients.mass[world, i] = gradients.mass[world, i] + wp.dot(l_v, a_v) + wp.dot(y_v, v)
-        gradients.moment[world, i] = gradients.moment[world, i] + (
-            wp.cross(a_v, l_w) + wp.cross(l_v, a_w) + wp.cross(v, y_w) + wp.cross(y_v, w)
-        )
-        gradients.inertia[world, i] = gradients.inertia[world, i] + wp.outer(l_w, a_w) + wp.outer(y_w, w)
+        own = work.orientation[world, i]
+        first_bar = wp.cross(a_v, l_w) + wp.cross(l_v, a_w) + wp.cross(v, y_w) + wp.cross(y_v, w)
+        second_bar = wp.outer(l_w, a_w) + wp.outer(y_w, w)
+        gradients.moment[world, i] = gradients.moment[world, i] + transposed(own, first_bar)
+        gradients.inertia[world, i] = gradients.inertia[world, i] + wp.transpose(own) * second_bar * own
 
 
 @wp.func
@@ -208,36 +208,34 @@ def hand_adjoints_to_parent(
     tree: Tree, work: Workspace, gradients: Gradients, world: int, i: int, v_bar_w: vec3, v_bar_v: vec3
 ):
     """The adjoints of the three motions, as forces, and the gradients to offset and gravity that they leave behind."""
-    rotation = work.rotation[world, i]
     offset = work.offset[world, i]
-    a_pull = transposed(rotation, work.acceleration_bar_linear[world, i])
+    a_pull = work.acceleration_bar_linear[world, i]
     parent = tree.parent[i]
     if parent >= 0:
-        v_pull = transposed(rotation, v_bar_v)
-        l_pull = transposed(rotation, work.virtual_bar_linear[world, i])
+        v_pull = v_bar_v
+        l_pull = work.virtual_bar_linear[world, i]
         work.velocity_bar_linear[world, parent] = work.velocity_bar_linear[world, parent] + v_pull
         work.velocity_bar_angular[world, parent] = (
-            work.velocity_bar_angular[world, parent] + transposed(rotation, v_bar_w) + wp.cross(offset, v_pull)
+            work.velocity_bar_angular[world, parent] + v_bar_w + wp.cross(offset, v_pull)
         )
         work.acceleration_bar_linear[world, parent] = work.acceleration_bar_linear[world, parent] + a_pull
         work.acceleration_bar_angular[world, parent] = (
             work.acceleration_bar_angular[world, parent]
-            + transposed(rotation, work.acceleration_bar_angular[world, i])
+            + work.acceleration_bar_angular[world, i]
             + wp.cross(offset, a_pull)
         )
         work.virtual_bar_linear[world, parent] = work.virtual_bar_linear[world, parent] + l_pull
         work.virtual_bar_angular[world, parent] = (
-            work.virtual_bar_angular[world, parent]
-            + transposed(rotation, work.virtual_bar_angular[world, i])
-            + wp.cross(offset, l_pull)
+            work.virtual_bar_angular[world, parent] + work.virtual_bar_angular[world, i] + wp.cross(offset, l_pull)
         )
-        work.turning[world, parent] = work.turning[world, parent] + transposed(rotation, work.turning[world, i])
+        work.turning[world, parent] = work.turning[world, parent] + work.turning[world, i]
         if gradients.wanted != 0:
-            gradients.offset[world, i] = gradients.offset[world, i] + (
+            moved = (
                 wp.cross(v_pull, work.angular[world, parent])
                 + wp.cross(a_pull, work.angular_acceleration[world, parent])
                 + wp.cross(l_pull, work.virtual_angular[world, parent])
             )
+            gradients.offset[world, i] = gradients.offset[world, i] + in_parent(tree, work, world, i, moved)
     elif gradients.wanted != 0:
         gradients.gravity[world] = gradients.gravity[world] - a_pull
 
@@ -255,8 +253,8 @@ def inverse_dynamics(
         turn_wrenches(tree, work, forces, world, 0)
     for i in range(tree.links):
         mass = tree.mass[world, i]
-        first_moment = tree.moment[world, i]
-        second = tree.inertia[world, i]
+        first_moment = work.first_moment[world, i]
+        second = work.second_moment[world, i]
         w = work.angular[world, i]
         v = work.linear[world, i]
         a_w = work.angular_acceleration[world, i]
@@ -285,12 +283,9 @@ def inverse_dynamics(
             )
         parent = tree.parent[i]
         if parent >= 0:
-            rotation = work.rotation[world, i]
-            pull = transposed(rotation, force)
-            work.force[world, parent] = work.force[world, parent] + pull
-            work.moment[world, parent] = (
-                work.moment[world, parent] + transposed(rotation, moment) + wp.cross(work.offset[world, i], pull)
-            )
+            work.force[world, parent] = work.force[world, parent] + force
+            arm = wp.cross(work.offset[world, i], force)
+            work.moment[world, parent] = work.moment[world, parent] + moment + arm
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})

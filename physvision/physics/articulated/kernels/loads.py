@@ -55,21 +55,16 @@ def apply_joint_loads(tree: Tree, work: Workspace, forces: Forces, world: int, s
 def turn_wrenches(tree: Tree, work: Workspace, forces: Forces, world: int, step: int):
     """The wrench on every link: those on its bodies, each brought from its centre of mass to the link's frame."""
     for i in range(tree.links):
-        own = wp.transpose(work.rotation[world, i])
-        parent = tree.parent[i]
-        if parent >= 0:
-            own = work.orientation[world, parent] * own
-        work.orientation[world, i] = own
         work.wrench_force[world, i] = zero3()
         work.wrench_moment[world, i] = zero3()
     for body in range(tree.bodies):
         i = tree.body_link[body]
         if i >= 0:
-            push = transposed(work.orientation[world, i], forces.push[world, step, body])
-            twist = transposed(work.orientation[world, i], forces.twist[world, step, body])
+            push = forces.push[world, step, body]
+            center = work.orientation[world, i] * tree.center[world, body]
             work.wrench_force[world, i] = work.wrench_force[world, i] + push
             work.wrench_moment[world, i] = (
-                work.wrench_moment[world, i] + twist + wp.cross(tree.center[world, body], push)
+                work.wrench_moment[world, i] + forces.twist[world, step, body] + wp.cross(center, push)
             )
 
 
@@ -77,22 +72,24 @@ def turn_wrenches(tree: Tree, work: Workspace, forces: Forces, world: int, step:
 def wrenches_backward(tree: Tree, work: Workspace, forces: Forces, gradients: Gradients, world: int, step: int):
     """Adjoint of −(virtual work of the wrenches), the virtual motion being that of λ.
 
-    With F, N in link axes, the work is N·ω_λ + F·(v_λ + ω_λ × c). Turning the link by ψ changes F by −ψ × F, so the
+    The work is N·ω_λ + F·(v_λ + ω_λ × c). To the link, turning it by ψ changes F by −ψ × F, so the
     adjoint of ψ is N × ω_λ + F × (v_λ + ω_λ × c); `turning` gathers it from the leaves to the root.
     """
     for body in range(tree.bodies):
         i = tree.body_link[body]
         if i >= 0:
             orientation = work.orientation[world, i]
-            push = transposed(orientation, forces.push[world, step, body])
-            twist = transposed(orientation, forces.twist[world, step, body])
+            push = forces.push[world, step, body]
+            twist = forces.twist[world, step, body]
             angular = work.virtual_angular[world, i]
-            at_center = work.virtual_linear[world, i] + wp.cross(angular, tree.center[world, body])
-            gradients.push[world, step, body] = gradients.push[world, step, body] - orientation * at_center
-            gradients.twist[world, step, body] = gradients.twist[world, step, body] - orientation * angular
+            at_center = work.virtual_linear[world, i] + wp.cross(angular, orientation * tree.center[world, body])
+            gradients.push[world, step, body] = gradients.push[world, step, body] - at_center
+            gradients.twist[world, step, body] = gradients.twist[world, step, body] - angular
             work.turning[world, i] = work.turning[world, i] + wp.cross(twist, angular) + wp.cross(push, at_center)
             if gradients.wanted != 0:
-                gradients.center[world, body] = gradients.center[world, body] - wp.cross(push, angular)
+                gradients.center[world, body] = gradients.center[world, body] - transposed(
+                    orientation, wp.cross(push, angular)
+                )
 
 
 @wp.func

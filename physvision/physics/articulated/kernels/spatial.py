@@ -24,6 +24,15 @@ def skew(a: vec3):
 
 
 @wp.func
+def crossed(a: vec3, m: mat33):
+    """[a]× m, without the products with zeros."""
+    first = vec3(m[0, 0], m[0, 1], m[0, 2])
+    second = vec3(m[1, 0], m[1, 1], m[1, 2])
+    third = vec3(m[2, 0], m[2, 1], m[2, 2])
+    return wp.matrix_from_rows(a[1] * third - a[2] * second, a[2] * first - a[0] * third, a[0] * second - a[1] * first)
+
+
+@wp.func
 def transposed(m: mat33, a: vec3):
     """mᵀ a, without building mᵀ."""
     return vec3(

@@ -57,15 +57,11 @@ def place_in_world(
 def place_moved(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int):
     """The same from the placements of links in their parents that the last `move_links` left."""
     for i in range(tree.links):
-        own = wp.transpose(work.rotation[world, i])
-        offset = work.offset[world, i]
+        memory.world_rotation[world, i] = work.orientation[world, i]
+        memory.world_origin[world, i] = work.offset[world, i]
         parent = tree.parent[i]
         if parent >= 0:
-            carrier = memory.world_rotation[world, parent]
-            offset = memory.world_origin[world, parent] + carrier * offset
-            own = carrier * own
-        memory.world_rotation[world, i] = own
-        memory.world_origin[world, i] = offset
+            memory.world_origin[world, i] = memory.world_origin[world, parent] + work.offset[world, i]
     place_shapes(contacts, memory, world)
     place_stops(tree, contacts, memory, world, work.q, row)
 
