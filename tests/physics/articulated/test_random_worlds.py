@@ -4,6 +4,9 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+import torch
+
+from physvision import State
 
 
 @pytest.fixture
@@ -33,3 +36,15 @@ def test_a_record_is_gone_on_with(worlds, tmp_path, capsys):
     assert record.read_text().startswith(first)
     assert len(record.read_text().splitlines()) == 4
     assert "4 scenes: 0 failed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_feet_that_friction_jams(monkeypatch, dtype):
+    """Torques that never change push the feet of a quadruped apart: contacts that hold each other by friction."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[3] / "benchmarks")
+    engine = import_module("quadruped_policy").quadruped()
+    high = engine.initial_state(dtype=dtype)
+    stand = State(high.q + torch.tensor([0, 0, 0.335] + [0.0] * 12, dtype=dtype), high.v).repeat(64)
+    torques = torch.zeros(64, 35, engine.nu, dtype=dtype)
+    torques[..., 6:] = 8 * torch.rand(64, 1, 8, generator=torch.Generator().manual_seed(2)) - 4
+    assert engine.rollout(stand, 35, torques).status.first_bad_step.tolist() == [-1] * 64

@@ -5,7 +5,7 @@ Along the box's axes, at the centre of mass, with the velocity x of that point, 
     −(a x + b |x| x)
 
 with the viscous share a and the dynamic one b (`packing` has both). In inverse dynamics it adds Σ l · (a x + b |x| x),
-l being what the virtual motion does there. With R from the box's axes to the link's and the link's motion (ω, v),
+l being what the virtual motion does there. With R from the box's axes to the world's and the link's motion (ω, v),
 x = Rᵀ (v + ω × c): the adjoint g of v + ω × c is that of v, c × g that of ω, and g × ω that of c.
 """
 
@@ -39,8 +39,9 @@ def add_drag(tree: Tree, work: Workspace, world: int):
     for body in range(tree.bodies):
         i = tree.body_link[body]
         if i >= 0:
-            turn = tree.drag_axes[world, body]
-            center = tree.center[world, body]
+            own = work.orientation[world, i]
+            turn = own * tree.drag_axes[world, body]
+            center = own * tree.center[world, body]
             spin = work.angular[world, i]
             velocity = transposed(turn, work.linear[world, i] + wp.cross(spin, center))
             force = turn * drag_of(tree.viscous_force[world, body], tree.dynamic_force[world, body], velocity)
@@ -63,8 +64,9 @@ def drag_backward(tree: Tree, work: Workspace, gradients: Gradients, world: int)
     for body in range(tree.bodies):
         i = tree.body_link[body]
         if i >= 0:
-            turn = tree.drag_axes[world, body]
-            center = tree.center[world, body]
+            own = work.orientation[world, i]
+            turn = own * tree.drag_axes[world, body]
+            center = own * tree.center[world, body]
             spin = work.angular[world, i]
             virtual_spin = work.virtual_angular[world, i]
             velocity = work.linear[world, i] + wp.cross(spin, center)
@@ -88,10 +90,9 @@ def drag_backward(tree: Tree, work: Workspace, gradients: Gradients, world: int)
                 work.virtual_bar_angular[world, i] + turn * m_bar + wp.cross(center, virtual_pull)
             )
             if gradients.wanted != 0:
-                gradients.center[world, body] = gradients.center[world, body] + (
-                    wp.cross(pull, spin) + wp.cross(virtual_pull, virtual_spin)
-                )
-                gradients.drag_axes[world, body] = gradients.drag_axes[world, body] + (
+                center_bar = wp.cross(pull, spin) + wp.cross(virtual_pull, virtual_spin)
+                gradients.center[world, body] = gradients.center[world, body] + transposed(own, center_bar)
+                gradients.drag_axes[world, body] = gradients.drag_axes[world, body] + wp.transpose(own) * (
                     wp.outer(velocity, x_bar)
                     + wp.outer(virtual, l_bar)
                     + wp.outer(spin, y_bar)

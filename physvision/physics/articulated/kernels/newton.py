@@ -1,0 +1,171 @@
+"""Newton's method on the equations of the contacts' modes, with more or less compliance; see `impulses`."""
+
+import warp as wp
+
+from . import scalar
+from .beside import equations_beside, write_beside
+from .blocks import factor, solve_factored
+from .judging import CHANGED, EXACT, LINEAR, find_slip, judge, keep, projected, take_modes
+from .modes import OPEN, SLIDES, STICKS, TOUCHES
+from .spatial import mat33, vec3, zero3
+from .tree import ContactMemory
+
+DOUBLE = scalar is wp.float64
+COMPLIANCE = wp.constant(scalar(1.0e-13 if DOUBLE else 1.0e-5))  # of the diagonal's mean
+# Where friction can push along directions that move next to nothing, a step with little compliance goes far beyond
+# every cone at once. With much at first and less each time, impulses grow until the contacts that must slide do, one
+# after the other, and the others stay as they are.
+SOFT = wp.constant(scalar(1.0e-3))
+SOFTENED = wp.constant(scalar(0.92))
+SOFT_STEPS = wp.constant(160)
+# With a compliance above the matrix itself there is one solution, which is followed to none: one contact changes its
+# mode at a time, and compliance falls while none does.
+SOFTEST = wp.constant(scalar(10.0))
+FOLLOWING = wp.constant(scalar(0.8))
+FOLLOWING_STEPS = wp.constant(400)
+TIGHT = wp.constant(scalar(1.0e-13 if DOUBLE else 1.0e-5))  # residual at which Newton's method stops
+NEWTON_STEPS = wp.constant(12)
+
+
+@wp.func
+def slip_rate(memory: ContactMemory, world: int, c: int, share: scalar):
+    """F_u of a contact that is not open."""
+    z = scalar(0.0)
+    one = scalar(1.0)
+    rate = mat33(one, z, z, z, one, z, z, z, one)
+    if memory.mode[world, c] == SLIDES:
+        along = projected(memory, world, c)
+        weight = memory.delassus[world, c, c][0, 0]
+        # At most one at a solution; on the way to it, and where nothing presses, the direction may be rounding alone.
+        turning = wp.clamp(weight * share * memory.friction[world, c] * memory.impulse[world, c][0] / along[0], z, one)
+        cross = -turning * along[1] * along[2]
+        first = turning * (one - along[1] * along[1])
+        second = turning * (one - along[2] * along[2])
+        rate = mat33(one, z, z, z, first, cross, z, cross, second)
+    return rate
+
+
+@wp.func
+def build_equations(memory: ContactMemory, world: int, count: int, share: scalar, compliance: scalar):
+    """Matrix = F_λ + F_u A of the contacts that are not open, which are listed in `closed`: their number."""
+    soft = scalar(0.0)
+    closed = wp.int32(0)
+    for c in range(count):
+        soft += wp.trace(memory.delassus[world, c, c])
+        if memory.mode[world, c] != OPEN:
+            memory.closed[world, closed] = c
+            closed += 1
+    soft = compliance * soft / scalar(3 * count)
+    z = scalar(0.0)
+    for row in range(closed):
+        c = memory.closed[world, row]
+        if memory.law[world, c] != TOUCHES:
+            write_beside(memory, world, row, closed, share, soft)
+        elif memory.mode[world, c] == STICKS:
+            for column in range(closed):
+                k = memory.closed[world, column]
+                if memory.island[world, k] == memory.island[world, c]:
+                    memory.matrix[world, row, column] = memory.delassus[world, c, k]
+            memory.matrix[world, row, row] = memory.matrix[world, row, row] + mat33(soft, z, z, z, soft, z, z, z, soft)
+        else:
+            rate = slip_rate(memory, world, c, share)
+            for column in range(closed):
+                k = memory.closed[world, column]
+                if memory.island[world, k] == memory.island[world, c]:
+                    memory.matrix[world, row, column] = rate * memory.delassus[world, c, k]
+            along = projected(memory, world, c)
+            weight = memory.delassus[world, c, c][0, 0]
+            slope = weight * share * memory.friction[world, c]
+            # F_λ: of λ_t − μ λ_n y/|y| times A_nn, and y turns with λ_t.
+            memory.matrix[world, row, row] = memory.matrix[world, row, row] + mat33(
+                soft, z, z,
+                -slope * along[1], soft + weight * (scalar(1.0) - rate[1, 1]), -weight * rate[1, 2],
+                -slope * along[2], -weight * rate[2, 1], soft + weight * (scalar(1.0) - rate[2, 2]),
+            )  # fmt: skip
+    return closed
+
+
+@wp.func
+def write_imbalance(memory: ContactMemory, world: int, closed: int, share: scalar):
+    """Vector = F of the closed contacts."""
+    for row in range(closed):
+        c = memory.closed[world, row]
+        slip = memory.slip[world, c]
+        memory.vector[world, row] = slip
+        if memory.law[world, c] != TOUCHES:
+            memory.vector[world, row] = equations_beside(memory, world, c, share)
+        elif memory.mode[world, c] != STICKS:
+            along = projected(memory, world, c)
+            weight = memory.delassus[world, c, c][0, 0]
+            impulse = memory.impulse[world, c]
+            off = weight * impulse - weight * share * memory.friction[world, c] * impulse[0] * along
+            memory.vector[world, row] = vec3(slip[0], off[1], off[2])
+
+
+@wp.func
+def newton_step(memory: ContactMemory, world: int, count: int, share: scalar, compliance: scalar, factored: int):
+    """One step towards F = 0 in the present modes, and the slip there: the number of contacts that are not open.
+
+    Where the last step's factors are those of this one too, `factored` is that number; otherwise it is negative.
+    """
+    closed = wp.int32(factored)
+    if closed < 0:
+        closed = build_equations(memory, world, count, share, compliance)
+        factor(memory, world, closed)
+        for c in range(count):
+            if memory.mode[world, c] == OPEN:
+                memory.impulse[world, c] = zero3()
+    write_imbalance(memory, world, closed, share)
+    solve_factored(memory, world, closed)
+    for row in range(closed):
+        c = memory.closed[world, row]
+        memory.impulse[world, c] = memory.impulse[world, c] - memory.vector[world, row]
+    find_slip(memory, world, count)
+    return closed
+
+
+@wp.func
+def finish(
+    memory: ContactMemory, world: int, count: int, share: scalar, size: scalar, compliance: scalar, present: scalar
+):
+    """Newton's method from the present impulse, slip and modes, with a share of the friction; the residual.
+
+    Where it does not converge (rows that differ by rounding alone cannot all stand still), the best it met is kept, or
+    the start, whose residual is `present`.
+    """
+    residual = scalar(1.0e30)
+    best = present
+    keep(memory, world, count)
+    steps = wp.int32(NEWTON_STEPS)
+    if compliance >= SOFT:
+        steps = SOFT_STEPS
+    fall = scalar(1.0) * SOFTENED
+    following = compliance >= SOFTEST
+    if following:
+        steps = FOLLOWING_STEPS
+        fall = FOLLOWING
+    softness = scalar(1.0) * compliance  # a variable, not a constant, to Warp
+    factored = wp.int32(-1)
+    memory.factored[world] = -1
+    step = wp.int32(0)
+    while step < steps and not (residual <= TIGHT):
+        closed = newton_step(memory, world, count, share, softness, factored)
+        residual = judge(memory, world, count, share, EXACT * size) / size
+        if residual < best:
+            best = residual
+            keep(memory, world, count)
+        factored = -1
+        after = take_modes(memory, world, count, following)
+        if after == LINEAR and softness <= COMPLIANCE:
+            factored = closed
+        if softness > COMPLIANCE and (after != CHANGED or not following):
+            softness = fall * softness
+        step += 1
+    memory.factored[world] = factored
+    if not (residual <= best):
+        memory.factored[world] = -1
+        for c in range(count):
+            memory.impulse[world, c] = memory.best_impulse[world, c]
+            memory.mode[world, c] = memory.best_mode[world, c]
+        find_slip(memory, world, count)
+    return best
