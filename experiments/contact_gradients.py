@@ -3,7 +3,7 @@
 Free bodies that run into each other, bodies that fall on the ground and on obstacles, that slide, robots on the ground
 and an arm that strikes a ball: spheres, capsules, boxes and cylinders, with and without friction and restitution, 20 to
 200 steps of 10 ms. In each scene the derivative of a random sum of the final state along a random direction of each
-input and property is compared with central differences at eight step sizes. Where no two neighbouring ones agree to
+input and property is compared with central differences at eleven step sizes. Where no two neighbouring ones agree to
 3e-6 there is no derivative to compare with, mostly because a mode changes in between: such are told apart.
 
     python experiments/contact_gradients.py [--scenes 300] [--first 0] [--out out]
@@ -27,7 +27,7 @@ from physvision.physics.articulated import Body, Joint
 
 BAR, SHARE = 1e-5, 0.99
 DOUBLE = torch.float64
-STEPS = (1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6, 3e-7)  # of the differences
+STEPS = (1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6, 3e-7, 1e-7, 3e-8, 1e-8)  # of the differences
 CONVERGED = 3e-6
 LEAVES = (
     "mass", "center_of_mass", "inertia", "position", "joint_damping", "joint_stiffness", "gravity", "friction",

@@ -93,7 +93,7 @@ def solve_impulses(memory: ContactMemory, world: int, count: int):
     return residual
 
 
-@wp.func
+@wp.func(inline=True)
 def impulses_backward(memory: ContactMemory, world: int, count: int):
     """From impulse_bar to slip_bar, which is that of b too, and to the gradients of the coefficients of friction.
 

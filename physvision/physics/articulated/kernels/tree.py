@@ -134,7 +134,9 @@ class ContactGradientsStruct:
     wanted: int
 
 
-# Functions take them by reference: by value, each call would copy some kilobytes.
+# Functions take them by reference: by value, each call would copy some kilobytes. In the kernels of contact every
+# function that takes them is inlined, where need be by `inline=True`: one that is not keeps all of them in memory, and
+# the backward pass takes a third longer.
 Tree = wp.ref[TreeStruct]
 Forces = wp.ref[ForcesStruct]
 Schedule = wp.ref[ScheduleStruct]

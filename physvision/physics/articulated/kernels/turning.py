@@ -20,7 +20,7 @@ from .touching_backward import add_displacement, add_placement, add_shape, origi
 from .tree import ContactGradients, ContactMemory, Contacts, Gradients, Tree, Workspace
 
 
-@wp.func
+@wp.func(inline=True)
 def add_turning(
     tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int, pair: int, slot: int
 ):
@@ -62,7 +62,7 @@ def add_turning(
             memory.yielding[world, own] = scalar(0.0)
 
 
-@wp.func
+@wp.func(inline=True)
 def turning_carriers_backward(
     tree: Tree,
     work: Workspace,
@@ -93,7 +93,7 @@ def turning_carriers_backward(
         i = tree.parent[i]
 
 
-@wp.func
+@wp.func(inline=True)
 def turning_work_backward(
     tree: Tree,
     contacts: Contacts,
