@@ -120,7 +120,7 @@ def list_ties(
                 memory.yielding[world, slot] = scalar(0.0)
 
 
-@wp.func
+@wp.func(inline=True)
 def tie_off_backward(
     tree: Tree,
     work: Workspace,
@@ -163,7 +163,7 @@ def tie_off_backward(
             add_shape(contacts, touch, memory, world, shape, zero3(), place, pull, twist, scalar(0.0), zero3(), zero3())
 
 
-@wp.func
+@wp.func(inline=True)
 def tie_work_backward(
     tree: Tree,
     contacts: Contacts,
