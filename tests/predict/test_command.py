@@ -260,9 +260,9 @@ sys.exit(physvision.cli.main(["predict", *sys.argv[2:], "--checkpoint", "balls"]
 """
 
 
-@pytest.mark.parametrize(("room", "kept"), [(12_000, ["states.csv", "states.npz"]), (400, [])])
-def test_a_full_disk_leaves_nothing_half_written(tmp_path, room, kept):
-    path, out = rolling.film(tmp_path / "a.mkv", 400), tmp_path / "out"
+@pytest.mark.parametrize(("room", "shown", "kept"), [(12_000, 400, ["states.csv", "states.npz"]), (400, 20, [])])
+def test_a_full_disk_leaves_nothing_half_written(tmp_path, room, shown, kept):
+    path, out = rolling.film(tmp_path / "a.mkv", shown), tmp_path / "out"
     command = [sys.executable, "-c", FULL, str(room), str(path), "--out", str(out), "--batch", "16"]
     places = f"{Path(__file__).parents[1]}{os.pathsep}{Path(__file__).parents[2]}"
     done = subprocess.run(
