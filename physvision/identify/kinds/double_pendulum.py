@@ -17,6 +17,7 @@ from physvision.identify.view import TILT
 from physvision.physics import articulated
 
 _DEPTH = 0.01  # of the outer arm's plane in front of the inner one's, of the camera's distance
+_PULL = 0.005  # of an arm's length, by which it shifts along itself the middle of what is seen at its ends
 _AROUND = 7  # samples that tell how fast an arm turns
 _LIGHT = 0.25  # share of its length by which an arm's mass may seem to be off its end without being worth a search
 _POINT = 1e-3  # inertia of a bob about itself, of its mass times the square of its arm: none to speak of
@@ -122,6 +123,8 @@ def _model(
         # The outer arm swings in front of the inner one: nearer to the camera, or further, and seen from one side.
         Unknown("depth", 0.0, scale=0.01, deviation=_DEPTH),
         Unknown("aside", [0.0, 0.0], scale=0.01 * arc, deviation=_DEPTH * arc, unit="px"),
+        # A bob and the arms that hold it are hard to tell apart: of the inner bob along either arm, then of the outer.
+        Unknown("pulls", [0.0, 0.0, 0.0], scale=0.01, deviation=_PULL),
     ]
     if reach is not None:
         unknowns.append(Unknown("reach", reach, low=0.0))
@@ -135,9 +138,10 @@ def _model(
         values, q = seen.values, seen.state.q
         turned = torch.stack([q[:, 0], q[:, 0] + q[:, 1]], 1) + values["tilt"][:, None]
         arms = values["arcs"][..., None] * torch.stack([turned.sin(), turned.cos()], 2)
-        near = values["pivot"] + arms[:, 0]
-        hinge, depth = near - values["pivot"], values["depth"][:, None]
-        far = values["pivot"] + values["aside"] + (1 + depth) * (hinge + arms[:, 1])
+        inward, across, outward = values["pulls"][..., None].unbind(1)
+        near = values["pivot"] + (1 + inward) * arms[:, 0] + across * arms[:, 1]
+        depth = 1 + values["depth"][:, None]
+        far = values["pivot"] + values["aside"] + depth * (arms[:, 0] + (1 + outward) * arms[:, 1])
         return torch.cat([near, far] if inner == 0 else [far, near], 1)
 
     return Model(
