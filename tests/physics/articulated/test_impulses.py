@@ -2,6 +2,7 @@
 
 import sys
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,8 +17,8 @@ PACKAGE = "physvision.physics.articulated.kernels"
 MOST = 4  # contacts of a problem
 
 
-def solved(problems):
-    """Impulses and residuals that the kernels' solver finds for (A, b, friction) of up to `MOST` contacts each."""
+def solved(problems, most=MOST):
+    """Impulses and residuals that the kernels' solver finds for (A, b, friction) of up to `most` contacts each."""
     kernels = precision.load(PACKAGE, torch.float64)
     ContactMemory = kernels.ContactMemoryStruct
     solve_impulses = sys.modules[f"{kernels.__name__}.impulses"].solve_impulses
@@ -28,7 +29,7 @@ def solved(problems):
         residuals[world] = solve_impulses(memory, world, counts[world])
 
     batch = len(problems)
-    counts = {"contacts": MOST} | dict.fromkeys(
+    counts = {"contacts": most} | dict.fromkeys(
         ("evaluations", "links", "velocities", "positions", "pairs", "candidates", "shapes", "limits"), 1
     )
     memory, held = ContactMemory(), {}
@@ -232,3 +233,26 @@ def test_the_cone_is_the_limit_of_finer_polyhedra():
     assert slides.sum() > 40
     assert np.nanmax(apart[64]) < np.pi / 64
     assert np.nanmedian(apart[16][slides]) > 3 * np.nanmedian(apart[64][slides])
+
+
+def test_a_figure_that_friction_wedges():
+    """Contacts that stick but for 1e-8 of their velocities: solutions bend while compliance falls, and are lost."""
+    mu, bias, *rows = (
+        np.array(line.split(), dtype=float)
+        for line in (Path(__file__).parent / "wedged.txt").read_text().splitlines()
+        if not line.startswith("#")
+    )
+    lower = np.zeros((len(bias), len(bias)))
+    for k, row in enumerate(rows):
+        lower[k, : k + 1] = row
+    matrix = lower + np.tril(lower, -1).T
+    rng, problems = np.random.default_rng(0), []
+    for _ in range(20):  # the same contacts in other orders
+        order = rng.permutation(len(mu))
+        numbers = (3 * order[:, None] + np.arange(3)).ravel()
+        problems.append((matrix[np.ix_(numbers, numbers)], bias[numbers], mu[order]))
+    impulses, residuals = solved(problems, len(mu))
+    found = [violation(*each) for each in zip(problems, impulses, strict=True)]
+    print(f"residuals up to {residuals.max():.1e}, violations up to {max(found):.1e}")
+    assert residuals.max() < 1e-11
+    assert max(found) < 1e-11

@@ -30,8 +30,8 @@ from .spatial import transposed, zero3
 from .tree import ContactMemory
 
 ACCEPTED = wp.constant(scalar(1.0e-8 if scalar is wp.float64 else 1.0e-3))  # residual beyond which a step fails
-FOLLOWED = wp.constant(6)  # the trial in which compliance falls from the softest
-FIRST_RAISED = wp.constant(7)  # the trial from which on friction is raised from nothing
+FOLLOWED = wp.constant(6)  # the first trial in which compliance falls from the softest; each next is half as fast
+FIRST_RAISED = wp.constant(9)  # the trial from which on friction is raised from nothing
 SWEEPS = wp.constant(12)
 MANY_SWEEPS = wp.constant(1000)
 RAMP = wp.constant(17)  # steps in which it is
@@ -57,7 +57,8 @@ def solve_impulses(memory: ContactMemory, world: int, count: int):
 
     First Newton's method from a guess, then from what a few sweeps find, then with more compliance from what more
     sweeps find, then from what many find, each followed by a try without that goes on from where it ended; then along
-    the one solution that there is with the most compliance, and last with friction raised.
+    the one solution that there is with the most compliance, more slowly where it was lost, and last with friction
+    raised.
     """
     size = scalar(LEAST)
     for c in range(count):
@@ -87,9 +88,11 @@ def solve_impulses(memory: ContactMemory, world: int, count: int):
             compliance = scalar(COMPLIANCE)
             if trial == 2 or trial == 4:
                 compliance = scalar(SOFT)
-            if trial == FOLLOWED:
+            slowness = wp.int32(1)
+            if trial >= FOLLOWED and trial < FIRST_RAISED:
                 compliance = scalar(SOFTEST)
-            residual = finish(memory, world, count, share, size, compliance, present)
+                slowness = 1 << (trial - FOLLOWED)
+            residual = finish(memory, world, count, share, size, compliance, slowness, present)
     return residual
 
 

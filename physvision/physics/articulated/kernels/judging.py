@@ -140,10 +140,12 @@ def judge(memory: ContactMemory, world: int, count: int, share: scalar, toleranc
 
 
 @wp.func
-def take_modes(memory: ContactMemory, world: int, count: int, alone: bool):
+def take_modes(memory: ContactMemory, world: int, count: int, following: bool, alone: bool):
     """Take the modes that `judge` noted, or only that of the contact that is farthest off, where it goes `alone`.
 
-    Tells whether any changed, and if none did, whether the equations are linear, and so are the same as before.
+    What closes while a solution is followed slides at first: it has slipped and bears nothing yet. Taken to stick it
+    may pull, open again, and so for ever. Tells whether any changed, and if none did, whether the equations are linear,
+    and so are the same as before.
     """
     farthest = wp.int32(-1)
     if alone:
@@ -156,7 +158,10 @@ def take_modes(memory: ContactMemory, world: int, count: int, alone: bool):
     for c in range(count):
         mode = memory.mode[world, c]
         if memory.next_mode[world, c] != mode and (not alone or c == farthest):
+            closes = mode == OPEN and memory.law[world, c] == TOUCHES
             mode = memory.next_mode[world, c]
+            if following and closes:
+                mode = SLIDES
             memory.mode[world, c] = mode
             changed = 1
         if mode == SLIDES and memory.friction[world, c] > scalar(0.0):

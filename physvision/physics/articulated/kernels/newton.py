@@ -5,7 +5,7 @@ import warp as wp
 from . import scalar
 from .beside import equations_beside, write_beside
 from .blocks import factor, solve_factored
-from .judging import CHANGED, EXACT, LINEAR, find_slip, judge, keep, projected, take_modes
+from .judging import CHANGED, EXACT, LINEAR, find_slip, judge, keep, largest, projected, take_modes
 from .modes import OPEN, SLIDES, STICKS, TOUCHES
 from .spatial import mat33, vec3, zero3
 from .tree import ContactMemory
@@ -19,7 +19,8 @@ SOFT = wp.constant(scalar(1.0e-3))
 SOFTENED = wp.constant(scalar(0.92))
 SOFT_STEPS = wp.constant(160)
 # With a compliance above the matrix itself there is one solution, which is followed to none: one contact changes its
-# mode at a time, and compliance falls while none does.
+# mode at a time, and compliance falls while none does. Where more have changed in a row than there are contacts, they
+# go round; then all change at once and compliance falls, until none changes.
 SOFTEST = wp.constant(scalar(10.0))
 FOLLOWING = wp.constant(scalar(0.8))
 FOLLOWING_STEPS = wp.constant(400)
@@ -112,9 +113,13 @@ def newton_step(memory: ContactMemory, world: int, count: int, share: scalar, co
     if closed < 0:
         closed = build_equations(memory, world, count, share, compliance)
         factor(memory, world, closed)
+        let_go = bool(False)
         for c in range(count):
             if memory.mode[world, c] == OPEN:
+                let_go = let_go or largest(memory.impulse[world, c]) > scalar(0.0)
                 memory.impulse[world, c] = zero3()
+        if let_go:
+            find_slip(memory, world, count)
     write_imbalance(memory, world, closed, share)
     solve_factored(memory, world, closed)
     for row in range(closed):
@@ -126,12 +131,20 @@ def newton_step(memory: ContactMemory, world: int, count: int, share: scalar, co
 
 @wp.func
 def finish(
-    memory: ContactMemory, world: int, count: int, share: scalar, size: scalar, compliance: scalar, present: scalar
+    memory: ContactMemory,
+    world: int,
+    count: int,
+    share: scalar,
+    size: scalar,
+    compliance: scalar,
+    slowness: int,
+    present: scalar,
 ):
     """Newton's method from the present impulse, slip and modes, with a share of the friction; the residual.
 
-    Where it does not converge (rows that differ by rounding alone cannot all stand still), the best it met is kept, or
-    the start, whose residual is `present`.
+    A solution that is followed is so in so many times more steps, each of them as much smaller. Where Newton's method
+    does not converge (rows that differ by rounding alone cannot all stand still), the best it met is kept, or the
+    start, whose residual is `present`.
     """
     residual = scalar(1.0e30)
     best = present
@@ -142,9 +155,10 @@ def finish(
     fall = scalar(1.0) * SOFTENED
     following = compliance >= SOFTEST
     if following:
-        steps = FOLLOWING_STEPS
-        fall = FOLLOWING
+        steps = slowness * FOLLOWING_STEPS
+        fall = wp.pow(FOLLOWING, scalar(1.0) / scalar(slowness))
     softness = scalar(1.0) * compliance  # a variable, not a constant, to Warp
+    in_a_row = wp.int32(0)  # steps after which a mode changed
     factored = wp.int32(-1)
     memory.factored[world] = -1
     step = wp.int32(0)
@@ -155,11 +169,15 @@ def finish(
             best = residual
             keep(memory, world, count)
         factored = -1
-        after = take_modes(memory, world, count, following)
+        alone = following and in_a_row < count
+        after = take_modes(memory, world, count, following, alone)
         if after == LINEAR and softness <= COMPLIANCE:
             factored = closed
-        if softness > COMPLIANCE and (after != CHANGED or not following):
+        if softness > COMPLIANCE and (after != CHANGED or not alone):
             softness = fall * softness
+        in_a_row += 1
+        if after != CHANGED:
+            in_a_row = 0
         step += 1
     memory.factored[world] = factored
     if not (residual <= best):
