@@ -12,8 +12,9 @@ from torch import Tensor
 
 from physvision.estimation.lasting import possibilities
 from physvision.identify.fitting import Fit
-from physvision.identify.model import Case, Known
+from physvision.identify.model import Case
 
+_EDGE = 0.16  # px, to which the edge of a disc is placed
 # Lengths, times and the like cannot be below zero, whatever a straight line through their deviation says.
 _POSITIVE = ("length", "length_1", "length_2", "gravity", "speed", "acceleration", "stiffness", "period", "radius",
              "mass_ratio", "frequency")  # fmt: skip
@@ -49,7 +50,7 @@ def derived(case: Case, fit: Fit) -> dict[str, Parameter]:
     """All parameters of a fit: what is known counts with its own deviation."""
     names = list(case.known)
     told = torch.tensor([case.known[name].value for name in names], dtype=torch.float64)
-    sure = torch.tensor([_sure(name, case.known[name]) for name in names], dtype=torch.float64)
+    sure = torch.tensor([_sure(name, case) for name in names], dtype=torch.float64)
     unknowns = fit.problem.unknowns
 
     def every(z: Tensor, told: Tensor) -> dict[str, Tensor | str]:
@@ -82,12 +83,17 @@ def derived(case: Case, fit: Fit) -> dict[str, Parameter]:
     return found
 
 
-def _sure(name: str, known: Known) -> float:
+def _sure(name: str, case: Case) -> float:
     """The deviation of what was told, as far as it can be compared with what was seen.
 
-    A scale is never that of the plane of motion to more than a thousandth, nor a blurred disc's radius to a hundredth.
+    A scale is never that of the plane of motion to more than a thousandth, nor is a disc seen as large as it is to more
+    than a hundredth: a compressed film places its edge to about a sixth of a pixel.
     """
-    return max(known.deviation, {"scale": 1e-3, "radius": 1e-2}.get(name, 0.0) * known.value)
+    known, least = case.known[name], {"scale": 1e-3, "radius": 1e-2}.get(name, 0.0)
+    seen = case.tracks[0].radius
+    if name == "radius" and seen:
+        least = max(least, _EDGE / seen)
+    return max(known.deviation, least * known.value)
 
 
 def _span(name: str) -> Span:
