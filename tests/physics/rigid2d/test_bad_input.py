@@ -175,6 +175,15 @@ def test_a_world_is_copied_and_pickled_after_use_and_works_in_a_spawned_worker()
         assert torch.equal(pool.apply(rolled_in_a_worker, (world,)), wanted)
 
 
+@pytest.fixture
+def _interruptible():
+    """As in a terminal: a process that a shell starts in the background ignores interrupts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interruptible")
 def test_an_interrupt_is_taken_in_the_middle_of_a_rollout_and_the_world_works_on():
     world = billiard(*THREE)
     world.rollout(start(world), 1)
