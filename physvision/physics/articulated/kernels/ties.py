@@ -19,14 +19,7 @@ from . import scalar
 from .modes import TIES
 from .spatial import mat33, skew, vec3, zero3
 from .touching import shift_axis, turn_axis
-from .touching_backward import (
-    add_displacement,
-    add_placement,
-    add_shape,
-    carriers_backward,
-    origin_before_joint,
-    velocity_at,
-)
+from .touching_backward import add_shape, carriers_backward, pull_carriers, velocity_at
 from .tree import ContactGradients, ContactMemory, Contacts, Gradients, Tree, Workspace
 from .turning import turning_carriers_backward
 
@@ -151,14 +144,8 @@ def tie_off_backward(
             if number % 2 == 1:
                 twist = scalar(-0.5) * difference_vector(wp.transpose(turn) * skew(bar))
         place = memory.shape_origin[world, shape]
-        i = contacts.shape_link[shape]
-        while i >= 0:
-            whole = wp.cross(place - memory.world_origin[world, i], pull) + twist
-            add_displacement(tree, work, memory, world, row, i, pull, whole)
-            if gradients.wanted != 0:
-                whole = wp.cross(place - origin_before_joint(tree, memory, world, i), pull) + twist
-                add_placement(tree, gradients, memory, world, i, pull, whole)
-            i = tree.parent[i]
+        link = contacts.shape_link[shape]
+        pull_carriers(tree, work, gradients, memory, world, row, link, place, pull, twist, 0)
         if touch.wanted != 0:
             add_shape(contacts, touch, memory, world, shape, zero3(), place, pull, twist, scalar(0.0), zero3(), zero3())
 

@@ -111,6 +111,31 @@ def finish_shape_gradient(contacts: Contacts, touch: ContactGradients, world: in
 
 
 @wp.func(inline=True)
+def pull_carriers(
+    tree: Tree,
+    work: Workspace,
+    gradients: Gradients,
+    memory: ContactMemory,
+    world: int,
+    row: int,
+    link: int,
+    place: vec3,
+    pull: vec3,
+    twist: vec3,
+    positions_only: int,
+):
+    """Hand a pull at a place and a turn about it to the joints that carry a link, and to the links' placements."""
+    i = wp.int32(link)
+    while i >= 0:
+        turn = wp.cross(place - memory.world_origin[world, i], pull) + twist
+        add_displacement(tree, work, memory, world, row, i, pull, turn)
+        if gradients.wanted != 0 and positions_only == 0:
+            turn = wp.cross(place - origin_before_joint(tree, memory, world, i), pull) + twist
+            add_placement(tree, gradients, memory, world, i, pull, turn)
+        i = tree.parent[i]
+
+
+@wp.func(inline=True)
 def gap_backward(
     tree: Tree,
     contacts: Contacts,
@@ -148,14 +173,8 @@ def gap_backward(
             radius_bar = wp.dot(near.second_rim, pull)
             if near.second_radius > scalar(0.0):
                 radius_bar = -bar
-        i = contacts.shape_link[shape]
-        while i >= 0:
-            turn = wp.cross(place - memory.world_origin[world, i], pull) + twist
-            add_displacement(tree, work, memory, world, row, i, pull, turn)
-            if gradients.wanted != 0 and positions_only == 0:
-                turn = wp.cross(place - origin_before_joint(tree, memory, world, i), pull) + twist
-                add_placement(tree, gradients, memory, world, i, pull, turn)
-            i = tree.parent[i]
+        link = contacts.shape_link[shape]
+        pull_carriers(tree, work, gradients, memory, world, row, link, place, pull, twist, positions_only)
         if touch.wanted != 0 and positions_only == 0:
             add_shape(
                 contacts, touch, memory, world, shape, share, place, pull, twist, radius_bar, zero3(), near.normal
