@@ -82,14 +82,7 @@ class TreeEngine(MechanicalEngine):
         if contact is not None and (integrator != "semi_implicit_euler" or substeps != 1):
             raise InputError("contact steps with a scheme of its own: leave integrator and substeps out")
         bodies = [*sorted_bodies(bodies), *map(wheel, activations)]
-        self.model: Model = compile_model(bodies)
-        drag_size = np.zeros((len(bodies), 3))
-        if medium is not None:
-            check(medium)
-            given = None if drag_axes is None else np.concatenate([drag_axes, *[np.eye(3)[None]] * len(activations)])
-            drag_size, axes = boxes(bodies, given)
-            drag_size[len(bodies) - len(activations) :] = 0.0
-            self.model = replace(self.model, drag_axes=axes)
+        self.model, drag_size = _compiled(bodies, len(activations), medium, drag_axes)
         self.dt, self.integrator = check_positive("dt", dt), integrator
         self.substeps = check_count("substeps", substeps)
         self.nq, self.nv = self.model.nq, self.model.nv
@@ -106,31 +99,22 @@ class TreeEngine(MechanicalEngine):
         self.keyframes: dict[str, State] = {}
         self._manifold = Manifold(self.model)
         self._keep("start", self.model.start)
-        self._pairs: Pairs | None = None
+        self._pairs = None
         if contact is not None:
-            # Pairs that are given come from a model file, whose friction mixes in MuJoCo's way.
-            mixing = "mean" if touching is None else "maximum"
             turns = bool(np.any(turning_friction))
             chosen = all_touching(self.model, shapes, exempt, turns) if touching is None else touching
-            rubbing = np.flatnonzero(_friction_losses(self.model, bodies)) if self._by_events else np.zeros(0, int)
-            if self._law is not None and (transmissions or connections or any(each.turns for each in chosen)):
-                raise InputError(
-                    "transmissions, connections and turning friction are simulated with contact='event' alone"
-                )
-            beside = rows_of(self.model, rubbing, transmissions)
-            ties = ties_of(connections, len(shapes))
-            if chosen or self.model.limited.any() or beside.count or connections:
-                self._pairs = Pairs(self.model, self.geometry, chosen, mixing, beside, ties)
+            # Pairs that are given come from a model file, whose friction mixes in MuJoCo's way.
+            mixing = "mean" if touching is None else "maximum"
+            self._pairs = self._paired(bodies, chosen, mixing, transmissions, connections)
         elif self.model.limited.any():
             raise InputError("a joint has limits, which are contacts: make the engine with contact='event'")
         elif transmissions or connections:
             raise InputError(
                 "transmissions and connections are part of the contact problem: make the engine with contact='event'"
             )
+        rubs = 0 if self._pairs is None else len(self._pairs.beside.rubbing)
         if activations:
-            self.model = _coupled(
-                self.model, activations, 0 if self._pairs is None else len(self._pairs.beside.rubbing)
-            )
+            self.model = _coupled(self.model, activations, rubs)
         self.rows = {
             "bodies": self.body_names,
             "joints": self.joint_names,
@@ -154,12 +138,30 @@ class TreeEngine(MechanicalEngine):
             )
         )
         if actuators is not None:
-            rubs = 0 if self._pairs is None else len(self._pairs.beside.rubbing)
             # The pull of a control on a row of dry friction is none.
             gain = np.insert(actuators.gain, [self.nv] * rubs, 0.0, axis=1) if rubs else actuators.gain
             for name, value in (("gain", gain), ("low", actuators.low), ("high", actuators.high)):
                 self._keep(f"actuator_{name}", value)
         self._actuated = actuators is not None
+
+    def _paired(
+        self,
+        bodies: Sequence[Body],
+        chosen: Sequence[Touching],
+        mixing: str,
+        transmissions: Sequence[Transmission],
+        connections: Sequence[Connection],
+    ) -> Pairs | None:
+        """What the contact problem has rows for, if there is anything."""
+        rubbing = np.flatnonzero(_friction_losses(self.model, bodies)) if self._by_events else np.zeros(0, int)
+        if self._law is not None and (transmissions or connections or any(each.turns for each in chosen)):
+            raise InputError("transmissions, connections and turning friction are simulated with contact='event' alone")
+        beside = rows_of(self.model, rubbing, transmissions)
+        if not (chosen or self.model.limited.any() or beside.count or connections):
+            return None
+        # The ends of connections are the last of the geometry.
+        ties = ties_of(connections, len(self.geometry) - 2 * len(connections))
+        return Pairs(self.model, self.geometry, chosen, mixing, beside, ties)
 
     def _claims(self, own: Properties, name: str, value: Tensor) -> list[Claim]:
         found = [*super()._claims(own, name, value)]
@@ -267,6 +269,20 @@ class TreeEngine(MechanicalEngine):
             return torch.cat([controls[..., : self.nv], none, controls[..., self.nv :]], -1) if rubs else controls
         low, high, gain = (self.get_buffer(f"_actuator_{name}").to(controls) for name in ("low", "high", "gain"))
         return controls.clamp(low, high) @ gain
+
+
+def _compiled(
+    bodies: Sequence[Body], wheels: int, medium: Medium | None, drag_axes: np.ndarray | None
+) -> tuple[Model, np.ndarray]:
+    """The model, and the boxes by which a medium drags each body; the wheels of activations, the last, have none."""
+    model, drag_size = compile_model(bodies), np.zeros((len(bodies), 3))
+    if medium is not None:
+        check(medium)
+        given = None if drag_axes is None else np.concatenate([drag_axes, *[np.eye(3)[None]] * wheels])
+        drag_size, axes = boxes(bodies, given)
+        drag_size[len(bodies) - wheels :] = 0.0
+        model = replace(model, drag_axes=axes)
+    return model, drag_size
 
 
 def _along(names: Sequence[str], first: np.ndarray) -> tuple[str, ...]:
