@@ -1,7 +1,7 @@
 """Control through an engine's gradients: iterative linear-quadratic regulation of any engine, all worlds at once."""
 
-from physvision.control.cost import Cost, goal
-from physvision.control.feedback import Bounds, Plan, follow
+from physvision.control.cost import Cost, Goal, Objective
 from physvision.control.ilqr import Progress, ilqr
+from physvision.physics.feedback import Bounds, Plan
 
-__all__ = ["Bounds", "Cost", "Plan", "Progress", "follow", "goal", "ilqr"]
+__all__ = ["Bounds", "Cost", "Goal", "Objective", "Plan", "Progress", "ilqr"]

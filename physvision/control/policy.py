@@ -8,13 +8,13 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from physvision.control.cost import Cost
-from physvision.control.feedback import Bounds
+from physvision.control.cost import Residuals
 from physvision.core import Trajectory
 from physvision.kernels import precision
-from physvision.kernels.launching import argument, array, launch
+from physvision.kernels.launching import Recorded, Shelf, argument
 from physvision.physics import Engine
 from physvision.physics.engine import Overrides
+from physvision.physics.feedback import Bounds
 
 
 class Improvement(NamedTuple):
@@ -30,7 +30,7 @@ def improvement(
     engine: Engine,
     trajectory: Trajectory,
     controls: Float[Tensor, "batch steps nu"],
-    cost: Cost,
+    residuals: Residuals,
     bounds: Bounds,
     damping: Float[Tensor, " batch"],
     properties: Overrides = None,
@@ -39,54 +39,36 @@ def improvement(
 
     Args:
         engine: whose motion it is.
-        trajectory: about which motion and cost are expanded.
+        trajectory: about which the motion is linearised.
         controls: that lead along it.
-        cost: what is made small.
+        residuals: of the cost that is made small, about the trajectory.
         bounds: of the controls.
         damping: added to the curvature of the cost over the controls, so that changes are small.
         properties: as in `Engine.rollout`.
     """
-    A, B = engine.linearize(trajectory, controls, properties)
-    expanded = cost.expanded(engine, trajectory, controls)
-    batch, steps, n, m = *B.shape[:2], 2 * engine.nv, engine.nu
-    device, kernels = trajectory.q.device, _kernels()
+    given = [*engine.linearize(trajectory, controls, properties), *residuals, controls, *bounds, damping]
+    key = (controls.device, *(each.shape for each in given))
+    recorded = _SHELF.take(key, controls.device, lambda: _recorded(given))
+    change, gains, promise, found = recorded(*given)
+    _SHELF.give(key, controls.device, recorded)
+    return Improvement(change.to(controls), gains.to(controls), promise, found == 1)
 
-    def whole(tensor: Tensor) -> Tensor:
-        return tensor.detach().double().contiguous()
 
-    gradient, hessian = whole(expanded.gradient), whole(expanded.hessian)
-    e: Any = kernels.Expansion()
-    parts = {
-        "A": whole(A),
-        "B": whole(B),
-        "cost_x": gradient[..., :n],
-        "cost_u": gradient[..., n:],
-        "cost_xx": hessian[..., :n, :n],
-        "cost_ux": hessian[..., n:, :n],
-        "cost_uu": hessian[..., n:, n:],
-        "final_x": whole(expanded.final_gradient),
-        "final_xx": whole(expanded.final_hessian),
-        "controls": whole(controls),
-        "low": whole(bounds.low),
-        "high": whole(bounds.high),
-    }
-    for name, tensor in parts.items():
-        setattr(e, name, array(tensor))
+_SHELF = Shelf()
+
+
+def _recorded(given: list[Tensor]) -> Recorded:
+    """The launch for inputs of these shapes."""
+    batch, steps, n, m = given[1].shape
+    kernels, device = _kernels(), given[1].device
+    memory = [torch.zeros(each.shape, dtype=torch.float64, device=device) for each in given]
+    like = memory[0]
+    results = [like.new_zeros(batch, steps, m), like.new_zeros(batch, steps, m, n), like.new_zeros(batch)]
+    results.append(torch.zeros(batch, dtype=torch.int32, device=device))
     real, integer = kernels.layout.lengths(n, m)
-    found = {
-        "k": gradient.new_zeros(batch, steps, m),
-        "K": gradient.new_zeros(batch, steps, m, n),
-        "promise": gradient.new_zeros(batch),
-        "found": torch.zeros(batch, dtype=torch.int32, device=device),
-    }
-    policy: Any = kernels.Policy()
-    for name, tensor in found.items():
-        setattr(policy, name, array(tensor))
-    memory = gradient.new_empty(batch, real), torch.empty(batch, integer, dtype=torch.int32, device=device)
-    inputs = [e, argument(whole(damping)), steps, n, m, *(argument(each) for each in memory), policy]
-    launch(kernels.backward, batch, inputs, device, 0.002 * batch * steps * (n + m) ** 3)
-    like = controls.dtype
-    return Improvement(found["k"].to(like), found["K"].to(like), found["promise"], found["found"] == 1)
+    work = [like.new_empty(batch, real), torch.empty(batch, integer, dtype=torch.int32, device=device)]
+    inputs = [argument(each) for each in (*memory, *work, *results)]
+    return Recorded(kernels.backward, batch, inputs, memory, results, 0.002 * batch * steps * (n + m) ** 3, work)
 
 
 def _kernels() -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
@@ -83,14 +83,13 @@ def launch(
         stream = wp.stream_from_torch(torch.cuda.current_stream(device))
         wp.launch(kernel, dim=(batch, *inner), inputs=[0, *inputs], device=wp.device_from_torch(device), stream=stream)
         return
-    threads = min(torch.get_num_threads(), batch, max(1, int(microseconds / LEAST_MICROSECONDS_A_THREAD)))
+    threads = _threads(batch, microseconds)
     if threads == 1 and (stop is None or microseconds < LEAST_MICROSECONDS_TO_STOP):
         wp.launch(kernel, dim=(batch, *inner), inputs=[0, *inputs], device="cpu")
         return
-    edges = [batch * k // threads for k in range(threads + 1)]
     jobs = [
         _pool(threads).submit(wp.launch, kernel, dim=(end - start, *inner), inputs=[start, *inputs], device="cpu")
-        for start, end in pairwise(edges)
+        for start, end in _slices(batch, threads)
     ]
     try:
         for job in jobs:
@@ -101,6 +100,92 @@ def launch(
             wait(jobs)
             stop[0] = 0
         raise
+
+
+class Recorded:
+    """A launch with memory of its own, which is made again at a fraction of what packing its arguments costs."""
+
+    def __init__(
+        self,
+        kernel: wp.Kernel,
+        batch: int,
+        inputs: Sequence[Any],
+        given: Sequence[Tensor],
+        found: Sequence[Tensor],
+        microseconds: float,
+        held: Any = None,
+    ) -> None:
+        """Record a launch.
+
+        Args:
+            kernel: as in `launch`.
+            batch: number of worlds, at least one.
+            inputs: the other arguments.
+            given: memory among them that a call fills.
+            found: memory among them that a call returns copies of.
+            microseconds: a guess at the whole time on one core.
+            held: what else the inputs point into.
+        """
+        device = found[0].device
+        _compile(kernel, device)
+        self._replaced: dict[int, Any] = {}
+        self._given, self._found, self._device, self._held = given, found, device, held
+        threads = 1 if device.type == "cuda" else _threads(batch, microseconds)
+        where = wp.device_from_torch(device)
+        self._commands: list[Any] = [
+            wp.launch(kernel, dim=end - start, inputs=[start, *inputs], device=where, record_cmd=True)
+            for start, end in _slices(batch, threads)
+        ]
+
+    def replace(self, index: int, value: Any) -> None:
+        """Give one of the inputs another value."""
+        if self._replaced.get(index) is not value:
+            for command in self._commands:
+                command.set_param_at_index(index + 1, value)
+            self._replaced[index] = value
+
+    def __call__(self, *given: Tensor) -> list[Tensor]:
+        """What is found for these."""
+        for memory, value in zip(self._given, given, strict=True):
+            memory.copy_(value)
+        if self._device.type == "cuda":
+            self._commands[0].launch(stream=wp.stream_from_torch(torch.cuda.current_stream(self._device)))
+        elif len(self._commands) == 1:
+            self._commands[0].launch()
+        else:
+            list(_pool(len(self._commands)).map(lambda command: command.launch(), self._commands))
+        return [each.clone() for each in self._found]
+
+
+class Shelf:
+    """Recorded launches by what they are for, each lent to one caller at a time, the last few kept."""
+
+    def __init__(self, size: int = 16) -> None:
+        self._idle: dict[Any, list[Any]] = {}
+        self._size = size
+
+    def take(self, key: Any, device: torch.device, make: Callable[[], Any]) -> Any:
+        """One that nobody uses; `give` takes it back."""
+        idle = self._idle.get((key, _stream(device)))
+        return idle.pop() if idle else make()
+
+    def give(self, key: Any, device: torch.device, recorded: Any) -> None:
+        """Keep it for the next call on the same stream, which waits for this one."""
+        self._idle.setdefault((key, _stream(device)), []).append(recorded)
+        while len(self._idle) > self._size:
+            del self._idle[next(iter(self._idle))]
+
+
+def _stream(device: torch.device) -> int | None:
+    return torch.cuda.current_stream(device).cuda_stream if device.type == "cuda" else None
+
+
+def _threads(batch: int, microseconds: float) -> int:
+    return min(torch.get_num_threads(), batch, max(1, int(microseconds / LEAST_MICROSECONDS_A_THREAD)))
+
+
+def _slices(batch: int, threads: int) -> list[tuple[int, int]]:
+    return list(pairwise(batch * k // threads for k in range(threads + 1)))
 
 
 @cache

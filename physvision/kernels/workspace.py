@@ -9,6 +9,7 @@ from __future__ import annotations
 import linecache
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import warp as wp
@@ -78,6 +79,7 @@ class Layout:
         )
         return real, whole
 
+    @cache
     def lengths(self, *sizes: Any) -> tuple[int, int]:
         """How long the two rows of one thread are."""
         scope = dict(zip(self._sizes, sizes, strict=True))

@@ -13,6 +13,7 @@ from torch._C._functorch import is_functorch_wrapped_tensor
 
 from physvision.core import Appearance, Placed, State, Status, Trajectory
 from physvision.core.checks import check_count, check_like, check_shape, check_tensor
+from physvision.physics.feedback import Bounds, Plan, followed
 from physvision.physics.properties import Claim, Properties
 
 Overrides = Properties | Mapping[str, Tensor] | None
@@ -170,6 +171,38 @@ class Engine(nn.Module):
             gradients = torch.autograd.grad(picked, (dq, dv, du), allow_unused=True, materialize_grads=True)
         gq, gv, gu = (g.reshape(batch, rows, -1) for g in gradients)
         return torch.cat([gq, gv], 2), gu
+
+    def follow(
+        self,
+        start: State,
+        plan: Plan,
+        bounds: Bounds,
+        change: Float[Tensor, "batch steps nu"] | None = None,
+        shares: Float[Tensor, " shares"] | None = None,
+        properties: Overrides = None,
+    ) -> tuple[Trajectory, Float[Tensor, "repeated steps nu"]]:
+        """The motion under a plan that is held by feedback, and its controls, without gradients or a status.
+
+        Each world is simulated once for each share, copies of one world next to each other.
+
+        Args:
+            start: of each world.
+            plan: what is followed.
+            bounds: of the controls.
+            change: added to the plan's controls before feedback; none if not given.
+            shares: of the change that are tried; all of it if not given.
+            properties: as in `rollout`.
+        """
+        self._check_rollout(start, plan.controls.shape[1], plan.controls, None)
+        change = torch.zeros_like(plan.controls) if change is None else change
+        shares = start.q.new_ones(1) if shares is None else shares
+        return self._follow(start, plan, bounds, change, shares, properties)
+
+    def _follow(
+        self, start: State, plan: Plan, bounds: Bounds, change: Tensor, shares: Tensor, properties: Overrides
+    ) -> tuple[Trajectory, Tensor]:
+        """What `follow` returns; the arguments are checked, but for the properties."""
+        return followed(self, start, plan, bounds, change, shares, properties)
 
     def _claims(self, own: Properties, name: str, value: Tensor) -> Sequence[Claim]:
         """What must hold for numbers of the leaf `name`, to stand in `own`."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from physvision.core import InputError, State, Trajectory
 from physvision.physics.engine import Engine, Overrides
+from physvision.physics.feedback import Bounds, Plan
 from physvision.physics.properties import Properties
 from physvision.physics.wrapper import EngineWrapper
 
@@ -87,6 +89,25 @@ class PhysicsLayer(EngineWrapper):
         self, state: State, steps: int, controls: Tensor | None, properties: Overrides, truncate: int | None
     ) -> Trajectory:
         return super()._simulate(state, steps, controls, self.checked(properties, state.batch), truncate)
+
+    def linearize(
+        self,
+        state: State | Trajectory,
+        control: Float[Tensor, "batch *steps nu"] | None = None,
+        properties: Overrides = None,
+    ) -> tuple[Float[Tensor, "batch *steps twice_nv twice_nv"], Float[Tensor, "batch *steps twice_nv nu"]]:
+        """Derivatives of a step of the engine inside, with the learned properties."""
+        return self.engine.linearize(state, control, self._known(properties, state.batch))
+
+    def _follow(
+        self, start: State, plan: Plan, bounds: Bounds, change: Tensor, shares: Tensor, properties: Overrides
+    ) -> tuple[Trajectory, Tensor]:
+        known = self._known(properties, start.batch)
+        return self.engine._follow(start, plan, bounds, change, shares, known)
+
+    @torch.no_grad()
+    def _known(self, properties: Overrides, batch: int) -> Properties:
+        return self.checked(properties, batch)
 
     def extra_repr(self) -> str:
         """What `print(layer)` says."""

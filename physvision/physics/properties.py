@@ -98,6 +98,11 @@ class Properties:
         """Each world's leaves `times` times next to each other; those that worlds share, as in `own`, stay."""
         return replace(self, **{name: value.repeat_interleave(times, 0) for name, value in self.per_world(own).items()})
 
+    def chosen(self: Own, worlds: Tensor, own: Properties) -> Own:
+        """The leaves of the worlds of these numbers; those that worlds share, as in `own`, stay."""
+        apart = self.per_world(own)
+        return replace(self, **{name: value[worlds] for name, value in apart.items()}) if apart else self
+
     def per_world(self, own: Properties) -> dict[str, Tensor]:
         """The leaves that hold a value for each world, where those of `own` hold one for all."""
         return {name: value for name, value in self.items() if value.dim() > getattr(own, name).dim()}

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from physvision import State
-from physvision.control import Bounds, Cost, follow, goal, ilqr
+from physvision.control import Bounds, Cost, Goal, ilqr
 from physvision.core import InputError
 from physvision.physics import articulated
 
@@ -112,7 +112,7 @@ def test_two_links_swing_up(reach, steps, rounds):
     chain = articulated.chain([1.0, 1.0], [1.0, 1.0], dt=DT)
     wanted = torch.tensor([0.0, 0, -1, -1, 0, 0]).double()
     weights = torch.tensor([0.1, 0.1, 0.1, 0.1, 0.01, 0.01]).double()
-    cost = Cost(goal(upright, wanted, weights, 1e-3), lambda state: 30.0 * (upright(state) - wanted))
+    cost = Goal(upright, wanted, weights, 1e-3, torch.full((6,), 900.0).double())
     worlds = 3
     first = 0.5 * torch.randn(worlds, steps, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     hanging = State(torch.zeros(worlds, 2).double(), torch.zeros(worlds, 2).double())
@@ -124,16 +124,35 @@ def test_two_links_swing_up(reach, steps, rounds):
     assert int(up.sum()) >= 2
 
 
+def test_a_goal_is_the_cost_of_its_squares():
+    """Features, controls and the end as one sum, against residuals written out."""
+    chain = articulated.chain([1.0, 0.6], [1.0, 2.0], dt=DT)
+    wanted, weights = torch.tensor([0.0, 0.1, -1, -1, 0.2, 0]).double(), torch.rand(6).double()
+    last = torch.rand(6).double()
+    named = Goal(upright, wanted, weights, 0.3, last)
+    written = Cost(
+        lambda state, u, step: torch.cat([(upright(state) - wanted) * weights.sqrt(), u * 0.3**0.5], 1),
+        lambda state: (upright(state) - wanted) * last.sqrt(),
+    )
+    controls = torch.randn(2, 4, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    path = chain.rollout(State(torch.rand(2, 2).double(), torch.rand(2, 2).double()), 4, controls)
+    torch.testing.assert_close(named.value(path, controls), written.value(path, controls))
+    for one, other in zip(
+        named.residuals(chain, path, controls), written.residuals(chain, path, controls), strict=True
+    ):
+        torch.testing.assert_close(one, other)
+
+
 def test_feedback_brings_a_disturbed_motion_back():
     """The plan's gains hold an inverted double pendulum that falls without them."""
     chain = articulated.chain([1.0, 1.0], [1.0, 1.0], dt=DT)
     wanted = torch.tensor([0.0, 0, -1, -1, 0, 0]).double()
-    cost = Cost(goal(upright, wanted, torch.ones(6).double(), 1e-2))
+    cost = Goal(upright, wanted, torch.ones(6).double(), 1e-2)
     inverted = State(torch.tensor([[math.pi, 0.0]]).double(), torch.zeros(1, 2).double())
     still = torch.zeros(1, 60, 2).double()
     plan, _ = ilqr(chain, inverted, still, cost)
     off = State(inverted.q + 0.05, inverted.v)
-    held, _ = follow(chain, off, plan, Bounds(torch.full((2,), -50.0).double(), torch.full((2,), 50.0).double()), still)
+    held, _ = chain.follow(off, plan, Bounds(torch.full((2,), -50.0).double(), torch.full((2,), 50.0).double()))
     fallen = chain.rollout(off, 60, plan.controls)
     # The last steps, which little depends on, are held less.
     assert float((held.state(40).q - inverted.q).abs().max()) < 0.2 * 0.05

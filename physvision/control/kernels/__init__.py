@@ -7,6 +7,6 @@ import warp as wp
 
 scalar = wp.float64
 
-from .riccati import Expansion, Policy, backward, layout  # noqa: E402
+from .riccati import backward, layout  # noqa: E402
 
-__all__ = ["Expansion", "Policy", "backward", "layout", "scalar"]
+__all__ = ["backward", "layout", "scalar"]

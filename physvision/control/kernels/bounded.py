@@ -108,6 +108,15 @@ def least(
                 going = bool(False)
             else:
                 solve(factors, step, n)
+                inside = bool(True)
+                for i in range(n):
+                    if held[i] == 1 or k[i] + step[i] < low[i] or k[i] + step[i] > high[i]:
+                        inside = False
+                if inside:  # with nothing held the step is exact
+                    going = bool(False)
+                    for i in range(n):
+                        k[i] = k[i] + step[i]
+            if going:
                 before = value_of(matrix, vector, k, n)
                 share = scalar(1.0)
                 searching = bool(True)

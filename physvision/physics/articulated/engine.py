@@ -17,9 +17,11 @@ from physvision.physics.articulated import operations
 from physvision.physics.articulated.contact import ContactList, nearest
 from physvision.physics.articulated.integrators import INTEGRATORS
 from physvision.physics.articulated.model import Model
+from physvision.physics.articulated.planning import Stepping
 from physvision.physics.articulated.preparation import MOST_OVERLAP
 from physvision.physics.articulated.tree_engine import TreeEngine
 from physvision.physics.engine import Overrides
+from physvision.physics.feedback import Bounds, Plan
 from physvision.physics.properties import Properties
 
 _NOT_WHILE_SEPARATING = (
@@ -87,6 +89,52 @@ class Articulation(TreeEngine):
         start, torque = program.packing.normalized(state.q), self._torque(controls)
         q, v, *found = batched_function.apply(operation, start, state.v, torque, wrenches, *parameters.values())
         return Trajectory(q, v, _contact_status(*found) if touching else _status(*found), self.dt)
+
+    @torch.no_grad()
+    def linearize(
+        self,
+        state: State | Trajectory,
+        control: Float[Tensor, "batch *steps nu"] | None = None,
+        properties: Overrides = None,
+    ) -> tuple[Float[Tensor, "batch *steps twice_nv twice_nv"], Float[Tensor, "batch *steps twice_nv nu"]]:
+        """Derivatives of a step, or of all steps of a trajectory, in one launch; through contacts as any engine's."""
+        if self._pairs is not None:
+            return super().linearize(state, control, properties)
+        if isinstance(state, State):
+            path = Trajectory(state.q[:, None].expand(-1, 2, -1), state.v[:, None].expand(-1, 2, -1), None, self.dt)
+            A, B = self.linearize(path, None if control is None else control.unsqueeze(1), properties)
+            return A[:, 0], B[:, 0]
+        start = state.state(0)
+        self._check_rollout(start, state.steps, control, None)
+        stepping = self._stepping(start, properties)
+        q, actuation = stepping.program.packing.normalized(state.q), self._actuation(state.q)
+        used = q.new_zeros(state.batch, state.steps, self.nu) if control is None else control
+        A, B = stepping.linearize(q, state.v, actuation.forces(used))
+        return A, actuation.slopes(B, used)
+
+    @torch.no_grad()
+    def _follow(
+        self, start: State, plan: Plan, bounds: Bounds, change: Tensor, shares: Tensor, properties: Overrides
+    ) -> tuple[Trajectory, Tensor]:
+        """In one launch; step by step where there are contacts."""
+        if self._pairs is not None:
+            return super()._follow(start, plan, bounds, change, shares, properties)
+        stepping = self._stepping(start, properties, len(shares))
+        q = stepping.program.packing.normalized(start.q)
+        positions, velocities, controls = stepping.follow(q, start.v, plan, bounds, change, shares, self._actuation(q))
+        return Trajectory(positions, velocities, None, self.dt), controls
+
+    def _stepping(self, start: State, properties: Overrides, copies: int = 1) -> Stepping:
+        """How so many copies of each world are stepped, next to each other."""
+        worlds, apart = start, False
+        if properties is not None:
+            properties = self.checked(properties, start.batch, start.q.device)
+            apart = bool(properties.per_world(self.properties))
+            if apart and copies > 1:
+                properties, worlds = properties.repeat(copies, self.properties), start.repeat(copies)
+        program, structs, parameters = self._prepared_for(worlds, properties)
+        tree, held = (program.tree(parameters), parameters) if structs is None else (structs.tree, structs)
+        return Stepping(program, tree, held, INTEGRATORS[self.integrator], self.substeps, self.dt, not apart)
 
     @torch.no_grad()
     def separated(self, state: State, properties: Overrides = None) -> State:

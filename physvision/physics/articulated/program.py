@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from physvision.kernels import precision
-from physvision.kernels.launching import array
+from physvision.kernels.launching import Shelf, array
 from physvision.kernels.layout import ArrayField
 from physvision.physics.articulated.contact import Pairs, Yielding
 from physvision.physics.articulated.integrators import Integrator
@@ -76,6 +76,7 @@ class Program:
         self.axes = torch.as_tensor(model.axes, dtype=self.dtype, device=self.device)
         # Structs point into the memory of the tensors beside them.
         self._schedules: dict[tuple[Integrator, int, float], tuple[Any, list[Tensor]]] = {}
+        self.shelf = Shelf()
         self._idle: dict[tuple, list[tuple[Any, dict[str, Tensor]]]] = {}
 
     def tree(self, parameters: Parameters, springs: bool = True, rubs: bool = True) -> Any:
@@ -202,7 +203,7 @@ class Program:
     def borrow(self, batch: int, rows: int, backward: bool) -> tuple[Any, dict[str, Tensor]]:
         """A workspace that no other launch uses, and its tensors that hold states; give it back with `give`."""
         idle = self._idle.setdefault((batch, rows, backward), [])
-        return idle.pop() if idle else self._workspace(batch, rows, backward)
+        return idle.pop() if idle else self.workspace(batch, rows, backward)
 
     def borrow_contacts(self, batch: int, rows: int) -> tuple[Any, dict[str, Tensor]]:
         """The kernels' `ContactMemory`, that no other launch uses, and its tensors by their names."""
@@ -223,7 +224,8 @@ class Program:
             while len(self._idle) > _KEPT_SIZES:
                 del self._idle[next(iter(self._idle))]
 
-    def _workspace(self, batch: int, rows: int, backward: bool) -> tuple[Any, dict[str, Tensor]]:
+    def workspace(self, batch: int, rows: int, backward: bool) -> tuple[Any, dict[str, Tensor]]:
+        """Memory for a launch of its own, and the tensors in it."""
         work = self.kernels.WorkspaceStruct()
         held: dict[str, Tensor] = {}
         counts = self.counts | {"evaluations": rows}

@@ -22,6 +22,7 @@ from physvision.physics.articulated.manifold import Manifold
 from physvision.physics.articulated.medium import Medium, boxes, check
 from physvision.physics.articulated.model import Body, Model, compile_model, sorted_bodies
 from physvision.physics.articulated.packing import Parameters
+from physvision.physics.articulated.planning import Actuation
 from physvision.physics.articulated.preparation import Prepared, Structs
 from physvision.physics.articulated.program import Program
 from physvision.physics.articulated.properties import TreeProperties, described, least_minor
@@ -267,8 +268,22 @@ class TreeEngine(MechanicalEngine):
             rubs = 0 if self._pairs is None else len(self._pairs.beside.rubbing)
             none = controls.new_zeros(*controls.shape[:-1], rubs)
             return torch.cat([controls[..., : self.nv], none, controls[..., self.nv :]], -1) if rubs else controls
-        low, high, gain = (self.get_buffer(f"_actuator_{name}").to(controls) for name in ("low", "high", "gain"))
-        return controls.clamp(low, high) @ gain
+        return self._actuation(controls).forces(controls)
+
+    def _actuation(self, like: Tensor) -> Actuation:
+        """How controls become forces, in the dtype and on the device of a tensor."""
+        key = ("actuation", like.dtype, like.device)
+        if key not in self._prepared:
+            with outside_transforms():
+                none = like.new_full((self.nu,), torch.inf)
+                made = torch.eye(self.nu, dtype=like.dtype, device=like.device), -none, none
+                if self._actuated:
+                    gain, low, high = (
+                        self.get_buffer(f"_actuator_{each}").to(like) for each in ("gain", "low", "high")
+                    )
+                    made = gain, low, high
+                self._prepared[key] = Actuation(*made, not self._actuated)
+        return self._prepared[key]
 
 
 def _compiled(

@@ -19,6 +19,7 @@ from .contact_list import contact_list  # noqa: E402  `scalar` comes first
 from .contact_rollout import contact_rollout, contact_rollout_backward  # noqa: E402
 from .inverse import inverse_dynamics, inverse_dynamics_backward  # noqa: E402
 from .kinematics import link_poses, link_poses_backward  # noqa: E402
+from .planning import follow, linearize  # noqa: E402
 from .rollout import accelerations, accelerations_backward, rollout, rollout_backward  # noqa: E402
 from .tree import (  # noqa: E402
     ENTRIES,
@@ -50,8 +51,10 @@ __all__ = [
     "contact_list",
     "contact_rollout",
     "contact_rollout_backward",
+    "follow",
     "inverse_dynamics",
     "inverse_dynamics_backward",
+    "linearize",
     "link_poses",
     "link_poses_backward",
     "rollout",

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from physvision.core import State, Trajectory
-from physvision.physics import Engine
-from physvision.physics.engine import Overrides
+
+if TYPE_CHECKING:
+    from physvision.physics.engine import Engine, Overrides
 
 
-@dataclass(frozen=True)
-class Bounds:
+class Bounds(NamedTuple):
     """The least and the largest value of each control, (nu,)."""
 
     low: Float[Tensor, " nu"]
@@ -52,27 +53,22 @@ class Plan:
 
 
 @torch.no_grad()
-def follow(
+def followed(
     engine: Engine,
     start: State,
     plan: Plan,
     bounds: Bounds,
-    changes: Float[Tensor, "batch steps nu"],
-    properties: Overrides = None,
-) -> tuple[Trajectory, Float[Tensor, "batch steps nu"]]:
-    """The motion under a plan whose controls are changed, and the controls that it takes.
-
-    Args:
-        engine: whose motion it is.
-        start: of each world.
-        plan: what is followed.
-        bounds: of the controls.
-        changes: added to the plan's controls before feedback.
-        properties: as in `Engine.rollout`.
-    """
-    states, controls = [start], []
+    change: Float[Tensor, "batch steps nu"],
+    shares: Float[Tensor, " shares"],
+    properties: Overrides,
+) -> tuple[Trajectory, Float[Tensor, "repeated steps nu"]]:
+    """What `Engine.follow` returns, one step after the other."""
+    count = len(shares)
+    known = None if properties is None else engine.checked(properties, start.batch).repeat(count, engine.properties)
+    plan, states, controls = plan.repeat(count), [start.repeat(count)], []
+    changes = (shares[None, :, None, None] * change[:, None]).flatten(0, 1)
     for step in range(changes.shape[1]):
         controls.append(plan.control(engine, step, states[-1], bounds, changes[:, step]))
-        states.append(engine.step(states[-1], controls[-1], properties))
+        states.append(engine.step(states[-1], controls[-1], known))
     q, v = torch.stack([each.q for each in states], 1), torch.stack([each.v for each in states], 1)
     return Trajectory(q, v, None, engine.dt), torch.stack(controls, 1)

@@ -1,0 +1,115 @@
+"""Milliseconds of an iteration of iLQR: a double pendulum swung up over 100 knots, alone and 64 problems at once.
+
+Crocoddyl, where it is installed, solves the like problem in turns with ours in the same run. Times are of the processor
+for one problem, and of the wall for the ratio between 64 problems and one; each is the least of several runs.
+
+    python benchmarks/ilqr.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from physvision import State
+from physvision.control import Goal, ilqr
+from physvision.physics import articulated
+
+KNOTS, DT = 100, 0.05
+WEIGHTS, FINAL, EFFORT = 0.1, 100.0, 1e-3
+
+
+def angles(state: State) -> torch.Tensor:
+    """Joint angles and velocities."""
+    return torch.cat([state.q, state.v], 1)
+
+
+def ours(worlds: int) -> Callable[[], int]:
+    """A function that solves so many problems and returns the rounds."""
+    chain = articulated.chain([1.0, 1.0], [1.0, 1.0], dt=DT)
+    wanted = torch.tensor([torch.pi, 0.0, 0.0, 0.0], dtype=torch.float64)
+    goal = Goal(angles, wanted, torch.full_like(wanted, WEIGHTS), EFFORT, torch.full_like(wanted, FINAL))
+    start = State(torch.zeros(worlds, 2, dtype=torch.float64), torch.zeros(worlds, 2, dtype=torch.float64))
+    generator = torch.Generator().manual_seed(0)
+    first = 0.1 * torch.randn(worlds, KNOTS, 2, generator=generator, dtype=torch.float64)
+
+    def solve() -> int:
+        _, progress = ilqr(chain, start, first, goal, rounds=16, tolerance=0.0)
+        return len(progress.costs) - 1
+
+    return solve
+
+
+def crocoddyls() -> Callable[[], int]:
+    """The same for Crocoddyl: two rods, its own FDDP."""
+    import crocoddyl  # pyright: ignore[reportMissingImports]
+    import pinocchio  # pyright: ignore[reportMissingImports]
+
+    model = pinocchio.Model()
+    parent, place = 0, pinocchio.SE3.Identity()
+    for _ in range(2):
+        parent = model.addJoint(parent, pinocchio.JointModelRY(), place, f"joint {parent}")
+        rod = pinocchio.Inertia(1.0, np.array([0.0, 0.0, -0.5]), np.diag([1 / 12, 1 / 12, 1e-3]))
+        model.appendBodyToJoint(parent, rod, pinocchio.SE3.Identity())
+        place = pinocchio.SE3(np.eye(3), np.array([0.0, 0.0, -1.0]))
+    state = crocoddyl.StateMultibody(model)
+    actuation = crocoddyl.ActuationModelFull(state)
+    wanted = np.array([np.pi, 0.0, 0.0, 0.0])
+    bent = crocoddyl.CostModelResidual(state, crocoddyl.ResidualModelState(state, wanted, 2))
+    pushed = crocoddyl.CostModelResidual(state, crocoddyl.ResidualModelControl(state, 2))
+
+    def knot(weight: float, effort: float, dt: float):
+        costs = crocoddyl.CostModelSum(state, 2)
+        costs.addCost("state", bent, 2 * weight / (dt or 1.0))
+        costs.addCost("control", pushed, 2 * effort / (dt or 1.0))
+        return crocoddyl.IntegratedActionModelEuler(
+            crocoddyl.DifferentialActionModelFreeFwdDynamics(state, actuation, costs), dt
+        )
+
+    problem = crocoddyl.ShootingProblem(np.zeros(4), [knot(WEIGHTS, EFFORT, DT)] * KNOTS, knot(FINAL, EFFORT, 0.0))
+    noise = [*(0.1 * np.random.default_rng(0).normal(size=(KNOTS, 2)))]
+
+    def solve() -> int:
+        solver = crocoddyl.SolverFDDP(problem)
+        solver.th_stop = 1e-16
+        solver.solve(problem.rollout(noise), noise, 16, False)
+        return solver.iter
+
+    return solve
+
+
+def least(functions: dict[str, Callable[[], int]], clock: Callable[[], float], times: int) -> dict[str, float]:
+    """Milliseconds an iteration of each, the least of so many turns."""
+    found = dict.fromkeys(functions, float("inf"))
+    for turn in range(times + 1):
+        for name, solve in functions.items():
+            begun = clock()
+            rounds = solve()
+            if turn:  # the first compiles
+                found[name] = min(found[name], 1e3 * (clock() - begun) / rounds)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--times", type=int, default=20, help="turns, the best of which counts")
+    times = parser.parse_args().times
+    one = {"physvision": ours(1)}
+    try:
+        one["Crocoddyl"] = crocoddyls()
+    except ImportError:
+        print("Crocoddyl is not installed: pip install crocoddyl")
+    for name, value in least(one, time.process_time, times).items():
+        print(f"{name:12s} {value:6.2f} ms of processor time an iteration, {KNOTS} knots, one problem")
+    many = least({"one": ours(1), "64": ours(64)}, time.perf_counter, times)
+    print(
+        f"64 problems at once take {many['64'] / many['one']:.1f} times one ({many['64']:.1f} and {many['one']:.2f} ms)"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""Linearised trajectories and motion under feedback in one launch, against the engine's gradients and its steps."""
+
+import pytest
+import torch
+
+from physvision import Trajectory
+from physvision.physics import articulated
+from physvision.physics.articulated import medium
+from physvision.physics.engine import Engine
+from physvision.physics.feedback import Bounds, Plan
+
+from .trees import everything, random_state
+
+ACTUATED = """<mujoco><worldbody><body><joint name="slide" type="slide" axis="1 0 0"/><geom size=".1" mass="2"/>
+<body pos="0 0 -.3"><joint name="turn" axis="0 1 0" damping=".2"/><geom size=".05" pos="0 0 -.5" mass="1"/>
+</body></body></worldbody><actuator><motor joint="slide" gear="3" ctrllimited="true" ctrlrange="-1 1"/>
+</actuator></mujoco>"""
+
+ENGINES = {
+    "every joint": everything,
+    "Runge–Kutta": lambda: everything(integrator="runge_kutta_4"),
+    "substeps": lambda: everything(substeps=3),
+    "in a medium": lambda: everything(medium=medium.Medium(density=40.0, viscosity=0.5)),
+    "actuated": lambda: articulated.load(ACTUATED, dt=0.02),
+}
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request):
+    return ENGINES[request.param]()
+
+
+def random_controls(engine, *sizes):
+    generator = torch.Generator().manual_seed(4)
+    return 1.5 * torch.randn(*sizes, engine.nu, generator=generator, dtype=torch.float64)
+
+
+def heavy(engine):
+    """Masses of each of two worlds."""
+    return {"mass": engine.properties.mass * torch.tensor([[1.0], [1.3]])}
+
+
+@pytest.mark.parametrize("properties", [None, heavy])
+def test_a_linearised_trajectory_is_what_gradients_give(engine, properties):
+    known = None if properties is None else properties(engine)
+    controls = random_controls(engine, 2, 4)
+    path = engine.rollout(random_state(engine, 3, batch=2), 4, controls, known)
+    for found, wanted in zip(
+        engine.linearize(path, controls, known), Engine.linearize(engine, path, controls, known), strict=True
+    ):
+        torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-10)
+
+
+def plan_of(engine, steps):
+    """A motion, gains that are not zero, and a start beside it."""
+    controls = 0.5 * random_controls(engine, 2, steps)
+    path = engine.rollout(random_state(engine, 3, batch=2), steps, controls)
+    generator = torch.Generator().manual_seed(9)
+    gains = 0.3 * torch.randn(2, steps, engine.nu, 2 * engine.nv, generator=generator, dtype=torch.float64)
+    start, aside = path.state(0), 0.1 * torch.ones(2, engine.nv, dtype=torch.float64)
+    return Plan(controls, path, gains), type(start)(engine.integrate(start.q, aside), start.v + aside)
+
+
+@pytest.mark.parametrize("properties", [None, heavy])
+def test_feedback_in_one_launch_is_feedback_step_by_step(engine, properties):
+    known = None if properties is None else properties(engine)
+    plan, start = plan_of(engine, 5)
+    most = torch.full((engine.nu,), 1.25).double()
+    arguments = start, plan, Bounds(-most, most), random_controls(engine, 2, 5), torch.tensor([1.0, 0.3, 0.0]).double()
+    path, controls = engine.follow(*arguments, known)
+    wanted, wanted_controls = Engine.follow(engine, *arguments, known)
+    assert path.batch == 6
+    assert bool((controls.abs() == 1.25).any())
+    torch.testing.assert_close(controls, wanted_controls, rtol=1e-9, atol=1e-10)
+    torch.testing.assert_close(path.q, wanted.q, rtol=1e-9, atol=1e-10)
+    torch.testing.assert_close(path.v, wanted.v, rtol=1e-9, atol=1e-10)
+
+
+def test_a_world_that_fails_spoils_no_other(engine):
+    plan, start = plan_of(engine, 3)
+    start.v[1, 0] = torch.nan
+    most = torch.full((engine.nu,), 1.25).double()
+    path, controls = engine.follow(start, plan, Bounds(-most, most), 0 * plan.controls, torch.ones(1).double())
+    assert bool(path.v[0].isfinite().all())
+    assert bool(path.v[1, 1:].isnan().all())
+    assert bool(controls[1].isnan().all())
+    spoilt = Trajectory(plan.trajectory.q, plan.trajectory.v.clone(), None, engine.dt)
+    spoilt.v[1, 0] = torch.nan
+    A, _ = engine.linearize(spoilt, plan.controls)
+    assert bool(A[0].isfinite().all())
