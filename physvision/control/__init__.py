@@ -2,6 +2,7 @@
 
 from physvision.control.cost import Cost, Goal, Objective
 from physvision.control.ilqr import Progress, ilqr
+from physvision.control.mpc import Decision, Mpc
 from physvision.physics.feedback import Bounds, Plan
 
-__all__ = ["Bounds", "Cost", "Goal", "Objective", "Plan", "Progress", "ilqr"]
+__all__ = ["Bounds", "Cost", "Decision", "Goal", "Mpc", "Objective", "Plan", "Progress", "ilqr"]

@@ -78,7 +78,7 @@ def ilqr(
         InputError: the bounds are in the wrong order, or leave nothing.
     """
     check_count("rounds", rounds)
-    limits = _bounds(engine, bounds, controls)
+    limits = bounded(engine, bounds, controls)
     controls = controls.clamp(limits.low, limits.high)
     known = None if properties is None else engine.checked(properties, state.batch)
     trajectory = engine.rollout(state, controls.shape[1], controls, known)
@@ -182,7 +182,8 @@ def _rows_of(path: Trajectory, worlds: Tensor) -> Trajectory:
     return Trajectory(path.q[worlds], path.v[worlds], None, path.dt)
 
 
-def _bounds(engine: Engine, bounds: Bounds | tuple[Any, Any] | None, like: Tensor) -> Bounds:
+def bounded(engine: Engine, bounds: Bounds | tuple[Any, Any] | None, like: Tensor) -> Bounds:
+    """The bounds of each control; none where they are not given."""
     limits = (-torch.inf, torch.inf) if bounds is None else bounds
     low, high = (torch.as_tensor(each, dtype=like.dtype, device=like.device).expand(engine.nu) for each in limits)
     if not bool((low < high).all()):

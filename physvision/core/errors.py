@@ -51,3 +51,7 @@ class CheckpointError(PhysvisionError):
 
 class TrainingError(PhysvisionError):
     """A training that cannot go on."""
+
+
+class MissingError(PhysvisionError, ImportError):
+    """An optional package that is asked for and not installed."""
