@@ -9,7 +9,6 @@ Lines are added to the record; scenes that are in it already are not simulated a
 
 from __future__ import annotations
 
-import json
 import time
 import warnings
 from pathlib import Path
@@ -20,6 +19,7 @@ from jsonargparse import auto_cli
 
 from physvision import State
 from physvision.core import Box, Capsule, Placed, Plane, Shape, Sphere
+from physvision.core.record import recorded
 from physvision.physics import articulated
 from physvision.physics.articulated import Body, Joint
 
@@ -146,15 +146,7 @@ def main(scenes: int = 1000, first: int = 0, record: Path = Path("contact_random
     """
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", RuntimeWarning)
-    lines = [json.loads(each) for each in record.read_text().splitlines()] if record.exists() else []
-    done = {each["scene"] for each in lines}
-    with record.open("a") as file:
-        for seed in range(first, first + scenes):
-            if seed not in done:
-                lines.append(line(seed))
-                file.write(json.dumps(lines[-1]) + "\n")
-                file.flush()
-    print(summary(lines))
+    print(summary(list(recorded(record, range(first, first + scenes), line, lambda each: each["scene"]).values())))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ to the record for each scene; scenes that are in it already are not simulated ag
 
 from __future__ import annotations
 
-import json
 import math
 import time
 import warnings
@@ -23,6 +22,7 @@ from jsonargparse import auto_cli
 from torch import Tensor
 
 from physvision.core import State
+from physvision.core.record import recorded
 from physvision.physics import rigid2d
 from physvision.physics.rigid2d import scenes
 from physvision.physics.rigid2d.overlap import depth
@@ -108,14 +108,7 @@ def main(count: int = 1000, first: int = 0, record: Path = Path("random.jsonl"))
     """
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", RuntimeWarning)
-    rows = [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []
-    done = {entry["scene"] for entry in rows}
-    with record.open("a") as file:
-        for seed in range(first, first + count):
-            if seed not in done:
-                rows.append(row(seed))
-                file.write(json.dumps(rows[-1]) + "\n")
-                file.flush()
+    rows = list(recorded(record, range(first, first + count), row, lambda entry: entry["scene"]).values())
     crowded = sum(entry["crowded"] for entry in rows) / 100 / len(rows)
     print(f"{len(rows)} scenes: {sum(entry['bad'] for entry in rows)} bad, {crowded:.1%} of the steps crowded")
     unnamed = [entry for entry in rows if entry["overlap"] > 1e-6 and not entry["named"]]

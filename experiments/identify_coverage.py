@@ -15,7 +15,6 @@ What it found is in docs/identify.md, with the commit.
 
 from __future__ import annotations
 
-import json
 import tempfile
 import time
 from collections import defaultdict
@@ -27,6 +26,7 @@ import torch
 from jsonargparse import auto_cli
 
 from physvision.core import PhysvisionError
+from physvision.core.record import recorded
 from physvision.datasets.clips import KINDS, LEADING, draw
 from physvision.identify import Identification, identify
 
@@ -129,27 +129,19 @@ def main(
         share: which part of the clips this process does, of how many; "0/1" only shows what is there.
     """
     torch.set_num_threads(1)
-    path = out / ("kinds.jsonl" if kinds else "told.jsonl")
-    path.parent.mkdir(parents=True, exist_ok=True)
     names = list(KINDS)
     wanted = [(names[number % len(names)], first + number // len(names)) for number in range(clips)]
     part, parts = (int(number) for number in share.split("/"))
-    for number, (kind, seed) in enumerate(wanted):
-        if number % parts != part - 1 or (kind, seed) in found_in(path):
-            continue
-        result = judge(kind, seed, not kinds)
-        with path.open("a") as file:
-            file.write(json.dumps(result) + "\n")
-        print(f"\r{number + 1} of {clips} clips", end="", flush=True)
+    mine = wanted[part - 1 :: parts] if part else []
+
+    def work(clip: tuple[str, int]) -> dict:
+        print(f"\r{mine.index(clip) + 1} of {len(mine)} clips", end="", flush=True)
+        return judge(*clip, not kinds)
+
+    path = out / ("kinds.jsonl" if kinds else "told.jsonl")
+    results = recorded(path, mine, work, lambda result: (result["kind"], result["seed"]))
     print()
-    results = found_in(path)
     show([results[clip] for clip in wanted if clip in results], not kinds)
-
-
-def found_in(path: Path) -> dict[tuple[str, int], dict]:
-    """What was found, by kind and seed."""
-    lines = path.read_text().splitlines() if path.exists() else []
-    return {(result["kind"], result["seed"]): result for result in map(json.loads, lines)}
 
 
 if __name__ == "__main__":

@@ -1,0 +1,33 @@
+"""A run that is interrupted goes on where it stopped."""
+
+import pytest
+
+from physvision.core.record import recorded
+
+
+def test_what_was_interrupted_goes_on_where_it_stopped(tmp_path):
+    path, worked = tmp_path / "folder" / "squares.jsonl", []
+
+    def square(number):
+        if number == 3 and 3 not in worked:
+            worked.append(3)
+            raise KeyboardInterrupt
+        worked.append(number)
+        return {"number": number, "square": number**2}
+
+    def number(result):
+        return result["number"]
+
+    with pytest.raises(KeyboardInterrupt):
+        recorded(path, range(5), square, number)
+    found = recorded(path, range(5), square, number)
+    assert worked == [0, 1, 2, 3, 3, 4]
+    assert {key: result["square"] for key, result in found.items()} == {0: 0, 1: 1, 2: 4, 3: 9, 4: 16}
+
+
+def test_every_process_sees_what_the_others_found(tmp_path):
+    path = tmp_path / "squares.jsonl"
+    for part in (range(0, 6, 2), range(1, 6, 2)):
+        found = recorded(path, part, lambda n: {"number": n}, lambda result: result["number"])
+    assert sorted(found) == list(range(6))
+    assert sorted(recorded(path, (), lambda n: {}, lambda result: result["number"])) == list(range(6))
