@@ -153,7 +153,7 @@ def test_gradients_through_connections():
             path = engine.rollout(State(given["q"], given["v"]), 25, properties={name: given[name] for name in leaves})
             assert path.status is not None
             assert path.status.converged.all()
-            return (torch.cat([path.q[0, -1], path.v[0, -1]]) * weights).sum()
+            return torch.cat([path.q[:, -1], path.v[:, -1]], 1) @ weights
 
         def along(name, value, rng=rng):
             found = torch.randn(value.shape, generator=rng, dtype=DOUBLE)
@@ -177,7 +177,7 @@ def test_gradients_of_a_linkage():
 
     def loss(given):
         path = engine.rollout(State(given["q"], given["v"]), 25, properties={name: given[name] for name in leaves})
-        return path.q[0, -1, 0] + 0.3 * path.v[0, -1, 2]
+        return path.q[:, -1, 0] + 0.3 * path.v[:, -1, 2]
 
     def along(name, value):
         # What leads out of the plane would pull the points apart for good.

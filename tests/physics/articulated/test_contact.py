@@ -206,8 +206,8 @@ def test_gradients_through_impacts_rest_and_friction(scene, friction):
             leaves = {name: given[name] for name in LEAVES}
             path = engine.rollout(State(given["q"], given["v"]), 30, given["u"], leaves)
             assert path.status is not None
-            assert bool(path.status.converged)
-            return (path.q[0, -1] * weights[0]).sum() + (path.v[0, -1] * weights[1, : engine.nv]).sum()
+            assert path.status.converged.all()
+            return path.q[:, -1] @ weights[0] + path.v[:, -1] @ weights[1, : engine.nv]
 
         def direction(name, value, rng=rng):
             along = torch.randn(value.shape, generator=rng, dtype=DOUBLE)

@@ -30,7 +30,7 @@ def state(*bodies):
 
 
 def succeeded(path):
-    return path.status is not None and bool(path.status.converged)
+    return path.status is not None and bool(path.status.converged.all())
 
 
 STILL = (0.0, 0.0, 0.0)
@@ -168,7 +168,7 @@ def checked_gradients(engine, start, rng, steps=40):
     def loss(given):
         path = engine.rollout(State(given["q"], given["v"]), steps, given["u"], {name: given[name] for name in LEAVES})
         assert succeeded(path)
-        return (path.q[0, -1] * weights[0]).sum() + (path.v[0, -1] * weights[1, : engine.nv]).sum()
+        return path.q[:, -1] @ weights[0] + path.v[:, -1] @ weights[1, : engine.nv]
 
     def direction(name, value):
         along = torch.randn(value.shape, generator=rng, dtype=DOUBLE)

@@ -180,12 +180,12 @@ def test_gradients_of_all_rows():
 
         def loss(given, weights=weights):
             properties = {name: given[name] for name in leaves}
-            force = torch.cat([given["limits"], engine.properties.transmission_force[2:]])
-            properties["transmission_force"] = force
+            others = engine.properties.transmission_force[2:].expand(*given["limits"].shape[:-2], -1, -1)
+            properties["transmission_force"] = torch.cat([given["limits"], others], -2)
             path = engine.rollout(State(given["q"], given["v"]), 30, given["controls"], properties)
             assert path.status is not None
             assert path.status.converged.all()
-            return (torch.cat([path.q[0, -1], path.v[0, -1]]) * weights).sum()
+            return torch.cat([path.q[:, -1], path.v[:, -1]], 1) @ weights
 
         def along(name, value, rng=rng):
             found = torch.randn(value.shape, generator=rng, dtype=DOUBLE)
