@@ -1,5 +1,6 @@
 """Shapes in annotations are checked by beartype while the tests run; Warp kernels are left as they are."""
 
+import importlib
 import os
 import pkgutil
 import sys
@@ -31,7 +32,12 @@ def _annotated_modules() -> list[str]:
 warnings.filterwarnings("ignore", message=".*CUDA driver.*")
 jaxtyping.install_import_hook(_annotated_modules(), "annotations.check")
 torch.manual_seed(0)
+import physvision  # noqa: E402, F401  lets torchvision be imported beside a CPU torch
+
 # Processes of tests share the cores; threads beside them would wait for each other.
 if "PYTEST_XDIST_WORKER" in os.environ:
     torch.set_num_threads(1)
-import physvision  # noqa: E402, F401  lets torchvision be imported beside a CPU torch
+    # Here, since what a checked module is the first to import is compiled anew: the hook hides its bytecode.
+    packages = "kornia lightning.pytorch matplotlib.pyplot scipy.optimize torch._dynamo torchvision warp"
+    for package in packages.split():
+        importlib.import_module(package)
