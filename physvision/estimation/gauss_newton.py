@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from physvision.estimation.residual import Residual
+from physvision.estimation.residual import Linear, Residual
 
 _CAUCHY = 2.385  # 95 % as good as least squares where there are no outliers
 _LARGEST_STEP = 2.0  # in z, where one is a sensible step
@@ -30,12 +30,14 @@ class Optimum:
             (starts,).
         converged: whether no step made it smaller any more by a share of the tolerance, (starts,).
         course: z after each iteration, the start first, (iterations + 1, starts, unknowns).
+        linear: the residuals at z, and their derivatives.
     """
 
     z: Float[Tensor, "starts unknowns"]
     cost: Float[Tensor, " starts"]
     converged: Bool[Tensor, " starts"]
     course: Float[Tensor, "iterations starts unknowns"]
+    linear: Linear
 
     @property
     def best(self) -> int:
@@ -53,6 +55,7 @@ def gauss_newton(
     damping: float = 1e-3,
     held: Bool[Tensor, " unknowns"] | None = None,
     patience: int | None = None,
+    linear: Linear | None = None,
 ) -> Optimum:
     """Make the residuals small.
 
@@ -60,19 +63,20 @@ def gauss_newton(
         problem: what they are.
         start: where to begin; where the unknowns begin if not given.
         iterations: at most so many.
-        tolerance: a cost that falls by a smaller share of itself has converged.
+        tolerance: where the next step would make the cost fall by a smaller share of itself a search has converged.
         robust: whether outliers are held down.
         damping: at first, a share of each diagonal element; 0 for Gauss–Newton's steps as long as they succeed.
         held: unknowns that stay as they are.
         patience: so many iterations after the best of all starts has converged the others are given up; None for never.
+        linear: the residuals where it begins, and their derivatives, if they are known already.
     """
     z = problem.unknowns.start() if start is None else start.detach().clone()
     moving = torch.ones(z.shape[1], dtype=torch.bool) if held is None else ~held
     level = torch.full((len(z),), float(damping), dtype=z.dtype, device=z.device)
     converged = torch.zeros(len(z), dtype=torch.bool, device=z.device)
     course = [z]
-    scale = residual_size(problem.residual(z).detach()) if robust else None
-    missed, slopes = problem.linearize(z)
+    missed, slopes = problem.linearize(z) if linear is None else linear
+    scale = residual_size(missed) if robust else None
     cost = _cost(problem, z, missed, scale)
     waited = 0
     for _ in range(iterations):
@@ -83,9 +87,9 @@ def gauss_newton(
         trial = z + step
         with torch.no_grad():
             trial_cost = _cost(problem, trial, problem.residual(trial), scale)
-        better = (trial_cost < cost) & ~converged
         small = (cost - trial_cost).abs() <= tolerance * cost
         converged = converged | (small & (trial_cost <= cost)) | (cost <= 1e-28 * max(1, missed[0].numel()))
+        better = (trial_cost < cost) & ~converged
         level = torch.where(better, level / 10, (10 * level).clamp(min=1e-6))
         # No direction leads down any more: the minimum is reached as far as rounding lets it.
         converged = converged | (level > 1e10)
@@ -100,7 +104,7 @@ def gauss_newton(
     if scale is not None:
         # Each search has its own idea of what an outlier is; to be compared they need one.
         cost = _cost(problem, z, missed, scale.min().expand(len(z)))
-    return Optimum(z, cost, converged & torch.isfinite(cost), torch.stack(course))
+    return Optimum(z, cost, converged & torch.isfinite(cost), torch.stack(course), (missed, slopes))
 
 
 def residual_size(missed: Float[Tensor, "starts samples numbers"]) -> Float[Tensor, " starts"]:

@@ -17,13 +17,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from physvision.estimation.gauss_newton import residual_size, robust_weights
-from physvision.estimation.residual import MotionResidual
+from physvision.estimation.residual import Linear, MotionResidual
 from physvision.estimation.uncertainty import inverse
 
 _ROWS = 240  # of more samples neighbours are put together: what lasts is longer than that
@@ -66,6 +67,22 @@ class Possibilities:
         return found * (self.freedom / chi).sqrt()
 
 
+class Idea(NamedTuple):
+    """How errors may last.
+
+    Attributes:
+        lasting: variance of what lasts for a while, of the white noise's.
+        lasts: for how long, s.
+        local: variance of what depends on the place, of the white noise's.
+        reach: over which distance it does, pixels.
+    """
+
+    lasting: float
+    lasts: float
+    local: float
+    reach: float
+
+
 @dataclass(frozen=True)
 class _Rows:
     """The weighted residuals of one thing, and what tells them apart; neighbours put together where there are many."""
@@ -76,21 +93,27 @@ class _Rows:
     away: Float[Tensor, "rows rows"]
     together: int
 
-    def kernel(self, lasts: float, reach: float) -> tuple[Tensor, Tensor]:
-        """Correlations of what lasts for `lasts` seconds, and of what reaches over `reach`."""
-        time = torch.exp(-self.apart / lasts)
-        return self.together * time, self.together * torch.exp(-((self.away / reach) ** 2) / 2)
+    def covariances(self, ideas: Sequence[Idea]) -> Float[Tensor, "ideas rows rows"]:
+        """Of what is missed under each idea, of the variance of its white noise."""
+        # Many ideas share how long errors last, or how far they reach.
+        times = {lasts: torch.exp(-self.apart / lasts) for lasts in {idea.lasts for idea in ideas}}
+        places = {reach: torch.exp(-((self.away / reach) ** 2) / 2) for reach in {idea.reach for idea in ideas}}
+        found = torch.stack([idea.lasting * times[idea.lasts] + idea.local * places[idea.reach] for idea in ideas])
+        return self.together * found + torch.eye(len(self.missed), dtype=torch.float64)
 
 
-def possibilities(problem: MotionResidual, z: Float[Tensor, " unknowns"], numbers: int = 2) -> Possibilities:
+def possibilities(
+    problem: MotionResidual, z: Float[Tensor, " unknowns"], numbers: int = 2, linear: Linear | None = None
+) -> Possibilities:
     """What residuals tell of z if errors may last.
 
     Args:
         problem: what was fitted, outliers held down.
         z: at the minimum.
         numbers: so many of those that are seen at a time are the place of one thing.
+        linear: the residuals there, and their derivatives, if they are known already.
     """
-    missed, slopes = problem.linearize(z.detach()[None])
+    missed, slopes = problem.linearize(z.detach()[None]) if linear is None else linear
     weights = robust_weights(missed, residual_size(missed))[0]
     known, slope = problem.unknowns.known(z.detach()[None])
     prior = torch.diag(slope[0].square())
@@ -106,24 +129,26 @@ def possibilities(problem: MotionResidual, z: Float[Tensor, " unknowns"], number
     extent = float((places.amax(0) - places.amin(0)).norm())
     shortest, longest = 1.5 * step, max(span / 2, 3 * step)
     times = [shortest * (longest / shortest) ** (share / 4) for share in range(5)]
-    nothing = (0.0, times[0], 0.0, extent)
-    tried = [nothing, *((amount, lasts, 0.0, extent) for amount in _AMOUNTS for lasts in times)]
+    nothing = Idea(0.0, times[0], 0.0, extent)
+    tried = [nothing, *(Idea(amount, lasts, 0.0, extent) for amount in _AMOUNTS for lasts in times)]
     begun = (slope[0] * known[0], prior)
-    judged = [_judged(things, begun, each) for each in tried]
-    best = tried[max(range(len(tried)), key=lambda number: judged[number][0])]
-    for amount in _AMOUNTS:
-        for reach in _REACHES:
-            for other in {nothing, best}:
-                judged.append(_judged(things, begun, (*other[:2], amount, reach * extent)))
-    odds = torch.tensor([likelihood for likelihood, _, _ in judged], dtype=torch.float64)
+    judged = [_judged(things, begun, tried)]
+    best = tried[int(judged[0].likelihoods.argmax())]
+    others = [
+        idea._replace(local=amount, reach=reach * extent)
+        for amount in _AMOUNTS for reach in _REACHES for idea in dict.fromkeys((nothing, best))
+    ]  # fmt: skip
+    judged.append(_judged(things, begun, others))
+    odds, spreads, freedom = (torch.cat(parts) for parts in zip(*judged, strict=True))
     shares = torch.exp(odds - odds.max())
     kept = torch.nonzero(shares > _LEAST).flatten()
     # What was held down as outliers leaves residuals that are too small.
     larger = len(weights) / float(weights.sum())
-    matrix = sum((_products(thing.slopes) for thing in things), prior)
+    flat = [thing.slopes.flatten(0, 1) for thing in things]
+    matrix = sum((slopes.mT @ slopes for slopes in flat), prior)
     ends = inverse(matrix)
-    covariances = torch.stack([ends @ (larger * judged[int(at)][1] + prior) @ ends for at in kept])
-    return Possibilities(shares[kept] / shares[kept].sum(), covariances, judged[int(odds.argmax())][2])
+    covariances = ends @ (larger * spreads[kept] + prior) @ ends
+    return Possibilities(shares[kept] / shares[kept].sum(), covariances, float(freedom[odds.argmax()]))
 
 
 def _rows(problem: MotionResidual, first: int, numbers: int, missed: Tensor, slopes: Tensor, places: Tensor) -> _Rows:
@@ -142,46 +167,50 @@ def _rows(problem: MotionResidual, first: int, numbers: int, missed: Tensor, slo
     )
 
 
-def _products(slopes: Tensor, between: Tensor | None = None) -> Tensor:
-    """Jᵀ V J, of each number by itself; V is one if not given."""
-    other = slopes if between is None else torch.einsum("rs,snu->rnu", between, slopes)
-    return slopes.flatten(0, 1).mT @ other.flatten(0, 1)
+class _Judged(NamedTuple):
+    """Ideas of how errors last: the restricted likelihood of each, Jᵀ Σ J under it, and the freedom left."""
+
+    likelihoods: Float[Tensor, " ideas"]
+    spreads: Float[Tensor, "ideas unknowns unknowns"]
+    freedom: Float[Tensor, " ideas"]
 
 
-def _judged(
-    things: Sequence[_Rows], begun: tuple[Tensor, Tensor], idea: tuple[float, float, float, float]
-) -> tuple[float, Tensor, float]:
-    """The restricted likelihood of an idea of how errors last, Jᵀ Σ J under it, and the freedom left."""
-    lasting, lasts, local, reach = idea
+def _judged(things: Sequence[_Rows], begun: tuple[Tensor, Tensor], ideas: Sequence[Idea]) -> _Judged:
+    """All ideas at once."""
     pull, prior = begun
-    size, square, determinant = 0, 0.0, 0.0
-    unknowns = len(prior)
-    between, along, spread = torch.zeros_like(prior), torch.zeros_like(pull), torch.zeros_like(prior)
+    unknowns, count = len(prior), len(ideas)
+    size, square, determinant = 0, prior.new_zeros(count), prior.new_zeros(count)
+    between, spread = (prior.new_zeros(count, unknowns, unknowns) for _ in range(2))
+    along = prior.new_zeros(count, unknowns)
     for thing in things:
-        time, place = thing.kernel(lasts, reach)
-        count, numbers = thing.missed.shape
-        matrix = torch.eye(count, dtype=torch.float64) + lasting * time + local * place
+        matrix = thing.covariances(ideas)
+        rows, numbers = thing.missed.shape
         lower = torch.linalg.cholesky(matrix)
-        whole = torch.cat([thing.missed[..., None], thing.slopes], 2).reshape(count, -1)
-        white = torch.linalg.solve_triangular(lower, whole, upper=False).reshape(-1, 1 + unknowns)
-        missed, slopes = white[:, 0], white[:, 1:]
-        size += count * numbers
-        square += float(missed.square().sum())
-        determinant += 2 * numbers * float(lower.diagonal().log().sum())
-        between, along = between + slopes.mT @ slopes, along + slopes.mT @ missed
-        spread = spread + _products(thing.slopes, matrix)
-    variance, told, left, step = square / size, 0.0, square, torch.zeros_like(pull)
+        whole = torch.cat([thing.missed[..., None], thing.slopes], 2).flatten(1)
+        white = torch.linalg.solve_triangular(lower, whole.expand(count, -1, -1), upper=False)
+        missed, slopes = white.reshape(count, -1, 1 + unknowns).split([1, unknowns], 2)
+        size += rows * numbers
+        square = square + missed.square().sum((1, 2))
+        determinant = determinant + 2 * numbers * lower.diagonal(dim1=1, dim2=2).log().sum(1)
+        between, along = between + slopes.mT @ slopes, along + (slopes.mT @ missed).squeeze(2)
+        beside = (matrix @ thing.slopes.flatten(1)).reshape(count, -1, unknowns)
+        spread = spread + thing.slopes.flatten(0, 1).mT @ beside
+    variance, told, left, step = square / size, torch.zeros_like(square), square, torch.zeros_like(along)
     for _ in range(6):
-        normal = between / variance + prior
-        cover = inverse(normal)
-        step = -cover @ (along / variance + pull)
-        told = float((cover * between).sum()) / variance
-        left = square + 2 * float(step @ along) + float(step @ between @ step)
-        variance = max(left, 1e-12 * square + 1e-300) / max(size - told, 1.0)
-    normal = between / variance + prior
-    away = float(step @ prior @ step + 2 * step @ pull)
-    scale = normal.diagonal().clamp(min=1e-300).sqrt()
-    values = torch.linalg.eigvalsh(normal / scale[:, None] / scale).clamp(min=1e-12)
-    volume = float(values.log().sum() + 2 * scale.log().sum())
-    likelihood = -(size * math.log(variance) + determinant + volume + left / variance + away) / 2
-    return likelihood, variance * spread, max(size - told, 1.0)
+        cover = inverse(between / variance[:, None, None] + prior)
+        step = -(cover @ (along / variance[:, None] + pull)[..., None]).squeeze(2)
+        told = (cover * between).sum((1, 2)) / variance
+        left = square + 2 * (step * along).sum(1) + _squared(between, step)
+        variance = left.maximum(1e-12 * square + 1e-300) / (size - told).clamp(min=1.0)
+    normal = between / variance[:, None, None] + prior
+    away = _squared(prior, step) + 2 * step @ pull
+    scale = normal.diagonal(dim1=1, dim2=2).clamp(min=1e-300).sqrt()
+    values = torch.linalg.eigvalsh(normal / scale[:, :, None] / scale[:, None]).clamp(min=1e-12)
+    volume = values.log().sum(1) + 2 * scale.log().sum(1)
+    likelihoods = -(size * variance.log() + determinant + volume + left / variance + away) / 2
+    return _Judged(likelihoods, variance[:, None, None] * spread, (size - told).clamp(min=1.0))
+
+
+def _squared(matrix: Tensor, vectors: Float[Tensor, "ideas unknowns"]) -> Float[Tensor, " ideas"]:
+    """vᵀ M v of each."""
+    return (vectors * (matrix @ vectors[..., None]).squeeze(2)).sum(1)

@@ -22,6 +22,7 @@ from physvision.estimation.unknowns import Unknowns, Values
 from physvision.physics.engine import Engine
 
 Difference = Callable[[Tensor], Tensor]
+Linear = tuple[Tensor, Tensor]  # residuals, and their derivatives, (batch, samples, numbers, unknowns)
 Own = TypeVar("Own", bound="Residual")
 _MOST_LATE = 16  # steps by which a delay may lead past the last sample
 
@@ -42,7 +43,7 @@ class Residual(ABC):
         """The residuals; zero where nothing was seen."""
 
     @abstractmethod
-    def linearize(self, z: Float[Tensor, "batch unknowns"]) -> tuple[Tensor, Tensor]:
+    def linearize(self, z: Float[Tensor, "batch unknowns"]) -> Linear:
         """The residuals, and their derivatives, (batch, samples, numbers, unknowns)."""
 
     def resampled(self: Own, z: Float[Tensor, "one unknowns"], missed: Float[Tensor, "draws samples numbers"]) -> Own:
@@ -85,7 +86,7 @@ class PointResidual(Residual):
         """The weighted differences."""
         return self._missed(self.predicted(z))
 
-    def linearize(self, z: Float[Tensor, "batch unknowns"]) -> tuple[Tensor, Tensor]:
+    def linearize(self, z: Float[Tensor, "batch unknowns"]) -> Linear:
         """Each sample in a world of its own: one backward pass for each number that is seen."""
         samples = self.seen.shape[-2]
         with torch.enable_grad():
@@ -203,7 +204,7 @@ class MotionResidual(Residual):
         """The weighted differences."""
         return self._missed(self.predicted(z))
 
-    def linearize(self, z: Float[Tensor, "batch unknowns"]) -> tuple[Tensor, Tensor]:
+    def linearize(self, z: Float[Tensor, "batch unknowns"]) -> Linear:
         """The weighted differences and their derivatives, by the engine's own gradients; see `sensitivity`."""
         z = z.detach()
         made, start, leaf_slopes, control_slopes = self._setup_slopes(z)

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from physvision.estimation.gauss_newton import gauss_newton, normal_equations, residual_size, robust_weights
-from physvision.estimation.residual import Residual
+from physvision.estimation.residual import Linear, Residual
 from physvision.estimation.unknowns import Unknowns
 
 _MOST_ALIKE = 0.98  # correlation: more cannot be told from a trend
@@ -52,10 +52,19 @@ class Uncertainty:
         return torch.stack([self.unknowns.flat(self.z - reach), self.unknowns.flat(self.z + reach)], -1)
 
 
-def uncertainty(problem: Residual, z: Float[Tensor, " unknowns"], robust: bool = False) -> Uncertainty:
-    """What the slopes at a minimum tell of z."""
+def uncertainty(
+    problem: Residual, z: Float[Tensor, " unknowns"], robust: bool = False, linear: Linear | None = None
+) -> Uncertainty:
+    """What the slopes at a minimum tell of z.
+
+    Args:
+        problem: what was fitted.
+        z: at the minimum.
+        robust: as in the fit.
+        linear: the residuals there, and their derivatives, if they are known already.
+    """
     z = z.detach()[None]
-    missed, slopes = problem.linearize(z)
+    missed, slopes = problem.linearize(z) if linear is None else linear
     scale = residual_size(missed) if robust else None
     weights = robust_weights(missed, scale)[0]
     matrix = normal_equations(problem, z, missed, slopes, scale)[1][0]
@@ -200,9 +209,9 @@ def student(probability: float, freedom: float) -> float:
     return x + first / n + second / n**2 + third / n**3
 
 
-def inverse(matrix: Tensor) -> Tensor:
+def inverse(matrix: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch n n"]:
     """The inverse; directions that nothing determines get a huge variance, not an error."""
-    scale = matrix.diagonal().clamp(min=1e-300).sqrt()
-    values, vectors = torch.linalg.eigh(matrix / scale[:, None] / scale)
-    found = (vectors / values.clamp(min=1e-12)) @ vectors.mT
-    return found / scale[:, None] / scale
+    scale = matrix.diagonal(dim1=-2, dim2=-1).clamp(min=1e-300).sqrt()
+    values, vectors = torch.linalg.eigh(matrix / scale[..., :, None] / scale[..., None, :])
+    found = (vectors / values.clamp(min=1e-12)[..., None, :]) @ vectors.mT
+    return found / scale[..., :, None] / scale[..., None, :]

@@ -9,7 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from physvision.estimation import MotionResidual, Seen, Unknowns, doubling, fit_growing, gauss_newton, grown
+from physvision.estimation import MotionResidual, Optimum, Seen, Unknowns, doubling, fit_growing, gauss_newton, grown
+from physvision.estimation.residual import Linear
 from physvision.estimation.uncertainty import Uncertainty, uncertainty
 from physvision.identify.model import Case, Model
 
@@ -28,6 +29,7 @@ class Fit:
         noise: the usual distance of a coordinate from the fitted motion, pixels.
         model_start: when the motion begins, s of the clip.
         early: where searches stood before any of the last third was fitted, (starts, unknowns).
+        linear: the residuals there, and their derivatives.
     """
 
     model: Model
@@ -37,6 +39,7 @@ class Fit:
     noise: float
     model_start: float
     early: Float[Tensor, "starts unknowns"]
+    linear: Linear
 
     @property
     def cut(self) -> int:
@@ -46,8 +49,8 @@ class Fit:
     def without_end(self) -> Fit:
         """The fit to the first two thirds alone."""
         problem = self.problem.until(float(self.problem.times[self.cut - 1]))
-        found = gauss_newton(problem, self.early, robust=True, tolerance=1e-8, patience=3)
-        return replace(self, z=found.z[found.best])
+        z, linear = _best(gauss_newton(problem, self.early, robust=True, tolerance=1e-8, patience=3))
+        return replace(self, problem=problem, z=z, linear=linear)
 
     def places(self, times: Float[Tensor, " samples"]) -> Float[Tensor, "samples numbers"]:
         """Where the motion is seen at times of the clip, pixels; NaN before it begins and long after what was seen."""
@@ -101,7 +104,7 @@ def fit(case: Case, model: Model, keep: int = 3) -> Fit:
     inside = [horizon for horizon in horizons if horizon <= 2 / 3 * span]
     early = grown(problem, inside, start, keep=keep)
     found = fit_growing(problem, horizons[len(inside) :], early, keep=keep)
-    return _settled(case, model, problem, found.z[found.best], early)
+    return _settled(case, model, problem, *_best(found), early)
 
 
 def refit(case: Case, model: Model, found: Fit) -> Fit:
@@ -112,24 +115,25 @@ def refit(case: Case, model: Model, found: Fit) -> Fit:
         reached = found.problem.unknowns.values(z)
         return problem.unknowns.numbers({each.name: reached.get(each.name, each.start) for each in problem.unknowns})
 
-    z = gauss_newton(problem, led(found.z[None]), robust=True, tolerance=1e-8).z[0]
-    return _settled(case, model, problem, z, led(found.without_end().z[None]))
+    reached = gauss_newton(problem, led(found.z[None]), robust=True, tolerance=1e-8)
+    return _settled(case, model, problem, *_best(reached), led(found.without_end().z[None]))
 
 
-def _settled(case: Case, model: Model, problem: MotionResidual, z: Tensor, early: Tensor) -> Fit:
-    """The minimum near z where what is known beforehand is weighed against the noise as it is."""
-    known = uncertainty(problem, z, robust=True)
+def _best(found: Optimum) -> tuple[Tensor, Linear]:
+    """The best of several searches, with the residuals there and their derivatives."""
+    row = slice(found.best, found.best + 1)
+    return found.z[found.best], (found.linear[0][row], found.linear[1][row])
+
+
+def _settled(case: Case, model: Model, problem: MotionResidual, z: Tensor, linear: Linear, early: Tensor) -> Fit:
+    """The minimum near z where what is known beforehand is weighed against the noise as it is, and how sure it is."""
+    known = uncertainty(problem, z, robust=True, linear=linear)
     # It was weighed against noise as the tracker told it: now it is known what is left, and how long it lasts.
-    larger = known.size * math.sqrt((1 + known.correlation) / (1 - known.correlation))
-    problem = replace(problem, weight=problem.weight / max(larger, 1.0))
-    return judged(case, model, problem, gauss_newton(problem, z[None], robust=True).z[0], early)
-
-
-def judged(case: Case, model: Model, problem: MotionResidual, z: Tensor, early: Tensor) -> Fit:
-    """A fit with its uncertainty."""
-    known = uncertainty(problem, z, robust=True)
-    missed = problem.residual(z[None]).detach()
-    there = torch.isfinite(problem.seen)
-    off = (missed[0] / torch.as_tensor(problem.weight))[there]
+    larger = max(known.size * math.sqrt((1 + known.correlation) / (1 - known.correlation)), 1.0)
+    problem = replace(problem, weight=problem.weight / larger)
+    linear = linear[0] / larger, linear[1] / larger
+    z, linear = _best(gauss_newton(problem, z[None], robust=True, tolerance=1e-8, linear=linear))
+    known = uncertainty(problem, z, robust=True, linear=linear)
+    off = (linear[0][0] / torch.as_tensor(problem.weight))[torch.isfinite(problem.seen)]
     noise = float(1.4826 * off.abs().median())
-    return Fit(model, problem, z, known, noise, float(case.times[model.first]), early)
+    return Fit(model, problem, z, known, noise, float(case.times[model.first]), early, linear)
