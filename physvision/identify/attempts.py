@@ -20,6 +20,7 @@ from physvision.identify.view import View
 from physvision.perception import Track
 
 _FEWEST = 8  # samples for which a last third can be held out
+_LONGER, _BETTER = 1.2, 3.0  # times as many samples, or times as much explained of them: a clear lead
 _LEFT = 0.3  # correlation of what a fit leaves, from which on there may be more to see in it
 
 
@@ -44,19 +45,20 @@ def attempts(
         cases = [Case(chosen, view, told, knocks) for chosen in combinations(moving, count)]
         if not cases:
             refused[kind] = f"{len(moving)} thing moves, {count} are needed"
-        # Of several things that which the kind explains longest is meant.
-        longest = 0
+        # Of several things that which the kind explains longest is meant, or, of two as long, one that it explains
+        # far better: a spring moves as its mass does, but nobody can say where its middle is.
+        longest, most = 0, 0.0
         for tried in cases:
             try:
                 case, found = _best(tried, propose(tried))
             except UnsuitableError as error:
                 refused.setdefault(kind, str(error))
                 continue
-            held = found.model.last - found.model.first
+            held, gain = found.model.last - found.model.first, comparison.gain(case, found)
             if not comparison.explains(case, found):
                 refused.setdefault(kind, f"its best fit misses by {found.noise:.2g} {case.unit}")
-            elif held > 1.2 * longest:
-                fits[kind], longest = (case, found), held
+            elif held > _LONGER * longest or (_LONGER * held > longest and gain > _BETTER * most):
+                fits[kind], longest, most = (case, found), held, gain
         if kind in fits:
             refused.pop(kind, None)
     return fits, refused
@@ -74,7 +76,7 @@ def _widened(case: Case, found: Fit) -> tuple[Case, Fit]:
     Tables are taken as if they were seen straight on and all at once, until what is left says that a camera saw them.
     """
     while True:
-        ways = [] if found.model.wider is None else [(case, found.model.wider)]
+        ways = [(case, model) for model in found.model.wider]
         if not case.view.filmed and found.known.correlation > _LEFT:
             ways.append((replace(case, view=case.view.by_camera()), found.model))
         further = [(seen, refit(seen, model, found)) for seen, model in ways]

@@ -25,7 +25,7 @@ def score(case: Case, fit: Fit, correlation: float | None = None) -> float:
         fit: what is judged.
         correlation: of neighbouring errors of the tracks; that of what the fit leaves if not given.
     """
-    missed = fit.problem.residual(fit.z[None]).detach()
+    missed, _ = fit.linear
     scale = residual_size(missed).clamp(min=0.3)
     there = torch.isfinite(fit.problem.seen).any(1)
     numbers, count = fit.problem.seen.shape[1], int(there.sum())
@@ -35,13 +35,31 @@ def score(case: Case, fit: Fit, correlation: float | None = None) -> float:
     # Where one of two things was not seen its weight is zero.
     counted = torch.log(sigma.expand(len(there), numbers)[there])
     explained -= 2 * float(counted[torch.isfinite(counted)].sum())
-    seen = sum(int(torch.isfinite(case.seen(k)).all(1).sum()) for k in range(len(case.tracks))) / len(case.tracks)
-    anywhere = 2 * math.log(max(extent(case), 1e-9) / 4)
-    lost = (seen - count) * numbers * anywhere
+    lost = (_seen(case) - count) * numbers * _anywhere(case)
     correlation = fit.known.correlation if correlation is None else correlation
-    alike = (1 - correlation) / (1 + correlation)
     known = float(fit.problem.unknowns.known(fit.z[None])[0].square().sum())
-    return alike * (explained - lost) - known - len(fit.z) * math.log(max(count, 2))
+    return _told_apart(correlation) * (explained - lost) - known - len(fit.z) * math.log(max(count, 2))
+
+
+def gain(case: Case, fit: Fit) -> float:
+    """By how much a fit explains more than that things are anywhere, which can be compared between different things."""
+    nothing = -_seen(case) * fit.problem.seen.shape[1] * _anywhere(case)
+    return score(case, fit) - _told_apart(fit.known.correlation) * nothing
+
+
+def _told_apart(correlation: float) -> float:
+    """For how many samples each counts whose errors are like those of its neighbours."""
+    return (1 - correlation) / (1 + correlation)
+
+
+def _seen(case: Case) -> float:
+    """How often each thing was seen."""
+    return sum(int(torch.isfinite(case.seen(k)).all(1).sum()) for k in range(len(case.tracks))) / len(case.tracks)
+
+
+def _anywhere(case: Case) -> float:
+    """What a number that is seen costs if it may be anywhere."""
+    return 2 * math.log(max(extent(case), 1e-9) / 4)
 
 
 def extent(case: Case) -> float:

@@ -60,7 +60,7 @@ class Model:
         state_metric: the same of the state.
         scale: from values and what is known, pixels a metre; None where it is not identifiable.
         notes: what a person should know if this is the model, in whole sentences.
-        wider: the same with more unknowns, worth a search from where this one's led.
+        wider: the same with more unknowns, each worth a search from where this one's led.
         also: other kinds that would predict the same tracks, and what would tell them apart.
         spans: the values that parameters can have at all, where their names do not say so.
     """
@@ -80,7 +80,7 @@ class Model:
     state_metric: int = 0
     scale: Callable[[Values, Knowns], Tensor | None] = lambda values, known: known.get("scale")
     notes: Sequence[str] = ()
-    wider: Model | None = None
+    wider: Sequence[Model] = ()
     also: Mapping[str, str] = field(default_factory=dict)
     spans: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 

@@ -20,7 +20,7 @@ _DEPTH = 0.01  # of the outer arm's plane in front of the inner one's, of the ca
 _PULL = 0.005  # of an arm's length, by which it shifts along itself the middle of what is seen at its ends
 _AROUND = 7  # samples that tell how fast an arm turns
 _LIGHT = 0.25  # share of its length by which an arm's mass may seem to be off its end without being worth a search
-_POINT = 1e-3  # inertia of a bob about itself, of its mass times the square of its arm: none to speak of
+_POINT = 1e-7  # inertia of a bob about itself, of its mass times the square of its arm: none; lengths would be shorter
 _SOME = (0.0, math.inf)
 _UNITS = {
     "length_1": "m", "length_2": "m", "mass_ratio": "", "swing_length_1": "m", "swing_length_2": "m",
@@ -29,7 +29,7 @@ _UNITS = {
 
 
 def propose(case: Case) -> list[Model]:
-    """Bobs on light arms; and from where that leads, arms that have masses of their own."""
+    """Bobs on light arms, slowed by air; and from where that leads, hinges that rub, arms with masses of their own."""
     if len(case.tracks) != 2:
         raise UnsuitableError("a double pendulum needs two things that move")
     both = np.concatenate([case.seen(k).numpy() for k in range(2)], 1)
@@ -58,11 +58,17 @@ def propose(case: Case) -> list[Model]:
     where["turning"] = _turning(times, np.stack([one, two], 1), case.dt)
     where |= {"weight": omega * arc, "ratio": ratio, "horizon": starts.informative(times, places)}
     window = int(there[0]), int(there[-1]) + 1
-    light = _model(case, where, speed, inner, window)
-    models = [replace(light, wider=_model(case, where, speed, inner, window, [1.0, 1.0]))]
+
+    def model(hinges: bool, reach: list[float] | None = None) -> Model:
+        return _model(case, where, speed, inner, window, hinges, reach)
+
+    # Friction in the hinges, which is never below zero, would take a part of the air's where there is none.
+    whole = model(True, [1.0, 1.0])
+    wider = [replace(model(True), wider=[whole]), replace(model(False, [1.0, 1.0]), wider=[whole])]
+    models = [replace(model(False), wider=wider)]
     # Of the inner arm alone accelerations say too little.
     if abs(reach[1] - 1) > _LIGHT:
-        models.append(_model(case, where, speed, inner, window, reach))
+        models.append(model(True, reach))
     return models
 
 
@@ -100,9 +106,15 @@ def _turning(times: np.ndarray, angles: np.ndarray, dt: float) -> torch.Tensor:
 
 
 def _model(
-    case: Case, where: dict, speed: list[float], inner: int, window: tuple[int, int], reach: list[float] | None = None
+    case: Case,
+    where: dict,
+    speed: list[float],
+    inner: int,
+    window: tuple[int, int],
+    hinges: bool,
+    reach: list[float] | None,
 ) -> Model:
-    """Light arms; or, with shares of them from which to search, arms that have masses of their own.
+    """Light arms; or, with shares of them from which to search, arms that have masses of their own; hinges may rub.
 
     Two bodies in a plane, hinged to each other, move by four numbers alone: gravity, and of three masses and moments
     whatever is left when the mass at the outer hinge may count with either arm. Point masses r of the outer and 1 of
@@ -118,7 +130,6 @@ def _model(
         Unknown("tilt", 0.0, scale=TILT, deviation=TILT, unit="rad"),
         Unknown("angles", where["angles"], scale=0.3, unit="rad"),
         Unknown("spins", speed, scale=1.0, unit="rad/s"),
-        Unknown("damping", [0.01, 0.01], low=0.0, span=(0.0, 1.0), unit="1/s"),
         Unknown("air", 0.01, low=0.0, span=(0.0, 1.0), unit="1/s"),
         # The outer arm swings in front of the inner one: nearer to the camera, or further, and seen from one side.
         Unknown("depth", 0.0, scale=0.01, deviation=_DEPTH),
@@ -126,6 +137,8 @@ def _model(
         # A bob and the arms that hold it are hard to tell apart: of the inner bob along either arm, then of the outer.
         Unknown("pulls", [0.0, 0.0, 0.0], scale=0.01, deviation=_PULL),
     ]
+    if hinges:
+        unknowns.append(Unknown("damping", [0.01, 0.01], low=0.0, span=(0.0, 1.0), unit="1/s"))
     if reach is not None:
         unknowns.append(Unknown("reach", reach, low=0.0))
     weights = where["weight"] * torch.tensor([1.0, 1.0, 1.0, 0.7, 1.4], dtype=torch.float64)
@@ -173,8 +186,9 @@ def _two_arms(values: Values, turning: torch.Tensor) -> Setup:
         "inertia": inertia,
         "position": hinges,
         "gravity": torch.stack([none, none, -values["weight"]], 1),
-        "joint_damping": values["damping"] * mass * swing**2,
     }
+    if "damping" in values:
+        leaves["joint_damping"] = values["damping"] * mass * swing**2
     q = torch.stack([values["angles"][:, 0], values["angles"][:, 1] - values["angles"][:, 0]], 1)
     v = torch.stack([values["spins"][:, 0], values["spins"][:, 1] - values["spins"][:, 0]], 1)
     spin, other, cosine = turning.to(arcs).unbind(1)
@@ -209,5 +223,6 @@ def parameters(values: Values, known: Knowns) -> Parameters:
         if "reach" in values:
             swing = values["arcs"][:, number] * values["reach"][:, number]
             found[f"swing_length_{number + 1}"] = lacking if pixels is None else swing / pixels
-        found[f"damping_{number + 1}"] = values["damping"][:, number]
+        rubs = f"damping_{number + 1}"
+        found[rubs] = values["damping"][:, number] if "damping" in values else "nothing but the air is seen to slow it"
     return found
