@@ -28,9 +28,9 @@ class Path:
         self._inverse = np.linalg.inv(powers.T @ powers + 1e-12 * np.eye(self.degree + 1))
 
     @property
-    def bend(self) -> float:
-        """Its acceleration at its beginning, px/s²."""
-        return 2 * float(np.linalg.norm(self._found[2]))
+    def acceleration(self) -> Float[np.ndarray, "2"]:
+        """At its beginning, px/s²."""
+        return 2 * self._found[2]
 
     @property
     def velocity(self) -> Float[np.ndarray, "2"]:
@@ -53,8 +53,11 @@ def release(
     places: Float[np.ndarray, "samples 2"],
     first: int,
     noise: Float[np.ndarray, " samples"],
+    earliest: float = math.inf,
 ) -> tuple[float, np.ndarray]:
     """When a hand let go of what flies from about sample `first` on, and its pull, the acceleration lost then.
+
+    Moments from `earliest` on are tried, or from a while before that sample.
 
     Each moment is tried: a polynomial from it on, and before it another steady acceleration. Arms take a fraction of a
     second for a throw, so about how strong their pull is follows from the speed; without knowing that, a pull of zero
@@ -62,7 +65,7 @@ def release(
     samples are explained without one.
     """
     step = float(np.median(np.diff(times)))
-    begin = int(np.searchsorted(times, times[first] - 4 * HOLD))
+    begin = int(np.searchsorted(times, min(times[first] - 4 * HOLD, earliest)))
     best, found = np.inf, (float(times[first]), np.zeros(2))
     for moment in np.arange(times[begin], times[first] + HOLD, step / 4):
         local = times[begin:] - moment

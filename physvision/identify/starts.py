@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 _ENOUGH = 12  # samples from which a motion begins to show its law
+_BENT = 16  # samples of a flight from which on it is seen that drag, and rows that are read in turn, bend a parabola
 _UNLIKELY = 22.5  # what squares of six standard normal numbers add up to once in a thousand times
 
 
@@ -126,7 +127,7 @@ def parabola_window(
     best: tuple[int, int] | None = None
     for size in {max(least, count // 6), max(least, count // 3), max(least, 2 * count // 3)}:
         for first in range(0, count - size + 1, max(1, size // 4)):
-            grown = _grow(times, places, noise, first, first + size)
+            grown = _grow(times, places, noise, first, first + size, _BENT if falls else count + 1)
             if grown and falls and not _downwards(times[slice(*grown)], places[slice(*grown)]):
                 continue
             if grown and (best is None or _reach(places, grown) > _reach(places, best)):
@@ -174,11 +175,13 @@ def _reach(places: np.ndarray, window: tuple[int, int]) -> float:
     return float(moved) * np.sqrt(len(part))
 
 
-def _grow(times, places, noise, first, last) -> tuple[int, int] | None:
+def _grow(times, places, noise, first, last, bent) -> tuple[int, int] | None:
+    """A window made longer on both sides as long as a parabola goes on; a cubic from `bent` samples on."""
+
     def fit(first, last):
         local = times[first:last] - times[first]
-        found = polynomial(local, places[first:last], 2)
-        return found, places[first:last] - np.vander(local, 3, increasing=True) @ found
+        found = polynomial(local, places[first:last], 3 if last - first >= bent else 2)
+        return found, places[first:last] - np.vander(local, len(found), increasing=True) @ found
 
     limit = 3.5 * noise
     _, off = fit(first, last)
@@ -191,7 +194,7 @@ def _grow(times, places, noise, first, last) -> tuple[int, int] | None:
             at = first - 1 if side < 0 else last
             if 0 <= at < len(times):
                 # Where a parabola leads further outside, its own error grows.
-                expected = np.array([1.0, times[at] - times[first], (times[at] - times[first]) ** 2]) @ found
+                expected = (times[at] - times[first]) ** np.arange(len(found)) @ found
                 if np.abs(places[at] - expected).max() < limit:
                     first, last = (at, last) if side < 0 else (first, at + 1)
                     grown = True

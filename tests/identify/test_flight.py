@@ -40,6 +40,26 @@ def test_what_is_seen_aside_of_its_path_at_first_flies_already(seed):
     assert abs(angle) < 1.5
 
 
+def test_a_release_is_found_where_drag_and_rows_bend_the_path():
+    """Read row by row within 19 ms, and slowed: no parabola goes through the whole flight."""
+    clip = draw("projectile", 120)
+    (track,) = tracks_of(clip, 120)
+    speed, angle = launched(clip, track)
+    assert abs(speed - 1) < 0.02
+    assert abs(angle) < 1
+
+
+@pytest.mark.parametrize("beforehand", [0.035, -0.04])
+def test_a_release_that_is_not_seen_is_neither_the_first_sample_nor_long_before(beforehand):
+    """What is seen beside its path at first is still held; what is seen on it was let go before, hidden by the hand."""
+    clip = draw("projectile", 9)
+    (track,) = tracks_of(clip, 9)
+    seen = clip.stamps > clip.motion.begin - beforehand
+    speed, angle = launched(clip, replace(track, seen=seen, sigma=np.where(seen, track.sigma, np.inf)))
+    assert abs(speed - 1) < 0.05
+    assert abs(angle) < 4
+
+
 def test_drag_between_the_release_and_the_first_sample_counts():
     """Where a hand holds it at first, the path that it flies along is followed back to the release, with its drag."""
     thrown = draw("projectile", 1)

@@ -23,6 +23,7 @@ _STRAIGHT = 0.05  # how far from straight down a fall's track may lie, of its le
 _HAND = (0.5, 15.0)  # pull of a hand, of gravity: it holds the thing's weight at least
 _GLIMPSED = 0.6  # of its radius: a place that is so uncertain says about where it is, not how it moves
 _LEAST = 3  # samples that show what is before the clear part of a flight
+_BESIDE = 3.0  # times the noise: what is seen so far beside a path is not on it
 _TOUCHED = 0.04  # of its radius: how far from its middle a thing is seen with a hand beside it that is hardly seen
 _ASIDE = 0.35  # of its radius: how far from its middle a thing may be seen that is lit or covered in part
 
@@ -167,19 +168,35 @@ def _stretches(case: Case) -> list[_Stretch]:
         begun -= 1
     each = np.maximum(case.tracks[0].sigma[there[:last]], noise)
     each[:first] = np.hypot(each[:first], _TOUCHED * (case.tracks[0].radius or 0.0))
-    release, pull = releases.release(times[:last], places[:last], first, each)
+    release, pull = releases.release(times[:last], places[:last], first, each, times[begun] - releases.HOLD)
     held = slice(int(np.searchsorted(times, release - releases.HOLD)), int(np.searchsorted(times, release)))
-    by_hand = held.stop - held.start >= _LEAST and _HAND[0] < np.linalg.norm(pull) / path.bend < _HAND[1]
-    # What is first seen whole in a frame was let go after the one before, or some time earlier.
+    strength = float(np.linalg.norm(pull) / np.linalg.norm(path.acceleration))
+    by_hand = held.stop - held.start >= _LEAST and _HAND[0] < strength < _HAND[1]
     late, since = _LATE * case.dt, times[begun] - case.dt / 2
     if by_hand:
         found = [stretch(held.start, held.stop - held.start, release, late)]
     else:
-        earlier = 0.0 if begun and _next(case, times, begun) else _hidden(case, int(there[begun]), path)
-        found = [stretch(min(first, held.stop), 0, since, max(late, earlier / 2))]
+        hidden = 0.0 if begun and _next(case, times, begun) else _hidden(case, int(there[begun]), path)
+        found = [stretch(min(first, held.stop), 0, *_let_go(case, path, times[begun], places[begun], noise, hidden))]
     latest = int(np.searchsorted(times, times[first] + releases.HOLD)) - begun
     beside = releases.aside(times[begun:last], places[begun:last], latest)
     return [*found, stretch(begun, beside, since, late, flies=True)] if beside >= _LEAST else found
+
+
+def _let_go(
+    case: Case, path: releases.Path, first: float, place: np.ndarray, noise: float, hidden: float
+) -> tuple[float, float]:
+    """When something was let go that no hand is seen to hold, and how far from then it may have been, s.
+
+    Where it is first seen beside the path that it flies along later, a hand still held it, and led it there by about
+    the pull that a throw takes. Otherwise it was let go before, and may have been hidden at first.
+    """
+    least, beside = _LATE * case.dt, path.distance(first, place)
+    if beside > _BESIDE * noise:
+        pull, _ = releases.expected_pull(path.velocity, path.acceleration)
+        lasts = math.sqrt(2 * beside / float(np.linalg.norm(pull)))
+        return first + lasts, max(least, lasts / 3)
+    return first - case.dt / 2 - hidden / 2, max(least, hidden / math.sqrt(12))
 
 
 def _whole(case: Case, seen: np.ndarray) -> np.ndarray:
