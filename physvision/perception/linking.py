@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float
@@ -36,6 +37,9 @@ class Chain:
         self.frames.append(frame)
         self.times.append(time)
         self.blobs.append(blob)
+        # What every blob of the next frame is compared with is worked out once.
+        for known in ("_medians", "_velocity"):
+            self.__dict__.pop(known, None)
 
     @property
     def places(self) -> Float[np.ndarray, "times 2"]:
@@ -45,17 +49,17 @@ class Chain:
     @property
     def area(self) -> float:
         """Median area, pixels."""
-        return float(np.median([blob.area for blob in self._some()]))
+        return self._medians[0]
 
     @property
     def color(self) -> Float[np.ndarray, "3"]:
         """Median colour, levels."""
-        return np.median([blob.color for blob in self._some()], axis=0)
+        return self._medians[1]
 
     @property
     def contrast(self) -> float:
         """Median contrast, levels."""
-        return float(np.median([blob.contrast for blob in self._some()]))
+        return self._medians[2]
 
     @property
     def size(self) -> float:
@@ -70,15 +74,25 @@ class Chain:
 
     def velocity(self) -> Float[np.ndarray, "2"] | None:
         """Of its last part, pixels a second; None for one blob alone."""
-        return _speed(self.times[-4:], self.blobs[-4:]) if len(self) > 1 else None
+        return self._velocity
 
     def first_velocity(self) -> Float[np.ndarray, "2"] | None:
         """Of its first part, pixels a second; None for one blob alone."""
         return _speed(self.times[:4], self.blobs[:4]) if len(self) > 1 else None
 
-    def _some(self) -> list[Blob]:
-        """Some twenty of its blobs, which tell its size and colour as well as all of them."""
-        return self.blobs[:: max(1, len(self) // 20)]
+    @cached_property
+    def _velocity(self) -> np.ndarray | None:
+        return _speed(self.times[-4:], self.blobs[-4:]) if len(self) > 1 else None
+
+    @cached_property
+    def _medians(self) -> tuple[float, np.ndarray, float]:
+        """Area, colour and contrast of some twenty of its blobs, which tell them as well as all."""
+        some = self.blobs[:: max(1, len(self) // 20)]
+        return (
+            float(np.median([blob.area for blob in some])),
+            np.median([blob.color for blob in some], axis=0),
+            float(np.median([blob.contrast for blob in some])),
+        )
 
 
 def _speed(times: list[float], blobs: list[Blob]) -> np.ndarray:
