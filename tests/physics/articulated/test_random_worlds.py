@@ -16,7 +16,7 @@ def worlds(monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("count", [100, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [30, pytest.param(1000, marks=pytest.mark.slow)])
 def test_random_worlds(worlds, count, tmp_path):
     lines = [worlds.line(seed) for seed in range(count)]
     assert not any(each["unnamed"] for each in lines)
