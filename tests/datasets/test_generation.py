@@ -92,13 +92,14 @@ def test_the_seed_does_and_the_number_of_trials_does_not_change_a_trial(tmp_path
     assert not np.array_equal(few.make("train", 0)["q"], few.make("train", 1)["q"])
 
 
-def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path, whole):
+@pytest.mark.parametrize("least", [6, pytest.param(40, marks=pytest.mark.slow)])
+def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path, whole, least):
     expected = contents(whole)
     begin = time.perf_counter()
     generate(RECIPE, tmp_path / "timed", **QUIET)
     duration = time.perf_counter() - begin
     random, states, kills = np.random.default_rng(7), set(), 0
-    while kills < 20 or (len(states) < 4 and kills < 60):
+    while kills < least or (len(states) < 4 and kills < 60):
         out = tmp_path / f"killed{kills}"
         child = os.fork()
         if child == 0:
