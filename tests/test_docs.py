@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from physvision.identify.leaves import place_of
-from physvision.physics.articulated import load
+from physvision.physics.articulated import load, scenes
 from physvision.physics.articulated.properties import TreeProperties
 
 ROOT = Path(__file__).parents[1]
@@ -54,6 +54,23 @@ def test_properties_are_those_of_the_engine():
 
 def test_contact():
     assert float(run("contact.md")["gradient"][0, 2]) != 0.0
+
+
+def test_camera():
+    names = run("camera.md")
+    assert names["frames"].shape == (1, 3, 64, 96)
+    # The ball is seen in the middle, and covers as much as it is near.
+    assert names["masks"].max() == 1.0
+    assert float(names["seen"].depth[0, 32, 48]) == pytest.approx(26**0.5 - 0.5, abs=0.01)
+
+
+def test_the_plane():
+    assert run("rigid2d.md")["trajectory"].q.shape == (64, 101, 3)
+
+
+def test_robots():
+    assert "racecar" in scenes.names()
+    assert run("robots.md")["engine"].dt == 1e-3
 
 
 def test_every_link_leads_somewhere(tmp_path):
