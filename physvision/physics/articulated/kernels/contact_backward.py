@@ -14,7 +14,7 @@ import warp as wp
 
 from . import scalar
 from .delassus import add_halves, add_push, contact_velocity, response
-from .events import TAKEN_BACK, bounces
+from .events import FLIGHT, TAKEN_BACK, bounces
 from .forward import solve_inward, solve_outward
 from .impulses import impulses_backward
 from .inverse import accelerate_links, move_virtually, residual_backward
@@ -23,12 +23,11 @@ from .kinematics import move_links
 from .loads import apply_joint_loads
 from .modes import BOUNDED, TIES, TOUCHES, TURNS
 from .spatial import vec3
-from .ties import tie_off_backward, tie_work_backward
+from .ties import tie_backward
 from .touching import place_in_world, place_moved
 from .touching_backward import contact_work_backward, gap_backward
 from .transmissions import transmission_backward
 from .tree import ContactGradients, ContactMemory, Contacts, Forces, Gradients, Tree, Workspace
-from .turning import turning_work_backward
 
 
 @wp.func
@@ -61,34 +60,33 @@ def contacts_backward(
 ):
     """Hand ū · J w + scale · λ · J m to q_bar[row] and the gradients; w is in rate[row + 1], m in its spare row.
 
-    Where `bouncing`, what restitution adds too, and v is in rate[row].
+    Where `bouncing`, what restitution adds too, and v is in rate[row]; in a flight, what overlaps and offsets add to u.
     """
+    spare = contacts.operations + 1
+    taken_back = scalar(1 - bouncing) * TAKEN_BACK / memory.left[world, 0]
     for c in range(memory.count[world, row]):
         pair = memory.pair[world, c]
-        for part in range(2 + bouncing):
-            along = memory.slip_bar[world, c]
-            motion_row = row + 1
-            if part == 1:
-                along = scale * memory.impulse[world, c]
-                motion_row = contacts.operations + 1
-            elif part == 2:
-                along = vec3(memory.restored_bar[world, c], scalar(0.0), scalar(0.0))
-                motion_row = row
-            if memory.law[world, c] == TURNS:
-                if part < 2:
-                    turning_work_backward(
-                        tree, contacts, work, gradients, touch, memory, world, row, pair, work.rate, motion_row, along
-                    )
-            elif memory.law[world, c] == TIES:
-                if part < 2:
-                    tie_work_backward(
-                        tree, contacts, work, gradients, touch, memory, world, row, pair, work.rate, motion_row, along
-                    )
-            elif part < 2 or along[0] != scalar(0.0):
-                contact_work_backward(
-                    tree, contacts, work, gradients, touch, memory, world, row, pair, work.rate, motion_row, along
-                )
-        if touch.wanted != 0 and memory.law[world, c] == TURNS:
+        law = memory.law[world, c]
+        slip_bar = memory.slip_bar[world, c]
+        restored = scalar(0.0)
+        if bouncing != 0:
+            restored = memory.restored_bar[world, c]
+        along = wp.matrix_from_rows(
+            slip_bar, scale * memory.impulse[world, c], vec3(restored, scalar(0.0), scalar(0.0))
+        )
+        if law == TIES:
+            tie_backward(
+                tree, work, contacts, memory, gradients, touch, world, row, pair, row + 1, spare, row, along,
+                taken_back * slip_bar,
+            )  # fmt: skip
+        elif law != BOUNDED:
+            moments = scalar(wp.int32(law == TURNS))
+            bar = (scalar(1.0) - moments) * taken_back * slip_bar[0]
+            contact_work_backward(
+                tree, contacts, work, gradients, touch, memory, world, row, pair, row + 1, spare, row, along, moments,
+                bar,
+            )  # fmt: skip
+        if touch.wanted != 0 and law == TURNS:
             touch.torsion[world, pair] = touch.torsion[world, pair] + memory.low_bar[world, c]
             touch.rolling[world, pair] = touch.rolling[world, pair] + memory.high_bar[world, c]
         elif touch.wanted != 0 and pair < contacts.pairs:
@@ -96,24 +94,20 @@ def contacts_backward(
 
 
 @wp.func(inline=True)
-def flight_backward(
+def flown_backward(
     tree: Tree,
     work: Workspace,
-    forces: Forces,
     contacts: Contacts,
     memory: ContactMemory,
     gradients: Gradients,
     touch: ContactGradients,
     world: int,
-    step: int,
     row: int,
     left_bar_after: scalar,
 ):
-    """From the adjoints in row + 1 to those in row; returns that of the time left at the start."""
+    """From the adjoints at a flight's end to those of its start and of its acceleration; that of the time left."""
     t = memory.duration[world, row]
-    left = memory.left[world, row]
     struck = memory.struck[world, row]
-    count = memory.count[world, row]
     spare = contacts.operations + 1
     for d in range(tree.velocities):
         work.rate[world, row + 1, d] = work.v[world, row, d] + scalar(0.5) * t * work.a[world, row, d]
@@ -125,12 +119,16 @@ def flight_backward(
         for d in range(tree.velocities):
             work.q_bar[world, spare, d] = scalar(0.0)
         place_in_world(tree, contacts, memory, world, work.q, row + 1)
-        gap_backward(tree, contacts, work, gradients, touch, memory, world, spare, struck, scalar(1.0), 1)
-        weight = -(left_bar - left_bar_after) / time_bar(tree, work, world, row, spare, spare, t, 0)
-        for d in range(tree.velocities):
-            share = weight * work.q_bar[world, spare, d]
-            work.q_bar[world, row + 1, d] = work.q_bar[world, row + 1, d] + share
-        gap_backward(tree, contacts, work, gradients, touch, memory, world, spare, struck, weight, 0)
+        weight = scalar(1.0)
+        for part in range(2):
+            # First the gap's own gradient, to find its weight, and then all that the weight brings.
+            gap_backward(tree, contacts, work, gradients, touch, memory, world, spare, struck, weight, 1 - part)
+            if part == 0:
+                closing = time_bar(tree, work, world, row, spare, spare, t, 0)
+                weight = -(left_bar - left_bar_after) / closing
+                for d in range(tree.velocities):
+                    share = weight * work.q_bar[world, spare, d]
+                    work.q_bar[world, row + 1, d] = work.q_bar[world, row + 1, d] + share
         left_bar = left_bar_after
     for d in range(tree.velocities):
         work.rate_bar[world, row + 1, d] = scalar(0.0)
@@ -140,30 +138,7 @@ def flight_backward(
         end_bar = work.v_bar[world, row + 1, d]
         rate_bar = work.rate_bar[world, row + 1, d]
         work.v_bar[world, row, d] = end_bar + rate_bar
-        work.a_bar[world, row, d] = t * end_bar + scalar(0.5) * t * rate_bar
-    for d in range(tree.velocities):
-        work.a_bar[world, row, d] = -work.a_bar[world, row, d]
-    solve_inward(tree, work, world, work.a_bar, row)
-    if count > 0:
-        if memory.looked_ahead[world, row] != 0:
-            place_moved(tree, work, contacts, memory, world, row)
-        left_bar += held_backward(tree, work, contacts, memory, gradients, touch, world, step, row)
-    solve_outward(tree, work, world, work.multiplier, row)
-    for d in range(tree.velocities):
-        left_bar += work.multiplier[world, row, d] * work.drag[world, d] * work.a[world, row, d]
-        if tree.servo[d] >= 0:
-            after = work.v[world, row, d] + left * work.a[world, row, d]
-            left_bar += work.multiplier[world, row, d] * tree.joint_stiffness[world, tree.servo[d]] * after
-    if count > 0:
-        for d in range(tree.velocities):
-            work.rate[world, row + 1, d] = work.v[world, row, d] + left * work.a[world, row, d]
-            work.rate[world, spare, d] = work.multiplier[world, row, d]
-        contacts_backward(tree, work, contacts, memory, gradients, touch, world, row, scalar(-1.0) / left, 0)
-        for c in range(count):
-            pushed = contact_velocity(tree, memory, world, c, work.multiplier, row)
-            left_bar += wp.dot(pushed, memory.impulse[world, c]) / (left * left)
-        accelerate_links(tree, work, world, row)
-    residual_backward(tree, work, forces, gradients, world, step, row, left)
+        work.a_bar[world, row, d] = -(t * end_bar + scalar(0.5) * t * rate_bar)
     return left_bar
 
 
@@ -178,68 +153,43 @@ def held_backward(
     world: int,
     step: int,
     row: int,
+    scale: scalar,
 ):
-    """Adjoint of u = J w + gap / h and of the impulses, where `rest` holds −W ā; the adjoint of h in u.
+    """Adjoint of u and of the impulses, where `rest` holds W times that of what impulses change; that of h in u.
 
-    Adds what follows for ā, that is h Jᵀ ū, to `rest`.
+    Impulses change a by scale λ, up to its sign, and u has a's share h; of an impact, v′ and one. Adds what follows,
+    Jᵀ ū times this share, to `rest`, and Jᵀ ū to v_bar[row].
     """
-    left = memory.left[world, row]
     count = memory.count[world, row]
     left_bar = scalar(0.0)
     for c in range(count):
-        memory.impulse_bar[world, c] = (scalar(-1.0) / left) * response(tree, work, memory, world, c)
+        memory.impulse_bar[world, c] = scale * response(tree, work, memory, world, c)
     impulses_backward(memory, world, count)
     for c in range(count):
         slip_bar = memory.slip_bar[world, c]
         add_push(tree, memory, world, c, slip_bar, work.v_bar, row)
-        left_bar += wp.dot(slip_bar, contact_velocity(tree, memory, world, c, work.a, row))
-        add_halves(tree, work, memory, world, c, -left * slip_bar)
-    for c in range(count):
-        pair = memory.pair[world, c]
-        if memory.law[world, c] == BOUNDED:
-            left_bar += transmission_backward(
-                tree, work, contacts, memory, gradients, touch, world, step, row, c, TAKEN_BACK
-            )
-        elif memory.law[world, c] == TIES:
-            tie_off_backward(tree, work, contacts, memory, gradients, touch, world, row, c, TAKEN_BACK)
-        elif memory.law[world, c] == TOUCHES:
-            bar = TAKEN_BACK * memory.slip_bar[world, c][0] / memory.left[world, 0]
-            gap_backward(tree, contacts, work, gradients, touch, memory, world, row, pair, bar, 0)
+        add_halves(tree, work, memory, world, c, slip_bar / scale)
+        if memory.kind[world, row] == FLIGHT:
+            left_bar += wp.dot(slip_bar, contact_velocity(tree, memory, world, c, work.a, row))
+            if memory.law[world, c] == BOUNDED:
+                left_bar += transmission_backward(
+                    tree, work, contacts, memory, gradients, touch, world, step, row, c, TAKEN_BACK
+                )
     return left_bar
 
 
 @wp.func(inline=True)
-def impact_backward(
+def restored_backward(
     tree: Tree,
     work: Workspace,
-    forces: Forces,
     contacts: Contacts,
     memory: ContactMemory,
-    gradients: Gradients,
     touch: ContactGradients,
     world: int,
-    step: int,
     row: int,
 ):
-    """From the adjoints in row + 1 to those in row."""
-    count = memory.count[world, row]
-    spare = contacts.operations + 1
-    solve_inward(tree, work, world, work.v_bar, row + 1)
-    for c in range(count):
-        memory.impulse_bar[world, c] = response(tree, work, memory, world, c)
-    impulses_backward(memory, world, count)
-    for d in range(tree.velocities):
-        work.q_bar[world, row, d] = work.q_bar[world, row + 1, d]
-        work.v_bar[world, row, d] = work.v_bar[world, row + 1, d]
-    for c in range(count):
-        add_push(tree, memory, world, c, memory.slip_bar[world, c], work.v_bar, row)
-        add_halves(tree, work, memory, world, c, memory.slip_bar[world, c])
-    solve_outward(tree, work, world, work.multiplier, row)
-    for d in range(tree.velocities):
-        work.rate[world, row, d] = work.v[world, row, d]
-        work.rate[world, row + 1, d] = work.v[world, row + 1, d]
-        work.rate[world, spare, d] = work.multiplier[world, row, d]
-    for c in range(count):
+    """Adjoint of e J_n v in an impact's u."""
+    for c in range(memory.count[world, row]):
         pair = memory.pair[world, c]
         memory.restored_bar[world, c] = scalar(0.0)
         if memory.law[world, c] == TOUCHES and bounces(contacts, memory, world, row, c):
@@ -250,24 +200,111 @@ def impact_backward(
             if touch.wanted != 0 and pair < contacts.pairs:
                 found = restored * memory.before[world, c][0]
                 touch.restitution[world, pair] = touch.restitution[world, pair] + found
-    contacts_backward(tree, work, contacts, memory, gradients, touch, world, row, scalar(1.0), 1)
-    # −mᵀ M (v′ − v): M is what inverse dynamics at rest adds for an acceleration.
-    for k in range(tree.positions):
-        work.q[world, spare, k] = work.q[world, row, k]
-    for d in range(tree.velocities):
-        work.q_bar[world, spare, d] = scalar(0.0)
-        work.v_bar[world, spare, d] = scalar(0.0)
-        work.v[world, spare, d] = scalar(0.0)
-    move_links(tree, work, world, spare)
-    for side in range(2):
-        sign = scalar(1 - 2 * side)
-        apply_joint_loads(tree, work, forces, world, step, spare, scalar(0.0))
+
+
+@wp.func(inline=True)
+def dynamics_backward(
+    tree: Tree,
+    work: Workspace,
+    forces: Forces,
+    contacts: Contacts,
+    memory: ContactMemory,
+    gradients: Gradients,
+    world: int,
+    step: int,
+    row: int,
+):
+    """Hand λᵀ ID(q, v, a) of a flight, or −λᵀ M (v′ − v) of an impact, to the adjoints in `row` and the gradients.
+
+    M is what inverse dynamics at rest, in the spare row, adds for an acceleration.
+    """
+    flying = memory.kind[world, row] == FLIGHT
+    spare = contacts.operations + 1
+    target = wp.int32(row)
+    interval = memory.left[world, row]
+    sides = wp.int32(1)
+    if not flying:
+        target = spare
+        interval = scalar(0.0)
+        sides = 2
+        for k in range(tree.positions):
+            work.q[world, spare, k] = work.q[world, row, k]
         for d in range(tree.velocities):
-            gained = work.v[world, row + 1, d] - work.v[world, row, d]
-            work.a[world, spare, d] = scalar(1 - side) * gained
-            work.multiplier[world, spare, d] = -sign * work.multiplier[world, row, d]
-        accelerate_links(tree, work, world, spare)
-        move_virtually(tree, work, world, spare)
-        residual_backward(tree, work, forces, gradients, world, step, spare, scalar(0.0))
-    for d in range(tree.velocities):
-        work.q_bar[world, row, d] = work.q_bar[world, row, d] + work.q_bar[world, spare, d]
+            work.q_bar[world, spare, d] = scalar(0.0)
+            work.v_bar[world, spare, d] = scalar(0.0)
+            work.v[world, spare, d] = scalar(0.0)
+        move_links(tree, work, world, spare)
+    for side in range(sides):
+        if not flying:
+            apply_joint_loads(tree, work, forces, world, step, spare, scalar(0.0))
+            for d in range(tree.velocities):
+                gained = work.v[world, row + 1, d] - work.v[world, row, d]
+                work.a[world, spare, d] = scalar(1 - side) * gained
+                work.multiplier[world, spare, d] = scalar(2 * side - 1) * work.multiplier[world, row, d]
+            move_virtually(tree, work, world, spare)
+        if memory.count[world, row] > 0:
+            accelerate_links(tree, work, world, target)
+        residual_backward(tree, work, forces, gradients, world, step, target, interval)
+    if not flying:
+        for d in range(tree.velocities):
+            work.q_bar[world, row, d] = work.q_bar[world, row, d] + work.q_bar[world, spare, d]
+
+
+@wp.func(inline=True)
+def operation_backward(
+    tree: Tree,
+    work: Workspace,
+    forces: Forces,
+    contacts: Contacts,
+    memory: ContactMemory,
+    gradients: Gradients,
+    touch: ContactGradients,
+    world: int,
+    step: int,
+    row: int,
+    left_bar_after: scalar,
+):
+    """From the adjoints in row + 1 to those in row, of a flight or an impact; that of the time left at the start."""
+    flying = memory.kind[world, row] == FLIGHT
+    left = memory.left[world, row]
+    count = memory.count[world, row]
+    spare = contacts.operations + 1
+    left_bar = scalar(left_bar_after)
+    scale = scalar(1.0)
+    if flying:
+        scale = scalar(-1.0) / left
+        left_bar = flown_backward(tree, work, contacts, memory, gradients, touch, world, row, left_bar_after)
+    else:
+        for d in range(tree.velocities):
+            work.q_bar[world, row, d] = work.q_bar[world, row + 1, d]
+            work.v_bar[world, row, d] = work.v_bar[world, row + 1, d]
+            work.a_bar[world, row, d] = work.v_bar[world, row + 1, d]
+    solve_inward(tree, work, world, work.a_bar, row)
+    if count > 0:
+        if flying and memory.looked_ahead[world, row] != 0:
+            place_moved(tree, work, contacts, memory, world, row)
+        left_bar += held_backward(tree, work, contacts, memory, gradients, touch, world, step, row, scale)
+    solve_outward(tree, work, world, work.multiplier, row)
+    if flying:
+        for d in range(tree.velocities):
+            left_bar += work.multiplier[world, row, d] * work.drag[world, d] * work.a[world, row, d]
+            if tree.servo[d] >= 0:
+                after = work.v[world, row, d] + left * work.a[world, row, d]
+                left_bar += work.multiplier[world, row, d] * tree.joint_stiffness[world, tree.servo[d]] * after
+    if count > 0:
+        for d in range(tree.velocities):
+            work.rate[world, row, d] = work.v[world, row, d]
+            work.rate[world, spare, d] = work.multiplier[world, row, d]
+            work.rate[world, row + 1, d] = work.v[world, row + 1, d]
+            if flying:
+                work.rate[world, row + 1, d] = work.v[world, row, d] + left * work.a[world, row, d]
+        if flying:
+            for c in range(count):
+                pushed = contact_velocity(tree, memory, world, c, work.multiplier, row)
+                left_bar += wp.dot(pushed, memory.impulse[world, c]) / (left * left)
+        else:
+            restored_backward(tree, work, contacts, memory, touch, world, row)
+        bouncing = wp.int32(not flying)
+        contacts_backward(tree, work, contacts, memory, gradients, touch, world, row, scale, bouncing)
+    dynamics_backward(tree, work, forces, contacts, memory, gradients, world, step, row)
+    return left_bar

@@ -8,8 +8,8 @@ gradient takes part in q̄ with the weight −T(q̄, v̄) / T(∇g, 0), and t is
 import warp as wp
 
 from . import scalar
-from .contact_backward import flight_backward, impact_backward
-from .events import FLIGHT, begin_operation, end_operation, run_step
+from .contact_backward import operation_backward
+from .events import begin_operation, end_operation, run_step
 from .touching import gap_of, place_in_world
 from .touching_backward import finish_shape_gradient
 from .trajectory import (
@@ -126,12 +126,9 @@ def contact_rollout_backward(
                     going_back = 1
                     carry_backward(tree, work, world, row + 1, step + 1, cut, q, trajectory_q_bar, trajectory_v_bar)
             if going_back != 0:
-                if memory.kind[world, row] == FLIGHT:
-                    left_bar = flight_backward(
-                        tree, work, forces, contacts, memory, gradients, touch, world, step, row, left_bar
-                    )
-                else:
-                    impact_backward(tree, work, forces, contacts, memory, gradients, touch, world, step, row)
+                left_bar = operation_backward(
+                    tree, work, forces, contacts, memory, gradients, touch, world, step, row, left_bar
+                )
                 row -= 1
     finish_shape_gradient(contacts, touch, world)
     end_backward(tree, work, gradients, world, q, trajectory_q_bar, trajectory_v_bar, q_bar, v_bar)

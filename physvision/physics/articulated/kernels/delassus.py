@@ -44,45 +44,53 @@ def add_push(
 
 
 @wp.func
+def begin_inward(memory: ContactMemory, world: int, i: int):
+    """Nothing has been handed to link i, unless something was."""
+    if memory.met[world, i] == 0:
+        memory.met[world, i] = 1
+        memory.inward_moment[world, i] = zero33()
+        memory.inward_force[world, i] = zero33()
+
+
+@wp.func
 def sweep_inward(tree: Tree, work: Workspace, memory: ContactMemory, world: int, c: int):
     """half[c] = W Jᵀ of contact c; row k of `inward_…` is what the k-th direction of the contact hands inward."""
     length = memory.path_length[world, c]
     for k in range(length):
         memory.met[world, memory.path[world, c, k]] = 0
-    moment = zero33()
-    force = zero33()
-    carried = wp.int32(-1)  # the link that `moment` and `force` have been handed to
-    for k in range(length):
+    k = wp.int32(0)
+    while k < length:
+        # Along a stretch of links, each the parent of the last, what is handed inward stays at hand.
         i = memory.path[world, c, k]
-        start = tree.first_velocity[i]
-        end = tree.first_velocity[i + 1]
-        if carried != i:
-            moment = zero33()
-            force = zero33()
-        if memory.met[world, i] != 0:
-            moment = moment + memory.inward_moment[world, i]
-            force = force + memory.inward_force[world, i]
-        for back in range(end - start):
-            d = end - 1 - back
-            rest = (
-                memory.jacobian[world, c, d] - moment * work.axis_angular[world, d] - force * work.axis_linear[world, d]
-            )
-            memory.half[world, c, d] = rest
-            scaled = work.pivot[world, d] * rest
-            moment = moment + wp.outer(scaled, work.column_angular[world, d])
-            force = force + wp.outer(scaled, work.column_linear[world, d])
-        carried = tree.parent[i]
-        if carried >= 0:
+        begin_inward(memory, world, i)
+        moment = memory.inward_moment[world, i]
+        force = memory.inward_force[world, i]
+        stretch = bool(True)
+        while stretch:
+            start = tree.first_velocity[i]
+            end = tree.first_velocity[i + 1]
+            for back in range(end - start):
+                d = end - 1 - back
+                rest = (
+                    memory.jacobian[world, c, d]
+                    - moment * work.axis_angular[world, d]
+                    - force * work.axis_linear[world, d]
+                )
+                memory.half[world, c, d] = rest
+                scaled = work.pivot[world, d] * rest
+                moment = moment + wp.outer(scaled, work.column_angular[world, d])
+                force = force + wp.outer(scaled, work.column_linear[world, d])
             moment = moment + wp.transpose(crossed(work.offset[world, i], wp.transpose(force)))
-            if memory.path[world, c, k + 1] != carried:
-                # The other body's links come first.
-                if memory.met[world, carried] != 0:
-                    moment = moment + memory.inward_moment[world, carried]
-                    force = force + memory.inward_force[world, carried]
-                memory.met[world, carried] = 1
-                memory.inward_moment[world, carried] = moment
-                memory.inward_force[world, carried] = force
-                carried = -1
+            k += 1
+            stretch = False
+            i = tree.parent[i]
+            if i >= 0:
+                stretch = memory.path[world, c, k] == i and memory.met[world, i] == 0
+        if i >= 0:
+            # The other body's links come first, or have been here.
+            begin_inward(memory, world, i)
+            memory.inward_moment[world, i] = memory.inward_moment[world, i] + moment
+            memory.inward_force[world, i] = memory.inward_force[world, i] + force
 
 
 @wp.func
@@ -121,10 +129,12 @@ def build_delassus(tree: Tree, work: Workspace, memory: ContactMemory, world: in
                 while mine < memory.path_length[world, c] and theirs < memory.path_length[world, k]:
                     i = memory.path[world, c, mine]
                     other = memory.path[world, k, theirs]
+                    end = tree.first_velocity[i]
                     if i == other:
-                        for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
-                            scaled = work.pivot[world, d] * memory.half[world, c, d]
-                            block = block + wp.outer(scaled, memory.half[world, k, d])
+                        end = tree.first_velocity[i + 1]
+                    for d in range(tree.first_velocity[i], end):
+                        scaled = work.pivot[world, d] * memory.half[world, c, d]
+                        block = block + wp.outer(scaled, memory.half[world, k, d])
                     if i >= other:
                         mine += 1
                     if i <= other:

@@ -78,7 +78,7 @@ def choose_contacts(tree: Tree, work: Workspace, contacts: Contacts, memory: Con
             if near.gap <= near_enough and slot < contacts.capacity:
                 memory.friction[world, slot] = contacts.friction[world, pair]
                 memory.restitution[world, slot] = contacts.restitution[world, pair]
-                write_jacobian(tree, contacts, memory, world, slot, pair, near)
+                write_jacobian(tree, work, contacts, memory, world, slot, pair, near)
         else:
             gap = stop_gap(contacts, memory, world, pair)
             memory.gap[world, pair] = gap

@@ -4,11 +4,10 @@ import warp as wp
 
 from . import scalar
 from .fluid import add_drag
-from .joints import is_single_axis
-from .kinematics import carried_acceleration_angular, carried_acceleration_linear, move_links
+from .kinematics import carried_acceleration_angular, carried_acceleration_linear, move_links, of_link
 from .loads import apply_joint_loads, turn_wrenches
 from .spatial import crossed, mat33, skew, transposed, zero3
-from .tree import PRISMATIC, REVOLUTE, Forces, Tree, Workspace
+from .tree import REVOLUTE, Forces, Tree, Workspace
 
 
 @wp.func
@@ -36,7 +35,7 @@ def accelerate_moved(tree: Tree, work: Workspace, forces: Forces, world: int, st
             work.force[world, i] = work.force[world, i] - work.wrench_force[world, i]
     for backwards in range(tree.links):
         i = tree.links - 1 - backwards
-        if is_single_axis(tree.joint[i]):
+        if tree.joint[i] == REVOLUTE:
             eliminate_axis(tree, work, world, i, h)
         else:
             eliminate_columns(tree, work, world, i, h)
@@ -67,7 +66,7 @@ def load_inertias(tree: Tree, work: Workspace, world: int):
 
 @wp.func
 def eliminate_axis(tree: Tree, work: Workspace, world: int, i: int, h: scalar):
-    """Take the one degree of freedom of link i out of its articulated inertia."""
+    """Take the hinge of link i out of its articulated inertia."""
     d = tree.first_velocity[i]
     a = work.inertia_angular[world, i]
     c = work.inertia_coupling[world, i]
@@ -79,12 +78,6 @@ def eliminate_axis(tree: Tree, work: Workspace, world: int, i: int, h: scalar):
     column_linear = transposed(c, axis)
     diagonal = wp.dot(axis, column_angular)
     along = wp.dot(axis, moment)
-    if tree.joint[i] == PRISMATIC:
-        axis = work.axis_linear[world, d]
-        column_angular = c * axis
-        column_linear = m * axis
-        diagonal = wp.dot(axis, column_linear)
-        along = wp.dot(axis, force)
     diagonal = diagonal + tree.armature[world, d] + h * work.drag[world, d]
     pivot = scalar(1.0) / diagonal
     rest = work.rest[world, d] - along
@@ -104,7 +97,7 @@ def eliminate_axis(tree: Tree, work: Workspace, world: int, i: int, h: scalar):
 
 @wp.func
 def eliminate_columns(tree: Tree, work: Workspace, world: int, i: int, h: scalar):
-    """The same for any number of degrees of freedom, one after the other."""
+    """The same for any degrees of freedom, one after the other."""
     start = tree.first_velocity[i]
     end = tree.first_velocity[i + 1]
     for backwards in range(end - start):
@@ -166,29 +159,15 @@ def release(tree: Tree, work: Workspace, world: int, row: int, i: int):
     """Acceleration across the joint of link i and of the link, its parent's being known."""
     angular = carried_acceleration_angular(tree, work, world, i)
     linear = carried_acceleration_linear(tree, work, world, i)
-    joint = tree.joint[i]
-    d = tree.first_velocity[i]
-    if is_single_axis(joint):
+    for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
         found = work.pivot[world, d] * (
             work.rest[world, d]
             - wp.dot(work.column_angular[world, d], angular)
             - wp.dot(work.column_linear[world, d], linear)
         )
         work.a[world, row, d] = found
-        if joint == REVOLUTE:
-            angular = angular + found * work.axis_angular[world, d]
-        else:
-            linear = linear + found * work.axis_linear[world, d]
-    else:
-        for k in range(d, tree.first_velocity[i + 1]):
-            acceleration = work.pivot[world, k] * (
-                work.rest[world, k]
-                - wp.dot(work.column_angular[world, k], angular)
-                - wp.dot(work.column_linear[world, k], linear)
-            )
-            work.a[world, row, k] = acceleration
-            angular = angular + acceleration * work.axis_angular[world, k]
-            linear = linear + acceleration * work.axis_linear[world, k]
+        angular = angular + found * work.axis_angular[world, d]
+        linear = linear + found * work.axis_linear[world, d]
     work.angular_acceleration[world, i] = angular
     work.linear_acceleration[world, i] = linear
 
@@ -245,12 +224,9 @@ def solve_inward(tree: Tree, work: Workspace, world: int, right: wp.array3d(dtyp
 def solve_outward(tree: Tree, work: Workspace, world: int, out: wp.array3d(dtype=scalar), out_row: int):
     """From the root to the leaves: the solution from `rest`."""
     for i in range(tree.links):
-        angular = zero3()
-        linear = zero3()
         parent = tree.parent[i]
-        if parent >= 0:
-            angular = work.virtual_angular[world, parent]
-            linear = work.virtual_linear[world, parent] + wp.cross(angular, work.offset[world, i])
+        angular = of_link(work.virtual_angular, world, parent)
+        linear = of_link(work.virtual_linear, world, parent) + wp.cross(angular, work.offset[world, i])
         for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
             found = work.pivot[world, d] * (
                 work.rest[world, d]

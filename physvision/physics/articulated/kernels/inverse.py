@@ -27,6 +27,7 @@ from .kinematics import (
     finish_rotation_gradient,
     in_parent,
     move_links,
+    of_link,
 )
 from .loads import apply_joint_loads, couplings_backward, joint_loads_backward, turn_wrenches, wrenches_backward
 from .spatial import transposed, vec3, zero3
@@ -50,12 +51,9 @@ def accelerate_links(tree: Tree, work: Workspace, world: int, row: int):
 def move_virtually(tree: Tree, work: Workspace, world: int, row: int):
     """The motion that λ gives every link."""
     for i in range(tree.links):
-        angular = zero3()
-        linear = zero3()
         parent = tree.parent[i]
-        if parent >= 0:
-            angular = work.virtual_angular[world, parent]
-            linear = work.virtual_linear[world, parent] + wp.cross(angular, work.offset[world, i])
+        angular = of_link(work.virtual_angular, world, parent)
+        linear = of_link(work.virtual_linear, world, parent) + wp.cross(angular, work.offset[world, i])
         for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
             angular = angular + work.multiplier[world, row, d] * work.axis_angular[world, d]
             linear = linear + work.multiplier[world, row, d] * work.axis_linear[world, d]

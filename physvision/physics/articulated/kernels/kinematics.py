@@ -19,32 +19,56 @@ from .tree import (
 
 
 @wp.func
+def of_link(values: wp.array2d(dtype=vec3), world: int, i: int):
+    """What a link has, or zero for the world."""
+    if i < 0:
+        return zero3()
+    return values[world, i]
+
+
+@wp.func
+def turned_by_joint(tree: Tree, work: Workspace, world: int, row: int, i: int):
+    """Orientation of link i in its parent, from q[row]."""
+    before = tree.rotation[world, i]
+    joint = tree.joint[i]
+    p = tree.first_position[i]
+    if joint == REVOLUTE:
+        return wp.transpose(turned_about_z(before, work.q[world, row, p]))
+    if joint == PRISMATIC:
+        return wp.transpose(before)
+    if joint == FREE:
+        p += 3
+    return wp.transpose(before) * quaternion_matrix(read4(work.q, world, row, p))
+
+
+@wp.func
+def shifted_by_joint(tree: Tree, work: Workspace, world: int, row: int, i: int):
+    """Offset of link i in its parent, from q[row]."""
+    joint = tree.joint[i]
+    p = tree.first_position[i]
+    offset = tree.offset[world, i]
+    if joint == PRISMATIC:
+        before = tree.rotation[world, i]
+        return offset + work.q[world, row, p] * vec3(before[2, 0], before[2, 1], before[2, 2])
+    if joint == FREE:
+        return offset + transposed(tree.rotation[world, i], read3(work.q, world, row, p))
+    return offset
+
+
+@wp.func
 def place_joint(tree: Tree, work: Workspace, world: int, row: int, i: int):
     """Orientation, offset from its parent and axes of link i, from q[row]."""
     joint = tree.joint[i]
-    p = tree.first_position[i]
     d = tree.first_velocity[i]
-    before = tree.rotation[world, i]
-    rotation = before
-    offset = tree.offset[world, i]
-    if joint == REVOLUTE:
-        rotation = turned_about_z(before, work.q[world, row, p])
-    elif joint == PRISMATIC:
-        offset = offset + work.q[world, row, p] * vec3(before[2, 0], before[2, 1], before[2, 2])
-    else:
-        if joint == FREE:
-            offset = offset + transposed(before, read3(work.q, world, row, p))
-            p += 3
-        rotation = wp.transpose(quaternion_matrix(read4(work.q, world, row, p))) * before
-    own = wp.transpose(rotation)
     parent = tree.parent[i]
     if parent >= 0:
         carrier = work.orientation[world, parent]
-        own = carrier * own
-        offset = carrier * offset
-        before = before * wp.transpose(carrier)
-    work.orientation[world, i] = own
-    work.offset[world, i] = offset
+        work.orientation[world, i] = carrier * turned_by_joint(tree, work, world, row, i)
+        work.offset[world, i] = carrier * shifted_by_joint(tree, work, world, row, i)
+    else:
+        work.orientation[world, i] = turned_by_joint(tree, work, world, row, i)
+        work.offset[world, i] = shifted_by_joint(tree, work, world, row, i)
+    own = work.orientation[world, i]
     upright = vec3(own[0, 2], own[1, 2], own[2, 2])
     if joint == REVOLUTE:
         work.axis_angular[world, d] = upright
@@ -53,8 +77,13 @@ def place_joint(tree: Tree, work: Workspace, world: int, row: int, i: int):
     else:
         if joint == FREE:
             # Its linear velocity is given in the axes of the frame it moves in.
+            before = tree.rotation[world, i]
             for k in range(3):
-                work.axis_linear[world, d + k] = vec3(before[k, 0], before[k, 1], before[k, 2])
+                along = vec3(before[k, 0], before[k, 1], before[k, 2])
+                if parent >= 0:
+                    work.axis_linear[world, d + k] = work.orientation[world, parent] * along
+                else:
+                    work.axis_linear[world, d + k] = along
             d += 3
         for k in range(3):
             work.axis_angular[world, d + k] = vec3(own[0, k], own[1, k], own[2, k])
@@ -83,13 +112,10 @@ def move_links(tree: Tree, work: Workspace, world: int, row: int):
             rate = work.v[world, row, d]
             joint_angular = joint_angular + rate * work.axis_angular[world, d]
             joint_linear = joint_linear + rate * work.axis_linear[world, d]
-        angular = joint_angular
-        linear = joint_linear
         parent = tree.parent[i]
-        if parent >= 0:
-            carried = work.angular[world, parent]
-            angular = angular + carried
-            linear = linear + work.linear[world, parent] + wp.cross(carried, work.offset[world, i])
+        carried = of_link(work.angular, world, parent)
+        angular = joint_angular + carried
+        linear = joint_linear + of_link(work.linear, world, parent) + wp.cross(carried, work.offset[world, i])
         work.joint_angular[world, i] = joint_angular
         work.joint_linear[world, i] = joint_linear
         work.angular[world, i] = angular

@@ -18,6 +18,14 @@ def zero3():
 
 
 @wp.func
+def either(side: int, one: vec3, other: vec3):
+    """What belongs to side 0, or to side 1. Vectors that are merged after an `if` go through memory; returned, not."""
+    if side == 0:
+        return one
+    return other
+
+
+@wp.func
 def skew(a: vec3):
     z = scalar(0.0)
     return mat33(z, -a[2], a[1], a[2], z, -a[0], -a[1], a[0], z)

@@ -17,11 +17,10 @@ import warp as wp
 
 from . import scalar
 from .modes import TIES
-from .spatial import mat33, skew, vec3, zero3
+from .spatial import either, mat33, skew, vec3, zero3
 from .touching import shift_axis, turn_axis
-from .touching_backward import add_shape, carriers_backward, pull_carriers, velocity_at
+from .touching_backward import add_shape, carriers_backward, turned_forces
 from .tree import ContactGradients, ContactMemory, Contacts, Gradients, Tree, Workspace
-from .turning import turning_carriers_backward
 
 
 @wp.func
@@ -114,79 +113,43 @@ def list_ties(
 
 
 @wp.func(inline=True)
-def tie_off_backward(
+def tie_backward(
     tree: Tree,
     work: Workspace,
     contacts: Contacts,
     memory: ContactMemory,
     gradients: Gradients,
     touch: ContactGradients,
-    world: int,
-    row: int,
-    c: int,
-    taken_back: scalar,
-):
-    """From the adjoint of the rows of block c to those of positions, by what they are off."""
-    number = memory.pair[world, c] - contacts.candidates - contacts.transmissions
-    t = number / 2
-    bar = (taken_back / memory.left[world, 0]) * memory.slip_bar[world, c]
-    turn = frames_turn(contacts, memory, world, t)
-    for side in range(2):
-        shape = contacts.tie_first[t]
-        pull = bar
-        twist = zero3()
-        if number % 2 == 1:
-            pull = zero3()
-            twist = scalar(0.5) * difference_vector(skew(bar) * wp.transpose(turn))
-        if side == 1:
-            shape = contacts.tie_second[t]
-            pull = -pull
-            if number % 2 == 1:
-                twist = scalar(-0.5) * difference_vector(wp.transpose(turn) * skew(bar))
-        place = memory.shape_origin[world, shape]
-        link = contacts.shape_link[shape]
-        pull_carriers(tree, work, gradients, memory, world, row, link, place, pull, twist, 0)
-        if touch.wanted != 0:
-            add_shape(contacts, touch, memory, world, shape, zero3(), place, pull, twist, scalar(0.0), zero3(), zero3())
-
-
-@wp.func(inline=True)
-def tie_work_backward(
-    tree: Tree,
-    contacts: Contacts,
-    work: Workspace,
-    gradients: Gradients,
-    touch: ContactGradients,
-    memory: ContactMemory,
     world: int,
     row: int,
     pair: int,
-    motion: wp.array3d(dtype=scalar),
-    motion_row: int,
-    along: vec3,
+    after: int,
+    virtual: int,
+    before: int,
+    along: mat33,
+    off_bar: vec3,
 ):
-    """q_bar[row] and the gradients += the derivative of along · u."""
+    """q_bar[row] and the gradients += the derivative of Σ along · u, and of off_bar times what the block is off."""
     number = pair - contacts.candidates - contacts.transmissions
     t = number / 2
+    moments = scalar(number % 2)
+    turn = frames_turn(contacts, memory, world, t)
+    first_twist = (scalar(0.5) * moments) * difference_vector(skew(off_bar) * wp.transpose(turn))
+    second_twist = (scalar(-0.5) * moments) * difference_vector(wp.transpose(turn) * skew(off_bar))
     for side in range(2):
         shape = contacts.tie_first[t]
-        force = along
+        sign = scalar(1 - 2 * side)
         if side == 1:
             shape = contacts.tie_second[t]
-            force = -along
         link = contacts.shape_link[shape]
         place = memory.shape_origin[world, shape]
-        if number % 2 == 1:
-            turning_carriers_backward(
-                tree, work, gradients, memory, world, row, link, motion, motion_row, force, place, zero3(), zero3()
-            )
-        else:
-            moving = velocity_at(tree, memory, world, link, place, motion, motion_row)
-            pull = wp.cross(force, vec3(moving[1, 0], moving[1, 1], moving[1, 2]))
-            carriers_backward(
-                tree, work, gradients, memory, world, row, link, motion, motion_row, place, force, place, pull, zero3()
-            )
-            if touch.wanted != 0:
-                add_shape(
-                    contacts, touch, memory, world, shape, zero3(), place, pull, zero3(), scalar(0.0), zero3(), zero3()
-                )
+        forces = sign * along
+        total = turned_forces(tree, work, memory, world, link, place, after, virtual, before, forces, moments)
+        pull = vec3(total[0, 0], total[0, 1], total[0, 2]) + (sign * (scalar(1.0) - moments)) * off_bar
+        twist = either(side, first_twist, second_twist)
+        carriers_backward(
+            tree, work, gradients, memory, world, row, link, after, virtual, before, place, forces, moments, place,
+            pull, twist,
+        )  # fmt: skip
+        if touch.wanted != 0:
+            add_shape(contacts, touch, memory, world, shape, zero3(), place, pull, twist, scalar(0.0), zero3(), zero3())

@@ -12,7 +12,7 @@ from . import scalar
 from .closest import closest
 from .forms import Closest
 from .joints import read3, read4
-from .spatial import mat33, quaternion_matrix, transposed, turned_about_z, vec3, zero3
+from .spatial import either, mat33, quaternion_matrix, transposed, turned_about_z, vec3, zero3
 from .stops import place_stops, stop_gap
 from .tree import BALL, FREE, PRISMATIC, REVOLUTE, ContactMemory, Contacts, Tree, Workspace
 
@@ -118,9 +118,9 @@ def place_of(near: Closest, margin: scalar):
 @wp.func
 def frame_of(normal: vec3):
     """Rows: a unit normal and two tangents."""
-    side = vec3(scalar(1.0), scalar(0.0), scalar(0.0))
-    if wp.abs(normal[0]) > scalar(0.6):
-        side = vec3(scalar(0.0), scalar(1.0), scalar(0.0))
+    along_x = vec3(scalar(1.0), scalar(0.0), scalar(0.0))
+    along_y = vec3(scalar(0.0), scalar(1.0), scalar(0.0))
+    side = either(wp.int32(wp.abs(normal[0]) > scalar(0.6)), along_x, along_y)
     first = wp.normalize(side - wp.dot(side, normal) * normal)
     second = wp.cross(normal, first)
     return mat33(
@@ -133,15 +133,13 @@ def turn_axis(tree: Tree, memory: ContactMemory, world: int, i: int, d: int):
     """The world's direction that velocity d of link i turns about; zero where it shifts."""
     joint = tree.joint[i]
     local = d - tree.first_velocity[i]
-    rotation = memory.world_rotation[world, i]
-    axis = zero3()
     if joint == REVOLUTE:
-        axis = column(rotation, 2)
-    elif joint == BALL:
-        axis = column(rotation, local)
-    elif joint == FREE and local >= 3:
-        axis = column(rotation, local - 3)
-    return axis
+        return column(memory.world_rotation[world, i], 2)
+    if joint == BALL:
+        return column(memory.world_rotation[world, i], local)
+    if joint == FREE and local >= 3:
+        return column(memory.world_rotation[world, i], local - 3)
+    return zero3()
 
 
 @wp.func(inline=True)
@@ -149,21 +147,30 @@ def shift_axis(tree: Tree, memory: ContactMemory, world: int, i: int, d: int):
     """The world's direction that velocity d of link i shifts along; zero where it turns."""
     joint = tree.joint[i]
     local = d - tree.first_velocity[i]
-    axis = zero3()
     if joint == PRISMATIC:
-        axis = column(memory.world_rotation[world, i], 2)
-    elif joint == FREE and local < 3:
+        return column(memory.world_rotation[world, i], 2)
+    if joint == FREE and local < 3:
         # A free joint's linear velocity is given in the axes of the frame it moves in.
         rotation = tree.rotation[world, i]
-        axis = vec3(rotation[local, 0], rotation[local, 1], rotation[local, 2])
-    return axis
+        return vec3(rotation[local, 0], rotation[local, 1], rotation[local, 2])
+    return zero3()
 
 
 @wp.func
 def write_jacobian(
-    tree: Tree, contacts: Contacts, memory: ContactMemory, world: int, slot: int, pair: int, near: Closest
+    tree: Tree,
+    work: Workspace,
+    contacts: Contacts,
+    memory: ContactMemory,
+    world: int,
+    slot: int,
+    pair: int,
+    near: Closest,
 ):
-    """Of contact `slot`: the links that carry it, outermost first, and the velocity that each of theirs gives it."""
+    """Of contact `slot`: the links that carry it, outermost first, and the velocity that each of theirs gives it.
+
+    Links are where `move_links` has left them, as shapes are.
+    """
     frame = frame_of(near.normal)
     memory.frame[world, slot] = frame
     place = place_of(near, contacts.margin[pair])
@@ -179,9 +186,9 @@ def write_jacobian(
         if other == i:
             sign -= scalar(1.0)
             other = tree.parent[i]
+        arm = place - memory.world_origin[world, i]
         for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
-            motion = shift_axis(tree, memory, world, i, d)
-            motion = motion + wp.cross(turn_axis(tree, memory, world, i, d), place - memory.world_origin[world, i])
+            motion = work.axis_linear[world, d] + wp.cross(work.axis_angular[world, d], arm)
             memory.jacobian[world, slot, d] = sign * (frame * motion)
         memory.path[world, slot, length] = i
         length += 1

@@ -14,16 +14,24 @@ joint i takes
 
     s · ψ + e · (P − F × Z_ω),    ψ = (q − o) × P + T + Z(p) × F − (p − o) × (F × Z_ω),
 
-and b's joints the same with −F. The frame's tangents are chosen anew for each normal.
+and b's joints the same with −F. The frame's tangents are chosen anew for each normal. All of it is linear in the forces
+and in the motions: for several motions x, each with a force of its own, one walk along the joints sums up
+G = Σ x F for each velocity of the tree, and Z(p) × F and F × Z_ω from it.
+
+A moment N with the bodies' turning in place of a force with their velocity, as friction against turning has it, changes
+
+    with the frame by             δφ · (N × Δω), hence n̄ = (N × Δω) × n,
+    with the bodies' motions by   s · (Ω × N) as joint i turns by s, Ω being the turning of the joints from i outward.
 """
 
 import warp as wp
 
 from . import scalar
 from .closest_backward import cores_backward, gap_pull, sum_of
-from .spatial import mat33, skew, transposed, vec3, zero3
+from .kinematics import add_joint_gradient
+from .spatial import either, mat33, skew, transposed, vec3, zero3
 from .stops import stop_gap_backward
-from .touching import closest_of, frame_of, place_of, shift_axis, turn_axis
+from .touching import closest_of, frame_of, shift_axis, turn_axis
 from .tree import FREE, PRISMATIC, ContactGradients, ContactMemory, Contacts, Gradients, Tree, Workspace
 
 
@@ -182,30 +190,43 @@ def gap_backward(
 
 
 @wp.func(inline=True)
-def velocity_at(
+def weighed(work: Workspace, world: int, d: int, after: int, virtual: int, before: int, forces: mat33):
+    """G: the forces in the rows, weighed with velocity d of their motions, which are three rows of `rate`."""
+    return transposed(
+        forces, vec3(work.rate[world, after, d], work.rate[world, virtual, d], work.rate[world, before, d])
+    )
+
+
+@wp.func(inline=True)
+def turned_forces(
     tree: Tree,
+    work: Workspace,
     memory: ContactMemory,
     world: int,
     link: int,
     place: vec3,
-    motion: wp.array3d(dtype=scalar),
-    motion_row: int,
+    after: int,
+    virtual: int,
+    before: int,
+    forces: mat33,
+    moments: scalar,
 ):
-    """Velocity (first row) and turning (second) at a place that a link carries."""
-    velocity = zero3()
-    spin = zero3()
+    """What a link gives Σ F × ω (first row) and Σ F × u, or Σ N × ω where the rows are moments (second row)."""
+    spun = zero3()
+    moved = zero3()
+    push = scalar(1.0) - moments
     i = wp.int32(link)
     while i >= 0:
+        arm = place - memory.world_origin[world, i]
         for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
-            x = motion[world, motion_row, d]
-            axis = turn_axis(tree, memory, world, i, d)
-            spin = spin + x * axis
-            velocity = velocity + x * (
-                shift_axis(tree, memory, world, i, d) + wp.cross(axis, place - memory.world_origin[world, i])
-            )
+            axis = work.axis_angular[world, d]
+            force = weighed(work, world, d, after, virtual, before, forces)
+            spun = spun + push * wp.cross(force, axis)
+            moving = push * (work.axis_linear[world, d] + wp.cross(axis, arm)) + moments * axis
+            moved = moved + wp.cross(force, moving)
         i = tree.parent[i]
     z = scalar(0.0)
-    return mat33(velocity[0], velocity[1], velocity[2], spin[0], spin[1], spin[2], z, z, z)
+    return mat33(spun[0], spun[1], spun[2], moved[0], moved[1], moved[2], z, z, z)
 
 
 @wp.func(inline=True)
@@ -217,39 +238,41 @@ def carriers_backward(
     world: int,
     row: int,
     link: int,
-    motion: wp.array3d(dtype=scalar),
-    motion_row: int,
+    after: int,
+    virtual: int,
+    before: int,
     place: vec3,
-    force: vec3,
+    forces: mat33,
+    moments: scalar,
     core: vec3,
     pull: vec3,
     twist: vec3,
 ):
-    """q_bar[row] and the gradients += what joints that carry one of the bodies change of F · u."""
-    turning = zero3()
-    turning_spin = zero3()
+    """q_bar[row] and the gradients += what joints that carry one of the bodies change of Σ F · u, or of Σ N · ω.
+
+    Links are where `move_links` has left them, as shapes are.
+    """
+    spun = zero3()
+    moved = zero3()
+    push = scalar(1.0) - moments
     i = wp.int32(link)
     while i >= 0:
+        origin = memory.world_origin[world, i]
         held = zero3()  # what does not turn with the joint, though it is the joint's own
         for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
-            x = motion[world, motion_row, d]
-            axis = turn_axis(tree, memory, world, i, d)
-            turning_spin = turning_spin + x * axis
-            turning = turning + x * wp.cross(axis, place - memory.world_origin[world, i])
-            held = held + x * shift_axis(tree, memory, world, i, d)
-        if tree.joint[i] == PRISMATIC:
-            turning = turning + held
-        twisted = wp.cross(force, turning_spin)
-        rest = twist + wp.cross(turning, force)
-        origin = memory.world_origin[world, i]
-        turn = wp.cross(core - origin, pull) - wp.cross(place - origin, twisted) + rest
-        add_displacement(tree, work, memory, world, row, i, pull - twisted, turn)
+            axis = work.axis_angular[world, d]
+            force = weighed(work, world, d, after, virtual, before, forces)
+            spun = spun + push * wp.cross(force, axis)
+            moved = moved + wp.cross(push * wp.cross(axis, place - origin) + moments * axis, force)
+            held = held + push * wp.cross(work.axis_linear[world, d], force)
+        moved = moved + scalar(wp.int32(tree.joint[i] == PRISMATIC)) * held
+        turn = wp.cross(core - origin, pull) - wp.cross(place - origin, spun) + moved + twist
+        add_joint_gradient(tree, work, world, row, i, turn, pull - spun)
         if gradients.wanted != 0:
             origin = origin_before_joint(tree, memory, world, i)
-            turn = wp.cross(core - origin, pull) - wp.cross(place - origin, twisted) + rest
-            if tree.joint[i] == FREE:
-                turn = turn + wp.cross(held, force)
-            add_placement(tree, gradients, memory, world, i, pull - twisted, turn)
+            turn = wp.cross(core - origin, pull) - wp.cross(place - origin, spun) + moved + twist
+            turn = turn + scalar(wp.int32(tree.joint[i] == FREE)) * held
+            add_placement(tree, gradients, memory, world, i, pull - spun, turn)
         i = tree.parent[i]
 
 
@@ -264,55 +287,58 @@ def contact_work_backward(
     world: int,
     row: int,
     pair: int,
-    motion: wp.array3d(dtype=scalar),
-    motion_row: int,
-    along: vec3,
+    after: int,
+    virtual: int,
+    before: int,
+    along: mat33,
+    moments: scalar,
+    bar: scalar,
 ):
-    """q_bar[row] and the gradients += the derivative of along · (frame u), u being the contact's velocity."""
+    """q_bar[row] and the gradients += the derivative of Σ along · (frame u) + bar · gap.
+
+    Each row of `along` goes with a motion, u being the contact's velocity in it; where `moments` is one, with Δω in
+    place of u, at the first core's point.
+    """
     if pair >= contacts.pairs:
-        return  # a joint's direction never changes
+        stop_gap_backward(tree, contacts, work, touch, world, row, pair, bar, 0)  # its direction never changes
+        return
     near = closest_of(contacts, memory, world, pair)
-    margin = contacts.margin[pair]
-    place = place_of(near, margin)
-    first = contacts.first[pair]
-    second = contacts.second[pair]
-    carrier = contacts.shape_link[first]
-    other = contacts.shape_link[second]
-    force = transposed(frame_of(near.normal), along)
-    moving = velocity_at(tree, memory, world, carrier, place, motion, motion_row) - velocity_at(
-        tree, memory, world, other, place, motion, motion_row
-    )
-    velocity = vec3(moving[0, 0], moving[0, 1], moving[0, 2])
-    place_bar = wp.cross(force, vec3(moving[1, 0], moving[1, 1], moving[1, 2]))
-    depth = near.first_radius + near.gap + margin
-    gap_bar = -wp.dot(near.normal, place_bar)
-    normal_bar = wp.cross(wp.cross(force, velocity), near.normal) - depth * place_bar
+    depth = (scalar(1.0) - moments) * (near.first_radius + near.gap + contacts.margin[pair])
+    place = near.first - depth * near.normal
+    forces = along * frame_of(near.normal)
+    total = mat33()
+    for side in range(2):
+        link = contacts.shape_link[contacts.first[pair]]
+        sign = scalar(1 - 2 * side)
+        if side == 1:
+            link = contacts.shape_link[contacts.second[pair]]
+        total = total + sign * turned_forces(
+            tree, work, memory, world, link, place, after, virtual, before, forces, moments
+        )
+    place_bar = vec3(total[0, 0], total[0, 1], total[0, 2])
+    turned = vec3(total[1, 0], total[1, 1], total[1, 2])
+    gap_bar = bar - wp.dot(near.normal, place_bar)
+    normal_bar = wp.cross(turned, near.normal) - depth * place_bar
     both = sum_of(cores_backward(near, place_bar, normal_bar), gap_pull(near, gap_bar))
     for side in range(2):
-        link = carrier
-        pushed = force
-        core = near.first
-        pull = both.first
-        twist = both.first_turn
+        shape = contacts.first[pair]
+        radius_bar = both.rim_radius
+        if near.first_radius > scalar(0.0):
+            radius_bar -= bar  # it moves the point and the gap alike
         if side == 1:
-            link = other
-            pushed = -force
-            core = near.second
-            pull = both.second
-            twist = both.second_turn
+            shape = contacts.second[pair]
+            radius_bar = wp.dot(near.second_rim, both.second)
+            if near.second_radius > scalar(0.0):
+                radius_bar = -gap_bar
+        core = either(side, near.first, near.second)
+        pull = either(side, both.first, both.second)
+        twist = either(side, both.first_turn, both.second_turn)
+        pushed = scalar(1 - 2 * side) * forces
         carriers_backward(
-            tree, work, gradients, memory, world, row, link, motion, motion_row, place, pushed, core, pull, twist
-        )
-    if touch.wanted != 0:
-        # The first shape's radius moves the point and the gap alike, and the contact not at all.
-        radius_bar = wp.dot(near.second_rim, both.second)
-        if near.second_radius > scalar(0.0):
-            radius_bar = -gap_bar
-        add_shape(
-            contacts, touch, memory, world, first, near.first_share, near.first, both.first, both.first_turn,
-            both.rim_radius, both.first_tilt, near.normal,
+            tree, work, gradients, memory, world, row, contacts.shape_link[shape], after, virtual, before, place,
+            pushed, moments, core, pull, twist,
         )  # fmt: skip
-        add_shape(
-            contacts, touch, memory, world, second, near.second_share, near.second, both.second, both.second_turn,
-            radius_bar, both.second_tilt, near.normal,
-        )  # fmt: skip
+        if touch.wanted != 0:
+            share = either(side, near.first_share, near.second_share)
+            tilt = either(side, both.first_tilt, both.second_tilt)
+            add_shape(contacts, touch, memory, world, shape, share, core, pull, twist, radius_bar, tilt, near.normal)

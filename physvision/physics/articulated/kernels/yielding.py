@@ -11,10 +11,10 @@ import warp as wp
 
 from . import scalar
 from .delassus import add_push, contact_velocity
-from .spatial import transposed, vec3
+from .spatial import transposed, vec3, zero3
 from .stops import stop_gap, write_stop_jacobian
 from .touching import closest_of, write_jacobian
-from .touching_backward import contact_work_backward, gap_backward
+from .touching_backward import contact_work_backward
 from .tree import ContactGradients, ContactMemory, Contacts, Gradients, Tree, Workspace
 
 NOTHING = wp.constant(scalar(40.0))  # distances at which a soft force is less than rounding
@@ -65,7 +65,7 @@ def meet(
         gap = near.gap
         if gap < farthest:
             memory.friction[world, 0] = contacts.friction[world, pair]
-            write_jacobian(tree, contacts, memory, world, 0, pair, near)
+            write_jacobian(tree, work, contacts, memory, world, 0, pair, near)
     else:
         gap = stop_gap(contacts, memory, world, pair)
         if gap < farthest:
@@ -108,6 +108,9 @@ def push_apart_backward(
 ):
     """Adjoint of −λᵀ Σ Jᵀ F, λ being multiplier[row]: to q_bar[row], v_bar[row] and the gradients."""
     one = scalar(1.0)
+    for d in range(tree.velocities):
+        work.rate[world, 0, d] = work.v[world, row, d]
+        work.rate[world, 1, d] = work.multiplier[world, row, d]
     for pair in range(contacts.candidates):
         if meet(tree, work, contacts, memory, law, world, row, pair):
             gap = memory.gap[world, pair]
@@ -129,12 +132,9 @@ def push_apart_backward(
                 speed_bar = -law.damping * force_bar
             slip_bar = vec3(speed_bar, rub * (weight[1] - turned * slip[1]), rub * (weight[2] - turned * slip[2]))
             add_push(tree, memory, world, 0, slip_bar, work.v_bar, row)
+            along = wp.matrix_from_rows(slip_bar, -force, zero3())
             contact_work_backward(
-                tree, contacts, work, gradients, touch, memory, world, row, pair, work.v, row, slip_bar
+                tree, contacts, work, gradients, touch, memory, world, row, pair, 0, 1, 1, along, scalar(0.0), gap_bar
             )
-            contact_work_backward(
-                tree, contacts, work, gradients, touch, memory, world, row, pair, work.multiplier, row, -force
-            )
-            gap_backward(tree, contacts, work, gradients, touch, memory, world, row, pair, gap_bar, 0)
             if touch.wanted != 0 and pair < contacts.pairs:
                 touch.friction[world, pair] = touch.friction[world, pair] - force[0] * across / size
