@@ -188,6 +188,36 @@ def _slices(batch: int, threads: int) -> list[tuple[int, int]]:
     return list(pairwise(batch * k // threads for k in range(threads + 1)))
 
 
+def is_short(batch: int, microseconds: float, device: torch.device) -> bool:
+    """Whether a launch is made at once by the calling thread, and so may be a `Repeated` one."""
+    return device.type == "cpu" and _threads(batch, microseconds) == 1 and batch > 0
+
+
+class Repeated:
+    """A launch on one core that is made again and again: its arguments are packed once, and memory takes new places.
+
+    Args:
+        kernel: as in `launch`.
+        batch: number of worlds.
+        inputs: the kernel's arguments but for the first; arrays made by `argument`.
+        held: what they point to and nobody else keeps alive.
+    """
+
+    def __init__(self, kernel: wp.Kernel, batch: int, inputs: Sequence[Any], held: object = None) -> None:
+        _compile(kernel, torch.device("cpu"))
+        self._held = held
+        self._command: Any = wp.launch(kernel, dim=(batch,), inputs=[0, *inputs], device="cpu", record_cmd=True)
+
+    def move(self, at: int, tensor: Tensor, name: str | None = None) -> None:
+        """Let argument `at`, or its array of this name, lie where `tensor` does, which has the strides of the first."""
+        given = self._command.params[at if at < 0 else at + 2]  # behind the bounds and the first world
+        (given if name is None else getattr(given, name)).data = tensor.data_ptr()
+
+    def run(self) -> None:
+        """Launch."""
+        self._command.launch()
+
+
 @cache
 def _compile(kernel: wp.Kernel, device: torch.device) -> None:
     """Load the kernel's code; where it has to be compiled, once a version, that takes seconds: say so."""

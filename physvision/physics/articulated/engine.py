@@ -305,6 +305,7 @@ def _status(bad: Tensor, coarse: Tensor, coarseness: Tensor) -> Status:
 def _contact_status(
     bad: Tensor, grazing: Tensor, crowded: Tensor, softened: Tensor, residual: Tensor, overlap: Tensor
 ) -> Status:
-    worst = torch.where(bad < 0, residual, torch.inf)
+    good = bad < 0
+    worst = torch.where(good, residual, torch.inf)
     told = {"first_grazing_step": grazing, "softened": softened, "overlap": overlap}
-    return Status(bad < 0, worst, torch.ones_like(bad), bad, crowded, **told)
+    return Status(good, worst, torch.ones_like(bad), bad, crowded, **told)

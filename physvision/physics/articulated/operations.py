@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +11,13 @@ from torch import Tensor
 from typing_extensions import override
 
 from physvision.kernels.batched_function import Operation, Tensors
-from physvision.kernels.launching import argument, launch
+from physvision.kernels.launching import Repeated, argument, is_short, launch
 from physvision.physics.articulated.contact import Yielding
 from physvision.physics.articulated.integrators import Integrator
 from physvision.physics.articulated.layout import CONTACT_PARAMETERS, PARAMETERS
 from physvision.physics.articulated.packing import Parameters
 from physvision.physics.articulated.preparation import MOST_OPERATIONS, MOST_OVERLAP, REST_SPEED, Structs
-from physvision.physics.articulated.program import BACKWARD_COST, FORWARD_COST, Program
+from physvision.physics.articulated.program import BACKWARD_COST, FORWARD_COST, Memory, Program
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +33,10 @@ class _Operation(Operation):
         return self.program.tree(dict(zip(PARAMETERS, parameters, strict=True)))
 
     def _launch(self, kernel: Any, batch: int, inputs: list[Any], backward: bool, evaluations: int = 1) -> None:
-        cost = (BACKWARD_COST if backward else FORWARD_COST) * evaluations * self.program.model.links * batch
-        launch(kernel, batch, inputs, self.program.device, cost)
+        launch(kernel, batch, inputs, self.program.device, self._cost(batch, backward, evaluations))
+
+    def _cost(self, batch: int, backward: bool, evaluations: int) -> float:
+        return (BACKWARD_COST if backward else FORWARD_COST) * evaluations * self.program.model.links * batch
 
     def _torque(self, torque: Tensor | None, batch: int, steps: int) -> Tensor:
         if torque is not None:
@@ -144,15 +147,26 @@ class ContactRollout(_Operation):
 
     @override
     def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
-        return self._run(*inputs)[0]
+        return self._run(TOLD, *inputs)
 
     def impulses(self, *inputs: Any) -> Tensor:
         """What the first shape of each pair takes over the last step, (batch, pairs, 3); zero where that failed."""
-        (_, _, bad, *_), pushed = self._run(*inputs)
+        _, _, bad, pushed = self._run(("pushed",), *inputs)
         return torch.where(bad[:, None, None] < 0, pushed, 0.0)
 
-    def _run(self, *inputs: Any) -> tuple[tuple[Tensor, ...], Tensor]:
-        """The outputs, and what the first shape of each pair took over the last step."""
+    def _repeated(
+        self, name: str, memory: Memory, same: tuple, batch: int, arguments: Callable[[], list], held: object = None
+    ) -> Repeated:
+        """The launch that was made last with this memory, if it is the same one, or a new one."""
+        known = memory.launches.get(name)
+        if known is not None and len(known[0]) == len(same) and all(map(_is_same, known[0], same)):
+            return known[1]
+        made = Repeated(self._kernel(name), batch, arguments(), held)
+        memory.launches[name] = same, made
+        return made
+
+    def _run(self, told: Sequence[str], *inputs: Any) -> tuple[Tensor, ...]:
+        """Trajectories of q and v, first bad steps, and what is told of the kernels' memory."""
         q, v, torque, wrenches, *parameters = inputs
         program, batch, rows = self.program, q.shape[0], MOST_OPERATIONS + 2
         positions = program.empty_trajectory(batch, self.steps + 1, program.model.nq)
@@ -161,15 +175,32 @@ class ContactRollout(_Operation):
         bad = torch.empty(batch, dtype=torch.int32, device=program.device)
         work = program.borrow(batch, rows, True)
         memory = program.borrow_contacts(batch, rows)
-        forces = program.forces(self._torque(torque, batch, self.steps), wrenches)
-        tree, contacts = self._split(parameters)
-        states = map(argument, (positions, velocities, bad))
-        arguments = [tree, work[0], forces, contacts, memory[0], *self._numbers, *states]
-        self._launch(self._kernel("rollout"), batch, arguments, False, 2 * self.steps)
-        pushed, *told = (memory[1][name].clone() for name in ("pushed", *TOLD))
+        pull = self._torque(torque, batch, self.steps)
+
+        def arguments() -> list[Any]:
+            tree, contacts = self._split(parameters)
+            forces = program.forces(pull, wrenches)
+            states = map(argument, (positions, velocities, bad))
+            return [tree, work.struct, forces, contacts, memory.struct, *self._numbers, *states]
+
+        if self._may_repeat(wrenches, batch, False):
+            same = (work, self.structs, self.law, self.dt, self.steps, pull.stride())
+            repeated = self._repeated("rollout", memory, same, batch, arguments)
+            repeated.move(2, pull, "torque")
+            for at, tensor in zip((-3, -2, -1), (positions, velocities, bad), strict=True):
+                repeated.move(at, tensor)
+            repeated.run()
+        else:
+            self._launch(self._kernel("rollout"), batch, arguments(), False, 2 * self.steps)
+        found = [memory.tensors[name].clone() for name in told]
         program.give(batch, rows, True, work)
         program.give(batch, rows, "contacts", memory)
-        return (positions, velocities, bad, *told), pushed
+        return (positions, velocities, bad, *found)
+
+    def _may_repeat(self, wrenches: Tensor | None, batch: int, backward: bool) -> bool:
+        if self.structs is None or wrenches is not None:
+            return False
+        return is_short(batch, self._cost(batch, backward, 2 * self.steps), self.program.device)
 
     @override
     def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:
@@ -177,7 +208,7 @@ class ContactRollout(_Operation):
         positions, velocities, bad, *_ = outputs
         program, batch, model = self.program, positions.shape[0], self.program.model
         bars = [
-            argument(torch.zeros((), dtype=like.dtype, device=like.device).expand_as(like) if bar is None else bar)
+            torch.zeros((), dtype=like.dtype, device=like.device).expand_as(like) if bar is None else bar.detach()
             for bar, like in zip(gradients, (positions, velocities), strict=True)
         ]
         q_bar, v_bar = program.zeros(batch, model.nq), program.zeros(batch, model.nv)
@@ -186,18 +217,38 @@ class ContactRollout(_Operation):
         rows = MOST_OPERATIONS + 2
         work = program.borrow(batch, rows, True)
         memory = program.borrow_contacts(batch, rows)
-        forces = program.forces(self._torque(torque, batch, self.steps), wrenches)
-        struct, tensors = program.gradients(batch, torque_bar, wrench_bar, bool(parameters))
-        touch, contact_tensors = program.contact_gradients(batch, bool(parameters))
-        tree, contacts = self._split(parameters)
-        states = [argument(positions), argument(velocities), argument(bad), *bars, argument(q_bar), argument(v_bar)]
-        memories = [tree, work[0], forces, contacts, memory[0], struct, touch]
-        arguments = [*memories, *self._numbers, self.truncate, *states]
-        self._launch(self._kernel("rollout_backward"), batch, arguments, True, 2 * self.steps)
+        pull = self._torque(torque, batch, self.steps)
+        tensors: list[Tensor] = []
+        states = (positions, velocities, bad, *bars, q_bar, v_bar)
+
+        def arguments() -> list[Any]:
+            struct, found = program.gradients(batch, torque_bar, wrench_bar, bool(parameters))
+            touch, touch_found = program.contact_gradients(batch, bool(parameters))
+            tensors.extend((*found, *touch_found))
+            tree, contacts = self._split(parameters)
+            memories = [tree, work.struct, program.forces(pull, wrenches), contacts, memory.struct, struct, touch]
+            return [*memories, *self._numbers, self.truncate, *map(argument, states)]
+
+        if self._may_repeat(wrenches, batch, True):
+            strides = (pull.stride(), torque_bar.stride(), *(each.stride() for each in states))
+            same = (work, self.structs, self.law, self.dt, self.steps, self.truncate, strides)
+            repeated = self._repeated("rollout_backward", memory, same, batch, arguments, wrench_bar)
+            repeated.move(2, pull, "torque")
+            repeated.move(5, torque_bar, "torque")
+            for back, tensor in enumerate(states):
+                repeated.move(back - len(states), tensor)
+            repeated.run()
+        else:
+            self._launch(self._kernel("rollout_backward"), batch, arguments(), True, 2 * self.steps)
         program.give(batch, rows, True, work)
         program.give(batch, rows, "contacts", memory)
         outward = (torque_bar if needed[2] else None, wrench_bar if needed[3] else None)
-        return (q_bar, v_bar, *outward, *tensors, *contact_tensors)
+        return (q_bar, v_bar, *outward, *tensors)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether they are one object, or equal numbers."""
+    return one is other or (type(one) in (int, float, tuple) and one == other)
 
 
 def contact_list(program: Program, q: Tensor, parameters: Parameters, pairs: Parameters) -> dict[str, Tensor]:
@@ -342,7 +393,7 @@ class LinkPoses(_Operation):
         return (q_bar, *tensors)
 
 
-def _fill(work: tuple[Any, dict[str, Tensor]], **rows: Tensor) -> None:
+def _fill(work: Memory, **rows: Tensor) -> None:
     """Put what the kernels read into the first row of the workspace."""
     for name, value in rows.items():
         work[1][name][:, 0] = value

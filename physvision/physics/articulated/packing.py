@@ -128,7 +128,7 @@ class Packing:
         pieces, done = [], 0
         for start in self.quaternions:
             quaternion = q[..., start : start + 4]
-            pieces += [q[..., done:start], quaternion / quaternion.norm(dim=-1, keepdim=True)]
+            pieces += [q[..., done:start], quaternion / torch.linalg.vector_norm(quaternion, dim=-1, keepdim=True)]
             done = start + 4
         return torch.cat([*pieces, q[..., done:]], -1)
 

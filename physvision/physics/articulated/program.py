@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from physvision.kernels import precision
-from physvision.kernels.launching import Shelf, array
+from physvision.kernels.launching import Repeated, Shelf, array
 from physvision.kernels.layout import ArrayField
 from physvision.physics.articulated.contact import Pairs, Yielding
 from physvision.physics.articulated.integrators import Integrator
@@ -32,6 +32,20 @@ _KEPT_SIZES = 8  # of batches whose workspaces are kept for the next call
 
 # Microseconds a link costs on one core, for the choice of how many threads to use.
 FORWARD_COST, BACKWARD_COST = 0.15, 0.3
+
+
+class Memory(NamedTuple):
+    """What one launch works in.
+
+    Attributes:
+        struct: of the kernels.
+        tensors: behind the struct, by name.
+        launches: the last ones that were made with it and may be made again, by kernel, with what makes them the same.
+    """
+
+    struct: Any
+    tensors: dict[str, Tensor]
+    launches: dict[str, tuple[tuple, Repeated]]
 
 
 @dataclass(eq=False)
@@ -77,7 +91,7 @@ class Program:
         # Structs point into the memory of the tensors beside them.
         self._schedules: dict[tuple[Integrator, int, float], tuple[Any, list[Tensor]]] = {}
         self.shelf = Shelf()
-        self._idle: dict[tuple, list[tuple[Any, dict[str, Tensor]]]] = {}
+        self._idle: dict[tuple, list[Memory]] = {}
 
     def tree(self, parameters: Parameters, springs: bool = True, rubs: bool = True) -> Any:
         """The kernels' `Tree` over these parameters, which must stay alive as long as it is used."""
@@ -200,17 +214,17 @@ class Program:
         # Entries of vectors and matrices stay whole.
         return make(shape[0], batch, *shape[1:], dtype=dtype, device=self.device).transpose(0, 1)
 
-    def borrow(self, batch: int, rows: int, backward: bool) -> tuple[Any, dict[str, Tensor]]:
-        """A workspace that no other launch uses, and its tensors that hold states; give it back with `give`."""
+    def borrow(self, batch: int, rows: int, backward: bool) -> Memory:
+        """A workspace that no other launch uses; give it back with `give`."""
         idle = self._idle.setdefault((batch, rows, backward), [])
         return idle.pop() if idle else self.workspace(batch, rows, backward)
 
-    def borrow_contacts(self, batch: int, rows: int) -> tuple[Any, dict[str, Tensor]]:
-        """The kernels' `ContactMemory`, that no other launch uses, and its tensors by their names."""
+    def borrow_contacts(self, batch: int, rows: int) -> Memory:
+        """Memory for contacts that no other launch uses."""
         idle = self._idle.setdefault((batch, rows, "contacts"), [])
         return idle.pop() if idle else self._contact_memory(batch, rows)
 
-    def give(self, batch: int, rows: int, kind: bool | str, memory: tuple[Any, dict[str, Tensor]]) -> None:
+    def give(self, batch: int, rows: int, kind: bool | str, memory: Memory) -> None:
         """Take back what was lent. On a GPU the launch may still run, so it is left to torch's allocator.
 
         Args:
@@ -224,7 +238,7 @@ class Program:
             while len(self._idle) > _KEPT_SIZES:
                 del self._idle[next(iter(self._idle))]
 
-    def workspace(self, batch: int, rows: int, backward: bool) -> tuple[Any, dict[str, Tensor]]:
+    def workspace(self, batch: int, rows: int, backward: bool) -> Memory:
         """Memory for a launch of its own, and the tensors in it."""
         work = self.kernels.WorkspaceStruct()
         held: dict[str, Tensor] = {}
@@ -234,13 +248,13 @@ class Program:
             setattr(work, name, self._field(field, held[name]))
         for name, columns in (("axis_angular", self.axes[:, :3]), ("axis_linear", self.axes[:, 3:])):
             held[name].copy_(columns.expand(batch, -1, -1))
-        return work, held
+        return Memory(work, held, {})
 
-    def _contact_memory(self, batch: int, rows: int) -> tuple[Any, dict[str, Tensor]]:
+    def _contact_memory(self, batch: int, rows: int) -> Memory:
         memory, held = self.kernels.ContactMemoryStruct(), {}
         counts = self.counts | {"evaluations": rows}
         for name, field in CONTACT_MEMORY.items():
             dtype = torch.int32 if field.entry == "whole" else self.dtype
             held[name] = self.empty(batch, *field.shape(counts), dtype=dtype)
             setattr(memory, name, self._field(field, held[name]))
-        return memory, held
+        return Memory(memory, held, {})
