@@ -63,6 +63,25 @@ def test_what_sleeps_is_woken_and_does_what_it_would_have_done_awake():
         )
 
 
+@pytest.mark.parametrize("seed", [0, 34, 37])
+def test_what_contacts_do_in_a_pile_is_found(seed):
+    # In each of these the way to the answer ends early in some steps, and another leads there.
+    world = scenes.pile(10 + seed % 31, seed)
+    assert world.rollout(start(world), 130).status.residual < 1e-8
+
+
+def test_a_platform_carries_a_crowd_at_its_own_velocity():
+    surface = {"friction": 0.5, "restitution": 0.2}
+    lift = rigid2d.Rectangle((40, 1), (0, -0.5), driven=True, velocity=(0.5, 1.0), name="lift", **surface)
+    boxes = [rigid2d.Rectangle((1, 1), (2.0 * i, 0.5), velocity=(0.5, 1.0), **surface) for i in range(-5, 6)]
+    world = rigid2d.World([lift, *boxes], gravity=(0, -9.81), dt=1 / 60)
+    trajectory = world.rollout(start(world), 60)
+    assert trajectory.status.crowded == 60
+    wanted = torch.tensor([0.5, 1.0, 0.0], dtype=torch.float64).expand(12, 3)
+    for found in (trajectory.final.v, trajectory.final.q - trajectory.q[:, 0]):
+        torch.testing.assert_close(found.reshape(-1, 3), wanted, rtol=0, atol=1e-5)
+
+
 def busy_world():
     """Boxes, a jointed pair of balls and a box alone on a floor; whatever touches is more than is followed."""
     surface = {"restitution": 0.3, "friction": 0.4}

@@ -56,8 +56,30 @@ def solve_crowd(s: Parts, t: Workspace, contacts: wp.int32, rows: wp.array(dtype
 
 
 @wp.func
-def energies(s: Parts, t: Workspace):
-    """Set, for each island, twice its kinetic energy at `free` in `before`, at v1 in `after`; whether one gained."""
+def island_of(t: Workspace, r: wp.int32):
+    """The island of a row; −1 where it moves nothing."""
+    return wp.max(t.island[t.row_a[r]], t.island[t.row_b[r]])
+
+
+@wp.func
+def work_on_driven(t: Workspace, r: wp.int32):
+    """The work that a row's multiplier does on bodies that keep their velocity, such as platforms."""
+    work = scalar(0.0)
+    for k in range(6):
+        i = 3 * t.row_a[r] + k
+        if k >= 3:
+            i = 3 * t.row_b[r] + k - 3
+        if t.weight[i] == scalar(0.0):
+            work += t.lambda0[r] * t.rows0[6 * r + k] * t.v0[i]
+    return work
+
+
+@wp.func
+def energies(s: Parts, t: Workspace, contacts: wp.int32):
+    """Set, for each island, twice its kinetic energy at `free` in `before`, at v1 in `after`; whether one gained.
+
+    What driven bodies put in is no gain.
+    """
     clear(t.before, s.bodies)
     clear(t.after, s.bodies)
     for k in range(3 * s.bodies):
@@ -65,17 +87,15 @@ def energies(s: Parts, t: Workspace):
         if island >= 0:
             t.before[island] = t.before[island] + t.free[k] * t.free[k] / t.weight[k]
             t.after[island] = t.after[island] + t.v1[k] * t.v1[k] / t.weight[k]
+    if s.platforms > 0:
+        for r in range(s.joint_rows + 2 * contacts):
+            if island_of(t, r) >= 0:
+                t.after[island_of(t, r)] = t.after[island_of(t, r)] + scalar(2.0) * work_on_driven(t, r)
     found = wp.int32(0)
     for island in range(s.bodies):
         if t.after[island] > t.before[island] * (scalar(1.0) + scalar(1.0e-10)):
             found = wp.int32(1)
     return found
-
-
-@wp.func
-def island_of(t: Workspace, r: wp.int32):
-    """The island of a row; −1 where it moves nothing."""
-    return wp.max(t.island[t.row_a[r]], t.island[t.row_b[r]])
 
 
 @wp.func
@@ -100,6 +120,10 @@ def take_no_energy(s: Parts, t: Workspace, contacts: wp.int32):
             push = t.v1[k] - t.free[k]
             t.before[island] = t.before[island] + t.free[k] * push / t.weight[k]
             t.after[island] = t.after[island] + push * push / t.weight[k]
+    if s.platforms > 0:
+        for r in range(s.joint_rows + 2 * contacts):
+            if island_of(t, r) >= 0:
+                t.before[island_of(t, r)] = t.before[island_of(t, r)] + work_on_driven(t, r)
     for r in range(s.joint_rows + 2 * contacts):
         island = wp.max(island_of(t, r), 0)
         linear = t.before[island]
@@ -169,10 +193,10 @@ def crowd_velocities(s: Parts, t: Workspace, h: scalar):
     contacts = find_near(s, t, t.q0, h)
     prepare_crowd(s, t, contacts, h)
     solve_crowd(s, t, contacts, t.rows0, t.v1)
-    if energies(s, t) == 1:
+    if energies(s, t, contacts) == 1:
         drop_restitution(s, t, contacts, h)
         solve_crowd(s, t, contacts, t.rows0, t.v1)
-        if energies(s, t) == 1:
+        if energies(s, t, contacts) == 1:
             take_no_energy(s, t, contacts)
     clear(t.half, n)
     for r in range(s.joint_rows + 2 * contacts):

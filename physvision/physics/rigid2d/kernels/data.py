@@ -121,13 +121,15 @@ COARSE = wp.constant(6)
 LABOUR = wp.constant(7)
 
 # Entries of `keep`: whether cotangents of properties are wanted, the worst residual, the cotangent of the time left,
-# the deepest overlap found last, the longest flow that springs and damping allow, the time left before an operation.
+# the deepest overlap found last, the longest flow that springs and damping allow, the time left before an operation,
+# and the compliance of a contact in the crowd at hand, as a share of its own coupling.
 WANTED = wp.constant(0)
 WORST = wp.constant(1)
 LEFT_BAR = wp.constant(2)
 DEEPEST = wp.constant(3)
 LONGEST = wp.constant(4)
 LEFT = wp.constant(5)
+SOFTNESS = wp.constant(6)
 
 # Lengths of parts of the memory: a vector over bodies, one number a row, one of those that are followed, one a contact
 # and a spare one, and one an unknown of the equations for bodies and joints.
@@ -160,7 +162,7 @@ layout = Layout(
     scalar,
     {"s": WorldParts},
     real={
-        "keep": "6",
+        "keep": "7",
         **dict.fromkeys(_vectors, VECTOR),
         # Rows at the start, at the end, of the first stage, and the cotangent of rows or columns.
         **dict.fromkeys(("rows0", "rows1", "mixed", "columns_bar"), f"6 * ({ROWS})"),

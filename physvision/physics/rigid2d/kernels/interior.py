@@ -12,20 +12,30 @@ What contacts do is read off on the way, and tried; see `trial`.
 import warp as wp
 
 from . import scalar
-from .data import ITERATIONS, OPEN, SLIDES, STICKS, Parts, Workspace
-from .system import SOFTNESS, answer, factor_system, number_unknowns, own_couplings
+from .data import ITERATIONS, OPEN, SLIDES, SOFTNESS, STICKS, Parts, Workspace
+from .system import answer, factor_system, number_unknowns, own_couplings
 from .trial import disagreement, find_rates, rubs, try_modes
 
 # How often what contacts do is put right by the answer to it: of a guess, and of what is read off on the way.
 GUESSES = wp.constant(3)
 TRIALS = wp.constant(3)
 
-# Steps at most; the largest miss of an answer that is taken, as a share of the problem.
+# Steps at most with one compliance; the largest miss of an answer that is taken, as a share of the problem.
 STEPS = wp.constant(40)
 AGREES = wp.constant(wp.float64(1.0e-9))
 
-# Where a step is shorter than this share, some product is far below the others: the step goes towards their mean.
+# The compliance of a contact, as a share of its own coupling: redundant contacts share their load by it.
+FIRMEST = wp.constant(wp.float64(1.0e-6))
+
+# With friction the problem is not monotone, and the way to an answer may end where it folds back. Then another way is
+# tried, which begins nearer to the bounds; then, with ten times the compliance, both again, so often in all.
+ATTEMPTS = wp.constant(8)
+NEARER = wp.constant(wp.float64(0.1))
+
+# Where a step is shorter than this share, some product is far below the others: the step goes towards their mean. Two
+# such steps in a row lead nowhere.
 JAMMED = wp.constant(wp.float64(0.1))
+JAMS = wp.constant(2)
 
 # Numbers a contact: λ, α, β, then u, q, p, then the directions of these six, then what the three products aim at.
 WIDTH = wp.constant(15)
@@ -39,24 +49,25 @@ def begin_inside(
     rows: wp.array(dtype=scalar),
     columns: wp.array(dtype=scalar),
     multipliers: wp.array(dtype=scalar),
+    share: scalar,
 ):
-    """Start well inside all bounds, at multipliers and speeds of the size of the problem; return that size."""
+    """Start inside all bounds, at multipliers and speeds of a share of the problem's size; return that size."""
     size = scalar(0.0)
     for r in range(s.joint_rows + 2 * contacts):
         multipliers[r] = scalar(0.0)
         size = wp.max(size, wp.abs(t.offset[r]) / wp.sqrt(t.own[r]))
     for i in range(contacts):
         r = s.joint_rows + 2 * i
-        multipliers[r] = size / wp.sqrt(t.own[r])
+        multipliers[r] = share * size / wp.sqrt(t.own[r])
         if t.sliding[i] == 1:
             multipliers[r + 1] = t.pull[i] * multipliers[r]
     find_rates(s, t, contacts, rows, columns, multipliers)
     for i in range(contacts):
         r = s.joint_rows + 2 * i
         w = WIDTH * i
-        least = size * wp.sqrt(t.own[r + 1])
+        least = share * size * wp.sqrt(t.own[r + 1])
         t.inside[w] = multipliers[r]
-        t.inside[w + 3] = wp.max(t.rate[r], size * wp.sqrt(t.own[r]))
+        t.inside[w + 3] = wp.max(t.rate[r], share * size * wp.sqrt(t.own[r]))
         for k in range(1, 3):
             t.inside[w + k] = t.coefficient[i] * multipliers[r]
         t.inside[w + 4] = wp.max(-t.rate[r + 1], scalar(0.0)) + least
@@ -91,7 +102,7 @@ def soften(s: Parts, t: Workspace, contacts: wp.int32):
     for i in range(contacts):
         r = s.joint_rows + 2 * i
         w = WIDTH * i
-        normal = t.inside[w + 3] / t.inside[w] + SOFTNESS * t.own[r]
+        normal = t.inside[w + 3] / t.inside[w] + t.keep[SOFTNESS] * t.own[r]
         t.soft[3 * i] = normal
         t.soft[3 * i + 1] = scalar(0.0)
         t.soft[3 * i + 2] = scalar(0.0)
@@ -101,7 +112,7 @@ def soften(s: Parts, t: Workspace, contacts: wp.int32):
         if rubs(t, i) == 1:
             back = t.inside[w + 4] / t.inside[w + 1]
             forth = t.inside[w + 5] / t.inside[w + 2]
-            tangent = forth + back + SOFTNESS * t.own[r + 1]
+            tangent = forth + back + t.keep[SOFTNESS] * t.own[r + 1]
             t.soft[3 * i + 1] = t.coefficient[i] * (forth - back)
             t.soft[3 * i + 2] = tangent
             t.stiff[3 * i + 1] = -t.soft[3 * i + 1] / (normal * tangent)
@@ -174,7 +185,10 @@ def go_inside(
     mean: scalar,
     multipliers: wp.array(dtype=scalar),
 ):
-    """One step of the method: a direction that predicts, one that corrects it, and most of the way along it."""
+    """One step of the method: a direction that predicts, one that corrects it, and most of the way along it.
+
+    Returns which share of that direction was taken.
+    """
     soften(s, t, contacts)
     factor_system(s, t, contacts, n, rows, columns)
     find_direction(s, t, contacts, n, rows, columns, scalar(0.0), 0)
@@ -201,6 +215,7 @@ def go_inside(
         w = WIDTH * i
         for k in range(6):
             t.inside[w + k] = t.inside[w + k] + length * t.inside[w + 6 + k]
+    return length
 
 
 @wp.func
@@ -222,6 +237,47 @@ def inside_modes(
                 elif t.inside[w + 2] * t.own[r + 1] < t.inside[w + 5]:
                     mode[i] = SLIDES
                     slide[i] = -t.coefficient[i]
+
+
+@wp.func
+def search_inside(
+    s: Parts,
+    t: Workspace,
+    contacts: wp.int32,
+    n: wp.int32,
+    rows: wp.array(dtype=scalar),
+    columns: wp.array(dtype=scalar),
+    mode: wp.array(dtype=wp.int32),
+    slide: wp.array(dtype=scalar),
+    multipliers: wp.array(dtype=scalar),
+    enough: scalar,
+    share: scalar,
+):
+    """Follow the method until what contacts do is found, with an answer in `change`; return whether it was."""
+    unit = begin_inside(s, t, contacts, rows, columns, multipliers, share)
+    near = scalar(1.0e-5)
+    found = wp.int32(0)
+    taken = wp.int32(0)
+    jams = wp.int32(0)
+    going = wp.int32(1)
+    while going == 1:
+        find_rates(s, t, contacts, rows, columns, multipliers)
+        mean, off = measure(s, t, contacts)
+        if off <= near * unit or jams == JAMS:
+            near *= scalar(1.0e-2)
+            inside_modes(s, t, contacts, mode, slide)
+            found = try_modes(s, t, contacts, n, rows, columns, mode, slide, enough, TRIALS)
+            find_rates(s, t, contacts, rows, columns, multipliers)
+        going = wp.int32(0)
+        if found == 0 and taken < STEPS and jams < JAMS and off > scalar(1.0e-11) * unit:
+            length = go_inside(s, t, contacts, n, rows, columns, mean, multipliers)
+            jams += 1
+            if length >= JAMMED:
+                jams = wp.int32(0)
+            taken += 1
+            going = wp.int32(1)
+    t.counts[ITERATIONS] = wp.max(t.counts[ITERATIONS], taken)
+    return found
 
 
 @wp.func
@@ -256,29 +312,20 @@ def find_modes(
         elif guessed == 0:
             slide[i] = scalar(0.0)
     found = wp.int32(0)
+    t.keep[SOFTNESS] = FIRMEST
     if contacts == 0 or guessed == 1:
         found = try_modes(s, t, contacts, n, rows, columns, mode, slide, AGREES * scale, GUESSES)
+    attempt = wp.int32(0)
+    while found == 0 and attempt < ATTEMPTS:
+        share = scalar(1.0)
+        if attempt % 2 == 1:
+            share = NEARER
+        elif attempt > 0:
+            t.keep[SOFTNESS] = t.keep[SOFTNESS] * scalar(10.0)
+        found = search_inside(s, t, contacts, n, rows, columns, mode, slide, multipliers, AGREES * scale, share)
+        attempt += 1
     if found == 0:
-        unit = begin_inside(s, t, contacts, rows, columns, multipliers)
-        near = scalar(1.0e-5)
-        taken = wp.int32(0)
-        going = wp.int32(1)
-        while going == 1:
-            find_rates(s, t, contacts, rows, columns, multipliers)
-            mean, off = measure(s, t, contacts)
-            if off <= near * unit:
-                near *= scalar(1.0e-2)
-                inside_modes(s, t, contacts, mode, slide)
-                found = try_modes(s, t, contacts, n, rows, columns, mode, slide, AGREES * scale, TRIALS)
-                find_rates(s, t, contacts, rows, columns, multipliers)
-            going = wp.int32(0)
-            if found == 0 and taken < STEPS and off > scalar(1.0e-11) * unit:
-                go_inside(s, t, contacts, n, rows, columns, mean, multipliers)
-                taken += 1
-                going = wp.int32(1)
-        t.counts[ITERATIONS] = wp.max(t.counts[ITERATIONS], taken)
-        if found == 0:
-            inside_modes(s, t, contacts, mode, slide)
+        inside_modes(s, t, contacts, mode, slide)
     if found == 1:
         for r in range(size):
             multipliers[r] = t.change[r]

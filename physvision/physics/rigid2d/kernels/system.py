@@ -13,11 +13,8 @@ import warp as wp
 from physvision.physics.lcp.kernels.linear import add_multiple, dot
 
 from . import scalar
-from .data import COMPLIANCE, OPEN, STICKS, Parts, Workspace, clear
+from .data import COMPLIANCE, OPEN, SOFTNESS, STICKS, Parts, Workspace, clear
 from .geometry import add_force, couple, row_speed
-
-# The compliance of a contact's row, as a share of its own coupling: redundant contacts share their load by it.
-SOFTNESS = wp.constant(wp.float64(1.0e-6))
 
 
 @wp.func
@@ -315,9 +312,9 @@ def stiffen(s: Parts, t: Workspace, contacts: wp.int32, mode: wp.array(dtype=wp.
         r = s.joint_rows + 2 * i
         for k in range(3):
             t.stiff[3 * i + k] = scalar(0.0)
-        t.soft[3 * i] = SOFTNESS * t.own[r]
+        t.soft[3 * i] = t.keep[SOFTNESS] * t.own[r]
         t.soft[3 * i + 1] = scalar(0.0)
-        t.soft[3 * i + 2] = SOFTNESS * t.own[r + 1]
+        t.soft[3 * i + 2] = t.keep[SOFTNESS] * t.own[r + 1]
         if mode[i] != OPEN:
             t.stiff[3 * i] = scalar(1.0) / t.soft[3 * i]
             if mode[i] == STICKS:

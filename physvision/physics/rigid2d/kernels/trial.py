@@ -7,9 +7,9 @@ friction goes along). An answer agrees if multipliers and rates then have the si
 import warp as wp
 
 from . import scalar
-from .data import OPEN, SLIDES, STICKS, Parts, Workspace
+from .data import OPEN, SLIDES, SOFTNESS, STICKS, Parts, Workspace
 from .geometry import row_speed
-from .system import SOFTNESS, answer, displace, factor_system, stiffen
+from .system import answer, displace, factor_system, stiffen
 
 
 @wp.func
@@ -35,7 +35,7 @@ def find_rates(
     for r in range(s.joint_rows + 2 * contacts):
         t.rate[r] = t.offset[r] + row_speed(t, rows, r, t.shift)
         if r >= s.joint_rows:
-            t.rate[r] = t.rate[r] + SOFTNESS * t.own[r] * multipliers[r]
+            t.rate[r] = t.rate[r] + t.keep[SOFTNESS] * t.own[r] * multipliers[r]
 
 
 @wp.func
