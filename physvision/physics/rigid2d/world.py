@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Literal
 
 import torch
@@ -218,16 +219,14 @@ def _join(parts: list[tuple[Tensor, ...]], length: int, substeps: int, dtype: to
     v = torch.cat([parts[0][1], *(part[1][:, 1:] for part in parts[1:])], 1) if len(parts) > 1 else parts[0][1]
 
     def first(which: int) -> Tensor:
-        found = torch.full_like(parts[0][which], -1)
-        for i, part in enumerate(parts):
-            # Step k ends with substep k · substeps.
-            later = torch.where(part[which] >= 0, (part[which] + substeps - 1) // substeps + i * length, -1)
-            found = torch.where(found >= 0, found, later)
-        return found.long()
+        found = parts[0][which]
+        for i, part in enumerate(parts[1:], 1):
+            found = torch.where(found >= 0, found, part[which] + i * length * substeps * (part[which] >= 0))
+        # Step k ends with substep k · substeps.
+        return (found if substeps == 1 else torch.where(found >= 0, (found + substeps - 1) // substeps, -1)).long()
 
-    residual = torch.stack([part[3] for part in parts]).amax(0)
-    iterations = torch.stack([part[4] for part in parts]).amax(0)
-    crowded = torch.stack([(part[2] < 0).sum(1) for part in parts]).sum(0)
+    residual, iterations = (reduce(torch.maximum, (part[which] for part in parts)) for which in (3, 4))
+    crowded = reduce(torch.add, ((part[2] < 0).sum(1) for part in parts))
     bad = first(5)
     status = Status(bad < 0, residual.to(dtype), iterations.long(), bad, crowded, first(6))
     return Trajectory(q.to(dtype), v.to(dtype), status)
