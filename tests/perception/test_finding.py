@@ -26,6 +26,13 @@ def _errors(clip, track, body=0):
     return np.linalg.norm(away, axis=1), fit.sum() / lawful.sum()
 
 
+@pytest.fixture(scope="module")
+def collision(tmp_path_factory):
+    """A clip of two discs, and its file."""
+    clip = draw("collision", 1, SMALL, fps=60)
+    return clip, clip.write(tmp_path_factory.mktemp("collision") / "clip.mp4")
+
+
 @pytest.mark.parametrize(("kind", "seed"), [("pendulum", 0), ("circular", 0), ("spring", 1), ("roll", 1)])
 def test_one_thing_is_followed(tmp_path, kind, seed):
     clip = draw(kind, seed, SMALL)
@@ -37,9 +44,9 @@ def test_one_thing_is_followed(tmp_path, kind, seed):
     np.testing.assert_allclose(track.times, clip.stamps, atol=1e-4)
 
 
-def test_two_things_keep_their_identity_through_a_collision(tmp_path):
-    clip = draw("collision", 1, SMALL, fps=60)
-    tracks = find_tracks(clip.write(tmp_path / "clip.mp4"), objects=2)
+def test_two_things_keep_their_identity_through_a_collision(collision):
+    clip, path = collision
+    tracks = find_tracks(path, objects=2)
     for body in range(2):
         errors = [np.quantile(_errors(clip, track, body)[0], 0.9) for track in tracks]
         assert min(errors) < 0.8
@@ -68,8 +75,8 @@ def test_a_moving_camera_is_refused():
         find_tracks(Clip(torch.from_numpy(frames), torch.arange(30) / 25))
 
 
-def test_another_number_of_things_than_expected_is_refused(tmp_path):
-    path = draw("collision", 1, SMALL, fps=60).write(tmp_path / "clip.mp4")
+def test_another_number_of_things_than_expected_is_refused(collision):
+    _, path = collision
     with pytest.raises(InputError, match="expected 1 moving thing, saw 2"):
         find_tracks(path, objects=1)
     with pytest.raises(InputError, match="expected 5 moving things, saw 2"):
