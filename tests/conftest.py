@@ -13,6 +13,7 @@ import torch
 ROOT = Path(__file__).resolve().parent.parent
 # The oracles of one test are at hand for the next.
 sys.path.insert(0, str(ROOT / "tests"))
+import annotations  # noqa: E402
 
 
 def _annotated_modules() -> list[str]:
@@ -30,6 +31,7 @@ def _annotated_modules() -> list[str]:
 
 
 warnings.filterwarnings("ignore", message=".*CUDA driver.*")
+jaxtyping.jaxtyped = annotations.jaxtyped
 jaxtyping.install_import_hook(_annotated_modules(), "annotations.check")
 torch.manual_seed(0)
 import physvision  # noqa: E402, F401  lets torchvision be imported beside a CPU torch
