@@ -73,6 +73,14 @@ def test_robots():
     assert run("robots.md")["engine"].dt == 1e-3
 
 
+def test_control():
+    pytest.importorskip("gymnasium", reason="pip install 'physvision[environments]' brings games")
+    names = run("control.md")
+    assert float(names["progress"].cost) < 0.5 * float(names["progress"].costs[0])
+    assert float(names["plan"].trajectory.final.q[0, 1].cos()) > 0.95
+    assert names["seen"].shape == (8, 5)
+
+
 def test_every_link_leads_somewhere(tmp_path):
     pytest.importorskip("mkdocs", reason="pip install 'physvision[docs]' builds the pages")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
