@@ -13,12 +13,17 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Evolved:
-    """What the search found last or best, after how many evaluations and seconds, and whether it reached its aim."""
+    """What the search found last or best, after how many evaluations and seconds, and whether it reached its aim.
+
+    Attributes:
+        course: the least loss so far after each generation.
+    """
 
     values: Tensor
     evaluations: int
     seconds: float
     reached: bool
+    course: list[float]
 
 
 def evolve(
@@ -40,7 +45,7 @@ def evolve(
         options["CMA_diagonal"] = True
     search = cma.CMAEvolutionStrategy(start.tolist(), spread, options)
     began, evaluations = time.perf_counter(), 0
-    best, least = start, float("inf")
+    best, course = start, [float("inf")]
     while evaluations < most and not search.stop():
         asked = search.ask()
         candidates = torch.tensor(np.array(asked), dtype=torch.float64)
@@ -49,9 +54,11 @@ def evolve(
         evaluations += len(asked)
         if bool(good.any()):
             found = candidates[int(torch.nonzero(good)[0])]
-            return Evolved(found, evaluations, time.perf_counter() - began, True)
+            course.append(min(course[-1], float(losses.min())))
+            return Evolved(found, evaluations, time.perf_counter() - began, True, course[1:])
         losses = losses.nan_to_num(nan=1e6)
-        if float(losses.min()) < least:
-            best, least = candidates[int(losses.argmin())], float(losses.min())
+        if float(losses.min()) < course[-1]:
+            best = candidates[int(losses.argmin())]
+        course.append(min(course[-1], float(losses.min())))
         search.tell(asked, losses.tolist())
-    return Evolved(best, evaluations, time.perf_counter() - began, False)
+    return Evolved(best, evaluations, time.perf_counter() - began, False, course[1:])

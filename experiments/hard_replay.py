@@ -29,6 +29,7 @@ def replay(
     along: float = ALONG,
     adapt: Callable[[mujoco.MjModel], None] = lambda model: None,
     forces: Tensor | None = None,
+    controls: Callable[[State], Tensor] | Tensor | None = None,
 ) -> Trajectory:
     """The motion of one world in MuJoCo, a state each `dt`.
 
@@ -44,6 +45,8 @@ def replay(
         along: time constant of contact along surfaces, s.
         adapt: makes other changes to the model.
         forces: generalised, held over each step, (steps, nv).
+        controls: of the actuators, held over each step, (steps, nu), or what makes them, (1, nu), of the state as it
+            begins. Servos keep the scene's largest speed, as of each step of MuJoCo.
     """
     model = _hard(mujoco.MjSpec.from_file(str(scenes.path(scene))), along)
     model.opt.timestep, model.opt.cone, model.opt.impratio = STEP, mujoco.mjtCone.mjCONE_ELLIPTIC, 100.0
@@ -52,13 +55,30 @@ def replay(
     data = mujoco.MjData(model)
     data.qpos[:], data.qvel[:] = start.q[0].tolist(), start.v[0].tolist()
     q, v = [data.qpos.copy()], [data.qvel.copy()]
+    speed, wanted = scenes.SERVO_SPEED.get(scene), np.zeros(model.nu)
     for step in range(steps):
+        if callable(controls):
+            wanted = controls(State(torch.tensor(data.qpos)[None], torch.tensor(data.qvel)[None]))[0].numpy()
+        elif controls is not None:
+            wanted = controls[step].numpy()
         if forces is not None:
             data.qfrc_applied[:] = forces[step].tolist()
-        mujoco.mj_step(model, data, round(dt / STEP))
+        if controls is not None and speed is not None:
+            for _ in range(round(dt / STEP)):
+                data.ctrl[:] = _kept(model, data, wanted, speed)
+                mujoco.mj_step(model, data)
+        else:
+            mujoco.mj_step(model, data, round(dt / STEP))
         q.append(data.qpos.copy())
         v.append(data.qvel.copy())
     return Trajectory(torch.tensor(np.array(q))[None], torch.tensor(np.array(v))[None], dt=dt)
+
+
+def _kept(model: mujoco.MjModel, data: mujoco.MjData, wanted: np.ndarray, speed: float) -> np.ndarray:
+    """Targets so near that no servo, whose gain is kp / kv, asks for more than its largest speed."""
+    gain = -model.actuator_biasprm[:, 1] / -model.actuator_biasprm[:, 2]
+    angle = data.actuator_length
+    return angle + np.clip(wanted - angle, -speed / gain, speed / gain)
 
 
 def _hard(specification: mujoco.MjSpec, along: float) -> mujoco.MjModel:

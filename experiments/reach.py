@@ -3,32 +3,31 @@
 An arm with two axes at its base and two at its elbow, 1 m long, on servos (30 1/s, 30 N m, 45°/s), starts upright; its
 policy, a network of 17,284 parameters, is told how far the tip is from (0.5, 0.5, 0.5) m a hundred times a second for
 8 s and answers with targets of the servos. It learns by gradients through all 800 steps. The error is the distance of
-the tip averaged over the last half second. The four habits of training are taken away one by one.
+the tip averaged over the last half second. Policies of several seeds, and some without one of the four habits of
+training, learn side by side, each as if alone. The best are replayed in MuJoCo.
 
-    python experiments/reach.py [--seeds 5] [--updates 150] [--habits true] [--out out]
+    python experiments/reach.py [--seeds 5] [--updates 150] [--habits 1] [--out out]
 """
 
 from __future__ import annotations
 
 import math
-import time
-import warnings
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
 import matplotlib as mpl
 import torch
 from evolution import evolve
+from hard_replay import replay
 from jsonargparse import auto_cli
-from torch import Tensor, nn
-from torch.optim import Optimizer
+from side_by_side import Habits, Many, Teaching, taught
+from torch import Tensor
 
-from physvision.control.policies import Dense, Policy, Servo, Task, play
-from physvision.core import State
+from physvision.control.policies import Dense, Played, Task, play
+from physvision.core import State, Trajectory
 from physvision.physics.articulated import scenes
 from physvision.report import film
-from physvision.trainers import PolicyTraining
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -37,6 +36,14 @@ DT, TARGET = 0.01, (0.5, 0.5, 0.5)
 # Centimetres that are to be reached, and within how many evaluations.
 BARS = {4.0: 100, 1.0: 150}
 PAPER = "paper: within 4 cm in 100 evaluations, 1 cm in 150; CMA-ES 93 ± 37 cm after 60,000"
+ALL = Habits()
+HABITS = {
+    "all four habits": ALL,
+    "no decay": replace(ALL, decay=1.0),
+    "no clip": replace(ALL, clip=None),
+    "last state's loss": replace(ALL, averaged=False),
+    "random outputs at first": replace(ALL, still=False),
+}
 
 
 class Reach(Task):
@@ -45,7 +52,6 @@ class Reach(Task):
     def __init__(self, seconds: float = 8.0) -> None:
         self.engine = self.arm = scenes.load("arm", DT)
         self.periods = round(seconds / DT)
-        self.servo = Servo(30.0, math.radians(45.0), 30.0)
         body, self.offset = self.engine.sites["tip"]
         self.body = body
 
@@ -54,55 +60,26 @@ class Reach(Task):
         aim = torch.tensor(TARGET, dtype=torch.float64).expand(batch, 3)
         return self.engine.initial_state(batch, torch.float64), aim
 
+    def tip(self, state: State) -> Tensor:
+        """Where the tip is, m."""
+        pose = self.arm.poses(state)[:, self.body]
+        return pose[:, :3, 3] + pose[:, :3, :3] @ pose.new_tensor(self.offset)
+
     def distance(self, state: State, aim: Tensor) -> Tensor:
         """From the tip to the aim, m."""
-        pose = self.arm.poses(state)[:, self.body]
-        tip = pose[:, :3, 3] + pose[:, :3, :3] @ pose.new_tensor(self.offset)
-        return ((tip - aim).square().sum(-1) + 1e-12).sqrt()
+        return ((self.tip(state) - aim).square().sum(-1) + 1e-12).sqrt()
 
     def sense(self, state: State, aim: Tensor) -> Tensor:
         """The distance, m."""
         return self.distance(state, aim).unsqueeze(-1)
 
     def act(self, state: State, output: Tensor) -> Tensor:
-        """Torques of the servos whose targets, rad, the outputs are."""
-        return self.servo(self.arm, state, output)
+        """Targets of the servos, rad."""
+        return output
 
     def losses(self, state: State, aim: Tensor) -> Tensor:
         """The distance, m."""
         return self.distance(state, aim)
-
-
-class Many(Policy):
-    """Networks that differ from world to world: batches of matrices."""
-
-    def __init__(self, networks: Sequence[Dense]) -> None:
-        super().__init__()
-        layers = [[*network.hidden, network.output] for network in networks]
-        self.weights = nn.ParameterList(
-            torch.stack([each.weight.detach().mT for each in row]) for row in zip(*layers, strict=True)
-        )
-        self.biases = nn.ParameterList(
-            torch.stack([each.bias.detach()[None] for each in row]) for row in zip(*layers, strict=True)
-        )
-
-    def still(self) -> None:
-        """Make all outputs zero."""
-        nn.init.zeros_(self.weights[-1])
-        nn.init.zeros_(self.biases[-1])
-
-    def set(self, vectors: Tensor) -> None:
-        """Take each world's parameters from a row, the layers one after another."""
-        parts = [each for pair in zip(self.weights, self.biases, strict=True) for each in pair]
-        for part, given in zip(parts, vectors.split([each[0].numel() for each in parts], 1), strict=True):
-            part.data = given.reshape(-1, *part.shape[1:])
-
-    def forward(self, sensed: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Each world's outputs by its own network."""
-        layer = sensed.unsqueeze(1)
-        for number, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            layer = torch.baddbmm(bias, layer.relu() if number else layer, weight)
-        return layer.squeeze(1), memory
 
 
 def network(seed: int) -> Dense:
@@ -110,54 +87,10 @@ def network(seed: int) -> Dense:
     return Dense(1, (128, 128), 4).double()
 
 
-class Teaching(PolicyTraining):
-    """Trains several policies side by side, each on a world of its own as if alone, until all are good enough."""
-
-    def __init__(self, policy: Many, *args, enough: float, **kwargs) -> None:
-        super().__init__(policy, *args, batch=len(policy.weights[0]), **kwargs)
-        self.errors: list[list[float]] = [[] for _ in range(self.batch)]
-        self.means: list[list[float]] = [[] for _ in range(self.batch)]
-        self.enough, self.seconds = enough, 0.0
-
-    def training_step(self, batch: int, batch_idx: int) -> Tensor:
-        """The sum of the policies' losses, so that each has the gradient that it would have alone."""
-        return self.batch * super().training_step(batch, batch_idx)
-
-    def configure_gradient_clipping(
-        self, optimizer: Optimizer, gradient_clip_val: float | None = None, gradient_clip_algorithm: str | None = None
-    ) -> None:
-        """Clip each policy's gradient."""
-        gradients = [each.grad for each in self.policy.parameters() if each.grad is not None]
-        norms = torch.stack([each.flatten(1).square().sum(1) for each in gradients]).sum(0).sqrt()
-        if self.clip is not None:
-            for each in gradients:
-                each *= (self.clip / norms).clamp(max=1.0)[:, None, None]
-
-    def on_train_batch_end(self, outputs: object, batch: int, batch_idx: int) -> None:
-        """Take down what the episode was like, cm."""
-        assert self.last is not None
-        distances = 100 * self.last.losses.detach()
-        for world, row in enumerate(distances):
-            self.errors[world].append(float(row[-round(0.5 / DT) :].mean()))
-            self.means[world].append(float(row.mean()))
-        worst = max(min(each) for each in self.errors)
-        if len(self.errors[0]) % 10 == 0:
-            print(f"  {len(self.errors[0]):>4} updates: {worst:.2f} cm at worst", flush=True)
-        self.trainer.should_stop = worst < self.enough
-
-
-def taught(seeds: Sequence[int], updates: int, task: Reach, enough: float, **habits) -> Teaching:
-    """How policies of these seeds were trained."""
-    from lightning import Trainer
-
-    module = Teaching(Many([network(seed) for seed in seeds]), task, updates, enough=enough, **habits)
-    quiet = dict.fromkeys(("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False)
-    began = time.perf_counter()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of data loaders without workers
-        Trainer(max_epochs=1, accelerator="cpu", **quiet).fit(module)
-    module.seconds = time.perf_counter() - began
-    return module
+def measured(played: Played) -> Tensor:
+    """The distance over the last half second, and over all of the episode, cm."""
+    distances = 100 * played.losses.detach()
+    return torch.stack([distances[:, -round(0.5 / DT) :].mean(1), distances.mean(1)], 1)
 
 
 def first_below(errors: list[float], bar: float) -> float:
@@ -165,31 +98,43 @@ def first_below(errors: list[float], bar: float) -> float:
     return next((count + 1.0 for count, error in enumerate(errors) if error < bar), math.inf)
 
 
-def evolved(seed: int, task: Reach, most: int) -> tuple[float, int, float]:
-    """The best mean distance, cm, by CMA-ES from the policy that stands still; evaluations, and seconds."""
+def replayed(task: Reach, vector: Tensor) -> tuple[float, Trajectory]:
+    """The error in MuJoCo, cm, of the policy with these parameters, which is told of MuJoCo's distances."""
+    policy = Many([network(0)])
+    policy.set(vector[None])
+    start, aim = task.begin(1, torch.Generator())
+    blank = policy.blank(start.q)
+    motion = replay(
+        "arm", start, task.periods, DT, controls=lambda state: policy(task.sense(state, aim), blank)[0].detach()
+    )
+    states = motion[1:].flatten()
+    return 100 * float(task.distance(states, aim)[-round(0.5 / DT) :].mean()), motion
+
+
+def evolved(seed: int, task: Reach, most: int) -> tuple[float, float, int, float]:
+    """By CMA-ES from the policy that stands still: the least mean distance, its error, cm; evaluations, seconds."""
     policy = Many([network(seed)])
     policy.still()
-    start = torch.cat([each.flatten() for pair in zip(policy.weights, policy.biases, strict=True) for each in pair])
-    best = math.inf
+    best = [math.inf, math.inf]
 
     def judge(vectors: Tensor) -> tuple[Tensor, Tensor]:
-        nonlocal best
         policy.set(vectors)
         played = play(task, policy, *task.begin(len(vectors), torch.Generator()))
-        losses = played.losses.mean(1)
-        best = min(best, 100 * float(losses.min()))
-        return losses, torch.zeros(len(vectors), dtype=torch.bool)
+        error, mean = measured(played)[played.losses.mean(1).argmin()].tolist()
+        if mean < best[0]:
+            best[:] = mean, error
+        return played.losses.mean(1), torch.zeros(len(vectors), dtype=torch.bool)
 
-    found = evolve(judge, start.detach(), 0.01, seed, most)
-    return best, found.evaluations, found.seconds
+    found = evolve(judge, policy.vectors()[0], 0.01, seed, most)
+    return best[0], best[1], found.evaluations, found.seconds
 
 
 def draw(courses: dict[str, list[list[float]]], file: Path) -> None:
     figure, axis = plt.subplots(figsize=(6, 3.8), layout="constrained")
     for number, (name, errors) in enumerate(courses.items()):
-        for each in errors:
-            axis.semilogy(range(1, len(each) + 1), each, color=f"C{number}", linewidth=1, label=name)
-            name = None
+        for order, each in enumerate(errors):
+            label = None if order else name
+            axis.semilogy(range(1, len(each) + 1), each, color=f"C{number}", linewidth=1, alpha=0.7, label=label)
     for bar in BARS:
         axis.axhline(bar, color="0.7", linestyle=":")
     axis.set(xlabel="evaluations", ylabel="distance, last half second, cm")
@@ -200,25 +145,21 @@ def draw(courses: dict[str, list[list[float]]], file: Path) -> None:
     plt.close(figure)
 
 
-HABITS = {
-    "no decay": {"decay": 1.0},
-    "no clip": {"clip": None},
-    "last state's loss": {"averaged": False},
-    "random outputs at first": {"still": False},
-}
-
-
-def told(name: str, training: Teaching, world: int = 0) -> None:
-    errors = training.errors[world]
-    reached = "".join(f"{first_below(errors, bar):>12.0f}" for bar in BARS)
-    print(f"{name:<26}{reached}{min(errors):>11.2f}{training.means[world][-1]:>11.1f}", end="")
-    print(f"{training.seconds / len(errors) / training.batch:>9.2f}", flush=True)
+def tell(name: str, courses: list[list[list[float]]]) -> list[float]:
+    """Print how policies fared; the median numbers of evaluations after which they were below each bar."""
+    errors = [[row[0] for row in course] for course in courses]
+    reached = [[first_below(each, bar) for each in errors] for bar in BARS]
+    columns = "".join(f"{' '.join(f'{count:.0f}' for count in counts):>26}" for counts in reached)
+    least = " ".join(f"{min(each):.2f}" for each in errors)
+    means = " ".join(f"{course[-1][1]:.1f}" for course in courses)
+    print(f"{name:<25}{columns}{least:>26}{means:>28}", flush=True)
+    return [median(counts) for counts in reached]
 
 
 def main(
     seeds: int = 5,
     updates: int = 150,
-    habits: bool = True,
+    habits: int = 1,
     evaluations: int = 2000,
     seconds: float = 8.0,
     out: Path = Path("out"),
@@ -227,8 +168,8 @@ def main(
 
     Args:
         seeds: of the network; 0, 1, 2 …
-        updates: at most so many for each policy.
-        habits: whether the four habits are taken away one by one, with seed 0.
+        updates: of each policy.
+        habits: seeds with which the four habits are taken away one by one too.
         evaluations: of CMA-ES, with seed 0; 0 for none.
         seconds: of an episode.
         out: folder of the figure and the film.
@@ -238,27 +179,30 @@ def main(
     """
     torch.set_num_threads(1)
     task = Reach(seconds)
-    count = sum(each.numel() for each in Dense(1, (128, 128), 4).parameters())
+    count = sum(each.numel() for each in network(0).parameters())
     print(f"{PAPER}; network of {count:,} parameters")
-    columns = "".join(f"{f'{bar:g} cm after':>12}" for bar in BARS)
-    print(f"{'':<26}{columns}{'least, cm':>11}{'mean, cm':>11}{'s each':>9}")
-    whole = taught(range(seeds), updates, task, min(BARS))
-    for seed in range(seeds):
-        told(f"seed {seed}", whole, seed)
-    courses = {"all four habits": whole.errors}
-    reached = {bar: median(first_below(each, bar) for each in whole.errors) for bar in BARS}
-    met = all(reached[bar] <= most for bar, most in BARS.items())
-    print(f"median {reached[4.0]:.0f} and {reached[1.0]:.0f} evaluations: {'met' if met else 'MISSED'}", flush=True)
-    for name, left_out in HABITS.items() if habits else ():
-        course = taught([0], updates, task, min(BARS), **left_out)
-        told(name, course)
-        courses[name] = course.errors
+    pairs = [(kind, seed) for kind, habit in HABITS.items() for seed in range(seeds if habit is ALL else habits)]
+    chosen, networks = [HABITS[kind] for kind, _ in pairs], [network(seed) for _, seed in pairs]
+    training: Teaching = taught(networks, task, updates, measured, chosen, told="cm")
+    columns = "".join(f"{f'below {bar:g} cm after':>26}" for bar in BARS)
+    print(f"{'a column of numbers a seed':<25}{columns}{'least error, cm':>26}{'mean distance, cm':>28}")
+    courses: dict[str, list[list[list[float]]]] = {kind: [] for kind, _ in pairs}
+    for (kind, _), course in zip(pairs, training.courses, strict=True):
+        courses[kind].append(course)
+    medians = {kind: tell(kind, course) for kind, course in courses.items()}["all four habits"]
+    met = all(reached <= most for reached, most in zip(medians, BARS.values(), strict=True))
+    each = training.seconds / len(training.courses[0]) / len(chosen)
+    print(f"median {medians[0]:.0f} and {medians[1]:.0f} evaluations: {'met' if met else 'MISSED'}; {each:.2f} s each")
+    again = [replayed(task, training.best[seed]) for seed in range(seeds)]
+    told = " ".join(f"{error:.2f}" for error, _ in again)
+    ours = " ".join(f"{error:.2f}" for error in training.least[:seeds].tolist())
+    print(f"the best policies, error in cm: ours {ours}; in MuJoCo {told}", flush=True)
+    errors = {kind: [[row[0] for row in course] for course in found] for kind, found in courses.items()}
+    draw(errors, out / "reach.png")
+    print(f"figure: {out / 'reach.png'}, film: {film(task.engine, again[0][1], out / 'reach.mp4')}", flush=True)
     if evaluations:
-        best, tried, spent = evolved(0, task, evaluations)
-        print(f"CMA-ES, {tried} evaluations in {spent:.0f} s: least mean distance {best:.1f} cm")
-    assert whole.last is not None
-    draw(courses, out / "reach.png")
-    print(f"figure: {out / 'reach.png'}, film: {film(task.engine, whole.last.trajectory, out / 'reach.mp4')}")
+        mean, error, tried, spent = evolved(0, task, evaluations)
+        print(f"CMA-ES, diagonal, {tried} evaluations, {spent:.0f} s: mean distance {mean:.1f}, error {error:.1f} cm")
     return met
 
 

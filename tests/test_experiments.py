@@ -101,19 +101,74 @@ def test_friction_is_found_from_where_a_car_is(tmp_path):
 def test_an_arm_learns_to_reach(capsys):
     """Its error falls, and policies that learn side by side learn what each would alone."""
     module = import_module("reach")
-    task = module.Reach(seconds=0.3)
-    both = module.taught([0, 1], 3, task, enough=0.0)
-    alone = module.taught([1], 3, task, enough=0.0)
-    assert both.errors[1] == pytest.approx(alone.errors[0], abs=1e-9)
-    for errors in both.errors:
-        assert errors[-1] < errors[0] - 0.01  # cm
+    task = module.Reach(seconds=0.5)
+    habits = [module.ALL, module.HABITS["no decay"], module.HABITS["last state's loss"], module.ALL]
+
+    def errors(seeds, chosen):
+        training = module.taught([module.network(seed) for seed in seeds], task, 3, module.measured, chosen)
+        # The same in MuJoCo, to a millimetre.
+        for least, vector in zip(training.least.tolist(), training.best, strict=True):
+            assert module.replayed(task, vector)[0] == pytest.approx(least, abs=0.1)
+        return [[row[0] for row in course] for course in training.courses]
+
+    together = errors([0, 1, 1, 1], habits)
+    for one, other in zip(together[1:], [errors([1], [habit])[0] for habit in habits[1:]], strict=True):
+        assert one == pytest.approx(other, abs=1e-9)
+    for each in together:
+        assert each[-1] < each[0] - 0.01  # cm
     assert module.first_below([5.0, 3.0, 0.5], 4.0) == 2
 
 
-def test_a_ball_is_hit_to_its_target(capsys):
+def test_a_quadruped_moves_by_what_it_learns():
+    module = import_module("gait")
+    task = module.Gait(0.3)
+    training = module.taught(
+        [module.network(0)], task, 3, module.measured, [module.Habits()], player=module.follow_in_pieces
+    )
+    speeds = [-row[0] for row in training.courses[0]]
+    assert speeds[0] == pytest.approx(0.0, abs=1e-9)  # it stands
+    assert speeds[2] > speeds[1] > 1e-4
+    # A torso that turns two and a half times about its cross axis, backwards.
+    angles = -torch.linspace(0, 5 * torch.pi, 101, dtype=torch.float64)
+    q = torch.zeros(1, 101, 15, dtype=torch.float64)
+    q[0, :, 3], q[0, :, 5] = (angles / 2).cos(), (angles / 2).sin()
+    assert float(module.turns(module.Trajectory(q, q[..., :14]))) == pytest.approx(2.5, abs=1e-9)
+
+
+def test_an_arm_learns_where_points_are(tmp_path, capsys):
+    module = import_module("reach_anywhere")
+    assert not module.main(batch=4, updates=20, seconds=0.6, width=16, out=tmp_path)
+    assert "MISSED" in capsys.readouterr().out
+    assert module.first_below([30.0] * 20 + [10.0] * 20, 20.0) == 31
+    # The aims are where a tip can be.
+    _, aim = module.ReachAnywhere(0.6).begin(50, torch.Generator().manual_seed(0))
+    assert float(aim.norm(dim=1).max()) <= 1.0
+
+
+def test_a_servo_is_calibrated_from_a_step(tmp_path):
+    module = import_module("servo_calibration")
+    # Within four deviations of what 1 mrad of noise leaves.
+    assert module.main(draws=1, out=tmp_path) < 0.05
+
+
+def test_an_unseen_push_is_found(tmp_path):
+    module = import_module("push")
+    late, large = module.main(draws=1, out=tmp_path, filmed=False)
+    # Within the engine's step, and the share of a step in the 20 ms that the push lasts.
+    assert late < module.DT
+    assert large < module.DT / module.LASTS
+
+
+def test_a_ball_is_hit_to_its_target(capsys, tmp_path):
     """From torques of zero, with which it is not touched; the first gradient is that of differences."""
     module = import_module("golf")
-    assert module.main(generations=0, filmed=False)
+    assert module.main(generations=0, filmed=False, out=tmp_path)
+    told = [line for line in capsys.readouterr().out.splitlines() if " from the target; " in line]
+    # A replay whose friction acts within the stroke keeps the result, and no stroke but the soft one makes energy.
+    distances = [float(line.split(" m from")[0].split()[-1]) for line in told]
+    lost = [float(line.split("; ")[-1].split()[0]) for line in told]
+    assert max(distances[:3]) < 0.1
+    assert min(lost[:3]) > 5 > 0 > lost[3]
     slope, error = module.slope_error(torch.zeros(1, module.STEPS, 2, dtype=torch.float64))
     assert slope > 0
     assert error < 1e-6

@@ -344,11 +344,11 @@ class MechanicalEngine(Engine):
 
     def keep(self, properties: Properties) -> None:
         """Make these properties the engine's own: what was identified is to be simulated."""
-        self._prepared.clear()
         self._keep_properties(properties)
 
     def _keep_properties(self, properties: Properties) -> None:
         """Hold the engine's own properties, checked."""
+        self._prepared.clear()
         self._kind = type(properties)
         made = [(name, self._claims(properties, name, value)) for name, value in properties.items()]
         properties.hold([(name, claim, False) for name, found in made for claim in found], self.rows)
@@ -358,11 +358,17 @@ class MechanicalEngine(Engine):
     @property
     def properties(self) -> Properties:
         """Masses, lengths, friction …, float64, without gradients; override them in the call."""
-        return self._kind(**{name: self.get_buffer(f"_{name}") for name in self._kind.leaves()}).marked()
+        # Kept beside what was made of them, which is thrown away whenever they change: every call asks for them.
+        if "properties" not in self._prepared:
+            leaves = {name: self.get_buffer(f"_{name}") for name in self._kind.leaves()}
+            self._prepared["properties"] = self._kind(**leaves).marked()
+        return self._prepared["properties"]
 
     def _are_own(self, properties: Properties) -> bool:
         """Whether these are the engine's own properties, none of them overridden."""
-        return all(value is self.get_buffer(f"_{name}") for name, value in properties.items())
+        return properties is self.properties or all(
+            value is self.get_buffer(f"_{name}") for name, value in properties.items()
+        )
 
     def _apply(self, fn: Any, recurse: bool = True) -> MechanicalEngine:
         """Move to another device: the dtype of a call is that of its state, so the engine's numbers keep theirs."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from lightning import LightningModule
 from torch import Tensor
 from torch.optim import Adam, Optimizer
 from torch.utils.data import DataLoader
 
-from physvision.control.policies import Played, Policy, Task, play
+from physvision.control.policies import Episode, Played, Policy, play
 
 
 class PolicyTraining(LightningModule):
@@ -21,15 +23,16 @@ class PolicyTraining(LightningModule):
     def __init__(
         self,
         policy: Policy,
-        task: Task,
+        task: Episode,
         updates: int,
         batch: int = 1,
         seed: int = 0,
         learning_rate: float = 1e-3,
         averaged: bool = True,
-        decay: float = 0.99,
+        decay: float | Tensor = 0.99,
         still: bool = True,
         clip: float | None = 1.0,
+        player: Callable[..., Played] = play,
     ) -> None:
         """Set up training.
 
@@ -41,14 +44,17 @@ class PolicyTraining(LightningModule):
             seed: of starts and aims; those of an update are the same whatever came before.
             learning_rate: of Adam.
             averaged: whether the loss is the mean over all periods, not that of the last alone.
-            decay: what is left of the backward signal after each period; 1 for the gradient itself.
+            decay: what is left of the backward signal after each period; 1 for the gradient itself. One for all worlds,
+                or for each, (batch, 1).
             still: whether outputs are zero at the start.
             clip: largest norm of the gradient; None for no limit.
+            player: `play` for a `Task`, `follow` for a `Plan`.
         """
         super().__init__()
         self.policy, self.task = policy, task
         self.updates, self.batch, self.seed = updates, batch, seed
         self.learning_rate, self.averaged, self.decay, self.clip = learning_rate, averaged, decay, clip
+        self.player = player
         self.last: Played | None = None
         if still:
             policy.still()
@@ -61,7 +67,7 @@ class PolicyTraining(LightningModule):
         """The loss of an episode, which is kept as `last`."""
         generator = torch.Generator().manual_seed(self.seed + 1_000_003 * self.global_step)
         start, aim = self.task.begin(self.batch, generator)
-        played = play(self.task, self.policy, start, aim, decay=self.decay)
+        played = self.player(self.task, self.policy, start, aim, decay=self.decay)
         self.last = played
         loss = (played.losses if self.averaged else played.losses[:, -1]).mean()
         self.log("train/loss", loss.detach(), prog_bar=True, batch_size=self.batch)

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from physvision.control.policies import Dense, Recurrent, Servo, Task, play
+from physvision.control.policies import Dense, Plan, Recurrent, Task, follow, play
 from physvision.control.policies.loop import faded
 from physvision.core import State
 from physvision.physics import articulated
@@ -90,16 +90,65 @@ def test_the_backward_signal_decays():
     assert faded(q, 0.5).equal(q)
 
 
-def test_servos_reach_speed_and_keep_their_limits():
-    engine = articulated.chain([0.5, 0.4], dt=0.01)
-    servo = Servo(gain=30.0, speed=1.0, torque=1e3)
-    state = State(torch.tensor([[0.3, -0.2]], dtype=torch.float64), torch.tensor([[0.5, 0.1]], dtype=torch.float64))
-    target = torch.tensor([[2.0, -0.19]], dtype=torch.float64)
-    after = engine.step(state, servo(engine, state, target))
-    # The far target at the largest speed, the near one at its distance times the gain.
-    torch.testing.assert_close(after.v, torch.tensor([[1.0, 0.3]], dtype=torch.float64), rtol=0, atol=1e-9)
-    weak = Servo(gain=30.0, speed=1.0, torque=0.2)
-    assert float(weak(engine, state, target).abs().max()) == 0.2
+class Ahead(Plan):
+    """The same pendulum, whose policy is told the time and the aim."""
+
+    def __init__(self, periods=6):
+        self.swing = Swing(periods)
+        self.engine, self.periods, self.steps = self.swing.engine, periods, self.swing.steps
+
+    def begin(self, batch, generator):
+        return self.swing.begin(batch, generator)
+
+    def losses(self, state, aim):
+        return self.swing.losses(state, aim)
+
+    def foresee(self, aim):
+        times = torch.arange(self.periods, dtype=aim.dtype)[:, None].expand(len(aim), -1, 4)
+        return torch.cat([times, aim.unsqueeze(1).expand(-1, self.periods, -1)], 2)
+
+    def act(self, output):
+        return 10 * output
+
+
+def test_a_plan_is_played_as_if_asked_period_by_period():
+    """Motion, losses, and gradients that decay between pieces; piece by piece of one period as in `play`."""
+    plan, policy = Ahead(), make("dense")
+    start, aim = plan.begin(2, torch.Generator().manual_seed(1))
+    times = plan.foresee(aim)
+
+    class Clocked(Swing):
+        count = -1
+
+        def sense(self, state, aim):
+            self.count += 1
+            return times[:, self.count]
+
+    def found(player, task, **options):
+        played = player(task, policy, start, aim, **options)
+        slopes = torch.autograd.grad(played.losses.mean(), list(policy.parameters()))
+        return [played.trajectory.q, played.controls, played.losses, *slopes]
+
+    for decay in (1.0, 0.9, torch.tensor([[0.9], [0.5]], dtype=torch.float64)):
+        for one, other in zip(
+            found(follow, plan, decay=decay, piece=1), found(play, Clocked(), decay=decay), strict=True
+        ):
+            torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+    # A longer piece moves alike, and its gradient decays less often.
+    apart = [a - b for a, b in zip(found(follow, plan, decay=0.9, piece=3), found(follow, plan), strict=True)]
+    assert max(float(each.detach().abs().max()) for each in apart[:3]) < 1e-12
+    assert max(float(each.abs().max()) for each in apart[3:]) > 1e-6
+
+
+def test_a_direct_layer_is_still_at_first_and_learns():
+    policy = Dense(2, (7,), 3, direct=True)
+    sensed = torch.randn(4, 5, 2)
+    policy.still()
+    output, _ = policy(sensed, policy.blank(sensed))
+    assert output.shape == (4, 5, 3)
+    assert not bool(output.any())
+    slopes = torch.autograd.grad(output.sum(), [policy.direct.weight])
+    torch.testing.assert_close(slopes[0][0], sensed.sum((0, 1)))
 
 
 def trained(**habits):

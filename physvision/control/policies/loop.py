@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from physvision.control.policies.networks import Policy
-from physvision.control.policies.task import Task
+from physvision.control.policies.task import Episode, Plan, Task
 from physvision.core import State, Trajectory
 from physvision.physics.engine import Overrides
 
@@ -35,7 +35,7 @@ def play(
     start: State,
     aim: Float[Tensor, "batch aims"],
     *,
-    decay: float = 1.0,
+    decay: float | Float[Tensor, "batch 1"] = 1.0,
     properties: Overrides = None,
 ) -> Played:
     """Let a policy move an engine through an episode.
@@ -46,7 +46,7 @@ def play(
         start: where every world starts.
         aim: of every world.
         decay: what is left of the backward signal, that of the state and of the policy's memory, after each period it
-            passes; 1 for the gradient itself.
+            passes; 1 for the gradient itself. One for all worlds, or for each.
         properties: as in `Engine.rollout`.
     """
     engine = task.engine
@@ -60,14 +60,56 @@ def play(
         state = engine.rollout(state, task.steps, held, known).final
         states.append(state)
         controls.append(control)
-        state, memory = State(faded(state.q, decay), faded(state.v, decay)), faded(memory, decay)
+        state = State(faded(state.q, decay), faded(state.v, decay))
+        memory = faded(memory, decay) if policy.remembered else memory
     q, v = torch.stack([each.q for each in states], 1), torch.stack([each.v for each in states], 1)
-    trajectory = Trajectory(q, v, dt=task.steps * engine.dt)
+    return _judged(task, Trajectory(q, v, dt=task.steps * engine.dt), torch.stack(controls, 1), aim)
+
+
+def follow(
+    plan: Plan,
+    policy: Policy,
+    start: State,
+    aim: Float[Tensor, "batch aims"],
+    *,
+    decay: float | Float[Tensor, "batch 1"] = 1.0,
+    piece: int = 10,
+    properties: Overrides = None,
+) -> Played:
+    """Let a policy that senses nothing of the state move an engine: many periods in one launch.
+
+    Args:
+        plan: what it does.
+        policy: without a memory; asked once, for all periods.
+        start: where every world starts.
+        aim: of every world.
+        decay: as in `play`; but the backward signal decays between pieces, by as much as their periods come to.
+        piece: periods in a launch; with a decay of 1 it is all of them.
+        properties: as in `Engine.rollout`.
+    """
+    engine = plan.engine
+    known = None if properties is None else engine.checked(properties, start.batch)
+    output, _ = policy(plan.foresee(aim), policy.blank(start.q))
+    controls = plan.act(output).expand(-1, plan.periods, -1)
+    held = controls.repeat_interleave(plan.steps, 1)
+    piece = plan.periods if isinstance(decay, float) and decay == 1.0 else piece
+    state, q, v = start, [start.q.unsqueeze(1)], [start.v.unsqueeze(1)]
+    for part in held.split(piece * plan.steps, 1):
+        moved = engine.rollout(state, part.shape[1], part, known)
+        q.append(moved.q[:, plan.steps :: plan.steps])
+        v.append(moved.v[:, plan.steps :: plan.steps])
+        fades = decay**piece
+        state = State(faded(moved.final.q, fades), faded(moved.final.v, fades))
+    return _judged(plan, Trajectory(torch.cat(q, 1), torch.cat(v, 1), dt=plan.steps * engine.dt), controls, aim)
+
+
+def _judged(task: Episode, trajectory: Trajectory, controls: Tensor, aim: Tensor) -> Played:
+    """The episode with its losses, which see its states after each period."""
     # All states at once: a loss may ask for poses, which is a launch.
     losses = task.losses(trajectory[1:].flatten(), aim.repeat_interleave(task.periods, 0))
-    return Played(trajectory, torch.stack(controls, 1), losses.unflatten(0, (start.batch, task.periods)))
+    return Played(trajectory, controls, losses.unflatten(0, (len(aim), task.periods)))
 
 
-def faded(tensor: Tensor, decay: float) -> Tensor:
-    """The same tensor, whose gradient is smaller by a factor."""
-    return tensor if decay == 1.0 else decay * tensor + (1 - decay) * tensor.detach()
+def faded(tensor: Tensor, decay: float | Tensor) -> Tensor:
+    """The same tensor, whose gradient is smaller by a factor, or by one for each row."""
+    return tensor if isinstance(decay, float) and decay == 1.0 else decay * tensor + (1 - decay) * tensor.detach()

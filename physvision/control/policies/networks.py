@@ -38,9 +38,17 @@ class Policy(nn.Module):
 
 
 class Dense(Policy):
-    """Layers of rectifiers and a linear last one, without a memory."""
+    """Layers of rectifiers and a linear last one, without a memory.
 
-    def __init__(self, sensors: int, hidden: Sequence[int], outputs: int, bias: bool = True) -> None:
+    Attributes:
+        direct: a linear layer from what is sensed to the outputs, beside the others, if there is one.
+    """
+
+    direct: nn.Linear | None
+
+    def __init__(
+        self, sensors: int, hidden: Sequence[int], outputs: int, bias: bool = True, direct: bool = False
+    ) -> None:
         """Set up the layers.
 
         Args:
@@ -48,17 +56,28 @@ class Dense(Policy):
             hidden: widths of the layers between.
             outputs: numbers put out.
             bias: whether layers add a constant.
+            direct: whether outputs also depend on what is sensed by a linear layer of their own.
         """
         super().__init__()
         widths = (sensors, *hidden)
         self.hidden = nn.ModuleList(nn.Linear(low, high, bias) for low, high in pairwise(widths))
         self.output = nn.Linear(widths[-1], outputs, bias)
+        self.direct = nn.Linear(sensors, outputs, bias) if direct else None
+
+    def still(self) -> None:
+        """Make all outputs zero, whatever is sensed; what is below the last layers stays."""
+        super().still()
+        if self.direct is not None:
+            for each in self.direct.parameters():
+                nn.init.zeros_(each)
 
     def forward(self, sensed: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Outputs, and the empty memory."""
-        for layer in self.hidden:
-            sensed = layer(sensed).relu()
-        return self.output(sensed), memory
+        """Outputs, and the empty memory; of what is sensed at several times those at all of them."""
+        layer = sensed
+        for each in self.hidden:
+            layer = each(layer).relu()
+        output = self.output(layer)
+        return (output if self.direct is None else output + self.direct(sensed)), memory
 
 
 class Recurrent(Policy):

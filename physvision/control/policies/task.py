@@ -12,8 +12,8 @@ from physvision.core import State
 from physvision.physics import Engine
 
 
-class Task(ABC):
-    """A task for a batch of worlds, each with an aim of its own.
+class Episode(ABC):
+    """What is done in an episode by a batch of worlds, each with an aim of its own.
 
     Attributes:
         engine: what moves.
@@ -30,6 +30,14 @@ class Task(ABC):
         """States to start from, and aims."""
 
     @abstractmethod
+    def losses(self, state: State, aim: Float[Tensor, "batch aims"]) -> Float[Tensor, " batch"]:
+        """How bad each world's state is."""
+
+
+class Task(Episode):
+    """A policy is asked once a control period, and told of the state."""
+
+    @abstractmethod
     def sense(self, state: State, aim: Float[Tensor, "batch aims"]) -> Float[Tensor, "batch sensors"]:
         """What the policy is told."""
 
@@ -37,6 +45,14 @@ class Task(ABC):
     def act(self, state: State, output: Float[Tensor, "batch outputs"]) -> Float[Tensor, "batch nu"]:
         """The control that is held over the period."""
 
+
+class Plan(Episode):
+    """A policy is told of the aim and the time alone, so that all its outputs are known before anything moves."""
+
     @abstractmethod
-    def losses(self, state: State, aim: Float[Tensor, "batch aims"]) -> Float[Tensor, " batch"]:
-        """How bad each world's state is."""
+    def foresee(self, aim: Float[Tensor, "batch aims"]) -> Float[Tensor, "batch #periods sensors"]:
+        """What the policy is told in each control period, or once for all of them."""
+
+    @abstractmethod
+    def act(self, output: Float[Tensor, "batch #periods outputs"]) -> Float[Tensor, "batch #periods nu"]:
+        """The controls that are held over the periods."""

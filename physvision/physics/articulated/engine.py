@@ -275,7 +275,10 @@ class Articulation(TreeEngine):
         rotation, position = batched_function.apply(
             operations.LinkPoses(program, structs), program.packing.normalized(state.q), *parameters.values()
         )
-        return program.packing.body_poses(self._cast(state, properties), rotation, position)
+        prepared = self._prepare(state.q)
+        own = self._are_own(properties)
+        placed = prepared.placed if own else program.packing.bodies_in_links(self._cast(state, properties))
+        return program.packing.body_poses(placed, rotation, position)
 
     def _appearance(
         self, state: State, properties: Properties

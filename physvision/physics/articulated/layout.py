@@ -106,6 +106,7 @@ CONTACT_PARAMETERS = {
     "transmission_rest": field("scalar", "transmissions"),
     "transmission_low": field("scalar", "transmissions"),  # force
     "transmission_high": field("scalar", "transmissions"),
+    "transmission_speed": field("scalar", "transmissions"),  # that a servo asks for at most
 }
 
 # The gradient to `shape_turn` is summed up on the tangent, exp([twist]×) shape_turn.

@@ -134,12 +134,12 @@ class Packing:
 
     def body_poses(
         self,
-        properties: TreeProperties,
+        placed: tuple[Tensor, Tensor],
         rotation: Float[Tensor, "batch links 3 3"],
         position: Float[Tensor, "batch links 3"],
     ) -> Float[Tensor, "batch bodies 4 4"]:
-        """Poses of bodies from those of links."""
-        body_rotation, body_offset = self.bodies_in_links(properties)
+        """Poses of bodies from where they are in their links, by `bodies_in_links`, and the poses of these."""
+        body_rotation, body_offset = placed
         carrier = with_row(rotation, self.identity)[:, self.body_link]
         origin = with_row(position, position.new_zeros(3))[:, self.body_link]
         place = origin + _apply(carrier, body_offset)

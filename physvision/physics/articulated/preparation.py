@@ -32,6 +32,7 @@ class Prepared:
     Attributes:
         program: the kernels.
         own: structs over the engine's own properties, for any number of worlds.
+        placed: where bodies are in their links by the engine's own properties.
     """
 
     def __init__(self, model: Model, pairs: Pairs | None, own: TreeProperties) -> None:
@@ -39,6 +40,7 @@ class Prepared:
         self._pairs = pairs
         springs, rubs = (bool((value != 0).any()) for value in (own.joint_stiffness, own.friction_loss))
         self.own = self._structs(own, 1, springs, rubs)
+        self.placed = self.program.packing.bodies_in_links(own)
         self._last: tuple | None = None
 
     def tree_numbers(self, properties: TreeProperties, batch: int) -> Parameters:

@@ -57,6 +57,9 @@ class TreeProperties(Properties):
     transmission_force: Tensor = leaf(
         "transmissions", 2, unit="N m or N", range="not nan", meaning="least and greatest; infinite without limits"
     )
+    transmission_speed: Tensor = leaf(
+        "transmissions", unit="rad/s or m/s", range="not nan", meaning="that a servo asks for at most; infinite without"
+    )
     medium: Tensor = leaf(2, unit="kg/m³ and Pa s", range="not negative", meaning="density and viscosity of what drags")
     drag_size: Tensor = leaf("bodies", 3, unit="m", range="not negative", meaning="of the box that a medium drags")
     gravity: Tensor = leaf(3, unit="m/s²", meaning="in the world's axes")
@@ -113,6 +116,7 @@ def described(
         "transmission_damping": [float(each.damping) for each in transmissions],
         "transmission_rest": [float(each.rest) for each in transmissions],
         "transmission_force": np.array([each.limits for each in transmissions], float).reshape(-1, 2),
+        "transmission_speed": [float(each.speed) for each in transmissions],
         "medium": (medium.density, medium.viscosity),
         "drag_size": drag_size,
         "gravity": gravity,

@@ -21,7 +21,9 @@ class Transmission:
     """A force along a fixed combination of revolute and prismatic joints, as part of the contact problem.
 
     With p = Σ share · position − rest and u its velocity, a "servo" pulls with control − stiffness p − damping u, taken
-    at the end of the step and cut off at its limits, which is stable however stiff it is; "friction" resists all motion
+    at the end of the step and cut off at its limits, which is stable however stiff it is. One with a largest `speed`
+    pulls with damping (z − u), where z = (control − stiffness p) / damping, within ±speed, is asked for as the step
+    begins: a motor of gain stiffness / damping, which has to be below one over the step. "friction" resists all motion
     with a force within the limits; a "tie" keeps p at zero.
 
     Attributes:
@@ -32,6 +34,7 @@ class Transmission:
         rest: the combined position at which a servo's spring is at rest, or a tie holds.
         limits: least and greatest force, N or N m.
         name: for messages.
+        speed: that a servo asks for at most, m/s or rad/s.
     """
 
     shares: Mapping[str, float]
@@ -41,6 +44,7 @@ class Transmission:
     rest: float = 0.0
     limits: tuple[float, float] = (-math.inf, math.inf)
     name: str = ""
+    speed: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -124,6 +128,11 @@ def _check(model: Model, number: Mapping[str, int], each: Transmission) -> None:
         raise ModelError(f"transmission {each.name!r}: limits {each.limits} are not in order")
     if each.kind == "friction" and not each.limits[0] <= 0 <= each.limits[1]:
         raise ModelError(f"transmission {each.name!r}: the limits of friction must hold zero, got {each.limits}")
+    if not each.speed >= 0 or (math.isfinite(each.speed) and not (each.kind == "servo" and each.damping > 0)):
+        raise ModelError(
+            f"transmission {each.name!r}: a largest speed is a number from zero on, of a servo with damping; got "
+            f"{each.speed} of kind {each.kind!r} with damping {each.damping}"
+        )
     if each.kind == "servo" and not (each.stiffness >= 0 and each.damping >= 0 and each.stiffness + each.damping > 0):
         raise ModelError(
             f"transmission {each.name!r}: a servo needs stiffness or damping above zero, got {each.stiffness} and "

@@ -189,6 +189,8 @@ class TreeEngine(MechanicalEngine):
             found.append(Claim((value == 0).to(value.dtype), "positive", "zero: the engine was made without a medium"))
         elif name == "transmission_force":
             found.append(Claim((value[..., 1] - value[..., 0]).clamp(max=1.0), "not negative", "the least force first"))
+        elif name == "transmission_speed":
+            found.append(Claim(value.clamp(max=1.0), "not negative", "speeds from zero on, or infinite"))
         elif name == "orientation":
             found.append(Claim(value.square().sum(-1), "positive", "a quaternion of some length"))
         return found

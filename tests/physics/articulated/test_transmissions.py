@@ -103,6 +103,25 @@ def test_a_velocity_servo_with_a_largest_force():
     assert float(path.v[0, -1, 0]) == pytest.approx(0.6 + (4.0 - 7.0) / 2.0 * 0.1, abs=1e-9)
 
 
+def test_a_servo_with_a_largest_speed_is_a_motor_with_a_gain():
+    """Far from its target it runs at that speed, near it at the distance as a step begins times the gain.
+
+    What it asks for it has at the end of the step, but for m / (h c) = 2e-7 of it.
+    """
+    gain, speed, damping = 30.0, 0.5, 1e9
+    servo = Transmission({"x": 1.0}, stiffness=gain * damping, damping=damping, speed=speed)
+    target, q, before, expected = 0.103, 0.0, 0.0, [0.0]
+    controls = torch.tensor([0.0, gain * damping * target], dtype=DOUBLE).expand(1, 60, 2)
+    path = slider([servo]).rollout(State(row(0.0), row(0.0)), 60, controls)
+    for _ in range(60):
+        asked = max(-speed, min(speed, gain * (target - q)))
+        q, before = q + 0.01 * (before + asked) / 2, asked
+        expected.append(q)
+    assert path.q[0, :, 0].tolist() == pytest.approx(expected, abs=1e-6)
+    with pytest.raises(ModelError, match="a largest speed is a number from zero on, of a servo with damping"):
+        slider([Transmission({"x": 1.0}, stiffness=1.0, speed=1.0)])
+
+
 def test_what_is_tied_moves_as_one():
     """x_a = 3 x_b: a force on a accelerates m_a + m_b / 9; energy and tie stay."""
     engine = two_sliders([Transmission({"a": 1.0, "b": -3.0}, "tie")])
@@ -138,7 +157,7 @@ def test_an_impact_is_felt_through_a_tie():
     assert float(path.v[0, -1, 0]) == pytest.approx((1 - mass) / (1 + mass), abs=1e-11)
 
 
-def leg(**options):
+def leg(speeds=(math.inf, math.inf)):
     """A hip and a knee above the ground, with dry friction, limited servos, and a wheel tied to the knee."""
     body = {"mass": 0.8, "inertia": (0.01, 0.012, 0.004), "center_of_mass": (0, 0, -0.1)}
     foot = Placed(Sphere(0.05), pose=((1.0, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, -0.25), (0, 0, 0, 1)))
@@ -152,17 +171,20 @@ def leg(**options):
         Body("wheel", "trunk", [Joint("revolute", (1, 0, 0), name="wheel")], mass=0.4, inertia=(0.01, 0.01, 0.02)),
     ]  # fmt: skip
     rows = [
-        Transmission({"hip": 1.0}, stiffness=90.0, damping=0.6, rest=0.3, limits=(-4.0, 6.0)),
-        Transmission({"hip": 0.5, "knee": 1.0}, stiffness=60.0, damping=1.2, rest=-0.6, limits=(-30.0, 30.0)),
+        Transmission({"hip": 1.0}, stiffness=90.0, damping=0.6, rest=0.3, limits=(-4.0, 6.0), speed=speeds[0]),
+        Transmission(
+            {"hip": 0.5, "knee": 1.0}, stiffness=60.0, damping=1.2, rest=-0.6, limits=(-30.0, 30.0), speed=speeds[1]
+        ),
         Transmission({"knee": 1.0, "wheel": -0.4}, "tie", rest=-0.5),
         Transmission({"wheel": 1.0, "hip": -1.0}, "friction", limits=(-0.2, 0.4)),
     ]
     return tree(bodies, dt=0.01, contact="event", scenery=[Placed(Plane())], friction=0.6, transmissions=rows)
 
 
-def test_gradients_of_all_rows():
+@pytest.mark.parametrize("speeds", [(math.inf, math.inf), (2.0, 0.7)])
+def test_gradients_of_all_rows(speeds):
     """Also where the foot strikes the ground within a step, which cuts the time that forces have."""
-    engine, checked = leg(), 0
+    engine, checked = leg(speeds), 0
     leaves = (
         *("transmission_stiffness", "transmission_damping", "transmission_rest", "friction_loss", "mass", "position"),
         *("joint_damping", "friction"),
@@ -175,6 +197,8 @@ def test_gradients_of_all_rows():
             "controls": torch.randn(1, 30, engine.nu, generator=rng, dtype=DOUBLE),
             "limits": engine.properties.transmission_force[:2].clone(),
         }
+        if math.isfinite(speeds[0]):
+            values["speeds"] = engine.properties.transmission_speed[:2].clone()
         values |= {name: getattr(engine.properties, name).clone() for name in leaves}
         weights = torch.randn(8, generator=rng, dtype=DOUBLE)
 
@@ -182,6 +206,9 @@ def test_gradients_of_all_rows():
             properties = {name: given[name] for name in leaves}
             others = engine.properties.transmission_force[2:].expand(*given["limits"].shape[:-2], -1, -1)
             properties["transmission_force"] = torch.cat([given["limits"], others], -2)
+            if "speeds" in given:
+                others = engine.properties.transmission_speed[2:].expand(*given["speeds"].shape[:-1], -1)
+                properties["transmission_speed"] = torch.cat([given["speeds"], others], -1)
             path = engine.rollout(State(given["q"], given["v"]), 30, given["controls"], properties)
             assert path.status is not None
             assert path.status.converged.all()

@@ -149,6 +149,7 @@ class Pairs:
             "transmission_rest": _behind(none, p.transmission_rest),
             "transmission_low": _behind(-most, low),
             "transmission_high": _behind(most, high),
+            "transmission_speed": _behind(none, p.transmission_speed),
         }
 
     def _turning(self, values: Tensor) -> Parameters:

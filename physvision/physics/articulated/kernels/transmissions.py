@@ -7,6 +7,8 @@ acceleration and λ = T f for its impulse:
     HOLDS   low ≤ f ≤ high against all motion: dry friction.  u + T s·a = 0 within the bounds
     SERVO   f = g − k p′ − c u′ between the bounds, at the end of the step, p′ = p + T u′, u′ = u + T s·a:
             u′ + ε λ + b = 0 with B = c + T k, ε = 1/(T B), b = −(g − k p)/B
+            Of one that asks for a speed of at most w the spring is taken where the flight begins, so that what it asks
+            for is known then: f = c (z − u′), z = (g − k p)/c within ±w; that is B = c and b = −z.
     TIED    p = 0 whatever it takes, in impacts too; a part of what it is off is taken back, as of an overlap:
             u′ + κ p/h = 0.
 
@@ -81,12 +83,17 @@ def list_transmissions(
                 high = left * contacts.transmission_high[world, t]
                 if kind == SERVO:
                     stiffness = contacts.transmission_stiffness[world, t]
-                    drag = contacts.transmission_damping[world, t] + left * stiffness
+                    drag = contacts.transmission_damping[world, t]
                     pull = forces.torque[world, step, tree.velocities + t]
                     pull -= stiffness * combined_position(contacts, work, world, row, t)
                     for k in range(tree.couplings):
                         if tree.coupling_target[k] == tree.velocities + t:
                             pull += tree.coupling_gain[k] * work.v[world, row, tree.coupling_source[k]]
+                    speed = contacts.transmission_speed[world, t]
+                    if speed < FREELY:
+                        pull = wp.clamp(pull, -speed * drag, speed * drag)
+                    else:
+                        drag += left * stiffness
                     bias = -pull / drag
                     yielding = scalar(1.0) / (left * drag)
                 elif kind == TIED:
@@ -161,7 +168,21 @@ def transmission_backward(
         yielding_bar = slip_bar * memory.impulse[world, c][0]
         drag_bar = -(yielding * yielding_bar + memory.bias[world, c][0] * slip_bar) / drag
         pull_bar = -slip_bar / drag
-        left_bar += stiffness * drag_bar - yielding / left * yielding_bar
+        left_bar -= yielding / left * yielding_bar
+        stiffness_bar = scalar(0.0)
+        speed = contacts.transmission_speed[world, t]
+        if speed < FREELY:
+            asked = -memory.bias[world, c][0]
+            if wp.abs(asked) >= scalar(1.0 - 1.0e-6) * speed:
+                # But for rounding the pull is ±w c, whatever the spring and the control say.
+                side = wp.sign(asked)
+                drag_bar += side * speed * pull_bar
+                if touch.wanted != 0:
+                    touch.transmission_speed[world, t] = touch.transmission_speed[world, t] + side * drag * pull_bar
+                pull_bar = scalar(0.0)
+        else:
+            left_bar += stiffness * drag_bar
+            stiffness_bar = left * drag_bar
         position_bar = -stiffness * pull_bar
         column = tree.velocities + t
         gradients.torque[world, step, column] = gradients.torque[world, step, column] + pull_bar
@@ -171,7 +192,7 @@ def transmission_backward(
                 work.v_bar[world, row, d] = work.v_bar[world, row, d] + tree.coupling_gain[k] * pull_bar
         if touch.wanted != 0:
             touch.transmission_damping[world, t] = touch.transmission_damping[world, t] + drag_bar
-            stiffness_bar = left * drag_bar - position * pull_bar
+            stiffness_bar -= position * pull_bar
             touch.transmission_stiffness[world, t] = touch.transmission_stiffness[world, t] + stiffness_bar
     if position_bar != scalar(0.0):
         for k in range(contacts.transmission_first[t], contacts.transmission_first[t + 1]):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,6 +38,7 @@ def load(
     integrator: str = "semi_implicit_euler",
     substeps: int = 1,
     restitution: float = 0.0,
+    servo_speed: float = math.inf,
     packages: Sequence[str | os.PathLike[str]] = (),
 ) -> Articulation:
     """The engine of an MJCF or URDF model.
@@ -59,6 +61,7 @@ def load(
         integrator: "semi_implicit_euler" or "runge_kutta_4".
         substeps: how many steps of the integrator make one of the engine.
         restitution: of every shape that may touch.
+        servo_speed: that position actuators with a damper (`kv`) and a largest force ask for at most, rad/s or m/s.
         packages: folders that hold the packages of meshes called `package://NAME/…`; those around the file are found.
 
     Raises:
@@ -88,7 +91,7 @@ def load(
         raise UnsupportedError(
             f"{name} holds what cannot be simulated ({listed}). Leave it out with ignore=({allowed},)"
         )
-    return _engine(model, ignore, dt, integrator, substeps, restitution)
+    return _engine(model, ignore, dt, integrator, substeps, restitution, servo_speed)
 
 
 def _engine(
@@ -98,6 +101,7 @@ def _engine(
     integrator: str,
     substeps: int,
     restitution: float,
+    servo_speed: float,
 ) -> Articulation:
     found = [pair for pair in geom_pairs(model) if "contact" not in ignore and supported(model, pair)]
     taking_part = {geom for pair in found for geom in (pair.first, pair.second)}
@@ -111,7 +115,7 @@ def _engine(
     limits = "limit" not in ignore and limits_hold(model)
     rubs = "friction_loss" not in ignore and friction_holds(model)
     bodies = translate.bodies(model, taking_part, limits, rubs, hanging)
-    transmissions = translate.transmissions_of(model, bodies, ignore)
+    transmissions = translate.transmissions_of(model, bodies, ignore, servo_speed)
     activations = translate.activations(model, len(transmissions))
     tied = [] if "equality" in ignore else connections(model, [body.name for body in bodies])
     joints = [joint for body in bodies for joint in body.joints]

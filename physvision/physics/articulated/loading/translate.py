@@ -145,14 +145,16 @@ def rows(model: mujoco.MjModel) -> list[int]:
     return [k for k in usable_actuators(model) if not switched_off(model, k) and is_row(model, k)]
 
 
-def transmissions_of(model: mujoco.MjModel, bodies: list[Body], ignore: Collection[str]) -> list[Transmission]:
-    """All bounded rows; those of actuators come first."""
+def transmissions_of(
+    model: mujoco.MjModel, bodies: list[Body], ignore: Collection[str], speed: float
+) -> list[Transmission]:
+    """All bounded rows; those of actuators come first, which ask for no more than this speed."""
     names = [
         joint.name or (f"{body.name}.{order}" if len(body.joints) > 1 else body.name)
         for body in bodies
         for order, joint in enumerate(body.joints)
     ]
-    return transmissions(model, names, rows(model), ignore)
+    return transmissions(model, names, rows(model), ignore, speed)
 
 
 def activations(model: mujoco.MjModel, transmissions: int) -> list[Activation]:

@@ -76,7 +76,7 @@ def force_limits(model: mujoco.MjModel, k: int) -> tuple[float, float]:
 
 
 def transmissions(
-    model: mujoco.MjModel, joint_names: list[str], rows: Collection[int], ignore: Collection[str]
+    model: mujoco.MjModel, joint_names: list[str], rows: Collection[int], ignore: Collection[str], speed: float
 ) -> list[Transmission]:
     """The bounded rows of actuators, in their order, then those of tendons and of equalities."""
 
@@ -94,6 +94,7 @@ def transmissions(
                 rest=constant / stiffness if stiffness else 0.0,
                 limits=force_limits(model, k),
                 name=named(model, "actuator", k),
+                speed=speed if stiffness and damping else math.inf,
             )
         )
     if "tendon" not in ignore:

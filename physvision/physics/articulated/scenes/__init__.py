@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from physvision.core import FileError
@@ -9,8 +10,9 @@ from physvision.physics.articulated.engine import Articulation
 from physvision.physics.articulated.loading import load as load_file
 
 _FOLDER = Path(__file__).resolve().parent
-# What a model file does not say and contact in the engine takes: restitution of all shapes.
+# What a model file does not say: restitution of all shapes, and the largest speed of servos, rad/s.
 _RESTITUTION = {"ball": 0.5, "golf": 0.5}
+SERVO_SPEED = {"arm": math.radians(45.0), "quadruped": 10.0}
 
 
 def names() -> list[str]:
@@ -32,4 +34,6 @@ def load(name: str, dt: float = 0.01) -> Articulation:
         name: one of `names()`.
         dt: seconds a step.
     """
-    return load_file(path(name), dt, restitution=_RESTITUTION.get(name, 0.0))
+    return load_file(
+        path(name), dt, restitution=_RESTITUTION.get(name, 0.0), servo_speed=SERVO_SPEED.get(name, math.inf)
+    )

@@ -1,0 +1,159 @@
+"""Teach an arm to reach any point that it is told: section "robot arm" of "A Differentiable Physics Engine …" (2019).
+
+The arm of `reach.py`; its policy, a network of 2,107,396 parameters, is told a point that the arm can reach, drawn anew
+for every robot of a batch and every update, and answers once with the four angles that its servos are to turn to. The
+error is the distance of the tip, averaged over the last half second of 8 s and over the batch, which no point of was
+seen before. Adam's rate is 1e-3 times the error of the last update over half a metre.
+
+    python experiments/reach_anywhere.py [--batch 128] [--updates 2563] [--out out]
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from pathlib import Path
+
+import matplotlib as mpl
+import torch
+from jsonargparse import auto_cli
+from reach import Reach
+from torch import Tensor
+
+from physvision.control.policies import Dense, Plan, Played, Policy, follow
+from physvision.core import State
+from physvision.report import film
+from physvision.trainers import PolicyTraining
+
+mpl.use("Agg")
+from matplotlib import pyplot as plt
+
+DT, PIECE = 0.01, 50
+# Centimetres that the mean error is to be below, and within how many updates.
+BARS = {10.0: 576, 5.0: 2563}
+PAPER = "paper: mean below 10 cm after 576 updates and below 5 cm after 2,563, 128 robots, 58 s an update on a GPU"
+MEAN = 20  # updates that errors are averaged over
+
+
+class ReachAnywhere(Plan):
+    """The tip of the arm is to be at a point that is told once."""
+
+    def __init__(self, seconds: float = 8.0) -> None:
+        self.reach = Reach(seconds)
+        self.engine, self.periods = self.reach.engine, self.reach.periods
+
+    def begin(self, batch: int, generator: torch.Generator) -> tuple[State, Tensor]:
+        """The arm stands upright; aims are where its tip is with angles drawn from all that there are."""
+        angles = math.pi * (2 * torch.rand(batch, 4, generator=generator, dtype=torch.float64) - 1)
+        return self.engine.initial_state(batch, torch.float64), self.reach.tip(State(angles, torch.zeros_like(angles)))
+
+    def foresee(self, aim: Tensor) -> Tensor:
+        """The point, once."""
+        return aim.float().unsqueeze(1)
+
+    def act(self, output: Tensor) -> Tensor:
+        """Targets of the servos, rad."""
+        return output.double()
+
+    def losses(self, state: State, aim: Tensor) -> Tensor:
+        """The distance, m."""
+        return self.reach.distance(state, aim)
+
+
+def followed(task: Plan, policy: Policy, start: State, aim: Tensor, **options) -> Played:
+    """`follow`, half a second in a launch."""
+    return follow(task, policy, start, aim, piece=PIECE, **options)
+
+
+def error_of(played: Played) -> Tensor:
+    """The distance over the last half second, cm, (batch,)."""
+    return 100 * played.losses.detach()[:, -round(0.5 / DT) :].mean(1)
+
+
+class Teaching(PolicyTraining):
+    """Takes down errors, and sets the rate by the last one."""
+
+    def __init__(self, *given, stop: float, **options) -> None:
+        super().__init__(*given, player=followed, **options)
+        self.errors: list[float] = []
+        self.stop, self.began = stop, time.perf_counter()
+
+    def on_train_batch_end(self, outputs: object, batch: int, batch_idx: int) -> None:
+        """Measure the episode, which the update did not know before it."""
+        assert self.last is not None
+        self.errors.append(float(error_of(self.last).mean()))
+        for group in self.trainer.optimizers[0].param_groups:
+            group["lr"] = self.learning_rate * self.errors[-1] / 50
+        if len(self.errors) % MEAN == 0:
+            lately = sum(self.errors[-MEAN:]) / MEAN
+            spent = time.perf_counter() - self.began
+            print(f"  {len(self.errors)} updates, {spent:.0f} s: {lately:.1f} cm over the last {MEAN}", flush=True)
+            self.trainer.should_stop = lately < self.stop
+
+
+def first_below(errors: list[float], bar: float) -> float:
+    """After how many updates the mean of the last ones is below; infinite if it never is."""
+    means = [sum(errors[k - MEAN : k]) / MEAN for k in range(MEAN, len(errors) + 1)]
+    return next((MEAN + k for k, each in enumerate(means) if each < bar), math.inf)
+
+
+def draw(errors: list[float], file: Path) -> None:
+    figure, axis = plt.subplots(figsize=(6, 3.8), layout="constrained")
+    axis.loglog(range(1, len(errors) + 1), errors, linewidth=1)
+    for bar, most in BARS.items():
+        axis.plot([most], [bar], "o", color="0.4", label=f"paper: {bar:g} cm after {most}")
+    axis.set(xlabel="updates", ylabel="error of points not seen before, cm")
+    axis.legend(frameon=False, fontsize="small")
+    axis.spines[["top", "right"]].set_visible(False)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(file, dpi=150)
+    plt.close(figure)
+
+
+def main(
+    batch: int = 128, updates: int = 2563, seed: int = 0, seconds: float = 8.0, width: int = 1024,
+    out: Path = Path("out"),
+) -> bool:  # fmt: skip
+    """Teach the arm.
+
+    Args:
+        batch: robots in an update.
+        updates: at most so many.
+        seed: of the network and of the points.
+        seconds: of an episode.
+        width: of the network's three layers.
+        out: folder of the figure and the film.
+
+    Returns:
+        Whether both of the paper's figures are met.
+    """
+    from lightning import Trainer
+
+    torch.set_num_threads(1)
+    torch.manual_seed(seed)
+    policy, task = Dense(3, (width,) * 3, 4), ReachAnywhere(seconds)
+    print(f"{PAPER}; network of {sum(each.numel() for each in policy.parameters()):,} parameters, {batch} robots")
+    training = Teaching(policy, task, updates, batch=batch, seed=seed, stop=min(BARS))
+    quiet = dict.fromkeys(("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of data loaders without workers
+        Trainer(max_epochs=1, accelerator="cpu", **quiet).fit(training)
+    spent = (time.perf_counter() - training.began) / len(training.errors)
+    with torch.no_grad():
+        start, aim = task.begin(200, torch.Generator().manual_seed(seed + 10**6))
+        played = follow(task, policy, start, aim)
+    found = error_of(played)
+    middle = float(found.median())
+    print(f"200 more points: mean {float(found.mean()):.1f} cm, median {middle:.1f}; {spent:.2f} s an update")
+    reached = {bar: first_below(training.errors, bar) for bar in BARS}
+    for bar, most in BARS.items():
+        print(f"below {bar:g} cm after {reached[bar]:.0f} (bar {most}): {'met' if reached[bar] <= most else 'MISSED'}")
+    draw(training.errors, out / "reach_anywhere.png")
+    filmed = film(task.engine, played.trajectory, out / "reach_anywhere.mp4")
+    print(f"figure: {out / 'reach_anywhere.png'}, film: {filmed}")
+    return all(reached[bar] <= most for bar, most in BARS.items())
+
+
+if __name__ == "__main__":
+    auto_cli(main, as_positional=False)

@@ -1,0 +1,167 @@
+"""Policies that are trained side by side, each on worlds of its own as if alone."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from physvision.control.policies import Dense, Episode, Played, Policy
+from physvision.trainers import PolicyTraining
+
+
+@dataclass(frozen=True)
+class Habits:
+    """How a policy is trained; see `PolicyTraining`."""
+
+    averaged: bool = True
+    decay: float = 0.99
+    still: bool = True
+    clip: float | None = 1.0
+
+
+class Many(Policy):
+    """Networks of one shape that differ from world to world: batches of matrices."""
+
+    def __init__(self, networks: Sequence[Dense]) -> None:
+        super().__init__()
+        self.depth = len(networks[0].hidden)
+        layers = [[*each.hidden, each.output, *([each.direct] if each.direct else [])] for each in networks]
+        rows = list(zip(*layers, strict=True))
+        self.weights = nn.ParameterList(torch.stack([each.weight.detach().mT for each in row]) for row in rows)
+        self.biases = nn.ParameterList(torch.stack([each.bias.detach()[None] for each in row]) for row in rows)
+
+    def still(self) -> None:
+        """Make all outputs zero."""
+        self.still_in(torch.ones(len(self.weights[0]), dtype=torch.bool))
+
+    def still_in(self, worlds: Tensor) -> None:
+        """Make all outputs of these worlds' networks zero."""
+        with torch.no_grad():
+            for each in (*self.weights[self.depth :], *self.biases[self.depth :]):
+                each[worlds] = 0.0
+
+    def vectors(self) -> Tensor:
+        """Each world's parameters in a row, the layers one after another."""
+        return torch.cat([each.detach().flatten(1) for each in self._parts()], 1)
+
+    def set(self, vectors: Tensor) -> None:
+        """Take each world's parameters from a row."""
+        parts = self._parts()
+        for part, given in zip(parts, vectors.split([each[0].numel() for each in parts], 1), strict=True):
+            part.data = given.reshape(-1, *part.shape[1:])
+
+    def _parts(self) -> list[Tensor]:
+        return [each for pair in zip(self.weights, self.biases, strict=True) for each in pair]
+
+    def forward(self, sensed: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """Each world's outputs by its own network, of (worlds, sensors) or (worlds, times, sensors)."""
+        rows = sensed if sensed.dim() == 3 else sensed.unsqueeze(1)
+        layer = rows
+        for number in range(self.depth):
+            layer = torch.baddbmm(self.biases[number], layer, self.weights[number]).relu()
+        output = torch.baddbmm(self.biases[self.depth], layer, self.weights[self.depth])
+        if len(self.weights) > self.depth + 1:
+            output = output + torch.baddbmm(self.biases[-1], rows, self.weights[-1])
+        return (output if sensed.dim() == 3 else output.squeeze(1)), memory
+
+
+class Teaching(PolicyTraining):
+    """Trains several policies side by side, each on a world of its own as if alone.
+
+    Attributes:
+        courses: of each policy, what `measure` found in each episode.
+        best: parameters of each policy in the episode in which the first number that `measure` gives was least.
+    """
+
+    def __init__(
+        self,
+        policy: Many,
+        task: Episode,
+        updates: int,
+        measure: Callable[[Played], Tensor],
+        habits: Sequence[Habits],
+        told: str = "",
+        enough: float = -math.inf,
+        losses: Callable[[Played], Tensor] = lambda played: played.losses,
+        **options,
+    ) -> None:
+        decay = torch.tensor([[each.decay] for each in habits], dtype=torch.float64)
+        plain = bool((decay == 1.0).all())
+        super().__init__(
+            policy, task, updates, batch=len(habits), decay=1.0 if plain else decay, still=False, clip=None, **options
+        )
+        self.many = policy
+        policy.still_in(torch.tensor([each.still for each in habits]))
+        self.mean = torch.tensor([each.averaged for each in habits])
+        self.most = torch.tensor([each.clip or math.inf for each in habits], dtype=torch.float64)
+        self.measure, self.told, self.enough, self.blamed = measure, told, enough, losses
+        self.courses: list[list[list[float]]] = [[] for _ in habits]
+        self.least = torch.full((len(habits),), math.inf, dtype=torch.float64)
+        self.best = policy.vectors()
+        self.seconds, self.began = 0.0, time.perf_counter()
+
+    def training_step(self, batch: int, batch_idx: int) -> Tensor:
+        """The sum of the policies' losses, so that each has the gradient that it would have alone."""
+        super().training_step(batch, batch_idx)
+        assert self.last is not None
+        losses = self.blamed(self.last)
+        self._take_down(self.last)
+        each = torch.where(self.mean, losses.mean(1), losses[:, -1])
+        # A motion that failed teaches nothing, and leaves the others alone.
+        return each.where(losses.detach().isfinite().all(1), 0.0).sum()
+
+    @torch.no_grad()
+    def _take_down(self, played: Played) -> None:
+        found = self.measure(played)
+        better = found[:, 0] < self.least
+        self.least = torch.where(better, found[:, 0], self.least)
+        self.best = torch.where(better[:, None], self.many.vectors(), self.best)
+        for course, row in zip(self.courses, found.tolist(), strict=True):
+            course.append(row)
+        count = len(self.courses[0])
+        if self.told and count % 10 == 0:
+            self.seconds = time.perf_counter() - self.began
+            numbers = " ".join(f"{row:.3g}" for row in self.least.tolist())
+            print(f"  {self.told}, {count} episodes, {self.seconds:.0f} s; least so far {numbers}", flush=True)
+
+    def configure_gradient_clipping(
+        self, optimizer: Optimizer, gradient_clip_val: float | None = None, gradient_clip_algorithm: str | None = None
+    ) -> None:
+        """Clip each policy's gradient, and leave out one that is not finite."""
+        gradients = [each.grad for each in self.policy.parameters() if each.grad is not None]
+        norms = torch.stack([each.flatten(1).square().sum(1) for each in gradients]).sum(0).sqrt()
+        factor = (self.most / norms).clamp(max=1.0)[:, None, None]
+        for each in gradients:
+            each *= factor
+            each.nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0)
+
+    def on_train_batch_end(self, outputs: object, batch: int, batch_idx: int) -> None:
+        """Stop where all are good enough."""
+        self.trainer.should_stop = bool((self.least < self.enough).all())
+
+
+def taught(
+    networks: Sequence[Dense],
+    task: Episode,
+    updates: int,
+    measure: Callable[[Played], Tensor],
+    habits: Sequence[Habits],
+    **options,
+) -> Teaching:
+    """How networks were trained side by side."""
+    from lightning import Trainer
+
+    module = Teaching(Many(networks), task, updates, measure, habits, **options)
+    quiet = dict.fromkeys(("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of data loaders without workers
+        Trainer(max_epochs=1, accelerator="cpu", **quiet).fit(module)
+    module.seconds = time.perf_counter() - module.began
+    return module
