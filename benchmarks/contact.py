@@ -3,7 +3,8 @@
     python benchmarks/contact.py [--rounds 5]
 
 Microseconds a step of 1 ms, 1000 steps of one world, the least of the rounds; the same robot without a ground, and
-MuJoCo's `mj_step` of it in the same run, beside it. The legs are bent and held by springs.
+MuJoCo's `mj_step` of it in the same run, beside it. The legs are bent and held by springs. Last, several robots in one
+world and in a batch, the time of each as a share of one's alone: it should be linear in their number.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from physvision.physics.articulated.loading import translate
 LAIKAGO = Path(__file__).parents[1] / "tests" / "data" / "laikago.urdf"
 TOE, STIFFNESS, DAMPING = 0.0265, 300.0, 10.0
 BENT = {"upper_leg_2_hip": 0.6, "lower_leg_2_upper_leg": -1.2}  # rad, by parts of the joints' names
+ROBOTS = 2, 5, 10
 BARS = 6.0, 12.0  # microseconds forward and backward
 
 
@@ -43,13 +45,16 @@ def held(joint: articulated.Joint) -> articulated.Joint:
     return replace(joint, stiffness=STIFFNESS, damping=DAMPING, start=(angle,), spring_reference=(angle,))
 
 
-def engine(contact: str | None) -> articulated.Articulation:
+def engine(contact: str | None, robots: int = 1) -> articulated.Articulation:
     bodies = [
         replace(
             body,
+            name=f"{body.name} {k}",
+            parent=None if body.parent is None else f"{body.parent} {k}",
             shapes=[Placed(Sphere(TOE))] if "toe" in body.name else [],
             joints=[held(joint) for joint in body.joints],
         )
+        for k in range(robots)
         for body in translate.bodies(specification().compile(), (), False)
     ]
     return articulated.tree(bodies, dt=1e-3, scenery=[Placed(Plane())], contact=contact, friction=0.8)
@@ -105,6 +110,37 @@ def ours(contact: str | None, start: State, rounds: int) -> tuple[float, float]:
     return forward * 1e3, backward * 1e3
 
 
+def side_by_side(start: State, robots: int) -> State:
+    """One world of so many of the robot, two metres apart."""
+    q = start.q.repeat(1, robots).reshape(robots, -1)
+    q[:, 0] += 2 * torch.arange(robots, dtype=q.dtype)
+    return State(q.reshape(1, -1), start.v.repeat(1, robots))
+
+
+def together(start: State, rounds: int) -> None:
+    """Print what each of several robots takes, forward and backward, of what one takes alone."""
+    alone, steps = engine("event"), 200
+    cases = {("alone", 1): (alone, start)}
+    for robots in ROBOTS:
+        cases["in one world", robots] = engine("event", robots), side_by_side(start, robots)
+        cases["in a batch", robots] = alone, start.repeat(robots)
+    least_of = dict.fromkeys(cases, (float("inf"), float("inf")))
+    for _ in range(rounds + 1):
+        for case, (made, state) in cases.items():
+            q, v = state.q.clone().requires_grad_(), state.v.clone().requires_grad_()
+            began = time.process_time()
+            loss = made.rollout(State(q, v), steps).final.q.sum()
+            middle = time.process_time()
+            torch.autograd.grad(loss, (q, v))
+            taken = middle - began, time.process_time() - middle
+            least_of[case] = min(least_of[case][0], taken[0]), min(least_of[case][1], taken[1])
+    one = least_of["alone", 1]
+    for (how, robots), (forward, backward) in least_of.items():
+        if robots > 1:
+            shares = forward / one[0] / robots, backward / one[1] / robots
+            print(f"{robots:>3} {how:<13} forward {shares[0]:5.2f}   backward {shares[1]:5.2f}   bar 1.2")
+
+
 def main(rounds: int = 5) -> None:
     """Print the table.
 
@@ -121,6 +157,7 @@ def main(rounds: int = 5) -> None:
     model, data = mujoco_standing()
     theirs = least(lambda: mujoco.mj_step(model, data, 1000), rounds) * 1e3
     print(f"mj_step          forward {theirs:7.2f}   {data.ncon} contacts")
+    together(start, rounds)
 
 
 if __name__ == "__main__":

@@ -47,22 +47,25 @@ SCALARS = {torch.float32: wp.float32, torch.float64: wp.float64}
 
 
 @cache
-def load(package: str, dtype: torch.dtype) -> ModuleType:
-    """The package of kernels called `package`, in the precision of `dtype`."""
+def load(package: str, dtype: torch.dtype, *parts: str) -> ModuleType:
+    """The package of kernels called `package`, in the precision of `dtype`, with parts that it has on demand.
+
+    The package finds a part's name among its globals, true.
+    """
     if dtype not in SCALARS:
         raise DtypeError(f"kernels exist for float32 and float64, got {dtype}")
     start_warp()
     specification = importlib.util.find_spec(package)
     assert specification is not None
     assert specification.origin is not None
-    name = f"{package}_{SCALARS[dtype].__name__}"
+    name = "_".join([package, SCALARS[dtype].__name__, *parts])
     alias = importlib.util.spec_from_file_location(
         name, specification.origin, submodule_search_locations=[str(Path(specification.origin).parent)]
     )
     assert alias is not None
     assert alias.loader is not None
     module = importlib.util.module_from_spec(alias)
-    module.__dict__["scalar"] = SCALARS[dtype]
+    module.__dict__.update(dict.fromkeys(parts, True), scalar=SCALARS[dtype])
     sys.modules[name] = module
     alias.loader.exec_module(module)
     return module

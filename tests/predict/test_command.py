@@ -4,18 +4,19 @@ import csv
 import os
 import resource
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from forked import in_a_copy
 from predict import rolling
 
 from physvision import video
 from physvision.cli import main
 from physvision.core import VideoError
-from physvision.predict import Predictor, save
-from physvision.report import Film, StateTables
+from physvision.predict import Predictor
+from physvision.report import Film
 
 FILES = ["prediction.mp4", "report.html", "states.csv", "states.npz"]
 
@@ -246,20 +247,30 @@ def test_a_film_that_cannot_be_written_leaves_the_tables(tmp_path, capsys, monke
     assert len(rows(tmp_path / "out")) == 2 * 16
 
 
+FULL = """
+import resource, signal, sys
+from predict import rolling
+from physvision.predict import Predictor
+import physvision.cli
+Predictor.from_checkpoint = classmethod(lambda kind, name, **options: rolling.predictor(**options))
+# What cannot grow beyond this is as on a full disk.
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
+sys.exit(physvision.cli.main(["predict", *sys.argv[2:], "--checkpoint", "balls"]))
+"""
+
+
 @pytest.mark.parametrize(("room", "shown", "kept"), [(12_000, 400, ["states.csv", "states.npz"]), (400, 20, [])])
 def test_a_full_disk_leaves_nothing_half_written(tmp_path, room, shown, kept):
     path, out = rolling.film(tmp_path / "a.mkv", shown), tmp_path / "out"
-
-    def full():
-        # What cannot grow beyond this is as on a full disk.
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
-        return run(path, out, "--batch", "16")
-
-    status, said = in_a_copy(full)
-    assert status == 1, said
-    assert "Make room" in said
-    assert "Traceback" not in said
+    command = [sys.executable, "-c", FULL, str(room), str(path), "--out", str(out), "--batch", "16"]
+    places = f"{Path(__file__).parents[1]}{os.pathsep}{Path(__file__).parents[2]}"
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": places}, timeout=250
+    )
+    assert done.returncode == 1, done.stderr
+    assert "Make room" in done.stderr
+    assert "Traceback" not in done.stderr
     assert (left(out) if out.exists() else []) == kept
     if kept:
         table = rows(out)
@@ -297,15 +308,23 @@ def test_force_alone_goes_on_and_the_page_says_with_what(tmp_path, capsys):
     assert "Nothing has the colour of green ball." in " ".join(capsys.readouterr().out.split())
 
 
+KILLED = """
+import os, signal, sys
+from predict import rolling
+from physvision.predict import save
+from physvision.report import StateTables
+
+add = StateTables.add
+StateTables.add = lambda self, **values: (add(self, **values), os.kill(os.getpid(), signal.SIGKILL))
+save(rolling.predictor(), rolling.pictures(60), sys.argv[1])
+"""
+
+
 def test_what_a_killed_run_left_half_written_goes_with_the_next(tmp_path):
     out = tmp_path / "out"
-    add = StateTables.add
-
-    def killed():
-        StateTables.add = lambda self, **values: (add(self, **values), os.kill(os.getpid(), signal.SIGKILL))
-        save(rolling.predictor(), rolling.pictures(60), out)
-
-    assert in_a_copy(killed)[0] == -signal.SIGKILL
+    places = f"{Path(__file__).parents[1]}{os.pathsep}{Path(__file__).parents[2]}"
+    environment = {**os.environ, "PYTHONPATH": places}
+    subprocess.run([sys.executable, "-c", KILLED, str(out)], env=environment, timeout=250)
     assert all(name.startswith(".") for name in left(out))
     assert left(out)
     assert run(rolling.film(tmp_path / "a.mkv"), out) == 0

@@ -138,7 +138,8 @@ CONTACT_MEMORY = {
     "world_origin": field("vec3", "links"),
     "shape_turn": field("mat33", "shapes"),
     "shape_origin": field("vec3", "shapes"),
-    "limit_position": field("scalar", "limits"),
+    "limit_position": field("scalar", "limits"),  # of a ball joint the angle that it is turned by
+    "limit_axis": field("vec3", "limits"),  # of a ball joint that about which it is turned
     "gap": field("scalar", "candidates"),
     "middle_gap": field("scalar", "candidates"),
     "end_gap": field("scalar", "candidates"),

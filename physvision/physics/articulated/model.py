@@ -32,7 +32,8 @@ class Joint:
             the shorter the step. Runge–Kutta steps take it at the start.
         spring_reference: the position at which the spring is at rest; None for `start`.
         zero: the position of a revolute or prismatic joint at which the body is where its description puts it.
-        limits: lowest and highest position of a revolute or prismatic joint; None without.
+        limits: lowest and highest position of a revolute or prismatic joint; of a ball joint minus infinity and the
+            largest angle by which it may be turned; None without.
         start: the position in the initial state; None for `zero` (ball, free: no turn, no shift).
         name: for messages.
     """
@@ -221,10 +222,10 @@ def _check_joint(body: Body, joint: Joint) -> None:
         raise ModelError(f"body {body.name!r}: no joint of kind {joint.kind!r}; there are {', '.join(KINDS)}")
     if joint.kind == "free" and (len(body.joints) > 1 or body.parent is not None):
         raise ModelError(f"body {body.name!r}: a free joint must be its only joint, and the world its parent")
-    if joint.limits is not None and joint.kind not in ("revolute", "prismatic"):
-        raise ModelError(
-            f"body {body.name!r}: a {joint.kind} joint cannot have limits; revolute and prismatic ones can"
-        )
+    if joint.limits is not None and joint.kind == "free":
+        raise ModelError(f"body {body.name!r}: a free joint cannot have limits")
+    if joint.limits is not None and joint.kind == "ball" and joint.limits[0] != -np.inf:
+        raise ModelError(f"body {body.name!r}: a ball joint has limits (-inf, largest angle), got {joint.limits}")
     if joint.servo and joint.kind not in ("revolute", "prismatic"):
         raise ModelError(f"body {body.name!r}: a {joint.kind} joint has no servo; revolute and prismatic ones may")
     if joint.kind in ("revolute", "prismatic") and not np.linalg.norm(np.asarray(joint.axis, float)) > 0:

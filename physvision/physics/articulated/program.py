@@ -58,7 +58,8 @@ class Program:
     pairs: Pairs | None = None
 
     def __post_init__(self) -> None:
-        self.kernels = precision.load(_KERNELS, self.dtype)
+        convex = self.pairs is not None and self.pairs.convex
+        self.kernels = precision.load(_KERNELS, self.dtype, *(["convex_pairs"] if convex else []))
         self.packing = Packing(self.model, self.dtype, self.device)
         model = self.model
         self.parent, self.joint, self.first_position, self.first_velocity, self.body_link, self.servo = (

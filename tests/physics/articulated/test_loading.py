@@ -42,7 +42,7 @@ def two(option="", joint="", body="", geom='contype="0" conaffinity="0"', rest="
 @pytest.mark.parametrize(
     ("kind", "source", "message"),
     [
-        ("pair", two(geom='type="ellipsoid"').replace('<geom name="gb" size="0.1"', '<geom name="gb" size="0.1 0.2 0.3"').replace('"ga" size="0.1"', '"ga" type="cylinder" size=".1 .1"'), "pair: cylinder 'ga' of 'a' and ellipsoid 'gb' of 'b'"),
+        ("pair", two(geom='type="hfield" hfield="h"', rest='<asset><hfield name="h" nrow="3" ncol="3" size="1 1 1 1"/></asset>').replace('name="gb" size="0.1"', 'name="gb"'), "pair: sphere 'ga' of 'a' and hfield 'gb' of 'b'"),
         ("surface", two(geom='surfacevel="1 0 0 0 0 0"'), "surface: sphere 'gb' of 'b'"),
         ("actuator", two(rest='<actuator><motor name="m" site="s"/></actuator>'), r"m \(it does not drive a joint or a fixed tendon\)"),
         ("actuator", two(rest='<actuator><intvelocity name="m" joint="ja" kp="1" actrange="-1 1"/></actuator>'), "its activation is limited"),
@@ -284,3 +284,20 @@ def test_an_equality_of_joints_holds_from_the_reference_position():
     off = path.q[0, :, 0] - 0.3 - 0.1 - 2 * (path.q[0, :, 1] - 0.2)
     assert float(off.abs().max()) < 1e-12
     assert float((path.q[0, -1] - q).abs().max()) > 0.3
+
+
+def test_shapes_that_overlap_at_the_start_may_pass_through_each_other():
+    """Of two balls on sliders one starts within the other, a third is struck; only the first two pass."""
+    source = """<mujoco><option gravity="0 0 0"/><worldbody>
+      <body name="a"><joint type="slide" axis="1 0 0"/><geom size="0.1" mass="1"/></body>
+      <body name="b" pos="0.15 0 0"><joint type="slide" axis="1 0 0"/><geom size="0.1" mass="1"/></body>
+      <body name="c" pos="0.6 0 0"><joint type="slide" axis="1 0 0"/><geom size="0.1" mass="1"/></body>
+    </worldbody></mujoco>"""
+    state = State(torch.zeros(1, 3, dtype=torch.float64), torch.tensor([[1.0, 0.0, 0.0]], dtype=torch.float64))
+    with pytest.warns(RuntimeWarning):
+        assert articulated.load(source).rollout(state, 1).status.first_bad_step.tolist() == [0]
+    engine = articulated.load(source, overlapping="pass", restitution=1.0)
+    end = engine.rollout(state, 100).final
+    torch.testing.assert_close(end.v, torch.tensor([[0.0, 0.0, 1.0]], dtype=torch.float64), rtol=0, atol=1e-9)
+    with pytest.raises(InputError, match="overlapping: expected one of touch, pass, got 'ignore'"):
+        articulated.load(source, overlapping="ignore")

@@ -8,7 +8,7 @@ import torch
 from physics.articulated.slopes import compare
 
 from physvision import State
-from physvision.core import Box, Capsule, Cylinder, Ellipsoid, Placed, Plane, Sphere
+from physvision.core import Box, Capsule, Cylinder, Ellipsoid, Hull, Placed, Plane, Sphere
 from physvision.physics.articulated import Body, Joint, tree
 
 DOUBLE = torch.float64
@@ -85,6 +85,7 @@ def test_a_row_of_spheres_passes_its_velocity_on():
 SHAPES = {
     "sphere": Sphere(0.15), "capsule": Capsule(0.1, 0.4), "box": Box((0.3, 0.4, 0.25)),
     "ellipsoid": Ellipsoid((0.12, 0.2, 0.16)), "cylinder": Cylinder(0.15, 0.25),
+    "hull": Hull(((0.2, 0.1, -0.1), (-0.15, 0.12, -0.12), (0.0, -0.2, -0.1), (0.05, 0.02, 0.2), (-0.1, -0.1, 0.12))),
 }  # fmt: skip
 PAIRS = [
     ("sphere", "sphere"),
@@ -99,6 +100,13 @@ PAIRS = [
     ("sphere", "cylinder"),
     ("capsule", "cylinder"),
     ("box", "ellipsoid"),
+    ("box", "cylinder"),
+    ("cylinder", "cylinder"),
+    ("cylinder", "ellipsoid"),
+    ("hull", "hull"),
+    ("box", "hull"),
+    ("cylinder", "hull"),
+    ("capsule", "hull"),
 ]
 
 

@@ -7,7 +7,7 @@ import torch
 from physics.articulated.slopes import compare
 
 from physvision import State
-from physvision.core import Capsule, InputError, ModelError, Placed, Plane, UnsupportedError
+from physvision.core import Capsule, InputError, ModelError, Placed, Plane
 from physvision.physics import articulated
 from physvision.physics.articulated import Body, Joint, tree
 
@@ -100,6 +100,59 @@ def test_gradients_through_stops(scenery):
     assert checked >= 20  # of 24
 
 
+def test_a_ball_joint_stops_as_a_hinge_does():
+    """Let go in a plane it swings to its largest angle and rests there under a pull, and so on the other side."""
+    start, spin, largest = 0.3, -1.5, 0.5
+    pulled = {"gravity": (-6.0, 0.0, -3.0), "dt": 2e-3, "contact": "event"}
+    hinge = tree([bar("bar", None, Joint("revolute", (0, 1, 0), limits=(-largest, largest)))], **pulled)
+    ball = tree([bar("bar", None, Joint("ball", limits=(-math.inf, largest)))], **pulled)
+    path = hinge.rollout(State(torch.tensor([[start]], dtype=DOUBLE), torch.tensor([[spin]], dtype=DOUBLE)), 600)
+    q = torch.tensor([[math.cos(start / 2), 0, math.sin(start / 2), 0]], dtype=DOUBLE)
+    other = ball.rollout(State(q, torch.tensor([[0, spin, 0]], dtype=DOUBLE)), 600)
+    assert other.status is not None
+    assert bool(other.status.converged)
+    angle = 2 * torch.atan2(other.q[0, :, 2], other.q[0, :, 0])
+    torch.testing.assert_close(angle, path.q[0, :, 0], rtol=0, atol=1e-9)
+    assert float(path.q[0, -1].abs()) == pytest.approx(largest, abs=1e-9)
+
+
+def test_gradients_of_balls_that_stop():
+    """Two bars on ball joints swing about and strike their largest angles, one on the other."""
+    engine = tree(
+        [
+            bar("a", None, Joint("ball", damping=0.01, limits=(-math.inf, 0.35))),
+            bar("b", "a", Joint("ball", damping=0.01, limits=(-math.inf, 0.3))),
+        ],
+        dt=0.01, gravity=(0.5, 0.8, -9.81), contact="event",
+    )  # fmt: skip
+    rng = torch.Generator().manual_seed(3)
+    own, steps, checked = engine.properties, 30, 0
+    for _ in range(3):
+        start = engine.initial_state(1, DOUBLE)
+        values = {"q": start.q.clone(), "v": 2.5 * torch.randn(1, engine.nv, generator=rng, dtype=DOUBLE)}
+        values |= {name: getattr(own, name).clone() for name in ("mass", "position", "joint_limits", "gravity")}
+        weights = torch.randn(2, 8, generator=rng, dtype=DOUBLE)
+
+        def loss(given, weights=weights):
+            leaves = {name: given[name] for name in ("mass", "position", "joint_limits", "gravity")}
+            path = engine.rollout(State(given["q"], given["v"]), steps, None, leaves)
+            assert path.status is not None
+            assert path.status.converged.all()
+            return path.q[:, -1] @ weights[0] + path.v[:, -1] @ weights[1, : engine.nv]
+
+        def direction(name, value):
+            along = torch.randn(value.shape, generator=rng, dtype=DOUBLE)
+            return torch.where(value.isinf(), 0.0, along)
+
+        path = engine.rollout(State(values["q"], values["v"]), steps)
+        angles = 2 * torch.atan2(
+            path.q.reshape(1, -1, 2, 4)[..., 1:].norm(dim=-1), path.q.reshape(1, -1, 2, 4)[..., 0].abs()
+        )
+        assert bool((angles.amax((0, 1)) > torch.tensor([0.35, 0.3]) - 1e-3).all())
+        checked += compare(loss, values, direction)
+    assert checked >= 15  # of 18
+
+
 def test_limits_of_files():
     def file(kind, extra=""):
         return (
@@ -118,15 +171,17 @@ def test_limits_of_files():
         file("hinge", "<option><flag limit='disable'/></option>")
     )):  # fmt: skip
         assert free.properties.joint_limits.isinf().all()
-    with pytest.raises(UnsupportedError, match="limit: j"):
-        articulated.load(file("ball").replace("range='0.2 1'", "range='0 1'"))
+    ball = articulated.load(file("ball").replace("range='0.2 1'", "range='0 1'"))
+    assert ball.properties.joint_limits.tolist() == [[-math.inf, 1.0]]
 
 
 def test_bad_limits_are_refused():
     with pytest.raises(InputError, match="a joint has limits, which are contacts"):
         tree([bar("bar", None, Joint(limits=(0, 1)))], dt=0.01)
-    with pytest.raises(ModelError, match="a ball joint cannot have limits"):
+    with pytest.raises(ModelError, match="a ball joint has limits \\(-inf, largest angle\\)"):
         tree([bar("bar", None, Joint("ball", limits=(0, 1)))], dt=0.01, contact="event")
+    with pytest.raises(ModelError, match="a free joint cannot have limits"):
+        tree([bar("bar", None, Joint("free", limits=(0, 1)))], dt=0.01, contact="event")
     with pytest.raises(ModelError, match="joint_limits of 'bar': expected the lower limit first"):
         tree([bar("bar", None, Joint(limits=(1, 0)))], dt=0.01, contact="event")
     engine = tree([bar("bar", None, Joint())], dt=0.01)

@@ -17,7 +17,9 @@ POINT_PLANE, POINT_POINT, POINT_SEGMENT, SEGMENT_SEGMENT, POINT_BOX = range(5)
 CORNER_BOX, EDGE_EDGE, SEGMENT_EDGE, RIM_PLANE, CORNER_PLANE, CORNER_SEGMENT = range(5, 11)
 POINT_ELLIPSOID, SEGMENT_ELLIPSOID, ELLIPSOID_ELLIPSOID, ELLIPSOID_PLANE = range(11, 15)
 POINT_CYLINDER, SEGMENT_CYLINDER = range(15, 17)
-CORNER_ELLIPSOID, EDGE_ELLIPSOID, ELLIPSOID_FACE, STRING, STRUT = range(17, 22)
+CORNER_ELLIPSOID, EDGE_ELLIPSOID, ELLIPSOID_FACE, STRING, STRUT, CONVEX = range(17, 23)
+
+_FLAT_POINTS = 4  # of flat sides that meet, beside the closest points
 
 Feature = tuple[float, float, float]
 Row = tuple[int, bool, Feature, Feature]  # kind, whether the shapes change places, features of both
@@ -94,3 +96,8 @@ def _rows(first: Shape, second: Shape) -> Iterator[Row]:
             for turned in (False, True):
                 yield from ((CORNER_BOX, turned, corner, _CENTER) for corner in _CORNERS)
             yield from ((EDGE_EDGE, False, one, other) for one in _EDGES for other in _EDGES)
+        case ((Hull() | Cylinder()), (Hull() | Cylinder() | Box() | Capsule() | Ellipsoid() | Sphere())):
+            round_one = isinstance(second, Ellipsoid | Sphere)
+            yield from (
+                (CONVEX, False, (float(k), 0.0, 0.0), _CENTER) for k in range(1 if round_one else 1 + _FLAT_POINTS)
+            )

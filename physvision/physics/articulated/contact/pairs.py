@@ -10,8 +10,9 @@ from torch import Tensor
 
 from physvision.core import Placed
 from physvision.physics.articulated.connections import Ties
-from physvision.physics.articulated.contact.features import STRING_ROW, STRUT_ROW, Row, features
+from physvision.physics.articulated.contact.features import CONVEX, STRING_ROW, STRUT_ROW, Row, features
 from physvision.physics.articulated.contact.filters import Touching, check_supported, link_of
+from physvision.physics.articulated.contact.polytopes import table
 from physvision.physics.articulated.layout import CONTACT_PARAMETERS
 from physvision.physics.articulated.model import Model
 from physvision.physics.articulated.packing import Packing, Parameters, expanded, with_row
@@ -35,6 +36,7 @@ class Pairs:
         second: the same of its second.
         beside: the bounded rows.
         capacity: contacts and rows that may take part at once.
+        convex: whether there are pairs of any convex shapes.
         counts: what the rows of the kernels' arrays count.
     """
 
@@ -72,6 +74,7 @@ class Pairs:
             "beside": beside.count + int(turns.sum()) + ties.blocks,
             "contacts": self.capacity,
         }
+        self.convex = any(row[0] == CONVEX for row in found)
         self._mixing = mixing
         # A row behind the last body stands for the world.
         bodies = [geometry[row].body for row in self.rows]
@@ -96,6 +99,7 @@ class Pairs:
             "first_feature": np.array([row[3] for row in found]).reshape(-1, 3),
             "second_feature": np.array([row[4] for row in found]).reshape(-1, 3),
             "margin": np.array([row[5].margin for row in found], float),
+            **table([geometry[row].shape for row in self.rows] if self.convex else []),
             "limit_link": self.limited.astype(np.int32),
             "turns": turns.astype(np.int32),
             "tie_first": np.searchsorted(self.rows, ties.first).astype(np.int32),

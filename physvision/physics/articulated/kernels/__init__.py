@@ -14,6 +14,8 @@ Equations of motion are alike in all axes: where a derivative below turns a link
 import warp as wp
 
 scalar = globals().get("scalar", wp.float64)
+# Whether there may be pairs of any convex shapes; kernels without them compile in less time.
+convex_pairs = globals().get("convex_pairs", False)
 
 from .contact_list import contact_list  # noqa: E402  `scalar` comes first
 from .contact_rollout import contact_rollout, contact_rollout_backward  # noqa: E402

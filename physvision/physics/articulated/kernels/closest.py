@@ -42,6 +42,7 @@ EDGE_ELLIPSOID = wp.constant(18)
 ELLIPSOID_FACE = wp.constant(19)
 STRING = wp.constant(20)
 STRUT = wp.constant(21)
+CONVEX = wp.constant(22)  # see `convex`
 
 DOUBLE = scalar is wp.float64
 AT_END = wp.constant(scalar(1.0e-9 if DOUBLE else 1.0e-5))  # m, or share of a size

@@ -35,6 +35,7 @@ from .forms import (
     POINTS,
     RIM,
     SMOOTH,
+    SMOOTH_FACE,
     Closest,
     across_solve,
 )
@@ -50,8 +51,10 @@ class Pull:
     second: vec3
     second_turn: vec3
     rim_radius: scalar
-    first_tilt: vec3  # adjoint of a turn of the surface's normal at the point, as the sizes of an ellipsoid give it
+    first_tilt: vec3  # adjoint of a turn of the direction below, as sizes that grow give it
     second_tilt: vec3
+    first_upright: vec3  # the surface's normal at the point of an ellipsoid, that of a face; an edge's counts from it
+    second_upright: vec3
 
 
 @wp.func
@@ -87,7 +90,11 @@ def rim_backward(near: Closest, point_bar: vec3, normal_bar: vec3):
 @wp.func
 def ellipsoids_backward(near: Closest, point_bar: vec3, normal_bar: vec3):
     pull = Pull()
+    wanted = zero3()
+    g = zero3()
     n = near.normal
+    pull.first_upright = n
+    pull.second_upright = n
     apart = wp.dot(n, near.first - near.second)
     if near.form == SMOOTH:
         wanted = normal_bar - near.first_curve * point_bar
@@ -111,14 +118,22 @@ def ellipsoids_backward(near: Closest, point_bar: vec3, normal_bar: vec3):
         pull.second_turn = wp.cross(n, normal_bar - near.first_curve * point_bar)
     pull.first_turn = pull.first_turn + wp.cross(n, pull.first_tilt)
     pull.second_turn = pull.second_turn + wp.cross(n, pull.second_tilt)
+    # As a rim grows, its normals do not turn.
+    if wp.length_sq(near.first_rim) > scalar(0.0):
+        pull.first_tilt = zero3()
     if wp.length_sq(near.second_rim) > scalar(0.0):
-        pull.second_tilt = zero3()  # as a rim grows, its normals do not turn
+        pull.second_tilt = zero3()
+    if near.form == LINE_SMOOTH and near.first_stretches != 0:
+        pull.first_tilt = wp.dot(near.first_axis, wanted - near.second_curve * g) * n
+        pull.first_upright = near.first_axis
+    elif near.form == SMOOTH_FACE and near.second_stretches != 0:
+        pull.second_tilt = across(normal_bar - near.first_curve * point_bar, n)
     return pull
 
 
 @wp.func
-def cores_backward(near: Closest, point_bar: vec3, normal_bar: vec3):
-    """What q̄ and n̄ pull at both cores."""
+def form_backward(near: Closest, point_bar: vec3, normal_bar: vec3):
+    """What q̄ and n̄ pull at both cores, of a form told of the first shape and the second."""
     pull = Pull()
     n = near.normal
     apart = wp.dot(n, near.first - near.second)
@@ -157,6 +172,12 @@ def cores_backward(near: Closest, point_bar: vec3, normal_bar: vec3):
         second_bar = wp.cross(g, near.first_axis) + sigma * cosine * apart * n
         pull.first_turn = wp.cross(near.first_axis, first_bar)
         pull.second_turn = wp.cross(near.second_axis, second_bar)
+        if near.first_stretches != 0:
+            pull.first_tilt = -across(first_bar, near.first_axis)
+            pull.first_upright = near.first_axis
+        if near.second_stretches != 0:
+            pull.second_tilt = -across(second_bar, near.second_axis)
+            pull.second_upright = near.second_axis
     elif near.form == RIM:
         pull = rim_backward(near, point_bar, normal_bar)
     elif near.form >= SMOOTH:
@@ -173,6 +194,8 @@ def sum_of(one: Pull, other: Pull):
     one.rim_radius = one.rim_radius + other.rim_radius
     one.first_tilt = one.first_tilt + other.first_tilt
     one.second_tilt = one.second_tilt + other.second_tilt
+    one.first_upright = one.first_upright + other.first_upright
+    one.second_upright = one.second_upright + other.second_upright
     return one
 
 
@@ -185,3 +208,45 @@ def gap_pull(near: Closest, bar: scalar):
         pull = rim_backward(near, bar * near.normal, zero3())
     pull.second = -bar * near.normal
     return pull
+
+
+@wp.func
+def exchanged(near: Closest):
+    """The same told of the second shape and the first."""
+    other = near
+    other.normal = -near.normal
+    other.first = near.second
+    other.second = near.first
+    other.first_axis = near.second_axis
+    other.second_axis = near.first_axis
+    other.first_curve = near.second_curve
+    other.second_curve = near.first_curve
+    other.first_rim = near.second_rim
+    other.second_rim = near.first_rim
+    other.first_stretches = near.second_stretches
+    other.second_stretches = near.first_stretches
+    return other
+
+
+@wp.func
+def cores_backward(near: Closest, point_bar: vec3, normal_bar: vec3):
+    """What q̄ and n̄ pull at both cores.
+
+    Of a form that is turned round, q = q₂ + L n is a sum of what the form tells of the second shape, the first in it.
+    """
+    if near.turned == 0:
+        return form_backward(near, point_bar, normal_bar)
+    other = exchanged(near)
+    apart = wp.dot(near.normal, near.first - near.second)
+    pull = form_backward(other, point_bar, -(normal_bar + apart * point_bar))
+    pull = sum_of(pull, gap_pull(other, wp.dot(point_bar, near.normal)))
+    back = pull
+    back.first = pull.second
+    back.first_turn = pull.second_turn
+    back.first_tilt = pull.second_tilt
+    back.first_upright = pull.second_upright
+    back.second = pull.first
+    back.second_turn = pull.first_turn
+    back.second_tilt = pull.first_tilt
+    back.second_upright = pull.first_upright
+    return back

@@ -36,7 +36,11 @@ class Closest:
     second_share: vec3
     first_curve: mat33  # of an ellipsoid: how its point moves with its normal
     second_curve: mat33
-    second_rim: vec3  # how its point moves as its radius grows, where it is on the rim of a cylinder
+    first_rim: vec3  # how its point moves as its radius grows, where it is on the cap of a cylinder
+    second_rim: vec3
+    first_stretches: int  # whether its faces and edges turn as its sizes grow
+    second_stretches: int
+    turned: int  # whether the form is told of the second shape and the first, in this order
     rim: vec3  # of a circle: cosine and sine of the angle from its lowest point, and its radius
 
 

@@ -8,10 +8,12 @@ bodies do there, u(p) = Y_a(p) − Y_b(p), told in a frame whose first row is n.
 
 import warp as wp
 
-from . import scalar
-from .closest import closest
+from . import convex_pairs, scalar
+from .closest import CONVEX, closest
+from .convex import convex
 from .forms import Closest
 from .joints import read3, read4
+from .solids import solid
 from .spatial import either, mat33, quaternion_matrix, transposed, turned_about_z, vec3, zero3
 from .stops import place_stops, stop_gap
 from .tree import BALL, FREE, PRISMATIC, REVOLUTE, ContactMemory, Contacts, Tree, Workspace
@@ -82,10 +84,47 @@ def place_shapes(contacts: Contacts, memory: ContactMemory, world: int):
 
 
 @wp.func(inline=True)
+def solid_of(contacts: Contacts, memory: ContactMemory, world: int, shape: int):
+    """A shape as the general pair sees it."""
+    first_corner = contacts.solid_corner[shape]
+    first_face = contacts.solid_face[shape]
+    return solid(
+        contacts.solid_kind[shape],
+        memory.shape_turn[world, shape],
+        memory.shape_origin[world, shape],
+        contacts.shape_size[world, shape],
+        contacts.solid_bound[shape],
+        first_corner,
+        contacts.solid_corner[shape + 1] - first_corner,
+        first_face,
+        contacts.solid_face[shape + 1] - first_face,
+    )
+
+
+@wp.func(inline=True)
+def convex_of(contacts: Contacts, memory: ContactMemory, world: int, pair: int):
+    """The form of two convex shapes."""
+    return convex(
+        solid_of(contacts, memory, world, contacts.first[pair]),
+        solid_of(contacts, memory, world, contacts.second[pair]),
+        int(contacts.first_feature[pair][0]),
+        contacts.corner,
+        contacts.face_normal,
+        contacts.loop_start,
+        contacts.loop,
+    )
+
+
+@wp.func(inline=True)
 def closest_of(contacts: Contacts, memory: ContactMemory, world: int, pair: int):
     """The form of the pair, where shapes were placed last."""
     a = contacts.first[pair]
     b = contacts.second[pair]
+    if wp.static(convex_pairs):
+        if contacts.kind[pair] == CONVEX:
+            near = convex_of(contacts, memory, world, pair)
+            near.gap = near.gap - contacts.margin[pair]
+            return near
     near = closest(
         contacts.kind[pair],
         memory.shape_turn[world, a],

@@ -30,7 +30,7 @@ from . import scalar
 from .closest_backward import cores_backward, gap_pull, sum_of
 from .kinematics import add_joint_gradient
 from .spatial import either, mat33, skew, transposed, vec3, zero3
-from .stops import stop_gap_backward
+from .stops import stop_gap_backward, stop_work_backward
 from .touching import closest_of, frame_of, shift_axis, turn_axis
 from .tree import FREE, PRISMATIC, ContactGradients, ContactMemory, Contacts, Gradients, Tree, Workspace
 
@@ -81,11 +81,11 @@ def add_shape(
     turn: vec3,
     radius_bar: scalar,
     tilt: vec3,
-    normal: vec3,
+    upright: vec3,
 ):
     """Hand a pull at a place, a turn about it and the adjoint of a radius to a shape's own numbers.
 
-    As the sizes s of an ellipsoid grow by δs, its normal n at a point turns by −(n δs / s), told in its own axes.
+    As sizes s grow by δs, a normal n turns by −(n δs / s), told in the shape's own axes; an edge turns the other way.
     """
     own = memory.shape_turn[world, shape]
     whole = wp.cross(place - memory.shape_origin[world, shape], pull) + turn
@@ -102,10 +102,10 @@ def add_shape(
     )
     if wp.length_sq(tilt) > scalar(0.0):
         across = transposed(own, tilt)
-        upright = transposed(own, normal)
+        standing = transposed(own, upright)
         size = contacts.shape_size[world, shape]
         touch.shape_size[world, shape] = touch.shape_size[world, shape] - vec3(
-            across[0] * upright[0] / size[0], across[1] * upright[1] / size[1], across[2] * upright[2] / size[2]
+            across[0] * standing[0] / size[0], across[1] * standing[1] / size[1], across[2] * standing[2] / size[2]
         )
 
 
@@ -159,7 +159,7 @@ def gap_backward(
 ):
     """q_bar[row] and, unless `positions_only`, the gradients += bar times the derivative of the candidate's gap."""
     if pair >= contacts.pairs:
-        stop_gap_backward(tree, contacts, work, touch, world, row, pair, bar, positions_only)
+        stop_gap_backward(tree, contacts, work, touch, memory, world, row, pair, bar, positions_only)
         return
     near = closest_of(contacts, memory, world, pair)
     both = gap_pull(near, bar)
@@ -169,7 +169,7 @@ def gap_backward(
         pull = both.first
         twist = both.first_turn
         share = near.first_share
-        radius_bar = both.rim_radius
+        radius_bar = both.rim_radius + wp.dot(near.first_rim, pull)
         if near.first_radius > scalar(0.0):
             radius_bar -= bar
         if side == 1:
@@ -300,7 +300,8 @@ def contact_work_backward(
     place of u, at the first core's point.
     """
     if pair >= contacts.pairs:
-        stop_gap_backward(tree, contacts, work, touch, world, row, pair, bar, 0)  # its direction never changes
+        stop_work_backward(tree, contacts, work, memory, world, row, pair, after, virtual, before, along)
+        stop_gap_backward(tree, contacts, work, touch, memory, world, row, pair, bar, 0)
         return
     near = closest_of(contacts, memory, world, pair)
     depth = (scalar(1.0) - moments) * (near.first_radius + near.gap + contacts.margin[pair])
@@ -322,7 +323,7 @@ def contact_work_backward(
     both = sum_of(cores_backward(near, place_bar, normal_bar), gap_pull(near, gap_bar))
     for side in range(2):
         shape = contacts.first[pair]
-        radius_bar = both.rim_radius
+        radius_bar = both.rim_radius + wp.dot(near.first_rim, both.first)
         if near.first_radius > scalar(0.0):
             radius_bar -= bar  # it moves the point and the gap alike
         if side == 1:
@@ -341,4 +342,5 @@ def contact_work_backward(
         if touch.wanted != 0:
             share = either(side, near.first_share, near.second_share)
             tilt = either(side, both.first_tilt, both.second_tilt)
-            add_shape(contacts, touch, memory, world, shape, share, core, pull, twist, radius_bar, tilt, near.normal)
+            upright = either(side, both.first_upright, both.second_upright)
+            add_shape(contacts, touch, memory, world, shape, share, core, pull, twist, radius_bar, tilt, upright)

@@ -99,6 +99,14 @@ class ContactsStruct:
     first_feature: wp.array(dtype=vec3)  # which part of each
     second_feature: wp.array(dtype=vec3)
     turns: wp.array(dtype=wp.int32)  # whether there is friction against turning
+    solid_kind: wp.array(dtype=wp.int32)  # of each shape, see `solids`
+    solid_bound: wp.array(dtype=scalar)  # of a ball that holds it, as a share of its largest size
+    solid_corner: wp.array(dtype=wp.int32)  # where its corners begin, one more than there are shapes
+    solid_face: wp.array(dtype=wp.int32)  # where its faces begin
+    corner: wp.array(dtype=vec3)  # shares of sizes
+    face_normal: wp.array(dtype=vec3)  # outwards, of the shape with all its sizes one
+    loop_start: wp.array(dtype=wp.int32)  # where the corners of a face begin in `loop`, one more than there are faces
+    loop: wp.array(dtype=wp.int32)  # anticlockwise as seen from outside
     margin: wp.array(dtype=scalar)  # m apart at which the pair counts as touching
     limits: int
     limit_link: wp.array(dtype=wp.int32)

@@ -12,20 +12,23 @@ from pathlib import Path
 
 import mujoco
 import numpy as np
+import torch
 
 from physvision.core import FileError, InputError, ModelError, UnsupportedError
 from physvision.physics.articulated.engine import Articulation
 from physvision.physics.articulated.loading import translate
 from physvision.physics.articulated.loading.connections import connections
-from physvision.physics.articulated.loading.contacts import CONTACT_KINDS, geom_pairs, supported, touching
+from physvision.physics.articulated.loading.contacts import CONTACT_KINDS, GeomPair, geom_pairs, supported, touching
 from physvision.physics.articulated.loading.geometry import geoms_of, matrix, placed
 from physvision.physics.articulated.loading.packages import find_meshes
 from physvision.physics.articulated.loading.sizes import check_sizes
 from physvision.physics.articulated.loading.strings import knot, pulling, sites_of, strings
 from physvision.physics.articulated.loading.unsupported import IGNORABLE, findings, friction_holds, limits_hold
 from physvision.physics.articulated.medium import Medium
+from physvision.physics.articulated.preparation import MOST_OVERLAP
 
 BASES = ("auto", "fixed", "free")
+OVERLAPPING = ("touch", "pass")
 INLINE = "the given XML"
 
 
@@ -40,6 +43,7 @@ def load(
     restitution: float = 0.0,
     servo_speed: float = math.inf,
     packages: Sequence[str | os.PathLike[str]] = (),
+    overlapping: str = "touch",
 ) -> Articulation:
     """The engine of an MJCF or URDF model.
 
@@ -63,12 +67,16 @@ def load(
         restitution: of every shape that may touch.
         servo_speed: that position actuators with a damper (`kv`) and a largest force ask for at most, rad/s or m/s.
         packages: folders that hold the packages of meshes called `package://NAME/…`; those around the file are found.
+        overlapping: what pairs of shapes do that overlap by more than 5 mm in the file's start: "touch", so that
+            `engine.separated` must push them apart before anything is simulated, or "pass" through each other.
 
     Raises:
         FileError: there is no such file or mesh, or it cannot be read.
         ModelError: MuJoCo cannot compile it.
         UnsupportedError: it holds what the engine cannot simulate; the message names it.
     """
+    if overlapping not in OVERLAPPING:
+        raise InputError(f"overlapping: expected one of {', '.join(OVERLAPPING)}, got {overlapping!r}")
     if base not in BASES:
         raise InputError(f"base: expected one of {', '.join(BASES)}, got {base!r}")
     unknown = set(ignore) - set(IGNORABLE)
@@ -91,19 +99,28 @@ def load(
         raise UnsupportedError(
             f"{name} holds what cannot be simulated ({listed}). Leave it out with ignore=({allowed},)"
         )
-    return _engine(model, ignore, dt, integrator, substeps, restitution, servo_speed)
+    pairs = [pair for pair in geom_pairs(model) if "contact" not in ignore and supported(model, pair)]
+    engine, rows = _engine(model, pairs, ignore, dt, integrator, substeps, restitution, servo_speed)
+    if overlapping == "pass" and pairs:
+        deep = engine.contacts(engine.initial_state(1, torch.float64), within=-MOST_OVERLAP)
+        inside = set(zip(deep.first[0].tolist(), deep.second[0].tolist(), strict=True))
+        apart = [p for p in pairs if not {(rows[p.first], rows[p.second]), (rows[p.second], rows[p.first])} & inside]
+        if len(apart) < len(pairs):
+            engine, _ = _engine(model, apart, ignore, dt, integrator, substeps, restitution, servo_speed)
+    return engine
 
 
 def _engine(
     model: mujoco.MjModel,
+    found: Sequence[GeomPair],
     ignore: Sequence[str],
     dt: float,
     integrator: str,
     substeps: int,
     restitution: float,
     servo_speed: float,
-) -> Articulation:
-    found = [pair for pair in geom_pairs(model) if "contact" not in ignore and supported(model, pair)]
+) -> tuple[Articulation, dict[int, int]]:
+    """The engine in which these pairs may touch, and the row in its geometry of each geom."""
     taking_part = {geom for pair in found for geom in (pair.first, pair.second)}
     hanging = [] if "tendon" in ignore else strings(model)
     order: list[tuple[str, int]] = []
@@ -142,7 +159,7 @@ def _engine(
     )
     engine.keyframes = translate.keyframes(model)
     engine.sites = translate.sites(model)
-    return engine
+    return engine, rows["geom"]
 
 
 def _medium(model: mujoco.MjModel) -> Medium | None:

@@ -109,11 +109,16 @@ def _joint(model: mujoco.MjModel, number: int, limits: bool, rubs: bool) -> Join
         spring_reference=reference,
         zero=zero,
         start=model.qpos0[q : q + nq].copy(),
-        limits=(float(model.jnt_range[number, 0]), float(model.jnt_range[number, 1]))
-        if limits and nv == 1 and model.jnt_limited[number]
-        else None,
+        limits=_limits(model, number) if limits and kind != "free" and model.jnt_limited[number] else None,
         name=model.joint(number).name,
     )
+
+
+def _limits(model: mujoco.MjModel, joint: int) -> tuple[float, float]:
+    """A joint's range; of a ball joint MuJoCo takes the larger number for the largest angle."""
+    low, high = (float(each) for each in model.jnt_range[joint])
+    is_ball = model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_BALL.value
+    return (-np.inf, max(low, high)) if is_ball else (low, high)
 
 
 def _with_servos(

@@ -47,7 +47,6 @@ def findings(model: mujoco.MjModel) -> dict[str, str]:
     falls = not disabled(model, _DISABLE.mjDSBL_GRAVITY) and np.any(model.opt.gravity)
     found = {
         **contact_findings(model),
-        "limit": _limits(model),
         "equality": equalities_refused(model),
         "tendon": tendons_refused(model),
         "actuator": listed(
@@ -154,12 +153,6 @@ def limits_hold(model: mujoco.MjModel) -> bool:
 def friction_holds(model: mujoco.MjModel) -> bool:
     """Whether the dry friction of joints has an effect."""
     return not disabled(model, _DISABLE.mjDSBL_FRICTIONLOSS) and not disabled(model, _DISABLE.mjDSBL_CONSTRAINT)
-
-
-def _limits(model: mujoco.MjModel) -> str:
-    """Limited ball joints; those of hinges and slides are stops."""
-    balls = model.jnt_limited * (model.jnt_type == mujoco.mjtJoint.mjJNT_BALL.value)
-    return _of(model, "joint", balls) if limits_hold(model) else ""
 
 
 def _nonlinear(model: mujoco.MjModel) -> str:

@@ -1,0 +1,111 @@
+"""Convex shapes as the kernels' general pair reads them: corners and faces of all shapes in one table."""
+
+# MuJoCo's compiled module does not tell type checkers what it holds.
+# pyright: reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import mujoco
+import numpy as np
+
+from physvision.core import Box, Capsule, Cylinder, Ellipsoid, Hull, InputError, Shape, Sphere
+
+# As `kernels/solids.py` numbers them.
+_POLYTOPE, _ROUNDED, _CYLINDER, _ELLIPSOID = range(4)
+_SIDES = 8  # of the prism on which a cylinder stands
+
+Loops = list[list[int]]  # of each face its corners, anticlockwise as seen from outside
+
+
+def table(shapes: Sequence[Shape]) -> dict[str, np.ndarray]:
+    """The arrays of the kernels' `Contacts` that tell the corners and faces of these shapes."""
+    kinds, bounds, corners, normals, loops = [], [], [], [], []
+    corner_start, face_start = [0], [0]
+    for shape in shapes:
+        kind, points, faces = _solid(shape)
+        kinds.append(kind)
+        bounds.append(np.linalg.norm(points, axis=1).max() if kind == _POLYTOPE else 1.0)
+        normals += [_normal(points[face]) for face in faces]
+        loops += [np.array(face, int) + corner_start[-1] for face in faces]
+        corners.append(points)
+        corner_start.append(corner_start[-1] + len(points))
+        face_start.append(face_start[-1] + len(faces))
+    return {
+        "solid_kind": np.array(kinds, np.int32),
+        "solid_bound": np.array(bounds, float),
+        "solid_corner": np.array(corner_start, np.int32),
+        "solid_face": np.array(face_start, np.int32),
+        "corner": np.concatenate([*corners, np.zeros((1, 3))]),
+        "face_normal": np.array([*normals, np.zeros(3)], float),
+        "loop_start": np.cumsum([0, *map(len, loops)]).astype(np.int32),
+        "loop": np.concatenate([*loops, [0]]).astype(np.int32),
+    }
+
+
+def _solid(shape: Shape) -> tuple[int, np.ndarray, Loops]:
+    """Kind, corners as shares of sizes, and faces; a capsule's one face, and a cylinder's last, is its axis."""
+    match shape:
+        case Box():
+            points = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)])
+            faces = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]]
+            return _POLYTOPE, points, faces
+        case Hull():
+            return _POLYTOPE, np.array(shape.vertices, float), _faces(shape.vertices)
+        case Sphere():
+            return _ROUNDED, np.zeros((1, 3)), []
+        case Capsule():
+            return _ROUNDED, _axis(), [[0, 1]]
+        case Cylinder():
+            angle = 2 * np.pi * (np.arange(_SIDES) + 0.5) / _SIDES
+            top, bottom = (np.stack([np.cos(angle), np.sin(angle), 0 * angle + end], 1) for end in (0.5, -0.5))
+            around = list(range(_SIDES))
+            faces = [around, [_SIDES + k for k in reversed(around)], [2 * _SIDES, 2 * _SIDES + 1]]
+            return _CYLINDER, np.concatenate([top, bottom, _axis()]), faces
+        case Ellipsoid():
+            return _ELLIPSOID, np.zeros((1, 3)), []
+        case _:
+            # Planes have pairs of their own.
+            return _POLYTOPE, np.zeros((1, 3)), []
+
+
+def _axis() -> np.ndarray:
+    return np.array([[0, 0, -0.5], [0, 0, 0.5]])
+
+
+def _normal(points: np.ndarray) -> np.ndarray:
+    """The unit normal of a loop of corners (Newell's sum)."""
+    found = np.cross(points, np.roll(points, -1, 0)).sum(0)
+    return found / max(float(np.linalg.norm(found)), 1e-300)
+
+
+@cache
+def _faces(vertices: tuple[tuple[float, float, float], ...]) -> Loops:
+    """The faces of the convex hull, those in one plane joined, as MuJoCo finds them."""
+    points = np.array(vertices, float)
+    specification = mujoco.MjSpec()
+    mesh = specification.add_mesh(name="hull", uservert=points.ravel().tolist())
+    mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_CONVEX
+    specification.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_MESH, meshname="hull")
+    try:
+        model = specification.compile()
+    except ValueError as error:
+        raise InputError(f"hull: {error}") from error
+    row = _rows(points, model)
+    faces = []
+    for start, count in zip(model.mesh_polyvertadr, model.mesh_polyvertnum, strict=True):
+        face = [row[corner] for corner in model.mesh_polyvert[start : start + count]]
+        normal = _normal(points[face])
+        if np.any(normal):
+            faces.append(face if normal @ (points[face[0]] - points.mean(0)) > 0 else face[::-1])
+    return faces
+
+
+def _rows(points: np.ndarray, model: mujoco.MjModel) -> list[int]:
+    """Which of some points each vertex of the model's mesh is; MuJoCo turns and shifts meshes."""
+    turn = np.zeros(9)
+    mujoco.mju_quat2Mat(turn, model.mesh_quat[0])
+    placed = model.mesh_vert @ turn.reshape(3, 3).T + model.mesh_pos[0]
+    return [int(np.square(points - each).sum(1).argmin()) for each in placed]

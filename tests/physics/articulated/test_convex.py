@@ -1,0 +1,404 @@
+# ruff: noqa: E501
+"""The general pair of convex shapes: gaps against independent searches, motion of points and normals by differences."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+import warp as wp
+from scipy.optimize import minimize
+from scipy.spatial import ConvexHull
+from scipy.spatial.transform import Rotation
+
+from physvision import State
+from physvision.core import Box, Capsule, Cylinder, Ellipsoid, Hull, Placed, Sphere
+from physvision.kernels import precision
+from physvision.physics import articulated
+from physvision.physics.articulated.contact.polytopes import table
+
+kernels = precision.load("physvision.physics.articulated.kernels", torch.float64, "convex_pairs")
+convex, solid = kernels.convex.convex, kernels.solids.solid
+cores_backward, gap_pull = kernels.closest_backward.cores_backward, kernels.closest_backward.gap_pull
+vec3, mat33 = kernels.spatial.vec3, kernels.spatial.mat33
+APART = 1.0  # m, of slots without a point
+
+
+@wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 1})
+def forms(
+    kind: wp.array(dtype=wp.int32), bound: wp.array(dtype=wp.float64), first_corner: wp.array(dtype=wp.int32), first_face: wp.array(dtype=wp.int32),
+    corner: wp.array(dtype=vec3), normals: wp.array(dtype=vec3), loop_start: wp.array(dtype=wp.int32), loop: wp.array(dtype=wp.int32),
+    shape: wp.array2d(dtype=wp.int32), turn: wp.array2d(dtype=mat33), origin: wp.array2d(dtype=vec3), size: wp.array2d(dtype=vec3),
+    slot: wp.array(dtype=wp.int32), bar: wp.array2d(dtype=vec3), form: wp.array2d(dtype=wp.int32), gap: wp.array(dtype=wp.float64),
+    points: wp.array2d(dtype=vec3), pulls: wp.array2d(dtype=vec3), radius: wp.array2d(dtype=wp.float64),
+):  # fmt: skip
+    i = wp.tid()
+    j = shape[i, 0]
+    k = shape[i, 1]
+    a = solid(
+        kind[j],
+        turn[i, 0],
+        origin[i, 0],
+        size[i, 0],
+        bound[j],
+        first_corner[j],
+        first_corner[j + 1] - first_corner[j],
+        first_face[j],
+        first_face[j + 1] - first_face[j],
+    )
+    b = solid(
+        kind[k],
+        turn[i, 1],
+        origin[i, 1],
+        size[i, 1],
+        bound[k],
+        first_corner[k],
+        first_corner[k + 1] - first_corner[k],
+        first_face[k],
+        first_face[k + 1] - first_face[k],
+    )
+    near = convex(a, b, slot[i], corner, normals, loop_start, loop)
+    form[i, 0] = near.form
+    form[i, 1] = near.turned
+    gap[i] = near.gap
+    points[i, 0] = near.first
+    points[i, 1] = near.second
+    points[i, 2] = near.normal
+    points[i, 3] = near.first_share
+    points[i, 4] = near.second_share
+    points[i, 5] = near.first_rim
+    points[i, 6] = near.second_rim
+    radius[i, 0] = near.first_radius
+    radius[i, 1] = near.second_radius
+    both = cores_backward(near, bar[i, 0], bar[i, 1])
+    for part in range(2):
+        if part == 1:
+            both = gap_pull(near, wp.float64(1.0))
+        pulls[i, 8 * part + 0] = both.first
+        pulls[i, 8 * part + 1] = both.first_turn
+        pulls[i, 8 * part + 2] = both.first_tilt
+        pulls[i, 8 * part + 3] = both.first_upright
+        pulls[i, 8 * part + 4] = both.second
+        pulls[i, 8 * part + 5] = both.second_turn
+        pulls[i, 8 * part + 6] = both.second_tilt
+        pulls[i, 8 * part + 7] = both.second_upright
+
+
+class Found:
+    """What the kernel tells of pairs (shapes by number), one row each; the shapes may be given as their table."""
+
+    def __init__(self, shapes, pairs, turn, origin, size, slot=0, bar=None):
+        count, made = len(pairs), shapes if isinstance(shapes, dict) else table(shapes)
+        entry = {(3, 3): mat33, (3,): vec3}
+
+        def given(value, dtype):
+            return wp.array(np.ascontiguousarray(value), dtype=dtype, device="cpu")
+
+        tables = [
+            given(made["solid_kind"], wp.int32), given(made["solid_bound"], wp.float64), given(made["solid_corner"], wp.int32),
+            given(made["solid_face"], wp.int32), given(made["corner"], vec3), given(made["face_normal"], vec3),
+            given(made["loop_start"], wp.int32), given(made["loop"], wp.int32), given(np.asarray(pairs, np.int32), wp.int32),
+        ]  # fmt: skip
+        bar = np.zeros((count, 2, 3)) if bar is None else bar
+        places = [given(each, entry[each.shape[2:]]) for each in (turn, origin, size)]
+        places += [given(np.broadcast_to(np.int32(slot), count), wp.int32), given(bar, vec3)]
+        out = [
+            wp.zeros((count, 2), dtype=wp.int32, device="cpu"), wp.zeros(count, dtype=wp.float64, device="cpu"),
+            *(wp.zeros((count, rows), dtype=vec3, device="cpu") for rows in (7, 16)), wp.zeros((count, 2), dtype=wp.float64, device="cpu"),
+        ]  # fmt: skip
+        wp.launch(forms, dim=count, inputs=[*tables, *places, *out], device="cpu")
+        self.form, self.gap, points, self.pulls, self.radius = [each.numpy() for each in out]
+        self.first, self.second, self.normal, *_ = np.moveaxis(points, 1, 0)
+        self.share, self.rim = points[:, 3:5], points[:, 5:7]
+
+
+def random_hull(rng, corners=9):
+    points = rng.normal(size=(corners, 3)) * rng.uniform(0.1, 0.25, 3)
+    return Hull(tuple(map(tuple, points[ConvexHull(points).vertices].tolist())))
+
+
+def random_shape(kind, rng):
+    return {
+        "sphere": lambda: Sphere(rng.uniform(0.1, 0.3)),
+        "capsule": lambda: Capsule(rng.uniform(0.05, 0.2), rng.uniform(0.2, 0.8)),
+        "box": lambda: Box(tuple(rng.uniform(0.2, 0.8, 3))),
+        "cylinder": lambda: Cylinder(rng.uniform(0.1, 0.3), rng.uniform(0.2, 0.8)),
+        "ellipsoid": lambda: Ellipsoid(tuple(rng.uniform(0.1, 0.4, 3))),
+        "hull": lambda: random_hull(rng),
+    }[kind]()
+
+
+def reach(shape, turn, origin, normals):
+    """How far a shape reaches along normals, (count,); it shares nothing with the kernels."""
+    local, offset = normals @ turn, normals @ origin
+    match shape:
+        case Sphere():
+            return offset + shape.radius * np.linalg.norm(local, axis=-1)
+        case Capsule():
+            return offset + shape.radius * np.linalg.norm(local, axis=-1) + shape.length / 2 * np.abs(local[..., 2])
+        case Box():
+            return offset + np.abs(local) @ np.array(shape.size) / 2
+        case Cylinder():
+            return (
+                offset
+                + shape.radius * np.hypot(local[..., 0], local[..., 1])
+                + shape.length / 2 * np.abs(local[..., 2])
+            )
+        case Ellipsoid():
+            return offset + np.linalg.norm(local * np.array(shape.radii), axis=-1)
+        case Hull():
+            return offset + (local @ np.array(shape.vertices).T).max(-1)
+
+
+def apart(one, other, turn, origin, normals):
+    return -reach(one, turn[0], origin[0], -normals) - reach(other, turn[1], origin[1], normals)
+
+
+def farthest_apart(one, other, turn, origin, rng, spread=4000):
+    """The largest distance along any normal: the best of many random ones, then steps along and across that shrink."""
+    normals = rng.normal(size=(spread, 3))
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+    values = apart(one, other, turn, origin, normals)
+    best = normals[values.argmax()]
+    for _ in range(3):
+        found = minimize(
+            lambda x, n=best: -apart(one, other, turn, origin, (n + x) / np.linalg.norm(n + x)), np.zeros(3),
+            method="Nelder-Mead", options={"xatol": 1e-12, "fatol": 1e-14, "maxiter": 2000},
+        )  # fmt: skip
+        best = (best + found.x) / np.linalg.norm(best + found.x)
+    return float(apart(one, other, turn, origin, best))
+
+
+KINDS = [
+    ("sphere", "hull"), ("capsule", "hull"), ("box", "hull"), ("cylinder", "hull"), ("ellipsoid", "hull"), ("hull", "hull"),
+    ("box", "cylinder"), ("cylinder", "cylinder"), ("cylinder", "ellipsoid"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("one", "other"), KINDS)
+def test_gaps_are_those_of_an_independent_search(one, other):
+    """Far apart, near, touching and overlapping; along the normal both shapes end where it is said."""
+    rng, all_shapes, pairs, turns, origins, best = np.random.default_rng(1), [], [], [], [], []
+    for k in range(16):
+        shapes = random_shape(one, rng), random_shape(other, rng)
+        turn, origin = (
+            Rotation.random(2, rng).as_matrix(),
+            np.array([rng.normal(size=3) * (0.1 + 0.03 * k), np.zeros(3)]),
+        )
+        pairs.append((2 * k, 2 * k + 1))
+        all_shapes += shapes
+        turns.append(turn)
+        origins.append(origin)
+        best.append(farthest_apart(*shapes, turn, origin, rng))
+    sizes = np.array([[all_shapes[j].sizes for j in pair] for pair in pairs])
+    turns, origins, best = np.array(turns), np.array(origins), np.array(best)
+    found = Found(all_shapes, pairs, turns, origins, sizes)
+    near = best < 0.1  # beyond, balls about the shapes may be compared, which are nearer
+    assert (found.gap[~near] <= best[~near] + 1e-6).all()
+    assert near.sum() > 5
+    for k in np.flatnonzero(near):
+        shapes = [all_shapes[j] for j in pairs[k]]
+        told = apart(*shapes, turns[k], origins[k], found.normal[k][None])[0]
+        assert found.gap[k] == pytest.approx(told, abs=1e-9)
+        ends = (
+            found.first[k] - found.radius[k, 0] * found.normal[k],
+            found.second[k] + found.radius[k, 1] * found.normal[k],
+        )
+        assert -reach(shapes[0], turns[k][0], origins[k][0], -found.normal[k]) == pytest.approx(
+            ends[0] @ found.normal[k], abs=1e-9
+        )
+        assert reach(shapes[1], turns[k][1], origins[k][1], found.normal[k]) == pytest.approx(
+            ends[1] @ found.normal[k], abs=1e-9
+        )
+        np.testing.assert_allclose(ends[0] - ends[1], found.gap[k] * found.normal[k], atol=1e-9)
+        if best[k] > 0:
+            assert found.gap[k] == pytest.approx(best[k], abs=1e-6)
+            assert found.gap[k] >= best[k] - 1e-9
+        else:  # a way out that no other is shorter than by much
+            assert found.gap[k] >= 1.6 * best[k] - 1e-3
+
+
+FORMS = {4: "lines", 6: "points", 7: "line and point", 8: "point and face"}
+
+
+@pytest.mark.parametrize(("one", "other"), KINDS)
+def test_points_and_normals_move_as_their_adjoints_say(one, other):
+    """Shifts and turns of both shapes, and their sizes, against central differences; every form that the pair has."""
+    rng, h, count, seen = np.random.default_rng(2), 1e-6, 80, set()
+    shapes = [random_shape(kind, rng) for _ in range(count) for kind in (one, other)]
+    pairs = [(2 * k, 2 * k + 1) for k in range(count)]
+    turn = Rotation.random(2 * count, rng).as_matrix().reshape(count, 2, 3, 3)
+    origin = np.zeros((count, 2, 3))
+    direction = rng.normal(size=(count, 3))
+    direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+    size = np.array([each.sizes for each in shapes]).reshape(count, 2, 3)
+    if one == "cylinder" or other == "cylinder":  # edges across the side of a cylinder are seldom
+        turn[::2, 0] = np.linalg.qr(turn[::2, 0] * [1, 1, 0.3])[0]
+    low, high, shapes = np.zeros(count), np.full(count, 3.0), table(shapes)
+    wanted = rng.choice([-2e-3, 0.03], count)  # what the shapes are apart
+    for _ in range(40):
+        middle = (low + high) / 2
+        origin[:, 0] = middle[:, None] * direction
+        below = Found(shapes, pairs, turn, origin, size).gap < wanted
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    bar = rng.normal(size=(count, 2, 3))
+    base = Found(shapes, pairs, turn, origin, size, bar=bar)
+    shift, twist = rng.normal(size=(2, count, 2, 3))
+    grow = rng.normal(size=(count, 2, 3)) * size
+
+    def end(sign):
+        turned = Rotation.from_rotvec((sign * h * twist).reshape(-1, 3)).as_matrix().reshape(turn.shape) @ turn
+        return Found(shapes, pairs, turned, origin + sign * h * shift, size + sign * h * grow)
+
+    up, down = end(1), end(-1)
+    same = (up.form == base.form).all(1) & (down.form == base.form).all(1)
+    curve = (up.normal - 2 * base.normal + down.normal) / h  # large where a corner took over from another
+    smooth = same & (np.abs(curve).max(1) < 1e-2) & (np.abs(up.gap - 2 * base.gap + down.gap) < 1e-3 * h)
+    rate = [(up.first - down.first) / (2 * h), (up.normal - down.normal) / (2 * h)]
+    rate_gap = (up.gap - down.gap) / (2 * h)
+    assert smooth.sum() > 0.7 * count
+    for part in range(2):
+        told = np.zeros(count)
+        for side, at in ((0, base.first), (1, base.second)):
+            pull, turn_bar, tilt, upright = np.moveaxis(
+                base.pulls[:, 8 * part + 4 * side : 8 * part + 4 * side + 4], 1, 0
+            )
+            own, carried = turn[:, side], at - origin[:, side]
+            told += (pull * (shift[:, side] + np.cross(twist[:, side], carried))).sum(1) + (
+                turn_bar * twist[:, side]
+            ).sum(1)
+            local, across, standing = (np.einsum("kji,kj->ki", own, each) for each in (pull, tilt, upright))
+            told += (base.share[:, side] * local * grow[:, side]).sum(1) + (base.rim[:, side] * pull).sum(1) * grow[
+                :, side, 0
+            ]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                told -= np.nan_to_num(across * standing / size[:, side] * grow[:, side]).sum(1)
+            if part == 1:
+                told -= np.where(base.radius[:, side] > 0, grow[:, side, 0], 0)
+        exact = (rate[0] * bar[:, 0]).sum(1) + (rate[1] * bar[:, 1]).sum(1) if part == 0 else rate_gap
+        scale = 1 + np.abs(told) + np.abs(base.pulls).sum((1, 2))
+        assert (np.where(smooth, np.abs(told - exact) / scale, 0) < 2e-6).all()
+    for form, turned in base.form[smooth]:
+        seen.add((FORMS[int(form)], bool(turned)))
+    assert len(seen) >= 3
+
+
+def box_hull(size):
+    """The corners of a box."""
+    return Hull(tuple(tuple((0.5 * np.array(size) * sign).tolist()) for sign in product((-1, 1), repeat=3)))
+
+
+STILL = (0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("tilt", [0.0, 1e-7, 0.03])
+@pytest.mark.parametrize(
+    ("upper", "lower"), [("hull", "hull"), ("hull", "box"), ("box", "hull"), ("cylinder", "box"), ("cylinder", "hull")]
+)
+def test_flat_sides_touch_where_they_have_corners_in_common(upper, lower, tilt):
+    """A square turned by 0.3 on a larger one that it overhangs: its corners within, and crossings of the borders."""
+    made = {"hull": box_hull, "box": Box, "cylinder": lambda size: Cylinder(size[0] / 2, size[2])}
+    shapes = made[upper]((0.4, 0.4, 0.2)), made[lower]((1.0, 1.0, 0.2))
+    turn = np.array([Rotation.from_euler("zx", [0.3, tilt]).as_matrix(), np.eye(3)])
+    origin = np.array([[0.45, 0.1, 0.2 + 0.2 * tilt], STILL])
+    size = np.array([each.sizes for each in shapes])
+    found = Found(
+        shapes,
+        [(0, 1)] * 5,
+        np.tile(turn, (5, 1, 1, 1)),
+        np.tile(origin, (5, 1, 1)),
+        np.tile(size, (5, 1, 1)),
+        np.arange(5),
+    )
+    there = found.gap < 0.5 * APART
+    place = found.first - (found.radius[:, :1] + found.gap[:, None]) * found.normal
+    place = place[there]
+    assert len(place) >= 4
+    assert (np.abs(place[:, 0]) < 0.5 + 1e-9).all()
+    np.testing.assert_allclose(place[:, 2], 0.1, atol=1e-9 + 0.1 * tilt)
+    np.testing.assert_allclose(found.normal[there], np.tile([0, 0, 1.0], (len(place), 1)), atol=1e-9 + 1.5 * tilt)
+    # They hold the middle of what is common to both sides.
+    hull = ConvexHull(place[:, :2])
+    assert hull.volume > (0.06 if upper == "cylinder" else 0.1)
+    assert (hull.equations @ [0.38, 0.1, 1.0] < 0).all()
+
+
+def world(bodies, **options):
+    return articulated.tree(bodies, contact="event", dt=0.01, **({"gravity": STILL} | options))
+
+
+def free(name, shape, mass=1.0, inertia=(0.01, 0.012, 0.014)):
+    return articulated.Body(name, None, [articulated.Joint("free")], mass, STILL, inertia, shapes=[Placed(shape)])
+
+
+def state(*bodies):
+    q = [[*place, *turn] for place, _, _, turn in bodies]
+    v = [[*speed, *spin] for _, speed, spin, _ in bodies]
+    return State(
+        torch.tensor(q, dtype=torch.float64).reshape(1, -1), torch.tensor(v, dtype=torch.float64).reshape(1, -1)
+    )
+
+
+STRAIGHT = (1.0, 0.0, 0.0, 0.0)
+
+
+def test_hulls_of_boxes_move_as_boxes():
+    """Collisions of two boxes, which are a pair of its own, and of one with the hull of the other's corners."""
+    sizes = (0.3, 0.4, 0.25), (0.35, 0.2, 0.3)
+    engines = [
+        world([free("a", one), free("b", other, 1.5)], friction=0.4, restitution=0.5)
+        for one, other in [(Box(sizes[0]), Box(sizes[1])), (box_hull(sizes[0]), Box(sizes[1])), (box_hull(sizes[0]), box_hull(sizes[1]))]
+    ]  # fmt: skip
+    rng, struck = np.random.default_rng(4), 0
+    for _ in range(2):
+        turns, aside, spin = (
+            Rotation.random(2, rng).as_quat()[:, [3, 0, 1, 2]],
+            0.08 * rng.normal(size=2),
+            2 * rng.normal(size=(2, 3)),
+        )
+        start = state((STILL, (2.0, 0, 0), spin[0], turns[0]), ((0.75, *aside), (-1.0, 0, 0), spin[1], turns[1]))
+        ends = [engine.rollout(start, 40) for engine in engines]
+        assert all(bool(end.status.converged) for end in ends)
+        for end in ends[1:]:
+            torch.testing.assert_close(end.q, ends[0].q, rtol=0, atol=1e-12)
+        struck += int(float((ends[0].v[0, -1] - ends[0].v[0, 0]).abs().max()) > 0.1)
+    assert struck == 2
+
+
+def test_what_stands_on_flat_sides_stays():
+    """Hulls, boxes and cylinders in two towers on a box, one a cylinder of the same size on another, for 2 s."""
+    shapes = [
+        box_hull((0.4, 0.4, 0.2)),
+        Cylinder(0.15, 0.3),
+        box_hull((0.5, 0.2, 0.1)),
+        Cylinder(0.2, 0.2),
+        Cylinder(0.2, 0.2),
+    ]
+    places = [(0, 0, 0.1), (0, 0, 0.35), (0, 0, 0.55), (1.0, 0, 0.1), (1.0, 0, 0.3)]
+    floor = Placed(
+        Box((4.0, 4.0, 1.0)), pose=tuple(map(tuple, (np.eye(4) + np.outer([0, 0, -0.5, 0], [0, 0, 0, 1])).tolist()))
+    )
+    engine = world(
+        [free(f"{k}", shape) for k, shape in enumerate(shapes)], scenery=[floor], gravity=(0, 0, -10), friction=0.5
+    )
+    start = state(*((place, STILL, STILL, STRAIGHT) for place in places))
+    path = engine.rollout(start, 200)
+    assert bool(path.status.converged)
+    assert float((path.q[0, -1] - start.q[0]).abs().max()) < 1e-6
+
+
+def test_a_cylinder_rolls_on_a_box():
+    """On its side it rolls with two thirds of the weight along the slope."""
+    radius, length, mass = 0.1, 0.3, 2.0
+    across = mass * (3 * radius**2 + length**2) / 12
+    drum = free("drum", Cylinder(radius, length), mass, (across, across, mass * radius**2 / 2))
+    downhill = 10 * math.sin(0.2)
+    engine = world(
+        [drum], scenery=[Placed(Box((6.0, 2.0, 0.2)))], gravity=(downhill, 0.0, -10 * math.cos(0.2)), friction=0.6
+    )
+    lying = (math.sqrt(0.5), math.sqrt(0.5), 0.0, 0.0)  # its axis along y
+    path = engine.rollout(state(((0, 0, 0.1 + radius), STILL, STILL, lying)), 100)
+    assert bool(path.status.converged)
+    assert float(path.q[0, -1, 0]) == pytest.approx(downhill / 3, abs=1e-4)
+    assert float(path.v[0, -1, 0]) == pytest.approx(2 / 3 * downhill, abs=1e-4)
