@@ -110,7 +110,7 @@ def _with_switches(arguments: list[str], called: Callable[..., object] | dict[st
     """The arguments with options that are on or off spelt out: `--force` and `--no-film` need no value."""
     functions = called.values() if isinstance(called, dict) else [called]
     parameters = [each for function in functions for each in inspect.signature(function).parameters.values()]
-    switches = {f"--{each.name}" for each in parameters if each.annotation == "bool"}
+    switches = {f"--{each.name}" for each in parameters if each.annotation in ("bool", bool)}
     found = []
     for option, following in zip(arguments, [*arguments, ""][1:], strict=True):
         if option in switches and following.lower() not in ("true", "false"):
