@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 
-import matplotlib as mpl
 import torch
 from evolution import evolve
 from hard_replay import replay
 from jsonargparse import auto_cli
+from panel import panel, save
 from side_by_side import Habits, Many, Teaching, taught
 from torch import Tensor
 
@@ -28,9 +28,6 @@ from physvision.control.policies import Dense, Plan, Played, follow
 from physvision.core import State, Trajectory
 from physvision.physics.articulated import scenes
 from physvision.report import film
-
-mpl.use("Agg")
-from matplotlib import pyplot as plt
 
 DT, CLOCK = 0.01, 1.5  # s, Hz
 BAR, LEFT = 1.17, 0.8  # m/s; share of the speed in MuJoCo
@@ -170,18 +167,14 @@ def by_evolution(gait: Gait, evaluations: int, seed: int) -> list[tuple[str, Ten
 
 
 def draw(courses: dict[str, list[list[float]]], file: Path) -> None:
-    figure, axis = plt.subplots(figsize=(6, 3.8), layout="constrained")
+    figure, axis = panel()
     for number, (name, speeds) in enumerate(courses.items()):
         for order, each in enumerate(speeds):
             label = None if order else name
             axis.plot(range(1, len(each) + 1), each, color=f"C{number}", linewidth=1, alpha=0.7, label=label)
     axis.axhline(BAR, color="0.7", linestyle=":")
     axis.set(xlabel="evaluations", ylabel="speed over the episode, m/s")
-    axis.legend(frameon=False, fontsize="small")
-    axis.spines[["top", "right"]].set_visible(False)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=150)
-    plt.close(figure)
+    save(figure, axis, file)
 
 
 def tell(name: str, gait: Gait, targets: Tensor, starts: int) -> Again:

@@ -15,10 +15,10 @@ from __future__ import annotations
 from pathlib import Path
 from statistics import median
 
-import matplotlib as mpl
 import mujoco
 import torch
 from jsonargparse import auto_cli
+from panel import panel, save
 from torch import Tensor
 
 from physvision.core import State
@@ -26,9 +26,6 @@ from physvision.estimation import MotionResidual, Setup, Unknown, Unknowns, gaus
 from physvision.estimation.uncertainty import uncertainty
 from physvision.physics import articulated
 from physvision.report import film
-
-mpl.use("Agg")
-from matplotlib import pyplot as plt
 
 DT, RATE, SECONDS, LASTS = 2e-3, 100, 3.0, 0.02
 AT, SIZE = 1.2345, 1.5  # s, N s
@@ -128,17 +125,13 @@ def main(noise: float = 2.0, draws: int = 5, out: Path = Path("out"), filmed: bo
 
 
 def draw(task: MotionResidual, z: Tensor, file: Path) -> None:
-    figure, axis = plt.subplots(figsize=(6, 3.8), layout="constrained")
+    figure, axis = panel()
     axis.plot(task.times, task.seen[:, 0], ".", color="0.5", markersize=3, label="seen")
     with torch.no_grad():
         axis.plot(task.times, task.predicted(z[None])[0, :, 0], color="C0", linewidth=1, label="with the push found")
     axis.axvspan(AT, AT + LASTS, color="C1", alpha=0.5, label="push")
     axis.set(xlabel="s", ylabel="angle of the rod, rad")
-    axis.legend(frameon=False, fontsize="small")
-    axis.spines[["top", "right"]].set_visible(False)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=150)
-    plt.close(figure)
+    save(figure, axis, file)
 
 
 if __name__ == "__main__":

@@ -16,11 +16,11 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
-import matplotlib as mpl
 import torch
 from evolution import evolve
 from hard_replay import replay
 from jsonargparse import auto_cli
+from panel import panel, save
 from side_by_side import Habits, Many, Teaching, taught
 from torch import Tensor
 
@@ -28,9 +28,6 @@ from physvision.control.policies import Dense, Played, Task, play
 from physvision.core import State, Trajectory
 from physvision.physics.articulated import scenes
 from physvision.report import film
-
-mpl.use("Agg")
-from matplotlib import pyplot as plt
 
 DT, TARGET = 0.01, (0.5, 0.5, 0.5)
 # Centimetres that are to be reached, and within how many evaluations.
@@ -130,7 +127,7 @@ def evolved(seed: int, task: Reach, most: int) -> tuple[float, float, int, float
 
 
 def draw(courses: dict[str, list[list[float]]], file: Path) -> None:
-    figure, axis = plt.subplots(figsize=(6, 3.8), layout="constrained")
+    figure, axis = panel()
     for number, (name, errors) in enumerate(courses.items()):
         for order, each in enumerate(errors):
             label = None if order else name
@@ -138,11 +135,7 @@ def draw(courses: dict[str, list[list[float]]], file: Path) -> None:
     for bar in BARS:
         axis.axhline(bar, color="0.7", linestyle=":")
     axis.set(xlabel="evaluations", ylabel="distance, last half second, cm")
-    axis.legend(frameon=False, fontsize="small")
-    axis.spines[["top", "right"]].set_visible(False)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=150)
-    plt.close(figure)
+    save(figure, axis, file)
 
 
 def tell(name: str, courses: list[list[list[float]]]) -> list[float]:

@@ -15,9 +15,9 @@ import time
 import warnings
 from pathlib import Path
 
-import matplotlib as mpl
 import torch
 from jsonargparse import auto_cli
+from panel import panel, save
 from reach import Reach
 from torch import Tensor
 
@@ -25,9 +25,6 @@ from physvision.control.policies import Dense, Plan, Played, Policy, follow
 from physvision.core import State
 from physvision.report import film
 from physvision.trainers import PolicyTraining
-
-mpl.use("Agg")
-from matplotlib import pyplot as plt
 
 DT, PIECE = 0.01, 50
 # Centimetres that the mean error is to be below, and within how many updates.
@@ -99,16 +96,12 @@ def first_below(errors: list[float], bar: float) -> float:
 
 
 def draw(errors: list[float], file: Path) -> None:
-    figure, axis = plt.subplots(figsize=(6, 3.8), layout="constrained")
+    figure, axis = panel()
     axis.loglog(range(1, len(errors) + 1), errors, linewidth=1)
     for bar, most in BARS.items():
         axis.plot([most], [bar], "o", color="0.4", label=f"paper: {bar:g} cm after {most}")
     axis.set(xlabel="updates", ylabel="error of points not seen before, cm")
-    axis.legend(frameon=False, fontsize="small")
-    axis.spines[["top", "right"]].set_visible(False)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=150)
-    plt.close(figure)
+    save(figure, axis, file)
 
 
 def main(

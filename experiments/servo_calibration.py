@@ -13,18 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
-import matplotlib as mpl
 import torch
 from jsonargparse import auto_cli
+from panel import panel, save
 from torch import Tensor
 
 from physvision.estimation import MotionResidual, Setup, Unknown, Unknowns, gauss_newton
 from physvision.estimation.uncertainty import uncertainty
 from physvision.physics import articulated
 from physvision.physics.articulated import Body, Joint, Transmission
-
-mpl.use("Agg")
-from matplotlib import pyplot as plt
 
 DT, RATE, SECONDS = 1e-3, 100, 0.8
 AT, WAY, LONGEST = 0.1, 0.8, 0.2  # s, rad, s: the step, and the longest delay
@@ -115,16 +112,12 @@ def main(noise: float = 1.0, draws: int = 5, out: Path = Path("out")) -> float:
 
 
 def draw(times: Tensor, seen: Tensor, fitted: Tensor, file: Path) -> None:
-    figure, axis = plt.subplots(figsize=(6, 3.8), layout="constrained")
+    figure, axis = panel()
     axis.plot(times, seen, ".", color="0.5", label="seen")
     axis.plot(times, fitted, color="C0", label="fitted")
     axis.axvline(AT, color="0.7", linestyle=":", label="step")
     axis.set(xlabel="s", ylabel="rad")
-    axis.legend(frameon=False, fontsize="small")
-    axis.spines[["top", "right"]].set_visible(False)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=150)
-    plt.close(figure)
+    save(figure, axis, file)
 
 
 if __name__ == "__main__":

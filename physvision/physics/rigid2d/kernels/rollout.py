@@ -36,8 +36,8 @@ from .islands import fall_asleep, scale_of, wake_all
 from .resting import prepare_resting, sort_touching
 from .step import load, recall, step, store
 
-# Their functions work on one workspace by reference: inlining them as far as Warp's own flags do takes twice as long
-# to compile, and none less to run.
+# Their functions work on one workspace by reference: inlining them as far as Warp's own flags do takes 1.4 to 1.9
+# times as long to compile, and no clear gain in speed was measured.
 OPTIONS = {"max_unroll": 6, "cpu_compiler_flags": "-march=native"}
 
 
