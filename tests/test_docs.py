@@ -10,6 +10,7 @@ import pytest
 from physvision.identify.leaves import place_of
 from physvision.physics.articulated import load, scenes
 from physvision.physics.articulated.properties import TreeProperties
+from physvision.physics.soft import SoftProperties
 
 ROOT = Path(__file__).parents[1]
 
@@ -54,6 +55,11 @@ def test_properties_are_those_of_the_engine():
 
 def test_contact():
     assert float(run("contact.md")["gradient"][0, 2]) != 0.0
+
+
+def test_soft():
+    assert SoftProperties.table() in (ROOT / "docs/soft.md").read_text()
+    assert float(run("soft.md")["gradient"][0]) > 0.0
 
 
 def test_camera():

@@ -11,12 +11,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch._C._functorch import is_functorch_wrapped_tensor
 
-from physvision.core import Appearance, Placed, State, Status, Trajectory
+from physvision.core import Appearance, Placed, State, Status, Trajectory, UnsupportedError
 from physvision.core.checks import check_count, check_like, check_shape, check_tensor
 from physvision.physics.feedback import Bounds, Plan, followed
 from physvision.physics.properties import Claim, Properties
 
 Overrides = Properties | Mapping[str, Tensor] | None
+
+MOST_LINEARIZED = 2000  # velocities: the matrix then has 16 million numbers
 
 
 class Engine(nn.Module):
@@ -156,6 +158,11 @@ class Engine(nn.Module):
             matrices = self.linearize(starts, None if control is None else control.flatten(0, 1), known)
             A, B = (matrix.unflatten(0, (state.batch, steps)) for matrix in matrices)
             return A, B
+        if self.nv > MOST_LINEARIZED:
+            raise UnsupportedError(
+                f"linearize: {self.nv} velocities, and matrices of more than {MOST_LINEARIZED} are not made; "
+                "take gradients of what you need of the motion instead"
+            )
         rows = 2 * self.nv
         batch, like = state.batch, state.q
         known = None if properties is None else self.checked(properties, batch).repeat(rows, self.properties)

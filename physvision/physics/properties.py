@@ -21,13 +21,14 @@ from torch.utils import _pytree as pytree
 
 from physvision.core import DeviceError, DtypeError, InputError, ModelError, ShapeError
 
-Range = Literal["any", "positive", "not negative", "share", "not nan"]
+Range = Literal["any", "positive", "not negative", "share", "poisson", "not nan"]
 
 _WANTED = {
     "any": "finite values",
     "positive": "numbers above zero",
     "not negative": "numbers of at least zero",
     "share": "numbers in [0, 1]",
+    "poisson": "numbers above −1 and below 0.5, where a body could not change its volume",
     "not nan": "numbers, which may be infinite",
 }
 
@@ -37,6 +38,7 @@ _WITHIN: dict[Range, Callable[[float, float], bool]] = {
     "positive": lambda low, high: low > 0 and high < math.inf,
     "not negative": lambda low, high: low >= 0 and high < math.inf,
     "share": lambda low, high: low >= 0 and high <= 1,
+    "poisson": lambda low, high: low > -1 and high < 0.5,
     "not nan": lambda low, high: low <= high,
 }
 
@@ -195,7 +197,7 @@ class Properties:
         if first is None:
             return
         where = tuple(int(index) for index in np.unravel_index(first, claim.numbers.shape))
-        listed = rows.get(str(self.leaves()[name].shape[0]))
+        listed = rows.get(str(next(iter(self.leaves()[name].shape), "")))
         whose = f" of {listed[where[first_row]]!r}" if listed else ""
         raise ModelError(f"properties.{name}{whose}: expected {claim.wanted}, got {flat[first]:g} at {where}")
 

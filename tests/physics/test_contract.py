@@ -13,7 +13,7 @@ import torch
 from physvision import State, Trajectory
 from physvision.core import Coordinates, DeviceError, DtypeError, InputError, ModelError, ShapeError
 from physvision.models import GraphEngine, MlpEngine
-from physvision.physics import Hybrid, PhysicsLayer, Properties, articulated, rigid2d
+from physvision.physics import Hybrid, PhysicsLayer, Properties, articulated, rigid2d, soft
 
 ANGLES = Coordinates(2, (0, 1))
 
@@ -25,6 +25,11 @@ def chain():
 def table():
     floor = rigid2d.Rectangle((90, 4), (45, 62), static=True)
     return rigid2d.World([floor, rigid2d.Circle(5, (20, 30)), rigid2d.Rectangle((8, 6), (60, 20))], gravity=(0, 50))
+
+
+def block():
+    ground = soft.Ground((0.0, -0.01), (0.0, 1.0), 0.3)
+    return soft.SoftBody(soft.rectangle((0.2, 0.1), (2, 1)), dt=0.01, youngs_modulus=1e5, held=(0,), grounds=[ground])
 
 
 def layer(engine=None):
@@ -40,6 +45,7 @@ ENGINES = {
     "chain": chain,
     "cartpole": articulated.cartpole,
     "world": table,
+    "soft body": block,
     "layer": layer,
     "network": network,
     "graph": lambda: GraphEngine(ANGLES, 0.02, bodies=2, hidden=8),

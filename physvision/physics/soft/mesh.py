@@ -1,0 +1,239 @@
+"""Meshes of triangles and tetrahedra: checked, made of simple shapes, or read from files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, permutations, product
+from math import factorial
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from physvision.core.checks import check_count, check_positive
+from physvision.core.errors import FileError, InputError, MissingError, ModelError
+
+CLOSE = 1e-9  # of the mesh's extent: nodes that are closer are one and the same place
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    """Triangles in the plane, or tetrahedra.
+
+    Raises:
+        ModelError: a number is not finite, an element is flat or inverted, a node belongs to no element, two nodes are
+            at one place (the mesh is torn there), or more than two elements share a side.
+
+    Attributes:
+        nodes: places at rest, m, (nodes, 2 or 3).
+        elements: nodes of each element, (elements, 3 or 4), anticlockwise; the fourth of a tetrahedron is on the side
+            from which the first three are seen to go clockwise.
+    """
+
+    nodes: npt.NDArray[np.float64]
+    elements: npt.NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "nodes", np.array(self.nodes, dtype=np.float64))
+        object.__setattr__(self, "elements", np.array(self.elements, dtype=np.int64))
+        nodes, elements = self.nodes, self.elements
+        if nodes.ndim != 2 or nodes.shape[1] not in (2, 3):
+            raise ModelError(f"nodes: expected shape (nodes, 2 or 3), got {nodes.shape}")
+        if elements.ndim != 2 or elements.shape[1] != nodes.shape[1] + 1 or not len(elements):
+            raise ModelError(f"elements: expected shape (elements, {nodes.shape[1] + 1}), got {elements.shape}")
+        if not np.isfinite(nodes).all():
+            raise ModelError(f"nodes: expected finite places, node {_first(~np.isfinite(nodes).all(1))} has none")
+        if elements.min() < 0 or elements.max() >= len(nodes):
+            raise ModelError(
+                f"elements: expected nodes of 0 to {len(nodes) - 1}, got {elements.min()}, {elements.max()}"
+            )
+        self._check_elements()
+        self._check_seams()
+
+    def _check_elements(self) -> None:
+        volumes = self.volumes
+        bad = volumes <= CLOSE * np.abs(volumes).max()
+        if bad.any():
+            raise ModelError(
+                f"elements: element {_first(bad)} of nodes {self.elements[_first(bad)].tolist()} has volume "
+                f"{volumes[_first(bad)]:g}; expected a positive one: exchange two of its nodes if it is inverted, "
+                "and leave it out if it is flat"
+            )
+
+    def _check_seams(self) -> None:
+        unused = np.bincount(self.elements.ravel(), minlength=len(self.nodes)) == 0
+        if unused.any():
+            raise ModelError(f"nodes: node {_first(unused)} belongs to no element, so it has no mass; leave it out")
+        extent = np.ptp(self.nodes, axis=0).max()
+        order = np.lexsort(np.round(self.nodes / (CLOSE * extent)).T)
+        same = np.abs(np.diff(self.nodes[order], axis=0)).max(1) <= CLOSE * extent
+        if same.any():
+            pair = sorted(order[_first(same) : _first(same) + 2].tolist())
+            raise ModelError(f"nodes: {pair[0]} and {pair[1]} are at one place, where the mesh is torn; make them one")
+        crowded = [side for side, count in self._sides().items() if count > 2]
+        if crowded:
+            raise ModelError(f"elements: more than two share the side of nodes {sorted(crowded[0])}")
+
+    def _sides(self) -> Counter[frozenset[int]]:
+        """How many elements each side belongs to."""
+        return Counter(
+            frozenset(side) for element in self.elements.tolist() for side in combinations(element, self.axes)
+        )
+
+    @property
+    def axes(self) -> int:
+        """Two in the plane, three in space."""
+        return self.nodes.shape[1]
+
+    @cached_property
+    def volumes(self) -> npt.NDArray[np.float64]:
+        """Of each element, m³; m² in the plane."""
+        return np.linalg.det(self._edges(self.elements)) / factorial(self.axes)
+
+    def _edges(self, simplices: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        return self.nodes[simplices[:, 1:]] - self.nodes[simplices[:, :1]]
+
+    @cached_property
+    def surface(self) -> npt.NDArray[np.int64]:
+        """Nodes of each side that belongs to one element alone."""
+        sides = [sorted(side) for side, count in self._sides().items() if count == 1]
+        return np.array(sides, dtype=np.int64)
+
+    @cached_property
+    def node_areas(self) -> npt.NDArray[np.float64]:
+        """Of each node its share of the surface, m² (m in the plane); zero inside."""
+        edges = self._edges(self.surface)
+        areas = np.sqrt(np.linalg.det(edges @ edges.transpose(0, 2, 1))) / factorial(self.axes - 1)
+        found = np.zeros(len(self.nodes))
+        np.add.at(found, self.surface, (areas / self.axes)[:, None])
+        return found
+
+    @cached_property
+    def size(self) -> float:
+        """Mean length of the elements' edges, m."""
+        pairs = np.array([pair for element in self.elements for pair in combinations(element, 2)])
+        return float(np.linalg.norm(self.nodes[pairs[:, 0]] - self.nodes[pairs[:, 1]], axis=1).mean())
+
+    def near(self, point: Sequence[float]) -> int:
+        """The node that is nearest to a place."""
+        return int(np.linalg.norm(self.nodes - np.asarray(point, dtype=np.float64), axis=1).argmin())
+
+
+def rectangle(size: tuple[float, float], divisions: tuple[int, int], corner: tuple[float, float] = (0.0, 0.0)) -> Mesh:
+    """A rectangle of right triangles, whose diagonals turn from one to the next.
+
+    Args:
+        size: width and height, m.
+        divisions: number of squares along each.
+        corner: the lower left one.
+    """
+    grid = _grid(size, divisions, corner)
+    ny = divisions[1] + 1
+    elements = []
+    for i, j in product(range(divisions[0]), range(divisions[1])):
+        a, b, c, d = i * ny + j, (i + 1) * ny + j, (i + 1) * ny + j + 1, i * ny + j + 1
+        elements += [(a, b, c), (a, c, d)] if (i + j) % 2 else [(a, b, d), (b, c, d)]
+    return Mesh(grid, np.array(elements))
+
+
+def box(
+    size: tuple[float, float, float],
+    divisions: tuple[int, int, int],
+    corner: tuple[float, float, float] = (0.0, 0.0, 0.0),
+) -> Mesh:
+    """A box of cells of six tetrahedra each.
+
+    Args:
+        size: edges along x, y and z, m.
+        divisions: number of cells along each.
+        corner: the one with the least coordinates.
+    """
+    grid = _grid(size, divisions, corner)
+    strides = ((divisions[1] + 1) * (divisions[2] + 1), divisions[2] + 1, 1)
+    elements = []
+    for cell in product(*(range(count) for count in divisions)):
+        first = sum(at * stride for at, stride in zip(cell, strides, strict=True))
+        for axes in permutations(range(3)):
+            # From corner to corner of the cell along its edges, one axis after another.
+            path = np.cumsum([first, *(strides[axis] for axis in axes)])
+            even = axes in ((0, 1, 2), (1, 2, 0), (2, 0, 1))
+            elements.append(path if even else path[[0, 2, 1, 3]])
+    return Mesh(grid, np.array(elements))
+
+
+def disc(radius: float, rings: int, centre: tuple[float, float] = (0.0, 0.0)) -> Mesh:
+    """A disc of rings of triangles, six more in each ring than in the one inside.
+
+    Args:
+        radius: m.
+        rings: number of rings.
+        centre: m.
+    """
+    check_positive("radius", radius)
+    check_count("rings", rings)
+    nodes, elements = [np.zeros((1, 2))], []
+    for ring in range(1, rings + 1):
+        angles = np.arange(6 * ring) * (np.pi / (3 * ring))
+        nodes.append(radius * ring / rings * np.stack([np.cos(angles), np.sin(angles)], 1))
+        outer, inner = 1 + 3 * ring * (ring - 1), 1 + 3 * (ring - 1) * (ring - 2) if ring > 1 else 0
+        for sector in range(6):
+            for k in range(ring):
+                a, b = outer + sector * ring + k, outer + (sector * ring + k + 1) % (6 * ring)
+                near = inner + (sector * (ring - 1) + k) % max(6 * (ring - 1), 1)
+                elements.append((near, a, b))
+                if k < ring - 1:
+                    elements.append((near, b, inner + (sector * (ring - 1) + k + 1) % (6 * (ring - 1))))
+    return Mesh(np.concatenate(nodes) + np.asarray(centre), np.array(elements))
+
+
+def read(path: str | Path) -> Mesh:
+    """A mesh from a file, of any format that meshio reads: the tetrahedra in it, or, if there are none, triangles.
+
+    Needs `pip install physvision[meshes]`. Nodes that belong to no element are left out, and elements are turned so
+    that their volumes are positive.
+    """
+    try:
+        import meshio
+    except ImportError as error:
+        raise MissingError("reading a mesh needs meshio; pip install physvision[meshes]") from error
+    if not Path(path).is_file():
+        raise FileError(f"path: there is no file {path}")
+    try:
+        found = meshio.read(path)
+    except (meshio.ReadError, ValueError, KeyError, IndexError, SystemExit) as error:  # meshio ends the process
+        raise FileError(f"path: {path} cannot be read as a mesh: {error}") from error
+    for kind, axes in (("tetra", 3), ("triangle", 2)):
+        blocks = [block.data for block in found.cells if block.type == kind]
+        if blocks:
+            used, elements = np.unique(np.concatenate(blocks), return_inverse=True)
+            nodes, elements = found.points[used].astype(np.float64), elements.reshape(-1, axes + 1)
+            if axes == 2 and nodes.shape[1] == 3 and np.ptp(nodes[:, 2]) > 0:
+                raise ModelError(f"path: the triangles of {path} are not in a plane of constant z")
+            return Mesh(nodes[:, :axes], _turned(nodes[:, :axes], elements))
+    kinds = ", ".join(sorted({block.type for block in found.cells})) or "none"
+    raise ModelError(f"path: expected triangles or tetrahedra in {path}, found {kinds}")
+
+
+def _turned(nodes: npt.NDArray[np.float64], elements: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    inverted = np.linalg.det(nodes[elements[:, 1:]] - nodes[elements[:, :1]]) < 0
+    elements[inverted, :2] = elements[inverted, 1::-1]
+    return elements
+
+
+def _grid(size: Sequence[float], divisions: Sequence[int], corner: Sequence[float]) -> npt.NDArray[np.float64]:
+    if not len(size) == len(divisions) == len(corner):
+        raise InputError(
+            f"size, divisions, corner: expected as many numbers of each, got {size}, {divisions}, {corner}"
+        )
+    lines = [
+        first + check_positive("size", length) / check_count("divisions", count) * np.arange(count + 1)
+        for length, count, first in zip(size, divisions, corner, strict=True)
+    ]
+    return np.stack(np.meshgrid(*lines, indexing="ij"), -1).reshape(-1, len(size)).astype(np.float64)
+
+
+def _first(wrong: npt.ArrayLike) -> int:
+    return int(np.flatnonzero(wrong)[0])
