@@ -66,7 +66,7 @@ class Launches:
         """Launch a kernel, with working memory, after the packed numbers."""
         vec, mat, memory, held = self.kernels.Vec, self.kernels.Mat, self.kernels.MemoryStruct(), []
         axes = vec._length_
-        sizes = dict.fromkeys(("trial", "force", "move", "old"), (self.nodes, axes))
+        sizes = dict.fromkeys(("before", "force", "move", "old"), (self.nodes, axes))
         sizes |= {"diagonal": (self.columns, axes, axes), "below": (self.blocks, axes, axes)}
         for name, size in sizes.items():
             held.append(torch.empty(batch, *size, dtype=torch.float64, device=self.device))

@@ -13,6 +13,8 @@ real = wp.float64
 AXES = wp.constant(wp.float64(D))
 Vec = wp.types.vector(D, wp.float64)
 Mat = wp.types.matrix((D, D), wp.float64)
+Reals = wp.array(dtype=wp.float64)
+Nodes = wp.array(dtype=Vec)
 
 from .rollout import backward, forward  # noqa: E402  what they are made of comes first
 from .structs import BodyStruct, GradientsStruct, MemoryStruct, NumbersStruct  # noqa: E402

@@ -6,8 +6,8 @@ block C is kept as its inverse.
 
 import warp as wp
 
-from . import D, Mat, Vec, real
-from .structs import BodyStruct
+from . import D, Mat, real
+from .structs import BodyStruct, StepStruct
 
 
 @wp.func
@@ -29,48 +29,46 @@ def inverse_of_root(a: Mat):
 
 
 @wp.func
-def factorise(
-    body: BodyStruct, diagonal: wp.array(dtype=Mat), below: wp.array(dtype=Mat), at: wp.array(dtype=wp.int32)
-):
+def factorise(body: BodyStruct, s: StepStruct):
     """Replace the matrix by its factor; whether it is positive definite."""
-    for j in range(diagonal.shape[0]):
+    for j in range(s.diagonal.shape[0]):
         for q in range(body.column[j], body.column[j + 1]):
-            at[body.row[q]] = q
-        here = diagonal[j]
+            s.at[body.row[q]] = q
+        here = s.diagonal[j]
         for entry in range(body.left[j], body.left[j + 1]):
             p = body.left_block[entry]
-            taken = wp.transpose(below[p])
-            here -= below[p] * taken
+            taken = wp.transpose(s.below[p])
+            here -= s.below[p] * taken
             for q in range(p + 1, body.column[body.left_column[entry] + 1]):
-                slot = at[body.row[q]]
-                below[slot] = below[slot] - below[q] * taken
+                slot = s.at[body.row[q]]
+                s.below[slot] = s.below[slot] - s.below[q] * taken
         root = inverse_of_root(here)
         smallest = root[0, 0]
         for i in range(D):
             smallest = wp.min(smallest, root[i, i])
         if not (smallest > real(0.0) and wp.isfinite(root)):
             return False
-        diagonal[j] = root
+        s.diagonal[j] = root
         over = wp.transpose(root)
         for q in range(body.column[j], body.column[j + 1]):
-            below[q] = below[q] * over
+            s.below[q] = s.below[q] * over
     return True
 
 
 @wp.func
-def solve(body: BodyStruct, diagonal: wp.array(dtype=Mat), below: wp.array(dtype=Mat), x: wp.array(dtype=Vec)):
-    """Replace x, of all nodes, by A⁻¹ x on the free ones."""
-    n = diagonal.shape[0]
+def solve(body: BodyStruct, s: StepStruct):
+    """Replace `move`, of all nodes, by A⁻¹ `move` on the free ones."""
+    n = s.diagonal.shape[0]
     for j in range(n):
         node = body.node[j]
-        y = diagonal[j] * x[node]
-        x[node] = y
+        y = s.diagonal[j] * s.move[node]
+        s.move[node] = y
         for q in range(body.column[j], body.column[j + 1]):
             other = body.node[body.row[q]]
-            x[other] = x[other] - below[q] * y
+            s.move[other] = s.move[other] - s.below[q] * y
     for back in range(n):
         j = n - 1 - back
-        y = x[body.node[j]]
+        y = s.move[body.node[j]]
         for q in range(body.column[j], body.column[j + 1]):
-            y -= wp.transpose(below[q]) * x[body.node[body.row[q]]]
-        x[body.node[j]] = wp.transpose(diagonal[j]) * y
+            y -= wp.transpose(s.below[q]) * s.move[body.node[body.row[q]]]
+        s.move[body.node[j]] = wp.transpose(s.diagonal[j]) * y

@@ -11,7 +11,7 @@ Its derivative to x is the force: −N n, and μ N w/s against slipping, which i
 import warp as wp
 
 from . import Vec, real
-from .structs import BodyStruct, NumbersStruct
+from .structs import BodyStruct, GradientsStruct, NumbersStruct
 
 
 @wp.func
@@ -92,20 +92,13 @@ def contact_before(body: BodyStruct, numbers: NumbersStruct, world: int, node: i
 
 @wp.func
 def contact_numbers(
-    body: BodyStruct,
-    numbers: NumbersStruct,
-    world: int,
-    node: int,
-    x: Vec,
-    x0: Vec,
-    d: Vec,
-    whole_bar: wp.array2d(dtype=wp.float64),
+    body: BodyStruct, numbers: NumbersStruct, world: int, node: int, x: Vec, x0: Vec, d: Vec, bars: GradientsStruct
 ):
-    """Take the derivative of (gradient · d) to stiffness and friction from `whole_bar`."""
+    """Take the derivative of (gradient · d) to stiffness and friction from the gradients."""
     for plane in range(body.normal.shape[0]):
         w = velocity_along(body, plane, x, x0)
         s = wp.sqrt(wp.dot(w, w) + body.slip * body.slip)
         rub = body.area[node] * overlap(body, plane, x0) * wp.dot(w, d) / s
         press = body.area[node] * overlap(body, plane, x) * wp.dot(body.normal[plane], d)
-        whole_bar[world, 1] = whole_bar[world, 1] - numbers.whole[world, 2 + plane] * rub + press
-        whole_bar[world, 2 + plane] = whole_bar[world, 2 + plane] - numbers.whole[world, 1] * rub
+        bars.whole[world, 1] += press - numbers.whole[world, 2 + plane] * rub
+        bars.whole[world, 2 + plane] -= numbers.whole[world, 1] * rub

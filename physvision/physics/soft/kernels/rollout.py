@@ -7,21 +7,34 @@ nodes, which are given, are such quantities too. Symplectic Euler's forces are t
 
 import warp as wp
 
-from . import Vec, real
+from . import Nodes, Reals, Vec, real
 from .cholesky import solve
 from .elements import inner_gradient, pull_back
 from .steps import factorise_step, newton, symplectic
-from .structs import BodyStruct, GradientsStruct, MemoryStruct, NumbersStruct
+from .structs import BodyStruct, GradientsStruct, MemoryStruct, NumbersStruct, StepStruct, step_of
 
 wp.set_module_options({"enable_backward": False, "max_unroll": 6})
 
 
 @wp.func
-def is_finite(x: wp.array(dtype=Vec)):
-    for node in range(x.shape[0]):
+def implicit(body: BodyStruct, numbers: NumbersStruct, s: StepStruct, known: int, v: Nodes):
+    """A step of backward Euler, its velocity into v; what `newton` says."""
+    went = newton(body, numbers, s, known)
+    for node in range(body.held.shape[0]):
+        v[node] = s.v0[node]
+        if body.held[node] == 0:
+            v[node] = (s.x[node] - s.x0[node]) / body.h
+    return went
+
+
+@wp.func
+def explicit(body: BodyStruct, numbers: NumbersStruct, s: StepStruct, x: Nodes, v: Nodes):
+    """A step of symplectic Euler; zeros, or infinity where it is no number."""
+    symplectic(body, numbers, s, x, v)
+    for node in range(body.held.shape[0]):
         if not wp.isfinite(x[node]):
-            return False
-    return True
+            return wp.vec2d(real(wp.inf), real(0.0))
+    return wp.vec2d()
 
 
 @wp.kernel
@@ -45,116 +58,95 @@ def forward(
     known = wp.int32(0)
     for step in range(controls.shape[1]):
         x0 = q[world, step]
-        v0 = v[world, step]
         x = q[world, step + 1]
+        v0 = v[world, step]
+        u = controls[world, step]
         went = wp.vec2d(real(wp.inf), real(0.0))
-        if bad[world] < 0 or wp.isfinite(residual[world]):
+        if wp.isfinite(residual[world]):
             if body.implicit == 1:
-                went = newton(body, numbers, world, controls[world, step], x, x0, v0, known, memory)
+                went = implicit(body, numbers, step_of(memory, world, u, x, x0, v0), known, v[world, step + 1])
                 known = body.constant
-                for node in range(x.shape[0]):
-                    v[world, step + 1, node] = v0[node]
-                    if body.held[node] == 0:
-                        v[world, step + 1, node] = (x[node] - x0[node]) / body.h
             else:
-                symplectic(body, numbers, world, controls[world, step], x0, v0, x, v[world, step + 1], memory)
-                went = wp.vec2d()
-                if not is_finite(x):
-                    went = wp.vec2d(real(wp.inf), real(0.0))
+                s = step_of(memory, world, u, x0, memory.before[world], v0)
+                went = explicit(body, numbers, s, x, v[world, step + 1])
         residual[world] = wp.max(residual[world], went[0])
         iterations[world] = wp.max(iterations[world], wp.int32(went[1]))
         if bad[world] < 0 and not went[0] < real(1.0):
             bad[world] = step + 1
         if not wp.isfinite(went[0]):
-            for node in range(x.shape[0]):
-                nothing = real(wp.nan) * x0[node]
-                q[world, step + 1, node] = nothing
-                v[world, step + 1, node] = nothing
+            for node in range(body.held.shape[0]):
+                q[world, step + 1, node] = real(wp.nan) * x0[node]
+                v[world, step + 1, node] = real(wp.nan) * x0[node]
 
 
 @wp.func
 def implicit_back(
     body: BodyStruct,
     numbers: NumbersStruct,
-    memory: MemoryStruct,
-    world: int,
-    controls: wp.array(dtype=wp.float64),
-    x0: wp.array(dtype=Vec),
-    v0: wp.array(dtype=Vec),
-    x: wp.array(dtype=Vec),
+    s: StepStruct,
     known: int,
-    q_bar: wp.array(dtype=Vec),
-    v_bar: wp.array(dtype=Vec),
+    q_bar: Nodes,
+    v_bar: Nodes,
     bars: GradientsStruct,
-    controls_bar: wp.array(dtype=wp.float64),
+    controls_bar: Reals,
 ):
     """Turn the cotangents of (x, v) into those of (x₀, v₀); the derivation stands above."""
-    kappa = memory.move[world]
     for node in range(body.held.shape[0]):
-        kappa[node] = Vec()
+        s.move[node] = Vec()
         if body.held[node] == 0:
-            kappa[node] = q_bar[node] + v_bar[node] / body.h
+            s.move[node] = q_bar[node] + v_bar[node] / body.h
     positive = bool(True)
     if known == 0:
-        positive = factorise_step(body, numbers, world, controls, x, x0, real(0.0), memory)
-    solve(body, memory.diagonal[world], memory.below[world], kappa)
-    new = memory.force[world]
-    old = memory.old[world]
-    pull_back(body, numbers, world, controls, x, x0, kappa, new, old, bars, controls_bar)
+        positive = factorise_step(body, numbers, s, real(0.0))
+    solve(body, s)
+    pull_back(body, numbers, s, bars, controls_bar)
     for node in range(body.held.shape[0]):
-        k = kappa[node]
+        k = s.move[node]
         if body.held[node] == 1:
-            pulled = q_bar[node] - new[node]
-            q_bar[node] = pulled - old[node]
+            pulled = q_bar[node] - s.force[node]
+            q_bar[node] = pulled - s.old[node]
             v_bar[node] = v_bar[node] + body.h * pulled
         else:
-            m = numbers.mass[world, node] / body.h
-            alpha = numbers.whole[world, 0]
-            d = x[node] - x0[node]
-            late = (d - body.h * v0[node]) / body.h
-            bars.mass[world, node] -= wp.dot(k, late + alpha * d) / body.h
-            bars.whole[world, 0] -= m * wp.dot(k, d)
-            q_bar[node] = m * (real(1.0) / body.h + alpha) * k - v_bar[node] / body.h - old[node]
+            m = numbers.mass[s.world, node] / body.h
+            alpha = numbers.whole[s.world, 0]
+            d = s.x[node] - s.x0[node]
+            late = (d - body.h * s.v0[node]) / body.h
+            bars.mass[s.world, node] -= wp.dot(k, late + alpha * d) / body.h
+            bars.whole[s.world, 0] -= m * wp.dot(k, d)
+            q_bar[node] = m * (real(1.0) / body.h + alpha) * k - v_bar[node] / body.h - s.old[node]
             v_bar[node] = m * k
         if not positive:
             q_bar[node] = real(wp.nan) * k
 
 
 @wp.func
-def symplectic_back(
+def explicit_back(
     body: BodyStruct,
     numbers: NumbersStruct,
-    memory: MemoryStruct,
-    world: int,
-    controls: wp.array(dtype=wp.float64),
-    x0: wp.array(dtype=Vec),
-    v0: wp.array(dtype=Vec),
-    q_bar: wp.array(dtype=Vec),
-    v_bar: wp.array(dtype=Vec),
+    s: StepStruct,
+    q_bar: Nodes,
+    v_bar: Nodes,
     bars: GradientsStruct,
-    controls_bar: wp.array(dtype=wp.float64),
+    controls_bar: Reals,
 ):
-    """As `implicit_back`, of v = v₀ − h (r/m + α v₀) and x = x₀ + h v, with r of places x₀ and x₀ − h v₀."""
-    kappa = memory.move[world]
-    before = memory.trial[world]
-    old = memory.old[world]
-    new = memory.force[world]
+    """As `implicit_back`, of v = v₀ − h (r/m + α v₀) and x = x₀ + h v; r is of places x₀ and, in `s.x0`, x₀ − h v₀."""
     for node in range(body.held.shape[0]):
-        before[node] = x0[node] - body.h * v0[node]
+        s.x0[node] = s.x[node] - body.h * s.v0[node]
         v_bar[node] = v_bar[node] + body.h * q_bar[node]
-        kappa[node] = Vec()
+        s.move[node] = Vec()
         if body.held[node] == 0:
-            kappa[node] = (body.h / numbers.mass[world, node]) * v_bar[node]
-    inner_gradient(body, numbers, world, controls, x0, before, old)
+            s.move[node] = (body.h / numbers.mass[s.world, node]) * v_bar[node]
+    inner_gradient(body, numbers, s, s.old)
     for node in range(body.held.shape[0]):
-        k = kappa[node]
-        bars.mass[world, node] += wp.dot(k, old[node]) / numbers.mass[world, node]
-        bars.whole[world, 0] -= numbers.mass[world, node] * wp.dot(k, v0[node])
-        v_bar[node] = v_bar[node] - (numbers.whole[world, 0] * numbers.mass[world, node]) * k
-    pull_back(body, numbers, world, controls, x0, before, kappa, new, old, bars, controls_bar)
+        k = s.move[node]
+        m = numbers.mass[s.world, node]
+        bars.mass[s.world, node] += wp.dot(k, s.old[node]) / m
+        bars.whole[s.world, 0] -= m * wp.dot(k, s.v0[node])
+        v_bar[node] = v_bar[node] - (numbers.whole[s.world, 0] * m) * k
+    pull_back(body, numbers, s, bars, controls_bar)
     for node in range(body.held.shape[0]):
-        q_bar[node] = q_bar[node] - new[node] - old[node]
-        v_bar[node] = v_bar[node] + body.h * old[node]
+        q_bar[node] = q_bar[node] - s.force[node] - s.old[node]
+        v_bar[node] = v_bar[node] + body.h * s.old[node]
 
 
 @wp.kernel
@@ -189,11 +181,12 @@ def backward(
         x0 = q[world, step]
         v0 = v[world, step]
         if body.implicit == 1:
-            x = q[world, step + 1]
-            implicit_back(body, numbers, memory, world, u, x0, v0, x, known, x_bar, w_bar, bars, u_bar)
+            s = step_of(memory, world, u, q[world, step + 1], x0, v0)
+            implicit_back(body, numbers, s, known, x_bar, w_bar, bars, u_bar)
             known = body.constant
         else:
-            symplectic_back(body, numbers, memory, world, u, x0, v0, x_bar, w_bar, bars, u_bar)
+            e = step_of(memory, world, u, x0, memory.before[world], v0)
+            explicit_back(body, numbers, e, x_bar, w_bar, bars, u_bar)
         for node in range(body.held.shape[0]):
             x_bar[node] = x_bar[node] + q_seed[world, step, node]
             w_bar[node] = w_bar[node] + v_seed[world, step, node]

@@ -2,7 +2,7 @@
 
 import warp as wp
 
-from . import Mat, Vec, real
+from . import Mat, Nodes, Reals, Vec, real
 
 
 @wp.struct
@@ -59,12 +59,47 @@ class GradientsStruct:
 
 @wp.struct
 class MemoryStruct:
-    """What a world works in, [world, …]."""
+    """What worlds work in, [world, …]."""
 
-    trial: wp.array2d(dtype=Vec)
+    before: wp.array2d(dtype=Vec)
     force: wp.array2d(dtype=Vec)
     move: wp.array2d(dtype=Vec)
     old: wp.array2d(dtype=Vec)
     diagonal: wp.array2d(dtype=Mat)
     below: wp.array2d(dtype=Mat)
     at: wp.array2d(dtype=wp.int32)
+
+
+@wp.struct
+class StepStruct:
+    """One step of one world: where forces are taken, x, and the places x₀ that rates of strain count from."""
+
+    world: int
+    controls: wp.array(dtype=wp.float64)
+    x: wp.array(dtype=Vec)
+    x0: wp.array(dtype=Vec)
+    v0: wp.array(dtype=Vec)
+    force: wp.array(dtype=Vec)
+    move: wp.array(dtype=Vec)
+    old: wp.array(dtype=Vec)
+    diagonal: wp.array(dtype=Mat)
+    below: wp.array(dtype=Mat)
+    at: wp.array(dtype=wp.int32)
+
+
+@wp.func
+def step_of(memory: MemoryStruct, world: int, controls: Reals, x: Nodes, x0: Nodes, v0: Nodes):
+    """The step from x₀ to x."""
+    s = StepStruct()
+    s.world = world
+    s.controls = controls
+    s.x = x
+    s.x0 = x0
+    s.v0 = v0
+    s.force = memory.force[world]
+    s.move = memory.move[world]
+    s.old = memory.old[world]
+    s.diagonal = memory.diagonal[world]
+    s.below = memory.below[world]
+    s.at = memory.at[world]
+    return s
