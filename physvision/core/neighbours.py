@@ -15,8 +15,9 @@ _OPERATORS = {
 def declare_torchvision_operators() -> None:
     """Declare torchvision's operators where its compiled library does not load.
 
-    The wheel on PyPI is linked against CUDA. Beside a CPU build of torch its import fails, and with it every
-    import of lightning. Nothing in physvision calls the operators; they only have to have a name.
+    physvision does without torchvision, but torchmetrics, and so lightning, imports it wherever it is installed. The
+    wheel on PyPI is linked against CUDA: beside a CPU build of torch that import fails. Nobody here calls the
+    operators; they only have to have a name.
     """
     specification = importlib.util.find_spec("torchvision")
     if specification is None or specification.origin is None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import torchvision
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
@@ -37,8 +36,15 @@ class VggEncoder(nn.Module):
         """
         super().__init__()
         layers, hidden = _scaled(width)
-        self.features = torchvision.models.vgg.make_layers(layers)
-        self.features[0] = nn.Conv2d(check_count("channels", channels), _channels(layers)[0], 3, padding=1)
+        stages: list[nn.Module] = []
+        below = check_count("channels", channels)
+        for layer in layers:
+            if isinstance(layer, str):
+                stages.append(nn.MaxPool2d(2))
+                continue
+            stages += [nn.Conv2d(below, layer, 3, padding=1), nn.ReLU(inplace=True)]
+            below = layer
+        self.features = nn.Sequential(*stages)
         self.avgpool = nn.AdaptiveAvgPool2d(check_count("pool", pool))
         self.classifier = nn.Sequential(
             nn.Linear(_channels(layers)[-1] * pool**2, hidden),

@@ -165,6 +165,37 @@ def test_arguments_that_make_no_sense_are_named(tmp_path, place, value, match):
         load(written(tmp_path / "bad.safetensors", wrong))
 
 
+def places_in(value, path=()):
+    """The path to every value inside nested mappings and lists, the outermost included."""
+    yield path
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in inner:
+        yield from places_in(part, (*path, key))
+
+
+@pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
+def test_whatever_stands_in_a_place_loads_or_is_refused_with_our_error(tmp_path, model):
+    """Lists and None where a mapping belongs, mappings and text where a number does, and so on at every place."""
+    refused = 0
+    for place in places_in(CONFIGURATION):
+        for value in (None, [], {}, [None], {"": None}, "1", 0, -1, 1.5, float("nan"), True):
+            wrong = deepcopy({"": CONFIGURATION})
+            *outer, last = ("", *place)
+            inner = wrong
+            for key in outer:
+                inner = inner[key]
+            inner[last] = value
+            described = {"format": FORMAT, "configuration": json.dumps(wrong[""])}
+            save_file(model.state_dict(), tmp_path / "bad.safetensors", described)
+            try:
+                load(tmp_path / "bad.safetensors")
+            except CheckpointError:
+                refused += 1
+            except Exception as error:
+                pytest.fail(f"{value!r} at {place}: {error!r}")
+    assert refused > 300
+
+
 def test_deep_nesting_is_refused(tmp_path):
     for depth in (100, 100_000):
         text = '{"class_path": ' * depth + "1" + "}" * depth
