@@ -172,3 +172,13 @@ def test_a_ball_is_hit_to_its_target(capsys, tmp_path):
     slope, error = module.slope_error(torch.zeros(1, module.STEPS, 2, dtype=torch.float64))
     assert slope > 0
     assert error < 1e-6
+
+
+def test_soft_bodies_are_designed_and_crawl():
+    module = import_module("soft_bodies")
+    even, designed, _, _ = module.stiffness_field(updates=40, columns=10)
+    assert designed < 0.2 * even
+    ways, _ = module.crawl(0.4, updates=3, guesses=2)
+    assert (ways[-1] > ways[0]).all()
+    course = module.modulus(0, module.recorded_motion(2e-3, 50), 50, 2e-3, squares=6, updates=10)
+    assert abs(course[-1] / module.TRUE - 1) < 0.5 * abs(course[0] / module.TRUE - 1)
