@@ -89,9 +89,11 @@ def modulus(seed: int, seen: Tensor, steps: int, dt: float, squares: int = SQUAR
     return course
 
 
-def stiffness_field(updates: int = 300, columns: int = 20) -> tuple[float, float, np.ndarray, np.ndarray]:
+def stiffness_field(
+    updates: int = 300, columns: int = 20, layers: int = 8
+) -> tuple[float, float, np.ndarray, np.ndarray]:
     """How far the beam is from the arc, as a share of its height: even and designed; and the moduli of its columns."""
-    mesh = soft.rectangle((LENGTH, 1.0), (80, 8))
+    mesh = soft.rectangle((LENGTH, 1.0), (10 * layers, layers))
     middle = mesh.nodes[mesh.elements].mean(1)[:, 0]
     column = np.minimum(middle / LENGTH * columns, columns - 1).astype(int)
     nodes, load = torch.from_numpy(mesh.nodes), torch.zeros(len(mesh.nodes), 2)
