@@ -128,9 +128,12 @@ CONTACT_MEMORY = {
     "softened": field("whole"),  # impacts whose restitution was lowered, or they would have added energy
     "overlap": field("scalar"),  # the deepest at the start of any operation
     "grazes": field("whole"),
-    # Candidates are pairs, and two stops for each limit of a joint.
+    # Candidates are pairs, and two stops for each limit of a joint. What follows is told of those that are near.
     "listed": field("whole", "candidates"),  # whether it takes part in the operation
-    "watched": field("whole", "candidates"),  # whether it may end the flight
+    "watched": field("whole", "candidates"),  # those that may end the flight
+    "shape_bound": field("scalar", "shapes"),  # radius of a ball about the shape
+    "group_gap": field("scalar", "groups"),  # how far a pair of shapes is apart at least
+    "deepest": field("scalar"),  # overlap of any pair
     "extent": field("scalar", "links"),  # how far from the link's joint anything is that it carries
     "reach": field("scalar", "links"),  # how far its shapes can get
     # Where links and shapes are in the world, and how far pairs are apart.
@@ -144,6 +147,13 @@ CONTACT_MEMORY = {
     "middle_gap": field("scalar", "candidates"),
     "end_gap": field("scalar", "candidates"),
     "depth": field("scalar", "candidates"),  # how deep the flight would lead before the pair parts by itself
+    # Of the general pair of shapes, in the row of its first pair of features: the normal and the gap of the closest
+    # points, and the count of placements at which they were found. In the other rows the number of a corner.
+    "placed": field("whole"),  # counts how often shapes were placed
+    "searched": field("whole", "pairs"),
+    "way": field("vec3", "pairs"),
+    "way_gap": field("scalar", "pairs"),
+    "flat_corner": field("whole", "pairs"),
     "pushed": field("vec3", "pairs"),  # impulse of the step on the pair's first shape
     # Contacts that take part in an operation: their pairs and what they do. A block is (normal, two tangents).
     "pair": field("whole", "contacts"),
@@ -155,10 +165,13 @@ CONTACT_MEMORY = {
     "best_mode": field("whole", "contacts"),
     "wrong": field("scalar", "contacts"),  # by how much its mode is not the right one, as a velocity
     "closed": field("whole", "contacts"),  # those that are not open
-    "factored": field("whole"),  # how many, where the factors in `matrix` are those at the solution; otherwise negative
+    # Where an island begins: how many, if the factors in `matrix` are those at the solution; otherwise negative.
+    "factored": field("whole", "contacts"),
     "path": field("whole", "contacts", "links"),  # the links that move it, outermost first
     "path_length": field("whole", "contacts"),
     "island": field("whole", "contacts"),  # the same number for those that one tree, or a row of contacts, joins
+    "member": field("whole", "contacts"),  # contacts by islands
+    "island_end": field("whole", "contacts"),  # where an island ends in `member`, in the row where it begins
     "met": field("whole", "links"),  # a contact that the link's tree has; whether something was handed to the link
     "jacobian": field("vec3", "contacts", "velocities"),  # of the links that carry, as all that follows
     "half": field("vec3", "contacts", "velocities"),  # W Jᵀ, with M⁻¹ = Wᵀ D⁻¹ W

@@ -154,7 +154,7 @@ class Program:
         assert self.pairs is not None
         contacts = self.kernels.ContactsStruct()
         contacts.shapes, contacts.pairs, contacts.capacity = self.pairs.shapes, self.pairs.count, self.pairs.capacity
-        for name in ("limits", "candidates", "transmissions", "ties", "beside"):
+        for name in ("groups", "limits", "candidates", "transmissions", "ties", "beside"):
             setattr(contacts, name, self.counts[name])
         contacts.operations, contacts.rest_speed, contacts.overlap = operations, rest_speed, overlap
         for name, value in self.pair_table.items():
@@ -255,7 +255,9 @@ class Program:
         memory, held = self.kernels.ContactMemoryStruct(), {}
         counts = self.counts | {"evaluations": rows}
         for name, field in CONTACT_MEMORY.items():
-            dtype = torch.int32 if field.entry == "whole" else self.dtype
-            held[name] = self.empty(batch, *field.shape(counts), dtype=dtype)
+            if field.entry == "whole":  # counts of placements begin at zero, and none is known
+                held[name] = self._allocated(torch.zeros, batch, *field.shape(counts), dtype=torch.int32)
+            else:
+                held[name] = self.empty(batch, *field.shape(counts))
             setattr(memory, name, self._field(field, held[name]))
         return Memory(memory, held, {})

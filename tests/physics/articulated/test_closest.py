@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 import warp as wp
-from scipy.optimize import linprog, minimize
+from scipy.optimize import minimize
 from scipy.spatial.transform import Rotation
 
 from physvision.core import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
@@ -35,7 +35,7 @@ FORMS = {
 @wp.kernel(enable_backward=False, module="unique")
 def forms(
     kind: wp.array(dtype=wp.int32), turn: wp.array2d(dtype=mat33), origin: wp.array2d(dtype=vec3), size: wp.array2d(dtype=vec3),
-    feature: wp.array2d(dtype=vec3), bar: wp.array2d(dtype=vec3), form: wp.array(dtype=wp.int32), gap: wp.array(dtype=wp.float64),
+    feature: wp.array(dtype=vec3), bar: wp.array2d(dtype=vec3), form: wp.array(dtype=wp.int32), gap: wp.array(dtype=wp.float64),
     points: wp.array2d(dtype=vec3), pulls: wp.array2d(dtype=vec3), numbers: wp.array2d(dtype=wp.float64),
 ):  # fmt: skip
     i = wp.tid()
@@ -44,11 +44,10 @@ def forms(
         turn[i, 0],
         origin[i, 0],
         size[i, 0],
-        feature[i, 0],
+        feature[i],
         turn[i, 1],
         origin[i, 1],
         size[i, 1],
-        feature[i, 1],
     )
     form[i] = near.form
     gap[i] = near.gap
@@ -78,10 +77,8 @@ def evaluated(kind, turn, origin, size, feature, bar):
     count = len(kind)
     entry = {(3, 3): mat33, (3,): vec3}
     given = [wp.array(np.asarray(kind, np.int32), dtype=wp.int32, device="cpu")]
-    given += [
-        wp.array(np.ascontiguousarray(x), dtype=entry[x.shape[2:]], device="cpu")
-        for x in (turn, origin, size, feature, bar)
-    ]
+    given += [wp.array(np.ascontiguousarray(x), dtype=entry[x.shape[2:]], device="cpu") for x in (turn, origin, size)]
+    given += [wp.array(np.ascontiguousarray(x), dtype=vec3, device="cpu") for x in (feature, bar)]
     made = [
         wp.zeros(count, dtype=wp.int32, device="cpu"), wp.zeros(count, dtype=wp.float64, device="cpu"),
         *(wp.zeros((count, rows), dtype=vec3, device="cpu") for rows in (6, 12)), wp.zeros((count, 4), dtype=wp.float64, device="cpu"),
@@ -108,15 +105,15 @@ def rows(one, other, turn, origin, rng):
     sizes = np.array([one.sizes, other.sizes])
     return (
         [row[0] for row in found], np.array([turn[o] for o in orders]), np.array([origin[o] for o in orders]),
-        np.array([sizes[o] for o in orders]), np.array([row[2:] for row in found]), rng.normal(size=(len(found), 2, 3)),
+        np.array([sizes[o] for o in orders]), np.array([row[2] for row in found]), rng.normal(size=(len(found), 2, 3)),
     )  # fmt: skip
 
 
 PAIRS = [
     ("sphere", "plane"), ("capsule", "plane"), ("box", "plane"), ("cylinder", "plane"), ("sphere", "sphere"),
-    ("sphere", "capsule"), ("capsule", "capsule"), ("sphere", "box"), ("capsule", "box"), ("box", "box"),
+    ("sphere", "capsule"), ("capsule", "capsule"), ("sphere", "box"),
     ("ellipsoid", "plane"), ("sphere", "ellipsoid"), ("capsule", "ellipsoid"), ("ellipsoid", "ellipsoid"),
-    ("sphere", "cylinder"), ("capsule", "cylinder"), ("box", "ellipsoid"),
+    ("sphere", "cylinder"), ("capsule", "cylinder"),
 ]  # fmt: skip
 
 
@@ -124,7 +121,7 @@ PAIRS = [
 def test_points_and_normals_move_as_their_adjoints_say(one, other):
     """Shifts and turns of both shapes, and their sizes, against central differences; every form that the pair has."""
     rng, seen, h = np.random.default_rng(0), set(), 1e-6
-    for _ in range(60 if (one, other) in (("box", "box"), ("capsule", "cylinder"), ("box", "ellipsoid")) else 12):
+    for _ in range(60 if (one, other) == ("capsule", "cylinder") else 12):
         shapes = random_shape(one, rng), random_shape(other, rng)
         turn, origin = Rotation.random(2, rng).as_matrix(), np.array([rng.normal(size=3) * 0.35, [0, 0, 0]])
         base = rows(*shapes, turn, origin, rng)
@@ -161,20 +158,16 @@ def test_points_and_normals_move_as_their_adjoints_say(one, other):
                     expected -= np.where(numbers[:, 2 + side] > 0, grow[:, side, 0], 0.0)
             expected += numbers[:, k] * grow[:, 0, 0]
             expected += (points[:, 5] * pulls[:, 4 * k + 2]).sum(1) * grow[:, 1, 0]
-            if k == 1:
-                # Outside a box the gap of its corners is only told to be above zero.
-                good = good & ~((np.array(base[0]) == 5) & (np.abs(gap) > 1e-9) & (gap > 0))
             np.testing.assert_allclose(slope[good], expected[good], rtol=2e-5, atol=2e-6)
         seen |= {FORMS[each] for each in form[good]}
     wanted = {
         ("cylinder", "plane"): {"rim"}, ("sphere", "sphere"): {"points"}, ("sphere", "capsule"): {"points", "point and line"},
-        ("capsule", "capsule"): {"points", "point and line", "line and point", "lines"}, ("box", "box"): {"face", "lines"},
+        ("capsule", "capsule"): {"points", "point and line", "line and point", "lines"},
         ("sphere", "cylinder"): {"point and line", "face", "smooth"},
         ("capsule", "cylinder"): {"point and line", "face", "smooth", "lines", "line, smooth"},
-        ("box", "ellipsoid"): {"smooth", "line, smooth", "smooth, face"},
         ("ellipsoid", "plane"): {"smooth, face"}, ("sphere", "ellipsoid"): {"smooth"},
         ("capsule", "ellipsoid"): {"smooth", "line, smooth"}, ("ellipsoid", "ellipsoid"): {"smooth"},
-        ("sphere", "box"): {"points", "point and line", "face"}, ("capsule", "box"): {"points", "point and line", "face", "lines"},
+        ("sphere", "box"): {"points", "point and line", "face"},
     }  # fmt: skip
     assert seen >= wanted.get((one, other), {"face"})
 
@@ -196,7 +189,7 @@ def distance(one, other, turn, origin):
     return np.sqrt(found) - radius_a - radius_b
 
 
-@pytest.mark.parametrize(("one", "other"), PAIRS[11:])
+@pytest.mark.parametrize(("one", "other"), PAIRS[9:])
 def test_gaps_to_round_shapes_are_distances(one, other):
     """By a search for the normal across which two planes that hold the shapes are farthest apart."""
     rng = np.random.default_rng(3)
@@ -230,7 +223,7 @@ def test_gaps_to_round_shapes_are_distances(one, other):
     assert counts[0] > 4
 
 
-@pytest.mark.parametrize(("one", "other"), PAIRS[4:9])
+@pytest.mark.parametrize(("one", "other"), PAIRS[4:8])
 def test_gaps_are_distances(one, other):
     """Of shapes whose cores are apart."""
     rng = np.random.default_rng(1)
@@ -240,28 +233,7 @@ def test_gaps_are_distances(one, other):
         turn, origin = Rotation.random(2, rng).as_matrix(), np.array([rng.normal(size=3) * 0.5, [0, 0, 0]])
         gap = evaluated(*rows(*shapes, turn, origin, rng))[1].min()
         expected = distance(*shapes, turn, origin)
-        if -0.05 < expected < 0.9:  # beyond 1 m edges are not told apart
+        if -0.05 < expected < 0.9:
             checked += 1
             assert gap == pytest.approx(expected, abs=1e-5)
     assert checked > 10
-
-
-def test_boxes_overlap_where_a_pair_of_their_features_does():
-    """Against linear programming: a point in both. The least overlap is between zero and the depth."""
-    rng = np.random.default_rng(2)
-    counts = [0, 0]
-    for _ in range(600):
-        one, other = random_shape("box", rng), random_shape("box", rng)
-        turn, origin = Rotation.random(2, rng).as_matrix(), np.array([rng.normal(size=3) * 0.3, [0, 0, 0]])
-        gap = evaluated(*rows(one, other, turn, origin, rng))[1]
-        halves = [np.array(shape.sizes) / 2 for shape in (one, other)]
-        matrix = np.concatenate([np.concatenate([t.T, -t.T]) for t in turn])
-        limits = np.concatenate(
-            [np.concatenate([h + t.T @ o, h - t.T @ o]) for h, t, o in zip(halves, turn, origin, strict=True)]
-        )
-        # The largest s by which all faces can be moved inwards and still hold a point: above zero where they overlap.
-        depth = -linprog([0, 0, 0, -1], np.c_[matrix, np.ones(12)], limits, bounds=[(None, None)] * 4).fun
-        if abs(depth) > 1e-6 and depth < 0.015:
-            counts[depth > 0] += 1
-            assert (gap.min() < 0) == (depth > 0)
-    assert min(counts) > 15

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 import warp as wp
-from scipy.optimize import minimize
+from scipy.optimize import linprog, minimize
 from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
@@ -20,6 +20,8 @@ from physvision.physics.articulated.contact.polytopes import table
 
 kernels = precision.load("physvision.physics.articulated.kernels", torch.float64, "convex_pairs")
 convex, solid = kernels.convex.convex, kernels.solids.solid
+flat_corners, flat_point = kernels.manifold.flat_corners, kernels.manifold.flat_point
+place_on_second = kernels.manifold.place_on_second
 cores_backward, gap_pull = kernels.closest_backward.cores_backward, kernels.closest_backward.gap_pull
 vec3, mat33 = kernels.spatial.vec3, kernels.spatial.mat33
 APART = 1.0  # m, of slots without a point
@@ -58,7 +60,10 @@ def forms(
         first_face[k],
         first_face[k + 1] - first_face[k],
     )
-    near = convex(a, b, slot[i], corner, normals, loop_start, loop)
+    near = convex(a, b, corner, normals)
+    if slot[i] > 0:
+        numbers = flat_corners(a, b, corner, normals, loop_start, loop, near.normal, near.gap, place_on_second(near))
+        near = flat_point(a, b, corner, normals, loop_start, loop, near.normal, numbers[slot[i] - 1])
     form[i, 0] = near.form
     form[i, 1] = near.turned
     gap[i] = near.gap
@@ -172,7 +177,7 @@ def farthest_apart(one, other, turn, origin, rng, spread=4000):
 
 KINDS = [
     ("sphere", "hull"), ("capsule", "hull"), ("box", "hull"), ("cylinder", "hull"), ("ellipsoid", "hull"), ("hull", "hull"),
-    ("box", "cylinder"), ("cylinder", "cylinder"), ("cylinder", "ellipsoid"),
+    ("box", "cylinder"), ("cylinder", "cylinder"), ("cylinder", "ellipsoid"), ("box", "box"), ("box", "capsule"), ("box", "ellipsoid"),
 ]  # fmt: skip
 
 
@@ -217,6 +222,27 @@ def test_gaps_are_those_of_an_independent_search(one, other):
             assert found.gap[k] >= best[k] - 1e-9
         else:  # a way out that no other is shorter than by much
             assert found.gap[k] >= 1.6 * best[k] - 1e-3
+
+
+def test_boxes_overlap_where_linear_programming_finds_a_point_in_both():
+    rng = np.random.default_rng(2)
+    counts = [0, 0]
+    for _ in range(600):
+        one, other = random_shape("box", rng), random_shape("box", rng)
+        turn, origin = Rotation.random(2, rng).as_matrix(), np.array([rng.normal(size=3) * 0.3, [0, 0, 0]])
+        size = np.array([one.sizes, other.sizes])
+        gap = Found([one, other], [(0, 1)], turn[None], origin[None], size[None]).gap[0]
+        halves = [np.array(shape.sizes) / 2 for shape in (one, other)]
+        matrix = np.concatenate([np.concatenate([t.T, -t.T]) for t in turn])
+        limits = np.concatenate(
+            [np.concatenate([h + t.T @ o, h - t.T @ o]) for h, t, o in zip(halves, turn, origin, strict=True)]
+        )
+        # The largest s by which all faces can be moved inwards and still hold a point: above zero where they overlap.
+        depth = -linprog([0, 0, 0, -1], np.c_[matrix, np.ones(12)], limits, bounds=[(None, None)] * 4).fun
+        if abs(depth) > 1e-6 and depth < 0.015:
+            counts[depth > 0] += 1
+            assert (gap < 0) == (depth > 0)
+    assert min(counts) > 15
 
 
 FORMS = {4: "lines", 6: "points", 7: "line and point", 8: "point and face"}
@@ -325,7 +351,7 @@ def test_flat_sides_touch_where_they_have_corners_in_common(upper, lower, tilt):
 
 
 def world(bodies, **options):
-    return articulated.tree(bodies, contact="event", dt=0.01, **({"gravity": STILL} | options))
+    return articulated.tree(bodies, contact="event", **({"gravity": STILL, "dt": 0.01} | options))
 
 
 def free(name, shape, mass=1.0, inertia=(0.01, 0.012, 0.014)):
@@ -344,14 +370,14 @@ STRAIGHT = (1.0, 0.0, 0.0, 0.0)
 
 
 def test_hulls_of_boxes_move_as_boxes():
-    """Collisions of two boxes, which are a pair of its own, and of one with the hull of the other's corners."""
+    """Collisions of two boxes, of one with the hull of the other's corners, and of both hulls."""
     sizes = (0.3, 0.4, 0.25), (0.35, 0.2, 0.3)
     engines = [
         world([free("a", one), free("b", other, 1.5)], friction=0.4, restitution=0.5)
         for one, other in [(Box(sizes[0]), Box(sizes[1])), (box_hull(sizes[0]), Box(sizes[1])), (box_hull(sizes[0]), box_hull(sizes[1]))]
     ]  # fmt: skip
     rng, struck = np.random.default_rng(4), 0
-    for _ in range(2):
+    for _ in range(8):
         turns, aside, spin = (
             Rotation.random(2, rng).as_quat()[:, [3, 0, 1, 2]],
             0.08 * rng.normal(size=2),
@@ -363,7 +389,55 @@ def test_hulls_of_boxes_move_as_boxes():
         for end in ends[1:]:
             torch.testing.assert_close(end.q, ends[0].q, rtol=0, atol=1e-12)
         struck += int(float((ends[0].v[0, -1] - ends[0].v[0, 0]).abs().max()) > 0.1)
-    assert struck == 2
+    assert struck == 8
+
+
+@pytest.mark.parametrize("turned", [0.0, 0.4])
+@pytest.mark.parametrize("dt", [0.01, 0.003])
+def test_an_edge_strikes_an_edge(turned, dt):
+    """Two boxes on edge, without friction: an impulse along the normal across both edges, when they meet.
+
+    Before it both move by themselves; after it as J = (1 + e) w / (Σ 1/m + (r × n) · I⁻¹ (r × n)) along n says.
+    """
+    sizes, masses, inertia = ((0.4, 0.3, 0.3), (0.2, 0.5, 0.2)), (1.0, 1.7), np.array([0.01, 0.012, 0.014])
+    engine = world(
+        [free(name, Box(size), mass, tuple(inertia)) for name, size, mass in zip("ab", sizes, masses, strict=True)],
+        restitution=0.6, friction=0.0, dt=dt,
+    )  # fmt: skip
+    # Edges along x and, but for what it is turned by, along y, where the boxes' middles are aside of the crossing.
+    turns = [Rotation.from_euler("x", math.pi / 4), Rotation.from_euler("yz", [math.pi / 4, turned])]
+    places, apart, speed = np.array([[0.05, 0.0, 0.0], [0.0, 0.12, 0.0]]), 0.06, 1.5
+    arms = [np.array([0.0, 0.0, -0.15 * math.sqrt(2)]), np.array([0.0, 0.0, 0.1 * math.sqrt(2)])]
+    places[0, 2], places[1, 2] = apart - arms[0][2], -arms[1][2]
+    # The crossing, seen from above: y = 0 on the first edge; on the second along its direction from its middle.
+    along = turns[1].apply([0.0, 1.0, 0.0])
+    crossing = places[1] + arms[1] - along * (places[1, 1] / along[1])
+    normal, struck, seconds = np.array([0.0, 0.0, 1.0]), apart / speed, 0.06
+    lever = [crossing - places[1], np.array([*crossing[:2], apart]) - places[0]]
+    shares = 0.0
+    for arm, mass, turn in zip((lever[1], lever[0]), masses, turns, strict=True):
+        moment = turn.inv().apply(np.cross(arm, normal))
+        shares += 1 / mass + moment @ (moment / inertia)
+    impulse = 1.6 * speed / shares
+    path = engine.rollout(
+        state(*(
+            (place, (0, 0, -speed if k == 0 else 0), STILL, turn.as_quat()[[3, 0, 1, 2]])
+            for k, (place, turn) in enumerate(zip(places, turns, strict=True))
+        )),
+        round(seconds / dt),
+    )  # fmt: skip
+    assert bool(path.status.converged)
+    left = seconds - struck
+    for k, (arm, sign) in enumerate(((lever[1], 1.0), (lever[0], -1.0))):
+        velocity = np.array([0, 0, (-speed if k == 0 else 0.0) + sign * impulse / masses[k]])
+        at_impact = places[k] + (np.array([0, 0, -apart]) if k == 0 else 0)
+        np.testing.assert_allclose(path.q[0, -1, 7 * k : 7 * k + 3], at_impact + left * velocity, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(path.v[0, -1, 6 * k : 6 * k + 3], velocity, rtol=0, atol=1e-9)
+        spun = turns[k].inv().apply(np.cross(arm, sign * impulse * normal)) / inertia
+        soon = path.v[0, math.ceil(struck / dt), 6 * k + 3 : 6 * k + 6].numpy()
+        # The spin turns on by itself from there; until the end of the step by no more than Euler's equations say.
+        rate = np.cross(inertia * spun, spun) / inertia
+        np.testing.assert_allclose(soon, spun, rtol=0, atol=1e-9 + 2 * dt * np.abs(rate).max())
 
 
 def test_what_stands_on_flat_sides_stays():

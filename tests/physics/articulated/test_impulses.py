@@ -30,7 +30,7 @@ def solved(problems, most=MOST):
 
     batch = len(problems)
     counts = {"contacts": most} | dict.fromkeys(
-        ("evaluations", "links", "velocities", "positions", "pairs", "candidates", "shapes", "limits"), 1
+        ("evaluations", "links", "velocities", "positions", "pairs", "groups", "candidates", "shapes", "limits"), 1
     )
     memory, held = ContactMemory(), {}
     for name, field in CONTACT_MEMORY.items():
@@ -42,6 +42,8 @@ def solved(problems, most=MOST):
         held["delassus"][k, :n, :n] = torch.as_tensor(matrix).reshape(n, 3, n, 3).permute(0, 2, 1, 3)
         held["drive"][k, :n] = torch.as_tensor(bias).reshape(n, 3)
         held["friction"][k, :n] = torch.as_tensor(friction)
+        held["member"][k, :n] = torch.arange(n)
+        held["island_end"][k, 0] = n
     for name, field in CONTACT_MEMORY.items():
         setattr(memory, name, array(held[name], kernels.ENTRIES[field.entry]))
     sizes = torch.tensor([len(friction) for _, _, friction in problems], dtype=torch.int32)

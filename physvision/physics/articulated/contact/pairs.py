@@ -12,6 +12,7 @@ from physvision.core import Placed
 from physvision.physics.articulated.connections import Ties
 from physvision.physics.articulated.contact.features import CONVEX, STRING_ROW, STRUT_ROW, Row, features
 from physvision.physics.articulated.contact.filters import Touching, check_supported, link_of
+from physvision.physics.articulated.contact.groups import group_kind, reach
 from physvision.physics.articulated.contact.polytopes import table
 from physvision.physics.articulated.layout import CONTACT_PARAMETERS
 from physvision.physics.articulated.model import Model
@@ -50,15 +51,16 @@ class Pairs:
         ties: Ties,
     ) -> None:
         check_supported(model, geometry, touching)
-        found = []
+        found, groups = [], [0]
         for each in touching:
-            for kind, swapped, one, other in _features(geometry, each):
+            for kind, swapped, feature in _features(geometry, each):
                 ends = (each.second, each.first) if swapped else (each.first, each.second)
-                found.append((kind, *ends, one, other, each, -each.prevails if swapped else each.prevails))
+                found.append((kind, *ends, feature, each, -each.prevails if swapped else each.prevails))
+            groups.append(len(found))
         self.count = len(found)
         self.limited = np.flatnonzero(model.limited)
         limits = len(self.limited)
-        turns = np.array([row[5].turns for row in found], bool)
+        turns = np.array([row[4].turns for row in found], bool)
         self.beside = beside
         self.capacity = min(self.count + int(turns.sum()) + limits, MOST_CONTACTS) + beside.count + ties.blocks
         self.first, self.second = (np.array([row[k] for row in found], np.int64) for k in (1, 2))
@@ -67,6 +69,7 @@ class Pairs:
         self.counts = {
             "shapes": self.shapes,
             "pairs": self.count,
+            "groups": len(groups) - 1,
             "limits": limits,
             "candidates": self.count + 2 * limits,
             "transmissions": beside.count,
@@ -79,26 +82,29 @@ class Pairs:
         # A row behind the last body stands for the world.
         bodies = [geometry[row].body for row in self.rows]
         self._body = np.array([model.bodies if body is None else body for body in bodies], np.int64)
-        self._given = np.array([np.nan if row[5].friction is None else row[5].friction for row in found], float)
-        self._given[np.array([row[5].slippery for row in found], bool)] = 0.0
+        self._given = np.array([np.nan if row[4].friction is None else row[4].friction for row in found], float)
+        self._given[np.array([row[4].slippery for row in found], bool)] = 0.0
         # Of pairs that turn freely both are zero; those of others mix.
         none = (0.0, 0.0)
         self._turning_given = np.array(
             [
-                (none if not row[5].turns else (np.nan, np.nan) if row[5].turning is None else row[5].turning)
+                (none if not row[4].turns else (np.nan, np.nan) if row[4].turning is None else row[4].turning)
                 for row in found
             ],
             float,
         ).reshape(-1, 2)
-        self._prevails = np.array([row[6] for row in found])
+        self._prevails = np.array([row[5] for row in found])
         self._table = {
             "shape_link": np.array([link_of(model, geometry[row]) for row in self.rows], np.int32),
             "kind": np.array([row[0] for row in found], np.int32),
             "first": np.searchsorted(self.rows, self.first).astype(np.int32),
             "second": np.searchsorted(self.rows, self.second).astype(np.int32),
-            "first_feature": np.array([row[3] for row in found]).reshape(-1, 3),
-            "second_feature": np.array([row[4] for row in found]).reshape(-1, 3),
-            "margin": np.array([row[5].margin for row in found], float),
+            "feature": np.array([row[3] for row in found]).reshape(-1, 3),
+            "margin": np.array([row[4].margin for row in found], float),
+            "group": np.repeat(np.arange(len(groups) - 1, dtype=np.int32), np.diff(groups)),
+            "group_start": np.array(groups, np.int32),
+            "group_kind": np.array([group_kind(found[start][0]) for start in groups[:-1]], np.int32),
+            "shape_reach": np.array([reach(geometry[row].shape) for row in self.rows]).reshape(-1, 3),
             **table([geometry[row].shape for row in self.rows] if self.convex else []),
             "limit_link": self.limited.astype(np.int32),
             "turns": turns.astype(np.int32),

@@ -250,20 +250,19 @@ def held_rate(memory: ContactMemory, world: int, c: int, share: scalar):
 
 
 @wp.func
-def write_beside(memory: ContactMemory, world: int, row: int, closed: int, share: scalar, soft: scalar):
-    """The rows of Newton's matrix of a block, which is number `row` of those that are not open."""
+def write_beside(memory: ContactMemory, world: int, row: int, start: int, end: int, share: scalar, soft: scalar):
+    """The rows of Newton's matrix of a block, number `row` of those that are not open, from `start` to `end`."""
     c = memory.closed[world, row]
     rate = rate_beside(memory, world, c, share)
-    for column in range(closed):
+    for column in range(start, end):
         k = memory.closed[world, column]
-        if memory.island[world, k] == memory.island[world, c]:
-            memory.matrix[world, row, column] = rate * memory.delassus[world, c, k]
+        memory.matrix[world, row, column] = rate * memory.delassus[world, c, k]
     own = own_rate_beside(memory, world, c, rate) + diagonal(soft, soft, soft)
     memory.matrix[world, row, row] = memory.matrix[world, row, row] + own
     if memory.law[world, c] == TURNS:
         held = held_rate(memory, world, c, share)
         z = scalar(0.0)
-        for column in range(row):
+        for column in range(start, row):
             if memory.closed[world, column] == memory.holder[world, c]:
                 memory.matrix[world, row, column] = memory.matrix[world, row, column] + mat33(
                     held[0], z, z, held[1], z, z, held[2], z, z

@@ -87,65 +87,53 @@ def upper_solve_rows(f: mat33, m: mat33):
     )
 
 
-@wp.func(inline=True)
-def joined(memory: ContactMemory, world: int, r: int, c: int):
-    """Whether two rows of blocks belong to one island; between islands the matrix is zero and is not looked at."""
-    return memory.island[world, memory.closed[world, r]] == memory.island[world, memory.closed[world, c]]
-
-
 @wp.func
-def factor(memory: ContactMemory, world: int, blocks: int):
-    """Factor the matrix in place."""
+def factor(memory: ContactMemory, world: int, start: int, blocks: int):
+    """Factor in place the part of the matrix that begins in row and column `start`."""
+    end = start + blocks
     floor = scalar(0.0)
-    for k in range(blocks):
+    for k in range(start, end):
         for j in range(3):
             floor = wp.max(floor, ROUNDING * wp.abs(memory.matrix[world, k, k][j, j]))
-    for k in range(blocks):
+    for k in range(start, end):
         own = factor_block(memory.matrix[world, k, k], floor)
         memory.matrix[world, k, k] = own
-        for c in range(k + 1, blocks):
-            if joined(memory, world, k, c):
-                memory.matrix[world, k, c] = lower_solve_columns(own, memory.matrix[world, k, c])
-        for r in range(k + 1, blocks):
-            if joined(memory, world, k, r):
-                share = upper_solve_rows(own, memory.matrix[world, r, k])
-                memory.matrix[world, r, k] = share
-                for c in range(k + 1, blocks):
-                    if joined(memory, world, k, c):
-                        memory.matrix[world, r, c] = memory.matrix[world, r, c] - share * memory.matrix[world, k, c]
+        for c in range(k + 1, end):
+            memory.matrix[world, k, c] = lower_solve_columns(own, memory.matrix[world, k, c])
+        for r in range(k + 1, end):
+            share = upper_solve_rows(own, memory.matrix[world, r, k])
+            memory.matrix[world, r, k] = share
+            for c in range(k + 1, end):
+                memory.matrix[world, r, c] = memory.matrix[world, r, c] - share * memory.matrix[world, k, c]
 
 
 @wp.func
-def solve_factored(memory: ContactMemory, world: int, blocks: int):
+def solve_factored(memory: ContactMemory, world: int, start: int, blocks: int):
     """Vector = matrix⁻¹ vector."""
-    for r in range(blocks):
+    for r in range(start, start + blocks):
         total = memory.vector[world, r]
-        for c in range(r):
-            if joined(memory, world, r, c):
-                total = total - memory.matrix[world, r, c] * memory.vector[world, c]
+        for c in range(start, r):
+            total = total - memory.matrix[world, r, c] * memory.vector[world, c]
         memory.vector[world, r] = lower_solve(memory.matrix[world, r, r], total)
     for backwards in range(blocks):
-        r = blocks - 1 - backwards
+        r = start + blocks - 1 - backwards
         total = memory.vector[world, r]
-        for c in range(r + 1, blocks):
-            if joined(memory, world, r, c):
-                total = total - memory.matrix[world, r, c] * memory.vector[world, c]
+        for c in range(r + 1, start + blocks):
+            total = total - memory.matrix[world, r, c] * memory.vector[world, c]
         memory.vector[world, r] = upper_solve(memory.matrix[world, r, r], total)
 
 
 @wp.func
-def solve_factored_transposed(memory: ContactMemory, world: int, blocks: int):
+def solve_factored_transposed(memory: ContactMemory, world: int, start: int, blocks: int):
     """Vector = matrix⁻ᵀ vector."""
-    for r in range(blocks):
+    for r in range(start, start + blocks):
         total = memory.vector[world, r]
-        for c in range(r):
-            if joined(memory, world, r, c):
-                total = total - transposed(memory.matrix[world, c, r], memory.vector[world, c])
+        for c in range(start, r):
+            total = total - transposed(memory.matrix[world, c, r], memory.vector[world, c])
         memory.vector[world, r] = upper_solve_transposed(memory.matrix[world, r, r], total)
     for backwards in range(blocks):
-        r = blocks - 1 - backwards
+        r = start + blocks - 1 - backwards
         total = memory.vector[world, r]
-        for c in range(r + 1, blocks):
-            if joined(memory, world, r, c):
-                total = total - transposed(memory.matrix[world, c, r], memory.vector[world, c])
+        for c in range(r + 1, start + blocks):
+            total = total - transposed(memory.matrix[world, c, r], memory.vector[world, c])
         memory.vector[world, r] = lower_solve_transposed(memory.matrix[world, r, r], total)

@@ -4,17 +4,13 @@ Each shape is a core (a point, a line, the face of a half space) with a ball of 
 pair has a kind, which says what the cores are; where it finds itself on an end, an edge or a face it comes down to one
 of a few smooth forms, and `closest_backward` differentiates those.
 
-The cores of a box are its corners, its edges, and the faces between them. Two boxes touch at a corner of one and a
-face of the other, or at two edges that cross; each of these is a pair of its own, so that its gap is continuous while
-boxes move. An edge takes part where the normal across both edges points out of both boxes.
+Pairs of shapes with flat sides, but of spheres with boxes and of all shapes with planes, are `convex`.
 """
 
 import warp as wp
 
 from . import scalar
-from .box_ellipsoid import corner_ellipsoid, edge_ellipsoid, ellipsoid_face
 from .cylinders import segment_cylinder, to_cylinder
-from .edges import APART, edge_direction, edge_length, leads_out
 from .ellipsoids import ellipsoid_ellipsoid, ellipsoid_plane, segment_ellipsoid, to_ellipsoid
 from .forms import FACE, LEAST, LINE_POINT, LINES, PARALLEL, POINT_LINE, POINTS, RIM, Closest, axis_of, scaled
 from .spatial import mat33, transposed, vec3, zero3
@@ -25,27 +21,19 @@ POINT_POINT = wp.constant(1)
 POINT_SEGMENT = wp.constant(2)
 SEGMENT_SEGMENT = wp.constant(3)
 POINT_BOX = wp.constant(4)
-CORNER_BOX = wp.constant(5)
-EDGE_EDGE = wp.constant(6)
-SEGMENT_EDGE = wp.constant(7)
-RIM_PLANE = wp.constant(8)
-CORNER_PLANE = wp.constant(9)
-CORNER_SEGMENT = wp.constant(10)
-POINT_ELLIPSOID = wp.constant(11)
-SEGMENT_ELLIPSOID = wp.constant(12)
-ELLIPSOID_ELLIPSOID = wp.constant(13)
-ELLIPSOID_PLANE = wp.constant(14)
-POINT_CYLINDER = wp.constant(15)
-SEGMENT_CYLINDER = wp.constant(16)
-CORNER_ELLIPSOID = wp.constant(17)
-EDGE_ELLIPSOID = wp.constant(18)
-ELLIPSOID_FACE = wp.constant(19)
-STRING = wp.constant(20)
-STRUT = wp.constant(21)
-CONVEX = wp.constant(22)  # see `convex`
+RIM_PLANE = wp.constant(5)
+CORNER_PLANE = wp.constant(6)
+POINT_ELLIPSOID = wp.constant(7)
+SEGMENT_ELLIPSOID = wp.constant(8)
+ELLIPSOID_ELLIPSOID = wp.constant(9)
+ELLIPSOID_PLANE = wp.constant(10)
+POINT_CYLINDER = wp.constant(11)
+SEGMENT_CYLINDER = wp.constant(12)
+STRING = wp.constant(13)
+STRUT = wp.constant(14)
+CONVEX = wp.constant(15)  # see `convex`
 
 DOUBLE = scalar is wp.float64
-AT_END = wp.constant(scalar(1.0e-9 if DOUBLE else 1.0e-5))  # m, or share of a size
 UPRIGHT = wp.constant(scalar(1.0e-6 if DOUBLE else 1.0e-4))  # sine below which a circle has no lowest point
 
 
@@ -178,97 +166,6 @@ def at_face(near: Closest, turn: mat33, local: vec3, half: vec3, k: int):
 
 
 @wp.func
-def corner_box(near: Closest, turn_a: mat33, corner: vec3, turn: mat33, origin: vec3, size: vec3):
-    """A corner of a box and another box: the face that it is least below, of those that face the corner's own box.
-
-    Outside, the gap is that to the farthest of the planes that it is above.
-    """
-    local = transposed(turn, near.first - origin)
-    half = scalar(0.5) * size
-    tie = scalar(0.05) * wp.min(half)
-    above = scalar(-1.0e30)
-    best = scalar(-1.0e30)
-    face = wp.int32(0)
-    for k in range(3):
-        height = wp.abs(local[k]) - half[k]
-        above = wp.max(above, height)
-        outwards = wp.sign(local[k]) * axis_of(turn, k)
-        hidden = scalar(0.0)  # how far the corner's own edges lead through the face
-        for j in range(3):
-            hidden = wp.max(hidden, scalar(2.0) * corner[j] * wp.dot(outwards, axis_of(turn_a, j)))
-        if height - tie * hidden > best:
-            best = height - tie * hidden
-            face = k
-    near = at_face(near, turn, local, half, face)
-    if above > AT_END:
-        near.gap = above
-    return near
-
-
-@wp.func
-def lines(near: Closest, half_a: scalar, half_b: scalar, limit: scalar):
-    """Two lines through `first` and `second` with their normal: the points where they are closest.
-
-    The gap is `APART` where one of the points is beyond its line's end, or the lines are farther behind each other
-    than the limit.
-    """
-    cosine = wp.dot(near.first_axis, near.second_axis)
-    squared_sine = scalar(1.0) - cosine * cosine
-    away = near.first - near.second
-    s = -wp.dot(away, near.first_axis - cosine * near.second_axis) / squared_sine
-    t = wp.dot(away, near.second_axis - cosine * near.first_axis) / squared_sine
-    near.form = LINES
-    near.gap = wp.dot(near.normal, away) - near.first_radius - near.second_radius
-    if wp.abs(s) > half_a - AT_END or wp.abs(t) > half_b - AT_END or near.gap < -limit:
-        near.gap = wp.max(near.gap, APART)
-    near.first = near.first + s * near.first_axis
-    near.second = near.second + t * near.second_axis
-    return near
-
-
-@wp.func
-def segment_edge(
-    near: Closest,
-    turn_a: mat33,
-    origin_a: vec3,
-    size_a: vec3,
-    edge_a: vec3,
-    is_box: int,
-    turn_b: mat33,
-    origin_b: vec3,
-    size_b: vec3,
-    edge_b: vec3,
-):
-    """An edge of a box, or the axis of a capsule, and an edge of another box."""
-    near.first_axis = edge_direction(turn_a, edge_a)
-    near.second_axis = edge_direction(turn_b, edge_b)
-    near.first = origin_a + turn_a * scaled(edge_a, size_a)
-    near.second = origin_b + turn_b * scaled(edge_b, size_b)
-    near.first_share = edge_a
-    near.second_share = edge_b
-    across = wp.cross(near.first_axis, near.second_axis)
-    length = wp.length(across)
-    near.gap = APART
-    if length * length > PARALLEL:
-        near.normal = across / length
-        if wp.dot(near.normal, turn_b * edge_b) < scalar(0.0):
-            near.normal = -near.normal
-        faces = leads_out(near.normal, turn_b, edge_b)
-        half = scalar(0.5) * size_a[2]
-        limit = scalar(0.2) * wp.min(size_b)
-        if is_box != 0:
-            faces = faces and leads_out(-near.normal, turn_a, edge_a)
-            half = scalar(0.5) * edge_length(size_a, edge_a)
-            limit = wp.min(limit, scalar(0.2) * wp.min(size_a))
-        else:
-            near.first_radius = size_a[0]
-            limit = limit + size_a[0]
-        if faces:
-            near = lines(near, half, scalar(0.5) * edge_length(size_b, edge_b), limit)
-    return near
-
-
-@wp.func
 def lowest(axis: vec3, normal: vec3, turn: mat33):
     """The direction across a circle's axis that leads farthest against a normal; one of its own where it is upright."""
     down = wp.dot(axis, normal) * axis - normal
@@ -306,11 +203,10 @@ def closest(
     turn_b: mat33,
     origin_b: vec3,
     size_b: vec3,
-    feature_b: vec3,
 ):
     """The form of a pair of this kind: frames of both shapes in the world, their sizes, and which part of each.
 
-    A feature is a point as a share of its shape's sizes; of an edge its middle.
+    A feature is a point as a share of its shape's sizes.
     """
     near = Closest()
     near.first = origin_a + turn_a * scaled(feature_a, size_a)
@@ -325,18 +221,11 @@ def closest(
         return between(near)
     if kind == POINT_SEGMENT:
         return point_segment(near, turn_b, origin_b, size_b)
-    if kind == CORNER_SEGMENT:
-        near = point_segment(near, turn_b, origin_b, size_b)
-        if near.form == POINTS:  # the segment's end meets the whole box as a pair of its own
-            near.gap = wp.max(near.gap, APART)
-        return near
     if kind == SEGMENT_SEGMENT:
         near.first_share = zero3()
         return segment_segment(near, turn_a, origin_a, size_a, turn_b, origin_b, size_b)
     if kind == POINT_BOX:
         return point_box(near, turn_b, origin_b, size_b)
-    if kind == CORNER_BOX:
-        return corner_box(near, turn_a, feature_a, turn_b, origin_b, size_b)
     if kind == RIM_PLANE:
         return rim_plane(near, turn_a, origin_a, size_a, feature_a, turn_b, origin_b)
     if kind == POINT_ELLIPSOID:
@@ -353,21 +242,10 @@ def closest(
         return ellipsoid_ellipsoid(near, turn_a, origin_a, size_a, turn_b, origin_b, size_b)
     if kind == ELLIPSOID_PLANE:
         return ellipsoid_plane(near, turn_a, origin_a, size_a, turn_b, origin_b)
-    if kind == CORNER_ELLIPSOID:
-        return corner_ellipsoid(near, turn_a, feature_a, turn_b, origin_b, size_b)
-    if kind == EDGE_ELLIPSOID:
-        return edge_ellipsoid(near, turn_a, origin_a, size_a, feature_a, turn_b, origin_b, size_b)
-    if kind == ELLIPSOID_FACE:
-        return ellipsoid_face(near, turn_a, origin_a, size_a, turn_b, origin_b, size_b, feature_b)
-    if kind == STRING or kind == STRUT:
-        # Two points; a string is taut where they are as far apart as its margin says, below zero, and pulls.
-        near.second = origin_b
-        near = between(near)
-        if kind == STRING:
-            near.normal = -near.normal
-            near.gap = -near.gap
-        return near
-    is_box = wp.int32(0)
-    if kind == EDGE_EDGE:
-        is_box = 1
-    return segment_edge(near, turn_a, origin_a, size_a, feature_a, is_box, turn_b, origin_b, size_b, feature_b)
+    # A string or strut: two points. The first is taut where they are as far apart as its margin says, and pulls.
+    near.second = origin_b
+    near = between(near)
+    if kind == STRING:
+        near.normal = -near.normal
+        near.gap = -near.gap
+    return near

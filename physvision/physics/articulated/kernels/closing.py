@@ -6,6 +6,7 @@ from . import scalar
 from .brackets import bracket, guess, narrowed
 from .joints import advance
 from .reach import find_reach, reach_of
+from .stops import stop_reach
 from .touching import gap_of, place_in_world
 from .tree import ContactMemory, Contacts, Tree, Workspace
 
@@ -13,6 +14,13 @@ DOUBLE = scalar is wp.float64
 ROUNDING = wp.constant(scalar(4.0e-16 if DOUBLE else 2.0e-7))
 GRAZING = wp.constant(scalar(1.0e-6 if DOUBLE else 1.0e-4))  # m; an event that so little makes or undoes has no slope
 ITERATIONS = wp.constant(100)
+TOUCHING = wp.constant(scalar(1.0e-9 if DOUBLE else 1.0e-5))  # m; a gap below it is closed
+
+
+@wp.func
+def near_enough(contacts: Contacts, memory: ContactMemory, world: int):
+    """The gap up to which what is slow touches: what rolls or rocks does not leave and strike."""
+    return wp.max(TOUCHING, contacts.rest_speed * memory.left[world, 0])
 
 
 @wp.func
@@ -83,19 +91,29 @@ def closing_time(
 
 @wp.func(inline=True)
 def watch(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int):
-    """Mark the candidates that may end the flight, those within reach that do not take part in it: their number."""
+    """List the candidates that may end the flight, those within reach that do not take part in it: their number."""
     left = memory.left[world, row]
+    enough = near_enough(contacts, memory, world)
     watched = wp.int32(0)
-    reached = wp.int32(0)
     if memory.count[world, row] < contacts.candidates or contacts.beside != 0:
-        for pair in range(contacts.candidates):
-            memory.watched[world, pair] = 0
-            if memory.listed[world, pair] == 0:
-                if pair < contacts.pairs and reached == 0:
-                    find_reach(tree, work, contacts, memory, world, row, left)
-                    reached = 1
-                if memory.gap[world, pair] <= reach_of(tree, work, contacts, memory, world, row, pair, left):
-                    memory.watched[world, pair] = 1
+        if contacts.groups > 0:
+            find_reach(tree, work, contacts, memory, world, row, left)
+        for group in range(contacts.groups):
+            start = contacts.group_start[group]
+            reach = reach_of(contacts, memory, world, start)
+            if memory.group_gap[world, group] <= reach:
+                for pair in range(start, contacts.group_start[group + 1]):
+                    if memory.group_gap[world, group] > enough:
+                        # Shapes are still where the flight begins.
+                        memory.listed[world, pair] = 0
+                        memory.gap[world, pair] = gap_of(contacts, memory, world, pair)
+                    if memory.listed[world, pair] == 0 and memory.gap[world, pair] <= reach:
+                        memory.watched[world, watched] = pair
+                        watched += 1
+        for stop in range(contacts.pairs, contacts.candidates):
+            if memory.listed[world, stop] == 0:
+                if memory.gap[world, stop] <= stop_reach(tree, work, contacts, world, row, stop, left):
+                    memory.watched[world, watched] = stop
                     watched += 1
     return watched
 
@@ -113,19 +131,19 @@ def find_event(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactM
         half = wp.int32(1)
         while half <= 2:
             fly(tree, work, contacts, memory, world, row, scalar(0.5) * scalar(half) * left)
-            for pair in range(contacts.candidates):
-                if memory.watched[world, pair] != 0:
-                    memory.middle_gap[world, pair] = memory.end_gap[world, pair]
-                    memory.end_gap[world, pair] = gap_of(contacts, memory, world, pair)
+            for k in range(watched):
+                pair = memory.watched[world, k]
+                memory.middle_gap[world, pair] = memory.end_gap[world, pair]
+                memory.end_gap[world, pair] = gap_of(contacts, memory, world, pair)
             half += 1
-        for pair in range(contacts.candidates):
-            if memory.watched[world, pair] != 0:
-                found = closing_time(tree, work, contacts, memory, world, row, pair)
-                if found >= scalar(0.0) and found < duration:
-                    duration = found
-                    struck = pair
-                elif found < scalar(0.0) and memory.depth[world, pair] < GRAZING:
-                    nearly = 1
+        for k in range(watched):
+            pair = memory.watched[world, k]
+            found = closing_time(tree, work, contacts, memory, world, row, pair)
+            if found >= scalar(0.0) and found < duration:
+                duration = found
+                struck = pair
+            elif found < scalar(0.0) and memory.depth[world, pair] < GRAZING:
+                nearly = 1
     if struck >= 0:
         # What nearly closes after the event is looked at again in the next flight.
         nearly = wp.int32(memory.depth[world, struck] < GRAZING)

@@ -10,6 +10,7 @@ import warp as wp
 from . import scalar
 from .contact_backward import operation_backward
 from .events import begin_operation, end_operation, run_step
+from .reach import find_bounds, first_near
 from .touching import gap_of, place_in_world
 from .touching_backward import finish_shape_gradient
 from .trajectory import (
@@ -55,14 +56,17 @@ def contact_rollout(
     world = first + wp.tid()
     bad = wp.int32(-1)
     forget(memory, world)
+    find_bounds(contacts, memory, world)
     if not starts_finite(tree, world, q, v):
         bad = 0
     if bad < 0:
         load_state(tree, work, world, 0, q, v)
         place_in_world(tree, contacts, memory, world, work.q, 0)
-        for pair in range(contacts.candidates):
+        pair = first_near(contacts, memory, world, 0, -contacts.overlap)
+        while pair < contacts.candidates:
             if gap_of(contacts, memory, world, pair) < -contacts.overlap:
                 bad = 0
+            pair = first_near(contacts, memory, world, pair + 1, -contacts.overlap)
     for step in range(steps):
         last = wp.int32(-1)
         if bad < 0:
@@ -107,6 +111,7 @@ def contact_rollout_backward(
     if first_bad_step[world] >= 0:
         return
     begin_backward(tree, work, world)
+    find_bounds(contacts, memory, world)
     for backwards in range(steps):
         step = steps - 1 - backwards
         load_state(tree, work, world, step, q, v)

@@ -1,4 +1,4 @@
-"""Any two convex shapes: where they are closest, or overlap least, and more points where flat sides meet.
+"""Any two convex shapes: where they are closest, or overlap least; `manifold` has more points where flat sides meet.
 
 `gjk` finds the normal, roughly where something is round, and a few points of each shape. What of either is there can be
 a point, a line or a face; each choice has a normal in closed form, or by Newton's method. Along no normal are shapes
@@ -10,14 +10,12 @@ import warp as wp
 from . import scalar
 from .forms import LEAST, PARALLEL, POINTS, Closest, axis_of
 from .gjk import Simplex, Way, find_way
-from .manifold import flat_point
 from .places import Place, material, on_axis, place_towards, point_and_face, round_or_corner, two_lines
 from .solids import CYLINDER, Solid, apart_along, corner_of, face_normal_of, face_towards, farthest, is_flat
 from .spatial import vec3
 
 TIE = wp.constant(scalar(1.0e-9 if scalar is wp.float64 else 1.0e-4))  # of the size, by which a choice must be better
 FAR = wp.constant(scalar(0.25))  # of the size: apart by more, only balls about the shapes are compared
-BESIDE = wp.constant(scalar(0.1))  # of the size: apart by more, only the closest points are told
 
 
 @wp.struct
@@ -171,16 +169,8 @@ def closest_points(a: Solid, b: Solid, corner: wp.array(dtype=vec3), normals: wp
 
 
 @wp.func(inline=False)
-def convex(
-    a: Solid,
-    b: Solid,
-    slot: int,
-    corner: wp.array(dtype=vec3),
-    normals: wp.array(dtype=vec3),
-    loop_start: wp.array(dtype=wp.int32),
-    loop: wp.array(dtype=wp.int32),
-):
-    """The form of two shapes: for slot 0 where they are closest, for the others a further point of flat sides."""
+def convex(a: Solid, b: Solid, corner: wp.array(dtype=vec3), normals: wp.array(dtype=vec3)):
+    """The form of two shapes where they are closest."""
     away = a.origin - b.origin
     length = wp.length(away)
     size = a.bound + b.bound
@@ -194,8 +184,5 @@ def convex(
         near.normal = away / length
         near.gap = length - size
     else:
-        way = find_way(a, b, corner, normals)
-        near = closest_points(a, b, corner, normals, way)
-        if slot > 0:
-            near = flat_point(a, b, slot, corner, normals, loop_start, loop, near, BESIDE * size)
+        near = closest_points(a, b, corner, normals, find_way(a, b, corner, normals))
     return near

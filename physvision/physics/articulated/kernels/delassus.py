@@ -95,7 +95,10 @@ def sweep_inward(tree: Tree, work: Workspace, memory: ContactMemory, world: int,
 
 @wp.func
 def find_islands(tree: Tree, memory: ContactMemory, world: int, count: int):
-    """Contacts that share a tree, or trees that a row of contacts joins, are of one island; others do not interact."""
+    """Contacts that share a tree, or trees that a row of contacts joins, are of one island; others do not interact.
+
+    `member` lists them island by island.
+    """
     for c in range(count):
         for k in range(memory.path_length[world, c]):
             memory.met[world, memory.path[world, c, k]] = -1
@@ -113,16 +116,30 @@ def find_islands(tree: Tree, memory: ContactMemory, world: int, count: int):
                     for m in range(c + 1):
                         if memory.island[world, m] == mine:
                             memory.island[world, m] = theirs
+    # An island has the number of one of its contacts.
+    listed = wp.int32(0)
+    for c in range(count):
+        if memory.island[world, c] == c:
+            start = wp.int32(listed)
+            for m in range(count):
+                if memory.island[world, m] == c:
+                    memory.member[world, listed] = m
+                    listed += 1
+            memory.island_end[world, start] = listed
 
 
 @wp.func
 def build_delassus(tree: Tree, work: Workspace, memory: ContactMemory, world: int, count: int):
     """Half and Delassus matrix of all contacts; between islands nothing is written."""
     find_islands(tree, memory, world, count)
-    for c in range(count):
-        sweep_inward(tree, work, memory, world, c)
-        for k in range(c + 1):
-            if memory.island[world, c] == memory.island[world, k]:
+    start = wp.int32(0)
+    while start < count:
+        behind = memory.island_end[world, start]
+        for m in range(start, behind):
+            c = memory.member[world, m]
+            sweep_inward(tree, work, memory, world, c)
+            for n in range(start, m + 1):
+                k = memory.member[world, n]
                 block = zero33()
                 mine = wp.int32(0)
                 theirs = wp.int32(0)
@@ -141,6 +158,7 @@ def build_delassus(tree: Tree, work: Workspace, memory: ContactMemory, world: in
                         theirs += 1
                 memory.delassus[world, c, k] = block
                 memory.delassus[world, k, c] = wp.transpose(block)
+        start = behind
 
 
 @wp.func

@@ -10,12 +10,13 @@ make an impact, with Newton's restitution.
 import warp as wp
 
 from . import scalar
-from .closing import find_event, move_by
+from .closing import TOUCHING, find_event, move_by, near_enough
 from .delassus import apply_impulses, build_delassus, contact_velocity
 from .forward import accelerate_moved
 from .impulses import ACCEPTED, solve_impulses
 from .kinematics import move_links
 from .modes import TOUCHES
+from .reach import first_near
 from .spatial import transposed, vec3, zero3
 from .stops import stop_gap, write_stop_jacobian
 from .ties import list_ties
@@ -28,7 +29,6 @@ FLIGHT = wp.constant(0)
 IMPACT = wp.constant(1)
 
 DOUBLE = scalar is wp.float64
-TOUCHING = wp.constant(scalar(1.0e-9 if DOUBLE else 1.0e-5))  # m; a gap below it is closed
 ENERGY = wp.constant(scalar(1.0e-10 if DOUBLE else 1.0e-4))  # share that an impact may add by inexact solution
 # Share of an overlap that is taken back as a velocity at the end of a step. With gap g and velocity u, per step,
 # g′ = g + h (u + u′) / 2 and u′ = −κ g / h: both eigenvalues are real for κ up to 6 − 4 √2; above it, feet hop.
@@ -62,37 +62,38 @@ def consider(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMem
 
 @wp.func(inline=True)
 def choose_contacts(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int):
-    """List the candidates that touch, with their Jacobians and velocities; whether one of them approaches.
-
-    What is slow and nearer than it gets in a step is taken for touching: what rolls or rocks does not leave and strike.
-    """
+    """List the candidates that touch, with their Jacobians and velocities; whether one of them approaches."""
     memory.count[world, row] = 0
     memory.kind[world, row] = FLIGHT
-    near_enough = wp.max(TOUCHING, contacts.rest_speed * memory.left[world, 0])
-    for pair in range(contacts.candidates):
+    memory.deepest[world] = scalar(0.0)
+    enough = near_enough(contacts, memory, world)
+    pair = first_near(contacts, memory, world, 0, enough)
+    while pair < contacts.candidates:
         memory.listed[world, pair] = 0
         slot = memory.count[world, row]
         if pair < contacts.pairs:
             near = closest_of(contacts, memory, world, pair)
             memory.gap[world, pair] = near.gap
-            if near.gap <= near_enough and slot < contacts.capacity:
+            memory.deepest[world] = wp.max(memory.deepest[world], -near.gap)
+            if near.gap <= enough and slot < contacts.capacity:
                 memory.friction[world, slot] = contacts.friction[world, pair]
                 memory.restitution[world, slot] = contacts.restitution[world, pair]
                 write_jacobian(tree, work, contacts, memory, world, slot, pair, near)
         else:
             gap = stop_gap(contacts, memory, world, pair)
             memory.gap[world, pair] = gap
-            if gap <= near_enough and slot < contacts.capacity:
+            if gap <= enough and slot < contacts.capacity:
                 memory.friction[world, slot] = scalar(0.0)
                 memory.restitution[world, slot] = scalar(0.0)
                 write_stop_jacobian(tree, contacts, memory, world, slot, pair)
-        if memory.gap[world, pair] <= near_enough:
+        if memory.gap[world, pair] <= enough:
             if slot < contacts.capacity:
                 consider(tree, work, contacts, memory, world, row, pair)
                 if pair < contacts.pairs:
                     add_turning(tree, work, contacts, memory, world, row, pair, slot)
             elif memory.gap[world, pair] <= TOUCHING:
                 memory.count[world, row] = slot + 1
+        pair = first_near(contacts, memory, world, pair + 1, enough)
 
 
 @wp.func
@@ -229,10 +230,9 @@ def note_impulses(contacts: Contacts, memory: ContactMemory, world: int, row: in
 
 
 @wp.func
-def note_quality(contacts: Contacts, memory: ContactMemory, world: int, row: int):
+def note_quality(memory: ContactMemory, world: int, row: int):
     """Tell of overlaps where an operation begins, and of an impact with less restitution than was asked for."""
-    for pair in range(contacts.pairs):
-        memory.overlap[world] = wp.max(memory.overlap[world], -memory.gap[world, pair])
+    memory.overlap[world] = wp.max(memory.overlap[world], memory.deepest[world])
     if memory.kind[world, row] == IMPACT and memory.bounce[world, row] < scalar(1.0):
         memory.softened[world] = memory.softened[world] + 1
 
@@ -267,7 +267,7 @@ def run_step(
             failed = 1
         else:
             memory.residual[world] = wp.max(memory.residual[world], residual)
-            note_quality(contacts, memory, world, done)
+            note_quality(memory, world, done)
             end_operation(tree, work, contacts, memory, world, done)
             if noting != 0:
                 note_impulses(contacts, memory, world, done)

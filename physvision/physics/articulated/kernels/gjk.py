@@ -15,9 +15,7 @@ import warp as wp
 from . import scalar
 from .forms import LEAST, axis_of
 from .solids import POLYTOPE, Solid, apart_along, face_normal_of, farthest
-from .spatial import vec3, vec4
-
-mat43 = wp.types.matrix(shape=(4, 3), dtype=scalar)
+from .spatial import mat43, vec3, vec4
 
 DOUBLE = scalar is wp.float64
 CLOSE = wp.constant(scalar(1.0e-14 if DOUBLE else 1.0e-6))  # of the shapes' size, by which a difference may be longer

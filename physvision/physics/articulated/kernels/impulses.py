@@ -52,8 +52,8 @@ def sweeps_of(trial: int):
 
 
 @wp.func
-def solve_impulses(memory: ContactMemory, world: int, count: int):
-    """Impulse from `delassus`, `drive` and `friction`; the residual over the largest velocity.
+def solve_island(memory: ContactMemory, world: int, start: int, end: int):
+    """Impulse of an island from `delassus`, `drive` and `friction`; the residual over its largest velocity.
 
     First Newton's method from a guess, then from what a few sweeps find, then with more compliance from what more
     sweeps find, then from what many find, each followed by a try without that goes on from where it ended; then along
@@ -61,7 +61,8 @@ def solve_impulses(memory: ContactMemory, world: int, count: int):
     raised.
     """
     size = scalar(LEAST)
-    for c in range(count):
+    for m in range(start, end):
+        c = memory.member[world, m]
         size = wp.max(size, effect(memory, world, c) * largest(memory.drive[world, c]))
     residual = scalar(HUGE)
     raised = wp.int32(0)
@@ -75,16 +76,16 @@ def solve_impulses(memory: ContactMemory, world: int, count: int):
                 raised = 1
                 share = scalar(trial - FIRST_RAISED) / scalar(RAMP - 1)
             if trial <= 2 or (trial >= FOLLOWED and trial <= FIRST_RAISED):
-                guess(memory, world, count, share)
+                guess(memory, world, start, end, share)
             # Not HUGE: the compiler takes the variable that began as a constant for the constant itself.
             present = scalar(1.0e29)
             if trial >= 1 and trial <= FIRST_RAISED:
                 change = scalar(1.0e29)
                 for _sweep in range(sweeps_of(trial)):
                     if change > EXACT * size:
-                        change = sweep(memory, world, count, share)
-                find_slip(memory, world, count)
-                present = judge(memory, world, count, share, EXACT * size) / size
+                        change = sweep(memory, world, start, end, share)
+                find_slip(memory, world, start, end)
+                present = judge(memory, world, start, end, share, EXACT * size) / size
             compliance = scalar(COMPLIANCE)
             if trial == 2 or trial == 4:
                 compliance = scalar(SOFT)
@@ -92,37 +93,55 @@ def solve_impulses(memory: ContactMemory, world: int, count: int):
             if trial >= FOLLOWED and trial < FIRST_RAISED:
                 compliance = scalar(SOFTEST)
                 slowness = 1 << (trial - FOLLOWED)
-            residual = finish(memory, world, count, share, size, compliance, slowness, present)
+            residual = finish(memory, world, start, end, share, size, compliance, slowness, present)
     return residual
 
 
+@wp.func
+def solve_impulses(memory: ContactMemory, world: int, count: int):
+    """Impulse of all contacts, island by island; the worst residual."""
+    worst = scalar(0.0)
+    start = wp.int32(0)
+    while start < count:
+        end = memory.island_end[world, start]
+        residual = solve_island(memory, world, start, end)
+        # Not a number is larger than any.
+        if not (residual <= worst):
+            worst = residual
+        start = end
+    return worst
+
+
 @wp.func(inline=True)
-def impulses_backward(memory: ContactMemory, world: int, count: int):
-    """From impulse_bar to slip_bar, which is that of b too, and to the gradients of the coefficients of friction.
+def island_backward(memory: ContactMemory, world: int, start: int, end: int):
+    """Of an island from impulse_bar to slip_bar, which is that of b too, and to the gradients to friction.
 
     What is about to slide and stands still has a derivative to either side; that of sticking is taken, for several such
     contacts of one body leave their impulses undetermined.
     """
     size = scalar(LEAST)
-    for c in range(count):
+    for m in range(start, end):
+        c = memory.member[world, m]
         size = wp.max(size, effect(memory, world, c) * largest(memory.drive[world, c]))
-    for c in range(count):
+    for m in range(start, end):
+        c = memory.member[world, m]
         slip = memory.slip[world, c]
         if memory.friction[world, c] > scalar(0.0) and memory.mode[world, c] == SLIDES:
             if wp.max(wp.abs(slip[1]), wp.abs(slip[2])) < EXACT * size:
                 memory.mode[world, c] = STICKS
-    closed = memory.factored[world]
+    closed = memory.factored[world, start]
     if closed < 0:
-        closed = build_equations(memory, world, count, scalar(1.0), scalar(COMPLIANCE))
-        factor(memory, world, closed)
-    for row in range(closed):
+        closed = build_equations(memory, world, start, end, scalar(1.0), scalar(COMPLIANCE))
+        factor(memory, world, start, closed)
+    for row in range(start, start + closed):
         memory.vector[world, row] = memory.impulse_bar[world, memory.closed[world, row]]
-    solve_factored_transposed(memory, world, closed)
-    for c in range(count):
+    solve_factored_transposed(memory, world, start, closed)
+    for m in range(start, end):
+        c = memory.member[world, m]
         memory.slip_bar[world, c] = zero3()
         memory.friction_bar[world, c] = scalar(0.0)
         forget_beside(memory, world, c)
-    for row in range(closed):
+    for row in range(start, start + closed):
         c = memory.closed[world, row]
         y = memory.vector[world, row]
         if memory.law[world, c] != TOUCHES:
@@ -133,3 +152,13 @@ def impulses_backward(memory: ContactMemory, world: int, count: int):
             along = projected(memory, world, c)
             normal = memory.delassus[world, c, c][0, 0] * memory.impulse[world, c][0]
             memory.friction_bar[world, c] = normal * (along[1] * y[1] + along[2] * y[2])
+
+
+@wp.func(inline=True)
+def impulses_backward(memory: ContactMemory, world: int, count: int):
+    """The same of all islands."""
+    start = wp.int32(0)
+    while start < count:
+        end = memory.island_end[world, start]
+        island_backward(memory, world, start, end)
+        start = end

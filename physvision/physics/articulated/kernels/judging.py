@@ -1,4 +1,7 @@
-"""What each contact does (open, stick or slide), how far that is from the truth, and sweeps that find it roughly."""
+"""What each contact does (open, stick or slide), how far that is from the truth, and sweeps that find it roughly.
+
+All functions are about one island, the contacts from `start` to `end` in `member`.
+"""
 
 import warp as wp
 
@@ -25,28 +28,30 @@ def largest(a: vec3):
 
 
 @wp.func
-def find_slip(memory: ContactMemory, world: int, count: int):
+def find_slip(memory: ContactMemory, world: int, start: int, end: int):
     """Slip = A λ + b."""
-    for c in range(count):
+    for m in range(start, end):
+        c = memory.member[world, m]
         total = memory.drive[world, c]
-        for k in range(count):
-            if memory.island[world, k] == memory.island[world, c]:
-                total = total + memory.delassus[world, c, k] * memory.impulse[world, k]
+        for n in range(start, end):
+            k = memory.member[world, n]
+            total = total + memory.delassus[world, c, k] * memory.impulse[world, k]
         memory.slip[world, c] = total
 
 
 @wp.func
-def sweep(memory: ContactMemory, world: int, count: int, share: scalar):
+def sweep(memory: ContactMemory, world: int, start: int, end: int, share: scalar):
     """One projected sweep over all contacts; notes the mode each was left in. How much velocities changed at most."""
     change = scalar(0.0)
-    for c in range(count):
+    for m in range(start, end):
+        c = memory.member[world, m]
         bound = share * memory.friction[world, c]
         own = memory.delassus[world, c, c]
         was = memory.impulse[world, c]
         slip = memory.drive[world, c]
-        for k in range(count):
-            if memory.island[world, k] == memory.island[world, c]:
-                slip = slip + memory.delassus[world, c, k] * memory.impulse[world, k]
+        for n in range(start, end):
+            k = memory.member[world, n]
+            slip = slip + memory.delassus[world, c, k] * memory.impulse[world, k]
         if memory.law[world, c] != TOUCHES:
             change = wp.max(change, sweep_beside(memory, world, c, share, slip))
             continue
@@ -91,10 +96,11 @@ def closed_mode(friction: scalar):
 
 
 @wp.func
-def judge(memory: ContactMemory, world: int, count: int, share: scalar, tolerance: scalar):
+def judge(memory: ContactMemory, world: int, start: int, end: int, share: scalar, tolerance: scalar):
     """How far the contacts are from what their modes ask for, as a velocity; notes the modes to try next."""
     worst = scalar(0.0)
-    for c in range(count):
+    for m in range(start, end):
+        c = memory.member[world, m]
         if memory.law[world, c] != TOUCHES:
             beside = judge_beside(memory, world, c, share, tolerance)
             memory.wrong[world, c] = beside
@@ -140,7 +146,7 @@ def judge(memory: ContactMemory, world: int, count: int, share: scalar, toleranc
 
 
 @wp.func
-def take_modes(memory: ContactMemory, world: int, count: int, following: bool, alone: bool):
+def take_modes(memory: ContactMemory, world: int, start: int, end: int, following: bool, alone: bool):
     """Take the modes that `judge` noted, or only that of the contact that is farthest off, where it goes `alone`.
 
     What closes while a solution is followed slides at first: it has slipped and bears nothing yet. Taken to stick it
@@ -149,13 +155,15 @@ def take_modes(memory: ContactMemory, world: int, count: int, following: bool, a
     """
     farthest = wp.int32(-1)
     if alone:
-        for c in range(count):
+        for m in range(start, end):
+            c = memory.member[world, m]
             if memory.next_mode[world, c] != memory.mode[world, c]:
                 if farthest < 0 or memory.wrong[world, c] > memory.wrong[world, wp.max(farthest, 0)]:
                     farthest = c
     changed = wp.int32(0)
     sliding = wp.int32(0)
-    for c in range(count):
+    for m in range(start, end):
+        c = memory.member[world, m]
         mode = memory.mode[world, c]
         if memory.next_mode[world, c] != mode and (not alone or c == farthest):
             closes = mode == OPEN and memory.law[world, c] == TOUCHES
@@ -177,17 +185,19 @@ def take_modes(memory: ContactMemory, world: int, count: int, following: bool, a
 
 
 @wp.func
-def keep(memory: ContactMemory, world: int, count: int):
+def keep(memory: ContactMemory, world: int, start: int, end: int):
     """Note the present impulse and modes as the best."""
-    for c in range(count):
+    for m in range(start, end):
+        c = memory.member[world, m]
         memory.best_impulse[world, c] = memory.impulse[world, c]
         memory.best_mode[world, c] = memory.mode[world, c]
 
 
 @wp.func
-def guess(memory: ContactMemory, world: int, count: int, share: scalar):
+def guess(memory: ContactMemory, world: int, start: int, end: int, share: scalar):
     """No impulse, and closed what would approach."""
-    for c in range(count):
+    for m in range(start, end):
+        c = memory.member[world, m]
         memory.impulse[world, c] = zero3()
         memory.slip[world, c] = memory.drive[world, c]
         memory.mode[world, c] = OPEN

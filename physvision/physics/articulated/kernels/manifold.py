@@ -2,7 +2,8 @@
 
 Seen along the normal of one's face, the face and the flat side of the other have a region in common. Its corners are
 corners of the one within the other, or crossings of their borders; each is of a form that exists, point and face or two
-lines. A slot has a direction in the face, and takes the corner of the region that is farthest along it, if it is low
+lines, and has a number: first those of the flat side's corners, then those of the face's, then those of the crossings.
+A slot has a direction in the face, and takes the corner of the region that is farthest along it, if it is low
 enough: one that is higher counts as less far. Where two slots, or the closest points, are at the same place, only the
 first one counts; the gap of the others is `APART`.
 """
@@ -10,17 +11,18 @@ first one counts; the gap of the others is `APART`.
 import warp as wp
 
 from . import scalar
-from .edges import APART
 from .forms import LEAST, Closest
 from .places import material, on_axis, point_and_face, rim_radius_of, two_lines
 from .solids import CYLINDER, Solid, corner_of, face_normal_of, face_towards, is_flat
-from .spatial import vec3
+from .spatial import mat43, vec3, vec4
 
 LEVEL = wp.constant(scalar(0.1))  # height that counts as much as a unit of distance along the slot's direction
 FACING = wp.constant(scalar(0.9))  # cosine of the face's normal and that of the closest points
 BORDER = wp.constant(scalar(1.0e-6))  # of a length beyond its border at which a point is within a face
 CROSSING = wp.constant(scalar(1.0e-2))  # sine from which on borders cross
 SAME = wp.constant(scalar(1.0e-4))  # of the shapes' size
+APART = wp.constant(scalar(1.0))  # m; the gap of what is no corner
+NOTHING = wp.constant(-1)  # the form, or the number, of what is no corner
 
 
 @wp.struct
@@ -104,98 +106,121 @@ def border_place(s: Solid, flat: Flat, start: vec3, end: vec3):
     return place
 
 
+@wp.struct
+class Meeting:
+    """A face of one shape and the flat side of the other on it; the face is the first shape's where `on_first`."""
+
+    face: Flat
+    side: Flat
+    on_first: int
+    found: int
+
+
 @wp.func
-def extreme(
+def meeting(
     a: Solid,
     b: Solid,
-    face: Flat,
-    side: Flat,
-    on_first: bool,
+    corner: wp.array(dtype=vec3),
+    normals: wp.array(dtype=vec3),
+    loop_start: wp.array(dtype=wp.int32),
+    loop: wp.array(dtype=wp.int32),
+    n: vec3,
+):
+    """The flat sides that look along the normal of the closest points, if there are two and one is a face."""
+    m = Meeting()
+    one = flat_of(a, corner, normals, loop_start, loop, -n)
+    two = flat_of(b, corner, normals, loop_start, loop, n)
+    facing = scalar(-1.0)
+    if two.is_face != 0:
+        facing = wp.dot(two.normal, n)
+    m.face = two
+    m.side = one
+    if one.is_face != 0 and -wp.dot(one.normal, n) > facing + scalar(1.0e-3):
+        facing = -wp.dot(one.normal, n)
+        m.on_first = 1
+        m.face = one
+        m.side = two
+    if facing > FACING and one.count > 1 and two.count > 1:
+        m.found = 1
+    return m
+
+
+@wp.func
+def crossings(m: Meeting):
+    """How many borders of the flat side there are for each of the face."""
+    borders = wp.int32(m.side.count)
+    if m.side.count == 2:
+        borders = 1
+    return borders
+
+
+@wp.func
+def crossing(
+    a: Solid,
+    b: Solid,
+    s: Solid,
+    o: Solid,
+    m: Meeting,
     corner: wp.array(dtype=vec3),
     loop: wp.array(dtype=wp.int32),
-    angle: scalar,
-    lowest: scalar,
+    k: int,
 ):
-    """The corner of what a face and the other's flat side have in common that is farthest along an angle.
-
-    The face is the first shape's where `on_first`. The angle counts from the face's first border. What is lower than
-    the shapes overlap is not above the face, but beneath something that it overhangs.
-    """
-    # `s` has the face, `o` the flat side.
-    s = b
-    o = a
-    if on_first:
-        s = a
-        o = b
-    n = face.normal
-    toward_first = n
-    if on_first:
-        toward_first = -n
-    ahead = wp.normalize(loop_corner(s, face, corner, loop, 1) - face.level)
-    direction = wp.cos(angle) * ahead + wp.sin(angle) * wp.cross(n, ahead)
+    """Where a border of the face of `s` and one of the flat side of `o` cross, if they do between their ends."""
     near = Closest()
-    near.gap = APART
-    best = scalar(-1.0e30)
-    k = wp.int32(0)
-    while k < side.count:
-        p = loop_corner(o, side, corner, loop, k)
-        height = wp.dot(n, p - face.level) - side.radius
-        score = wp.dot(direction, p) - height / LEVEL
-        if score > best and height >= lowest and is_within(s, face, corner, loop, p, n):
-            best = score
-            near = point_and_face(a, b, toward_first, corner_place(o, side, p), face.level, on_first)
-        k += 1
-    if side.is_face != 0 and -wp.dot(side.normal, n) > FACING:
-        out = side.normal
-        if not on_first:
-            out = -side.normal
-        k = wp.int32(0)
-        while k < face.count:
-            p = loop_corner(s, face, corner, loop, k)
-            height = wp.dot(side.normal, p - side.level)
-            score = wp.dot(direction, p) - height / LEVEL
-            if score > best and height >= lowest and is_within(o, side, corner, loop, p, n):
-                best = score
-                near = point_and_face(a, b, out, corner_place(s, face, p), side.level, not on_first)
-            k += 1
-    borders = side.count
-    if side.count == 2:
-        borders = 1
-    k = wp.int32(0)
-    while k < face.count * borders:
-        i = k / borders
-        j = k % borders
-        p = loop_corner(s, face, corner, loop, i)
-        q = loop_corner(o, side, corner, loop, j)
-        d = loop_corner(s, face, corner, loop, i + 1) - p
-        e = loop_corner(o, side, corner, loop, j + 1) - q
-        turning = wp.dot(n, wp.cross(d, e))
-        if wp.abs(turning) > CROSSING * wp.length(d) * wp.length(e):
-            x = wp.dot(n, wp.cross(q - p, e)) / turning
-            y = wp.dot(n, wp.cross(q - p, d)) / turning
-            if x > BORDER and x < scalar(1.0) - BORDER and y > BORDER and y < scalar(1.0) - BORDER:
-                across = wp.normalize(wp.cross(d, e))
-                if wp.dot(across, toward_first) < scalar(0.0):
-                    across = -across
-                one = border_place(o, side, q, q + e)
-                other = border_place(s, face, p, p + d)
-                one.radius = side.radius
-                height = wp.dot(n, q + y * e - p - x * d) - side.radius
-                score = wp.dot(direction, p + x * d) - height / LEVEL
-                if score > best and height >= lowest and wp.abs(wp.dot(across, n)) > FACING:
-                    best = score
-                    if on_first:
-                        near = two_lines(a, b, across, other, one)
-                    else:
-                        near = two_lines(a, b, across, one, other)
-        k += 1
+    near.form = NOTHING
+    n = m.face.normal
+    i = k / crossings(m)
+    j = k % crossings(m)
+    p = loop_corner(s, m.face, corner, loop, i)
+    q = loop_corner(o, m.side, corner, loop, j)
+    d = loop_corner(s, m.face, corner, loop, i + 1) - p
+    e = loop_corner(o, m.side, corner, loop, j + 1) - q
+    turning = wp.dot(n, wp.cross(d, e))
+    if wp.abs(turning) > CROSSING * wp.length(d) * wp.length(e):
+        x = wp.dot(n, wp.cross(q - p, e)) / turning
+        y = wp.dot(n, wp.cross(q - p, d)) / turning
+        if x > BORDER and x < scalar(1.0) - BORDER and y > BORDER and y < scalar(1.0) - BORDER:
+            across = wp.normalize(wp.cross(d, e))
+            if wp.dot(across, n) < scalar(0.0):
+                across = -across
+            if wp.dot(across, n) > FACING:
+                one = border_place(o, m.side, q, q + e)
+                one.radius = m.side.radius
+                other = border_place(s, m.face, p, p + d)
+                if m.on_first != 0:
+                    near = two_lines(a, b, -across, other, one)
+                else:
+                    near = two_lines(a, b, across, one, other)
     return near
 
 
 @wp.func
-def angle_of(slot: int):
-    """The directions of slots, at right angles, and along no border that shapes often have."""
-    return scalar(0.7) + scalar(slot) * scalar(1.5707963267948966)
+def region_corner(a: Solid, b: Solid, m: Meeting, corner: wp.array(dtype=vec3), loop: wp.array(dtype=wp.int32), k: int):
+    """Corner number k of what a face and the other's flat side have in common; its form is `NOTHING` if it is none."""
+    # `s` has the face, `o` the flat side.
+    s = b
+    o = a
+    toward_first = m.face.normal
+    out = -m.side.normal
+    if m.on_first != 0:
+        s = a
+        o = b
+        toward_first = -m.face.normal
+        out = m.side.normal
+    near = Closest()
+    near.form = NOTHING
+    if k < m.side.count:
+        p = loop_corner(o, m.side, corner, loop, k)
+        if is_within(s, m.face, corner, loop, p, m.face.normal):
+            near = point_and_face(a, b, toward_first, corner_place(o, m.side, p), m.face.level, m.on_first != 0)
+    elif k < m.side.count + m.face.count:
+        if m.side.is_face != 0 and -wp.dot(m.side.normal, m.face.normal) > FACING:
+            p = loop_corner(s, m.face, corner, loop, k - m.side.count)
+            if is_within(o, m.side, corner, loop, p, m.face.normal):
+                near = point_and_face(a, b, out, corner_place(s, m.face, p), m.side.level, m.on_first == 0)
+    else:
+        near = crossing(a, b, s, o, m, corner, loop, k - m.side.count - m.face.count)
+    return near
 
 
 @wp.func
@@ -203,48 +228,79 @@ def place_on_second(near: Closest):
     return near.first - (near.first_radius + near.gap) * near.normal
 
 
-@wp.func
-def flat_point(
+@wp.func(inline=False)
+def flat_corners(
     a: Solid,
     b: Solid,
-    slot: int,
     corner: wp.array(dtype=vec3),
     normals: wp.array(dtype=vec3),
     loop_start: wp.array(dtype=wp.int32),
     loop: wp.array(dtype=wp.int32),
-    closest: Closest,
-    beside: scalar,
+    normal: vec3,
+    gap: scalar,
+    place: vec3,
 ):
-    """The point of a slot, where the shapes are less than `beside` apart and flat sides meet there."""
-    near = closest
-    near.gap = wp.max(closest.gap, APART)
-    if closest.gap < beside:
-        n = closest.normal
-        one = flat_of(a, corner, normals, loop_start, loop, -n)
-        two = flat_of(b, corner, normals, loop_start, loop, n)
-        facing = scalar(-1.0)
-        on_first = bool(False)
-        if two.is_face != 0:
-            facing = wp.dot(two.normal, n)
-        if one.is_face != 0 and -wp.dot(one.normal, n) > facing + scalar(1.0e-3):
-            facing = -wp.dot(one.normal, n)
-            on_first = bool(True)
-        if facing > FACING and one.count > 1 and two.count > 1:
-            face = two
-            side = one
-            if on_first:
-                face = one
-                side = two
-            same = SAME * (a.bound + b.bound)
-            lowest = wp.min(closest.gap, scalar(0.0)) - BORDER * (a.bound + b.bound)
-            near = extreme(a, b, face, side, on_first, corner, loop, angle_of(slot), lowest)
-            place = place_on_second(near)
-            taken = wp.length(place - place_on_second(closest)) < same
-            earlier = wp.int32(1)
-            while earlier < slot and not taken:
-                other = extreme(a, b, face, side, on_first, corner, loop, angle_of(earlier), lowest)
-                taken = wp.length(place - place_on_second(other)) < same
-                earlier += 1
-            if taken:
-                near.gap = wp.max(near.gap, APART)
+    """The corners that the four slots take, beside closest points of this normal, gap and place on the second shape.
+
+    What is lower than the shapes overlap is not above the face, but beneath something that it overhangs.
+    """
+    taken = wp.vec4i(NOTHING, NOTHING, NOTHING, NOTHING)
+    m = meeting(a, b, corner, normals, loop_start, loop, normal)
+    if m.found != 0:
+        size = a.bound + b.bound
+        lowest = wp.min(gap, scalar(0.0)) - BORDER * size
+        s = b
+        if m.on_first != 0:
+            s = a
+        # Directions at right angles, and along no border that shapes often have.
+        ahead = wp.normalize(loop_corner(s, m.face, corner, loop, 1) - m.face.level)
+        aside = wp.cross(m.face.normal, ahead)
+        turned = scalar(0.7648421872844885) * ahead + scalar(0.644217687237691) * aside
+        across = wp.cross(m.face.normal, turned)
+        best = vec4(scalar(-1.0e30))
+        places = mat43()
+        k = wp.int32(0)
+        while k < m.side.count + m.face.count + m.face.count * crossings(m):
+            near = region_corner(a, b, m, corner, loop, k)
+            if near.form != NOTHING and near.gap >= lowest:
+                there = place_on_second(near)
+                along = vec4(wp.dot(turned, there), wp.dot(across, there), scalar(0.0), scalar(0.0))
+                along[2] = -along[0]
+                along[3] = -along[1]
+                for slot in range(4):
+                    score = along[slot] - near.gap / LEVEL
+                    if score > best[slot]:
+                        best[slot] = score
+                        taken[slot] = k
+                        places[slot] = there
+            k += 1
+        for backwards in range(4):
+            later = 3 - backwards
+            same = wp.length(places[later] - place) < SAME * size
+            for earlier in range(later):
+                same = same or wp.length(places[later] - places[earlier]) < SAME * size
+            if same:
+                taken[later] = NOTHING
+    return taken
+
+
+@wp.func(inline=False)
+def flat_point(
+    a: Solid,
+    b: Solid,
+    corner: wp.array(dtype=vec3),
+    normals: wp.array(dtype=vec3),
+    loop_start: wp.array(dtype=wp.int32),
+    loop: wp.array(dtype=wp.int32),
+    normal: vec3,
+    number: int,
+):
+    """The form at a corner of this number, or something `APART`."""
+    near = Closest()
+    near.form = NOTHING
+    if number != NOTHING:
+        near = region_corner(a, b, meeting(a, b, corner, normals, loop_start, loop, normal), corner, loop, number)
+    if near.form == NOTHING:
+        near.normal = normal
+        near.gap = APART
     return near

@@ -1,4 +1,7 @@
-"""Newton's method on the equations of the contacts' modes, with more or less compliance; see `impulses`."""
+"""Newton's method on the equations of the contacts' modes, with more or less compliance; see `impulses`.
+
+All functions are about one island, the contacts from `start` to `end` in `member`; its equations have the same rows.
+"""
 
 import warp as wp
 
@@ -47,33 +50,32 @@ def slip_rate(memory: ContactMemory, world: int, c: int, share: scalar):
 
 
 @wp.func
-def build_equations(memory: ContactMemory, world: int, count: int, share: scalar, compliance: scalar):
+def build_equations(memory: ContactMemory, world: int, start: int, end: int, share: scalar, compliance: scalar):
     """Matrix = F_λ + F_u A of the contacts that are not open, which are listed in `closed`: their number."""
     soft = scalar(0.0)
     closed = wp.int32(0)
-    for c in range(count):
+    for m in range(start, end):
+        c = memory.member[world, m]
         soft += wp.trace(memory.delassus[world, c, c])
         if memory.mode[world, c] != OPEN:
-            memory.closed[world, closed] = c
+            memory.closed[world, start + closed] = c
             closed += 1
-    soft = compliance * soft / scalar(3 * count)
+    soft = compliance * soft / scalar(3 * (end - start))
     z = scalar(0.0)
-    for row in range(closed):
+    for row in range(start, start + closed):
         c = memory.closed[world, row]
         if memory.law[world, c] != TOUCHES:
-            write_beside(memory, world, row, closed, share, soft)
+            write_beside(memory, world, row, start, start + closed, share, soft)
         elif memory.mode[world, c] == STICKS:
-            for column in range(closed):
+            for column in range(start, start + closed):
                 k = memory.closed[world, column]
-                if memory.island[world, k] == memory.island[world, c]:
-                    memory.matrix[world, row, column] = memory.delassus[world, c, k]
+                memory.matrix[world, row, column] = memory.delassus[world, c, k]
             memory.matrix[world, row, row] = memory.matrix[world, row, row] + mat33(soft, z, z, z, soft, z, z, z, soft)
         else:
             rate = slip_rate(memory, world, c, share)
-            for column in range(closed):
+            for column in range(start, start + closed):
                 k = memory.closed[world, column]
-                if memory.island[world, k] == memory.island[world, c]:
-                    memory.matrix[world, row, column] = rate * memory.delassus[world, c, k]
+                memory.matrix[world, row, column] = rate * memory.delassus[world, c, k]
             along = projected(memory, world, c)
             weight = memory.delassus[world, c, c][0, 0]
             slope = weight * share * memory.friction[world, c]
@@ -87,9 +89,9 @@ def build_equations(memory: ContactMemory, world: int, count: int, share: scalar
 
 
 @wp.func
-def write_imbalance(memory: ContactMemory, world: int, closed: int, share: scalar):
+def write_imbalance(memory: ContactMemory, world: int, start: int, closed: int, share: scalar):
     """Vector = F of the closed contacts."""
-    for row in range(closed):
+    for row in range(start, start + closed):
         c = memory.closed[world, row]
         slip = memory.slip[world, c]
         memory.vector[world, row] = slip
@@ -104,28 +106,31 @@ def write_imbalance(memory: ContactMemory, world: int, closed: int, share: scala
 
 
 @wp.func
-def newton_step(memory: ContactMemory, world: int, count: int, share: scalar, compliance: scalar, factored: int):
+def newton_step(
+    memory: ContactMemory, world: int, start: int, end: int, share: scalar, compliance: scalar, factored: int
+):
     """One step towards F = 0 in the present modes, and the slip there: the number of contacts that are not open.
 
     Where the last step's factors are those of this one too, `factored` is that number; otherwise it is negative.
     """
     closed = wp.int32(factored)
     if closed < 0:
-        closed = build_equations(memory, world, count, share, compliance)
-        factor(memory, world, closed)
+        closed = build_equations(memory, world, start, end, share, compliance)
+        factor(memory, world, start, closed)
         let_go = bool(False)
-        for c in range(count):
+        for m in range(start, end):
+            c = memory.member[world, m]
             if memory.mode[world, c] == OPEN:
                 let_go = let_go or largest(memory.impulse[world, c]) > scalar(0.0)
                 memory.impulse[world, c] = zero3()
         if let_go:
-            find_slip(memory, world, count)
-    write_imbalance(memory, world, closed, share)
-    solve_factored(memory, world, closed)
-    for row in range(closed):
+            find_slip(memory, world, start, end)
+    write_imbalance(memory, world, start, closed, share)
+    solve_factored(memory, world, start, closed)
+    for row in range(start, start + closed):
         c = memory.closed[world, row]
         memory.impulse[world, c] = memory.impulse[world, c] - memory.vector[world, row]
-    find_slip(memory, world, count)
+    find_slip(memory, world, start, end)
     return closed
 
 
@@ -133,7 +138,8 @@ def newton_step(memory: ContactMemory, world: int, count: int, share: scalar, co
 def finish(
     memory: ContactMemory,
     world: int,
-    count: int,
+    start: int,
+    end: int,
     share: scalar,
     size: scalar,
     compliance: scalar,
@@ -148,7 +154,7 @@ def finish(
     """
     residual = scalar(1.0e30)
     best = present
-    keep(memory, world, count)
+    keep(memory, world, start, end)
     steps = wp.int32(NEWTON_STEPS)
     if compliance >= SOFT:
         steps = SOFT_STEPS
@@ -160,17 +166,17 @@ def finish(
     softness = scalar(1.0) * compliance  # a variable, not a constant, to Warp
     in_a_row = wp.int32(0)  # steps after which a mode changed
     factored = wp.int32(-1)
-    memory.factored[world] = -1
+    memory.factored[world, start] = -1
     step = wp.int32(0)
     while step < steps and not (residual <= TIGHT):
-        closed = newton_step(memory, world, count, share, softness, factored)
-        residual = judge(memory, world, count, share, EXACT * size) / size
+        closed = newton_step(memory, world, start, end, share, softness, factored)
+        residual = judge(memory, world, start, end, share, EXACT * size) / size
         if residual < best:
             best = residual
-            keep(memory, world, count)
+            keep(memory, world, start, end)
         factored = -1
-        alone = following and in_a_row < count
-        after = take_modes(memory, world, count, following, alone)
+        alone = following and in_a_row < end - start
+        after = take_modes(memory, world, start, end, following, alone)
         if after == LINEAR and softness <= COMPLIANCE:
             factored = closed
         if softness > COMPLIANCE and (after != CHANGED or not alone):
@@ -179,11 +185,12 @@ def finish(
         if after != CHANGED:
             in_a_row = 0
         step += 1
-    memory.factored[world] = factored
+    memory.factored[world, start] = factored
     if not (residual <= best):
-        memory.factored[world] = -1
-        for c in range(count):
+        memory.factored[world, start] = -1
+        for m in range(start, end):
+            c = memory.member[world, m]
             memory.impulse[world, c] = memory.best_impulse[world, c]
             memory.mode[world, c] = memory.best_mode[world, c]
-        find_slip(memory, world, count)
+        find_slip(memory, world, start, end)
     return best

@@ -1,10 +1,60 @@
-"""How far shapes can get in a flight, so that pairs that stay apart need no search for an event."""
+"""How far shapes are apart at least, and how far they can get in a flight, so that most pairs need no closer look.
+
+All pairs of features of the same two shapes are a group, for which balls about the shapes are compared.
+"""
 
 import warp as wp
 
 from . import scalar
-from .stops import stop_reach
+from .forms import axis_of, scaled
 from .tree import FREE, PRISMATIC, ContactMemory, Contacts, Tree, Workspace
+
+# Kinds of groups.
+BALLS = wp.constant(0)
+PLANE = wp.constant(1)  # the second shape is a plane
+ALWAYS = wp.constant(2)  # nothing is known beforehand
+
+
+@wp.func
+def find_bounds(contacts: Contacts, memory: ContactMemory, world: int):
+    """Balls that hold the shapes."""
+    for shape in range(contacts.shapes):
+        reach = scaled(contacts.shape_reach[shape], contacts.shape_size[world, shape])
+        memory.shape_bound[world, shape] = wp.length(reach)
+
+
+@wp.func
+def least_gap(contacts: Contacts, memory: ContactMemory, world: int, group: int):
+    """What the gaps of a group cannot be below, where shapes were placed last."""
+    pair = contacts.group_start[group]
+    a = contacts.first[pair]
+    b = contacts.second[pair]
+    away = memory.shape_origin[world, a] - memory.shape_origin[world, b]
+    least = scalar(-1.0e30)
+    if contacts.group_kind[group] == PLANE:
+        least = wp.dot(axis_of(memory.shape_turn[world, b], 2), away)
+        least -= memory.shape_bound[world, a] + contacts.margin[pair]
+    elif contacts.group_kind[group] == BALLS:
+        least = wp.length(away) - memory.shape_bound[world, a] - memory.shape_bound[world, b] - contacts.margin[pair]
+    return least
+
+
+@wp.func
+def first_near(contacts: Contacts, memory: ContactMemory, world: int, pair: int, enough: scalar):
+    """The first candidate from `pair` on that is not part of a group which is farther apart; notes what groups are."""
+    found = wp.int32(pair)
+    looking = bool(True)
+    while looking:
+        looking = bool(False)
+        if found < contacts.pairs:
+            group = contacts.group[found]
+            if found == contacts.group_start[group]:
+                least = least_gap(contacts, memory, world, group)
+                memory.group_gap[world, group] = least
+                if least > enough:
+                    found = contacts.group_start[group + 1]
+                    looking = bool(True)
+    return found
 
 
 @wp.func
@@ -18,8 +68,7 @@ def find_reach(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactM
     for shape in range(contacts.shapes):
         i = contacts.shape_link[shape]
         if i >= 0:
-            size = contacts.shape_size[world, shape]
-            far = wp.length(contacts.shape_offset[world, shape]) + size[0] + size[1] + size[2]
+            far = wp.length(contacts.shape_offset[world, shape]) + memory.shape_bound[world, shape]
             memory.extent[world, i] = wp.max(memory.extent[world, i], far)
     for backwards in range(tree.links):
         i = tree.links - 1 - backwards
@@ -41,19 +90,8 @@ def find_reach(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactM
 
 
 @wp.func
-def reach_of(
-    tree: Tree,
-    work: Workspace,
-    contacts: Contacts,
-    memory: ContactMemory,
-    world: int,
-    row: int,
-    pair: int,
-    t: scalar,
-):
-    """By how much the gap of a candidate can change at most."""
-    if pair >= contacts.pairs:
-        return stop_reach(tree, work, contacts, world, row, pair, t)
+def reach_of(contacts: Contacts, memory: ContactMemory, world: int, pair: int):
+    """By how much the gap of a pair can change at most."""
     total = scalar(0.0)
     i = contacts.shape_link[contacts.first[pair]]
     if i >= 0:

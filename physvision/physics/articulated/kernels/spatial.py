@@ -6,6 +6,7 @@ from . import scalar
 
 vec3 = wp.types.vector(length=3, dtype=scalar)
 vec4 = wp.types.vector(length=4, dtype=scalar)
+mat43 = wp.types.matrix(shape=(4, 3), dtype=scalar)
 mat33 = wp.types.matrix(shape=(3, 3), dtype=scalar)
 
 # Below this squared angle the series of sin and cos are exact to rounding, in float64 too.

@@ -13,10 +13,13 @@ from .closest import CONVEX, closest
 from .convex import convex
 from .forms import Closest
 from .joints import read3, read4
+from .manifold import APART, NOTHING, flat_corners, flat_point, place_on_second
 from .solids import solid
 from .spatial import either, mat33, quaternion_matrix, transposed, turned_about_z, vec3, zero3
 from .stops import place_stops, stop_gap
 from .tree import BALL, FREE, PRISMATIC, REVOLUTE, ContactMemory, Contacts, Tree, Workspace
+
+BESIDE = wp.constant(scalar(0.1))  # of their size: shapes that are apart by more have no further points
 
 
 @wp.func(inline=True)
@@ -71,6 +74,7 @@ def place_moved(tree: Tree, work: Workspace, contacts: Contacts, memory: Contact
 @wp.func
 def place_shapes(contacts: Contacts, memory: ContactMemory, world: int):
     """The shapes, where their links are."""
+    memory.placed[world] = memory.placed[world] + 1
     for shape in range(contacts.shapes):
         turn = contacts.shape_turn[world, shape]
         offset = contacts.shape_offset[world, shape]
@@ -103,16 +107,37 @@ def solid_of(contacts: Contacts, memory: ContactMemory, world: int, shape: int):
 
 @wp.func(inline=True)
 def convex_of(contacts: Contacts, memory: ContactMemory, world: int, pair: int):
-    """The form of two convex shapes."""
-    return convex(
-        solid_of(contacts, memory, world, contacts.first[pair]),
-        solid_of(contacts, memory, world, contacts.second[pair]),
-        int(contacts.first_feature[pair][0]),
-        contacts.corner,
-        contacts.face_normal,
-        contacts.loop_start,
-        contacts.loop,
-    )
+    """The form of two convex shapes: their closest points, or one of the further ones, in rows that follow.
+
+    The normal, and which corners the further points are, is found once for all rows where shapes are placed.
+    """
+    start = contacts.group_start[contacts.group[pair]]
+    further = contacts.group_start[contacts.group[pair] + 1] - start - 1
+    a = solid_of(contacts, memory, world, contacts.first[pair])
+    b = solid_of(contacts, memory, world, contacts.second[pair])
+    near = Closest()
+    if pair == start or memory.searched[world, start] != memory.placed[world]:
+        near = convex(a, b, contacts.corner, contacts.face_normal)
+        memory.searched[world, start] = memory.placed[world]
+        memory.way[world, start] = near.normal
+        memory.way_gap[world, start] = near.gap
+        if further > 0:
+            found = wp.vec4i(NOTHING, NOTHING, NOTHING, NOTHING)
+            if near.gap < BESIDE * (a.bound + b.bound):
+                found = flat_corners(
+                    a, b, contacts.corner, contacts.face_normal, contacts.loop_start, contacts.loop, near.normal,
+                    near.gap, place_on_second(near),
+                )  # fmt: skip
+            for k in range(4):
+                memory.flat_corner[world, start + 1 + k] = found[k]
+    if pair != start:
+        near = flat_point(
+            a, b, contacts.corner, contacts.face_normal, contacts.loop_start, contacts.loop, memory.way[world, start],
+            memory.flat_corner[world, pair],
+        )  # fmt: skip
+        if near.gap == APART:
+            near.gap = wp.max(APART, memory.way_gap[world, start])
+    return near
 
 
 @wp.func(inline=True)
@@ -130,11 +155,10 @@ def closest_of(contacts: Contacts, memory: ContactMemory, world: int, pair: int)
         memory.shape_turn[world, a],
         memory.shape_origin[world, a],
         contacts.shape_size[world, a],
-        contacts.first_feature[pair],
+        contacts.feature[pair],
         memory.shape_turn[world, b],
         memory.shape_origin[world, b],
         contacts.shape_size[world, b],
-        contacts.second_feature[pair],
     )
     near.gap = near.gap - contacts.margin[pair]
     return near

@@ -96,8 +96,12 @@ class ContactsStruct:
     kind: wp.array(dtype=wp.int32)  # of each pair; see `closest`
     first: wp.array(dtype=wp.int32)  # its shapes
     second: wp.array(dtype=wp.int32)
-    first_feature: wp.array(dtype=vec3)  # which part of each
-    second_feature: wp.array(dtype=vec3)
+    feature: wp.array(dtype=vec3)  # which part of the first
+    group: wp.array(dtype=wp.int32)  # the pair of shapes that it belongs to
+    groups: int  # pairs of shapes
+    group_start: wp.array(dtype=wp.int32)  # where their pairs of features begin, one more than there are groups
+    group_kind: wp.array(dtype=wp.int32)  # see `reach`
+    shape_reach: wp.array(dtype=vec3)  # shares of a shape's sizes that make the radius of a ball about it
     turns: wp.array(dtype=wp.int32)  # whether there is friction against turning
     solid_kind: wp.array(dtype=wp.int32)  # of each shape, see `solids`
     solid_bound: wp.array(dtype=scalar)  # of a ball that holds it, as a share of its largest size
