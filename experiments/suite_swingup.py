@@ -1,0 +1,79 @@
+"""The Control Suite's `cartpole-swingup` as it is, by adaptive model-predictive control: its reward in a few episodes.
+
+    python experiments/suite_swingup.py [--seeds 5] [--episodes 3]
+
+Needs physvision[environments] and a MuJoCo that dm_control can read (below 4). An episode has 1,000 steps of 0.01 s at
+±10 N on a rail of ±1.8 m; a control is held for two. The model is that of `adaptive_cartpoles.py`, all wrong at first,
+refitted to all that was seen every 100 steps until 200 were seen, then after each episode. The plan makes squares of
+place, height, rates and force small, not the task's reward, which is only counted. TD-MPC2, from states too, has 839
+after 100,000 steps, and 876 after a million (means of the runs in its repository).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import adaptive_cartpoles
+import numpy as np
+import poles as suite
+import torch
+from jsonargparse import auto_cli
+
+from physvision.control import AdaptiveMpc, Goal, Model, Mpc
+from physvision.core.record import recorded
+from physvision.envs.suite import Suite
+from physvision.physics import articulated
+
+FORCE, HOLD, HORIZON, ROUNDS = 10.0, 2, 75, 6
+# Of the squares of place, sine, cosine, the cart's rate, the pole's rate, and the share of the force.
+WEIGHTS, EFFORT = (0.3, 1.0, 3.0, 0.05, 0.05), 0.1
+
+
+def controller(world: Suite, seed: int) -> AdaptiveMpc:
+    """A planner whose model knows nothing but its form."""
+    wrong = adaptive_cartpoles.model(1)
+    engine = articulated.cartpole(dt=world.period, substeps=HOLD, integrator="runge_kutta_4")
+    learner = Model(engine, wrong.unknowns, wrong.leaves, wrong.features)
+    wanted = torch.tensor([0.0, 0.0, 1.0, 0.0, 0.0]).double()
+    goal = Goal(suite.features, wanted, torch.tensor(WEIGHTS).double(), EFFORT / FORCE**2)
+    generator = torch.Generator().manual_seed(seed)
+    first = FORCE * (2 * torch.rand(1, HORIZON, 1, generator=generator).double() - 1)
+    return AdaptiveMpc(Mpc(engine, goal, HORIZON, (-FORCE, FORCE), first=first, rounds=ROUNDS), learner)
+
+
+def play(seed: int, episodes: int) -> dict[str, Any]:
+    """The rewards of so many episodes."""
+    world = Suite("cartpole", "swingup", seed, HOLD)
+    adaptive, rewards = controller(world, seed), []
+    for episode in range(episodes):
+        adaptive.controller.reset()
+        moment, reward, played = world.begin(), 0.0, 0
+        while not moment.over:
+            force = adaptive.act(moment.state).control
+            after = world.act(force[0] / FORCE)
+            adaptive.saw(moment.state, force, after.state)
+            moment, reward, played = after, reward + after.reward, played + 1
+            if episode == 0 and played in (50, 100):
+                adaptive.refit()
+        adaptive.refit()
+        rewards.append(reward)
+    return {"seed": seed, "episodes": episodes, "rewards": rewards}
+
+
+def main(seeds: int = 5, episodes: int = 3, out: Path = Path("out")) -> None:
+    """Run what is missing, and print the table."""
+    found = recorded(
+        out / "suite_swingup.jsonl",
+        [(seed, episodes) for seed in range(seeds)],
+        lambda key: play(*key),
+        lambda row: (row["seed"], row["episodes"]),
+    )
+    rewards = np.array([found[seed, episodes]["rewards"] for seed in range(seeds)])
+    for episode, each in enumerate(rewards.T, 1):
+        told = " ".join(f"{reward:.0f}" for reward in each)
+        print(f"{1000 * (episode - 1):5d} to {1000 * episode} steps: mean {each.mean():.0f}, of {seeds} seeds {told}")
+
+
+if __name__ == "__main__":
+    auto_cli(main, as_positional=False)
