@@ -22,6 +22,16 @@ def test_gymnasiums_checker_passes(name):
     check_env(gymnasium.make(f"physvision/{name}-v0").unwrapped, skip_render_check=True)
 
 
+@pytest.mark.parametrize("name", GAMES)
+def test_stable_baselines_take_a_game_as_it_is(name):
+    checker = pytest.importorskip("stable_baselines3.common.env_checker")
+    game = gymnasium.make(f"physvision/{name}-v0")
+    checker.check_env(game.unwrapped, warn=True, skip_render_check=True)
+    learner = sys.modules["stable_baselines3"].PPO("MlpPolicy", game, n_steps=8, batch_size=8, n_epochs=1)
+    learner.learn(16)
+    assert learner.num_timesteps == 16
+
+
 def test_worlds_of_a_vector_are_those_of_one_environment():
     many = gymnasium.make_vec("physvision/CartPole-v0", num_envs=3, vectorization_mode="vector_entry_point")
     seen, _ = many.reset(seed=4)
