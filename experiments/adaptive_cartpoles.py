@@ -25,6 +25,7 @@ from torch import Tensor
 
 from physvision import Trajectory
 from physvision.control import AdaptiveMpc, Model, Mpc
+from physvision.control.swingup import with_deep_floor
 from physvision.estimation import Optimum, Unknown, Unknowns
 from physvision.physics import articulated
 from physvision.report import film
@@ -115,11 +116,8 @@ def learn(poles: int, force: float, seed: int, episodes: int, out: Path) -> list
         rows.append(row | {"angles": angles, "spectrum": spectrum(fit), "course": len(fit.course) - 1})
         if seed == 0 and episode == 3:
             q, v = torch.cat([each.q for each in path])[None], torch.cat([each.v for each in path])[None]
-            film(
-                articulated.cartpole(poles),
-                Trajectory(q, v, None, controller.engine.dt),
-                out / f"adaptive_cartpoles_{poles}.mp4",
-            )
+            cart, seen = articulated.cartpole(poles), Trajectory(q, v, None, controller.engine.dt)
+            film(cart, seen, out / f"adaptive_cartpoles_{poles}.mp4", properties=with_deep_floor(cart))
     return rows
 
 

@@ -1,6 +1,7 @@
 """Control through an engine's gradients: iterative linear-quadratic regulation of any engine, all worlds at once."""
 
 from physvision.control.adaptive import AdaptiveMpc, Model, Record
+from physvision.control.arrival import Arrival, Target, least_effort, least_time
 from physvision.control.cost import Cost, Goal, Objective
 from physvision.control.ilqr import Progress, ilqr
 from physvision.control.mpc import Decision, Mpc
@@ -8,6 +9,7 @@ from physvision.physics.feedback import Bounds, Plan
 
 __all__ = [
     "AdaptiveMpc",
+    "Arrival",
     "Bounds",
     "Cost",
     "Decision",
@@ -18,5 +20,8 @@ __all__ = [
     "Plan",
     "Progress",
     "Record",
+    "Target",
     "ilqr",
+    "least_effort",
+    "least_time",
 ]

@@ -28,6 +28,7 @@ from physvision.core import (
 )
 from physvision.physics import Engine
 from physvision.physics.engine import MechanicalEngine, Overrides
+from physvision.report.output import OutputFolder
 from physvision.video import Coding, Writer
 
 # As good to the eye as slower settings at this content, at a tenth of the time.
@@ -110,7 +111,7 @@ def film(
     Args:
         engine: whose motion it is; one with mechanics.
         trajectory: of a batch of worlds.
-        path: an MP4 file.
+        path: an MP4 file, whose folder is made where there is none.
         camera: how it is seen; one that has the whole motion in its picture if not given.
         world: which of the batch.
         properties: shared by all worlds; the engine's own if not given.
@@ -128,7 +129,7 @@ def film(
     known = engine.properties if properties is None else engine.checked(properties)
     seen = engine.mechanics.appearance(states, known)
     drawn = (camera or overview(engine.mechanics, seen)).bind(engine)
-    with Writer(Path(path), 1 / (stride * engine.dt), coding=_CODING) as writer:
+    with OutputFolder(Path(path).parent), Writer(Path(path), 1 / (stride * engine.dt), coding=_CODING) as writer:
         for number in range(states.batch):
             frame = drawn(State(states.q[number : number + 1], states.v[number : number + 1]), known)[0]
             writer.add(frame.clamp(0, 1).movedim(0, -1).cpu())

@@ -1,0 +1,60 @@
+"""`physvision control` leaves a film of a task that is done."""
+
+import pytest
+
+from physvision import video
+from physvision.cli import main
+
+
+def test_a_cartpole_stands_up_with_a_model_that_was_wrong(tmp_path, capsys):
+    path = tmp_path / "new" / "cart.mp4"
+    assert main(["control", "cartpole", "--learn", "--seconds", "2.5", "--out", str(path)]) == 0
+    told = capsys.readouterr().out
+    assert "stands from 1." in told
+    # A pole of 0.1 kg on a cart of 1 kg, 1 m long: all were 2.
+    assert "0.1000 1.0000; 1.0000" in told
+    clip = video.read(path)
+    assert abs(len(clip.frames) - 126) <= 1
+    # The red pole hangs below the cart at first and stands above it at the end.
+    red = (clip.frames[..., 0].int() - clip.frames[..., 2].int() > 60).any(2)
+    cart = (clip.frames[..., 2].int() - clip.frames[..., 0].int() > 60).any(2)
+    first, last = ([row.nonzero().float().mean() for row in (red[k], cart[k])] for k in (0, -1))
+    assert first[0] > first[1]
+    assert last[0] < last[1]
+
+
+def test_a_pendulum_stands_after_a_given_time_with_the_least_effort(tmp_path, capsys):
+    path = tmp_path / "pendulum.mp4"
+    assert main(["control", "pendulum", "--aim", "energy", "--seconds", "2.9", "--out", str(path)]) == 0
+    told = capsys.readouterr().out
+    assert "8 of 8 searches stand after 2.90 s" in told
+    assert path.stat().st_size > 5_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (
+            ["spinning-top"],
+            "expected one of pendulum, cartpole, double-pendulum, acrobot, breakout, got 'spinning-top'",
+        ),
+        (["cartpole", "--aim", "fame"], "expected one of goal, time, energy, got 'fame'"),
+        (["cartpole", "--aim", "time", "--learn"], "--aim goal"),
+        (["cartpole", "--seconds", "-1"], "seconds"),
+    ],
+)
+def test_what_is_asked_for_wrongly_is_told(arguments, told, capsys):
+    assert main(["control", *arguments]) == 1
+    assert told in capsys.readouterr().err
+
+
+def test_breakout_is_filmed(tmp_path, capsys):
+    pytest.importorskip("ale_py")
+    path = tmp_path / "breakout.mp4"
+    assert main(["control", "breakout", "--frames", "150", "--seconds", "5", "--out", str(path)]) == 0
+    assert "5 lives left" in capsys.readouterr().out
+    clip = video.read(path)
+    assert clip.frames.shape == (300, 630, 480, 3)
+    # The green way of the ball is drawn over the frames that have one.
+    red, green, blue = clip.frames[-60:, 250:560].int().unbind(-1)
+    assert bool(((green - red > 40) & (green - blue > 40)).any())
