@@ -66,7 +66,7 @@ def known_lumps(adaptive: AdaptiveMpc) -> dict[str, float]:
 
 def spectrum(found: Optimum) -> list[float]:
     """Eigenvalues of the fit's Hessian, the largest first."""
-    slopes = found.linear[1][0].flatten(0, 1)
+    slopes = found.linear[1][found.best].flatten(0, 1)
     return torch.linalg.eigvalsh(slopes.T @ slopes).flip(0).clamp(min=0).tolist()
 
 

@@ -19,6 +19,7 @@ from physvision.core import InputError, State
 from physvision.estimation import Optimum, PointResidual, Unknowns, gauss_newton
 from physvision.physics import Engine
 
+_GUESSES = 5  # starts of a fit beside where the model is
 Leaves = Callable[[Mapping[str, Tensor]], Mapping[str, Tensor]]
 
 
@@ -102,6 +103,7 @@ class AdaptiveMpc:
     def __init__(self, controller: Mpc, model: Model) -> None:
         self.controller, self.model, self.record = controller, model, Record()
         self.z = model.unknowns.start()
+        self._settled, self._generator = False, torch.Generator().manual_seed(0)
         self._use()
 
     def act(self, state: State) -> Decision:
@@ -113,12 +115,24 @@ class AdaptiveMpc:
         self.record.add(start, control, end)
 
     def refit(self, iterations: int = 30) -> Optimum:
-        """Fit the model to all that was seen, and plan with it from now on; a fit that fails changes nothing."""
-        found = self.model.fitted(self.record, self.z, iterations)
-        if bool(found.cost.isfinite().all()) and bool(found.z.isfinite().all()):
-            self.z = found.z
+        """Fit the model to all that was seen, and plan with it from now on; a fit that fails changes nothing.
+
+        Until a fit has converged, searches begin from the first guess and near it too, and the best counts.
+        """
+        found = self.model.fitted(self.record, self.z if self._settled else self._starts(), iterations)
+        best = slice(found.best, found.best + 1)
+        self._settled = bool(found.converged[best])
+        if bool(found.cost[best].isfinite()) and bool(found.z[best].isfinite().all()):
+            self.z = found.z[best]
             self._use()
         return found
+
+    def _starts(self) -> Tensor:
+        """Where searches begin: where the model is now, its first guess, and others a sensible step from that."""
+        guess = self.model.unknowns.start(_GUESSES)
+        others = torch.randn(guess.shape, generator=self._generator, dtype=guess.dtype)
+        others[0] = 0.0
+        return torch.cat([self.z, guess + 0.5 * others])
 
     def _use(self) -> None:
         self.controller.properties = self.model.engine.checked(self.model.known(self.z))
