@@ -67,7 +67,14 @@ def test_what_sleeps_is_woken_and_does_what_it_would_have_done_awake():
 def test_what_contacts_do_in_a_pile_is_found(seed):
     # In each of these the way to the answer ends early in some steps, and another leads there.
     world = scenes.pile(10 + seed % 31, seed)
-    assert world.rollout(start(world), 130).status.residual < 1e-8
+    trajectory = world.rollout(start(world), 130)
+    assert trajectory.status.residual < 1e-8
+    assert trajectory.status.iterations <= 150
+    # What contacts did in the step before is but a guess: without it, steps end where they did. With friction a problem
+    # may have several answers, so that one step in a hundred may end elsewhere.
+    alone = world.rollout(State(trajectory.q[0, :-1], trajectory.v[0, :-1]), 1)
+    elsewhere = (alone.q[:, 1] - trajectory.q[0, 1:]).abs().amax(1) > 1e-9
+    assert elsewhere.sum() <= 1
 
 
 def test_a_platform_carries_a_crowd_at_its_own_velocity():

@@ -14,7 +14,7 @@ from physvision.physics.lcp.kernels.linear import factor_bordered, solve
 
 from . import scalar
 from .data import COMPLIANCE, EFFORT, FAILED, LABOUR, OPEN, SLIDES, STICKS, WORST, Parts, Workspace, clear
-from .interior import find_modes
+from .modes import find_modes
 
 # The compliance of a contact's row, as a share of its own, and how often what it yields is taken back. Rounding moves
 # the shares of redundant contacts by its own size over the compliance.

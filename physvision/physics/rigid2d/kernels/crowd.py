@@ -13,18 +13,21 @@ energy: where one would, restitution is dropped, and the impulse scaled back.
 import warp as wp
 
 from . import scalar
-from .data import CONTACTS, FAILED, OPEN, SLIDES, STICKS, WORST, Parts, Workspace, clear, copy
+from .data import CONTACTS, FACTORED, FAILED, OPEN, SLIDES, STICKS, WORST, Parts, Workspace, clear, copy
 from .detect import find_near, properties_of
 from .forces import accelerate
 from .geometry import add_force, contact_rows, row_speed
-from .interior import find_modes
 from .islands import come_to_rest, find_calm, wake_all, wake_touched
 from .joints import joint_row
+from .modes import find_modes
+from .remembered import recall_modes, remember_modes
 
 # Corrections of positions at most.
 CORRECTIONS = wp.constant(10)
 # The last of them are about joints alone, which are to hold exactly.
 LAST = wp.constant(3)
+# Factorisations after which corrections are about joints alone, too.
+CORRECTING = wp.constant(60)
 
 # What compliant contacts may sink under their load, as a share of what free acceleration gives bodies in the step.
 SINKS = wp.constant(wp.float64(2.0e-4))
@@ -192,7 +195,9 @@ def crowd_velocities(s: Parts, t: Workspace, h: scalar):
     accelerate(s, t, t.q0, t.v0, t.a0)
     contacts = find_near(s, t, t.q0, h)
     prepare_crowd(s, t, contacts, h)
+    recall_modes(t, contacts)
     solve_crowd(s, t, contacts, t.rows0, t.v1)
+    remember_modes(t, contacts)
     if energies(s, t, contacts) == 1:
         drop_restitution(s, t, contacts, h)
         solve_crowd(s, t, contacts, t.rows0, t.v1)
@@ -200,7 +205,8 @@ def crowd_velocities(s: Parts, t: Workspace, h: scalar):
             take_no_energy(s, t, contacts)
     clear(t.half, n)
     for r in range(s.joint_rows + 2 * contacts):
-        if t.lambda0[r] != scalar(0.0):
+        # Whether what bears nothing counts as open is a matter of rounding.
+        if wp.abs(t.own[r] * t.lambda0[r]) > s.rest_speed:
             t.half[3 * t.row_a[r]] = scalar(1.0)
             t.half[3 * t.row_b[r]] = scalar(1.0)
     for k in range(n):
@@ -255,13 +261,14 @@ def crowd(s: Parts, t: Workspace, h: scalar, most: wp.int32):
     else:
         copy(t.q0, t.q1, n)
         copy(t.v0, t.v1, n)
+    t.counts[FACTORED] = 0
     done = wp.int32(0)
     going = wp.int32(1)
     while going == 1:
         going = wp.int32(0)
         if done < most:
             contacts = wp.int32(0)
-            if done < CORRECTIONS - LAST:
+            if done < CORRECTIONS - LAST and t.counts[FACTORED] < CORRECTING:
                 contacts = find_near(s, t, t.q1, scalar(0.0))
                 if wake_touched(s, t, contacts) == 1:
                     # The caller does all of it again.

@@ -48,8 +48,8 @@ def solution_adjoint(
         r = s.joint_rows + 2 * i
         normal = row_speed(t, rows, r, t.shift)
         tangent = row_speed(t, rows, r + 1, t.shift)
-        t.kappa[r] = t.stiff[3 * i] * normal + t.stiff[3 * i + 1] * tangent
-        t.kappa[r + 1] = t.stiff[3 * i + 2] * tangent
+        t.kappa[r] = t.stiff[4 * i] * normal + t.stiff[4 * i + 2] * tangent
+        t.kappa[r + 1] = t.stiff[4 * i + 1] * normal + t.stiff[4 * i + 3] * tangent
     copy(x_bar, t.z, 3 * (s.bodies + 1))
     subtract_rows(t, rows, size, t.z)
     columns_adjoint(s, t, contacts, rows, t.mode0, t.slide0, t.lambda0, t.z, t.columns_bar)

@@ -119,17 +119,21 @@ EFFORT = wp.constant(4)
 ASLEEP = wp.constant(5)
 COARSE = wp.constant(6)
 LABOUR = wp.constant(7)
+FACTORED = wp.constant(8)
+REMEMBERED = wp.constant(9)
 
 # Entries of `keep`: whether cotangents of properties are wanted, the worst residual, the cotangent of the time left,
 # the deepest overlap found last, the longest flow that springs and damping allow, the time left before an operation,
-# and the compliance of a contact in the crowd at hand, as a share of its own coupling.
+# one where what slides is to part by friction times its slip, which makes the problem convex, else zero; and the
+# compliance of a contact in the crowd at hand, as a share of its own coupling.
 WANTED = wp.constant(0)
 WORST = wp.constant(1)
 LEFT_BAR = wp.constant(2)
 DEEPEST = wp.constant(3)
 LONGEST = wp.constant(4)
 LEFT = wp.constant(5)
-SOFTNESS = wp.constant(6)
+RELAXED = wp.constant(6)
+SOFTNESS = wp.constant(7)
 
 # Lengths of parts of the memory: a vector over bodies, one number a row, one of those that are followed, one a contact
 # and a spare one, and one an unknown of the equations for bodies and joints.
@@ -162,7 +166,7 @@ layout = Layout(
     scalar,
     {"s": WorldParts},
     real={
-        "keep": "7",
+        "keep": "8",
         **dict.fromkeys(_vectors, VECTOR),
         # Rows at the start, at the end, of the first stage, and the cotangent of rows or columns.
         **dict.fromkeys(("rows0", "rows1", "mixed", "columns_bar"), f"6 * ({ROWS})"),
@@ -172,9 +176,11 @@ layout = Layout(
         # The equations for bodies and joints, their factors, and a right-hand side or solution.
         **dict.fromkeys(("lower", "upper"), f"({UNKNOWNS}) * ({UNKNOWNS})"),
         "unknown": UNKNOWNS,
-        # A contact's compliance and its inverse, what slides already, and the numbers of the interior-point method.
-        **dict.fromkeys(("soft", "stiff"), f"3 * ({CONTACT})"),
-        "pull": CONTACT,
+        # A contact's compliance in either direction, and the inverse of all that it yields by, row after row; the
+        # friction of what slides already, the slip that relaxed contacts part by; numbers of the interior-point method.
+        "soft": f"2 * ({CONTACT})",
+        "stiff": f"4 * ({CONTACT})",
+        **dict.fromkeys(("pull", "parting"), CONTACT),
         # How far a body of a calm island may move and be left where it was; the interval that a body fills; sums over
         # the bodies of an island.
         **dict.fromkeys(("calm", "low", "high", "before", "after"), "s.bodies + 1"),
@@ -199,9 +205,14 @@ layout = Layout(
         "chain": f"2 * ({FOLLOWED})",
         # What each contact does in either stage; whether it slid already at the start.
         **dict.fromkeys(("mode0", "mode1", "sliding"), CONTACT),
+        # What they did when that was last read off on the way to an answer.
+        "seen": CONTACT,
         "contact": f"5 * ({CONTACT})",
+        # The contacts of the crowd before, and what they did.
+        "old_contact": f"5 * ({CONTACT})",
+        "old_mode": CONTACT,
         "log_kind": "5 * s.operations",
-        "counts": "8",
+        "counts": "10",
     },
     others=dict.fromkeys(("theta", "theta_bar", "control", "control_bar"), wp.array(dtype=scalar)),
 )

@@ -6,36 +6,26 @@ it slips forward (p > 0) with all friction backward (β = 0), and the other way 
 products held at a common value that falls to zero (Mehrotra, 1992), eliminates to a compliance of each contact,
     [u/λ, 0; μ (p/β − q/α), p/β + q/α],
 and so to the system of `system`. Contacts have a small compliance of their own, so that the answer is one.
-What contacts do is read off on the way, and tried; see `trial`.
+What contacts do is read off on the way, and tried; see `trial`. In the relaxed problem of `modes` a contact parts by
+μ (p + q − w) besides u: then the compliance is [u/λ + μ² (p/β + q/α), μ (p/β − q/α); μ (p/β − q/α), p/β + q/α].
 """
 
 import warp as wp
 
 from . import scalar
-from .data import ITERATIONS, OPEN, SLIDES, SOFTNESS, STICKS, Parts, Workspace
-from .system import answer, factor_system, number_unknowns, own_couplings
-from .trial import disagreement, find_rates, rubs, try_modes
+from .data import FACTORED, OPEN, RELAXED, SLIDES, SOFTNESS, STICKS, Parts, Workspace
+from .geometry import row_speed
+from .system import answer, factor_system
+from .trial import find_rates, rubs, try_modes
 
-# How often what contacts do is put right by the answer to it: of a guess, and of what is read off on the way.
-GUESSES = wp.constant(3)
+# How often what is read off on the way is put right by the answer to it.
 TRIALS = wp.constant(3)
 
-# Steps at most with one compliance; the largest miss of an answer that is taken, as a share of the problem.
-STEPS = wp.constant(40)
-AGREES = wp.constant(wp.float64(1.0e-9))
-
-# The compliance of a contact, as a share of its own coupling: redundant contacts share their load by it.
-FIRMEST = wp.constant(wp.float64(1.0e-6))
-
-# With friction the problem is not monotone, and the way to an answer may end where it folds back. Then another way is
-# tried, which begins nearer to the bounds; then, with ten times the compliance, both again, so often in all.
-ATTEMPTS = wp.constant(8)
-NEARER = wp.constant(wp.float64(0.1))
-
-# Where a step is shorter than this share, some product is far below the others: the step goes towards their mean. Two
-# such steps in a row lead nowhere.
+# Where a step is shorter than this share, some product is far below the others: the step goes towards their mean. So
+# many such steps in a row lead nowhere; of a relaxed problem, which has an answer, more are taken.
 JAMMED = wp.constant(wp.float64(0.1))
 JAMS = wp.constant(2)
+RELAXED_JAMS = wp.constant(4)
 
 # Numbers a contact: λ, α, β, then u, q, p, then the directions of these six, then what the three products aim at.
 WIDTH = wp.constant(15)
@@ -51,7 +41,7 @@ def begin_inside(
     multipliers: wp.array(dtype=scalar),
     share: scalar,
 ):
-    """Start inside all bounds, at multipliers and speeds of a share of the problem's size; return that size."""
+    """Start inside all bounds, at multipliers and speeds of a multiple of the problem's size, which is returned."""
     size = scalar(0.0)
     for r in range(s.joint_rows + 2 * contacts):
         multipliers[r] = scalar(0.0)
@@ -76,6 +66,15 @@ def begin_inside(
 
 
 @wp.func
+def parting(t: Workspace, i: wp.int32):
+    """The speed at which relaxed contact i, at the numbers inside, parts beyond that which complements its load."""
+    speed = scalar(0.0)
+    if t.keep[RELAXED] > scalar(0.0) and rubs(t, i) == 1:
+        speed = t.coefficient[i] * (t.inside[WIDTH * i + 4] + t.inside[WIDTH * i + 5] - t.parting[i])
+    return speed
+
+
+@wp.func
 def measure(s: Parts, t: Workspace, contacts: wp.int32):
     """The mean of the products, and how far from complementary the contacts are, in units of the problem's size."""
     total = scalar(0.0)
@@ -89,7 +88,7 @@ def measure(s: Parts, t: Workspace, contacts: wp.int32):
             count += 1
             unit = wp.sqrt(t.own[r + wp.min(k, 1)])
             worst = wp.max(worst, wp.min(t.inside[w + k] * unit, t.inside[w + 3 + k] / unit))
-        worst = wp.max(worst, wp.abs(t.inside[w + 3] - t.rate[r]) / wp.sqrt(t.own[r]))
+        worst = wp.max(worst, wp.abs(t.inside[w + 3] + parting(t, i) - t.rate[r]) / wp.sqrt(t.own[r]))
         if rubs(t, i) == 1:
             slip = t.inside[w + 5] - t.inside[w + 4]
             worst = wp.max(worst, wp.abs(slip - t.rate[r + 1]) / wp.sqrt(t.own[r + 1]))
@@ -98,27 +97,54 @@ def measure(s: Parts, t: Workspace, contacts: wp.int32):
 
 @wp.func
 def soften(s: Parts, t: Workspace, contacts: wp.int32):
-    """Set `soft` to the compliances that contacts have inside, and `stiff` to their inverses."""
+    """Set `stiff` to the inverse of what contacts yield by inside: [n, m; k, f], m zero where not relaxed."""
     for i in range(contacts):
         r = s.joint_rows + 2 * i
         w = WIDTH * i
         normal = t.inside[w + 3] / t.inside[w] + t.keep[SOFTNESS] * t.own[r]
-        t.soft[3 * i] = normal
-        t.soft[3 * i + 1] = scalar(0.0)
-        t.soft[3 * i + 2] = scalar(0.0)
-        t.stiff[3 * i] = scalar(1.0) / normal
-        t.stiff[3 * i + 1] = scalar(0.0)
-        t.stiff[3 * i + 2] = scalar(0.0)
+        t.stiff[4 * i] = scalar(1.0) / normal
+        for k in range(1, 4):
+            t.stiff[4 * i + k] = scalar(0.0)
         if rubs(t, i) == 1:
             back = t.inside[w + 4] / t.inside[w + 1]
             forth = t.inside[w + 5] / t.inside[w + 2]
             tangent = forth + back + t.keep[SOFTNESS] * t.own[r + 1]
-            t.soft[3 * i + 1] = t.coefficient[i] * (forth - back)
-            t.soft[3 * i + 2] = tangent
-            t.stiff[3 * i + 1] = -t.soft[3 * i + 1] / (normal * tangent)
-            t.stiff[3 * i + 2] = scalar(1.0) / tangent
+            across = t.coefficient[i] * (forth - back)
+            relaxed = t.keep[RELAXED] * across
+            square = t.keep[RELAXED] * t.coefficient[i] * t.coefficient[i]
+            # Written out, since the squares of what is large cancel.
+            least = scalar(4.0) * forth * back + t.keep[SOFTNESS] * t.own[r + 1] * (forth + back)
+            determinant = normal * tangent + square * least
+            normal += square * (forth + back)
+            t.stiff[4 * i] = tangent / determinant
+            t.stiff[4 * i + 1] = -relaxed / determinant
+            t.stiff[4 * i + 2] = -across / determinant
+            t.stiff[4 * i + 3] = normal / determinant
         elif t.sliding[i] == 1:
-            t.stiff[3 * i + 1] = t.pull[i] / normal
+            t.stiff[4 * i + 2] = t.pull[i] / normal
+
+
+@wp.func
+def turn_tangent(t: Workspace, i: wp.int32, r: wp.int32, rows: wp.array(dtype=scalar)):
+    """The tangential part of a direction of contact i, at row r, from the rows' changes.
+
+    At the bound that is nearer, what is left of it is the small difference of large loads: there the slip is taken
+    from what the row does, and the bound's part from that.
+    """
+    w = WIDTH * i
+    slip = t.rate[r + 1] + row_speed(t, rows, r + 1, t.shift) + t.keep[SOFTNESS] * t.own[r + 1] * t.change[r + 1]
+    slip += t.inside[w + 4] - t.inside[w + 5]
+    side = wp.int32(1)
+    sign = scalar(1.0)
+    if t.inside[w + 4] * t.inside[w + 2] > t.inside[w + 5] * t.inside[w + 1]:
+        side = wp.int32(2)
+        sign = scalar(-1.0)
+    far = w + side
+    near = w + 3 - side
+    t.inside[far + 6] = t.coefficient[i] * t.change[r] - sign * t.change[r + 1]
+    t.inside[far + 9] = (t.inside[far + 12] - t.inside[far + 3] * t.inside[far + 6]) / t.inside[far]
+    t.inside[near + 9] = sign * slip + t.inside[far + 9]
+    t.inside[near + 6] = (t.inside[near + 12] - t.inside[near] * t.inside[near + 9]) / t.inside[near + 3]
 
 
 @wp.func
@@ -143,20 +169,21 @@ def find_direction(
             if corrected == 1:
                 product += t.inside[w + 6 + k] * t.inside[w + 9 + k]
             t.inside[w + 12 + k] = center - product
-        t.wanted[r] = t.inside[w + 3] - t.rate[r] + t.inside[w + 12] / t.inside[w]
+        t.wanted[r] = t.inside[w + 3] + parting(t, i) - t.rate[r] + t.inside[w + 12] / t.inside[w]
         t.wanted[r + 1] = scalar(0.0)
         if rubs(t, i) == 1:
-            aim = t.inside[w + 14] / t.inside[w + 2] - t.inside[w + 13] / t.inside[w + 1]
-            t.wanted[r + 1] = t.inside[w + 5] - t.inside[w + 4] - t.rate[r + 1] + aim
+            forth = t.inside[w + 14] / t.inside[w + 2]
+            back = t.inside[w + 13] / t.inside[w + 1]
+            t.wanted[r] = t.wanted[r] + t.keep[RELAXED] * t.coefficient[i] * (forth + back)
+            t.wanted[r + 1] = t.inside[w + 5] - t.inside[w + 4] - t.rate[r + 1] + forth - back
     answer(s, t, contacts, n, rows, columns, 1)
     for i in range(contacts):
         r = s.joint_rows + 2 * i
         w = WIDTH * i
         t.inside[w + 6] = t.change[r]
-        t.inside[w + 7] = t.coefficient[i] * t.change[r] - t.change[r + 1]
-        t.inside[w + 8] = t.coefficient[i] * t.change[r] + t.change[r + 1]
-        for k in range(1 + 2 * rubs(t, i)):
-            t.inside[w + 9 + k] = (t.inside[w + 12 + k] - t.inside[w + 3 + k] * t.inside[w + 6 + k]) / t.inside[w + k]
+        t.inside[w + 9] = (t.inside[w + 12] - t.inside[w + 3] * t.change[r]) / t.inside[w]
+        if rubs(t, i) == 1:
+            turn_tangent(t, i, r, rows)
 
 
 @wp.func
@@ -240,6 +267,20 @@ def inside_modes(
 
 
 @wp.func
+def settled(t: Workspace, contacts: wp.int32, mode: wp.array(dtype=wp.int32), slide: wp.array(dtype=scalar)):
+    """Whether contacts do what they did when this was asked last."""
+    same = wp.int32(1)
+    for i in range(contacts):
+        now = mode[i]
+        if mode[i] == SLIDES and slide[i] < scalar(0.0):
+            now = 3 + mode[i]
+        if t.seen[i] != now:
+            same = wp.int32(0)
+        t.seen[i] = now
+    return same
+
+
+@wp.func
 def search_inside(
     s: Parts,
     t: Workspace,
@@ -252,82 +293,44 @@ def search_inside(
     multipliers: wp.array(dtype=scalar),
     enough: scalar,
     share: scalar,
+    most: wp.int32,
 ):
-    """Follow the method until what contacts do is found, with an answer in `change`; return whether it was."""
+    """Follow the method until what contacts do is found, with an answer in `change`; return whether it was.
+
+    What they do is tried once it is the same after two steps in a row, and as the numbers inside come near an answer.
+    The count of factorisations may grow to `most`.
+    """
     unit = begin_inside(s, t, contacts, rows, columns, multipliers, share)
+    for i in range(contacts):
+        t.seen[i] = -1
     near = scalar(1.0e-5)
     found = wp.int32(0)
-    taken = wp.int32(0)
     jams = wp.int32(0)
+    fresh = wp.int32(0)
+    patience = wp.int32(JAMS)
+    if t.keep[RELAXED] > scalar(0.0):
+        patience = wp.int32(RELAXED_JAMS)
     going = wp.int32(1)
     while going == 1:
         find_rates(s, t, contacts, rows, columns, multipliers)
         mean, off = measure(s, t, contacts)
-        if off <= near * unit or jams == JAMS:
-            near *= scalar(1.0e-2)
-            inside_modes(s, t, contacts, mode, slide)
-            found = try_modes(s, t, contacts, n, rows, columns, mode, slide, enough, TRIALS)
+        inside_modes(s, t, contacts, mode, slide)
+        same = settled(t, contacts, mode, slide)
+        if same == 0:
+            fresh = wp.int32(1)
+        if (same == 1 and fresh == 1) or off <= near * unit or jams == patience:
+            fresh = wp.int32(0)
+            trials = wp.int32(1)
+            if off <= near * unit or jams == patience:
+                near *= scalar(1.0e-2)
+                trials = wp.int32(TRIALS)
+            found = try_modes(s, t, contacts, n, rows, columns, mode, slide, enough, trials)
             find_rates(s, t, contacts, rows, columns, multipliers)
         going = wp.int32(0)
-        if found == 0 and taken < STEPS and jams < JAMS and off > scalar(1.0e-11) * unit:
+        if found == 0 and t.counts[FACTORED] < most and jams < patience and off > scalar(1.0e-11) * unit:
             length = go_inside(s, t, contacts, n, rows, columns, mean, multipliers)
             jams += 1
             if length >= JAMMED:
                 jams = wp.int32(0)
-            taken += 1
             going = wp.int32(1)
-    t.counts[ITERATIONS] = wp.max(t.counts[ITERATIONS], taken)
     return found
-
-
-@wp.func
-def find_modes(
-    s: Parts,
-    t: Workspace,
-    contacts: wp.int32,
-    rows: wp.array(dtype=scalar),
-    columns: wp.array(dtype=scalar),
-    mode: wp.array(dtype=wp.int32),
-    slide: wp.array(dtype=scalar),
-    multipliers: wp.array(dtype=scalar),
-    guessed: wp.int32,
-):
-    """Find what contacts do, and the multipliers of all rows, given the rows without multipliers in `offset`.
-
-    Where it was guessed, the guess is tried first. Contacts that slide already do so as `slide` says. Returns by how
-    much the answer misses, as a share of the problem.
-    """
-    size = s.joint_rows + 2 * contacts
-    n = number_unknowns(s, t, contacts)
-    own_couplings(s, t, contacts, rows, columns)
-    scale = scalar(1.0e-300)
-    for r in range(size):
-        multipliers[r] = scalar(0.0)
-        t.rate[r] = t.offset[r]
-        scale = wp.max(scale, wp.abs(t.offset[r]))
-    for i in range(contacts):
-        t.pull[i] = scalar(0.0)
-        if t.sliding[i] == 1:
-            t.pull[i] = slide[i]
-        elif guessed == 0:
-            slide[i] = scalar(0.0)
-    found = wp.int32(0)
-    t.keep[SOFTNESS] = FIRMEST
-    if contacts == 0 or guessed == 1:
-        found = try_modes(s, t, contacts, n, rows, columns, mode, slide, AGREES * scale, GUESSES)
-    attempt = wp.int32(0)
-    while found == 0 and attempt < ATTEMPTS:
-        share = scalar(1.0)
-        if attempt % 2 == 1:
-            share = NEARER
-        elif attempt > 0:
-            t.keep[SOFTNESS] = t.keep[SOFTNESS] * scalar(10.0)
-        found = search_inside(s, t, contacts, n, rows, columns, mode, slide, multipliers, AGREES * scale, share)
-        attempt += 1
-    if found == 0:
-        inside_modes(s, t, contacts, mode, slide)
-    if found == 1:
-        for r in range(size):
-            multipliers[r] = t.change[r]
-    find_rates(s, t, contacts, rows, columns, multipliers)
-    return disagreement(s, t, contacts, multipliers) / scale

@@ -9,6 +9,7 @@ from .data import (
     COARSE,
     CROWD,
     EFFORT,
+    FACTORED,
     FAILED,
     FLOW,
     GAP_CLOSED,
@@ -19,6 +20,7 @@ from .data import (
     LONGEST,
     NOTHING,
     OVERFLOW,
+    REMEMBERED,
     WANTED,
     WORST,
     Parts,
@@ -107,6 +109,8 @@ def begin(s: Parts, t: Workspace):
     t.counts[ITERATIONS] = 0
     t.counts[OVERFLOW] = 0
     t.counts[FAILED] = 0
+    t.counts[REMEMBERED] = 0
+    t.counts[FACTORED] = 0
     for body in range(s.bodies + 1):
         t.sweep[body] = body
         t.group[body] = body

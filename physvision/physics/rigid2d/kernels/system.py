@@ -1,7 +1,7 @@
 """The equations of many contacts and joints, solved for the bodies: sparse where each touches a few others.
 
 With x = x° + W Cᵀ λ and rows R x + ρ, let a contact's multipliers answer what its rows miss by λ = K (r − R dx), K of
-2 × 2 and lower triangular, the inverse of its compliance, zero where it is open; joints have R dx + ε λ = r. Then
+2 × 2, the inverse of what it yields by, zero where it is open; joints have R dx + ε λ = r. Then
     (W⁻¹ + Cᵀ K R) dx − C_jᵀ λ_j = Cᵀ K r,    R_j dx + ε λ_j = r_j,
 three unknowns a moving body and one a row of a joint. Bodies are numbered as a walk through their contacts meets them
 (Cuthill and McKee, 1969), joints right after their bodies: the factors L U fill no more than each row's envelope.
@@ -13,7 +13,7 @@ import warp as wp
 from physvision.physics.lcp.kernels.linear import add_multiple, dot
 
 from . import scalar
-from .data import COMPLIANCE, OPEN, SOFTNESS, STICKS, Parts, Workspace, clear
+from .data import COMPLIANCE, FACTORED, OPEN, RELAXED, SOFTNESS, STICKS, Parts, Workspace, clear
 from .geometry import add_force, couple, row_speed
 
 
@@ -126,8 +126,8 @@ def add_block(
     Their parts of the contact's rows begin at `at_row` of the columns, and at `at_column` of the rows.
     """
     for k in range(3):
-        push = columns[at_row + k] * t.stiff[3 * i] + columns[at_row + 6 + k] * t.stiff[3 * i + 1]
-        drag = columns[at_row + 6 + k] * t.stiff[3 * i + 2]
+        push = columns[at_row + k] * t.stiff[4 * i] + columns[at_row + 6 + k] * t.stiff[4 * i + 2]
+        drag = columns[at_row + k] * t.stiff[4 * i + 1] + columns[at_row + 6 + k] * t.stiff[4 * i + 3]
         for m in range(3):
             value = push * rows[at_column + m] + drag * rows[at_column + 6 + m]
             add_entry(t, n, row + k, column + m, value)
@@ -165,6 +165,7 @@ def factor_system(
     columns: wp.array(dtype=scalar),
 ):
     """Factorise the system with the contacts' K in `stiff`, within the envelope; no rows are exchanged."""
+    t.counts[FACTORED] = t.counts[FACTORED] + 1
     for i in range(n):
         for j in range(t.first[i], i + 1):
             t.lower[i * n + j] = scalar(0.0)
@@ -174,7 +175,7 @@ def factor_system(
             for k in range(3):
                 add_entry(t, n, t.place[body] + k, t.place[body] + k, scalar(1.0) / t.weight[3 * body + k])
     for i in range(contacts):
-        if t.stiff[3 * i] > scalar(0.0):
+        if t.stiff[4 * i] > scalar(0.0):
             add_contact(s, t, i, n, rows, columns)
     for r in range(s.joint_rows):
         row = t.joint_place[r]
@@ -267,11 +268,10 @@ def answer(
             miss = t.wanted[r]
             slip = t.wanted[r + 1]
             if turn > 0:
-                miss -= row_speed(t, rows, r, t.shift) + t.soft[3 * i] * t.change[r]
-                slip -= row_speed(t, rows, r + 1, t.shift)
-                slip -= t.soft[3 * i + 1] * t.change[r] + t.soft[3 * i + 2] * t.change[r + 1]
-            t.answered[r] = t.stiff[3 * i] * miss
-            t.answered[r + 1] = t.stiff[3 * i + 1] * miss + t.stiff[3 * i + 2] * slip
+                miss -= row_speed(t, rows, r, t.shift) + t.soft[2 * i] * t.change[r]
+                slip -= row_speed(t, rows, r + 1, t.shift) + t.soft[2 * i + 1] * t.change[r + 1]
+            t.answered[r] = t.stiff[4 * i] * miss + t.stiff[4 * i + 1] * slip
+            t.answered[r + 1] = t.stiff[4 * i + 2] * miss + t.stiff[4 * i + 3] * slip
             a = t.place[t.row_a[r]]
             b = t.place[t.row_b[r]]
             for k in range(3):
@@ -290,9 +290,11 @@ def answer(
         for i in range(contacts):
             r = s.joint_rows + 2 * i
             move = row_speed(t, rows, r, t.shift)
-            drag = t.stiff[3 * i + 1] * move + t.stiff[3 * i + 2] * row_speed(t, rows, r + 1, t.shift)
-            t.change[r] = t.change[r] + t.answered[r] - t.stiff[3 * i] * move
-            t.change[r + 1] = t.change[r + 1] + t.answered[r + 1] - drag
+            drag = row_speed(t, rows, r + 1, t.shift)
+            push = t.stiff[4 * i] * move + t.stiff[4 * i + 1] * drag
+            pull = t.stiff[4 * i + 2] * move + t.stiff[4 * i + 3] * drag
+            t.change[r] = t.change[r] + t.answered[r] - push
+            t.change[r + 1] = t.change[r + 1] + t.answered[r + 1] - pull
 
 
 @wp.func
@@ -307,17 +309,23 @@ def spread(s: Parts, t: Workspace):
 
 @wp.func
 def stiffen(s: Parts, t: Workspace, contacts: wp.int32, mode: wp.array(dtype=wp.int32), slide: wp.array(dtype=scalar)):
-    """Set `soft` and `stiff` to what contacts are that do what `mode` and `slide` say."""
+    """Set `soft` and `stiff` to what contacts are that do what `mode` and `slide` say.
+
+    What sticks stops both rows, what slides its normal row, with friction along; relaxed, N + slide T, on both sides.
+    """
     for i in range(contacts):
         r = s.joint_rows + 2 * i
-        for k in range(3):
-            t.stiff[3 * i + k] = scalar(0.0)
-        t.soft[3 * i] = t.keep[SOFTNESS] * t.own[r]
-        t.soft[3 * i + 1] = scalar(0.0)
-        t.soft[3 * i + 2] = t.keep[SOFTNESS] * t.own[r + 1]
-        if mode[i] != OPEN:
-            t.stiff[3 * i] = scalar(1.0) / t.soft[3 * i]
-            if mode[i] == STICKS:
-                t.stiff[3 * i + 2] = scalar(1.0) / t.soft[3 * i + 2]
-            else:
-                t.stiff[3 * i + 1] = slide[i] * t.stiff[3 * i]
+        for k in range(4):
+            t.stiff[4 * i + k] = scalar(0.0)
+        t.soft[2 * i] = t.keep[SOFTNESS] * t.own[r]
+        t.soft[2 * i + 1] = t.keep[SOFTNESS] * t.own[r + 1]
+        if mode[i] == STICKS:
+            t.stiff[4 * i] = scalar(1.0) / t.soft[2 * i]
+            t.stiff[4 * i + 3] = scalar(1.0) / t.soft[2 * i + 1]
+        elif mode[i] != OPEN:
+            along = slide[i]
+            across = slide[i] * t.keep[RELAXED] * scalar(1 - t.sliding[i])
+            t.stiff[4 * i] = scalar(1.0) / (t.soft[2 * i] + along * across * t.soft[2 * i + 1])
+            t.stiff[4 * i + 1] = across * t.stiff[4 * i]
+            t.stiff[4 * i + 2] = along * t.stiff[4 * i]
+            t.stiff[4 * i + 3] = along * across * t.stiff[4 * i]

@@ -7,7 +7,7 @@ friction goes along). An answer agrees if multipliers and rates then have the si
 import warp as wp
 
 from . import scalar
-from .data import OPEN, SLIDES, SOFTNESS, STICKS, Parts, Workspace
+from .data import OPEN, RELAXED, SLIDES, SOFTNESS, STICKS, Parts, Workspace
 from .geometry import row_speed
 from .system import answer, displace, factor_system, stiffen
 
@@ -39,6 +39,15 @@ def find_rates(
 
 
 @wp.func
+def parting_speed(t: Workspace, i: wp.int32, r: wp.int32):
+    """The speed that is zero where contact i, at row r, bears a load: its normal one, relaxed less what it parts by."""
+    speed = t.rate[r]
+    if t.keep[RELAXED] > scalar(0.0) and rubs(t, i) == 1:
+        speed += t.coefficient[i] * (t.parting[i] - wp.abs(t.rate[r + 1]))
+    return speed
+
+
+@wp.func
 def disagreement(s: Parts, t: Workspace, contacts: wp.int32, multipliers: wp.array(dtype=scalar)):
     """By how much multipliers and rates at hand miss the problem, as a speed."""
     worst = scalar(0.0)
@@ -47,7 +56,7 @@ def disagreement(s: Parts, t: Workspace, contacts: wp.int32, multipliers: wp.arr
             worst = wp.max(worst, wp.abs(t.rate[r]))
     for i in range(contacts):
         r = s.joint_rows + 2 * i
-        worst = wp.max(worst, wp.abs(wp.min(t.own[r] * multipliers[r], t.rate[r])))
+        worst = wp.max(worst, wp.abs(wp.min(t.own[r] * multipliers[r], parting_speed(t, i, r))))
         if rubs(t, i) == 1:
             bound = t.coefficient[i] * wp.max(multipliers[r], scalar(0.0))
             free = multipliers[r + 1] - t.rate[r + 1] / t.own[r + 1]
@@ -71,7 +80,7 @@ def read_modes(
         r = s.joint_rows + 2 * i
         was = mode[i]
         slid = slide[i]
-        load = multipliers[r] - t.rate[r] / t.own[r]
+        load = multipliers[r] - parting_speed(t, i, r) / t.own[r]
         if load <= scalar(0.0):
             mode[i] = OPEN
         elif rubs(t, i) == 1:
@@ -112,6 +121,10 @@ def try_modes(
         factor_system(s, t, contacts, n, rows, columns)
         for r in range(s.joint_rows + 2 * contacts):
             t.wanted[r] = -t.offset[r]
+        if t.keep[RELAXED] > scalar(0.0):
+            for i in range(contacts):
+                r = s.joint_rows + 2 * i
+                t.wanted[r] = t.wanted[r] - t.coefficient[i] * t.parting[i]
         answer(s, t, contacts, n, rows, columns, 2)
         find_rates(s, t, contacts, rows, columns, t.change)
         tries += 1
