@@ -26,7 +26,7 @@ from physvision.estimation import descend
 from physvision.physics import soft
 
 TRUE, FIRST, RATIO, DENSITY = 2e4, 1e4, 0.3, 1000.0
-SIDE, SQUARES, SECONDS, NOISE = 0.2, 20, 0.5, 1e-4
+SIDE, SQUARES, SECONDS, NOISE = 0.2, 16, 0.5, 1e-4
 SHOWN = ((0.0, 0.0), (SIDE / 2, 0.0), (SIDE, 0.0))  # marks on the block's lower side
 BAR, ARC_BAR, CRAWL_BAR = 0.01, 0.01, 0.1  # of the modulus; of the arc's height; of the crawler's length a second
 LENGTH, FORCE, MODULUS = 10.0, 1.0, 1e5
@@ -60,7 +60,7 @@ def recorded_motion(dt: float, steps: int) -> Tensor:
     return torch.from_numpy(moved + np.array(SHOWN))
 
 
-def modulus(seed: int, seen: Tensor, steps: int, dt: float, squares: int = SQUARES, updates: int = 40) -> list[float]:
+def modulus(seed: int, seen: Tensor, steps: int, dt: float, squares: int = SQUARES, updates: int = 80) -> list[float]:
     """The modulus after each update."""
     mesh = soft.rectangle((SIDE, SIDE), (squares, squares))
     top = np.flatnonzero(np.isclose(mesh.nodes[:, 1], SIDE)).tolist()
@@ -83,9 +83,8 @@ def modulus(seed: int, seen: Tensor, steps: int, dt: float, squares: int = SQUAR
         run = body.rollout(start, steps, properties={"youngs_modulus": log.exp()})
         return 1e6 * (body.node_positions(run)[0, :, marks] - target).square().mean()
 
-    descend(
-        loss, torch.optim.Adam([log], lr=0.1), updates, fade=0.0, after=lambda: course.append(float(log.detach().exp()))
-    )
+    adam = torch.optim.Adam([log], lr=0.05)
+    descend(loss, adam, updates, fade=0.0, after=lambda: course.append(float(log.detach().exp())))
     return course
 
 
@@ -200,7 +199,7 @@ def main(seeds: int = 3, updates: int = 60, seconds: float = 3.0, out: Path = Pa
         seconds: that it crawls.
         out: folder of the figures.
     """
-    dt = 5e-4
+    dt = 1e-3
     steps = round(SECONDS / dt)
     seen = recorded_motion(dt, steps)
     courses = [modulus(seed, seen, steps, dt) for seed in range(seeds)]

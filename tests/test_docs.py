@@ -10,6 +10,7 @@ import pytest
 from physvision.identify.leaves import place_of
 from physvision.physics.articulated import load, scenes
 from physvision.physics.articulated.properties import TreeProperties
+from physvision.physics.fluid import FlowProperties
 from physvision.physics.soft import SoftProperties
 
 ROOT = Path(__file__).parents[1]
@@ -60,6 +61,11 @@ def test_contact():
 def test_soft():
     assert SoftProperties.table() in (ROOT / "docs/soft.md").read_text()
     assert float(run("soft.md")["gradient"][0]) > 0.0
+
+
+def test_fluid():
+    assert FlowProperties.table() in (ROOT / "docs/fluid.md").read_text()
+    assert float(run("fluid.md")["gradient"]) < 0.0
 
 
 def test_camera():

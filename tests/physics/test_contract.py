@@ -13,7 +13,7 @@ import torch
 from physvision import State, Trajectory
 from physvision.core import Coordinates, DeviceError, DtypeError, InputError, ModelError, ShapeError
 from physvision.models import GraphEngine, MlpEngine
-from physvision.physics import Hybrid, PhysicsLayer, Properties, articulated, rigid2d, soft
+from physvision.physics import Hybrid, PhysicsLayer, Properties, articulated, fluid, rigid2d, soft
 
 ANGLES = Coordinates(2, (0, 1))
 
@@ -32,6 +32,12 @@ def block():
     return soft.SoftBody(soft.rectangle((0.2, 0.1), (2, 1)), dt=0.01, youngs_modulus=1e5, held=(0,), grounds=[ground])
 
 
+def plume():
+    dye = torch.zeros(3, 4)
+    dye[1, 1] = 1.0
+    return fluid.Flow((3, 4), (0.3, 0.4), dt=0.01, viscosity=0.01, gravity=(0.0, -9.81), heaviness=-0.5, dye=dye)
+
+
 def layer(engine=None):
     return PhysicsLayer(engine or chain(), {"lengths": [0.6, 0.6]}, articulated.chain_properties)
 
@@ -46,6 +52,7 @@ ENGINES = {
     "cartpole": articulated.cartpole,
     "world": table,
     "soft body": block,
+    "flow": plume,
     "layer": layer,
     "network": network,
     "graph": lambda: GraphEngine(ANGLES, 0.02, bodies=2, hidden=8),

@@ -1,0 +1,131 @@
+"""The staggered grid: which faces are unknown, what stands outside the walls, and solutions along both axes at once.
+
+Every operator here is a sum of one along x and one along y, A ⊗ 1 + 1 ⊗ B, with A and B symmetric and small. With
+their eigenvectors Q and R and eigenvalues a and b, a function of it is
+
+    f(A ⊗ 1 + 1 ⊗ B) X = Q [f(aᵢ + bⱼ) ∘ (Qᵀ X R)] Rᵀ
+
+four products of small matrices, exact to rounding for every kind of boundary, and its own transpose.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+Ends = str  # "periodic", "walls" or "channel"
+
+
+class Axis(NamedTuple):
+    """Symmetric operators along one axis, second differences over h².
+
+    Attributes:
+        faces: of unknown velocities along the axis, at its faces.
+        across: of velocities across the axis, at cells' centres: zero at walls, where the ghost is the negative.
+        pressure: divergence of the gradient: walls and inflow let nothing through, at the outflow pressure is zero.
+        dye: as for pressure, but nothing diffuses through the outflow either.
+    """
+
+    faces: np.ndarray
+    across: np.ndarray
+    pressure: np.ndarray
+    dye: np.ndarray
+
+
+def axis(cells: int, h: float, ends: Ends) -> Axis:
+    """The operators of an axis of so many cells."""
+    if ends == "periodic":
+        ring = np.roll(np.eye(cells), 1, 0) + np.roll(np.eye(cells), -1, 0) - 2 * np.eye(cells)
+        return Axis(*(4 * [ring / h**2]))
+    unknown = cells - 1 if ends == "walls" else cells
+    faces, across, pressure, dye = (_second(count) for count in (unknown, cells, cells, cells))
+    across[0, 0] = across[-1, -1] = -3.0
+    for free in (pressure, dye):
+        free[0, 0] = free[-1, -1] = -1.0
+    if ends == "channel":
+        faces[-1, -1] = across[-1, -1] = -1.0
+        pressure[-1, -1] = -3.0
+    return Axis(*(each / h**2 for each in (faces, across, pressure, dye)))
+
+
+def _second(count: int) -> np.ndarray:
+    return np.eye(count, k=1) + np.eye(count, k=-1) - 2 * np.eye(count)
+
+
+class Separable:
+    """Functions of A ⊗ 1 + 1 ⊗ B; see the module."""
+
+    def __init__(self, along_x: np.ndarray, along_y: np.ndarray, device: torch.device) -> None:
+        (a, q), (b, r) = np.linalg.eigh(along_x), np.linalg.eigh(along_y)
+        self.q, self.r = torch.from_numpy(q).to(device), torch.from_numpy(r).to(device)
+        values = torch.from_numpy(a[:, None] + b).to(device)
+        # A constant is no unknown of a closed box's pressure: its eigenvalue is rounding, or zero.
+        self.values = torch.where(values.abs() < 1e-10 * values.abs().max(), 0.0, values)
+        self.inverse = torch.where(self.values == 0.0, 0.0, 1.0 / torch.where(self.values == 0.0, 1.0, self.values))
+
+    def apply(self, factors: Tensor, field: Tensor) -> Tensor:
+        """The operator whose eigenvalues are these, times the field."""
+        return self.q @ (factors * (self.q.mT @ field @ self.r)) @ self.r.mT
+
+
+class Bases(NamedTuple):
+    """The separable operators of a grid."""
+
+    u: Separable
+    v: Separable
+    pressure: Separable
+    dye: Separable
+
+
+def bases(x: Axis, y: Axis, device: torch.device) -> Bases:
+    """Eigenvectors of all operators."""
+    return Bases(
+        Separable(x.faces, y.across, device),
+        Separable(x.across, y.faces, device),
+        Separable(x.pressure, y.pressure, device),
+        Separable(x.dye, y.dye, device),
+    )
+
+
+def along(unknown: Tensor, ends: Ends, inflow: Tensor | float) -> Tensor:
+    """Velocities along the first axis at faces −1 to n + 1, from the unknown ones."""
+    if ends == "periodic":
+        return torch.cat([unknown[:, -1:], unknown, unknown[:, :2]], 1)
+    first = torch.zeros_like(unknown[:, :1])
+    if ends == "walls":
+        # What lies beyond a wall's face is never used by an unknown one, and its mean with the face is nothing.
+        return torch.cat([-unknown[:, :1], first, unknown, first, -unknown[:, -1:]], 1)
+    first = first + inflow
+    return torch.cat([first, first, unknown, unknown[:, -1:]], 1)
+
+
+def across(field: Tensor, ends: Ends, low: Tensor | float, high: Tensor | float) -> Tensor:
+    """Velocities across the first axis at cells −1 to n, whose values at the walls are `low` and `high`."""
+    if ends == "periodic":
+        return torch.cat([field[:, -1:], field, field[:, :1]], 1)
+    after = field[:, -1:] if ends == "channel" else 2 * high - field[:, -1:]
+    return torch.cat([2 * low - field[:, :1], field, after], 1)
+
+
+def beside(cells: Tensor, ends: Ends, inflow: Tensor | float) -> Tensor:
+    """Dye of cells −2 to n + 1 along the first axis."""
+    if ends == "periodic":
+        return torch.cat([cells[:, -2:], cells, cells[:, :2]], 1)
+    before = cells[:, :1] if ends == "walls" else torch.zeros_like(cells[:, :1]) + inflow
+    return torch.cat([before, before, cells, cells[:, -1:], cells[:, -1:]], 1)
+
+
+def unknown(faces: Tensor, ends: Ends) -> Tensor:
+    """Those of faces 0 to n along the first axis that are unknown."""
+    return faces[:, :-1] if ends == "periodic" else faces[:, 1:-1] if ends == "walls" else faces[:, 1:]
+
+
+def gradient(pressure: Tensor, ends: Ends, h: float) -> Tensor:
+    """At the unknown faces along the first axis."""
+    if ends == "periodic":
+        return (pressure - pressure.roll(1, 1)) / h
+    inside = (pressure[:, 1:] - pressure[:, :-1]) / h
+    return inside if ends == "walls" else torch.cat([inside, -2 * pressure[:, -1:] / h], 1)

@@ -1,0 +1,155 @@
+"""One step of incompressible flow: Heun's method for what is carried, Crank–Nicolson's for viscosity, two projections.
+
+With N = ∇·(u u), f the accelerations and L the Laplacian, from u₀ and with the pressure found on the way,
+
+    (1 − hν/2 L) u* = u₀ + hν/2 L u₀ − h N(u₀) + h f₀                          u₁ = stopped(u*) − ∇φ₁
+    (1 − hν/2 L) u° = u₀ + hν/2 L u₀ − h (N(u₀) + N(u₁))/2 + h (f₀ + f₁)/2 − ∇φ₁   u₂ = stopped(u°) − ∇φ₂
+
+and φ such that ∇·u = 0, to rounding. The second stage starts from the first one's pressure, so that no error of first
+order is left at walls. `stopped` divides by 1 + h χ/τ where a solid's share is χ. Where there are solids, stopping and
+projecting take turns, each time by a share of h: what they tend to has no divergence and stands still in the solid.
+Dye goes the same way with the same velocities, and diffuses by the exact exp(h κ L). All operators are symmetric:
+torch's own reverse of these lines solves with the same eigenvectors, and the kernels have their adjoints.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from physvision.physics.fluid.grid import Bases, Ends, across, along, beside, gradient, unknown
+from physvision.physics.fluid.transport import carry, convect
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Properties of each world as a step uses them, (batch, 1, 1) but where another shape stands."""
+
+    viscosity: Tensor
+    diffusivity: Tensor
+    gravity: tuple[Tensor, Tensor]
+    heaviness: Tensor
+    wall_speed: tuple[Tensor, Tensor, Tensor, Tensor]
+    inflow: Tensor  # (batch, 1, ny)
+    inflow_dye: Tensor  # (batch, 1, ny)
+    solid: Tensor  # (batch, nx, ny)
+    solid_time: Tensor
+
+
+@dataclass(frozen=True)
+class Stepper:
+    """Steps on one grid.
+
+    Attributes:
+        bases: its operators.
+        ends: of its two axes.
+        spacing: size of a cell, m.
+        h: seconds of a step.
+        rounds: in which stopping and projecting take turns.
+    """
+
+    bases: Bases
+    ends: tuple[Ends, Ends]
+    spacing: tuple[float, float]
+    h: float
+    rounds: int
+
+    def ghosts(self, u: Tensor, v: Tensor, n: Numbers) -> tuple[Tensor, Tensor]:
+        """Both velocities with what stands around them."""
+        (x, y), (left, right, low, high) = self.ends, n.wall_speed
+        wide_u = across(along(u, x, n.inflow).mT, y, low, high).mT
+        wide_v = across(along(v.mT, y, 0.0).mT, x, left, right)
+        return wide_u, wide_v
+
+    def laplacian(self, wide_u: Tensor, wide_v: Tensor) -> tuple[Tensor, Tensor]:
+        """Of fields with ghosts, at the unknown faces."""
+        x, y = self.ends
+        return unknown(self._five(wide_u), x), unknown(self._five(wide_v).mT, y).mT
+
+    def _five(self, f: Tensor) -> Tensor:
+        hx, hy = self.spacing
+        middle = f[:, 1:-1, 1:-1]
+        along_x = (f[:, 2:, 1:-1] + f[:, :-2, 1:-1] - 2 * middle) / hx**2
+        return along_x + (f[:, 1:-1, 2:] + f[:, 1:-1, :-2] - 2 * middle) / hy**2
+
+    def divergence(self, wide_u: Tensor, wide_v: Tensor) -> Tensor:
+        """In all cells, 1/s, of fields with ghosts."""
+        hx, hy = self.spacing
+        out_x, out_y = wide_u[:, 2:-1, 1:-1] - wide_u[:, 1:-2, 1:-1], wide_v[:, 1:-1, 2:-1] - wide_v[:, 1:-1, 1:-2]
+        return out_x / hx + out_y / hy
+
+    def project(self, u: Tensor, v: Tensor, n: Numbers) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor]]:
+        """Velocities without divergence, and the gradient that was taken off."""
+        potential = self.bases.pressure.apply(self.bases.pressure.inverse, self.divergence(*self.ghosts(u, v, n)))
+        taken = (
+            gradient(potential, self.ends[0], self.spacing[0]),
+            gradient(potential.mT, self.ends[1], self.spacing[1]).mT,
+        )
+        return u - taken[0], v - taken[1], taken
+
+    def at_faces(self, cells: Tensor) -> tuple[Tensor, Tensor]:
+        """Means of the two cells beside each unknown face."""
+        wide_x, wide_y = (beside(part, ends, 0.0) for part, ends in zip((cells, cells.mT), self.ends, strict=True))
+        means = ((wide[:, 1:-2] + wide[:, 2:-1]) / 2 for wide in (wide_x, wide_y))
+        mean_x, mean_y = (unknown(mean, ends) for mean, ends in zip(means, self.ends, strict=True))
+        return mean_x, mean_y.mT
+
+    def forces(self, dye: Tensor, pushes: tuple[Tensor, Tensor], n: Numbers) -> tuple[Tensor, Tensor]:
+        """Accelerations at the unknown faces: gravity, on dye by its weight, and what is pushed from outside."""
+        load_x, load_y = self.at_faces(dye)
+        (g_x, g_y), (push_x, push_y) = n.gravity, pushes
+        return g_x * (1 + n.heaviness * load_x) + push_x, g_y * (1 + n.heaviness * load_y) + push_y
+
+    def carried(self, dye: Tensor, wide: tuple[Tensor, Tensor], n: Numbers) -> Tensor:
+        """The rate of change of dye that flow carries."""
+        return carry(beside(beside(dye, self.ends[0], n.inflow_dye).mT, self.ends[1], 0.0).mT, *wide, self.spacing)
+
+    def __call__(
+        self, dye: Tensor, u: Tensor, v: Tensor, pushes: tuple[Tensor, Tensor], n: Numbers
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Dye and velocities a step later, and what solids took from the sum of each velocity, (batch, 2)."""
+        h, old = self.h, (u, v)
+        half = h * n.viscosity / 2
+        wide = self.ghosts(u, v, n)
+        smooth = self.laplacian(*wide)
+        at_walls = self.laplacian(*self.ghosts(torch.zeros_like(u), torch.zeros_like(v), n))
+        start = [w + half * (inner + outer) for w, inner, outer in zip(old, smooth, at_walls, strict=True)]
+        stops = [1 + h / (self.rounds * n.solid_time) * share for share in self.at_faces(n.solid)]
+        push = self.forces(dye, pushes, n)
+        turned = self._turned(wide)
+        rate = self.carried(dye, wide, n)
+        taken, lost = (torch.zeros_like(u), torch.zeros_like(v)), u.new_zeros(len(u), 2)
+        for stage in range(2):
+            rights = [s + h * (f - t) - g for s, f, t, g in zip(start, push, turned, taken, strict=True)]
+            solved = [
+                basis.apply(1 / (1 - half * basis.values), right)
+                for basis, right in zip(self.bases[:2], rights, strict=True)
+            ]
+            u, v, taken, lost = self._stopped(solved, stops, n)
+            if stage == 0:
+                wide = self.ghosts(u, v, n)
+                push = [(a + b) / 2 for a, b in zip(push, self.forces(dye + h * rate, pushes, n), strict=True)]
+                turned = [(a + b) / 2 for a, b in zip(turned, self._turned(wide), strict=True)]
+                rate = (rate + self.carried(dye + h * rate, wide, n)) / 2
+        spread = self.bases.dye.apply((h * n.diffusivity * self.bases.dye.values).exp(), dye + h * rate)
+        return spread, u, v, lost
+
+    def _stopped(
+        self, velocities: list[Tensor], stops: list[Tensor], n: Numbers
+    ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor], Tensor]:
+        """Velocities without divergence that solids have stopped, the gradient taken off, and what solids took."""
+        u, v = velocities
+        gradient_x, gradient_y, lost = torch.zeros_like(u), torch.zeros_like(v), u.new_zeros(len(u), 2)
+        for _ in range(self.rounds):
+            slower = u / stops[0], v / stops[1]
+            lost = lost + torch.stack([(u - slower[0]).sum((1, 2)), (v - slower[1]).sum((1, 2))], 1)
+            u, v, taken = self.project(*slower, n)
+            gradient_x, gradient_y = gradient_x + taken[0], gradient_y + taken[1]
+        return u, v, (gradient_x, gradient_y), lost
+
+    def _turned(self, wide: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        """∇·(u u) at the unknown faces."""
+        along_x, along_y = convect(*wide, self.spacing)
+        return unknown(along_x, self.ends[0]), unknown(along_y.mT, self.ends[1]).mT
