@@ -39,17 +39,19 @@ def test_a_pile_of_forty_stands_still_in_the_end():
     assert trajectory.v[0, -60:].abs().max() == 0
 
 
-def test_what_sleeps_is_woken_and_does_what_it_would_have_done_awake():
+@pytest.mark.parametrize("ground", ["static", "driven"])
+def test_what_sleeps_is_woken_and_does_what_it_would_have_done_awake(ground):
     # Two pyramids at rest, more contacts each than can be followed; a ball that rolls strikes the first after a while.
     surface = {"friction": 0.5, "restitution": 0.0}
-    bodies = [rigid2d.Rectangle((60, 1), (0, -0.5), static=True, **surface)]
+    bodies = []
     for middle in (0.0, 15.0):
         for row in range(4):
             for i in range(4 - row):
                 place = (middle + 1.2 * (i - (3 - row) / 2), 0.5 + row)
                 bodies.append(rigid2d.Rectangle((1, 1), place, **surface))
     ball = rigid2d.Circle(0.5, (-3.5, 0.5), velocity=(3, 0), spin=-6, **surface)
-    world = rigid2d.World([*bodies, ball], gravity=(0, -9.81), dt=1 / 60)
+    floor = rigid2d.Rectangle((60, 1), (0, -0.5), static=ground == "static", driven=ground == "driven", **surface)
+    world = rigid2d.World([*bodies, ball, floor], gravity=(0, -9.81), dt=1 / 60)
     trajectory = world.rollout(start(world), 40)
     assert trajectory.status.crowded == 40
     # 0.7 m at 3 m/s take 14 steps.

@@ -9,7 +9,7 @@ and static bodies, are more than can be followed.
 import warp as wp
 
 from . import scalar
-from .data import ASLEEP, BODY_A, BODY_B, OVERFLOW, Parts, Workspace
+from .data import ASLEEP, BODY_A, OVERFLOW, Parts, Workspace
 from .detect import find_near, find_touching
 from .forces import accelerate
 from .near_pairs import reach_of
@@ -114,14 +114,12 @@ def wake_touched(s: Parts, t: Workspace, contacts: wp.int32):
     found = wp.int32(0)
     if t.counts[ASLEEP] > 0:
         for i in range(contacts):
-            a = t.contact[5 * i + BODY_A]
-            b = t.contact[5 * i + BODY_B]
-            if is_asleep(s, t, a) + is_asleep(s, t, b) > 0:
-                found = wp.int32(1)
-                sleeper = a
-                if is_asleep(s, t, b) == 1:
-                    sleeper = b
-                wake_island(s, t, t.group[sleeper])
+            for side in range(2):
+                body = t.contact[5 * i + BODY_A + side]
+                # A driven body that stands is no more moved by what touches it than a static one.
+                if is_asleep(s, t, body) == 1 and t.weight[3 * body] > scalar(0.0):
+                    found = wp.int32(1)
+                    wake_island(s, t, t.group[body])
     return found
 
 
@@ -163,8 +161,15 @@ def fall_asleep(s: Parts, t: Workspace, q: wp.array(dtype=scalar), v: wp.array(d
                 # Its island stays awake as a whole.
                 t.calm[t.group[body]] = scalar(-1.0)
     for body in range(s.bodies):
-        if s.slot[body] >= 0 and t.awake[body] == 1 and t.weight[3 * body] > scalar(0.0):
-            if t.calm[t.group[body]] > scalar(0.0):
+        if s.slot[body] >= 0 and t.awake[body] == 1:
+            rests = wp.int32(0)
+            if t.weight[3 * body] > scalar(0.0):
+                if t.calm[t.group[body]] > scalar(0.0):
+                    rests = wp.int32(1)
+            elif t.v0[3 * body] == scalar(0.0) and t.v0[3 * body + 1] == scalar(0.0):
+                if t.v0[3 * body + 2] == scalar(0.0):
+                    rests = wp.int32(1)
+            if rests == 1:
                 t.awake[body] = 0
                 t.counts[ASLEEP] = t.counts[ASLEEP] + 1
     if t.counts[ASLEEP] > before:
