@@ -39,8 +39,18 @@ class Operation(ABC):
 
 def apply(operation: Operation, *inputs: Tensor | None) -> tuple[Tensor, ...]:
     """Compute the outputs, with gradients."""
+    if not _is_followed(inputs):
+        with torch.no_grad():
+            return operation.forward(*inputs)
     outputs: Any = _applied(_Primal, operation, *inputs)
     return outputs
+
+
+def _is_followed(inputs: tuple[Tensor | None, ...]) -> bool:
+    """Whether torch follows what becomes of these: for gradients, in a functional transform, or by dual numbers."""
+    if torch._C._are_functorch_transforms_active() or torch.autograd.forward_ad._current_level >= 0:
+        return True
+    return torch.is_grad_enabled() and any(each is not None and each.requires_grad for each in inputs)
 
 
 def _applied(function: Any, *arguments: Any) -> Any:

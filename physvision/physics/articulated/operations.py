@@ -171,7 +171,8 @@ class ContactRollout(_Operation):
         program, batch, rows = self.program, q.shape[0], MOST_OPERATIONS + 2
         positions = program.empty_trajectory(batch, self.steps + 1, program.model.nq)
         velocities = program.empty_trajectory(batch, self.steps + 1, program.model.nv)
-        positions[:, 0], velocities[:, 0] = q, v
+        positions.select(1, 0).copy_(q)
+        velocities.select(1, 0).copy_(v)
         bad = torch.empty(batch, dtype=torch.int32, device=program.device)
         work = program.borrow(batch, rows, True)
         memory = program.borrow_contacts(batch, rows)

@@ -220,6 +220,25 @@ def test_connections_of_files(equality, turns):
     assert (float((poses[:, 0, :3, :3] - poses[:, 1, :3, :3]).abs().max()) < 1e-4) == turns
 
 
+def test_what_is_welded_to_a_mocap_body_follows_it():
+    """What moves by d in each step is d (1/κ − 1) ahead at its end, κ of what a weld is off being taken back."""
+    engine = articulated.load(
+        """<mujoco><worldbody><body name="hand" mocap="true" pos="0 0 1"><geom size="0.02" contype="0"/></body>
+        <body name="box" pos="0 0 1"><freejoint/><geom type="box" size="0.05 0.05 0.05" contype="0" mass="0.5"/></body>
+        </worldbody><equality><weld body1="box" body2="hand"/></equality></mujoco>""",
+        dt=0.005,
+    )
+    d, kappa, hand = 0.004, 0.34, engine.body_names.index("hand")
+    state = engine.initial_state(1, torch.float64)
+    for k in range(60):
+        position = engine.properties.position.double().clone()
+        position[hand, 0] += d * min(k + 1, 40)
+        state = engine.step(state, properties={"position": position})
+        if k == 39:
+            assert float(position[hand, 0] - state.q[0, 0]) == pytest.approx(d * (1 / kappa - 1), abs=1e-9)
+    torch.testing.assert_close(state.q[0, :3], position[hand], rtol=0, atol=1e-6)
+
+
 def test_bad_connections():
     bodies = [Body("a", None, [Joint("revolute")]), Body("b", "a", [Joint("revolute")])]
     with pytest.raises(ModelError, match="there is no body 'c'"):
