@@ -19,7 +19,7 @@ from physvision.kernels.launching import outside_transforms
 from physvision.physics.engine import MechanicalEngine, Overrides
 from physvision.physics.fluid.grid import axis, bases
 from physvision.physics.fluid.properties import FlowProperties
-from physvision.physics.fluid.rollout import Rollout, numbers
+from physvision.physics.fluid.rollout import Rollout
 from physvision.physics.fluid.step import Stepper
 from physvision.physics.properties import Properties
 
@@ -166,9 +166,9 @@ class Flow(MechanicalEngine):
         """Of all cells, 1/s: zero to rounding after every step."""
         leaves = self._leaves(properties, state)
         u, v = self.velocities(State(state.q.double(), state.v.double()))
-        known = numbers(leaves)
-        stepper = self._operation(state.q.device).stepper
-        return stepper.divergence(*stepper.ghosts(u, v, known))
+        operation = self._operation(state.q.device)
+        stepper = operation.stepper
+        return stepper.divergence(*stepper.ghosts(u, v, operation.prepared(tuple(leaves.values()))))
 
     def drag(
         self, state: State, control: Float[Tensor, "batch nu"] | None = None, properties: Overrides = None
@@ -177,7 +177,9 @@ class Flow(MechanicalEngine):
         leaves, operation = self._leaves(properties, state), self._operation(state.q.device)
         control = state.q.new_zeros(state.batch, self.nu) if control is None else control
         fields = operation.parts(state.q.double(), state.v.double())
-        *_, lost = operation.stepper(*fields, operation.pushes(control.double()), numbers(leaves))
+        *_, lost = operation.stepper(
+            *fields, operation.pushes(control.double()), operation.prepared(tuple(leaves.values()))
+        )
         cell = self.spacing[0] * self.spacing[1]
         return (lost * (leaves["density"] * cell / self.dt)[:, None]).to(state.q)
 

@@ -6,11 +6,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils import _pytree as pytree
 from typing_extensions import override
 
 from physvision.kernels.batched_function import Operation, Tensors
 from physvision.kernels.launching import outside_transforms
-from physvision.physics.fluid.step import Numbers, Stepper
+from physvision.physics.fluid.step import Prepared, Stepper
 
 
 class Rollout(Operation):
@@ -41,9 +42,12 @@ class Rollout(Operation):
         x, y = (torch.einsum("bj,jxy->bxy", control, jet) for jet in self.jets)
         return x, y
 
-    def _step(self, q: Tensor, v: Tensor, control: Tensor, leaves: Tensors) -> tuple[Tensor, Tensor]:
+    def prepared(self, leaves: Tensors) -> Prepared:
+        """What all steps share."""
+        return self.stepper.prepare(dict(zip(self.names, leaves, strict=True)), self.shapes)
+
+    def _step(self, q: Tensor, v: Tensor, control: Tensor, known: Prepared) -> tuple[Tensor, Tensor]:
         dye, u, w = self.parts(q, v)
-        known = numbers(dict(zip(self.names, leaves, strict=True)))
         found = self.stepper(dye, u, w, self.pushes(control), known)
         dye, u, w = (field.flatten(1) for field in found[:3])
         return dye, torch.cat([u, w], 1)
@@ -57,8 +61,9 @@ class Rollout(Operation):
         bad, coarse = (torch.full((len(q),), -1, dtype=torch.long, device=q.device) for _ in range(2))
         with torch.no_grad():
             all_q[:, 0], all_v[:, 0] = q, v
+            known = self.prepared(tuple(leaves))
             for step in range(steps):
-                q, v = self._step(q, v, controls[:, step], tuple(leaves))
+                q, v = self._step(q, v, controls[:, step], known)
                 all_q[:, step + 1], all_v[:, step + 1] = q, v
                 finite = torch.isfinite(q).all(1) & torch.isfinite(v).all(1)
                 bad = torch.where((bad < 0) & ~finite, step + 1, bad)
@@ -80,39 +85,30 @@ class Rollout(Operation):
         bars = [torch.zeros_like(all) if bar is None else bar for all, bar in zip((q, v), gradients, strict=True)]
         q_bar, v_bar = bars[0][:, -1], bars[1][:, -1]
         controls_bar = torch.zeros_like(controls)
-        leaf_bars = [
-            torch.zeros_like(leaf) if wanted else None for leaf, wanted in zip(leaves, needed[3:], strict=True)
-        ]
+        wanted = needed[3:]
+        with outside_transforms(), torch.enable_grad():
+            own = [leaf.detach().requires_grad_(asked) for leaf, asked in zip(leaves, wanted, strict=True)]
+            made, shape = pytree.tree_flatten(self.prepared(tuple(own)))
+        # What steps share is a leaf of each step; its sum goes back to the properties once, at the end.
+        asked = [each.requires_grad for each in made]
+        sums = [torch.zeros_like(each) for each in made if each.requires_grad]
         for step in reversed(range(controls.shape[1])):
             with outside_transforms(), torch.enable_grad():
                 given = [each.detach().requires_grad_() for each in (q[:, step], v[:, step], controls[:, step])]
-                own = [leaf.detach().requires_grad_(wanted) for leaf, wanted in zip(leaves, needed[3:], strict=True)]
-                after = self._step(given[0], given[1], given[2], tuple(own))
-                sought = [*given, *(leaf for leaf in own if leaf.requires_grad)]
+                held = [each.detach().requires_grad_(yes) for each, yes in zip(made, asked, strict=True)]
+                after = self._step(given[0], given[1], given[2], pytree.tree_unflatten(held, shape))
+                sought = [*given, *(each for each in held if each.requires_grad)]
                 found = torch.autograd.grad(after, sought, (q_bar, v_bar), allow_unused=True, materialize_grads=True)
-            q_bar, v_bar = found[0], found[1]
+            q_bar, v_bar = found[0] + bars[0][:, step], found[1] + bars[1][:, step]
             controls_bar[:, step] = found[2]
-            for bar, part in zip((bar for bar in leaf_bars if bar is not None), found[3:], strict=True):
-                bar += part
-            q_bar, v_bar = q_bar + bars[0][:, step], v_bar + bars[1][:, step]
-        return q_bar, v_bar, controls_bar, *leaf_bars
-
-
-def numbers(leaves: dict[str, Tensor]) -> Numbers:
-    """Leaves with a value for each world, as a step uses them."""
-
-    def single(value: Tensor) -> Tensor:
-        return value[:, None, None]
-
-    left, right, low, high = (single(side) for side in leaves["wall_speed"].unbind(1))
-    return Numbers(
-        viscosity=single(leaves["viscosity"]),
-        diffusivity=single(leaves["diffusivity"]),
-        gravity=(single(leaves["gravity"][:, 0]), single(leaves["gravity"][:, 1])),
-        heaviness=single(leaves["heaviness"]),
-        wall_speed=(left, right, low, high),
-        inflow=leaves["inflow"][:, None],
-        inflow_dye=leaves["inflow_dye"][:, None],
-        solid=leaves["solid"],
-        solid_time=single(leaves["solid_time"]),
-    )
+            for total, part in zip(sums, found[3:], strict=True):
+                total += part
+        with outside_transforms():
+            ends = [torch.zeros_like(leaf) if yes else None for leaf, yes in zip(own, wanted, strict=True)]
+            results = [each for each in made if each.requires_grad]
+            if results:
+                sought = [leaf for leaf in own if leaf.requires_grad]
+                found = torch.autograd.grad(results, sought, sums, allow_unused=True, materialize_grads=True)
+                for end, part in zip((end for end in ends if end is not None), found, strict=True):
+                    end += part
+        return q_bar, v_bar, controls_bar, *ends

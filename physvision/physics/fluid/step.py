@@ -15,6 +15,7 @@ torch's own reverse of these lines solves with the same eigenvectors, and the ke
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,19 +24,32 @@ from physvision.physics.fluid.grid import Bases, Ends, across, along, beside, gr
 from physvision.physics.fluid.transport import carry, convect
 
 
-@dataclass(frozen=True)
-class Numbers:
-    """Properties of each world as a step uses them, (batch, 1, 1) but where another shape stands."""
+class Prepared(NamedTuple):
+    """What all steps of a rollout share, made once of the properties of each world; (batch, 1, 1) but where said.
 
-    viscosity: Tensor
-    diffusivity: Tensor
+    Attributes:
+        gravity: along x and y.
+        heaviness: of full dye.
+        wall_speed: left, right, low and high.
+        inflow: (batch, 1, ny).
+        inflow_dye: (batch, 1, ny).
+        half: hν/2.
+        walls: what moving walls and inflow add to hν/2 ∇²u, of each velocity.
+        viscous: eigenvalues of (1 − hν/2 ∇²)⁻¹, of each velocity.
+        spread: eigenvalues of exp(hκ∇²).
+        stops: by what a round of stopping multiplies each velocity.
+    """
+
     gravity: tuple[Tensor, Tensor]
     heaviness: Tensor
     wall_speed: tuple[Tensor, Tensor, Tensor, Tensor]
-    inflow: Tensor  # (batch, 1, ny)
-    inflow_dye: Tensor  # (batch, 1, ny)
-    solid: Tensor  # (batch, nx, ny)
-    solid_time: Tensor
+    inflow: Tensor
+    inflow_dye: Tensor
+    half: Tensor
+    walls: tuple[Tensor, Tensor]
+    viscous: tuple[Tensor, Tensor]
+    spread: Tensor
+    stops: tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True)
@@ -56,10 +70,42 @@ class Stepper:
     h: float
     rounds: int
 
-    def ghosts(self, u: Tensor, v: Tensor, n: Numbers) -> tuple[Tensor, Tensor]:
+    def prepare(self, leaves: dict[str, Tensor], shapes: tuple[tuple[int, int], ...]) -> Prepared:
+        """What steps need of the leaves of the properties, which have a value for each world."""
+
+        def single(value: Tensor) -> Tensor:
+            return value[:, None, None]
+
+        left, right, low, high = (single(side) for side in leaves["wall_speed"].unbind(1))
+        half = self.h / 2 * single(leaves["viscosity"])
+        still = [leaves["solid"].new_zeros(len(half), *shape) for shape in shapes[1:]]
+        inflow = leaves["inflow"][:, None]
+        wide = self._ghosts(still[0], still[1], inflow, (left, right, low, high))
+        outer_u, outer_v = self.laplacian(*wide)
+        share_u, share_v = self.at_faces(leaves["solid"] * (self.h / self.rounds / single(leaves["solid_time"])))
+        base = self.bases
+        return Prepared(
+            gravity=(single(leaves["gravity"][:, 0]), single(leaves["gravity"][:, 1])),
+            heaviness=single(leaves["heaviness"]),
+            wall_speed=(left, right, low, high),
+            inflow=inflow,
+            inflow_dye=leaves["inflow_dye"][:, None],
+            half=half,
+            walls=(half * outer_u, half * outer_v),
+            viscous=(1 / (1 - half * base.u.values), 1 / (1 - half * base.v.values)),
+            spread=(self.h * single(leaves["diffusivity"]) * base.dye.values).exp(),
+            stops=(1 / (1 + share_u), 1 / (1 + share_v)),
+        )
+
+    def ghosts(self, u: Tensor, v: Tensor, n: Prepared) -> tuple[Tensor, Tensor]:
         """Both velocities with what stands around them."""
-        (x, y), (left, right, low, high) = self.ends, n.wall_speed
-        wide_u = across(along(u, x, n.inflow).mT, y, low, high).mT
+        return self._ghosts(u, v, n.inflow, n.wall_speed)
+
+    def _ghosts(
+        self, u: Tensor, v: Tensor, inflow: Tensor, wall_speed: tuple[Tensor, Tensor, Tensor, Tensor]
+    ) -> tuple[Tensor, Tensor]:
+        (x, y), (left, right, low, high) = self.ends, wall_speed
+        wide_u = across(along(u, x, inflow).mT, y, low, high).mT
         wide_v = across(along(v.mT, y, 0.0).mT, x, left, right)
         return wide_u, wide_v
 
@@ -80,7 +126,7 @@ class Stepper:
         out_x, out_y = wide_u[:, 2:-1, 1:-1] - wide_u[:, 1:-2, 1:-1], wide_v[:, 1:-1, 2:-1] - wide_v[:, 1:-1, 1:-2]
         return out_x / hx + out_y / hy
 
-    def project(self, u: Tensor, v: Tensor, n: Numbers) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor]]:
+    def project(self, u: Tensor, v: Tensor, n: Prepared) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor]]:
         """Velocities without divergence, and the gradient that was taken off."""
         potential = self.bases.pressure.apply(self.bases.pressure.inverse, self.divergence(*self.ghosts(u, v, n)))
         taken = (
@@ -96,27 +142,24 @@ class Stepper:
         mean_x, mean_y = (unknown(mean, ends) for mean, ends in zip(means, self.ends, strict=True))
         return mean_x, mean_y.mT
 
-    def forces(self, dye: Tensor, pushes: tuple[Tensor, Tensor], n: Numbers) -> tuple[Tensor, Tensor]:
+    def forces(self, dye: Tensor, pushes: tuple[Tensor, Tensor], n: Prepared) -> tuple[Tensor, Tensor]:
         """Accelerations at the unknown faces: gravity, on dye by its weight, and what is pushed from outside."""
         load_x, load_y = self.at_faces(dye)
         (g_x, g_y), (push_x, push_y) = n.gravity, pushes
         return g_x * (1 + n.heaviness * load_x) + push_x, g_y * (1 + n.heaviness * load_y) + push_y
 
-    def carried(self, dye: Tensor, wide: tuple[Tensor, Tensor], n: Numbers) -> Tensor:
+    def carried(self, dye: Tensor, wide: tuple[Tensor, Tensor], n: Prepared) -> Tensor:
         """The rate of change of dye that flow carries."""
         return carry(beside(beside(dye, self.ends[0], n.inflow_dye).mT, self.ends[1], 0.0).mT, *wide, self.spacing)
 
     def __call__(
-        self, dye: Tensor, u: Tensor, v: Tensor, pushes: tuple[Tensor, Tensor], n: Numbers
+        self, dye: Tensor, u: Tensor, v: Tensor, pushes: tuple[Tensor, Tensor], n: Prepared
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Dye and velocities a step later, and what solids took from the sum of each velocity, (batch, 2)."""
         h, old = self.h, (u, v)
-        half = h * n.viscosity / 2
         wide = self.ghosts(u, v, n)
         smooth = self.laplacian(*wide)
-        at_walls = self.laplacian(*self.ghosts(torch.zeros_like(u), torch.zeros_like(v), n))
-        start = [w + half * (inner + outer) for w, inner, outer in zip(old, smooth, at_walls, strict=True)]
-        stops = [1 + h / (self.rounds * n.solid_time) * share for share in self.at_faces(n.solid)]
+        start = [w + n.half * inner + outer for w, inner, outer in zip(old, smooth, n.walls, strict=True)]
         push = self.forces(dye, pushes, n)
         turned = self._turned(wide)
         rate = self.carried(dye, wide, n)
@@ -124,26 +167,24 @@ class Stepper:
         for stage in range(2):
             rights = [s + h * (f - t) - g for s, f, t, g in zip(start, push, turned, taken, strict=True)]
             solved = [
-                basis.apply(1 / (1 - half * basis.values), right)
-                for basis, right in zip(self.bases[:2], rights, strict=True)
+                basis.apply(factor, right)
+                for basis, factor, right in zip(self.bases[:2], n.viscous, rights, strict=True)
             ]
-            u, v, taken, lost = self._stopped(solved, stops, n)
+            u, v, taken, lost = self._stopped(solved, n)
             if stage == 0:
                 wide = self.ghosts(u, v, n)
                 push = [(a + b) / 2 for a, b in zip(push, self.forces(dye + h * rate, pushes, n), strict=True)]
                 turned = [(a + b) / 2 for a, b in zip(turned, self._turned(wide), strict=True)]
                 rate = (rate + self.carried(dye + h * rate, wide, n)) / 2
-        spread = self.bases.dye.apply((h * n.diffusivity * self.bases.dye.values).exp(), dye + h * rate)
+        spread = self.bases.dye.apply(n.spread, dye + h * rate)
         return spread, u, v, lost
 
-    def _stopped(
-        self, velocities: list[Tensor], stops: list[Tensor], n: Numbers
-    ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor], Tensor]:
+    def _stopped(self, velocities: list[Tensor], n: Prepared) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor], Tensor]:
         """Velocities without divergence that solids have stopped, the gradient taken off, and what solids took."""
         u, v = velocities
         gradient_x, gradient_y, lost = torch.zeros_like(u), torch.zeros_like(v), u.new_zeros(len(u), 2)
         for _ in range(self.rounds):
-            slower = u / stops[0], v / stops[1]
+            slower = u * n.stops[0], v * n.stops[1]
             lost = lost + torch.stack([(u - slower[0]).sum((1, 2)), (v - slower[1]).sum((1, 2))], 1)
             u, v, taken = self.project(*slower, n)
             gradient_x, gradient_y = gradient_x + taken[0], gradient_y + taken[1]

@@ -156,6 +156,9 @@ def test_worlds_are_apart_and_a_shared_leaf_has_the_sum():
     for leaf in (shared, apart):
         flow.rollout(State(start.q, v), 3, properties={"solid": leaf}).v.square().sum().backward()
     torch.testing.assert_close(shared.grad, apart.grad.sum(0))
+    density = flow.properties.density.clone().requires_grad_()
+    flow.rollout(State(start.q, v), 2, properties={"density": density}).v.sum().backward()
+    assert density.grad == 0.0  # it scales forces alone
 
 
 def test_steps_far_too_long_are_marked():
