@@ -51,6 +51,12 @@ def test_it_finds_the_real_cart_and_swings_it_up():
         assert float(values[name]) == pytest.approx(wanted, rel=1e-6)
     assert min(heights[-20:]) > 0.95
 
+    # From masses with which the model fails the search begins anew.
+    lost = adaptive()
+    lost.record, lost.z = controller.record, torch.full_like(controller.z, 90.0)
+    lost.refit()
+    torch.testing.assert_close(lost.z, controller.z, rtol=1e-6, atol=1e-6)
+
 
 def test_steps_that_were_not_seen_are_left_out():
     controller = adaptive()

@@ -15,7 +15,7 @@ def test_a_ball_is_filmed_where_it_falls(tmp_path):
     ball = rigid2d.Circle(0.5, (0.0, 0.0), color=(1.0, 0.0, 0.0))
     world = rigid2d.World([ball], gravity=(0, -2.0), dt=1 / 100)
     trajectory = world.rollout(world.initial_state(), 100)
-    clip = video.read(film(world, trajectory, tmp_path / "fall.mp4"))
+    clip = video.read(film(world, trajectory, tmp_path / "new" / "fall.mp4"))
     # A hundred steps a second are shown at fifty frames.
     assert clip.fps == pytest.approx(50, rel=1e-3)
     assert len(clip) == 51
