@@ -143,9 +143,12 @@ class Unknowns:
 
     def known(self, z: Float[Tensor, "batch numbers"]) -> tuple[Tensor, Tensor]:
         """What is known beforehand, as residuals and their slopes: (value − start) / deviation, 0 where nothing is."""
-        starts, weights = [], []
+        missed, slopes, at = torch.zeros_like(z), torch.zeros_like(z), 0
         for each in self.list:
-            starts.append(torch.as_tensor(each.start, dtype=z.dtype).reshape(-1))
-            weights.append(torch.full((each.size,), 0.0 if each.deviation is None else 1 / each.deviation))
-        weight = torch.cat(weights).to(z)
-        return weight * (self.flat(z) - torch.cat(starts).to(z)), weight * self.slopes(z)
+            part = slice(at, at + each.size)
+            at += each.size
+            if each.deviation is not None:
+                start = torch.as_tensor(each.start, dtype=z.dtype, device=z.device).reshape(-1)
+                missed[..., part] = (each.value(z[..., part]) - start) / each.deviation
+                slopes[..., part] = each.slope(z[..., part]) / each.deviation
+        return missed, slopes

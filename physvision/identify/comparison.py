@@ -70,7 +70,8 @@ def extent(case: Case) -> float:
 def explains(case: Case, fit: Fit) -> bool:
     """Whether a fit is one at all."""
     sigma = max(float(np.median(track.sigma[track.seen])) for track in case.tracks)
-    return math.isfinite(fit.noise) and fit.noise < max(_COARSE * extent(case), 6 * sigma)
+    finite = all(bool(torch.isfinite(part).all()) for part in fit.linear)
+    return finite and fit.noise < max(_COARSE * extent(case), 6 * sigma)
 
 
 def group(scores: Mapping[str, float]) -> list[str]:

@@ -49,7 +49,7 @@ class Fit:
     def without_end(self) -> Fit:
         """The fit to the first two thirds alone."""
         problem = self.problem.until(float(self.problem.times[self.cut - 1]))
-        z, linear = _best(gauss_newton(problem, self.early, robust=True, tolerance=1e-8, patience=3))
+        z, linear = _best(gauss_newton(problem, self.early, robust=True, tolerance=1e-6, patience=3))
         return replace(self, problem=problem, z=z, linear=linear)
 
     def places(self, times: Float[Tensor, " samples"]) -> Float[Tensor, "samples numbers"]:
@@ -103,7 +103,7 @@ def fit(case: Case, model: Model, keep: int = 3) -> Fit:
     # The first two thirds are fitted for themselves as well, to be compared with the last.
     inside = [horizon for horizon in horizons if horizon <= 2 / 3 * span]
     early = grown(problem, inside, start, keep=keep)
-    found = fit_growing(problem, horizons[len(inside) :], early, keep=keep)
+    found = fit_growing(problem, horizons[len(inside) :], early, keep=keep, tolerance=1e-5)  # it settles afterwards
     return _settled(case, model, problem, *_best(found), early)
 
 

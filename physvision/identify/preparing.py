@@ -47,10 +47,15 @@ def _one(before: Track, after: Track, end: int) -> Track:
 
 
 def moving_ones(tracks: list[Track], least: int) -> list[Track]:
-    """Those that go somewhere, the farthest first; so many at least."""
-    moving = sorted(tracks, key=lambda track: -track.extent * math.sqrt(float(track.seen.sum())))
-    far = [track for track in moving if track.extent > 0.15 * moving[0].extent]
+    """Those that go somewhere, the one whose motion is seen best first; so many at least."""
+    moving = sorted(tracks, key=lambda track: -_told(track))
+    far = [track for track in moving if track.extent > 0.15 * max(track.extent for track in tracks)]
     return far if len(far) >= least else moving[:least]
+
+
+def _told(track: Track) -> float:
+    """How much a track tells of a motion: its extent in deviations, of all its places together."""
+    return track.extent / float(np.median(track.sigma[track.seen])) * math.sqrt(float(track.seen.sum()))
 
 
 def begun(tracks: Sequence[Track]) -> tuple[list[Track], list[str]]:

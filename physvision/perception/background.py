@@ -6,6 +6,7 @@ pixel shows two things for much of the time, the one that fits what is around is
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import cv2
@@ -87,7 +88,8 @@ class Background:
         check_still(samples)
         middle = _median(samples)
         self._shake = Shake(_bytes(middle))
-        shifts = np.array([self._shake.measure(sample) for sample in samples])
+        shifts = _filled_in([self._shake.measure(sample) for sample in samples])
+        self._first = shifts[0]
         # Estimates scatter by some hundredths of a pixel when nothing moves; correcting these would add noise.
         self.shift_deviation = float(np.hypot(*shifts.std(0)))
         self.shaky = self.shift_deviation > 0.16
@@ -106,8 +108,12 @@ class Background:
 
     def alignment(self, frame: UInt8[np.ndarray, "height width 3"], before: Alignment | None = None) -> Alignment:
         """How a frame was taken; `before` is that of the frame before it."""
-        guess = None if before is None else before.shift
-        shift = self._shake.measure(frame, guess) if self.shaky else np.zeros(2)
+        if not self.shaky:
+            return Alignment(np.zeros(2), self._gains(frame, self.picture, np.zeros(2)))
+        guess = self._first if before is None else before.shift
+        measured = self._shake.measure(frame, guess)
+        # A codec may leave the picture behind as it was, so that it does not tell.
+        shift = guess if measured is None else measured
         return Alignment(shift, self._gains(frame, self.picture, shift))
 
     def aligned(
@@ -137,6 +143,15 @@ class Background:
             if bright.sum() > 50:
                 gains[channel] = np.median(now[bright, channel] / behind[bright, channel])
         return gains
+
+
+def _filled_in(shifts: Sequence[Float[np.ndarray, "2"] | None]) -> Float[np.ndarray, "samples 2"]:
+    """Shifts with those that nothing tells between the ones around; none where nothing tells any."""
+    told = [number for number, shift in enumerate(shifts) if shift is not None]
+    if not told:
+        return np.zeros((len(shifts), 2))
+    known = np.array([shift for shift in shifts if shift is not None])
+    return np.stack([np.interp(np.arange(len(shifts)), told, known[:, axis]) for axis in (0, 1)], 1)
 
 
 def _lit(frame: np.ndarray, gains: np.ndarray) -> np.ndarray:
@@ -184,15 +199,24 @@ def _resolved(samples: np.ndarray, middle: np.ndarray) -> tuple[np.ndarray, np.n
     chosen = (values * alike[..., None]).sum(0) / alike.sum(0)[:, None]
     # What is seen most of the time stays, unless something rarer fits what is around much better.
     usually = middle[rows, columns]
-    often_usual = (np.abs(values - usually).max(-1) < tolerance).mean(0)
-    stays = _oddity(usually - guess, often_usual, tolerance) <= _oddity(nearest - guess, alike.mean(0), tolerance)
+    as_usual = np.abs(values - usually).max(-1) < tolerance
+    stays = _oddity(usually - guess, as_usual.mean(0), tolerance) <= _oddity(nearest - guess, alike.mean(0), tolerance)
+    rarer = chosen.copy()
     chosen[stays] = usually[stays]
-    # What is never seen without something before it is taken from around, if that something is what moves nearby.
-    passing = values[np.broadcast_to(~alike, alike.shape) & unsure[rows, columns].astype(bool)[None]]
+    # What is seldom or never seen without something before it is taken from there, or from around, if that something is
+    # what moves nearby.
+    passing = values[~alike & ~as_usual & unsure[rows, columns].astype(bool)]
     odd = np.abs(chosen - guess).max(-1) > 2 * tolerance
-    if odd.any() and len(passing):
-        hidden = _among(values[:, odd], _common(passing), 2 * tolerance).mean(0) > _ALWAYS
-        chosen[np.flatnonzero(odd)[hidden]] = guess[odd][hidden]
+    # A shadow's colour may be that of what is behind elsewhere: such colours say nothing.
+    things, plain = _common(passing), _common(chosen[~odd])
+    things = things[(np.abs(things[:, None] - plain).max(-1) > 2 * tolerance).all(1)]
+    odd = np.flatnonzero(odd)
+    if len(odd) and len(things):
+        hidden = _among(values[:, odd], things, 2 * tolerance).mean(0)
+        fits = np.abs(rarer - guess)[odd].max(-1) < 2 * tolerance
+        shown = fits & (hidden + alike[:, odd].mean(0) > _ALWAYS)
+        chosen[odd[shown]] = rarer[odd[shown]]
+        chosen[odd[~shown & (hidden > _ALWAYS)]] = guess[odd[~shown & (hidden > _ALWAYS)]]
     picture = middle.copy()
     picture[rows, columns] = chosen
     return picture, noise

@@ -132,6 +132,8 @@ def _echo(chain: Chain, other: Chain) -> bool:
     here = np.array([mine[frame].place for frame in common])
     shadow = np.mean([mine[frame].shadow for frame in common]) > 0.5
     fainter = np.median([mine[f].contrast for f in common]) < 0.7 * np.median([its[f].contrast for f in common])
+    # A reflection's colour lies between that of the thing and what is behind.
+    fainter &= np.abs(chain.color - other.color).max() < other.contrast
     matrix = np.column_stack([there, np.ones(len(there))])
     rest = here - matrix @ np.linalg.lstsq(matrix, here, rcond=None)[0]
     tied = np.sqrt((rest**2).sum(1).mean()) < 0.15 * max(chain.extent, 1.0) and _moves_with(here, there)

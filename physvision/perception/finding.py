@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from physvision.perception.uniting import united
 _FLOOR = 0.03  # px: systematic errors below which noise does not matter
 _PARTLY = 0.1  # share of a thing that is missing, or too much, from which on its middle is not where it seems
 _SCATTERS = 4.0  # deviations by which noise alone makes a thing seem larger or smaller
+_FEWEST = 5  # clear sightings of a thing
 _AROUND = 2  # sightings before and after, that tell how much of a thing is seen
 _CHANGED = 0.5  # change of the logarithm of what is seen of a thing from which on some of it is missing, or too much
 _LEAST = 1.4  # the same below which it may be something else
@@ -87,10 +89,15 @@ def find_tracks(
     targets, sightings = united(targets, sightings)
     sightings = _out_of_hands(footage, background, alignments, sightings)
     notes += _remarks(look, background)
+    both = zip(targets, sightings, strict=True)
+    clear = [(target, found) for target, found in both if _whole(found).sum() >= _FEWEST]
+    # A hand, say, seems to move like something whole until it is looked at closely.
+    if len(clear) < (objects or 1):
+        raise InputError("what moves is lost when it is looked at closely; point at it with object, or cut with crop")
     return mended(
         [
             _track(look, target, found, index, shrink, corner, tuple(notes))
-            for index, (target, found) in enumerate(zip(targets, sightings, strict=True))
+            for index, (target, found) in enumerate(clear)
         ]
     )
 
@@ -131,10 +138,7 @@ def _track(
     notes: tuple[str, ...],
 ) -> Track:
     faint = np.array([sighting is not None and sighting.faint for sighting in found])
-    masses = np.array([np.nan if sighting is None or sighting.faint else sighting.mass for sighting in found])
-    clear = _steady(masses)
-    if clear.sum() < 5:
-        raise InputError("what moves is lost when it is looked at closely; point at it with object, or cut with crop")
+    masses, clear = _masses(found), _whole(found)
     places = np.array([s.place if s is not None else [np.nan, np.nan] for s in found])
     clear &= ~_repeated(places, clear, look.changes)
     near = np.convolve(clear, [1, 1, 1], "same") > 0
@@ -170,11 +174,17 @@ def _track(
     )
 
 
-def _steady(masses: np.ndarray) -> np.ndarray:
+def _masses(found: Sequence[Sighting | None]) -> np.ndarray:
+    """How many pixels a thing covers; NaN where it is not seen, or only a trace of it."""
+    return np.array([np.nan if sighting is None or sighting.faint else sighting.mass for sighting in found])
+
+
+def _whole(found: Sequence[Sighting | None]) -> np.ndarray:
     """Where what is seen of a thing is as much as in the frames around: it is neither cut off nor joined to another.
 
     Before something that looks like a part of it, a thing may show less for a while and still be followed.
     """
+    masses = _masses(found)
     seen = np.flatnonzero(np.isfinite(masses))
     steady = np.zeros(len(masses), bool)
     logs = np.log(masses[seen])

@@ -45,15 +45,15 @@ class Shake:
 
     def measure(
         self, frame: UInt8[np.ndarray, "height width 3"], guess: Float[np.ndarray, "2"] | None = None
-    ) -> Float[np.ndarray, "2"]:
-        """The frame's shift in x and y, pixels; zero where the picture does not tell.
+    ) -> Float[np.ndarray, "2"] | None:
+        """The frame's shift in x and y, pixels; None where the picture does not tell.
 
         Args:
             frame: the frame.
             guess: a shift that is not far from it, such as that of the frame before.
         """
         if len(self._pixels) < 4:
-            return np.zeros(2)
+            return None
         gray = _gray(frame)
         shift = np.zeros(2) if guess is None else guess
         for _ in range(_ROUNDS):
@@ -61,7 +61,7 @@ class Shake:
             now = cv2.remap(gray, x, y, cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE)
             step = _agreed(*self._solve(now))
             if step is None:
-                return np.zeros(2)
+                return None
             shift = shift + step
             if np.abs(step).max() < 0.01:
                 break

@@ -1,10 +1,13 @@
 """Clips that are not what one hopes for: a right result, less sure where less is seen, or a refusal that says why."""
 
+import json
+
 import cv2
 import numpy as np
 import pytest
 import torch
 
+from physvision.cli import main
 from physvision.core import Clip, InputError, VideoError
 from physvision.datasets.clips import Filming, draw
 from physvision.identify import identify
@@ -74,6 +77,18 @@ def test_half_a_swing_tells_less(swing, whole):
     assert holds(found, clip.truth["length"])
     low, high = found.intervals["length"]
     assert high - low > whole
+
+
+def test_a_folder_of_pictures(swing, tmp_path):
+    clip, frames = swing
+    pictures, out = tmp_path / "pictures", tmp_path / "out"
+    pictures.mkdir()
+    for number, frame in enumerate(frames[: round(clip.truth["period"] * FPS)]):
+        cv2.imwrite(str(pictures / f"{number:03d}.png"), frame[..., ::-1])
+    options = ["--motion", "pendulum", "--known", "gravity=9.81", "--fps", str(FPS), "--no-film", "--out", str(out)]
+    assert main(["identify", str(pictures), *options]) == 0
+    length = json.loads((out / "parameters.json").read_text())["parameters"]["length"]["value"]
+    assert abs(length / clip.truth["length"] - 1) < 0.01
 
 
 def test_a_third_of_a_swing_is_refused(swing):

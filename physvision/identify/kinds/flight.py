@@ -19,6 +19,7 @@ from physvision.physics.particle import Particle
 
 _DRAG, _DRAGS = 0.015, 0.015  # 1/m: of balls that people throw, 0.001 for a shot, 0.03 for hollow ones
 _LATE = 2.0  # frames by which a thing is first seen after it was let go, if no hand is seen
+_PUSHED = 0.01  # sideways, by a hand that lets go, of the speed that a fall gains
 _STRAIGHT = 0.05  # how far from straight down a fall's track may lie, of its length
 _HAND = (0.5, 15.0)  # pull of a hand, of gravity: it holds the thing's weight at least
 _GLIMPSED = 0.6  # of its radius: a place that is so uncertain says about where it is, not how it moves
@@ -62,6 +63,8 @@ def _model(case: Case, kind: str, stretch: _Stretch) -> Model:
         raise UnsuitableError("the track is straight and even: nothing accelerates")
     if kind == "fall" and not _straight_down(thrown, float(later[-1] - later[0]), stretch.noise):
         raise UnsuitableError("it does not move straight down")
+    if kind == "fall" and stretch.flies and found[1][1] < 0:
+        raise UnsuitableError("what falls does not fly up before: it was held")
     dt = case.dt
     engine = Particle("plane", dt=dt, substeps=max(1, math.ceil(dt * 60)))
     speed = max(float(np.linalg.norm(found[1])), weight * dt)
@@ -74,6 +77,9 @@ def _model(case: Case, kind: str, stretch: _Stretch) -> Model:
         Unknown("drag", _DRAG, scale=_DRAG, deviation=_DRAGS, span=(0.0, 0.2), unit="1/m"),
         Unknown("velocity", found[1].tolist() if across else float(found[1][1]), scale=0.1 * speed, unit="px/s"),
     ]
+    if not across:
+        push = _PUSHED * weight * float(later[-1] - later[0])
+        unknowns.append(Unknown("sideways", 0.0, scale=push, deviation=push, unit="px/s"))
     late = 3.0 * dt if by_hand else stretch.late
     unknowns.append(Unknown("release", stretch.release - times[0], scale=dt, deviation=late, unit="s"))
     begin: dict[str, object] = {}
@@ -89,7 +95,10 @@ def _model(case: Case, kind: str, stretch: _Stretch) -> Model:
 
     def setup(values: Values) -> Setup:
         down = torch.stack([-values["tilt"].sin(), values["tilt"].cos()], 1)
-        velocity = values["velocity"] if across else values["velocity"][:, None] * down
+        velocity = values["velocity"]
+        if not across:
+            right = torch.stack([down[:, 1], -down[:, 0]], 1)
+            velocity = velocity[:, None] * down + values["sideways"][:, None] * right
         # Drag a metre is drag a pixel times pixels a metre; gravity says how many those are.
         a_pixel = _drag_a_pixel(values, gravity)
         return Setup(State(values["place"], velocity), {"push": values["weight"][:, None] * down, "drag": a_pixel})
