@@ -73,3 +73,15 @@ def test_drag_between_the_release_and_the_first_sample_counts():
     at_release = np.interp(moment, step * np.arange(len(speeds)), speeds) / found.scale
     assert moment > 2 * step
     assert abs(found.parameters["speed"].value / at_release - 1) < 1e-3
+
+
+def test_what_a_hand_holds_still_does_not_fly_up_before_it_falls():
+    """A palm pulls at what is seen of a ball that leaves it: beside the path of all, it does not fly yet."""
+    dropped = draw("fall", 216)
+    (track,) = tracks_of(dropped, 216)
+    since = track.times - dropped.motion.begin
+    pulled = track.positions + np.array([0.0, 0.8]) * ((since > 0.01) & (since < 0.1))[:, None]
+    known = {"scale": dropped.options["scale"]}
+    found = identify([replace(track, positions=pulled)], "fall", known, size=dropped.filming.size)
+    assert "aside" not in found.fit.problem.unknowns.values(found.fit.z[None])
+    assert abs(found.parameters["acceleration"].value / 9.81 - 1) < 0.03
