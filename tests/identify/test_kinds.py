@@ -1,5 +1,6 @@
 """Each kind of motion is identified from the places that a drawn clip would show, camera and noise included."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -54,6 +55,16 @@ def test_the_right_kind_is_named(kind):
     _, found = identified(kind, 2, motion=None)
     assert found.motion == kind
     assert not found.alike
+
+
+def test_a_mass_that_sways_on_its_spring_is_still_one():
+    clip = draw("spring", 1, doubled=0.0)
+    (track,) = tracks_of(clip, 1)
+    along = np.linalg.svd(track.positions - track.positions.mean(0), full_matrices=False)[2][0]
+    sway = 0.04 * track.extent * np.sin(3.1 * track.times)
+    swaying = replace(track, positions=track.positions + sway[:, None] * along[::-1] * (1, -1))
+    found = identify([swaying], "spring", clip.known, size=clip.filming.size)
+    assert abs(found.parameters["period"].value / clip.truth["period"] - 1) < 2e-3
 
 
 def test_kinds_that_predict_the_same_are_named_together():

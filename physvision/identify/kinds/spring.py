@@ -15,10 +15,12 @@ from physvision.identify.kinds.line import along, straight
 from physvision.identify.model import Case, Knowns, Model, Parameters, UnsuitableError
 from physvision.physics.particle import Particle
 
+_SWAYS = 0.12  # how far from its line a mass may be, of its spread: one that hangs also swings a little
+
 
 def propose(case: Case) -> list[Model]:
     """The model to try."""
-    line = straight(case, least=12)
+    line = straight(case, least=12, share=_SWAYS)
     lasts = starts.period(line.times, line.away)
     if lasts is None or line.times[-1] - line.times[0] < lasts:
         raise UnsuitableError("less than one oscillation was seen")
