@@ -22,6 +22,7 @@ from physvision.physics.fluid.properties import FlowProperties
 from physvision.physics.fluid.rollout import Rollout
 from physvision.physics.fluid.step import Stepper
 from physvision.physics.properties import Properties
+from physvision.physics.stretches import first_step, in_stretches
 
 ROUNDS = 4  # of stopping what flows into solids
 ENDS = (("periodic", "walls", "channel"), ("periodic", "walls"))
@@ -219,22 +220,17 @@ class Flow(MechanicalEngine):
         self, state: State, steps: int, controls: Tensor | None, properties: Overrides, truncate: int | None
     ) -> Trajectory:
         leaves = self._leaves(properties, state)
-        q, v = state.q.double(), state.v.double()
-        u = q.new_zeros(state.batch, steps, self.nu) if controls is None else controls.double()
-        parts, solves = [(q.unsqueeze(1), v.unsqueeze(1))], []
-        length = truncate or steps
-        for start in range(0, steps, length):
-            operation = self._operation(q.device)
-            q, v, bad, coarse = batched_function.apply(operation, q, v, u[:, start : start + length], *leaves.values())
-            parts.append((q[:, 1:], v[:, 1:]))
-            solves.append([torch.where(each >= 0, each + start, each) for each in (bad, coarse)])
-            q, v = q[:, -1].detach(), v[:, -1].detach()
-        all_q, all_v = (torch.cat(each, 1).to(state.q.dtype) for each in zip(*parts, strict=True))
-        bad, coarse = (_first(list(each)) for each in zip(*solves, strict=True))
+        operation = self._operation(state.q.device)
+
+        def run(q: Tensor, v: Tensor, u: Tensor) -> tuple[Tensor, ...]:
+            return batched_function.apply(operation, q, v, u, *leaves.values())
+
+        q, v, found, starts = in_stretches(run, state, steps, controls, self.nu, truncate)
+        bad, coarse = (first_step(starts, each) for each in zip(*found, strict=True))
         good = bad < 0
         residual = torch.where(good, 0.0, torch.inf).to(state.q)
         status = Status(good, residual, torch.ones_like(bad), bad, first_coarse_step=torch.where(good, coarse, -1))
-        return Trajectory(all_q, all_v, status, self.dt)
+        return Trajectory(q, v, status, self.dt)
 
     @override
     def _cure(self) -> str:
@@ -275,11 +271,3 @@ def _shaped(name: str, value: Any, shape: tuple[int, ...]) -> Tensor:
     if found.shape not in ((), shape) or not bool(torch.isfinite(found).all()):
         raise InputError(f"{name}: expected one finite number or shape {shape}, got shape {tuple(found.shape)}")
     return found.expand(shape).clone()
-
-
-def _first(steps: list[Tensor]) -> Tensor:
-    """Of several stretches, −1 where there is none."""
-    found = steps[0]
-    for each in steps[1:]:
-        found = torch.where(found >= 0, found, each)
-    return found

@@ -20,6 +20,7 @@ from physvision.physics.engine import MechanicalEngine, Overrides
 from physvision.physics.particle import kernels
 from physvision.physics.particle.properties import ParticleProperties, pack
 from physvision.physics.properties import Properties
+from physvision.physics.stretches import first_step, in_stretches
 
 _STEP = 0.5  # a guess at the microseconds that a step takes, forward
 
@@ -72,26 +73,19 @@ class Particle(MechanicalEngine):
     def _simulate(
         self, state: State, steps: int, controls: Tensor | None, properties: Overrides, truncate: int | None
     ) -> Trajectory:
-        length = truncate or steps
         known = self.checked(properties, state.batch, state.q.device)
         assert isinstance(known, ParticleProperties)
         numbers = pack(known, state.batch, self.nv)
-        q, v = state.q.double(), state.v.double()
-        u = q.new_zeros(state.batch, steps, self.nu) if controls is None else controls.double()
-        positions, velocities, bad = [q.unsqueeze(1)], [v.unsqueeze(1)], torch.full_like(q[:, 0], -1).int()
-        for start in range(0, steps, length):
-            count = min(length, steps - start)
-            operation = _Rollout(self.path == "circle", self.dt, self.substeps)
-            q, v, failed = batched_function.apply(operation, q, v, u[:, start : start + count], numbers)
-            positions.append(q[:, 1:])
-            velocities.append(v[:, 1:])
-            bad = torch.where((bad < 0) & (failed >= 0), failed + start, bad)
-            q, v = q[:, -1].detach(), v[:, -1].detach()
+        operation = _Rollout(self.path == "circle", self.dt, self.substeps)
+
+        def run(q: Tensor, v: Tensor, u: Tensor) -> tuple[Tensor, ...]:
+            return batched_function.apply(operation, q, v, u, numbers)
+
+        q, v, found, starts = in_stretches(run, state, steps, controls, self.nu, truncate)
+        bad = first_step(starts, [failed for (failed,) in found])
         good = bad < 0
         residual = torch.where(good, 0.0, torch.inf).to(state.q)
-        status = Status(good, residual, torch.ones_like(bad).long(), bad.long())
-        dtype = state.q.dtype
-        return Trajectory(torch.cat(positions, 1).to(dtype), torch.cat(velocities, 1).to(dtype), status, self.dt)
+        return Trajectory(q, v, Status(good, residual, torch.ones_like(bad), bad), self.dt)
 
     def _places(self, state: State, properties: ParticleProperties) -> Float[Tensor, "batch 2"]:
         """X and z."""

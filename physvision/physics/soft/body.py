@@ -23,6 +23,7 @@ from physvision.physics.soft.mesh import Mesh
 from physvision.physics.soft.ordering import pattern
 from physvision.physics.soft.properties import SoftProperties, edges, pack
 from physvision.physics.soft.rollout import Launches, Rollout
+from physvision.physics.stretches import first_step, in_stretches
 
 LAWS = ("linear", "st_venant_kirchhoff", "neo_hookean")
 INTEGRATORS = ("backward_euler", "symplectic_euler")
@@ -237,21 +238,19 @@ class SoftBody(MechanicalEngine):
     def _simulate(
         self, state: State, steps: int, controls: Tensor | None, properties: Overrides, truncate: int | None
     ) -> Trajectory:
-        length = truncate or steps
         known = self.checked(properties, state.batch, state.q.device)
         assert isinstance(known, SoftProperties)
         numbers = vars(pack(known, self, state.batch)).values()
-        q, v = state.q.double(), state.v.double()
-        u = q.new_zeros(state.batch, steps, self.nu) if controls is None else controls.double()
-        parts, solves = [(q.unsqueeze(1), v.unsqueeze(1))], []
-        for start in range(0, steps, length):
-            operation = Rollout(self._launches(q.device), len(self.mesh.nodes), self.axes)
-            q, v, *solved = batched_function.apply(operation, q, v, u[:, start : start + length], *numbers)
-            parts.append((q[:, 1:], v[:, 1:]))
-            solves.append((start, *solved))
-            q, v = q[:, -1].detach(), v[:, -1].detach()
-        whole_q, whole_v = (torch.cat(each, 1).to(state.q.dtype) for each in zip(*parts, strict=True))
-        return Trajectory(whole_q, whole_v, _status(solves, state.q.dtype), self.dt)
+        operation = Rollout(self._launches(state.q.device), len(self.mesh.nodes), self.axes)
+
+        def run(q: Tensor, v: Tensor, u: Tensor) -> tuple[Tensor, ...]:
+            return batched_function.apply(operation, q, v, u, *numbers)
+
+        q, v, found, starts = in_stretches(run, state, steps, controls, self.nu, truncate)
+        residuals, iterations, bad = zip(*found, strict=True)
+        first = first_step(starts, bad)
+        residual, most = torch.stack(residuals).amax(0).to(q.dtype), torch.stack(iterations).amax(0).long()
+        return Trajectory(q, v, Status(first < 0, residual, most, first), self.dt)
 
     @override
     def _poses(self, state: State, properties: Properties) -> Float[Tensor, "batch bodies 4 4"]:
@@ -322,13 +321,3 @@ def _direction(name: str, given: Sequence[float], axes: int) -> np.ndarray:
     if not found.any():
         raise InputError(f"{name}: expected a direction, got zeros")
     return found / np.linalg.norm(found)
-
-
-def _status(solves: list[tuple[Any, ...]], dtype: torch.dtype) -> Status:
-    """Of all stretches: the first bad step, and the worst of the rest."""
-    first = torch.full_like(solves[0][3], -1)
-    for start, _, _, bad in solves:
-        first = torch.where((first < 0) & (bad >= 0), bad + start, first)
-    residual = torch.stack([residual for _, residual, _, _ in solves]).amax(0)
-    iterations = torch.stack([iterations for _, _, iterations, _ in solves]).amax(0)
-    return Status(first < 0, residual.to(dtype), iterations.long(), first.long())
