@@ -23,9 +23,12 @@ def main() -> None:
         if "scalar" in Path(source).read_text():
             for dtype in precision.SCALARS:
                 precision.load(module.name, dtype)
+            # What is loaded on demand is tested in one precision.
+            name = precision.load(module.name, torch.float64).__name__
         else:
-            for part in pkgutil.iter_modules([str(Path(source).parent)], f"{module.name}."):
-                importlib.import_module(part.name)
+            name = module.name
+        for part in pkgutil.iter_modules([str(Path(source).parent)], f"{name}."):
+            importlib.import_module(part.name)
     # Not the modules of functions alone, which Warp would compile to nothing.
     places = [vars(module) for name, module in list(sys.modules.items()) if name.startswith("physvision.")]
     found = {value.module for names in places for value in names.values() if isinstance(value, wp.Kernel)}

@@ -11,7 +11,7 @@ from physvision.physics.articulated.builders import (
     tree,
 )
 from physvision.physics.articulated.connections import Connection
-from physvision.physics.articulated.contact import ContactList, Penalty, Soft
+from physvision.physics.articulated.contact import Complementarity, ContactList, Penalty, Relaxed, Soft
 from physvision.physics.articulated.engine import Articulation
 from physvision.physics.articulated.loading import load
 from physvision.physics.articulated.medium import Medium
@@ -22,11 +22,13 @@ from physvision.physics.articulated.transmissions import Transmission
 __all__ = [
     "Articulation",
     "Body",
+    "Complementarity",
     "Connection",
     "ContactList",
     "Joint",
     "Medium",
     "Penalty",
+    "Relaxed",
     "Soft",
     "Transmission",
     "TreeProperties",
@@ -43,7 +45,8 @@ __all__ = [
 register_all(
     "physvision.physics.articulated",
     (
-        *(Articulation, Body, Connection, Joint, Medium, Penalty, Soft, Transmission, load, tree),
+        *(Articulation, Body, Connection, Joint, Medium, Transmission, load, tree),
+        *(Complementarity, Penalty, Relaxed, Soft),
         *(cartpole, cartpole_properties, chain, chain_properties, from_dh, from_dh_properties),
     ),
 )

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from physvision.kernels.batched_function import Operation, Tensors
 from physvision.kernels.launching import Repeated, argument, is_short, launch
-from physvision.physics.articulated.contact import Yielding
+from physvision.physics.articulated.contact import Law
 from physvision.physics.articulated.integrators import Integrator
 from physvision.physics.articulated.layout import CONTACT_PARAMETERS, PARAMETERS
 from physvision.physics.articulated.packing import Parameters
@@ -125,11 +125,13 @@ class ContactRollout(_Operation):
     dt: float
     truncate: int
     overlap: float = MOST_OVERLAP
-    law: Yielding | None = None  # of contacts that are forces; by events without
+    law: Law | None = None  # of contacts that are no events
     differentiable = 2
 
     def _kernel(self, name: str) -> Any:
-        return getattr(self.program.kernels, f"{'contact' if self.law is None else 'yielding'}_{name}")
+        if self.law is None:
+            return getattr(self.program.kernels, f"contact_{name}")
+        return getattr(self.program.kernels_of(self.law), name)
 
     @property
     def _numbers(self) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor
 from physvision.kernels import precision
 from physvision.kernels.launching import Repeated, Shelf, array
 from physvision.kernels.layout import ArrayField
-from physvision.physics.articulated.contact import Pairs, Yielding
+from physvision.physics.articulated.contact import Law, Pairs
 from physvision.physics.articulated.integrators import Integrator
 from physvision.physics.articulated.layout import (
     BACKWARD_MEMORY,
@@ -163,11 +164,16 @@ class Program:
             setattr(contacts, name, self._field(CONTACT_PARAMETERS[name], value))
         return contacts
 
-    def law(self, yielding: Yielding) -> Any:
+    def kernels_of(self, law: Law) -> Any:
+        """The module of kernels of a method of contact, loaded only where it is asked for."""
+        return import_module(f"{self.kernels.__name__}.{law.kernels}")
+
+    def law(self, law: Law) -> Any:
         """The kernels' `Law`."""
-        law = self.kernels.Law()
-        law.stiffness, law.damping, law.distance, law.slip_speed = yielding.numbers
-        return law
+        found = self.kernels_of(law).Law()
+        for name, value in law.numbers.items():
+            setattr(found, name, value)
+        return found
 
     def contact_gradients(self, batch: int, wanted: bool) -> tuple[Any, list[Tensor]]:
         """The kernels' `ContactGradients`, and the tensors behind it that belong to parameters, zero."""

@@ -1,89 +1,11 @@
 """One impulse: ten thousand random problems, judged without a line of the solver."""
 
-import sys
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-import warp as wp
-
-from physvision.kernels import precision
-from physvision.kernels.launching import array
-from physvision.physics.articulated.layout import CONTACT_MEMORY
-
-PACKAGE = "physvision.physics.articulated.kernels"
-MOST = 4  # contacts of a problem
-
-
-def solved(problems, most=MOST):
-    """Impulses and residuals that the kernels' solver finds for (A, b, friction) of up to `most` contacts each."""
-    kernels = precision.load(PACKAGE, torch.float64)
-    ContactMemory = kernels.ContactMemoryStruct
-    solve_impulses = sys.modules[f"{kernels.__name__}.impulses"].solve_impulses
-
-    @wp.kernel(enable_backward=False, module="unique")
-    def solve_all(memory: ContactMemory, counts: wp.array(dtype=wp.int32), residuals: wp.array(dtype=wp.float64)):
-        world = wp.tid()
-        residuals[world] = solve_impulses(memory, world, counts[world])
-
-    batch = len(problems)
-    counts = {"contacts": most} | dict.fromkeys(
-        ("evaluations", "links", "velocities", "positions", "pairs", "groups", "candidates", "shapes", "limits"), 1
-    )
-    memory, held = ContactMemory(), {}
-    for name, field in CONTACT_MEMORY.items():
-        held[name] = torch.zeros(
-            batch, *field.shape(counts), dtype=torch.int32 if field.entry == "whole" else torch.float64
-        )
-    for k, (matrix, bias, friction) in enumerate(problems):
-        n = len(friction)
-        held["delassus"][k, :n, :n] = torch.as_tensor(matrix).reshape(n, 3, n, 3).permute(0, 2, 1, 3)
-        held["drive"][k, :n] = torch.as_tensor(bias).reshape(n, 3)
-        held["friction"][k, :n] = torch.as_tensor(friction)
-        held["member"][k, :n] = torch.arange(n)
-        held["island_end"][k, 0] = n
-    for name, field in CONTACT_MEMORY.items():
-        setattr(memory, name, array(held[name], kernels.ENTRIES[field.entry]))
-    sizes = torch.tensor([len(friction) for _, _, friction in problems], dtype=torch.int32)
-    residuals = torch.zeros(batch, dtype=torch.float64)
-    wp.launch(solve_all, dim=batch, inputs=[memory, array(sizes), array(residuals)], device="cpu")
-    impulses = [held["impulse"][k, : int(n)].reshape(-1).numpy() for k, n in enumerate(sizes)]
-    return impulses, residuals.numpy()
-
-
-def random_problem(rng, slippery):
-    """Contacts of a random system; often more rows than it has velocities, and the same contact twice."""
-    contacts = int(rng.integers(1, MOST + 1))
-    velocities = int(rng.integers(1, 13))
-    jacobian = rng.normal(size=(3 * contacts, velocities))
-    if contacts > 1 and rng.random() < 0.2:
-        jacobian[:3] = jacobian[3:6]
-    root = rng.normal(size=(velocities, velocities)) + np.eye(velocities)
-    inverse = np.linalg.inv(root @ root.T + 0.1 * np.eye(velocities))
-    return finished(rng, jacobian, inverse, slippery)
-
-
-def box_problem(rng, slippery):
-    """A box on its four lower corners: twelve rows of rank six."""
-    half = rng.uniform(0.1, 0.5, 3)
-    rows = []
-    for x, y in product((-1, 1), repeat=2):
-        arm = half * [x, y, -1]
-        cross = np.array([[0, arm[2], -arm[1]], [-arm[2], 0, arm[0]], [arm[1], -arm[0], 0]])
-        rows.append(np.concatenate([np.eye(3), cross], 1)[[2, 0, 1]])
-    mass = rng.uniform(0.5, 2.0)
-    moments = mass / 3 * (half @ half - half**2)
-    return finished(rng, np.concatenate(rows), np.diag(1 / np.concatenate([[mass] * 3, moments])), slippery)
-
-
-def finished(rng, jacobian, inverse, slippery):
-    velocity = rng.normal(size=jacobian.shape[1])
-    bias = jacobian @ velocity
-    contacts = len(jacobian) // 3
-    friction = np.zeros(contacts) if slippery else rng.uniform(0.0, 1.0, contacts)
-    return jacobian @ inverse @ jacobian.T, bias, friction
+from physics.articulated.impulses import finished, problems_of, solved
 
 
 def violation(problem, impulse):
@@ -120,9 +42,7 @@ def enumerated(problem):
 
 @pytest.fixture(scope="module")
 def sample():
-    rng = np.random.default_rng(0)
-    makers = (random_problem, random_problem, random_problem, box_problem)
-    problems = [makers[k % 4](rng, slippery=k % 5 == 0) for k in range(10_000)]
+    problems = problems_of(10_000)
     return problems, *solved(problems)
 
 

@@ -2,18 +2,22 @@
 
 from physvision.physics.articulated.contact.features import features
 from physvision.physics.articulated.contact.filters import Touching, all_touching
+from physvision.physics.articulated.contact.fixed_step import Complementarity, Relaxed
 from physvision.physics.articulated.contact.listed import ContactList, nearest
+from physvision.physics.articulated.contact.methods import Contact, Law, law_of
 from physvision.physics.articulated.contact.pairs import Pairs
-from physvision.physics.articulated.contact.yielding import Contact, Penalty, Soft, Yielding, law_of
+from physvision.physics.articulated.contact.yielding import Penalty, Soft
 
 __all__ = [
+    "Complementarity",
     "Contact",
     "ContactList",
+    "Law",
     "Pairs",
     "Penalty",
+    "Relaxed",
     "Soft",
     "Touching",
-    "Yielding",
     "all_touching",
     "features",
     "law_of",

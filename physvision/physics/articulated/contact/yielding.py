@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from physvision.core import InputError
 from physvision.core.checks import check_positive
@@ -20,6 +21,8 @@ class Penalty:
         slip_speed: m/s below which friction falls to nothing, for it is smooth.
     """
 
+    kernels: ClassVar[str] = "yielding_rollout"
+
     stiffness: float = 1e4
     damping: float = 10.0
     slip_speed: float = 1e-2
@@ -31,9 +34,9 @@ class Penalty:
             raise InputError(f"damping: expected a number from zero on, got {self.damping}")
 
     @property
-    def numbers(self) -> tuple[float, float, float, float]:
+    def numbers(self) -> dict[str, float]:
         """Stiffness, damping, distance and slip speed, as kernels read them."""
-        return self.stiffness, self.damping, 0.0, self.slip_speed
+        return {**vars(self), "distance": 0.0}
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,8 @@ class Soft:
         slip_speed: m/s below which friction falls to nothing, for it is smooth.
     """
 
+    kernels: ClassVar[str] = "yielding_rollout"
+
     stiffness: float = 1e4
     distance: float = 1e-3
     slip_speed: float = 1e-2
@@ -55,26 +60,6 @@ class Soft:
             check_positive(name, getattr(self, name))
 
     @property
-    def numbers(self) -> tuple[float, float, float, float]:
+    def numbers(self) -> dict[str, float]:
         """Stiffness, damping, distance and slip speed, as kernels read them."""
-        return self.stiffness, 0.0, self.distance, self.slip_speed
-
-
-Yielding = Penalty | Soft
-Contact = str | Yielding | None
-METHODS = {"penalty": Penalty, "soft": Soft}
-
-
-def law_of(contact: Contact) -> Yielding | None:
-    """The law of a force; None for contact by events, and for none.
-
-    Raises:
-        InputError: no such method.
-    """
-    if isinstance(contact, Penalty | Soft):
-        return contact
-    if contact in (None, "event"):
-        return None
-    if contact not in METHODS:
-        raise InputError(f"contact: expected 'event', 'penalty', 'soft', a Penalty, a Soft or None, got {contact!r}")
-    return METHODS[contact]()
+        return {**vars(self), "damping": 0.0}

@@ -17,6 +17,7 @@ scalar = globals().get("scalar", wp.float64)
 # Whether there may be pairs of any convex shapes; kernels without them compile in less time.
 convex_pairs = globals().get("convex_pairs", False)
 
+# The methods of contact beside events are modules that `Program` loads where they are asked for.
 from .contact_list import contact_list  # noqa: E402  `scalar` comes first
 from .contact_rollout import contact_rollout, contact_rollout_backward  # noqa: E402
 from .inverse import inverse_dynamics, inverse_dynamics_backward  # noqa: E402
@@ -34,8 +35,6 @@ from .tree import (  # noqa: E402
     TreeStruct,
     WorkspaceStruct,
 )
-from .yielding import Law  # noqa: E402
-from .yielding_rollout import yielding_rollout, yielding_rollout_backward  # noqa: E402
 
 __all__ = [
     "ENTRIES",
@@ -44,7 +43,6 @@ __all__ = [
     "ContactsStruct",
     "ForcesStruct",
     "GradientsStruct",
-    "Law",
     "ScheduleStruct",
     "TreeStruct",
     "WorkspaceStruct",
@@ -62,6 +60,4 @@ __all__ = [
     "rollout",
     "rollout_backward",
     "scalar",
-    "yielding_rollout",
-    "yielding_rollout_backward",
 ]

@@ -11,6 +11,7 @@ import warp as wp
 
 from . import scalar
 from .delassus import add_push, contact_velocity
+from .reach import first_near
 from .spatial import transposed, vec3, zero3
 from .stops import stop_gap, write_stop_jacobian
 from .touching import closest_of, write_jacobian
@@ -83,15 +84,18 @@ def push_apart(
     """Jump[row] = Σ Jᵀ F; notes the deepest overlap and what each pair's first shape takes in a step of length h."""
     for d in range(tree.velocities):
         memory.jump[world, row, d] = scalar(0.0)
-    for pair in range(contacts.candidates):
+    for pair in range(contacts.pairs):
+        memory.pushed[world, pair] = zero3()
+    enough = NOTHING * law.distance
+    pair = first_near(contacts, memory, world, 0, enough)
+    while pair < contacts.candidates:
         if meet(tree, work, contacts, memory, law, world, row, pair):
             force = force_of(law, memory.gap[world, pair], memory.slip[world, 0], memory.friction[world, 0])
             add_push(tree, memory, world, 0, force, memory.jump, row)
             memory.overlap[world] = wp.max(memory.overlap[world], -memory.gap[world, pair])
             if pair < contacts.pairs:
                 memory.pushed[world, pair] = h * transposed(memory.frame[world, 0], force)
-        elif pair < contacts.pairs:
-            memory.pushed[world, pair] = vec3(scalar(0.0), scalar(0.0), scalar(0.0))
+        pair = first_near(contacts, memory, world, pair + 1, enough)
 
 
 @wp.func
@@ -111,7 +115,9 @@ def push_apart_backward(
     for d in range(tree.velocities):
         work.rate[world, 0, d] = work.v[world, row, d]
         work.rate[world, 1, d] = work.multiplier[world, row, d]
-    for pair in range(contacts.candidates):
+    enough = NOTHING * law.distance
+    pair = first_near(contacts, memory, world, 0, enough)
+    while pair < contacts.candidates:
         if meet(tree, work, contacts, memory, law, world, row, pair):
             gap = memory.gap[world, pair]
             slip = memory.slip[world, 0]
@@ -138,3 +144,4 @@ def push_apart_backward(
             )
             if touch.wanted != 0 and pair < contacts.pairs:
                 touch.friction[world, pair] = touch.friction[world, pair] - force[0] * across / size
+        pair = first_near(contacts, memory, world, pair + 1, enough)

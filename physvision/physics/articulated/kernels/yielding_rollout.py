@@ -7,6 +7,7 @@ from .forward import accelerate_moved, solve
 from .inverse import accelerate_links, residual_backward
 from .joints import advance, advance_backward
 from .kinematics import move_links
+from .reach import find_bounds
 from .touching import place_moved
 from .touching_backward import finish_shape_gradient
 from .trajectory import (
@@ -60,7 +61,7 @@ def accelerate_pushed(
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 3})
-def yielding_rollout(
+def rollout(
     first: int,
     tree: TreeStruct,
     work: WorkspaceStruct,
@@ -77,6 +78,7 @@ def yielding_rollout(
     """Fill q and v, [world, step, number], from their step 0. A world that stops being finite is marked and left."""
     world = first + wp.tid()
     forget(memory, world)
+    find_bounds(contacts, memory, world)
     bad = wp.int32(-1)
     if not starts_finite(tree, world, q, v):
         bad = 0
@@ -93,7 +95,7 @@ def yielding_rollout(
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 3})
-def yielding_rollout_backward(
+def rollout_backward(
     first: int,
     tree: TreeStruct,
     work: WorkspaceStruct,
@@ -114,7 +116,7 @@ def yielding_rollout_backward(
     q_bar: wp.array2d(dtype=scalar),
     v_bar: wp.array2d(dtype=scalar),
 ):
-    """Adjoint of `yielding_rollout`: its forces join the residual of `inverse` as −Σ Jᵀ F.
+    """Adjoint of `rollout`: its forces join the residual of `inverse` as −Σ Jᵀ F.
 
     A world that failed gives no gradient.
     """
@@ -122,6 +124,7 @@ def yielding_rollout_backward(
     if first_bad_step[world] >= 0:
         return
     begin_backward(tree, work, world)
+    find_bounds(contacts, memory, world)
     for backwards in range(steps):
         step = steps - 1 - backwards
         cut = truncate > 0 and backwards > 0 and (step + 1) % truncate == 0
