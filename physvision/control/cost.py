@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -22,16 +22,20 @@ Features = Callable[[State], Tensor]
 
 
 class Residuals(NamedTuple):
-    """Residuals of each step, (batch, steps, r), and of the end, (batch, r), and their derivatives.
+    """Residuals r of each step, (batch, steps, r), and of the end, (batch, r), and their derivatives J.
 
-    A Jacobian's last dimension is (δq, δv, δu); at the end (δq, δv). The second derivatives of the cost are taken for
-    those of 2 JᵀJ alone (Gauss–Newton).
+    The cost is Σ weights · r² over all steps, the same of the end, and effort · |control|². A Jacobian's last dimension
+    is (δq, δv, δu), or (δq, δv) alone where nothing depends on the control, as at the end. The second derivatives of
+    the cost are taken for those of 2 Jᵀ weights J alone (Gauss–Newton).
     """
 
     running: Tensor
     running_jacobian: Tensor
     final: Tensor
     final_jacobian: Tensor
+    weights: Tensor
+    final_weights: Tensor
+    effort: float = 0.0
 
 
 class Objective(ABC):
@@ -78,11 +82,13 @@ class Cost(Objective):
             engine, lambda state, u: self.running(state, u, repeated), count, starts, controls.flatten(0, 1)
         )
         running, jacobian = (each.unflatten(0, (batch, steps)) for each in found)
-        if self.final is None:
-            return Residuals(running, jacobian, running.new_zeros(batch, 0), running.new_zeros(batch, 0, 2 * engine.nv))
-        ends, last = self.final, trajectory.final
-        final = _differentiated(engine, lambda state, _: ends(state), ends(last).shape[1], last)
-        return Residuals(running, jacobian, *final)
+        last, ends = trajectory.final, self.final
+        if ends is None:
+            final = running.new_zeros(batch, 0), running.new_zeros(batch, 0, 2 * engine.nv)
+        else:
+            final = _differentiated(engine, lambda state, _: ends(state), ends(last).shape[1], last)
+        even, at_end = (running.new_ones(each.shape[-1]) for each in (running, final[0]))
+        return Residuals(running, jacobian, *final, even, at_end)
 
 
 @dataclass(frozen=True)
@@ -102,7 +108,6 @@ class Goal(Objective):
     weights: Float[Tensor, " features"]
     effort: float
     final: Float[Tensor, " features"] | None = None
-    _kept: dict[Any, tuple[Tensor, Tensor, Tensor]] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name, each in (("weights", self.weights), ("final", self.final), ("effort", torch.tensor(self.effort))):
@@ -111,38 +116,27 @@ class Goal(Objective):
 
     @override
     def value(self, trajectory: Trajectory, controls: Float[Tensor, "batch steps nu"]) -> Float[Tensor, " batch"]:
-        wanted, roots, _ = self._constants(trajectory, controls)
-        missed = (self.features(trajectory.flatten()) - wanted).unflatten(0, (trajectory.batch, -1)) * roots
-        return _finite(missed.square().sum((1, 2)) + self.effort * controls.square().sum((1, 2)))
+        squares = self._missed(self.features(trajectory.flatten()), trajectory).square()
+        weights, final = self._weights(squares)
+        total = (squares[:, :-1] @ weights).sum(1) + squares[:, -1] @ final
+        return _finite(total + self.effort * controls.square().sum((1, 2)))
 
     @override
     def residuals(self, engine: Engine, trajectory: Trajectory, controls: Float[Tensor, "batch steps nu"]) -> Residuals:
-        wanted, roots, whole = self._constants(trajectory, controls)
-        sizes, n, count = (trajectory.batch, -1), 2 * engine.nv, len(wanted)
-        found, slopes = _differentiated(engine, lambda state, _: self.features(state), count, trajectory.flatten())
-        missed = (found - wanted).unflatten(0, sizes) * roots
-        slopes = slopes.unflatten(0, sizes) * roots.unsqueeze(-1)
-        jacobian = whole.clone()
-        jacobian[:, :, :count, :n] = slopes[:, :-1]
-        running = torch.cat([missed[:, :-1], controls * self.effort**0.5], 2)
-        return Residuals(running, jacobian, missed[:, -1], slopes[:, -1])
+        states, count = trajectory.flatten(), len(self.wanted)
+        found, slopes = _differentiated(engine, lambda state, _: self.features(state), count, states)
+        missed, slopes = self._missed(found, trajectory), slopes.unflatten(0, (trajectory.batch, -1))
+        weights = self._weights(missed)
+        return Residuals(missed[:, :-1], slopes[:, :-1], missed[:, -1], slopes[:, -1], *weights, self.effort)
 
-    def _constants(self, trajectory: Trajectory, controls: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """What is wanted, roots of the weights of each state, and the Jacobian without the features' part."""
-        n, nu = 2 * trajectory.v.shape[2], controls.shape[2]
-        key = (trajectory.batch, trajectory.steps, n, nu, controls.dtype, controls.device)
-        if key not in self._kept:
-            if len(self._kept) > _KEPT_SIZES:
-                self._kept.clear()
-            weights, final = self.weights.to(controls), (self.weights if self.final is None else self.final)
-            roots = torch.stack([weights] * trajectory.steps + [final.to(controls)]).sqrt()
-            whole = controls.new_zeros(trajectory.batch, trajectory.steps, len(weights) + nu, n + nu)
-            whole[..., len(weights) :, n:] = self.effort**0.5 * torch.eye(nu)
-            self._kept[key] = self.wanted.to(controls), roots, whole
-        return self._kept[key]
+    def _missed(self, features: Tensor, trajectory: Trajectory) -> Tensor:
+        """By how much the features of all states are off, (batch, steps + 1, features)."""
+        return (features - self.wanted.to(features)).unflatten(0, (trajectory.batch, -1))
 
-
-_KEPT_SIZES = 8
+    def _weights(self, like: Tensor) -> tuple[Tensor, Tensor]:
+        """Of the squares of each step, and of the end."""
+        weights = self.weights.to(like)
+        return weights, weights if self.final is None else self.final.to(like)
 
 
 def _starts(trajectory: Trajectory) -> State:

@@ -10,10 +10,13 @@ and Todorov, 2014.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
+from numpy.typing import NDArray
 from torch import Tensor
 
 from physvision.control.cost import Objective
@@ -82,30 +85,37 @@ def ilqr(
     controls = controls.clamp(limits.low, limits.high)
     known = None if properties is None else engine.checked(properties, state.batch)
     trajectory = engine.rollout(state, controls.shape[1], controls, known)
-    value = cost.value(trajectory, controls)
+    best = _Found(controls, trajectory, cost.value(trajectory, controls))
     search = _Search(engine, cost, limits, known)
-    rho = torch.full_like(value, _FIRST, dtype=torch.float64)
-    open_, costs = value.isfinite(), [value]
-    lowered = torch.zeros(state.batch, dtype=torch.long, device=value.device)
+    # Numbers of each world are kept in NumPy, which is faster with so few.
+    value = best.costs()
+    rho = np.full(state.batch, _FIRST)
+    going, costs = np.isfinite(value), [best.value]
+    lowered = np.zeros(state.batch, dtype=np.int64)
     for _ in range(rounds):
-        if not bool(open_.any()):
+        if not going.any():
             break
-        residuals = cost.residuals(engine, trajectory, controls)
-        step = improvement(engine, trajectory, controls, residuals, limits, rho, known)
+        residuals = cost.residuals(engine, best.trajectory, best.controls)
+        damping = torch.from_numpy(rho).to(best.value.device)
+        step = improvement(engine, best.trajectory, best.controls, residuals, limits, damping, known)
+        promise, found = step.promise.cpu().numpy(), step.found.cpu().numpy()
         # Nothing to gain but rounding.
-        open_ = open_ & ~(step.found & (-step.promise <= _ROUNDING * value))
-        tried = search.along(Plan(controls, trajectory, step.gains), step, value, open_ & step.found)
-        better = open_ & step.found & (tried.value < value)
-        finished = better & (value - tried.value <= tolerance * value)
-        controls, trajectory, value = _Found(controls, trajectory, value).where(better, tried)
-        rho = torch.where(better, (rho / _FALL).clamp_min(_LEAST), rho * _GROWTH)
+        going = going & ~(found & (-promise <= _ROUNDING * value))
+        tried = search.along(best, step, value, promise, going & found)
+        reached = tried.costs()
+        better = going & found & (reached < value)
+        finished = better & (value - reached <= tolerance * value)
+        best = best.where(better, tried)
+        value = best.costs()
+        rho = np.where(better, np.maximum(rho / _FALL, _LEAST), rho * _GROWTH)
         lowered += better
-        costs.append(value)
-        open_ = open_ & ~finished & (rho <= _LARGEST)
-    residuals = cost.residuals(engine, trajectory, controls)
-    gains = improvement(engine, trajectory, controls, residuals, limits, torch.zeros_like(rho), known).gains
-    converged = value.isfinite() & ~open_
-    return Plan(controls, trajectory, gains), Progress(value, converged, lowered, torch.stack(costs))
+        costs.append(best.value)
+        going = going & ~finished & (rho <= _LARGEST)
+    residuals = cost.residuals(engine, best.trajectory, best.controls)
+    damping = best.value.new_zeros(state.batch)
+    gains = improvement(engine, best.trajectory, best.controls, residuals, limits, damping, known).gains
+    converged, used = (torch.from_numpy(each).to(damping.device) for each in (np.isfinite(value) & ~going, lowered))
+    return best.plan(gains), Progress(best.value, converged, used, torch.stack(costs))
 
 
 class _Found(NamedTuple):
@@ -115,14 +125,35 @@ class _Found(NamedTuple):
     trajectory: Trajectory
     value: Tensor
 
-    def where(self, better: Tensor, other: _Found) -> _Found:
+    def plan(self, gains: Tensor) -> Plan:
+        """These controls with gains."""
+        return Plan(self.controls, self.trajectory, gains)
+
+    def costs(self) -> NDArray[Any]:
+        """The cost of each world, in NumPy."""
+        return self.value.cpu().numpy()
+
+    def rows(self, worlds: Tensor) -> _Found:
+        """Those of some worlds."""
+        path = self.trajectory
+        chosen = Trajectory(path.q[worlds], path.v[worlds], None, path.dt)
+        return _Found(self.controls[worlds], chosen, self.value[worlds])
+
+    def where(self, better: NDArray[np.bool_], other: _Found) -> _Found:
         """In each world the other where that is better, these elsewhere."""
-        if bool(better.all()):
+        if better.all():
             return other
-        taken, path, its = better[:, None, None], self.trajectory, other.trajectory
+        flags = torch.from_numpy(better).to(self.value.device)
+        taken, path, its = flags[:, None, None], self.trajectory, other.trajectory
         q, v = torch.where(taken, its.q, path.q), torch.where(taken, its.v, path.v)
         controls = torch.where(taken, other.controls, self.controls)
-        return _Found(controls, Trajectory(q, v, None, path.dt), torch.where(better, other.value, self.value))
+        return _Found(controls, Trajectory(q, v, None, path.dt), torch.where(flags, other.value, self.value))
+
+    def put(self, worlds: Tensor, other: _Found) -> None:
+        """Let others take the place of some worlds."""
+        path, its = self.trajectory, other.trajectory
+        self.controls[worlds], self.value[worlds] = other.controls, other.value
+        path.q[worlds], path.v[worlds] = its.q, its.v
 
 
 class _Search:
@@ -132,54 +163,48 @@ class _Search:
         self._engine, self._cost, self._limits, self._properties = engine, cost, limits, properties
         self._together = False
 
-    def along(self, plan: Plan, step: Improvement, value: Tensor, wanted: Tensor) -> _Found:
+    def along(
+        self,
+        best: _Found,
+        step: Improvement,
+        value: NDArray[Any],
+        promise: NDArray[Any],
+        wanted: NDArray[np.bool_],
+    ) -> _Found:
         """What the whole change leads to, or the best share of it where that keeps less than half of its promise."""
-        start = plan.trajectory.state(0)
-        if self._together:
-            values, found = self._tried(start, plan, step.change, (1.0, *SHARES), self._properties)
-            self._together = 2 * int((self._short(values[:, 0], step, value) & wanted).sum()) > int(wanted.sum())
+        plan = best.plan(step.gains)
+        shares = (1.0, *SHARES) if self._together else (1.0,)
+        whole, found = self._tried(plan, step.change, shares, self._properties)
+        short = wanted & ~(value - whole >= -0.5 * promise)
+        together, self._together = self._together, 2 * short.sum() > wanted.sum()
+        if together or not short.any():
             return found
-        values, whole = self._tried(start, plan, step.change, (1.0,), self._properties)
-        short = wanted & self._short(values[:, 0], step, value)
-        rows = short.nonzero().flatten()
-        self._together = 2 * len(rows) > int(wanted.sum())
-        if not len(rows):
-            return whole
+        rows = torch.from_numpy(short.nonzero()[0]).to(best.value.device)
         known = None if self._properties is None else self._properties.chosen(rows, self._engine.properties)
-        some = Plan(plan.controls[rows], _rows_of(plan.trajectory, rows), plan.gains[rows])
-        _, shorter = self._tried(State(start.q[rows], start.v[rows]), some, step.change[rows], SHARES, known)
-        controls, path, values = whole
-        best = _Found(controls[rows], _rows_of(path, rows), values[rows]).where(shorter.value < values[rows], shorter)
-        controls[rows], path.q[rows], path.v[rows], values[rows] = (
-            *(best.controls, best.trajectory.q, best.trajectory.v),
-            best.value,
-        )
-        return whole
-
-    def _short(self, values: Tensor, step: Improvement, value: Tensor) -> Tensor:
-        """Where a change keeps less than half of its promise."""
-        return ~(value - values >= -0.5 * step.promise)
+        some = best.rows(rows).plan(step.gains[rows])
+        _, shorter = self._tried(some, step.change[rows], SHARES, known)
+        kept = found.rows(rows)
+        found.put(rows, kept.where(shorter.costs() < kept.costs(), shorter))
+        return found
 
     def _tried(
-        self, start: State, plan: Plan, change: Tensor, shares: tuple[float, ...], known: Properties | None
-    ) -> tuple[Tensor, _Found]:
-        """The costs of all shares, (batch, shares), and the best of each world."""
-        path, used = self._engine.follow(start, plan, self._limits, change, _shares(shares, change), known)
-        values = self._cost.value(path, used)
+        self, plan: Plan, change: Tensor, shares: tuple[float, ...], known: Properties | None
+    ) -> tuple[NDArray[Any], _Found]:
+        """The costs of the first share, and the best of all shares in each world."""
+        start = plan.trajectory.state(0)
+        along = _tensor(shares, change.dtype, change.device)
+        path, used = self._engine.follow(start, plan, self._limits, change, along, known)
+        found = _Found(used, path, self._cost.value(path, used))
         if len(shares) == 1:
-            return values.unsqueeze(1), _Found(used, path, values)
-        values = values.unflatten(0, (start.batch, len(shares)))
-        least, best = values.min(1)
-        row = torch.arange(start.batch, device=best.device) * len(shares) + best
-        return values, _Found(used[row], _rows_of(path, row), least)
+            return found.costs(), found
+        values = found.value.unflatten(0, (start.batch, len(shares)))
+        rows = torch.arange(start.batch, device=values.device) * len(shares) + values.argmin(1)
+        return values[:, 0].cpu().numpy(), found.rows(rows)
 
 
-def _shares(shares: tuple[float, ...], like: Tensor) -> Tensor:
-    return torch.tensor(shares, dtype=like.dtype, device=like.device)
-
-
-def _rows_of(path: Trajectory, worlds: Tensor) -> Trajectory:
-    return Trajectory(path.q[worlds], path.v[worlds], None, path.dt)
+@cache
+def _tensor(shares: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.tensor(shares, dtype=dtype, device=device)
 
 
 def bounded(engine: Engine, bounds: Bounds | tuple[Any, Any] | None, like: Tensor) -> Bounds:

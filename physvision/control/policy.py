@@ -11,7 +11,7 @@ from torch import Tensor
 from physvision.control.cost import Residuals
 from physvision.core import Trajectory
 from physvision.kernels import precision
-from physvision.kernels.launching import Recorded, Shelf, argument
+from physvision.kernels.launching import Repeated, Shelf, argument
 from physvision.physics import Engine
 from physvision.physics.engine import Overrides
 from physvision.physics.feedback import Bounds
@@ -46,29 +46,40 @@ def improvement(
         damping: added to the curvature of the cost over the controls, so that changes are small.
         properties: as in `Engine.rollout`.
     """
-    given = [*engine.linearize(trajectory, controls, properties), *residuals, controls, *bounds, damping]
-    key = (controls.device, *(each.shape for each in given))
-    recorded = _SHELF.take(key, controls.device, lambda: _recorded(given))
-    change, gains, promise, found = recorded(*given)
-    _SHELF.give(key, controls.device, recorded)
-    return Improvement(change.to(controls), gains.to(controls), promise, found == 1)
+    A, B = engine.linearize(trajectory, controls, properties)
+    given = [A, B, *residuals[:-1], controls, *bounds, damping]
+    batch, steps, n, m = B.shape
+    like = {"dtype": torch.float64, "device": B.device}
+    found = [torch.empty(*sizes, **like) for sizes in ((batch, steps, m), (batch, steps, m, n), (batch,))]
+    moving = [
+        *(each.to(torch.float64) for each in given),
+        *found,
+        torch.empty(batch, dtype=torch.int32, device=B.device),
+    ]
+    key = (residuals.effort, *((each.shape, each.stride()) for each in moving))
+    launch = _SHELF.take(key, B.device, lambda: _launch(moving, residuals.effort))
+    for at, tensor in enumerate(moving):
+        launch.move(at, tensor)
+    launch.run()
+    _SHELF.give(key, B.device, launch)
+    change, gains, promise = (each.to(controls) for each in found)
+    return Improvement(change, gains, promise, moving[-1] == 1)
 
 
 _SHELF = Shelf()
 
 
-def _recorded(given: list[Tensor]) -> Recorded:
-    """The launch for inputs of these shapes."""
-    batch, steps, n, m = given[1].shape
-    kernels, device = _kernels(), given[1].device
-    memory = [torch.zeros(each.shape, dtype=torch.float64, device=device) for each in given]
-    like = memory[0]
-    results = [like.new_zeros(batch, steps, m), like.new_zeros(batch, steps, m, n), like.new_zeros(batch)]
-    results.append(torch.zeros(batch, dtype=torch.int32, device=device))
-    real, integer = kernels.layout.lengths(n, m)
-    work = [like.new_empty(batch, real), torch.empty(batch, integer, dtype=torch.int32, device=device)]
-    inputs = [argument(each) for each in (*memory, *work, *results)]
-    return Recorded(kernels.backward, batch, inputs, memory, results, 0.002 * batch * steps * (n + m) ** 3, work)
+def _launch(moving: list[Tensor], effort: float) -> Repeated:
+    """The launch for tensors of these shapes."""
+    kernels, B = _kernels(), moving[1]
+    batch, steps, n, m = B.shape
+    real, whole = kernels.layout.lengths(n, m)
+    numbers = torch.zeros(batch, -(-real // 4) * 4, dtype=torch.float64, device=B.device)
+    work = [argument(numbers), argument(numbers.unflatten(1, (-1, 4)), kernels.four)]
+    integers = torch.empty(batch, whole, dtype=torch.int32, device=B.device)
+    inputs = [*map(argument, moving), effort, *work, argument(integers)]
+    cost = 0.001 * batch * steps * (n + m) ** 3
+    return Repeated(kernels.backward, batch, inputs, B.device, cost, (numbers, integers))
 
 
 def _kernels() -> Any:

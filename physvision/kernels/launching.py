@@ -102,63 +102,8 @@ def launch(
         raise
 
 
-class Recorded:
-    """A launch with memory of its own, which is made again at a fraction of what packing its arguments costs."""
-
-    def __init__(
-        self,
-        kernel: wp.Kernel,
-        batch: int,
-        inputs: Sequence[Any],
-        given: Sequence[Tensor],
-        found: Sequence[Tensor],
-        microseconds: float,
-        held: Any = None,
-    ) -> None:
-        """Record a launch.
-
-        Args:
-            kernel: as in `launch`.
-            batch: number of worlds, at least one.
-            inputs: the other arguments.
-            given: memory among them that a call fills.
-            found: memory among them that a call returns copies of.
-            microseconds: a guess at the whole time on one core.
-            held: what else the inputs point into.
-        """
-        device = found[0].device
-        _compile(kernel, device)
-        self._replaced: dict[int, Any] = {}
-        self._given, self._found, self._device, self._held = given, found, device, held
-        threads = 1 if device.type == "cuda" else _threads(batch, microseconds)
-        where = wp.device_from_torch(device)
-        self._commands: list[Any] = [
-            wp.launch(kernel, dim=end - start, inputs=[start, *inputs], device=where, record_cmd=True)
-            for start, end in _slices(batch, threads)
-        ]
-
-    def replace(self, index: int, value: Any) -> None:
-        """Give one of the inputs another value."""
-        if self._replaced.get(index) is not value:
-            for command in self._commands:
-                command.set_param_at_index(index + 1, value)
-            self._replaced[index] = value
-
-    def __call__(self, *given: Tensor) -> list[Tensor]:
-        """What is found for these."""
-        for memory, value in zip(self._given, given, strict=True):
-            memory.copy_(value)
-        if self._device.type == "cuda":
-            self._commands[0].launch(stream=wp.stream_from_torch(torch.cuda.current_stream(self._device)))
-        elif len(self._commands) == 1:
-            self._commands[0].launch()
-        else:
-            list(_pool(len(self._commands)).map(lambda command: command.launch(), self._commands))
-        return [each.clone() for each in self._found]
-
-
 class Shelf:
-    """Recorded launches by what they are for, each lent to one caller at a time, the last few kept."""
+    """Repeated launches by what they are for, each lent to one caller at a time, the last few kept."""
 
     def __init__(self, size: int = 16) -> None:
         self._idle: dict[Any, list[Any]] = {}
@@ -189,33 +134,64 @@ def _slices(batch: int, threads: int) -> list[tuple[int, int]]:
 
 
 def is_short(batch: int, microseconds: float, device: torch.device) -> bool:
-    """Whether a launch is made at once by the calling thread, and so may be a `Repeated` one."""
+    """Whether a launch is made by the calling thread alone."""
     return device.type == "cpu" and _threads(batch, microseconds) == 1 and batch > 0
 
 
 class Repeated:
-    """A launch on one core that is made again and again: its arguments are packed once, and memory takes new places.
+    """A launch that is made again and again: its arguments are packed once, and memory takes new places."""
 
-    Args:
-        kernel: as in `launch`.
-        batch: number of worlds.
-        inputs: the kernel's arguments but for the first; arrays made by `argument`.
-        held: what they point to and nobody else keeps alive.
-    """
+    def __init__(
+        self,
+        kernel: wp.Kernel,
+        batch: int,
+        inputs: Sequence[Any],
+        device: torch.device,
+        microseconds: float = 0.0,
+        held: object = None,
+    ) -> None:
+        """Pack the arguments.
 
-    def __init__(self, kernel: wp.Kernel, batch: int, inputs: Sequence[Any], held: object = None) -> None:
-        _compile(kernel, torch.device("cpu"))
-        self._held = held
-        self._command: Any = wp.launch(kernel, dim=(batch,), inputs=[0, *inputs], device="cpu", record_cmd=True)
+        Args:
+            kernel: as in `launch`.
+            batch: number of worlds, at least one.
+            inputs: the kernel's arguments but for the first; arrays made by `argument`.
+            device: where the memory lies.
+            microseconds: a guess at the whole time on one core.
+            held: what they point to and nobody else keeps alive.
+        """
+        _compile(kernel, device)
+        self._held, self._device = held, device
+        self._replaced: dict[int, Any] = {}
+        threads = 1 if device.type == "cuda" else _threads(batch, microseconds)
+        where = wp.device_from_torch(device)
+        self._commands: list[Any] = [
+            wp.launch(kernel, dim=(end - start,), inputs=[start, *inputs], device=where, record_cmd=True)
+            for start, end in _slices(batch, threads)
+        ]
 
     def move(self, at: int, tensor: Tensor, name: str | None = None) -> None:
         """Let argument `at`, or its array of this name, lie where `tensor` does, which has the strides of the first."""
-        given = self._command.params[at if at < 0 else at + 2]  # behind the bounds and the first world
-        (given if name is None else getattr(given, name)).data = tensor.data_ptr()
+        place = tensor.data_ptr()
+        for command in self._commands:
+            given = command.params[at if at < 0 else at + 2]  # behind the bounds and the first world
+            (given if name is None else getattr(given, name)).data = place
+
+    def replace(self, at: int, value: Any) -> None:
+        """Give argument `at` another value."""
+        if self._replaced.get(at) is not value:
+            for command in self._commands:
+                command.set_param_at_index(at + 1, value)
+            self._replaced[at] = value
 
     def run(self) -> None:
         """Launch."""
-        self._command.launch()
+        if self._device.type == "cuda":
+            self._commands[0].launch(stream=wp.stream_from_torch(torch.cuda.current_stream(self._device)))
+        elif len(self._commands) == 1:
+            self._commands[0].launch()
+        else:
+            list(_pool(len(self._commands)).map(lambda command: command.launch(), self._commands))
 
 
 @cache

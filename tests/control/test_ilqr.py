@@ -138,9 +138,21 @@ def test_a_goal_is_the_cost_of_its_squares():
     path = chain.rollout(State(torch.rand(2, 2).double(), torch.rand(2, 2).double()), 4, controls)
     torch.testing.assert_close(named.value(path, controls), written.value(path, controls))
     for one, other in zip(
-        named.residuals(chain, path, controls), written.residuals(chain, path, controls), strict=True
+        expanded(named, chain, path, controls), expanded(written, chain, path, controls), strict=True
     ):
         torch.testing.assert_close(one, other)
+
+
+def expanded(cost, engine, path, controls):
+    """First derivatives of a cost and its Gauss–Newton Hessians, of each step and of the end, δu last."""
+    found = cost.residuals(engine, path, controls)
+    nu, J = controls.shape[2], found.running_jacobian
+    J = torch.nn.functional.pad(J, (0, 2 * engine.nv + nu - J.shape[3]))
+    W, K, V = found.weights, found.final_jacobian, found.final_weights
+    slope, curvature = 2 * (W * found.running)[:, :, None] @ J, 2 * J.mT * W @ J
+    slope[..., -nu:] += 2 * found.effort * controls[:, :, None]
+    curvature.diagonal(dim1=2, dim2=3)[..., -nu:] += 2 * found.effort
+    return slope, curvature, 2 * (V * found.final)[:, None] @ K, 2 * K.mT * V @ K
 
 
 def test_feedback_brings_a_disturbed_motion_back():

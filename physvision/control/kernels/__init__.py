@@ -7,6 +7,6 @@ import warp as wp
 
 scalar = wp.float64
 
-from .riccati import backward, layout  # noqa: E402
+from .riccati import backward, four, layout  # noqa: E402
 
-__all__ = ["backward", "layout", "scalar"]
+__all__ = ["backward", "four", "layout", "scalar"]

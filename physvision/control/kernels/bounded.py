@@ -18,7 +18,10 @@ ROUNDING = wp.constant(scalar(1e-13))
 
 @wp.func
 def factor(matrix: wp.array(dtype=scalar), held: wp.array(dtype=wp.int32), factors: wp.array(dtype=scalar), n: int):
-    """Cholesky's factors of the free rows and columns, a one in the place of every held one; whether there are any."""
+    """Cholesky's factors of the free rows and columns, a one in the place of every held one; whether there are any.
+
+    On the diagonal stand their reciprocals.
+    """
     definite = bool(True)
     for j in range(n):
         for i in range(j, n):
@@ -29,12 +32,12 @@ def factor(matrix: wp.array(dtype=scalar), held: wp.array(dtype=wp.int32), facto
                 total -= factors[i * n + k] * factors[j * n + k]
             if i == j:
                 if total > scalar(0.0):
-                    factors[j * n + j] = wp.sqrt(total)
+                    factors[j * n + j] = scalar(1.0) / wp.sqrt(total)
                 else:
                     factors[j * n + j] = scalar(1.0)
                     definite = False
             else:
-                factors[i * n + j] = total / factors[j * n + j]
+                factors[i * n + j] = total * factors[j * n + j]
     return definite
 
 
@@ -45,13 +48,13 @@ def solve(factors: wp.array(dtype=scalar), x: wp.array(dtype=scalar), n: int):
         total = x[i]
         for k in range(i):
             total -= factors[i * n + k] * x[k]
-        x[i] = total / factors[i * n + i]
+        x[i] = total * factors[i * n + i]
     for step in range(n):
         i = n - 1 - step
         total = x[i]
         for k in range(i + 1, n):
             total -= factors[k * n + i] * x[k]
-        x[i] = total / factors[i * n + i]
+        x[i] = total * factors[i * n + i]
 
 
 @wp.func

@@ -1,17 +1,20 @@
 """The backward pass of iLQR: the best affine policy for a linear motion and a quadratic cost, one thread a world.
 
-With the motion δx′ = F z of z = (δx, δu), F = [A B], the step's cost |r + J z|² (Gauss–Newton) and the value
-V(δx) = V_xᵀ δx + ½ δxᵀ V_xx δx of what follows, the cost from here is Q_zᵀ z + ½ zᵀ Q_zz z with
+With the motion δx′ = F z of z = (δx, δu), F = [A B], the step's cost Σ w (r + J z)² + e |u + δu|² (Gauss–Newton) and
+the value V(δx) = V_xᵀ δx + ½ δxᵀ V_xx δx of what follows, the cost from here is Q_zᵀ z + ½ zᵀ Q_zz z with
 
-    Q_z = 2 Jᵀ r + Fᵀ V_x,          Q_zz = 2 Jᵀ J + Fᵀ V_xx F,
+    Q_z = 2 Jᵀ W r + 2 e (0, u) + Fᵀ V_x,        Q_zz = 2 Jᵀ W J + 2 e diag(0, 1) + Fᵀ V_xx F,
 
-whose blocks are called Q_x, Q_u, Q_xx, Q_ux and Q_uu; at the end V_x = 2 Jᵀ r and V_xx = 2 Jᵀ J. Its least over the
+whose blocks are called Q_x, Q_u, Q_xx, Q_ux and Q_uu; at the end V_x = 2 Jᵀ W r and V_xx = 2 Jᵀ W J. Its least over the
 controls within their bounds is at δu = k + K δx, where k solves the bounded problem of Q_uu + ρ and Q_u, and
 K = −(Q_uu + ρ)⁻¹ Q_ux on what is free and zero on what is held at a bound. The value of that policy is
 
     V_x  = Q_x + Kᵀ Q_uu k + Kᵀ Q_u + Q_uxᵀ k,        V_xx = Q_xx + Kᵀ Q_uu K + Kᵀ Q_ux + Q_uxᵀ K,
 
 and it promises a change of cost of kᵀ Q_u + ½ kᵀ Q_uu k.
+
+Four neighbouring columns of a matrix are added at once: rows of F, Q_zz, K and what is made of them are padded to whole
+fours, and stand in memory that is read both by numbers and by fours. Of symmetric matrices the lower half is computed.
 """
 
 import warp as wp
@@ -19,31 +22,40 @@ import warp as wp
 from physvision.kernels.workspace import Layout
 
 from . import scalar
-from .bounded import least, solve
+from .bounded import least
 
+four = wp.types.vector(4, scalar)
+
+# Lengths in fours, of matrices that are read by numbers too. A row of z has (n + m + 3) // 4 of them.
+_FOURS = {
+    "motion": "n * ((n + m + 3) // 4)",
+    "row": "(n + m + 3) // 4",  # of J
+    "value_motion": "n * ((n + m + 3) // 4)",  # V_xx F
+    "q_zz": "(n + m) * ((n + m + 3) // 4)",
+    "value_xx": "n * ((n + 3) // 4)",
+    "gain": "m * ((n + 3) // 4)",
+    "slope": "m * ((n + 3) // 4)",  # Q_uu K + Q_ux
+}
+_SIZES = {"n": wp.int32, "m": wp.int32}
+fours = Layout(__name__, four, _SIZES, real=_FOURS, whole={})
 layout = Layout(
     __name__,
     scalar,
-    {"n": wp.int32, "m": wp.int32},
-    real={
-        # The step's F and a row of J, for arrays of one dimension are read faster.
-        "motion": "n * (n + m)",
-        "row": "n + m",
-        # The value of what follows, and V_xx F.
+    _SIZES,
+    # First the same memory by numbers.
+    real={name: f"4 * ({length})" for name, length in _FOURS.items()}
+    | {
         "value_x": "n",
-        "value_xx": "n * n",
-        "value_motion": "n * (n + m)",
         "q_z": "n + m",
-        "q_zz": "(n + m) * (n + m)",
         **dict.fromkeys(("q_u", "k", "low", "high", "step", "trial"), "m"),
-        **dict.fromkeys(("damped", "factors"), "m * m"),
-        # K, and Q_uu K + Q_ux.
-        **dict.fromkeys(("gain", "slope"), "m * n"),
+        **dict.fromkeys(("q_uu", "damped", "factors"), "m * m"),
     },
     whole={"held": "m"},
 )
 Workspace = wp.ref[layout.Workspace]
+Fours = wp.ref[fours.Workspace]
 carve = layout.carve
+carve_fours = fours.carve
 
 
 @wp.struct
@@ -53,9 +65,12 @@ class ExpansionStruct:
     A: wp.array4d(dtype=scalar)
     B: wp.array4d(dtype=scalar)
     residual: wp.array3d(dtype=scalar)
-    jacobian: wp.array4d(dtype=scalar)  # columns: x, then u
+    jacobian: wp.array4d(dtype=scalar)  # columns: x, then u where residuals depend on it
     final_residual: wp.array2d(dtype=scalar)
     final_jacobian: wp.array3d(dtype=scalar)
+    weights: wp.array(dtype=scalar)
+    final_weights: wp.array(dtype=scalar)
+    effort: scalar  # weight of |u|²
     controls: wp.array3d(dtype=scalar)
     low: wp.array(dtype=scalar)
     high: wp.array(dtype=scalar)
@@ -67,115 +82,142 @@ Expansion = wp.ref[ExpansionStruct]
 @wp.func
 def end(e: Expansion, t: Workspace, world: int, n: int):
     """The value of the last state."""
+    wide = 4 * ((n + 3) // 4)
     for i in range(n):
         total = scalar(0.0)
         for r in range(e.final_residual.shape[1]):
-            total += e.final_jacobian[world, r, i] * e.final_residual[world, r]
+            total += e.final_weights[r] * e.final_jacobian[world, r, i] * e.final_residual[world, r]
         t.value_x[i] = scalar(2.0) * total
         for j in range(n):
             entry = scalar(0.0)
             for r in range(e.final_residual.shape[1]):
-                entry += e.final_jacobian[world, r, i] * e.final_jacobian[world, r, j]
-            t.value_xx[i * n + j] = scalar(2.0) * entry
+                entry += e.final_weights[r] * e.final_jacobian[world, r, i] * e.final_jacobian[world, r, j]
+            t.value_xx[i * wide + j] = scalar(2.0) * entry
 
 
 @wp.func
-def load(e: Expansion, t: Workspace, world: int, step: int, n: int, m: int):
-    """The step's F, and 2 Jᵀ r and the lower half of 2 Jᵀ J in the place of Q_z and Q_zz."""
-    c = n + m
+def load(e: Expansion, t: Workspace, f: Fours, world: int, step: int, n: int, m: int):
+    """The step's F, and the cost's own part of Q_z and of the lower half of Q_zz in their places."""
+    z = (n + m + 3) // 4
     for i in range(n):
         for j in range(n):
-            t.motion[i * c + j] = e.A[world, step, i, j]
+            t.motion[i * 4 * z + j] = e.A[world, step, i, j]
         for j in range(m):
-            t.motion[i * c + n + j] = e.B[world, step, i, j]
-    for i in range(c):
+            t.motion[i * 4 * z + n + j] = e.B[world, step, i, j]
+    for i in range(n + m):
         t.q_z[i] = scalar(0.0)
-        for j in range(i + 1):
-            t.q_zz[i * c + j] = scalar(0.0)
+        for b in range(i // 4 + 1):
+            f.q_zz[i * z + b] = four()
+    for i in range(m):
+        t.q_z[n + i] = scalar(2.0) * e.effort * e.controls[world, step, i]
+        t.q_zz[(n + i) * 4 * z + n + i] = scalar(2.0) * e.effort
     for s in range(e.residual.shape[2]):
-        doubled = scalar(2.0) * e.residual[world, step, s]
-        for i in range(c):
-            slope = e.jacobian[world, step, s, i]
-            t.row[i] = slope
+        residual = e.residual[world, step, s]
+        weight = scalar(2.0) * e.weights[s]
+        for i in range(e.jacobian.shape[3]):
+            t.row[i] = e.jacobian[world, step, s, i]
+        for i in range(e.jacobian.shape[3]):
+            slope = weight * t.row[i]
             if slope != scalar(0.0):  # many are zero
-                t.q_z[i] = t.q_z[i] + doubled * slope
-                for j in range(i + 1):
-                    t.q_zz[i * c + j] = t.q_zz[i * c + j] + scalar(2.0) * slope * t.row[j]
+                t.q_z[i] = t.q_z[i] + slope * residual
+                for b in range(i // 4 + 1):
+                    f.q_zz[i * z + b] = f.q_zz[i * z + b] + slope * f.row[b]
 
 
 @wp.func
-def expand(t: Workspace, n: int, c: int):
-    """Q_z and Q_zz, c wide, from the value of what follows and what `load` left."""
+def expand(t: Workspace, f: Fours, n: int, m: int):
+    """Q_z and the lower half of Q_zz, from the value of what follows and what `load` left."""
+    z = (n + m + 3) // 4
+    wide = 4 * ((n + 3) // 4)
     for i in range(n):
-        for j in range(c):
-            total = scalar(0.0)
+        for b in range(z):
+            total = four()
             for s in range(n):
-                total += t.value_xx[i * n + s] * t.motion[s * c + j]
-            t.value_motion[i * c + j] = total
-    for i in range(c):
+                total += t.value_xx[i * wide + s] * f.motion[s * z + b]
+            f.value_motion[i * z + b] = total
+    for i in range(n + m):
         slope = t.q_z[i]
         for s in range(n):
-            slope += t.motion[s * c + i] * t.value_x[s]
+            slope += t.motion[s * 4 * z + i] * t.value_x[s]
         t.q_z[i] = slope
-        for j in range(i + 1):
-            total = t.q_zz[i * c + j]
+        for b in range(i // 4 + 1):
+            total = f.q_zz[i * z + b]
             for s in range(n):
-                total += t.motion[s * c + i] * t.value_motion[s * c + j]
-            t.q_zz[i * c + j] = total
-            t.q_zz[j * c + i] = total
+                total += t.motion[s * 4 * z + i] * f.value_motion[s * z + b]
+            f.q_zz[i * z + b] = total
 
 
 @wp.func
-def choose(e: Expansion, t: Workspace, world: int, step: int, n: int, m: int, rho: scalar):
+def choose(e: Expansion, t: Workspace, f: Fours, world: int, step: int, n: int, m: int, rho: scalar):
     """The step's k and K; whether the damped Q_uu is positive definite."""
-    c = n + m
+    z = (n + m + 3) // 4
     for i in range(m):
         t.low[i] = e.low[i] - e.controls[world, step, i]
         t.high[i] = e.high[i] - e.controls[world, step, i]
         t.q_u[i] = t.q_z[n + i]
-        for j in range(m):
-            t.damped[i * m + j] = t.q_zz[(n + i) * c + n + j]
+        for j in range(i + 1):
+            entry = t.q_zz[(n + i) * 4 * z + n + j]
+            t.q_uu[i * m + j] = entry
+            t.q_uu[j * m + i] = entry
+            t.damped[i * m + j] = entry
+            t.damped[j * m + i] = entry
         t.damped[i * m + i] = t.damped[i * m + i] + rho
     definite = least(t.damped, t.q_u, t.low, t.high, t.k, t.held, t.factors, t.step, t.trial, m)
-    for j in range(n):
-        for i in range(m):
-            t.step[i] = scalar(wp.where(t.held[i] == 1, scalar(0.0), -t.q_zz[(n + i) * c + j]))
-        solve(t.factors, t.step, m)
-        for i in range(m):
-            t.gain[i * n + j] = t.step[i]
+    for b in range((n + 3) // 4):
+        solve_four(t, f, b, n, m)
     return definite
 
 
 @wp.func
-def evaluate(t: Workspace, n: int, m: int):
+def solve_four(t: Workspace, f: Fours, b: int, n: int, m: int):
+    """Four columns of K, as `solve` does one; beyond the n-th they are never read."""
+    z = (n + m + 3) // 4
+    wide = (n + 3) // 4
+    for i in range(m):
+        total = four()
+        if t.held[i] == 0:
+            total = -f.q_zz[(n + i) * z + b]
+        for k in range(i):
+            total -= t.factors[i * m + k] * f.gain[k * wide + b]
+        f.gain[i * wide + b] = total * t.factors[i * m + i]
+    for back in range(m):
+        i = m - 1 - back
+        total = f.gain[i * wide + b]
+        for k in range(i + 1, m):
+            total -= t.factors[k * m + i] * f.gain[k * wide + b]
+        f.gain[i * wide + b] = total * t.factors[i * m + i]
+
+
+@wp.func
+def evaluate(t: Workspace, f: Fours, n: int, m: int):
     """Replace the value of what follows by that from this step on; the change of cost that k promises."""
-    c = n + m
+    z = (n + m + 3) // 4
+    wide = (n + 3) // 4
     promise = scalar(0.0)
     for i in range(m):
         total = t.q_u[i]
         for s in range(m):
-            total += t.q_zz[(n + i) * c + n + s] * t.k[s]
+            total += t.q_uu[i * m + s] * t.k[s]
         t.step[i] = total  # Q_u + Q_uu k
         promise += scalar(0.5) * t.k[i] * (t.q_u[i] + total)
-        for j in range(n):
-            total = t.q_zz[(n + i) * c + j]
+        for b in range(wide):
+            slopes = f.q_zz[(n + i) * z + b]
             for s in range(m):
-                total += t.q_zz[(n + i) * c + n + s] * t.gain[s * n + j]
-            t.slope[i * n + j] = total
+                slopes += t.q_uu[i * m + s] * f.gain[s * wide + b]
+            f.slope[i * wide + b] = slopes
     for i in range(n):
         total = t.q_z[i]
         for s in range(m):
-            total += t.gain[s * n + i] * t.step[s] + t.q_zz[(n + s) * c + i] * t.k[s]
+            total += t.gain[s * 4 * wide + i] * t.step[s] + t.q_zz[(n + s) * 4 * z + i] * t.k[s]
         t.value_x[i] = total
-        for j in range(i + 1):
-            # The mean of an entry and the one across, which rounding parts.
-            total = scalar(0.0)
+        for b in range(i // 4 + 1):
+            entries = f.q_zz[i * z + b]
             for s in range(m):
-                total += t.gain[s * n + i] * t.slope[s * n + j] + t.q_zz[(n + s) * c + i] * t.gain[s * n + j]
-                total += t.gain[s * n + j] * t.slope[s * n + i] + t.q_zz[(n + s) * c + j] * t.gain[s * n + i]
-            total = t.q_zz[i * c + j] + scalar(0.5) * total
-            t.value_xx[i * n + j] = total
-            t.value_xx[j * n + i] = total
+                entries += t.gain[s * 4 * wide + i] * f.slope[s * wide + b]
+                entries += t.q_zz[(n + s) * 4 * z + i] * f.gain[s * wide + b]
+            f.value_xx[i * wide + b] = entries
+        for j in range(i):
+            t.value_xx[j * 4 * wide + i] = t.value_xx[i * 4 * wide + j]
     return promise
 
 
@@ -188,24 +230,31 @@ def backward(
     jacobian: wp.array4d(dtype=scalar),
     final_residual: wp.array2d(dtype=scalar),
     final_jacobian: wp.array3d(dtype=scalar),
+    weights: wp.array(dtype=scalar),
+    final_weights: wp.array(dtype=scalar),
     controls: wp.array3d(dtype=scalar),
     low: wp.array(dtype=scalar),
     high: wp.array(dtype=scalar),
     rho: wp.array(dtype=scalar),
-    real: wp.array2d(dtype=scalar),
-    whole: wp.array2d(dtype=wp.int32),
     change: wp.array3d(dtype=scalar),
     gains: wp.array4d(dtype=scalar),
     promise: wp.array(dtype=scalar),
     found: wp.array(dtype=wp.int32),
+    effort: scalar,
+    real: wp.array2d(dtype=scalar),
+    in_fours: wp.array2d(dtype=four),
+    whole: wp.array2d(dtype=wp.int32),
 ):
     """Fill δu = change + gains δx, [world, step, …], the change of cost that it promises, and whether it exists.
 
-    From the last step to the first; a world stops where Q_uu + ρ is not positive definite.
+    From the last step to the first; a world stops where Q_uu + ρ is not positive definite. `in_fours` is the memory of
+    `real`, zero at first.
     """
     world = first + wp.tid()
     steps, n, m = B.shape[1], B.shape[2], B.shape[3]
+    wide = 4 * ((n + 3) // 4)
     t = carve(n, m, real[world], whole[world])
+    f = carve_fours(n, m, in_fours[world], whole[world])
     e = ExpansionStruct()  # an array costs less as an argument than as a field of one
     e.A = A
     e.B = B
@@ -213,6 +262,9 @@ def backward(
     e.jacobian = jacobian
     e.final_residual = final_residual
     e.final_jacobian = final_jacobian
+    e.weights = weights
+    e.final_weights = final_weights
+    e.effort = effort
     e.controls = controls
     e.low = low
     e.high = high
@@ -222,15 +274,15 @@ def backward(
     for back in range(steps):
         step = steps - 1 - back
         if exists == 1:
-            load(e, t, world, step, n, m)
-            expand(t, n, n + m)
-            if not choose(e, t, world, step, n, m, rho[world]):
+            load(e, t, f, world, step, n, m)
+            expand(t, f, n, m)
+            if not choose(e, t, f, world, step, n, m, rho[world]):
                 exists = 0
         if exists == 1:
-            total += evaluate(t, n, m)
+            total += evaluate(t, f, n, m)
         for i in range(m):
             change[world, step, i] = wp.where(exists == 1, t.k[i], scalar(0.0))
             for j in range(n):
-                gains[world, step, i, j] = wp.where(exists == 1, t.gain[i * n + j], scalar(0.0))
+                gains[world, step, i, j] = wp.where(exists == 1, t.gain[i * wide + j], scalar(0.0))
     promise[world] = total
     found[world] = exists

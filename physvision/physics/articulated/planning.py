@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from physvision.kernels.launching import Recorded, argument, array
+from physvision.kernels.launching import Repeated, argument, array
 from physvision.physics.articulated.integrators import Integrator
 from physvision.physics.articulated.program import BACKWARD_COST, FORWARD_COST, Program
 from physvision.physics.feedback import Bounds, Plan
@@ -71,63 +73,67 @@ class Stepping:
             # A thread a step: here there are threads enough.
             A, B = self.linearize(*(each[:, :steps].flatten(0, 1).unsqueeze(1) for each in (q, v, torque)))
             return A.unflatten(0, (batch, steps))[:, :, 0], B.unflatten(0, (batch, steps))[:, :, 0]
-        A, B = self._launched("linearize", (batch, steps), q[:, :steps], v[:, :steps], torque)
+        A, B = (self.program.empty(batch, steps, 2 * self._n, count) for count in (2 * self._n, self._n))
+        with self._launch("linearize", (q, v, torque, A, B), self._linearization) as launch:
+            launch.move(2, torque, "torque")
+            for back, tensor in enumerate((q, v, A, B)):
+                launch.move(back - 4, tensor)
+            launch.run()
         return A, B
 
     def follow(
         self, q: Tensor, v: Tensor, plan: Plan, bounds: Bounds, change: Tensor, shares: Tensor, actuation: Actuation
     ) -> tuple[Tensor, Tensor, Tensor]:
         """States and controls from q and v under a plan, once for each share of a change of its controls."""
-        path, sizes = plan.trajectory, (*plan.controls.shape, len(shares))
-        planned = (path.q, path.v, plan.controls, change, plan.gains, *bounds, *actuation[:3])
-        positions, velocities, controls = self._launched(
-            "follow", sizes, q.unsqueeze(1), v.unsqueeze(1), shares, *planned
-        )
+        program, path, (batch, steps, nu) = self.program, plan.trajectory, plan.controls.shape
+        worlds = batch * len(shares)
+        positions, velocities = (program.empty_trajectory(worlds, steps + 1, count) for count in (q.shape[1], self._n))
+        for states, start in ((positions, q), (velocities, v)):
+            states[:, 0].unflatten(0, (batch, -1)).copy_(start.unsqueeze(1))
+        controls = program.empty(worlds, steps, nu)
+        given = (shares, path.q, path.v, plan.controls, change, plan.gains, *bounds, *actuation[:3])
+        moving = (*(each.to(program.dtype) for each in given), positions, velocities, controls)
+        with self._launch("follow", moving, self._pursuit) as launch:
+            for back, tensor in enumerate(moving):
+                launch.move(back - len(moving), tensor)
+            launch.run()
         return positions, velocities, controls
 
-    def _launched(self, name: str, sizes: tuple[int, ...], *given: Tensor) -> list[Tensor]:
-        """What a kernel finds, in memory that is kept for the next call."""
-        key = (name, self.integrator, self.substeps, self.dt, *sizes)
-        shelf = self.program.shelf
-        make = self._linearization if name == "linearize" else self._pursuit
-        recorded = shelf.take(key, self.program.device, lambda: make(*sizes))
-        recorded.replace(0, self.tree)
-        found = recorded(*given)
-        shelf.give(key, self.program.device, recorded)
-        return found
+    @property
+    def _n(self) -> int:
+        return self.program.model.nv
 
-    def _linearization(self, batch: int, steps: int) -> Recorded:
-        program, model = self.program, self.program.model
-        n = model.nv
-        given = [program.zeros(batch, steps, count) for count in (model.nq, n, n)]
-        found = [program.zeros(batch, steps, 2 * n, count) for count in (2 * n, n)]
+    @contextmanager
+    def _launch(self, name: str, moving: Sequence[Tensor], make: Callable[..., Repeated]) -> Iterator[Repeated]:
+        """The launch of a kernel that was made last for tensors of these shapes, or a new one."""
+        key = (name, self.integrator, self.substeps, self.dt, *((each.shape, each.stride()) for each in moving))
+        shelf = self.program.shelf
+        launch = shelf.take(key, self.program.device, lambda: make(*moving))
+        launch.replace(0, self.tree)
+        yield launch
+        shelf.give(key, self.program.device, launch)
+
+    def _linearization(self, q: Tensor, v: Tensor, torque: Tensor, A: Tensor, B: Tensor) -> Repeated:
+        program, n, (batch, steps, _) = self.program, self._n, torque.shape
         gradients = program.kernels.GradientsStruct()
         # Of one step at a time.
         summed = program.zeros(batch, 1, n).expand(batch, steps, n)
         gradients.torque = array(summed)
         work = program.workspace(batch, self.evaluations + 1, True)
-        inputs = [self.tree, work[0], program.forces(given[2], None), gradients, self.schedule, steps]
-        inputs += [argument(each) for each in (*given[:2], *found)]
+        inputs = [self.tree, work[0], program.forces(torque, None), gradients, self.schedule, steps]
+        inputs += [argument(each) for each in (q, v, A, B)]
         # Semi-implicit Euler needs rows for velocities alone.
         rows = n if self.evaluations == 1 else 2 * n
-        cost = (FORWARD_COST + BACKWARD_COST * rows) * self.evaluations * model.links * batch * steps
-        return Recorded(program.kernels.linearize, batch, inputs, given, found, cost, (work, summed))
+        cost = (FORWARD_COST + BACKWARD_COST * rows) * self.evaluations * program.model.links * batch * steps
+        return Repeated(program.kernels.linearize, batch, inputs, program.device, cost, (work, summed))
 
-    def _pursuit(self, batch: int, steps: int, nu: int, shares: int) -> Recorded:
-        program, model = self.program, self.program.model
-        nq, nv, worlds = model.nq, model.nv, batch * shares
-        positions, velocities = (program.zeros(worlds, steps + 1, count) for count in (nq, nv))
-        controls, apart = program.zeros(worlds, steps, nu), program.zeros(worlds, 2 * nv)
-        starts = [each[:, 0].unflatten(0, (batch, shares)) for each in (positions, velocities)]
-        path = [program.zeros(batch, steps + 1, count) for count in (nq, nv)]
-        planned = [*path, *(program.zeros(batch, steps, nu) for _ in range(2)), program.zeros(batch, steps, nu, 2 * nv)]
-        limits = [program.zeros(nu) for _ in range(2)]
-        actuation = [program.zeros(nu, nv), *(program.zeros(nu) for _ in range(2))]
-        given = [program.zeros(shares), *planned, *limits, *actuation]
-        torque = program.zeros(worlds, 1, nv).expand(worlds, steps, nv)
+    def _pursuit(self, *moving: Tensor) -> Repeated:
+        program, controls = self.program, moving[-1]
+        worlds, steps, _ = controls.shape
+        apart = program.zeros(worlds, 2 * self._n)
+        torque = program.zeros(worlds, 1, self._n).expand(worlds, steps, self._n)
         work = program.workspace(worlds, self.evaluations + 1, False)
         inputs = [self.tree, work[0], program.forces(torque, None), self.schedule, steps]
-        inputs += [argument(each) for each in (*given, apart, positions, velocities, controls)]
-        found = [positions, velocities, controls]
-        cost = FORWARD_COST * self.evaluations * model.links * worlds * steps
-        return Recorded(program.kernels.follow, worlds, inputs, [*starts, *given], found, cost, (work, torque, apart))
+        inputs += [argument(each) for each in (apart, *moving)]
+        cost = FORWARD_COST * self.evaluations * program.model.links * worlds * steps
+        return Repeated(program.kernels.follow, worlds, inputs, program.device, cost, (work, torque, apart))
