@@ -43,6 +43,7 @@ def tree(
     transmissions: Sequence[Transmission] = (),
     medium: Medium | None = None,
     connections: Sequence[Connection] = (),
+    friction_model: str = "cone",
 ) -> Articulation:
     """An engine from a description of bodies.
 
@@ -66,6 +67,7 @@ def tree(
             each velocity, and then one for each of these.
         medium: what drags the bodies.
         connections: points and frames of bodies that stay together.
+        friction_model: "cone", alike in all directions, or "pyramid": along each of two tangents by itself.
     """
     return Articulation(
         bodies,
@@ -82,6 +84,7 @@ def tree(
         transmissions=transmissions,
         medium=medium,
         connections=connections,
+        friction_model=friction_model,
     )
 
 

@@ -59,8 +59,7 @@ class Program:
     pairs: Pairs | None = None
 
     def __post_init__(self) -> None:
-        convex = self.pairs is not None and self.pairs.convex
-        self.kernels = precision.load(_KERNELS, self.dtype, *(["convex_pairs"] if convex else []))
+        self.kernels = precision.load(_KERNELS, self.dtype, *(self.pairs.parts if self.pairs is not None else ()))
         self.packing = Packing(self.model, self.dtype, self.device)
         model = self.model
         self.parent, self.joint, self.first_position, self.first_velocity, self.body_link, self.servo = (

@@ -16,7 +16,7 @@ from physvision.core.checks import check_count, check_positive
 from physvision.kernels.launching import inside_map, outside_transforms
 from physvision.physics.articulated.activation import Activation, wheel
 from physvision.physics.articulated.connections import Connection, knots, ties_of
-from physvision.physics.articulated.contact import Contact, Pairs, Touching, all_touching, law_of
+from physvision.physics.articulated.contact import Complementarity, Contact, Law, Pairs, Touching, all_touching, law_of
 from physvision.physics.articulated.integrators import INTEGRATORS
 from physvision.physics.articulated.manifold import Manifold
 from physvision.physics.articulated.medium import Medium, boxes, check
@@ -31,6 +31,7 @@ from physvision.physics.engine import MechanicalEngine, Overrides
 from physvision.physics.properties import Claim, Properties
 
 EARTH = (0.0, 0.0, -9.81)
+FRICTION_MODELS = ("cone", "pyramid")
 
 
 @dataclass(frozen=True)
@@ -74,11 +75,13 @@ class TreeEngine(MechanicalEngine):
         connections: Sequence[Connection] = (),
         medium: Medium | None = None,
         drag_axes: np.ndarray | None = None,
+        friction_model: str = "cone",
     ) -> None:
         super().__init__()
         if integrator not in INTEGRATORS:
             raise InputError(f"integrator: there is no {integrator!r}; there are {', '.join(INTEGRATORS)}")
         self._law = law_of(contact)
+        self._pyramid = _is_pyramid(friction_model, self._law)
         self._by_events = contact is not None and self._law is None
         if contact is not None and (integrator != "semi_implicit_euler" or substeps != 1):
             raise InputError("contact steps with a scheme of its own: leave integrator and substeps out")
@@ -162,7 +165,7 @@ class TreeEngine(MechanicalEngine):
             return None
         # The ends of connections are the last of the geometry.
         ties = ties_of(connections, len(self.geometry) - 2 * len(connections))
-        return Pairs(self.model, self.geometry, chosen, mixing, beside, ties)
+        return Pairs(self.model, self.geometry, chosen, mixing, beside, ties, self._pyramid)
 
     def _claims(self, own: Properties, name: str, value: Tensor) -> list[Claim]:
         found = [*super()._claims(own, name, value)]
@@ -337,6 +340,15 @@ def _friction_losses(model: Model, bodies: Sequence[Body]) -> np.ndarray:
     """Dry friction along each velocity."""
     losses = [joint.friction_loss for body in bodies for joint in body.joints]
     return np.repeat(np.asarray(losses, float), np.diff(model.first_velocity))
+
+
+def _is_pyramid(friction_model: str, law: Law | None) -> bool:
+    """Whether friction is a pyramid."""
+    if friction_model not in FRICTION_MODELS:
+        raise InputError(f"friction_model: expected one of {', '.join(FRICTION_MODELS)}, got {friction_model!r}")
+    if friction_model == "pyramid" and not isinstance(law, Complementarity | None):
+        raise InputError("friction_model: 'pyramid' is simulated with contact='event' and 'complementarity' alone")
+    return friction_model == "pyramid"
 
 
 def _geometry(bodies: Sequence[Body]) -> list[Placed]:

@@ -20,9 +20,9 @@ def by_newton(kernels):
     return import_module(f"{kernels.__name__}.impulses").solve_impulses
 
 
-def solved(problems, most=MOST, solver=by_newton):
+def solved(problems, most=MOST, solver=by_newton, parts=()):
     """Impulses and residuals that a solver finds for (A, b, friction) of up to `most` contacts each."""
-    kernels = precision.load(PACKAGE, torch.float64)
+    kernels = precision.load(PACKAGE, torch.float64, *parts)
     ContactMemory, solve_impulses = kernels.ContactMemoryStruct, solver(kernels)
 
     @wp.kernel(enable_backward=False, module="unique")

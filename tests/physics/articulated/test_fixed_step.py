@@ -14,7 +14,7 @@ from physics.articulated.slopes import compare
 
 from physvision import State
 from physvision.core import Box, Capsule, InputError, Placed, Plane, Sphere
-from physvision.physics.articulated import Body, Complementarity, Joint, Penalty, Relaxed, Soft, tree
+from physvision.physics.articulated import Body, Complementarity, Joint, Penalty, Relaxed, Soft, load, tree
 
 DOUBLE = torch.float64
 MASS, GRAVITY, STEP = 0.8, 10.0, 1e-3
@@ -134,6 +134,19 @@ def test_relaxed_impulses_are_on_the_central_path(smoothing):
     print(f"smoothing {smoothing}: of {len(problems)} {named.sum()} are named, worst of the others {worst:.1e}")
     assert worst < 1e-8
     assert named.mean() < 0.01
+
+
+def test_a_model_file_is_simulated_by_the_method_that_is_asked_for():
+    file = """<mujoco><option gravity="0 0 -10"/><worldbody><geom type="plane" size="1 1 1"/>
+    <body pos="0 0 0.12"><freejoint/><geom type="sphere" size="0.1" mass="0.8"/></body></worldbody></mujoco>"""
+    ends = []
+    for law in ("event", "complementarity"):
+        engine = load(file, dt=1e-2, restitution=0.5, contact=law)
+        ends.append(engine.rollout(engine.initial_state(dtype=DOUBLE), 20).final.q[0, 2].item())
+    ball = Body("body", None, [Joint("free")], mass=MASS, inertia=(0.0032,) * 3, shapes=[Placed(Sphere(0.1))])
+    same = world([ball], Complementarity(), 1e-2, restitution=0.5, friction=1.0)
+    assert ends[1] == pytest.approx(same.rollout(at_height(same, 0.12), 20).final.q[0, 2].item(), abs=1e-12)
+    assert abs(ends[0] - ends[1]) > 1e-4
 
 
 LEAVES = (

@@ -37,7 +37,8 @@ class Pairs:
         second: the same of its second.
         beside: the bounded rows.
         capacity: contacts and rows that may take part at once.
-        convex: whether there are pairs of any convex shapes.
+        parts: what the kernels need beside what all models have: "convex_pairs" of any convex shapes, and "pyramidal"
+            friction.
         counts: what the rows of the kernels' arrays count.
     """
 
@@ -49,6 +50,7 @@ class Pairs:
         mixing: str,
         beside: Rows,
         ties: Ties,
+        pyramid: bool = False,
     ) -> None:
         check_supported(model, geometry, touching)
         found, groups = [], [0]
@@ -77,7 +79,8 @@ class Pairs:
             "beside": beside.count + int(turns.sum()) + ties.blocks,
             "contacts": self.capacity,
         }
-        self.convex = any(row[0] == CONVEX for row in found)
+        convex = any(row[0] == CONVEX for row in found)
+        self.parts = [name for name, there in (("convex_pairs", convex), ("pyramidal", pyramid)) if there]
         self._mixing = mixing
         # A row behind the last body stands for the world.
         bodies = [geometry[row].body for row in self.rows]
@@ -105,7 +108,7 @@ class Pairs:
             "group_start": np.array(groups, np.int32),
             "group_kind": np.array([group_kind(found[start][0]) for start in groups[:-1]], np.int32),
             "shape_reach": np.array([reach(geometry[row].shape) for row in self.rows]).reshape(-1, 3),
-            **table([geometry[row].shape for row in self.rows] if self.convex else []),
+            **table([geometry[row].shape for row in self.rows] if convex else []),
             "limit_link": self.limited.astype(np.int32),
             "turns": turns.astype(np.int32),
             "tie_first": np.searchsorted(self.rows, ties.first).astype(np.int32),

@@ -16,6 +16,8 @@ import warp as wp
 scalar = globals().get("scalar", wp.float64)
 # Whether there may be pairs of any convex shapes; kernels without them compile in less time.
 convex_pairs = globals().get("convex_pairs", False)
+# Whether friction is a pyramid, and no cone.
+pyramidal = globals().get("pyramidal", False)
 
 # The methods of contact beside events are modules that `Program` loads where they are asked for.
 from .contact_list import contact_list  # noqa: E402  `scalar` comes first

@@ -20,12 +20,13 @@ and then ū = −F_uᵀ y, μ̄ = −yᵀ F_μ.
 
 import warp as wp
 
-from . import scalar
+from . import pyramidal, scalar
 from .beside import beside_backward, effect, forget_beside
 from .blocks import factor, solve_factored_transposed
 from .judging import EXACT, LEAST, find_slip, guess, judge, largest, projected, sweep
-from .modes import SLIDES, STICKS, TOUCHES
+from .modes import OPEN, SLIDES, STICKS, TOUCHES
 from .newton import COMPLIANCE, SOFT, SOFTEST, build_equations, finish, slip_rate
+from .pyramid import held_still, pyramid_backward, stiffest
 from .spatial import transposed, zero3
 from .tree import ContactMemory
 
@@ -126,7 +127,11 @@ def island_backward(memory: ContactMemory, world: int, start: int, end: int):
     for m in range(start, end):
         c = memory.member[world, m]
         slip = memory.slip[world, c]
-        if memory.friction[world, c] > scalar(0.0) and memory.mode[world, c] == SLIDES:
+        if wp.static(pyramidal):
+            if memory.law[world, c] == TOUCHES and memory.friction[world, c] > scalar(0.0):
+                if memory.mode[world, c] != OPEN and held_still(memory, world, c, EXACT * size):
+                    memory.factored[world, start] = -1
+        elif memory.friction[world, c] > scalar(0.0) and memory.mode[world, c] == SLIDES:
             if wp.max(wp.abs(slip[1]), wp.abs(slip[2])) < EXACT * size:
                 memory.mode[world, c] = STICKS
     closed = memory.factored[world, start]
@@ -148,7 +153,10 @@ def island_backward(memory: ContactMemory, world: int, start: int, end: int):
             beside_backward(memory, world, c, y)
             continue
         memory.slip_bar[world, c] = -transposed(slip_rate(memory, world, c, scalar(1.0)), y)
-        if memory.mode[world, c] == SLIDES:
+        if wp.static(pyramidal):
+            weight = stiffest(memory.delassus[world, c, c])
+            memory.friction_bar[world, c] = pyramid_backward(memory.mode[world, c], weight, memory.impulse[world, c], y)
+        elif memory.mode[world, c] == SLIDES:
             along = projected(memory, world, c)
             normal = memory.delassus[world, c, c][0, 0] * memory.impulse[world, c][0]
             memory.friction_bar[world, c] = normal * (along[1] * y[1] + along[2] * y[2])

@@ -5,9 +5,10 @@ All functions are about one island, the contacts from `start` to `end` in `membe
 
 import warp as wp
 
-from . import scalar
+from . import pyramidal, scalar
 from .beside import begin_beside, judge_beside, sweep_beside
 from .modes import OPEN, SLIDES, STICKS, TOUCHES, TURNS
+from .pyramid import beyond, judged_mode, project, projected_mode, pyramid_equations, rubbing_mode, stiffest
 from .spatial import vec3, zero3
 from .tree import ContactMemory
 
@@ -63,14 +64,17 @@ def sweep(memory: ContactMemory, world: int, start: int, end: int, share: scalar
         length = wp.sqrt(first * first + second * second)
         bound = bound * normal
         mode = wp.int32(STICKS)
-        if length > bound or bound <= scalar(0.0):
-            mode = SLIDES
-            factor_to_cone = bound / wp.max(length, LEAST)
-            first = first * factor_to_cone
-            second = second * factor_to_cone
-        if normal <= scalar(0.0):
-            mode = OPEN
         found = vec3(normal, first, second)
+        if wp.static(pyramidal):
+            mode = projected_mode(normal, first, second, bound)
+            found = project(normal, first, second, bound)
+        else:
+            if length > bound or bound <= scalar(0.0):
+                mode = SLIDES
+                factor_to_cone = bound / wp.max(length, LEAST)
+                found = vec3(normal, first * factor_to_cone, second * factor_to_cone)
+            if normal <= scalar(0.0):
+                mode = OPEN
         change = wp.max(change, wp.max(own[0, 0], stiff) * largest(found - was))
         memory.impulse[world, c] = found
         memory.mode[world, c] = mode
@@ -92,6 +96,8 @@ def closed_mode(friction: scalar):
     mode = wp.int32(STICKS)
     if friction <= scalar(0.0):
         mode = SLIDES
+        if wp.static(pyramidal):
+            mode = rubbing_mode(friction, friction)
     return mode
 
 
@@ -119,19 +125,27 @@ def judge(memory: ContactMemory, world: int, start: int, end: int, share: scalar
             wrong = -slip[0]
             other = closed_mode(friction)
         else:
-            # Sliding friction lies on the cone, sticking friction within it.
-            along = projected(memory, world, c)
-            bound = weight * friction * impulse[0]
-            if mode == STICKS:
-                off = largest(slip)
-                wrong = along[0] - bound
-                other = SLIDES
+            if wp.static(pyramidal):
+                weight = stiffest(memory.delassus[world, c, c])
+                off = largest(pyramid_equations(mode, weight, friction, impulse, slip))
+                wrong = wp.max(
+                    beyond(mode, 1, weight, friction, impulse, slip), beyond(mode, 2, weight, friction, impulse, slip)
+                )
+                other = judged_mode(mode, weight, friction, impulse, slip, tolerance)
             else:
-                rubbing = weight * impulse - bound * along
-                off = wp.max(wp.abs(slip[0]), wp.max(wp.abs(rubbing[1]), wp.abs(rubbing[2])))
-                if friction > scalar(0.0):
-                    wrong = bound - along[0]
-                other = STICKS
+                # Sliding friction lies on the cone, sticking friction within it.
+                along = projected(memory, world, c)
+                bound = weight * friction * impulse[0]
+                if mode == STICKS:
+                    off = largest(slip)
+                    wrong = along[0] - bound
+                    other = SLIDES
+                else:
+                    rubbing = weight * impulse - bound * along
+                    off = wp.max(wp.abs(slip[0]), wp.max(wp.abs(rubbing[1]), wp.abs(rubbing[2])))
+                    if friction > scalar(0.0):
+                        wrong = bound - along[0]
+                    other = STICKS
             if impulse[0] < scalar(0.0):
                 wrong = -weight * impulse[0]
                 other = OPEN
@@ -170,10 +184,13 @@ def take_modes(memory: ContactMemory, world: int, start: int, end: int, followin
             mode = memory.next_mode[world, c]
             if following and closes:
                 mode = SLIDES
+                if wp.static(pyramidal):
+                    mode = rubbing_mode(-memory.slip[world, c][1], -memory.slip[world, c][2])
             memory.mode[world, c] = mode
             changed = 1
-        if mode == SLIDES and memory.friction[world, c] > scalar(0.0):
-            sliding = 1
+        if wp.static(not pyramidal):
+            if mode == SLIDES and memory.friction[world, c] > scalar(0.0):
+                sliding = 1
         if memory.law[world, c] == TURNS and mode > STICKS:
             sliding = 1
     found = wp.int32(LINEAR)

@@ -5,11 +5,12 @@ All functions are about one island, the contacts from `start` to `end` in `membe
 
 import warp as wp
 
-from . import scalar
+from . import pyramidal, scalar
 from .beside import equations_beside, write_beside
 from .blocks import factor, solve_factored
 from .judging import CHANGED, EXACT, LINEAR, find_slip, judge, keep, largest, projected, take_modes
 from .modes import OPEN, SLIDES, STICKS, TOUCHES
+from .pyramid import pyramid_equations, pyramid_impulse_rate, pyramid_slip_rate, stiffest
 from .spatial import mat33, vec3, zero3
 from .tree import ContactMemory
 
@@ -34,6 +35,8 @@ NEWTON_STEPS = wp.constant(12)
 @wp.func
 def slip_rate(memory: ContactMemory, world: int, c: int, share: scalar):
     """F_u of a contact that is not open."""
+    if wp.static(pyramidal):
+        return pyramid_slip_rate(memory.mode[world, c])
     z = scalar(0.0)
     one = scalar(1.0)
     rate = mat33(one, z, z, z, one, z, z, z, one)
@@ -71,6 +74,15 @@ def build_equations(memory: ContactMemory, world: int, start: int, end: int, sha
                 k = memory.closed[world, column]
                 memory.matrix[world, row, column] = memory.delassus[world, c, k]
             memory.matrix[world, row, row] = memory.matrix[world, row, row] + mat33(soft, z, z, z, soft, z, z, z, soft)
+        elif wp.static(pyramidal):
+            rate = slip_rate(memory, world, c, share)
+            for column in range(start, start + closed):
+                k = memory.closed[world, column]
+                memory.matrix[world, row, column] = rate * memory.delassus[world, c, k]
+            weight = stiffest(memory.delassus[world, c, c])
+            own = pyramid_impulse_rate(memory.mode[world, c], weight, share * memory.friction[world, c])
+            own = own + mat33(soft, z, z, z, soft, z, z, z, soft)
+            memory.matrix[world, row, row] = memory.matrix[world, row, row] + own
         else:
             rate = slip_rate(memory, world, c, share)
             for column in range(start, start + closed):
@@ -97,6 +109,11 @@ def write_imbalance(memory: ContactMemory, world: int, start: int, closed: int, 
         memory.vector[world, row] = slip
         if memory.law[world, c] != TOUCHES:
             memory.vector[world, row] = equations_beside(memory, world, c, share)
+        elif wp.static(pyramidal):
+            weight = stiffest(memory.delassus[world, c, c])
+            memory.vector[world, row] = pyramid_equations(
+                memory.mode[world, c], weight, share * memory.friction[world, c], memory.impulse[world, c], slip
+            )
         elif memory.mode[world, c] != STICKS:
             along = projected(memory, world, c)
             weight = memory.delassus[world, c, c][0, 0]

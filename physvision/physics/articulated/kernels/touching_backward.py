@@ -26,7 +26,7 @@ A moment N with the bodies' turning in place of a force with their velocity, as 
 
 import warp as wp
 
-from . import scalar
+from . import pyramidal, scalar
 from .closest_backward import cores_backward, gap_pull, sum_of
 from .kinematics import add_joint_gradient
 from .spatial import either, mat33, skew, transposed, vec3, zero3
@@ -276,6 +276,18 @@ def carriers_backward(
         i = tree.parent[i]
 
 
+@wp.func
+def spin_backward(normal: vec3, spin_bar: scalar):
+    """N̄ of the turn of the tangents about the normal that `frame_of` gives them: −(s · n) t₂ · δn / |s − (s · n) n|."""
+    frame = frame_of(normal)
+    first = vec3(frame[1, 0], frame[1, 1], frame[1, 2])
+    second = vec3(frame[2, 0], frame[2, 1], frame[2, 2])
+    along_x = vec3(scalar(1.0), scalar(0.0), scalar(0.0))
+    along_y = vec3(scalar(0.0), scalar(1.0), scalar(0.0))
+    side = either(wp.int32(wp.abs(normal[0]) > scalar(0.6)), along_x, along_y)
+    return -spin_bar * wp.dot(side, normal) / wp.dot(side, first) * second
+
+
 @wp.func(inline=True)
 def contact_work_backward(
     tree: Tree,
@@ -320,6 +332,8 @@ def contact_work_backward(
     turned = vec3(total[1, 0], total[1, 1], total[1, 2])
     gap_bar = bar - wp.dot(near.normal, place_bar)
     normal_bar = wp.cross(turned, near.normal) - depth * place_bar
+    if wp.static(pyramidal):
+        normal_bar = normal_bar + spin_backward(near.normal, wp.dot(turned, near.normal))
     both = sum_of(cores_backward(near, place_bar, normal_bar), gap_pull(near, gap_bar))
     for side in range(2):
         shape = contacts.first[pair]

@@ -9,12 +9,14 @@ import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import mujoco
 import numpy as np
 import torch
 
 from physvision.core import FileError, InputError, ModelError, UnsupportedError
+from physvision.physics.articulated.contact import Contact
 from physvision.physics.articulated.engine import Articulation
 from physvision.physics.articulated.loading import translate
 from physvision.physics.articulated.loading.connections import connections
@@ -44,6 +46,8 @@ def load(
     servo_speed: float = math.inf,
     packages: Sequence[str | os.PathLike[str]] = (),
     overlapping: str = "touch",
+    contact: Contact = "event",
+    friction_model: str = "cone",
 ) -> Articulation:
     """The engine of an MJCF or URDF model.
 
@@ -69,6 +73,8 @@ def load(
         packages: folders that hold the packages of meshes called `package://NAME/…`; those around the file are found.
         overlapping: what pairs of shapes do that overlap by more than 5 mm in the file's start: "touch", so that
             `engine.separated` must push them apart before anything is simulated, or "pass" through each other.
+        contact: the method, as in `tree`; to simulate without contact is to ignore it.
+        friction_model: "cone" or "pyramid", as in `tree`; that of the file is not used.
 
     Raises:
         FileError: there is no such file or mesh, or it cannot be read.
@@ -100,13 +106,15 @@ def load(
             f"{name} holds what cannot be simulated ({listed}). Leave it out with ignore=({allowed},)"
         )
     pairs = [pair for pair in geom_pairs(model) if "contact" not in ignore and supported(model, pair)]
-    engine, rows = _engine(model, pairs, ignore, dt, integrator, substeps, restitution, servo_speed)
+    options: dict[str, Any] = {"dt": dt, "integrator": integrator, "substeps": substeps, "restitution": restitution}
+    options |= {"contact": contact, "friction_model": friction_model}
+    engine, rows = _engine(model, pairs, ignore, servo_speed, options)
     if overlapping == "pass" and pairs:
         deep = engine.contacts(engine.initial_state(1, torch.float64), within=-MOST_OVERLAP)
         inside = set(zip(deep.first[0].tolist(), deep.second[0].tolist(), strict=True))
         apart = [p for p in pairs if not {(rows[p.first], rows[p.second]), (rows[p.second], rows[p.first])} & inside]
         if len(apart) < len(pairs):
-            engine, _ = _engine(model, apart, ignore, dt, integrator, substeps, restitution, servo_speed)
+            engine, _ = _engine(model, apart, ignore, servo_speed, options)
     return engine
 
 
@@ -114,13 +122,10 @@ def _engine(
     model: mujoco.MjModel,
     found: Sequence[GeomPair],
     ignore: Sequence[str],
-    dt: float,
-    integrator: str,
-    substeps: int,
-    restitution: float,
     servo_speed: float,
+    options: dict[str, Any],
 ) -> tuple[Articulation, dict[int, int]]:
-    """The engine in which these pairs may touch, and the row in its geometry of each geom."""
+    """The engine in which these pairs may touch, with options that it has itself, and its row of each geom's shape."""
     taking_part = {geom for pair in found for geom in (pair.first, pair.second)}
     hanging = [] if "tendon" in ignore else strings(model)
     order: list[tuple[str, int]] = []
@@ -137,25 +142,23 @@ def _engine(
     tied = [] if "equality" in ignore else connections(model, [body.name for body in bodies])
     joints = [joint for body in bodies for joint in body.joints]
     constrained = any(joint.limits is not None or joint.friction_loss for joint in joints)
+    if not (found or constrained or transmissions or hanging or tied):
+        options = options | {"contact": None}
     engine = Articulation(
         bodies,
-        dt=dt,
         gravity=translate.gravity(model),
-        integrator=integrator,
-        substeps=substeps,
         actuators=translate.actuators(model, len(transmissions), activations),
         scenery=[placed(model, geom) for geom in geoms_of(model, 0, taking_part)]
         + [knot(model, site) for site in sites_of(model, hanging, 0)],
-        contact="event" if found or constrained or transmissions or hanging or tied else None,
         touching=touching(found, rows["geom"], "turning_friction" not in ignore) + pulling(hanging, rows["site"]),
         friction=friction.reshape(-1, 3)[:, 0].tolist(),
-        restitution=restitution,
         turning_friction=friction.reshape(-1, 3)[:, 1:],
         transmissions=transmissions,
         activations=activations,
         connections=tied,
         medium=_medium(model) if "fluid" not in ignore else None,
         drag_axes=np.array([matrix(turn) for turn in model.body_iquat[1:]]).reshape(-1, 3, 3),
+        **options,
     )
     engine.keyframes = translate.keyframes(model)
     engine.sites = translate.sites(model)

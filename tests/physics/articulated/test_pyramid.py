@@ -1,0 +1,190 @@
+"""Friction as a pyramid: single impulses against every choice of modes, and motions in closed form."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from physics.articulated.impulses import problems_of, solved
+from physics.articulated.slopes import compare
+from scipy.optimize import linprog
+
+from physvision import State
+from physvision.core import Box, InputError, Placed, Plane, Sphere
+from physvision.physics.articulated import Body, Joint, tree
+
+DOUBLE = torch.float64
+# What a contact may do: open, or along each tangent stick (0) or rub (1, −1).
+CHOICES = [None, *product((0, 1, -1), repeat=2)]
+
+
+def violation(problem, impulse):
+    """How far the impulse is from what is asked, over the largest velocity: by projection on each one's pyramid."""
+    matrix, bias, friction = problem
+    u, worst = (matrix @ impulse + bias).reshape(-1, 3), 0.0
+    for k, (slip, push) in enumerate(zip(u, impulse.reshape(-1, 3), strict=True)):
+        weight = np.trace(matrix[3 * k : 3 * k + 3, 3 * k : 3 * k + 3])
+        normal = max(0.0, push[0] - slip[0] / weight)
+        wanted = np.clip(push[1:] - slip[1:] / weight, -friction[k] * normal, friction[k] * normal)
+        worst = max(worst, weight * abs(push[0] - normal), weight * np.abs(push[1:] - wanted).max())
+    return worst / np.abs(bias).max()
+
+
+def laws(problem, modes):
+    """Equations E λ = e and inequalities G λ ≤ g of one choice of modes, as velocities."""
+    matrix, bias, friction = problem
+    equal, less = [], []
+    for k, mode in enumerate(modes):
+        n, weight, one = 3 * k, matrix[3 * k, 3 * k], np.eye(len(bias))
+        rows = matrix[n : n + 3], bias[n : n + 3]
+        if mode is None:
+            equal += [(weight * one[n + j], 0.0) for j in range(3)]
+            less.append((-rows[0][0], rows[1][0]))
+            continue
+        equal.append((rows[0][0], -rows[1][0]))
+        less.append((-weight * one[n], 0.0))
+        for j, side in zip((1, 2), mode, strict=True):
+            bound = friction[k] * one[n]
+            if side == 0:
+                equal.append((rows[0][j], -rows[1][j]))
+                less += [(weight * (sign * one[n + j] - bound), 0.0) for sign in (1, -1)]
+            else:
+                equal.append((weight * (one[n + j] - side * bound), 0.0))
+                less.append((side * rows[0][j], -side * rows[1][j]))
+    return *(np.array(each) for each in zip(*equal, strict=True)), *(np.array(each) for each in zip(*less, strict=True))
+
+
+def apart(problem, impulse):
+    """How far the velocities after an impulse are from those of the nearest solution, among all choices of modes."""
+    matrix, bias, friction = problem
+    every = [laws(problem, modes) for modes in product(CHOICES, repeat=len(friction))]
+    equal, right, size = (
+        np.array([each[0] for each in every]),
+        np.array([each[1] for each in every]),
+        np.abs(bias).max(),
+    )
+    after, nearest = matrix @ impulse + bias, np.inf
+    found = np.linalg.pinv(equal, rcond=1e-12) @ right[..., None]
+    stands = np.flatnonzero(np.abs(equal @ found - right[..., None]).max((1, 2)) < 1e-9 * size)
+    for k in stands:
+        other = found[k, :, 0]
+        if (every[k][2] @ other - every[k][3]).max() < 1e-9 * size:
+            nearest = min(nearest, np.abs(after - matrix @ other - bias).max() / size)
+    for k in stands:
+        # Impulses that are not unique may give many velocities: the same contact twice, with friction that differs.
+        if nearest > 1e-9 and np.linalg.matrix_rank(equal[k], tol=1e-10) < len(bias):
+            nearest = min(nearest, nearest_of(every[k], matrix / size, (after - bias) / size))
+    return nearest
+
+
+def nearest_of(law, matrix, wanted):
+    """The least largest number of matrix · λ − wanted for impulses that obey a choice of modes."""
+    equal, right, less, bound = law
+    ones, none = np.ones((len(wanted), 1)), np.zeros((len(bound), 1))
+    above = np.block([[less, none], [matrix, -ones], [-matrix, -ones]])
+    found = linprog(
+        [*np.zeros(len(wanted)), 1.0],
+        above,
+        np.concatenate([bound, wanted, -wanted]),
+        np.concatenate([equal, 0 * ones], 1),
+        right,
+        bounds=[(None, None)] * (len(wanted) + 1),
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    return found.fun if found.status == 0 else np.inf
+
+
+@pytest.fixture(scope="module")
+def sample():
+    problems = problems_of(10_000, seed=3)
+    return problems, *solved(problems, parts=("pyramidal",))
+
+
+def test_ten_thousand_impulses_obey_their_laws(sample):
+    problems, impulses, residuals = sample
+    found = np.array([violation(*each) for each in zip(problems, impulses, strict=True)])
+    named = ~(residuals < 1e-8)  # such a step fails, and its world's status says so
+    print(f"named {named.sum()}, worst of the others {found[~named].max():.1e}")
+    assert found[~named].max() < 1e-9
+    assert named.sum() <= 1
+
+
+def enumerated(sample, counts):
+    """The largest distance to a solution of the first so many problems with so many contacts."""
+    problems, impulses, residuals = sample
+    worst = {}
+    for contacts, count in counts.items():
+        chosen = [k for k, each in enumerate(problems) if len(each[2]) == contacts and residuals[k] < 1e-8][:count]
+        worst[contacts] = max(apart(problems[k], impulses[k]) for k in chosen)
+        print(f"{contacts} contacts, {len(chosen)} problems, worst {worst[contacts]:.1e}", flush=True)
+    return max(worst.values())
+
+
+def test_velocities_are_those_of_one_of_all_modes(sample):
+    assert enumerated(sample, {1: 300, 2: 100, 3: 10}) < 1e-9
+
+
+@pytest.mark.slow
+def test_velocities_are_those_of_one_of_all_modes_in_all_problems(sample):
+    assert enumerated(sample, {1: 10_000, 2: 10_000, 3: 500, 4: 20}) < 1e-9
+
+
+def world(bodies, scenery=(), **options):
+    return tree(bodies, gravity=(0, 0, -10), scenery=scenery, contact="event", friction_model="pyramid", **options)
+
+
+@pytest.mark.slow
+def test_a_block_that_slides_askew_is_held_along_each_tangent():
+    """Along x and y it slows down by μ g each, and stands still along the one while it still slides along the other."""
+    friction, dt = 0.2, 1e-2
+    block = Body("block", None, [Joint("free")], mass=0.7, inertia=(0.01,) * 3, shapes=[Placed(Box((0.4, 0.4, 0.1)))])
+    engine = world([block], [Placed(Plane())], friction=friction, dt=dt)
+    start = engine.initial_state(dtype=DOUBLE)
+    q, v = start.q + torch.tensor([0, 0, 0.05, 0, 0, 0, 0], dtype=DOUBLE), start.v.clone()
+    v[0, 0], v[0, 1] = 1.0, -0.5
+    path = engine.rollout(State(q, v), 60)
+    times = torch.arange(61, dtype=DOUBLE) * dt
+    wanted = torch.stack([(1.0 - 2.0 * times).clamp(min=0), -(0.5 - 2.0 * times).clamp(min=0)], -1)
+    torch.testing.assert_close(path.v[0, :, :2], wanted, rtol=0, atol=1e-9)
+
+
+@pytest.mark.slow
+def test_gradients_of_every_input_and_property():
+    """Balls that strike each other and the ground askew: tangents turn with the normal from ball to ball."""
+
+    def ball(name, radius, mass):
+        return Body(
+            name, None, [Joint("free")], mass=mass, inertia=(0.4 * mass * radius**2,) * 3,
+            shapes=[Placed(Sphere(radius))],
+        )  # fmt: skip
+
+    engine = world(
+        [ball("one", 0.1, 0.5), ball("two", 0.15, 1.2)], [Placed(Plane())], friction=0.3, restitution=0.6, dt=5e-3
+    )
+    rng = torch.Generator().manual_seed(0)
+    q = torch.tensor([[0.0, 0.0, 0.5, 1, 0, 0, 0, 0.05, 0.06, 0.2, 1, 0, 0, 0]], dtype=DOUBLE)
+    v = torch.randn(1, 12, generator=rng, dtype=DOUBLE)
+    leaves = ("mass", "inertia", "friction", "restitution", "shape_size", "gravity", "shape_pose")
+    values = {"q": q, "v": v, "u": torch.randn(1, 50, 12, generator=rng, dtype=DOUBLE)}
+    values |= {name: getattr(engine.properties, name).clone() for name in leaves}
+    weights = torch.randn(2, 14, generator=rng, dtype=DOUBLE)
+
+    def loss(given):
+        path = engine.rollout(State(given["q"], given["v"]), 50, given["u"], {name: given[name] for name in leaves})
+        return path.q[:, -1] @ weights[0] + path.v[:, -1] @ weights[1, :12]
+
+    def direction(name, value):
+        along = torch.randn(value.shape, generator=rng, dtype=DOUBLE)
+        if name in ("mass", "friction", "restitution", "shape_size"):
+            along = along * value
+        return (along + along.mT) * 0.001 if name == "inertia" else along
+
+    assert compare(loss, values, direction) >= 9  # of 10
+
+
+def test_what_has_friction_of_its_own_is_refused():
+    ball = Body("ball", None, [Joint("free")], mass=1.0, inertia=(0.01,) * 3, shapes=[Placed(Sphere(0.1))])
+    with pytest.raises(InputError, match="friction_model: 'pyramid' is simulated with contact='event'"):
+        tree([ball], contact="penalty", friction_model="pyramid")
+    with pytest.raises(InputError, match="friction_model: expected one of cone, pyramid, got 'round'"):
+        tree([ball], contact="event", friction_model="round")
