@@ -4,7 +4,7 @@
 
 along the tangents that `touching.frame_of` chooses for a normal. What slides askew is held by up to √2 times the
 cone's friction. A closed contact's mode is STICKS + first + 3 second, of each tangent 0 where it sticks, 1 where
-λ_i = μ λ_n and 2 where λ_i = −μ λ_n. The equations F(λ, u) = 0 are linear: with w the largest of A's diagonal and s = ±1
+λ_i = μ λ_n and 2 where λ_i = −μ λ_n. The equations F(λ, u) = 0 are linear; with w the largest of A's diagonal, s = ±1:
 
     sticks  u_i = 0,      rubs  w (λ_i − s μ λ_n) = 0,
 
