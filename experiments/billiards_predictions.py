@@ -23,7 +23,7 @@ from physvision.core import Coordinates, State, Trajectory, brightness
 from physvision.datasets import DataModule, Dataset
 from physvision.datasets.sample import join
 from physvision.losses.frames import mean_square
-from physvision.models import MlpEngine, ObjectEncoder, PredictiveAutoencoder, load
+from physvision.models import NetworkEngine, ObjectEncoder, PredictiveAutoencoder, StatePerceptron, load
 from physvision.perception.disturbance import Disturbance
 from physvision.perception.locating import locate
 from physvision.perception.tracking import centroids
@@ -79,7 +79,7 @@ def held_out(data: str, stride: int) -> Truth:
     )
 
 
-def learned_steps(engine: MlpEngine, data: str, updates: int, path: Path) -> MlpEngine:
+def learned_steps(engine: NetworkEngine, data: str, updates: int, path: Path) -> NetworkEngine:
     """`engine` after it has learned from true states, ten steps at a time; kept in `path`."""
     if path.exists():
         engine.load_state_dict(torch.load(path, weights_only=True))
@@ -107,7 +107,7 @@ def learned_steps(engine: MlpEngine, data: str, updates: int, path: Path) -> Mlp
     return engine
 
 
-def ways(model: PredictiveAutoencoder, mlp: MlpEngine) -> dict[str, Foresee]:
+def ways(model: PredictiveAutoencoder, mlp: NetworkEngine) -> dict[str, Foresee]:
     """How each way gets from frames, and the state that the encoder finds in them, to the states that follow."""
     encoder = model.encoder
     assert isinstance(encoder, ObjectEncoder)
@@ -174,7 +174,7 @@ def compare_frames(model: PredictiveAutoencoder, truth: Truth, foreseen: dict[st
         print(f"{name:<34} {error:>10.2e} {decibels(error):>8.2f}")
 
 
-def draw(model: PredictiveAutoencoder, mlp: MlpEngine, truth: Truth, path: Path, count: int = 6) -> None:
+def draw(model: PredictiveAutoencoder, mlp: NetworkEngine, truth: Truth, path: Path, count: int = 6) -> None:
     """Frames given, true ones and those foreseen, of windows that hold an impact."""
     chosen = torch.nonzero(truth.impacts).flatten()[:: max(1, int(truth.impacts.sum()) // count)][:count]
     frames = truth.frames[chosen]
@@ -197,7 +197,7 @@ def draw(model: PredictiveAutoencoder, mlp: MlpEngine, truth: Truth, path: Path,
 
 
 @torch.no_grad()
-def report(model: PredictiveAutoencoder, mlp: MlpEngine, truth: Truth, out: Path) -> dict[str, float]:
+def report(model: PredictiveAutoencoder, mlp: NetworkEngine, truth: Truth, out: Path) -> dict[str, float]:
     """Print all tables; the figures that have bars."""
     foresee = ways(model, mlp)
     encoder = model.encoder
@@ -258,7 +258,9 @@ def main(
     truth = held_out(data, stride)
     balls = truth.q.shape[1] // 3
     coordinates = Coordinates(3 * balls, tuple(range(2, 3 * balls, 3)))
-    mlp = MlpEngine(coordinates, loaded.engine.dt, hidden=100, velocity_scale=30.0, position_scale=32.0)
+    mlp = NetworkEngine(
+        StatePerceptron(coordinates, hidden=100, velocity_scale=30.0, position_scale=32.0), loaded.engine.dt
+    )
     learned_steps(mlp, data, updates, runs / f"mlp-{balls}-{updates}.pt")
     found = report(loaded, mlp, truth, out)
     bars = {"median": (MEDIAN_BAR, -1), "most": (MOST_BAR, -1), "straight": (STRAIGHT_BAR, 1), "mlp": (MLP_BAR, 1)}

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from physvision.core import Coordinates, State
 from physvision.datasets import Dataset, PendulumRecipe, generate
-from physvision.models import GraphEngine, MlpEngine
+from physvision.models import NetworkEngine, StateGraph, StatePerceptron
 from physvision.physics import PhysicsLayer, articulated
 from physvision.physics.engine import Engine
 
@@ -40,10 +40,10 @@ def learners() -> dict[str, tuple[Engine, float]]:
     """What learns, and its rate of learning."""
     guess = (1.0, 5.0, 0.5)
     physics = PhysicsLayer(chain(guess), {"lengths": guess}, articulated.chain_properties)
-    graph = GraphEngine(COORDINATES, DT, bodies=3, velocity_scale=4.0)
+    graph = NetworkEngine(StateGraph(COORDINATES, bodies=3, velocity_scale=4.0), DT)
     return {
         "graph network": (graph, 1e-3),
-        "MLP": (MlpEngine(COORDINATES, DT, velocity_scale=4.0), 1e-3),
+        "MLP": (NetworkEngine(StatePerceptron(COORDINATES, velocity_scale=4.0), DT), 1e-3),
         "physics layer": (physics, 0.05),
     }
 

@@ -2,7 +2,7 @@
 
 A configuration describes a part, a class or a function that is registered, by its name and arguments:
 
-    {"class_path": "physvision.models.MlpEngine", "init_args": {"coordinates": {"size": 2}, "dt": 0.05}}
+    {"class_path": "physvision.models.StatePerceptron", "init_args": {"coordinates": {"size": 2}, "hidden": 64}}
 
 An argument is a number, a text, a list, another part, the name of a registered function, or, where a dataclass is
 asked for, its fields. Names are looked up in the registry and nowhere else; any other text is just text.

@@ -33,6 +33,7 @@ class Engine(nn.Module):
         nu: numbers in a control.
         dt: seconds between two states.
         rows: names of the rows of each dimension of the properties.
+        takes_forces: whether a generalised force can be given beside the controls, as a `Hybrid` does.
     """
 
     nq: int
@@ -40,6 +41,7 @@ class Engine(nn.Module):
     nu: int
     dt: float
     rows: dict[str, Sequence[str]]
+    takes_forces: bool = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -100,6 +102,10 @@ class Engine(nn.Module):
         self, state: State, steps: int, controls: Tensor | None, properties: Overrides, truncate: int | None
     ) -> Trajectory:
         """What `rollout` returns, with its status; the arguments are checked, but for the properties."""
+        raise NotImplementedError
+
+    def _pushed(self, state: State, force: Tensor, control: Tensor | None, properties: Overrides) -> Trajectory:
+        """One step under a generalised force, (batch, nv), held beside the control; where `takes_forces`."""
         raise NotImplementedError
 
     def step(

@@ -1,40 +1,52 @@
-"""An engine and a learned residual."""
+"""An engine and a learned force."""
 
 from __future__ import annotations
 
-from torch import Tensor
+from jaxtyping import Float
+from torch import Tensor, nn
 
-from physvision.core import InputError, State, Status
-from physvision.physics.engine import Engine
+from physvision.core import State, Status, Trajectory, UnsupportedError
+from physvision.physics.engine import Engine, Overrides
 from physvision.physics.properties import Properties
 from physvision.physics.stepped import SteppedEngine
 from physvision.physics.wrapper import EngineWrapper
 
 
 class Hybrid(SteppedEngine, EngineWrapper):
-    """An engine and a learned residual: what the network adds to the velocity, physics does not explain."""
+    """An engine with a learned force for what it does not know of: q̈ = FD(q, v, τ + g(q, v, u)).
 
-    def __init__(self, engine: Engine, residual: Engine) -> None:
-        """Add what `residual` says of a step to what `engine` says.
+    The force acts before the engine solves for contact and joints, so these hold as ever. Training starts at the engine
+    where the force starts at zero; a weight on `forces` in the loss leaves to physics what physics can explain.
+    """
+
+    def __init__(self, engine: Engine, force: nn.Module) -> None:
+        """Add a force to an engine.
 
         Args:
             engine: the physics; it takes the controls and the properties.
-            residual: an engine whose deviation from uniform motion is added, e.g. `MlpEngine`.
+            force: called with a state and its control, or None, it returns a generalised force, (batch, nv), e.g.
+                `LearnedForce` or `PassiveForce` of `physvision.models`.
         """
         super().__init__(engine)
-        if (engine.nq, engine.nv, engine.dt) != (residual.nq, residual.nv, residual.dt):
-            raise InputError(
-                f"residual: expected nq, nv, dt = {(engine.nq, engine.nv, engine.dt)} as engine has, "
-                f"got {(residual.nq, residual.nv, residual.dt)}"
+        if not engine.takes_forces:
+            raise UnsupportedError(
+                f"engine: a {type(engine).__name__} takes no generalised force, so none can be learned"
             )
-        self.residual = residual
+        self.force = force
+
+    def forces(
+        self, trajectory: Trajectory, controls: Float[Tensor, "batch steps nu"] | None = None
+    ) -> Float[Tensor, "batch steps nv"]:
+        """What the learned force adds in each step of a trajectory, N m and N."""
+        before = State(trajectory.q[:, :-1].flatten(0, 1), trajectory.v[:, :-1].flatten(0, 1))
+        found = self.force(before, None if controls is None else controls.flatten(0, 1))
+        return found.unflatten(0, (trajectory.batch, trajectory.steps))
 
     def _advance(
         self, state: State, control: Tensor | None, properties: Properties | None
     ) -> tuple[State, Status | None]:
-        controls = None if control is None else control.unsqueeze(1)
-        run = self.engine._simulate(state, 1, controls, properties, None)
-        after, other = run.final, self.residual.step(state)
-        straight = self.residual.integrate(state.q, self.dt * state.v)
-        aside = self.residual.difference(straight, other.q)
-        return State(self.engine.integrate(after.q, aside), after.v + other.v - state.v), run.status
+        run = self.engine._pushed(state, self.force(state, control), control, properties)
+        return run.final, run.status
+
+    def _pushed(self, state: State, force: Tensor, control: Tensor | None, properties: Overrides) -> Trajectory:
+        return self.engine._pushed(state, force + self.force(state, control), control, properties)

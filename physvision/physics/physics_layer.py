@@ -90,6 +90,9 @@ class PhysicsLayer(EngineWrapper):
     ) -> Trajectory:
         return super()._simulate(state, steps, controls, self.checked(properties, state.batch), truncate)
 
+    def _pushed(self, state: State, force: Tensor, control: Tensor | None, properties: Overrides) -> Trajectory:
+        return super()._pushed(state, force, control, self.checked(properties, state.batch))
+
     def linearize(
         self,
         state: State | Trajectory,

@@ -42,19 +42,19 @@ class SteppedEngine(Engine):
 
 
 class LearnedEngine(SteppedEngine):
-    """An engine that is all network: no controls, no physical properties. A subclass defines `advance`."""
+    """An engine that is all network: no physical properties. A subclass defines `advance`."""
 
-    def __init__(self, size: int, dt: float) -> None:
+    def __init__(self, size: int, dt: float, controls: int = 0) -> None:
         super().__init__()
         self.nq = self.nv = size
-        self.nu, self.dt = 0, dt
+        self.nu, self.dt = controls, dt
 
     @abstractmethod
-    def advance(self, state: State) -> State:
+    def advance(self, state: State, control: Tensor | None) -> State:
         """The state one step later."""
 
     def _advance(self, state: State, control: Tensor | None, properties: Properties | None) -> tuple[State, None]:
-        return self.advance(state), None
+        return self.advance(state, control), None
 
     def initial_state(self, batch: int = 1, dtype: torch.dtype = torch.float32) -> State:
         """All zeros."""

@@ -24,6 +24,7 @@ class EngineWrapper(Engine):
         super().__init__()
         self.engine = engine
         self.nq, self.nv, self.nu, self.dt = engine.nq, engine.nv, engine.nu, engine.dt
+        self.takes_forces = engine.takes_forces
 
     @property
     def status(self) -> Status | None:
@@ -63,6 +64,9 @@ class EngineWrapper(Engine):
         self, state: State, steps: int, controls: Tensor | None, properties: Overrides, truncate: int | None
     ) -> Trajectory:
         return self.engine._simulate(state, steps, controls, properties, truncate)
+
+    def _pushed(self, state: State, force: Tensor, control: Tensor | None, properties: Overrides) -> Trajectory:
+        return self.engine._pushed(state, force, control, properties)
 
     def _report(self, status: Status) -> None:
         self.engine._report(status)

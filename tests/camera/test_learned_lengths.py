@@ -8,7 +8,7 @@ import torch
 from physvision import State
 from physvision.camera import Camera
 from physvision.core import Coordinates
-from physvision.models import MlpEngine
+from physvision.models import LearnedForce, StatePerceptron
 from physvision.physics import Hybrid, PhysicsLayer, articulated, rigid2d
 
 VIEW = {"position": (0.0, -5.0, -0.7), "target": (0.0, 0.0, -0.7), "fov": 0.6}
@@ -33,11 +33,14 @@ def test_lengths_are_learned_from_frames_through_a_bound_camera_alone():
 def test_a_camera_draws_through_every_wrapper():
     chain = articulated.chain([0.8, 0.6])
     layer = PhysicsLayer(chain, {"lengths": [0.5, 0.4]}, articulated.chain_properties)
-    mlp = MlpEngine(Coordinates(2, (0, 1)), chain.dt, hidden=4)
+    force = LearnedForce(StatePerceptron(Coordinates(2, (0, 1)), outputs=1, hidden=4))
     state = chain.initial_state()
     frame = Camera.pinhole(24, 24, **VIEW).bind(layer)(state)
     assert not torch.allclose(frame, Camera.pinhole(24, 24, **VIEW).bind(chain)(state))
-    for wrapped in (Hybrid(layer, mlp), PhysicsLayer(Hybrid(layer, mlp), {"gravity": [0.0, 0.0, -1.0]}, positive=[])):
+    for wrapped in (
+        Hybrid(layer, force),
+        PhysicsLayer(Hybrid(layer, force), {"gravity": [0.0, 0.0, -1.0]}, positive=[]),
+    ):
         assert wrapped.mechanics is chain
         torch.testing.assert_close(Camera.pinhole(24, 24, **VIEW).bind(wrapped)(state), frame)
 

@@ -7,7 +7,7 @@ import torch
 
 from physvision.core import Coordinates, InputError, State
 from physvision.estimation import MotionResidual
-from physvision.models import Encoder, MlpDecoder, MlpEncoder, MlpEngine, PredictiveAutoencoder
+from physvision.models import Encoder, MlpDecoder, MlpEncoder, NetworkEngine, PredictiveAutoencoder, StatePerceptron
 from physvision.models.consistency import consistent_state
 from physvision.physics import articulated
 
@@ -144,7 +144,7 @@ def test_predictions_start_on_it():
     torch.manual_seed(0)
     encoder, decoder = MlpEncoder((1, 4, 4), ANGLES, dt=0.05), MlpDecoder((1, 4, 4), ANGLES)
     frames = torch.rand(5, 3, 1, 4, 4)
-    for engine in (chain(), MlpEngine(ANGLES, dt=0.05)):
+    for engine in (chain(), NetworkEngine(StatePerceptron(ANGLES), 0.05)):
         plain = PredictiveAutoencoder(encoder, engine, decoder)
         model = PredictiveAutoencoder(encoder, engine, decoder, consistency=TRUST)
         seen = encoder.observe(frames)

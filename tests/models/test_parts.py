@@ -8,12 +8,14 @@ import torch
 from physvision.core import Coordinates, InputError, ShapeError, State
 from physvision.models import (
     Encoder,
-    GraphEngine,
+    LearnedForce,
     MlpDecoder,
     MlpEncoder,
-    MlpEngine,
+    NetworkEngine,
     Observation,
     PredictiveAutoencoder,
+    StateGraph,
+    StatePerceptron,
 )
 from physvision.models.parts import windows
 from physvision.physics import Hybrid, PhysicsLayer, articulated
@@ -161,9 +163,9 @@ def test_a_parameter_that_is_a_leaf_itself_is_learned_without_a_function():
 
 
 def engines():
-    mlp = MlpEngine(ANGLES, 0.05, hidden=16)
-    graph = GraphEngine(ANGLES, 0.05, bodies=2, hidden=16, rounds=2)
-    return [mlp, graph, Hybrid(chain(), MlpEngine(ANGLES, 0.05, hidden=16))]
+    mlp = NetworkEngine(StatePerceptron(ANGLES, hidden=16), 0.05)
+    graph = NetworkEngine(StateGraph(ANGLES, bodies=2, hidden=16, rounds=2), 0.05)
+    return [mlp, graph, Hybrid(chain(), LearnedForce(StatePerceptron(ANGLES, outputs=1, hidden=16)))]
 
 
 @pytest.mark.parametrize("engine", engines(), ids=lambda engine: type(engine).__name__)
@@ -184,7 +186,7 @@ def test_learned_engines_keep_the_contract(engine):
 
 
 def test_truncation_cuts_the_gradient_where_the_engine_contract_says():
-    engine = MlpEngine(ANGLES, 0.05, hidden=16)
+    engine = NetworkEngine(StatePerceptron(ANGLES, hidden=16), 0.05)
     start = State(torch.randn(1, 2, requires_grad=True), torch.randn(1, 2))
     engine.rollout(start, 4, truncate=2).q[:, 2].sum().backward()
     assert bool((start.q.grad != 0).any())
@@ -194,7 +196,7 @@ def test_truncation_cuts_the_gradient_where_the_engine_contract_says():
 
 
 def test_a_world_that_leaves_the_numbers_is_marked_alone():
-    engine = MlpEngine(ANGLES, 0.05, hidden=16)
+    engine = NetworkEngine(StatePerceptron(ANGLES, hidden=16), 0.05)
     state = State(torch.zeros(2, 2), torch.tensor([[0.0, 0.0], [3e38, 0.0]]))
     with pytest.warns(RuntimeWarning, match="1 of 2 worlds failed"):
         trajectory = engine.rollout(State(state.q, state.v * 10), 3)
@@ -202,19 +204,11 @@ def test_a_world_that_leaves_the_numbers_is_marked_alone():
     assert trajectory.status.first_bad_step.tolist() == [-1, 0]
 
 
-def test_a_hybrid_with_a_silent_residual_is_its_engine():
-    hybrid = Hybrid(chain(), MlpEngine(ANGLES, 0.05, hidden=16))
-    for parameter in hybrid.residual.network[-1].parameters():
-        torch.nn.init.zeros_(parameter)
-    state = State(torch.randn(3, 2), torch.randn(3, 2))
-    torch.testing.assert_close(hybrid.rollout(state, 5).q, chain().rollout(state, 5).q, rtol=1e-5, atol=1e-5)
-
-
 def test_a_graph_passes_messages_along_its_links_only():
     """After one round the third body of a chain has not heard of the first, after two it has."""
     for rounds, heard in ((1, False), (2, True)):
-        engine = GraphEngine(Coordinates(3, (0, 1, 2)), 0.05, bodies=3, hidden=16, rounds=rounds).double()
-        for parameter in engine.global_update[-1].parameters():
+        engine = NetworkEngine(StateGraph(Coordinates(3, (0, 1, 2)), bodies=3, hidden=16, rounds=rounds), 0.05).double()
+        for parameter in engine.network.global_update[-1].parameters():
             torch.nn.init.zeros_(parameter)  # the global vector would carry everything everywhere
         v = torch.zeros(1, 3, dtype=torch.float64, requires_grad=True)
         engine.step(State(torch.zeros(1, 3, dtype=torch.float64), v)).v[0, 2].backward()
@@ -256,7 +250,9 @@ def test_a_prediction_gone_astray_teaches_nothing_and_spoils_nothing():
 
 def test_motion_is_not_computed_in_half_precision():
     """The same state moves alike under mixed precision, though the layers around it round."""
-    model = PredictiveAutoencoder(Reading(), MlpEngine(ANGLES, 0.05), MlpDecoder((1, 2, 2), ANGLES))
+    model = PredictiveAutoencoder(
+        Reading(), NetworkEngine(StatePerceptron(ANGLES), 0.05), MlpDecoder((1, 2, 2), ANGLES)
+    )
     frames = torch.rand(3, 1, 1, 2, 2)
     with torch.autocast("cpu", torch.bfloat16):
         mixed = model(frames, 5)

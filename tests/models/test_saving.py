@@ -22,9 +22,11 @@ from physvision.core.plain import configuration_of
 from physvision.core.weights import write_weights
 from physvision.models import (
     Encoder,
-    MlpEngine,
+    LearnedForce,
     Observation,
+    PassiveForce,
     PredictiveAutoencoder,
+    StatePerceptron,
     learned_table,
     load,
     register,
@@ -61,7 +63,8 @@ ENGINES = {
     "world": world,
     "layer": lambda: PhysicsLayer(chain(), {"lengths": [1.0, 2.0]}, articulated.chain_properties),
     "table": lambda: learned_table(2),
-    "hybrid": lambda: Hybrid(chain(), MlpEngine(ANGLES, 0.05, hidden=8)),
+    "passive hybrid": lambda: Hybrid(chain(), PassiveForce(ANGLES, hidden=8)),
+    "hybrid": lambda: Hybrid(chain(), LearnedForce(StatePerceptron(ANGLES, outputs=1, hidden=8))),
 }
 
 

@@ -12,7 +12,7 @@ import torch
 
 from physvision import State, Trajectory
 from physvision.core import Coordinates, DeviceError, DtypeError, InputError, ModelError, ShapeError
-from physvision.models import GraphEngine, MlpEngine
+from physvision.models import LearnedForce, NetworkEngine, PassiveForce, StateGraph, StatePerceptron
 from physvision.physics import Hybrid, PhysicsLayer, Properties, articulated, fluid, rigid2d, soft
 
 ANGLES = Coordinates(2, (0, 1))
@@ -44,7 +44,15 @@ def layer(engine=None):
 
 def network():
     torch.manual_seed(0)
-    return MlpEngine(ANGLES, 0.02, hidden=8)
+    return NetworkEngine(StatePerceptron(ANGLES, hidden=8), 0.02)
+
+
+def force():
+    """A force that is no longer zero."""
+    torch.manual_seed(0)
+    made = LearnedForce(StatePerceptron(ANGLES, outputs=1, hidden=8), scale=0.1)
+    torch.nn.init.normal_(made.network.last.weight)
+    return made
 
 
 ENGINES = {
@@ -55,10 +63,12 @@ ENGINES = {
     "flow": plume,
     "layer": layer,
     "network": network,
-    "graph": lambda: GraphEngine(ANGLES, 0.02, bodies=2, hidden=8),
-    "hybrid": lambda: Hybrid(chain(), network()),
-    "hybrid of a layer": lambda: Hybrid(layer(), network()),
-    "layer of a hybrid": lambda: layer(Hybrid(chain(), network())),
+    "graph": lambda: NetworkEngine(StateGraph(ANGLES, bodies=2, hidden=8), 0.02),
+    "hybrid": lambda: Hybrid(chain(), force()),
+    "passive hybrid": lambda: Hybrid(chain(), PassiveForce(ANGLES, hidden=8)),
+    "hybrid of a world": lambda: Hybrid(table(), LearnedForce(StatePerceptron(Coordinates(6), outputs=1, hidden=8))),
+    "hybrid of a layer": lambda: Hybrid(layer(), force()),
+    "layer of a hybrid": lambda: layer(Hybrid(chain(), force())),
 }
 
 
@@ -220,7 +230,7 @@ def test_precision_of_the_properties_is_kept(engine):
 
 def test_a_wrapper_says_what_is_learned():
     inner = layer()
-    for wrapper in (inner, Hybrid(inner, network())):
+    for wrapper in (inner, Hybrid(inner, force())):
         assert set(wrapper.learned_values) == {"lengths"}
         assert list(wrapper.physical_parameters()) == list(inner.learned.parameters())
         torch.testing.assert_close(wrapper.properties.position[1, 2], torch.tensor(-0.6))
@@ -235,7 +245,7 @@ def test_a_wrapper_says_what_is_learned():
 
 def test_a_status_comes_through_hybrids():
     bad = State(torch.full((2, 2), 0.1), torch.tensor([[0.0, 0.0], [torch.nan, 0.0]]))
-    hybrid = Hybrid(chain(), network())
+    hybrid = Hybrid(chain(), force())
     with pytest.warns(RuntimeWarning, match="1 of 2 worlds failed"):
         run = hybrid.rollout(bad, 3)
     assert run.status.failed() == [1]

@@ -6,7 +6,7 @@ import torch
 
 from physvision import video
 from physvision.core import Coordinates, InputError, State
-from physvision.models import MlpEngine
+from physvision.models import NetworkEngine, StatePerceptron
 from physvision.physics import articulated, rigid2d
 from physvision.report import Canvas, Mark, Panel, film
 
@@ -42,7 +42,7 @@ def test_what_cannot_be_filmed(tmp_path):
     with pytest.raises(InputError, match="world: expected a number below 1, got 3"):
         film(world, trajectory, tmp_path / "a.mp4", world=3)
     with pytest.raises(InputError, match="has no bodies to be filmed"):
-        film(MlpEngine(Coordinates(3), 0.1), trajectory, tmp_path / "a.mp4")
+        film(NetworkEngine(StatePerceptron(Coordinates(3)), 0.1), trajectory, tmp_path / "a.mp4")
 
 
 def test_marks_lie_where_the_picture_has_the_thing():

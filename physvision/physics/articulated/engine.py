@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn.functional import pad
 
 from physvision.core import InputError, State, Status, Trajectory
 from physvision.core.checks import check_like, check_shape, check_tensor
@@ -45,6 +46,8 @@ class Articulation(TreeEngine):
         keyframes: states of one world by name, float64, where the model's file has some.
     """
 
+    takes_forces = True
+
     def rollout(
         self,
         state: State,
@@ -78,6 +81,7 @@ class Articulation(TreeEngine):
         properties: Overrides,
         truncate: int | None,
         wrenches: Tensor | None = None,
+        forces: Tensor | None = None,
     ) -> Trajectory:
         touching, horizon = self._pairs is not None, truncate or 0
         program, structs, parameters = self._prepared_for(state, properties, contacts=touching)
@@ -86,9 +90,17 @@ class Articulation(TreeEngine):
         else:
             scheme = INTEGRATORS[self.integrator]
             operation = operations.Rollout(program, structs, steps, scheme, self.substeps, self.dt, horizon)
+        if forces is not None and controls is None:
+            controls = state.v.new_zeros(state.batch, steps, self.nu)
         start, torque = program.packing.normalized(state.q), self._torque(controls)
+        if forces is not None and torque is not None:
+            torque = torque + pad(forces, (0, torque.shape[-1] - self.nv))
         q, v, *found = batched_function.apply(operation, start, state.v, torque, wrenches, *parameters.values())
         return Trajectory(q, v, _contact_status(*found) if touching else _status(*found), self.dt)
+
+    def _pushed(self, state: State, force: Tensor, control: Tensor | None, properties: Overrides) -> Trajectory:
+        controls = None if control is None else control.unsqueeze(1)
+        return self._simulate(state, 1, controls, properties, None, forces=force.unsqueeze(1))
 
     @torch.no_grad()
     def linearize(

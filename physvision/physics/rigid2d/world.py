@@ -11,6 +11,7 @@ from typing import Literal
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn.functional import pad
 
 from physvision.core import InputError, Placed, State, Status, Trajectory
 from physvision.core.checks import check_count, check_positive
@@ -61,6 +62,8 @@ class World(MechanicalEngine):
             crowded: one problem over all contacts at once, see `Status.crowded`.
         substeps: how many steps of the scheme make one of the engine; bounds and `Status.crowded` count each of them.
     """
+
+    takes_forces = True
 
     def __init__(
         self,
@@ -142,6 +145,12 @@ class World(MechanicalEngine):
             parts.append((outputs[0][:, ::fine], outputs[1][:, ::fine], *outputs[2:]))
             q, v = outputs[0][:, -1].detach(), outputs[1][:, -1].detach()
         return replace(_join(parts, length, fine, state.q.dtype), dt=self.dt)
+
+    def _pushed(self, state: State, force: Tensor, control: Tensor | None, properties: Overrides) -> Trajectory:
+        # The first controls are the forces and torques on the bodies that move, as a generalised force is.
+        given = state.v.new_zeros(state.batch, self.nu) if control is None else control
+        pushed = given + pad(force, (0, self.nu - self.nv))
+        return self._simulate(state, 1, pushed.unsqueeze(1), properties, None)
 
     def __repr__(self) -> str:
         bodies = self.assembly.bodies

@@ -1,0 +1,93 @@
+"""Generalised forces that are learned, for what an engine does not know of; they start as none.
+
+A force here is a number for each velocity, N m or N, held over a step. An engine takes it beside its controls, before
+it solves for contact, so what touches still does not overlap.
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from physvision.core import Coordinates, InputError, State
+from physvision.core.checks import check_positive
+from physvision.models.networks import perceptron
+from physvision.models.state_networks import StateNetwork
+
+
+class LearnedForce(nn.Module):
+    """Whatever force a network finds in state and controls."""
+
+    def __init__(self, network: StateNetwork, scale: float = 1.0) -> None:
+        """Make a network a force.
+
+        Args:
+            network: its one output for each velocity is the force, in units of `scale`; it is made to start at zero.
+            scale: what a large force is, N m or N.
+        """
+        super().__init__()
+        if network.outputs != 1:
+            raise InputError(f"network: expected one output for each velocity, got {network.outputs}")
+        network.silence()
+        self.network, self.scale = network, check_positive("scale", scale)
+
+    def forward(self, state: State, control: Float[Tensor, "batch nu"] | None = None) -> Float[Tensor, "batch nv"]:
+        """The force in each state."""
+        return self.scale * self.network(state, control)[:, 0]
+
+
+class PassiveForce(nn.Module):
+    """A force that gives no energy away: F = −∂U/∂q − c v, of a learned potential U(q) and learned drags c(q, v) ≥ 0.
+
+    The energy of the engine and U together fall at the rate Σ c v² and grow by controls alone. The drags are a
+    network's numbers cut off at zero, whose gradient passes as if they were not cut: so they start at zero and can
+    leave it.
+    """
+
+    def __init__(
+        self,
+        coordinates: Coordinates,
+        scale: float = 1.0,
+        hidden: int = 64,
+        velocity_scale: float = 1.0,
+        position_scale: float = 1.0,
+    ) -> None:
+        """Build both networks.
+
+        Args:
+            coordinates: what the positions are.
+            scale: what a large force is, N m or N.
+            hidden: width of each of two hidden layers.
+            velocity_scale: what a large velocity is.
+            position_scale: what a large position is, of those that are not angles.
+        """
+        super().__init__()
+        self.coordinates, self.scale = coordinates, check_positive("scale", scale)
+        self.velocity_scale = check_positive("velocity_scale", velocity_scale)
+        self.position_scale = check_positive("position_scale", position_scale)
+        self.potential = perceptron([coordinates.features, hidden, hidden, 1])
+        self.drag = perceptron([coordinates.features + coordinates.size, hidden, hidden, coordinates.size])
+        for network in (self.potential, self.drag):
+            for parameter in network[-1].parameters():
+                nn.init.zeros_(parameter)
+
+    def energy(self, q: Float[Tensor, "batch nq"]) -> Float[Tensor, " batch"]:
+        """The learned potential, J."""
+        return self.scale * self.potential(self._seen(q))[:, 0]
+
+    def drags(self, state: State) -> Float[Tensor, "batch nv"]:
+        """The learned drag of each velocity, N m s/rad or N s/m."""
+        found = self.drag(torch.cat([self._seen(state.q), state.v / self.velocity_scale], -1))
+        return self.scale / self.velocity_scale * (found + (found.clamp(min=0.0) - found).detach())
+
+    def forward(self, state: State, control: Float[Tensor, "batch nu"] | None = None) -> Float[Tensor, "batch nv"]:
+        """The force in each state; controls do not matter to it."""
+        slope = torch.func.grad(lambda q: self.energy(q).sum())(state.q)
+        return -slope - self.drags(state) * state.v
+
+    def _seen(self, q: Tensor) -> Tensor:
+        straight = len(self.coordinates.straight)
+        encoded = self.coordinates.encode(q)
+        angles, lengths = encoded.split([encoded.shape[-1] - straight, straight], -1)
+        return torch.cat([angles, lengths / self.position_scale], -1)
