@@ -45,18 +45,22 @@ def held(joint: articulated.Joint) -> articulated.Joint:
     return replace(joint, stiffness=STIFFNESS, damping=DAMPING, start=(angle,), spring_reference=(angle,))
 
 
-def engine(contact: str | None, robots: int = 1) -> articulated.Articulation:
-    bodies = [
+def standing_bodies(behind: str) -> list[articulated.Body]:
+    """The robot's bodies, with spheres for toes and legs that are held; `behind` ends their names."""
+    return [
         replace(
             body,
-            name=f"{body.name} {k}",
-            parent=None if body.parent is None else f"{body.parent} {k}",
+            name=f"{body.name}{behind}",
+            parent=None if body.parent is None else f"{body.parent}{behind}",
             shapes=[Placed(Sphere(TOE))] if "toe" in body.name else [],
             joints=[held(joint) for joint in body.joints],
         )
-        for k in range(robots)
         for body in translate.bodies(specification().compile(), (), False)
     ]
+
+
+def engine(contact: str | None, robots: int = 1) -> articulated.Articulation:
+    bodies = [body for k in range(robots) for body in standing_bodies(f" {k}")]
     return articulated.tree(bodies, dt=1e-3, scenery=[Placed(Plane())], contact=contact, friction=0.8)
 
 

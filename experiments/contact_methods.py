@@ -1,10 +1,10 @@
-"""Methods of contact side by side: by events, by a penalty and by a soft force, on scenes with closed forms.
+"""Methods of contact side by side: events, forces, and complementarity once a step, exact and relaxed.
 
-Each scene is stepped at several lengths of step; a force has three stiffnesses over two decades. The table tells how
-far the final state is from the exact one, its derivative with respect to the start, the deepest overlap, the longest
-step at which the motion stays bounded, and microseconds a step of 1 ms forward and backward. A second table follows
-the size of the gradient over 1, 10 and 100 bounces. Methods that solve complementarity at a fixed step, and relaxed
-ones, are not there yet.
+Each scene is stepped at several lengths of step; stiffness, the speed below which friction falls off, and how much
+complementarity is relaxed go over two decades each. The table tells how far the final state is from the exact one, its
+derivative with respect to the start, the deepest overlap, the longest step of those tried at which the motion stays
+bounded, and microseconds a step of 1 ms forward and backward. A second table follows the size of the gradient over 1,
+10 and 100 bounces.
 
     python experiments/contact_methods.py [--out out]
 """
@@ -13,124 +13,47 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib as mpl
 import torch
+from contact_scenes import (  # pyright: ignore[reportMissingImports]
+    DOUBLE,
+    GRAVITY,
+    Method,
+    Scene,
+    dropped,
+    head_on,
+    landing,
+    row,
+    sliding,
+    sticking,
+)
 from jsonargparse import auto_cli
-from torch import Tensor
 
-from physvision import State
-from physvision.core import Box, Placed, Plane, Sphere
-from physvision.physics import articulated
-from physvision.physics.articulated import Articulation, Body, Joint, Penalty, Soft
+from physvision.physics.articulated import Complementarity, Penalty, Relaxed, Soft
 
-DOUBLE = torch.float64
 STEPS = (1e-2, 1e-3, 1e-4)
-GRAVITY, RADIUS = 10.0, 0.1
+LONGER = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 1e-1)
 BOUNDED = 10.0  # m and m/s beyond which no exact motion of these scenes goes
-
-Method = str | Penalty | Soft
-
-
-@dataclass(frozen=True)
-class Scene:
-    """A motion with a closed form.
-
-    Attributes:
-        name: what moves.
-        engine: made for a method and a step.
-        start: the value that the derivative is taken by.
-        state: where it starts, from an engine and that value.
-        seconds: how long it moves.
-        read: the number that is compared, from the final state.
-        exact: that number and its derivative.
-    """
-
-    name: str
-    engine: Callable[[Method, float], Articulation]
-    start: float
-    state: Callable[[Articulation, Tensor], State]
-    seconds: float
-    read: Callable[[State], Tensor]
-    exact: tuple[float, float]
+STIFFNESS = 1e3, 1e4, 1e5
 
 
-def methods() -> dict[str, Method]:
+def methods(scene: Scene) -> dict[str, Method]:
+    """Those that are compared on a scene; a spring that should not bounce is damped, critically for 0.25 kg."""
     found: dict[str, Method] = {"event": "event"}
-    for stiffness in (1e3, 1e4, 1e5):
-        found[f"penalty, k = {stiffness:.0e}"] = Penalty(stiffness, damping=0.0)
-    for stiffness in (1e3, 1e4, 1e5):
-        found[f"soft, k = {stiffness:.0e}"] = Soft(stiffness, distance=1e-3)
+    for k in STIFFNESS:
+        found[f"penalty, k = {k:.0e}"] = Penalty(k, damping=0.0 if scene.elastic else math.sqrt(k))
+    if scene.rubs:
+        for speed in (1e-1, 1e-3):
+            found[f"penalty, ε = {speed:.0e}"] = Penalty(1e4, damping=100.0, slip_speed=speed)
+    for k in STIFFNESS:
+        found[f"soft, k = {k:.0e}"] = Soft(k, distance=1e-3)
+    found["complementarity"] = Complementarity()
+    for smoothing in (1e-8, 1e-6, 1e-4):
+        found[f"relaxed, κ = {smoothing:.0e}"] = Relaxed(smoothing)
     return found
-
-
-def ball(name: str) -> Body:
-    return Body(name, None, [Joint("free")], mass=1.0, inertia=(0.004,) * 3, shapes=[Placed(Sphere(RADIUS))])
-
-
-def dropped() -> Scene:
-    """An elastic ball from a height of 1 m, one bounce: z = s d − g d²/2, ∂z/∂h = −1 + 2 g d / s."""
-    height, seconds = 1.0, 0.8
-    speed = math.sqrt(2 * GRAVITY * height)
-    after = seconds - speed / GRAVITY
-
-    def engine(method: Method, dt: float) -> Articulation:
-        return articulated.tree(
-            [ball("ball")], dt=dt, gravity=(0, 0, -GRAVITY), scenery=[Placed(Plane())], contact=method, restitution=1.0
-        )
-
-    def state(made: Articulation, value: Tensor) -> State:
-        rest = made.initial_state(dtype=DOUBLE)
-        up = torch.tensor([0, 0, 1, 0, 0, 0, 0], dtype=DOUBLE)
-        return State(rest.q + up * (value + RADIUS), rest.v)
-
-    exact = speed * after - GRAVITY * after**2 / 2, -1 + 2 * GRAVITY * after / speed
-    return Scene("bounce", engine, height, state, seconds, lambda final: final.q[0, 2] - RADIUS, exact)
-
-
-def head_on() -> Scene:
-    """Two equal elastic balls: the one that was struck goes on with the other's place, ∂x₂/∂x₁ = 1."""
-    speed, seconds = 2.0, 0.8
-
-    def engine(method: Method, dt: float) -> Articulation:
-        return articulated.tree([ball("one"), ball("two")], dt=dt, gravity=(0, 0, 0), contact=method, restitution=1.0)
-
-    def state(made: Articulation, value: Tensor) -> State:
-        rest = made.initial_state(dtype=DOUBLE)
-        along = torch.eye(14, dtype=DOUBLE)
-        v = torch.zeros_like(rest.v)
-        v[0, 0] = speed
-        return State(rest.q + value * along[0] + 0.6 * along[7], v)
-
-    # Had they passed through each other, the first would be where the second is, but for their diameter.
-    exact = speed * seconds + 2 * RADIUS, 1.0
-    return Scene("head on", engine, 0.0, state, seconds, lambda final: final.q[0, 7], exact)
-
-
-def sliding() -> Scene:
-    """A block on a slope slides to rest on it, at v² / 2a: a = g (μ cos α − sin α), ∂x/∂v = v / a."""
-    angle, friction, speed, seconds = 0.3, 0.8, 1.5, 0.8
-    slowing = GRAVITY * (friction * math.cos(angle) - math.sin(angle))
-
-    def engine(method: Method, dt: float) -> Articulation:
-        block = Body(
-            "block", None, [Joint("free")], mass=1.0, inertia=(0.02,) * 3, shapes=[Placed(Box((0.4, 0.4, 0.05)))]
-        )
-        down = (GRAVITY * math.sin(angle), 0.0, -GRAVITY * math.cos(angle))
-        return articulated.tree(
-            [block], dt=dt, gravity=down, scenery=[Placed(Plane())], contact=method, friction=friction
-        )
-
-    def state(made: Articulation, value: Tensor) -> State:
-        rest = made.initial_state(dtype=DOUBLE)
-        up = torch.tensor([0, 0, 0.025, 0, 0, 0, 0], dtype=DOUBLE)
-        return State(rest.q + up, rest.v + value * torch.eye(6, dtype=DOUBLE)[0])
-
-    exact = speed**2 / (2 * slowing), speed / slowing
-    return Scene("block on a slope", engine, speed, state, seconds, lambda final: final.q[0, 0], exact)
 
 
 @dataclass(frozen=True)
@@ -142,11 +65,6 @@ class Found:
     overlap: float
     forward: float
     backward: float
-
-    @property
-    def bounded(self) -> bool:
-        """Whether the motion did not run away."""
-        return self.derivative is not None and self.error < BOUNDED
 
 
 def run(scene: Scene, method: Method, dt: float) -> Found:
@@ -171,6 +89,20 @@ def run(scene: Scene, method: Method, dt: float) -> Found:
     return Found(abs(found.item() - scene.exact[0]), derivative.item(), overlap, forward, backward)
 
 
+def longest(scene: Scene, method: Method) -> float:
+    """The longest of the steps tried up to which the motion does not run away, nor fail."""
+    found = math.nan
+    for dt in LONGER:
+        engine = scene.engine(method, dt)
+        value = torch.tensor(scene.start, dtype=DOUBLE)
+        path = engine.rollout(scene.state(engine, value), round(scene.seconds / dt))
+        assert path.status is not None
+        if not bool(path.status.converged.all()) or not float(path.q[0, :, :3].abs().max()) < BOUNDED:
+            break
+        found = dt
+    return found
+
+
 def table(scene: Scene) -> dict[str, list[Found]]:
     """Run and print all methods and steps."""
     print(f"{scene.name}: exact {scene.exact[0]:.4f} m, derivative {scene.exact[1]:.4f}")
@@ -180,17 +112,13 @@ def table(scene: Scene) -> dict[str, list[Found]]:
     )
     print(f"  {'':<20}{''.join(f'{dt:<10.0e}' for dt in STEPS)}{''.join(f'{dt:<10.0e}' for dt in STEPS)}")
     found = {}
-    for name, method in methods().items():
+    for name, method in methods(scene).items():
         found[name] = rows = [run(scene, method, dt) for dt in STEPS]
-        longest = max((dt for dt, each in zip(STEPS, rows, strict=True) if each.bounded), default=math.nan)
         errors = "".join(f"{each.error:<10.1e}" for each in rows)
         slopes = "".join(f"{'–' if each.derivative is None else f'{each.derivative:.3g}':<10}" for each in rows)
         deepest = max(each.overlap for each in rows)
-        last = rows[1]
-        print(
-            f"  {name:<20}{errors}{slopes}{deepest:>9.1e}{longest:>11.0e}{last.forward:>11.2f}{last.backward:>9.2f}",
-            flush=True,
-        )
+        times = f"{rows[1].forward:>11.2f}{rows[1].backward:>9.2f}"
+        print(f"  {name:<20}{errors}{slopes}{deepest:>9.1e}{longest(scene, method):>11.0e}{times}", flush=True)
     print()
     return found
 
@@ -201,7 +129,7 @@ def growth(bounces: tuple[int, ...] = (1, 10, 100), dt: float = 1e-3) -> None:
     fall = math.sqrt(2 * scene.start / GRAVITY)
     print(f"size of the gradient of the end by the start, half way up after the n-th bounce, dt = {dt:.0e}")
     print(f"  {'':<20}" + "".join(f"{count:>10}" for count in bounces))
-    for name, method in methods().items():
+    for name, method in methods(scene).items():
         engine = scene.engine(method, dt)
         sizes = []
         for count in bounces:
@@ -221,20 +149,35 @@ def growth(bounces: tuple[int, ...] = (1, 10, 100), dt: float = 1e-3) -> None:
     print(f"  {'exact':<20}" + "".join(f"{size:>10.3g}" for size in exact) + "\n")
 
 
+COLORS = {"event": "k", "penalty": "C0", "soft": "C2", "complementarity": "C3", "relaxed": "C1"}
+MARKS = "osv^d"
+
+
 def draw(found: dict[str, dict[str, list[Found]]], scenes: list[Scene], path: Path) -> None:
     """The error of the derivative over the step, a panel a scene."""
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, panels = plt.subplots(1, len(scenes), figsize=(13, 4.2), layout="constrained")
-    for scene, axes in zip(scenes, panels, strict=True):
+    figure, panels = plt.subplots(2, 3, figsize=(14, 8.5), layout="constrained", sharex=True)
+    for scene, axes in zip(scenes, panels.flat, strict=True):
+        marks = {kind: iter(MARKS) for kind in COLORS}
         for name, rows in found[scene.name].items():
-            seen = [(dt, each.derivative) for dt, each in zip(STEPS, rows, strict=True) if each.derivative is not None]
-            errors = [max(abs(slope - scene.exact[1]), 1e-12) for _, slope in seen]
-            axes.loglog([dt for dt, _ in seen], errors, "o-", label=name)
-        axes.set(title=scene.name, xlabel="step, s", ylabel="error of the derivative")
+            kind = name.split(",")[0]
+            there = [(dt, each.derivative) for dt, each in zip(STEPS, rows, strict=True) if each.derivative is not None]
+            errors = [max(abs(slope - scene.exact[1]), 1e-12) for _, slope in there]
+            # What others hide is drawn last, as rings.
+            hollow = {"mfc": "none", "ms": 11, "ls": "--", "zorder": 5} if kind == "complementarity" else {}
+            axes.loglog(
+                [dt for dt, _ in there], errors, label=name, color=COLORS[kind], marker=next(marks[kind]), **hollow
+            )
+        axes.axhline(abs(scene.exact[1]), color="0.5", linestyle=":", linewidth=1)
+        axes.set(title=f"{scene.name}, derivative {scene.exact[1]:.3f}", ylim=(3e-13, 1e5))
         axes.grid(alpha=0.3)
-    panels[0].legend(fontsize=7)
+    for axes in panels[1]:
+        axes.set_xlabel("step, s")
+    figure.supylabel("error of the derivative, from 1e-12 on; dotted: the derivative's own size")
+    handles, labels = panels[1, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", fontsize=8, ncols=5)
     figure.savefig(path, dpi=120)
     plt.close(figure)
 
@@ -247,7 +190,7 @@ def main(out: Path = Path("out")) -> dict[str, dict[str, list[Found]]]:
     """
     torch.set_num_threads(1)
     out.mkdir(parents=True, exist_ok=True)
-    scenes = [dropped(), head_on(), sliding()]
+    scenes = [dropped(), head_on(), row(), sticking(), sliding(), landing()]
     found = {scene.name: table(scene) for scene in scenes}
     growth()
     path = out / "contact_methods.png"

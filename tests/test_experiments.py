@@ -74,6 +74,9 @@ def test_methods_of_contact_err_as_is_told():
     penalty = module.run(module.dropped(), module.Penalty(1e4, damping=0.0), 1e-2)
     assert penalty.derivative < 0 < module.dropped().exact[1]
     assert penalty.overlap > 0.01
+    # What is solved once a step lies on its grid: the height at the end is that of the start, shifted.
+    once = module.run(module.dropped(), module.Complementarity(), 1e-2)
+    assert once.derivative == pytest.approx(1.0, abs=1e-9)
 
 
 def test_a_ball_is_thrown(tmp_path):
