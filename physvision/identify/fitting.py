@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from jaxtyping import Float
@@ -12,8 +13,11 @@ from torch import Tensor
 from physvision.estimation import MotionResidual, Optimum, Seen, Unknowns, doubling, fit_growing, gauss_newton, grown
 from physvision.estimation.residual import Linear
 from physvision.estimation.uncertainty import Uncertainty, uncertainty
+from physvision.estimation.unknowns import Values
 from physvision.identify.model import Case, Model
+from physvision.identify.view import View
 
+_READ = 2  # rounds in which the row that a thing is seen in and the moment when that is read are found
 _FURTHER = 3.0  # times the fitted stretch: nobody wants to know where a thrown ball would be minutes later
 
 
@@ -30,6 +34,7 @@ class Fit:
         model_start: when the motion begins, s of the clip.
         early: where searches stood before any of the last third was fitted, (starts, unknowns).
         linear: the residuals there, and their derivatives.
+        view: of the camera.
     """
 
     model: Model
@@ -40,6 +45,7 @@ class Fit:
     model_start: float
     early: Float[Tensor, "starts unknowns"]
     linear: Linear
+    view: View
 
     @property
     def cut(self) -> int:
@@ -61,8 +67,16 @@ class Fit:
         if len(asked):
             empty = torch.full((len(asked), found.shape[1]), torch.nan, dtype=torch.float64)
             problem = replace(self.problem, times=asked, seen=empty, delay=None, weight=1.0)
+            for _ in range(_READ if self.problem.delay else 0):
+                rows = self.view.rows(problem.predicted(self.z[None]).detach()[0])
+                problem = replace(problem, delay=partial(_delay, self.view, rows))
             found[keep] = problem.predicted(self.z[None]).detach()[0][where]
         return found
+
+
+def _delay(view: View, rows: Tensor, values: Values, sample: Tensor) -> Tensor:
+    """By how much later than each sample's first row those were read in which things are seen, (worlds, things)."""
+    return view.delay(values, rows[sample])
 
 
 def problem_of(case: Case, model: Model) -> MotionResidual:
@@ -76,7 +90,7 @@ def problem_of(case: Case, model: Model) -> MotionResidual:
     usual = sigma[torch.isfinite(sigma)].median()
     weight = 1 / sigma.clamp(min=float(0.5 * usual))
     times = case.times[window] - case.times[model.first]
-    rows = seen[:, 1::2].nan_to_num(case.view.corner[1] + case.view.height / 2)
+    rows = case.view.rows(seen)
 
     def observe(seen: Seen) -> Tensor:
         places = model.places(seen)
@@ -90,7 +104,7 @@ def problem_of(case: Case, model: Model) -> MotionResidual:
         seen,
         observe,
         weight,
-        delay=(lambda values, sample: case.view.delay(values, rows[sample])) if case.view.filmed else None,
+        delay=partial(_delay, case.view, rows) if case.view.filmed else None,
     )
 
 
@@ -102,7 +116,8 @@ def fit(case: Case, model: Model, keep: int = 3) -> Fit:
     horizons = [] if model.horizon is None else doubling(model.horizon, span)
     # The first two thirds are fitted for themselves as well, to be compared with the last.
     inside = [horizon for horizon in horizons if horizon <= 2 / 3 * span]
-    early = grown(problem, inside, start, keep=keep)
+    early = grown(problem.until(2 / 3 * span), inside, start, keep=keep)
+    early = grown(problem, [2 / 3 * span] if inside else [], early, keep=keep)
     found = fit_growing(problem, horizons[len(inside) :], early, keep=keep, tolerance=1e-5)  # it settles afterwards
     return _settled(case, model, problem, *_best(found), early)
 
@@ -136,4 +151,4 @@ def _settled(case: Case, model: Model, problem: MotionResidual, z: Tensor, linea
     known = uncertainty(problem, z, robust=True, linear=linear)
     off = (linear[0][0] / torch.as_tensor(problem.weight))[torch.isfinite(problem.seen)]
     noise = float(1.4826 * off.abs().median())
-    return Fit(model, problem, z, known, noise, float(case.times[model.first]), early, linear)
+    return Fit(model, problem, z, known, noise, float(case.times[model.first]), early, linear, case.view)

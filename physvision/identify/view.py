@@ -80,6 +80,11 @@ class View:
             away = torch.stack([x + a * x + b * y, y + b * x - a * y], 1)
         return middle + away / (1 + share)
 
+    def rows(self, places: Float[Tensor, "samples numbers"]) -> Float[Tensor, "samples objects"]:
+        """The rows of the picture in which things are seen at these places; the middle one where they are not seen."""
+        top = self.corner[1]
+        return places[:, 1::2].nan_to_num(top + self.height / 2).clamp(top, top + self.height)
+
     def delay(self, values: Values, rows: Float[Tensor, "worlds objects"]) -> Float[Tensor, "worlds objects"]:
         """How much later than a picture's first row these were read, s."""
         return values["readout"][:, None] * (rows - self.corner[1]) / self.height

@@ -93,6 +93,16 @@ def test_the_last_third_is_predicted_and_the_engine_goes_on():
     assert found.places(np.array([-1.0, 0.5])).shape == (2, 2)
 
 
+def test_where_things_are_said_to_be_seen_counts_when_their_rows_are_read():
+    _, found = identified("fall", 1)
+    fit = found.fit
+    places = fit.places(found.case.times)[fit.model.first : fit.model.last]
+    fitted = fit.problem.predicted(fit.z[None]).detach()[0]
+    seen = torch.isfinite(fit.problem.seen)
+    # Of what is fitted the row is that in which it was seen, a pixel of noise beside where it is said to be.
+    torch.testing.assert_close(places[seen], fitted[seen], atol=0.05, rtol=0)
+
+
 def test_slow_motion_that_nobody_told_is_noticed():
     clip = draw("projectile", 1, doubled=0.0)
     slow = [Track(8 * t.times, t.positions, t.sigma, t.seen, radius=t.radius) for t in tracks_of(clip)]
