@@ -7,7 +7,7 @@ import math
 import numpy as np
 from jaxtyping import Float
 
-from physvision.identify.starts import closest, polynomial
+from physvision.identify.starts import BENT, closest, polynomial
 
 HOLD = 0.08  # s before a release for which a hand's pull is taken as steady
 _SWING = 0.15  # s in which an arm brings what it throws from rest to its speed
@@ -19,7 +19,7 @@ class Path:
 
     def __init__(self, times: Float[np.ndarray, " samples"], places: Float[np.ndarray, "samples 2"]) -> None:
         """Fit it to a stretch."""
-        self.degree = 3 if len(times) >= 24 else 2
+        self.degree = 3 if len(times) >= BENT else 2
         self._start = times[0]
         powers = self._powers(times)
         self._found = polynomial(times - self._start, places, self.degree)
@@ -72,7 +72,7 @@ def release(
         flies, counts = local >= 0, local > -HOLD
         if flies.sum() < 6:
             break
-        degree = 3 if flies.sum() >= 24 else 2
+        degree = 3 if flies.sum() >= BENT else 2
         flight = polynomial(local[flies], places[begin:][flies], degree)
         pull, spread = expected_pull(flight[1], 2 * flight[2])
         basis = np.column_stack([np.vander(local, degree + 1, increasing=True), np.minimum(local, 0) ** 2 / 2])
@@ -115,7 +115,7 @@ def aside(times: Float[np.ndarray, " samples"], places: Float[np.ndarray, "sampl
     Each number up to `latest` is tried: a polynomial, and a step between the samples before and those after.
     """
     local = times - times[0]
-    powers = np.vander(local, 4 if len(times) >= 24 else 3, increasing=True)
+    powers = np.vander(local, 4 if len(times) >= BENT else 3, increasing=True)
 
     def cost(basis: np.ndarray) -> float:
         return float(((places - basis @ np.linalg.lstsq(basis, places, rcond=None)[0]) ** 2).sum())

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 _ENOUGH = 12  # samples from which a motion begins to show its law
-_BENT = 16  # samples of a flight from which on it is seen that drag, and rows that are read in turn, bend a parabola
+BENT = 16  # samples of a flight from which on it is seen that drag, and rows that are read in turn, bend a parabola
 _UNLIKELY = 22.5  # what squares of six standard normal numbers add up to once in a thousand times
 
 
@@ -127,7 +127,7 @@ def parabola_window(
     best: tuple[int, int] | None = None
     for size in {max(least, count // 6), max(least, count // 3), max(least, 2 * count // 3)}:
         for first in range(0, count - size + 1, max(1, size // 4)):
-            grown = _grow(times, places, noise, first, first + size, _BENT if falls else count + 1)
+            grown = _grow(times, places, noise, first, first + size, BENT if falls else count + 1)
             if grown and falls and not _downwards(times[slice(*grown)], places[slice(*grown)]):
                 continue
             if grown and (best is None or _reach(places, grown) > _reach(places, best)):
@@ -148,7 +148,7 @@ def departure(times: Float[np.ndarray, " samples"], places: Float[np.ndarray, "s
     the four may be an outlier and is left out.
     """
     count = len(times)
-    degree = 3 if count >= 24 else 2
+    degree = 3 if count >= BENT else 2
     least = max(2 * degree + 2, count // 2)
     for at in range(count - least - 4, -1, -1):
         powers = np.vander(times[at:] - times[at], degree + 1, increasing=True)

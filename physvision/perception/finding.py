@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -87,25 +88,25 @@ def find_tracks(
             others = [other for other in targets if other is not target]
             sightings[index].append(sight(aligned, background.picture, background.threshold, target, number, others))
     targets, sightings = united(targets, sightings)
-    sightings = _out_of_hands(footage, background, alignments, sightings)
+    sightings, emerges = _out_of_hands(footage, background, alignments, sightings)
     notes += _remarks(look, background)
-    both = zip(targets, sightings, strict=True)
-    clear = [(target, found) for target, found in both if _whole(found).sum() >= _FEWEST]
+    every = zip(targets, sightings, emerges, strict=True)
+    clear = [each for each in every if _whole(each[1]).sum() >= _FEWEST]
     # A hand, say, seems to move like something whole until it is looked at closely.
     if len(clear) < (objects or 1):
         raise InputError("what moves is lost when it is looked at closely; point at it with object, or cut with crop")
     return mended(
         [
-            _track(look, target, found, index, shrink, corner, tuple(notes))
-            for index, (target, found) in enumerate(clear)
+            replace(_track(look, target, found, index, shrink, corner, tuple(notes)), emerges=alone)
+            for index, (target, found, alone) in enumerate(clear)
         ]
     )
 
 
 def _out_of_hands(
     footage: Footage, background: Background, alignments: list[Alignment], sightings: list[list[Sighting | None]]
-) -> list[list[Sighting | None]]:
-    """Sightings with what is seen of things that a hand still holds."""
+) -> tuple[list[list[Sighting | None]], list[bool]]:
+    """Sightings with what is seen of things that a hand still holds; and whether each came out of something still."""
     ranges = [held.wanted(found) for found in sightings]
     numbers = {number for each in ranges for number in each}
     frames: dict[int, np.ndarray] = {}
@@ -114,12 +115,13 @@ def _out_of_hands(
             break
         if number in numbers:
             frames[number] = background.aligned(frame, alignments[number])
-    return [
-        held.followed_back({number: frames[number] for number in each}, background.picture, background.threshold, found)
-        if len(each)
-        else found
-        for each, found in zip(ranges, sightings, strict=True)
-    ]
+    followed, emerges = [], []
+    for each, found in zip(ranges, sightings, strict=True):
+        near = {number: frames[number] for number in each}
+        back = held.followed_back(near, background.picture, background.threshold, found) if near else found
+        followed.append(back)
+        emerges.append(held.emerges(near, background.picture, background.threshold, back))
+    return followed, emerges
 
 
 def _within(pointer, shrink: int, corner: np.ndarray):

@@ -21,6 +21,9 @@ _BACK = 24  # frames that it is followed back at most
 _LOST = 2  # frames in a row in which it may be lost: one that is shown twice does not fit its path
 _ALIKE = 0.25  # change of what is seen of it up to which it is the thing
 _UNLIKE = 45.0  # levels by which its colours must differ from the hand's
+_BEFORE = range(2, 6)  # frames before a thing is first seen; just before, a part of it may be there
+_NEAR = 4.0  # times its radius, around where it is first seen, and as far as it moves in that time
+_NOTHING = 0.2  # of its size: less than that changes where nothing moves
 _INSIDE, _AROUND = 0.7, 3.0  # of its radius: where only its own colours are seen, and where the hand's are
 
 
@@ -37,9 +40,17 @@ def clear_from(sightings: Sequence[Sighting | None]) -> int | None:
 
 
 def wanted(sightings: Sequence[Sighting | None]) -> range:
-    """The frames in which a thing may be in a hand, and those that its colours are learned from."""
-    clear = clear_from(sightings)
-    return range(0) if not clear else range(max(0, clear - _BACK), clear + _ENOUGH)
+    """The frames in which a thing may be in a hand, those that its colours are learned from, and a few before."""
+    seen, clear = _seen(sightings), clear_from(sightings)
+    if not seen:
+        return range(0)
+    first = max(0, min(seen) - _BEFORE[-1])
+    return range(min(first, max(0, clear - _BACK)), clear + _ENOUGH) if clear else range(first, min(seen))
+
+
+def _seen(sightings: Sequence[Sighting | None]) -> dict[int, Sighting]:
+    """The frames in which more than a trace of a thing is seen, and what was found there."""
+    return {number: each for number, each in enumerate(sightings) if each is not None and not each.faint}
 
 
 def followed_back(
@@ -71,7 +82,7 @@ def followed_back(
     usual, mass = mass, float(np.median([again.mass for again, _ in both]))
     aside, scatter = np.mean(off, axis=0), float(np.sqrt(np.mean(np.square(off))))
     places = {frame: seen.place for frame, seen in known.items()}
-    for frame in range(clear - 1, min(frames) - 1, -1):
+    for frame in range(clear - 1, max(clear - _BACK, 0) - 1, -1):
         if min(places) - frame > _LOST:
             break
         seen = _sighted(frames[frame], behind, threshold, _expected(places, frame), mass, colors)
@@ -80,6 +91,33 @@ def followed_back(
             sigma = float(np.hypot(scatter, known[clear].sigma))
             found[frame] = Sighting(places[frame], seen.mass * usual / mass, seen.angle, seen.axes, sigma)
     return found
+
+
+def emerges(
+    frames: Mapping[int, np.ndarray], behind: np.ndarray, threshold: np.ndarray, sightings: Sequence[Sighting | None]
+) -> bool:
+    """Whether a thing came out of something that stands still: just before it was first seen nothing moved there.
+
+    Args:
+        frames: as in `followed_back`.
+        behind: the background.
+        threshold: levels from which on a pixel has changed.
+        sightings: of the thing in all frames.
+    """
+    seen = _seen(sightings)
+    if len(seen) < 2:
+        return False
+    first, later = list(seen)[:2]
+    before = [first - back for back in _BEFORE]
+    if any(number not in frames for number in before):
+        return False
+    place, mass = seen[first].place, float(np.median([each.mass for each in seen.values()]))
+    step = float(np.linalg.norm(seen[later].place - place)) / (later - first)
+    reach = _NEAR * _radius(mass) + step * _BEFORE[-1]
+    rows, columns = np.mgrid[: behind.shape[0], : behind.shape[1]] + 0.5
+    near = np.hypot(columns - place[0], rows - place[1]) < reach
+    changed = [np.linalg.norm(frames[number][near] - behind[near], axis=-1) > threshold[near] for number in before]
+    return bool(max(pixels.sum() for pixels in changed) < _NOTHING * mass)
 
 
 def _expected(places: Mapping[int, np.ndarray], frame: int) -> Float[np.ndarray, "2"]:

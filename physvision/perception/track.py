@@ -36,6 +36,7 @@ class Track:
         name: for people.
         unit: "px", or "m" where a table gave lengths.
         notes: what was noticed on the way that changes how far the track can be trusted, in whole sentences.
+        emerges: whether it came out of something that stands still: nothing moved there before it was first seen.
     """
 
     times: Float[np.ndarray, " times"]
@@ -48,6 +49,7 @@ class Track:
     name: str = "object"
     unit: str = "px"
     notes: tuple[str, ...] = ()
+    emerges: bool = False
 
     def __post_init__(self) -> None:
         count = len(self.times)

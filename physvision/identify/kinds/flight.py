@@ -224,7 +224,8 @@ def _next(case: Case, times: np.ndarray, sample: int) -> bool:
 def _hidden(case: Case, first: int, path: releases.Path) -> float:
     """How long something that is seen from a sample on may have been let go, s: its hand may have been in the way.
 
-    Nothing is known of what flies from the first frame on, nor of what comes in from outside of the picture.
+    What comes out of something still is hidden until all of it is out. Nothing is known of what flies from the first
+    frame on, nor of what comes in from outside of the picture.
     """
     track, view = case.tracks[0], case.view
     corner, size = np.array(view.corner), np.array([view.width, view.height])
@@ -233,7 +234,8 @@ def _hidden(case: Case, first: int, path: releases.Path) -> float:
     inside &= track.positions[first] + step < corner + size
     if first == 0 or track.radius is None or not inside.all():
         return 0.0
-    return releases.clearing(track.radius, float(np.linalg.norm(path.velocity)))
+    speed = float(np.linalg.norm(path.velocity))
+    return 2 * track.radius / speed if track.emerges else releases.clearing(track.radius, speed)
 
 
 def _straight_down(found: np.ndarray, lasts: float, noise: float) -> bool:

@@ -1,0 +1,43 @@
+"""What is told of a thing before it is seen clearly: whether a hand holds it."""
+
+import numpy as np
+
+from physvision.perception import held
+from physvision.perception.refining import Sighting
+
+SIZE, FIRST, RADIUS = (80, 120), 12, 4.0
+WALL = np.full((*SIZE, 3), 90, np.uint8)
+THRESHOLD = np.full(SIZE, 12.0)
+ROWS, COLUMNS = np.mgrid[: SIZE[0], : SIZE[1]] + 0.5
+
+
+def filmed(hand):
+    """Frames in which a ball flies from the frame FIRST on, and what is seen of it; a hand brings it there or not."""
+    frames, sightings = {}, []
+    for number in range(30):
+        frame, place = WALL.copy(), np.array([30.0 + 3 * (number - FIRST), 40.0])
+        if hand and number < FIRST:
+            frame[np.hypot(COLUMNS - place[0] + 8, ROWS - place[1]) < 2 * RADIUS] = 150
+        there = number >= FIRST
+        if there:
+            frame[np.hypot(COLUMNS - place[0], ROWS - place[1]) < RADIUS] = 230
+        frames[number] = frame
+        sightings.append(Sighting(place, np.pi * RADIUS**2, 0.0, 1.0, 0.05) if there else None)
+    return frames, sightings
+
+
+def test_a_ball_that_comes_out_of_what_stands_still_emerges():
+    frames, sightings = filmed(hand=False)
+    assert set(held.wanted(sightings)) <= set(frames)
+    assert held.emerges(frames, WALL.astype(np.float32), THRESHOLD, sightings)
+
+
+def test_a_ball_that_a_hand_brings_does_not():
+    frames, sightings = filmed(hand=True)
+    assert not held.emerges(frames, WALL.astype(np.float32), THRESHOLD, sightings)
+
+
+def test_nothing_is_told_of_a_ball_that_is_there_from_the_first_frame_on():
+    frames, sightings = filmed(hand=False)
+    later = {number - FIRST: frame for number, frame in frames.items() if number >= FIRST}
+    assert not held.emerges(later, WALL.astype(np.float32), THRESHOLD, sightings[FIRST:])
