@@ -23,6 +23,7 @@ from functools import partial
 
 import mujoco
 import numpy as np
+import torch
 from jsonargparse import auto_cli
 from mujoco import sysid
 
@@ -237,6 +238,7 @@ def main(seed: int = 0, rounds: int = 5) -> None:
         seed: of the noise.
         rounds: how often each is timed.
     """
+    torch.set_num_threads(1)
     print(f"{'':10} {'parameter':10} {'truth':>9} {'identify, 95 %':>24} {'mujoco.sysid, 95 %':>24}  agree")
     for name, system in SYSTEMS.items():
         times, pixels = drawn(system, seed)

@@ -67,7 +67,8 @@ def gauss_newton(
         robust: whether outliers are held down.
         damping: at first, a share of each diagonal element; 0 for Gauss–Newton's steps as long as they succeed.
         held: unknowns that stay as they are.
-        patience: so many iterations after the best of all starts has converged the others are given up; None for never.
+        patience: so many iterations after the best of all starts has converged the others are given up, at once if it
+            leaves no more than noise; None for never.
         linear: the residuals where it begins, and their derivatives, if they are known already.
     """
     z = problem.unknowns.start() if start is None else start.detach().clone()
@@ -95,8 +96,11 @@ def gauss_newton(
         converged = converged | (level > 1e10)
         z = torch.where(better[:, None], trial, z)
         course.append(z)
-        waited = waited + 1 if bool(converged[torch.where(better, trial_cost, cost).argmin()]) else 0
-        if bool(converged.all()) or (patience is not None and waited > patience):
+        best = int(torch.where(better, trial_cost, cost).argmin())
+        waited = waited + 1 if bool(converged[best]) else 0
+        # Weights are one over what is expected of the noise: half of each square is what it leaves.
+        noisy = float(cost[best]) > float((missed[best] != 0).sum())
+        if bool(converged.all()) or (patience is not None and waited > (patience if noisy else 0)):
             break
         if bool(better.any()):
             missed, slopes = problem.linearize(z)

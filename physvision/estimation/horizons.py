@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from jaxtyping import Float
@@ -18,6 +19,8 @@ from physvision.estimation.residual import MotionResidual
 
 _ALIKE = 0.05  # in z, where one is a sensible step: nearer starts lead to the same place
 _BEHIND = 10.0  # times the smallest cost: such a search has lost the phase
+_NEAR = 1e-2  # share of the cost: nearer need no search come that goes on to the next horizon
+_CLOSE = 0.05  # of the extent of what is seen: a tenth of a radian of a swing
 _PATIENCE = 3  # iterations for which other starts are waited for
 
 
@@ -58,6 +61,9 @@ def grown(
 ) -> Float[Tensor, "kept unknowns"]:
     """Where starts lead up to the last of the horizons; those beyond the samples count for nothing.
 
+    A horizon is left out if what was found predicts the next one well enough to be fitted from there: no other start
+    leads to anything else then.
+
     Args:
         problem: what is fitted.
         horizons: seconds, growing.
@@ -67,14 +73,27 @@ def grown(
         robust: whether outliers are held down.
     """
     z = problem.unknowns.start() if start is None else start
-    for horizon in horizons:
-        if horizon >= float(problem.times[-1]):
-            break
+    span = float(problem.times[-1])
+    ends = [*(horizon for horizon in horizons if horizon < span), span]
+    for number, (horizon, further) in enumerate(pairwise(ends)):
+        if number and _foreseen(problem.until(further), z[:1]):
+            z = z if keep is None else z[:1]
+            continue
         part = problem.until(horizon)
         patience = None if keep is None else _PATIENCE
-        found = gauss_newton(part, z, iterations=iterations, robust=robust, tolerance=1e-4, patience=patience)
+        found = gauss_newton(part, z, iterations=iterations, robust=robust, tolerance=_NEAR, patience=patience)
         z = found.z if keep is None else _best(found, keep)
     return z
+
+
+def _foreseen(problem: MotionResidual, z: Float[Tensor, "one unknowns"]) -> bool:
+    """Whether a motion leads close to all that is seen."""
+    off = (problem.predicted(z).detach() - problem.seen).flatten(0, -2)
+    seen = problem.seen.flatten(0, -2)
+    whole = [column[torch.isfinite(column)] for column in seen.unbind(1)]
+    extent = math.hypot(*(float(column.max() - column.min()) for column in whole if len(column)))
+    missed = off[torch.isfinite(seen)]
+    return bool((missed.abs() < _CLOSE * extent).all())
 
 
 def _best(found: Optimum, keep: int) -> Float[Tensor, "kept unknowns"]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,9 +11,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from physvision.core import InputError, State
-from physvision.physics.engine import MechanicalEngine, Overrides
+from physvision.physics.engine import MechanicalEngine
 
 _AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+# Leaves that say how things move, not where a state has them; made ready for every world, they would cost the most.
+_MOVING = {
+    "mass", "inertia", "center_of_mass", "joint_stiffness", "joint_damping", "friction_loss", "armature",
+    "spring_reference", "gravity", "friction", "turning_friction", "restitution", "medium", "drag_size",
+}  # fmt: skip
 _TRIES = 64  # positions at which it is looked where points can go
 
 
@@ -33,9 +38,10 @@ class Followed:
         for name in self.names:
             _row(self.engine, name)
 
-    def places(self, state: State, properties: Overrides = None) -> Float[Tensor, "worlds points 3"]:
+    def places(self, state: State, properties: Mapping[str, Tensor] | None = None) -> Float[Tensor, "worlds points 3"]:
         """Where they are, m."""
         found, engine = [], self.engine
+        properties = {name: leaf for name, leaf in (properties or {}).items() if name not in _MOVING} or None
         rows = [_row(engine, name) for name in self.names]
         kinds = {kind for kind, _, _ in rows}
         poses = {"shape": engine.appearance(state, properties).poses} if "shape" in kinds else {}

@@ -81,6 +81,8 @@ class OwnMotion:
     def propose(self, case: Case) -> list[Model]:
         """A model for each way to say which of the things is which body."""
         engine = self.engine(case.dt)
+        # What is drawn at random to begin a search needs no fine steps, where steps may be of any number.
+        coarse = self.engine(case.dt, 1) if self._fine(engine) > 1 and engine.dt == case.dt else engine
         candidates = list(self.follow or moving_names(engine))
         called = tuple(track.name for track in case.tracks)
         named = set(called) <= set(candidates)
@@ -90,17 +92,23 @@ class OwnMotion:
                 f"{self.name}: {len(called)} things move in the clip and {len(candidates)} in the scene; say which are "
                 f"seen with follow, from {', '.join(candidates)}"
             )
-        found = sorted((self._model(case, engine, each) for each in assignments), key=lambda pair: pair[1])
+        found = sorted((self._model(case, engine, coarse, each) for each in assignments), key=lambda pair: pair[1])
         return [model for model, miss in found[:_TRIED]]
 
-    def _model(self, case: Case, engine: MechanicalEngine, names: Sequence[str]) -> tuple[Model, float]:
+    def _fine(self, engine: MechanicalEngine) -> int:
+        """By how many steps a step of the engine may have been made finer."""
+        return max(1, math.ceil(engine.dt * _RATE)) if isinstance(self.scene, str | os.PathLike) else 1
+
+    def _model(
+        self, case: Case, engine: MechanicalEngine, coarse: MechanicalEngine, names: Sequence[str]
+    ) -> tuple[Model, float]:
         """The model where these are seen, and by how many pixels its best start misses."""
         together = np.isfinite(torch.cat([case.seen(k) for k in range(len(case.tracks))], 1).numpy()).all(1)
         there = np.flatnonzero(together)
         if len(there) < 8:
             raise UnsuitableError("all of it was seen together fewer than eight times")
         first, last = int(there[0]), int(there[-1]) + 1
-        followed = Followed(engine, names)
+        followed = Followed(coarse, names)
         plane = followed.plane(self.plane)
         above = float((plane @ followed.gravity).norm()) < 1e-9  # then nothing says how the camera is turned
         made = _Leaves.of(self, engine, case.known)
@@ -137,7 +145,7 @@ class OwnMotion:
         known = Unknowns(unknowns)
         begun = known.values(known.numbers({each.name: starts.get(each.name, each.start) for each in unknowns}))
         steps = math.ceil(float(case.times[last - 1] - case.times[first]) / engine.dt)
-        quick = self._quick(engine, followed, setup(begun), steps, float(begun["scale"].max()))
+        quick = self._quick(engine, coarse, followed, setup(begun), steps, float(begun["scale"].max()))
         spans = {each.name: each.span or (each.low, each.high) for each in made.reported}
         model = Model(
             self.name, quick, unknowns, setup, places, parameters,
@@ -148,7 +156,13 @@ class OwnMotion:
         return model, miss
 
     def _quick(
-        self, engine: MechanicalEngine, followed: Followed, made: Setup, steps: int, scale: float
+        self,
+        engine: MechanicalEngine,
+        coarse: MechanicalEngine,
+        followed: Followed,
+        made: Setup,
+        steps: int,
+        scale: float,
     ) -> MechanicalEngine:
         """The engine with as few substeps as keep everything where it is seen, for all starts and the whole motion."""
 
@@ -160,12 +174,11 @@ class OwnMotion:
                 leaves = {name: leaf.repeat_interleave(steps + 1, 0) for name, leaf in made.properties.items()}
                 return scale * followed.places(states, leaves)
 
-        fine = max(1, math.ceil(engine.dt * _RATE))
-        if fine == 1 or not isinstance(self.scene, str | os.PathLike):
+        if self._fine(engine) == 1:
             return engine
         exact = shown(engine)
-        for substeps in range(1, fine // 2 + 1):
-            other = self.engine(engine.dt, substeps)
+        for substeps in range(1, self._fine(engine) // 2 + 1):
+            other = coarse if substeps == 1 and coarse is not engine else self.engine(engine.dt, substeps)
             if bool(((shown(other) - exact).abs() < _EXACT).all()):
                 return other
         return engine

@@ -1,5 +1,7 @@
 """Searches find what motions were made with, outliers or not, and say where they could not."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -14,6 +16,7 @@ from physvision.estimation import (
     fit_growing,
     gauss_newton,
     grown,
+    horizons,
 )
 from physvision.physics import articulated
 
@@ -66,6 +69,31 @@ def test_patience_ends_a_search_whose_best_start_has_converged():
     assert len(hasty.course) < len(gauss_newton(problem, starts, iterations=60).course)
     assert bool(hasty.converged[hasty.best])
     assert abs(float(problem.unknowns.values(hasty.z)["length"][hasty.best]) / 0.62 - 1) < 1e-8
+
+
+def test_others_are_not_waited_for_where_the_best_leaves_only_noise():
+    problem = swing(seconds=20.0, noise=0.01)
+    starts = problem.unknowns.numbers({"length": torch.tensor([0.62, 3.0]), "angle": 0.8, "spin": 0.0})
+    # Of the same residuals the second expects a tenth of the noise.
+    soon, late = (
+        gauss_newton(replace(problem, weight=times * problem.weight), starts, patience=5) for times in (1, 10)
+    )
+    assert len(soon.course) == len(late.course) - 5
+    assert bool(soon.converged[soon.best])
+
+
+def test_a_horizon_is_left_out_if_what_was_found_leads_beyond_it(monkeypatch):
+    problem, fitted = swing(seconds=8.0), []
+
+    def noted(part, *arguments, **options):
+        fitted.append(float(part.times[-1]))
+        return gauss_newton(part, *arguments, **options)
+
+    monkeypatch.setattr(horizons, "gauss_newton", noted)
+    start = problem.unknowns.numbers({"length": 0.6, "angle": 0.8, "spin": 0.0})
+    found = grown(problem, [2.0, 4.0, 6.0], start, keep=2)
+    assert fitted == pytest.approx([2.0])
+    assert abs(float(problem.unknowns.values(found)["length"]) / 0.62 - 1) < 1e-4
 
 
 def test_outliers_are_held_down():
