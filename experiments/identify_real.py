@@ -89,8 +89,11 @@ CLIPS = {
     "glider": Real("glider.mp4", "--motion slide"),
     "rate not told": Real("projectile_30.mp4", "--motion projectile --known gravity=9.81", asks="--fps", fitted=False),
     "nor with a scale": Real("projectile_30.mp4", "--motion projectile --scale 295", asks="--fps", fitted=False),
+    # The table's millimetres are a camera's: the inner arm, of 91.74 mm, fills 445 of them, gravity 46.9 m/s².
     "double pendulum": Real(
-        "../double_pendulum.csv", "--motion double_pendulum --unit mm", fitted=False,
+        "../double_pendulum.csv", "--motion double_pendulum --unit mm --scale 4.85±0.05",
+        {"length_1": Known(0.09174, 0.02 * 0.09174), "length_2": Known(0.06933, 0.02 * 0.06933), **GRAVITY},
+        fitted=False,
     ),
 }  # fmt: skip
 

@@ -138,7 +138,7 @@ def _model(
         Unknown("pulls", [0.0, 0.0, 0.0], scale=0.01, deviation=_PULL),
     ]
     if hinges:
-        unknowns.append(Unknown("damping", [0.01, 0.01], low=0.0, span=(0.0, 1.0), unit="1/s"))
+        unknowns.append(Unknown("damping", [1e-4, 1e-4], low=0.0, span=(0.0, 1.0), unit="1/s"))
     if reach is not None:
         unknowns.append(Unknown("reach", reach, low=0.0))
     weights = where["weight"] * torch.tensor([1.0, 1.0, 1.0, 0.7, 1.4], dtype=torch.float64)
