@@ -39,14 +39,14 @@ class Operation(ABC):
 
 def apply(operation: Operation, *inputs: Tensor | None) -> tuple[Tensor, ...]:
     """Compute the outputs, with gradients."""
-    if not _is_followed(inputs):
+    if not is_followed(*inputs):
         with torch.no_grad():
             return operation.forward(*inputs)
     outputs: Any = _applied(_Primal, operation, *inputs)
     return outputs
 
 
-def _is_followed(inputs: tuple[Tensor | None, ...]) -> bool:
+def is_followed(*inputs: Tensor | None) -> bool:
     """Whether torch follows what becomes of these: for gradients, in a functional transform, or by dual numbers."""
     if torch._C._are_functorch_transforms_active() or torch.autograd.forward_ad._current_level >= 0:
         return True

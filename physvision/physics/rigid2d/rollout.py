@@ -48,15 +48,16 @@ class Rollout(Operation):
 
     differentiable = 2
 
-    def __init__(self, kernels: Kernels, steps: int) -> None:
-        self.kernels, self.steps = kernels, steps
+    def __init__(self, kernels: Kernels, steps: int, followed: bool = True) -> None:
+        """Prepare a rollout; where it is not `followed` by a backward pass, no more is kept than the states."""
+        self.kernels, self.steps, self.followed = kernels, steps, followed
 
     def _work(self, batch: int) -> float:
         return BODY_STEP * batch * self.steps * self.kernels.parts.moving
 
     @override
     def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
-        """Positions, velocities, operations of each step, residual, iterations, first bad and first coarse step.
+        """Positions, velocities, operations of each step, residual, iterations, first bad and first coarse step; notes.
 
         Given are the first q and v, the controls and the packed properties.
         """
@@ -66,15 +67,19 @@ class Rollout(Operation):
         all_q[:, 0], all_v[:, 0] = q.detach(), v.detach()
         operations = torch.zeros(batch, self.steps, dtype=torch.int32, device=q.device)
         residual = q.new_zeros(batch)
-        outputs = [all_q, all_v, operations, residual, *(operations.new_zeros(batch) for _ in range(3))]
-        self.kernels.run(forward_kernel, batch, [theta, controls, self.steps, *outputs], self._work(batch))
-        return tuple(outputs)
+        counts = [operations.new_zeros(batch) for _ in range(3)]
+        parts = self.kernels.parts
+        # Before each step, who is awake and what contacts did in the step before; see `kernels.remembered`.
+        notes = operations.new_zeros(batch, self.steps + 1 if self.followed else 2, 1 + parts.crowd + parts.bodies)
+        arrays = [theta, controls, self.steps, all_q, all_v, operations, notes, residual, *counts]
+        self.kernels.run(forward_kernel, batch, arrays, self._work(batch))
+        return all_q, all_v, operations, residual, *counts, notes
 
     @override
     def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:
         """Cotangents of the inputs from those of the outputs."""
         _, _, controls, theta = inputs
-        q, v, operations = outputs[:3]
+        q, v, operations, notes = *outputs[:3], outputs[-1]
         batch, n = q.shape[0], q.shape[2]
         seeds = [torch.zeros_like(q) if gradient is None else gradient.contiguous() for gradient in gradients]
         q_bar, v_bar = q.new_zeros(batch, n), q.new_zeros(batch, n)
@@ -83,6 +88,6 @@ class Rollout(Operation):
         controls_bar = written.expand(batch, self.steps, -1)
         theta_bar = theta.new_zeros(theta.shape)
         found = [q_bar, v_bar, controls_bar, theta_bar]
-        arrays = [theta, controls, self.steps, q, v, operations, *seeds, *found]
+        arrays = [theta, controls, self.steps, q, v, operations, notes, *seeds, *found]
         self.kernels.run(backward_kernel, batch, arrays, 2 * self._work(batch))
         return q_bar, v_bar, written if needed[2] else None, theta_bar

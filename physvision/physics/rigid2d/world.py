@@ -15,7 +15,7 @@ from torch.nn.functional import pad
 
 from physvision.core import InputError, Placed, State, Status, Trajectory
 from physvision.core.checks import check_count, check_positive
-from physvision.kernels.batched_function import apply
+from physvision.kernels.batched_function import apply, is_followed
 from physvision.physics.engine import MechanicalEngine, Overrides
 from physvision.physics.properties import Properties
 from physvision.physics.rigid2d import energy as mechanics
@@ -141,7 +141,8 @@ class World(MechanicalEngine):
                 held = held.repeat_interleave(fine, 1)
             elif fine > 1:
                 held = held[:, :1].expand(-1, fine * count, -1)
-            outputs = apply(Rollout(self._on(q.device), fine * count), q, v, held, theta)
+            operation = Rollout(self._on(q.device), fine * count, is_followed(q, v, held, theta))
+            outputs = apply(operation, q, v, held, theta)
             parts.append((outputs[0][:, ::fine], outputs[1][:, ::fine], *outputs[2:]))
             q, v = outputs[0][:, -1].detach(), outputs[1][:, -1].detach()
         return replace(_join(parts, length, fine, state.q.dtype), dt=self.dt)

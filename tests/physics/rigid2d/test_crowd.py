@@ -73,10 +73,39 @@ def test_what_contacts_do_in_a_pile_is_found(seed):
     assert trajectory.status.residual < 1e-8
     assert trajectory.status.iterations <= 150
     # What contacts did in the step before is but a guess: without it, steps end where they did. With friction a problem
-    # may have several answers, so that one step in a hundred may end elsewhere.
+    # may have several answers: what is wedged may stay so or slip, and a rollout goes on with what was. It may do so
+    # once in a hundred steps, for a while.
+    elsewhere = ends_elsewhere(world, trajectory)
+    assert (elsewhere & ~elsewhere.roll(1)).sum() <= 1
+
+
+def ends_elsewhere(world, trajectory):
+    """Which steps of a rollout end elsewhere when they are taken alone."""
     alone = world.rollout(State(trajectory.q[0, :-1], trajectory.v[0, :-1]), 1)
-    elsewhere = (alone.q[:, 1] - trajectory.q[0, 1:]).abs().amax(1) > 1e-9
-    assert elsewhere.sum() <= 1
+    return (alone.q[:, 1] - trajectory.q[0, 1:]).abs().amax(1) > 1e-9
+
+
+def test_the_gradient_of_a_step_with_several_answers_is_that_of_the_answer_taken():
+    confirmed = 0
+    for seed in (15, 34):
+        world, generator = scenes.pile(10 + seed % 31, seed), torch.Generator().manual_seed(seed)
+        trajectory = world.rollout(start(world), 130)
+        dq, dv, weights = torch.randn(3, 1, world.nq, generator=generator, dtype=torch.float64)
+        for second in ends_elsewhere(world, trajectory).nonzero().flatten().tolist():
+            # A step that takes another answer alone than after the one before it.
+            before = trajectory.state(second - 1)
+
+            def value(change, world=world, before=before, dq=dq, dv=dv, weights=weights):
+                return world.rollout(State(before.q + change * dq, before.v + change * dv), 2).final.q[0] @ weights[0]
+
+            change = torch.zeros((), dtype=torch.float64, requires_grad=True)
+            (found,) = torch.autograd.grad(value(change), change)
+            # Most contacts of a pile change what they do within 1e-7: only what another difference confirms counts.
+            wide, narrow = ((value(x) - value(-x)) / (2 * x) for x in (1e-9, 1e-10))
+            if abs(wide - narrow) < 1e-4 * abs(wide):
+                confirmed += 1
+                torch.testing.assert_close(found, wide, rtol=1e-4, atol=0)
+    assert confirmed > 0
 
 
 def test_a_platform_carries_a_crowd_at_its_own_velocity():
@@ -217,7 +246,10 @@ def test_a_rope_of_twenty_links_holds_at_a_sixtieth_of_a_second():
 def test_what_comes_to_rest_in_a_crowded_step_has_the_gradient_of_staying(seed):
     # Part of the pile lies still already: it stays where it is, wherever that is.
     world = scenes.pile(10 + seed, seed)
-    fallen = world.rollout(start(world), {2: 100, 24: 80}[seed]).final
+    trajectory = world.rollout(start(world), 130)
+    alone = world.rollout(State(trajectory.q[0], trajectory.v[0]), 1)
+    still = ((alone.q[:, 1] == alone.q[:, 0]) & (alone.v[:, 1] == 0)).reshape(131, -1, 3).all(2).any(1)
+    fallen = trajectory.state(int((still & (alone.status.crowded == 1)).nonzero()[0]))
     generator = torch.Generator().manual_seed(seed)
     dq, dv, weights = torch.randn(3, 1, world.nq, generator=generator, dtype=torch.float64)
     change = torch.zeros((), dtype=torch.float64, requires_grad=True)

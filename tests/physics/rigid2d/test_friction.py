@@ -132,3 +132,28 @@ def test_friction_that_loads_do_not_determine_is_the_same_in_a_mirror_and_in_ano
     # Slower than the first alone, faster than the second alone, whose pairs' coefficients are 0.5 and 0.2.
     stopped = float(q[0][-1, 0, 0] - q[0][0, 0, 0])
     assert 0.9**2 / (2 * 0.5 * 9.81) < stopped < 0.9**2 / (2 * 0.2 * 9.81)
+
+
+@pytest.mark.parametrize("spin", [1.0, -1.0])
+@pytest.mark.parametrize("slip", [2e-4, -1e-3])
+def test_the_slow_slip_of_a_corner_that_is_open_by_less_than_a_tolerance_has_its_gradient(spin, slip):
+    # A box turns about a corner that slips; it is open by half of what counts as touching, and closes in the step.
+    box = rigid2d.Rectangle((20, 20), (0, 80), angle=0.3, friction=0.5, restitution=0)
+    # A pendulum far away, for which the step is done in parts.
+    floor = rigid2d.Rectangle((4000, 20), (0, 110), static=True, friction=0.5, restitution=0)
+    bob, pin = rigid2d.Circle(5, (1000, -100), name="bob"), rigid2d.Revolute("bob", None, (900, -100))
+    world = rigid2d.World([floor, box, bob], [pin], gravity=(0, 100), dt=1 / 60)
+    arm = (10 * (math.cos(0.3) - math.sin(0.3)), 10 * (math.cos(0.3) + math.sin(0.3)))
+    height = 100 - arm[1] - 0.5 * world._settings["tolerance"]
+    place = torch.tensor([[0, height, 0.3, 1000, -100, 0]], dtype=torch.float64)
+    about_corner = torch.tensor([[spin * arm[1], -spin * arm[0], spin, 0, 0, 0]], dtype=torch.float64)
+
+    def value(slip):
+        rates = about_corner + slip * torch.eye(6, dtype=torch.float64)[:1]
+        return world.rollout(State(place, rates), 1).final.q[0, :3].sum()
+
+    speed = torch.tensor(slip, dtype=torch.float64, requires_grad=True)
+    (found,) = torch.autograd.grad(value(speed), speed)
+    # Places of a hundred are rounded to 1e-14.
+    difference = (value(slip + 1e-6) - value(slip - 1e-6)) / 2e-6
+    torch.testing.assert_close(found, difference, rtol=1e-4, atol=0)

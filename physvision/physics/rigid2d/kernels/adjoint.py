@@ -41,7 +41,7 @@ from .data import (
 from .edges import past_end
 from .flow import mixed_rows
 from .forces import accelerate_adjoint, weight_adjoint
-from .geometry import add_property, add_row, contact_rows_adjoint
+from .geometry import add_property, add_row, contact_rows, contact_rows_adjoint
 from .joints import joint_row_adjoint
 
 
@@ -282,7 +282,9 @@ def event_gradient(
         past_end(s, t, t.q1, about // 2, about % 2, t.rows1, r)
         add_row(t, t.rows1, r, factor, t.event_q)
     else:
-        r = s.joint_rows + 2 * about
+        # Written anew: a contact that is open has no rows in the flow's own problem.
+        r = s.joint_rows + 2 * contacts
+        contact_rows(s, t, t.q1, about, t.rows1, r)
         clear(t.columns_bar, 6 * (r + 2))
         add_row(t, t.rows1, r + 1, factor, t.event_v)
         for k in range(3):

@@ -217,8 +217,11 @@ def describe_closing(s: Parts, t: Workspace, owner: wp.int32, other: wp.int32, e
 
 
 @wp.func
-def pair_time(s: Parts, t: Workspace, a: wp.int32, b: wp.int32, i: wp.int32, duration: scalar):
-    """When bodies a and b touch within `duration`, the contact on line i; NEVER if they do not."""
+def pair_time(s: Parts, t: Workspace, a: wp.int32, b: wp.int32, i: wp.int32, duration: scalar, until: scalar):
+    """When bodies a and b, in a flow of `duration`, touch before `until`, the contact on line i; NEVER if they do not.
+
+    How the time is found does not hang on `until`, which other pairs set that were looked at before.
+    """
     resting = pair_rests(t, a, b)
     hit = scalar(NEVER)
     going = wp.int32(1)
@@ -257,7 +260,7 @@ def pair_time(s: Parts, t: Workspace, a: wp.int32, b: wp.int32, i: wp.int32, dur
                 step = wp.max(step, duration * LEAST * scalar(wp.max(tries - PATIENCE, 1)))
             before = time
             time += step
-            if time >= duration:
+            if time >= until:
                 going = wp.int32(0)
     return hit
 
@@ -316,7 +319,7 @@ def next_contact(s: Parts, t: Workspace, duration: scalar):
                 work += 1
             else:
                 work += 16
-            time = pair_time(s, t, a, b, line, wp.min(duration, first))
+            time = pair_time(s, t, a, b, line, duration, wp.min(duration, first))
             if time < first and time <= duration:
                 first = time
                 remember(t, line, s.capacity)

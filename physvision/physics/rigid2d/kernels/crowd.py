@@ -195,9 +195,9 @@ def crowd_velocities(s: Parts, t: Workspace, h: scalar):
     accelerate(s, t, t.q0, t.v0, t.a0)
     contacts = find_near(s, t, t.q0, h)
     prepare_crowd(s, t, contacts, h)
-    recall_modes(t, contacts)
+    recall_modes(s, t, contacts)
     solve_crowd(s, t, contacts, t.rows0, t.v1)
-    remember_modes(t, contacts)
+    remember_modes(s, t, contacts)
     if energies(s, t, contacts) == 1:
         drop_restitution(s, t, contacts, h)
         solve_crowd(s, t, contacts, t.rows0, t.v1)

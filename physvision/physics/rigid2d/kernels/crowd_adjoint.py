@@ -140,6 +140,8 @@ def crowd_adjoint(s: Parts, t: Workspace, h: scalar, event: wp.int32):
     t.keep[WANTED] = scalar(1.0)
     later = t.keep[LEFT_BAR]
     corrections = crowd(s, t, h, CORRECTIONS)
+    # What was found is the best guess, when the same is done again.
+    t.known = t.kept
     clear(t.event_v, n)
     if h > scalar(0.0):
         set_rest_apart(s, t)

@@ -120,7 +120,6 @@ ASLEEP = wp.constant(5)
 COARSE = wp.constant(6)
 LABOUR = wp.constant(7)
 FACTORED = wp.constant(8)
-REMEMBERED = wp.constant(9)
 
 # Entries of `keep`: whether cotangents of properties are wanted, the worst residual, the cotangent of the time left,
 # the deepest overlap found last, the longest flow that springs and damping allow, the time left before an operation,
@@ -208,13 +207,16 @@ layout = Layout(
         # What they did when that was last read off on the way to an answer.
         "seen": CONTACT,
         "contact": f"5 * ({CONTACT})",
-        # The contacts of the crowd before, and what they did.
-        "old_contact": f"5 * ({CONTACT})",
-        "old_mode": CONTACT,
+        # What the contacts of the last crowd did, see `remembered`.
+        "kept": f"1 + {CONTACT}",
         "log_kind": "5 * s.operations",
-        "counts": "10",
+        "counts": "9",
     },
-    others=dict.fromkeys(("theta", "theta_bar", "control", "control_bar"), wp.array(dtype=scalar)),
+    others={
+        **dict.fromkeys(("theta", "theta_bar", "control", "control_bar"), wp.array(dtype=scalar)),
+        # What the contacts of the step before did.
+        "known": wp.array(dtype=wp.int32),
+    },
 )
 # Functions take both by reference: by value, each call would copy eight thousand bytes.
 Parts = wp.ref[WorldParts]

@@ -68,9 +68,10 @@ def come_to_rest(s: Parts, t: Workspace):
 
 @wp.func
 def came_to_rest(s: Parts, t: Workspace, body: wp.int32):
-    """Whether `come_to_rest` left a body where it was."""
+    """Whether `come_to_rest` left a body where it was; of what is asleep, but for what is driven, all did."""
     found = wp.int32(0)
-    if t.calm[body] > scalar(0.0):
+    asleep = t.awake[body] == 0 and t.weight[3 * body] > scalar(0.0)
+    if t.calm[body] > scalar(0.0) or asleep:
         found = wp.int32(1)
         for k in range(3 * body, 3 * body + 3):
             if t.q1[k] != t.q0[k] or t.v1[k] != scalar(0.0):

@@ -57,7 +57,11 @@ def return_soon(s: Parts, t: Workspace, resting: wp.int32, count: wp.int32):
 
 @wp.func
 def settle_slip(s: Parts, t: Workspace, contacts: wp.int32):
-    """Let contacts stick whose slip turns round within a brief flow; the flow of all `contacts` is prepared."""
+    """Let contacts stick whose slip turns round within a brief flow; the flow of all `contacts` is prepared.
+
+    One that is open through it, since what counts as touching may be apart by a tolerance, strikes as it closes: that
+    may turn its slip round at once, so that the problem decides how it slides.
+    """
     most = scalar(0.0)
     for k in range(3 * (s.bodies + 1)):
         most = wp.max(most, wp.abs(t.a0[k]))
@@ -72,8 +76,9 @@ def settle_slip(s: Parts, t: Workspace, contacts: wp.int32):
         advance(s, t, contacts, BRIEF_SLIP * s.dt)
         for i in range(contacts):
             r = s.joint_rows + 2 * i + 1
-            if t.sliding[i] == 1 and t.mode1[i] != OPEN:
-                if row_speed(t, t.rows0, r, t.v0) * row_speed(t, t.rows1, r, t.v1) <= scalar(0.0):
+            if t.sliding[i] == 1:
+                turned = row_speed(t, t.rows0, r, t.v0) * row_speed(t, t.rows1, r, t.v1) <= scalar(0.0)
+                if turned or t.mode1[i] == OPEN:
                     t.sliding[i] = 0
                     t.slide0[i] = scalar(0.0)
 

@@ -20,7 +20,6 @@ from .data import (
     LONGEST,
     NOTHING,
     OVERFLOW,
-    REMEMBERED,
     WANTED,
     WORST,
     Parts,
@@ -35,6 +34,7 @@ from .forces import longest_flow, weigh
 from .impact import impact
 from .impact_adjoint import event_adjoint, impact_adjoint
 from .islands import fall_asleep, scale_of, wake_all
+from .remembered import wake_as_noted, write_note
 from .resting import prepare_resting, sort_touching
 from .step import load, recall, step, store
 
@@ -109,7 +109,6 @@ def begin(s: Parts, t: Workspace):
     t.counts[ITERATIONS] = 0
     t.counts[OVERFLOW] = 0
     t.counts[FAILED] = 0
-    t.counts[REMEMBERED] = 0
     t.counts[FACTORED] = 0
     for body in range(s.bodies + 1):
         t.sweep[body] = body
@@ -129,6 +128,7 @@ def forward(
     q: wp.array3d(dtype=scalar),
     v: wp.array3d(dtype=scalar),
     operations: wp.array2d(dtype=wp.int32),
+    notes: wp.array3d(dtype=wp.int32),
     residual: wp.array(dtype=scalar),
     iterations: wp.array(dtype=wp.int32),
     bad: wp.array(dtype=wp.int32),
@@ -137,7 +137,8 @@ def forward(
     """Fill q and v, (worlds, steps + 1, 3 · moving), from their first states; count the operations of each step.
 
     The count is negative where the last operation was crowded, and zero from the first bad step on. Steps are coarse
-    that were too long for what joints do in them.
+    that were too long for what joints do in them. Each step has a note of what the next one guesses from; where there
+    are fewer notes than steps, they are written over in turn.
     """
     world = first + wp.tid()
     t = carve(s, real[world], integer[world])
@@ -156,12 +157,15 @@ def forward(
                     asleep = wp.int32(0)
                     wake_all(s, t)
             t.control = controls[world, k]
+            t.known = notes[world, k % notes.shape[1]]
             if asleep == 0:
                 t.counts[FAILED] = 0
+                t.kept[0] = 0
                 operations[world, k] = 0
                 sound = is_finite(t.q0, n) * is_finite(t.v0, n) * is_finite(t.control, 3 * s.moving + s.motors)
                 if sound == 1 and too_fast(s, t) == 0:
                     operations[world, k] = step(s, t, 0)
+                    write_note(s, t, notes[world, (k + 1) % notes.shape[1]])
                     settle(s, t, q[world, k], v[world, k])
                     if operations[world, k] == -1:
                         fall_asleep(s, t, q[world, k], v[world, k])
@@ -177,6 +181,8 @@ def forward(
                         t.v0[i] = scalar(wp.nan)
             else:
                 operations[world, k] = operations[world, k - 1]
+                for i in range(notes.shape[2]):
+                    notes[world, (k + 1) % notes.shape[1], i] = notes[world, k % notes.shape[1], i]
         store(s, t, q[world, k + 1], v[world, k + 1])
         if t.counts[COARSE] == 1 and coarse[world] < 0:
             coarse[world] = k + 1
@@ -237,6 +243,7 @@ def backward(
     q: wp.array3d(dtype=scalar),
     v: wp.array3d(dtype=scalar),
     operations: wp.array2d(dtype=wp.int32),
+    notes: wp.array3d(dtype=wp.int32),
     q_bar: wp.array3d(dtype=scalar),
     v_bar: wp.array3d(dtype=scalar),
     q_start_bar: wp.array2d(dtype=scalar),
@@ -264,6 +271,8 @@ def backward(
             add_seed(s, t, q_bar[world, k + 1], v_bar[world, k + 1])
         t.keep[LEFT_BAR] = scalar(0.0)
         load(s, t, q[world, k], v[world, k])
+        t.known = notes[world, k]
+        wake_as_noted(s, t, notes[world, k + 1])
         if count == 1:
             undo(s, t, FLOW, NOTHING, 0, s.dt)
         elif count == -1:
@@ -272,6 +281,7 @@ def backward(
             step(s, t, 1)
             for done in range(wp.abs(count)):
                 kind, event, about, h = recall(s, t, wp.abs(count) - 1 - done)
+                t.known = notes[world, k]
                 undo(s, t, kind, event, about, h)
     add_seed(s, t, q_bar[world, 0], v_bar[world, 0])
     for body in range(s.bodies):
