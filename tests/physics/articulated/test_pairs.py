@@ -59,11 +59,12 @@ def test_spheres_head_on(dt):
     assert gs[:, 0].tolist() == pytest.approx([share, share], abs=1e-9)
 
 
-def test_oblique_spheres_without_friction():
+@pytest.mark.parametrize("dt", [1e-2, 1e-3])
+def test_oblique_spheres_without_friction(dt):
     """Offset b: only the part of the velocity along the line of centres is exchanged, e = 1 and equal masses."""
     radius, b, u = 0.1, 0.12, 3.0
-    engine = world([free("a", Sphere(radius)), free("b", Sphere(radius))], restitution=1.0)
-    end = engine.rollout(state(((0, b, 0), (u, 0, 0), STILL), ((1.0, 0, 0), STILL, STILL)), 100).final
+    engine = world([free("a", Sphere(radius)), free("b", Sphere(radius))], dt=dt, restitution=1.0)
+    end = engine.rollout(state(((0, b, 0), (u, 0, 0), STILL), ((1.0, 0, 0), STILL, STILL)), round(1 / dt)).final
     normal = torch.tensor([math.sqrt(1 - (b / 0.2) ** 2), -b / 0.2, 0.0], dtype=DOUBLE)
     struck = u * normal[0] * normal
     torch.testing.assert_close(end.v[0, 6:9], struck, rtol=0, atol=1e-9)
@@ -74,10 +75,11 @@ def test_oblique_spheres_without_friction():
     )
 
 
-def test_a_row_of_spheres_passes_its_velocity_on():
-    engine = world([free(f"{k}", Sphere(0.1)) for k in range(4)], restitution=1.0)
+@pytest.mark.parametrize("dt", [1e-2, 1e-3])
+def test_a_row_of_spheres_passes_its_velocity_on(dt):
+    engine = world([free(f"{k}", Sphere(0.1)) for k in range(4)], dt=dt, restitution=1.0)
     gaps = [(STILL, (1.0, 0, 0), STILL), *(((0.25 * k, 0, 0), STILL, STILL) for k in range(1, 4))]
-    end = engine.rollout(state(*gaps), 100).final
+    end = engine.rollout(state(*gaps), round(1 / dt)).final
     assert end.v[0, ::6].tolist() == pytest.approx([0, 0, 0, 1.0], abs=1e-9)
     assert float(end.q[0, 21]) == pytest.approx(0.75 + 1.0 - 0.15, abs=1e-9)
 
