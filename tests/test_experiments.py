@@ -79,6 +79,18 @@ def test_methods_of_contact_err_as_is_told():
     assert once.derivative == pytest.approx(1.0, abs=1e-9)
 
 
+def test_an_impulse_is_differentiated_in_three_ways(monkeypatch):
+    module = import_module("impulse_gradients")
+    monkeypatch.setattr(module, "SWEEPS", (10, 100))
+    monkeypatch.setattr(module, "SCENES", {"slides on an edge": module.SCENES["slides on an edge"]})
+    (found,) = module.main().values()
+    few, *rest = found.values()
+    assert min(few) > 1e-3
+    for velocity, jacobian in rest:
+        assert velocity < 1e-10
+        assert jacobian < 1e-8
+
+
 def test_a_ball_is_thrown(tmp_path):
     """From zero, within the paper's iterations, and CMA-ES needs ten times as many."""
     module = import_module("throw")
