@@ -24,7 +24,7 @@ from panel import panel, save
 from side_by_side import Habits, Many, Teaching, taught
 from torch import Tensor
 
-from physvision.control.policies import Dense, Plan, Played, follow
+from physvision.control.policies import Dense, OpenLoop, Played, play_open_loop
 from physvision.core import State, Trajectory
 from physvision.physics.articulated import scenes
 from physvision.report import film
@@ -37,7 +37,7 @@ PIECE = 20
 PAPER = "paper: 1.17 m/s after 500 evaluations, a somersault every third step; a trot tuned by hand 0.7 m/s"
 
 
-class Gait(Plan):
+class Gait(OpenLoop):
     """The torso is to move along x."""
 
     def __init__(self, seconds: float = 10.0) -> None:
@@ -248,8 +248,8 @@ def main(
 
 
 def follow_in_pieces(*given, **options) -> Played:
-    """`follow`, 0.2 s in a launch."""
-    return follow(*given, piece=PIECE, **options)
+    """`play_open_loop`, 0.2 s in a launch."""
+    return play_open_loop(*given, piece=PIECE, **options)
 
 
 if __name__ == "__main__":

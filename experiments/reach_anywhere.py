@@ -21,7 +21,7 @@ from panel import panel, save
 from reach import Reach
 from torch import Tensor
 
-from physvision.control.policies import Dense, Plan, Played, Policy, follow
+from physvision.control.policies import Dense, OpenLoop, Played, Policy, play_open_loop
 from physvision.core import State
 from physvision.report import film
 from physvision.trainers import PolicyTraining
@@ -33,7 +33,7 @@ PAPER = "paper: mean below 10 cm after 576 updates and below 5 cm after 2,563, 1
 MEAN = 20  # updates that errors are averaged over
 
 
-class ReachAnywhere(Plan):
+class ReachAnywhere(OpenLoop):
     """The tip of the arm is to be at a point that is told once."""
 
     def __init__(self, seconds: float = 8.0) -> None:
@@ -58,9 +58,9 @@ class ReachAnywhere(Plan):
         return self.reach.distance(state, aim)
 
 
-def followed(task: Plan, policy: Policy, start: State, aim: Tensor, **options) -> Played:
-    """`follow`, half a second in a launch."""
-    return follow(task, policy, start, aim, piece=PIECE, **options)
+def followed(task: OpenLoop, policy: Policy, start: State, aim: Tensor, **options) -> Played:
+    """`play_open_loop`, half a second in a launch."""
+    return play_open_loop(task, policy, start, aim, piece=PIECE, **options)
 
 
 def error_of(played: Played) -> Tensor:
@@ -135,7 +135,7 @@ def main(
     spent = (time.perf_counter() - training.began) / len(training.errors)
     with torch.no_grad():
         start, aim = task.begin(200, torch.Generator().manual_seed(seed + 10**6))
-        played = follow(task, policy, start, aim)
+        played = play_open_loop(task, policy, start, aim)
     found = error_of(played)
     middle = float(found.median())
     print(f"200 more points: mean {float(found.mean()):.1f} cm, median {middle:.1f}; {spent:.2f} s an update")

@@ -82,9 +82,8 @@ def _swung(poles: Poles, steps: int, learn: bool, seed: int) -> Trajectory:
             known = "" if adaptive is None else _told(adaptive)
             print(f"{step * DT:6.2f} {float(poles.standing(state)):25.3f}   {told:16s} {known}".rstrip())
     q, v = torch.stack([each.q for each in states], 1), torch.stack([each.v for each in states], 1)
-    heights = poles.standing(State(q[0], v[0]))
-    low = torch.nonzero(heights < 0.95)
-    last = 0 if not len(low) else int(low[-1]) + 1
+    low = torch.nonzero(poles.standing(State(q[0], v[0])) < 0.95)
+    last = int(low[-1]) + 1 if len(low) else 0
     print(f"stands from {last * DT:.2f} s on" if last <= steps else "does not stand")
     print(f"{1e3 * thinking / steps:.1f} ms a decision")
     return Trajectory(q, v, None, DT)

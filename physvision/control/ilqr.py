@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from physvision.control.cost import Objective
-from physvision.control.policy import Improvement, improvement
+from physvision.control.improvement import Improvement, improvement
 from physvision.core import InputError, State, Trajectory
 from physvision.core.checks import check_count
 from physvision.physics import Engine
@@ -72,13 +72,13 @@ def ilqr(
         state: where each world starts.
         controls: to begin with; those outside the bounds are moved to them.
         cost: what is made small.
-        bounds: the least and the largest controls, numbers or (nu,); none if not given.
+        bounds: the least and the largest controls, numbers or (nu,), the same for one that is held; none if not given.
         rounds: at most so many are tried.
         tolerance: a world is finished once a round lowers its cost by less than this share of it.
         properties: as in `Engine.rollout`.
 
     Raises:
-        InputError: the bounds are in the wrong order, or leave nothing.
+        InputError: the bounds are in the wrong order.
     """
     check_count("rounds", rounds)
     limits = bounded(engine, bounds, controls)
@@ -211,6 +211,6 @@ def bounded(engine: Engine, bounds: Bounds | tuple[Any, Any] | None, like: Tenso
     """The bounds of each control; none where they are not given."""
     limits = (-torch.inf, torch.inf) if bounds is None else bounds
     low, high = (torch.as_tensor(each, dtype=like.dtype, device=like.device).expand(engine.nu) for each in limits)
-    if not bool((low < high).all()):
+    if not bool((low <= high).all()):
         raise InputError(f"bounds: expected the lower ones first, got {low.tolist()} and {high.tolist()}")
     return Bounds(low, high)

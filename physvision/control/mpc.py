@@ -19,6 +19,7 @@ from physvision.core import ShapeError, State, Trajectory
 from physvision.core.checks import check_count, check_shape
 from physvision.physics import Engine
 from physvision.physics.engine import Overrides
+from physvision.physics.feedback import Bounds
 
 
 class Decision(NamedTuple):
@@ -84,31 +85,35 @@ class Mpc:
         check_shape("state.q", state.q, (None, self.engine.nq))
         check_shape("state.v", state.v, (len(state.q), self.engine.nv))
         batch, like = state.batch, state.q
-        low, high = bounded(self.engine, self.bounds, like)
+        low, high = limits = bounded(self.engine, self.bounds, like)
         if self._controls is None:
-            idle = like.new_zeros(batch, self.horizon, self.engine.nu)
-            self._controls = (idle if self._first is None else self._first.to(like).expand_as(idle)).clamp(low, high)
-            self._age = torch.full((batch,), self.horizon, device=like.device)
-            self._cost = like.new_full((batch,), torch.inf)
-            self._path = Trajectory(
-                like[:, None].repeat(1, self.horizon + 1, 1), state.v[:, None].repeat(1, self.horizon + 1, 1)
-            )
+            self._begin(state, limits)
         elif len(self._controls) != batch:
             raise ShapeError(f"state: expected {len(self._controls)} worlds as before, got {batch}; reset() first")
+        assert self._controls is not None
         seen = (state.q.isfinite().all(1) & state.v.isfinite().all(1)).unsqueeze(1)
         # What is not seen is not planned from; the engine gets numbers all the same.
         rest = self.engine.initial_state(batch, like.dtype)
         start = State(torch.where(seen, state.q, rest.q), torch.where(seen, state.v, rest.v))
         options = {"rounds": self.rounds, "tolerance": self.tolerance, "properties": self.properties}
-        plan, progress = ilqr(self.engine, start, self._controls, self.cost, (low, high), **options)
+        plan, progress = ilqr(self.engine, start, self._controls, self.cost, limits, **options)
         planned = seen[:, 0] & progress.cost.isfinite() & plan.controls.isfinite().all(2).all(1)
         self._keep(planned, plan.controls, plan.trajectory, progress.cost)
-        assert self._controls is not None
         decision = Decision(self._controls[:, 0].clone(), planned, self._age.clone(), self._cost.clone(), self._path)
         self._say(planned, seen[:, 0])
         idle = torch.zeros_like(self._controls[:, :1]).clamp(low, high)
         self._controls = torch.cat([self._controls[:, 1:], idle], 1)
         return decision
+
+    def _begin(self, state: State, limits: Bounds) -> None:
+        """The plan before the first one: the controls to begin with, and to stay."""
+        batch, like = state.batch, state.q
+        idle = like.new_zeros(batch, self.horizon, self.engine.nu)
+        self._controls = (idle if self._first is None else self._first.to(like).expand_as(idle)).clamp(*limits)
+        self._age = torch.full((batch,), self.horizon, device=like.device)
+        self._cost = like.new_full((batch,), torch.inf)
+        q, v = (each[:, None].repeat(1, self.horizon + 1, 1) for each in (like, state.v))
+        self._path = Trajectory(q, v)
 
     def _keep(self, planned: Tensor, controls: Tensor, path: Trajectory, cost: Tensor) -> None:
         """The new plan where there is one; elsewhere the last one, a step older."""

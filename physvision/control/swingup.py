@@ -142,7 +142,7 @@ def double_pendulum() -> Poles:
 
 def acrobot() -> Poles:
     """Two such rods, with a motor of 8 N m between them alone."""
-    return _chain(2, (1e-9, 8.0), 125)
+    return _chain(2, (0.0, 8.0), 125)
 
 
 def cartpole() -> Poles:

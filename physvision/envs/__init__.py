@@ -7,10 +7,10 @@ With gymnasium installed, importing this package registers `physvision/Pendulum-
 from importlib.util import find_spec
 
 from physvision.envs.extras import needed
-from physvision.envs.game import Game, Played
+from physvision.envs.game import Game, Outcome
 from physvision.envs.games import GAMES
 
-__all__ = ["GAMES", "Game", "Played", "needed"]
+__all__ = ["GAMES", "Game", "Outcome", "needed"]
 
 if find_spec("gymnasium") is not None:
     from physvision.envs.environments import register

@@ -14,7 +14,7 @@ from physvision.core import State
 from physvision.physics import Engine
 
 
-class Played(NamedTuple):
+class Outcome(NamedTuple):
     """What a step led to.
 
     Attributes:
@@ -54,11 +54,11 @@ class Game:
     steps: int = 1
     lost: Callable[[State], Tensor] | None = None
 
-    def step(self, state: State, control: Float[Tensor, "batch nu"]) -> Played:
+    def step(self, state: State, control: Float[Tensor, "batch nu"]) -> Outcome:
         """One step of the game; what lies beyond the bounds of a control is cut off."""
         high = control.new_tensor(self.high)
         held = control.clamp(-high, high)
         end = self.engine.rollout(state, self.steps, held.unsqueeze(1).expand(-1, self.steps, -1)).final
         failed = ~(end.q.isfinite().all(1) & end.v.isfinite().all(1))
         over = failed if self.lost is None else failed | self.lost(end)
-        return Played(end, self.see(end), self.reward(end, held), over)
+        return Outcome(end, self.see(end), self.reward(end, held), over)

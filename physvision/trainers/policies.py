@@ -48,7 +48,7 @@ class PolicyTraining(LightningModule):
                 or for each, (batch, 1).
             still: whether outputs are zero at the start.
             clip: largest norm of the gradient; None for no limit.
-            player: `play` for a `Task`, `follow` for a `Plan`.
+            player: `play` for a `Task`, `play_open_loop` for an `OpenLoop`.
         """
         super().__init__()
         self.policy, self.task = policy, task

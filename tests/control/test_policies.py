@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from physvision.control.policies import Dense, Plan, Recurrent, Task, follow, play
+from physvision.control.policies import Dense, OpenLoop, Recurrent, Task, play, play_open_loop
 from physvision.control.policies.loop import faded
 from physvision.core import State
 from physvision.physics import articulated
@@ -90,7 +90,7 @@ def test_the_backward_signal_decays():
     assert faded(q, 0.5).equal(q)
 
 
-class Ahead(Plan):
+class Ahead(OpenLoop):
     """The same pendulum, whose policy is told the time and the aim."""
 
     def __init__(self, periods=6):
@@ -131,11 +131,13 @@ def test_a_plan_is_played_as_if_asked_period_by_period():
 
     for decay in (1.0, 0.9, torch.tensor([[0.9], [0.5]], dtype=torch.float64)):
         for one, other in zip(
-            found(follow, plan, decay=decay, piece=1), found(play, Clocked(), decay=decay), strict=True
+            found(play_open_loop, plan, decay=decay, piece=1), found(play, Clocked(), decay=decay), strict=True
         ):
             torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
     # A longer piece moves alike, and its gradient decays less often.
-    apart = [a - b for a, b in zip(found(follow, plan, decay=0.9, piece=3), found(follow, plan), strict=True)]
+    apart = [
+        a - b for a, b in zip(found(play_open_loop, plan, decay=0.9, piece=3), found(play_open_loop, plan), strict=True)
+    ]
     assert max(float(each.detach().abs().max()) for each in apart[:3]) < 1e-12
     assert max(float(each.abs().max()) for each in apart[3:]) > 1e-6
 

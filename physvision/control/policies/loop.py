@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from physvision.control.policies.networks import Policy
-from physvision.control.policies.task import Episode, Plan, Task
+from physvision.control.policies.task import Episode, OpenLoop, Task
 from physvision.core import State, Trajectory
 from physvision.physics.engine import Overrides
 
@@ -66,8 +66,8 @@ def play(
     return _judged(task, Trajectory(q, v, dt=task.steps * engine.dt), torch.stack(controls, 1), aim)
 
 
-def follow(
-    plan: Plan,
+def play_open_loop(
+    task: OpenLoop,
     policy: Policy,
     start: State,
     aim: Float[Tensor, "batch aims"],
@@ -79,7 +79,7 @@ def follow(
     """Let a policy that senses nothing of the state move an engine: many periods in one launch.
 
     Args:
-        plan: what it does.
+        task: what it does.
         policy: without a memory; asked once, for all periods.
         start: where every world starts.
         aim: of every world.
@@ -87,20 +87,20 @@ def follow(
         piece: periods in a launch; with a decay of 1 it is all of them.
         properties: as in `Engine.rollout`.
     """
-    engine = plan.engine
+    engine = task.engine
     known = None if properties is None else engine.checked(properties, start.batch)
-    output, _ = policy(plan.foresee(aim), policy.blank(start.q))
-    controls = plan.act(output).expand(-1, plan.periods, -1)
-    held = controls.repeat_interleave(plan.steps, 1)
-    piece = plan.periods if isinstance(decay, float) and decay == 1.0 else piece
+    output, _ = policy(task.foresee(aim), policy.blank(start.q))
+    controls = task.act(output).expand(-1, task.periods, -1)
+    held = controls.repeat_interleave(task.steps, 1)
+    piece = task.periods if isinstance(decay, float) and decay == 1.0 else piece
     state, q, v = start, [start.q.unsqueeze(1)], [start.v.unsqueeze(1)]
-    for part in held.split(piece * plan.steps, 1):
+    for part in held.split(piece * task.steps, 1):
         moved = engine.rollout(state, part.shape[1], part, known)
-        q.append(moved.q[:, plan.steps :: plan.steps])
-        v.append(moved.v[:, plan.steps :: plan.steps])
+        q.append(moved.q[:, task.steps :: task.steps])
+        v.append(moved.v[:, task.steps :: task.steps])
         fades = decay**piece
         state = State(faded(moved.final.q, fades), faded(moved.final.v, fades))
-    return _judged(plan, Trajectory(torch.cat(q, 1), torch.cat(v, 1), dt=plan.steps * engine.dt), controls, aim)
+    return _judged(task, Trajectory(torch.cat(q, 1), torch.cat(v, 1), dt=task.steps * engine.dt), controls, aim)
 
 
 def _judged(task: Episode, trajectory: Trajectory, controls: Tensor, aim: Tensor) -> Played:

@@ -46,7 +46,7 @@ class Task(Episode):
         """The control that is held over the period."""
 
 
-class Plan(Episode):
+class OpenLoop(Episode):
     """A policy is told of the aim and the time alone, so that all its outputs are known before anything moves."""
 
     @abstractmethod
