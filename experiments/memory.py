@@ -36,6 +36,7 @@ LAIKAGO = ROOT / "tests" / "data" / "laikago.urdf"
 DOUBLE = torch.float64
 BARS = {50: 0.3, 100: 0.3, 500: 0.7, 1000: 1.2, 5000: 5.0}  # steps: MB
 UNDONE = 5000  # steps beyond which undoing them takes minutes
+KEPT = 100  # steps beyond which keeping everything takes gigabytes
 
 Way = Callable[[Engine, State, int], State]
 
@@ -92,6 +93,19 @@ def rows() -> list[Row]:
             for name, kind in halves.items()
         ),
     ]
+
+
+def everything_kept(engine: Engine, state: State, steps: int) -> State:
+    """In plain torch, where autograd keeps all that it meets: for scale alone, its joints are in Pinocchio's order."""
+    import pinocchio as pin
+    from torch_articulated import TorchTree  # pyright: ignore[reportMissingImports]
+
+    tree = TorchTree(pin.buildModelFromUrdf(str(LAIKAGO), pin.JointModelFreeFlyer()))
+    place, w, turn, angles = state.q.split([3, 1, 3, engine.nq - 7], 1)
+    # Pinocchio tells a joint without limits by cosine and sine.
+    around = [angles.cos(), angles.sin()] if tree.joints[1][0] == 2 else [angles]
+    q = torch.cat([place, turn, w, torch.stack(around, -1).flatten(1)], 1)
+    return State(tree.rollout(q, state.v, steps, engine.dt)[:, : engine.nq], state.v)
 
 
 def scenes() -> dict[str, tuple[Engine, State]]:
@@ -185,6 +199,12 @@ def table(name: str, engine: Engine, start: State, counts: list[int]) -> dict[st
         errors = "".join(f"{error(each, whole):>13}" for each, whole in zip(cells, plain, strict=True))
         bytes_a_step = row.kept(counts[-1]) / counts[-1] * 8 * start.batch * (engine.nq + engine.nv)
         print(f"  {row.name:<24}{bytes_a_step:>8.1f}{memory}{times}{errors}", flush=True)
+    if name == "tumbling" and start.batch == 1:
+        whole = dict(zip(counts, found[rows()[0].name], strict=True))
+        for steps in (each for each in counts if each <= KEPT):
+            each = cell(engine, start, steps, everything_kept)
+            size = f"{each.megabytes * 2**20 / steps:.0f} bytes a step, {each.megabytes:.1f} MB, "
+            print(f"  everything kept, in torch, {steps} steps: {size}time {slower(each, whole[steps])}", flush=True)
     print()
     return found
 
