@@ -197,3 +197,19 @@ def test_soft_bodies_are_designed_and_crawl():
     assert (ways[-1] > ways[0]).all()
     course = module.modulus(0, module.recorded_motion(2e-3, 50), 50, 2e-3, squares=6, updates=25)
     assert abs(course[-1] / module.TRUE - 1) < 0.5 * abs(course[0] / module.TRUE - 1)
+
+
+def test_failures_are_named(tmp_path, monkeypatch):
+    module = import_module("failures")
+    monkeypatch.setattr(module, "HORIZONS", (0.25, 1.0))
+    assert module.main(tmp_path)
+    assert (tmp_path / "failures.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_a_learned_force_beats_its_engine_and_networks(tmp_path, monkeypatch):
+    """A cartpole whose motor has slack, from a hundred pairs."""
+    module = import_module("hybrids")
+    monkeypatch.setattr(module, "FAR", 50)
+    assert module.main(scenes=["cartpole"], counts=[100], seeds=1, rounds=12, out=tmp_path)
+    assert (tmp_path / "hybrids_cartpole.png").stat().st_size > 10_000

@@ -6,6 +6,8 @@ it solves for contact, so what touches still does not overlap.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -19,18 +21,24 @@ from physvision.models.state_networks import StateNetwork
 class LearnedForce(nn.Module):
     """Whatever force a network finds in state and controls."""
 
-    def __init__(self, network: StateNetwork, scale: float = 1.0) -> None:
+    scale: Tensor
+
+    def __init__(self, network: StateNetwork, scale: float | Sequence[float] = 1.0) -> None:
         """Make a network a force.
 
         Args:
             network: its one output for each velocity is the force, in units of `scale`; it is made to start at zero.
-            scale: what a large force is, N m or N.
+            scale: what a large force is, N m or N; one for all velocities, or one for each.
         """
         super().__init__()
+        sizes = [scale] if isinstance(scale, float | int) else list(scale)
+        if len(sizes) not in (1, network.coordinates.size):
+            raise InputError(f"scale: expected one number, or {network.coordinates.size}, got {len(sizes)}")
         if network.outputs != 1:
             raise InputError(f"network: expected one output for each velocity, got {network.outputs}")
         network.silence()
-        self.network, self.scale = network, check_positive("scale", scale)
+        self.network = network
+        self.register_buffer("scale", torch.tensor([check_positive("scale", each) for each in sizes]), persistent=False)
 
     def forward(self, state: State, control: Float[Tensor, "batch nu"] | None = None) -> Float[Tensor, "batch nv"]:
         """The force in each state."""

@@ -23,8 +23,18 @@ class StateNetwork(nn.Module):
 
     last: nn.Linear
 
-    def __init__(self, coordinates: Coordinates, outputs: int, controls: int, velocity_scale: float) -> None:
+    def __init__(
+        self,
+        coordinates: Coordinates,
+        outputs: int,
+        controls: int,
+        velocity_scale: float,
+        unseen: Sequence[int],
+    ) -> None:
         super().__init__()
+        if not set(unseen) <= set(range(coordinates.size)):
+            raise InputError(f"unseen: expected indices of the {coordinates.size} positions, got {list(unseen)}")
+        self.unseen = list(unseen)
         self.coordinates, self.outputs = coordinates, check_count("outputs", outputs)
         self.controls = check_count("controls", controls, 0)
         self.velocity_scale = check_positive("velocity_scale", velocity_scale)
@@ -39,6 +49,10 @@ class StateNetwork(nn.Module):
         """Make the network give zeros, from which it can learn at once."""
         for parameter in self.last.parameters():
             nn.init.zeros_(parameter)
+
+    def _seen_positions(self, q: Tensor) -> Float[Tensor, "batch q"]:
+        """The positions, with zeros for those that do not matter."""
+        return q.index_fill(1, torch.tensor(self.unseen, device=q.device), 0.0) if self.unseen else q
 
     def _held(self, state: State, control: Tensor | None) -> Float[Tensor, "batch controls"]:
         """The controls that are read."""
@@ -60,6 +74,7 @@ class StatePerceptron(StateNetwork):
         hidden: int = 256,
         velocity_scale: float = 1.0,
         position_scale: float = 1.0,
+        unseen: Sequence[int] = (),
     ) -> None:
         """Build the network.
 
@@ -70,8 +85,9 @@ class StatePerceptron(StateNetwork):
             hidden: width of each of two hidden layers.
             velocity_scale: what a large velocity is, so that the network sees numbers around one.
             position_scale: the same of positions that are not angles.
+            unseen: positions that do not matter, as where a car is on a level road.
         """
-        super().__init__(coordinates, outputs, controls, velocity_scale)
+        super().__init__(coordinates, outputs, controls, velocity_scale, unseen)
         scales = torch.ones(coordinates.features)
         scales[2 * len(coordinates.angles) :] = check_positive("position_scale", position_scale)
         self.register_buffer("scales", scales, persistent=False)
@@ -89,7 +105,8 @@ class StatePerceptron(StateNetwork):
         self, state: State, control: Float[Tensor, "batch controls"] | None = None
     ) -> Float[Tensor, "batch outputs size"]:
         """Numbers around one for each velocity; no control means zero."""
-        position, velocity = self.coordinates.encode(state.q) / self.scales, state.v / self.velocity_scale
+        position = self.coordinates.encode(self._seen_positions(state.q)) / self.scales
+        velocity = state.v / self.velocity_scale
         seen = torch.cat([position, velocity, self._held(state, control)], -1)
         return self.layers(seen).unflatten(-1, (self.outputs, -1))
 
@@ -115,6 +132,7 @@ class StateGraph(StateNetwork):
         hidden: int = 64,
         rounds: int = 3,
         velocity_scale: float = 1.0,
+        unseen: Sequence[int] = (),
     ) -> None:
         """Build the network.
 
@@ -127,8 +145,9 @@ class StateGraph(StateNetwork):
             hidden: width of all vectors.
             rounds: how often messages are passed.
             velocity_scale: what a large velocity is, so that the network sees numbers around one.
+            unseen: positions that do not matter, as where a car is on a level road.
         """
-        super().__init__(coordinates, outputs, controls, velocity_scale)
+        super().__init__(coordinates, outputs, controls, velocity_scale, unseen)
         self.bodies, self.rounds = check_count("bodies", bodies), check_count("rounds", rounds)
         if coordinates.size % bodies:
             raise InputError(f"bodies: {coordinates.size} positions cannot be shared out evenly among {bodies}")
@@ -166,9 +185,9 @@ class StateGraph(StateNetwork):
 
     def _seen(self, state: State, control: Tensor) -> Float[Tensor, "batch bodies features"]:
         """What a node knows: its positions (cosine and sine, or value and zero), its velocity, which body it is."""
-        first, second = state.q.clone(), torch.zeros_like(state.q)
-        angles = list(self.coordinates.angles)
-        first[:, angles], second[:, angles] = state.q[:, angles].cos(), state.q[:, angles].sin()
+        q, angles = self._seen_positions(state.q), list(self.coordinates.angles)
+        first, second = q.clone(), torch.zeros_like(q)
+        first[:, angles], second[:, angles] = q[:, angles].cos(), q[:, angles].sin()
         parts = [first, second, state.v / self.velocity_scale]
         own = torch.eye(self.bodies, dtype=state.q.dtype, device=state.q.device).expand(state.batch, -1, -1)
         given = control.unsqueeze(1).expand(-1, self.bodies, -1)

@@ -204,6 +204,17 @@ def test_a_world_that_leaves_the_numbers_is_marked_alone():
     assert trajectory.status.first_bad_step.tolist() == [-1, 0]
 
 
+def test_a_position_that_does_not_matter_is_not_seen():
+    mixed = Coordinates(2, (1,))
+    for network in (StatePerceptron(mixed, hidden=8, unseen=(0,)), StateGraph(mixed, 2, hidden=8, unseen=(0,))):
+        state = State(torch.randn(3, 2), torch.randn(3, 2))
+        there, turned = state.q + torch.tensor([5.0, 0.0]), state.q + torch.tensor([0.0, 1.0])
+        assert torch.equal(network(State(there, state.v)), network(state))
+        assert not torch.allclose(network(State(turned, state.v)), network(state))
+    with pytest.raises(InputError, match="indices of the 2 positions"):
+        StatePerceptron(mixed, unseen=(2,))
+
+
 def test_a_graph_passes_messages_along_its_links_only():
     """After one round the third body of a chain has not heard of the first, after two it has."""
     for rounds, heard in ((1, False), (2, True)):

@@ -159,6 +159,8 @@ def test_bad_parts_are_refused():
         Hybrid(NetworkEngine(StatePerceptron(ANGLES), 0.02), Constant(0.0, 0.0))
     with pytest.raises(InputError, match="expected one output for each velocity, got 2"):
         LearnedForce(StatePerceptron(ANGLES))
+    with pytest.raises(InputError, match="expected one number, or 2, got 3"):
+        LearnedForce(StatePerceptron(ANGLES, outputs=1), scale=(1.0, 1.0, 1.0))
     with pytest.raises(InputError, match="expected two outputs for each velocity, got 1"):
         NetworkEngine(StatePerceptron(ANGLES, outputs=1), 0.02)
     assert isinstance(Hybrid(chain(), Constant(0.0, 0.0)).rollout(some(), 2), Trajectory)

@@ -1,0 +1,405 @@
+"""Physics, networks, and both: what is learned from few states of motions that the engine does not fully explain.
+
+Three scenes, each with something that its engine lacks: a double pendulum with air drag and dry friction; a cartpole
+whose motor has slack and whose pole has a wrong mass; a light ball that air drags and, as it spins, turns aside. The
+truth is simulated with a tenth of the step, its forces known to nobody. Five models learn from the same pairs of a
+state and the next: the engine, whose parameters are fitted; two networks, of layers and of a graph; and the engine with
+a learned force, of any kind or a passive one, whose parameters are fitted too. Errors are those of positions after 10
+and 200 steps from starts that were not learned from: where training states lie, and beyond. A fifth of the pairs tells
+when to stop.
+
+    python experiments/hybrids.py [--scenes '[pendulum,cartpole,ball]'] [--counts '[10,30,100,1000,10000]'] \
+        [--seeds 3] [--rounds 80] [--out out]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+from jsonargparse import auto_cli
+from panel import panel, save
+from torch import Tensor, nn
+from torch.nn.functional import pad
+
+from physvision.core import Coordinates, State
+from physvision.core.record import recorded
+from physvision.models import LearnedForce, NetworkEngine, PassiveForce, StateGraph, StatePerceptron
+from physvision.physics import Engine, Hybrid, PhysicsLayer, articulated, rigid2d
+
+FINE = 10  # steps of the truth to one of the models
+DT, NEAR, FAR = 0.02, 10, 200  # s, and steps
+TESTS = 64
+KINDS = ("engine", "perceptron", "graph", "hybrid", "passive hybrid")
+DOUBLE = torch.float64
+
+
+class Force(nn.Module):
+    """A known law of force."""
+
+    def __init__(self, law: Callable[[State, Tensor | None], Tensor]) -> None:
+        super().__init__()
+        self.law = law
+
+    def forward(self, state: State, control: Tensor | None = None) -> Tensor:
+        """The force in each state."""
+        return self.law(state, control)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A motion, what its engine knows of it, and where it is looked at.
+
+    Attributes:
+        truth: simulates it with a `FINE`th of the step.
+        engine: the engine with its first guess of the parameters.
+        values: the true parameters.
+        coordinates: of the positions.
+        bodies: of the graph.
+        middle: of the states, positions and then velocities.
+        reach: how far training states lie from the middle at most.
+        controls: the largest, N; none where it is zero.
+        force: what a large force is, N m or N, of all velocities or of each.
+        unseen: positions that do not matter, which no network sees.
+    """
+
+    truth: Engine
+    engine: Callable[[], PhysicsLayer]
+    values: Mapping[str, float]
+    coordinates: Coordinates
+    bodies: int
+    middle: tuple[float, ...]
+    reach: tuple[float, ...]
+    controls: float = 0.0
+    force: tuple[float, ...] = (1.0,)
+    unseen: tuple[int, ...] = ()
+
+    def states(self, count: int, generator: torch.Generator, beyond: bool = False) -> State:
+        """Random states where training states lie, or beyond: the largest velocity is one to two times their reach."""
+        drawn = 2 * torch.rand(count, len(self.reach), generator=generator, dtype=DOUBLE) - 1
+        if beyond:
+            fast = drawn[:, self.coordinates.size :]
+            share = 1 + torch.rand(count, 1, generator=generator, dtype=DOUBLE)
+            drawn[:, self.coordinates.size :] = share * fast / fast.abs().amax(1, keepdim=True)
+        placed = torch.tensor(self.middle, dtype=DOUBLE) + drawn * torch.tensor(self.reach, dtype=DOUBLE)
+        q, v = placed.split([self.coordinates.size, len(self.reach) - self.coordinates.size], 1)
+        return State(q, v)
+
+    def pushes(self, count: int, steps: int, generator: torch.Generator) -> Tensor | None:
+        """Random controls, or none."""
+        if not self.controls:
+            return None
+        return self.controls * (2 * torch.rand(count, steps, 1, generator=generator, dtype=DOUBLE) - 1)
+
+    def moved(self, start: State, steps: int, controls: Tensor | None) -> Tensor:
+        """What truly follows: positions and velocities of all steps, (batch, steps + 1, 2 nv)."""
+        fine = None if controls is None else controls.repeat_interleave(FINE, 1)
+        with torch.no_grad():
+            run = self.truth.rollout(start, FINE * steps, fine)
+        return torch.cat([run.q, run.v], -1)[:, ::FINE]
+
+
+def pendulum() -> Scene:
+    """Two rods with air drag and dry friction at their hinges; the engine knows of linear drag."""
+    lengths, drag, dry = [0.5, 0.7], 0.1, 0.2
+
+    def rubbed(state: State, control: Tensor | None) -> Tensor:
+        return -drag * state.v * state.v.abs() - dry * torch.tanh(state.v / 0.2)
+
+    def leaves(lengths: Tensor, damping: Tensor) -> dict[str, Tensor]:
+        return {**articulated.chain_properties(lengths), "joint_damping": damping.expand(2)}
+
+    def engine() -> PhysicsLayer:
+        chain = articulated.chain([0.6, 0.6], dt=DT, integrator="runge_kutta_4")
+        return PhysicsLayer(chain, {"lengths": [0.6, 0.6], "damping": 0.01}, leaves)
+
+    true = articulated.chain(lengths, dt=DT / FINE, integrator="runge_kutta_4")
+    values = {"lengths 0": 0.5, "lengths 1": 0.7}
+    reach = (1.0, 1.0, 2.0, 2.0)
+    return Scene(
+        Hybrid(true, Force(rubbed)), engine, values, Coordinates(2, (0, 1)), 2, (0.0,) * 4, reach, force=(0.3,)
+    )
+
+
+def cartpole() -> Scene:
+    """A pole on a cart of known mass whose motor has slack; the pole's mass is first guessed half as large again.
+
+    (Of a cart whose mass is unknown too, a slack motor only tells how heavy it and the pole are beside each other.)
+    """
+    slack = 1.0
+
+    def lost(state: State, control: Tensor | None) -> Tensor:
+        assert control is not None
+        return torch.cat([-control.clamp(-slack, slack), torch.zeros_like(control)], 1)
+
+    def leaves(pole_mass: Tensor) -> dict[str, Tensor]:
+        return articulated.cartpole_properties(pole_mass.new_ones(()), pole_mass.new_ones(1), pole_mass.unsqueeze(0))
+
+    def engine() -> PhysicsLayer:
+        cart = articulated.cartpole(dt=DT, integrator="runge_kutta_4")
+        return PhysicsLayer(cart, {"pole_mass": 0.3}, leaves)
+
+    true = articulated.cartpole(masses=[0.2], dt=DT / FINE, integrator="runge_kutta_4")
+    values = {"pole_mass": 0.2}
+    middle, reach = (0.0, torch.pi, 0.0, 0.0), (3.0, 1.0, 2.0, 2.0)
+    return Scene(
+        *(Hybrid(true, Force(lost)), engine, values, Coordinates(2, (1,)), 2, middle, reach),
+        controls=8.0,
+        unseen=(0,),
+    )
+
+
+def ball() -> Scene:
+    """A light ball that spins, which air drags and turns aside; the engine knows of no air."""
+    drag, sideways = 0.1, 0.02  # N s²/m², and N s² / (rad m)
+
+    def turned(state: State, control: Tensor | None) -> Tensor:
+        x, y, spin = state.v.unbind(1)
+        slowed = -drag * state.v[:, :2].norm(dim=1, keepdim=True) * state.v[:, :2]
+        return pad(slowed + sideways * torch.stack([-spin * y, spin * x], 1), (0, 1))
+
+    def world(dt: float) -> rigid2d.World:
+        return rigid2d.World([rigid2d.Circle(0.1, (0.0, 0.0), mass=0.2, name="ball")], gravity=(0, -9.81), dt=dt)
+
+    def leaves(weight: Tensor) -> dict[str, Tensor]:
+        return {"gravity": torch.stack([torch.zeros_like(weight), -weight])}
+
+    def engine() -> PhysicsLayer:
+        return PhysicsLayer(world(DT), {"weight": 8.0}, leaves)
+
+    middle, reach = (0.0,) * 6, (1.0, 1.0, 3.0, 4.5, 4.5, 10.0)
+    return Scene(
+        *(Hybrid(world(DT / FINE), Force(turned)), engine, {"weight": 9.81}, Coordinates(3, (2,)), 1, middle, reach),
+        force=(2.0, 2.0, 1e-3),
+        unseen=(0, 1, 2),
+    )
+
+
+SCENES = {"pendulum": pendulum, "cartpole": cartpole, "ball": ball}
+scene_of = cache(lambda name: SCENES[name]())
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """States, the controls there, and the states one step later, (count, 2 nv)."""
+
+    start: State
+    control: Tensor | None
+    after: Tensor
+
+    def some(self, chosen: Tensor | slice) -> Pairs:
+        """Those at some indices."""
+        start = State(self.start.q[chosen], self.start.v[chosen])
+        return Pairs(start, None if self.control is None else self.control[chosen], self.after[chosen])
+
+
+def pairs(scene: Scene, count: int, generator: torch.Generator) -> Pairs:
+    """Random states of the range that is learned from, and what truly follows."""
+    start, controls = scene.states(count, generator), scene.pushes(count, 1, generator)
+    return Pairs(start, None if controls is None else controls[:, 0], scene.moved(start, 1, controls)[:, 1])
+
+
+def models(scene: Scene) -> dict[str, Engine]:
+    """One of each kind, before it has learned."""
+    speed, push = max(scene.reach[scene.coordinates.size :]), int(scene.controls > 0)
+    sizes: dict[str, Any] = {"controls": push, "velocity_scale": speed, "unseen": scene.unseen}
+
+    def perceptron(outputs: int) -> StatePerceptron:
+        return StatePerceptron(scene.coordinates, outputs, hidden=64, **sizes)
+
+    made = {
+        "engine": scene.engine(),
+        "perceptron": NetworkEngine(perceptron(2), DT),
+        "graph": NetworkEngine(StateGraph(scene.coordinates, scene.bodies, hidden=32, rounds=2, **sizes), DT),
+        "hybrid": Hybrid(scene.engine(), LearnedForce(perceptron(1), scene.force)),
+        "passive hybrid": Hybrid(
+            scene.engine(), PassiveForce(scene.coordinates, scene.force[0], hidden=64, velocity_scale=speed)
+        ),
+    }
+    return {name: engine.double() for name, engine in made.items()}
+
+
+def loss_of(engine: Engine, data: Pairs, scale: Tensor, weight: float, size: Sequence[float]) -> tuple[Tensor, Tensor]:
+    """The mean square of errors of a step over how much velocities change; and with what the learned force costs."""
+    run = engine.rollout(data.start, 1, None if data.control is None else data.control.unsqueeze(1))
+    found = torch.cat([run.final.q, run.final.v], 1)
+    error = ((found - data.after) / scale).square().mean()
+    if not isinstance(engine, Hybrid):
+        return error, error
+    held = None if data.control is None else data.control.unsqueeze(1)
+    return error, error + weight * (engine.forces(run, held) / torch.tensor(size)).square().mean()
+
+
+def learn(engine: Engine, scene: Scene, data: Pairs, rounds: int, weight: float) -> None:
+    """Fit a model to the first four fifths of the pairs, and keep what the others are predicted best with.
+
+    The physical parameters are fitted alone first, so that a learned force starts at the fitted engine.
+    """
+    count = len(data.after)
+    learned, kept = data.some(slice(0, count - count // 5)), data.some(slice(count - count // 5, count))
+    scale = scale_of(scene, learned)
+
+    def loss(seen: Pairs) -> tuple[Tensor, Tensor]:
+        return loss_of(engine, seen, scale, weight, scene.force)
+
+    def descend(parameters: list[nn.Parameter], rounds: int) -> None:
+        search = torch.optim.LBFGS(
+            parameters,
+            max_iter=5,
+            history_size=30,
+            line_search_fn="strong_wolfe",
+            tolerance_grad=1e-14,
+            tolerance_change=1e-14,
+        )
+
+        def slope() -> float:
+            search.zero_grad()
+            found = loss(learned)[1]
+            found.backward()
+            return float(found.detach())
+
+        best = torch.inf, engine.state_dict()
+        for step in range(rounds + 1):
+            if step:
+                search.step(slope)
+            with torch.no_grad():
+                error = float(loss(kept)[0])
+            if error < best[0]:
+                best = error, {name: value.clone() for name, value in engine.state_dict().items()}
+        engine.load_state_dict(best[1])
+
+    physical, every = list(engine.physical_parameters()), list(engine.parameters())
+    if physical:
+        descend(physical, 10)
+    if len(every) > len(physical):
+        descend(every, rounds)
+
+
+def scale_of(scene: Scene, data: Pairs) -> Tensor:
+    """By how much positions and velocities change in a step; what few pairs do not change still has a size."""
+    change = data.after[:, scene.coordinates.size :] - data.start.v
+    least = 1e-3 * torch.tensor(scene.reach[scene.coordinates.size :], dtype=DOUBLE)
+    size = torch.maximum(change.square().mean(0).sqrt(), least)
+    return torch.cat([DT * size, size])
+
+
+@torch.no_grad()
+def errors(engine: Engine, scene: Scene, beyond: bool) -> tuple[float, float]:
+    """The median error of positions after few and after many steps, rad or m."""
+    generator = torch.Generator().manual_seed(12345)
+    start, controls = scene.states(TESTS, generator, beyond), scene.pushes(TESTS, FAR, generator)
+    q = scene.moved(start, FAR, controls)[..., : scene.coordinates.size]
+    apart = scene.coordinates.difference(q, engine.rollout(start, FAR, controls).q).norm(dim=-1)
+    near, far = (float(apart[:, step].nan_to_num(torch.inf).median()) for step in (NEAR, FAR))
+    return near, far
+
+
+def parameters(engine: Engine) -> dict[str, float]:
+    """What the model says of the physical parameters."""
+    found = {}
+    for name, value in engine.learned_values.items():
+        many = value.detach().flatten().tolist()
+        found |= {name: many[0]} if len(many) == 1 else {f"{name} {k}": each for k, each in enumerate(many)}
+    return found
+
+
+def trial(name: str, kind: str, count: int, seed: int, rounds: int, weight: float) -> dict:
+    """One model, learned and tried."""
+    scene = scene_of(name)
+    torch.manual_seed(seed)
+    engine = models(scene)[kind]
+    generator = torch.Generator().manual_seed(1000 * seed + count)
+    learn(engine, scene, pairs(scene, count, generator), rounds, weight)
+    found = parameters(engine)
+    return {
+        "scene": name,
+        "kind": kind,
+        "count": count,
+        "seed": seed,
+        "inside": errors(engine, scene, beyond=False),
+        "beyond": errors(engine, scene, beyond=True),
+        "off": {each: abs(found[each] / value - 1) for each, value in scene.values.items() if each in found},
+    }
+
+
+def main(
+    scenes: Sequence[str] = tuple(SCENES),
+    counts: Sequence[int] = (10, 30, 100, 1000, 10000),
+    seeds: int = 3,
+    rounds: int = 80,
+    weight: float = 1e-4,
+    out: Path = Path("out"),
+) -> bool:
+    """Learn all models from all numbers of pairs, print the table and draw it.
+
+    Args:
+        scenes: which motions.
+        counts: numbers of pairs.
+        seeds: draws of the pairs and of the networks' first weights.
+        rounds: of five steps of L-BFGS over all pairs, after each of which those kept apart are asked.
+        weight: of the square of the learned force beside the loss.
+        out: where results and pictures go; a run that was interrupted goes on.
+
+    Returns:
+        Whether the hybrid is below the engine and the networks from 30 pairs on, inside and beyond.
+    """
+    wanted = list(product(scenes, KINDS, counts, range(seeds)))
+    results = recorded(
+        out / "hybrids.jsonl",
+        wanted,
+        lambda key: trial(*key, rounds=rounds, weight=weight),
+        lambda row: (row["scene"], row["kind"], row["count"], row["seed"]),
+    )
+    good = True
+    for name in scenes:
+        middle = {
+            (kind, count): [
+                median(results[name, kind, count, seed][where][step] for seed in range(seeds))
+                for where in ("inside", "beyond")
+                for step in (0, 1)
+            ]
+            for kind in KINDS
+            for count in counts
+        }
+        report(name, counts, middle, {key: row for key, row in results.items() if key[0] == name})
+        draw(name, counts, middle, out)
+        best = {
+            count: all(middle["hybrid", count][k] <= middle[kind, count][k] for kind in KINDS[:3] for k in range(4))
+            for count in counts
+            if count >= 30
+        }
+        print(f"hybrid below engine and networks, inside and beyond, after {NEAR} and {FAR} steps: {best}")
+        good &= all(best.values())
+    return good
+
+
+def report(name: str, counts: Sequence[int], middle: Mapping, results: Mapping) -> None:
+    """Print the table of a scene."""
+    print(f"\n{name}: median error of positions, inside after {NEAR} | {FAR} steps, beyond after {NEAR} | {FAR} steps")
+    for kind in KINDS:
+        for count in counts:
+            off = [list(row["off"].values()) for key, row in results.items() if key[1:3] == (kind, count)]
+            shown = ", ".join(f"{100 * median(each):.2g} %" for each in zip(*off, strict=True))
+            numbers = "  ".join(f"{value:8.2g}" for value in middle[kind, count])
+            print(f"  {kind:14s} {count:6d}  {numbers}  {'parameters off ' + shown if shown else ''}")
+
+
+def draw(name: str, counts: Sequence[int], middle: Mapping, out: Path) -> None:
+    """A line for each model: the error after few steps inside the range, and beyond it."""
+    figure, axis = panel()
+    for k, kind in enumerate(KINDS):
+        axis.loglog(counts, [middle[kind, count][0] for count in counts], "o-", color=f"C{k}", label=kind)
+        axis.loglog(counts, [middle[kind, count][2] for count in counts], ":", color=f"C{k}")
+    axis.set_xlabel("pairs learned from")
+    axis.set_ylabel(f"error after {NEAR} steps (dotted: beyond the range)")
+    save(figure, axis, out / f"hybrids_{name}.png")
+
+
+if __name__ == "__main__":
+    auto_cli(main)
