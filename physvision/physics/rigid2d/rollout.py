@@ -9,7 +9,14 @@ from torch import Tensor
 from typing_extensions import override
 
 from physvision.kernels.batched_function import Operation, Tensors
-from physvision.kernels.launching import argument, launch
+from physvision.kernels.launching import (
+    LEAST_MICROSECONDS_TO_STOP,
+    Repeated,
+    Shelf,
+    argument,
+    is_short,
+    launch,
+)
 from physvision.physics.rigid2d.kernels.data import layout
 from physvision.physics.rigid2d.kernels.rollout import backward as backward_kernel
 from physvision.physics.rigid2d.kernels.rollout import forward as forward_kernel
@@ -24,9 +31,30 @@ class Kernels:
     def __init__(self, parts: Any, kept: list[Any], device: torch.device) -> None:
         self.parts, self.kept, self.device = parts, kept, device
         self.sizes = layout.lengths(parts)
+        self._shelf = Shelf()
 
     def run(self, kernel: Any, batch: int, inputs: list[Any], microseconds: float) -> None:
-        """Launch a kernel, with working memory; on a GPU the worlds' lie next to each other."""
+        """Launch a kernel, with working memory; a short launch is packed once for all that have the same strides."""
+        if not is_short(batch, microseconds, self.device) or microseconds >= LEAST_MICROSECONDS_TO_STOP:
+            stop = self.kept[-1].numpy() if self.device.type == "cpu" else None
+            launch(kernel, batch, self._packed(batch, inputs)[0], self.device, microseconds, stop=stop)
+            return
+        key = (kernel, batch, *(value.stride() if isinstance(value, Tensor) else value for value in inputs))
+
+        def make() -> Repeated:
+            packed, scratch = self._packed(batch, inputs)
+            return Repeated(kernel, batch, packed, self.device, held=scratch)
+
+        repeated = self._shelf.take(key, self.device, make)
+        for at, value in enumerate(inputs):
+            if isinstance(value, Tensor):
+                # Behind the parts; the working memory stands between the second and the third.
+                repeated.move(at + 1 if at < 2 else at + 3, value)
+        repeated.run()
+        self._shelf.give(key, self.device, repeated)
+
+    def _packed(self, batch: int, inputs: list[Any]) -> tuple[list[Any], list[Tensor]]:
+        """A kernel's arguments, and its working memory; on a GPU the worlds' lie next to each other."""
         scratch = []
         for size, dtype in zip(self.sizes, (torch.float64, torch.int32), strict=True):
             if self.device.type == "cuda":
@@ -35,8 +63,7 @@ class Kernels:
                 scratch.append(torch.empty(batch, size, dtype=dtype, device=self.device))
         values = [*inputs[:2], *scratch, *inputs[2:]]
         arrays = [argument(value) if isinstance(value, Tensor) else value for value in values]
-        stop = self.kept[-1].numpy() if self.device.type == "cpu" else None
-        launch(kernel, batch, [self.parts, *arrays], self.device, microseconds, stop=stop)
+        return [self.parts, *arrays], scratch
 
 
 class Rollout(Operation):

@@ -135,13 +135,14 @@ def set_rest_apart(s: Parts, t: Workspace):
 
 @wp.func
 def crowd_adjoint(s: Parts, t: Workspace, h: scalar, event: wp.int32):
-    """The adjoint of the crowded step from the start at hand, from (seed_q, seed_v) to (q0_bar, v0_bar)."""
+    """The adjoint of the crowded step from the start at hand, from (seed_q, seed_v) to (q0_bar, v0_bar).
+
+    What is done again is done from the same guess: from the answer, the search might end at another.
+    """
     n = 3 * (s.bodies + 1)
     t.keep[WANTED] = scalar(1.0)
     later = t.keep[LEFT_BAR]
     corrections = crowd(s, t, h, CORRECTIONS)
-    # What was found is the best guess, when the same is done again.
-    t.known = t.kept
     clear(t.event_v, n)
     if h > scalar(0.0):
         set_rest_apart(s, t)

@@ -204,8 +204,6 @@ layout = Layout(
         "chain": f"2 * ({FOLLOWED})",
         # What each contact does in either stage; whether it slid already at the start.
         **dict.fromkeys(("mode0", "mode1", "sliding"), CONTACT),
-        # What they did when that was last read off on the way to an answer.
-        "seen": CONTACT,
         "contact": f"5 * ({CONTACT})",
         # What the contacts of the last crowd did, see `remembered`.
         "kept": f"1 + {CONTACT}",

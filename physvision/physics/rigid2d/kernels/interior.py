@@ -267,20 +267,6 @@ def inside_modes(
 
 
 @wp.func
-def settled(t: Workspace, contacts: wp.int32, mode: wp.array(dtype=wp.int32), slide: wp.array(dtype=scalar)):
-    """Whether contacts do what they did when this was asked last."""
-    same = wp.int32(1)
-    for i in range(contacts):
-        now = mode[i]
-        if mode[i] == SLIDES and slide[i] < scalar(0.0):
-            now = 3 + mode[i]
-        if t.seen[i] != now:
-            same = wp.int32(0)
-        t.seen[i] = now
-    return same
-
-
-@wp.func
 def search_inside(
     s: Parts,
     t: Workspace,
@@ -297,16 +283,13 @@ def search_inside(
 ):
     """Follow the method until what contacts do is found, with an answer in `change`; return whether it was.
 
-    What they do is tried once it is the same after two steps in a row, and as the numbers inside come near an answer.
+    What they do is tried as the numbers inside come near an answer, and where the way to it ends.
     The count of factorisations may grow to `most`.
     """
     unit = begin_inside(s, t, contacts, rows, columns, multipliers, share)
-    for i in range(contacts):
-        t.seen[i] = -1
     near = scalar(1.0e-5)
     found = wp.int32(0)
     jams = wp.int32(0)
-    fresh = wp.int32(0)
     patience = wp.int32(JAMS)
     if t.keep[RELAXED] > scalar(0.0):
         patience = wp.int32(RELAXED_JAMS)
@@ -315,16 +298,9 @@ def search_inside(
         find_rates(s, t, contacts, rows, columns, multipliers)
         mean, off = measure(s, t, contacts)
         inside_modes(s, t, contacts, mode, slide)
-        same = settled(t, contacts, mode, slide)
-        if same == 0:
-            fresh = wp.int32(1)
-        if (same == 1 and fresh == 1) or off <= near * unit or jams == patience:
-            fresh = wp.int32(0)
-            trials = wp.int32(1)
-            if off <= near * unit or jams == patience:
-                near *= scalar(1.0e-2)
-                trials = wp.int32(TRIALS)
-            found = try_modes(s, t, contacts, n, rows, columns, mode, slide, enough, trials)
+        if off <= near * unit or jams == patience:
+            near *= scalar(1.0e-2)
+            found = try_modes(s, t, contacts, n, rows, columns, mode, slide, enough, TRIALS)
             find_rates(s, t, contacts, rows, columns, multipliers)
         going = wp.int32(0)
         if found == 0 and t.counts[FACTORED] < most and jams < patience and off > scalar(1.0e-11) * unit:

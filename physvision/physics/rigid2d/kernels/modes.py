@@ -16,7 +16,7 @@ from .system import number_unknowns, own_couplings
 from .trial import disagreement, find_rates, read_modes, rubs, try_modes
 
 # How often a guess is put right by the answer to it; the largest miss of an answer, as a share of the problem.
-GUESSES = wp.constant(3)
+GUESSES = wp.constant(5)
 AGREES = wp.constant(wp.float64(1.0e-9))
 
 # Factorisations at most, for all ways to an answer together and for each; what a relaxed problem takes, about.
