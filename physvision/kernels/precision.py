@@ -19,11 +19,14 @@ import torch
 import warp as wp
 
 from physvision.core.errors import DtypeError
+from physvision.kernels.loops import KernelFinder
 
 
 @cache
 def start_warp() -> None:
     """Start Warp without its banner, and without its warning where there is no CUDA."""
+    # Loops here are short, and a kernel's are many: unrolled they take longer to compile and to run.
+    wp.config.cpu_compiler_flags = f"{wp.config.cpu_compiler_flags or '-march=native'} -mllvm=-unroll-runtime=false"
     wp.config.log_level = wp.LOG_ERROR
     with nullcontext() if torch.cuda.is_available() else _mute():
         wp.init()
@@ -65,6 +68,9 @@ def load(package: str, dtype: torch.dtype, *parts: str) -> ModuleType:
     assert alias is not None
     assert alias.loader is not None
     module = importlib.util.module_from_spec(alias)
+    KernelFinder.packages.add(name)
+    if KernelFinder not in sys.meta_path:
+        sys.meta_path.insert(0, KernelFinder)
     module.__dict__.update(dict.fromkeys(parts, True), scalar=SCALARS[dtype])
     sys.modules[name] = module
     alias.loader.exec_module(module)

@@ -115,8 +115,7 @@ def solve_factored(memory: ContactMemory, world: int, start: int, blocks: int):
         for c in range(start, r):
             total = total - memory.matrix[world, r, c] * memory.vector[world, c]
         memory.vector[world, r] = lower_solve(memory.matrix[world, r, r], total)
-    for backwards in range(blocks):
-        r = start + blocks - 1 - backwards
+    for r in range(start + blocks - 1, start - 1, -1):
         total = memory.vector[world, r]
         for c in range(r + 1, start + blocks):
             total = total - memory.matrix[world, r, c] * memory.vector[world, c]
@@ -131,8 +130,7 @@ def solve_factored_transposed(memory: ContactMemory, world: int, start: int, blo
         for c in range(start, r):
             total = total - transposed(memory.matrix[world, c, r], memory.vector[world, c])
         memory.vector[world, r] = upper_solve_transposed(memory.matrix[world, r, r], total)
-    for backwards in range(blocks):
-        r = start + blocks - 1 - backwards
+    for r in range(start + blocks - 1, start - 1, -1):
         total = memory.vector[world, r]
         for c in range(r + 1, start + blocks):
             total = total - transposed(memory.matrix[world, c, r], memory.vector[world, c])

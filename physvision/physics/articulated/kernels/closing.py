@@ -89,6 +89,16 @@ def closing_time(
     return found
 
 
+@wp.func
+def all_listed(contacts: Contacts, memory: ContactMemory, world: int, group: int):
+    """Whether all pairs of a group that was looked at take part in the flight."""
+    found = bool(True)
+    for pair in range(contacts.group_start[group], contacts.group_start[group + 1]):
+        if memory.listed[world, pair] == 0:
+            found = bool(False)
+    return found
+
+
 @wp.func(inline=True)
 def watch(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int):
     """List the candidates that may end the flight, those within reach that do not take part in it: their number."""
@@ -96,11 +106,15 @@ def watch(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory
     enough = near_enough(contacts, memory, world)
     watched = wp.int32(0)
     if memory.count[world, row] < contacts.candidates or contacts.beside != 0:
-        if contacts.groups > 0:
-            find_reach(tree, work, contacts, memory, world, row, left)
+        known = wp.int32(0)  # whether it was found how far links get
         for group in range(contacts.groups):
             start = contacts.group_start[group]
-            reach = reach_of(contacts, memory, world, start)
+            reach = scalar(-1.0e30)
+            if memory.group_gap[world, group] > enough or not all_listed(contacts, memory, world, group):
+                if known == 0:
+                    find_reach(tree, work, contacts, memory, world, row, left)
+                    known = 1
+                reach = reach_of(contacts, memory, world, start)
             if memory.group_gap[world, group] <= reach:
                 for pair in range(start, contacts.group_start[group + 1]):
                     if memory.group_gap[world, group] > enough:

@@ -9,8 +9,8 @@ import warp as wp
 
 from . import scalar
 from .forward import solve_outward
-from .spatial import crossed, mat33, vec3, zero3
-from .tree import ContactMemory, Tree, Workspace
+from .spatial import crossed, mat33, transposed, vec3, zero3
+from .tree import FREE, PRISMATIC, ContactMemory, Tree, Workspace
 
 
 @wp.func
@@ -44,53 +44,70 @@ def add_push(
 
 
 @wp.func
-def begin_inward(memory: ContactMemory, world: int, i: int):
+def waiting(c: int):
+    """What `met` says of a link that carries contact c and has been handed nothing; one less where it was."""
+    return -2 - 2 * c
+
+
+@wp.func
+def begin_inward(memory: ContactMemory, world: int, c: int, i: int):
     """Nothing has been handed to link i, unless something was."""
-    if memory.met[world, i] == 0:
-        memory.met[world, i] = 1
+    if memory.met[world, i] == waiting(c):
+        memory.met[world, i] = waiting(c) - 1
         memory.inward_moment[world, i] = zero33()
         memory.inward_force[world, i] = zero33()
 
 
 @wp.func
+def left_along(work: Workspace, world: int, d: int, shifts: bool, along: vec3, moment: mat33, force: mat33):
+    """What is left of a Jacobian's column where velocity d, which either shifts its link or turns it, is eliminated."""
+    if shifts:
+        return along - transposed(force, work.axis_linear[world, d])
+    return along - transposed(moment, work.axis_angular[world, d])
+
+
+@wp.func
 def sweep_inward(tree: Tree, work: Workspace, memory: ContactMemory, world: int, c: int):
-    """half[c] = W Jᵀ of contact c; row k of `inward_…` is what the k-th direction of the contact hands inward."""
+    """half[c] = W Jᵀ of contact c, and its own block of the Delassus matrix.
+
+    Column k of `inward_…` is what the k-th direction of the contact hands inward.
+    """
     length = memory.path_length[world, c]
+    own = zero33()
     for k in range(length):
-        memory.met[world, memory.path[world, c, k]] = 0
+        memory.met[world, memory.path[world, c, k]] = waiting(c)
     k = wp.int32(0)
     while k < length:
         # Along a stretch of links, each the parent of the last, what is handed inward stays at hand.
         i = memory.path[world, c, k]
-        begin_inward(memory, world, i)
+        begin_inward(memory, world, c, i)
         moment = memory.inward_moment[world, i]
         force = memory.inward_force[world, i]
         stretch = bool(True)
         while stretch:
             start = tree.first_velocity[i]
             end = tree.first_velocity[i + 1]
-            for back in range(end - start):
-                d = end - 1 - back
-                rest = (
-                    memory.jacobian[world, c, d]
-                    - moment * work.axis_angular[world, d]
-                    - force * work.axis_linear[world, d]
-                )
+            joint = tree.joint[i]
+            for d in range(end - 1, start - 1, -1):
+                shifts = joint == PRISMATIC or (joint == FREE and d < start + 3)
+                rest = left_along(work, world, d, shifts, memory.jacobian[world, c, d], moment, force)
                 memory.half[world, c, d] = rest
                 scaled = work.pivot[world, d] * rest
-                moment = moment + wp.outer(scaled, work.column_angular[world, d])
-                force = force + wp.outer(scaled, work.column_linear[world, d])
-            moment = moment + wp.transpose(crossed(work.offset[world, i], wp.transpose(force)))
+                own = own + wp.outer(scaled, rest)
+                moment = moment + wp.outer(work.column_angular[world, d], scaled)
+                force = force + wp.outer(work.column_linear[world, d], scaled)
+            moment = moment + crossed(work.offset[world, i], force)
             k += 1
             stretch = False
             i = tree.parent[i]
             if i >= 0:
-                stretch = memory.path[world, c, k] == i and memory.met[world, i] == 0
+                stretch = memory.path[world, c, k] == i and memory.met[world, i] == waiting(c)
         if i >= 0:
             # The other body's links come first, or have been here.
-            begin_inward(memory, world, i)
+            begin_inward(memory, world, c, i)
             memory.inward_moment[world, i] = memory.inward_moment[world, i] + moment
             memory.inward_force[world, i] = memory.inward_force[world, i] + force
+    memory.delassus[world, c, c] = own
 
 
 @wp.func
@@ -138,24 +155,18 @@ def build_delassus(tree: Tree, work: Workspace, memory: ContactMemory, world: in
         for m in range(start, behind):
             c = memory.member[world, m]
             sweep_inward(tree, work, memory, world, c)
-            for n in range(start, m + 1):
+            for n in range(start, m):
                 k = memory.member[world, n]
                 block = zero33()
-                mine = wp.int32(0)
-                theirs = wp.int32(0)
-                while mine < memory.path_length[world, c] and theirs < memory.path_length[world, k]:
-                    i = memory.path[world, c, mine]
-                    other = memory.path[world, k, theirs]
+                for step in range(memory.path_length[world, k]):
+                    i = memory.path[world, k, step]
                     end = tree.first_velocity[i]
-                    if i == other:
+                    met = memory.met[world, i]
+                    if met == waiting(c) or met == waiting(c) - 1:  # it carries both
                         end = tree.first_velocity[i + 1]
                     for d in range(tree.first_velocity[i], end):
                         scaled = work.pivot[world, d] * memory.half[world, c, d]
                         block = block + wp.outer(scaled, memory.half[world, k, d])
-                    if i >= other:
-                        mine += 1
-                    if i <= other:
-                        theirs += 1
                 memory.delassus[world, c, k] = block
                 memory.delassus[world, k, c] = wp.transpose(block)
         start = behind

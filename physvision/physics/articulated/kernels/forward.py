@@ -6,7 +6,7 @@ from . import scalar
 from .fluid import add_drag
 from .kinematics import carried_acceleration_angular, carried_acceleration_linear, move_links, of_link
 from .loads import apply_joint_loads, turn_wrenches
-from .spatial import crossed, mat33, skew, transposed, zero3
+from .spatial import crossed, mat33, skew, transposed, vec3, zero3
 from .tree import REVOLUTE, Forces, Tree, Workspace
 
 
@@ -33,14 +33,11 @@ def accelerate_moved(tree: Tree, work: Workspace, forces: Forces, world: int, st
         for i in range(tree.links):
             work.moment[world, i] = work.moment[world, i] - work.wrench_moment[world, i]
             work.force[world, i] = work.force[world, i] - work.wrench_force[world, i]
-    for backwards in range(tree.links):
-        i = tree.links - 1 - backwards
+    for i in range(tree.links - 1, -1, -1):
         if tree.joint[i] == REVOLUTE:
             eliminate_axis(tree, work, world, i, h)
         else:
             eliminate_columns(tree, work, world, i, h)
-        if tree.parent[i] >= 0:
-            hand_to_parent(tree, work, world, i)
     for i in range(tree.links):
         release(tree, work, world, row, i)
 
@@ -66,7 +63,7 @@ def load_inertias(tree: Tree, work: Workspace, world: int):
 
 @wp.func
 def eliminate_axis(tree: Tree, work: Workspace, world: int, i: int, h: scalar):
-    """Take the hinge of link i out of its articulated inertia."""
+    """Take the hinge of link i out of its articulated inertia, and hand the parent what is left."""
     d = tree.first_velocity[i]
     a = work.inertia_angular[world, i]
     c = work.inertia_coupling[world, i]
@@ -88,11 +85,14 @@ def eliminate_axis(tree: Tree, work: Workspace, world: int, i: int, h: scalar):
     if tree.parent[i] >= 0:
         scaled_angular = pivot * column_angular
         scaled_linear = pivot * column_linear
-        work.inertia_angular[world, i] = a - wp.outer(column_angular, scaled_angular)
-        work.inertia_coupling[world, i] = c - wp.outer(column_angular, scaled_linear)
-        work.inertia_linear[world, i] = m - wp.outer(column_linear, scaled_linear)
-        work.moment[world, i] = moment + rest * scaled_angular
-        work.force[world, i] = force + rest * scaled_linear
+        hand_to_parent(
+            tree, work, world, i,
+            a - wp.outer(column_angular, scaled_angular),
+            c - wp.outer(column_angular, scaled_linear),
+            m - wp.outer(column_linear, scaled_linear),
+            moment + rest * scaled_angular,
+            force + rest * scaled_linear,
+        )  # fmt: skip
 
 
 @wp.func
@@ -100,15 +100,14 @@ def eliminate_columns(tree: Tree, work: Workspace, world: int, i: int, h: scalar
     """The same for any degrees of freedom, one after the other."""
     start = tree.first_velocity[i]
     end = tree.first_velocity[i + 1]
-    for backwards in range(end - start):
-        d = end - 1 - backwards
+    a = work.inertia_angular[world, i]
+    c = work.inertia_coupling[world, i]
+    m = work.inertia_linear[world, i]
+    moment = work.moment[world, i]
+    force = work.force[world, i]
+    for d in range(end - 1, start - 1, -1):
         axis_angular = work.axis_angular[world, d]
         axis_linear = work.axis_linear[world, d]
-        a = work.inertia_angular[world, i]
-        c = work.inertia_coupling[world, i]
-        m = work.inertia_linear[world, i]
-        moment = work.moment[world, i]
-        force = work.force[world, i]
         column_angular = a * axis_angular + c * axis_linear
         column_linear = transposed(c, axis_angular) + m * axis_linear
         diagonal = (
@@ -125,25 +124,26 @@ def eliminate_columns(tree: Tree, work: Workspace, world: int, i: int, h: scalar
         work.rest[world, d] = rest
         scaled_angular = pivot * column_angular
         scaled_linear = pivot * column_linear
-        work.inertia_angular[world, i] = a - wp.outer(column_angular, scaled_angular)
-        work.inertia_coupling[world, i] = c - wp.outer(column_angular, scaled_linear)
-        work.inertia_linear[world, i] = m - wp.outer(column_linear, scaled_linear)
-        work.moment[world, i] = moment + rest * scaled_angular
-        work.force[world, i] = force + rest * scaled_linear
+        a = a - wp.outer(column_angular, scaled_angular)
+        c = c - wp.outer(column_angular, scaled_linear)
+        m = m - wp.outer(column_linear, scaled_linear)
+        moment = moment + rest * scaled_angular
+        force = force + rest * scaled_linear
+    if tree.parent[i] >= 0:
+        hand_to_parent(tree, work, world, i, a, c, m, moment, force)
 
 
 @wp.func
-def hand_to_parent(tree: Tree, work: Workspace, world: int, i: int):
+def hand_to_parent(
+    tree: Tree, work: Workspace, world: int, i: int, a: mat33, c: mat33, m: mat33, own_moment: vec3, own_force: vec3
+):
     """Add what is left of link i's articulated inertia and bias force to its parent's."""
     parent = tree.parent[i]
-    a = work.inertia_angular[world, i]
-    c = work.inertia_coupling[world, i]
-    m = work.inertia_linear[world, i]
     bias_angular = work.bias_angular[world, i]
     bias_linear = work.bias_linear[world, i]
     offset = work.offset[world, i]
-    moment = work.moment[world, i] + a * bias_angular + c * bias_linear
-    force = work.force[world, i] + transposed(c, bias_angular) + m * bias_linear
+    moment = own_moment + a * bias_angular + c * bias_linear
+    force = own_force + transposed(c, bias_angular) + m * bias_linear
     moved_c = c + crossed(offset, m)
     work.inertia_linear[world, parent] = work.inertia_linear[world, parent] + m
     work.inertia_coupling[world, parent] = work.inertia_coupling[world, parent] + moved_c
@@ -196,14 +196,12 @@ def solve_inward(tree: Tree, work: Workspace, world: int, right: wp.array3d(dtyp
     for i in range(tree.links):
         work.moment[world, i] = zero3()
         work.force[world, i] = zero3()
-    for backwards in range(tree.links):
-        i = tree.links - 1 - backwards
+    for i in range(tree.links - 1, -1, -1):
         start = tree.first_velocity[i]
         end = tree.first_velocity[i + 1]
         moment = work.moment[world, i]
         force = work.force[world, i]
-        for back in range(end - start):
-            d = end - 1 - back
+        for d in range(end - 1, start - 1, -1):
             rest = (
                 right[world, right_row, d]
                 - wp.dot(work.axis_angular[world, d], moment)

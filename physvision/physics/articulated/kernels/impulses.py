@@ -25,7 +25,7 @@ from .beside import beside_backward, effect, forget_beside
 from .blocks import factor, solve_factored_transposed
 from .judging import EXACT, LEAST, find_slip, guess, judge, largest, projected, sweep
 from .modes import OPEN, SLIDES, STICKS, TOUCHES
-from .newton import COMPLIANCE, SOFT, SOFTEST, build_equations, finish, slip_rate
+from .newton import COMPLIANCE, SOFT, SOFTEST, build_equations, finish, hold_all, slip_rate
 from .pyramid import held_still, pyramid_backward, stiffest
 from .spatial import transposed, zero3
 from .tree import ContactMemory
@@ -36,7 +36,6 @@ FIRST_RAISED = wp.constant(9)  # the trial from which on friction is raised from
 SWEEPS = wp.constant(12)
 MANY_SWEEPS = wp.constant(1000)
 RAMP = wp.constant(17)  # steps in which it is
-HUGE = wp.constant(scalar(1.0e30))
 
 
 @wp.func
@@ -52,53 +51,53 @@ def sweeps_of(trial: int):
     return sweeps
 
 
-@wp.func
+@wp.func(inline=True)
 def solve_island(memory: ContactMemory, world: int, start: int, end: int):
     """Impulse of an island from `delassus`, `drive` and `friction`; the residual over its largest velocity.
 
-    First Newton's method from a guess, then from what a few sweeps find, then with more compliance from what more
-    sweeps find, then from what many find, each followed by a try without that goes on from where it ended; then along
-    the one solution that there is with the most compliance, more slowly where it was lost, and last with friction
-    raised.
+    First all are held still. Where that is no solution, Newton's method from a guess, then from what a few sweeps find,
+    then with more compliance from what more sweeps find, then from what many find, each followed by a try without that
+    goes on from where it ended; then along the one solution that there is with the most compliance, more slowly where
+    it was lost, and last with friction raised.
     """
     size = scalar(LEAST)
     for m in range(start, end):
         c = memory.member[world, m]
         size = wp.max(size, effect(memory, world, c) * largest(memory.drive[world, c]))
-    residual = scalar(HUGE)
+    residual = hold_all(memory, world, start, end, size)
     raised = wp.int32(0)
-    for trial in range(FIRST_RAISED + RAMP):
-        enough = scalar(EXACT)
+    enough = scalar(1.0) * EXACT  # a variable, not a constant, to Warp
+    trial = wp.int32(0)
+    while trial < FIRST_RAISED + RAMP and (raised != 0 or not (residual <= enough)):
+        share = scalar(1.0)
         if trial >= FIRST_RAISED:
-            enough = scalar(ACCEPTED)
-        if raised != 0 or not (residual <= enough):
-            share = scalar(1.0)
-            if trial >= FIRST_RAISED:
-                raised = 1
-                share = scalar(trial - FIRST_RAISED) / scalar(RAMP - 1)
-            if trial <= 2 or (trial >= FOLLOWED and trial <= FIRST_RAISED):
-                guess(memory, world, start, end, share)
-            # Not HUGE: the compiler takes the variable that began as a constant for the constant itself.
-            present = scalar(1.0e29)
-            if trial >= 1 and trial <= FIRST_RAISED:
-                change = scalar(1.0e29)
-                for _sweep in range(sweeps_of(trial)):
-                    if change > EXACT * size:
-                        change = sweep(memory, world, start, end, share)
-                find_slip(memory, world, start, end)
-                present = judge(memory, world, start, end, share, EXACT * size) / size
-            compliance = scalar(COMPLIANCE)
-            if trial == 2 or trial == 4:
-                compliance = scalar(SOFT)
-            slowness = wp.int32(1)
-            if trial >= FOLLOWED and trial < FIRST_RAISED:
-                compliance = scalar(SOFTEST)
-                slowness = 1 << (trial - FOLLOWED)
-            residual = finish(memory, world, start, end, share, size, compliance, slowness, present)
+            raised = 1
+            share = scalar(trial - FIRST_RAISED) / scalar(RAMP - 1)
+        if trial <= 2 or (trial >= FOLLOWED and trial <= FIRST_RAISED):
+            guess(memory, world, start, end, share)
+        present = scalar(1.0e29)
+        if trial >= 1 and trial <= FIRST_RAISED:
+            change = scalar(1.0e29)
+            for _sweep in range(sweeps_of(trial)):
+                if change > EXACT * size:
+                    change = sweep(memory, world, start, end, share)
+            find_slip(memory, world, start, end)
+            present = judge(memory, world, start, end, share, EXACT * size) / size
+        compliance = scalar(COMPLIANCE)
+        if trial == 2 or trial == 4:
+            compliance = scalar(SOFT)
+        slowness = wp.int32(1)
+        if trial >= FOLLOWED and trial < FIRST_RAISED:
+            compliance = scalar(SOFTEST)
+            slowness = 1 << (trial - FOLLOWED)
+        residual = finish(memory, world, start, end, share, size, compliance, slowness, present)
+        trial += 1
+        if trial >= FIRST_RAISED:
+            enough = scalar(1.0) * ACCEPTED
     return residual
 
 
-@wp.func
+@wp.func(inline=True)
 def solve_impulses(memory: ContactMemory, world: int, count: int):
     """Impulse of all contacts, island by island; the worst residual."""
     worst = scalar(0.0)

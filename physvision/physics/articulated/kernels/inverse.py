@@ -90,8 +90,7 @@ def residual_backward(
         drag_backward(tree, work, gradients, world)
     if forces.wrenches != 0:
         wrenches_backward(tree, work, forces, gradients, world, step)
-    for backwards in range(tree.links):
-        i = tree.links - 1 - backwards
+    for i in range(tree.links - 1, -1, -1):
         link_backward(tree, work, forces, gradients, world, step, i)
         joint_backward(tree, work, gradients, world, row, i)
 
@@ -268,8 +267,7 @@ def inverse_dynamics(
         work.force[world, i] = force
     if tree.dragged != 0:
         add_drag(tree, work, world)
-    for backwards in range(tree.links):
-        i = tree.links - 1 - backwards
+    for i in range(tree.links - 1, -1, -1):
         moment = work.moment[world, i]
         force = work.force[world, i]
         for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):

@@ -98,6 +98,29 @@ def turn_inertia(tree: Tree, work: Workspace, world: int, i: int):
 
 
 @wp.func
+def turned_across(tree: Tree, work: Workspace, world: int, row: int, i: int):
+    """The angular velocity across the joint of link i, from v[row]."""
+    d = tree.first_velocity[i]
+    if tree.joint[i] == REVOLUTE:
+        return work.v[world, row, d] * work.axis_angular[world, d]
+    total = zero3()
+    for k in range(d, tree.first_velocity[i + 1]):
+        total = total + work.v[world, row, k] * work.axis_angular[world, k]
+    return total
+
+
+@wp.func
+def shifted_across(tree: Tree, work: Workspace, world: int, row: int, i: int):
+    """The linear velocity across the joint of link i, from v[row]."""
+    total = zero3()
+    if tree.joint[i] == REVOLUTE:
+        return total
+    for k in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
+        total = total + work.v[world, row, k] * work.axis_linear[world, k]
+    return total
+
+
+@wp.func
 def move_links(tree: Tree, work: Workspace, world: int, row: int):
     """Placement, inertia, velocity, and velocity-dependent acceleration v × v_J of every link.
 
@@ -106,12 +129,8 @@ def move_links(tree: Tree, work: Workspace, world: int, row: int):
     for i in range(tree.links):
         place_joint(tree, work, world, row, i)
         turn_inertia(tree, work, world, i)
-        joint_angular = zero3()
-        joint_linear = zero3()
-        for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
-            rate = work.v[world, row, d]
-            joint_angular = joint_angular + rate * work.axis_angular[world, d]
-            joint_linear = joint_linear + rate * work.axis_linear[world, d]
+        joint_angular = turned_across(tree, work, world, row, i)
+        joint_linear = shifted_across(tree, work, world, row, i)
         parent = tree.parent[i]
         carried = of_link(work.angular, world, parent)
         angular = joint_angular + carried
@@ -242,8 +261,7 @@ def link_poses_backward(
         work.force[world, i] = position_bar[world, i]
     for k in range(tree.velocities):
         work.q_bar[world, 0, k] = scalar(0.0)
-    for backwards in range(tree.links):
-        i = tree.links - 1 - backwards
+    for i in range(tree.links - 1, -1, -1):
         moment = work.moment[world, i]
         force = work.force[world, i]
         add_joint_gradient(tree, work, world, 0, i, moment, force)

@@ -29,6 +29,7 @@ SOFTEST = wp.constant(scalar(10.0))
 FOLLOWING = wp.constant(scalar(0.8))
 FOLLOWING_STEPS = wp.constant(400)
 TIGHT = wp.constant(scalar(1.0e-13 if DOUBLE else 1.0e-5))  # residual at which Newton's method stops
+DEPENDENT = wp.constant(scalar(1.0e8 if DOUBLE else 1.0e3))  # a pivot this much smaller than the diagonal is doubtful
 NEWTON_STEPS = wp.constant(12)
 
 
@@ -149,6 +150,61 @@ def newton_step(
         memory.impulse[world, c] = memory.impulse[world, c] - memory.vector[world, row]
     find_slip(memory, world, start, end)
     return closed
+
+
+@wp.func
+def are_pressed(memory: ContactMemory, world: int, start: int, end: int):
+    """Whether the island is of contacts alone, which all approach and have friction."""
+    found = bool(True)
+    for m in range(start, end):
+        c = memory.member[world, m]
+        if memory.law[world, c] != TOUCHES or not (memory.friction[world, c] > scalar(0.0)):
+            found = bool(False)
+        if not (memory.drive[world, c][0] < scalar(0.0)):
+            found = bool(False)
+    return found
+
+
+@wp.func
+def worst_pivot(memory: ContactMemory, world: int, start: int, end: int):
+    """The largest reciprocal of a pivot that `factor` left, zero for one that there is none of."""
+    worst = scalar(0.0)
+    for row in range(start, end):
+        own = memory.matrix[world, row, row]
+        for k in range(3):
+            if own[k, k] == scalar(0.0):
+                worst = scalar(1.0e30)
+            worst = wp.max(worst, wp.abs(own[k, k]))
+    return worst
+
+
+@wp.func
+def hold_all(memory: ContactMemory, world: int, start: int, end: int, size: scalar):
+    """Impulses with which nothing moves, and their residual: a large one where something has to.
+
+    That is most of what stands. One solve without compliance finds it, unless rows depend on each other.
+    """
+    residual = scalar(1.0e29)
+    if are_pressed(memory, world, start, end):
+        most = scalar(0.0)
+        for m in range(start, end):
+            c = memory.member[world, m]
+            memory.closed[world, m] = c
+            memory.mode[world, c] = STICKS
+            memory.vector[world, m] = -memory.drive[world, c]
+            for n in range(start, end):
+                memory.matrix[world, m, n] = memory.delassus[world, c, memory.member[world, n]]
+            own = memory.delassus[world, c, c]
+            most = wp.max(most, wp.max(own[0, 0], wp.max(own[1, 1], own[2, 2])))
+        factor(memory, world, start, end - start)
+        if worst_pivot(memory, world, start, end) * most < DEPENDENT:
+            solve_factored(memory, world, start, end - start)
+            for m in range(start, end):
+                memory.impulse[world, memory.member[world, m]] = memory.vector[world, m]
+            find_slip(memory, world, start, end)
+            residual = judge(memory, world, start, end, scalar(1.0), EXACT * size) / size
+            memory.factored[world, start] = end - start
+    return residual
 
 
 @wp.func

@@ -7,6 +7,7 @@ import warp as wp
 
 from . import scalar
 from .forms import axis_of, scaled
+from .spatial import vec3
 from .tree import FREE, PRISMATIC, ContactMemory, Contacts, Tree, Workspace
 
 # Kinds of groups.
@@ -58,6 +59,12 @@ def first_near(contacts: Contacts, memory: ContactMemory, world: int, pair: int,
 
 
 @wp.func
+def at_most(a: vec3):
+    """A bound on a length, without a root: at most √3 times as long."""
+    return wp.abs(a[0]) + wp.abs(a[1]) + wp.abs(a[2])
+
+
+@wp.func
 def find_reach(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int, t: scalar):
     """Of each link a bound on how far any point of its shapes moves in a flight of time t.
 
@@ -68,13 +75,12 @@ def find_reach(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactM
     for shape in range(contacts.shapes):
         i = contacts.shape_link[shape]
         if i >= 0:
-            far = wp.length(contacts.shape_offset[world, shape]) + memory.shape_bound[world, shape]
+            far = at_most(contacts.shape_offset[world, shape]) + memory.shape_bound[world, shape]
             memory.extent[world, i] = wp.max(memory.extent[world, i], far)
-    for backwards in range(tree.links):
-        i = tree.links - 1 - backwards
+    for i in range(tree.links - 1, -1, -1):
         parent = tree.parent[i]
         if parent >= 0:
-            far = memory.extent[world, i] + wp.length(work.offset[world, i])
+            far = memory.extent[world, i] + at_most(work.offset[world, i])
             memory.extent[world, parent] = wp.max(memory.extent[world, parent], far)
     for i in range(tree.links):
         start = tree.first_velocity[i]

@@ -15,7 +15,7 @@ from .forms import Closest
 from .joints import read3, read4
 from .manifold import APART, NOTHING, flat_corners, flat_point, place_on_second
 from .solids import solid
-from .spatial import either, mat33, quaternion_matrix, transposed, turned_about_z, vec3, zero3
+from .spatial import mat33, quaternion_matrix, transposed, turned_about_z, vec3, zero3
 from .stops import place_stops, stop_gap
 from .tree import BALL, FREE, PRISMATIC, REVOLUTE, ContactMemory, Contacts, Tree, Workspace
 
@@ -180,14 +180,18 @@ def place_of(near: Closest, margin: scalar):
 
 @wp.func
 def frame_of(normal: vec3):
-    """Rows: a unit normal and two tangents."""
-    along_x = vec3(scalar(1.0), scalar(0.0), scalar(0.0))
-    along_y = vec3(scalar(0.0), scalar(1.0), scalar(0.0))
-    side = either(wp.int32(wp.abs(normal[0]) > scalar(0.6)), along_x, along_y)
-    first = wp.normalize(side - wp.dot(side, normal) * normal)
-    second = wp.cross(normal, first)
+    """Rows: a unit normal and two tangents, by J. Frisvad's quaternion with T. Duff's sign (JCGT 6(1), 2017)."""
+    one = scalar(1.0)
+    x = normal[0]
+    y = normal[1]
+    z = normal[2]
+    sign = wp.where(z < scalar(0.0), -one, one)
+    share = -one / (sign + z)
+    both = x * y * share
     return mat33(
-        normal[0], normal[1], normal[2], first[0], first[1], first[2], second[0], second[1], second[2],
+        x, y, z,
+        one + sign * x * x * share, sign * both, -sign * x,
+        both, sign + y * y * share, -y,
     )  # fmt: skip
 
 
