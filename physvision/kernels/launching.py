@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from threading import Timer
 from typing import Any
@@ -138,6 +139,54 @@ def is_short(batch: int, microseconds: float, device: torch.device) -> bool:
     return device.type == "cpu" and _threads(batch, microseconds) == 1 and batch > 0
 
 
+class _Packed:
+    """A launch on a CPU whose arguments stay packed as the compiled kernel reads them.
+
+    Warp's own recorded launch packs them again each time, which takes as long as a short simulation.
+    """
+
+    def __init__(self, command: Any) -> None:
+        bounds, *given = command.params
+        names = [each.label for each in command.kernel.adj.args]
+        fields = [(name, type(each)) for name, each in zip(names, given, strict=True)]
+        arguments = type("Arguments", (ctypes.Structure,), {"_fields_": fields})(*given)
+        self._names, self._arguments, self._held = names, arguments, command
+        self._places: dict[tuple[int, str | None], Any] = {}
+        self._call = partial(command.hooks.forward, ctypes.byref(bounds), ctypes.byref(arguments))
+
+    def move(self, at: int, place: int, name: str | None) -> None:
+        key = at, name
+        if key not in self._places:
+            found = getattr(self._arguments, self._names[at if at < 0 else at + 1])
+            self._places[key] = found if name is None else getattr(found, name)
+        self._places[key].data = place
+
+    def replace(self, at: int, value: Any) -> None:
+        self._held.set_param_at_index(at + 1, value)
+        setattr(self._arguments, self._names[at + 1], self._held.params[at + 2])
+        self._places.clear()
+
+    def launch(self) -> None:
+        self._call()
+
+
+class _Recorded:
+    """Warp's recorded launch, for a GPU."""
+
+    def __init__(self, command: Any) -> None:
+        self._command = command
+
+    def move(self, at: int, place: int, name: str | None) -> None:
+        given = self._command.params[at if at < 0 else at + 2]  # behind the bounds and the first world
+        (given if name is None else getattr(given, name)).data = place
+
+    def replace(self, at: int, value: Any) -> None:
+        self._command.set_param_at_index(at + 1, value)
+
+    def launch(self, stream: Any) -> None:
+        self._command.launch(stream=stream)
+
+
 class Repeated:
     """A launch that is made again and again: its arguments are packed once, and memory takes new places."""
 
@@ -165,8 +214,9 @@ class Repeated:
         self._replaced: dict[int, Any] = {}
         threads = 1 if device.type == "cuda" else _threads(batch, microseconds)
         where = wp.device_from_torch(device)
+        kind = _Recorded if device.type == "cuda" else _Packed
         self._commands: list[Any] = [
-            wp.launch(kernel, dim=(end - start,), inputs=[start, *inputs], device=where, record_cmd=True)
+            kind(wp.launch(kernel, dim=(end - start,), inputs=[start, *inputs], device=where, record_cmd=True))
             for start, end in _slices(batch, threads)
         ]
 
@@ -174,14 +224,13 @@ class Repeated:
         """Let argument `at`, or its array of this name, lie where `tensor` does, which has the strides of the first."""
         place = tensor.data_ptr()
         for command in self._commands:
-            given = command.params[at if at < 0 else at + 2]  # behind the bounds and the first world
-            (given if name is None else getattr(given, name)).data = place
+            command.move(at, place, name)
 
     def replace(self, at: int, value: Any) -> None:
         """Give argument `at` another value."""
         if self._replaced.get(at) is not value:
             for command in self._commands:
-                command.set_param_at_index(at + 1, value)
+                command.replace(at, value)
             self._replaced[at] = value
 
     def run(self) -> None:

@@ -252,7 +252,7 @@ class Engine(nn.Module):
         """Keep the status and warn of failed worlds, once an engine; never waits for a GPU."""
         if is_functorch_wrapped_tensor(status.converged):
             return  # inside a functional transform there is nothing to look at yet
-        self._status = status
+        self.__dict__["_status"] = status  # a module's own way looks for parameters in it first
         if self._warned or status.converged.is_cuda:
             return
         # By numpy, which takes a fifth of the time on so few numbers.

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.nn.functional import pad
 
 from physvision.core import InputError, State, Status, Trajectory
@@ -92,10 +93,10 @@ class Articulation(TreeEngine):
             operation = operations.Rollout(program, structs, steps, scheme, self.substeps, self.dt, horizon)
         if forces is not None and controls is None:
             controls = state.v.new_zeros(state.batch, steps, self.nu)
-        start, torque = program.packing.normalized(state.q), self._torque(controls)
+        torque = self._torque(controls)
         if forces is not None and torque is not None:
             torque = torque + pad(forces, (0, torque.shape[-1] - self.nv))
-        q, v, *found = batched_function.apply(operation, start, state.v, torque, wrenches, *parameters.values())
+        q, v, *found = batched_function.apply(operation, state.q, state.v, torque, wrenches, *parameters.values())
         return Trajectory(q, v, _contact_status(*found) if touching else _status(*found), self.dt)
 
     def _pushed(self, state: State, force: Tensor, control: Tensor | None, properties: Overrides) -> Trajectory:
@@ -321,6 +322,8 @@ def _contact_status(
     bad: Tensor, grazing: Tensor, crowded: Tensor, softened: Tensor, residual: Tensor, overlap: Tensor
 ) -> Status:
     good = bad < 0
-    worst = torch.where(good, residual, torch.inf)
+    worst = residual
+    if bad.is_cuda or is_functorch_wrapped_tensor(bad) or not good.numpy().all():
+        worst = torch.where(good, residual, torch.inf)
     told = {"first_grazing_step": grazing, "softened": softened, "overlap": overlap}
     return Status(good, worst, torch.ones_like(bad), bad, crowded, **told)

@@ -38,6 +38,12 @@ class _Operation(Operation):
     def _cost(self, batch: int, backward: bool, evaluations: int) -> float:
         return (BACKWARD_COST if backward else FORWARD_COST) * evaluations * self.program.model.links * batch
 
+    def _begin(self, positions: Tensor, velocities: Tensor, q: Tensor, v: Tensor) -> None:
+        """Let trajectories begin with a state, whose quaternions may be of any length."""
+        start = positions.select(1, 0).copy_(q)
+        self.program.packing.shorten(start, start)
+        velocities.select(1, 0).copy_(v)
+
     def _torque(self, torque: Tensor | None, batch: int, steps: int) -> Tensor:
         if torque is not None:
             return torque
@@ -75,7 +81,7 @@ class Rollout(_Operation):
         program, batch = self.program, q.shape[0]
         positions = program.empty_trajectory(batch, self.steps + 1, program.model.nq)
         velocities = program.empty_trajectory(batch, self.steps + 1, program.model.nv)
-        positions[:, 0], velocities[:, 0] = q, v
+        self._begin(positions, velocities, q, v)
         bad, coarse = (torch.empty(batch, dtype=torch.int32, device=program.device) for _ in range(2))
         coarseness = torch.empty(batch, dtype=program.dtype, device=program.device)
         work = program.borrow(batch, self._rows, False)
@@ -107,6 +113,7 @@ class Rollout(_Operation):
         evaluations = self.steps * (self._rows - 1)
         self._launch(program.kernels.rollout_backward, batch, arguments, True, evaluations)
         program.give(batch, self._rows, True, work)
+        program.packing.shorten(q_bar, inputs[0])
         outward = (torque_bar if needed[2] else None, wrench_bar if needed[3] else None)
         return (q_bar, v_bar, *outward, *tensors)
 
@@ -173,8 +180,7 @@ class ContactRollout(_Operation):
         program, batch, rows = self.program, q.shape[0], MOST_OPERATIONS + 2
         positions = program.empty_trajectory(batch, self.steps + 1, program.model.nq)
         velocities = program.empty_trajectory(batch, self.steps + 1, program.model.nv)
-        positions.select(1, 0).copy_(q)
-        velocities.select(1, 0).copy_(v)
+        self._begin(positions, velocities, q, v)
         bad = torch.empty(batch, dtype=torch.int32, device=program.device)
         work = program.borrow(batch, rows, True)
         memory = program.borrow_contacts(batch, rows)
@@ -245,6 +251,7 @@ class ContactRollout(_Operation):
             self._launch(self._kernel("rollout_backward"), batch, arguments(), True, 2 * self.steps)
         program.give(batch, rows, True, work)
         program.give(batch, rows, "contacts", memory)
+        program.packing.shorten(q_bar, inputs[0])
         outward = (torque_bar if needed[2] else None, wrench_bar if needed[3] else None)
         return (q_bar, v_bar, *outward, *tensors)
 
