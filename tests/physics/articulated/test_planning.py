@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from physvision import Trajectory
+from physvision.kernels import launching
 from physvision.physics import articulated
 from physvision.physics.articulated import medium
 from physvision.physics.engine import Engine
@@ -88,3 +89,27 @@ def test_a_world_that_fails_spoils_no_other(engine):
     spoilt.v[1, 0] = torch.nan
     A, _ = engine.linearize(spoilt, plan.controls)
     assert bool(A[0].isfinite().all())
+
+
+def test_launches_are_the_same_on_several_cores_and_in_new_places(monkeypatch):
+    """A launch made again reads and writes where its tensors lie; slices of a batch give the numbers of the whole."""
+
+    def found(threads):
+        monkeypatch.setattr(launching, "_threads", lambda *_: threads)
+        engine = everything()
+        results = []
+        for _ in range(2):
+            controls = random_controls(engine, 5, 4)
+            path = engine.rollout(random_state(engine, 3, batch=5), 4, controls)
+            plan = Plan(controls, path, torch.zeros(5, 4, engine.nu, 2 * engine.nv, dtype=torch.float64))
+            held, _ = engine.follow(
+                path.state(0), plan, Bounds(*(torch.full((engine.nu,), e).double() for e in (-9, 9)))
+            )
+            results.append((*engine.linearize(path, controls), held.q))
+        return results
+
+    first, again = found(1)
+    for one, other, sliced in zip(first, again, found(3)[1], strict=True):
+        assert one.data_ptr() != other.data_ptr()
+        assert one.equal(other)
+        assert one.equal(sliced)
