@@ -118,7 +118,8 @@ class Goal(Objective):
     def value(self, trajectory: Trajectory, controls: Float[Tensor, "batch steps nu"]) -> Float[Tensor, " batch"]:
         squares = self._missed(self.features(trajectory.flatten()), trajectory).square()
         weights, final = self._weights(squares)
-        total = (squares[:, :-1] @ weights).sum(1) + squares[:, -1] @ final
+        # Not by matrix products, whose threads would wait for each other.
+        total = (squares[:, :-1] * weights).sum((1, 2)) + (squares[:, -1] * final).sum(1)
         return _finite(total + self.effort * controls.square().sum((1, 2)))
 
     @override
