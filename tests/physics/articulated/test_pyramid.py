@@ -121,12 +121,12 @@ def enumerated(sample, counts):
 
 
 def test_velocities_are_those_of_one_of_all_modes(sample):
-    assert enumerated(sample, {1: 300, 2: 100, 3: 10}) < 1e-9
+    assert enumerated(sample, {1: 200, 2: 60, 3: 4}) < 1e-9
 
 
 @pytest.mark.slow
-def test_velocities_are_those_of_one_of_all_modes_in_all_problems(sample):
-    assert enumerated(sample, {1: 10_000, 2: 10_000, 3: 500, 4: 20}) < 1e-9
+def test_velocities_are_those_of_one_of_all_modes_in_many_problems(sample):
+    assert enumerated(sample, {1: 10_000, 2: 500, 3: 50, 4: 2}) < 1e-9
 
 
 def world(bodies, scenery=(), **options):
