@@ -85,6 +85,24 @@ class Status:
         """Indices of the worlds that failed; waits for the device."""
         return torch.nonzero(~self.converged).flatten().tolist()
 
+    def then(self, later: Status, first: int) -> Status:
+        """The status of this motion together with one that follows it from step `first` on."""
+
+        def earliest(before: Tensor, after: Tensor) -> Tensor:
+            return torch.where((before >= 0) | (after < 0), before, after + first)
+
+        return Status(
+            converged=self.converged & later.converged,
+            residual=torch.maximum(self.residual, later.residual),
+            iterations=torch.maximum(self.iterations, later.iterations),
+            first_bad_step=earliest(self.first_bad_step, later.first_bad_step),
+            crowded=self.crowded + later.crowded,
+            first_coarse_step=earliest(self.first_coarse_step, later.first_coarse_step),
+            first_grazing_step=earliest(self.first_grazing_step, later.first_grazing_step),
+            softened=self.softened + later.softened,
+            overlap=torch.maximum(self.overlap, later.overlap),
+        )
+
 
 @dataclass(frozen=True)
 class Trajectory:

@@ -14,7 +14,7 @@ stretch adds λ ∂R/∂(controls, properties) to their gradients: the engine's 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import comb
 from typing import Any, NamedTuple
 
@@ -163,7 +163,8 @@ class _Ended(torch.autograd.Function):
                 kept += [value.to(motion.keep.stored or value.dtype) for value in (state.q, state.v)]
             whole = motion.run(k, state, controls, leaves)
             total = total + motion.cost_of(k, whole)
-            status = _joined(status, whole.status, k * motion.stretch)
+            assert whole.status is not None
+            status = whole.status if status is None else status.then(whole.status, k * motion.stretch)
             # The rest of the trajectory must not stay alive.
             state = State(whole.final.q.clone(), whole.final.v.clone())
         if not isinstance(motion.keep, KeepEvery):
@@ -203,27 +204,6 @@ class _Ended(torch.autograd.Function):
                 if part is not None:
                     bar += part
         return None, q_bar, v_bar, controls_bar, *leaf_bars
-
-
-def _joined(before: Status | None, now: Status | None, first: int) -> Status:
-    """The status of a motion, and of the stretch that follows it from step `first` on."""
-    assert now is not None
-    here = {
-        name: torch.where(value >= 0, value + first, value)
-        for name, value in vars(now).items()
-        if name in ("first_bad_step", "first_coarse_step")
-    }
-    now = replace(now, **here)
-    if before is None:
-        return now
-    earlier = {name: torch.where(vars(before)[name] >= 0, vars(before)[name], value) for name, value in here.items()}
-    return Status(
-        converged=before.converged & now.converged,
-        residual=torch.maximum(before.residual, now.residual),
-        iterations=torch.maximum(before.iterations, now.iterations),
-        crowded=before.crowded + now.crowded,
-        **earlier,
-    )
 
 
 def _starts(

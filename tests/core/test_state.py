@@ -4,6 +4,7 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from physvision import State, Trajectory
+from physvision.core import Status
 
 
 def trajectory(batch=2, steps=3):
@@ -35,3 +36,34 @@ def test_repeated_worlds_stand_next_to_each_other():
     assert state.to(torch.float64).v.dtype == torch.float64
     tracked = State(state.q.requires_grad_(), state.v)
     assert not tracked.detach().q.requires_grad
+
+
+def test_the_status_of_a_motion_and_of_what_follows_it_tells_of_both():
+    """Four worlds: nothing happens, all before, all after, and both."""
+    before = Status(
+        converged=torch.tensor([True, False, True, False]),
+        residual=torch.tensor([0.0, 0.5, 0.1, 0.3]),
+        iterations=torch.tensor([1, 9, 2, 3]),
+        first_bad_step=torch.tensor([-1, 3, -1, 4]),
+        crowded=torch.tensor([0, 2, 0, 1]),
+        first_coarse_step=torch.tensor([-1, 2, -1, 5]),
+        first_grazing_step=torch.tensor([-1, 1, -1, 6]),
+        softened=torch.tensor([0, 3, 0, 4]),
+        overlap=torch.tensor([0.0, 0.02, 0.01, 0.04]),
+    )
+    after = Status(**{name: value[[0, 2, 1, 3]] for name, value in vars(before).items()})
+    wanted = {
+        "converged": [True, False, False, False],
+        "residual": [0.0, 0.5, 0.5, 0.3],
+        "iterations": [1, 9, 9, 3],
+        "first_bad_step": [-1, 3, 13, 4],
+        "crowded": [0, 2, 2, 2],
+        "first_coarse_step": [-1, 2, 12, 5],
+        "first_grazing_step": [-1, 1, 11, 6],
+        "softened": [0, 3, 3, 8],
+        "overlap": [0.0, 0.02, 0.02, 0.04],
+    }
+    whole = before.then(after, 10)
+    assert vars(whole).keys() == wanted.keys()
+    for name, values in wanted.items():
+        assert torch.equal(getattr(whole, name), torch.tensor(values)), name

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
 from typing import Literal
 
 import torch
@@ -228,15 +227,26 @@ def _join(parts: list[tuple[Tensor, ...]], length: int, substeps: int, dtype: to
     q = torch.cat([parts[0][0], *(part[0][:, 1:] for part in parts[1:])], 1) if len(parts) > 1 else parts[0][0]
     v = torch.cat([parts[0][1], *(part[1][:, 1:] for part in parts[1:])], 1) if len(parts) > 1 else parts[0][1]
 
-    def first(which: int) -> Tensor:
-        found = parts[0][which]
-        for i, part in enumerate(parts[1:], 1):
-            found = torch.where(found >= 0, found, part[which] + i * length * substeps * (part[which] >= 0))
-        # Step k ends with substep k · substeps.
-        return (found if substeps == 1 else torch.where(found >= 0, (found + substeps - 1) // substeps, -1)).long()
-
-    residual, iterations = (reduce(torch.maximum, (part[which] for part in parts)) for which in (3, 4))
-    crowded = reduce(torch.add, ((part[2] < 0).sum(1) for part in parts))
-    bad = first(5)
-    status = Status(bad < 0, residual.to(dtype), iterations.long(), bad, crowded, first(6))
+    status = _status(parts[0], dtype)
+    for number, part in enumerate(parts[1:], 1):
+        status = status.then(_status(part, dtype), number * length * substeps)
+    # Step k ends with substep k · substeps; −1 stays.
+    named = {
+        name: torch.where(step >= 0, (step + substeps - 1) // substeps, step)
+        for name, step in (("first_bad_step", status.first_bad_step), ("first_coarse_step", status.first_coarse_step))
+    }
+    status = replace(status, **named)
     return Trajectory(q.to(dtype), v.to(dtype), status)
+
+
+def _status(part: tuple[Tensor, ...], dtype: torch.dtype) -> Status:
+    """How one piece went, its steps counted in substeps."""
+    crowded, residual, iterations, bad, coarse = (part[which] for which in (2, 3, 4, 5, 6))
+    return Status(
+        converged=bad < 0,
+        residual=residual.to(dtype),
+        iterations=iterations.long(),
+        first_bad_step=bad.long(),
+        crowded=(crowded < 0).sum(1),
+        first_coarse_step=coarse.long(),
+    )
