@@ -125,6 +125,15 @@ def test_contact_cannot_be_undone():
         end.state.q.sum().backward()
 
 
+def test_how_deep_shapes_overlapped_is_kept():
+    ball = articulated.Body("ball", None, [articulated.Joint("free")], inertia=(0.1,) * 3, shapes=[Placed(Sphere(0.1))])
+    engine = articulated.tree([ball], dt=0.01, scenery=[Placed(Plane())], contact="event")
+    start = engine.initial_state(dtype=DOUBLE)
+    low = State(start.q + torch.tensor([0, 0, 0.0995, 0, 0, 0, 0], dtype=DOUBLE), start.v)
+    end = end_of_motion(engine, low, 6, keep=KeepEvery(2))
+    assert float(end.status.overlap) == pytest.approx(5e-4, rel=1e-9)
+
+
 def test_bad_input_is_named(pendulum):
     q, v, *_ = inputs(pendulum)
     with pytest.raises(InputError, match="keep"):
