@@ -106,14 +106,15 @@ def _drawn(found: Identification, source, canvas: Canvas, rate: float, start: fl
     else:
         frames = video.stream(source, color="rgb")
     tracks = found.case.tracks
+    shown, fitted = range(0, len(times), every), found.places(times)
+    further = found.places((times[::every, None] + np.linspace(0, _AHEAD, 16)).ravel()).reshape(len(shown), 16, -1)
     for number, (_, frame) in enumerate(pair for pair in frames if pair[0] >= start):
         if number >= len(times):
             return
         if number % every:
             continue
-        now = times[number]
-        ahead = found.places(now + np.linspace(0, _AHEAD, 16))
-        past = found.places(times[max(0, number - round(1 / found.case.dt)) : number + 1])
+        ahead = further[shown.index(number)]
+        past = fitted[max(0, number - round(1 / found.case.dt)) : number + 1]
         marks = []
         for k, track in enumerate(tracks):
             color, pair = OBJECTS[k % len(OBJECTS)], slice(2 * k, 2 * k + 2)
@@ -123,7 +124,7 @@ def _drawn(found: Identification, source, canvas: Canvas, rate: float, start: fl
             marks.append(
                 Mark(color, place, track.radius or 3.0, trail if len(trail) else None, inside if len(inside) else None)
             )
-        yield canvas.draw([Panel(np.ascontiguousarray(frame), marks)], float(now))
+        yield canvas.draw([Panel(np.ascontiguousarray(frame), marks)], float(times[number]))
 
 
 def _page(found: Identification, film: Path | None) -> Page:
