@@ -56,8 +56,10 @@ class Possibilities:
         """Draws of how far z is from the minimum."""
         generator = torch.Generator().manual_seed(seed)
         which = torch.multinomial(self.weights, count, replacement=True, generator=generator)
-        spread, directions = torch.linalg.eigh(self.covariances)
-        roots = directions * spread.clamp(min=0).sqrt()[:, None]
+        # An unknown at its bound varies by any amount in z: on that scale rounding would drown the others.
+        size = self.covariances.diagonal(dim1=1, dim2=2).clamp(min=1e-300).sqrt()
+        spread, directions = torch.linalg.eigh(self.covariances / size[:, :, None] / size[:, None])
+        roots = size[:, :, None] * directions * spread.clamp(min=0).sqrt()[:, None]
         normal = torch.randn(count, roots.shape[-1], generator=generator, dtype=roots.dtype)
         found = torch.empty_like(normal)
         for number in range(len(roots)):
@@ -146,8 +148,10 @@ def possibilities(
     larger = len(weights) / float(weights.sum())
     flat = [thing.slopes.flatten(0, 1) for thing in things]
     matrix = sum((slopes.mT @ slopes for slopes in flat), prior)
-    ends = inverse(matrix)
-    covariances = ends @ (larger * spreads[kept] + prior) @ ends
+    size = matrix.diagonal().clamp(min=1e-300).sqrt()
+    alike = size[:, None] * size
+    ends = inverse(matrix / alike)
+    covariances = ends @ ((larger * spreads[kept] + prior) / alike) @ ends / alike
     return Possibilities(shares[kept] / shares[kept].sum(), covariances, float(freedom[odds.argmax()]))
 
 

@@ -92,3 +92,15 @@ def test_an_error_of_places_counts_though_neighbours_are_far_apart():
     off = (problem.unknowns.flat(z)[:2] - torch.tensor(TRUTH)).abs()
     sure = (possibilities(problem, z).covariance.diagonal().sqrt() * problem.unknowns.slopes(z))[:2]
     assert bool((off < 3 * sure).all()), (off, sure)
+
+
+def test_an_unknown_at_its_bound_leaves_the_others_as_they_are():
+    # Where a sigmoid is flat, z varies by any amount: on that scale rounding made other intervals a hundredfold wider.
+    problem = swinging(lambda place: white(torch.Generator().manual_seed(0)))
+    found = gauss_newton(problem)
+    missed, slopes = found.linear
+    usual, flat = (
+        possibilities(problem, found.z[0], linear=(missed, slopes * slopes.new_tensor([1.0, share, 1.0]))).deviates(500)
+        for share in (1.0, 1e-9)
+    )
+    torch.testing.assert_close(flat * flat.new_tensor([1.0, 1e-9, 1.0]), usual, rtol=1e-5, atol=1e-9)
