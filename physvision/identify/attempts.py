@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
+from physvision.estimation.uncertainty import uncertainty
 from physvision.identify import comparison
 from physvision.identify.fitting import Fit, fit, refit
 from physvision.identify.identification import HeldOut
@@ -105,3 +106,16 @@ def held_out(case: Case, found: Fit) -> HeldOut | None:
         return None
     error = math.sqrt(float(square.mean()) * 2)
     return HeldOut(error, error / comparison.extent(case), places.numpy())
+
+
+def expected_error(found: Fit) -> float:
+    """By how much the fit to the first two thirds expects to miss the last, pixels: as far as it leaves that open.
+
+    Of a motion that is sensitive to how it begins that may be more than the motion's extent.
+    """
+    early = found.without_end()
+    covariance = uncertainty(early.problem, early.z, robust=True, linear=early.linear).covariance
+    slopes = found.problem.linearize(early.z[None])[1][0] / torch.as_tensor(found.problem.weight)[..., None]
+    late = slopes[found.cut :][torch.isfinite(found.problem.seen[found.cut :])]
+    variance = torch.einsum("ni,ij,nj->n", late, covariance, late).mean()
+    return math.sqrt(2 * (float(variance) + found.noise**2))

@@ -14,7 +14,7 @@ import torch
 from physvision import video
 from physvision.core import Clip, InputError
 from physvision.identify import comparison
-from physvision.identify.attempts import attempts, held_out
+from physvision.identify.attempts import attempts, expected_error, held_out
 from physvision.identify.fitting import Fit
 from physvision.identify.hinges import hinged
 from physvision.identify.identification import Identification
@@ -30,6 +30,7 @@ from physvision.physics.engine import MechanicalEngine
 _WIDEST = 12.0  # m: a picture that is wider was not filmed by hand
 _EARTH = (8.8, 10.8)  # m/s²: gravity outside of it is another rate, another scale or another law
 _ELSE = 0.1  # of the extent: a last third that is predicted worse is something else
+_SURPRISING = 3.0  # times the error that was to be expected
 _MOST = 2  # things that a kind may be about
 
 Source = Clip | str | os.PathLike[str] | Sequence[Track]
@@ -130,11 +131,21 @@ def _named(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         held = held_out(case, found)
-    if held is not None and held.share > _ELSE:
-        notes.append("What happens in the last third does not follow from the first two: see --from and --to.")
+        if held is not None and held.share > _ELSE:
+            notes.append(_surprise(held.error, expected_error(found), case.unit))
     return Identification(
         best, alike, scores, refused, parameters, told, tuple(dict.fromkeys(notes)), found, case, held
     )
+
+
+def _surprise(error: float, expected: float, unit: str) -> str:
+    """What is to be said where the last third was predicted badly from the first two."""
+    if error < _SURPRISING * expected:
+        return (
+            f"The motion is so sensitive that its first two thirds tell the last only to {expected:.2g} {unit}, "
+            "however well it is fitted."
+        )
+    return "What happens in the last third does not follow from the first two: see --from and --to."
 
 
 def _known(name: str, value: float | tuple[float, float] | Known) -> Known:

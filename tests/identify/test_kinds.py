@@ -11,6 +11,7 @@ from identify.drawn import tracks_of
 from physvision.core import InputError
 from physvision.datasets.clips import LEADING, draw
 from physvision.identify import identify
+from physvision.identify.attempts import expected_error
 from physvision.perception import Track
 
 
@@ -91,6 +92,14 @@ def test_the_last_third_is_predicted_and_the_engine_goes_on():
     torch.testing.assert_close(again.q, motion.q)
     assert abs(float(engine.properties.length) / clip.truth["length"] - 1) < 0.03
     assert found.places(np.array([-1.0, 0.5])).shape == (2, 2)
+
+
+def test_the_error_that_is_to_be_expected_of_a_prediction():
+    _, found = identified("fall", 1)
+    expected = expected_error(found.fit)
+    assert found.held_out.error < 3 * expected
+    # What was known beforehand of drag and of the camera leaves a few pixels open, not more.
+    assert expected < 0.05 * found.held_out.error / found.held_out.share
 
 
 def test_where_things_are_said_to_be_seen_counts_when_their_rows_are_read():
