@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 _ENOUGH = 12  # samples from which a motion begins to show its law
 BENT = 16  # samples of a flight from which on it is seen that drag, and rows that are read in turn, bend a parabola
+_AT_ONCE = 100_000  # numbers of sines: bounds the memory of long tracks
 _UNLIKELY = 22.5  # what squares of six standard normal numbers add up to once in a thousand times
 
 
@@ -95,20 +96,29 @@ def period(times: Float[np.ndarray, " samples"], values: Float[np.ndarray, " sam
     if len(times) < 6 or span <= 0:
         return None
 
-    def missed(frequency: float) -> float:
-        phase = 2 * np.pi * frequency * (times - times[0])
-        basis = np.stack([np.ones_like(times), times - times[0], np.cos(phase), np.sin(phase)], 1)
-        found, *_ = np.linalg.lstsq(basis, values, rcond=None)
-        return float(((values - basis @ found) ** 2).sum())
-
     frequencies = np.arange(0.4 / span, 0.45 / step, 0.15 / span)
     if not len(frequencies):
         return None
-    costs = np.array([missed(frequency) for frequency in frequencies])
-    best = frequencies[int(costs.argmin())]
+    best = frequencies[int(_missed_by_sines(times, values, frequencies).argmin())]
     finer = np.linspace(best - 0.15 / span, best + 0.15 / span, 31)
     finer = finer[finer > 0]
-    return 1 / float(finer[int(np.argmin([missed(frequency) for frequency in finer]))])
+    return 1 / float(finer[int(_missed_by_sines(times, values, finer).argmin())])
+
+
+def _missed_by_sines(
+    times: Float[np.ndarray, " samples"],
+    values: Float[np.ndarray, " samples"],
+    frequencies: Float[np.ndarray, " frequencies"],
+) -> Float[np.ndarray, " frequencies"]:
+    """The sum of squares that a sine of each frequency, with a level and a slope, leaves of values."""
+    since, away, left = times - times[0], values - values.mean(), []
+    for some in np.array_split(frequencies, 1 + len(frequencies) * len(times) // _AT_ONCE):
+        phase = 2 * np.pi * some[:, None] * since
+        line = np.broadcast_to(np.stack([np.ones_like(since), since], -1), (*phase.shape, 2))
+        basis = np.concatenate([line, np.cos(phase)[..., None], np.sin(phase)[..., None]], -1)
+        explained = np.einsum("fsk,s->fk", np.linalg.qr(basis)[0], away)
+        left.append(away @ away - (explained**2).sum(1))
+    return np.concatenate(left)
 
 
 def parabola_window(
