@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import linecache
 import re
-from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import spec_from_file_location
 from types import CodeType, ModuleType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from typing_extensions import override
 
@@ -80,9 +79,7 @@ class KernelFinder(PathFinder):
 
     @classmethod
     @override
-    def find_spec(
-        cls, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
+    def find_spec(cls, fullname: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
         if fullname.rpartition(".")[0] not in cls.packages:
             return None
         found = super().find_spec(fullname, path, target)

@@ -19,11 +19,16 @@ def united(targets: list[Target], sightings: list[Sightings]) -> tuple[list[Targ
         for its in kept:
             size = targets[its].size
             if _together(seen[mine], seen[its], size) or _goes_on(seen[mine], seen[its], size):
-                seen[its] = [b or a for a, b in zip(seen[mine], seen[its], strict=True)]
+                seen[its] = [_clearer(b, a) for a, b in zip(seen[mine], seen[its], strict=True)]
                 break
         else:
             kept.append(mine)
     return [targets[number] for number in kept], [seen[number] for number in kept]
+
+
+def _clearer(one: Sighting | None, other: Sighting | None) -> Sighting | None:
+    """The first of both, unless it is a trace and the other is there."""
+    return other if one is None or (one.faint and other is not None) else one
 
 
 def _frames(found: Sightings) -> np.ndarray:
@@ -47,7 +52,8 @@ def _together(one: Sightings, other: Sightings, size: float) -> bool:
 
 
 def _goes_on(one: Sightings, other: Sightings, size: float) -> bool:
-    """Whether one begins where and when the other ends."""
+    """Whether one begins where and when the other ends; traces of a thing, where its path leads, do not count."""
+    one, other = ([None if each is None or each.faint else each for each in found] for found in (one, other))
     if not len(_frames(one)) or not len(_frames(other)):
         return False
     early, late = sorted((one, other), key=lambda found: int(_frames(found)[0]))
