@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from physvision.core import Coordinates, InputError, State
 from physvision.core.checks import check_positive
 from physvision.models.networks import perceptron
-from physvision.models.state_networks import StateNetwork
+from physvision.models.state_networks import StateNetwork, feature_scales
 
 
 class LearnedForce(nn.Module):
@@ -53,6 +53,8 @@ class PassiveForce(nn.Module):
     leave it.
     """
 
+    scales: Tensor
+
     def __init__(
         self,
         coordinates: Coordinates,
@@ -73,7 +75,7 @@ class PassiveForce(nn.Module):
         super().__init__()
         self.coordinates, self.scale = coordinates, check_positive("scale", scale)
         self.velocity_scale = check_positive("velocity_scale", velocity_scale)
-        self.position_scale = check_positive("position_scale", position_scale)
+        self.register_buffer("scales", feature_scales(coordinates, position_scale), persistent=False)
         self.potential = perceptron([coordinates.features, hidden, hidden, 1])
         self.drag = perceptron([coordinates.features + coordinates.size, hidden, hidden, coordinates.size])
         for network in (self.potential, self.drag):
@@ -95,7 +97,4 @@ class PassiveForce(nn.Module):
         return -slope - self.drags(state) * state.v
 
     def _seen(self, q: Tensor) -> Tensor:
-        straight = len(self.coordinates.straight)
-        encoded = self.coordinates.encode(q)
-        angles, lengths = encoded.split([encoded.shape[-1] - straight, straight], -1)
-        return torch.cat([angles, lengths / self.position_scale], -1)
+        return self.coordinates.encode(q) / self.scales

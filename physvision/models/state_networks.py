@@ -61,6 +61,13 @@ class StateNetwork(nn.Module):
         return control if self.controls else control[:, :0]
 
 
+def feature_scales(coordinates: Coordinates, position_scale: float) -> Float[Tensor, " features"]:
+    """By what the features of positions are divided: one for angles, and what a large position is for the others."""
+    scales = torch.ones(coordinates.features)
+    scales[2 * len(coordinates.angles) :] = check_positive("position_scale", position_scale)
+    return scales
+
+
 class StatePerceptron(StateNetwork):
     """Two fully connected hidden layers."""
 
@@ -88,9 +95,7 @@ class StatePerceptron(StateNetwork):
             unseen: positions that do not matter, as where a car is on a level road.
         """
         super().__init__(coordinates, outputs, controls, velocity_scale, unseen)
-        scales = torch.ones(coordinates.features)
-        scales[2 * len(coordinates.angles) :] = check_positive("position_scale", position_scale)
-        self.register_buffer("scales", scales, persistent=False)
+        self.register_buffer("scales", feature_scales(coordinates, position_scale), persistent=False)
         read = coordinates.features + coordinates.size + controls
         self.layers = perceptron([read, hidden, hidden, outputs * coordinates.size])
 
