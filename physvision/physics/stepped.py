@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -63,13 +64,15 @@ class LearnedEngine(SteppedEngine):
 
 
 def _status(q: Tensor, v: Tensor, solves: list[Status | None]) -> Status:
-    """Worlds fail where they stop being finite, and where a step's own solve failed."""
+    """Worlds fail where they stop being finite, and where a step's own solve failed; the rest is what solves tell."""
     good = torch.isfinite(q).all(-1) & torch.isfinite(v).all(-1)
-    residual, iterations = torch.zeros_like(q[:, 0, 0]), torch.zeros_like(good[:, 0], dtype=torch.long)
-    for step, solved in enumerate(solves, 1):
+    told = None
+    for step, solved in enumerate(solves):
         if solved is not None:
-            good[:, step] &= solved.converged
-            residual = torch.maximum(residual, solved.residual)
-            iterations = torch.maximum(iterations, solved.iterations)
+            good[:, step + 1] &= solved.converged
+            told = solved if told is None else told.then(solved, step)
     converged = good.all(1)
-    return Status(converged, residual, iterations, torch.where(converged, -1, (~good).int().argmax(1)))
+    first_bad = torch.where(converged, -1, (~good).int().argmax(1))
+    if told is None:
+        return Status(converged, torch.zeros_like(q[:, 0, 0]), torch.zeros_like(first_bad), first_bad)
+    return replace(told, converged=converged, first_bad_step=first_bad)

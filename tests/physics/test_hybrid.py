@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from physvision.core import Coordinates, InputError, State, Trajectory, UnsupportedError
+from physvision.core import Coordinates, InputError, Placed, Sphere, State, Trajectory, UnsupportedError
 from physvision.models import LearnedForce, NetworkEngine, PassiveForce, StateGraph, StatePerceptron
 from physvision.physics import Hybrid, PhysicsLayer, articulated, rigid2d
 
@@ -108,6 +108,21 @@ def test_a_ball_on_the_ground_stays_on_it_under_a_learned_force():
     assert float((pressed.q[..., 2] - 0.1).abs().max()) < 1e-9
     lifted = Hybrid(engine, Constant(0.0, 0.0, WEIGHT + 0.5, 0.0, 0.0, 0.0)).rollout(start, 50)
     assert float(lifted.q[0, -1, 2]) == pytest.approx(0.1 + 0.5 * (0.5 / 0.5) * 0.5**2)
+
+
+def test_what_contact_tells_of_a_step_is_told_of_the_motion():
+    """A ball passes another at a tenth of a micrometre, after 0.503 s."""
+    joint, sphere = [articulated.Joint("free")], Placed(Sphere(0.1))
+    bodies = [
+        articulated.Body(name, None, joint, mass=1.0, inertia=(0.004,) * 3, shapes=[sphere]) for name in ("a", "b")
+    ]
+    engine = articulated.tree(bodies, dt=0.01, gravity=(0, 0, 0), contact="event", restitution=1.0)
+    start = engine.initial_state(1, torch.float64)
+    q, v = start.q.clone(), start.v.clone()
+    q[:, 0], q[:, 1], v[:, 0] = -0.503, 0.2 + 1e-7, 1.0
+    run = Hybrid(engine, Constant(*[0.0] * 12)).rollout(State(q, v), 60)
+    assert run.status.first_grazing_step.tolist() == [51]
+    assert run.status.first_bad_step.tolist() == [-1]
 
 
 def test_a_layer_inside_learns_through_the_force():
