@@ -1,10 +1,17 @@
 """When and how two pucks meet on a table that soon stops them, filmed at a high rate."""
 
+from dataclasses import replace
+
 import numpy as np
+import torch
 from identify.drawn import NOISE, tracks_of
 
-from physvision.datasets.clips import draw
+from physvision.datasets.clips import Filming, draw
+from physvision.datasets.clips.motion import GRAVITY
 from physvision.identify import identify, starts
+from physvision.identify.kinds import collision
+from physvision.identify.model import Case
+from physvision.identify.view import View
 
 RUBS = 950.0  # px/s²
 
@@ -42,3 +49,25 @@ def test_a_disc_that_glides_to_a_standstill_before_it_is_struck_rests():
     for name in ("mass_ratio", "restitution"):
         assert abs(found.parameters[name].value / clip.truth[name] - 1) < 0.01
     assert found.fit.noise < 1.2 * NOISE
+
+
+def test_a_table_slows_bodies_against_the_velocities_that_they_part_with():
+    """Where they are is right but for what a step in which they meet leaves out: acceleration times its square."""
+    clip = draw("collision", 253, Filming(size=(640, 480), fps=60))
+    pixels, places = clip.view.scale, torch.from_numpy(clip.places())
+    tracks = [replace(track, positions=places[:, body].numpy()) for body, track in enumerate(tracks_of(clip))]
+    (model,) = collision.propose(Case(tracks, View(640, 480), {}))
+    early = clip.times[model.first] + np.array([0, 2e-5])
+    velocities = np.diff(clip.motion.poses(early)[..., :2], axis=0)[0] / 2e-5 * [pixels, -pixels]
+    slowing = clip.truth["friction"] * GRAVITY * pixels
+    truth = {
+        "ratio": clip.truth["mass_ratio"], "restitution": clip.truth["restitution"], "friction": 0.0,
+        "distance": sum(body.size[0] for body in clip.motion.bodies) / 2 * pixels, "slowing": slowing,
+        "places": places[model.first].flatten().tolist(), "velocities": velocities.flatten().tolist(),
+    }  # fmt: skip
+    made = model.setup({name: torch.tensor([value], dtype=torch.float64) for name, value in truth.items()})
+    assert made.controls is not None
+    steps = 2 * (model.last - 1 - model.first)
+    motion = model.engine.rollout(made.state, steps, made.controls[:, :steps], made.properties)
+    off = motion.q[0, ::2].unflatten(1, (2, 3))[..., :2] - places[model.first : model.last]
+    assert float(off.abs().max()) < slowing * model.engine.dt**2

@@ -17,6 +17,9 @@ from physvision.identify.model import Case, Knowns, Model, Parameters, Unsuitabl
 from physvision.physics import rigid2d
 
 _AROUND = 1.0  # s before and after
+_NEWTON = 4  # steps to the moment at which they meet
+_EARLIER = 0.2  # s by which they may meet earlier, or later, than the tracks tell
+_SLOWEST = 0.01  # of their speed: what comes nearer more slowly does not meet
 _FRAMES = 40  # samples before and after: over more, what a table does to a motion is no longer the same everywhere
 
 
@@ -59,10 +62,7 @@ def propose(case: Case) -> list[Model]:
         Unknown("friction", 0.05, low=0.0, deviation=0.05),
     ]
     engine = _table(distance, case.dt / 2)
-    rubs = _Rubbing(
-        engine.dt, math.ceil((times[last - 1] - times[first]) / engine.dt), float(moment - times[first]),
-        torch.from_numpy(after).unflatten(0, (2, 2)),
-    )  # fmt: skip
+    rubs = _Rubbing(engine.dt, math.ceil((times[last - 1] - times[first]) / engine.dt), float(moment - times[first]))
     # Rubbing or gripping where they touch: the one has no slope that leads to the other.
     starts_of = {
         "restitution": torch.tensor([unknowns[1].start, unknowns[1].start, 0.5, 0.9], dtype=torch.float64),
@@ -77,7 +77,7 @@ def propose(case: Case) -> list[Model]:
         leaves["mass"] = torch.cat([torch.ones_like(none), values["ratio"][:, None]], 1)
         leaves["radius"] = values["distance"][:, None].expand(-1, 2) / 2
         leaves["gyration"] = leaves["radius"] / 2**0.5
-        force = rubs.forces(torch.stack([u, w], 1), values["slowing"], leaves["mass"])
+        force = rubs.forces(values)
         return Setup(State(torch.cat([one, none, other, none], 1), torch.cat([u, none, w, none], 1)), leaves, force)
 
     def parameters(values: Values, known: Knowns) -> Parameters:
@@ -99,35 +99,75 @@ class _Rubbing:
     Attributes:
         dt: step of the engine, s.
         steps: of the engine.
-        moment: when they meet, s after the first sample.
-        after: velocities from then on, as the tracks tell them, (bodies, 2), px/s.
+        moment: about when they meet, s after the first sample.
     """
 
     dt: float
     steps: int
     moment: float
-    after: Float[torch.Tensor, "bodies 2"]
 
-    def forces(
-        self,
-        before: Float[torch.Tensor, "worlds bodies 2"],
-        slowing: Float[torch.Tensor, " worlds"],
-        mass: Float[torch.Tensor, "worlds bodies"],
-    ) -> Float[torch.Tensor, "worlds steps 6"]:
+    def forces(self, values: Values) -> Float[torch.Tensor, "worlds steps 6"]:
         """Forces and torques in each step."""
-        elapsed = self.dt * (torch.arange(self.steps, dtype=before.dtype) + 0.5)
-        late = (elapsed >= self.moment)[:, None, None]
-        one = self._shares(before, slowing, elapsed)
-        other = self._shares(self.after.to(before).expand_as(before), slowing, elapsed - self.moment)
-        force = -slowing[:, None, None, None] * mass[:, None, :, None] * torch.where(late, other, one)
+        slowing, before = values["slowing"], values["velocities"].unflatten(1, (2, 2))
+        moment, after = self._met(values)
+        begins = self.dt * torch.arange(self.steps, dtype=before.dtype)
+        # During the step in which they meet all is as before, and the next one makes up for that: so they meet with the
+        # velocities that they have then, and part with those that are right from the step after on.
+        late = (begins - moment[:, None]) / self.dt
+        early = torch.where(late <= 0, 1.0, torch.where(late < 1, -late, 0.0))[..., None, None]
+        one = self._shares(before, slowing, begins.expand(len(moment), -1))
+        other = self._shares(after, slowing, begins - moment[:, None])
+        mass = torch.stack([torch.ones_like(slowing), values["ratio"]], 1)
+        force = -(slowing[:, None] * mass)[:, None, :, None] * (early * one + (1 - early) * other)
         return torch.cat([force, torch.zeros_like(force[..., :1])], 3).flatten(2)
+
+    def _met(self, values: Values) -> tuple[Float[torch.Tensor, " worlds"], Float[torch.Tensor, "worlds bodies 2"]]:
+        """When they meet, and their velocities from then on.
+
+        The distance between the middles, and its rate, lead to the moment by Newton's steps. Along the normal the
+        bodies part with the restitution's share of what they closed with. Across it the impulse is at most μ times the
+        normal one, by Coulomb's law, and no more than makes the rims of two discs, whose inertia is m r²/2, grip each
+        other: a third of what would stop them if they could not turn.
+        """
+        ratio = values["ratio"]
+        moment = torch.full_like(ratio, self.moment)
+        for _ in range(_NEWTON):
+            gap, velocities = _meeting(values, moment)
+            closing = _closing(gap, velocities)[1]
+            step = (gap.norm(dim=1) - values["distance"]) / closing
+            moment = (moment + step).clamp(self.moment - _EARLIER, self.moment + _EARLIER)
+        gap, velocities = _meeting(values, moment)
+        normal, closing, aside = _closing(gap, velocities)
+        pushed = (1 + values["restitution"]) * closing / (1 + 1 / ratio)
+        across = (aside.square().sum(1) + 1e-9).sqrt()
+        rubbed = torch.minimum(values["friction"] * pushed, across / (3 * (1 + 1 / ratio)))
+        impulse = pushed[:, None] * normal + (rubbed / across)[:, None] * aside
+        return moment, velocities + torch.stack([-impulse, impulse / ratio[:, None]], 1)
 
     def _shares(self, velocity: torch.Tensor, slowing: torch.Tensor, since: torch.Tensor) -> torch.Tensor:
         """Unit vectors along the motion in each step, shorter in the one during which it ends, zero afterwards."""
         speed = (velocity.square().sum(2) + 1e-9).sqrt()
         lasts = speed / slowing.clamp(min=1e-6)[:, None]
-        share = ((lasts[:, None] - since[:, None]) / self.dt + 0.5).clamp(0, 1)
+        share = ((lasts[:, None] - since[..., None]) / self.dt).clamp(0, 1)
         return share[..., None] * (velocity / speed[..., None])[:, None]
+
+
+def _meeting(values: Values, moment: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """From the first body's middle to the second's, and both velocities, if nothing but the table stopped them."""
+    places, velocities = (values[name].unflatten(1, (2, 2)) for name in ("places", "velocities"))
+    speed = (velocities.square().sum(2) + 1e-9).sqrt()
+    lasts = torch.minimum(moment[:, None], speed / values["slowing"].clamp(min=1e-6)[:, None])[..., None]
+    slowing = values["slowing"][:, None, None] * velocities / speed[..., None]
+    return (places + velocities * lasts - slowing * lasts**2 / 2).diff(dim=1)[:, 0], velocities - slowing * lasts
+
+
+def _closing(gap: torch.Tensor, velocities: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The normal, the speed along it with which the first body comes nearer, and its velocity across it."""
+    normal = gap / gap.norm(dim=1, keepdim=True)
+    relative = -velocities.diff(dim=1)[:, 0]
+    along = (relative * normal).sum(1)
+    least = _SLOWEST * relative.detach().norm(dim=1)
+    return normal, torch.maximum(along, least), relative - along[:, None] * normal
 
 
 def _table(distance: float, dt: float) -> rigid2d.World:
