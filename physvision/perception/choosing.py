@@ -10,6 +10,8 @@ from physvision.perception.footage import Box
 from physvision.perception.linking import Chain, unlike
 
 _SHARE = 0.2  # of the clearest thing's score: less is not called a moving thing
+_STILL = 0.1  # of the extent, within which a thing counts as at rest
+_ENDS = 5  # places that say where it rests
 _LEAST = 0.05  # the same for one of so many as are expected
 
 
@@ -25,8 +27,18 @@ def score(chain: Chain, frames: int) -> float:
     steady = 1 / (1 + 3 * spread) / (1 + 4 * _jerk(chain))
     # A hand moves by about its own size, what it throws by many times that.
     steady *= travel / (travel + 1.5 * chain.size)
-    seen = len(chain) / frames
+    # What a hand does once it has thrown, to stay where it is, tells of no thing that moves.
+    seen = (len(chain) - _resting(chain)) / frames
     return float(travel**0.7 * np.sqrt(seen) * chain.contrast * steady * (1 - 0.8 * border) * (1 - 0.7 * shadow))
+
+
+def _resting(chain: Chain) -> int:
+    """How many of its places at the beginning, and at the end, lie where the very first, and the last, ones do."""
+    resting = 0
+    for places in (chain.places, chain.places[::-1]):
+        gone = np.linalg.norm(places - np.median(places[:_ENDS], axis=0), axis=1) > _STILL * chain.extent
+        resting += int(gone.argmax()) if gone.any() else len(places)
+    return min(resting, len(chain))
 
 
 def _jerk(chain: Chain) -> float:

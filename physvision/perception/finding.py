@@ -85,7 +85,7 @@ def find_tracks(
     for number, (_, frame) in enumerate(footage):
         aligned = background.aligned(frame, alignments[number])
         for index, target in enumerate(targets):
-            others = [other for other in targets if other is not target]
+            others = [other for other in targets if other is not target and other.there(number)]
             sightings[index].append(sight(aligned, background.picture, background.threshold, target, number, others))
     targets, sightings = united(targets, sightings)
     sightings, emerges = _out_of_hands(footage, background, alignments, sightings)

@@ -56,6 +56,10 @@ class Target:
         powers = np.vander(self.frames[near] - frame, 3, increasing=True)
         return np.linalg.lstsq(powers, self.places[near], rcond=None)[0][0]
 
+    def there(self, frame: int) -> bool:
+        """Whether a frame lies between those in which it was linked: before and after, nothing can be its."""
+        return bool(self.frames[0] <= frame <= self.frames[-1])
+
     def misses(self, frame: int) -> bool:
         """Whether a frame is not linked, but some of the few around it are."""
         return bool(0 < np.abs(self.frames - frame).min() <= _ONWARD)

@@ -99,7 +99,7 @@ def test_a_third_of_a_swing_is_refused(swing):
 def test_what_leaves_the_picture_and_comes_back_tells_less(swing, whole):
     clip, frames = swing
     places = clip.places()[:COUNT, 0, 0]
-    found = identified(frames, crop=(0, 0, int(places.mean() + 0.2 * np.ptp(places)), 240))
+    found = identified(frames, crop=(0, 0, int(places.mean() - 0.1 * np.ptp(places)), 240))
     assert holds(found, clip.truth["length"])
     low, high = found.intervals["length"]
     assert high - low > whole
