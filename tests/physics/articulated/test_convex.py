@@ -19,7 +19,7 @@ from physvision.physics import articulated
 from physvision.physics.articulated.contact.polytopes import table
 
 kernels = precision.load("physvision.physics.articulated.kernels", torch.float64, "convex_pairs")
-convex, solid = kernels.convex.convex, kernels.solids.solid
+convex, solid, Hulls = kernels.convex.convex, kernels.solids.solid, kernels.solids.Hulls
 flat_corners, flat_point = kernels.manifold.flat_corners, kernels.manifold.flat_point
 place_on_second = kernels.manifold.place_on_second
 cores_backward, gap_pull = kernels.closest_backward.cores_backward, kernels.closest_backward.gap_pull
@@ -30,7 +30,7 @@ APART = 1.0  # m, of slots without a point
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 1})
 def forms(
     kind: wp.array(dtype=wp.int32), bound: wp.array(dtype=wp.float64), first_corner: wp.array(dtype=wp.int32), first_face: wp.array(dtype=wp.int32),
-    corner: wp.array(dtype=vec3), normals: wp.array(dtype=vec3), loop_start: wp.array(dtype=wp.int32), loop: wp.array(dtype=wp.int32),
+    corner: wp.array(dtype=vec3), neighbour_start: wp.array(dtype=wp.int32), neighbour: wp.array(dtype=wp.int32), normals: wp.array(dtype=vec3), loop_start: wp.array(dtype=wp.int32), loop: wp.array(dtype=wp.int32),
     shape: wp.array2d(dtype=wp.int32), turn: wp.array2d(dtype=mat33), origin: wp.array2d(dtype=vec3), size: wp.array2d(dtype=vec3),
     slot: wp.array(dtype=wp.int32), bar: wp.array2d(dtype=vec3), form: wp.array2d(dtype=wp.int32), gap: wp.array(dtype=wp.float64),
     points: wp.array2d(dtype=vec3), pulls: wp.array2d(dtype=vec3), radius: wp.array2d(dtype=wp.float64),
@@ -60,10 +60,14 @@ def forms(
         first_face[k],
         first_face[k + 1] - first_face[k],
     )
-    near = convex(a, b, corner, normals)
+    hulls = Hulls()
+    hulls.corner = corner
+    hulls.neighbour_start = neighbour_start
+    hulls.neighbour = neighbour
+    near = convex(a, b, hulls, normals)
     if slot[i] > 0:
-        numbers = flat_corners(a, b, corner, normals, loop_start, loop, near.normal, near.gap, place_on_second(near))
-        near = flat_point(a, b, corner, normals, loop_start, loop, near.normal, numbers[slot[i] - 1])
+        numbers = flat_corners(a, b, hulls, normals, loop_start, loop, near.normal, near.gap, place_on_second(near))
+        near = flat_point(a, b, hulls, normals, loop_start, loop, near.normal, numbers[slot[i] - 1])
     form[i, 0] = near.form
     form[i, 1] = near.turned
     gap[i] = near.gap
@@ -102,7 +106,8 @@ class Found:
 
         tables = [
             given(made["solid_kind"], wp.int32), given(made["solid_bound"], wp.float64), given(made["solid_corner"], wp.int32),
-            given(made["solid_face"], wp.int32), given(made["corner"], vec3), given(made["face_normal"], vec3),
+            given(made["solid_face"], wp.int32), given(made["corner"], vec3),
+            given(made["neighbour_start"], wp.int32), given(made["neighbour"], wp.int32), given(made["face_normal"], vec3),
             given(made["loop_start"], wp.int32), given(made["loop"], wp.int32), given(np.asarray(pairs, np.int32), wp.int32),
         ]  # fmt: skip
         bar = np.zeros((count, 2, 3)) if bar is None else bar
@@ -131,6 +136,7 @@ def random_shape(kind, rng):
         "cylinder": lambda: Cylinder(rng.uniform(0.1, 0.3), rng.uniform(0.2, 0.8)),
         "ellipsoid": lambda: Ellipsoid(tuple(rng.uniform(0.1, 0.4, 3))),
         "hull": lambda: random_hull(rng),
+        "pebble": lambda: random_hull(rng, 200),
     }[kind]()
 
 
@@ -178,6 +184,7 @@ def farthest_apart(one, other, turn, origin, rng, spread=4000):
 KINDS = [
     ("sphere", "hull"), ("capsule", "hull"), ("box", "hull"), ("cylinder", "hull"), ("ellipsoid", "hull"), ("hull", "hull"),
     ("box", "cylinder"), ("cylinder", "cylinder"), ("cylinder", "ellipsoid"), ("box", "box"), ("box", "capsule"), ("box", "ellipsoid"),
+    ("pebble", "hull"),
 ]  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
@@ -23,9 +24,13 @@ Loops = list[list[int]]  # of each face its corners, anticlockwise as seen from 
 def table(shapes: Sequence[Shape]) -> dict[str, np.ndarray]:
     """The arrays of the kernels' `Contacts` that tell the corners and faces of these shapes."""
     kinds, bounds, corners, normals, loops = [], [], [], [], []
+    neighbours: list[list[int]] = []
     corner_start, face_start = [0], [0]
     for shape in shapes:
         kind, points, faces = _solid(shape)
+        # Few corners are all looked at, and what is no hull has few.
+        edges = _hull(shape.vertices).neighbours if isinstance(shape, Hull) else [[] for _ in points]
+        neighbours += [[corner + corner_start[-1] for corner in each] for each in edges]
         kinds.append(kind)
         bounds.append(np.linalg.norm(points, axis=1).max() if kind == _POLYTOPE else 1.0)
         normals += [_normal(points[face]) for face in faces]
@@ -39,6 +44,8 @@ def table(shapes: Sequence[Shape]) -> dict[str, np.ndarray]:
         "solid_corner": np.array(corner_start, np.int32),
         "solid_face": np.array(face_start, np.int32),
         "corner": np.concatenate([*corners, np.zeros((1, 3))]),
+        "neighbour_start": np.cumsum([0, *map(len, neighbours), 0]).astype(np.int32),
+        "neighbour": np.array([*(corner for each in neighbours for corner in each), 0], np.int32),
         "face_normal": np.array([*normals, np.zeros(3)], float),
         "loop_start": np.cumsum([0, *map(len, loops)]).astype(np.int32),
         "loop": np.concatenate([*loops, [0]]).astype(np.int32),
@@ -53,7 +60,8 @@ def _solid(shape: Shape) -> tuple[int, np.ndarray, Loops]:
             faces = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]]
             return _POLYTOPE, points, faces
         case Hull():
-            return _POLYTOPE, np.array(shape.vertices, float), _faces(shape.vertices)
+            hull = _hull(shape.vertices)
+            return _POLYTOPE, hull.corners, hull.faces
         case Sphere():
             return _ROUNDED, np.zeros((1, 3)), []
         case Capsule():
@@ -81,9 +89,21 @@ def _normal(points: np.ndarray) -> np.ndarray:
     return found / max(float(np.linalg.norm(found)), 1e-300)
 
 
+class _Polytope(NamedTuple):
+    """A convex hull: its corners alone, its faces, and of each corner those that edges lead to."""
+
+    corners: np.ndarray
+    faces: Loops
+    neighbours: list[list[int]]
+
+
 @cache
-def _faces(vertices: tuple[tuple[float, float, float], ...]) -> Loops:
-    """The faces of the convex hull, those in one plane joined, as MuJoCo finds them."""
+def _hull(vertices: tuple[tuple[float, float, float], ...]) -> _Polytope:
+    """The convex hull of some points, faces in one plane joined, as MuJoCo finds it.
+
+    Edges are those of its triangles, of which more than one may make a face: within a face too every corner that is not
+    the highest then has an edge that leads uphill.
+    """
     points = np.array(vertices, float)
     specification = mujoco.MjSpec()
     mesh = specification.add_mesh(name="hull", uservert=points.ravel().tolist())
@@ -94,13 +114,23 @@ def _faces(vertices: tuple[tuple[float, float, float], ...]) -> Loops:
     except ValueError as error:
         raise InputError(f"hull: {error}") from error
     row = _rows(points, model)
+    triangles = _triangles(model)
+    kept = sorted({row[corner] for corner in triangles.flat})
+    number = {each: place for place, each in enumerate(kept)}
+    edges: list[set[int]] = [set() for _ in kept]
+    for a, b in ((triangle[k], triangle[k - 1]) for triangle in triangles for k in range(3)):
+        one, other = number[row[a]], number[row[b]]
+        if one != other:
+            edges[one].add(other)
+            edges[other].add(one)
     faces = []
     for start, count in zip(model.mesh_polyvertadr, model.mesh_polyvertnum, strict=True):
         face = [row[corner] for corner in model.mesh_polyvert[start : start + count]]
         normal = _normal(points[face])
         if np.any(normal):
-            faces.append(face if normal @ (points[face[0]] - points.mean(0)) > 0 else face[::-1])
-    return faces
+            outwards = normal @ (points[face[0]] - points.mean(0)) > 0
+            faces.append([number[corner] for corner in (face if outwards else face[::-1])])
+    return _Polytope(points[kept], faces, [sorted(each) for each in edges])
 
 
 def _rows(points: np.ndarray, model: mujoco.MjModel) -> list[int]:
@@ -109,3 +139,14 @@ def _rows(points: np.ndarray, model: mujoco.MjModel) -> list[int]:
     mujoco.mju_quat2Mat(turn, model.mesh_quat[0])
     placed = model.mesh_vert @ turn.reshape(3, 3).T + model.mesh_pos[0]
     return [int(np.square(points - each).sum(1).argmin()) for each in placed]
+
+
+def _triangles(model: mujoco.MjModel) -> np.ndarray:
+    """The triangles of the convex hull of the model's mesh, (triangles, 3).
+
+    MuJoCo's graph holds two counts; of each corner of the hull where its edges begin, and its vertex; the edges, as
+    many as corners and three times the triangles; then the triangles.
+    """
+    corners, count = model.mesh_graph[:2]
+    start = 2 + 3 * corners + 3 * count
+    return model.mesh_graph[start : start + 3 * count].reshape(-1, 3)

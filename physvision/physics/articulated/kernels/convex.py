@@ -11,7 +11,7 @@ from . import scalar
 from .forms import LEAST, PARALLEL, POINTS, Closest, axis_of
 from .gjk import Simplex, Way, find_way
 from .places import Place, material, on_axis, place_towards, point_and_face, round_or_corner, two_lines
-from .solids import CYLINDER, Solid, apart_along, corner_of, face_normal_of, face_towards, farthest, is_flat
+from .solids import CYLINDER, Hulls, Solid, apart_along, corner_of, face_normal_of, face_towards, farthest, is_flat
 from .spatial import vec3
 
 TIE = wp.constant(scalar(1.0e-9 if scalar is wp.float64 else 1.0e-4))  # of the size, by which a choice must be better
@@ -63,7 +63,7 @@ def corners_of(found: Simplex, corners: wp.vec4i):
 
 
 @wp.func
-def line_of(s: Solid, corner: wp.array(dtype=vec3), those: Corners, normal: vec3):
+def line_of(s: Solid, hulls: Hulls, those: Corners, normal: vec3):
     """The edge between the two corners that weigh most, or a cylinder's axis where it lies; a mere point elsewhere."""
     place = Place()
     if s.kind == CYLINDER:
@@ -73,8 +73,8 @@ def line_of(s: Solid, corner: wp.array(dtype=vec3), those: Corners, normal: vec3
             place.is_line = 1
             place.axis = axis
     elif those.next >= 0:
-        start = corner_of(s, corner, those.most)
-        along = corner_of(s, corner, those.next) - start
+        start = corner_of(s, hulls, those.most)
+        along = corner_of(s, hulls, those.next) - start
         place = material(s, start)
         place.is_line = 1
         place.axis = along / wp.max(wp.length(along), LEAST)
@@ -82,12 +82,12 @@ def line_of(s: Solid, corner: wp.array(dtype=vec3), those: Corners, normal: vec3
 
 
 @wp.func
-def plane_of(s: Solid, corner: wp.array(dtype=vec3), those: Corners, normal: vec3):
+def plane_of(s: Solid, hulls: Hulls, those: Corners, normal: vec3):
     """The normal of the plane through three corners, along another one; that one where there are no three."""
     found = normal
     if those.last >= 0:
-        start = corner_of(s, corner, those.most)
-        across = wp.cross(corner_of(s, corner, those.next) - start, corner_of(s, corner, those.last) - start)
+        start = corner_of(s, hulls, those.most)
+        across = wp.cross(corner_of(s, hulls, those.next) - start, corner_of(s, hulls, those.last) - start)
         length = wp.length(across)
         if length > LEAST:
             found = wp.sign(wp.dot(across, normal)) * across / length
@@ -95,7 +95,7 @@ def plane_of(s: Solid, corner: wp.array(dtype=vec3), those: Corners, normal: vec
 
 
 @wp.func
-def closest_points(a: Solid, b: Solid, corner: wp.array(dtype=vec3), normals: wp.array(dtype=vec3), way: Way):
+def closest_points(a: Solid, b: Solid, hulls: Hulls, normals: wp.array(dtype=vec3), way: Way):
     """The form along the way that was found."""
     n = way.normal
     size = wp.min(a.bound, b.bound)
@@ -112,40 +112,40 @@ def closest_points(a: Solid, b: Solid, corner: wp.array(dtype=vec3), normals: wp
     face = face_towards(b, normals, n)
     if is_flat(b, face):
         m = face_normal_of(b, normals, face)
-        near = point_and_face(a, b, m, place_towards(a, corner, -m, first), farthest(b, corner, m).point, False)
-        value = apart_along(a, b, corner, m)
+        near = point_and_face(a, b, m, place_towards(a, hulls, -m, first), farthest(b, hulls, m).point, False)
+        value = apart_along(a, b, hulls, m)
     face = face_towards(a, normals, -n)
     if is_flat(a, face):
         m = -face_normal_of(a, normals, face)
-        along = apart_along(a, b, corner, m)
+        along = apart_along(a, b, hulls, m)
         if along > value + TIE * size:
-            near = point_and_face(a, b, m, place_towards(b, corner, m, second), farthest(a, corner, -m).point, True)
+            near = point_and_face(a, b, m, place_towards(b, hulls, m, second), farthest(a, hulls, -m).point, True)
             value = along
     if value < way.apart - TIE * size:
         # Of faces that are flat but for rounding, three corners.
         mine = corners_of(way.simplex, way.simplex.first_corner)
         others = corners_of(way.simplex, way.simplex.second_corner)
         if others.last >= 0:
-            m = plane_of(b, corner, others, n)
-            along = apart_along(a, b, corner, m)
+            m = plane_of(b, hulls, others, n)
+            along = apart_along(a, b, hulls, m)
             if along > value + TIE * size:
-                near = point_and_face(a, b, m, place_towards(a, corner, -m, first), second, False)
+                near = point_and_face(a, b, m, place_towards(a, hulls, -m, first), second, False)
                 value = along
         if mine.last >= 0:
-            m = plane_of(a, corner, mine, n)
-            along = apart_along(a, b, corner, m)
+            m = plane_of(a, hulls, mine, n)
+            along = apart_along(a, b, hulls, m)
             if along > value + TIE * size:
-                near = point_and_face(a, b, m, place_towards(b, corner, m, second), first, True)
+                near = point_and_face(a, b, m, place_towards(b, hulls, m, second), first, True)
                 value = along
-        one = line_of(a, corner, mine, n)
-        other = line_of(b, corner, others, n)
+        one = line_of(a, hulls, mine, n)
+        other = line_of(b, hulls, others, n)
         across = wp.cross(one.axis, other.axis)
         length = wp.length(across)
         if length * length > PARALLEL:
             m = across / length
             if wp.dot(m, n) < scalar(0.0):
                 m = -m
-            along = apart_along(a, b, corner, m)
+            along = apart_along(a, b, hulls, m)
             if along > value + TIE * size:
                 near = two_lines(a, b, m, one, other)
                 value = along
@@ -159,8 +159,8 @@ def closest_points(a: Solid, b: Solid, corner: wp.array(dtype=vec3), normals: wp
             if choice != 1:
                 right.is_line = 0
             if choice == 2 or left.is_line + right.is_line > 0:
-                found = round_or_corner(a, b, corner, n, left, right, first, second)
-                along = apart_along(a, b, corner, found.normal)
+                found = round_or_corner(a, b, hulls, n, left, right, first, second)
+                along = apart_along(a, b, hulls, found.normal)
                 if along > value + TIE * size:
                     near = found
                     value = along
@@ -169,7 +169,7 @@ def closest_points(a: Solid, b: Solid, corner: wp.array(dtype=vec3), normals: wp
 
 
 @wp.func(inline=False)
-def convex(a: Solid, b: Solid, corner: wp.array(dtype=vec3), normals: wp.array(dtype=vec3)):
+def convex(a: Solid, b: Solid, hulls: Hulls, normals: wp.array(dtype=vec3)):
     """The form of two shapes where they are closest."""
     away = a.origin - b.origin
     length = wp.length(away)
@@ -184,5 +184,5 @@ def convex(a: Solid, b: Solid, corner: wp.array(dtype=vec3), normals: wp.array(d
         near.normal = away / length
         near.gap = length - size
     else:
-        near = closest_points(a, b, corner, normals, find_way(a, b, corner, normals))
+        near = closest_points(a, b, hulls, normals, find_way(a, b, hulls, normals))
     return near

@@ -14,7 +14,7 @@ import warp as wp
 
 from . import scalar
 from .forms import LEAST, axis_of
-from .solids import POLYTOPE, Solid, apart_along, face_normal_of, farthest
+from .solids import POLYTOPE, Hulls, Solid, apart_along, face_normal_of, farthest
 from .spatial import mat43, vec3, vec4
 
 DOUBLE = scalar is wp.float64
@@ -139,15 +139,17 @@ def is_known(s: Simplex, first: int, second: int):
 
 
 @wp.func(inline=False)
-def shortest_difference(a: Solid, b: Solid, corner: wp.array(dtype=vec3), shift: vec3, start: vec3, size: scalar):
+def shortest_difference(a: Solid, b: Solid, hulls: Hulls, shift: vec3, start: vec3, size: scalar):
     """The simplex of the shortest difference of the two cores, the first shifted, which must be apart."""
     s = Simplex()
     direction = start
     going = wp.int32(TURNS)
     while going > 0:
         going -= 1
-        one = farthest(a, corner, -direction)
-        other = farthest(b, corner, direction)
+        one = farthest(a, hulls, -direction)
+        other = farthest(b, hulls, direction)
+        a.began = wp.max(one.corner, 0)
+        b.began = wp.max(other.corner, 0)
         apart = one.point + shift - other.point
         length = wp.length(s.shortest)
         if s.count > 0:
@@ -172,16 +174,16 @@ def shortest_difference(a: Solid, b: Solid, corner: wp.array(dtype=vec3), shift:
 
 
 @wp.func
-def best_face(s: Solid, a: Solid, b: Solid, corner: wp.array(dtype=vec3), normals: wp.array(dtype=vec3), best: vec3):
+def best_face(s: Solid, a: Solid, b: Solid, hulls: Hulls, normals: wp.array(dtype=vec3), best: vec3):
     """The best of a normal and those of the faces of one of the shapes, told as they lead to the first."""
     sense = scalar(-1.0)
     if s.first_face == b.first_face:
         sense = scalar(1.0)
-    most = apart_along(a, b, corner, best)
+    most = apart_along(a, b, hulls, best)
     if s.kind == POLYTOPE:
         for face in range(s.first_face, s.first_face + s.faces):
             normal = sense * face_normal_of(s, normals, face)
-            along = apart_along(a, b, corner, normal)
+            along = apart_along(a, b, hulls, normal)
             if along > most:
                 most = along
                 best = normal
@@ -189,7 +191,7 @@ def best_face(s: Solid, a: Solid, b: Solid, corner: wp.array(dtype=vec3), normal
 
 
 @wp.func
-def first_normal(a: Solid, b: Solid, corner: wp.array(dtype=vec3), normals: wp.array(dtype=vec3)):
+def first_normal(a: Solid, b: Solid, hulls: Hulls, normals: wp.array(dtype=vec3)):
     """The best of some normals to begin with: along the centres, or the axes or faces of either shape."""
     z = scalar(0.0)
     best = a.origin - b.origin
@@ -198,7 +200,7 @@ def first_normal(a: Solid, b: Solid, corner: wp.array(dtype=vec3), normals: wp.a
         best = best / length
     else:
         best = vec3(z, z, scalar(1.0))
-    most = apart_along(a, b, corner, best)
+    most = apart_along(a, b, hulls, best)
     if most < z:
         k = wp.int32(0)
         while k < 12:
@@ -207,33 +209,33 @@ def first_normal(a: Solid, b: Solid, corner: wp.array(dtype=vec3), normals: wp.a
                 axis = axis_of(b.turn, k % 3)
             if k % 6 >= 3:
                 axis = -axis
-            along = apart_along(a, b, corner, axis)
+            along = apart_along(a, b, hulls, axis)
             if along > most:
                 most = along
                 best = axis
             k += 1
         if most < z:
-            best = best_face(a, a, b, corner, normals, best)
-            best = best_face(b, a, b, corner, normals, best)
+            best = best_face(a, a, b, hulls, normals, best)
+            best = best_face(b, a, b, hulls, normals, best)
     return best
 
 
 @wp.func
-def find_way(a: Solid, b: Solid, corner: wp.array(dtype=vec3), normals: wp.array(dtype=vec3)):
+def find_way(a: Solid, b: Solid, hulls: Hulls, normals: wp.array(dtype=vec3)):
     way = Way()
-    way.normal = first_normal(a, b, corner, normals)
-    way.apart = apart_along(a, b, corner, way.normal)
+    way.normal = first_normal(a, b, hulls, normals)
+    way.apart = apart_along(a, b, hulls, way.normal)
     size = a.bound + b.bound
     held = HELD * wp.min(a.bound, b.bound)
     going = wp.int32(SEARCHES)
     while going > 0:
         going -= 1
         push = wp.max(scalar(0.0), held - way.apart - a.radius - b.radius)
-        way.simplex = shortest_difference(a, b, corner, push * way.normal, way.normal, size)
+        way.simplex = shortest_difference(a, b, hulls, push * way.normal, way.normal, size)
         found = wp.normalize(way.simplex.shortest)
         if push == scalar(0.0) or wp.length(found - way.normal) < STAYS:
             going = 0
-        along = apart_along(a, b, corner, found)
+        along = apart_along(a, b, hulls, found)
         if push > scalar(0.0) and along < way.apart:
             going = 0  # rounding
         else:

@@ -13,7 +13,7 @@ import warp as wp
 from . import scalar
 from .forms import LEAST, Closest
 from .places import material, on_axis, point_and_face, rim_radius_of, two_lines
-from .solids import CYLINDER, Solid, corner_of, face_normal_of, face_towards, is_flat
+from .solids import CYLINDER, Hulls, Solid, corner_of, face_normal_of, face_towards, is_flat
 from .spatial import mat43, vec3, vec4
 
 LEVEL = wp.constant(scalar(0.1))  # height that counts as much as a unit of distance along the slot's direction
@@ -40,7 +40,7 @@ class Flat:
 @wp.func
 def flat_of(
     s: Solid,
-    corner: wp.array(dtype=vec3),
+    hulls: Hulls,
     normals: wp.array(dtype=vec3),
     loop_start: wp.array(dtype=wp.int32),
     loop: wp.array(dtype=wp.int32),
@@ -51,7 +51,7 @@ def flat_of(
     if face >= 0:
         found.first = loop_start[face]
         found.count = loop_start[face + 1] - found.first
-        found.level = corner_of(s, corner, loop[found.first])
+        found.level = corner_of(s, hulls, loop[found.first])
         found.radius = s.radius
         if is_flat(s, face):
             found.is_face = 1
@@ -62,21 +62,19 @@ def flat_of(
 
 
 @wp.func
-def loop_corner(s: Solid, flat: Flat, corner: wp.array(dtype=vec3), loop: wp.array(dtype=wp.int32), k: int):
-    return corner_of(s, corner, loop[flat.first + k % flat.count])
+def loop_corner(s: Solid, flat: Flat, hulls: Hulls, loop: wp.array(dtype=wp.int32), k: int):
+    return corner_of(s, hulls, loop[flat.first + k % flat.count])
 
 
 @wp.func
-def is_within(
-    s: Solid, flat: Flat, corner: wp.array(dtype=vec3), loop: wp.array(dtype=wp.int32), point: vec3, normal: vec3
-):
+def is_within(s: Solid, flat: Flat, hulls: Hulls, loop: wp.array(dtype=wp.int32), point: vec3, normal: vec3):
     """Whether a point is within a face, seen along a normal; its corners run anticlockwise about its own one."""
     sense = wp.sign(wp.dot(normal, flat.normal))
     within = bool(True)
     k = wp.int32(0)
     while k < flat.count:
-        start = loop_corner(s, flat, corner, loop, k)
-        along = loop_corner(s, flat, corner, loop, k + 1) - start
+        start = loop_corner(s, flat, hulls, loop, k)
+        along = loop_corner(s, flat, hulls, loop, k + 1) - start
         inwards = sense * wp.cross(normal, along)
         if wp.dot(inwards, point - start) < -BORDER * wp.length_sq(along):
             within = bool(False)
@@ -120,7 +118,7 @@ class Meeting:
 def meeting(
     a: Solid,
     b: Solid,
-    corner: wp.array(dtype=vec3),
+    hulls: Hulls,
     normals: wp.array(dtype=vec3),
     loop_start: wp.array(dtype=wp.int32),
     loop: wp.array(dtype=wp.int32),
@@ -128,8 +126,8 @@ def meeting(
 ):
     """The flat sides that look along the normal of the closest points, if there are two and one is a face."""
     m = Meeting()
-    one = flat_of(a, corner, normals, loop_start, loop, -n)
-    two = flat_of(b, corner, normals, loop_start, loop, n)
+    one = flat_of(a, hulls, normals, loop_start, loop, -n)
+    two = flat_of(b, hulls, normals, loop_start, loop, n)
     facing = scalar(-1.0)
     if two.is_face != 0:
         facing = wp.dot(two.normal, n)
@@ -161,7 +159,7 @@ def crossing(
     s: Solid,
     o: Solid,
     m: Meeting,
-    corner: wp.array(dtype=vec3),
+    hulls: Hulls,
     loop: wp.array(dtype=wp.int32),
     k: int,
 ):
@@ -171,10 +169,10 @@ def crossing(
     n = m.face.normal
     i = k / crossings(m)
     j = k % crossings(m)
-    p = loop_corner(s, m.face, corner, loop, i)
-    q = loop_corner(o, m.side, corner, loop, j)
-    d = loop_corner(s, m.face, corner, loop, i + 1) - p
-    e = loop_corner(o, m.side, corner, loop, j + 1) - q
+    p = loop_corner(s, m.face, hulls, loop, i)
+    q = loop_corner(o, m.side, hulls, loop, j)
+    d = loop_corner(s, m.face, hulls, loop, i + 1) - p
+    e = loop_corner(o, m.side, hulls, loop, j + 1) - q
     turning = wp.dot(n, wp.cross(d, e))
     if wp.abs(turning) > CROSSING * wp.length(d) * wp.length(e):
         x = wp.dot(n, wp.cross(q - p, e)) / turning
@@ -195,7 +193,7 @@ def crossing(
 
 
 @wp.func
-def region_corner(a: Solid, b: Solid, m: Meeting, corner: wp.array(dtype=vec3), loop: wp.array(dtype=wp.int32), k: int):
+def region_corner(a: Solid, b: Solid, m: Meeting, hulls: Hulls, loop: wp.array(dtype=wp.int32), k: int):
     """Corner number k of what a face and the other's flat side have in common; its form is `NOTHING` if it is none."""
     # `s` has the face, `o` the flat side.
     s = b
@@ -210,16 +208,16 @@ def region_corner(a: Solid, b: Solid, m: Meeting, corner: wp.array(dtype=vec3), 
     near = Closest()
     near.form = NOTHING
     if k < m.side.count:
-        p = loop_corner(o, m.side, corner, loop, k)
-        if is_within(s, m.face, corner, loop, p, m.face.normal):
+        p = loop_corner(o, m.side, hulls, loop, k)
+        if is_within(s, m.face, hulls, loop, p, m.face.normal):
             near = point_and_face(a, b, toward_first, corner_place(o, m.side, p), m.face.level, m.on_first != 0)
     elif k < m.side.count + m.face.count:
         if m.side.is_face != 0 and -wp.dot(m.side.normal, m.face.normal) > FACING:
-            p = loop_corner(s, m.face, corner, loop, k - m.side.count)
-            if is_within(o, m.side, corner, loop, p, m.face.normal):
+            p = loop_corner(s, m.face, hulls, loop, k - m.side.count)
+            if is_within(o, m.side, hulls, loop, p, m.face.normal):
                 near = point_and_face(a, b, out, corner_place(s, m.face, p), m.side.level, m.on_first == 0)
     else:
-        near = crossing(a, b, s, o, m, corner, loop, k - m.side.count - m.face.count)
+        near = crossing(a, b, s, o, m, hulls, loop, k - m.side.count - m.face.count)
     return near
 
 
@@ -232,7 +230,7 @@ def place_on_second(near: Closest):
 def flat_corners(
     a: Solid,
     b: Solid,
-    corner: wp.array(dtype=vec3),
+    hulls: Hulls,
     normals: wp.array(dtype=vec3),
     loop_start: wp.array(dtype=wp.int32),
     loop: wp.array(dtype=wp.int32),
@@ -245,7 +243,7 @@ def flat_corners(
     What is lower than the shapes overlap is not above the face, but beneath something that it overhangs.
     """
     taken = wp.vec4i(NOTHING, NOTHING, NOTHING, NOTHING)
-    m = meeting(a, b, corner, normals, loop_start, loop, normal)
+    m = meeting(a, b, hulls, normals, loop_start, loop, normal)
     if m.found != 0:
         size = a.bound + b.bound
         lowest = wp.min(gap, scalar(0.0)) - BORDER * size
@@ -253,7 +251,7 @@ def flat_corners(
         if m.on_first != 0:
             s = a
         # Directions at right angles, and along no border that shapes often have.
-        ahead = wp.normalize(loop_corner(s, m.face, corner, loop, 1) - m.face.level)
+        ahead = wp.normalize(loop_corner(s, m.face, hulls, loop, 1) - m.face.level)
         aside = wp.cross(m.face.normal, ahead)
         turned = scalar(0.7648421872844885) * ahead + scalar(0.644217687237691) * aside
         across = wp.cross(m.face.normal, turned)
@@ -261,7 +259,7 @@ def flat_corners(
         places = mat43()
         k = wp.int32(0)
         while k < m.side.count + m.face.count + m.face.count * crossings(m):
-            near = region_corner(a, b, m, corner, loop, k)
+            near = region_corner(a, b, m, hulls, loop, k)
             if near.form != NOTHING and near.gap >= lowest:
                 there = place_on_second(near)
                 along = vec4(wp.dot(turned, there), wp.dot(across, there), scalar(0.0), scalar(0.0))
@@ -288,7 +286,7 @@ def flat_corners(
 def flat_point(
     a: Solid,
     b: Solid,
-    corner: wp.array(dtype=vec3),
+    hulls: Hulls,
     normals: wp.array(dtype=vec3),
     loop_start: wp.array(dtype=wp.int32),
     loop: wp.array(dtype=wp.int32),
@@ -299,7 +297,7 @@ def flat_point(
     near = Closest()
     near.form = NOTHING
     if number != NOTHING:
-        near = region_corner(a, b, meeting(a, b, corner, normals, loop_start, loop, normal), corner, loop, number)
+        near = region_corner(a, b, meeting(a, b, hulls, normals, loop_start, loop, normal), hulls, loop, number)
     if near.form == NOTHING:
         near.normal = normal
         near.gap = APART

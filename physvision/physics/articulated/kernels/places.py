@@ -10,7 +10,7 @@ import warp as wp
 from . import scalar
 from .ellipsoids import curvature, share_of
 from .forms import LEAST, LINE_SMOOTH, LINES, SMOOTH, SMOOTH_FACE, Closest, across_solve, axis_of
-from .solids import CYLINDER, ELLIPSOID, POLYTOPE, UPRIGHT, Solid, farthest, share_at
+from .solids import CYLINDER, ELLIPSOID, POLYTOPE, UPRIGHT, Hulls, Solid, farthest, share_at
 from .spatial import mat33, vec3, zero3
 
 ROUNDING = wp.constant(scalar(1.0e-15 if scalar is wp.float64 else 1.0e-6))
@@ -61,9 +61,9 @@ def rim_radius_of(s: Solid, point: vec3):
 
 
 @wp.func
-def place_towards(s: Solid, corner: wp.array(dtype=vec3), direction: vec3, witness: vec3):
+def place_towards(s: Solid, hulls: Hulls, direction: vec3, witness: vec3):
     """The point of the shape that is farthest along a direction; of a flat side the witness, if that is as far."""
-    found = farthest(s, corner, direction)
+    found = farthest(s, hulls, direction)
     if s.kind == ELLIPSOID:
         place = material(s, found.point)
         place.share = share_of(s.turn, s.size, found.point - s.origin)
@@ -165,7 +165,7 @@ def two_lines(a: Solid, b: Solid, normal: vec3, one: Place, other: Place):
 
 @wp.func
 def round_or_corner(
-    a: Solid, b: Solid, corner: wp.array(dtype=vec3), normal: vec3, one: Place, other: Place, first: vec3, second: vec3
+    a: Solid, b: Solid, hulls: Hulls, normal: vec3, one: Place, other: Place, first: vec3, second: vec3
 ):
     """Two points, or a line and a point, by Newton's method on the sphere of normals, or on the circle across a line.
 
@@ -182,12 +182,12 @@ def round_or_corner(
             n = wp.normalize(n - wp.dot(n, one.axis) * one.axis)
             e = wp.cross(n, one.axis)
         else:
-            one = place_towards(a, corner, -n, first)
+            one = place_towards(a, hulls, -n, first)
         if other.is_line != 0:
             n = wp.normalize(n - wp.dot(n, other.axis) * other.axis)
             e = wp.cross(n, other.axis)
         else:
-            other = place_towards(b, corner, n, second)
+            other = place_towards(b, hulls, n, second)
         between = one.point - other.point
         apart = wp.dot(n, between)
         slope = between - apart * n

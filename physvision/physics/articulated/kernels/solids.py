@@ -19,6 +19,7 @@ ELLIPSOID = wp.constant(3)
 
 DOUBLE = scalar is wp.float64
 UPRIGHT = wp.constant(scalar(1.0e-6 if DOUBLE else 1.0e-4))  # sine below which a cylinder stands on its cap, or lies
+FEW = wp.constant(32)  # corners of which the farthest is found by looking at all of them
 SEEN = wp.constant(scalar(0.7))  # cosine from which on a cylinder shows its cap
 
 
@@ -37,6 +38,16 @@ class Solid:
     corners: int
     first_face: int
     faces: int
+    began: int  # the corner from which the farthest one of many is looked for
+
+
+@wp.struct
+class Hulls:
+    """The corners of all shapes, as shares of their sizes, and which corners edges lead to from each."""
+
+    corner: wp.array(dtype=vec3)
+    neighbour_start: wp.array(dtype=wp.int32)  # one more than there are corners
+    neighbour: wp.array(dtype=wp.int32)
 
 
 @wp.struct
@@ -71,6 +82,7 @@ def solid(
     s.corners = corners
     s.first_face = first_face
     s.faces = faces
+    s.began = first_corner
     s.bound = bound * wp.max(size[0], wp.max(size[1], size[2]))
     if kind == CYLINDER:
         s.scale = vec3(size[0], size[0], size[2])
@@ -82,12 +94,34 @@ def solid(
 
 
 @wp.func
-def corner_of(s: Solid, corner: wp.array(dtype=vec3), k: int):
-    return s.origin + s.turn * scaled(corner[k], s.scale)
+def corner_of(s: Solid, hulls: Hulls, k: int):
+    return s.origin + s.turn * scaled(hulls.corner[k], s.scale)
 
 
 @wp.func
-def farthest(s: Solid, corner: wp.array(dtype=vec3), direction: vec3):
+def highest(hulls: Hulls, began: int, direction: vec3):
+    """The corner of a polytope that is farthest along a direction, by edges that lead uphill from one of its corners.
+
+    From a corner that is not the farthest one of all some edge does lead uphill, for the shape is convex.
+    """
+    top = wp.int32(began)
+    best = wp.dot(direction, hulls.corner[top])
+    climbing = bool(True)
+    while climbing:
+        climbing = bool(False)
+        here = wp.int32(top)
+        for edge in range(hulls.neighbour_start[here], hulls.neighbour_start[here + 1]):
+            other = hulls.neighbour[edge]
+            along = wp.dot(direction, hulls.corner[other])
+            if along > best:
+                best = along
+                top = other
+                climbing = bool(True)
+    return top
+
+
+@wp.func
+def farthest(s: Solid, hulls: Hulls, direction: vec3):
     found = Farthest()
     found.corner = -1
     if s.kind == ELLIPSOID:
@@ -100,20 +134,23 @@ def farthest(s: Solid, corner: wp.array(dtype=vec3), direction: vec3):
         found.point = s.origin + s.turn * vec3(out * local[0], out * local[1], end)
     else:
         local = scaled(transposed(s.turn, direction), s.scale)
-        best = scalar(-1.0e30)
-        for k in range(s.first_corner, s.first_corner + s.corners):
-            along = wp.dot(local, corner[k])
-            if along > best:
-                best = along
-                found.corner = k
-        found.point = corner_of(s, corner, found.corner)
+        if s.corners > FEW:
+            found.corner = highest(hulls, s.began, local)
+        else:
+            best = scalar(-1.0e30)
+            for k in range(s.first_corner, s.first_corner + s.corners):
+                along = wp.dot(local, hulls.corner[k])
+                if along > best:
+                    best = along
+                    found.corner = k
+        found.point = corner_of(s, hulls, found.corner)
     return found
 
 
 @wp.func
-def apart_along(a: Solid, b: Solid, corner: wp.array(dtype=vec3), normal: vec3):
+def apart_along(a: Solid, b: Solid, hulls: Hulls, normal: vec3):
     """How far the second shape is behind the first along a normal that leads to the first."""
-    between = farthest(a, corner, -normal).point - farthest(b, corner, normal).point
+    between = farthest(a, hulls, -normal).point - farthest(b, hulls, normal).point
     return wp.dot(normal, between) - a.radius - b.radius
 
 

@@ -14,7 +14,7 @@ from .convex import convex
 from .forms import Closest
 from .joints import read3, read4
 from .manifold import APART, NOTHING, flat_corners, flat_point, place_on_second
-from .solids import solid
+from .solids import Hulls, solid
 from .spatial import mat33, quaternion_matrix, transposed, turned_about_z, vec3, zero3
 from .stops import place_stops, stop_gap
 from .tree import BALL, FREE, PRISMATIC, REVOLUTE, ContactMemory, Contacts, Tree, Workspace
@@ -115,9 +115,13 @@ def convex_of(contacts: Contacts, memory: ContactMemory, world: int, pair: int):
     further = contacts.group_start[contacts.group[pair] + 1] - start - 1
     a = solid_of(contacts, memory, world, contacts.first[pair])
     b = solid_of(contacts, memory, world, contacts.second[pair])
+    hulls = Hulls()
+    hulls.corner = contacts.corner
+    hulls.neighbour_start = contacts.neighbour_start
+    hulls.neighbour = contacts.neighbour
     near = Closest()
     if pair == start or memory.searched[world, start] != memory.placed[world]:
-        near = convex(a, b, contacts.corner, contacts.face_normal)
+        near = convex(a, b, hulls, contacts.face_normal)
         memory.searched[world, start] = memory.placed[world]
         memory.way[world, start] = near.normal
         memory.way_gap[world, start] = near.gap
@@ -125,14 +129,14 @@ def convex_of(contacts: Contacts, memory: ContactMemory, world: int, pair: int):
             found = wp.vec4i(NOTHING, NOTHING, NOTHING, NOTHING)
             if near.gap < BESIDE * (a.bound + b.bound):
                 found = flat_corners(
-                    a, b, contacts.corner, contacts.face_normal, contacts.loop_start, contacts.loop, near.normal,
+                    a, b, hulls, contacts.face_normal, contacts.loop_start, contacts.loop, near.normal,
                     near.gap, place_on_second(near),
                 )  # fmt: skip
             for k in range(4):
                 memory.flat_corner[world, start + 1 + k] = found[k]
     if pair != start:
         near = flat_point(
-            a, b, contacts.corner, contacts.face_normal, contacts.loop_start, contacts.loop, memory.way[world, start],
+            a, b, hulls, contacts.face_normal, contacts.loop_start, contacts.loop, memory.way[world, start],
             memory.flat_corner[world, pair],
         )  # fmt: skip
         if near.gap == APART:

@@ -108,6 +108,8 @@ class ContactsStruct:
     solid_corner: wp.array(dtype=wp.int32)  # where its corners begin, one more than there are shapes
     solid_face: wp.array(dtype=wp.int32)  # where its faces begin
     corner: wp.array(dtype=vec3)  # shares of sizes
+    neighbour_start: wp.array(dtype=wp.int32)  # where its neighbours begin, one more than there are corners
+    neighbour: wp.array(dtype=wp.int32)  # corners that edges lead to
     face_normal: wp.array(dtype=vec3)  # outwards, of the shape with all its sizes one
     loop_start: wp.array(dtype=wp.int32)  # where the corners of a face begin in `loop`, one more than there are faces
     loop: wp.array(dtype=wp.int32)  # anticlockwise as seen from outside
