@@ -73,6 +73,8 @@ class Program:
                 model.servo,
             )
         )
+        spinner = self.pairs.spinner if self.pairs is not None else []
+        self.spinner = torch.as_tensor(spinner, dtype=torch.int32, device=self.device)
         self.couplings = {
             "coupling_source": torch.as_tensor(model.coupling_source, dtype=torch.int32, device=self.device),
             "coupling_target": torch.as_tensor(model.coupling_target, dtype=torch.int32, device=self.device),
@@ -104,6 +106,7 @@ class Program:
         # Where contact is by events, dry friction is a row of its problem.
         smooth = rubs and not (self.pairs is not None and self.pairs.beside.rubbing.size)
         tree.friction_velocity, tree.rubs, tree.springs = _FRICTION_VELOCITY, int(smooth), int(springs)
+        tree.spinners, tree.spinner = self.spinner.numel(), array(self.spinner)
         tree.couplings, tree.dragged = len(model.coupling_source), int(model.drag_axes is not None)
         for name, value in self.couplings.items():
             setattr(tree, name, array(value))

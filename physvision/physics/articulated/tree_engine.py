@@ -165,7 +165,7 @@ class TreeEngine(MechanicalEngine):
             return None
         # The ends of connections are the last of the geometry.
         ties = ties_of(connections, len(self.geometry) - 2 * len(connections))
-        return Pairs(self.model, self.geometry, chosen, mixing, beside, ties, self._pyramid)
+        return Pairs(self.model, self.geometry, chosen, mixing, beside, ties, self._pyramid, self._by_events)
 
     def _claims(self, own: Properties, name: str, value: Tensor) -> list[Claim]:
         found = [*super()._claims(own, name, value)]

@@ -15,7 +15,7 @@ from physvision.physics.articulated.contact.filters import Touching, check_suppo
 from physvision.physics.articulated.contact.groups import group_kind, reach
 from physvision.physics.articulated.contact.polytopes import table
 from physvision.physics.articulated.layout import CONTACT_PARAMETERS
-from physvision.physics.articulated.model import Model
+from physvision.physics.articulated.model import KINDS, Model
 from physvision.physics.articulated.packing import Packing, Parameters, expanded, with_row
 from physvision.physics.articulated.properties import TreeProperties
 from physvision.physics.articulated.transmissions import Rows
@@ -37,6 +37,8 @@ class Pairs:
         second: the same of its second.
         beside: the bounded rows.
         capacity: contacts and rows that may take part at once.
+        spinner: links whose turning is of second order in the step: where contact is by events, those that turn freely
+            and carry nothing.
         parts: what the kernels need beside what all models have: "convex_pairs" of any convex shapes, and "pyramidal"
             friction.
         counts: what the rows of the kernels' arrays count.
@@ -51,6 +53,7 @@ class Pairs:
         beside: Rows,
         ties: Ties,
         pyramid: bool = False,
+        by_events: bool = True,
     ) -> None:
         check_supported(model, geometry, touching)
         found, groups = [], [0]
@@ -60,6 +63,9 @@ class Pairs:
                 found.append((kind, *ends, feature, each, -each.prevails if swapped else each.prevails))
             groups.append(len(found))
         self.count = len(found)
+        carrying = set(model.parent.tolist())
+        free = [link for link in np.flatnonzero(model.kind == KINDS["free"][0]).tolist() if link not in carrying]
+        self.spinner = free if by_events else []
         self.limited = np.flatnonzero(model.limited)
         limits = len(self.limited)
         turns = np.array([row[4].turns for row in found], bool)

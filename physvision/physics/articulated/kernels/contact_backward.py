@@ -23,6 +23,7 @@ from .kinematics import move_links
 from .loads import apply_joint_loads
 from .modes import BOUNDED, TIES, TOUCHES, TURNS
 from .spatial import vec3
+from .spinning import spins_by_time
 from .ties import tie_backward
 from .touching import place_in_world, place_moved
 from .touching_backward import contact_work_backward, gap_backward
@@ -286,6 +287,7 @@ def operation_backward(
         left_bar += held_backward(tree, work, contacts, memory, gradients, touch, world, step, row, scale)
     solve_outward(tree, work, world, work.multiplier, row)
     if flying:
+        left_bar += spins_by_time(tree, work, world, row, left)
         for d in range(tree.velocities):
             left_bar += work.multiplier[world, row, d] * work.drag[world, d] * work.a[world, row, d]
             if tree.servo[d] >= 0:

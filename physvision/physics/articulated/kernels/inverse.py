@@ -31,6 +31,7 @@ from .kinematics import (
 )
 from .loads import apply_joint_loads, couplings_backward, joint_loads_backward, turn_wrenches, wrenches_backward
 from .spatial import transposed, vec3, zero3
+from .spinning import spins_backward
 from .tree import FREE, Forces, ForcesStruct, Gradients, GradientsStruct, Tree, TreeStruct, Workspace, WorkspaceStruct
 
 
@@ -76,6 +77,8 @@ def residual_backward(
     for d in range(tree.velocities):
         joint_loads_backward(tree, work, gradients, world, step, row, d, h)
     couplings_backward(tree, work, world, row)
+    if h > scalar(0.0):
+        spins_backward(tree, work, gradients, world, row, h)
     for i in range(tree.links):
         work.velocity_bar_angular[world, i] = zero3()
         work.velocity_bar_linear[world, i] = zero3()

@@ -5,6 +5,7 @@ import warp as wp
 from . import scalar
 from .joints import spring_force
 from .spatial import transposed, zero3
+from .spinning import add_spins
 from .tree import Forces, Gradients, Tree, Workspace
 
 
@@ -46,6 +47,8 @@ def apply_joint_loads(tree: Tree, work: Workspace, forces: Forces, world: int, s
         if d < tree.velocities:
             push = tree.coupling_gain[k] * work.v[world, row, tree.coupling_source[k]]
             work.rest[world, d] = work.rest[world, d] + push
+    if h > scalar(0.0):
+        add_spins(tree, work, world, row, h)
     if tree.springs != 0:
         for i in range(tree.links):
             spring_force(tree, work, world, row, i, work.rest)
