@@ -17,19 +17,20 @@ def ball(name):
     return Body(name, None, [Joint("free")], mass=1.0, inertia=(0.004,) * 3, shapes=[Placed(Sphere(R))])
 
 
+@pytest.mark.parametrize(("ahead", "passes"), [(0.503, 51), (0.5, 50)])
 @pytest.mark.parametrize(("depth", "named"), [(3e-7, True), (-3e-7, True), (1e-4, False), (-1e-4, False)])
-def test_a_ball_that_passes_another(depth, named):
-    """They come within 2 R of each other by so much: a micrometre decides whether they touch."""
+def test_a_ball_that_passes_another(depth, named, ahead, passes):
+    """They come within 2 R of each other by so much, in a step or at its end: a micrometre decides."""
     engine = tree([ball("a"), ball("b")], dt=0.01, gravity=(0, 0, 0), contact="event", restitution=1.0)
     start = engine.initial_state(2, DOUBLE)
     q, v = start.q.clone(), start.v.clone()
-    q[:, 0], q[0, 1], v[:, 0] = -0.503, 2 * R - depth, 1.0
+    q[:, 0], q[0, 1], v[:, 0] = -ahead, 2 * R - depth, 1.0
     q[1, 1] = 5.0  # the other world's balls are far apart
     status = engine.rollout(State(q, v), 100).status
     assert status is not None
     assert status.converged.all()
-    # It is beside the other after 0.503 s.
-    assert status.first_grazing_step.tolist() == [51 if named else -1, -1]
+    # At 1 m/s it is beside the other after as many seconds as it starts metres away.
+    assert status.first_grazing_step.tolist() == [passes if named else -1, -1]
 
 
 @pytest.mark.parametrize(("reach", "named"), [(2e-7, True), (-2e-7, True), (1e-4, False), (-1e-4, False)])

@@ -13,6 +13,7 @@ from .tree import ContactMemory, Contacts, Tree, Workspace
 DOUBLE = scalar is wp.float64
 ROUNDING = wp.constant(scalar(4.0e-16 if DOUBLE else 2.0e-7))
 GRAZING = wp.constant(scalar(1.0e-6 if DOUBLE else 1.0e-4))  # m; an event that so little makes or undoes has no slope
+LATEST = wp.constant(scalar(2.0 * 1.01))  # a dip of twice the bend is at the end; the parabola may tell it later
 ITERATIONS = wp.constant(100)
 TOUCHING = wp.constant(scalar(1.0e-9 if DOUBLE else 1.0e-5))  # m; a gap below it is closed
 
@@ -60,8 +61,9 @@ def closing_time(
     unknown = wp.int32(0)  # whether the gap at the bracket's high end has yet to be looked at
     if middle >= scalar(0.0):
         between = bracket(scalar(0.5) * left, left, middle, end)
-        if end >= scalar(0.0) and bend > scalar(0.0) and slope < scalar(0.0) and slope > scalar(-2.0) * bend:
-            if start - slope * slope / (scalar(4.0) * bend) < scalar(0.1) * wp.min(start, end):
+        if end >= scalar(0.0) and bend > scalar(0.0) and slope < scalar(0.0) and slope > -LATEST * bend:
+            dip = start - slope * slope / (scalar(4.0) * bend)
+            if dip < wp.max(scalar(0.1) * wp.min(start, end), GRAZING):
                 unknown = 1
                 between = bracket(scalar(0.0), scalar(-0.5) * slope / bend * left, start, scalar(-1.0))
     closes = between.value_high < scalar(0.0)
