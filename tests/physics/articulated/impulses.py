@@ -93,3 +93,36 @@ def problems_of(count, seed=0):
     rng = np.random.default_rng(seed)
     makers = (random_problem, random_problem, random_problem, box_problem)
     return [makers[k % 4](rng, slippery=k % 5 == 0) for k in range(count)]
+
+
+def on_cone(wanted, bound):
+    """The nearest friction that a cone allows."""
+    length = np.linalg.norm(wanted)
+    return wanted * min(1.0, bound / length) if length > 0 else wanted
+
+
+def on_pyramid(wanted, bound):
+    """The nearest friction that a pyramid allows."""
+    return np.clip(wanted, -bound, bound)
+
+
+def violation(problem, impulse, nearest=on_cone):
+    """How far the impulse is from what is asked, as velocities over the largest: by projection on what is allowed."""
+    matrix, bias, friction = problem
+    u, worst = (matrix @ impulse + bias).reshape(-1, 3), 0.0
+    for k, (slip, push) in enumerate(zip(u, impulse.reshape(-1, 3), strict=True)):
+        weight = np.trace(matrix[3 * k : 3 * k + 3, 3 * k : 3 * k + 3])
+        normal = max(0.0, push[0] - slip[0] / weight)
+        rubbing = nearest(push[1:] - slip[1:] / weight, friction[k] * normal)
+        worst = max(worst, weight * abs(push[0] - normal), weight * np.abs(push[1:] - rubbing).max())
+    return worst / np.abs(bias).max()
+
+
+def check_laws(sample, nearest):
+    """Each impulse of a sample obeys its laws, or its residual names it: such a step fails, and the status says so."""
+    problems, impulses, residuals = sample
+    found = np.array([violation(*each, nearest) for each in zip(problems, impulses, strict=True)])
+    named = ~(residuals < 1e-8)
+    print(f"named {named.sum()}, worst of the others {found[~named].max():.1e}")
+    assert found[~named].max() < 1e-9
+    assert named.sum() <= 1
