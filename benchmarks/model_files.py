@@ -1,13 +1,13 @@
 """Which of other packages' model files load: all MJCF files in the wheels of a folder, and why the others do not.
 
     pip download --no-deps --dest out/wheels gymnasium dm_control
-    python benchmarks/model_files.py out/wheels [--seconds 1] [--most 300]
+    python benchmarks/model_files.py out/wheels [--seconds 1] [--most 300] [--record model_files.jsonl]
 
 A file that loads is stepped from its start, what overlaps pushed apart, by 5 ms, and it is told for how long its
 status was good. Where it cannot be pushed apart, as of capsules that overlap at the joint of their bodies, the shapes
 that overlap at the start pass through each other instead, and that is told. Files that MuJoCo itself cannot compile are
 told apart, and those in which nothing moves (scenery, and pieces of other files). A file that takes more than `most`
-seconds of the clock is left, and that is told.
+seconds of processor time is left, and told is how far it got. Files in the record are not judged again.
 """
 
 from __future__ import annotations
@@ -15,24 +15,45 @@ from __future__ import annotations
 import multiprocessing
 import re
 import tempfile
+import time
 import warnings
 import zipfile
 from collections import Counter
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 import mujoco
 import torch
 from jsonargparse import auto_cli
 
+from physvision import State
 from physvision.core import InputError, UnsupportedError
+from physvision.core.record import recorded
 from physvision.physics import articulated
 
 DT = 5e-3
+PIECE = 20  # steps between two looks at the clock
 
 
-def verdict(path: Path, seconds: float) -> tuple[str, str]:
+def motion(engine: articulated.Articulation, start: State, seconds: float, most: float) -> str:
+    """For how long the status was good of a motion of so many seconds, which may take so many of processor time."""
+    state, steps, done, began, overlap = start, max(1, round(seconds / DT)), 0, time.process_time(), 0.0
+    while done < steps:
+        piece = engine.rollout(state, min(PIECE, steps - done))
+        assert piece.status is not None
+        bad, overlap = int(piece.status.first_bad_step[0]), max(overlap, float(piece.status.overlap[0]))
+        if bad >= 0:
+            return f"good for {(done + bad) * DT:g} s"
+        done, state = done + piece.steps, piece.final
+        if time.process_time() - began > most:
+            return f"good for {done * DT:g} s until its time of {most:g} s was spent"
+    took = (time.process_time() - began) / steps
+    return f"good for {seconds:g} s, {1e3 * took:.3g} ms a step, overlaps of {1e3 * overlap:.2g} mm at most"
+
+
+def verdict(path: Path, seconds: float, most: float) -> tuple[str, str]:
     """Whether the file loads, and how it went or why not."""
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
     try:
         model = mujoco.MjModel.from_xml_path(str(path))
     except ValueError:
@@ -54,41 +75,28 @@ def verdict(path: Path, seconds: float) -> tuple[str, str]:
             start = engine.separated(engine.initial_state(1, torch.float64))
         except InputError:
             return "loads", f"{engine.nv} velocities, but its start cannot be freed of overlaps"
-    status = engine.rollout(start, max(1, round(seconds / DT))).status
-    assert status is not None
-    bad = int(status.first_bad_step[0])
-    return "loads", f"{engine.nv} velocities, good for {seconds if bad < 0 else bad * DT:g} s{how}"
-
-
-def answer(questions: Connection, seconds: float) -> None:
-    """Judge the files that come in, until there are no more."""
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
-    while (path := questions.recv()) is not None:
-        questions.send(verdict(path, seconds))
+    return "loads", f"{engine.nv} velocities, {motion(engine, start, seconds, most)}{how}"
 
 
 class Judge:
-    """A process that judges files, and another one after a file that takes it too long."""
+    """A process that judges files, and another one after a file on which it hangs."""
 
     def __init__(self, seconds: float, most: float) -> None:
         self._seconds, self._most = seconds, most
         self._begin()
 
     def _begin(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._line, other = context.Pipe()
-        self._process = context.Process(target=answer, args=(other, self._seconds), daemon=True)
-        self._process.start()
+        self._process = multiprocessing.get_context("spawn").Pool(1)
 
     def __call__(self, path: Path) -> tuple[str, str]:
         """Whether a file loads, and how it went."""
-        self._line.send(path)
-        if self._line.poll(self._most):
-            return self._line.recv()
-        self._process.kill()
-        self._begin()
-        return "too slow", f"{self._seconds:g} s are not simulated within {self._most:g} s"
+        answer = self._process.apply_async(verdict, (path, self._seconds, self._most))
+        try:
+            return answer.get(4 * self._most)
+        except multiprocessing.TimeoutError:
+            self._process.terminate()
+            self._begin()
+            return "too slow", f"no answer within {4 * self._most:g} s of the clock"
 
 
 def models(wheels: Path, folder: Path) -> list[Path]:
@@ -99,25 +107,33 @@ def models(wheels: Path, folder: Path) -> list[Path]:
     return [each for each in sorted(folder.rglob("*.xml")) if "<worldbody" in each.read_text(errors="replace")]
 
 
-def main(wheels: Path, seconds: float = 1.0, most: float = 300.0) -> int:
+def main(wheels: Path, seconds: float = 1.0, most: float = 300.0, record: Path | None = None) -> int:
     """Print the table; returns how many load.
 
     Args:
         wheels: folder of the wheels.
         seconds: simulated of each model that loads.
-        most: seconds of the clock that each may take.
+        most: seconds of processor time that the motion of each may take.
+        record: a file that verdicts are added to; none is kept if not given.
     """
     judge = Judge(seconds, most)
-    found: Counter[str] = Counter()
-    reasons: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:
-        for path in models(wheels, Path(folder)):
-            result, why = judge(path)
-            found[result] += 1
-            if result == "refused":
-                reasons.update(why.split(", "))
-            print(f"{result:<14} {path.relative_to(folder)}  {why}", flush=True)
+        unpacked = Path(folder)
+
+        def judged(file: str) -> dict[str, str]:
+            result, why = judge(unpacked / file)
+            print(f"{result:<14} {file}  {why}", flush=True)
+            return {"file": file, "result": result, "why": why}
+
+        files = [str(path.relative_to(unpacked)) for path in models(wheels, unpacked)]
+        lines = recorded(record or unpacked / "verdicts", files, judged, lambda line: line["file"])
+    found = Counter(lines[file]["result"] for file in files)
+    refused = (lines[file]["why"] for file in files if lines[file]["result"] == "refused")
+    reasons = Counter(kind for why in refused for kind in why.split(", "))
+    good = sum(f"good for {seconds:g} s, " in lines[file]["why"] for file in files)
+    still = sum(lines[file]["why"] == "nothing moves" for file in files)
     print(", ".join(f"{count} {result}" for result, count in found.most_common()))
+    print(f"of those that load nothing moves in {still}, and {good} are good for {seconds:g} s")
     print("refused for: " + ", ".join(f"{kind} {count}" for kind, count in reasons.most_common()))
     return found["loads"]
 
