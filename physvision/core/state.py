@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -43,6 +45,11 @@ class State:
         return State(self.q.repeat_interleave(times, 0), self.v.repeat_interleave(times, 0))
 
 
+def _unsaid() -> Any:
+    """Stands for numbers of a status that an engine does not tell, until they are filled in."""
+    return None
+
+
 @dataclass(frozen=True)
 class Status:
     """How a rollout went, world by world.
@@ -67,11 +74,36 @@ class Status:
     residual: Float[Tensor, " batch"]
     iterations: Int[Tensor, " batch"]
     first_bad_step: Int[Tensor, " batch"]
-    crowded: Int[Tensor, " batch"] = None  # pyright: ignore[reportAssignmentType]
-    first_coarse_step: Int[Tensor, " batch"] = None  # pyright: ignore[reportAssignmentType]
-    first_grazing_step: Int[Tensor, " batch"] = None  # pyright: ignore[reportAssignmentType]
-    softened: Int[Tensor, " batch"] = None  # pyright: ignore[reportAssignmentType]
-    overlap: Float[Tensor, " batch"] = None  # pyright: ignore[reportAssignmentType]
+    crowded: Int[Tensor, " batch"] = field(default_factory=_unsaid)
+    first_coarse_step: Int[Tensor, " batch"] = field(default_factory=_unsaid)
+    first_grazing_step: Int[Tensor, " batch"] = field(default_factory=_unsaid)
+    softened: Int[Tensor, " batch"] = field(default_factory=_unsaid)
+    overlap: Float[Tensor, " batch"] = field(default_factory=_unsaid)
+
+    @classmethod
+    def of_good_worlds(cls, make: Callable[[], Status]) -> Status:
+        """The status of worlds that all went well, made when somebody first asks for one of its numbers.
+
+        Making it takes as long as some short motions, after which nobody asks.
+        """
+        status = object.__new__(cls)
+        vars(status)["_make"] = make
+        return status
+
+    @property
+    def is_unmade(self) -> bool:
+        """Whether all worlds went well and nobody has asked for more."""
+        return "_make" in vars(self)
+
+    def __getattr__(self, name: str) -> Any:
+        make = vars(self).pop("_make", None)
+        if make is None:
+            raise AttributeError(f"Status has no {name!r}")
+        vars(self).update(vars(make()))
+        return getattr(self, name)
+
+    def __getstate__(self) -> dict[str, Tensor]:
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def __post_init__(self) -> None:
         empty = {"crowded": 0, "softened": 0, "first_coarse_step": -1, "first_grazing_step": -1}

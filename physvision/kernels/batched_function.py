@@ -40,8 +40,7 @@ class Operation(ABC):
 def apply(operation: Operation, *inputs: Tensor | None) -> tuple[Tensor, ...]:
     """Compute the outputs, with gradients."""
     if not is_followed(*inputs):
-        with torch.no_grad():
-            return operation.forward(*inputs)
+        return operation.forward(*inputs)
     outputs: Any = _applied(_Primal, operation, *inputs)
     return outputs
 
@@ -93,7 +92,10 @@ class _Primal(torch.autograd.Function):
         if all(gradient is None for gradient in gradients):
             return (None,) * (ctx.count + 1)
         needed = tuple(ctx.needs_input_grad[1:])
-        found: Any = _applied(_Adjoint, ctx.operation, needed, *ctx.saved_tensors, *gradients)
+        if torch.is_grad_enabled() or torch._C._are_functorch_transforms_active():
+            found: Any = _applied(_Adjoint, ctx.operation, needed, *ctx.saved_tensors, *gradients)
+        else:  # nobody asks for a derivative of the gradient
+            found = _adjoint(ctx.operation, needed, *ctx.saved_tensors, *gradients)
         return (None, *found)
 
     @staticmethod
@@ -106,12 +108,16 @@ class _Primal(torch.autograd.Function):
         return _unfolded(info.batch_size, outputs)
 
 
+def _adjoint(operation: Operation, needed: tuple[bool, ...], *tensors: Tensor | None) -> Tensors:
+    """The gradients to the inputs, from these, the outputs and the gradients to those that have one."""
+    count, given = len(needed), operation.differentiable
+    return operation.backward(tensors[:count], tensors[count:-given], tensors[-given:], needed)
+
+
 class _Adjoint(torch.autograd.Function):
     @staticmethod
     def forward(operation: Operation, needed: tuple[bool, ...], *tensors: Tensor | None) -> Tensors:
-        count, given = len(needed), operation.differentiable
-        inputs, outputs, gradients = tensors[:count], tensors[count:-given], tensors[-given:]
-        return operation.backward(inputs, outputs, gradients, needed)
+        return _adjoint(operation, needed, *tensors)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple, output: Tensors) -> None:

@@ -250,9 +250,11 @@ class Engine(nn.Module):
 
     def _report(self, status: Status) -> None:
         """Keep the status and warn of failed worlds, once an engine; never waits for a GPU."""
-        if is_functorch_wrapped_tensor(status.converged):
+        if not status.is_unmade and is_functorch_wrapped_tensor(status.converged):
             return  # inside a functional transform there is nothing to look at yet
         self.__dict__["_status"] = status  # a module's own way looks for parameters in it first
+        if status.is_unmade:
+            return
         if self._warned or status.converged.is_cuda:
             return
         # By numpy, which takes a fifth of the time on so few numbers.

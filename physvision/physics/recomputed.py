@@ -14,7 +14,7 @@ stretch adds λ ∂R/∂(controls, properties) to their gradients: the engine's 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import comb
 from typing import Any, NamedTuple
 
@@ -170,7 +170,7 @@ class _Ended(torch.autograd.Function):
         if not isinstance(motion.keep, KeepEvery):
             kept = [q, v] if isinstance(motion.keep, KeepSlots) else [state.q, state.v]
         assert status is not None
-        parts = list(vars(status).values())
+        parts = [getattr(status, each.name) for each in fields(status)]
         ctx.motion, ctx.kept = motion, len(kept)
         ctx.save_for_backward(*kept, controls, *leaves)
         ctx.mark_non_differentiable(*parts)

@@ -1,5 +1,9 @@
 """States and trajectories: pytrees, slices, copies."""
 
+import copy
+import pickle
+
+import pytest
 import torch
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
@@ -36,6 +40,29 @@ def test_repeated_worlds_stand_next_to_each_other():
     assert state.to(torch.float64).v.dtype == torch.float64
     tracked = State(state.q.requires_grad_(), state.v)
     assert not tracked.detach().q.requires_grad
+
+
+def test_the_status_of_good_worlds_is_made_once_and_when_asked():
+    made = []
+
+    def make():
+        made.append(1)
+        good = torch.tensor([True, True])
+        return Status(good, torch.zeros(2), torch.ones(2, dtype=torch.int32), -torch.ones(2, dtype=torch.int32))
+
+    status = Status.of_good_worlds(make)
+    assert status.is_unmade
+    assert made == []
+    assert status.failed() == []
+    assert status.first_coarse_step.tolist() == [-1, -1]
+    assert not status.is_unmade
+    assert made == [1]
+    with pytest.raises(AttributeError, match="speed"):
+        status.speed  # noqa: B018  it is asked for, which is all
+    copies = pickle.loads(pickle.dumps(Status.of_good_worlds(make))), copy.deepcopy(Status.of_good_worlds(make))
+    assert all(each.residual.tolist() == [0.0, 0.0] for each in copies)
+    values, kind = tree_flatten(Status.of_good_worlds(make))
+    assert tree_unflatten(values, kind).converged.tolist() == [True, True]
 
 
 def test_the_status_of_a_motion_and_of_what_follows_it_tells_of_both():

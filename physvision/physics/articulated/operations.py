@@ -38,12 +38,6 @@ class _Operation(Operation):
     def _cost(self, batch: int, backward: bool, evaluations: int) -> float:
         return (BACKWARD_COST if backward else FORWARD_COST) * evaluations * self.program.model.links * batch
 
-    def _begin(self, positions: Tensor, velocities: Tensor, q: Tensor, v: Tensor) -> None:
-        """Let trajectories begin with a state, whose quaternions may be of any length."""
-        start = positions.select(1, 0).copy_(q)
-        self.program.packing.shorten(start, start)
-        velocities.select(1, 0).copy_(v)
-
     def _torque(self, torque: Tensor | None, batch: int, steps: int) -> Tensor:
         if torque is not None:
             return torque
@@ -54,6 +48,10 @@ class _Operation(Operation):
         if needed and value is not None:
             return self.program.zeros(batch, steps, *shape)
         return self.program.zeros(batch, 1, *shape).expand(batch, steps, *shape)
+
+    def _wrench_gradient(self, wrenches: Tensor | None, needed: bool, batch: int, steps: int) -> Tensor | None:
+        """The same of wrenches, if there are any."""
+        return None if wrenches is None else self._outward(wrenches, needed, batch, steps, self.program.model.bodies, 6)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,12 +79,11 @@ class Rollout(_Operation):
         program, batch = self.program, q.shape[0]
         positions = program.empty_trajectory(batch, self.steps + 1, program.model.nq)
         velocities = program.empty_trajectory(batch, self.steps + 1, program.model.nv)
-        self._begin(positions, velocities, q, v)
         bad, coarse = (torch.empty(batch, dtype=torch.int32, device=program.device) for _ in range(2))
         coarseness = torch.empty(batch, dtype=program.dtype, device=program.device)
         work = program.borrow(batch, self._rows, False)
         forces = program.forces(self._torque(torque, batch, self.steps), wrenches)
-        states = map(argument, (positions, velocities, bad, coarse, coarseness))
+        states = map(argument, (q, v, positions, velocities, bad, coarse, coarseness))
         arguments = [self._tree(tuple(parameters)), work[0], forces, *self._schedule, *states]
         evaluations = self.steps * (self._rows - 1)
         self._launch(program.kernels.rollout, batch, arguments, False, evaluations)
@@ -104,28 +101,24 @@ class Rollout(_Operation):
         ]
         q_bar, v_bar = program.zeros(batch, model.nq), program.zeros(batch, model.nv)
         torque_bar = self._outward(torque, needed[2], batch, self.steps, program.forces_per_step)
-        wrench_bar = self._outward(wrenches, needed[3], batch, self.steps, model.bodies, 6)
+        wrench_bar = self._wrench_gradient(wrenches, needed[3], batch, self.steps)
         work = program.borrow(batch, self._rows, True)
         forces = program.forces(self._torque(torque, batch, self.steps), wrenches)
         struct, tensors = program.gradients(batch, torque_bar, wrench_bar, bool(parameters))
-        states = [argument(positions), argument(velocities), argument(bad), *bars, argument(q_bar), argument(v_bar)]
+        states = [*map(argument, (inputs[0], positions, velocities, bad)), *bars, argument(q_bar), argument(v_bar)]
         arguments = [self._tree(tuple(parameters)), work[0], forces, struct, *self._schedule, self.truncate, *states]
         evaluations = self.steps * (self._rows - 1)
         self._launch(program.kernels.rollout_backward, batch, arguments, True, evaluations)
         program.give(batch, self._rows, True, work)
-        program.packing.shorten(q_bar, inputs[0])
         outward = (torque_bar if needed[2] else None, wrench_bar if needed[3] else None)
         return (q_bar, v_bar, *outward, *tensors)
-
-
-TOLD = ("grazing", "crowded", "softened", "residual", "overlap")  # of the kernels' memory, for the status
 
 
 @dataclass(frozen=True, eq=False)
 class ContactRollout(_Operation):
     """(q, v, torque, wrenches, *parameters, *contact parameters) → trajectories of q and v, and what a status tells.
 
-    That is the first bad step, and what `TOLD` says.
+    That is what `program.TOLD` and `program.WORST` name, in columns; the first is the first bad step.
     """
 
     steps: int
@@ -156,32 +149,28 @@ class ContactRollout(_Operation):
 
     @override
     def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
-        return self._run(TOLD, *inputs)
+        return self._run(("told", "worst"), *inputs)
 
     def impulses(self, *inputs: Any) -> Tensor:
         """What the first shape of each pair takes over the last step, (batch, pairs, 3); zero where that failed."""
-        _, _, bad, pushed = self._run(("pushed",), *inputs)
-        return torch.where(bad[:, None, None] < 0, pushed, 0.0)
+        _, _, told, pushed = self._run(("told", "pushed"), *inputs)
+        return torch.where(told[:, :1, None] < 0, pushed, 0.0)
 
-    def _repeated(
-        self, name: str, memory: Memory, same: tuple, batch: int, arguments: Callable[[], list], held: object = None
-    ) -> Repeated:
+    def _repeated(self, name: str, memory: Memory, same: tuple, batch: int, arguments: Callable[[], list]) -> Repeated:
         """The launch that was made last with this memory, if it is the same one, or a new one."""
         known = memory.launches.get(name)
         if known is not None and len(known[0]) == len(same) and all(map(_is_same, known[0], same)):
             return known[1]
-        made = Repeated(self._kernel(name), batch, arguments(), self.program.device, held=held)
+        made = Repeated(self._kernel(name), batch, arguments(), self.program.device)
         memory.launches[name] = same, made
         return made
 
-    def _run(self, told: Sequence[str], *inputs: Any) -> tuple[Tensor, ...]:
-        """Trajectories of q and v, first bad steps, and what is told of the kernels' memory."""
+    def _run(self, wanted: Sequence[str], *inputs: Any) -> tuple[Tensor, ...]:
+        """Trajectories of q and v, and what is wanted of the kernels' memory."""
         q, v, torque, wrenches, *parameters = inputs
         program, batch, rows = self.program, q.shape[0], MOST_OPERATIONS + 2
         positions = program.empty_trajectory(batch, self.steps + 1, program.model.nq)
         velocities = program.empty_trajectory(batch, self.steps + 1, program.model.nv)
-        self._begin(positions, velocities, q, v)
-        bad = torch.empty(batch, dtype=torch.int32, device=program.device)
         work = program.borrow(batch, rows, True)
         memory = program.borrow_contacts(batch, rows)
         pull = self._torque(torque, batch, self.steps)
@@ -189,22 +178,22 @@ class ContactRollout(_Operation):
         def arguments() -> list[Any]:
             tree, contacts = self._split(parameters)
             forces = program.forces(pull, wrenches)
-            states = map(argument, (positions, velocities, bad))
+            states = map(argument, (q, v, positions, velocities, memory.tensors["told"][:, 0]))
             return [tree, work.struct, forces, contacts, memory.struct, *self._numbers, *states]
 
         if self._may_repeat(wrenches, batch, False):
-            same = (work, self.structs, self.law, self.dt, self.steps, pull.stride())
+            same = (work, self.structs, self.law, self.dt, self.steps, q.stride(), v.stride(), pull.stride())
             repeated = self._repeated("rollout", memory, same, batch, arguments)
             repeated.move(2, pull, "torque")
-            for at, tensor in zip((-3, -2, -1), (positions, velocities, bad), strict=True):
+            for at, tensor in zip((-5, -4, -3, -2), (q, v, positions, velocities), strict=True):
                 repeated.move(at, tensor)
             repeated.run()
         else:
             self._launch(self._kernel("rollout"), batch, arguments(), False, 2 * self.steps)
-        found = [memory.tensors[name].clone() for name in told]
+        found = [memory.tensors[name].clone() for name in wanted]
         program.give(batch, rows, True, work)
         program.give(batch, rows, "contacts", memory)
-        return (positions, velocities, bad, *found)
+        return (positions, velocities, *found)
 
     def _may_repeat(self, wrenches: Tensor | None, batch: int, backward: bool) -> bool:
         if self.structs is None or wrenches is not None:
@@ -213,22 +202,24 @@ class ContactRollout(_Operation):
 
     @override
     def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:
-        torque, wrenches, *parameters = inputs[2:]
-        positions, velocities, bad, *_ = outputs
+        start, _, torque, wrenches, *parameters = inputs
+        positions, velocities, told, _ = outputs
         program, batch, model = self.program, positions.shape[0], self.program.model
         bars = [
             torch.zeros((), dtype=like.dtype, device=like.device).expand_as(like) if bar is None else bar.detach()
             for bar, like in zip(gradients, (positions, velocities), strict=True)
         ]
         q_bar, v_bar = program.zeros(batch, model.nq), program.zeros(batch, model.nv)
-        torque_bar = self._outward(torque, needed[2], batch, self.steps, program.forces_per_step)
-        wrench_bar = self._outward(wrenches, needed[3], batch, self.steps, model.bodies, 6)
+        wrench_bar = self._wrench_gradient(wrenches, needed[3], batch, self.steps)
         rows = MOST_OPERATIONS + 2
         work = program.borrow(batch, rows, True)
         memory = program.borrow_contacts(batch, rows)
+        torque_bar = memory.tensors["unasked"].expand(-1, self.steps, -1)
+        if needed[2] and torque is not None:
+            torque_bar = program.zeros(batch, self.steps, program.forces_per_step)
         pull = self._torque(torque, batch, self.steps)
         tensors: list[Tensor] = []
-        states = (positions, velocities, bad, *bars, q_bar, v_bar)
+        states = (start, positions, velocities, told[:, 0], *bars, q_bar, v_bar)
 
         def arguments() -> list[Any]:
             struct, found = program.gradients(batch, torque_bar, wrench_bar, bool(parameters))
@@ -241,7 +232,7 @@ class ContactRollout(_Operation):
         if self._may_repeat(wrenches, batch, True):
             strides = (pull.stride(), torque_bar.stride(), *(each.stride() for each in states))
             same = (work, self.structs, self.law, self.dt, self.steps, self.truncate, strides)
-            repeated = self._repeated("rollout_backward", memory, same, batch, arguments, wrench_bar)
+            repeated = self._repeated("rollout_backward", memory, same, batch, arguments)
             repeated.move(2, pull, "torque")
             repeated.move(5, torque_bar, "torque")
             for back, tensor in enumerate(states):
@@ -251,7 +242,6 @@ class ContactRollout(_Operation):
             self._launch(self._kernel("rollout_backward"), batch, arguments(), True, 2 * self.steps)
         program.give(batch, rows, True, work)
         program.give(batch, rows, "contacts", memory)
-        program.packing.shorten(q_bar, inputs[0])
         outward = (torque_bar if needed[2] else None, wrench_bar if needed[3] else None)
         return (q_bar, v_bar, *outward, *tensors)
 
@@ -301,7 +291,7 @@ class Acceleration(_Operation):
         _fill(work, q=q, v=v, a_bar=gradients[0])
         q_bar, v_bar = program.zeros(batch, model.nq), program.zeros(batch, model.nv)
         torque_bar = self._outward(torque, needed[2], batch, 1, program.forces_per_step)
-        wrench_bar = self._outward(wrenches, needed[3], batch, 1, model.bodies, 6)
+        wrench_bar = self._wrench_gradient(wrenches, needed[3], batch, 1)
         forces = program.forces(self._torque(torque, batch, 1), wrenches)
         struct, tensors = program.gradients(batch, torque_bar, wrench_bar, bool(parameters))
         arguments = [self._tree(tuple(parameters)), work[0], forces, struct, argument(q_bar), argument(v_bar)]
@@ -337,7 +327,7 @@ class InverseDynamics(_Operation):
         work = program.borrow(batch, 1, True)
         _fill(work, q=q, v=v, a=a)
         bars = [program.zeros(batch, count) for count in (model.nq, model.nv, model.nv)]
-        wrench_bar = self._outward(wrenches, needed[3], batch, 1, model.bodies, 6)
+        wrench_bar = self._wrench_gradient(wrenches, needed[3], batch, 1)
         forces = program.forces(self._torque(None, batch, 1), wrenches)
         struct, tensors = program.gradients(
             batch, program.zeros(batch, 1, program.forces_per_step), wrench_bar, bool(parameters)
@@ -391,7 +381,7 @@ class LinkPoses(_Operation):
         struct, tensors = program.gradients(
             batch,
             program.zeros(batch, 1, program.forces_per_step),
-            program.zeros(batch, 1, model.bodies, 6),
+            None,
             bool(parameters),
         )
         kernels, entries = program.kernels, program.kernels.ENTRIES

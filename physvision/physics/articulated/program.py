@@ -29,6 +29,10 @@ from physvision.physics.articulated.packing import Packing, Parameters
 _KERNELS = "physvision.physics.articulated.kernels"
 
 _FRICTION_VELOCITY = 1e-2
+# Of a rollout's memory with contacts, for the status: whole numbers, behind the first bad step, and real ones.
+TOLD = ("grazing", "crowded", "softened")
+WORST = ("residual", "overlap")
+
 _KEPT_SIZES = 8  # of batches whose workspaces are kept for the next call
 
 # Microseconds a link costs on one core, for the choice of how many threads to use.
@@ -138,12 +142,13 @@ class Program:
     def _field(self, field: ArrayField, value: Tensor) -> Any:
         return array(value, self.kernels.ENTRIES[field.entry])
 
-    def gradients(self, batch: int, torque: Tensor, wrenches: Tensor, wanted: bool) -> tuple[Any, list[Tensor]]:
+    def gradients(self, batch: int, torque: Tensor, wrenches: Tensor | None, wanted: bool) -> tuple[Any, list[Tensor]]:
         """The kernels' `Gradients`, and the tensors behind it that belong to parameters, zero."""
         gradients = self.kernels.GradientsStruct()
         gradients.wanted = int(wanted)
         gradients.torque = array(torque)
-        gradients.push, gradients.twist = self._wrench(wrenches)
+        if wrenches is not None:
+            gradients.push, gradients.twist = self._wrench(wrenches)
         if not wanted:
             return gradients, []
         tensors = {}
@@ -262,8 +267,18 @@ class Program:
     def _contact_memory(self, batch: int, rows: int) -> Memory:
         memory, held = self.kernels.ContactMemoryStruct(), {}
         counts = self.counts | {"evaluations": rows}
+        # What is told of a whole rollout lies in columns of two tensors, which are copied whole.
+        held["told"] = self._allocated(torch.empty, batch, 1 + len(TOLD), dtype=torch.int32)
+        held["unasked"] = self.zeros(
+            batch, 1, self.forces_per_step
+        )  # where a gradient to forces goes that nobody wants
+        held["worst"] = self.empty(batch, len(WORST))
+        columns = {name: held["told"][:, 1 + k] for k, name in enumerate(TOLD)}
+        columns |= {name: held["worst"][:, k] for k, name in enumerate(WORST)}
         for name, field in CONTACT_MEMORY.items():
-            if field.entry == "whole":  # counts of placements begin at zero, and none is known
+            if name in columns:
+                held[name] = columns[name]
+            elif field.entry == "whole":  # counts of placements begin at zero, and none is known
                 held[name] = self._allocated(torch.zeros, batch, *field.shape(counts), dtype=torch.int32)
             else:
                 held[name] = self.empty(batch, *field.shape(counts))

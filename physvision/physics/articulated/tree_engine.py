@@ -271,8 +271,10 @@ class TreeEngine(MechanicalEngine):
             return controls
         if not self._actuated:
             rubs = 0 if self._pairs is None else len(self._pairs.beside.rubbing)
+            if not rubs:
+                return controls
             none = controls.new_zeros(*controls.shape[:-1], rubs)
-            return torch.cat([controls[..., : self.nv], none, controls[..., self.nv :]], -1) if rubs else controls
+            return torch.cat([controls[..., : self.nv], none, controls[..., self.nv :]], -1)
         return self._actuation(controls).forces(controls)
 
     def _actuation(self, like: Tensor) -> Actuation:

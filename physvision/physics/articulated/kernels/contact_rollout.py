@@ -7,19 +7,19 @@ gradient takes part in q̄ with the weight −T(q̄, v̄) / T(∇g, 0), and t is
 
 import warp as wp
 
-from . import scalar
+from . import FUSED, scalar
 from .contact_backward import operation_backward
 from .events import begin_operation, end_operation, run_step
 from .reach import find_bounds, first_near
 from .touching import gap_of, place_in_world
 from .touching_backward import finish_shape_gradient
 from .trajectory import (
+    begin,
     begin_backward,
     carry_backward,
     end_backward,
     forget,
     load_state,
-    starts_finite,
     store_failure,
     store_state,
 )
@@ -34,7 +34,7 @@ from .tree import (
 )
 
 
-@wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 3})
+@wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 3, **FUSED})
 def contact_rollout(
     first: int,
     tree: TreeStruct,
@@ -44,11 +44,13 @@ def contact_rollout(
     memory: ContactMemoryStruct,
     h: scalar,
     steps: int,
+    start_q: wp.array2d(dtype=scalar),
+    start_v: wp.array2d(dtype=scalar),
     q: wp.array3d(dtype=scalar),
     v: wp.array3d(dtype=scalar),
     first_bad_step: wp.array(dtype=wp.int32),
 ):
-    """Fill q and v, [world, step, number], from their step 0.
+    """Fill q and v, [world, step, number], from a start.
 
     A world that starts inside what it touches or beyond a joint's limit, or whose step fails, is marked and left. The
     memory says what else there is to tell of the rollout.
@@ -57,7 +59,7 @@ def contact_rollout(
     bad = wp.int32(-1)
     forget(memory, world)
     find_bounds(contacts, memory, world)
-    if not starts_finite(tree, world, q, v):
+    if not begin(tree, world, start_q, start_v, q, v):
         bad = 0
     if bad < 0:
         load_state(tree, work, world, 0, q, v)
@@ -85,7 +87,7 @@ def contact_rollout(
 
 
 # Its loops are kept: unrolled they take a fifth more time to compile, and none less to run.
-@wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 1})
+@wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 1, **FUSED})
 def contact_rollout_backward(
     first: int,
     tree: TreeStruct,
@@ -98,6 +100,7 @@ def contact_rollout_backward(
     h: scalar,
     steps: int,
     truncate: int,
+    start_q: wp.array2d(dtype=scalar),
     q: wp.array3d(dtype=scalar),
     v: wp.array3d(dtype=scalar),
     first_bad_step: wp.array(dtype=wp.int32),
@@ -115,7 +118,6 @@ def contact_rollout_backward(
     for backwards in range(steps):
         step = steps - 1 - backwards
         load_state(tree, work, world, step, q, v)
-        cut = truncate > 0 and backwards > 0 and (step + 1) % truncate == 0
         # Forward through all operations, then back; what the last one left in memory serves both ways.
         memory.left[world, 0] = h
         left_bar = scalar(0.0)
@@ -129,11 +131,13 @@ def contact_rollout_backward(
                     row += 1
                 else:
                     going_back = 1
-                    carry_backward(tree, work, world, row + 1, step + 1, cut, q, trajectory_q_bar, trajectory_v_bar)
+                    carry_backward(
+                        tree, work, world, row + 1, step + 1, steps, truncate, q, trajectory_q_bar, trajectory_v_bar
+                    )
             if going_back != 0:
                 left_bar = operation_backward(
                     tree, work, forces, contacts, memory, gradients, touch, world, step, row, left_bar
                 )
                 row -= 1
     finish_shape_gradient(contacts, touch, world)
-    end_backward(tree, work, gradients, world, q, trajectory_q_bar, trajectory_v_bar, q_bar, v_bar)
+    end_backward(tree, work, gradients, world, start_q, q, trajectory_q_bar, trajectory_v_bar, q_bar, v_bar)

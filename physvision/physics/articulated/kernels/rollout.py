@@ -2,7 +2,7 @@
 
 import warp as wp
 
-from . import scalar
+from . import FUSED, scalar
 from .forward import accelerate, solve
 from .inverse import residual_backward
 from .joints import write_lifted
@@ -17,11 +17,11 @@ from .steps import (
     predict_backward,
 )
 from .trajectory import (
+    begin,
     begin_backward,
     carry_backward,
     end_backward,
     load_state,
-    starts_finite,
     store_failure,
     store_state,
 )
@@ -51,7 +51,7 @@ def accelerate_backward(
     residual_backward(tree, work, forces, gradients, world, step, row, h)
 
 
-@wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
+@wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6, **FUSED})
 def rollout(
     first: int,
     tree: TreeStruct,
@@ -59,13 +59,15 @@ def rollout(
     forces: ForcesStruct,
     schedule: ScheduleStruct,
     steps: int,
+    start_q: wp.array2d(dtype=scalar),
+    start_v: wp.array2d(dtype=scalar),
     q: wp.array3d(dtype=scalar),
     v: wp.array3d(dtype=scalar),
     first_bad_step: wp.array(dtype=wp.int32),
     first_coarse_step: wp.array(dtype=wp.int32),
     coarseness: wp.array(dtype=scalar),
 ):
-    """Fill q and v, [world, step, number], from their step 0. A world that stops being finite is marked and left.
+    """Fill q and v, [world, step, number], from a start. A world that stops being finite is marked and left.
 
     A step that is too coarse for the motion is marked, and time goes on.
     """
@@ -74,7 +76,7 @@ def rollout(
     bad = wp.int32(-1)  # a variable, not a constant, to Warp
     coarse = wp.int32(-1)
     worst = scalar(0.0)
-    if not starts_finite(tree, world, q, v):
+    if not begin(tree, world, start_q, start_v, q, v):
         bad = 0
     for step in range(steps):
         if bad < 0:
@@ -98,7 +100,7 @@ def rollout(
     coarseness[world] = worst
 
 
-@wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
+@wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6, **FUSED})
 def rollout_backward(
     first: int,
     tree: TreeStruct,
@@ -108,6 +110,7 @@ def rollout_backward(
     schedule: ScheduleStruct,
     steps: int,
     truncate: int,
+    start_q: wp.array2d(dtype=scalar),
     q: wp.array3d(dtype=scalar),
     v: wp.array3d(dtype=scalar),
     first_bad_step: wp.array(dtype=wp.int32),
@@ -124,8 +127,7 @@ def rollout_backward(
     begin_backward(tree, work, world)
     for backwards in range(steps):
         step = steps - 1 - backwards
-        cut = truncate > 0 and backwards > 0 and (step + 1) % truncate == 0
-        carry_backward(tree, work, world, last, step + 1, cut, q, trajectory_q_bar, trajectory_v_bar)
+        carry_backward(tree, work, world, last, step + 1, steps, truncate, q, trajectory_q_bar, trajectory_v_bar)
         load_state(tree, work, world, step, q, v)
         # Forward through all rows, then back; the last row's factorisation serves both ways.
         for visit in range(2 * last - 1):
@@ -143,7 +145,7 @@ def rollout_backward(
                     predict_backward(tree, work, schedule, world, row + 1)
                 accelerate_backward(tree, work, forces, gradients, world, step, row, schedule.drag_interval)
                 begin_stage_backward(tree, work, schedule, world, row)
-    end_backward(tree, work, gradients, world, q, trajectory_q_bar, trajectory_v_bar, q_bar, v_bar)
+    end_backward(tree, work, gradients, world, start_q, q, trajectory_q_bar, trajectory_v_bar, q_bar, v_bar)
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})

@@ -5,18 +5,18 @@ import warp as wp
 from . import scalar
 from .forward import accelerate_moved, solve
 from .inverse import accelerate_links, residual_backward
-from .joints import advance, advance_backward
+from .joints import advance
 from .kinematics import move_links
 from .reach import find_bounds
 from .touching import place_moved
 from .touching_backward import finish_shape_gradient
 from .trajectory import (
+    begin,
     begin_backward,
-    carry_backward,
     end_backward,
+    euler_backward,
     forget,
     load_state,
-    starts_finite,
     store_failure,
     store_state,
 )
@@ -71,16 +71,18 @@ def rollout(
     law: Law,
     h: scalar,
     steps: int,
+    start_q: wp.array2d(dtype=scalar),
+    start_v: wp.array2d(dtype=scalar),
     q: wp.array3d(dtype=scalar),
     v: wp.array3d(dtype=scalar),
     first_bad_step: wp.array(dtype=wp.int32),
 ):
-    """Fill q and v, [world, step, number], from their step 0. A world that stops being finite is marked and left."""
+    """Fill q and v, [world, step, number], from a start. A world that stops being finite is marked and left."""
     world = first + wp.tid()
     forget(memory, world)
     find_bounds(contacts, memory, world)
     bad = wp.int32(-1)
-    if not starts_finite(tree, world, q, v):
+    if not begin(tree, world, start_q, start_v, q, v):
         bad = 0
     for step in range(steps):
         if bad < 0:
@@ -108,6 +110,7 @@ def rollout_backward(
     h: scalar,
     steps: int,
     truncate: int,
+    start_q: wp.array2d(dtype=scalar),
     q: wp.array3d(dtype=scalar),
     v: wp.array3d(dtype=scalar),
     first_bad_step: wp.array(dtype=wp.int32),
@@ -127,19 +130,12 @@ def rollout_backward(
     find_bounds(contacts, memory, world)
     for backwards in range(steps):
         step = steps - 1 - backwards
-        cut = truncate > 0 and backwards > 0 and (step + 1) % truncate == 0
         load_state(tree, work, world, step, q, v)
         accelerate_pushed(tree, work, forces, contacts, memory, law, world, step, h)
-        carry_backward(tree, work, world, 1, step + 1, cut, q, trajectory_q_bar, trajectory_v_bar)
-        for d in range(tree.velocities):
-            work.q_bar[world, 0, d] = scalar(0.0)
-        advance_backward(tree, world, work.q_bar, 1, work.v, 1, work.v_bar, 1, work.q_bar, 0, h)
-        for d in range(tree.velocities):
-            work.v_bar[world, 0, d] = work.v_bar[world, 1, d]
-            work.a_bar[world, 0, d] = -h * work.v_bar[world, 1, d]
+        euler_backward(tree, work, world, step, steps, truncate, h, q, trajectory_q_bar, trajectory_v_bar)
         solve(tree, work, world, work.a_bar, 0, work.multiplier, 0)
         accelerate_links(tree, work, world, 0)
         push_apart_backward(tree, work, contacts, memory, gradients, touch, law, world, 0)
         residual_backward(tree, work, forces, gradients, world, step, 0, h)
     finish_shape_gradient(contacts, touch, world)
-    end_backward(tree, work, gradients, world, q, trajectory_q_bar, trajectory_v_bar, q_bar, v_bar)
+    end_backward(tree, work, gradients, world, start_q, q, trajectory_q_bar, trajectory_v_bar, q_bar, v_bar)
