@@ -57,7 +57,7 @@ class World(MechanicalEngine):
         max_contacts: contacts that may touch at one moment for events to be followed; None for 16.
         max_events: impacts, ends of slip and stretches between them that are followed in one step.
         max_milliseconds: what following them may cost in one step, about, on one core; counted in operations, not by
-            the clock; None for 4, or 16 where nothing can touch. Beyond any of these bounds the rest of the step is
+            the clock; None for 2, or 16 where nothing can touch. Beyond any of these bounds the rest of the step is
             crowded: one problem over all contacts at once, see `Status.crowded`.
         substeps: how many steps of the scheme make one of the engine; bounds and `Status.crowded` count each of them.
     """
@@ -100,7 +100,7 @@ class World(MechanicalEngine):
         capacity = 1 + min(most, 16 if max_contacts is None else check_count("max_contacts", max_contacts))
         tolerance = 1e-9 * self.assembly.size
         if max_milliseconds is None:
-            max_milliseconds = 4.0 if self.assembly.pairs else 16.0
+            max_milliseconds = 2.0 if self.assembly.pairs else 16.0
         self._settings = {
             "capacity": capacity,
             "crowd": max(capacity, min(most, 6 * len(bodies) + 2 * sum(self.assembly.limited))),
@@ -144,7 +144,7 @@ class World(MechanicalEngine):
             outputs = apply(operation, q, v, held, theta)
             parts.append((outputs[0][:, ::fine], outputs[1][:, ::fine], *outputs[2:]))
             q, v = outputs[0][:, -1].detach(), outputs[1][:, -1].detach()
-        return replace(_join(parts, length, fine, state.q.dtype), dt=self.dt)
+        return _join(parts, length, fine, state.q.dtype, self.dt)
 
     def _pushed(self, state: State, force: Tensor, control: Tensor | None, properties: Overrides) -> Trajectory:
         # The first controls are the forces and torques on the bodies that move, as a generalised force is.
@@ -222,21 +222,21 @@ class World(MechanicalEngine):
         return mechanics.energy(self.assembly, state, properties)
 
 
-def _join(parts: list[tuple[Tensor, ...]], length: int, substeps: int, dtype: torch.dtype) -> Trajectory:
+def _join(parts: list[tuple[Tensor, ...]], length: int, substeps: int, dtype: torch.dtype, dt: float) -> Trajectory:
     """One trajectory from those of consecutive pieces, each of `length` steps but the last, of so many substeps."""
     q = torch.cat([parts[0][0], *(part[0][:, 1:] for part in parts[1:])], 1) if len(parts) > 1 else parts[0][0]
     v = torch.cat([parts[0][1], *(part[1][:, 1:] for part in parts[1:])], 1) if len(parts) > 1 else parts[0][1]
-
     status = _status(parts[0], dtype)
     for number, part in enumerate(parts[1:], 1):
         status = status.then(_status(part, dtype), number * length * substeps)
-    # Step k ends with substep k · substeps; −1 stays.
-    named = {
-        name: torch.where(step >= 0, (step + substeps - 1) // substeps, step)
-        for name, step in (("first_bad_step", status.first_bad_step), ("first_coarse_step", status.first_coarse_step))
-    }
-    status = replace(status, **named)
-    return Trajectory(q.to(dtype), v.to(dtype), status)
+    if substeps > 1:
+        # Step k ends with substep k · substeps; −1 stays.
+        bad, coarse = (
+            torch.where(step >= 0, (step + substeps - 1) // substeps, step)
+            for step in (status.first_bad_step, status.first_coarse_step)
+        )
+        status = replace(status, first_bad_step=bad, first_coarse_step=coarse)
+    return Trajectory(q.to(dtype), v.to(dtype), status, dt)
 
 
 def _status(part: tuple[Tensor, ...], dtype: torch.dtype) -> Status:

@@ -1,5 +1,7 @@
 """Worlds too busy for events: bounded work, no energy from nowhere, no overlap, the gradient of the step taken."""
 
+from copy import copy
+
 import pytest
 import torch
 from physics.rigid2d.scenes import start
@@ -9,6 +11,7 @@ from physvision.physics import rigid2d
 from physvision.physics.rigid2d import scenes
 from physvision.physics.rigid2d.energy import _points, placements
 from physvision.physics.rigid2d.overlap import depth
+from physvision.physics.rigid2d.rollout import Kernels
 
 
 def deepest(world, state):
@@ -87,7 +90,7 @@ def ends_elsewhere(world, trajectory):
 
 def test_the_gradient_of_a_step_with_several_answers_is_that_of_the_answer_taken():
     confirmed = 0
-    for seed in (15, 37):
+    for seed in (19, 22):
         world, generator = scenes.pile(10 + seed % 31, seed), torch.Generator().manual_seed(seed)
         trajectory = world.rollout(start(world), 130)
         dq, dv, weights = torch.randn(3, 1, world.nq, generator=generator, dtype=torch.float64)
@@ -106,6 +109,56 @@ def test_the_gradient_of_a_step_with_several_answers_is_that_of_the_answer_taken
                 confirmed += 1
                 torch.testing.assert_close(found, wide, rtol=1e-4, atol=0)
     assert confirmed > 0
+
+
+def test_the_gradient_of_a_relaxed_step_is_that_of_the_step_taken():
+    # So much friction that in some steps the ways to an answer end before it, and a relaxed problem's stands.
+    bodies = [copy(body) for body in scenes.pile(10, 11).assembly.bodies]
+    for body in bodies:
+        body.friction = 3.0
+    world = rigid2d.World(bodies, gravity=(0, -9.81), dt=1 / 60, max_contacts=1)
+    trajectory = world.rollout(start(world), 60)
+    missed = world.rollout(State(trajectory.q[0, :-1], trajectory.v[0, :-1]), 1).status.residual
+    fallen = trajectory.state(int((missed > 1e-3).nonzero()[0]))
+    generator = torch.Generator().manual_seed(0)
+    dq, dv, weights = torch.randn(3, 1, world.nq, generator=generator, dtype=torch.float64)
+    own = world.properties
+
+    def value(change):
+        changed = {"friction": own.friction + change, "mass": own.mass * (1 + 0.3 * change)}
+        ahead = world.rollout(State(fallen.q + change * dq, fallen.v + change * dv), 1, properties=changed)
+        assert ahead.status.residual > 1e-3
+        return ahead.final.q[0] @ weights[0]
+
+    change = torch.zeros((), dtype=torch.float64, requires_grad=True)
+    (found,) = torch.autograd.grad(value(change), change)
+    # Answers are exact to 1e-9 of speeds, so that a difference over 2e-7 is to a few 1e-5.
+    torch.testing.assert_close(found, (value(1e-7) - value(-1e-7)) / 2e-7, rtol=1e-4, atol=0)
+
+
+def test_a_world_that_stayed_as_it_was_is_not_computed_again_until_something_changes(monkeypatch):
+    boxes = [rigid2d.Rectangle((1, 1), (0, 0.5 + i), friction=0.5, restitution=0.0) for i in range(3)]
+    world = rigid2d.World([rigid2d.Rectangle((9, 1), (0, -0.5), static=True), *boxes], gravity=(0, -9.81), dt=1 / 60)
+    launches, run = [], Kernels.run
+    monkeypatch.setattr(Kernels, "run", lambda *given: (launches.append(1), run(*given)))
+    state = world.rollout(start(world), 60).final
+    first = world.rollout(state, 1)
+    assert (first.final.q == state.q).all()
+    count = len(launches)
+    again = world.rollout(first.final, 1)
+    assert len(launches) == count
+    assert (again.q == first.q).all()
+    assert again.status.iterations == first.status.iterations
+    # What was returned is the caller's own.
+    again.q.zero_()
+    assert (world.rollout(first.final, 1).q == first.q).all()
+    assert len(launches) == count
+    push = torch.zeros(1, world.nu, dtype=torch.float64)
+    push[0, 6] = 20.0
+    assert world.step(first.final, push).v[0, 6] > 0
+    heavier = {"gravity": 2 * world.properties.gravity}
+    assert (world.rollout(first.final, 1, properties=heavier).final.q == state.q).all()
+    assert len(launches) == count + 2
 
 
 def test_a_platform_carries_a_crowd_at_its_own_velocity():

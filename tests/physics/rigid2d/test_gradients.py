@@ -200,3 +200,17 @@ def test_a_bounce_by_differences_of_every_size(size):
         q[0, 0] += sign * size
         ends.append(world.rollout(State(q, state.v), 100).final.q[0, 0])
     torch.testing.assert_close((ends[0] - ends[1]) / (2 * size), torch.tensor(-1.0).double(), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(("late", "wanted"), [(0.0, -0.5), (0.1, 1.0), (0.5, 1.0)])
+def test_an_impact_on_the_grid_moves_with_its_gap_and_one_that_was_due_before_does_not(late, wanted):
+    # With restitution e and unit speed, y₁ = e (dt − gap) where the gap closes on the grid: −e. What overlaps already,
+    # as contacts do that a crowded step left so, strikes at once wherever it is: y₁ = y₀ + e dt.
+    surface = {"restitution": 0.5, "friction": 0.0}
+    floor = rigid2d.Rectangle((10, 2), (0, -1), static=True, **surface)
+    ball = rigid2d.Circle(1, (0, 1), velocity=(0, -1), **surface)
+    world = rigid2d.World([floor, ball], gravity=(0, 0), dt=1 / 60)
+    state = start(world)
+    q = (state.q - torch.tensor([0, late * world._settings["tolerance"], 0])).requires_grad_()
+    (found,) = torch.autograd.grad(world.rollout(State(q, state.v), 1).final.q[0, 1], q)
+    torch.testing.assert_close(found[0, 1], torch.tensor(wanted, dtype=torch.float64))

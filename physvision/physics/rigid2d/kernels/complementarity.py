@@ -23,8 +23,10 @@ REFINEMENTS = wp.constant(2)
 
 ROUNDING = wp.constant(wp.float64(1.0e-10))
 
-# How often a guess is corrected by its answer, before and after `interior` decides.
+# How often a guess is corrected by its answer, before `interior` decides; what it decides is kept where the answer
+# contradicts it by less than so many times rounding, since its contacts yield.
 GUESSES = wp.constant(5)
+DECIDED = wp.constant(wp.float64(1.0e4))
 
 
 @wp.func
@@ -54,13 +56,21 @@ def assemble(s: Parts, t: Workspace, rows: wp.array(dtype=scalar), columns: wp.a
 def is_spent(s: Parts, t: Workspace):
     """Whether the step has taken all the work that it may.
 
-    How often guesses are corrected is a matter of rounding where loads are shared at will. It counts as labour, of
-    which there may be twice as much: the bound is nearly always reached by what any order of bodies would take, too.
+    How often guesses and places are corrected is a matter of rounding. It counts as labour, of which there may be
+    twice as much: the bound is nearly always reached by what any order of bodies would take, too.
     """
     spent = wp.int32(0)
     if t.counts[EFFORT] > s.effort or t.counts[LABOUR] > 2 * s.effort:
         spent = wp.int32(1)
     return spent
+
+
+@wp.func
+def charge(s: Parts, t: Workspace, contacts: wp.int32):
+    """Count what a flow or an impact of so many contacts takes, about: ten solutions of all rows."""
+    others = 2 * contacts
+    n = s.joint_rows + others
+    t.counts[EFFORT] = t.counts[EFFORT] + (n * n + 20 * n * s.joint_band) // 100 + (others * n * n) // 200
 
 
 @wp.func
@@ -232,11 +242,15 @@ def correct_modes(
     multipliers: wp.array(dtype=scalar),
     size: wp.int32,
     least: scalar,
+    rounding: scalar,
 ):
-    """Change what contacts do where the solution contradicts it by more than rounding; return how many changed."""
-    largest = scalar(0.0)
+    """Change what contacts do where the solution contradicts it by more than rounding; return how many changed.
+
+    Rounding is given as a speed, and as a share of the largest multiplier.
+    """
+    smallest = scalar(0.0)
     for r in range(size):
-        largest = wp.max(largest, wp.abs(multipliers[r]))
+        smallest = wp.max(smallest, rounding * wp.abs(multipliers[r]))
     changed = wp.int32(0)
     for i in range(contacts):
         r = s.joint_rows + 2 * i
@@ -250,11 +264,11 @@ def correct_modes(
             if normal < -least:
                 changed += 1
                 guess_mode(t, i, normal, tangent, least, mode, slide)
-        elif multipliers[r] < -ROUNDING * largest:
+        elif multipliers[r] < -smallest:
             changed += 1
             mode[i] = OPEN
         elif mode[i] == STICKS:
-            if wp.abs(multipliers[r + 1]) > bound + ROUNDING * largest:
+            if wp.abs(multipliers[r + 1]) > bound + smallest:
                 changed += 1
                 mode[i] = SLIDES
                 slide[i] = wp.sign(multipliers[r + 1]) * t.coefficient[i]
@@ -283,28 +297,27 @@ def solve_stage(
     size = s.joint_rows + 2 * contacts
     assemble(s, t, rows, columns, size)
     least = least_speed(s, t, size, unit)
+    rounding = wp.float64(1.0) * ROUNDING
     n = wp.int32(0)
     going = wp.int32(1)
     tries = wp.int32(0)
-    residual = scalar(0.0)
     while going == 1:
         n = choose(s, t, contacts, mode)
-        before = t.counts[LABOUR]
         factor_chosen(s, t, n, mode, slide, size)
-        if tries == 0:
-            t.counts[EFFORT] = t.counts[EFFORT] + t.counts[LABOUR] - before
         solve_chosen(s, t, n, contacts, mode, slide, multipliers)
         going = wp.int32(0)
-        if contacts > 0 and correct_modes(s, t, contacts, mode, slide, multipliers, size, least) > 0:
-            if is_spent(s, t) == 1:
+        if contacts > 0 and correct_modes(s, t, contacts, mode, slide, multipliers, size, least, rounding) > 0:
+            if is_spent(s, t) == 1 or tries > GUESSES:
                 t.counts[FAILED] = 1
-            elif tries < 2 * GUESSES:
+            else:
                 going = wp.int32(1)
                 if tries == GUESSES:
                     t.counts[LABOUR] = t.counts[LABOUR] + 30 * size
                     residual = find_modes(s, t, contacts, rows, columns, mode, slide, multipliers, 0)
-            elif not (residual < scalar(1.0e-6)):
-                t.counts[FAILED] = 1
-                t.keep[WORST] = wp.max(t.keep[WORST], residual)
+                    if not (residual < scalar(1.0e-6)):
+                        t.counts[FAILED] = 1
+                        t.keep[WORST] = wp.max(t.keep[WORST], residual)
+                    least = DECIDED * least
+                    rounding = DECIDED * ROUNDING
         tries += 1
     return n

@@ -10,12 +10,45 @@ import warp as wp
 from . import scalar
 from .adjoint import columns_adjoint, subtract_rows
 from .crowd import CORRECTIONS, crowd
-from .data import BODY_A, BODY_B, CONTACTS, CUT, LEFT, LEFT_BAR, OPEN, WANTED, Parts, Workspace, clear, copy
-from .forces import accelerate_adjoint
+from .data import (
+    BODY_A,
+    BODY_B,
+    CONTACTS,
+    CUT,
+    LEFT,
+    LEFT_BAR,
+    OPEN,
+    RELAXED,
+    SLIDES,
+    SOFTNESS,
+    WANTED,
+    Parts,
+    Workspace,
+    clear,
+    copy,
+)
+from .forces import accelerate_adjoint, weight_adjoint
 from .geometry import add_property, add_row, contact_rows_adjoint, row_speed
 from .islands import came_to_rest
 from .joints import joint_row_adjoint
 from .system import factor_system, number_unknowns, own_couplings, solve_system_transposed, spread, stiffen
+from .trial import rubs
+
+
+@wp.func
+def compliance_adjoint(s: Parts, t: Workspace, rows: wp.array(dtype=scalar), r: wp.int32):
+    """Add to the cotangents of row r and of masses that it yields by a share of its own coupling, ε (R W Rᵀ) λ."""
+    bar = -t.kappa[r] * t.keep[SOFTNESS] * t.lambda0[r]
+    for side in range(2):
+        body = t.row_a[r]
+        if side == 1:
+            body = t.row_b[r]
+        c = 6 * r + 3 * side
+        for k in range(3):
+            t.columns_bar[c + k] = t.columns_bar[c + k] + scalar(2.0) * bar * t.weight[3 * body + k] * rows[c + k]
+        if t.weight[3 * body] > scalar(0.0):
+            linear = bar * (rows[c] * rows[c] + rows[c + 1] * rows[c + 1])
+            weight_adjoint(s, t, body, linear, bar * rows[c + 2] * rows[c + 2])
 
 
 @wp.func
@@ -59,6 +92,8 @@ def solution_adjoint(
                 c = 6 * r + k
                 t.columns_bar[c] = t.columns_bar[c] - t.kappa[r] * x[3 * t.row_a[r] + k]
                 t.columns_bar[c + 3] = t.columns_bar[c + 3] - t.kappa[r] * x[3 * t.row_b[r] + k]
+            if r >= s.joint_rows:
+                compliance_adjoint(s, t, rows, r)
 
 
 @wp.func
@@ -111,6 +146,13 @@ def velocities_adjoint(s: Parts, t: Workspace, contacts: wp.int32, h: scalar):
             elif t.target[r] == t.gap[i] / h:
                 gap_bar = -kappa / h
                 duration_bar += kappa * t.gap[i] / (h * h)
+            if t.keep[RELAXED] > scalar(0.0) and t.mode0[i] == SLIDES and rubs(t, i) == 1:
+                # Its row is N + slide T, too, and yields by slide² of what its tangent does, beside the column's slide.
+                slip = wp.sign(t.slide0[i]) * row_speed(t, t.rows0, r + 1, t.v1)
+                yields = t.keep[SOFTNESS] * t.own[r + 1] * t.lambda0[r]
+                bar = scalar(-0.5) * kappa * (slip + scalar(2.0) * t.coefficient[i] * yields)
+                add_property(t, s.friction + t.contact[5 * i + BODY_A], bar)
+                add_property(t, s.friction + t.contact[5 * i + BODY_B], bar)
             contact_rows_adjoint(s, t, t.q0, i, t.columns_bar, r, gap_bar, t.q0_bar)
     for k in range(n):
         t.v0_bar[k] = t.v0_bar[k] + t.z[k]

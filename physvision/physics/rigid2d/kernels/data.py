@@ -158,6 +158,8 @@ _rows = (
     *("lambda0", "lambda1", "offset", "target", "missed", "kappa", "x"),
     # While contacts are decided: a row's own coupling, its speed, what it should move by, and multipliers for that.
     *("own", "rate", "wanted", "answered", "change"),
+    # The multipliers of the first relaxed problem.
+    "relaxed",
 )
 # Names that end in _bar are cotangents: ∂loss/∂name.
 layout = Layout(

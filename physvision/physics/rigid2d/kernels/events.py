@@ -26,6 +26,7 @@ def close_gap(s: Parts, t: Workspace, contacts: wp.int32, guess: scalar, most: s
     h = guess
     r = s.joint_rows + 2 * contacts
     tries = wp.int32(0)
+    before = scalar(1.0e30)
     going = wp.int32(1)
     while going == 1:
         positions(s, t, contacts, h)
@@ -35,11 +36,13 @@ def close_gap(s: Parts, t: Workspace, contacts: wp.int32, guess: scalar, most: s
         gap = contact_rows(s, t, t.q1, s.capacity, t.rows1, r)
         rate = row_speed(t, t.rows1, r, t.v1)
         tries += 1
-        if wp.abs(gap) <= scalar(1.0e-3) * s.tolerance or tries > 20 or not (rate < scalar(0.0)):
+        stalls = wp.abs(gap) <= s.tolerance and wp.abs(gap) >= before
+        if wp.abs(gap) <= scalar(1.0e-5) * s.tolerance or stalls or tries > 20 or not (rate < scalar(0.0)):
             going = wp.int32(0)
             if wp.abs(gap) > s.tolerance:
                 h = NEVER
         else:
+            before = wp.abs(gap)
             h -= gap / rate
             if h > most or h <= scalar(0.0):
                 going = wp.int32(0)
@@ -127,7 +130,7 @@ def stop_early(
             contact_rows(s, t, t.q1, i, t.rows1, r)
             value = row_speed(t, t.rows1, r + 1, t.v1)
         tries += 1
-        if wp.abs(value) <= enough or tries > 40:
+        if wp.abs(value) <= enough or tries > 40 or t.counts[FAILED] == 1:
             going = wp.int32(0)
         else:
             if value * at_low > scalar(0.0):
@@ -203,7 +206,7 @@ def flow(s: Parts, t: Workspace, contacts: wp.int32, most: scalar):
     if t.counts[FAILED] == 0:
         ended, which, share, first, last = first_end(s, t, contacts, h)
         tries = wp.int32(0)
-        while which >= 0 and tries < 8:
+        while which >= 0 and tries < 8 and t.counts[FAILED] == 0:
             event = ended
             about = which
             h = stop_early(s, t, contacts, ended, which, first, last, h, h * share)

@@ -153,7 +153,7 @@ def positions(s: Parts, t: Workspace, contacts: wp.int32, h: scalar):
         tries = wp.int32(0)
         # What is below the tolerance is improved as long as it gets better: the adjoint takes it for zero, and speeds
         # are off by it over h, which in a short flow is more.
-        enough = scalar(1.0e-3) * s.tolerance * wp.min(h / s.dt, scalar(1.0))
+        enough = scalar(1.0e-5) * s.tolerance * wp.min(h / s.dt, scalar(1.0))
         while tries < 12 and error > enough and (error < before or error > s.tolerance):
             before = error
             tries += 1

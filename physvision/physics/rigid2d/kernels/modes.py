@@ -4,7 +4,8 @@ With friction the problem is not monotone, and a way through the inside may end 
 tried, and at last the relaxed problem (Anitescu, 2006), in which what slides parts as well, λ ⟂ u − μ (|slip| − w) with
 a given w: the conditions of a convex programme, which always has an answer. With w = |slip| it is the answer sought, so
 w becomes the slip found, again and again (Cadoux, 2009), until what contacts do is an answer without relaxing. The work
-of all this is bounded together; where the bound ends it, the last relaxed answer stands.
+of all this is bounded together; where the bound ends it, the first relaxed answer stands, w = 0: that of later ones
+would hang on all before it, and so would its gradient.
 """
 
 import warp as wp
@@ -49,11 +50,13 @@ def search_relaxed(
 ):
     """Solve relaxed problems until what contacts do in one is an answer without relaxing; return whether it is.
 
-    The count of factorisations may grow to `most`. Where none was found, the last relaxed answer's multipliers are in
-    `multipliers`, and the problem stays relaxed.
+    The count of factorisations may grow to `most`. Where none was found, the first relaxed answer's multipliers are in
+    `multipliers`, and the problem stays relaxed, with w = 0.
     """
     size = s.joint_rows + 2 * contacts
     copy(multipliers, t.kappa, size)
+    copy(multipliers, t.relaxed, size)
+    first = wp.int32(1)
     share = scalar(1.0)
     found = wp.int32(0)
     solved = wp.int32(0)
@@ -70,6 +73,9 @@ def search_relaxed(
         if solved == 1:
             share = scalar(1.0)
             copy(t.change, t.kappa, size)
+            if first == 1:
+                copy(t.change, t.relaxed, size)
+                first = wp.int32(0)
             find_rates(s, t, contacts, rows, columns, t.kappa)
             for i in range(contacts):
                 if rubs(t, i) == 1:
@@ -78,7 +84,9 @@ def search_relaxed(
             found = try_modes(s, t, contacts, n, rows, columns, mode, slide, enough, TRIALS)
     if found == 0:
         t.keep[RELAXED] = scalar(1.0)
-        copy(t.kappa, multipliers, size)
+        copy(t.relaxed, multipliers, size)
+        for i in range(contacts):
+            t.parting[i] = scalar(0.0)
         find_rates(s, t, contacts, rows, columns, multipliers)
         read_modes(s, t, contacts, multipliers, mode, slide)
     return found

@@ -3,7 +3,7 @@
 import warp as wp
 
 from . import scalar
-from .complementarity import is_spent
+from .complementarity import charge, is_spent
 from .crowd import CORRECTIONS, crowd
 from .data import (
     ASLEEP,
@@ -195,6 +195,7 @@ def exact_flow(s: Parts, t: Workspace, resting: wp.int32, left: scalar):
     about = wp.int32(0)
     going = wp.int32(1)
     while going == 1:
+        charge(s, t, resting)
         h, event, about = flow(s, t, resting, most)
         going = wp.int32(0)
         rough = t.counts[FAILED]
@@ -253,10 +254,12 @@ def exact_operation(
             # Velocities that violate joints, as given ones may, are put right by an impact.
             jolt = joints_are_off(s, t)
     if struck >= 0 or jolt == 1:
+        charge(s, t, touching)
         if logged == 1:
-            # An impact that no flow of this step led to fell on the grid: it ends a flow of no duration.
+            # An impact that no flow of this step led to, of a gap that is zero to rounding, fell on the grid: it ends
+            # a flow of no duration. What overlaps by more was due before: no time moves with its gap.
             event = int(NOTHING)
-            if count == 0 and jolt == 0 and wp.abs(t.gap[struck]) <= s.tolerance:
+            if count == 0 and jolt == 0 and wp.abs(t.gap[struck]) <= scalar(1.0e-3) * s.tolerance:
                 event = GAP_CLOSED
             record(s, t, count, IMPACT, event, struck, scalar(0.0), left)
         impact(s, t, touching)
