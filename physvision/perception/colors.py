@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import kornia
 import numpy as np
 import torch
 from jaxtyping import Float
@@ -102,6 +101,8 @@ def find_colors(frames: Float[Tensor, "times 3 height width"], objects: int) -> 
         frames: 0 to 1; the camera does not move.
         objects: how many there are. Fewer colours than objects are found where some share one.
     """
+    from kornia.color import rgb_to_lab  # here, since commands that look for no colours need not wait for it
+
     check_count("objects", objects)
     step = max(1, len(frames) // _MOST_FRAMES)
     chosen = frames[::step].float()
@@ -118,7 +119,7 @@ def find_colors(frames: Float[Tensor, "times 3 height width"], objects: int) -> 
             "give the colours"
         )
     pixels = pixels[:: max(1, len(pixels) // _MOST_PIXELS)]
-    lab = kornia.color.rgb_to_lab(pixels.T[:, :, None])[..., 0].T
+    lab = rgb_to_lab(pixels.T[:, :, None])[..., 0].T
     labels, centers = _clusters(lab.numpy(), objects)
     colors = torch.stack([pixels[labels == index].median(dim=0).values for index in range(len(centers))])
     sizes = np.bincount(labels, minlength=len(centers)).astype(float)

@@ -14,8 +14,6 @@ from physvision.core import Status
 from physvision.kernels.batched_function import Operation, Tensors, apply
 from physvision.kernels.launching import argument, launch
 from physvision.kernels.precision import start_warp
-from physvision.physics.lcp.kernels.launch import solve_problems
-from physvision.physics.lcp.kernels.workspace import whole_layout
 from physvision.physics.lcp.problem import MechanicalProblem, Problem
 
 # The scaled residual below which a world counts as solved, and the compliance that shares redundant load.
@@ -73,6 +71,9 @@ class _Solve(Operation):
     @override
     def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
         """Solutions, residuals and iterations."""
+        from physvision.physics.lcp.kernels.launch import solve_problems
+        from physvision.physics.lcp.kernels.workspace import whole_layout
+
         start_warp()
         dtype, device = inputs[1].dtype, inputs[1].device
         matrix, vector = (given.detach().double().contiguous() for given in inputs)

@@ -17,9 +17,6 @@ from physvision.kernels.launching import (
     is_short,
     launch,
 )
-from physvision.physics.rigid2d.kernels.data import layout
-from physvision.physics.rigid2d.kernels.rollout import backward as backward_kernel
-from physvision.physics.rigid2d.kernels.rollout import forward as forward_kernel
 
 # A guess at the microseconds that a body's step takes, forward; backward takes twice that.
 BODY_STEP = 2.0
@@ -29,8 +26,12 @@ class Kernels:
     """A world on one device, with what a launch needs to know of it."""
 
     def __init__(self, parts: Any, kept: list[Any], device: torch.device) -> None:
+        # Kernels take as long to read as torch to import; here nobody waits for those of a world that stands still.
+        from physvision.physics.rigid2d.kernels import data, rollout
+
         self.parts, self.kept, self.device = parts, kept, device
-        self.sizes = layout.lengths(parts)
+        self.forward, self.backward = rollout.forward, rollout.backward
+        self.sizes = data.layout.lengths(parts)
         self._shelf = Shelf()
         self._unchanged: tuple[list[Tensor], list[Tensor]] | None = None
 
@@ -116,7 +117,7 @@ class Rollout(Operation):
         # Before each step, who is awake and what contacts did in the step before; see `kernels.remembered`.
         notes = operations.new_zeros(batch, self.steps + 1 if self.followed else 2, 1 + parts.crowd + parts.bodies)
         arrays = [theta, controls, self.steps, all_q, all_v, operations, notes, residual, *counts]
-        self.kernels.run(forward_kernel, batch, arrays, self._work(batch))
+        self.kernels.run(self.kernels.forward, batch, arrays, self._work(batch))
         outputs = (all_q, all_v, operations, residual, *counts, notes)
         if alone:
             self.kernels.keep_if_unchanged(inputs, outputs)
@@ -136,7 +137,7 @@ class Rollout(Operation):
         theta_bar = theta.new_zeros(theta.shape)
         found = [q_bar, v_bar, controls_bar, theta_bar]
         arrays = [theta, controls, self.steps, q, v, operations, notes, *seeds, *found]
-        self.kernels.run(backward_kernel, batch, arrays, 2 * self._work(batch))
+        self.kernels.run(self.kernels.backward, batch, arrays, 2 * self._work(batch))
         return q_bar, v_bar, written if needed[2] else None, theta_bar
 
 
