@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 
-.PHONY: demo docs test test-slow lint format wheel clean
+.PHONY: demo docs test test-extended test-slow lint format wheel clean
 
 demo: $(INSTALLED)
 	$(BIN)/physvision demo --out out/demo
@@ -16,6 +16,11 @@ test: $(INSTALLED)
 	@echo "Compiling kernels, once on this machine."
 	$(BIN)/python tests/compile_kernels.py
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+
+# What `make test` leaves out: kernels that are compiled on demand, and tests of many seconds.
+test-extended: $(INSTALLED)
+	$(BIN)/python tests/compile_kernels.py --on-demand
+	$(BIN)/python -m pytest -m 'extended and not slow and not gpu' --numprocesses auto --dist worksteal
 
 test-slow: $(INSTALLED)
 	$(BIN)/python -m pytest -m slow --timeout 3600

@@ -1,4 +1,7 @@
-"""Compile the kernels once, on all cores, before several processes of tests would each compile the same."""
+"""Compile the kernels once, on all cores, before several processes of tests would each compile the same.
+
+python tests/compile_kernels.py [--on-demand]
+"""
 
 import importlib
 import multiprocessing
@@ -13,15 +16,18 @@ import warp as wp
 import physvision
 from physvision.kernels import precision
 
-# What a package of kernels has only on demand; it is tested in float64 alone.
-ON_DEMAND = {"physvision.physics.articulated.kernels": "convex_pairs", "physvision.physics.soft.kernels": "solid"}
+# Parts that a package of kernels has only on demand; they are tested in float64 alone.
+PARTS = {"physvision.physics.soft.kernels": ["solid"]}
+# Those of the tests marked `extended`; modules of kernels that only they need.
+MORE_PARTS = {"physvision.physics.articulated.kernels": ["convex_pairs"]}
+MORE_MODULES = {"complementarity_rollout", "relaxed_rollout", "yielding_rollout"}
 # No test runs these in float32: that they compile shows in a sixth of the time without optimisation.
 ONLY_COMPILED = {"contact_rollout_backward"}
 
 
-def main() -> None:
-    """Compile all kernels of all packages; what the cache holds is not compiled again."""
-    modules = _modules()
+def main(on_demand: bool) -> None:
+    """Compile the kernels of all packages; what the cache holds is not compiled again."""
+    modules = _modules(on_demand)
     wp.force_load("cpu", modules[-1:])  # the header that all share is compiled now, by one process
     # Processes, since threads would wait for one another: Warp writes its code under one lock.
     context = multiprocessing.get_context("fork")
@@ -35,12 +41,12 @@ def main() -> None:
         sys.exit("Kernels do not compile.")
 
 
-def _modules() -> list[wp.Module]:
+def _modules(on_demand: bool) -> list[wp.Module]:
     """All that Warp compiles, the longest first, so that no core waits for another at the end."""
     precision.start_warp()
     root = Path(physvision.__path__[0])
     for place in sorted(root.glob("*/**/kernels/__init__.py")):
-        _load(place)
+        _load(place, on_demand)
     places = [(name, vars(module)) for name, module in list(sys.modules.items()) if name.startswith("physvision.")]
     kernels = {value: name for name, place in places for value in place.values() if isinstance(value, wp.Kernel)}
     for kernel, name in kernels.items():
@@ -51,19 +57,21 @@ def _modules() -> list[wp.Module]:
     return sorted({kernel.module for kernel in kernels}, key=_length, reverse=True)
 
 
-def _load(source: Path) -> None:
+def _load(source: Path, on_demand: bool) -> None:
     """Import a package of kernels in all the forms that the tests need."""
     package = ".".join(source.parent.relative_to(Path(physvision.__path__[0]).parent).parts)
     name = package
     in_both = 'get("scalar"' in source.read_text()
+    parts = PARTS.get(package, []) + (MORE_PARTS.get(package, []) if on_demand else [])
     for dtype in precision.SCALARS if in_both else ():
         precision.load(package, dtype)
-    if in_both or package in ON_DEMAND:
+    if in_both or parts:
         name = precision.load(package, torch.float64).__name__
     for module in pkgutil.iter_modules([str(source.parent)], f"{name}."):
-        importlib.import_module(module.name)
-    if package in ON_DEMAND:
-        precision.load(package, torch.float64, ON_DEMAND[package])
+        if on_demand or module.name.rpartition(".")[2] not in MORE_MODULES:
+            importlib.import_module(module.name)
+    for part in parts:
+        precision.load(package, torch.float64, part)
 
 
 def _length(module: wp.Module) -> int:
@@ -85,4 +93,4 @@ def _compile(modules: list[wp.Module], taken: multiprocessing.Value) -> None:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    main()
+    main(on_demand="--on-demand" in sys.argv)

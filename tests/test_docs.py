@@ -93,6 +93,7 @@ def test_control():
     assert names["seen"].shape == (8, 5)
 
 
+@pytest.mark.extended
 def test_every_link_leads_somewhere(tmp_path):
     pytest.importorskip("mkdocs", reason="pip install 'physvision[docs]' builds the pages")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]

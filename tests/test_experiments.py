@@ -41,6 +41,7 @@ def test_pendulums_part_on_film(tmp_path, monkeypatch, capsys):
     assert picture.stat().st_size > 10_000
 
 
+@pytest.mark.extended
 def test_gradients_through_contact_are_those_of_differences(tmp_path):
     """One scene of each kind."""
     module = import_module("contact_gradients")
@@ -64,6 +65,7 @@ def test_gradients_of_few_states_are_those_of_all():
             assert (error < 1e-12) == exact
 
 
+@pytest.mark.extended
 def test_methods_of_contact_err_as_is_told():
     module = import_module("contact_methods")
     for scene in (module.dropped(), module.head_on()):
@@ -79,6 +81,7 @@ def test_methods_of_contact_err_as_is_told():
     assert once.derivative == pytest.approx(1.0, abs=1e-9)
 
 
+@pytest.mark.extended
 def test_an_impulse_is_differentiated_in_three_ways(monkeypatch):
     module = import_module("impulse_gradients")
     monkeypatch.setattr(module, "SWEEPS", (10, 100))
@@ -166,6 +169,7 @@ def test_a_servo_is_calibrated_from_a_step(tmp_path):
     assert module.main(draws=1, out=tmp_path) < 0.05
 
 
+@pytest.mark.extended
 def test_an_unseen_push_is_found(tmp_path):
     module = import_module("push")
     late, large = module.main(draws=1, out=tmp_path, filmed=False)

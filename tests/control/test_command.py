@@ -6,6 +6,7 @@ from physvision import video
 from physvision.cli import main
 
 
+@pytest.mark.extended
 def test_a_cartpole_stands_up_with_a_model_that_was_wrong(tmp_path, capsys):
     path = tmp_path / "new" / "cart.mp4"
     assert main(["control", "cartpole", "--learn", "--seconds", "2.5", "--out", str(path)]) == 0

@@ -72,6 +72,7 @@ def test_reading_gives_what_the_recipe_makes(whole):
                 np.testing.assert_array_equal(dataset.field(name, number, 7, 23), made[name][7:23])
 
 
+@pytest.mark.extended
 def test_scripts_and_workers_make_the_same_bytes(tmp_path):
     """The script's processes do not run the script again."""
     script = resources.find("billiards_one.py", "datasets")

@@ -63,6 +63,7 @@ def test_a_camera_that_moves_is_refused(swing):
         identified(np.stack(frames).astype(np.uint8))
 
 
+@pytest.mark.extended
 def test_one_swing_tells_less(swing, whole):
     clip, frames = swing
     found = identified(frames[: round(clip.truth["period"] * FPS)])

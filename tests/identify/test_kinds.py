@@ -68,6 +68,7 @@ def test_a_mass_that_sways_on_its_spring_is_still_one():
     assert abs(found.parameters["period"].value / clip.truth["period"] - 1) < 2e-3
 
 
+@pytest.mark.extended
 def test_kinds_that_predict_the_same_are_named_together():
     _, found = identified("roll", 1, motion=None)
     assert {found.motion, *found.alike} == {"roll", "slide"}
@@ -119,6 +120,7 @@ def test_slow_motion_that_nobody_told_is_noticed():
     assert any("--fps" in warning for warning in found.warnings)
 
 
+@pytest.mark.extended
 def test_what_follows_no_law_is_refused_with_what_was_seen():
     random = np.random.default_rng(0)
     times = np.arange(60) / 30

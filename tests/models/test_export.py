@@ -15,6 +15,7 @@ from physvision.models import Encoder, Observation, load
 from physvision.models.export import export_programs
 
 
+@pytest.mark.extended
 def test_onnx_agrees(tmp_path, capsys):
     assert main(["export", "pendulum", "--format", "onnx", "--out", str(tmp_path)]) == 0
     assert capsys.readouterr().out.count("agrees to") == 2

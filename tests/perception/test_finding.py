@@ -52,6 +52,7 @@ def test_two_things_keep_their_identity_through_a_collision(collision):
         assert min(errors) < 0.8
 
 
+@pytest.mark.extended
 def test_a_ball_is_followed_back_into_the_hand_that_throws_it(tmp_path):
     clip = draw("projectile", 2)
     (track, *_) = find_tracks(clip.write(tmp_path / "clip.mp4"))

@@ -96,6 +96,7 @@ for name, make in ENGINES.items():
 """
 
 
+@pytest.mark.extended
 def test_a_functional_gradient_may_be_the_first_call_of_all():
     path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
     command = [sys.executable, "-c", FIRST_CALL]

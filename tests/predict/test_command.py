@@ -260,6 +260,7 @@ sys.exit(physvision.cli.main(["predict", *sys.argv[2:], "--checkpoint", "balls"]
 """
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("room", "shown", "kept"), [(12_000, 400, ["states.csv", "states.npz"]), (400, 20, [])])
 def test_a_full_disk_leaves_nothing_half_written(tmp_path, room, shown, kept):
     path, out = rolling.film(tmp_path / "a.mkv", shown), tmp_path / "out"
@@ -331,6 +332,7 @@ def test_what_a_killed_run_left_half_written_goes_with_the_next(tmp_path):
     assert left(out) == FILES
 
 
+@pytest.mark.extended
 def test_memory_does_not_grow_with_the_video(tmp_path):
     kilobytes = []
     for frames in (200, 1200):

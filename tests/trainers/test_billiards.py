@@ -27,7 +27,12 @@ def tables(tmp_path_factory):
 
 @pytest.mark.parametrize(
     ("over", "balls"),
-    [(None, 3), ("billiards-one-small", 1), ("billiards-mlp-small", 3), ("billiards", 3)],
+    [
+        (None, 3),
+        ("billiards-one-small", 1),
+        ("billiards-mlp-small", 3),
+        pytest.param("billiards", 3, marks=pytest.mark.extended),
+    ],
 )
 def test_every_configuration_takes_a_step(tables, tmp_path, monkeypatch, over, balls):
     monkeypatch.chdir(tmp_path)

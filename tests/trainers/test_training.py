@@ -35,6 +35,7 @@ def weights(module):
     return torch.cat([value.flatten() for value in module.state_dict().values()])
 
 
+@pytest.mark.extended
 def test_lengths_are_learned_from_frames_and_labels(tmp_path, training, data):
     module = training(physics_learning_rate=0.1)
     trainer(tmp_path, max_epochs=40, limit_val_batches=0, enable_checkpointing=False, callbacks=[]).fit(module, data())
@@ -70,6 +71,7 @@ def search_path() -> str:
     return os.pathsep.join([str(Path(__file__).parents[1]), str(Path(physvision.__file__).parents[1])])
 
 
+@pytest.mark.extended
 def test_a_run_that_was_killed_goes_on_as_if_it_had_not_been(tmp_path, training, data, pendulum):
     whole = training(horizons={0: 2, 2: 5})
     trainer(tmp_path / "whole", max_epochs=4).fit(whole, data())
@@ -214,6 +216,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.extended
 def test_two_processes_learn_what_one_does_from_the_same_batch(tmp_path, pendulum):
     """All samples in one batch, so that both see the same whatever their order."""
     script = tmp_path / "two.py"

@@ -266,6 +266,7 @@ for path in sys.argv[1:]:
 """
 
 
+@pytest.mark.extended
 def test_a_long_video_streams_in_constant_memory(tmp_path):
     """Of 234 MB of frames, reading holds one piece of 0.4 MB and what the decoder keeps.
 

@@ -18,6 +18,7 @@ from physvision.kernels import precision
 from physvision.physics import articulated
 from physvision.physics.articulated.contact.polytopes import table
 
+pytestmark = pytest.mark.extended
 kernels = precision.load("physvision.physics.articulated.kernels", torch.float64, "convex_pairs")
 convex, solid, Hulls = kernels.convex.convex, kernels.solids.solid, kernels.solids.Hulls
 flat_corners, flat_point = kernels.manifold.flat_corners, kernels.manifold.flat_point

@@ -16,6 +16,7 @@ from physvision import State
 from physvision.core import Box, Capsule, InputError, Placed, Plane, Sphere
 from physvision.physics.articulated import Body, Complementarity, Joint, Penalty, Relaxed, Soft, load, tree
 
+pytestmark = pytest.mark.extended
 DOUBLE = torch.float64
 MASS, GRAVITY, STEP = 0.8, 10.0, 1e-3
 TAKEN_BACK = 0.34  # share of an overlap that is taken back in a step

@@ -89,18 +89,10 @@ SHAPES = {
     "ellipsoid": Ellipsoid((0.12, 0.2, 0.16)), "cylinder": Cylinder(0.15, 0.25),
     "hull": Hull(((0.2, 0.1, -0.1), (-0.15, 0.12, -0.12), (0.0, -0.2, -0.1), (0.05, 0.02, 0.2), (-0.1, -0.1, 0.12))),
 }  # fmt: skip
-PAIRS = [
-    ("sphere", "sphere"),
-    ("sphere", "capsule"),
-    ("capsule", "capsule"),
-    ("sphere", "box"),
+# Two convex shapes of any kind; kernels with their search are compiled on demand.
+ANY = [
     ("capsule", "box"),
     ("box", "box"),
-    ("sphere", "ellipsoid"),
-    ("capsule", "ellipsoid"),
-    ("ellipsoid", "ellipsoid"),
-    ("sphere", "cylinder"),
-    ("capsule", "cylinder"),
     ("box", "ellipsoid"),
     ("box", "cylinder"),
     ("cylinder", "cylinder"),
@@ -109,6 +101,18 @@ PAIRS = [
     ("box", "hull"),
     ("cylinder", "hull"),
     ("capsule", "hull"),
+]
+PAIRS = [
+    ("sphere", "sphere"),
+    ("sphere", "capsule"),
+    ("capsule", "capsule"),
+    ("sphere", "box"),
+    ("sphere", "ellipsoid"),
+    ("capsule", "ellipsoid"),
+    ("ellipsoid", "ellipsoid"),
+    ("sphere", "cylinder"),
+    ("capsule", "cylinder"),
+    *(pytest.param(*pair, marks=pytest.mark.extended) for pair in ANY),
 ]
 
 
@@ -199,7 +203,9 @@ def test_gradients_of_collisions(one, other):
     assert checked >= 34  # of 39
 
 
-@pytest.mark.parametrize("obstacle", ["sphere", "capsule", "box", "ellipsoid"])
+@pytest.mark.parametrize(
+    "obstacle", ["sphere", "capsule", pytest.param("box", marks=pytest.mark.extended), "ellipsoid"]
+)
 def test_gradients_on_obstacles_that_stand_still(obstacle):
     """A ball and a small box fall onto an obstacle of the scenery; an arm of two links strikes another body."""
     shape = {
@@ -243,6 +249,7 @@ def test_an_ellipsoid_on_the_ground():
     assert checked_gradients(engine, start, rng) >= 10  # of 13
 
 
+@pytest.mark.extended
 def test_gradients_of_a_tree_that_strikes_itself_and_another():
     arm = [
         Body("upper", None, [Joint("ball", damping=0.1)], 0.8, (0, 0, -0.2), (0.02, 0.02, 0.01), shapes=[Placed(Capsule(0.04, 0.3), pose=at(0, 0, -0.2))]),
@@ -264,6 +271,7 @@ def at(x, y, z):
     return ((1.0, 0.0, 0.0, x), (0.0, 1.0, 0.0, y), (0.0, 0.0, 1.0, z), (0.0, 0.0, 0.0, 1.0))
 
 
+@pytest.mark.extended
 def test_a_pile_of_boxes_rests():
     """Three boxes, two of one size exactly above each other and a plank across, for 3 s."""
     shapes = [Box((0.4, 0.4, 0.2)), Box((0.4, 0.4, 0.2)), Box((1.0, 0.2, 0.1))]
@@ -365,6 +373,7 @@ def test_what_overlaps_at_the_start_is_pushed_apart_by_choice():
     assert float(moved[0, 7]) == pytest.approx(0.01, abs=1e-5)
 
 
+@pytest.mark.extended
 def test_gradients_of_a_pile_are_finite():
     """Its contacts carry what fewer could, so impulses are not unique; velocities and gradients are."""
     shapes = [Box((0.6, 1.0, 0.2)), Box((0.5, 1.0, 0.2)), Box((0.4, 1.0, 0.2))]

@@ -110,6 +110,7 @@ def test_a_slider_on_the_floor():
     assert slope < 1e-7
 
 
+@pytest.mark.extended
 def test_a_pile_of_three_comes_closer_with_the_step():
     """Boxes that fall on each other and slide: between events forces change, so both engines err by their order."""
     boxes = [((0.6, 0.2), (0.0, -0.1), 0.0), ((0.5, 0.2), (0.05, -0.3), 0.0), ((0.4, 0.2), (-0.03, -0.5), 0.0)]

@@ -13,6 +13,7 @@ from physvision import State
 from physvision.core import Box, InputError, Placed, Plane, Sphere
 from physvision.physics.articulated import Body, Joint, tree
 
+pytestmark = pytest.mark.extended
 DOUBLE = torch.float64
 # What a contact may do: open, or along each tangent stick (0) or rub (1, −1).
 CHOICES = [None, *product((0, 1, -1), repeat=2)]

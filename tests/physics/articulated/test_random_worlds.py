@@ -16,7 +16,9 @@ def worlds(monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("count", [30, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "count", [pytest.param(30, marks=pytest.mark.extended), pytest.param(1000, marks=pytest.mark.slow)]
+)
 def test_random_worlds(worlds, count, tmp_path):
     lines = [worlds.line(seed) for seed in range(count)]
     assert not any(each["unnamed"] for each in lines)
@@ -28,6 +30,7 @@ def test_random_worlds(worlds, count, tmp_path):
     assert max(each["gained"] for each in good) < 0.01
 
 
+@pytest.mark.extended
 def test_a_record_is_gone_on_with(worlds, tmp_path, capsys):
     record = tmp_path / "record.jsonl"
     worlds.main(3, record=record)

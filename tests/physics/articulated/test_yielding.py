@@ -22,6 +22,7 @@ def world(bodies, law, **options):
     return tree(bodies, gravity=(0, 0, -GRAVITY), scenery=[Placed(Plane())], contact=law, **options)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("law", LAWS, ids=["penalty", "soft"])
 def test_a_ball_rests_where_its_weight_is_carried(law):
     """k g = −m G of a penalty, k δ log(1 + exp(−g/δ)) = m G of a soft force; a drag brings the ball there."""
@@ -37,6 +38,7 @@ def test_a_ball_rests_where_its_weight_is_carried(law):
     torch.testing.assert_close(listed.impulse[0, 0], torch.tensor([0, 0, MASS * GRAVITY * 1e-3], dtype=DOUBLE))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("law", LAWS, ids=["penalty", "soft"])
 def test_friction_of_what_slides_is_the_normal_force_times_its_coefficient(law):
     """Δp_x = −μ (m G T + Δp_z), but for what friction lacks at the speed v: a share of ε² / 2 v²."""
