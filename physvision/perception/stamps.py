@@ -2,33 +2,35 @@
 
 Phones and programs drop frames and number the others through, or show one twice and go on from there. What moves
 smoothly then goes twice as far as it should in a frame, or only once as far in two, between two stretches that agree on
-how far that is.
+how far that is. A camera that waits, and then catches up, takes a frame at any time in between.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from physvision.perception.track import Track
 
 _SIDE = 4  # steps before and after that say how far a thing goes in a frame
 _AGREE = 0.2  # of a step: how far both sides may differ, and what lies between from whole steps
 _CLEAR = 8.0  # deviations of a place: shorter steps tell nothing
+_SURELY = 3.0  # deviations from a whole number of frames, from which on it is none
 _OFTEN = 0.1  # share of all frames: more jumps than that are how the thing moves
 
 
 def mended(tracks: Sequence[Track]) -> list[Track]:
     """The tracks at the times at which their frames were taken, as far as the clearest of what moves shows it."""
     found = [_missing(track) for track in tracks]
-    clearest = max(range(len(found)), key=lambda index: int(np.abs(found[index]).sum()), default=None)
+    clearest = max(range(len(found)), key=lambda index: float(np.abs(found[index]).sum()), default=None)
     if clearest is None:
         return []
     gaps, seen = found[clearest], np.flatnonzero(tracks[clearest].seen)
-    count = int(np.abs(gaps).sum())
+    count = round(float(np.abs(gaps).sum()))
     if count == 0 or count > _OFTEN * len(seen):
         return list(tracks)
     times = tracks[0].times
@@ -41,10 +43,10 @@ def mended(tracks: Sequence[Track]) -> list[Track]:
     return [replace(track, times=moved, notes=(*track.notes, note)) for track in tracks]
 
 
-def _missing(track: Track) -> Int[np.ndarray, " steps"]:
+def _missing(track: Track) -> Float[np.ndarray, " steps"]:
     """How many frames are missing after each one that is seen; below zero where there are too many."""
     seen = np.flatnonzero(track.seen)
-    found = np.zeros(max(len(seen) - 1, 0), int)
+    found = np.zeros(max(len(seen) - 1, 0))
     if len(seen) < 2 * _SIDE + 2:
         return found
     usual_time = float(np.median(np.diff(track.times)))
@@ -60,9 +62,12 @@ def _missing(track: Track) -> Int[np.ndarray, " steps"]:
         length = float(np.linalg.norm(usual))
         if length < _CLEAR * noise or np.linalg.norm(before - after) > _AGREE * length:
             continue
-        went = round(float(steps[at] @ usual) / length**2)
-        if went > 0 and np.linalg.norm(steps[at] - went * usual) < _AGREE * length:
-            found[at] = went - round(float(lasts[at]))
+        went = float(steps[at] @ usual) / length**2
+        if np.linalg.norm(steps[at] - went * usual) > _AGREE * length or abs(went - lasts[at]) < 0.5:
+            continue
+        unsure = math.hypot(math.sqrt(2) * noise, float(np.linalg.norm(before - after)) / 2) / length
+        whole = max(1, round(went))
+        found[at] = (whole if abs(went - whole) < _SURELY * unsure else went) - round(float(lasts[at]))
     return found
 
 

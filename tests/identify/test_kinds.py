@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
-from identify.drawn import tracks_of
+from identify.drawn import NOISE, tracks_of
 
 from physvision.core import InputError
 from physvision.datasets.clips import LEADING, draw
@@ -133,3 +133,17 @@ def test_what_follows_no_law_is_refused_with_what_was_seen():
 def test_a_kind_that_does_not_exist_is_refused():
     with pytest.raises(InputError, match="motion: expected one of pendulum"):
         identify([], "swing")
+
+
+def test_what_a_pendulum_hangs_on_gives_way():
+    """A drift of half a pixel a second is told from the swing, so the last third is predicted."""
+    clip = draw("pendulum", 3)
+    (track,) = tracks_of(clip)
+    drift = np.array([0.4, -0.5])
+    moved = replace(track, positions=track.positions + drift * clip.times[:, None])
+    found = identify([moved], "pendulum", clip.known, size=clip.filming.size)
+    assert any("evenly" in note for note in found.warnings)
+    assert found.fit.noise < 1.2 * NOISE
+    told = found.fit.problem.unknowns.values(found.fit.z[None])["drift"][0].numpy()
+    np.testing.assert_allclose(told, drift, atol=0.1)
+    assert abs(found.parameters["length"].value / clip.truth["length"] - 1) < 0.01

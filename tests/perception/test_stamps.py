@@ -46,3 +46,17 @@ def test_one_that_is_shown_twice_and_caught_up_with_later():
     track = Track(np.arange(240) / 60, places, np.where(seen, 0.1, np.inf), seen, radius=6.0)
     (found,) = mended([track])
     np.testing.assert_allclose(found.times[seen], shown[seen] / 60, atol=1e-9)
+
+
+def test_a_camera_that_waits_and_catches_up_takes_a_frame_in_between():
+    taken = np.arange(240.0)
+    taken[93:] += 0.8
+    taken[140:] -= 0.8
+    random = np.random.default_rng(0)
+    seen = np.arange(240) != 139  # shown twice
+    places = swing(taken / 60) + random.normal(0, 0.05, (240, 2))
+    track = Track(np.arange(240) / 60, places, np.where(seen, 0.05, np.inf), seen, radius=6.0)
+    (found,) = mended([track])
+    speed = 4.0 * 120 / 60  # px a frame, at most
+    off = (found.times - taken / 60)[seen] * 60
+    assert np.abs(off - off[0]).max() < 4 * 0.05 * np.sqrt(2) / (0.5 * speed)

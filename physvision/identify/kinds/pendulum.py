@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -49,7 +50,9 @@ def propose(case: Case) -> list[Model]:
         {"length": "m", "gravity": "m/s²", "damping": "1/s", "drag": "1/m", "period": "s", "mass": "kg"},
         first, last, begin, horizon=max(lasts, 8 * dt), scale=scale, metric={"length": 1, "radius": 1},
     )  # fmt: skip
-    return [model]
+    moving = Unknown("drift", [0.0, 0.0], scale=1.0, unit="px/s")
+    note = "What it hangs on, or the camera, moves slowly and evenly; that is taken out."
+    return [replace(model, wider=[replace(model, unknowns=[*unknowns, moving], places=drifting, notes=[note])])]
 
 
 def setup(values: Values) -> Setup:
@@ -64,6 +67,11 @@ def bob(seen: Seen) -> torch.Tensor:
     turned = seen.state.q[:, 0] + seen.values["tilt"]
     arm = torch.stack([turned.sin(), turned.cos()], 1)
     return seen.values["pivot"] + seen.values["arc"][:, None] * arm
+
+
+def drifting(seen: Seen) -> torch.Tensor:
+    """The same where what it hangs on gives way, or the camera turns, evenly and slowly."""
+    return bob(seen) + seen.values["drift"] * seen.time[:, None]
 
 
 def starts_of(times: np.ndarray, places: np.ndarray, lasts: float) -> dict[str, object]:
