@@ -12,6 +12,7 @@ from . import scalar
 from .data import CONTACTS, DEEPEST, FAILED, OPEN, OVERFLOW, WORST, Parts, Workspace
 from .detect import deepest, find_touching, properties_of
 from .flow import advance, positions, prepare_flow
+from .forces import accelerate
 from .geometry import contact_rows, row_speed
 
 # Bounces, and ends of slip, within these shares of a step are over at once.
@@ -118,6 +119,25 @@ def first_striking(s: Parts, t: Workspace, resting: wp.int32, count: wp.int32):
         t.gap[i] = contact_rows(s, t, t.q0, i, t.rows0, r)
         if found < 0 and row_speed(t, t.rows0, r, t.v0) < -s.rest_speed:
             found = i
+    return found
+
+
+@wp.func
+def closed_on_the_grid(s: Parts, t: Workspace, i: wp.int32):
+    """Whether contact i, which strikes as a step begins, closed there, so that its time moves with its gap.
+
+    What overlaps, or strikes no faster than after a fall through the tolerance, is what crowded steps left in contact:
+    it strikes at once, wherever it is.
+    """
+    accelerate(s, t, t.q0, t.v0, t.a0)
+    most = scalar(0.0)
+    for k in range(3 * (s.bodies + 1)):
+        if k % 3 != 2:
+            most = wp.max(most, wp.abs(t.a0[k]))
+    speed = row_speed(t, t.rows0, s.joint_rows + 2 * i, t.v0)
+    found = wp.int32(0)
+    if wp.abs(t.gap[i]) <= scalar(1.0e-3) * s.tolerance and speed * speed > scalar(2.0) * most * s.tolerance:
+        found = wp.int32(1)
     return found
 
 

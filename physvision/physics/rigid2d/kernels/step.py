@@ -32,7 +32,7 @@ from .geometry import row_speed
 from .impact import impact
 from .islands import wake_all, wake_what_is_near
 from .joints import joint_row
-from .resting import first_striking, prepare_resting, sort_touching
+from .resting import closed_on_the_grid, first_striking, prepare_resting, sort_touching
 
 # A crowded step of jointed bodies is done in so many parts at most, in each of which no body turns by more than this.
 CROWDED_PARTS = wp.constant(16)
@@ -256,11 +256,11 @@ def exact_operation(
     if struck >= 0 or jolt == 1:
         charge(s, t, touching)
         if logged == 1:
-            # An impact that no flow of this step led to, of a gap that is zero to rounding, fell on the grid: it ends
-            # a flow of no duration. What overlaps by more was due before: no time moves with its gap.
+            # An impact that no flow of this step led to may have fallen on the grid: it ends a flow of no duration.
             event = int(NOTHING)
-            if count == 0 and jolt == 0 and wp.abs(t.gap[struck]) <= scalar(1.0e-3) * s.tolerance:
-                event = GAP_CLOSED
+            if count == 0 and jolt == 0:
+                if closed_on_the_grid(s, t, struck) == 1:
+                    event = GAP_CLOSED
             record(s, t, count, IMPACT, event, struck, scalar(0.0), left)
         impact(s, t, touching)
         copy(t.q0, t.q1, 3 * (s.bodies + 1))
