@@ -8,7 +8,7 @@ import torch
 
 from physvision import State
 from physvision.control import Bounds, Cost, Goal, ilqr
-from physvision.core import InputError
+from physvision.core import InputError, Placed, Sphere
 from physvision.physics import articulated
 
 DT = 0.05
@@ -176,3 +176,41 @@ def test_bounds_in_the_wrong_order_are_refused():
     engine = springs(1)
     with pytest.raises(InputError, match="expected the lower ones first"):
         ilqr(engine, engine.initial_state(), torch.zeros(1, 3, 1), Cost(lambda s, u, k: u), (1.0, -1.0))
+
+
+def test_a_plan_leads_through_a_strike():
+    """A slider is pushed so that it strikes another, which glides on to where it shall be after a second.
+
+    A strike at time t with speed w sends the other off with (1 + e) m w / (m + m′). Over the way s to it the least
+    ∫ u² dt is 4 (w² t² − 3 s w t + 3 s²) / t³; of all t the best is taken. A plan may also strike twice.
+    """
+    way, gap, restitution, masses = 1.5, 0.2, 0.5, (1.0, 0.5)
+    sliders = [
+        articulated.Body(
+            name,
+            None,
+            [articulated.Joint("prismatic", axis=(1, 0, 0))],
+            mass=mass,
+            shapes=[Placed(Sphere(0.1))],
+            position=(x, 0, 0),
+        )
+        for name, mass, x in zip("ab", masses, (0.0, 0.2 + gap), strict=True)
+    ]
+    engine = articulated.tree(sliders, dt=0.01, contact="event", gravity=(0, 0, 0), restitution=restitution)
+    goal = Goal(
+        lambda state: state.q[:, 1:],
+        torch.tensor([way]).double(),
+        torch.zeros(1).double(),
+        0.01,
+        torch.tensor([1e5]).double(),
+    )
+    rest, first = State(torch.zeros(1, 2).double(), torch.zeros(1, 2).double()), torch.zeros(1, 100, 2).double()
+    first[:, :, 0] = 6.0
+    low, high = torch.tensor([-100.0, 0.0]).double(), torch.tensor([100.0, 0.0]).double()
+    plan, progress = ilqr(engine, rest, first, goal, (low, high), rounds=60, tolerance=1e-8)
+    times = np.linspace(0.1, 0.5, 401)
+    speed = way * sum(masses) / ((1 + restitution) * masses[0] * (1 - times))
+    effort = 4 * (speed**2 * times**2 - 3 * gap * speed * times + 3 * gap**2) / times**3
+    assert bool((progress.costs.diff(dim=0) <= 0).all())
+    assert float(plan.trajectory.q[0, -1, 1]) == pytest.approx(way, abs=1e-3)
+    assert float(0.01 * plan.controls.square().sum()) < 1.1 * effort.min()
