@@ -223,7 +223,8 @@ class Engine(nn.Module):
 
     def _check_state(self, state: State) -> None:
         q, v = check_tensor("state.q", state.q), check_tensor("state.v", state.v)
-        check_shape("state.q", q, (None, self.nq))
+        if q.shape[1:] != (self.nq,):
+            check_shape("state.q", q, (None, self.nq))
         check_shape("state.v", check_like("state.v", v, "state.q", q), (q.shape[0], self.nv))
 
     def _check_controls(self, state: State, steps: int, controls: Tensor | None) -> None:

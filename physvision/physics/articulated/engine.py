@@ -332,11 +332,13 @@ def _contact_status(told: Tensor, worst: Tensor) -> Status:
         more = {"first_grazing_step": grazing, "softened": softened, "overlap": overlap}
         return Status(bad < 0, residual, torch.ones_like(bad), bad, crowded, **more)
 
-    return Status.of_good_worlds(made) if _are_none(told[:, 0]) else made()
+    return Status.of_good_worlds(made) if _are_none(told, 0) else made()
 
 
-def _are_none(steps: Tensor) -> bool:
-    """Whether it is known without waiting that no world names a step."""
-    if steps.is_cuda or is_functorch_wrapped_tensor(steps):
+def _are_none(steps: Tensor, *column: int) -> bool:
+    """Whether it is known without waiting that no world names a step, of a table those in a column."""
+    if steps.is_cuda or is_functorch_wrapped_tensor(steps) or not len(steps):
         return False
-    return steps.numel() > 0 and int(steps.numpy().max()) < 0  # by numpy, which takes a fifth of the time on so few
+    named = steps.numpy()[(slice(None), *column)]
+    # Of few numbers Python finds the largest in a fifth of the time that numpy takes.
+    return (max(named.tolist()) if len(named) < 32 else named.max()) < 0
