@@ -92,11 +92,11 @@ class Judge:
         """Whether a file loads, and how it went."""
         answer = self._process.apply_async(verdict, (path, self._seconds, self._most))
         try:
-            return answer.get(4 * self._most)
+            return answer.get(10 * self._most)
         except multiprocessing.TimeoutError:
             self._process.terminate()
             self._begin()
-            return "too slow", f"no answer within {4 * self._most:g} s of the clock"
+            return "too slow", f"no answer within {10 * self._most:g} s of the clock"
 
 
 def models(wheels: Path, folder: Path) -> list[Path]:
