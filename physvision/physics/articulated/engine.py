@@ -341,4 +341,4 @@ def _are_none(steps: Tensor, *column: int) -> bool:
         return False
     named = steps.numpy()[(slice(None), *column)]
     # Of few numbers Python finds the largest in a fifth of the time that numpy takes.
-    return (max(named.tolist()) if len(named) < 32 else named.max()) < 0
+    return (max(named.tolist()) if len(named) < 32 else int(named.max())) < 0
