@@ -178,6 +178,7 @@ def test_bounds_in_the_wrong_order_are_refused():
         ilqr(engine, engine.initial_state(), torch.zeros(1, 3, 1), Cost(lambda s, u, k: u), (1.0, -1.0))
 
 
+@pytest.mark.extended
 def test_a_plan_leads_through_a_strike():
     """A slider is pushed so that it strikes another, which glides on to where it shall be after a second.
 
