@@ -9,8 +9,12 @@ from physvision import demo, video
 from physvision.cli import main
 from physvision.models import shipped
 
+CLIPS = [name for name in demo.CLIPS if name in shipped()]
 
-@pytest.mark.parametrize("name", [name for name in demo.CLIPS if name in shipped()])
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.extended if name == "pendulum" else ()) for name in CLIPS]
+)
 def test_the_demo_shows_every_checkpoint(tmp_path, capsys, monkeypatch, name):
     monkeypatch.setattr(demo, "SECONDS", 3)
     out = tmp_path / "new"

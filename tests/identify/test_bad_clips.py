@@ -12,6 +12,8 @@ from physvision.core import Clip, InputError, VideoError
 from physvision.datasets.clips import Filming, draw
 from physvision.identify import identify
 
+pytestmark = pytest.mark.extended  # each identifies whole clips
+
 FPS, COUNT = 25, 64
 FILMING = Filming(size=(320, 240), fps=FPS, quality=20, noise=2.0, open=0.3)
 SEED = 3  # a bob on a string that swings once a second
@@ -63,7 +65,6 @@ def test_a_camera_that_moves_is_refused(swing):
         identified(np.stack(frames).astype(np.uint8))
 
 
-@pytest.mark.extended
 def test_one_swing_tells_less(swing, whole):
     clip, frames = swing
     found = identified(frames[: round(clip.truth["period"] * FPS)])
