@@ -18,8 +18,9 @@ from physvision.kernels import precision
 
 # Parts that a package of kernels has only on demand; they are tested in float64 alone.
 PARTS = {"physvision.physics.soft.kernels": ["solid"]}
-# Those of the tests marked `extended`; modules of kernels that only they need.
+# Those of the tests marked `extended`; kernels that only they need in float32, and modules that only they need at all.
 MORE_PARTS = {"physvision.physics.articulated.kernels": ["convex_pairs"]}
+MORE_FLOAT32 = {"contact_list", "contact_rollout", "contact_rollout_backward"}
 MORE_MODULES = {"complementarity_rollout", "relaxed_rollout", "yielding_rollout"}
 # No test runs these in float32: that they compile shows in a sixth of the time without optimisation.
 ONLY_COMPILED = {"contact_rollout_backward"}
@@ -49,6 +50,8 @@ def _modules(on_demand: bool) -> list[wp.Module]:
         _load(place, on_demand)
     places = [(name, vars(module)) for name, module in list(sys.modules.items()) if name.startswith("physvision.")]
     kernels = {value: name for name, place in places for value in place.values() if isinstance(value, wp.Kernel)}
+    if not on_demand:
+        kernels = {each: name for each, name in kernels.items() if not ("float32" in name and each.key in MORE_FLOAT32)}
     for kernel, name in kernels.items():
         if "float32" in name and kernel.key in ONLY_COMPILED:
             kernel.module.options["optimization_level"] = 0

@@ -41,7 +41,7 @@ def test_a_record_is_gone_on_with(worlds, tmp_path, capsys):
     assert "4 scenes: 0 failed" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [pytest.param(torch.float32, marks=pytest.mark.extended), torch.float64])
 def test_feet_that_friction_jams(monkeypatch, dtype):
     """Torques that never change push the feet of a quadruped apart: contacts that hold each other by friction."""
     monkeypatch.syspath_prepend(Path(__file__).parents[3] / "benchmarks")
