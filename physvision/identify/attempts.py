@@ -67,8 +67,22 @@ def attempts(
 
 def _best(case: Case, models: Sequence[Model]) -> tuple[Case, Fit]:
     """The fit of the models of a kind that explains most, and the case as that sees it."""
-    found = max((fit(case, model) for model in models), key=lambda each: comparison.score(case, each))
-    return _widened(case, found)
+    fits, reason = [], UnsuitableError("there is no model of it")
+    for model in models:
+        try:
+            fits.append(fit(case, model))
+        except UnsuitableError as error:
+            reason = error
+    if not fits:
+        raise reason
+    return _widened(case, max(fits, key=lambda each: comparison.score(case, each)))
+
+
+def _refitted(case: Case, model: Model, found: Fit) -> Fit | None:
+    try:
+        return refit(case, model, found)
+    except UnsuitableError:
+        return None
 
 
 def _widened(case: Case, found: Fit) -> tuple[Case, Fit]:
@@ -80,7 +94,7 @@ def _widened(case: Case, found: Fit) -> tuple[Case, Fit]:
         ways = [(case, model) for model in found.model.wider]
         if not case.view.filmed and found.known.correlation > _LEFT:
             ways.append((replace(case, view=case.view.by_camera()), found.model))
-        further = [(seen, refit(seen, model, found)) for seen, model in ways]
+        further = [(seen, each) for seen, model in ways if (each := _refitted(seen, model, found)) is not None]
         gains = [
             comparison.score(seen, each, each.known.correlation) - comparison.score(case, found, each.known.correlation)
             for seen, each in further

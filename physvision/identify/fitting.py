@@ -14,7 +14,7 @@ from physvision.estimation import MotionResidual, Optimum, Seen, Unknowns, doubl
 from physvision.estimation.residual import Linear
 from physvision.estimation.uncertainty import Uncertainty, uncertainty
 from physvision.estimation.unknowns import Values
-from physvision.identify.model import Case, Model
+from physvision.identify.model import Case, Model, UnsuitableError
 from physvision.identify.view import View
 
 _READ = 2  # rounds in which the row that a thing is seen in and the moment when that is read are found
@@ -141,7 +141,13 @@ def _best(found: Optimum) -> tuple[Tensor, Linear]:
 
 
 def _settled(case: Case, model: Model, problem: MotionResidual, z: Tensor, linear: Linear, early: Tensor) -> Fit:
-    """The minimum near z where what is known beforehand is weighed against the noise as it is, and how sure it is."""
+    """The minimum near z where what is known beforehand is weighed against the noise as it is, and how sure it is.
+
+    Raises:
+        UnsuitableError: the search has run to where the motion has no derivative, as it may of what nothing explains.
+    """
+    if not all(bool(each.isfinite().all()) for each in linear):
+        raise UnsuitableError("no such motion comes near the track")
     known = uncertainty(problem, z, robust=True, linear=linear)
     # It was weighed against noise as the tracker told it: now it is known what is left, and how long it lasts.
     larger = max(known.size * math.sqrt((1 + known.correlation) / (1 - known.correlation)), 1.0)
