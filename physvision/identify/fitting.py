@@ -146,7 +146,7 @@ def _settled(case: Case, model: Model, problem: MotionResidual, z: Tensor, linea
     Raises:
         UnsuitableError: the search has run to where the motion has no derivative, as it may of what nothing explains.
     """
-    if not all(bool(each.isfinite().all()) for each in linear):
+    if not all(bool(each.square().isfinite().all()) for each in linear):
         raise UnsuitableError("no such motion comes near the track")
     known = uncertainty(problem, z, robust=True, linear=linear)
     # It was weighed against noise as the tracker told it: now it is known what is left, and how long it lasts.

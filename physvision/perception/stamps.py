@@ -20,6 +20,7 @@ _SIDE = 4  # steps before and after that say how far a thing goes in a frame
 _AGREE = 0.2  # of a step: how far both sides may differ, and what lies between from whole steps
 _CLEAR = 8.0  # deviations of a place: shorter steps tell nothing
 _SURELY = 3.0  # deviations from a whole number of frames, from which on it is none
+_JUMPS = 4.0  # deviations from what it should go, from which on frames are missing or shown twice
 _OFTEN = 0.1  # share of all frames: more jumps than that are how the thing moves
 
 
@@ -52,7 +53,7 @@ def _missing(track: Track) -> Float[np.ndarray, " steps"]:
     usual_time = float(np.median(np.diff(track.times)))
     lasts = np.diff(track.times[seen]) / usual_time
     steps = np.diff(track.positions[seen], axis=0)
-    noise = float(np.median(track.sigma[seen]))
+    noise = max(float(np.median(track.sigma[seen])), _jitter(track.positions[seen]))
     for at in range(_SIDE, len(steps) - _SIDE):
         near = slice(at - _SIDE, at + _SIDE + 1)
         if lasts[near].max() > 2.5 or np.delete(lasts[near], _SIDE).max() > 1.5:
@@ -63,12 +64,21 @@ def _missing(track: Track) -> Float[np.ndarray, " steps"]:
         if length < _CLEAR * noise or np.linalg.norm(before - after) > _AGREE * length:
             continue
         went = float(steps[at] @ usual) / length**2
-        if np.linalg.norm(steps[at] - went * usual) > _AGREE * length or abs(went - lasts[at]) < 0.5:
+        # Places with errors σ make a step beside what lines through four on either side say uncertain by √5 σ.
+        blurred = math.sqrt(5) * noise / length
+        jumps = abs(went - lasts[at]) > max(0.5, _JUMPS * blurred)
+        if np.linalg.norm(steps[at] - went * usual) > _AGREE * length or not jumps:
             continue
-        unsure = math.hypot(math.sqrt(2) * noise, float(np.linalg.norm(before - after)) / 2) / length
+        unsure = math.hypot(blurred, float(np.linalg.norm(before - after)) / 2 / length)
         whole = max(1, round(went))
         found[at] = (whole if abs(went - whole) < _SURELY * unsure else went) - round(float(lasts[at]))
     return found
+
+
+def _jitter(places: Float[np.ndarray, "samples 2"]) -> float:
+    """How far places are from smooth motion, a standard deviation; what a tracker tells of itself may be less."""
+    rough = np.diff(places, n=3, axis=0)  # of places each with an error σ, these have √20 σ
+    return 1.4826 * float(np.median(np.abs(rough))) / math.sqrt(20)
 
 
 def _led_on(steps: Float[np.ndarray, "side 2"]) -> Float[np.ndarray, "2"]:
