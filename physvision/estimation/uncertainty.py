@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from physvision.core import DerivativeError
 from physvision.estimation.gauss_newton import gauss_newton, normal_equations, residual_size, robust_weights
 from physvision.estimation.residual import Linear, Residual
 from physvision.estimation.unknowns import Unknowns
@@ -62,6 +63,9 @@ def uncertainty(
         z: at the minimum.
         robust: as in the fit.
         linear: the residuals there, and their derivatives, if they are known already.
+
+    Raises:
+        DerivativeError: these derivatives are not finite, or too large to be squared.
     """
     z = z.detach()[None]
     missed, slopes = problem.linearize(z) if linear is None else linear
@@ -69,6 +73,8 @@ def uncertainty(
     weights = robust_weights(missed, scale)[0]
     matrix = normal_equations(problem, z, missed, slopes, scale)[1][0]
     prior = torch.diag(problem.unknowns.known(z)[1][0].square())
+    if not bool(matrix.isfinite().all()):
+        raise DerivativeError(f"z: residuals have no derivatives at {z[0].tolist()} that can be squared")
     there = torch.isfinite(problem.seen).any(-1)
     there = there[0] if there.dim() > 1 else there
     count = int(torch.isfinite(problem.seen).sum()) / max(1, problem.seen[..., 0, 0].numel())

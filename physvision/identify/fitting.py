@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from physvision.core import DerivativeError
 from physvision.estimation import MotionResidual, Optimum, Seen, Unknowns, doubling, fit_growing, gauss_newton, grown
 from physvision.estimation.residual import Linear
 from physvision.estimation.uncertainty import Uncertainty, uncertainty
@@ -146,9 +147,10 @@ def _settled(case: Case, model: Model, problem: MotionResidual, z: Tensor, linea
     Raises:
         UnsuitableError: the search has run to where the motion has no derivative, as it may of what nothing explains.
     """
-    if not all(bool(each.square().isfinite().all()) for each in linear):
-        raise UnsuitableError("no such motion comes near the track")
-    known = uncertainty(problem, z, robust=True, linear=linear)
+    try:
+        known = uncertainty(problem, z, robust=True, linear=linear)
+    except DerivativeError as error:
+        raise UnsuitableError("no such motion comes near the track") from error
     # It was weighed against noise as the tracker told it: now it is known what is left, and how long it lasts.
     larger = max(known.size * math.sqrt((1 + known.correlation) / (1 - known.correlation)), 1.0)
     problem = replace(problem, weight=problem.weight / larger)
