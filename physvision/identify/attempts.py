@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
+from physvision.core import DerivativeError
 from physvision.estimation.uncertainty import uncertainty
 from physvision.identify import comparison
 from physvision.identify.fitting import Fit, fit, refit
@@ -125,10 +126,14 @@ def held_out(case: Case, found: Fit) -> HeldOut | None:
 def expected_error(found: Fit) -> float:
     """By how much the fit to the first two thirds expects to miss the last, pixels: as far as it leaves that open.
 
-    Of a motion that is sensitive to how it begins that may be more than the motion's extent.
+    Of a motion that is sensitive to how it begins that may be more than the motion's extent; where a search for the
+    first two thirds alone ran away, it is infinite.
     """
     early = found.without_end()
-    covariance = uncertainty(early.problem, early.z, robust=True, linear=early.linear).covariance
+    try:
+        covariance = uncertainty(early.problem, early.z, robust=True, linear=early.linear).covariance
+    except DerivativeError:
+        return math.inf
     slopes = found.problem.linearize(early.z[None])[1][0] / torch.as_tensor(found.problem.weight)[..., None]
     late = slopes[found.cut :][torch.isfinite(found.problem.seen[found.cut :])]
     variance = torch.einsum("ni,ij,nj->n", late, covariance, late).mean()

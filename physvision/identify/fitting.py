@@ -149,14 +149,14 @@ def _settled(case: Case, model: Model, problem: MotionResidual, z: Tensor, linea
     """
     try:
         known = uncertainty(problem, z, robust=True, linear=linear)
+        # It was weighed against noise as the tracker told it: now it is known what is left, and how long it lasts.
+        larger = max(known.size * math.sqrt((1 + known.correlation) / (1 - known.correlation)), 1.0)
+        problem = replace(problem, weight=problem.weight / larger)
+        linear = linear[0] / larger, linear[1] / larger
+        z, linear = _best(gauss_newton(problem, z[None], robust=True, tolerance=1e-8, linear=linear))
+        known = uncertainty(problem, z, robust=True, linear=linear)
     except DerivativeError as error:
         raise UnsuitableError("no such motion comes near the track") from error
-    # It was weighed against noise as the tracker told it: now it is known what is left, and how long it lasts.
-    larger = max(known.size * math.sqrt((1 + known.correlation) / (1 - known.correlation)), 1.0)
-    problem = replace(problem, weight=problem.weight / larger)
-    linear = linear[0] / larger, linear[1] / larger
-    z, linear = _best(gauss_newton(problem, z[None], robust=True, tolerance=1e-8, linear=linear))
-    known = uncertainty(problem, z, robust=True, linear=linear)
     off = (linear[0][0] / torch.as_tensor(problem.weight))[torch.isfinite(problem.seen)]
     noise = float(1.4826 * off.abs().median())
     return Fit(model, problem, z, known, noise, float(case.times[model.first]), early, linear, case.view)

@@ -140,7 +140,7 @@ def _named(
 
 def _surprise(error: float, expected: float, unit: str) -> str:
     """What is to be said where the last third was predicted badly from the first two."""
-    if error < _SURPRISING * expected:
+    if error < _SURPRISING * expected < math.inf:
         return (
             f"The motion is so sensitive that its first two thirds tell the last only to {expected:.2g} {unit}, "
             "however well it is fitted."
