@@ -108,31 +108,6 @@ def factor(memory: ContactMemory, world: int, start: int, blocks: int):
 
 
 @wp.func
-def factor_symmetric(memory: ContactMemory, world: int, start: int, blocks: int):
-    """The same of a symmetric matrix, of which only blocks on and right of the diagonal are read.
-
-    With L and D of the block on the diagonal, what is right of it becomes L⁻¹ C, and what is below (D⁻¹ L⁻¹ C)ᵀ.
-    """
-    end = start + blocks
-    floor = scalar(0.0)
-    for k in range(start, end):
-        for j in range(3):
-            floor = wp.max(floor, ROUNDING * wp.abs(memory.matrix[world, k, k][j, j]))
-    for k in range(start, end):
-        own = factor_block(memory.matrix[world, k, k], floor)
-        memory.matrix[world, k, k] = own
-        for r in range(k + 1, end):
-            right = lower_solve_columns(own, memory.matrix[world, k, r])
-            memory.matrix[world, k, r] = right
-            below = wp.matrix_from_cols(own[0, 0] * row(right, 0), own[1, 1] * row(right, 1), own[2, 2] * row(right, 2))
-            memory.matrix[world, r, k] = below
-        for r in range(k + 1, end):
-            below = memory.matrix[world, r, k]
-            for c in range(r, end):
-                memory.matrix[world, r, c] = memory.matrix[world, r, c] - below * memory.matrix[world, k, c]
-
-
-@wp.func
 def solve_factored(memory: ContactMemory, world: int, start: int, blocks: int):
     """Vector = matrix⁻¹ vector."""
     for r in range(start, start + blocks):

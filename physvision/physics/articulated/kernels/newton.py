@@ -7,7 +7,7 @@ import warp as wp
 
 from . import pyramidal, scalar
 from .beside import equations_beside, write_beside
-from .blocks import factor, factor_symmetric, solve_factored
+from .blocks import factor, solve_factored
 from .judging import CHANGED, EXACT, LINEAR, find_slip, judge, keep, largest, projected, take_modes
 from .modes import OPEN, SLIDES, STICKS, TOUCHES
 from .pyramid import pyramid_equations, pyramid_impulse_rate, pyramid_slip_rate, stiffest
@@ -192,11 +192,11 @@ def hold_all(memory: ContactMemory, world: int, start: int, end: int, size: scal
             memory.closed[world, m] = c
             memory.mode[world, c] = STICKS
             memory.vector[world, m] = -memory.drive[world, c]
-            for n in range(m, end):
+            for n in range(start, end):
                 memory.matrix[world, m, n] = memory.delassus[world, c, memory.member[world, n]]
             own = memory.delassus[world, c, c]
             most = wp.max(most, wp.max(own[0, 0], wp.max(own[1, 1], own[2, 2])))
-        factor_symmetric(memory, world, start, end - start)
+        factor(memory, world, start, end - start)
         if worst_pivot(memory, world, start, end) * most < DEPENDENT:
             solve_factored(memory, world, start, end - start)
             for m in range(start, end):
