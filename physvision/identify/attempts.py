@@ -80,6 +80,7 @@ def _best(case: Case, models: Sequence[Model]) -> tuple[Case, Fit]:
 
 
 def _refitted(case: Case, model: Model, found: Fit) -> Fit | None:
+    """The fit of a model with more freedom, or none if its search runs away."""
     try:
         return refit(case, model, found)
     except UnsuitableError:

@@ -26,7 +26,7 @@ class Kernels:
     """A world on one device, with what a launch needs to know of it."""
 
     def __init__(self, parts: Any, kept: list[Any], device: torch.device) -> None:
-        # Kernels take as long to read as torch to import; here nobody waits for those of a world that stands still.
+        # Read here, since it takes half a second: commands that move nothing in the plane need not wait for it.
         from physvision.physics.rigid2d.kernels import data, rollout
 
         self.parts, self.kept, self.device = parts, kept, device
@@ -38,13 +38,13 @@ class Kernels:
     def unchanged(self, given: Tensors) -> list[Tensor] | None:
         """The outputs of the last step that changed nothing, if these are its inputs: a world at rest, step by step."""
         known = self._unchanged
-        if known is None or not all(map(_same, known[0], given)):
+        if known is None or not all(map(torch.equal, known[0], given)):
             return None
         return [output.clone() for output in known[1]]
 
     def keep_if_unchanged(self, given: Tensors, outputs: Tensors) -> None:
         """Keep a step's inputs and outputs if the states before and after it are the same."""
-        if all(_same(states[:, 0], states[:, 1]) for states in outputs[:2]):
+        if all(torch.equal(states[:, 0], states[:, 1]) for states in outputs[:2]):
             self._unchanged = [value.clone() for value in given], [value.clone() for value in outputs]
 
     def run(self, kernel: Any, batch: int, inputs: list[Any], microseconds: float) -> None:
@@ -139,7 +139,3 @@ class Rollout(Operation):
         arrays = [theta, controls, self.steps, q, v, operations, notes, *seeds, *found]
         self.kernels.run(self.kernels.backward, batch, arrays, 2 * self._work(batch))
         return q_bar, v_bar, written if needed[2] else None, theta_bar
-
-
-def _same(a: Tensor, b: Tensor) -> bool:
-    return a.shape == b.shape and torch.equal(a, b)
