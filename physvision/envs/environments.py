@@ -8,10 +8,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from physvision.core import InputError, State
+from physvision.core import InputError
 from physvision.envs.extras import needed
 from physvision.envs.game import Game
 from physvision.envs.games import GAMES
+from physvision.envs.worlds import Worlds
 
 needed("gymnasium", "environments")
 
@@ -22,15 +23,11 @@ from gymnasium.vector.utils import batch_space  # noqa: E402
 
 def _spaces(game: Game) -> tuple[gymnasium.spaces.Box, gymnasium.spaces.Box]:
     """Of one world: what is seen, and actions in [−1, 1]."""
-    seen = game.see(game.begin(1, torch.Generator().manual_seed(0))).shape[1]
+    seen = Worlds(game, 1, torch.Generator().manual_seed(0)).seen().shape[1]
     return (
         gymnasium.spaces.Box(-np.inf, np.inf, (seen,), np.float32),
         gymnasium.spaces.Box(-1.0, 1.0, (len(game.high),), np.float32),
     )
-
-
-def _seed(random: np.random.Generator) -> torch.Generator:
-    return torch.Generator().manual_seed(int(random.integers(2**31)))
 
 
 def _single(seen: torch.Tensor) -> NDArray[np.float32]:
@@ -39,44 +36,34 @@ def _single(seen: torch.Tensor) -> NDArray[np.float32]:
     return seen.clamp(-most, most).numpy().astype(np.float32)
 
 
-class _Worlds:
-    """Worlds that play a game, and how long they have."""
+class _Players:
+    """Worlds that play a game, and what gymnasium makes of them."""
 
     def __init__(self, game: Game, count: int) -> None:
         self.game, self.count = game, count
-        self.state: State | None = None
-        self.played = np.zeros(count, int)
+        self.worlds: Worlds | None = None
 
-    def begin(self, which: NDArray[np.bool_], generator: torch.Generator) -> NDArray[np.float32]:
+    def begin(self, random: np.random.Generator) -> NDArray[np.float32]:
+        """Start all worlds; what is seen."""
+        self.worlds = Worlds(self.game, self.count, torch.Generator().manual_seed(int(random.integers(2**31))))
+        return _single(self.worlds.seen())
+
+    def restart(self, which: NDArray[np.bool_]) -> NDArray[np.float32]:
         """Start these worlds anew; what is seen of all."""
-        fresh = self.game.begin(self.count, generator)
-        if self.state is None or bool(which.all()):
-            self.state = fresh
-        else:
-            chosen = torch.as_tensor(which)[:, None]
-            q, v = torch.where(chosen, fresh.q, self.state.q), torch.where(chosen, fresh.v, self.state.v)
-            self.state = State(q, v)
-        self.played[which] = 0
-        return _single(self.game.see(self.state))
+        assert self.worlds is not None
+        self.worlds.restart(torch.as_tensor(which))
+        return _single(self.worlds.seen())
 
-    @torch.no_grad()
     def step(self, actions: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray, NDArray, NDArray, NDArray]:
         """What is seen, rewards, which worlds ended, whose time is over, and which failed."""
-        if self.state is None:
+        if self.worlds is None:
             raise InputError("step: call reset() first")
         high = np.asarray(self.game.high)
         if actions.shape != (self.count, len(high)) or not np.isfinite(actions).all():
             raise InputError(f"action: expected finite numbers, {(self.count, len(high))}, got {actions}")
-        last = self.state
-        found = self.game.step(last, torch.as_tensor(actions * high, dtype=last.q.dtype))
-        good = found.state.q.isfinite().all(1) & found.state.v.isfinite().all(1)
-        # Of a world that failed the state before is the last there is.
-        q, v = (torch.where(good[:, None], a, b) for a, b in ((found.state.q, last.q), (found.state.v, last.v)))
-        self.state = State(q, v)
-        self.played += 1
-        reward = torch.where(good, found.reward, 0.0).numpy()
-        over = self.played >= self.game.periods
-        return _single(self.game.see(self.state)), reward, found.lost.numpy(), over, (~good).numpy()
+        moves = self.worlds.step(torch.as_tensor(actions * high, dtype=self.worlds.state.q.dtype))
+        told = (each.numpy() for each in (moves.reward, moves.lost, moves.over, moves.failed))
+        return _single(moves.after), *told  # pyright: ignore[reportReturnType]
 
 
 class GameEnvironment(gymnasium.Env):
@@ -87,16 +74,16 @@ class GameEnvironment(gymnasium.Env):
     def __init__(self, game: Game | str) -> None:
         chosen = GAMES[game]() if isinstance(game, str) else game
         self.observation_space, self.action_space = _spaces(chosen)
-        self._worlds = _Worlds(chosen, 1)
+        self._players = _Players(chosen, 1)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start an episode."""
         super().reset(seed=seed)
-        return self._worlds.begin(np.ones(1, bool), _seed(self.np_random))[0], {}
+        return self._players.begin(self.np_random)[0], {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """One step of the game."""
-        seen, reward, lost, over, failed = self._worlds.step(np.asarray(action, float)[None])
+        seen, reward, lost, over, failed = self._players.step(np.asarray(action, float)[None])
         return seen[0], float(reward[0]), bool(lost[0]), bool(over[0]), {"failed": bool(failed[0])}
 
 
@@ -111,21 +98,21 @@ class GameVectorEnvironment(VectorEnv):
         self.single_observation_space, self.single_action_space = _spaces(chosen)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._worlds = _Worlds(chosen, num_envs)
+        self._players = _Players(chosen, num_envs)
         self._ended = np.zeros(num_envs, bool)
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start an episode in every world."""
         super().reset(seed=seed)
         self._ended[:] = False
-        return self._worlds.begin(np.ones(self.num_envs, bool), _seed(self.np_random)), {}
+        return self._players.begin(self.np_random), {}
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """One step of the game in every world that goes on; the others start."""
         fresh = self._ended.copy()
-        seen, reward, lost, over, failed = self._worlds.step(np.asarray(actions, float))
+        seen, reward, lost, over, failed = self._players.step(np.asarray(actions, float))
         if fresh.any():
-            seen = self._worlds.begin(fresh, _seed(self.np_random))
+            seen = self._players.restart(fresh)
             reward, lost, over, failed = (np.where(fresh, 0, each) for each in (reward, lost, over, failed))
         lost, over = lost.astype(bool), over.astype(bool)
         self._ended = lost | over

@@ -1,20 +1,25 @@
-"""The games that come with the package: poles to swing up."""
+"""The games that come with the package: poles to swing up, links to raise, an ant that walks."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from physvision.core import State
+from physvision.envs.extras import needed
 from physvision.envs.game import Game
 from physvision.physics import articulated
 from physvision.physics.engine import Engine
 
 _DT, _STEPS, _PERIODS = 0.01, 2, 500
 _EFFORT = 1e-3
+_LINK, _POINT = 0.5, 1e-9  # m; kg m², of what should be a point
+_ANT_STEPS = 5
 
 
 def _hanging(engine: Engine, down: Tensor) -> Callable[[int, torch.Generator], State]:
@@ -35,8 +40,8 @@ def _chain(lengths: int, high: tuple[float, ...]) -> Game:
         angles = state.q.cumsum(1)
         return torch.cat([angles.sin(), angles.cos(), state.v], 1)
 
-    def reward(state: State, control: Tensor) -> Tensor:
-        return (1 - state.q.cumsum(1).cos().mean(1)) / 2 - _EFFORT * control.square().sum(1)
+    def reward(start: State, end: State, control: Tensor) -> Tensor:
+        return (1 - end.q.cumsum(1).cos().mean(1)) / 2 - _EFFORT * control.square().sum(1)
 
     down = torch.zeros(lengths, dtype=torch.float64)
     return Game(engine, _hanging(engine, down), see, reward, high, _PERIODS, _STEPS)
@@ -65,13 +70,88 @@ def cartpole() -> Game:
         angle = state.q[:, 1:]
         return torch.cat([state.q[:, :1], angle.sin(), angle.cos(), state.v], 1)
 
-    def reward(state: State, control: Tensor) -> Tensor:
-        near = 1 - 0.1 * state.q[:, 0].square()
-        return near * (1 + state.q[:, 1].cos()) / 2 - _EFFORT * control.square().sum(1)
+    def reward(start: State, end: State, control: Tensor) -> Tensor:
+        near = 1 - 0.1 * end.q[:, 0].square()
+        return near * (1 + end.q[:, 1].cos()) / 2 - _EFFORT * control.square().sum(1)
 
     down = torch.tensor([0.0, math.pi], dtype=torch.float64)
     begin = _hanging(engine, down)
-    return Game(engine, begin, see, reward, (10.0,), _PERIODS, _STEPS, lambda state: state.q[:, 0].abs() > 2.4)
+    return Game(engine, begin, see, reward, (10.0,), _PERIODS, _STEPS, lambda seen: seen[..., 0].abs() > 2.4)
+
+
+def links(count: int) -> Game:
+    """Links in a row, horizontal and at rest, whose motors are to bring the tip as high as it reaches.
+
+    The task of *Efficient Differentiable Simulation of Articulated Bodies* (ICML 2021): links of 0.5 m with a mass at
+    the far end of each, motors of at most 10 N m in all joints, 100 steps of 1/60 s. The reward of a step is by how
+    much the square of the tip's distance from the highest point falls, so that the largest of an episode is that square
+    at the start, 0.5 count² m².
+    """
+    masses = [1.0] + [2.16] * (count - 1)
+    masses[-1] += 0.01
+    bodies = [
+        articulated.Body(
+            f"link {k}",
+            f"link {k - 1}" if k else None,
+            [articulated.Joint("revolute", (1, 0, 0))],
+            mass=mass,
+            center_of_mass=(0, _LINK, 0),
+            inertia=(_POINT,) * 3,
+            position=(0, _LINK if k else 0, 0),
+        )
+        for k, mass in enumerate(masses)
+    ]
+    engine = articulated.tree(bodies, dt=1 / 60, gravity=(0, 0, -9.8))
+
+    def begin(batch: int, generator: torch.Generator) -> State:
+        return State(*torch.zeros(2, batch, count, dtype=torch.float64))
+
+    def ends(state: State) -> tuple[Tensor, Tensor]:
+        angles = state.q.cumsum(1)
+        return _LINK * angles.cos().cumsum(1), _LINK * angles.sin().cumsum(1)
+
+    def see(state: State) -> Tensor:
+        return torch.cat([state.v, *ends(state)], 1)
+
+    def distance(state: State) -> Tensor:
+        ahead, up = ends(state)
+        return ahead[:, -1].square() + (up[:, -1] - count * _LINK).square()
+
+    def reward(start: State, end: State, control: Tensor) -> Tensor:
+        return distance(start) - distance(end)
+
+    return Game(engine, begin, see, reward, (10.0,) * count, 100, timed=True)
+
+
+def ant() -> Game:
+    """Gymnasium's ant, with our contact: a torso on four legs of two joints, rewarded for its way along x.
+
+    Motors of at most 150 N m, held for 0.05 s, five steps of the engine; an episode has 1,000 such steps. The reward is
+    the speed along x, less half the square of the controls, plus one; it is over where the torso leaves 0.2 … 1 m. What
+    is seen is the position without x and y, and a twentieth of the velocity.
+    """
+    gymnasium = needed("gymnasium", "environments")
+    file = Path(str(gymnasium.__file__)).parent / "envs" / "mujoco" / "assets" / "ant.xml"
+    engine = articulated.load(file, dt=0.01)
+    # The file's own start has its knees beyond their stops.
+    stand = torch.tensor([0.0, 0.0, 0.75, 1.0, 0.0, 0.0, 0.0, *(0.0, 1.0, 0.0, -1.0, 0.0, -1.0, 0.0, 1.0)]).double()
+
+    def begin(batch: int, generator: torch.Generator) -> State:
+        turned = 0.2 * torch.rand(batch, engine.nv, generator=generator, dtype=torch.float64) - 0.1
+        v = 0.1 * torch.randn(batch, engine.nv, generator=generator, dtype=torch.float64)
+        return engine.separated(State(engine.integrate(stand.expand(batch, -1), turned), v))
+
+    def see(state: State) -> Tensor:
+        return torch.cat([state.q[:, 2:], 0.05 * state.v], 1)
+
+    def reward(start: State, end: State, control: Tensor) -> Tensor:
+        speed = (end.q[:, 0] - start.q[:, 0]) / (_ANT_STEPS * engine.dt)
+        return speed - 0.5 * control.square().sum(1) + 1.0
+
+    def lost(seen: Tensor) -> Tensor:
+        return (seen[..., 0] < 0.2) | (seen[..., 0] > 1.0)
+
+    return Game(engine, begin, see, reward, (1.0,) * engine.nu, 1000, _ANT_STEPS, lost)
 
 
 GAMES: dict[str, Callable[[], Game]] = {
@@ -79,4 +159,6 @@ GAMES: dict[str, Callable[[], Game]] = {
     "CartPole": cartpole,
     "DoublePendulum": double_pendulum,
     "Acrobot": acrobot,
+    **{f"Links{count}": partial(links, count) for count in range(1, 8)},
+    "Ant": ant,
 }

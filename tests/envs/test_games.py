@@ -1,0 +1,97 @@
+"""Links and the ant: their laws, what is seen and paid, and worlds that fail among others that do not."""
+
+import math
+
+import mujoco
+import pytest
+import torch
+
+from physvision import State
+from physvision.envs import GAMES, Worlds
+
+
+def worlds(name, count, seed=0):
+    return Worlds(GAMES[name](), count, torch.Generator().manual_seed(seed))
+
+
+def test_a_link_without_a_motor_falls_as_a_pendulum():
+    """Of 1.01 kg at the end of 0.5 m: its speed at the bottom is that of a fall by 0.5 m, as far as the step allows."""
+    alone = worlds("Links1", 1)
+    fastest = 0.0
+    for _ in range(40):
+        alone.step(torch.zeros(1, 1))
+        fastest = max(fastest, abs(float(alone.state.v)))
+    # Semi-implicit Euler keeps an energy that is off by O(dt) of its own size.
+    assert fastest == pytest.approx(math.sqrt(2 * 9.8 * 0.5) / 0.5, rel=1 / 60 * math.sqrt(9.8 / 0.5))
+
+
+def test_links_move_as_in_mujoco():
+    """Its explicit steps with the mass matrix at the start of the step are the same as ours."""
+    count = 3
+    text = ""
+    for k in reversed(range(count)):
+        mass = (1.0 if k == 0 else 2.16) + (0.01 if k == count - 1 else 0.0)
+        inertial = f'<inertial pos="0 .5 0" mass="{mass}" diaginertia="1e-9 1e-9 1e-9"/>'
+        text = f'<body pos="0 {0.5 if k else 0} 0"><joint axis="1 0 0"/>{inertial}{text}</body>'
+    option = (
+        '<option timestep="0.016666666666666666" integrator="Euler" gravity="0 0 -9.8"/><compiler autolimits="true"/>'
+    )
+    model = mujoco.MjModel.from_xml_string(f"<mujoco>{option}<worldbody>{text}</worldbody></mujoco>")
+    data = mujoco.MjData(model)
+    ours = worlds("Links3", 1)
+    torque = torch.tensor([[10.0, -4.0, 2.0]], dtype=torch.float64)
+    for _ in range(20):
+        ours.step(torque)
+        data.qfrc_applied[:] = torque[0].numpy()
+        mujoco.mj_step(model, data)
+    torch.testing.assert_close(ours.state.q[0], torch.tensor(data.qpos), rtol=1e-9, atol=1e-9)
+
+
+def test_rewards_of_links_add_up_to_how_much_nearer_the_tip_is():
+    many = worlds("Links2", 4)
+    generator = torch.Generator().manual_seed(1)
+    total = torch.zeros(4, dtype=torch.float64)
+    for step in range(100):
+        moves = many.step(10 * (2 * torch.rand(4, 2, generator=generator, dtype=torch.float64) - 1))
+        total += moves.reward
+        assert bool(moves.over.all()) == (step == 99)
+        assert bool(many.game.is_over(moves.after).all()) == (step == 99)
+    angles = many.state.q.cumsum(1)
+    ahead, up = 0.5 * angles.cos().sum(1), 0.5 * angles.sin().sum(1)
+    torch.testing.assert_close(total, 0.5 * 2**2 - ahead.square() - (up - 1).square())
+    torch.testing.assert_close(moves.after[:, 2 + 1], ahead)
+    assert float(total.max()) < 0.5 * 2**2
+
+
+def test_a_world_that_fails_is_started_anew_and_counted_and_no_other_is_touched():
+    many, alone = worlds("Links2", 3), worlds("Links2", 1)
+    many.state.v[1, 0] = float("nan")
+    with pytest.warns(RuntimeWarning, match="1 of 3 worlds failed"):
+        moves = many.step(torch.full((3, 2), 5.0))
+    expected = alone.step(torch.full((1, 2), 5.0))
+    assert moves.failed.tolist() == moves.lost.tolist() == [False, True, False]
+    assert many.failures == 1
+    assert moves.reward[1] == 0
+    for k in (0, 2):
+        assert torch.equal(moves.after[k], expected.after[0])
+    many.restart(moves.lost)
+    assert many.played.tolist() == [1, 0, 1]
+    assert many.seen().isfinite().all()
+
+
+def test_the_ant_stands_and_falls_and_is_seen_as_told():
+    pytest.importorskip("gymnasium")
+    many = worlds("Ant", 3, seed=3)
+    assert many.seen().shape == (3, 27)
+    still = torch.zeros(3, 8, dtype=torch.float64)
+    for _ in range(40):
+        moves = many.step(still)
+        assert not moves.failed.any()
+    assert not moves.lost.any()
+    # At rest: no way along x is paid for, so that what is left is the one for being alive.
+    torch.testing.assert_close(moves.reward, torch.ones(3).double(), rtol=0, atol=0.05)
+    state = many.state
+    high = State(state.q + torch.tensor([0.0, 0.0, 1.0] + [0.0] * 12), state.v)
+    assert many.game.step(high, still).lost.all()
+    pushed = many.game.step(many.state, torch.ones(3, 8, dtype=torch.float64)).reward
+    assert (pushed < 0).all()  # all motors at full power cost 4
