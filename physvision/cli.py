@@ -29,11 +29,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "validate": ("physvision.trainers.commands:run", "measure a model on data that was kept for choosing settings"),
     "test": ("physvision.trainers.commands:run", "measure a model on data that was kept for the end"),
     "fit-flow": ("physvision.trainers.commands:fit_flow", "train the network that sees how pixels move"),
+    "fit-policy": ("physvision.trainers.commands:fit_policy", "train a pendulum to swing up by what a camera sees"),
     "export": ("physvision.models.export:export", "write a trained model as one file, as ONNX or for torch alone"),
 }
 
 # Those that Lightning's own command line reads.
-TRAINING = ("fit", "validate", "test", "fit-flow")
+TRAINING = ("fit", "validate", "test", "fit-flow", "fit-policy")
 
 
 def _overview() -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn.functional import interpolate
 
 from physvision.core import InputError, ShapeError
 from physvision.core.checks import check_count, check_like, check_tensor
@@ -31,6 +33,41 @@ def checker(
     odd = ((x + y) % 2).repeat_interleave(resolution, 0).repeat_interleave(resolution, 1)
     colors = torch.tensor([list(first), list(second)], dtype=torch.float32)
     return colors[odd].permute(2, 0, 1).contiguous()
+
+
+def stripes(
+    first: Sequence[float], second: Sequence[float], count: float, height: int, width: int, turn: float = 0.0
+) -> Float[Tensor, "channels height width"]:
+    """Colours that change from one to the other and back, `count` times, as a cosine does: a gradient everywhere.
+
+    Args:
+        first: a colour, one number a channel, in [0, 1]; that of the left border.
+        second: the other colour.
+        count: of periods over the texture.
+        height: texels.
+        width: texels.
+        turn: by which the direction of change is turned from the width towards the height, radians.
+    """
+    y, x = ((torch.arange(check_count("size", size)) + 0.5) / size for size in (height, width))
+    along = math.cos(turn) * x[None, :] + math.sin(turn) * y[:, None]
+    share = 0.5 - 0.5 * torch.cos(2 * math.pi * count * along)
+    one, other = (torch.tensor([float(value) for value in color])[:, None, None] for color in (first, second))
+    return one + share * (other - one)
+
+
+def noise(channels: int, cells: tuple[int, int], height: int, width: int, seed: int) -> Tensor:
+    """A texture (channels, height, width) of smooth noise between −1 and 1: random values in cells, interpolated.
+
+    Args:
+        channels: of the texture.
+        cells: with a value each, along the height and along the width.
+        height: texels.
+        width: texels.
+        seed: of the values.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    values = 2 * torch.rand(1, channels, *cells, generator=generator) - 1
+    return interpolate(values, (height, width), mode="bilinear", align_corners=True)[0]
 
 
 def pack_textures(

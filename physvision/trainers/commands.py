@@ -18,6 +18,7 @@ from physvision.datasets.modules import DataModule
 from physvision.models.checkpoints import read_checkpoint
 from physvision.trainers.flow import FlowData, FlowTraining
 from physvision.trainers.module import PredictionTraining
+from physvision.trainers.pixels import PendulumTraining
 
 # The arguments given are those of the command line, with the configurations merged.
 warnings.filterwarnings("ignore", message="LightningCLI's args parameter is intended to run from within Python")
@@ -49,6 +50,12 @@ def run(command: str, arguments: list[str]) -> int:
 def fit_flow(command: str, arguments: list[str]) -> int:
     """Run `physvision fit-flow ARGUMENTS`; the exit status."""
     LightningCLI(FlowTraining, FlowData, args=["fit", *_merged(arguments)], **_OPTIONS)
+    return 0
+
+
+def fit_policy(command: str, arguments: list[str]) -> int:
+    """Run `physvision fit-policy ARGUMENTS`; the exit status."""
+    CommandLine(PendulumTraining, args=["fit", *_merged(arguments)], **_OPTIONS)
     return 0
 
 

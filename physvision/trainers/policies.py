@@ -33,6 +33,7 @@ class PolicyTraining(LightningModule):
         still: bool = True,
         clip: float | None = 1.0,
         player: Callable[..., Played] = play,
+        limit: float | None = None,
     ) -> None:
         """Set up training.
 
@@ -49,12 +50,14 @@ class PolicyTraining(LightningModule):
             still: whether outputs are zero at the start.
             clip: largest norm of the gradient; None for no limit.
             player: `play` for a `Task`, `play_open_loop` for an `OpenLoop`.
+            limit: largest norm of a world's backward signal between periods, beside the weight that its loss in one of
+                them has in the mean; only of `play`. None for no limit.
         """
         super().__init__()
         self.policy, self.task = policy, task
         self.updates, self.batch, self.seed = updates, batch, seed
         self.learning_rate, self.averaged, self.decay, self.clip = learning_rate, averaged, decay, clip
-        self.player = player
+        self.player, self.limit = player, limit
         self.last: Played | None = None
         if still:
             policy.still()
@@ -67,7 +70,9 @@ class PolicyTraining(LightningModule):
         """The loss of an episode, which is kept as `last`."""
         generator = torch.Generator().manual_seed(self.seed + 1_000_003 * self.global_step)
         start, aim = self.task.begin(self.batch, generator)
-        played = self.player(self.task, self.policy, start, aim, decay=self.decay)
+        counted = self.batch * (self.task.periods if self.averaged else 1)
+        limits = {} if self.limit is None else {"limit": self.limit / counted}
+        played = self.player(self.task, self.policy, start, aim, decay=self.decay, **limits)
         self.last = played
         loss = (played.losses if self.averaged else played.losses[:, -1]).mean()
         self.log("train/loss", loss.detach(), prog_bar=True, batch_size=self.batch)

@@ -11,6 +11,7 @@ import lightning  # isort: skip
 from lightning.pytorch.callbacks import ModelCheckpoint
 
 from physvision.core import TrainingError
+from physvision.core.resources import find
 from physvision.trainers.commands import read_checkpoint
 
 QUIET = {"accelerator": "cpu", "enable_progress_bar": False, "enable_model_summary": False, "logger": False}
@@ -68,3 +69,29 @@ def test_a_full_disk_leaves_the_last_checkpoint_and_no_part_of_another(tmp_path,
         resource.setrlimit(resource.RLIMIT_FSIZE, old)
     assert {path.name: path.stat().st_size for path in tmp_path.iterdir()} == before
     assert kept["global_step"] == 5
+
+
+@pytest.mark.extended
+def test_a_pendulum_goes_on_learning_where_it_was_stopped(tmp_path):
+    """Weights, and how far its starts have widened; the process that goes on has other chances."""
+    from physvision import cli
+
+    config = tmp_path / "small.yaml"
+    config.write_text(find("pendulum-pixels-small.yaml", "trainers").read_text().replace("out/", f"{tmp_path}/"))
+    small = ["--model.updates", "1", "--model.batch", "2", "--model.widening", "7", "--model.progress", "0.1"]
+    kept = tmp_path / "pendulum-pixels-small" / "checkpoints" / "last.ckpt"
+
+    def fitted(epochs, *more):
+        given = ["fit-policy", "--config", str(config), "--trainer.max_epochs", epochs, *small, *more]
+        assert cli.main(given) == 0
+        return read_checkpoint(kept)["state_dict"]
+
+    whole = fitted("2")
+    kept.unlink()
+    first = fitted("1")
+    assert not torch.equal(first["policy.output.weight"], whole["policy.output.weight"])
+    resumed = fitted("2", "--ckpt_path", str(kept))
+    assert resumed.keys() == whole.keys()
+    for name in set(whole) - {"spent"}:
+        assert torch.equal(resumed[name], whole[name]), name
+    assert float(resumed["progress"]) > float(first["progress"]) > 0

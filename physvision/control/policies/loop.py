@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -36,6 +37,7 @@ def play(
     aim: Float[Tensor, "batch aims"],
     *,
     decay: float | Float[Tensor, "batch 1"] = 1.0,
+    limit: float | None = None,
     properties: Overrides = None,
 ) -> Played:
     """Let a policy move an engine through an episode.
@@ -47,6 +49,8 @@ def play(
         aim: of every world.
         decay: what is left of the backward signal, that of the state and of the policy's memory, after each period it
             passes; 1 for the gradient itself. One for all worlds, or for each.
+        limit: largest norm of a world's backward signal, that of its state, between two periods: near what is unstable
+            it grows without bounds, and a single world would drown all others. None for no limit.
         properties: as in `Engine.rollout`.
     """
     engine = task.engine
@@ -61,6 +65,7 @@ def play(
         states.append(state)
         controls.append(control)
         state = State(faded(state.q, decay), faded(state.v, decay))
+        state = state if limit is None else State(*_Limited.apply(limit, state.q, state.v))
         memory = faded(memory, decay) if policy.remembered else memory
     q, v = torch.stack([each.q for each in states], 1), torch.stack([each.v for each in states], 1)
     return _judged(task, Trajectory(q, v, dt=task.steps * engine.dt), torch.stack(controls, 1), aim)
@@ -113,3 +118,19 @@ def _judged(task: Episode, trajectory: Trajectory, controls: Tensor, aim: Tensor
 def faded(tensor: Tensor, decay: float | Tensor) -> Tensor:
     """The same tensor, whose gradient is smaller by a factor, or by one for each row."""
     return tensor if isinstance(decay, float) and decay == 1.0 else decay * tensor + (1 - decay) * tensor.detach()
+
+
+# pyright: reportIncompatibleMethodOverride=false
+class _Limited(torch.autograd.Function):
+    """The same q and v, whose gradient in each world has at most a given norm, and is zero where it is not finite."""
+
+    @staticmethod
+    def forward(ctx: Any, limit: float, q: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        ctx.limit = limit
+        return q.view_as(q), v.view_as(v)
+
+    @staticmethod
+    def backward(ctx: Any, q_bar: Tensor, v_bar: Tensor) -> tuple[None, Tensor, Tensor]:
+        norm = torch.cat([q_bar, v_bar], 1).norm(dim=1, keepdim=True)
+        share = (ctx.limit / norm).clamp(max=1.0).where(norm.isfinite(), 0.0)
+        return None, q_bar.nan_to_num() * share, v_bar.nan_to_num() * share

@@ -1,0 +1,171 @@
+"""A pendulum seen by a camera: its network, its frames, and the gradient of the motion's cost through all of them."""
+
+import math
+
+import pytest
+import torch
+
+from physvision.control.pixels import FramePolicy, FromFrames, FromState, Looks, Starts, View, leaning, stays_up
+from physvision.control.policies import Dense, play
+from physvision.core import State
+from physvision.physics.articulated import scenes
+
+
+class Cost:
+    """The mean loss of an episode over the weights of a policy."""
+
+    def __init__(self, task, policy, start):
+        self.task, self.policy, self.start = task, policy, start
+        self.weights = list(policy.parameters())
+        self.vector = torch.nn.utils.parameters_to_vector(self.weights).detach()
+
+    def __call__(self, vector):
+        torch.nn.utils.vector_to_parameters(vector, self.weights)
+        aim = torch.zeros(self.start.batch, 6, dtype=torch.float64)
+        return play(self.task, self.policy, self.start, aim).losses.mean()
+
+    def directions(self, count, seed):
+        """Random ones, in which weights change by as much as they are large on average."""
+        generator = torch.Generator().manual_seed(seed)
+        return self.vector.abs().mean() * torch.randn(count, len(self.vector), generator=generator, dtype=torch.float64)
+
+    def slopes(self, directions):
+        gradient = torch.autograd.grad(self(self.vector), self.weights)
+        return directions @ torch.cat([each.flatten() for each in gradient])
+
+    @torch.no_grad()
+    def differences(self, direction, steps):
+        return [float(self(self.vector + h * direction) - self(self.vector - h * direction)) / (2 * h) for h in steps]
+
+
+def test_the_network_has_as_many_parameters_as_the_papers():
+    assert sum(each.numel() for each in FramePolicy(96, 288).parameters()) == 1_065_888
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+def test_a_frame_is_encoded_once_and_used_in_three_decisions(recompute):
+    """Outputs are those of the three frames looked at afresh, and so are gradients."""
+    torch.manual_seed(0)
+    policy = FramePolicy(22, 30, channels=4, hidden=(6, 5), recompute=recompute).double()
+    frames = torch.rand(5, 2, 3 * 22 * 30, dtype=torch.float64, requires_grad=True)
+    calls, memory, outputs = 0, policy.blank(frames[0]), []
+
+    def counted(_, __, ___):
+        nonlocal calls
+        calls += 1
+
+    policy.convolutions[0].register_forward_hook(counted)
+    for frame in frames:
+        output, memory = policy(frame, memory)
+        outputs.append(output)
+    assert calls == len(frames)
+    at, before, older = (policy.encoded(frames[k].unflatten(1, (3, 22, 30))) for k in (4, 3, 2))
+    told = torch.cat([at, 5 * (at - before), 5 * (before - older)], 1)
+    fresh = policy.output(policy.second(policy.first(told).relu()).relu())
+    torch.testing.assert_close(outputs[-1], fresh)
+    slopes = [torch.autograd.grad(each.sum(), frames, retain_graph=True)[0] for each in (outputs[-1], fresh)]
+    torch.testing.assert_close(*slopes)
+    # The first frame stands for those before it, so nothing has changed yet.
+    still, _ = policy(frames[0], policy.blank(frames[0]))
+    torch.testing.assert_close(outputs[0], still)
+    one = policy.encoded(frames[0].unflatten(1, (3, 22, 30)))
+    alone = policy.first(torch.cat([one, 0 * one, 0 * one], 1)).relu()
+    torch.testing.assert_close(outputs[0], policy.output(policy.second(alone).relu()))
+
+
+def test_a_batch_is_drawn_as_its_worlds_are_one_by_one():
+    view = View(scenes.load("cart"), 16, 48)
+    state = State(torch.tensor([[0.1, 0.3], [-0.2, 2.9]]), torch.zeros(2, 2))
+    looks = Looks(torch.tensor([[1.0, 1.0, 1.0], [0.9, 1.1, 1.0]]), torch.tensor([[0.0, 0.0, 0.0], [0.1, 0.1, -0.1]]))
+    both = view(state, looks)
+    torch.testing.assert_close(both[0], view(State(state.q[:1], state.v[:1]))[0])
+    alone = view(State(state.q[1:], state.v[1:]), Looks(looks.gains[1:], looks.stains[1:]))[0]
+    torch.testing.assert_close(both[1], alone)
+    # Light and stains change the picture where nothing moves, too.
+    plain = view(State(state.q[1:], state.v[1:]))[0]
+    assert float((alone - plain)[:, 0, 0].abs().min()) > 0
+
+
+def test_the_tip_is_seen_where_the_engine_has_it():
+    """The pole's colours are around the projection of the middle of the rod."""
+    view = View(scenes.load("cart"), 96, 288)
+    state = State(torch.tensor([[0.2, 0.8]]), torch.zeros(1, 2))
+    changed = (view(state)[0] - view.backdrop).abs().sum(0)
+    # Red is more, blue less: what the pole does to the wall, and the cart does not.
+    shown = ((view(state)[0] - view.backdrop)[0] > 0.1) * changed
+    rows, columns = torch.meshgrid(torch.arange(96.0), torch.arange(288.0), indexing="ij")
+    focal, away = 48 / math.tan(0.2), 2.4 - 0.04
+    middle = torch.tensor([0.2 + 0.2 * math.sin(0.8), 0.2 * math.cos(0.8)])
+    expected = torch.tensor([143.5 + focal * float(middle[0]) / away, 47.5 - focal * float(middle[1]) / away])
+    found = torch.stack([(shown * columns).sum(), (shown * rows).sum()]) / shown.sum()
+    assert float((found - expected).norm()) < 2.0
+
+
+def test_the_servo_reaches_its_velocity_with_ten_newtons():
+    """From rest its force is at the limit, so 10 N speed up what 0.6 kg hang on; then it runs at what is asked for."""
+    task = FromState()
+    start = State(torch.tensor([[0.0, math.pi]], dtype=torch.float64), torch.zeros(1, 2, dtype=torch.float64))
+    first = task.engine.step(start, torch.ones(1, 1, dtype=torch.float64))
+    # A rod that hangs and is free to turn weighs on its hinge with a quarter of its mass.
+    assert float(first.v[0, 0]) == pytest.approx(10 / (0.5 + 0.1 / 4) * 0.01, rel=2e-3)
+    held = task.engine.rollout(start, 25, torch.ones(1, 25, 1, dtype=torch.float64)).final
+    assert float(held.v[0, 0]) == pytest.approx(1.0, abs=0.05)
+    stopped = task.engine.rollout(start, 100, torch.ones(1, 100, 1, dtype=torch.float64)).final
+    assert float(stopped.q[0, 0]) == pytest.approx(0.4, abs=1e-6)
+
+
+def test_gradients_through_camera_network_and_physics_are_those_of_differences():
+    """In three random directions, where differences at three step sizes agree within half a percent."""
+    task, start = FromFrames(22, 64, periods=6), State(*torch.tensor([[[0.1, 0.4]], [[0.2, 0.5]]], dtype=torch.float64))
+    torch.manual_seed(1)
+    policy = FramePolicy(22, 64, 4, (8, 8)).double()
+    cost = Cost(task, policy, start)
+    directions = cost.directions(4, seed=2)
+    compared = []
+    for direction, slope in zip(directions, cost.slopes(directions), strict=True):
+        differences = cost.differences(direction, (1e-3, 5e-4, 2.5e-4))
+        if max(differences) - min(differences) < 0.005 * abs(differences[-1]):
+            compared.append(slope / differences[-1])
+    assert len(compared) >= 2
+    assert compared == pytest.approx([1.0] * len(compared), rel=0.01)
+    task.through_camera = False
+    cut = cost.slopes(directions)
+    task.through_camera = True
+    # Without what the camera says of other states the gradient is another.
+    assert float((cut - cost.slopes(directions)).norm()) > 0.02 * float(cut.norm())
+
+
+def test_the_backward_signal_is_limited_world_by_world():
+    """At the unstable top it grows from period to period; a limit keeps the others' as it is."""
+    task = FromState(periods=40)
+    torch.manual_seed(0)
+    policy = Dense(5, (8,), 1).double()
+    start = State(torch.tensor([[0.0, 0.02], [0.0, 3.1]], dtype=torch.float64), torch.zeros(2, 2, dtype=torch.float64))
+    q = start.q.requires_grad_()
+
+    def slopes(limit):
+        losses = play(task, policy, State(q, start.v), torch.zeros(2, 6), limit=limit).losses
+        return torch.autograd.grad(losses[:, -1].sum(), q)[0]
+
+    free, limited = slopes(None), slopes(1e3)
+    torch.testing.assert_close(free, limited)
+    tight = slopes(0.01)
+    assert float(tight.norm(dim=1).max()) < 0.1 < float(free.norm(dim=1).max())
+
+
+def test_starts_hang_or_lean_as_they_are_asked_to():
+    generator = torch.Generator().manual_seed(0)
+    hanging = Starts().draw(200, generator)
+    assert float((hanging.q[:, 1] - math.pi).abs().max()) <= 0.1
+    assert float(hanging.q[:, 0].abs().max()) <= 0.05
+    assert not bool(hanging.v.any())
+    leans = Starts(0.0, 0.3, 1.0).draw(200, generator)
+    assert 0.25 < float(leans.q[:, 1].abs().max()) <= 0.3
+    assert 0.4 < float(leans.v[:, 0].abs().max()) <= 0.5
+
+
+def test_whole_turns_stand_as_well():
+    state = State(torch.tensor([[0.0, 2 * math.pi + 0.1], [0.0, math.pi + 0.1]]), torch.zeros(2, 2))
+    torch.testing.assert_close(leaning(state), torch.tensor([0.1, 0.1 - math.pi]))
+    angles = torch.tensor([[1.0, 0.1, -0.1], [0.1, 0.1, 0.3]])
+    assert stays_up(angles, 2).tolist() == [True, False]
