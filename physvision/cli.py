@@ -28,6 +28,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "fit": ("physvision.trainers.commands:run", "train a model, for example with --config trainers/pendulum.yaml"),
     "validate": ("physvision.trainers.commands:run", "measure a model on data that was kept for choosing settings"),
     "test": ("physvision.trainers.commands:run", "measure a model on data that was kept for the end"),
+    "learn": (
+        "physvision.learning.command:learn",
+        "learn a game, for example with --config pendulum-links.yaml",
+    ),
     "fit-flow": ("physvision.trainers.commands:fit_flow", "train the network that sees how pixels move"),
     "fit-policy": ("physvision.trainers.commands:fit_policy", "train a pendulum to swing up by what a camera sees"),
     "export": ("physvision.models.export:export", "write a trained model as one file, as ONNX or for torch alone"),
@@ -35,6 +39,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 # Those that Lightning's own command line reads.
 TRAINING = ("fit", "validate", "test", "fit-flow", "fit-policy")
+# Folders of the configurations that come with physvision, of commands that take them by name.
+SHIPPED = {"generate": "datasets", "learn": "trainers"}
 
 
 def _overview() -> str:
@@ -77,8 +83,8 @@ def _call(name: str, arguments: list[str]) -> int:
         called = getattr(importlib.import_module(module), function)
         if name in TRAINING:
             return called(name, arguments)
-        if name == "generate":
-            arguments = _with_recipes(arguments)
+        if name in SHIPPED:
+            arguments = _with_recipes(arguments, SHIPPED[name])
         if name == "identify":
             from physvision.identify.command import arguments_of
 
@@ -100,12 +106,17 @@ def _configurations(arguments: list[str]) -> list[str]:
     return [path for path in given if Path(path).is_file()]
 
 
-def _with_recipes(arguments: list[str]) -> list[str]:
-    """The arguments of `generate`; a recipe that comes with physvision goes by its name alone."""
+def _with_recipes(arguments: list[str], folder: str) -> list[str]:
+    """The arguments of a command; a configuration that comes with physvision goes by its name."""
     from physvision.core.resources import find
 
     given = zip(["", *arguments], arguments, strict=False)
-    return [str(find(value, "datasets")) if option == "--config" else value for option, value in given]
+    return [str(find(_name(value, folder), folder)) if option == "--config" else value for option, value in given]
+
+
+def _name(path: str, folder: str) -> str:
+    """The name of a file that is not there but may come with physvision."""
+    return Path(path).name if not Path(path).exists() and Path(path).parent.name == folder else path
 
 
 def _with_switches(arguments: list[str], called: Callable[..., object] | dict[str, Callable[..., object]]) -> list[str]:

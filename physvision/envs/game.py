@@ -45,6 +45,7 @@ class Game:
         lost: whether what is seen ends the game; nothing does if not given.
         timed: whether the share of the episode that has passed is seen too, as the last number. The end of its time is
             then an end of the game like any other; otherwise only the record breaks off there.
+        touching: of states, which parts touch something; not given where nothing can.
     """
 
     engine: Engine
@@ -56,6 +57,7 @@ class Game:
     steps: int = 1
     lost: Callable[[Tensor], Tensor] | None = None
     timed: bool = False
+    touching: Callable[[State], Tensor] | None = None
 
     def observe(self, state: State, played: Int[Tensor, " batch"]) -> Float[Tensor, "batch numbers"]:
         """What a player is told of states after so many steps of the game."""

@@ -151,7 +151,20 @@ def ant() -> Game:
     def lost(seen: Tensor) -> Tensor:
         return (seen[..., 0] < 0.2) | (seen[..., 0] > 1.0)
 
-    return Game(engine, begin, see, reward, (1.0,) * engine.nu, 1000, _ANT_STEPS, lost)
+    return Game(
+        engine, begin, see, reward, (1.0,) * engine.nu, 1000, _ANT_STEPS, lost, touching=partial(_touching, engine)
+    )
+
+
+def _touching(engine: articulated.Articulation, state: State) -> Tensor:
+    """Which shapes touch something, and which joints are at a stop."""
+    listed = engine.contacts(state)
+    shapes = torch.zeros(state.batch, len(engine.geometry) + 1, dtype=torch.bool)
+    for each in (listed.first, listed.second):
+        shapes.scatter_(1, torch.where(listed.present, each, len(engine.geometry)).long(), True)
+    low, high = engine.properties.joint_limits[-engine.nu :].unbind(1)
+    joints = state.q[:, -engine.nu :]
+    return torch.cat([shapes[:, :-1], (joints < low + 1e-6) | (joints > high - 1e-6)], 1)
 
 
 GAMES: dict[str, Callable[[], Game]] = {

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import os
 from pathlib import Path
 from typing import Any
 
-import torch
 from lightning import Trainer
 from lightning.fabric.plugins.io import TorchCheckpointIO
 
-from physvision.core import TrainingError
+from physvision.core.checkpoints import write_whole
 
 
 class WholeCheckpoints(TorchCheckpointIO):
@@ -22,22 +19,7 @@ class WholeCheckpoints(TorchCheckpointIO):
         if "://" in str(path):
             super().save_checkpoint(checkpoint, path, storage_options)
             return
-        buffer, place = io.BytesIO(), Path(path)
-        torch.save(checkpoint, buffer)
-        partial = place.with_name(f".{place.name}.partial")
-        try:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            with partial.open("wb") as file:
-                file.write(buffer.getbuffer())
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(place)
-        except OSError as error:
-            partial.unlink(missing_ok=True)
-            raise TrainingError(
-                f"{place}: the checkpoint cannot be written ({error.strerror}); the last one is kept. Make room and go "
-                "on from it with --ckpt_path"
-            ) from error
+        write_whole(checkpoint, Path(path))
 
 
 def keep_checkpoints_whole(trainer: Trainer) -> None:

@@ -3,5 +3,6 @@
 from physvision.control.policies.loop import Played, play, play_open_loop
 from physvision.control.policies.networks import Dense, Policy, Recurrent
 from physvision.control.policies.task import Episode, OpenLoop, Task
+from physvision.control.policies.watching import Watch
 
-__all__ = ["Dense", "Episode", "OpenLoop", "Played", "Policy", "Recurrent", "Task", "play", "play_open_loop"]
+__all__ = ["Dense", "Episode", "OpenLoop", "Played", "Policy", "Recurrent", "Task", "Watch", "play", "play_open_loop"]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from physvision.control.policies.networks import Policy
 from physvision.control.policies.task import Episode, OpenLoop, Task
+from physvision.control.policies.watching import Watch
 from physvision.core import State, Trajectory
 from physvision.physics.engine import Overrides
 
@@ -23,22 +24,27 @@ class Played:
         trajectory: the states at the ends of control periods, the first before the first of them.
         controls: held over the periods.
         losses: of the states after each period.
+        failed: worlds in periods that the engine could not simulate; None of an open loop, whose engine's status tells.
+        cut: worlds through whose period no signal goes back; None where the task cuts nothing.
     """
 
     trajectory: Trajectory
     controls: Float[Tensor, "batch periods nu"]
     losses: Float[Tensor, "batch periods"]
+    failed: Bool[Tensor, "batch periods"] | None = None
+    cut: Bool[Tensor, "batch periods"] | None = None
 
 
 def play(
     task: Task,
     policy: Policy,
     start: State,
-    aim: Float[Tensor, "batch aims"],
+    aim: Float[Tensor, "batch *periods aims"],
     *,
     decay: float | Float[Tensor, "batch 1"] = 1.0,
     limit: float | None = None,
     properties: Overrides = None,
+    watch: Watch | None = None,
 ) -> Played:
     """Let a policy move an engine through an episode.
 
@@ -46,29 +52,55 @@ def play(
         task: what it does.
         policy: asked once a control period.
         start: where every world starts.
-        aim: of every world.
+        aim: of every world, or of every world in each period.
         decay: what is left of the backward signal, that of the state and of the policy's memory, after each period it
             passes; 1 for the gradient itself. One for all worlds, or for each.
         limit: largest norm of a world's backward signal, that of its state, between two periods: near what is unstable
             it grows without bounds, and a single world would drown all others. None for no limit.
         properties: as in `Engine.rollout`.
+        watch: what looks at the gradients of states and controls on the way back.
     """
     engine = task.engine
     known = None if properties is None else engine.checked(properties, start.batch)
     state, memory = start, policy.blank(start.q)
-    states, controls = [start], []
-    for _ in range(task.periods):
-        output, memory = policy(task.sense(state, aim), memory)
+    states, controls, failed, cuts = [start], [], [], []
+    for period in range(task.periods):
+        told = aim if aim.ndim == 2 else aim[:, period]
+        output, memory = policy(task.sense(state, told), memory)
         control = task.act(state, output)
         held = control.unsqueeze(1).expand(-1, task.steps, -1)
-        state = engine.rollout(state, task.steps, held, known).final
+        moved, before = engine.rollout(state, task.steps, held, known), state
+        state, bad = moved.final, _failed(moved)
+        if not (moved.status is None or moved.status.is_unmade):
+            # They go on from where they last were: what is no number would reach all worlds through the weights.
+            state = State(
+                torch.where(bad[:, None], before.q.detach(), state.q),
+                torch.where(bad[:, None], before.v.detach(), state.v),
+            )
+        if watch is not None:
+            watch.over(period, state.q, state.v, control)
         states.append(state)
         controls.append(control)
+        failed.append(bad)
+        cut = task.cut(before, state)
+        cuts.append(cut)
+        if cut is not None:
+            stop = 1.0 - cut[:, None].to(state.q)
+            state = State(faded(state.q, stop), faded(state.v, stop))
         state = State(faded(state.q, decay), faded(state.v, decay))
         state = state if limit is None else State(*_Limited.apply(limit, state.q, state.v))
         memory = faded(memory, decay) if policy.remembered else memory
     q, v = torch.stack([each.q for each in states], 1), torch.stack([each.v for each in states], 1)
-    return _judged(task, Trajectory(q, v, dt=task.steps * engine.dt), torch.stack(controls, 1), aim)
+    played = _judged(task, Trajectory(q, v, dt=task.steps * engine.dt), torch.stack(controls, 1), aim)
+    known_cuts = [each for each in cuts if each is not None]
+    return replace(played, failed=torch.stack(failed, 1), cut=torch.stack(known_cuts, 1) if known_cuts else None)
+
+
+def _failed(moved: Trajectory) -> Bool[Tensor, " batch"]:
+    """Which worlds could not be simulated."""
+    if moved.status is None or moved.status.is_unmade:
+        return torch.zeros(moved.batch, dtype=torch.bool, device=moved.q.device)
+    return ~moved.status.converged
 
 
 def play_open_loop(
@@ -111,7 +143,8 @@ def play_open_loop(
 def _judged(task: Episode, trajectory: Trajectory, controls: Tensor, aim: Tensor) -> Played:
     """The episode with its losses, which see its states after each period."""
     # All states at once: a loss may ask for poses, which is a launch.
-    losses = task.losses(trajectory[1:].flatten(), aim.repeat_interleave(task.periods, 0))
+    aims = aim.repeat_interleave(task.periods, 0) if aim.ndim == 2 else aim.flatten(0, 1)
+    losses = task.losses(trajectory[1:].flatten(), aims)
     return Played(trajectory, controls, losses.unflatten(0, (len(aim), task.periods)))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from physvision.core import State
@@ -44,6 +44,10 @@ class Task(Episode):
     @abstractmethod
     def act(self, state: State, output: Float[Tensor, "batch outputs"]) -> Float[Tensor, "batch nu"]:
         """The control that is held over the period."""
+
+    def cut(self, start: State, end: State) -> Bool[Tensor, " batch"] | None:
+        """Worlds through whose period from one state to the other no signal is to go back; None for no world ever."""
+        return None
 
 
 class OpenLoop(Episode):

@@ -1,0 +1,151 @@
+"""A learned model of a game: networks that tell the mean and the deviation of what comes next (Chua et al., 2018).
+
+Each network maps what is seen and done, brought to mean 0 and deviation 1, to means μ and logarithms of variances s of
+the change of what is seen and of the reward, in units of their deviations; its loss is Σ ((y − μ)² e^−s + s), with s
+kept softly within learned bounds. Each draws rows of its own; those that predict held-out rows best are used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from physvision.learning.networks import Layers
+from physvision.learning.replay import Batch
+
+
+@dataclass(frozen=True)
+class DynamicsSettings:
+    """Numbers of the model.
+
+    Attributes:
+        members: how many networks.
+        elites: how many of them are used.
+        hidden: widths of their layers.
+        learning_rate: of Adam.
+        batch: rows of an update, for each network.
+        held: share of rows that are kept for judging.
+        patience: passes over the rows without a gain of a hundredth before training ends.
+        most: updates of a fit at most.
+    """
+
+    members: int = 7
+    elites: int = 5
+    hidden: tuple[int, ...] = (200, 200, 200, 200)
+    learning_rate: float = 1e-3
+    batch: int = 256
+    held: float = 0.1
+    patience: int = 5
+    most: int = 2000
+
+
+class Dynamics(nn.Module):
+    """The networks and the scale of what goes through them."""
+
+    def __init__(self, seen: int, actions: int, settings: DynamicsSettings, generator: torch.Generator) -> None:
+        """Draw the weights.
+
+        Args:
+            seen: numbers that are seen.
+            actions: numbers in an action.
+            settings: of the networks.
+            generator: of rows and of noise.
+        """
+        super().__init__()
+        self.settings, self._generator = settings, generator
+        self.layers = Layers(settings.members, (seen + actions, *settings.hidden, 2 * (seen + 1)), "swish")
+        self.bounds = nn.Parameter(torch.tensor([[-10.0], [0.5]]).repeat(1, seen + 1))
+        shapes = {"mean": seen + actions, "scale": seen + actions, "change": seen + 1, "spread": seen + 1}
+        for name, size in shapes.items():
+            self.register_buffer(name, torch.ones(size) if name in ("scale", "spread") else torch.zeros(size))
+        self.register_buffer("elites", torch.arange(settings.elites))
+        self.optimizer = torch.optim.Adam(self.parameters(), settings.learning_rate, fused=True)
+
+    def forward(self, inputs: Float[Tensor, "*members batch numbers"]) -> tuple[Tensor, Tensor]:
+        """Means and logarithms of variances of each network, in units of the deviations."""
+        mean, spread = self.layers((inputs - self.mean) / self.scale).chunk(2, 2)
+        least, most = self.bounds
+        spread = most - functional.softplus(most - spread)
+        return mean, least + functional.softplus(spread - least)
+
+    def fit(self, rows: Batch) -> dict[str, float]:
+        """Learn from steps until those that are held out are predicted no better; the errors and the updates.
+
+        Args:
+            rows: `seen`, `action`, `reward`, `after`.
+        """
+        inputs, targets = _numbers(rows)
+        self._scale(inputs, targets)
+        targets = (targets - self.change) / self.spread
+        order = torch.randperm(len(inputs), generator=self._generator)
+        held, used = order.tensor_split([max(1, int(self.settings.held * len(order)))])
+        best = torch.full((self.settings.members,), torch.inf)
+        error, updates, waited = best, 0, 0
+        while waited < self.settings.patience and updates < self.settings.most:
+            mixed = torch.rand(self.settings.members, len(used), generator=self._generator).argsort(1)
+            for part in used[mixed].split(self.settings.batch, 1):
+                self._learn(inputs[part], targets[part])
+                updates += 1
+            with torch.no_grad():
+                error = (self(inputs[held])[0] - targets[held]).square().mean((1, 2))
+            waited = 0 if bool((error < 0.99 * best).any()) else waited + 1
+            best = torch.minimum(best, error)
+        self.elites: Tensor = error.argsort()[: self.settings.elites]
+        return {"model": float(error.mean()), "model_updates": float(updates)}
+
+    def _scale(self, inputs: Tensor, targets: Tensor) -> None:
+        """Take the units from what was recorded."""
+        self.mean, self.scale = inputs.mean(0), inputs.std(0).clamp_min(1e-6)
+        self.change, self.spread = targets.mean(0), targets.std(0).clamp_min(1e-6)
+
+    def _learn(self, inputs: Tensor, targets: Tensor) -> None:
+        mean, spread = self(inputs)
+        loss = ((mean - targets).square() * (-spread).exp() + spread).mean((1, 2)).sum()
+        loss = loss + 0.01 * (self.bounds[1] - self.bounds[0]).sum()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+
+    @torch.no_grad()
+    def step(self, seen: Tensor, action: Tensor) -> tuple[Float[Tensor, "batch numbers"], Float[Tensor, " batch"]]:
+        """What comes after, and the reward, each row by a network drawn among the best, with its noise."""
+        count = len(seen)
+        inputs = torch.cat([seen, action], 1)
+        # Every elite takes its share of the rows, which are in no order.
+        which = torch.randperm(count, generator=self._generator)
+        changes = torch.empty(count, len(self.change))
+        for elite, part in zip(self.elites.tolist(), which.tensor_split(len(self.elites)), strict=True):
+            mean, spread = self._of(elite, inputs[part])
+            noise = torch.randn(mean.shape, generator=self._generator)
+            changes[part] = (mean + noise * (0.5 * spread).exp()) * self.spread + self.change
+        return seen + changes[:, :-1], changes[:, -1]
+
+    def _of(self, member: int, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """What one network says."""
+        alone = (inputs - self.mean) / self.scale
+        for number, (weight, bias) in enumerate(zip(self.layers.weights, self.layers.biases, strict=True)):
+            alone = torch.addmm(bias[member], alone, weight[member])
+            alone = self.layers.activation(alone) if number + 1 < len(self.layers.weights) else alone
+        mean, spread = alone.chunk(2, 1)
+        least, most = self.bounds
+        spread = most - functional.softplus(most - spread)
+        return mean, least + functional.softplus(spread - least)
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """What Adam remembers."""
+        return self.optimizer.state_dict()
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        """Have Adam remember it."""
+        self.optimizer.load_state_dict(state)
+
+
+def _numbers(rows: Batch) -> tuple[Tensor, Tensor]:
+    """What the networks are told, and what they are to say."""
+    inputs = torch.cat([rows["seen"], rows["action"]], 1)
+    return inputs, torch.cat([rows["after"] - rows["seen"], rows["reward"][:, None]], 1)

@@ -1,0 +1,99 @@
+"""Runs of a learner: evaluations, what is drawn by TensorBoard, checkpoints, and going on after any interruption."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils.tensorboard.writer import SummaryWriter
+
+from physvision.core import CheckpointError
+from physvision.core.checkpoints import write_whole
+from physvision.learning.learner import Learner, evaluate
+
+CHECKPOINT, PROGRESS = "last.ckpt", "progress.jsonl"
+
+
+@dataclass(frozen=True)
+class Length:
+    """How long a run is, and how often one looks.
+
+    Attributes:
+        steps: of the game, in all worlds together, at most.
+        every: steps between two evaluations.
+        episodes: of an evaluation.
+        keep: steps between two checkpoints.
+        aim: of the mean reward of an evaluation, at which the run ends; none if not given.
+        seconds: of processor time after which the run ends with the next evaluation; none if not given.
+    """
+
+    steps: int
+    every: int = 1000
+    episodes: int = 1
+    keep: int = 5000
+    aim: float | None = None
+    seconds: float | None = None
+
+
+def run(learner: Learner, length: Length, folder: Path, about: dict[str, Any]) -> list[dict[str, Any]]:
+    """Learn to the end, from the last checkpoint in the folder if there is one; a line of progress an evaluation.
+
+    Args:
+        learner: fresh.
+        length: when to end.
+        folder: of checkpoint, progress and TensorBoard's files.
+        about: what the run is, with its seed; a checkpoint of another run is refused.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    lines, spent = _resume(learner, folder, about)
+    writer = SummaryWriter(str(folder), purge_step=learner.steps or None)
+    began = time.process_time() - spent
+    while not (lines and lines[-1]["ended"]):
+        before = learner.steps
+        learner.advance()
+        if not _passes(before, learner.steps, length.every):
+            continue
+        lines.append(_look(learner, length, time.process_time() - began))
+        for name, value in lines[-1].items():
+            writer.add_scalar(f"learn/{name}", value, learner.steps)
+        writer.flush()
+        print(" ".join(f"{name} {value:.5g}" for name, value in lines[-1].items()), flush=True)
+        if lines[-1]["ended"] or _passes(before, learner.steps, length.keep):
+            seconds = time.process_time() - began
+            kept = {"about": about, "seconds": seconds, "lines": lines, "learner": learner.state_dict()}
+            write_whole(kept, folder / CHECKPOINT)
+        (folder / PROGRESS).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    writer.close()
+    return lines
+
+
+def _passes(before: int, now: int, every: int) -> bool:
+    return before // every < now // every
+
+
+def _look(learner: Learner, length: Length, seconds: float) -> dict[str, Any]:
+    """What is known after so many steps."""
+    earned = evaluate(learner.game, learner.actor, length.episodes, seed=length.episodes)
+    reward = float(earned.mean()) if len(earned) else float("nan")
+    ended = learner.steps >= length.steps or (length.aim is not None and reward >= length.aim)
+    ended = ended or (length.seconds is not None and seconds >= length.seconds)
+    return {"steps": learner.steps, "reward": reward, "seconds": seconds, "ended": ended} | learner.told()
+
+
+def _resume(learner: Learner, folder: Path, about: dict[str, Any]) -> tuple[list[dict[str, Any]], float]:
+    """The lines of progress so far, and the seconds that they took."""
+    path = folder / CHECKPOINT
+    if not path.exists():
+        return [], 0.0
+    try:
+        kept = torch.load(path, weights_only=True)
+    except Exception as error:
+        raise CheckpointError(f"{path}: cannot be read ({error}); remove it to begin anew") from error
+    if kept["about"] != about:
+        raise CheckpointError(f"{path}: is of another run, {kept['about']}; give another folder, or remove it")
+    learner.load_state_dict(kept["learner"])
+    return kept["lines"], kept["seconds"]

@@ -1,0 +1,125 @@
+"""Soft actor–critic (Haarnoja et al., 2018): learns from steps that were recorded, whoever took them.
+
+With twin critics Q_i, slow copies Q̄_i of them, and entropy's weight α, which holds the entropy at a target H:
+
+    critics   Σ_i ½ (Q_i(s, a) − r − γ (1 − end) (min_i Q̄_i(s', a') − α log π(a' | s')))²
+    actor     α log π(a | s) − min_i Q_i(s, a)
+    α         −log α · (log π(a | s) + H)
+
+Nothing leaves the device in an update: α is a tensor, losses are kept as tensors and only read when somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
+from math import log
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from physvision.learning.networks import Actor, Layers, follow
+from physvision.learning.replay import Batch
+
+Worth = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class SacSettings:
+    """Numbers of soft actor–critic.
+
+    Attributes:
+        hidden: widths of all networks.
+        learning_rate: of Adam, for all.
+        target_rate: share by which the slow critics follow.
+        batch: rows in an update.
+        discount: γ.
+        target_entropy: H; the negative number of actions if not given.
+        entropy_weight: α at the start.
+        rounded: whether products between hidden layers are taken in bfloat16.
+    """
+
+    hidden: tuple[int, ...] = (256, 256)
+    learning_rate: float = 3e-4
+    target_rate: float = 5e-3
+    batch: int = 256
+    discount: float = 0.99
+    target_entropy: float | None = None
+    entropy_weight: float = 1.0
+    rounded: bool = True
+
+
+class Sac:
+    """An actor, its critics and what they learn by.
+
+    Attributes:
+        actor: the policy.
+        critics: both, side by side; from what is seen and done to the value.
+        told: the last losses, as tensors.
+    """
+
+    def __init__(self, seen: int, actions: int, settings: SacSettings, generator: torch.Generator) -> None:
+        """Draw the weights.
+
+        Args:
+            seen: numbers that are seen.
+            actions: numbers in an action.
+            settings: of the method.
+            generator: of all noise.
+        """
+        self.settings, self.generator = settings, generator
+        self.actor = Actor(seen, settings.hidden, actions, rounded=settings.rounded)
+        self.critics = Layers(2, (seen + actions, *settings.hidden, 1), rounded=settings.rounded)
+        self.slow = deepcopy(self.critics).requires_grad_(False)
+        self.weight = torch.tensor([log(settings.entropy_weight)], requires_grad=True)  # log α
+        self.target_entropy = -float(actions) if settings.target_entropy is None else settings.target_entropy
+        parts = [*self.actor.parameters(), *self.critics.parameters(), self.weight]
+        self.optimizer = torch.optim.Adam(parts, settings.learning_rate, fused=True)
+        self.told: dict[str, Tensor] = {}
+
+    def update(self, batch: Batch, of_actor: Tensor | None = None, worth: Worth | None = None) -> None:
+        """One step of Adam for actor, critics and weight, with the gradients of all at the same weights.
+
+        Args:
+            batch: `seen`, `action`, `reward`, `after`, and `end`: 1 where nothing comes after.
+            of_actor: what the actor is told where it learns; what the batch saw, if not given.
+            worth: of its actions there, (batch,); the lower critic's value, if not given.
+        """
+        value = self.values(batch["seen"], batch["action"])
+        of_critics = 0.5 * (value - self.goals(batch)).square().mean(1).sum()
+        action, density = self.actor.sample(batch["seen"] if of_actor is None else of_actor, self.generator)
+        valued = self.values(batch["seen"], action, frozen=True).amin(0) if worth is None else worth(action)
+        of_policy = (self.weight.detach().exp() * density - valued).mean()
+        of_weight = -self.weight * (density.detach().mean() + self.target_entropy)
+        self.optimizer.zero_grad()
+        (of_critics + of_policy + of_weight.sum()).backward()
+        self.optimizer.step()
+        follow(self.slow, self.critics, self.settings.target_rate)
+        self.told = {"critics": of_critics.detach(), "actor": of_policy.detach(), "entropy": -density.detach().mean()}
+
+    def values(self, seen: Tensor, action: Tensor, frozen: bool = False) -> Float[Tensor, "critics batch"]:
+        """What both critics think; frozen, they are constants, with gradients to what is seen and done."""
+        return self.critics(torch.cat([seen, action], 1), frozen).squeeze(2)
+
+    @torch.no_grad()
+    def goals(self, batch: Batch) -> Float[Tensor, " batch"]:
+        """What critics are to say of the rows of a batch."""
+        action, density = self.actor.sample(batch["after"], self.generator)
+        value = self.slow(torch.cat([batch["after"], action], 1)).squeeze(2).amin(0) - self.weight.exp() * density
+        return batch["reward"] + self.settings.discount * (1 - batch["end"]) * value
+
+    def state_dict(self) -> dict[str, Any]:
+        """All weights, and what the optimizers remember."""
+        networks = {name: getattr(self, name).state_dict() for name in ("actor", "critics", "slow")}
+        return networks | {"weight": self.weight, "optimizer": self.optimizer.state_dict()}
+
+    def load_state_dict(self, kept: dict[str, Any]) -> None:
+        """Go on from where `state_dict` was called."""
+        for name in ("actor", "critics", "slow"):
+            getattr(self, name).load_state_dict(kept[name])
+        with torch.no_grad():
+            self.weight.copy_(kept["weight"])
+        self.optimizer.load_state_dict(kept["optimizer"])

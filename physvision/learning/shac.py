@@ -1,0 +1,302 @@
+"""Short-horizon actor–critic (Xu et al., ICLR 2022): gradients through policy and engine over short windows.
+
+All worlds are played for a window of h periods with gradients; what lies beyond is told by a critic V:
+
+    actor     −(Σ_t γ^t r_t + γ^h V(s_h)) / h        mean over worlds
+    critic    (V(s_t) − R_t)²,   R_t = r_t + γ ((1 − λ) V̄(s_{t+1}) + λ R_{t+1}),   V̄ a slow copy
+
+With a window as long as the episode of a timed game no critic is asked: that is backpropagation through the whole
+rollout.
+
+Adaptive horizon (after AHAC, Georgiev et al., ICML 2024): a period in which velocities change by more than a limit, as
+in a stiff contact, ends a world's window as far as gradients go; the critic tells what comes after, and the next window
+begins there. The length h rises where changes are on average below the limit, and falls where they are above.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from physvision.control.policies import Played, Task, Watch, play
+from physvision.core import State, TrainingError
+from physvision.envs import Game
+from physvision.learning.learner import Learner
+from physvision.learning.networks import Actor, Layers, follow, squashed
+
+
+@dataclass(frozen=True)
+class ShacSettings:
+    """Numbers of the method.
+
+    Attributes:
+        worlds: how many are played at once.
+        horizon: periods of a window, at first if it adapts.
+        hidden: widths of the actor.
+        critic_hidden: widths of the critic.
+        rate: of Adam for the actor; it falls to a hundredth by the `steps`-th step.
+        critic_rate: of Adam for the critic.
+        steps: of the game over which the rates fall; they stay if it is 0.
+        discount: γ.
+        trace: λ.
+        slow: share of the slow critic that stays with each window.
+        passes: over what was seen, for the critic.
+        parts: that a pass is split into.
+        clip: largest norm of the actor's gradient.
+        spread: logarithm of the deviation of actions at the start.
+        limit: of the acceleration over a period, m/s² and rad/s² as one norm, beyond which a window is cut; none if not
+            given, and then the horizon does not adapt.
+        horizons: the shortest and the longest window.
+        adapt: periods by which the window changes where changes are far below the limit.
+    """
+
+    worlds: int = 64
+    horizon: int = 32
+    hidden: tuple[int, ...] = (128, 64, 32)
+    critic_hidden: tuple[int, ...] = (64, 64)
+    rate: float = 2e-3
+    critic_rate: float = 2e-3
+    steps: int = 0
+    discount: float = 0.99
+    trace: float = 0.95
+    slow: float = 0.2
+    passes: int = 16
+    parts: int = 4
+    clip: float = 1.0
+    spread: float = -1.0
+    limit: float | None = None
+    horizons: tuple[int, int] = (8, 64)
+    adapt: float = 1.0
+
+
+class GameTask(Task):
+    """A game as a task, from the states that worlds are in; the aim is how many of its periods have passed."""
+
+    def __init__(
+        self,
+        game: Game,
+        periods: int,
+        generator: torch.Generator,
+        limit: float | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        """Say how it is played.
+
+        Args:
+            game: what is played.
+            periods: of a window.
+            generator: of the noise in actions.
+            limit: of accelerations beyond which no signal goes back.
+            dtype: of what the actor is told.
+        """
+        self.game, self.engine, self.periods, self.steps = game, game.engine, periods, game.steps
+        self._generator, self._limit, self._dtype, self._high = generator, limit, dtype, torch.tensor(game.high)
+
+    def begin(self, batch: int, generator: torch.Generator) -> tuple[State, Float[Tensor, "batch 1"]]:
+        """The game's start."""
+        return self.game.begin(batch, generator), torch.zeros(batch, 1)
+
+    def sense(self, state: State, aim: Float[Tensor, "batch 1"]) -> Tensor:
+        """What the game shows."""
+        return self.game.observe(state, aim[:, 0].long()).to(self._dtype)
+
+    def act(self, state: State, output: Tensor) -> Tensor:
+        """The actor's action with its noise."""
+        noise = torch.randn(len(output), len(self._high), generator=self._generator)
+        return (squashed(output, noise)[0] * self._high).to(state.q)
+
+    def losses(self, state: State, aim: Tensor) -> Tensor:
+        """Zeros: a game's rewards also ask for controls and the states before."""
+        return state.q.new_zeros(state.batch)
+
+    def stiffness(self, start: State, end: State) -> Float[Tensor, " batch"]:
+        """The mean acceleration over a period."""
+        return (end.v - start.v).detach().norm(dim=1) / (self.steps * self.engine.dt)
+
+    def cut(self, start: State, end: State) -> Bool[Tensor, " batch"] | None:
+        """Worlds that accelerate beyond the limit."""
+        return None if self._limit is None else self.stiffness(start, end) > self._limit
+
+
+class Shac(Learner):
+    """An actor that learns through the engine, and its critic.
+
+    Attributes:
+        critic: values what is seen.
+        horizon: of windows by now, which may lie between two whole numbers.
+        unknown: how often the gradient of a world's period was no number.
+    """
+
+    def __init__(self, game: Game, settings: ShacSettings, seed: int) -> None:
+        """Start the worlds, each at a time of its own if they end by time alone."""
+        super().__init__(game, settings.worlds, seed)
+        self.settings, self.horizon, self.unknown = settings, float(settings.horizon), 0
+        seen = self.worlds.seen().shape[1]
+        self.actor = Actor(seen, settings.hidden, len(game.high), "elu", spread=settings.spread)
+        self.critic = Layers(1, (seen, *settings.critic_hidden, 1), "elu")
+        self.slow = deepcopy(self.critic).requires_grad_(False)
+        betas = (0.7, 0.95)
+        self.by_actor = torch.optim.Adam(self.actor.parameters(), settings.rate, betas, fused=True)
+        self.by_critic = torch.optim.Adam(self.critic.parameters(), settings.critic_rate, betas, fused=True)
+        self._told: dict[str, float] = {}
+
+    def advance(self) -> None:
+        """Play a window, and learn of it."""
+        self._set_rates()
+        task = GameTask(self.game, round(self.horizon), self.generator, self.settings.limit, self.dtype)
+        watch, start = Watch(), self.worlds.state
+        times = self.worlds.played[:, None] + torch.arange(task.periods)
+        played = play(task, self.actor, start, times[..., None].float(), watch=watch)
+        window = self._judged(played, times)
+        earned = self._returns(window)
+        self.by_actor.zero_grad()
+        (-earned[window.good].sum() / max(1, int(window.good.sum())) / task.periods).backward()
+        self._follow(watch)
+        values = self._learn_values(window)
+        self._move(played, window)
+        if self.settings.limit is not None:
+            self._adapt(task, played)
+        self.steps += self.worlds.count * task.periods
+        self._told = {"return": float(earned.detach().mean()), "critic": values, "horizon": float(task.periods)}
+
+    def _judged(self, played: Played, times: Tensor) -> Window:
+        """What was seen and earned in a window, and where worlds ended."""
+        path, game = played.trajectory, self.game
+        before, after = path[:-1].flatten(), path[1:].flatten()
+        reward = game.reward(before, after, played.controls.flatten(0, 1)).unflatten(0, times.shape).to(self.dtype)
+        seen = game.observe(after, times.flatten() + 1).to(self.dtype).unflatten(0, times.shape)
+        first = game.observe(before, times.flatten()).detach().to(self.dtype).unflatten(0, times.shape)
+        assert played.failed is not None
+        lost, over = game.is_over(seen.detach()), times + 1 >= game.periods
+        ended = lost | over | played.failed
+        going = torch.cat([torch.ones_like(ended[:, :1]), ~ended[:, :-1]], 1).cumprod(1).bool()
+        good = ~(played.failed & going).any(1)
+        cut = torch.zeros_like(ended) if played.cut is None else played.cut
+        return Window(first, seen, reward, lost, over & ~lost, cut, going, good)
+
+    def _returns(self, window: Window) -> Float[Tensor, " batch"]:
+        """What each world earns: the stretches between cuts, each with the value of where it ends."""
+        value = self.critic(window.seen.flatten(0, 1), frozen=True)[0, :, 0].unflatten(0, window.reward.shape)
+        count = window.reward.shape[1]
+        total, weight = window.reward.new_zeros(len(value)), window.reward.new_ones(len(value))
+        for k in range(count):
+            total = total + torch.where(window.going[:, k], weight * window.reward[:, k], 0.0)
+            weight = weight * self.settings.discount
+            ends = window.over[:, k] | window.cut[:, k] | (k == count - 1)
+            valued = window.going[:, k] & ends & ~window.lost[:, k]
+            total = total + torch.where(valued, weight * value[:, k], 0.0)
+            weight = torch.where(window.cut[:, k], 1.0, weight)
+        return total
+
+    def _follow(self, watch: Watch) -> None:
+        """One step of the actor."""
+        self.unknown += len(watch.found)
+        parameters = list(self.actor.parameters())
+        norm = torch.nn.utils.clip_grad_norm_(parameters, self.settings.clip)
+        if not bool(norm.isfinite()):
+            where = ", ".join(f"world {world} in period {period}" for world, period in watch.found[:5])
+            raise TrainingError(
+                f"the actor's gradient after {self.steps} steps is no number; first at {where or 'none'}"
+            )
+        self.by_actor.step()
+
+    @torch.no_grad()
+    def _targets(self, window: Window) -> Float[Tensor, "batch periods"]:
+        """R_t of every period that was played."""
+        value = self.slow(window.seen.flatten(0, 1))[0, :, 0].unflatten(0, window.reward.shape)
+        found, following = torch.zeros_like(value), value[:, -1]
+        for k in reversed(range(value.shape[1])):
+            trace = self.settings.trace
+            mixed = torch.where(window.over[:, k], value[:, k], (1 - trace) * value[:, k] + trace * following)
+            following = window.reward[:, k] + self.settings.discount * torch.where(window.lost[:, k], 0.0, mixed)
+            found[:, k] = following
+        return found
+
+    def _learn_values(self, window: Window) -> float:
+        """Fit the critic to what the window earned; its mean squared error."""
+        window = window.detached()
+        chosen = window.going & window.good[:, None]
+        seen, target = window.first[chosen], self._targets(window)[chosen]
+        total, count = 0.0, 0
+        for _ in range(self.settings.passes):
+            for part in torch.randperm(len(seen), generator=self.generator).chunk(self.settings.parts):
+                loss = (self.critic(seen[part])[0, :, 0] - target[part]).square().mean()
+                self.by_critic.zero_grad()
+                loss.backward()
+                self.by_critic.step()
+                total, count = total + loss.detach(), count + 1
+        follow(self.slow, self.critic, 1 - self.settings.slow)
+        return float(total) / max(1, count)
+
+    def _move(self, played: Played, window: Window) -> None:
+        """Put the worlds where they have got to, and start those anew that ended."""
+        bad = ~window.good
+        self.worlds.move(played.trajectory.final.detach(), bad, played.controls.shape[1])
+        ended = (window.lost | window.over).any(1)
+        self.worlds.restart(ended | bad)
+
+    def _adapt(self, task: GameTask, played: Played) -> None:
+        """Lengthen or shorten the windows to come."""
+        path, limit = played.trajectory, self.settings.limit
+        stiff = task.stiffness(path[:-1].flatten(), path[1:].flatten()).mean()
+        low, high = self.settings.horizons
+        assert limit is not None
+        self.horizon = min(max(self.horizon + self.settings.adapt * (1 - float(stiff) / limit), low), high)
+
+    def _set_rates(self) -> None:
+        left = max(0.01, 1 - self.steps / self.settings.steps) if self.settings.steps else 1.0
+        for optimizer, rate in ((self.by_actor, self.settings.rate), (self.by_critic, self.settings.critic_rate)):
+            for group in optimizer.param_groups:
+                group["lr"] = rate * left
+
+    def told(self) -> dict[str, float]:
+        """The last window, and what failed so far."""
+        return self._told | {"failures": float(self.worlds.failures), "unknown": float(self.unknown)}
+
+    def parts(self) -> dict[str, Any]:
+        """Networks and optimizers."""
+        names = ("actor", "critic", "slow", "by_actor", "by_critic")
+        return {name: getattr(self, name) for name in names}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Also the horizon."""
+        return super().state_dict() | {"horizon": self.horizon, "unknown": self.unknown}
+
+    def load_state_dict(self, kept: dict[str, Any]) -> None:
+        """Go on from where `state_dict` was called."""
+        super().load_state_dict(kept)
+        self.horizon, self.unknown = kept["horizon"], kept["unknown"]
+
+
+@dataclass(frozen=True)
+class Window:
+    """What was seen in each period of a window.
+
+    Attributes:
+        first: at its start, without gradients.
+        seen: at its end.
+        reward: of it.
+        lost: whether the game was over then.
+        over: whether its time was, and the game was not.
+        cut: whether no signal goes back through it.
+        going: whether the world still played.
+        good: worlds that did not fail.
+    """
+
+    first: Float[Tensor, "batch periods numbers"]
+    seen: Float[Tensor, "batch periods numbers"]
+    reward: Float[Tensor, "batch periods"]
+    lost: Bool[Tensor, "batch periods"]
+    over: Bool[Tensor, "batch periods"]
+    cut: Bool[Tensor, "batch periods"]
+    going: Bool[Tensor, "batch periods"]
+    good: Bool[Tensor, " batch"]
+
+    def detached(self) -> Window:
+        """The same without gradients."""
+        return replace(self, seen=self.seen.detach(), reward=self.reward.detach())

@@ -1,0 +1,90 @@
+"""Networks side by side against networks one by one, and the density of squashed actions against torch's own."""
+
+import pytest
+import torch
+from torch import nn
+from torch.distributions import Normal, TransformedDistribution
+from torch.distributions.transforms import TanhTransform
+
+from physvision.learning.networks import Layers, squashed
+from physvision.learning.replay import Replay
+
+
+def alone(layers, member):
+    """The same network of torch's layers."""
+    parts = []
+    for weight, bias in zip(layers.weights, layers.biases, strict=True):
+        linear = nn.Linear(*weight.shape[1:])
+        linear.weight.data, linear.bias.data = weight[member].T.clone(), bias[member, 0].clone()
+        parts += [linear, {"relu": nn.ReLU(), "elu": nn.ELU(), "swish": nn.SiLU()}[layers.named]]
+    return nn.Sequential(*parts[:-1]).to(layers.weights[0].dtype)
+
+
+@pytest.mark.parametrize("activation", ["relu", "elu", "swish"])
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_networks_side_by_side_are_those_one_by_one(activation, outputs):
+    layers = Layers(2, (3, 8, 8, outputs), activation).double()
+    layers.named = activation
+    inputs = torch.randn(5, 3, dtype=torch.float64, requires_grad=True)
+    found = layers(inputs)
+    seeds = torch.randn_like(found)
+    gradients = torch.autograd.grad(found, [inputs, *layers.parameters()], seeds)
+    of_inputs = torch.zeros_like(inputs)
+    for member in range(2):
+        one = alone(layers, member)
+        single = one(inputs)
+        torch.testing.assert_close(found[member], single)
+        of_input, *rest = torch.autograd.grad(single, [inputs, *one.parameters()], seeds[member])
+        of_inputs += of_input
+        count = len(layers.weights)
+        for k in range(count):
+            torch.testing.assert_close(gradients[1 + k][member], rest[2 * k].T)
+            torch.testing.assert_close(gradients[1 + count + k][member, 0], rest[2 * k + 1])
+    torch.testing.assert_close(gradients[0], of_inputs)
+
+
+def test_frozen_networks_have_gradients_to_what_comes_in_alone():
+    layers, inputs = Layers(2, (3, 8, 1)), torch.randn(5, 3, requires_grad=True)
+    (free,) = torch.autograd.grad(layers(inputs).sum(), inputs)
+    layers(inputs, frozen=True).sum().backward()
+    torch.testing.assert_close(inputs.grad, free)
+    assert all(each.grad is None for each in layers.parameters())
+
+
+def test_products_of_half_precision_err_by_its_rounding():
+    layers, inputs = Layers(2, (3, 64, 64, 1)), torch.randn(50, 3)
+    single = layers(inputs)
+    layers.rounded = True
+    rounded = layers(inputs)
+    # Two factors rounded to 8 bits, 64 of them added up with signs of their own, and the sum rounded.
+    assert 0 < float((rounded - single).abs().max()) < 4 * 2**-8 * float(single.abs().max())
+
+
+def test_the_density_is_that_of_a_squashed_normal():
+    output, noise = torch.randn(6, 4, dtype=torch.float64), torch.randn(6, 2, dtype=torch.float64)
+    action, density = squashed(output, noise)
+    mean, spread = output.chunk(2, 1)
+    law = TransformedDistribution(Normal(mean, spread.exp()), TanhTransform())
+    torch.testing.assert_close(density, law.log_prob(action).sum(1))
+    far, told = squashed(torch.tensor([[60.0, 0.0]]), torch.zeros(1, 1))
+    assert float(far) == 1.0
+    assert told.isfinite().all()
+
+
+def test_a_ring_holds_the_newest_rows():
+    ring = Replay(5, {"x": 0})
+    for first in (0, 3, 6):
+        ring.add({"x": torch.arange(first, first + 3.0)})
+    assert sorted(ring.all()["x"].tolist()) == [4, 5, 6, 7, 8]
+    assert ring.last(2)["x"].tolist() == [7, 8]
+    other = Replay(5, {"x": 0})
+    other.load_state_dict(ring.state_dict())
+    for each in (ring, other):
+        each.add({"x": torch.tensor([9.0])})
+    assert torch.equal(ring.all()["x"], other.all()["x"])
+    ring.add({"x": torch.arange(100.0, 112.0)})
+    assert sorted(ring.all()["x"].tolist()) == [107, 108, 109, 110, 111]
+    drawn = ring.sample(4000, torch.Generator().manual_seed(0))["x"]
+    # Each of five in a binomial draw, within five deviations.
+    for value in range(107, 112):
+        assert abs(int((drawn == value).sum()) - 800) < 5 * (4000 * 0.2 * 0.8) ** 0.5

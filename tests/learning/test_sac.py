@@ -1,0 +1,83 @@
+"""One update against the losses written out, and a game with a known best action."""
+
+import math
+from copy import deepcopy
+
+import torch
+
+from physvision.learning.networks import squashed
+from physvision.learning.sac import Sac, SacSettings
+
+
+def rows(count, generator):
+    draw = {"seen": (count, 3), "action": (count, 2), "reward": (count,), "after": (count, 3)}
+    made = {name: torch.randn(shape, generator=generator) for name, shape in draw.items()}
+    return made | {"end": (torch.rand(count, generator=generator) < 0.3).float()}
+
+
+def test_an_update_follows_the_gradients_of_the_losses_written_out():
+    torch.manual_seed(0)
+    settings = SacSettings((16, 16), rounded=False, discount=0.9, entropy_weight=0.3, learning_rate=1e-3)
+    agent = Sac(3, 2, settings, torch.Generator().manual_seed(1))
+    batch = rows(8, torch.Generator().manual_seed(2))
+    # The same noise as the update draws: first for what comes after, then for the actor.
+    again = torch.Generator().manual_seed(1)
+    later, now = (torch.randn(8, 2, generator=again) for _ in range(2))
+
+    def values(critics, seen, action):
+        return critics(torch.cat([seen, action], 1))[:, :, 0]
+
+    def act(seen, noise):
+        return squashed(agent.actor.layers(seen)[0], noise)
+
+    with torch.no_grad():
+        action, density = act(batch["after"], later)
+        following = values(agent.slow, batch["after"], action).min(0).values - 0.3 * density
+        goal = batch["reward"] + 0.9 * (1 - batch["end"]) * following
+    critics = sum(0.5 * (one - goal).pow(2).mean() for one in values(agent.critics, batch["seen"], batch["action"]))
+    action, density = act(batch["seen"], now)
+    policy = (0.3 * density - values(agent.critics, batch["seen"], action).min(0).values).mean()
+    expected = torch.autograd.grad(critics, list(agent.critics.parameters()))
+    expected += torch.autograd.grad(policy, list(agent.actor.parameters()))
+    slow = [each.clone() for each in agent.slow.parameters()]
+    agent.update(batch)
+    found = [each.grad for each in (*agent.critics.parameters(), *agent.actor.parameters())]
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
+    # log α moves against its gradient by the rate: the entropy is below or above what is wanted.
+    step = float(agent.weight.detach()) - math.log(0.3)
+    wanted = -float(density.detach().mean()) < agent.target_entropy
+    assert math.isclose(step, 1e-3 if wanted else -1e-3, rel_tol=1e-3)
+    for before, now_slow, fast in zip(slow, agent.slow.parameters(), agent.critics.parameters(), strict=True):
+        torch.testing.assert_close(now_slow, before + 5e-3 * (fast.detach() - before))
+
+
+def test_the_best_action_of_a_single_step_is_found():
+    """Reward −(a − ⅓ s)², over after one step."""
+    torch.manual_seed(0)
+    generator = torch.Generator().manual_seed(0)
+    settings = SacSettings((32, 32), batch=64, learning_rate=3e-3, entropy_weight=0.1, target_entropy=-3.0)
+    agent = Sac(1, 1, settings, generator)
+    for _ in range(600):
+        seen, action = (2 * torch.rand(64, 1, generator=generator) - 1 for _ in range(2))
+        reward = -(action - seen / 3).square()[:, 0]
+        agent.update({"seen": seen, "action": action, "reward": reward, "after": seen, "end": torch.ones(64)})
+    seen = torch.linspace(-1, 1, 21)[:, None]
+    # Half of what is left of the deviation that the entropy allows, e^-3 / √(2πe) = 0.012, and of rounding to 8 bits.
+    assert float((agent.actor.best(seen) - seen / 3).abs().mean()) < 0.05
+
+
+def test_what_was_kept_goes_on_bit_by_bit():
+    def agent(seed):
+        torch.manual_seed(seed)
+        return Sac(3, 2, SacSettings((16, 16)), torch.Generator().manual_seed(seed))
+
+    first, second = agent(1), agent(2)
+    for _ in range(3):
+        first.update(rows(8, torch.Generator().manual_seed(5)))
+    second.load_state_dict(deepcopy(first.state_dict()))
+    second.generator.set_state(first.generator.get_state())
+    for each in (first, second):
+        each.update(rows(8, torch.Generator().manual_seed(6)))
+    for one, other in zip(first.actor.parameters(), second.actor.parameters(), strict=True):
+        assert torch.equal(one, other)

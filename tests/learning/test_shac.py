@@ -1,0 +1,151 @@
+"""Windows: gradients against differences, cuts, worlds that fail, and gradients that are no numbers."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from physvision.control.policies import Watch, play
+from physvision.core import TrainingError
+from physvision.envs import GAMES
+from physvision.learning.learner import evaluate
+from physvision.learning.shac import GameTask, Shac, ShacSettings
+
+SMALL = ShacSettings(worlds=3, horizon=6, hidden=(8,), critic_hidden=(8,), passes=1, parts=1)
+
+
+def learner(settings=SMALL, name="Links2"):
+    made = Shac(GAMES[name](), settings, 0)
+    made.actor.double()
+    made.critic.double()
+    made.dtype = torch.float64
+    return made
+
+
+def window(made, limit=None, watch=None):
+    """Always with the same noise."""
+    task = GameTask(made.game, made.settings.horizon, torch.Generator().manual_seed(1), limit, made.dtype)
+    times = made.worlds.played[:, None] + torch.arange(task.periods)
+    played = play(task, made.actor, made.worlds.state, times[..., None].float(), watch=watch)
+    return played, made._judged(played, times)
+
+
+def gradient(made, **options):
+    return torch.cat([each.flatten() for each in torch.autograd.grad(total(made, **options), weights(made))])
+
+
+def total(made, **options):
+    return made._returns(window(made, **options)[1]).sum()
+
+
+def weights(made):
+    return list(made.actor.parameters())
+
+
+def test_the_gradient_of_a_window_is_that_of_differences():
+    made = learner()
+    vector = torch.nn.utils.parameters_to_vector(weights(made)).detach()
+    direction = torch.randn(len(vector), generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+
+    def along(step):
+        torch.nn.utils.vector_to_parameters(vector + step * direction, weights(made))
+        with torch.no_grad():
+            return float(total(made))
+
+    found = float(gradient(made) @ direction)
+    coarse, fine = ((along(h) - along(-h)) / (2 * h) for h in (2e-6, 1e-6))
+    # The second derivative of the layers jumps, so that differences err by their step; and by rounding, 1e-15 / 1e-6.
+    assert found == pytest.approx((4 * fine - coarse) / 3, rel=1e-7)
+
+
+def test_a_window_pays_what_was_earned_and_what_is_expected():
+    made = learner()
+    made.worlds.played = torch.tensor([0, 96, 0])
+    _, judged = window(made)
+    value = made.critic(judged.seen.flatten(0, 1))[0, :, 0].unflatten(0, (3, 6))
+    earned = made._returns(judged)
+    discount = 0.99 ** torch.arange(6, dtype=torch.float64)
+    torch.testing.assert_close(earned[0], (discount * judged.reward[0]).sum() + 0.99**6 * value[0, -1])
+    # The second world's time ends after four periods: nothing is paid or expected after.
+    torch.testing.assert_close(earned[1], (discount[:4] * judged.reward[1, :4]).sum())
+
+
+def test_a_cut_ends_a_stretch_and_the_next_one_begins():
+    made = learner()
+    played, free = window(made)
+    speeds = torch.diff(played.trajectory.v, dim=1).norm(dim=2) * 60
+    limit = float(speeds.quantile(0.8))
+    _, judged = window(made, limit=limit)
+    assert torch.equal(judged.cut, speeds > limit)
+    assert judged.cut.any()
+    torch.testing.assert_close(judged.reward, free.reward)
+    value = made.critic(judged.seen.flatten(0, 1))[0, :, 0].unflatten(0, (3, 6))
+    expected, weight = 0.0, 1.0
+    for k in range(6):
+        expected, weight = expected + weight * judged.reward[0, k], weight * 0.99
+        if judged.cut[0, k] or k == 5:
+            expected, weight = expected + weight * value[0, k], 1.0
+    torch.testing.assert_close(made._returns(judged)[0], expected)
+    # Nothing goes back through a cut: with all periods cut, an action counts for its own period alone.
+    played, judged = window(made, limit=0.0)
+    (back,) = torch.autograd.grad(judged.reward[:, -1].sum(), played.trajectory.q, allow_unused=True)
+    assert back is None or back[:, :-2].abs().max() == 0
+
+
+def test_a_world_that_fails_is_left_out_and_counted_and_the_others_learn_as_without_it():
+    made = learner()
+    made.worlds.state.v[1, 0] = 1e200
+    with pytest.warns(RuntimeWarning, match="1 of 3 worlds failed"):
+        played, judged = window(made)
+    assert played.failed[1].all()
+    assert judged.good.tolist() == [True, False, True]
+    found = torch.autograd.grad(made._returns(judged)[judged.good].sum(), weights(made))
+    assert all(each.isfinite().all() for each in found)
+    other = learner()
+    _, judged = window(other)
+    expected = torch.autograd.grad(other._returns(judged)[[0, 2]].sum(), weights(other))
+    for one, two in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, two)
+    made._move(played, window(made)[1])
+    assert made.worlds.failures == 1
+    assert made.worlds.state.v.abs().max() < 1e3
+
+
+def test_a_gradient_that_is_no_number_is_named_by_world_and_period_and_left_out():
+    made, watch = learner(), Watch()
+    played, judged = window(made, watch=watch)
+    gradients = torch.tensor([0.0, float("nan"), 0.0], dtype=torch.float64)
+    # The state after period 2 is that at time 3.
+    poisoned = made._returns(judged).sum() + (played.trajectory.q[:, 3, 0] * gradients).sum()
+    found = torch.autograd.grad(poisoned, weights(made))
+    assert watch.found == [(1, 2)]
+    assert all(each.isfinite().all() for each in found)
+    assert any(each.ne(0).any() for each in found)
+
+
+def test_an_actor_whose_gradient_is_no_number_stops_and_says_where():
+    made = Shac(GAMES["Links1"](), SMALL, 0)
+    for each in made.actor.parameters():
+        each.register_hook(lambda gradient: gradient * float("nan"))
+    with pytest.raises(TrainingError, match=r"the actor's gradient after 0 steps is no number"):
+        made.advance()
+
+
+def test_one_link_is_raised_by_gradients_through_the_whole_rollout():
+    made = Shac(GAMES["Links1"](), ShacSettings(worlds=8, horizon=100, discount=1.0), 0)
+    best = -1.0
+    for _ in range(30):
+        made.advance()
+        best = max(best, float(evaluate(made.game, made.actor, 1, 0)))
+        if best > 0.9 * 0.5:
+            break
+    assert best > 0.9 * 0.5
+
+
+def test_the_horizon_follows_how_stiff_motion_is():
+    soft, stiff = (Shac(GAMES["Links1"](), replace(SMALL, limit=limit), 0) for limit in (1e6, 1e-3))
+    for made in (soft, stiff):
+        made.horizon = 10.0
+        made.advance()
+    assert soft.horizon == pytest.approx(11.0, abs=0.01)
+    assert stiff.horizon == 8.0
