@@ -18,6 +18,8 @@ from physvision.core import Box, Capsule, Cylinder, Ellipsoid, Hull, InputError,
 _POLYTOPE, _ROUNDED, _CYLINDER, _ELLIPSOID = range(4)
 _SIDES = 8  # of the prism on which a cylinder stands
 
+_ROUNDING = 1e-6  # of their size, by which MuJoCo's vertices differ from those given
+
 Loops = list[list[int]]  # of each face its corners, anticlockwise as seen from outside
 
 
@@ -33,7 +35,7 @@ def table(shapes: Sequence[Shape]) -> dict[str, np.ndarray]:
         neighbours += [[corner + corner_start[-1] for corner in each] for each in edges]
         kinds.append(kind)
         bounds.append(np.linalg.norm(points, axis=1).max() if kind == _POLYTOPE else 1.0)
-        normals += [_normal(points[face]) for face in faces]
+        normals.append(_normals(points, faces))
         loops += [np.array(face, int) + corner_start[-1] for face in faces]
         corners.append(points)
         corner_start.append(corner_start[-1] + len(points))
@@ -46,7 +48,7 @@ def table(shapes: Sequence[Shape]) -> dict[str, np.ndarray]:
         "corner": np.concatenate([*corners, np.zeros((1, 3))]),
         "neighbour_start": np.cumsum([0, *map(len, neighbours), 0]).astype(np.int32),
         "neighbour": np.array([*(corner for each in neighbours for corner in each), 0], np.int32),
-        "face_normal": np.array([*normals, np.zeros(3)], float),
+        "face_normal": np.concatenate([*normals, np.zeros((1, 3))]),
         "loop_start": np.cumsum([0, *map(len, loops)]).astype(np.int32),
         "loop": np.concatenate([*loops, [0]]).astype(np.int32),
     }
@@ -83,10 +85,16 @@ def _axis() -> np.ndarray:
     return np.array([[0, 0, -0.5], [0, 0, 0.5]])
 
 
-def _normal(points: np.ndarray) -> np.ndarray:
-    """The unit normal of a loop of corners (Newell's sum)."""
-    found = np.cross(points, np.roll(points, -1, 0)).sum(0)
-    return found / max(float(np.linalg.norm(found)), 1e-300)
+def _normals(points: np.ndarray, loops: Loops) -> np.ndarray:
+    """The unit normal of each loop of corners (Newell's sum), (loops, 3); zero of one without area."""
+    if not loops:
+        return np.zeros((0, 3))
+    start = np.cumsum([0, *map(len, loops)])
+    corner = np.concatenate(loops)
+    after = np.arange(1, len(corner) + 1)
+    after[start[1:] - 1] = start[:-1]
+    found = np.add.reduceat(np.cross(points[corner], points[corner[after]]), start[:-1])
+    return found / np.linalg.norm(found, axis=1, keepdims=True).clip(1e-300)
 
 
 class _Polytope(NamedTuple):
@@ -123,13 +131,17 @@ def _hull(vertices: tuple[tuple[float, float, float], ...]) -> _Polytope:
         if one != other:
             edges[one].add(other)
             edges[other].add(one)
-    faces = []
-    for start, count in zip(model.mesh_polyvertadr, model.mesh_polyvertnum, strict=True):
-        face = [row[corner] for corner in model.mesh_polyvert[start : start + count]]
-        normal = _normal(points[face])
-        if np.any(normal):
-            outwards = normal @ (points[face[0]] - points.mean(0)) > 0
-            faces.append([number[corner] for corner in (face if outwards else face[::-1])])
+    loops = [
+        [row[corner] for corner in model.mesh_polyvert[start : start + count]]
+        for start, count in zip(model.mesh_polyvertadr.tolist(), model.mesh_polyvertnum.tolist(), strict=True)
+    ]
+    normals = _normals(points, loops)
+    sense = (normals * (points[[loop[0] for loop in loops]] - points.mean(0))).sum(1)
+    faces = [
+        [number[corner] for corner in (loop if outwards > 0 else loop[::-1])]
+        for loop, whole, outwards in zip(loops, (normals != 0).any(1).tolist(), sense, strict=True)
+        if whole
+    ]
     return _Polytope(points[kept], faces, [sorted(each) for each in edges])
 
 
@@ -138,6 +150,8 @@ def _rows(points: np.ndarray, model: mujoco.MjModel) -> list[int]:
     turn = np.zeros(9)
     mujoco.mju_quat2Mat(turn, model.mesh_quat[0])
     placed = model.mesh_vert @ turn.reshape(3, 3).T + model.mesh_pos[0]
+    if len(placed) == len(points) and np.allclose(placed, points, atol=_ROUNDING * float(np.ptp(points))):
+        return list(range(len(points)))
     return [int(np.square(points - each).sum(1).argmin()) for each in placed]
 
 

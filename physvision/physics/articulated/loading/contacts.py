@@ -53,10 +53,15 @@ def geom_pairs(model: mujoco.MjModel) -> list[GeomPair]:
     return named_pairs + [pair for pair in _by_masks(model) if frozenset((pair.first, pair.second)) not in taken]
 
 
-def supported(model: mujoco.MjModel, pair: GeomPair) -> bool:
-    """Whether there is a rule for the pair's shapes."""
-    first, second = (shape_of(model, geom) for geom in (pair.first, pair.second))
-    return first is not None and second is not None and features(first, second) is not None
+def by_rule(model: mujoco.MjModel, pairs: Sequence[GeomPair]) -> tuple[list[GeomPair], list[GeomPair]]:
+    """The pairs of whose shapes there is a rule, and the others."""
+    shapes = {geom: shape_of(model, geom) for geom in {geom for pair in pairs for geom in (pair.first, pair.second)}}
+    found: tuple[list[GeomPair], list[GeomPair]] = ([], [])
+    for pair in pairs:
+        first, second = shapes[pair.first], shapes[pair.second]
+        ruled = first is not None and second is not None and features(first, second) is not None
+        found[0 if ruled else 1].append(pair)
+    return found
 
 
 def touching(pairs: Sequence[GeomPair], rows: dict[int, int], turns: bool) -> list[Touching]:
@@ -90,7 +95,7 @@ def contact_findings(model: mujoco.MjModel) -> dict[str, str]:
         return listed(f"{_geom_name(model, each.first)} and {_geom_name(model, each.second)}" for each in chosen)
 
     return {
-        "pair": names(each for each in pairs if not supported(model, each)),
+        "pair": names(by_rule(model, pairs)[1]),
         "surface": _driven_surfaces(model, pairs),
     }
 

@@ -20,7 +20,7 @@ from physvision.physics.articulated.contact import Contact
 from physvision.physics.articulated.engine import Articulation
 from physvision.physics.articulated.loading import translate
 from physvision.physics.articulated.loading.connections import connections
-from physvision.physics.articulated.loading.contacts import CONTACT_KINDS, GeomPair, geom_pairs, supported, touching
+from physvision.physics.articulated.loading.contacts import CONTACT_KINDS, GeomPair, by_rule, geom_pairs, touching
 from physvision.physics.articulated.loading.geometry import geoms_of, matrix, placed
 from physvision.physics.articulated.loading.packages import find_meshes
 from physvision.physics.articulated.loading.sizes import check_sizes
@@ -105,7 +105,7 @@ def load(
         raise UnsupportedError(
             f"{name} holds what cannot be simulated ({listed}). Leave it out with ignore=({allowed},)"
         )
-    pairs = [pair for pair in geom_pairs(model) if "contact" not in ignore and supported(model, pair)]
+    pairs = [] if "contact" in ignore else by_rule(model, geom_pairs(model))[0]
     options: dict[str, Any] = {"dt": dt, "integrator": integrator, "substeps": substeps, "restitution": restitution}
     options |= {"contact": contact, "friction_model": friction_model}
     engine, rows = _engine(model, pairs, ignore, servo_speed, options)
