@@ -31,6 +31,8 @@ _NOT_WHILE_SEPARATING = (
     *("friction_loss", "transmission_force", "joint_stiffness"),
 )
 PUSHES = 200  # steps in which `separated` pushes apart
+STILL = 1e-9  # m or rad by which a push moves something, at least
+FARTHEST = 0.1  # m or rad by which it does at most
 
 
 class Articulation(TreeEngine):
@@ -172,7 +174,12 @@ class Articulation(TreeEngine):
         inputs = prepared.tree_numbers(known, state.batch) | prepared.contact_numbers(known, state.batch)
         q, still = program.packing.normalized(state.q), torch.zeros_like(state.v)
         for _ in range(PUSHES):
-            q = push.forward(q, still, None, None, *inputs.values())[0][:, -1]
+            moved = self.difference(q, push.forward(q, still, None, None, *inputs.values())[0][:, -1])
+            farthest = moved.abs().amax(-1, keepdim=True)
+            if not bool((farthest > STILL).any()):
+                break
+            # Normals and levers are those from before the push.
+            q = self.integrate(q, moved * (FARTHEST / farthest).clamp(max=1.0))
         bad = step.forward(q, still, None, None, *inputs.values())[2][:, 0]
         if bool((bad >= 0).any()):
             worlds = torch.nonzero(bad >= 0).flatten().tolist()

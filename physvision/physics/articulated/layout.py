@@ -120,6 +120,7 @@ CONTACT_MEMORY = {
     "count": field("whole", "evaluations"),  # of contacts that take part
     "bounce": field("scalar", "evaluations"),  # share of restitution that an impact has
     "struck": field("whole", "evaluations"),  # the pair whose gap ended the flight, or -1
+    "from_middle": field("whole", "evaluations"),  # whether some tree has the acceleration of its flight's middle
     "looked_ahead": field("whole", "evaluations"),  # whether links were placed along the flight, to find its end
     # What is told of the whole rollout, and of the flight or step that came last.
     "residual": field("scalar"),  # the largest of all impulses
@@ -172,6 +173,7 @@ CONTACT_MEMORY = {
     "island": field("whole", "contacts"),  # the same number for those that one tree, or a row of contacts, joins
     "member": field("whole", "contacts"),  # contacts by islands
     "island_end": field("whole", "contacts"),  # where an island ends in `member`, in the row where it begins
+    "loose": field("whole", "links"),  # of a tree's root: whether it has the acceleration of the flight's middle
     "met": field("whole", "links"),  # a contact that the link's tree has; whether something was handed to the link
     "jacobian": field("vec3", "contacts", "velocities"),  # of the links that carry, as all that follows
     "half": field("vec3", "contacts", "velocities"),  # W Jᵀ, with M⁻¹ = Wᵀ D⁻¹ W

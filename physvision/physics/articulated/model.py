@@ -125,6 +125,14 @@ class Model:
         return len(self.body_names)
 
     @property
+    def root(self) -> np.ndarray:
+        """Of each link the first one of its tree, (links,)."""
+        found = np.arange(self.links)
+        for link, parent in enumerate(self.parent):
+            found[link] = link if parent < 0 else found[parent]
+        return found
+
+    @property
     def nq(self) -> int:
         """Numbers in a position."""
         return int(self.first_position[-1])

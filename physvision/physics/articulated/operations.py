@@ -168,7 +168,7 @@ class ContactRollout(_Operation):
     def _run(self, wanted: Sequence[str], *inputs: Any) -> tuple[Tensor, ...]:
         """Trajectories of q and v, and what is wanted of the kernels' memory."""
         q, v, torque, wrenches, *parameters = inputs
-        program, batch, rows = self.program, q.shape[0], MOST_OPERATIONS + 2
+        program, batch, rows = self.program, q.shape[0], MOST_OPERATIONS + 3
         positions = program.empty_trajectory(batch, self.steps + 1, program.model.nq)
         velocities = program.empty_trajectory(batch, self.steps + 1, program.model.nv)
         work = program.borrow(batch, rows, True)
@@ -211,7 +211,7 @@ class ContactRollout(_Operation):
         ]
         q_bar, v_bar = program.zeros(batch, model.nq), program.zeros(batch, model.nv)
         wrench_bar = self._wrench_gradient(wrenches, needed[3], batch, self.steps)
-        rows = MOST_OPERATIONS + 2
+        rows = MOST_OPERATIONS + 3
         work = program.borrow(batch, rows, True)
         memory = program.borrow_contacts(batch, rows)
         torque_bar = memory.tensors["unasked"].expand(-1, self.steps, -1)

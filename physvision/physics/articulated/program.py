@@ -79,6 +79,9 @@ class Program:
         )
         spinner = self.pairs.spinner if self.pairs is not None else []
         self.spinner = torch.as_tensor(spinner, dtype=torch.int32, device=self.device)
+        varying = self.pairs.varying if self.pairs is not None else []
+        self.varying = torch.as_tensor(varying, dtype=torch.int32, device=self.device)
+        self.root = torch.as_tensor(model.root, dtype=torch.int32, device=self.device)
         self.couplings = {
             "coupling_source": torch.as_tensor(model.coupling_source, dtype=torch.int32, device=self.device),
             "coupling_target": torch.as_tensor(model.coupling_target, dtype=torch.int32, device=self.device),
@@ -105,12 +108,13 @@ class Program:
         kernels, model = self.kernels, self.model
         tree = kernels.TreeStruct()
         tree.links, tree.positions, tree.velocities, tree.bodies = model.links, model.nq, model.nv, model.bodies
-        for name in ("parent", "joint", "first_position", "first_velocity", "body_link", "servo"):
+        for name in ("parent", "joint", "first_position", "first_velocity", "body_link", "servo", "root"):
             setattr(tree, name, array(getattr(self, name)))
         # Where contact is by events, dry friction is a row of its problem.
         smooth = rubs and not (self.pairs is not None and self.pairs.beside.rubbing.size)
         tree.friction_velocity, tree.rubs, tree.springs = _FRICTION_VELOCITY, int(smooth), int(springs)
         tree.spinners, tree.spinner = self.spinner.numel(), array(self.spinner)
+        tree.varying, tree.varying_root = self.varying.numel(), array(self.varying)
         tree.couplings, tree.dragged = len(model.coupling_source), int(model.drag_axes is not None)
         for name, value in self.couplings.items():
             setattr(tree, name, array(value))

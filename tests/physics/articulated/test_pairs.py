@@ -373,6 +373,36 @@ def test_what_overlaps_at_the_start_is_pushed_apart_by_choice():
     assert float(moved[0, 7]) == pytest.approx(0.01, abs=1e-5)
 
 
+def test_what_no_joint_can_free_keeps_its_overlap():
+    """A ball on two rails lies 2 mm in the ground; it rolls on, and what lies beside it is freed alone."""
+    rails = [Joint("prismatic", (1, 0, 0)), Joint("prismatic", (0, 1, 0))]
+    rider = Body("rider", None, rails, 1.0, inertia=(0.01,) * 3, position=(0, 0, 0.098), shapes=[Placed(Sphere(0.1))])
+    engine = world([rider, free("ball", Sphere(0.1), 1.0)], scenery=[Placed(Plane())], gravity=(0, 0, -10))
+    q = torch.tensor([[0.0, 0, 1, 0, 0.097, 1, 0, 0, 0]], dtype=DOUBLE)
+    v = torch.tensor([[0.5, -0.2, 0, 0, 0, 0, 0, 0]], dtype=DOUBLE)
+    start = engine.separated(State(q, v))
+    assert float(start.q[0, 4]) == pytest.approx(0.1, abs=1e-6)
+    path = engine.rollout(start, 50)
+    assert bool(path.status.converged)
+    assert path.status.overlap.tolist() == pytest.approx([0.002])
+    assert path.q[0, -1, :2].tolist() == pytest.approx([0.5 * 50 * engine.dt, -0.2 * 50 * engine.dt])
+
+
+def test_a_hinge_is_pushed_out_no_farther_than_it_must():
+    """By the lever that it has at the start it would turn nearly twice as far; the lever grows as it turns."""
+
+    def at(x, z):
+        return ((1.0, 0, 0, x), (0, 1.0, 0, 0), (0, 0, 1.0, z), (0, 0, 0, 1.0))
+
+    shapes = [Placed(Sphere(0.1), pose=at(0.005, 0.3))]
+    arm = Body("arm", None, [Joint("revolute", (0, 1, 0))], 1.0, inertia=(0.1,) * 3, shapes=shapes)
+    engine = world([arm], scenery=[Placed(Sphere(0.1), pose=at(0.0, 0.42))])
+    freed = engine.separated(State(torch.zeros(1, 1, dtype=DOUBLE), torch.zeros(1, 1, dtype=DOUBLE)))
+    reach = math.hypot(0.005, 0.3)
+    away = math.acos((reach**2 + 0.42**2 - 0.2**2) / (2 * reach * 0.42))
+    assert float(freed.q[0, 0]) == pytest.approx(away - math.atan2(0.005, 0.3), abs=1e-5)
+
+
 @pytest.mark.extended
 def test_gradients_of_a_pile_are_finite():
     """Its contacts carry what fewer could, so impulses are not unique; velocities and gradients are."""

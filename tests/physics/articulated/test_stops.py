@@ -126,7 +126,7 @@ def test_gradients_of_balls_that_stop():
         dt=0.01, gravity=(0.5, 0.8, -9.81), contact="event",
     )  # fmt: skip
     rng = torch.Generator().manual_seed(3)
-    own, steps, checked = engine.properties, 30, 0
+    own, steps, checked = engine.properties, 22, 0
     for _ in range(3):
         start = engine.initial_state(1, DOUBLE)
         values = {"q": start.q.clone(), "v": 2.5 * torch.randn(1, engine.nv, generator=rng, dtype=DOUBLE)}

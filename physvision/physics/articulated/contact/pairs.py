@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from physvision.core import Placed
 from physvision.physics.articulated.connections import Ties
-from physvision.physics.articulated.contact.features import CONVEX, STRING_ROW, STRUT_ROW, Row, features
+from physvision.physics.articulated.contact.features import CONVEX, STRING_ROW, STRUT_ROW, Feature, Row, features
 from physvision.physics.articulated.contact.filters import Touching, check_supported, link_of
 from physvision.physics.articulated.contact.groups import group_kind, reach
 from physvision.physics.articulated.contact.polytopes import table
@@ -21,6 +22,26 @@ from physvision.physics.articulated.properties import TreeProperties
 from physvision.physics.articulated.transmissions import Rows
 
 MOST_CONTACTS = 48  # that may take part at once
+
+
+class _Pair(NamedTuple):
+    """A pair of features that may touch.
+
+    Attributes:
+        kind: of the pair, as `kernels/closest.py` numbers them.
+        first: row of the first shape in the engine's geometry.
+        second: row of the second.
+        feature: which part of the first it is.
+        touching: the pair of shapes that it belongs to.
+        prevails: as in `Touching`, of these shapes in this order.
+    """
+
+    kind: int
+    first: int
+    second: int
+    feature: Feature
+    touching: Touching
+    prevails: int
 
 
 class Pairs:
@@ -39,6 +60,7 @@ class Pairs:
         capacity: contacts and rows that may take part at once.
         spinner: links whose turning is of second order in the step: where contact is by events, those that turn freely
             and carry nothing.
+        varying: where contact is by events, the roots of other trees whose inertia or weight changes with their pose.
         parts: what the kernels need beside what all models have: "convex_pairs" of any convex shapes, and "pyramidal"
             friction.
         counts: what the rows of the kernels' arrays count.
@@ -56,21 +78,14 @@ class Pairs:
         by_events: bool = True,
     ) -> None:
         check_supported(model, geometry, touching)
-        found, groups = [], [0]
-        for each in touching:
-            for kind, swapped, feature in _features(geometry, each):
-                ends = (each.second, each.first) if swapped else (each.first, each.second)
-                found.append((kind, *ends, feature, each, -each.prevails if swapped else each.prevails))
-            groups.append(len(found))
+        found, groups = _listed(geometry, touching)
         self.count = len(found)
-        carrying = set(model.parent.tolist())
-        free = [link for link in np.flatnonzero(model.kind == KINDS["free"][0]).tolist() if link not in carrying]
-        self.spinner = free if by_events else []
+        self.spinner, self.varying = _changing(model) if by_events else ([], [])
         self.limited = np.flatnonzero(model.limited)
-        limits = len(self.limited)
-        turns = np.array([row[4].turns for row in found], bool)
+        turns = np.array([row.touching.turns for row in found], bool)
         self.beside = beside
-        self.capacity = min(self.count + int(turns.sum()) + limits, MOST_CONTACTS) + beside.count + ties.blocks
+        blocks = self.count + int(turns.sum()) + len(self.limited)
+        self.capacity = min(blocks, MOST_CONTACTS) + beside.count + ties.blocks
         self.first, self.second = (np.array([row[k] for row in found], np.int64) for k in (1, 2))
         self.rows = np.unique(np.concatenate([self.first, self.second, ties.first, ties.second]))
         self.shapes = len(self.rows)
@@ -78,48 +93,33 @@ class Pairs:
             "shapes": self.shapes,
             "pairs": self.count,
             "groups": len(groups) - 1,
-            "limits": limits,
-            "candidates": self.count + 2 * limits,
+            "limits": len(self.limited),
+            "candidates": self.count + 2 * len(self.limited),
             "transmissions": beside.count,
             "ties": len(ties.turns),
             "beside": beside.count + int(turns.sum()) + ties.blocks,
             "contacts": self.capacity,
         }
-        convex = any(row[0] == CONVEX for row in found)
+        convex = any(row.kind == CONVEX for row in found)
         self.parts = [name for name, there in (("convex_pairs", convex), ("pyramidal", pyramid)) if there]
         self._mixing = mixing
         # A row behind the last body stands for the world.
         bodies = [geometry[row].body for row in self.rows]
         self._body = np.array([model.bodies if body is None else body for body in bodies], np.int64)
-        self._given = np.array([np.nan if row[4].friction is None else row[4].friction for row in found], float)
-        self._given[np.array([row[4].slippery for row in found], bool)] = 0.0
-        # Of pairs that turn freely both are zero; those of others mix.
-        none = (0.0, 0.0)
-        self._turning_given = np.array(
-            [
-                (none if not row[4].turns else (np.nan, np.nan) if row[4].turning is None else row[4].turning)
-                for row in found
-            ],
-            float,
-        ).reshape(-1, 2)
-        self._prevails = np.array([row[5] for row in found])
+        self._given, self._turning_given = _own_friction(found), _own_turning(found)
+        self._prevails = np.array([row.prevails for row in found])
         self._table = {
             "shape_link": np.array([link_of(model, geometry[row]) for row in self.rows], np.int32),
-            "kind": np.array([row[0] for row in found], np.int32),
             "first": np.searchsorted(self.rows, self.first).astype(np.int32),
             "second": np.searchsorted(self.rows, self.second).astype(np.int32),
-            "feature": np.array([row[3] for row in found]).reshape(-1, 3),
-            "margin": np.array([row[4].margin for row in found], float),
-            "group": np.repeat(np.arange(len(groups) - 1, dtype=np.int32), np.diff(groups)),
-            "group_start": np.array(groups, np.int32),
-            "group_kind": np.array([group_kind(found[start][0]) for start in groups[:-1]], np.int32),
             "shape_reach": np.array([reach(geometry[row].shape) for row in self.rows]).reshape(-1, 3),
-            **table([geometry[row].shape for row in self.rows] if convex else []),
             "limit_link": self.limited.astype(np.int32),
             "turns": turns.astype(np.int32),
             "tie_first": np.searchsorted(self.rows, ties.first).astype(np.int32),
             "tie_second": np.searchsorted(self.rows, ties.second).astype(np.int32),
             "tie_turns": ties.turns.astype(np.int32),
+            **_features_and_groups(found, groups),
+            **table([geometry[row].shape for row in self.rows] if convex else []),
             **beside.table,
         }
 
@@ -186,6 +186,51 @@ class Pairs:
         given, prevails = (torch.as_tensor(numbers, device=values.device) for numbers in (own, self._prevails))
         mixed = torch.where(prevails > 0, first, torch.where(prevails < 0, second, mixed))
         return torch.where(given.isnan(), mixed, given.to(values))
+
+
+def _changing(model: Model) -> tuple[list[int], list[int]]:
+    """Links that turn freely and carry nothing, and the roots of other trees in which something turns."""
+    carrying = set(model.parent.tolist())
+    alone = [link for link in np.flatnonzero(model.kind == KINDS["free"][0]).tolist() if link not in carrying]
+    turning = set(model.root[model.kind != KINDS["prismatic"][0]].tolist())
+    return alone, sorted(turning - {link for link in alone if model.parent[link] < 0})
+
+
+def _listed(geometry: Sequence[Placed], touching: Sequence[Touching]) -> tuple[list[_Pair], list[int]]:
+    """All pairs of features, those of two shapes in a row, and where each of these groups begins, with the end."""
+    found, groups = [], [0]
+    for each in touching:
+        for kind, swapped, feature in _features(geometry, each):
+            ends = (each.second, each.first) if swapped else (each.first, each.second)
+            found.append(_Pair(kind, *ends, feature, each, -each.prevails if swapped else each.prevails))
+        groups.append(len(found))
+    return found, groups
+
+
+def _own_friction(found: Sequence[_Pair]) -> np.ndarray:
+    """The friction of pairs that have one of their own, not a number where that of their shapes mixes."""
+    given = np.array([np.nan if row.touching.friction is None else row.touching.friction for row in found], float)
+    given[np.array([row.touching.slippery for row in found], bool)] = 0.0
+    return given
+
+
+def _own_turning(found: Sequence[_Pair]) -> np.ndarray:
+    """The same of friction against spinning and rolling, (pairs, 2), zero where there is none."""
+    none, mixed = (0.0, 0.0), (np.nan, np.nan)
+    given = [(row.touching.turning or mixed) if row.touching.turns else none for row in found]
+    return np.array(given, float).reshape(-1, 2)
+
+
+def _features_and_groups(found: Sequence[_Pair], groups: Sequence[int]) -> dict[str, np.ndarray]:
+    """What of the kernels' `Contacts` the list alone tells."""
+    return {
+        "kind": np.array([row.kind for row in found], np.int32),
+        "feature": np.array([row.feature for row in found]).reshape(-1, 3),
+        "margin": np.array([row.touching.margin for row in found], float),
+        "group": np.repeat(np.arange(len(groups) - 1, dtype=np.int32), np.diff(groups)),
+        "group_start": np.array(groups, np.int32),
+        "group_kind": np.array([group_kind(found[start].kind) for start in groups[:-1]], np.int32),
+    }
 
 
 def _features(geometry: Sequence[Placed], pair: Touching) -> list[Row]:

@@ -15,6 +15,7 @@ ROUNDING = wp.constant(scalar(4.0e-16 if DOUBLE else 2.0e-7))
 GRAZING = wp.constant(scalar(1.0e-6 if DOUBLE else 1.0e-4))  # m; an event that so little makes or undoes has no slope
 LATEST = wp.constant(scalar(2.0 * 1.01))  # a dip of twice the bend is at the end; the parabola may tell it later
 ITERATIONS = wp.constant(100)
+BOUNDLESS = wp.constant(scalar(1.0e30))  # m; of an overlap
 TOUCHING = wp.constant(scalar(1.0e-9 if DOUBLE else 1.0e-5))  # m; a gap below it is closed
 
 
@@ -103,11 +104,14 @@ def all_listed(contacts: Contacts, memory: ContactMemory, world: int, group: int
 
 @wp.func(inline=True)
 def watch(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int):
-    """List the candidates that may end the flight, those within reach that do not take part in it: their number."""
+    """List the candidates that may end the flight, those within reach that do not take part in it: their number.
+
+    None does where any overlap is allowed: what is pushed apart there may run into others, which the next push frees.
+    """
     left = memory.left[world, row]
     enough = near_enough(contacts, memory, world)
     watched = wp.int32(0)
-    if memory.count[world, row] < contacts.candidates or contacts.beside != 0:
+    if contacts.overlap < BOUNDLESS and (memory.count[world, row] < contacts.candidates or contacts.beside != 0):
         known = wp.int32(0)  # whether it was found how far links get
         for group in range(contacts.groups):
             start = contacts.group_start[group]

@@ -3,7 +3,7 @@
 A flight's acceleration a and impulses λ over the time h that is left solve, with f = λ / h and w = v + h a,
 
     R = ID(q, v, a) + B (v + h a) + K(q) − τ − J(q)ᵀ f = 0,      F(λ, u) = 0 with u = J(q) w + gap / h₀,
-h₀ being the whole step's time.
+h₀ being the whole step's time. Of trees that nothing touches ID is that of the flight's middle (`middle`).
 
 For an incoming ā the impulses' adjoint is λ̄ = (M⁻¹ Jᵀ)ᵀ ā / h; `impulses_backward` makes ū of it, and with
 ā + h Jᵀ ū in its place the implicit function theorem on R gives the rest. An impact solves M (v′ − v) = J(q)ᵀ λ and
@@ -14,18 +14,19 @@ import warp as wp
 
 from . import scalar
 from .delassus import add_halves, add_push, contact_velocity, response
-from .events import FLIGHT, TAKEN_BACK, bounces
+from .events import FLIGHT, TAKEN_BACK, bounces, share_taken_back
 from .forward import solve_inward, solve_outward
 from .impulses import impulses_backward
 from .inverse import accelerate_links, move_virtually, residual_backward
 from .joints import advance_backward
 from .kinematics import move_links
 from .loads import apply_joint_loads
+from .middle import begin_middle_backward, go_to_middle_backward, speed_up_backward
 from .modes import BOUNDED, TIES, TOUCHES, TURNS
 from .spatial import vec3
 from .spinning import spins_by_time
 from .ties import tie_backward
-from .touching import place_in_world, place_moved
+from .touching import place_in_world, place_moved, turn_moved
 from .touching_backward import contact_work_backward, gap_backward
 from .transmissions import transmission_backward
 from .tree import ContactGradients, ContactMemory, Contacts, Forces, Gradients, Tree, Workspace
@@ -82,7 +83,8 @@ def contacts_backward(
             )  # fmt: skip
         elif law != BOUNDED:
             moments = scalar(wp.int32(law == TURNS))
-            bar = (scalar(1.0) - moments) * taken_back * slip_bar[0]
+            share = share_taken_back(memory, world, c) * scalar(1 - bouncing) / memory.left[world, 0]
+            bar = (scalar(1.0) - moments) * share * slip_bar[0]
             contact_work_backward(
                 tree, contacts, work, gradients, touch, memory, world, row, pair, row + 1, spare, row, along, moments,
                 bar,
@@ -203,6 +205,19 @@ def restored_backward(
                 touch.restitution[world, pair] = touch.restitution[world, pair] + found
 
 
+@wp.func
+def loads_by_time(tree: Tree, work: Workspace, world: int, row: int, h: scalar):
+    """Derivative of λ · (drag and servos at the end of a flight) in its time h."""
+    total = scalar(0.0)
+    for d in range(tree.velocities):
+        multiplier = work.multiplier[world, row, d]
+        total += multiplier * work.drag[world, d] * work.a[world, row, d]
+        if tree.servo[d] >= 0:
+            after = work.v[world, row, d] + h * work.a[world, row, d]
+            total += multiplier * tree.joint_stiffness[world, tree.servo[d]] * after
+    return total
+
+
 @wp.func(inline=True)
 def dynamics_backward(
     tree: Tree,
@@ -217,15 +232,25 @@ def dynamics_backward(
 ):
     """Hand λᵀ ID(q, v, a) of a flight, or −λᵀ M (v′ − v) of an impact, to the adjoints in `row` and the gradients.
 
-    M is what inverse dynamics at rest, in the spare row, adds for an acceleration.
+    M is what inverse dynamics at rest, in the spare row, adds for an acceleration. A flight that was looked at in its
+    middle has two evaluations (`middle`). Returns the derivative of a flight's in the time that was left.
     """
     flying = memory.kind[world, row] == FLIGHT
     spare = contacts.operations + 1
+    middle = contacts.operations + 2
     target = wp.int32(row)
+    place = wp.int32(row)
     interval = memory.left[world, row]
     sides = wp.int32(1)
+    left_bar = scalar(0.0)
+    from_middle = flying and memory.from_middle[world, row] != 0
+    if from_middle:
+        place = middle
+        sides = 2
+        begin_middle_backward(tree, work, world, middle)
     if not flying:
         target = spare
+        place = spare
         interval = scalar(0.0)
         sides = 2
         for k in range(tree.positions):
@@ -236,19 +261,29 @@ def dynamics_backward(
             work.v[world, spare, d] = scalar(0.0)
         move_links(tree, work, world, spare)
     for side in range(sides):
-        if not flying:
+        if flying and side == 1:
+            left_bar += speed_up_backward(tree, work, memory, world, row, middle, interval)
+            move_links(tree, work, world, middle)
+            solve_inward(tree, work, world, work.a_bar, row)
+            solve_outward(tree, work, world, work.multiplier, row)
+        if flying:
+            left_bar += loads_by_time(tree, work, world, row, interval)
+        else:
             apply_joint_loads(tree, work, forces, world, step, spare, scalar(0.0))
             for d in range(tree.velocities):
                 gained = work.v[world, row + 1, d] - work.v[world, row, d]
                 work.a[world, spare, d] = scalar(1 - side) * gained
                 work.multiplier[world, spare, d] = scalar(2 * side - 1) * work.multiplier[world, row, d]
             move_virtually(tree, work, world, spare)
-        if memory.count[world, row] > 0:
+        if memory.count[world, row] > 0 or side > 0:
             accelerate_links(tree, work, world, target)
-        residual_backward(tree, work, forces, gradients, world, step, target, interval)
+        residual_backward(tree, work, forces, gradients, world, step, target, place, interval)
+    if from_middle:
+        left_bar += go_to_middle_backward(tree, work, memory, world, row, middle, interval)
     if not flying:
         for d in range(tree.velocities):
             work.q_bar[world, row, d] = work.q_bar[world, row, d] + work.q_bar[world, spare, d]
+    return left_bar
 
 
 @wp.func(inline=True)
@@ -284,15 +319,11 @@ def operation_backward(
     if count > 0:
         if flying and memory.looked_ahead[world, row] != 0:
             place_moved(tree, work, contacts, memory, world, row)
+        turn_moved(tree, work, memory, world)
         left_bar += held_backward(tree, work, contacts, memory, gradients, touch, world, step, row, scale)
     solve_outward(tree, work, world, work.multiplier, row)
     if flying:
         left_bar += spins_by_time(tree, work, world, row, left)
-        for d in range(tree.velocities):
-            left_bar += work.multiplier[world, row, d] * work.drag[world, d] * work.a[world, row, d]
-            if tree.servo[d] >= 0:
-                after = work.v[world, row, d] + left * work.a[world, row, d]
-                left_bar += work.multiplier[world, row, d] * tree.joint_stiffness[world, tree.servo[d]] * after
     if count > 0:
         for d in range(tree.velocities):
             work.rate[world, row, d] = work.v[world, row, d]
@@ -308,5 +339,5 @@ def operation_backward(
             restored_backward(tree, work, contacts, memory, touch, world, row)
         bouncing = wp.int32(not flying)
         contacts_backward(tree, work, contacts, memory, gradients, touch, world, row, scale, bouncing)
-    dynamics_backward(tree, work, forces, contacts, memory, gradients, world, step, row)
+    left_bar += dynamics_backward(tree, work, forces, contacts, memory, gradients, world, step, row)
     return left_bar

@@ -1,10 +1,10 @@
 """A step with contacts: flights to the next event, with what rests or rolls held, and impacts.
 
-A flight keeps the acceleration that it starts with: v(t) = v + t a, q(t) = q ⊕ t (v + t a / 2), which is exact where
-forces are constant. Contacts that touch at its start take part: their forces are those with which the velocities at the
-end of the step, v + h a, obey the complementarity of `impulses`, with what they overlap taken back. Another gap that
-closes on the way ends the flight, at the time that a bracketed root gives to rounding. Contacts that touch and approach
-make an impact, with Newton's restitution.
+A flight keeps one acceleration, that of its start or, of trees that nothing touches, of its middle (`middle`):
+v(t) = v + t a, q(t) = q ⊕ t (v + t a / 2), which is exact where forces are constant. Contacts that touch at its start
+take part: their forces are those with which the velocities at the end of the step, v + h a, obey the complementarity of
+`impulses`, with what they overlap taken back. Another gap that closes on the way ends the flight, at the time that a
+bracketed root gives to rounding. Contacts that touch and approach make an impact, with Newton's restitution.
 """
 
 import warp as wp
@@ -15,12 +15,13 @@ from .delassus import apply_impulses, build_delassus, contact_velocity
 from .forward import accelerate_moved
 from .impulses import ACCEPTED, solve_impulses
 from .kinematics import move_links
+from .middle import find_loose, go_to_middle, speed_up
 from .modes import TOUCHES
 from .reach import first_near
 from .spatial import transposed, vec3, zero3
 from .stops import stop_gap, write_stop_jacobian
 from .ties import list_ties
-from .touching import closest_of, place_moved, write_jacobian
+from .touching import closest_of, place_moved, turn_moved, write_jacobian
 from .transmissions import list_transmissions, yield_diagonal
 from .tree import ContactMemory, Contacts, Forces, Tree, Workspace
 from .turning import add_turning
@@ -33,6 +34,7 @@ ENERGY = wp.constant(scalar(1.0e-10 if DOUBLE else 1.0e-4))  # share that an imp
 # Share of an overlap that is taken back as a velocity at the end of a step. With gap g and velocity u, per step,
 # g′ = g + h (u + u′) / 2 and u′ = −κ g / h: both eigenvalues are real for κ up to 6 − 4 √2; above it, feet hop.
 TAKEN_BACK = wp.constant(scalar(0.34))
+UNMOVED = wp.constant(scalar(1.0e-12 if DOUBLE else 1.0e-6))  # of what impulses along all three directions give
 HALVINGS = wp.constant(8)
 
 
@@ -106,6 +108,16 @@ def bounces(contacts: Contacts, memory: ContactMemory, world: int, row: int, c: 
 
 
 @wp.func
+def share_taken_back(memory: ContactMemory, world: int, c: int):
+    """Of an overlap, in a step: none where no joint moves contact c along its normal."""
+    share = scalar(1.0) * TAKEN_BACK
+    own = memory.delassus[world, c, c]
+    if own[0, 0] <= UNMOVED * wp.trace(own):
+        share = scalar(0.0)
+    return share
+
+
+@wp.func
 def drive_contacts(
     tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int, count: int
 ):
@@ -120,7 +132,8 @@ def drive_contacts(
                 drive = drive + memory.bias[world, c]
         elif memory.kind[world, row] == FLIGHT:
             drive = drive + memory.left[world, row] * contact_velocity(tree, memory, world, c, work.a, row)
-            drive = drive + vec3(TAKEN_BACK * memory.gap[world, pair] / memory.left[world, 0], z, z)
+            share = share_taken_back(memory, world, c)
+            drive = drive + vec3(share * memory.gap[world, pair] / memory.left[world, 0], z, z)
         elif bounces(contacts, memory, world, row, c):
             drive = drive + vec3(memory.bounce[world, row] * memory.restitution[world, c] * drive[0], z, z)
         memory.drive[world, c] = drive
@@ -142,6 +155,26 @@ def gained_energy(memory: ContactMemory, world: int, count: int):
 
 
 @wp.func(inline=True)
+def list_blocks(
+    tree: Tree,
+    work: Workspace,
+    forces: Forces,
+    contacts: Contacts,
+    memory: ContactMemory,
+    world: int,
+    step: int,
+    row: int,
+):
+    """List what takes part in the operation that starts at row, and tell whether it is a flight or an impact."""
+    choose_contacts(tree, work, contacts, memory, world, row)
+    flying = wp.int32(memory.kind[world, row] == FLIGHT)
+    if contacts.ties > 0:
+        list_ties(tree, work, contacts, memory, world, row, flying, TAKEN_BACK)
+    if contacts.transmissions > 0:
+        list_transmissions(tree, work, forces, contacts, memory, world, step, row, flying, TAKEN_BACK)
+
+
+@wp.func(inline=True)
 def begin_operation(
     tree: Tree,
     work: Workspace,
@@ -153,20 +186,33 @@ def begin_operation(
     row: int,
 ):
     """Accelerations and impulses of the operation that starts at row; the residual of the impulses."""
-    move_links(tree, work, world, row)
-    place_moved(tree, work, contacts, memory, world, row)
-    choose_contacts(tree, work, contacts, memory, world, row)
-    flying = wp.int32(memory.kind[world, row] == FLIGHT)
-    if contacts.ties > 0:
-        list_ties(tree, work, contacts, memory, world, row, flying, TAKEN_BACK)
-    if contacts.transmissions > 0:
-        list_transmissions(tree, work, forces, contacts, memory, world, step, row, flying, TAKEN_BACK)
-    count = wp.min(memory.count[world, row], contacts.capacity)
     left = memory.left[world, row]
-    interval = left
-    if memory.kind[world, row] == IMPACT:
-        interval = scalar(0.0)
-    accelerate_moved(tree, work, forces, world, step, row, interval)
+    interval = scalar(0.0)
+    count = wp.int32(0)
+    place = wp.int32(row)
+    evaluation = wp.int32(0)
+    last = wp.int32(0)
+    while evaluation <= last:
+        move_links(tree, work, world, place)
+        if evaluation == 0:
+            place_moved(tree, work, contacts, memory, world, row)
+            if contacts.ties > 0:
+                turn_moved(tree, work, memory, world)
+            list_blocks(tree, work, forces, contacts, memory, world, step, row)
+            count = wp.min(memory.count[world, row], contacts.capacity)
+            memory.from_middle[world, row] = 0
+            if memory.kind[world, row] == FLIGHT:
+                interval = left
+                if tree.varying > 0 and find_loose(tree, memory, world, count) > 0:
+                    memory.from_middle[world, row] = 1
+                    place = contacts.operations + 2
+                    last = 2
+                    go_to_middle(tree, work, memory, world, row, place, left)
+        if evaluation > 0 or last == 0:
+            accelerate_moved(tree, work, forces, world, step, row, interval)
+        if evaluation == 1:
+            speed_up(tree, work, memory, world, row, place, left)
+        evaluation += 1
     residual = scalar(0.0)
     if count > 0:
         build_delassus(tree, work, memory, world, count)

@@ -26,7 +26,7 @@ from .modes import TOUCHES
 from .reach import find_bounds, first_near
 from .spatial import transposed, vec3, zero3
 from .stops import stop_gap, write_stop_jacobian
-from .touching import closest_of, place_moved, write_jacobian
+from .touching import closest_of, place_moved, turn_moved, write_jacobian
 from .touching_backward import contact_work_backward, finish_shape_gradient
 from .trajectory import (
     begin,
@@ -181,6 +181,7 @@ def kernels(Law, solve, solve_backward):
         """The state after the step in row 1; its contacts, or −1 where it fails."""
         move_links(tree, work, world, 0)
         place_moved(tree, work, contacts, memory, world, 0)
+        turn_moved(tree, work, memory, world)
         count = list_touching(tree, work, contacts, memory, world, h)
         accelerate_moved(tree, work, forces, world, step, 0, h)
         if count > contacts.capacity:
@@ -287,7 +288,7 @@ def kernels(Law, solve, solve_backward):
                     work.rate[world, 2, d] = work.multiplier[world, 0, d]
                 answers_backward(tree, work, contacts, memory, gradients, touch, world, h, count)
                 accelerate_links(tree, work, world, 0)
-            residual_backward(tree, work, forces, gradients, world, step, 0, h)
+            residual_backward(tree, work, forces, gradients, world, step, 0, 0, h)
         finish_shape_gradient(contacts, touch, world)
         end_backward(tree, work, gradients, world, start_q, q, trajectory_q_bar, trajectory_v_bar, q_bar, v_bar)
 

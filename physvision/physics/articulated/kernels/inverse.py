@@ -71,9 +71,14 @@ def residual_backward(
     world: int,
     step: int,
     row: int,
+    place: int,
     h: scalar,
 ):
-    """Add λᵀ ∂res/∂(q, v, τ, θ) to q_bar[row], v_bar[row] and the gradients; leaves λᵀ ∂ID/∂q̈ in `rest`."""
+    """Add λᵀ ∂res/∂(q, v, τ, θ) to q_bar, v_bar and the gradients; leaves λᵀ ∂ID/∂q̈ in `rest`.
+
+    What joints themselves exert belongs to the state of `row`, as λ and q̈ do, all else to that of `place`, where the
+    links are.
+    """
     for d in range(tree.velocities):
         joint_loads_backward(tree, work, gradients, world, step, row, d, h)
     couplings_backward(tree, work, world, row)
@@ -95,7 +100,7 @@ def residual_backward(
         wrenches_backward(tree, work, forces, gradients, world, step)
     for i in range(tree.links - 1, -1, -1):
         link_backward(tree, work, forces, gradients, world, step, i)
-        joint_backward(tree, work, gradients, world, row, i)
+        joint_backward(tree, work, gradients, world, row, place, i)
 
 
 @wp.func
@@ -141,8 +146,11 @@ def link_backward(tree: Tree, work: Workspace, forces: Forces, gradients: Gradie
 
 
 @wp.func
-def joint_backward(tree: Tree, work: Workspace, gradients: Gradients, world: int, row: int, i: int):
-    """From the adjoints of link i's three motions to those of its joint's numbers and of its parent's motions."""
+def joint_backward(tree: Tree, work: Workspace, gradients: Gradients, world: int, row: int, place: int, i: int):
+    """From the adjoints of link i's three motions to those of its joint's numbers and of its parent's motions.
+
+    Positions and velocities are those of `place`, accelerations and λ those of `row`.
+    """
     w = work.angular[world, i]
     v = work.linear[world, i]
     joint_w = work.joint_angular[world, i]
@@ -179,8 +187,8 @@ def joint_backward(tree: Tree, work: Workspace, gradients: Gradients, world: int
         axis_v = work.axis_linear[world, d]
         acceleration = work.a[world, row, d]
         multiplier = work.multiplier[world, row, d]
-        work.v_bar[world, row, d] = (
-            work.v_bar[world, row, d] + wp.dot(axis_w, joint_bar_w) + wp.dot(axis_v, joint_bar_v)
+        work.v_bar[world, place, d] = (
+            work.v_bar[world, place, d] + wp.dot(axis_w, joint_bar_w) + wp.dot(axis_v, joint_bar_v)
         )
         work.rest[world, d] = wp.dot(axis_w, a_bar_w) + wp.dot(axis_v, a_bar_v)
         from_a_w = from_a_w - acceleration * axis_w
@@ -198,8 +206,8 @@ def joint_backward(tree: Tree, work: Workspace, gradients: Gradients, world: int
     )
     shift = shift - wp.cross(from_a_w, a_bar_v) - wp.cross(from_l_w, l_bar_v)
     if gradients.wanted != 0:
-        add_placement_gradient(tree, work, gradients, world, row, i, turn, shift)
-    add_joint_gradient(tree, work, world, row, i, turn + joint_turn, shift)
+        add_placement_gradient(tree, work, gradients, world, place, i, turn, shift)
+    add_joint_gradient(tree, work, world, place, i, turn + joint_turn, shift)
     hand_adjoints_to_parent(tree, work, gradients, world, i, v_bar_w, v_bar_v)
 
 
@@ -311,7 +319,7 @@ def inverse_dynamics_backward(
         work.q_bar[world, 0, d] = scalar(0.0)
         work.v_bar[world, 0, d] = scalar(0.0)
     move_virtually(tree, work, world, 0)
-    residual_backward(tree, work, forces, gradients, world, 0, 0, scalar(0.0))
+    residual_backward(tree, work, forces, gradients, world, 0, 0, 0, scalar(0.0))
     for d in range(tree.velocities):
         v_bar[world, d] = work.v_bar[world, 0, d]
         a_bar[world, d] = work.rest[world, d] + tree.armature[world, d] * torque_bar[world, d]

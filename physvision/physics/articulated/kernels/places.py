@@ -60,7 +60,7 @@ def rim_radius_of(s: Solid, point: vec3):
     return (away - wp.dot(away, axis) * axis) / s.size[0]
 
 
-@wp.func
+@wp.func(inline=False)
 def place_towards(s: Solid, hulls: Hulls, direction: vec3, witness: vec3):
     """The point of the shape that is farthest along a direction; of a flat side the witness, if that is as far."""
     found = farthest(s, hulls, direction)
@@ -127,7 +127,7 @@ def both_told(near: Closest, a: Solid, b: Solid, one: Place, other: Place):
     return near
 
 
-@wp.func
+@wp.func(inline=False)
 def point_and_face(a: Solid, b: Solid, normal: vec3, place: Place, level: vec3, on_first: bool):
     """A point of one shape, and a face through `level` of the other; the face is the first shape's where `on_first`.
 

@@ -5,15 +5,20 @@ All pairs of features of the same two shapes are a group, for which balls about 
 
 import warp as wp
 
-from . import scalar
+from . import convex_pairs, scalar
+from .closest import CONVEX
 from .forms import axis_of, scaled
+from .solids import apart_along
 from .spatial import vec3
+from .touching import hulls_of, solid_of
 from .tree import FREE, PRISMATIC, ContactMemory, Contacts, Tree, Workspace
 
 # Kinds of groups.
 BALLS = wp.constant(0)
 PLANE = wp.constant(1)  # the second shape is a plane
 ALWAYS = wp.constant(2)  # nothing is known beforehand
+
+UNIT = wp.constant(scalar(1.0e-6))  # by which the square of a normal's length may be off; before the first it is any
 
 
 @wp.func
@@ -41,6 +46,18 @@ def least_gap(contacts: Contacts, memory: ContactMemory, world: int, group: int)
 
 
 @wp.func
+def gap_along_way(contacts: Contacts, memory: ContactMemory, world: int, pair: int):
+    """How far two convex shapes are apart along the normal that was found last, be it elsewhere: the gap is no less."""
+    least = scalar(-1.0e30)
+    normal = memory.way[world, pair]
+    if wp.abs(wp.length_sq(normal) - scalar(1.0)) < UNIT:
+        a = solid_of(contacts, memory, world, contacts.first[pair])
+        b = solid_of(contacts, memory, world, contacts.second[pair])
+        least = apart_along(a, b, hulls_of(contacts), normal) - contacts.margin[pair]
+    return least
+
+
+@wp.func
 def first_near(contacts: Contacts, memory: ContactMemory, world: int, pair: int, enough: scalar):
     """The first candidate from `pair` on that is not part of a group which is farther apart; notes what groups are."""
     found = wp.int32(pair)
@@ -51,6 +68,9 @@ def first_near(contacts: Contacts, memory: ContactMemory, world: int, pair: int,
             group = contacts.group[found]
             if found == contacts.group_start[group]:
                 least = least_gap(contacts, memory, world, group)
+                if wp.static(convex_pairs):
+                    if least <= enough and contacts.kind[found] == CONVEX:
+                        least = wp.max(least, gap_along_way(contacts, memory, world, found))
                 memory.group_gap[world, group] = least
                 if least > enough:
                     found = contacts.group_start[group + 1]

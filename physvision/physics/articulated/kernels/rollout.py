@@ -48,7 +48,7 @@ def accelerate_backward(
     for d in range(tree.velocities):
         work.a_bar[world, row, d] = -work.a_bar[world, row, d]
     solve(tree, work, world, work.a_bar, row, work.multiplier, row)
-    residual_backward(tree, work, forces, gradients, world, step, row, h)
+    residual_backward(tree, work, forces, gradients, world, step, row, row, h)
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6, **FUSED})

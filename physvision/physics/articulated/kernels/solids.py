@@ -120,7 +120,7 @@ def highest(hulls: Hulls, began: int, direction: vec3):
     return top
 
 
-@wp.func
+@wp.func(inline=False)
 def farthest(s: Solid, hulls: Hulls, direction: vec3):
     found = Farthest()
     found.corner = -1
@@ -147,7 +147,7 @@ def farthest(s: Solid, hulls: Hulls, direction: vec3):
     return found
 
 
-@wp.func
+@wp.func(inline=False)
 def apart_along(a: Solid, b: Solid, hulls: Hulls, normal: vec3):
     """How far the second shape is behind the first along a normal that leads to the first."""
     between = farthest(a, hulls, -normal).point - farthest(b, hulls, normal).point

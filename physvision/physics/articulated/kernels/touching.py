@@ -54,25 +54,31 @@ def place_in_world(
             own = carrier * own
         memory.world_rotation[world, i] = own
         memory.world_origin[world, i] = offset
-    place_shapes(contacts, memory, world)
+    place_shapes(contacts, memory, world, memory.world_rotation)
     place_stops(tree, contacts, memory, world, q, row)
 
 
 @wp.func
 def place_moved(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int):
-    """The same from the placements of links in their parents that the last `move_links` left."""
+    """The same from the placements of links in their parents that the last `move_links` left, but for rotations."""
     for i in range(tree.links):
-        memory.world_rotation[world, i] = work.orientation[world, i]
         memory.world_origin[world, i] = work.offset[world, i]
         parent = tree.parent[i]
         if parent >= 0:
             memory.world_origin[world, i] = memory.world_origin[world, parent] + work.offset[world, i]
-    place_shapes(contacts, memory, world)
+    place_shapes(contacts, memory, world, work.orientation)
     place_stops(tree, contacts, memory, world, work.q, row)
 
 
 @wp.func
-def place_shapes(contacts: Contacts, memory: ContactMemory, world: int):
+def turn_moved(tree: Tree, work: Workspace, memory: ContactMemory, world: int):
+    """The rotations of links, which only ties and adjoints ask for."""
+    for i in range(tree.links):
+        memory.world_rotation[world, i] = work.orientation[world, i]
+
+
+@wp.func
+def place_shapes(contacts: Contacts, memory: ContactMemory, world: int, rotation: wp.array2d(dtype=mat33)):
     """The shapes, where their links are."""
     memory.placed[world] = memory.placed[world] + 1
     for shape in range(contacts.shapes):
@@ -80,7 +86,7 @@ def place_shapes(contacts: Contacts, memory: ContactMemory, world: int):
         offset = contacts.shape_offset[world, shape]
         link = contacts.shape_link[shape]
         if link >= 0:
-            carrier = memory.world_rotation[world, link]
+            carrier = rotation[world, link]
             turn = carrier * turn
             offset = memory.world_origin[world, link] + carrier * offset
         memory.shape_turn[world, shape] = turn
@@ -106,6 +112,15 @@ def solid_of(contacts: Contacts, memory: ContactMemory, world: int, shape: int):
 
 
 @wp.func(inline=True)
+def hulls_of(contacts: Contacts):
+    hulls = Hulls()
+    hulls.corner = contacts.corner
+    hulls.neighbour_start = contacts.neighbour_start
+    hulls.neighbour = contacts.neighbour
+    return hulls
+
+
+@wp.func(inline=True)
 def convex_of(contacts: Contacts, memory: ContactMemory, world: int, pair: int):
     """The form of two convex shapes: their closest points, or one of the further ones, in rows that follow.
 
@@ -115,10 +130,7 @@ def convex_of(contacts: Contacts, memory: ContactMemory, world: int, pair: int):
     further = contacts.group_start[contacts.group[pair] + 1] - start - 1
     a = solid_of(contacts, memory, world, contacts.first[pair])
     b = solid_of(contacts, memory, world, contacts.second[pair])
-    hulls = Hulls()
-    hulls.corner = contacts.corner
-    hulls.neighbour_start = contacts.neighbour_start
-    hulls.neighbour = contacts.neighbour
+    hulls = hulls_of(contacts)
     near = Closest()
     if pair == start or memory.searched[world, start] != memory.placed[world]:
         near = convex(a, b, hulls, contacts.face_normal)

@@ -45,6 +45,9 @@ class TreeStruct:
     coupling_source: wp.array(dtype=wp.int32)
     coupling_target: wp.array(dtype=wp.int32)  # a velocity; beyond their number a transmission
     coupling_gain: wp.array(dtype=scalar)
+    root: wp.array(dtype=wp.int32)  # of each link the first one of its tree
+    varying: int  # trees whose inertia or weight changes with their pose
+    varying_root: wp.array(dtype=wp.int32)
     spinners: int  # links that turn freely and carry nothing, where the step is of second order in that
     spinner: wp.array(dtype=wp.int32)
     dragged: int  # whether a medium drags the bodies

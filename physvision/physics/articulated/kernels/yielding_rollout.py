@@ -8,7 +8,7 @@ from .inverse import accelerate_links, residual_backward
 from .joints import advance
 from .kinematics import move_links
 from .reach import find_bounds
-from .touching import place_moved
+from .touching import place_moved, turn_moved
 from .touching_backward import finish_shape_gradient
 from .trajectory import (
     begin,
@@ -52,6 +52,7 @@ def accelerate_pushed(
     """work.a[0] = q̈ with the forces of contacts at (work.q[0], work.v[0]), and the velocity after the step in row 1."""
     move_links(tree, work, world, 0)
     place_moved(tree, work, contacts, memory, world, 0)
+    turn_moved(tree, work, memory, world)
     accelerate_moved(tree, work, forces, world, step, 0, h)
     push_apart(tree, work, contacts, memory, law, world, 0, h)
     solve(tree, work, world, memory.jump, 0, memory.jump, 0)
@@ -136,6 +137,6 @@ def rollout_backward(
         solve(tree, work, world, work.a_bar, 0, work.multiplier, 0)
         accelerate_links(tree, work, world, 0)
         push_apart_backward(tree, work, contacts, memory, gradients, touch, law, world, 0)
-        residual_backward(tree, work, forces, gradients, world, step, 0, h)
+        residual_backward(tree, work, forces, gradients, world, step, 0, 0, h)
     finish_shape_gradient(contacts, touch, world)
     end_backward(tree, work, gradients, world, start_q, q, trajectory_q_bar, trajectory_v_bar, q_bar, v_bar)
