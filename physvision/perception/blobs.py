@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 from jaxtyping import Float
 
-_CORE = 0.5  # of the largest distance to an edge: less is a string, or the neck between two things that touch
+CORE = 0.5  # of the largest distance to an edge: less is a string, or the neck between two things that touch
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class Blob:
         contrast: its mean change from the background, levels.
         at_border: it touches the picture's border.
         shadow: it is what is behind it, only darker.
+        difference: of its colour from what is behind it, levels.
     """
 
     place: Float[np.ndarray, "2"]
@@ -30,6 +31,7 @@ class Blob:
     contrast: float
     at_border: bool
     shadow: bool
+    difference: Float[np.ndarray, "3"]
 
     @property
     def size(self) -> float:
@@ -66,8 +68,8 @@ def thick_parts(own: np.ndarray) -> list[np.ndarray]:
         return []
     if deepest < 2.5:
         return [own]
-    count, cores = cv2.connectedComponents((depth > _CORE * deepest).astype(np.uint8), connectivity=8)
-    reach = 2 * int(np.ceil(_CORE * deepest)) + 1
+    count, cores = cv2.connectedComponents((depth > CORE * deepest).astype(np.uint8), connectivity=8)
+    reach = 2 * int(np.ceil(CORE * deepest)) + 1
     disc = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (reach, reach))
     grown = [cv2.dilate((cores == core).astype(np.uint8), disc) & own for core in range(1, count)]
     return [part for part in grown if part.sum() > 0.05 * own.sum()]
@@ -92,4 +94,5 @@ def _blob(frame, change, behind, part, corner, shape) -> Blob:
         contrast=float(np.median(change[strong])),
         at_border=bool(left <= 0 or top <= 0 or right >= shape[1] - 1 or bottom >= shape[0] - 1),
         shadow=bool(0.35 < ratio.mean() < 0.97 and np.ptp(ratio) < 0.08),
+        difference=color - under,
     )

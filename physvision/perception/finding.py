@@ -28,6 +28,7 @@ _SCATTERS = 4.0  # deviations by which noise alone makes a thing seem larger or 
 _FEWEST = 5  # clear sightings of a thing
 _AROUND = 2  # sightings before and after, that tell how much of a thing is seen
 _CHANGED = 0.5  # change of the logarithm of what is seen of a thing from which on some of it is missing, or too much
+_SLOW = 0.25  # share of the frames, the slowest ones, that tell how large a thing is
 _LEAST = 1.4  # the same below which it may be something else
 
 
@@ -151,7 +152,7 @@ def _track(
         positions[:, axis] = np.interp(frames, frames[seen], positions[seen, axis], np.nan, np.nan)
     noise = np.hypot([s.sigma for s, ok in zip(found, seen, strict=True) if ok and s is not None], _FLOOR) * shrink
     mass = float(np.median(masses[clear]))
-    radius = shrink * float(np.sqrt(mass / np.pi))
+    radius = shrink * _radius(masses[clear], places[clear], look.times[clear])
     sigma = np.full(len(found), np.inf)
     sigma[seen] = noise * max(1.0, roughness(positions[clear]) / float(np.median(noise)))
     # What is missing of it, or too much, lies to one side.
@@ -174,6 +175,13 @@ def _track(
         name=f"object {index + 1}",
         notes=notes,
     )
+
+
+def _radius(masses: np.ndarray, places: np.ndarray, times: np.ndarray) -> float:
+    """Of the circle with a thing's area, pixels, by the frames in which it is slowest: the blur of others widens it."""
+    speed = np.linalg.norm(np.gradient(places, times, axis=0), axis=1)
+    slow = speed <= np.quantile(speed, max(_SLOW, min(1.0, _FEWEST / len(speed))))
+    return float(np.sqrt(np.median(masses[slow]) / np.pi))
 
 
 def _masses(found: Sequence[Sighting | None]) -> np.ndarray:

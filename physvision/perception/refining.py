@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 from jaxtyping import Float
 
-from physvision.perception.blobs import thick_parts
+from physvision.perception.blobs import CORE, thick_parts
 from physvision.perception.linking import Chain
 
 _MARGIN = 2  # px around what is covered by half, where the edge's blur ends
@@ -23,6 +23,7 @@ _SLITS = 0.15  # of a thing's size: gaps in it up to this wide are closed
 _PATH = 8  # linked places next to an end that say where the path leads from there
 _ONWARD = 4  # frames over which a path is followed where a thing is not linked
 _FAINT = 2.5  # times the noise: less is not even a trace of a thing
+_STUB = 0.25  # weight by which something thin stands out of a thing's edge
 _ELONGATED = 1.3  # ratio of the axes from which a thing has a direction
 
 
@@ -120,7 +121,8 @@ def sight(
     full = np.linalg.norm(target.color - under, axis=-1)
     noise = threshold[piece] / 5
     full = np.maximum(full, 6 * noise)
-    share = np.where(_shaded(frame[piece], under, target.color), 0.0, apart / full)
+    shaded = _shaded(frame[piece], under, target.color)
+    share = np.where(shaded, 0.0, apart / full)
     share = cv2.GaussianBlur(share, (0, 0), 0.6)
     mask = (share > np.maximum(0.45, 3 * noise / full)).astype(np.uint8)
     columns, rows = np.meshgrid(np.arange(left, piece[1].stop) + 0.5, np.arange(top, piece[0].stop) + 0.5)
@@ -132,7 +134,7 @@ def sight(
         return _glimpse(trace, columns, rows, target) if target.misses(number) else None
     # What hangs on it, such as a string, is not part of it: its pixels do not count as the thing's edge.
     hanging = mask & (1 - part)
-    share = np.where(hanging > 0, 0.0, _edge_shares(frame[piece], under, part, share))
+    share = np.where(hanging > 0, 0.0, _edge_shares(frame[piece], under, part, share, shaded))
     found = _measured(part, share, columns, rows, noise / full)
     at_border = (
         (left == 0 and part[:, 0].any())
@@ -202,6 +204,7 @@ def _measured(part: np.ndarray, share: np.ndarray, columns, rows, noise: np.ndar
     edge = (outer > 0) & (inner == 0)
     weights = np.where(inner > 0, 1.0, np.where(edge, np.clip(share, 0, 1), 0.0))
     weights[weights < 0.08] = 0.0
+    weights = _without_stubs(weights, whole)
     mass = float(weights.sum())
     x, y = float((weights * columns).sum() / mass), float((weights * rows).sum() / mass)
     dx, dy = columns - x, rows - y
@@ -215,21 +218,44 @@ def _measured(part: np.ndarray, share: np.ndarray, columns, rows, noise: np.ndar
     )
 
 
-def _edge_shares(frame: np.ndarray, under: np.ndarray, part: np.ndarray, share: np.ndarray) -> np.ndarray:
+def _without_stubs(weights: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """Weights without the beginnings of strings: what is thinner than half of the thing does not belong to it."""
+    padded = cv2.copyMakeBorder(whole, 1, 1, 1, 1, cv2.BORDER_CONSTANT)
+    reach = 2 * int(CORE * cv2.distanceTransform(padded, cv2.DIST_L2, 3).max()) + 1
+    disc = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (reach, reach))
+    smooth = cv2.GaussianBlur(weights.astype(np.float32), (0, 0), 0.7)
+    thick = cv2.morphologyEx(smooth, cv2.MORPH_OPEN, disc)
+    return np.where(weights - thick > _STUB, thick, weights)
+
+
+def _edge_shares(
+    frame: np.ndarray, under: np.ndarray, part: np.ndarray, share: np.ndarray, shaded: np.ndarray
+) -> np.ndarray:
     """The share of each pixel at the edge that the thing covers, by its colour just inside.
 
     Codecs keep brightness for every pixel, colour only for every fourth, so brightness alone is taken where it tells
-    enough; a thing of several colours has that of its nearest part.
+    enough; a thing of several colours has that of its nearest part. Where its shadow lies next to it, what is behind
+    its edge is darker, too.
     """
-    inner = cv2.erode(_without_holes(part), np.ones((3, 3), np.uint8)).astype(np.float32)
+    whole = _without_holes(part)
+    inner = cv2.erode(whole, np.ones((3, 3), np.uint8)).astype(np.float32)
     if inner.sum() < 5:
         return share
     light, dark = (np.asarray(picture @ _LUMA, np.float32) for picture in (frame.astype(np.float32), under))
+    dark = dark * _lighting(light, dark, shaded, whole)
     amount = cv2.GaussianBlur(inner, (0, 0), 2.0)
     own = cv2.GaussianBlur(inner * light, (0, 0), 2.0) / np.maximum(amount, 1e-6)
     full = own - dark
     clear = (np.abs(full) > _CLEAR) & (amount > 1e-3)
     return np.where(clear, (light - dark) / np.where(clear, full, 1.0), share)
+
+
+def _lighting(light: np.ndarray, dark: np.ndarray, shaded: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """How bright the background next to a thing is where shadows lie, of what it is without: by the pixels beyond."""
+    beyond = 1 - cv2.dilate(whole, np.ones((2 * _MARGIN + 1,) * 2, np.uint8)).astype(np.float32)
+    ratio = np.where(shaded, np.clip((light + 3) / (dark + 3), 0, 1), 1.0).astype(np.float32)
+    amount = cv2.GaussianBlur(beyond, (0, 0), 2.0)
+    return np.where(amount > 1e-3, cv2.GaussianBlur(beyond * ratio, (0, 0), 2.0) / np.maximum(amount, 1e-6), 1.0)
 
 
 def _without_holes(part: np.ndarray) -> np.ndarray:
