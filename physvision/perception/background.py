@@ -23,6 +23,8 @@ _FAR = 4.0  # tolerances from what is around, from which on it makes no differen
 _RARE = 2.0  # such tolerances that a background may be off for being seen e times as often
 _ALWAYS = 0.9  # share of the time for which something hides what is behind it, if nothing of that is ever seen
 _PLAIN = 0.03  # share of what passes, from which on a colour is that of a thing
+_LIT = 0.05  # share of the pixels that must be bright enough to tell the light: fewer may be those of a thing
+_SPECKLED = 21  # px: what is wrong of the background in less than half of such a square is mended by the rest
 _MOST = 0.45  # share of the picture that may change like this; beyond it the camera moves
 
 
@@ -140,7 +142,7 @@ class Background:
         gains = np.ones(3)
         for channel in range(3):
             bright = (behind[:, channel] > 30) & (behind[:, channel] < 245)
-            if bright.sum() > 50:
+            if bright.mean() > _LIT:
                 gains[channel] = np.median(now[bright, channel] / behind[bright, channel])
         return gains
 
@@ -219,6 +221,12 @@ def _resolved(samples: np.ndarray, middle: np.ndarray) -> tuple[np.ndarray, np.n
         chosen[odd[~shown & (hidden > _ALWAYS)]] = guess[odd[~shown & (hidden > _ALWAYS)]]
     picture = middle.copy()
     picture[rows, columns] = chosen
+    # Pixels are judged one by one: where a few of a thing's colour are left among others, those others are right.
+    around = cv2.medianBlur(_bytes(picture), _SPECKLED)[rows, columns].astype(np.float32)
+    left = np.abs(chosen - around).max(-1) > 2 * tolerance
+    if left.any() and len(things):
+        left &= _among(chosen, things, 2 * tolerance)
+        picture[rows[left], columns[left]] = around[left]
     return picture, noise
 
 

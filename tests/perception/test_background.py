@@ -58,3 +58,33 @@ def test_a_frame_that_tells_of_no_shift_is_where_the_last_one_was():
     assert np.abs(before.shift).max() > 0.3
     upside_down = background.alignment(frames[-1][::-1], before)
     np.testing.assert_array_equal(upside_down.shift, before.shift)
+
+
+def test_the_light_is_not_told_by_a_bright_thing_before_a_dark_wall():
+    """A block rests for most of the time before a wall on which no green is to be seen, then leaves."""
+    random = np.random.default_rng(0)
+    wall, frames = np.array([40, 8, 30]), []
+    for sample in range(SAMPLES):
+        frame = np.broadcast_to(wall, (240, 320, 3)) + random.normal(0, 1.5, (240, 320, 1))
+        left = 80 + 6 * max(0, sample - 30)
+        frame[80:120, left : left + 45] = (30, 150, 40)
+        frames.append(np.clip(frame, 0, 255).astype(np.uint8))
+    background = Background(np.stack(frames))
+    np.testing.assert_array_less(np.abs(background.alignment(frames[-1]).gains - 1), 0.1)
+    assert np.abs(background.picture[140:220] - wall).max(-1).mean() < 3
+
+
+def test_single_pixels_of_what_moves_are_not_left_behind():
+    """A large disc of two colours turns and moves by less than its size before a wall with a grain."""
+    random = np.random.default_rng(0)
+    grain = np.array(WALL) + random.normal(0, 12, (120, 160, 1))
+    rows, columns = np.mgrid[:120, :160]
+    frames = []
+    for sample in range(SAMPLES):
+        middle = 60 + 1.5 * max(0, sample - 24)
+        x, y = columns - middle, rows - 60
+        side = x * np.cos(sample / 9) + y * np.sin(sample / 9) > 0
+        frame = np.where((np.hypot(x, y) < 26)[..., None], np.where(side[..., None], GREEN, DARK_GREEN), grain)
+        frames.append(np.clip(frame + random.normal(0, 3, frame.shape), 0, 255).astype(np.uint8))
+    picture = Background(np.stack(frames)).picture
+    assert (np.abs(picture - grain).max(-1) < 60).all()
