@@ -12,7 +12,8 @@ from physvision.perception.linking import Chain, unlike
 _SHARE = 0.2  # of the clearest thing's score: less is not called a moving thing
 _STILL = 0.1  # of the extent, within which a thing counts as at rest
 _ENDS = 5  # places that say where it rests
-_LEAST = 0.05  # the same for one of so many as are expected
+_SAME_HUE = 0.9  # cosine between the differences of two colours from what is behind
+_LEAST = 0.01  # the same for one of so many as are expected
 
 
 def score(chain: Chain, frames: int) -> float:
@@ -144,8 +145,7 @@ def _echo(chain: Chain, other: Chain) -> bool:
     here = np.array([mine[frame].place for frame in common])
     shadow = np.mean([mine[frame].shadow for frame in common]) > 0.5
     fainter = np.median([mine[f].contrast for f in common]) < 0.7 * np.median([its[f].contrast for f in common])
-    # A reflection's colour lies between that of the thing and what is behind.
-    fainter &= np.abs(chain.color - other.color).max() < other.contrast
+    fainter &= _reflects(chain, other)
     matrix = np.column_stack([there, np.ones(len(there))])
     rest = here - matrix @ np.linalg.lstsq(matrix, here, rcond=None)[0]
     tied = np.sqrt((rest**2).sum(1).mean()) < 0.15 * max(chain.extent, 1.0) and _moves_with(here, there)
@@ -154,6 +154,12 @@ def _echo(chain: Chain, other: Chain) -> bool:
     return bool((shadow or fainter) and tied) or bool(
         fixed and np.linalg.norm(np.median(here - there, axis=0)) < 1.5 * other.size and unlike(chain, other) > 0.8
     )
+
+
+def _reflects(chain: Chain, other: Chain) -> bool:
+    """Whether a chain's colour lies between that of another and what is behind, as a reflection's does."""
+    mine, its = (np.median([blob.difference for blob in each.blobs], axis=0) for each in (chain, other))
+    return bool(mine @ its > _SAME_HUE * np.linalg.norm(mine) * np.linalg.norm(its))
 
 
 def _moves_with(here: np.ndarray, there: np.ndarray, steps: int = 8) -> bool:

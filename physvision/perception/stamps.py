@@ -67,7 +67,7 @@ def _missing(track: Track) -> Float[np.ndarray, " steps"]:
         # Places with errors σ make a step beside what lines through four on either side say uncertain by √5 σ.
         blurred = math.sqrt(5) * noise / length
         jumps = abs(went - lasts[at]) > max(0.5, _JUMPS * blurred)
-        if np.linalg.norm(steps[at] - went * usual) > _AGREE * length or not jumps:
+        if np.linalg.norm(steps[at] - went * usual) > _AGREE * length or not jumps or went <= 0:
             continue
         unsure = math.hypot(blurred, float(np.linalg.norm(before - after)) / 2 / length)
         whole = max(1, round(went))

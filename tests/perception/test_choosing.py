@@ -14,12 +14,14 @@ BALL = np.array([220.0, 60.0, 20.0])
 def chain(places, color):
     """A thing of this colour before the wall, seen in every frame."""
     contrast = float(np.abs(color - WALL).max())
-    blobs = [Blob(np.array(place), 200.0, np.array(color), contrast, False, False) for place in places]
+    blobs = [Blob(np.array(at), 200.0, np.array(color), contrast, False, False, color - WALL) for at in places]
     return Chain(list(range(len(places))), [frame / 30 for frame in range(len(places))], blobs)
 
 
 @pytest.mark.parametrize(
-    ("color", "count"), [(0.4 * BALL + 0.6 * WALL, 1), (np.array([30.0, 150.0, 40.0]), 2)], ids=["reflected", "another"]
+    ("color", "count"),
+    [(0.4 * BALL + 0.6 * WALL, 1), (np.array([30.0, 150.0, 40.0]), 2), (np.array([90.0, 30.0, 130.0]), 2)],
+    ids=["reflected", "another", "another between"],
 )
 def test_what_moves_alike_is_an_echo_only_in_colours_on_the_way_to_what_is_behind(color, count):
     """Both are fainter than the ball, and move along with it as an inner bob does with the outer one."""

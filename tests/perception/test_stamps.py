@@ -70,3 +70,12 @@ def test_places_that_are_less_sure_than_is_told_hide_no_frames():
         places = path + np.random.default_rng(seed).normal(0, 0.4, path.shape)
         (track,) = mended([Track(times, places, np.full(150, 0.2), np.ones(150, bool), radius=6.0)])
         np.testing.assert_array_equal(track.times, times)
+
+
+def test_a_step_back_is_no_frame():
+    """What is followed wrongly for one frame in a straight motion leaves the stamps as they are."""
+    random = np.random.default_rng(0)
+    places = np.stack([10 + 5.0 * np.arange(60), np.full(60, 50.0)], 1) + random.normal(0, 0.05, (60, 2))
+    places[30:] -= [12.0, 0.0]
+    (track,) = mended([followed(np.arange(60) / 60, places)])
+    np.testing.assert_array_equal(track.times, np.arange(60) / 60)
