@@ -89,10 +89,9 @@ def _sure(name: str, case: Case) -> float:
     A scale is never that of the plane of motion to more than a thousandth, nor is a disc seen as large as it is to more
     than a hundredth: a compressed film places its edge to about a sixth of a pixel.
     """
-    known, least = case.known[name], {"scale": 1e-3, "radius": 1e-2}.get(name, 0.0)
-    seen = case.tracks[0].radius
-    if name == "radius" and seen:
-        least = max(least, _EDGE / seen)
+    known, least, track = case.known[name], {"scale": 1e-3, "radius": 1e-2}.get(name, 0.0), case.tracks[0]
+    if name == "radius" and track.radius:
+        least = max(least, max(_EDGE, float(np.median(track.sigma[track.seen]))) / track.radius)
     return max(known.deviation, least * known.value)
 
 

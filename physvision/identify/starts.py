@@ -11,6 +11,8 @@ from jaxtyping import Float
 _ENOUGH = 12  # samples from which a motion begins to show its law
 BENT = 16  # samples of a flight from which on it is seen that drag, and rows that are read in turn, bend a parabola
 _AT_ONCE = 100_000  # numbers of sines: bounds the memory of long tracks
+_LASTING = (0.5, 2.0, 8.0)  # variance of what lasts, of the white noise's
+_LASTS = (0.03, 0.1, 0.3)  # for how long, of the time looked at
 _UNLIKELY = 22.5  # what squares of six standard normal numbers add up to once in a thousand times
 
 
@@ -154,22 +156,44 @@ def departure(times: Float[np.ndarray, " samples"], places: Float[np.ndarray, "s
     """The number of samples at the beginning that do not belong to what the later ones do.
 
     Going back from the middle, four samples at a time are compared with the polynomial through all later ones: a hand
-    that still held what flew. Their misses share the polynomial's own error, so they are weighed together; the worst of
-    the four may be an outlier and is left out.
+    that still held what flew. Their misses share the polynomial's own error, and errors that last, so they are weighed
+    together; the worst of the four may be an outlier and is left out.
     """
     count = len(times)
     degree = 3 if count >= BENT else 2
     least = max(2 * degree + 2, count // 2)
+    covariance = _lasting(times, places, noise, degree, least)
     for at in range(count - least - 4, -1, -1):
         powers = np.vander(times[at:] - times[at], degree + 1, increasing=True)
-        found = np.linalg.lstsq(powers[4:], places[at + 4 :], rcond=None)[0]
-        missed = (places[at : at + 4] - powers[:4] @ found) / noise
-        shared = np.eye(4) + powers[:4] @ np.linalg.pinv(powers[4:].T @ powers[4:]) @ powers[:4].T
+        leads = np.hstack([np.eye(4), -powers[:4] @ np.linalg.pinv(powers[4:])])
+        missed, shared = leads @ places[at:], leads @ covariance[at:, at:] @ leads.T
         kept = [[k for k in range(4) if k != worst] for worst in range(4)]
         odds = [np.sum(missed[few] * np.linalg.solve(shared[np.ix_(few, few)], missed[few])) for few in kept]
         if min(odds) > _UNLIKELY:
             return at + 3
     return 0
+
+
+def _lasting(
+    times: Float[np.ndarray, " samples"], places: Float[np.ndarray, "samples 2"], noise: float, degree: int, last: int
+) -> Float[np.ndarray, "samples samples"]:
+    """The covariance of errors: of the noise, and of what lasts for a while, as far as the `last` samples show that.
+
+    What a polynomial leaves of them has no part along its powers, and is likeliest under one of several ideas.
+    """
+    some = times[-last:] - times[-last]
+    left = np.linalg.svd(np.vander(some, degree + 1, increasing=True))[0][:, degree + 1 :].T
+    missed, apart = left @ places[-last:], np.abs(np.subtract.outer(times, times))
+    found, best = np.eye(len(times)), -np.inf
+    ideas = [(0.0, 1.0), *((share, lasts * some[-1]) for share in _LASTING for lasts in _LASTS)]
+    for share, lasts in ideas:
+        every = np.eye(len(times)) + share * np.exp(-apart / lasts)
+        lower = np.linalg.cholesky(left @ every[-last:, -last:] @ left.T)
+        variance = float(np.mean(np.linalg.solve(lower, missed) ** 2))
+        likely = -np.log(variance) / 2 * missed.size - missed.shape[1] * float(np.log(lower.diagonal()).sum())
+        if likely > best:
+            found, best = max(variance, noise**2) * every, likely
+    return found
 
 
 def _downwards(times: np.ndarray, places: np.ndarray) -> bool:
@@ -216,7 +240,9 @@ def impacts(times: Float[np.ndarray, " samples"], down: Float[np.ndarray, " samp
     """The samples after which something that moved down moves up: each the last before its impact."""
     speed = np.diff(down) / np.diff(times)
     usual = np.median(np.abs(np.diff(speed)))
-    jump = max(3 * usual, 0.12 * float(np.abs(speed).max()), 6 * noise / float(np.median(np.diff(times))))
+    # A frame that shows the one before again makes the next step look twice as fast.
+    fastest = float(np.median([np.abs(speed[at : at + 3]) for at in range(max(len(speed) - 2, 1))], axis=1).max())
+    jump = max(3 * usual, 0.12 * fastest, 6 * noise / float(np.median(np.diff(times))))
     found: list[int] = []
     hardest = 0.0
     for at in range(1, len(speed) - 1):
@@ -225,9 +251,10 @@ def impacts(times: Float[np.ndarray, " samples"], down: Float[np.ndarray, " samp
         if turned and (not found or at - found[-1] > 2):
             lowest = at + int(np.argmax(down[at : at + 2]))
             found.append(lowest)
+        if turned:
             hardest = max(hardest, float(speed[at - 1] - speed[at + 1]))
     # What swings turns round as well, but softly.
-    return found if hardest > 0.8 * float(np.abs(speed).max()) else []
+    return found if hardest > 0.8 * fastest else []
 
 
 def flights(

@@ -126,6 +126,8 @@ def _model(case: Case, there: np.ndarray, times: np.ndarray, places: np.ndarray,
     def parameters(values: Values, known: Knowns) -> Parameters:
         return _parameters(values, known, radius)
 
+    # The second flight tells whether the ball rubbed or gripped: over less of it nothing leads to the right one.
+    tells = (hits[0] + [*hits, len(times) - 1][1]) // 2
     notes += _harder(kept(times[first:], places[first:, 1], [hit - first for hit in hits], floor))
     return Model(
             "bounce", engine, unknowns, setup, places_of, parameters,
@@ -133,7 +135,7 @@ def _model(case: Case, there: np.ndarray, times: np.ndarray, places: np.ndarray,
             int(there[first]), int(there[-1]) + 1,
             # Rubbing or gripping at an impact: the one has no slope that leads to the other.
             starts={"friction": torch.tensor([0.003, 0.2], dtype=torch.float64)},
-            horizon=float(times[min(hits[0] + 3, len(times) - 1)] - times[first]),
+            horizon=float(times[max(tells, min(hits[0] + 3, len(times) - 1))] - times[first]),
             scale=lambda values, known: _scale(values, known, radius), metric={"gravity": 1, "radius": 1},
             state_metric=1, notes=notes,
         )  # fmt: skip

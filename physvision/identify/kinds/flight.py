@@ -23,6 +23,7 @@ _PUSHED = 0.01  # sideways, by a hand that lets go, of the speed that a fall gai
 _STRAIGHT = 0.05  # how far from straight down a fall's track may lie, of its length
 _HAND = (0.5, 15.0)  # pull of a hand, of gravity: it holds the thing's weight at least
 _GLIMPSED = 0.6  # of its radius: a place that is so uncertain says about where it is, not how it moves
+_LOST = 4  # frames from the first in which a thing is seen clearly: a hand that covers it hides it again in some
 _LEAST = 3  # samples that show what is before the clear part of a flight
 _BESIDE = 3.0  # times the noise: what is seen so far beside a path is not on it
 _TOUCHED = 0.04  # of its radius: how far from its middle a thing is seen with a hand beside it that is hardly seen
@@ -186,25 +187,30 @@ def _stretches(case: Case) -> list[_Stretch]:
         found = [stretch(held.start, held.stop - held.start, release, late)]
     else:
         hidden = 0.0 if begun and _next(case, times, begun) else _hidden(case, int(there[begun]), path)
-        found = [stretch(min(first, held.stop), 0, *_let_go(case, path, times[begun], places[begun], noise, hidden))]
+        covered = not clear[there[begun] : there[begun] + _LOST].all()
+        told = _let_go(case, path, times[begun], places[begun], noise, hidden, covered)
+        found = [stretch(min(first, held.stop), 0, *told)]
     latest = int(np.searchsorted(times, times[first] + releases.HOLD)) - begun
     beside = releases.aside(times[begun:last], places[begun:last], latest)
     return [*found, stretch(begun, beside, since, late, flies=True)] if beside >= _LEAST else found
 
 
 def _let_go(
-    case: Case, path: releases.Path, first: float, place: np.ndarray, noise: float, hidden: float
+    case: Case, path: releases.Path, first: float, place: np.ndarray, noise: float, hidden: float, covered: bool
 ) -> tuple[float, float]:
     """When something was let go that no hand is seen to hold, and how far from then it may have been, s.
 
     Where it is first seen beside the path that it flies along later, a hand still held it, and led it there by about
-    the pull that a throw takes. Otherwise it was let go before, and may have been hidden at first.
+    the pull that a throw takes; or the hand covers a part of it, if it is lost again within a few frames. Otherwise it
+    was let go before, and may have been hidden at first.
     """
     least, beside = _LATE * case.dt, path.distance(first, place)
     if beside > _BESIDE * noise:
         pull, _ = releases.expected_pull(path.velocity, path.acceleration)
         lasts = math.sqrt(2 * beside / float(np.linalg.norm(pull)))
-        return first + lasts, max(least, lasts / 3)
+        if not covered or beside > _ASIDE * (case.tracks[0].radius or 0.0):
+            return first + lasts, max(least, lasts / 3)
+        return first + (lasts - hidden) / 2, max(least, (lasts + hidden) / math.sqrt(12))
     return first - case.dt / 2 - hidden / 2, max(least, hidden / math.sqrt(12))
 
 
