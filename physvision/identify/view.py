@@ -18,7 +18,8 @@ from physvision.perception import Track
 TILT = math.radians(1)  # of a camera that is meant to stand upright: people see a degree or two
 _KEYSTONE = 0.005  # change of scale over half a picture for a camera held by hand, a degree or two off the normal
 _UNKNOWN_KEYSTONE = 0.05  # the same where nothing is known of the camera
-_FORESHORTENING = 0.01  # of lengths along one direction against those across it, for such a camera
+_FORESHORTENED = 0.01  # of lengths along one direction against those across it, for such a camera
+_SQUASHED = 2e-4  # the same for one held by hand: half of what the cosine of two degrees lacks
 _SLOWEST = 0.035  # s, readout of the slowest phones
 _READOUT = 0.008  # s from the first row to the last of a phone, and how far from that others are
 
@@ -58,12 +59,12 @@ class View:
         """What is not known of a camera that takes a frame every `dt` seconds, and how far it may be off."""
         if not self.filmed:
             return []
-        foreshortened = Unknown("foreshortening", [0.0, 0.0], scale=_FORESHORTENING, deviation=_FORESHORTENING)
+        most = _FORESHORTENED if self.oblique > _KEYSTONE else _SQUASHED
         return [
             Unknown("keystone", [0.0, 0.0], -12 * self.oblique, 12 * self.oblique, deviation=self.oblique),
             # The rows of a frame are read before the next frame begins.
             Unknown("readout", min(_READOUT, 0.4 * dt), 0.0, min(_SLOWEST, dt), deviation=_READOUT, unit="s"),
-            *([foreshortened] if self.oblique > _KEYSTONE else []),
+            Unknown("foreshortening", [0.0, 0.0], scale=most, deviation=most),
         ]
 
     def see(self, places: Float[Tensor, "worlds 2"], values: Values) -> Float[Tensor, "worlds 2"]:
