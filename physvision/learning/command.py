@@ -18,13 +18,16 @@ from physvision.learning.shac import Shac, ShacSettings
 Method = Literal["sac", "mbpo", "shac"]
 
 
+_LENGTH, _SAC, _MBPO, _SHAC = Length(20_000), RecordedSettings(), MbpoSettings(), ShacSettings()
+
+
 def learn(
-    game: str,
-    method: Method,
-    length: Length,
-    sac: RecordedSettings | None = None,
-    mbpo: MbpoSettings | None = None,
-    shac: ShacSettings | None = None,
+    game: str = "Links2",
+    method: Method = "mbpo",
+    length: Length = _LENGTH,
+    sac: RecordedSettings = _SAC,
+    mbpo: MbpoSettings = _MBPO,
+    shac: ShacSettings = _SHAC,
     seed: int = 0,
     out: Path = Path("out/learn"),
 ) -> None:
@@ -42,11 +45,7 @@ def learn(
     """
     if game not in GAMES:
         raise InputError(f"game: expected one of {', '.join(GAMES)}, got {game!r}")
-    makers = {
-        "sac": (Recorded, sac or RecordedSettings()),
-        "mbpo": (Mbpo, mbpo or MbpoSettings()),
-        "shac": (Shac, shac or ShacSettings()),
-    }
+    makers = {"sac": (Recorded, sac), "mbpo": (Mbpo, mbpo), "shac": (Shac, shac)}
     maker, settings = makers[method]
     # As JSON gives it back, so that a checkpoint's can be compared with it.
     about = json.loads(json.dumps({"game": game, "method": method, "seed": seed, "settings": asdict(settings)}))

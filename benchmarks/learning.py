@@ -1,0 +1,150 @@
+"""Environment steps a second with and without gradients, beside gymnasium's MuJoCo; and updates of soft actor–critic.
+
+    python benchmarks/learning.py [--games Ant,Links3] [--batches 1,16,256,4096] [--seconds 2] [--peer PYTHON]
+
+Steps of the ant (0.05 s) and of three links under random actions, worlds that end starting anew; with gradients, the
+backward pass from what is seen and paid after a step to its action and state is part of it. Beside it gymnasium's Ant
+in `AsyncVectorEnv`, a process a world. All on all cores, steps a second of the clock. With the Python of an environment
+that has stable-baselines3, updates of its SAC and of ours on the pendulum of that package's size (3 numbers seen, one
+action, two layers of 256, batches of 256), in turns, one thread, a second of processor time.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+
+import gymnasium
+import numpy as np
+import torch
+from gymnasium.vector import AsyncVectorEnv
+from jsonargparse import auto_cli
+
+from physvision import State
+from physvision.envs import GAMES, Game, Worlds
+from physvision.learning import Replay, Sac, SacSettings
+
+CORES = os.cpu_count() or 1
+ROUNDS, UPDATES = 3, 150
+PEER = """
+import time, torch
+torch.set_num_threads(1)
+from stable_baselines3 import SAC
+learner = SAC("MlpPolicy", "Pendulum-v1", seed=0, learning_starts=300)
+learner.learn(400)
+learner.train(gradient_steps=20, batch_size=256)
+began = time.process_time()
+learner.train(gradient_steps={updates}, batch_size=256)
+print({updates} / (time.process_time() - began))
+"""
+
+
+def rate(step: Callable[[], int], seconds: float) -> float:
+    """Steps a second, once the first one is done."""
+    step()
+    began, done = time.perf_counter(), 0
+    while time.perf_counter() - began < seconds:
+        done += step()
+    return done / (time.perf_counter() - began)
+
+
+def forward(game: Game, batch: int, seed: int) -> Callable[[], int]:
+    """A step of all worlds."""
+    generator = torch.Generator().manual_seed(seed)
+    worlds, high = Worlds(game, batch, generator), torch.tensor(game.high)
+
+    def step() -> int:
+        moves = worlds.step(high * (2 * torch.rand(batch, len(high), generator=generator) - 1))
+        worlds.restart(moves.lost | moves.over)
+        return batch
+
+    return step
+
+
+def both(game: Game, batch: int, seed: int) -> Callable[[], int]:
+    """The same with its backward pass."""
+    generator = torch.Generator().manual_seed(seed)
+    worlds, high = Worlds(game, batch, generator), torch.tensor(game.high)
+
+    def step() -> int:
+        action = high * (2 * torch.rand(batch, len(high), generator=generator, dtype=torch.float64) - 1)
+        inputs = [each.detach().requires_grad_() for each in (worlds.state.q, worlds.state.v, action)]
+        found = game.step(State(*inputs[:2]), inputs[2])
+        torch.autograd.grad(game.see(found.state).sum() + found.reward.sum(), inputs)
+        worlds.move(found.state, found.failed)
+        worlds.restart(found.lost | (worlds.played >= game.periods))
+        return batch
+
+    return step
+
+
+def peer(count: int, seconds: float) -> float:
+    """Gymnasium's ant, so many in as many processes."""
+    worlds = AsyncVectorEnv([lambda: gymnasium.make("Ant-v5") for _ in range(count)])
+    worlds.reset(seed=0)
+    random = np.random.default_rng(0)
+
+    def step() -> int:
+        worlds.step(random.uniform(-1, 1, (count, 8)))
+        return count
+
+    found = rate(step, seconds)
+    worlds.close()
+    return found
+
+
+def updates() -> float:
+    """Of ours, a second of processor time."""
+    torch.manual_seed(0)
+    generator = torch.Generator().manual_seed(0)
+    agent = Sac(3, 1, SacSettings(), generator)
+    record = Replay(10_000, {"seen": 3, "action": 1, "reward": 0, "after": 3, "end": 0})
+    rows = {name: torch.randn(5000, width) for name, width in (("seen", 3), ("action", 1), ("after", 3))}
+    record.add(rows | {"reward": torch.randn(5000), "end": torch.zeros(5000)})
+    began = 0.0
+    for number in range(20 + UPDATES):
+        began = time.process_time() if number == 20 else began
+        agent.update(record.sample(256, generator))
+    return UPDATES / (time.process_time() - began)
+
+
+def main(
+    games: str = "Ant,Links3", batches: str = "1,16,256,4096", seconds: float = 2.0, peer_python: str | None = None
+) -> None:
+    """Print the tables.
+
+    Args:
+        games: which.
+        batches: worlds.
+        seconds: each figure is measured for.
+        peer_python: the Python that has stable-baselines3; its SAC is left out if not given.
+    """
+    torch.set_num_threads(CORES)
+    print(f"{'steps a second':<18}{'batch':>7}{'forward':>12}{'with gradient':>15}")
+    for name in filter(None, games.split(",")):
+        for batch in map(int, batches.split(",")):
+            found = (rate(make(GAMES[name](), batch, 0), seconds) for make in (forward, both))
+            print(
+                f"{name:<18}{batch:>7}" + "".join(f"{each:>{12 + 3 * k},.0f}" for k, each in enumerate(found)),
+                flush=True,
+            )
+    if games:
+        for count in (1, CORES, 8 * CORES):
+            print(f"{'AsyncVectorEnv Ant':<18}{count:>7}{peer(count, seconds):>12,.0f}", flush=True)
+    torch.set_num_threads(1)
+    for _ in range(ROUNDS if peer_python else 0):
+        program = [str(peer_python), "-c", PEER.format(updates=UPDATES)]
+        told = subprocess.run(
+            program, check=True, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}
+        )
+        ours, theirs = updates(), float(told.stdout.split()[-1])
+        print(
+            f"updates of SAC a second: {ours:.0f}, stable-baselines3 {theirs:.0f}: {ours / theirs:.2f} times",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    auto_cli(main, as_positional=False)
