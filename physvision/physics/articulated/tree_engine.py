@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -15,12 +14,22 @@ from physvision.core import InputError, Placed, State
 from physvision.core.checks import check_count, check_positive
 from physvision.kernels.launching import inside_map, outside_transforms
 from physvision.physics.articulated.activation import Activation, wheel
+from physvision.physics.articulated.assembly import (
+    check_without_contact,
+    compiled,
+    coupled,
+    friction_losses,
+    geometry_of,
+    is_pyramid,
+    names_of_rows,
+    with_none,
+)
 from physvision.physics.articulated.connections import Connection, knots, ties_of
-from physvision.physics.articulated.contact import Complementarity, Contact, Law, Pairs, Touching, all_touching, law_of
+from physvision.physics.articulated.contact import Contact, Pairs, Touching, all_touching, law_of
 from physvision.physics.articulated.integrators import INTEGRATORS
 from physvision.physics.articulated.manifold import Manifold
-from physvision.physics.articulated.medium import Medium, boxes, check
-from physvision.physics.articulated.model import Body, Model, compile_model, sorted_bodies
+from physvision.physics.articulated.medium import Medium
+from physvision.physics.articulated.model import Body, sorted_bodies
 from physvision.physics.articulated.packing import Parameters
 from physvision.physics.articulated.planning import Actuation
 from physvision.physics.articulated.preparation import Prepared, Structs
@@ -31,7 +40,6 @@ from physvision.physics.engine import MechanicalEngine, Overrides
 from physvision.physics.properties import Claim, Properties
 
 EARTH = (0.0, 0.0, -9.81)
-FRICTION_MODELS = ("cone", "pyramid")
 
 
 @dataclass(frozen=True)
@@ -81,12 +89,12 @@ class TreeEngine(MechanicalEngine):
         if integrator not in INTEGRATORS:
             raise InputError(f"integrator: there is no {integrator!r}; there are {', '.join(INTEGRATORS)}")
         self._law = law_of(contact)
-        self._pyramid = _is_pyramid(friction_model, self._law)
+        self._pyramid = is_pyramid(friction_model, self._law)
         self._by_events = contact is not None and self._law is None
         if contact is not None and (integrator != "semi_implicit_euler" or substeps != 1):
             raise InputError("contact steps with a scheme of its own: leave integrator and substeps out")
         bodies = [*sorted_bodies(bodies), *map(wheel, activations)]
-        self.model, drag_size = _compiled(bodies, len(activations), medium, drag_axes)
+        self.model, drag_size = compiled(bodies, len(activations), medium, drag_axes)
         self.dt, self.integrator = check_positive("dt", dt), integrator
         self.substeps = check_count("substeps", substeps)
         self.nq, self.nv = self.model.nq, self.model.nv
@@ -94,12 +102,12 @@ class TreeEngine(MechanicalEngine):
         self.body_names, self.joint_names = self.model.body_names, self.model.joint_names
         pulls = tuple(each.name or f"pull {k}" for k, each in enumerate(transmissions))
         self.control_names = actuators.names if actuators else (*(f"force {k}" for k in range(self.nv)), *pulls)
-        shapes = (*scenery, *_geometry(bodies))
+        shapes = (*scenery, *geometry_of(bodies))
         ends = knots(self.model, connections)
         self.geometry = (*shapes, *ends)
         # Connections touch nothing.
-        friction = _with_none(friction, len(ends))
-        turning_friction = _with_none(turning_friction, len(ends), np.ndim(turning_friction) == 2)
+        friction = with_none(friction, len(ends))
+        turning_friction = with_none(turning_friction, len(ends), np.ndim(turning_friction) == 2)
         self.keyframes: dict[str, State] = {}
         self._manifold = Manifold(self.model)
         self._keep("start", self.model.start)
@@ -110,23 +118,12 @@ class TreeEngine(MechanicalEngine):
             # Pairs that are given come from a model file, whose friction mixes in MuJoCo's way.
             mixing = "mean" if touching is None else "maximum"
             self._pairs = self._paired(bodies, chosen, mixing, transmissions, connections)
-        elif self.model.limited.any():
-            raise InputError("a joint has limits, which are contacts: make the engine with contact='event'")
-        elif transmissions or connections:
-            raise InputError(
-                "transmissions and connections are part of the contact problem: make the engine with contact='event'"
-            )
+        else:
+            check_without_contact(self.model, transmissions, connections)
         rubs = 0 if self._pairs is None else len(self._pairs.beside.rubbing)
         if activations:
-            self.model = _coupled(self.model, activations, rubs)
-        self.rows = {
-            "bodies": self.body_names,
-            "joints": self.joint_names,
-            "nq": _along(self.joint_names, self.model.first_position),
-            "nv": _along(self.joint_names, self.model.first_velocity),
-            "shapes": tuple(placed.name for placed in self.geometry),
-            "transmissions": tuple(each.name for each in transmissions),
-        }
+            self.model = coupled(self.model, activations, rubs)
+        self.rows = names_of_rows(self.model, self.geometry, transmissions)
         self._keep_properties(
             described(
                 self.model,
@@ -141,12 +138,15 @@ class TreeEngine(MechanicalEngine):
                 drag_size,
             )
         )
-        if actuators is not None:
-            # The pull of a control on a row of dry friction is none.
-            gain = np.insert(actuators.gain, [self.nv] * rubs, 0.0, axis=1) if rubs else actuators.gain
-            for name, value in (("gain", gain), ("low", actuators.low), ("high", actuators.high)):
-                self._keep(f"actuator_{name}", value)
         self._actuated = actuators is not None
+        if actuators is not None:
+            self._keep_actuators(actuators, rubs)
+
+    def _keep_actuators(self, actuators: Actuators, rubs: int) -> None:
+        # The pull of a control on a row of dry friction is none.
+        gain = np.insert(actuators.gain, [self.nv] * rubs, 0.0, axis=1) if rubs else actuators.gain
+        for name, value in (("gain", gain), ("low", actuators.low), ("high", actuators.high)):
+            self._keep(f"actuator_{name}", value)
 
     def _paired(
         self,
@@ -157,7 +157,7 @@ class TreeEngine(MechanicalEngine):
         connections: Sequence[Connection],
     ) -> Pairs | None:
         """What the contact problem has rows for, if there is anything."""
-        rubbing = np.flatnonzero(_friction_losses(self.model, bodies)) if self._by_events else np.zeros(0, int)
+        rubbing = np.flatnonzero(friction_losses(self.model, bodies)) if self._by_events else np.zeros(0, int)
         if self._law is not None and (transmissions or connections or any(each.turns for each in chosen)):
             raise InputError("transmissions, connections and turning friction are simulated with contact='event' alone")
         beside = rows_of(self.model, rubbing, transmissions)
@@ -291,71 +291,3 @@ class TreeEngine(MechanicalEngine):
                     made = gain, low, high
                 self._prepared[key] = Actuation(*made, not self._actuated)
         return self._prepared[key]
-
-
-def _compiled(
-    bodies: Sequence[Body], wheels: int, medium: Medium | None, drag_axes: np.ndarray | None
-) -> tuple[Model, np.ndarray]:
-    """The model, and the boxes by which a medium drags each body; the wheels of activations, the last, have none."""
-    model, drag_size = compile_model(bodies), np.zeros((len(bodies), 3))
-    if medium is not None:
-        check(medium)
-        given = None if drag_axes is None else np.concatenate([drag_axes, *[np.eye(3)[None]] * wheels])
-        drag_size, axes = boxes(bodies, given)
-        drag_size[len(bodies) - wheels :] = 0.0
-        model = replace(model, drag_axes=axes)
-    return model, drag_size
-
-
-def _along(names: Sequence[str], first: np.ndarray) -> tuple[str, ...]:
-    """The name of the joint of each number of a position or a velocity."""
-    return tuple(np.repeat(names, np.diff(first)).tolist())
-
-
-def _coupled(model: Model, activations: Sequence[Activation], rubbing: int) -> Model:
-    """The model with what activations push; rows of dry friction stand between velocities and transmissions."""
-    source, target, gain = [], [], []
-    first = model.nv - len(activations)
-    for k, each in enumerate(activations):
-        for column in np.flatnonzero(each.push).tolist():
-            source.append(first + k)
-            target.append(column if column < first else model.nv + rubbing + column - first)
-            gain.append(float(each.push[column]))
-    return replace(
-        model,
-        coupling_source=np.array(source, np.int32),
-        coupling_target=np.array(target, np.int32),
-        coupling_gain=np.array(gain),
-    )
-
-
-def _with_none(values: float | Sequence[float] | np.ndarray, count: int, many: bool | None = None) -> Any:
-    """Numbers one for each shape, with zeros for more shapes behind them; a number for all stays."""
-    if not count or not (np.ndim(values) > 0 if many is None else many):
-        return values
-    numbers = np.asarray(values, float)
-    padded = np.concatenate([numbers, np.zeros((count, *numbers.shape[1:]))])
-    return padded if numbers.ndim > 1 else padded.tolist()
-
-
-def _friction_losses(model: Model, bodies: Sequence[Body]) -> np.ndarray:
-    """Dry friction along each velocity."""
-    losses = [joint.friction_loss for body in bodies for joint in body.joints]
-    return np.repeat(np.asarray(losses, float), np.diff(model.first_velocity))
-
-
-def _is_pyramid(friction_model: str, law: Law | None) -> bool:
-    """Whether friction is a pyramid."""
-    if friction_model not in FRICTION_MODELS:
-        raise InputError(f"friction_model: expected one of {', '.join(FRICTION_MODELS)}, got {friction_model!r}")
-    if friction_model == "pyramid" and not isinstance(law, Complementarity | None):
-        raise InputError("friction_model: 'pyramid' is simulated with contact='event' and 'complementarity' alone")
-    return friction_model == "pyramid"
-
-
-def _geometry(bodies: Sequence[Body]) -> list[Placed]:
-    return [
-        Placed(shape.shape, row, shape.pose, shape.color, shape.name or body.name)
-        for row, body in enumerate(bodies)
-        for shape in body.shapes
-    ]

@@ -85,26 +85,10 @@ def load(
         raise InputError(f"overlapping: expected one of {', '.join(OVERLAPPING)}, got {overlapping!r}")
     if base not in BASES:
         raise InputError(f"base: expected one of {', '.join(BASES)}, got {base!r}")
-    unknown = set(ignore) - set(IGNORABLE)
-    if isinstance(ignore, str) or unknown:
+    if isinstance(ignore, str) or set(ignore) - set(IGNORABLE):
         raise InputError(f"ignore: expected some of {', '.join(IGNORABLE)} in a tuple, got {ignore!r}")
-    specification, name, urdf = _open(source)
-    specification.compiler.fusestatic = False
-    find_meshes(specification, None if name == INLINE else Path(name), packages, name)
-    _free_roots(specification, base, urdf)
-    try:
-        model = specification.compile()
-    except ValueError as error:
-        raise ModelError(f"{name}: {error}") from error
-    refused = {kind: what for kind, what in findings(model).items() if kind not in ignore}
-    if "contact" in ignore:
-        refused = {kind: what for kind, what in refused.items() if kind not in CONTACT_KINDS}
-    if refused:
-        listed = "; ".join(f"{kind}: {what}" for kind, what in refused.items())
-        allowed = ", ".join(repr(kind) for kind in refused)
-        raise UnsupportedError(
-            f"{name} holds what cannot be simulated ({listed}). Leave it out with ignore=({allowed},)"
-        )
+    model, name = _compiled(source, base, packages)
+    _refuse_unsupported(model, name, ignore)
     pairs = [] if "contact" in ignore else by_rule(model, geom_pairs(model))[0]
     options: dict[str, Any] = {"dt": dt, "integrator": integrator, "substeps": substeps, "restitution": restitution}
     options |= {"contact": contact, "friction_model": friction_model}
@@ -116,6 +100,33 @@ def load(
         if len(apart) < len(pairs):
             engine, _ = _engine(model, apart, ignore, servo_speed, options)
     return engine
+
+
+def _compiled(
+    source: str | os.PathLike[str], base: str, packages: Sequence[str | os.PathLike[str]]
+) -> tuple[mujoco.MjModel, str]:
+    """MuJoCo's model of the file, and what to call it in messages."""
+    specification, name, urdf = _open(source)
+    specification.compiler.fusestatic = False
+    find_meshes(specification, None if name == INLINE else Path(name), packages, name)
+    _free_roots(specification, base, urdf)
+    try:
+        return specification.compile(), name
+    except ValueError as error:
+        raise ModelError(f"{name}: {error}") from error
+
+
+def _refuse_unsupported(model: mujoco.MjModel, name: str, ignore: Sequence[str]) -> None:
+    """Raise for what cannot be simulated and may not be left out."""
+    refused = {kind: what for kind, what in findings(model).items() if kind not in ignore}
+    if "contact" in ignore:
+        refused = {kind: what for kind, what in refused.items() if kind not in CONTACT_KINDS}
+    if refused:
+        listed = "; ".join(f"{kind}: {what}" for kind, what in refused.items())
+        allowed = ", ".join(repr(kind) for kind in refused)
+        raise UnsupportedError(
+            f"{name} holds what cannot be simulated ({listed}). Leave it out with ignore=({allowed},)"
+        )
 
 
 def _engine(
