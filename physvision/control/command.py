@@ -15,6 +15,7 @@ from physvision.core import InputError, State, Trajectory
 from physvision.core.checks import check_count, check_positive
 from physvision.report import Film, OutputFolder, film
 
+PIXELS = "pendulum-pixels"
 _AIMS = ("goal", "time", "energy")
 _TRIES, _SECONDS = 8, {"goal": 6.0, "time": 3.0, "energy": 3.0}
 _LARGER, _WAY = 3, (120, 220, 120)  # pixels for one of the game, and the colour of the ball's way
@@ -33,11 +34,13 @@ def control(
     """Do a task by control through an engine's gradients, and film it.
 
     Args:
-        task: pendulum, cartpole, double-pendulum or acrobot, which are swung up; or breakout, Atari's game.
+        task: pendulum, cartpole, double-pendulum or acrobot, which are swung up; pendulum-pixels, swung up by a
+            network that sees it; or breakout, Atari's game.
         aim: for poles, goal: plan before each step to stand up soon and stay; time: to stand after the least time;
             energy: after the given seconds, with the least squares of the controls.
         learn: begin with masses and lengths that are all 2, and refit them to what is seen each half second.
-        seconds: how long: 6 for the aim goal; at most, for time, or exactly, for energy, 3; of breakout's film, 30.
+        seconds: how long: 6 for the aim goal; at most, for time, or exactly, for energy, 3; of breakout's film, 30,
+            and of that of pendulum-pixels, 15.
         frames: of breakout, played at random first, from which the paddle's motion is learned.
         seed: of what is drawn.
         out: the film, an MP4 file; out/control/TASK.mp4 if not given.
@@ -45,8 +48,13 @@ def control(
     path = Path(out) if out else Path("out/control") / f"{task}.mp4"
     if task == "breakout":
         return _play(path, 30.0 if seconds is None else check_positive("seconds", seconds), frames, seed)
+    if task == PIXELS:
+        from physvision.control.pixels.showing import show
+
+        show(path, 15.0 if seconds is None else check_positive("seconds", seconds))
+        return 0
     if task not in POLES:
-        raise InputError(f"task: expected one of {', '.join([*POLES, 'breakout'])}, got {task!r}")
+        raise InputError(f"task: expected one of {', '.join([*POLES, PIXELS, 'breakout'])}, got {task!r}")
     if aim not in _AIMS:
         raise InputError(f"aim: expected one of {', '.join(_AIMS)}, got {aim!r}")
     if learn and aim != "goal":

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import time
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from physvision.control.pixels import FramePolicy, FromFrames, FromState, leaning
+from physvision.control.pixels import FramePolicy, FromFrames, FromState, leaning, save_policy
 from physvision.control.policies import Dense
-from physvision.core import InputError, State
+from physvision.core import InputError
 from physvision.trainers.checkpoints import keep_checkpoints_whole
 from physvision.trainers.policies import PolicyTraining
 
@@ -100,7 +101,7 @@ class PendulumTraining(PolicyTraining):
         """See how many stand, and widen the starts if enough do."""
         assert self.last is not None
         final = self.last.trajectory.final
-        stands = (leaning(State(final.q.detach(), final.v.detach())).abs() < _STANDS).double().mean()
+        stands = (leaning(final.detach()).abs() < _STANDS).double().mean()
         self.standing += (1 - _MEMORY) * (stands - self.standing)
         if float(self.standing) >= _NEEDED or float(self.progress) > 0:
             self.progress += 1 / self.widening
@@ -109,3 +110,8 @@ class PendulumTraining(PolicyTraining):
         self.last = None
         for name in ("progress", "standing", "spent"):
             self.log(f"train/{name}", getattr(self, name), prog_bar=name != "spent")
+
+    def on_train_epoch_end(self) -> None:
+        """Write a policy that sees to a file, as `physvision.control.pixels.load_policy` reads it."""
+        if isinstance(self.policy, FramePolicy) and self.trainer.is_global_zero:
+            save_policy(Path(self.trainer.default_root_dir) / "policy.safetensors", self.policy)

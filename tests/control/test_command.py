@@ -37,7 +37,7 @@ def test_a_pendulum_stands_after_a_given_time_with_the_least_effort(tmp_path, ca
     [
         (
             ["spinning-top"],
-            "expected one of pendulum, cartpole, double-pendulum, acrobot, breakout, got 'spinning-top'",
+            "one of pendulum, cartpole, double-pendulum, acrobot, pendulum-pixels, breakout, got 'spinning-top'",
         ),
         (["cartpole", "--aim", "fame"], "expected one of goal, time, energy, got 'fame'"),
         (["cartpole", "--aim", "time", "--learn"], "--aim goal"),

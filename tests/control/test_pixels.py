@@ -5,9 +5,22 @@ import math
 import pytest
 import torch
 
-from physvision.control.pixels import FramePolicy, FromFrames, FromState, Looks, Starts, View, leaning, stays_up
+from physvision.control.pixels import (
+    FramePolicy,
+    FromFrames,
+    FromState,
+    Looks,
+    Starts,
+    View,
+    leaning,
+    load_policy,
+    save_policy,
+    stays_up,
+    task_of,
+    trials,
+)
 from physvision.control.policies import Dense, play
-from physvision.core import State
+from physvision.core import CheckpointError, State
 from physvision.physics.articulated import scenes
 
 
@@ -169,3 +182,27 @@ def test_whole_turns_stand_as_well():
     torch.testing.assert_close(leaning(state), torch.tensor([0.1, 0.1 - math.pi]))
     angles = torch.tensor([[1.0, 0.1, -0.1], [0.1, 0.1, 0.3]])
     assert stays_up(angles, 2).tolist() == [True, False]
+
+
+def test_a_policy_is_tried_and_kept_in_a_file(tmp_path):
+    """One that does nothing hangs; the file gives it back; another kind of file is refused."""
+    policy = FramePolicy(22, 64, 4, (8, 8))
+    path = save_policy(tmp_path / "mine.safetensors", policy)
+    again = load_policy(path)
+    assert all(torch.equal(a, b) for a, b in zip(again.parameters(), policy.parameters(), strict=True))
+    again.still()
+    found = trials(task_of(again), again, count=2, seconds=0.2, last=0.1)
+    assert found.angles.shape == (2, 10)
+    assert float(found.angles.abs().min()) > 3.0
+    assert not bool(found.stays.any())
+    assert found.rises.tolist() == pytest.approx([0.2, 0.2])
+    with pytest.raises(CheckpointError, match="expected the format 'physvision pendulum 1'"):
+        load_policy("flow")
+
+
+def test_a_push_changes_the_poles_rate():
+    policy = FramePolicy(22, 64, 4, (8, 8))
+    policy.still()
+    still, pushed = (trials(task_of(policy), policy, 1, 10.02, 0.02, push=push).motion for push in (0.0, 2.0))
+    torch.testing.assert_close(still.q[:, :500], pushed.q[:, :500])
+    assert float((pushed.v - still.v)[0, -1, 1]) == pytest.approx(2.0, abs=0.1)

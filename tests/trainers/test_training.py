@@ -19,6 +19,7 @@ import lightning  # isort: skip
 from lightning.pytorch.callbacks import ModelCheckpoint
 
 from physvision import cli
+from physvision.control.pixels import load_policy
 from physvision.core import CheckpointError, InputError, TrainingError, resources
 from physvision.models import load
 from physvision.trainers.commands import read_checkpoint
@@ -270,8 +271,11 @@ def test_every_configuration_of_a_policy_trains(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     brief = ["--trainer.max_epochs", "1", "--model.updates", "1", "--model.batch", "1", "--trainer.accelerator", "cpu"]
     assert cli.main(["fit-policy", "--config", name, *brief]) == 0
-    kept = read_checkpoint(tmp_path / "out" / name.removesuffix(".yaml") / "checkpoints" / "last.ckpt")
+    folder = tmp_path / "out" / name.removesuffix(".yaml")
+    kept = read_checkpoint(folder / "checkpoints" / "last.ckpt")
     assert kept["global_step"] == 1
+    written = load_policy(folder / "policy.safetensors").state_dict()
+    assert torch.equal(written["output.weight"], kept["state_dict"]["policy.output.weight"])
     # The outputs are zero at first, so one update changes the last layer alone.
     assert bool(kept["state_dict"]["policy.output.weight"].any())
 

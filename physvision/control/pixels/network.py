@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -31,7 +33,7 @@ class FramePolicy(Policy):
         height: int = 96,
         width: int = 288,
         channels: int = 32,
-        hidden: tuple[int, int] = (32, 64),
+        hidden: Sequence[int] = (32, 64),
         recompute: bool = False,
     ) -> None:
         """Set up the layers.
@@ -40,11 +42,12 @@ class FramePolicy(Policy):
             height: of a frame, pixels.
             width: of a frame, pixels.
             channels: of each convolution.
-            hidden: widths of the linear layers between.
+            hidden: widths of the two linear layers between.
             recompute: whether what is between layers of a frame is computed again for the gradient, not kept; it takes
                 a third more time and, at 288 × 96, a thirtieth of the memory.
         """
         super().__init__()
+        self.configuration = {"height": height, "width": width, "channels": channels, "hidden": list(hidden)}
         self.shape, self.recompute = (3, height, width), recompute
         for _ in range(3):
             height, width = (height - 2) // 2, (width - 2) // 2

@@ -122,7 +122,7 @@ class FromFrames(Upright):
     def frames(self, state: State, aim: Tensor) -> Float[Tensor, "batch 3 height width"]:
         """What the camera sees."""
         if not self.through_camera:
-            state = State(state.q.detach(), state.v.detach())
+            state = state.detach()
         looks = None if not bool(aim.any()) else Looks(1 + aim[:, :3], aim[:, 3:], self.stain_seed)
         return self.view(state, looks)
 
