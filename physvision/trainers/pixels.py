@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from physvision.control.pixels import FramePolicy, FromFrames, FromState, leaning, save_policy
+from physvision.control.pixels import FramePolicy, FromFrames, FromState, Starts, Upright, leaning, save_policy
 from physvision.control.policies import Dense
 from physvision.core import InputError
 from physvision.trainers.checkpoints import keep_checkpoints_whole
@@ -20,6 +20,18 @@ _SHORT, _LONG, _EPISODE = 50, 100, 150  # decisions: at first, while starts wide
 _NEAR, _SLOW = 0.3, 1.0  # rad and rad/s of the first starts
 _FAR, _FAST = math.pi, 6.0
 _STANDS, _NEEDED, _MEMORY = 0.3, 0.5, 0.9  # rad, share, and what is left of the mean share after an update
+
+
+def course_at(task: Upright, done: float) -> None:
+    """Choose where a task's episodes start and how long they are.
+
+    Args:
+        task: what is learned.
+        done: how far starts have widened, from 0 to 1.
+    """
+    task.periods = _EPISODE if done >= 1 else round(_SHORT + done * (_LONG - _SHORT))
+    hanging = 0.5 * done if done > 0.3 else 0.0
+    task.starts = Starts(hanging, _NEAR + done * (_FAR - _NEAR), _SLOW + done * (_FAST - _SLOW))
 
 
 class PendulumTraining(PolicyTraining):
@@ -90,11 +102,7 @@ class PendulumTraining(PolicyTraining):
 
     def on_train_batch_start(self, batch: int, batch_idx: int) -> None:
         """Choose where this episode starts and how long it is."""
-        done = float(self.progress)
-        self.course.periods = _EPISODE if done >= 1 else round(_SHORT + done * (_LONG - _SHORT))
-        starts = self.course.starts
-        starts.angle, starts.rate = _NEAR + done * (_FAR - _NEAR), _SLOW + done * (_FAST - _SLOW)
-        starts.hanging = 0.5 * done if done > 0.3 else 0.0
+        course_at(self.course, float(self.progress))
         self._begun = time.process_time()
 
     def on_train_batch_end(self, outputs: Any, batch: int, batch_idx: int) -> None:

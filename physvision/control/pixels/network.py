@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.functional import max_pool2d
+from torch.nn.functional import conv2d, max_pool2d
 from torch.utils.checkpoint import checkpoint
 
 from physvision.control.policies import Policy
@@ -66,10 +66,12 @@ class FramePolicy(Policy):
 
     def encoded(self, frames: Float[Tensor, "batch 3 height width"]) -> Float[Tensor, "batch features"]:
         """What convolutions make of frames."""
-        layer = frames
-        for each in self.convolutions:
+        # With channels side by side in memory convolutions of so few pixels take less than half of the time.
+        beside = torch.channels_last
+        layer = frames.contiguous(memory_format=beside)
+        for weight in self.convolutions.parameters():
             # The largest of rectified values is the rectified largest, of a quarter as many.
-            layer = max_pool2d(each(layer), 2).relu()
+            layer = max_pool2d(conv2d(layer, weight.contiguous(memory_format=beside)), 2).relu()
         return layer.flatten(1)
 
     def forward(self, sensed: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:

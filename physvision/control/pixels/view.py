@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from physvision.camera import Camera, RayCaster, noise, stripes
-from physvision.core import Box, Plane, State
+from physvision.core import Box, Plane, Rectangle, State
 from physvision.physics import Engine
 from physvision.physics.engine import Overrides
 
@@ -19,7 +19,9 @@ _EYE, _FIELD = (0.0, -2.4, 0.0), 0.4
 _WALL, _RAIL = 0.35, (1.04, 0.02, 0.024)  # m behind the cart, and m
 # Of the geometry of the scene: the cart and the pole. What does not move is drawn once.
 _MOVING = (1, 2)
-_TEXELS = 24
+# Their colours. Textures finer than a pixel would leave their edges' gradients imprecise.
+_COLORS = ((0.325, 0.525, 0.875), (0.875, 0.475, 0.15))
+_FACE = ((1.0, 0.0, 0.0, 0.0), (0.0, 0.0, -1.0, 0.0), (0.0, 1.0, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,10 @@ class Looks:
 
 
 class View(nn.Module):
-    """Frames of the cart's states: the wall and the rail are drawn once, the cart and the pole over them."""
+    """Frames of the cart's states: the wall and the rail are drawn once, the cart and the pole over them.
+
+    Of boxes the face towards the camera is drawn alone: the others are slivers of a pixel at most.
+    """
 
     backdrop: Tensor
 
@@ -58,36 +63,35 @@ class View(nn.Module):
         super().__init__()
         camera = Camera.pinhole(height, width, position=_EYE, target=(0.0, 0.0, 0.0), fov=_FIELD)
         self.register_buffer("backdrop", backdrop(camera), persistent=False)
-        self.camera = camera.bind(engine, _MOVING, background=self.backdrop)
+        self.bound = camera.bind(engine, _MOVING)
+        faces = [Rectangle(each.shape.sizes[0], each.shape.sizes[2]) for each in self.bound.geometry]
+        self.caster = RayCaster(camera, faces, background=self.backdrop)
 
     def forward(self, state: State, looks: Looks | None = None, properties: Overrides = None) -> Tensor:
         """Frames (batch, 3, height, width) of states, in one launch."""
-        seen = self.camera.appearance(state, properties)
-        textures, ground = list(surfaces()), self.backdrop.to(seen.poses)
+        seen = self.bound.appearance(state, properties)
+        colors, ground = [seen.poses.new_tensor(each) for each in _COLORS], self.backdrop.to(seen.poses)
         if looks is not None:
-            stains = looks.stains.to(seen.poses)[:, :, None, None, None]
-            wall, *parts = noises(looks.seed, ground.shape[-2], ground.shape[-1])
-            ground = ground + stains[:, 0] * wall.to(seen.poses)
-            strengths = stains[:, 1:].to(wall).unbind(1)
-            textures = [base + each * part for base, each, part in zip(textures, strengths, parts, strict=True)]
-        textures = [texture.to(seen.poses) for texture in textures]
-        frames = self.camera.caster(seen.poses, textures, sizes=seen.sizes, background=ground)
+            stains = looks.stains.to(seen.poses)
+            wall, parts = noises(looks.seed, ground.shape[-2], ground.shape[-1])
+            ground = ground + stains[:, 0, None, None, None] * wall.to(ground)
+            colors = [
+                color + strength[:, None] * part.to(color)
+                for color, strength, part in zip(colors, stains[:, 1:].unbind(1), parts, strict=True)
+            ]
+        # The face's own axes are x and y; on the box they are x and z.
+        depth = seen.sizes[..., 1:2]
+        poses = seen.poses @ seen.poses.new_tensor(_FACE)
+        poses = torch.cat([poses[..., :3], poses[..., 3:] - 0.5 * depth[..., None] * seen.poses[..., 1:2]], -1)
+        sizes = torch.stack([seen.sizes[..., 0], seen.sizes[..., 2], 0 * seen.sizes[..., 1]], -1)
+        frames = self.caster(poses, colors, sizes=sizes, background=ground)
         return frames if looks is None else frames * looks.gains.to(frames)[:, :, None, None]
 
 
 @cache
-def surfaces() -> tuple[Tensor, Tensor]:
-    """Textures of the cart and of the pole: stripes that are smooth, so that what is seen of them has gradients."""
-    cart = stripes((0.15, 0.3, 0.75), (0.5, 0.75, 1.0), 2.0, _TEXELS, _TEXELS)
-    pole = stripes((1.0, 0.85, 0.2), (0.75, 0.1, 0.1), 1.5, _TEXELS, _TEXELS, turn=1.5708)
-    return cart, pole
-
-
-@cache
-def noises(seed: int, height: int, width: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Smooth noise for the wall, as large as the frame, the cart and the pole."""
-    wall = noise(3, (5, 13), height, width, seed)
-    return wall, noise(3, (4, 4), _TEXELS, _TEXELS, seed + 1), noise(3, (6, 3), _TEXELS, _TEXELS, seed + 2)
+def noises(seed: int, height: int, width: int) -> tuple[Tensor, Tensor]:
+    """Smooth noise for the wall, as large as the frame, and colours for the cart and the pole."""
+    return noise(3, (5, 13), height, width, seed), noise(3, (1, 2), 1, 2, seed + 1)[:, 0].T.contiguous()
 
 
 @torch.no_grad()

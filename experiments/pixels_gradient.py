@@ -1,0 +1,127 @@
+"""The gradient of a pendulum's motion through camera, network and physics, beside finite differences.
+
+One episode from hanging; the weights of the policy move in ten random directions. A difference converges where it is
+the same to half a percent for three step sizes in a row: frames, pooling and rectifiers have kinks, near which it is
+not. Then the shares of engine, camera and network in an update, and its memory.
+
+    python experiments/pixels_gradient.py [--policy FILE] [--seconds 3] [--directions 10] [--height 32] [--width 96]
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from pathlib import Path
+
+import torch
+from jsonargparse import auto_cli
+from torch import Tensor
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+from physvision.control.pixels import FramePolicy, FromFrames, Starts, load_policy
+from physvision.control.policies import play
+
+STEPS = tuple(1e-2 / 2**k for k in range(14))
+CONVERGES, BAR = 0.005, 0.01
+
+
+def converged(differences: list[float]) -> float | None:
+    """The middle one of the first three in a row that agree; None where none do."""
+    for three in zip(differences, differences[1:], differences[2:], strict=False):
+        if max(three) - min(three) <= CONVERGES * abs(three[1]):
+            return three[1]
+    return None
+
+
+def compared(task: FromFrames, policy: FramePolicy, count: int) -> tuple[int, float]:
+    """Print slopes beside differences; in how many directions these converge, and how far slopes are off at most."""
+    generator = torch.Generator().manual_seed(0)
+    start, aim = task.begin(1, generator)
+    start, aim = start.to(torch.float64), torch.zeros(1, 6, dtype=torch.float64)
+    weights = list(policy.parameters())
+    vector = parameters_to_vector(weights).detach()
+
+    def cost(at: Tensor) -> Tensor:
+        vector_to_parameters(at, weights)
+        return play(task, policy, start, aim).losses.mean()
+
+    gradient = torch.cat([each.flatten() for each in torch.autograd.grad(cost(vector), weights)])
+    found = []
+    for number in range(count):
+        direction = vector.abs().mean() * torch.randn(len(vector), generator=generator, dtype=torch.float64)
+        slope, differences = float(gradient @ direction), []
+        with torch.no_grad():
+            for h in STEPS:
+                differences.append(float(cost(vector + h * direction) - cost(vector - h * direction)) / (2 * h))
+                if converged(differences) is not None:
+                    break
+        limit = converged(differences)
+        if limit is None:
+            print(f"{number:>3}{slope:>14.6f}   differences do not converge: {differences[-3:]}", flush=True)
+            continue
+        found.append(abs(slope - limit) / abs(limit))
+        print(f"{number:>3}{slope:>14.6f}{limit:>14.6f}{100 * found[-1]:>9.3f} %", flush=True)
+    return len(found), max(found, default=float("nan"))
+
+
+def shares(height: int, width: int, policy: FramePolicy, batch: int = 8, periods: int = 50) -> None:
+    """Print what part of an update is the engine's, the camera's and the network's, in processor time."""
+    task = FromFrames(height, width, periods)
+    generator = torch.Generator().manual_seed(0)
+    state, aim = task.begin(batch, generator)
+    q = state.q.requires_grad_()
+    control = torch.zeros(batch, task.steps, 1)
+    frames = task.sense(state, aim).detach().requires_grad_()
+    memory = policy.blank(q)
+
+    def parted(part) -> float:
+        part()
+        begun = time.process_time()
+        for _ in range(10):
+            part()
+        return (time.process_time() - begun) / 10
+
+    parts = {
+        "engine": parted(lambda: task.engine.rollout(state, task.steps, control).final.q.sum().backward()),
+        "camera": parted(lambda: task.sense(state, aim).sum().backward()),
+        "network": parted(lambda: policy(frames, memory)[0].sum().backward()),
+    }
+    begun = time.process_time()
+    play(task, policy, state, aim).losses.mean().backward()
+    whole = (time.process_time() - begun) / periods
+    for name, each in parts.items():
+        print(f"{name:<8}{1e3 * each:>8.2f} ms a decision of {batch} worlds{100 * each / whole:>6.0f} %")
+    print(f"{'whole':<8}{1e3 * whole:>8.2f} ms; {1e3 * whole / batch:.2f} ms a frame", flush=True)
+
+
+def main(
+    policy: Path | None = None, seconds: float = 3.0, directions: int = 10, height: int = 32, width: int = 96
+) -> bool:
+    """Compare gradients.
+
+    Args:
+        policy: a file that training wrote; random weights if not given.
+        seconds: of the episode.
+        directions: in which the weights move.
+        height: of frames of random weights, pixels.
+        width: of them.
+
+    Returns:
+        Whether all slopes are within 1 % where differences converge.
+    """
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    network = FramePolicy(height, width) if policy is None else load_policy(policy)
+    _, height, width = network.shape
+    shares(height, width, network)
+    task = FromFrames(height, width, round(seconds / 0.02), varied=0.0)
+    task.starts = Starts()
+    print(f"{'':>3}{'gradient':>14}{'differences':>14}")
+    count, worst = compared(task, network.double(), directions)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"{count} of {directions} converge; the largest error is {100 * worst:.3f} %; {peak:.0f} MB in all")
+    return count > 0 and worst <= BAR
+
+
+if __name__ == "__main__":
+    auto_cli(main, as_positional=False)

@@ -1,0 +1,178 @@
+"""PPO of stable-baselines3 on the pixels that `physvision fit-policy` learns from, for comparison.
+
+The same scene, camera, starts that widen and looks; three frames at once; the loss of each period, with its sign
+changed, is the reward. The network has the layout of the policy that learns by gradients. Settings are PPO's own but
+for the rollouts, which are whole episodes of eight worlds. It ends after so many seconds of processor time.
+
+    pip install stable-baselines3
+    python experiments/pixels_ppo.py [--seconds 3600] [--sees frames] [--seed 0]
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+from jsonargparse import auto_cli
+from stable_baselines3 import PPO
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.common.vec_env import VecEnv
+from torch import Tensor, nn
+
+from physvision.control.pixels import FromFrames, FromState, Starts, leaning, stays_up
+from physvision.core import State
+from physvision.trainers.pixels import course_at
+
+WORLDS, HEIGHT, WIDTH, SEEN = 8, 32, 96, 3
+NEEDED, WIDENING = 0.5, 200
+
+
+class Worlds(VecEnv):
+    """Poles side by side, whose episodes begin and end together."""
+
+    def __init__(self, sees: str, seed: int, tried: bool = False) -> None:
+        self.task = FromFrames(HEIGHT, WIDTH) if sees == "frames" else FromState()
+        self.sees, self.tried, self.seed_now = sees, tried, seed
+        size = (SEEN * 3, HEIGHT, WIDTH) if sees == "frames" else (FromState.sensors,)
+        box = gymnasium.spaces.Box(-np.inf, np.inf, size, np.float32)
+        self.progress, self.standing, self.episodes = 0.0, 0.0, 0
+        super().__init__(20 if tried else WORLDS, box, gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32))
+
+    @torch.no_grad()
+    def reset(self) -> np.ndarray:
+        """New starts, as wide as they are."""
+        if self.tried:
+            self.task.starts, self.task.varied, self.task.periods = Starts(), 0.0, 750
+        else:
+            course_at(self.task, self.progress)
+        self.seed_now += 1
+        self.state, self.aim = self.task.begin(self.num_envs, torch.Generator().manual_seed(self.seed_now))
+        self.time, self.seen = 0, None
+        return self._observed()
+
+    def step_async(self, actions: np.ndarray) -> None:
+        """Keep what is to be done."""
+        self.actions = torch.as_tensor(actions, dtype=torch.float32).clamp(-1, 1)
+
+    @torch.no_grad()
+    def step_wait(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
+        """One period."""
+        held = self.actions.unsqueeze(1).expand(-1, self.task.steps, -1)
+        self.state = self.task.engine.rollout(self.state, self.task.steps, held).final
+        self.time += 1
+        rewards = -self.task.losses(self.state, self.aim).numpy()
+        ends = self.time >= self.task.periods
+        observed, told = self._observed(), [{} for _ in range(self.num_envs)]
+        if ends:
+            # The episode has no end of its own: what would follow counts.
+            told = [{"terminal_observation": each, "TimeLimit.truncated": True} for each in observed]
+            stands = float((leaning(self.state).abs() < 0.3).float().mean())
+            self.standing += 0.1 * (stands - self.standing)
+            self.episodes += self.num_envs
+            if self.standing >= NEEDED or self.progress > 0:
+                self.progress = min(1.0, self.progress + 1 / WIDENING)
+            observed = self.reset()
+        return observed, rewards, np.full(self.num_envs, ends), told
+
+    def _observed(self) -> np.ndarray:
+        sensed = self.task.sense(self.state, self.aim)
+        if self.sees == "state":
+            return sensed.numpy()
+        new = sensed.unflatten(1, (3, HEIGHT, WIDTH))
+        old = new.repeat(1, SEEN, 1, 1) if self.seen is None else self.seen
+        self.seen = torch.cat([new, old[:, :-3]], 1)
+        return self.seen.numpy().copy()
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        """Of each world."""
+        return [getattr(self, attr_name, None)] * self.num_envs
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        """Of all worlds."""
+        setattr(self, attr_name, value)
+
+    def env_method(self, method_name: str, *arguments: Any, indices: Any = None, **options: Any) -> list[Any]:
+        """There are none."""
+        raise NotImplementedError(method_name)
+
+    def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
+        """They are not."""
+        return [False] * self.num_envs
+
+
+class Eye(BaseFeaturesExtractor):
+    """The convolutions of `FramePolicy`, of each frame and of its changes."""
+
+    def __init__(self, observation_space: gymnasium.spaces.Box) -> None:
+        from physvision.control.pixels import FramePolicy
+
+        eye = FramePolicy(HEIGHT, WIDTH)
+        super().__init__(observation_space, 32)
+        self.eye, self.first = eye, nn.Linear(SEEN * eye.features, 32)
+
+    def forward(self, observations: Tensor) -> Tensor:
+        """32 features of three frames."""
+        new, before, older = (self.eye.encoded(each) for each in observations.split(3, 1))
+        return self.first(torch.cat([new, 5 * (new - before), 5 * (before - older)], 1)).relu()
+
+
+class Watch(BaseCallback):
+    """Prints how far it is every so many seconds of processor time, and ends training when they are spent."""
+
+    def __init__(self, worlds: Worlds, sees: str, seconds: float, every: float) -> None:
+        super().__init__()
+        self.worlds, self.sees, self.seconds, self.every = worlds, sees, seconds, every
+        self.begun, self.told = time.process_time(), 0.0
+
+    def _on_step(self) -> bool:
+        spent = time.process_time() - self.begun
+        if spent - self.told >= self.every:
+            self.told = spent
+            self.tell(spent)
+        return spent < self.seconds
+
+    def tell(self, spent: float) -> int:
+        """Print how it fares; of 20 unseen starts how many stay upright over the last 12 of 15 s."""
+        tried = Worlds(self.sees, 1_000_000_006, tried=True)
+        observed, angles = tried.reset(), []
+        for _ in range(tried.task.periods - 1):
+            tried.step_async(self.model.predict(observed, deterministic=True)[0])
+            observed, *_ = tried.step_wait()
+            angles.append(leaning(State(tried.state.q, tried.state.v)))
+        stays = int(stays_up(torch.stack(angles, 1), 600).sum())
+        worlds = self.worlds
+        print(
+            f"{spent:>7.0f} s{worlds.episodes:>8} episodes{worlds.progress:>7.2f} wide{worlds.standing:>7.2f} stand at "
+            f"the end of an episode; {stays} of 20 upright over the last 12 of 15 s",
+            flush=True,
+        )
+        return stays
+
+
+def main(seconds: float = 3600.0, sees: str = "frames", seed: int = 0, every: float = 300.0) -> None:
+    """Let PPO learn.
+
+    Args:
+        seconds: of processor time.
+        sees: "frames" or "state".
+        seed: of everything.
+        every: seconds between trials.
+    """
+    torch.set_num_threads(1)
+    worlds = Worlds(sees, seed)
+    options: dict[str, Any] = {"net_arch": [64]}
+    if sees == "frames":
+        options |= {"features_extractor_class": Eye, "normalize_images": False, "ortho_init": False}
+    learner = PPO("MlpPolicy", worlds, n_steps=150, batch_size=120, policy_kwargs=options, seed=seed, device="cpu")
+    learner.learn(10**9, callback=Watch(worlds, sees, seconds, every))
+
+
+if __name__ == "__main__":
+    auto_cli(main, as_positional=False)
