@@ -1,5 +1,6 @@
 """Windows: gradients against differences, cuts, worlds that fail, and gradients that are no numbers."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -92,10 +93,12 @@ def test_a_cut_ends_a_stretch_and_the_next_one_begins():
     assert back is None or back[:, :-2].abs().max() == 0
 
 
-def test_a_world_that_fails_is_left_out_and_counted_and_the_others_learn_as_without_it():
+@pytest.mark.parametrize("speed", [1e7, 1e200])
+def test_a_world_that_fails_is_left_out_and_counted_and_the_others_learn_as_without_it(speed):
+    """One that diverges but is still a number, and one that no longer is."""
     made = learner()
-    made.worlds.state.v[1, 0] = 1e200
-    with pytest.warns(RuntimeWarning, match="1 of 3 worlds failed"):
+    made.worlds.state.v[1, 0] = speed
+    with nullcontext() if speed < 1e100 else pytest.warns(RuntimeWarning, match="1 of 3 worlds failed"):
         played, judged = window(made)
     assert played.failed[1].all()
     assert judged.good.tolist() == [True, False, True]
@@ -109,6 +112,14 @@ def test_a_world_that_fails_is_left_out_and_counted_and_the_others_learn_as_with
     made._move(played, window(made)[1])
     assert made.worlds.failures == 1
     assert made.worlds.state.v.abs().max() < 1e3
+
+
+def test_worlds_that_diverge_in_single_precision_do_not_reach_the_weights():
+    made = Shac(GAMES["Links5"](), replace(SMALL, horizon=3), 0)
+    made.worlds.state.v[0, 0] = 1e39
+    made.advance()
+    assert made.worlds.failures == 1
+    assert all(each.isfinite().all() for each in made.actor.parameters())
 
 
 def test_a_gradient_that_is_no_number_is_named_by_world_and_period_and_left_out():

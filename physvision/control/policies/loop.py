@@ -15,6 +15,9 @@ from physvision.control.policies.watching import Watch
 from physvision.core import State, Trajectory
 from physvision.physics.engine import Overrides
 
+# What is sensed of a world that diverges ends as infinity within a network, whose weights all worlds share.
+LARGEST = 1e6
+
 
 @dataclass(frozen=True)
 class Played:
@@ -24,7 +27,8 @@ class Played:
         trajectory: the states at the ends of control periods, the first before the first of them.
         controls: held over the periods.
         losses: of the states after each period.
-        failed: worlds in periods that the engine could not simulate; None of an open loop, whose engine's status tells.
+        failed: worlds in periods that the engine could not simulate, or at whose start what is sensed was beyond
+            `LARGEST`; None of an open loop, whose engine's status tells.
         cut: worlds through whose period no signal goes back; None where the task cuts nothing.
     """
 
@@ -66,11 +70,15 @@ def play(
     states, controls, failed, cuts = [start], [], [], []
     for period in range(task.periods):
         told = aim if aim.ndim == 2 else aim[:, period]
-        output, memory = policy(task.sense(state, told), memory)
+        sensed = task.sense(state, told)
+        lost = ~(sensed.detach().abs().amax(1) < LARGEST)
+        if bool(lost.any()):
+            sensed = torch.where(lost[:, None], 0.0, sensed)
+        output, memory = policy(sensed, memory)
         control = task.act(state, output)
         held = control.unsqueeze(1).expand(-1, task.steps, -1)
         moved, before = engine.rollout(state, task.steps, held, known), state
-        state, bad = moved.final, _failed(moved)
+        state, bad = moved.final, lost | _failed(moved)
         if not (moved.status is None or moved.status.is_unmade):
             # They go on from where they last were: what is no number would reach all worlds through the weights.
             state = State(
