@@ -1,5 +1,6 @@
 """The pages build without a link that leads nowhere, and the code in them does what it says."""
 
+import json
 import re
 import subprocess
 import sys
@@ -32,6 +33,14 @@ def test_your_own_video(tmp_path, monkeypatch):
     assert names["prediction"].future.q.shape == (1, 11, 3)
     assert names["prediction"].future_frames.shape == (11, 1, 100, 100)
     assert names["latest"].equal(names["prediction"].states.q[-1])
+
+
+def test_learning(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run("learning.md")
+    about = json.loads((tmp_path / "out/one-link/about.json").read_text())
+    assert about["seed"] == 1
+    assert len((tmp_path / "out/one-link/progress.jsonl").read_text().splitlines()) == 2
 
 
 def test_your_own_scene():
