@@ -99,9 +99,14 @@ class _Rows:
         """Of what is missed under each idea, of the variance of its white noise."""
         # Many ideas share how long errors last, or how far they reach.
         times = {lasts: torch.exp(-self.apart / lasts) for lasts in {idea.lasts for idea in ideas}}
-        places = {reach: torch.exp(-((self.away / reach) ** 2) / 2) for reach in {idea.reach for idea in ideas}}
-        found = torch.stack([idea.lasting * times[idea.lasts] + idea.local * places[idea.reach] for idea in ideas])
-        return self.together * found + torch.eye(len(self.missed), dtype=torch.float64)
+        reaches = {idea.reach for idea in ideas if idea.local}
+        places = {reach: torch.exp(-((self.away / reach) ** 2) / 2) for reach in reaches}
+        found = torch.stack([self.together * idea.lasting * times[idea.lasts] for idea in ideas])
+        for number, idea in enumerate(ideas):
+            if idea.local:
+                found[number].add_(places[idea.reach], alpha=self.together * idea.local)
+        found.diagonal(dim1=1, dim2=2).add_(1.0)
+        return found
 
 
 def possibilities(
@@ -141,9 +146,10 @@ def possibilities(
         for amount in _AMOUNTS for reach in _REACHES for idea in dict.fromkeys((nothing, best))
     ]  # fmt: skip
     judged.append(_judged(things, begun, others))
-    odds, spreads, freedom = (torch.cat(parts) for parts in zip(*judged, strict=True))
+    odds, variances, freedom = (torch.cat(parts) for parts in zip(*judged, strict=True))
     shares = torch.exp(odds - odds.max())
     kept = torch.nonzero(shares > _LEAST).flatten()
+    spreads = variances[kept, None, None] * _spread(things, [[*tried, *others][number] for number in kept])
     # What was held down as outliers leaves residuals that are too small.
     larger = len(weights) / float(weights.sum())
     flat = [thing.slopes.flatten(0, 1) for thing in things]
@@ -151,7 +157,7 @@ def possibilities(
     size = matrix.diagonal().clamp(min=1e-300).sqrt()
     alike = size[:, None] * size
     ends = inverse(matrix / alike)
-    covariances = ends @ ((larger * spreads[kept] + prior) / alike) @ ends / alike
+    covariances = ends @ ((larger * spreads + prior) / alike) @ ends / alike
     return Possibilities(shares[kept] / shares[kept].sum(), covariances, float(freedom[odds.argmax()]))
 
 
@@ -172,10 +178,10 @@ def _rows(problem: MotionResidual, first: int, numbers: int, missed: Tensor, slo
 
 
 class _Judged(NamedTuple):
-    """Ideas of how errors last: the restricted likelihood of each, Jᵀ Σ J under it, and the freedom left."""
+    """Ideas of how errors last: the restricted likelihood of each, the white noise's variance, and the freedom left."""
 
     likelihoods: Float[Tensor, " ideas"]
-    spreads: Float[Tensor, "ideas unknowns unknowns"]
+    variances: Float[Tensor, " ideas"]
     freedom: Float[Tensor, " ideas"]
 
 
@@ -184,12 +190,11 @@ def _judged(things: Sequence[_Rows], begun: tuple[Tensor, Tensor], ideas: Sequen
     pull, prior = begun
     unknowns, count = len(prior), len(ideas)
     size, square, determinant = 0, prior.new_zeros(count), prior.new_zeros(count)
-    between, spread = (prior.new_zeros(count, unknowns, unknowns) for _ in range(2))
+    between = prior.new_zeros(count, unknowns, unknowns)
     along = prior.new_zeros(count, unknowns)
     for thing in things:
-        matrix = thing.covariances(ideas)
         rows, numbers = thing.missed.shape
-        lower = torch.linalg.cholesky(matrix)
+        lower = torch.linalg.cholesky(thing.covariances(ideas))
         whole = torch.cat([thing.missed[..., None], thing.slopes], 2).flatten(1)
         white = torch.linalg.solve_triangular(lower, whole.expand(count, -1, -1), upper=False)
         missed, slopes = white.reshape(count, -1, 1 + unknowns).split([1, unknowns], 2)
@@ -197,8 +202,6 @@ def _judged(things: Sequence[_Rows], begun: tuple[Tensor, Tensor], ideas: Sequen
         square = square + missed.square().sum((1, 2))
         determinant = determinant + 2 * numbers * lower.diagonal(dim1=1, dim2=2).log().sum(1)
         between, along = between + slopes.mT @ slopes, along + (slopes.mT @ missed).squeeze(2)
-        beside = (matrix @ thing.slopes.flatten(1)).reshape(count, -1, unknowns)
-        spread = spread + thing.slopes.flatten(0, 1).mT @ beside
     variance, told, left, step = square / size, torch.zeros_like(square), square, torch.zeros_like(along)
     for _ in range(6):
         cover = inverse(between / variance[:, None, None] + prior)
@@ -212,7 +215,17 @@ def _judged(things: Sequence[_Rows], begun: tuple[Tensor, Tensor], ideas: Sequen
     values = torch.linalg.eigvalsh(normal / scale[:, :, None] / scale[:, None]).clamp(min=1e-12)
     volume = values.log().sum(1) + 2 * scale.log().sum(1)
     likelihoods = -(size * variance.log() + determinant + volume + left / variance + away) / 2
-    return _Judged(likelihoods, variance[:, None, None] * spread, (size - told).clamp(min=1.0))
+    return _Judged(likelihoods, variance, (size - told).clamp(min=1.0))
+
+
+def _spread(things: Sequence[_Rows], ideas: Sequence[Idea]) -> Float[Tensor, "ideas unknowns unknowns"]:
+    """Jᵀ Σ J under each idea, of the variance of its white noise."""
+    found = 0.0
+    for thing in things:
+        slopes = thing.slopes.flatten(1)
+        beside = (thing.covariances(ideas) @ slopes).unflatten(2, thing.slopes.shape[1:]).flatten(1, 2)
+        found = found + thing.slopes.flatten(0, 1).mT @ beside
+    return torch.as_tensor(found)
 
 
 def _squared(matrix: Tensor, vectors: Float[Tensor, "ideas unknowns"]) -> Float[Tensor, " ideas"]:
