@@ -3,7 +3,8 @@
 from physvision.estimation.descent import descend
 from physvision.estimation.gauss_newton import Optimum, gauss_newton
 from physvision.estimation.horizons import doubling, fit_growing, grown
-from physvision.estimation.residual import MotionResidual, PointResidual, Residual, Seen, Setup
+from physvision.estimation.motion_residual import MotionResidual, Seen, Setup
+from physvision.estimation.residual import PointResidual, Residual
 from physvision.estimation.unknowns import Unknown, Unknowns
 
 __all__ = [

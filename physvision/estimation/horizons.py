@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from physvision.estimation.gauss_newton import Optimum, gauss_newton
-from physvision.estimation.residual import MotionResidual
+from physvision.estimation.motion_residual import MotionResidual
 
 _ALIKE = 0.05  # in z, where one is a sensible step: nearer starts lead to the same place
 _BEHIND = 10.0  # times the smallest cost: such a search has lost the phase

@@ -24,7 +24,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from physvision.estimation.gauss_newton import residual_size, robust_weights
-from physvision.estimation.residual import Linear, MotionResidual
+from physvision.estimation.motion_residual import MotionResidual
+from physvision.estimation.residual import Linear
 from physvision.estimation.uncertainty import inverse
 
 _ROWS = 240  # of more samples neighbours are put together: what lasts is longer than that
