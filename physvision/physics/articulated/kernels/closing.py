@@ -120,7 +120,7 @@ def watch(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory
                 if known == 0:
                     find_reach(tree, work, contacts, memory, world, row, left)
                     known = 1
-                reach = reach_of(contacts, memory, world, start)
+                reach = reach_of(tree, contacts, memory, world, start)
             if memory.group_gap[world, group] <= reach:
                 for pair in range(start, contacts.group_start[group + 1]):
                     if memory.group_gap[world, group] > enough:

@@ -116,13 +116,20 @@ def find_reach(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactM
 
 
 @wp.func
-def reach_of(contacts: Contacts, memory: ContactMemory, world: int, pair: int):
-    """By how much the gap of a pair can change at most."""
+def reach_of(tree: Tree, contacts: Contacts, memory: ContactMemory, world: int, pair: int):
+    """By how much the gap of a pair can change at most; joints that carry both shapes do not change it."""
     total = scalar(0.0)
     i = contacts.shape_link[contacts.first[pair]]
     if i >= 0:
         total += memory.reach[world, i]
-    i = contacts.shape_link[contacts.second[pair]]
+    j = contacts.shape_link[contacts.second[pair]]
+    if j >= 0:
+        total += memory.reach[world, j]
+    while i != j:
+        if i > j:
+            i = tree.parent[i]
+        else:
+            j = tree.parent[j]
     if i >= 0:
-        total += memory.reach[world, i]
+        total -= scalar(2.0) * memory.reach[world, i]
     return total
