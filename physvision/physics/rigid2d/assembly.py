@@ -15,6 +15,7 @@ from physvision.core import ModelError
 from physvision.kernels.precision import start_warp
 from physvision.physics.rigid2d.bodies import Body, Circle, Number, Polygon
 from physvision.physics.rigid2d.joints import BodyName, Joint, Revolute, Spring, relative
+from physvision.physics.rigid2d.ordering import Ordering
 from physvision.physics.rigid2d.properties import WorldProperties, offsets
 
 
@@ -27,6 +28,7 @@ class Assembly:
         springs: springs and their bodies' numbers.
         pairs: pairs of bodies that may touch, a circle before a polygon.
         moving: numbers of the bodies that have a state.
+        ordering: the order in which the kernels take all of them.
     """
 
     def __init__(self, bodies: Sequence[Body], joints: Sequence[Joint], exempt: Sequence[tuple]) -> None:
@@ -57,6 +59,7 @@ class Assembly:
             for a, b in combinations(range(len(self.bodies)), 2)
             if not (self._fixed(a) and self._fixed(b)) and frozenset((a, b)) not in free
         ]
+        self.ordering = Ordering(self.bodies, self.joints, self.springs)
 
     def _fixed(self, number: int) -> bool:
         return self.bodies[number].static or self.bodies[number].driven
@@ -127,14 +130,14 @@ class Assembly:
     @property
     def size(self) -> float:
         """The largest coordinate or extent of the scene."""
-        reaches = [_reach(body) for body in self.bodies]
+        reaches = [body.reach for body in self.bodies]
         places = [abs(number) for i in range(len(self.bodies)) for number in self.pose(i)[:2]]
         return max([*places, *(2 * reach for reach in reaches)])
 
     @property
     def smallest(self) -> float:
         """The smallest radius of a body that moves."""
-        return min(_reach(self.bodies[i]) for i in self.moving)
+        return min(self.bodies[i].reach for i in self.moving)
 
     def properties(self, gravity: Sequence[Number]) -> WorldProperties:
         """The properties that bodies and joints were given, in float64."""
@@ -178,44 +181,40 @@ class Assembly:
         return math.dist(first, second)
 
 
-def _reach(body: Body) -> float:
-    if isinstance(body, Polygon):
-        return max(math.hypot(*corner) for corner in body.corners)
-    assert isinstance(body, Circle)
-    return body.radius
-
-
 def build(assembly: Assembly, own: WorldProperties, settings: dict[str, Any], device: torch.device) -> tuple[Any, list]:
     """What the kernels know of the world, on a device, and the arrays that must live as long as it."""
     from physvision.physics.rigid2d.kernels.data import WorldParts
 
     start_warp()
-    bodies, joints, springs = assembly.bodies, assembly.joints, assembly.springs
+    order = assembly.ordering
+    bodies = [assembly.bodies[i] for i in order.lists["bodies"]]
+    joints = [assembly.joints[i] for i in order.lists["joints"]]
+    springs = [assembly.springs[i] for i in order.lists["springs"]]
     corners = [body.corners if isinstance(body, Polygon) else () for body in bodies]
     starts = [sum(map(len, corners[:i])) for i in range(len(bodies))]
-    motors = assembly.motors
     rows = [(kind, number) for number, (joint, _) in enumerate(joints) for kind in joint.rows]
-    slots = {number: slot for slot, number in enumerate(assembly.moving)}
+    slots = {order.numbers[number]: slot for slot, number in enumerate(assembly.moving)}
+    pairs = _pairs(assembly)
     whole = {
         "slot": [slots.get(i, -1) for i in range(len(bodies))],
         "driven": [int(body.driven) for body in bodies],
         "kind": [0 if isinstance(body, Circle) else 1 for body in bodies],
         "vertex_start": starts,
         "vertex_count": [len(points) for points in corners],
-        "pair_bodies": assembly.pairs,
-        "pair_number": _pair_numbers(assembly),
-        "joint_bodies": [ends for _, ends in joints],
-        "motor": motors,
-        "limited": [int(limited) for limited in assembly.limited],
+        "pair_bodies": pairs,
+        "pair_number": _pair_numbers(len(bodies), pairs),
+        "joint_bodies": [order.ends(ends) for _, ends in joints],
+        "motor": [assembly.motors[i] for i in order.lists["joints"]],
+        "limited": [int(assembly.limited[i]) for i in order.lists["joints"]],
         "row_kind": [kind for kind, _ in rows],
         "row_joint": [number for _, number in rows],
-        "spring_bodies": [ends for _, ends in springs],
+        "spring_bodies": [order.ends(ends) for _, ends in springs],
     }
     real = {
         "vertices": [point for points in corners for point in points],
         "normals": [normal for points in corners for normal in _normals(points)],
-        "reach": [_reach(body) for body in bodies],
-        "fixed": [assembly.pose(i) for i in range(len(bodies) + 1)],
+        "reach": [body.reach for body in bodies],
+        "fixed": [assembly.pose(i) for i in (*order.lists["bodies"], len(bodies))],
     }
     parts, kept = WorldParts(), []
     wide = ("pair_bodies", "joint_bodies", "spring_bodies", "vertices", "normals", "fixed")
@@ -231,11 +230,11 @@ def build(assembly: Assembly, own: WorldProperties, settings: dict[str, Any], de
         "bodies": len(bodies),
         "moving": len(assembly.moving),
         "joint_rows": len(rows),
-        "joint_band": _band([joints[number][1] for _, number in rows], set(assembly.moving)),
+        "joint_band": _band([order.ends(joints[number][1]) for _, number in rows], set(slots)),
         "joints": len(joints),
         "springs": len(springs),
-        "pairs": len(assembly.pairs),
-        "motors": sum(motor >= 0 for motor in motors),
+        "pairs": len(pairs),
+        "motors": sum(motor >= 0 for motor in assembly.motors),
         "platforms": sum(body.driven for body in bodies),
     }
     for name, value in {**counts, **settings, **offsets(own)}.items():
@@ -243,11 +242,20 @@ def build(assembly: Assembly, own: WorldProperties, settings: dict[str, Any], de
     return parts, kept
 
 
-def _pair_numbers(assembly: Assembly) -> list[int]:
+def _pairs(assembly: Assembly) -> list[tuple[int, int]]:
+    """The pairs that may touch, by the kernels' numbers: a circle before a polygon, else the lower number first."""
+    pairs = []
+    for ends in assembly.pairs:
+        a, b = assembly.ordering.ends(ends)
+        alike = isinstance(assembly.bodies[ends[0]], Circle) == isinstance(assembly.bodies[ends[1]], Circle)
+        pairs.append((min(a, b), max(a, b)) if alike else (a, b))
+    return sorted(pairs, key=lambda pair: (min(pair), max(pair)))
+
+
+def _pair_numbers(count: int, pairs: Sequence[tuple[int, int]]) -> list[int]:
     """The number of every two bodies' pair, row after row; −1 for what passes through each other."""
-    count = len(assembly.bodies)
     numbers = [-1] * count**2
-    for number, (a, b) in enumerate(assembly.pairs):
+    for number, (a, b) in enumerate(pairs):
         numbers[a * count + b] = numbers[b * count + a] = number
     return numbers
 

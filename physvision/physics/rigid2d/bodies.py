@@ -93,6 +93,11 @@ class Body:
         raise NotImplementedError
 
     @property
+    def reach(self) -> float:
+        """The radius about the body's frame that holds all of it."""
+        raise NotImplementedError
+
+    @property
     def gyration(self) -> float:
         """Radius of gyration: the inertia about the center is mass times its square."""
         if self.inertia is not None:
@@ -130,6 +135,11 @@ class Circle(Body):
         """Its center at the start."""
         return self.position[0], self.position[1]
 
+    @property
+    def reach(self) -> float:
+        """The circle's radius."""
+        return float(self.radius)
+
     def _uniform(self) -> float:
         return 0.5 * self.radius**2
 
@@ -158,11 +168,12 @@ class Polygon(Body):
         self.position = _numbers(f"{self.label}: position", self.position, 2)
         points = [_numbers(f"{self.label}: vertices[{i}]", point, 2) for i, point in enumerate(self.vertices)]
         self._refuse_bad(points)
-        crosses = [a[0] * b[1] - a[1] * b[0] for a, b in zip(points, points[1:] + points[:1], strict=True)]
-        area = sum(crosses) / 2
+        # Exact sums, which do not hang on which corner is the first.
+        sides = list(zip(points, points[1:] + points[:1], strict=True))
+        crosses = [a[0] * b[1] - a[1] * b[0] for a, b in sides]
+        area = math.fsum(crosses) / 2
         center = [
-            sum((a[k] + b[k]) * c for a, b, c in zip(points, points[1:] + points[:1], crosses, strict=True))
-            / (6 * area)
+            math.fsum((a[k] + b[k]) * c for (a, b), c in zip(sides, crosses, strict=True)) / (6 * area)
             for k in range(2)
         ]
         self._centroid = (center[0], center[1])
@@ -199,13 +210,19 @@ class Polygon(Body):
         x, y = self._centroid
         return self.position[0] + c * x - s * y, self.position[1] + s * x + c * y
 
+    @property
+    def reach(self) -> float:
+        """How far the farthest corner is from the center of mass."""
+        return max(math.hypot(*corner) for corner in self.corners)
+
     def _uniform(self) -> float:
-        total = area = 0.0
+        area, total = [], []
         for a, b in zip(self.corners, self.corners[1:] + self.corners[:1], strict=True):
             cross = a[0] * b[1] - a[1] * b[0]
-            area += cross / 2
-            total += cross * (a[0] * a[0] + a[0] * b[0] + b[0] * b[0] + a[1] * a[1] + a[1] * b[1] + b[1] * b[1]) / 12
-        return total / area
+            area.append(cross / 2)
+            x, y = (a[k] * a[k] + b[k] * b[k] + a[k] * b[k] for k in range(2))
+            total.append(cross * (x + y) / 12)
+        return math.fsum(total) / math.fsum(area)
 
     @property
     def shape(self) -> core_shapes.Shape:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -44,12 +45,20 @@ class WorldProperties(Properties):
     spring_damping: Tensor = leaf("springs", unit="N s/m", range="not negative", meaning="force a speed")
 
 
-def pack(properties: WorldProperties, own: WorldProperties, batch: int) -> Float[Tensor, "batch numbers"]:
-    """All leaves as one float64 vector a world, in the order of the fields; shared leaves are shared."""
+def pack(
+    properties: WorldProperties, own: WorldProperties, batch: int, order: Mapping[str, list[int]]
+) -> Float[Tensor, "batch numbers"]:
+    """All leaves as one float64 vector a world, in the order of the fields; shared leaves are shared.
+
+    Rows of bodies, joints and springs are in the kernels' order, which is given.
+    """
     parts = []
     for name, value in properties.items():
-        shared = value.dim() == getattr(own, name).dim()
-        flat = value.reshape(1, -1) if shared else value.reshape(batch, -1)
+        rows_at = value.dim() - getattr(own, name).dim()
+        listed = order.get(str(properties.leaves()[name].shape[0]))
+        if listed is not None:
+            value = value.index_select(rows_at, torch.tensor(listed, dtype=torch.long, device=value.device))
+        flat = value.reshape(batch if rows_at else 1, -1)
         parts.append(flat.to(torch.float64).expand(batch, -1))
     return torch.cat(parts, 1)
 

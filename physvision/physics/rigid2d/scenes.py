@@ -107,7 +107,8 @@ def pile(count: int, seed: int, dt: Number = 1 / 60) -> World:
 def mixture(seed: int, flip: float = 1.0, shuffle: bool = False) -> tuple[World, list[int]]:
     """Three to twelve bodies between walls, with joints and springs, all random; and the order of those that move.
 
-    The same scene mirrored if `flip` is −1, its bodies in another order if wanted. Steps are of 1e-3 to 1/30 s.
+    The same scene mirrored if `flip` is −1, with bodies and joints in another order if wanted. Steps are of 1e-3 to
+    1/30 s.
     """
     generator = Random(seed)
     count, dt = generator.randint(3, 12), 10 ** generator.uniform(-3, math.log10(1 / 30))
@@ -147,4 +148,5 @@ def mixture(seed: int, flip: float = 1.0, shuffle: bool = False) -> tuple[World,
     order = list(range(count))
     if shuffle:
         generator.shuffle(order)
+        generator.shuffle(joints)
     return World([*sides, *(bodies[i] for i in order)], joints, gravity=(0, -9.81), dt=dt), order

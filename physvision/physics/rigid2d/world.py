@@ -188,9 +188,9 @@ class World(MechanicalEngine):
         assert isinstance(own, WorldProperties)
         assert isinstance(known, WorldProperties)
         if not self._are_own(known):
-            return pack(known, own, state.batch)
+            return pack(known, own, state.batch, self.assembly.ordering.lists)
         if key not in self._prepared:
-            self._prepared[key] = pack(own, own, 1)
+            self._prepared[key] = pack(own, own, 1, self.assembly.ordering.lists)
         return self._prepared[key].expand(state.batch, -1)
 
     def _drawn(self) -> tuple[Placed, ...]:

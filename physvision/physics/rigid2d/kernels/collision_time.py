@@ -31,6 +31,7 @@ from .detect import (
     describe,
     edge_normal,
     joint_limit,
+    middle,
     polygon_polygon,
     separating_edge,
 )
@@ -138,7 +139,7 @@ def edge_step(s: Parts, t: Workspace, owner: wp.int32, other: wp.int32, edge: wp
     Until then the line keeps the two apart. Corners that rest on the edge already do not count.
     """
     n = turn(t.q1[3 * owner + 2], edge_normal(s, owner, edge))
-    start = place(t.q1, owner) + turn(t.q1[3 * owner + 2], corner(s, owner, edge))
+    start = place(t.q1, owner) + turn(t.q1[3 * owner + 2], middle(s, owner, edge))
     gap = scalar(0.0)
     rate = scalar(0.0)
     step = scalar(NEVER)

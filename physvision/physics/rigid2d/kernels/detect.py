@@ -1,7 +1,8 @@
 """Which features of which bodies touch, or are the next to touch, at a pose.
 
 Two circles have one contact, a circle and a polygon one (with the nearest edge or corner), two polygons at most two:
-on the edge that separates them best, the two lowest corners of the other, each clipped to the edge's ends.
+on the edge that separates them best, the two lowest corners of the other, each clipped to the edge's ends. Edges are
+measured from their middle, so that which of its ends is called the first does not matter, not even for rounding.
 """
 
 import warp as wp
@@ -22,7 +23,7 @@ from .data import (
     Parts,
     Workspace,
 )
-from .geometry import contact_rows, place, turn
+from .geometry import contact_rows, cross, perp, place, turn
 from .near_pairs import NEAR, find_pairs, reach_of, travel
 
 
@@ -38,6 +39,12 @@ def edge_normal(s: Parts, body: wp.int32, i: wp.int32):
     """The outward unit normal of the edge from corner i to the next, in the polygon's frame."""
     at = s.vertex_start[body] + i
     return vec2(s.normals[at, 0], s.normals[at, 1])
+
+
+@wp.func
+def middle(s: Parts, body: wp.int32, edge: wp.int32):
+    """The middle of an edge, in the polygon's frame."""
+    return scalar(0.5) * (corner(s, body, edge) + corner(s, body, edge + 1))
 
 
 @wp.func
@@ -80,7 +87,7 @@ def circle_polygon(s: Parts, t: Workspace, q: wp.array(dtype=scalar), a: wp.int3
     best = scalar(-1.0e30)
     edge = wp.int32(0)
     for k in range(s.vertex_count[b]):
-        apart = wp.dot(edge_normal(s, b, k), center - corner(s, b, k))
+        apart = wp.dot(edge_normal(s, b, k), center - middle(s, b, k))
         if apart > best:
             best = apart
             edge = k
@@ -93,7 +100,7 @@ def circle_polygon(s: Parts, t: Workspace, q: wp.array(dtype=scalar), a: wp.int3
     elif best > scalar(0.0) and wp.dot(center - end, start - end) < scalar(0.0):
         describe(t, i, POINT, a, b, 0, (edge + 1) % s.vertex_count[b], origin, end, n)
     else:
-        describe(t, i, EDGE, a, b, 0, edge, origin, start, n)
+        describe(t, i, EDGE, a, b, 0, edge, origin, middle(s, b, edge), n)
 
 
 @wp.func
@@ -113,15 +120,22 @@ def seen(stance: vec4, point: vec2):
 
 @wp.func
 def lowest(s: Parts, stance: vec4, body: wp.int32, other: wp.int32, edge: wp.int32):
-    """The corner of `other`, which stands so in the frame of `body`, that is lowest over an edge, and how high."""
+    """The corner of `other`, which stands so in the frame of `body`, that is lowest over an edge, and how high.
+
+    Of corners that are as low, it is the one that is nearest to the edge's middle.
+    """
     best = scalar(1.0e30)
+    nearest = scalar(1.0e30)
     which = wp.int32(0)
     n = edge_normal(s, body, edge)
-    start = corner(s, body, edge)
+    origin = middle(s, body, edge)
     for k in range(s.vertex_count[other]):
-        height = wp.dot(n, seen(stance, corner(s, other, k)) - start)
-        if height < best:
+        point = seen(stance, corner(s, other, k)) - origin
+        height = wp.dot(n, point)
+        aside = wp.abs(cross(n, point))
+        if height < best or (height == best and aside < nearest):
             best = height
+            nearest = aside
             which = k
     return which, best
 
@@ -171,8 +185,8 @@ def polygon_polygon(
     stance = stand(q, owner, other)
     low, _height = lowest(s, stance, owner, other, edge)
     n = edge_normal(s, owner, edge)
-    start = corner(s, owner, edge)
-    end = corner(s, owner, edge + 1)
+    center = middle(s, owner, edge)
+    half = scalar(0.5) * wp.length(corner(s, owner, edge + 1) - corner(s, owner, edge))
     back = (low + count - 1) % count
     ahead = (low + 1) % count
     before = seen(stance, corner(s, other, back))
@@ -185,27 +199,22 @@ def polygon_polygon(
     vertex = low
     if which == 1:
         vertex = neighbour
-    point = seen(stance, corner(s, other, vertex))
     slack = scalar(100.0) * s.tolerance
-    length = wp.length(end - start)
-    along = wp.dot(point - start, end - start) / length
+    along = wp.dot(perp(n), seen(stance, corner(s, other, vertex)) - center)
     found = wp.int32(1)
-    if along >= -slack and along <= length + slack:
-        describe(t, i, EDGE, other, owner, vertex, edge, corner(s, other, vertex), start, n)
+    if wp.abs(along) <= half + slack:
+        describe(t, i, EDGE, other, owner, vertex, edge, corner(s, other, vertex), center, n)
     else:
         mine = edge
-        if along > length:
+        if along > scalar(0.0):
             mine = (edge + 1) % s.vertex_count[owner]
         clipped = place(q, owner) + turn(q[3 * owner + 2], corner(s, owner, mine))
         inner = into_frame(q, other, clipped)
-        first = corner(s, other, incident)
-        second = corner(s, other, incident + 1)
-        span = wp.length(second - first)
-        at = wp.dot(inner - first, second - first) / span
-        if at > slack and at < span - slack:
-            describe(
-                t, i, EDGE, owner, other, mine, incident, corner(s, owner, mine), first, edge_normal(s, other, incident)
-            )
+        origin = middle(s, other, incident)
+        span = wp.length(corner(s, other, incident + 1) - corner(s, other, incident))
+        m = edge_normal(s, other, incident)
+        if wp.abs(cross(m, inner - origin)) < scalar(0.5) * span - slack:
+            describe(t, i, EDGE, owner, other, mine, incident, corner(s, owner, mine), origin, m)
         else:
             found = wp.int32(0)
     return found

@@ -83,9 +83,12 @@ def measure(s: Parts, t: Workspace, contacts: wp.int32):
     for i in range(contacts):
         r = s.joint_rows + 2 * i
         w = WIDTH * i
+        total += t.inside[w] * t.inside[w + 3]
+        count += 1 + 2 * rubs(t, i)
+        if rubs(t, i) == 1:
+            # Both ways to slip together, so that the sum is the same from the other side.
+            total += t.inside[w + 1] * t.inside[w + 4] + t.inside[w + 2] * t.inside[w + 5]
         for k in range(1 + 2 * rubs(t, i)):
-            total += t.inside[w + k] * t.inside[w + 3 + k]
-            count += 1
             unit = wp.sqrt(t.own[r + wp.min(k, 1)])
             worst = wp.max(worst, wp.min(t.inside[w + k] * unit, t.inside[w + 3 + k] / unit))
         worst = wp.max(worst, wp.abs(t.inside[w + 3] + parting(t, i) - t.rate[r]) / wp.sqrt(t.own[r]))
@@ -175,7 +178,7 @@ def find_direction(
             forth = t.inside[w + 14] / t.inside[w + 2]
             back = t.inside[w + 13] / t.inside[w + 1]
             t.wanted[r] = t.wanted[r] + t.keep[RELAXED] * t.coefficient[i] * (forth + back)
-            t.wanted[r + 1] = t.inside[w + 5] - t.inside[w + 4] - t.rate[r + 1] + forth - back
+            t.wanted[r + 1] = (t.inside[w + 5] - t.inside[w + 4] - t.rate[r + 1]) + (forth - back)
     answer(s, t, contacts, n, rows, columns, 1)
     for i in range(contacts):
         r = s.joint_rows + 2 * i
@@ -202,6 +205,13 @@ def longest_step(t: Workspace, contacts: wp.int32):
 
 
 @wp.func
+def product_ahead(t: Workspace, at: wp.int32, length: scalar):
+    """What a product at `at` becomes where so much of the direction at hand is taken."""
+    ahead = t.inside[at] + length * t.inside[at + 6]
+    return ahead * (t.inside[at + 3] + length * t.inside[at + 9])
+
+
+@wp.func
 def go_inside(
     s: Parts,
     t: Workspace,
@@ -224,10 +234,10 @@ def go_inside(
     count = wp.int32(0)
     for i in range(contacts):
         w = WIDTH * i
-        for k in range(1 + 2 * rubs(t, i)):
-            count += 1
-            ahead = t.inside[w + k] + length * t.inside[w + 6 + k]
-            total += ahead * (t.inside[w + 3 + k] + length * t.inside[w + 9 + k])
+        count += 1 + 2 * rubs(t, i)
+        total += product_ahead(t, w, length)
+        if rubs(t, i) == 1:
+            total += product_ahead(t, w + 1, length) + product_ahead(t, w + 2, length)
     share = total / (scalar(count) * mean)
     center = mean * wp.max(share * share * share, scalar(1.0e-8))
     find_direction(s, t, contacts, n, rows, columns, center, 1)
@@ -258,12 +268,16 @@ def inside_modes(
             mode[i] = SLIDES
             if rubs(t, i) == 1:
                 mode[i] = STICKS
-                if t.inside[w + 1] * t.own[r + 1] < t.inside[w + 4]:
+                back = t.inside[w + 1] * t.own[r + 1] < t.inside[w + 4]
+                forth = t.inside[w + 2] * t.own[r + 1] < t.inside[w + 5]
+                if back and forth:
+                    # Where the load is light, both may seem so.
+                    back = t.inside[w + 4] > t.inside[w + 5]
+                if back or forth:
                     mode[i] = SLIDES
                     slide[i] = t.coefficient[i]
-                elif t.inside[w + 2] * t.own[r + 1] < t.inside[w + 5]:
-                    mode[i] = SLIDES
-                    slide[i] = -t.coefficient[i]
+                    if not back:
+                        slide[i] = -t.coefficient[i]
 
 
 @wp.func
