@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from physvision.core import State
-from physvision.physics.rigid2d import scenes
+from physvision.physics.rigid2d import Circle, Revolute, World, scenes
 
 
 def placed(state, order, flip=1.0):
@@ -38,6 +38,25 @@ def check(seeds):
 
 def test_random_scenes_do_not_fail_nor_hang_on_the_side_that_they_are_seen_from():
     check(range(25))
+
+
+def test_a_rope_may_be_listed_in_any_order():
+    """Equal links in a row: only where they start tells them apart, and only joints say who hangs on whom."""
+    links = [Circle(0.1, (0.2 * i, 0.0), name=f"{i}") for i in range(12)]
+    pins = [
+        Revolute("0", None, (-0.1, 0.0)),
+        *(Revolute(f"{i}", f"{i - 1}", (0.2 * i - 0.1, 0.0)) for i in range(1, 12)),
+    ]
+    rope = World(links, pins, dt=1 / 60)
+    order = list(range(12))
+    Random(0).shuffle(order)
+    mixed = World([links[i] for i in order], [pins[i] for i in order], dt=1 / 60)
+    start = rope.initial_state(1, torch.float64)
+    wanted = rope.rollout(start, 60).final
+    found = mixed.rollout(placed(start, order), 60).final
+    assert float(wanted.v.abs().max()) > 1.0
+    assert torch.equal(found.q, placed(wanted, order).q)
+    assert torch.equal(found.v, placed(wanted, order).v)
 
 
 @pytest.mark.slow  # Two minutes of processor time.
