@@ -4,8 +4,8 @@
 
 Circles, boxes and polygons, with joints and springs, friction and restitution from 0 to 1, steps of 1e-3 to 1/30 s; a
 hundred steps each. From a state that each reaches, one step is compared with that of the mirrored scene, of the bodies
-in another order, and, in every sixteenth scene, in a batch of 64 to 1,024 with one bad world. A line of JSON is added to
-the record for each scene; scenes that are in it already are not simulated again.
+in another order, and, in every sixteenth scene, in a batch of 64 to 1,024 with one bad world. A line of JSON is added
+to the record for each scene; scenes that are in it already are not simulated again.
 """
 
 from __future__ import annotations
