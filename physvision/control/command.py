@@ -29,6 +29,7 @@ def control(
     seconds: float | None = None,
     frames: int = 1000,
     seed: int = 0,
+    policy: str = PIXELS,
     out: str | None = None,
 ) -> int:
     """Do a task by control through an engine's gradients, and film it.
@@ -43,6 +44,7 @@ def control(
             and of that of pendulum-pixels, 15.
         frames: of breakout, played at random first, from which the paddle's motion is learned.
         seed: of what is drawn.
+        policy: of pendulum-pixels, a file that `physvision fit-policy` wrote.
         out: the film, an MP4 file; out/control/TASK.mp4 if not given.
     """
     path = Path(out) if out else Path("out/control") / f"{task}.mp4"
@@ -51,7 +53,7 @@ def control(
     if task == PIXELS:
         from physvision.control.pixels.showing import show
 
-        show(path, 15.0 if seconds is None else check_positive("seconds", seconds))
+        show(path, 15.0 if seconds is None else check_positive("seconds", seconds), policy)
         return 0
     if task not in POLES:
         raise InputError(f"task: expected one of {', '.join([*POLES, PIXELS, 'breakout'])}, got {task!r}")

@@ -4,6 +4,7 @@ import pytest
 
 from physvision import video
 from physvision.cli import main
+from physvision.control.pixels import FramePolicy, save_policy
 
 
 @pytest.mark.extended
@@ -47,6 +48,21 @@ def test_a_pendulum_stands_after_a_given_time_with_the_least_effort(tmp_path, ca
 def test_what_is_asked_for_wrongly_is_told(arguments, told, capsys):
     assert main(["control", *arguments]) == 1
     assert told in capsys.readouterr().err
+
+
+def test_a_policy_that_sees_is_filmed_with_what_it_sees(tmp_path, capsys):
+    policy = FramePolicy(32, 96)
+    policy.still()
+    file = str(save_policy(tmp_path / "still.safetensors", policy))
+    path = tmp_path / "still.mp4"
+    assert main(["control", "pendulum-pixels", "--policy", file, "--seconds", "0.4", "--out", str(path)]) == 0
+    assert "not within 0.2 rad of upright at the end" in capsys.readouterr().out
+    clip = video.read(path)
+    assert clip.frames.shape == (20, 288, 864, 3)
+    # The orange pole hangs below the cart in the middle, and in the corner too.
+    orange = clip.frames[0, ..., 0].int() - clip.frames[0, ..., 2].int() > 120
+    assert int(orange[150:260, 400:464].sum()) > 1000
+    assert int(orange[34:64, :192].sum()) > 20
 
 
 def test_breakout_is_filmed(tmp_path, capsys):

@@ -18,7 +18,7 @@ from physvision.report import Film, OutputFolder
 _SIZE, _INSET = (288, 864), 2  # pixels of the film, and of it for one that the policy sees
 
 
-def show(path: Path, seconds: float = 15.0, policy: str = "pendulum-pixels") -> None:
+def show(path: Path, seconds: float, policy: str) -> None:
     """Swing a pole up, film it with what the policy sees in a corner, and print how it went.
 
     Args:
@@ -37,8 +37,10 @@ def show(path: Path, seconds: float = 15.0, policy: str = "pendulum-pixels") -> 
             with torch.no_grad():
                 shown.add([_drawn(large(state)[0], task.view(state)[0])])
         shown.close()
-    rises = float(found.rises[0])
-    print(f"upright from {rises:.2f} s on" if rises < seconds else f"not within {UPRIGHT} rad of upright at the end")
+    if bool(found.stays[0]):
+        print(f"upright from {float(found.rises[0]):.2f} s on")
+    else:
+        print(f"not within {UPRIGHT} rad of upright at the end")
     print(path)
 
 
