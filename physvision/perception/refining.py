@@ -219,13 +219,23 @@ def _measured(part: np.ndarray, share: np.ndarray, columns, rows, noise: np.ndar
 
 
 def _without_stubs(weights: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """Weights without the beginnings of strings: what is thinner than half of the thing does not belong to it."""
-    padded = cv2.copyMakeBorder(whole, 1, 1, 1, 1, cv2.BORDER_CONSTANT)
-    reach = 2 * int(CORE * cv2.distanceTransform(padded, cv2.DIST_L2, 3).max()) + 1
-    disc = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (reach, reach))
-    smooth = cv2.GaussianBlur(weights.astype(np.float32), (0, 0), 0.7)
-    thick = cv2.morphologyEx(smooth, cv2.MORPH_OPEN, disc)
-    return np.where(weights - thick > _STUB, thick, weights)
+    """Weights without the beginnings of strings: what is thinner than half of the thing does not belong to it.
+
+    The opening of what has some weight by a disc: all that lies within such a disc that fits in.
+    """
+    thick = CORE * float(_depth(whole).max())
+    some = (cv2.GaussianBlur(weights.astype(np.float32), (0, 0), 0.7) > _STUB).astype(np.uint8)
+    inside = _depth(some) > thick
+    if not inside.any():
+        return weights
+    away = cv2.distanceTransform((~inside).astype(np.uint8), cv2.DIST_L2, 5)
+    return np.where((some > 0) & (away > thick + 1), 0.0, weights)
+
+
+def _depth(mask: np.ndarray) -> np.ndarray:
+    """How far each pixel of a mask is from what is not of it; beyond the picture nothing is."""
+    padded = cv2.copyMakeBorder(mask, 1, 1, 1, 1, cv2.BORDER_CONSTANT)
+    return cv2.distanceTransform(padded, cv2.DIST_L2, 5)[1:-1, 1:-1]
 
 
 def _edge_shares(
