@@ -3,7 +3,7 @@
     physvision learn --config ant.yaml
     python experiments/ant_transfer.py --run out/ant [--episodes 8]
 
-The last checkpoint of a run plays episodes without noise here and there, from the same starts: MuJoCo's contact, its
+The best policy of a run plays episodes without noise here and there, from the same starts: MuJoCo's contact, its
 Runge–Kutta steps of 0.01 s, five a control. What is seen, paid and ends an episode is ours. The bar is 70 %.
 """
 
@@ -60,11 +60,11 @@ def main(run: Path = Path("out/ant"), episodes: int = 8) -> float:
     if about["method"] != "shac":
         raise InputError(f"run: expected one of SHAC, got {about['method']}")
     actor = Actor(27, tuple(about["settings"]["hidden"]), 8, "elu")
-    kept = torch.load(run / "last.ckpt", weights_only=True)
-    actor.load_state_dict(kept["learner"]["parts"]["actor"])
+    kept = torch.load(run / "best.ckpt", weights_only=True)
+    actor.load_state_dict(kept["actor"])
     ours, theirs = evaluate(game, actor, episodes, SEED).tolist(), replayed(game, actor, episodes)
     share = float(np.mean(theirs) / np.mean(ours))
-    steps = kept["learner"]["steps"]
+    steps = kept["steps"]
     print(
         f"after {steps:,} steps, {episodes} episodes: here {np.mean(ours):.0f} ({min(ours):.0f} to {max(ours):.0f}), ",
         end="",

@@ -15,7 +15,7 @@ from physvision.core import CheckpointError
 from physvision.core.checkpoints import write_whole
 from physvision.learning.learner import Learner, evaluate
 
-CHECKPOINT, PROGRESS = "last.ckpt", "progress.jsonl"
+CHECKPOINT, BEST, PROGRESS = "last.ckpt", "best.ckpt", "progress.jsonl"
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,9 @@ def run(learner: Learner, length: Length, folder: Path, about: dict[str, Any]) -
         for name, value in lines[-1].items():
             writer.add_scalar(f"learn/{name}", value, learner.steps)
         writer.flush()
+        if lines[-1]["reward"] >= max(line["reward"] for line in lines):
+            best = {"about": about, "steps": learner.steps, "actor": learner.actor.state_dict()}
+            write_whole(best, folder / BEST)
         print(" ".join(f"{name} {value:.5g}" for name, value in lines[-1].items()), flush=True)
         if lines[-1]["ended"] or _passes(before, learner.steps, length.keep):
             seconds = time.process_time() - began
@@ -78,7 +81,7 @@ def _passes(before: int, now: int, every: int) -> bool:
 def _look(learner: Learner, length: Length, seconds: float) -> dict[str, Any]:
     """What is known after so many steps."""
     earned = evaluate(learner.game, learner.actor, length.episodes, seed=length.episodes)
-    reward = float(earned.mean()) if len(earned) else float("nan")
+    reward = float(earned.mean()) if len(earned) else float("-inf")
     ended = learner.steps >= length.steps or (length.aim is not None and reward >= length.aim)
     ended = ended or (length.seconds is not None and seconds >= length.seconds)
     return {"steps": learner.steps, "reward": reward, "seconds": seconds, "ended": ended} | learner.told()
