@@ -1,6 +1,6 @@
 """Ropes, loops, dominoes, card houses, cradles and boxes of balls at 1/60 s: right, and how fast.
 
-    python benchmarks/plane_scenes.py [--only rope]
+    python benchmarks/plane_scenes.py [--only rope] [--films films]
 
 Each scene is simulated for its seconds in one thread. Printed are seconds of processor time a simulated second, the
 share of steps that were crowded, how far joints are off at the end of any step, the deepest overlap at the end, what
@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from random import Random
 
 import torch
@@ -23,6 +24,7 @@ from torch import Tensor
 from physvision.core import Trajectory
 from physvision.physics import rigid2d
 from physvision.physics.rigid2d.overlap import depth
+from physvision.report import film
 
 DT = 1 / 60
 GRAVITY = (0.0, -9.81)
@@ -253,11 +255,12 @@ def deepest(world: rigid2d.World, trajectory: Trajectory) -> float:
     return max((depth(bodies[a], poses[a], bodies[b], poses[b])[0] for a, b in assembly.pairs), default=0.0)
 
 
-def main(only: str = "") -> None:
+def main(only: str = "", films: Path | None = None) -> None:
     """Simulate every scene, or those whose name begins with `only`.
 
     Args:
         only: the beginning of a name.
+        films: a folder for a film of each; none are drawn if not given.
     """
     torch.set_num_threads(1)
     print(f"{'scene':<14}{'s/s':>7}{'worst ms':>9}{'crowded':>9}{'joints':>9}{'overlap':>9}{'gained':>9}{'lost':>8}")
@@ -287,7 +290,10 @@ def main(only: str = "") -> None:
         print(
             f"{case.name:<14}{took:>7.3f}{1e3 * worst:>9.1f}{share:>9.1%}{joint_gaps(world, trajectory):>9.1e}", end=""
         )
-        print(f"{deepest(world, trajectory):>9.1e}{gained:>9.1e}{lost:>8.2f}  {case.known(world, trajectory)}{bad}")
+        print(f"{deepest(world, trajectory):>9.1e}{gained:>9.1e}{lost:>8.2f}  ", end="")
+        print(f"{case.known(world, trajectory)}{bad}", flush=True)
+        if films is not None:
+            film(world, trajectory, films / f"{case.name}.mp4")
 
 
 if __name__ == "__main__":
