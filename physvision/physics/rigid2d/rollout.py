@@ -115,7 +115,7 @@ class Rollout(Operation):
         counts = [operations.new_zeros(batch) for _ in range(3)]
         parts = self.kernels.parts
         # Before each step, who is awake and what contacts did in the step before; see `kernels.remembered`.
-        notes = operations.new_zeros(batch, self.steps + 1 if self.followed else 2, 1 + parts.crowd + parts.bodies)
+        notes = operations.new_zeros(batch, self.steps + 1 if self.followed else 2, 1 + parts.remembered + parts.bodies)
         arrays = [theta, controls, self.steps, all_q, all_v, operations, notes, residual, *counts]
         self.kernels.run(self.kernels.forward, batch, arrays, self._work(batch))
         outputs = (all_q, all_v, operations, residual, *counts, notes)

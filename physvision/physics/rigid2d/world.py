@@ -104,6 +104,7 @@ class World(MechanicalEngine):
         self._settings = {
             "capacity": capacity,
             "crowd": max(capacity, min(most, 6 * len(bodies) + 2 * sum(self.assembly.limited))),
+            "remembered": max(1, min(most, 3 * len(bodies))),
             "effort": round(1000 * check_positive("max_milliseconds", max_milliseconds)),
             "operations": check_count("max_events", max_events, 4) + 18,
             "dt": fine,

@@ -57,6 +57,7 @@ class WorldParts:
     platforms: wp.int32
     capacity: wp.int32
     crowd: wp.int32
+    remembered: wp.int32
     operations: wp.int32
     effort: wp.int32
     dt: scalar

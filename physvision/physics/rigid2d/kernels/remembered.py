@@ -40,9 +40,10 @@ def number_of(s: Parts, t: Workspace, i: wp.int32):
 
 @wp.func
 def remember_modes(s: Parts, t: Workspace, contacts: wp.int32):
-    """Write down, in `kept`, the contacts at hand and what they do."""
-    t.kept[0] = contacts
-    for i in range(contacts):
+    """Write down, in `kept`, the contacts at hand and what they do, as far as there is room."""
+    count = wp.min(contacts, s.remembered)
+    t.kept[0] = count
+    for i in range(count):
         mode = t.mode0[i]
         if mode == SLIDES and t.slide0[i] < scalar(0.0):
             mode = wp.int32(BACKWARD)
@@ -82,7 +83,7 @@ def write_note(s: Parts, t: Workspace, note: wp.array(dtype=wp.int32)):
     for i in range(t.kept[0]):
         note[1 + i] = t.kept[1 + i]
     for body in range(s.bodies):
-        note[1 + s.crowd + body] = t.awake[body]
+        note[1 + s.remembered + body] = t.awake[body]
 
 
 @wp.func
@@ -90,6 +91,6 @@ def wake_as_noted(s: Parts, t: Workspace, note: wp.array(dtype=wp.int32)):
     """Let be awake who was."""
     t.counts[ASLEEP] = 0
     for body in range(s.bodies):
-        t.awake[body] = note[1 + s.crowd + body]
+        t.awake[body] = note[1 + s.remembered + body]
         if s.slot[body] >= 0:
             t.counts[ASLEEP] = t.counts[ASLEEP] + 1 - t.awake[body]
