@@ -35,7 +35,8 @@ TARGET = torch.tensor([-3.0, -1.0], dtype=torch.float64)  # y, z; nothing pushes
 CLOSE, BAR = 0.05, 50  # m; iterations
 LONGEST = 3.0  # N m, root mean square of a change of the torques
 SMOOTH = 0.01  # m
-STROKE = 2e-3  # s, time constant of contact in MuJoCo
+STROKE = 1e-3  # s, time constant of contact in MuJoCo
+FINE = 2.5e-5  # s, MuJoCo's step: with 0.1 ms the stroke is too short for it, and the replay ends half a metre away
 CLUB_RADIUS, BALL_RADIUS, CLUB_LENGTH = 0.02, 0.025, 0.5
 ENGINE = scenes.load("golf", DT)
 CLUB, BALL = (ENGINE.body_names.index(name) for name in ("club", "ball"))
@@ -123,10 +124,10 @@ def slope_error(torques: Tensor) -> tuple[float, float]:
 def in_mujoco(torques: Tensor, along: float) -> Trajectory:
     """The motion under the torques in MuJoCo; its contact is a damped spring that gives half of the speed back.
 
-    The spring's time constant is 2 ms, so the stroke takes 1.4 ms, in which friction along the surfaces acts with a
+    The spring's time constant is 1 ms, so the stroke takes 0.7 ms, in which friction along the surfaces acts with a
     time constant of its own. It has to be far shorter than the stroke, or the ball leaves while it slides on the club;
     but what slides is pushed apart by MuJoCo's convex friction, so it must not be so short that the first force exceeds
-    the friction cone: with f_t / f_n ≈ (2 ms / along) u_t m_t / (u_n m_n) below 2, a quarter of the spring's remains.
+    the friction cone: with f_t / f_n ≈ (1 ms / along) u_t m_t / (u_n m_n) below 2, a quarter of the spring's remains.
     """
     ratio = math.log(2) / math.hypot(math.pi, math.log(2))
 
@@ -135,7 +136,7 @@ def in_mujoco(torques: Tensor, along: float) -> Trajectory:
 
     forces = torch.cat([torques[0], torques.new_zeros(STEPS, 6)], 1)
     start = ENGINE.initial_state(dtype=torch.float64)
-    return replay("golf", start, STEPS, DT, along=along, adapt=adapt, forces=forces)
+    return replay("golf", start, STEPS, DT, step=FINE, along=along, adapt=adapt, forces=forces)
 
 
 def stroke(motion: Trajectory) -> str:
@@ -203,7 +204,8 @@ def main(
         "the same torques": motion,
         "with steps of 0.1 ms": fine.rollout(fine.initial_state(dtype=torch.float64), 10 * STEPS, forces),
     } | {
-        f"in MuJoCo, friction {1e3 * along:g} ms": in_mujoco(swing.torques, along) for along in (STROKE / 4, 5 * STROKE)
+        f"in MuJoCo, friction {1e3 * along:g} ms": in_mujoco(swing.torques, along)
+        for along in (STROKE / 4, 10 * STROKE)
     }
     for name, other in replays.items():
         away = float((other.final.q[0, 3:5] - TARGET).norm())

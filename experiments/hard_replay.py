@@ -26,6 +26,7 @@ def replay(
     steps: int,
     dt: float,
     *,
+    step: float = STEP,
     along: float = ALONG,
     adapt: Callable[[mujoco.MjModel], None] = lambda model: None,
     forces: Tensor | None = None,
@@ -33,7 +34,7 @@ def replay(
 ) -> Trajectory:
     """The motion of one world in MuJoCo, a state each `dt`.
 
-    Across surfaces contact is as stiff as steps of 0.1 ms allow, a time constant of 0.2 ms; its cone is round. Along
+    Across surfaces contact is as stiff as MuJoCo's steps allow, a time constant of two; its cone is round. Along
     surfaces it is softer: were it as stiff, the convex problem that MuJoCo solves would lift off the ground what
     slides fast on it.
 
@@ -41,34 +42,35 @@ def replay(
         scene: one of `scenes.names()`.
         start: of one world.
         steps: how many steps of `dt`.
-        dt: seconds, a multiple of 0.1 ms.
+        dt: seconds, a multiple of `step`.
+        step: MuJoCo's, s.
         along: time constant of contact along surfaces, s.
         adapt: makes other changes to the model.
         forces: generalised, held over each step, (steps, nv).
         controls: of the actuators, held over each step, (steps, nu), or what makes them, (1, nu), of the state as it
             begins. Servos keep the scene's largest speed, as of each step of MuJoCo.
     """
-    model = _hard(mujoco.MjSpec.from_file(str(scenes.path(scene))), along)
-    model.opt.timestep, model.opt.cone, model.opt.impratio = STEP, mujoco.mjtCone.mjCONE_ELLIPTIC, 100.0
+    model = _hard(mujoco.MjSpec.from_file(str(scenes.path(scene))), step, along)
+    model.opt.timestep, model.opt.cone, model.opt.impratio = step, mujoco.mjtCone.mjCONE_ELLIPTIC, 100.0
     model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     adapt(model)
     data = mujoco.MjData(model)
     data.qpos[:], data.qvel[:] = start.q[0].tolist(), start.v[0].tolist()
     q, v = [data.qpos.copy()], [data.qvel.copy()]
     speed, wanted = scenes.SERVO_SPEED.get(scene), np.zeros(model.nu)
-    for step in range(steps):
+    for count in range(steps):
         if callable(controls):
             wanted = controls(State(torch.tensor(data.qpos)[None], torch.tensor(data.qvel)[None]))[0].numpy()
         elif controls is not None:
-            wanted = controls[step].numpy()
+            wanted = controls[count].numpy()
         if forces is not None:
-            data.qfrc_applied[:] = forces[step].tolist()
+            data.qfrc_applied[:] = forces[count].tolist()
         if controls is not None and speed is not None:
-            for _ in range(round(dt / STEP)):
+            for _ in range(round(dt / step)):
                 data.ctrl[:] = _kept(model, data, wanted, speed)
                 mujoco.mj_step(model, data)
         else:
-            mujoco.mj_step(model, data, round(dt / STEP))
+            mujoco.mj_step(model, data, round(dt / step))
         q.append(data.qpos.copy())
         v.append(data.qvel.copy())
     return Trajectory(torch.tensor(np.array(q))[None], torch.tensor(np.array(v))[None], dt=dt)
@@ -81,7 +83,7 @@ def _kept(model: mujoco.MjModel, data: mujoco.MjData, wanted: np.ndarray, speed:
     return angle + np.clip(wanted - angle, -speed / gain, speed / gain)
 
 
-def _hard(specification: mujoco.MjSpec, along: float) -> mujoco.MjModel:
+def _hard(specification: mujoco.MjSpec, step: float, along: float) -> mujoco.MjModel:
     """The model with its contacts listed pair by pair, for only then may they be stiff in one direction alone."""
     loose = specification.compile()
     for pair in geom_pairs(loose):
@@ -92,7 +94,7 @@ def _hard(specification: mujoco.MjSpec, along: float) -> mujoco.MjModel:
             geomname2=second.name,
             condim=pair.directions,
             friction=[slide, slide, 0, 0, 0],
-            solref=[2 * STEP, 1.0],
+            solref=[2 * step, 1.0],
             solreffriction=[along, 1.0],
             solimp=[0.99, 0.999, 1e-4, 0.5, 2.0],
         )

@@ -30,7 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "test": ("physvision.trainers.commands:run", "measure a model on data that was kept for the end"),
     "learn": (
         "physvision.learning.command:learn",
-        "learn a game, for example with --config pendulum-links.yaml",
+        "learn a game, for example with --config links.yaml",
     ),
     "fit-flow": ("physvision.trainers.commands:fit_flow", "train the network that sees how pixels move"),
     "fit-policy": ("physvision.trainers.commands:fit_policy", "train a pendulum to swing up by what a camera sees"),

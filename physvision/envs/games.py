@@ -162,7 +162,7 @@ def _touching(engine: articulated.Articulation, state: State) -> Tensor:
     shapes = torch.zeros(state.batch, len(engine.geometry) + 1, dtype=torch.bool)
     for each in (listed.first, listed.second):
         shapes.scatter_(1, torch.where(listed.present, each, len(engine.geometry)).long(), True)
-    low, high = engine.properties.joint_limits[-engine.nu :].unbind(1)
+    low, high = dict(engine.properties.items())["joint_limits"][-engine.nu :].unbind(1)
     joints = state.q[:, -engine.nu :]
     return torch.cat([shapes[:, :-1], (joints < low + 1e-6) | (joints > high - 1e-6)], 1)
 
