@@ -1,8 +1,8 @@
 """How a pendulum learns from pixels, from pixels with the camera's gradient cut, and from its state, tuned alike.
 
-All three are trained as trainers/pendulum-pixels-small.yaml has it. After so many updates each is tried from twenty
-starts that training does not draw: 75 s, of which the pole has to be upright for the last 60. A training that was
-interrupted goes on from its last checkpoint.
+All three are trained as trainers/pendulum-pixels-small.yaml has it. Once its starts are as wide as they will be, and at
+the end, each is tried after so many updates from twenty starts that training does not draw: 75 s, of which the pole has
+to be upright for the last 60. A training that was interrupted goes on from its last checkpoint.
 
     python experiments/pixels_compare.py [--kind frames|cut|state] [--updates 400] [--every 40] [--out out]
 """
@@ -35,7 +35,7 @@ LAST = 0.8  # share of a trial in which the pole has to be upright
 
 
 class Tried(Callback):
-    """Tries the policy after each so many epochs."""
+    """Tries the policy after each so many epochs, once its starts hang, and at the end."""
 
     def __init__(self, kind: str, epochs: int, seconds: float) -> None:
         self.kind, self.epochs, self.seconds = kind, epochs, seconds
@@ -43,7 +43,8 @@ class Tried(Callback):
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Print how many poles stay upright."""
         assert isinstance(pl_module, PendulumTraining)
-        if (trainer.current_epoch + 1) % self.epochs:
+        done, ends = trainer.current_epoch + 1, trainer.current_epoch + 1 == trainer.max_epochs
+        if not ends and (done % self.epochs or float(pl_module.progress) < 1):
             return
         begun = time.process_time()
         policy = pl_module.policy
@@ -68,7 +69,7 @@ def main(
     Args:
         kind: what is told, and what the gradient goes through.
         updates: of eight episodes each.
-        every: updates between trials.
+        every: updates between trials once starts are as wide as they will be.
         seconds: of a trial.
         out: folder of checkpoints.
     """
