@@ -2,15 +2,13 @@
 
 One episode from hanging; the weights of the policy move in ten random directions. A difference converges where it is
 the same to 0.2 % for three step sizes in a row: frames, pooling and rectifiers have kinks, near which it is
-not. Then the shares of engine, camera and network in an update, and its memory.
+not.
 
     python experiments/pixels_gradient.py [--policy FILE] [--seconds 3] [--directions 10] [--height 32] [--width 96]
 """
 
 from __future__ import annotations
 
-import resource
-import time
 from pathlib import Path
 
 import torch
@@ -64,36 +62,6 @@ def compared(task: FromFrames, policy: FramePolicy, count: int) -> tuple[int, fl
     return len(found), max(found, default=float("nan"))
 
 
-def shares(height: int, width: int, policy: FramePolicy, batch: int = 8, periods: int = 50) -> None:
-    """Print what part of an update is the engine's, the camera's and the network's, in processor time."""
-    task = FromFrames(height, width, periods)
-    generator = torch.Generator().manual_seed(0)
-    state, aim = task.begin(batch, generator)
-    q = state.q.requires_grad_()
-    control = torch.zeros(batch, task.steps, 1)
-    frames = task.sense(state, aim).detach().requires_grad_()
-    memory = policy.blank(q)
-
-    def parted(part) -> float:
-        part()
-        begun = time.process_time()
-        for _ in range(10):
-            part()
-        return (time.process_time() - begun) / 10
-
-    parts = {
-        "engine": parted(lambda: task.engine.rollout(state, task.steps, control).final.q.sum().backward()),
-        "camera": parted(lambda: task.sense(state, aim).sum().backward()),
-        "network": parted(lambda: policy(frames, memory)[0].sum().backward()),
-    }
-    begun = time.process_time()
-    play(task, policy, state, aim).losses.mean().backward()
-    whole = (time.process_time() - begun) / periods
-    for name, each in parts.items():
-        print(f"{name:<8}{1e3 * each:>8.2f} ms a decision of {batch} worlds{100 * each / whole:>6.0f} %")
-    print(f"{'whole':<8}{1e3 * whole:>8.2f} ms; {1e3 * whole / batch:.2f} ms a frame", flush=True)
-
-
 def main(
     policy: Path | None = None, seconds: float = 3.0, directions: int = 10, height: int = 32, width: int = 96
 ) -> bool:
@@ -113,13 +81,11 @@ def main(
     torch.manual_seed(0)
     network = FramePolicy(height, width) if policy is None else load_policy(policy)
     _, height, width = network.shape
-    shares(height, width, network)
     task = FromFrames(height, width, round(seconds / 0.02), varied=0.0)
     task.starts = Starts()
     print(f"{'':>3}{'gradient':>14}{'differences':>14}")
     count, worst = compared(task, network.double(), directions)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{count} of {directions} converge; the largest error is {100 * worst:.3f} %; {peak:.0f} MB in all")
+    print(f"{count} of {directions} converge; the largest error is {100 * worst:.3f} %")
     return count > 0 and worst <= BAR
 
 

@@ -55,13 +55,21 @@ class Settings:
     ambient: float
     diffuse: float
 
-    def launch(self, kernel: Any, scene: Any, arguments: list[Any], like: Tensor, shares: bool = False) -> None:
-        """Run `kernel` for all pixels; on one core if worlds share what they add to."""
-        batch, pixels = like.shape[0], self.height * self.width
-        cost = 0.0 if shares else PIXEL_COST * batch * pixels
-        # Of a row one thread on a CPU, where starting one costs more than most pixels do.
+    def launch(self, kernel: Any, scene: Any, arguments: list[Any], like: Tensor, together: int = 1) -> None:
+        """Run `kernel` for all pixels.
+
+        Args:
+            kernel: its first argument is the line that its first thread stands for, of all lines of all worlds.
+            scene: what it draws.
+            arguments: what else it is given.
+            like: a tensor with a row for each world.
+            together: lines that one core has to do, since they add to the same numbers.
+        """
+        # Of a line one thread on a CPU, where starting one costs more than most pixels do.
         stripe = 1 if like.is_cuda else self.width
-        launch(kernel, batch, [stripe, scene, *arguments], like.device, cost, inner=(self.height, self.width // stripe))
+        lines = like.shape[0] * self.height
+        cost, inner = PIXEL_COST * lines * self.width, (self.width // stripe,)
+        launch(kernel, lines, [stripe, scene, *arguments], like.device, cost, inner, together=together)
 
 
 def constant(rows: Sequence[Sequence[float]], columns: int, dtype: torch.dtype, device: torch.device) -> wp.array:
@@ -116,7 +124,8 @@ class Render(Operation):
     def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:
         rays, _, _, texels, background = inputs
         batch, count = rays.shape[:2]
-        bars = rays.new_zeros(batch, count, 18)
+        # Each line has its own, so that one frame's lines may run on several cores.
+        bars = rays.new_zeros(batch * self.view.height, count, 18)
         # What all worlds share is summed as it comes, into one copy.
         texels_bar = torch.zeros_like(_once(texels)) if needed[3] else texels.new_zeros(0, 0, 0)
         background_bar = torch.zeros_like(_once(background)) if needed[4] else background.new_zeros(0, 0, 0, 0)
@@ -125,9 +134,12 @@ class Render(Operation):
         bar.texels, bar.background = (
             array(_expanded(sum, value)) for sum, value in ((texels_bar, texels), (background_bar, background))
         )
-        shares = batch > 1 and 1 in (texels_bar.shape[0], background_bar.shape[0])
+        together = self.view.height if needed[3] else 1
+        if batch > 1 and 1 in (texels_bar.shape[0], background_bar.shape[0]):
+            together = batch * self.view.height
         scene = _scene(self.view, *inputs)
-        self.view.launch(self.view.kernels.render_adjoint, scene, [array(outputs[1]), bar], rays, shares)
+        self.view.launch(self.view.kernels.render_adjoint, scene, [array(outputs[1]), bar], rays, together)
+        bars = bars.unflatten(0, (batch, self.view.height)).sum(1)
         return (
             bars[..., RAYS].reshape(batch, count, 4, 3),
             bars[..., EXTENTS],

@@ -62,6 +62,7 @@ def launch(
     microseconds: float,
     inner: tuple[int, ...] = (),
     stop: np.ndarray | None = None,
+    together: int = 1,
 ) -> None:
     """Run `kernel(first, *inputs)` for `batch` worlds.
 
@@ -76,6 +77,7 @@ def launch(
         microseconds: a guess at the whole time on one core.
         inner: further dimensions of the launch, after that of the worlds.
         stop: a number that the kernel reads, and ends early if it is not zero; set where the user interrupts.
+        together: worlds in a row, of which `batch` is a multiple, that one core has to do.
     """
     if not batch:
         return
@@ -84,13 +86,20 @@ def launch(
         stream = wp.stream_from_torch(torch.cuda.current_stream(device))
         wp.launch(kernel, dim=(batch, *inner), inputs=[0, *inputs], device=wp.device_from_torch(device), stream=stream)
         return
-    threads = _threads(batch, microseconds)
+    groups = batch // together
+    threads = _threads(groups, microseconds)
     if threads == 1 and (stop is None or microseconds < LEAST_MICROSECONDS_TO_STOP):
         wp.launch(kernel, dim=(batch, *inner), inputs=[0, *inputs], device="cpu")
         return
     jobs = [
-        _pool(threads).submit(wp.launch, kernel, dim=(end - start, *inner), inputs=[start, *inputs], device="cpu")
-        for start, end in _slices(batch, threads)
+        _pool(threads).submit(
+            wp.launch,
+            kernel,
+            dim=((end - start) * together, *inner),
+            inputs=[start * together, *inputs],
+            device="cpu",
+        )
+        for start, end in _slices(groups, threads)
     ]
     try:
         for job in jobs:

@@ -8,6 +8,7 @@ from camera import scenes
 
 from physvision.camera import Camera, RayCaster
 from physvision.core import Box, Capsule, Cylinder, Disc, Polygon, Rectangle, Sphere
+from physvision.kernels import launching
 
 PIXELS = 64
 # Metres and radians that move what is in the middle of a scene by a pixel.
@@ -199,3 +200,23 @@ def test_a_shared_texture_gets_the_sum_over_the_worlds():
     (w * caster(poses, own)).sum().backward()
     for one, many in zip(shared, own, strict=True):
         torch.testing.assert_close(one.grad, many.grad.sum(0))
+
+
+@pytest.mark.parametrize("textured", [False, True])
+def test_lines_of_a_frame_are_drawn_on_several_cores(textured, monkeypatch):
+    """The frame and its gradient are the same, to the last bit, as on one; a texture is one core's alone."""
+    scene, w = scenes.pinhole_scene(3, (PIXELS, PIXELS)), weights(3)
+    textures = [each.clone().requires_grad_(textured) for each in scene.textures]
+    wanted = [scene.poses.clone().requires_grad_(), *(textures if textured else ())]
+    caster = RayCaster(scene.camera, scene.shapes, background=scene.background)
+
+    def drawn(cores: int) -> tuple[list[int], torch.Tensor, tuple[torch.Tensor, ...]]:
+        given = []
+        monkeypatch.setattr(launching, "_threads", lambda batch, _: given.append(min(cores, batch)) or given[-1])
+        frame = caster(wanted[0], textures)
+        return given, frame.detach(), torch.autograd.grad((w * frame).sum(), wanted)
+
+    (_, frame, slopes), (given, other, others) = drawn(1), drawn(3)
+    assert given == [3, 1 if textured else 3]
+    assert torch.equal(frame, other)
+    assert all(torch.equal(a, b) for a, b in zip(slopes, others, strict=True))

@@ -15,7 +15,7 @@ GAUSS = wp.constant(scalar(0.28867513459481288))
 
 @wp.func
 def add_bars(
-    pinhole: int, b: int, p: int, x: scalar, y: scalar, o_bar: vec3, d_bar: vec3, size_bar: vec3, g: Gradients
+    pinhole: int, row: int, p: int, x: scalar, y: scalar, o_bar: vec3, d_bar: vec3, size_bar: vec3, g: Gradients
 ):
     """The rays are linear in x and y, and so are their adjoints."""
     fixed = d_bar
@@ -24,11 +24,11 @@ def add_bars(
         fixed = o_bar
         moving = d_bar
     for i in range(3):
-        wp.atomic_add(g.patches, b, p, i, fixed[i])
-        wp.atomic_add(g.patches, b, p, 3 + i, moving[i] * x)
-        wp.atomic_add(g.patches, b, p, 6 + i, moving[i] * y)
-        wp.atomic_add(g.patches, b, p, 9 + i, moving[i])
-        wp.atomic_add(g.patches, b, p, 12 + i, size_bar[i])
+        wp.atomic_add(g.patches, row, p, i, fixed[i])
+        wp.atomic_add(g.patches, row, p, 3 + i, moving[i] * x)
+        wp.atomic_add(g.patches, row, p, 6 + i, moving[i] * y)
+        wp.atomic_add(g.patches, row, p, 9 + i, moving[i])
+        wp.atomic_add(g.patches, row, p, 12 + i, size_bar[i])
 
 
 @wp.struct
@@ -60,39 +60,39 @@ def show_adjoint(s: Contents, at: Pixel, p: int, x: scalar, y: scalar, spread: v
         shown.size_bar = size_bar
         if patch.diffuse > ZERO:
             for i in range(3):
-                wp.atomic_add(g.patches, at.b, p, 15 + i, weight * light_bar[i])
+                wp.atomic_add(g.patches, at.row, p, 15 + i, weight * light_bar[i])
     return shown
 
 
 @wp.func
-def add_point(patch: Patch, b: int, p: int, x: scalar, y: scalar, weight: scalar, shown: Shown, g: Gradients):
+def add_point(patch: Patch, row: int, p: int, x: scalar, y: scalar, weight: scalar, shown: Shown, g: Gradients):
     """Add what moves the point that is hit makes of a colour."""
     hit = shown.hit
     o_bar, d_bar, size_bar = hit_adjoint(
         patch.kind, hit.point, hit.n, hit.t, hit.d, patch.size, hit.slant, shown.point_bar
     )
     size_bar = weight * (size_bar + shown.size_bar + stretch_adjoint(patch, hit.point, shown.point_bar))
-    add_bars(patch.pinhole, b, p, x, y, weight * o_bar, weight * d_bar, size_bar, g)
+    add_bars(patch.pinhole, row, p, x, y, weight * o_bar, weight * d_bar, size_bar, g)
 
 
 @wp.func
 def add_motion(
-    patch: Patch, b: int, p: int, x: scalar, y: scalar, hit: Hit, slope_x: scalar, slope_y: scalar, g: Gradients
+    patch: Patch, row: int, p: int, x: scalar, y: scalar, hit: Hit, slope_x: scalar, slope_y: scalar, g: Gradients
 ):
     """Add what a colour makes that has these slopes at (x, y) and moves with the patch."""
     o_bar, d_bar, size_bar = motion_adjoint(patch, hit, slope_x, slope_y)
-    add_bars(patch.pinhole, b, p, x, y, o_bar, d_bar, size_bar, g)
+    add_bars(patch.pinhole, row, p, x, y, o_bar, d_bar, size_bar, g)
 
 
 @wp.func
-def add_size(patch: Patch, b: int, p: int, weight: scalar, shown: Shown, g: Gradients):
+def add_size(patch: Patch, row: int, p: int, weight: scalar, shown: Shown, g: Gradients):
     """Add what the size makes of a colour without moving it on the screen."""
     n = shown.hit.n
     beyond = wp.dot(shown.point_bar, n) / wp.max(wp.dot(n, n), TINY)
     size_bar = shown.size_bar - beyond * depth_by_size(patch.kind, shown.hit.point, n, patch.size)
     if patch.kind >= SPHERE:
         for i in range(3):
-            wp.atomic_add(g.patches, b, p, 12 + i, weight * size_bar[i])
+            wp.atomic_add(g.patches, row, p, 12 + i, weight * size_bar[i])
 
 
 @wp.func
@@ -117,7 +117,7 @@ def border_adjoint(
         hit = border_look(patch, x, y, across_x, across_y, s.taps)
         there = weighed_color(s.texels, g, at, patch, hit)
         jump = there - color
-        add_motion(patch, at.b, p, x, y, hit, jump * across_x, jump * across_y, g)
+        add_motion(patch, at.row, p, x, y, hit, jump * across_x, jump * across_y, g)
         return there
     mean = scalar(0.0)
     for half in range(2):
@@ -129,7 +129,7 @@ def border_adjoint(
         hit = border_look(patch, px, py, nx, ny, s.taps)
         there = weighed_color(s.texels, g, at, patch, hit)
         jump = there - color
-        add_motion(patch, at.b, p, px, py, hit, jump * nx, jump * ny, g)
+        add_motion(patch, at.row, p, px, py, hit, jump * nx, jump * ny, g)
         mean += HALF * there
     return mean
 
@@ -144,9 +144,9 @@ def whole_adjoint(s: Contents, at: Pixel, p: int, g: Gradients):
     if not varies(patch):
         return
     if s.soft == 0:
-        add_point(patch, at.b, p, at.x, at.y, ONE, shown, g)
+        add_point(patch, at.row, p, at.x, at.y, ONE, shown, g)
         return
-    add_size(patch, at.b, p, ONE, shown, g)
+    add_size(patch, at.row, p, ONE, shown, g)
     if bends(patch, shown.hit):
         color = level(s, at, patch, shown.hit, shown.color, g)
         for side in range(4):
@@ -157,7 +157,7 @@ def whole_adjoint(s: Contents, at: Pixel, p: int, g: Gradients):
             border_adjoint(s, at, p, bx, by, across_x, across_y, color, True, g)
     else:
         slope_x, slope_y = whole_slopes(s, at, patch, shown.hit, g)
-        add_motion(patch, at.b, p, at.x, at.y, shown.hit, slope_x, slope_y, g)
+        add_motion(patch, at.row, p, at.x, at.y, shown.hit, slope_x, slope_y, g)
 
 
 @wp.func
@@ -203,7 +203,7 @@ def part_adjoint(
     bent = bool(False)
     if changes:
         bent = bends(patch, shown.hit)
-        add_size(patch, at.b, p, moment[0], shown, g)
+        add_size(patch, at.row, p, moment[0], shown, g)
         color = level(s, at, patch, shown.hit, shown.color, g)
     for k in range(listed):
         if owners[2 * k] == layer:
@@ -218,8 +218,8 @@ def part_adjoint(
 
 
 @wp.func
-def add_depth_adjoint(s: Contents, b: int, p: int, x: scalar, y: scalar, t_bar: scalar, g: Gradients):
-    patch = s.patches[b, p]
+def add_depth_adjoint(s: Contents, at: Pixel, p: int, x: scalar, y: scalar, t_bar: scalar, g: Gradients):
+    patch = s.patches[at.b, p]
     o, d = ray(patch, x, y)
     size = patch.size
     kind = patch.kind
@@ -227,26 +227,26 @@ def add_depth_adjoint(s: Contents, b: int, p: int, x: scalar, y: scalar, t_bar: 
     point = o + t * d
     n = depth_normal(kind, point, size)
     o_bar, d_bar, size_bar = depth_adjoint(kind, point, n, t, d, size, t_bar)
-    add_bars(patch.pinhole, b, p, x, y, o_bar, d_bar, size_bar, g)
+    add_bars(patch.pinhole, at.row, p, x, y, o_bar, d_bar, size_bar, g)
     t_x, t_y, _px, _py = point_slopes(patch, n, t, d, slant(n, d))
     return t_x, t_y
 
 
 @wp.func
 def add_edge_adjoint(
-    s: Contents, b: int, p: int, edge: int, detail: int, x: scalar, y: scalar, strength: scalar, g: Gradients
+    s: Contents, at: Pixel, p: int, edge: int, detail: int, x: scalar, y: scalar, strength: scalar, g: Gradients
 ):
     """Move the line f = 0 at (x, y): strength · ∂f/∂θ / |∇f|, with strength = length · (colour inside − outside)."""
     if edge == DEPTH_EDGE:
         # f is the depth of the other patch minus the depth of this one.
-        i_x, i_y = add_depth_adjoint(s, b, p, x, y, ZERO, g)
-        j_x, j_y = add_depth_adjoint(s, b, detail, x, y, ZERO, g)
+        i_x, i_y = add_depth_adjoint(s, at, p, x, y, ZERO, g)
+        j_x, j_y = add_depth_adjoint(s, at, detail, x, y, ZERO, g)
         slope = wp.sqrt((j_x - i_x) * (j_x - i_x) + (j_y - i_y) * (j_y - i_y))
         share = strength / wp.max(slope, TINY)
-        add_depth_adjoint(s, b, p, x, y, -share, g)
-        add_depth_adjoint(s, b, detail, x, y, share, g)
+        add_depth_adjoint(s, at, p, x, y, -share, g)
+        add_depth_adjoint(s, at, detail, x, y, share, g)
         return
-    patch = s.patches[b, p]
+    patch = s.patches[at.b, p]
     o, d = ray(patch, x, y)
     size = patch.size
     by_o = vec3()
@@ -261,4 +261,4 @@ def add_edge_adjoint(
         by_o, by_d, by_size = edge_slopes(edge, detail, o, d, size)
     gx, gy = screen_slope(patch, by_o, by_d)
     share = sign * strength / wp.max(wp.sqrt(gx * gx + gy * gy), TINY)
-    add_bars(patch.pinhole, b, p, x, y, share * by_o, share * by_d, share * by_size, g)
+    add_bars(patch.pinhole, at.row, p, x, y, share * by_o, share * by_d, share * by_size, g)

@@ -11,8 +11,9 @@ from .scene import NOTHING, Contents, center
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
 def nearest(first: int, stripe: int, s: Contents, depths: wp.array3d(dtype=scalar), shapes: wp.array3d(dtype=int)):
     """Fill depths (batch, height, width) and shapes (the same; −1 for the background)."""
-    world, row, k = wp.tid()
-    b = first + world
+    line, k = wp.tid()
+    b = (first + line) // s.height
+    row = (first + line) % s.height
     y = center(row, s.height)
     for column in range(k * stripe, wp.min((k + 1) * stripe, s.width)):
         x = center(column, s.width)

@@ -87,22 +87,21 @@ def share_out(lists: Lists, n: int):
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
 def render(first: int, stripe: int, s: Contents, image: wp.array4d(dtype=scalar), fronts: wp.array3d(dtype=int)):
     """Draw the scene over an image of the background, `stripe` pixels a thread; keep what is in front in each."""
-    world, line, k = wp.tid()
-    b = first + world
+    row, k = wp.tid()
     for column in range(k * stripe, wp.min((k + 1) * stripe, s.width)):
-        at = pixel_at(s, b, line, column)
+        at = pixel_at(s, first + row, column)
         p = int(NOTHING)
         if s.soft != 0:
-            p = front(s, b, at.x, at.y)
+            p = front(s, at.b, at.x, at.y)
         else:
-            p = hard_front(s, b, at.x, at.y)
-        fronts[b, line, column] = p
+            p = hard_front(s, at.b, at.x, at.y)
+        fronts[at.b, at.line, column] = p
         if p == MIXED:
             paint(s, at, image)
         elif p != NOTHING:
-            patch = s.patches[b, p]
+            patch = s.patches[at.b, p]
             for channel in range(s.channels):
-                image[b, channel, line, column] = ZERO
+                image[at.b, channel, at.line, column] = ZERO
             add_color(s.texels, image, at, patch, look(patch, at.x, at.y, vec3(ONE, ZERO, ONE), s.taps), ONE)
 
 
@@ -151,7 +150,7 @@ def paint_adjoint(s: Contents, at: Pixel, g: Gradients):
             px = at.x + lists.pieces[3 * k]
             py = at.y + lists.pieces[3 * k + 1]
             strength = jumps[k] * lists.pieces[3 * k + 2]
-            add_edge_adjoint(s, at.b, lists.layers[3 * inside], edge, detail, px, py, strength, g)
+            add_edge_adjoint(s, at, lists.layers[3 * inside], edge, detail, px, py, strength, g)
 
 
 @wp.func
@@ -192,11 +191,10 @@ def varied_jumps(s: Contents, at: Pixel, lists: Lists, n: int, used: int, g: Gra
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
 def render_adjoint(first: int, stripe: int, s: Contents, fronts: wp.array3d(dtype=int), g: Gradients):
     """Add to the gradients what the pixels make of that to the image."""
-    world, line, k = wp.tid()
-    b = first + world
+    row, k = wp.tid()
     for column in range(k * stripe, wp.min((k + 1) * stripe, s.width)):
-        at = pixel_at(s, b, line, column)
-        p = fronts[b, line, column]
+        at = pixel_at(s, first + row, column)
+        p = fronts[at.b, at.line, column]
         if p == MIXED:
             paint_adjoint(s, at, g)
         elif p == NOTHING:

@@ -94,6 +94,7 @@ class Contents:
 class Pixel:
     """A pixel of one world."""
 
+    row: int  # of all lines of all worlds
     b: int
     line: int
     column: int
@@ -106,7 +107,7 @@ class Gradients:
     """The gradient to the image, and those that are made of it."""
 
     image: wp.array4d(dtype=scalar)
-    patches: wp.array3d(dtype=scalar)  # (batch, patches, 18): rays (12), extents (3) and light (3)
+    patches: wp.array3d(dtype=scalar)  # (rows, patches, 18), of each line: rays (12), extents (3) and light (3)
     texels: wp.array3d(dtype=scalar)  # empty where nobody asks for it
     background: wp.array4d(dtype=scalar)  # the same
 
@@ -138,13 +139,14 @@ def center(index: int, size: int):
 
 
 @wp.func
-def pixel_at(s: Contents, b: int, line: int, column: int):
+def pixel_at(s: Contents, row: int, column: int):
     at = Pixel()
-    at.b = b
-    at.line = line
+    at.row = row
+    at.b = row // s.height
+    at.line = row % s.height
     at.column = column
     at.x = center(column, s.width)
-    at.y = center(line, s.height)
+    at.y = center(at.line, s.height)
     return at
 
 

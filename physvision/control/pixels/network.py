@@ -44,7 +44,7 @@ class FramePolicy(Policy):
             channels: of each convolution.
             hidden: widths of the two linear layers between.
             recompute: whether what is between layers of a frame is computed again for the gradient, not kept; it takes
-                a third more time and, at 288 × 96, a thirtieth of the memory.
+                a third more time and, at 288 × 96, a fifth of the memory.
         """
         super().__init__()
         self.configuration = {"height": height, "width": width, "channels": channels, "hidden": list(hidden)}

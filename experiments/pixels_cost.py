@@ -1,0 +1,110 @@
+"""What an update of the pendulum that learns from pixels costs: engine, camera, network, memory, and a second core.
+
+python experiments/pixels_cost.py [--height 32] [--width 96] [--batch 8] [--rounds 9]
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+import time
+from collections.abc import Callable
+from statistics import median
+
+import torch
+from jsonargparse import auto_cli
+
+from physvision.control.pixels import FramePolicy, FromFrames
+from physvision.control.policies import play
+
+PERIODS, FEWER = 20, 5
+
+
+def update(height: int, width: int, batch: int, periods: int, recompute: bool) -> Callable[[], None]:
+    """An episode of so many decisions forward and backward."""
+    torch.manual_seed(0)
+    task, policy = FromFrames(height, width, periods), FramePolicy(height, width, recompute=recompute)
+    state, aim = task.begin(batch, torch.Generator().manual_seed(0))
+    return lambda: play(task, policy, state, aim).losses.mean().backward()
+
+
+def parts(height: int, width: int, batch: int) -> dict[str, Callable[[], None]]:
+    """What a decision is made of, each by itself, forward and backward."""
+    torch.manual_seed(0)
+    task, policy = FromFrames(height, width), FramePolicy(height, width)
+    state, aim = task.begin(batch, torch.Generator().manual_seed(0))
+    state.q.requires_grad_()
+    control = torch.zeros(batch, task.steps, 1, requires_grad=True)
+    frames, memory = task.sense(state, aim).detach().requires_grad_(), policy.blank(state.q)
+    return {
+        "engine": lambda: task.engine.rollout(state, task.steps, control).final.q.sum().backward(),
+        "camera": lambda: task.sense(state, aim).sum().backward(),
+        "network": lambda: policy(frames, memory)[0].sum().backward(),
+    }
+
+
+def shares(height: int, width: int, batch: int, rounds: int) -> None:
+    """Print what parts of a decision take, and all of it in an episode: medians of rounds in turn, processor time."""
+    torch.set_num_threads(1)
+    whole = update(height, width, batch, PERIODS, recompute=False)
+    timed = parts(height, width, batch)
+    taken: dict[str, list[float]] = {name: [] for name in (*timed, "whole")}
+    for number in range(rounds + 1):
+        for name, part in (*timed.items(), ("whole", whole)):
+            begun = time.process_time()
+            for _ in range(PERIODS if name != "whole" else 1):
+                part()
+            if number:  # in the first one kernels are read
+                taken[name].append((time.process_time() - begun) / PERIODS)
+    of = median(taken["whole"])
+    for name, each in taken.items():
+        print(f"{name:<8}{1e3 * median(each):>8.2f} ms a decision of {batch} worlds{100 * median(each) / of:>6.0f} %")
+
+
+def cores(height: int, width: int, rounds: int) -> None:
+    """Print how much sooner two threads draw one frame and its gradient: the median of ratios of wall time in pairs."""
+    draw, ratios = parts(height, width, 1)["camera"], []
+    for _ in range(rounds):
+        taken = []
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            begun = time.perf_counter()
+            for _ in range(PERIODS):
+                draw()
+            taken.append(time.perf_counter() - begun)
+        ratios.append(taken[0] / taken[1])
+    print(f"camera  {median(ratios):>8.2f} times as fast with two threads, one frame, wall time")
+
+
+def growth(height: int, width: int, batch: int, recompute: bool) -> float:
+    """By how many MB memory grows for each further decision of an episode."""
+    torch.set_num_threads(1)
+    peaks = []
+    for periods in (FEWER, PERIODS):
+        update(height, width, batch, periods, recompute)()
+        peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    return (peaks[1] - peaks[0]) / (PERIODS - FEWER)
+
+
+def main(height: int = 32, width: int = 96, batch: int = 8, rounds: int = 9) -> None:
+    """Measure.
+
+    Args:
+        height: of frames, pixels.
+        width: of them.
+        batch: worlds in an episode.
+        rounds: of timing, of which medians are printed.
+    """
+    print(f"frames of {width} x {height}")
+    # Each in a process of its own, since what a process once took counts for ever.
+    context = multiprocessing.get_context("spawn")
+    for recompute in (False, True):
+        with context.Pool(1) as alone:
+            each = alone.apply(growth, (height, width, batch, recompute))
+        print(f"memory  {each:>8.2f} MB a decision of {batch} worlds, {'recomputed' if recompute else 'kept'}")
+    shares(height, width, batch, rounds)
+    cores(height, width, rounds)
+
+
+if __name__ == "__main__":
+    auto_cli(main, as_positional=False)
