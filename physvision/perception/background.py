@@ -221,11 +221,13 @@ def _resolved(samples: np.ndarray, middle: np.ndarray) -> tuple[np.ndarray, np.n
         chosen[odd[~shown & (hidden > _ALWAYS)]] = guess[odd[~shown & (hidden > _ALWAYS)]]
     picture = middle.copy()
     picture[rows, columns] = chosen
-    # Pixels are judged one by one: where a few of a thing's colour are left among others, those others are right.
+    # Pixels are judged one by one: where a few of a thing's colour are left among others, those others are right, if
+    # they were seen there more than once. What is thin and stands still, a post or a hand, is as rare among others.
     around = cv2.medianBlur(_bytes(picture), _SPECKLED)[rows, columns].astype(np.float32)
     left = np.abs(chosen - around).max(-1) > 2 * tolerance
     if left.any() and len(things):
         left &= _among(chosen, things, 2 * tolerance)
+        left[left] = (np.abs(values[:, left] - around[left]).max(-1) < 2 * tolerance).sum(0) > 1
         picture[rows[left], columns[left]] = around[left]
     return picture, noise
 

@@ -75,9 +75,12 @@ def test_the_light_is_not_told_by_a_bright_thing_before_a_dark_wall():
 
 
 def test_single_pixels_of_what_moves_are_not_left_behind():
-    """A large disc of two colours turns and moves by less than its size before a wall with a grain."""
+    """A large disc of two colours turns and moves by less than its size before a wall with a grain.
+
+    Of the grain no level is farther from the usual one than a thing's shades from its colour.
+    """
     random = np.random.default_rng(0)
-    grain = np.array(WALL) + random.normal(0, 12, (120, 160, 1))
+    grain = np.array(WALL) + random.normal(0, 12, (120, 160, 1)).clip(-36, 36)
     rows, columns = np.mgrid[:120, :160]
     frames = []
     for sample in range(SAMPLES):
@@ -88,3 +91,19 @@ def test_single_pixels_of_what_moves_are_not_left_behind():
         frames.append(np.clip(frame + random.normal(0, 3, frame.shape), 0, 255).astype(np.uint8))
     picture = Background(np.stack(frames)).picture
     assert (np.abs(picture - grain).max(-1) < 60).all()
+
+
+def test_what_is_thin_and_stands_still_before_a_flicker_stays():
+    """A disc swings behind a post of its own colour, which is rare among what is around it."""
+    random = np.random.default_rng(0)
+    rows, columns = np.mgrid[:120, :160]
+    post = np.abs(columns - 80) < 4
+    frames = []
+    for sample in range(SAMPLES):
+        middle = 80 + 24 * np.sin(1.3 * sample)
+        frame = np.broadcast_to(np.array(WALL, float), (120, 160, 3)).copy()
+        frame[np.hypot(columns - middle, rows - 60) < 14] = DARK_GREEN
+        frame[post] = np.array(DARK_GREEN) + 40 * (sample % 4 == 0)  # light flickers on it
+        frames.append(np.clip(frame + random.normal(0, 3, frame.shape), 0, 255).astype(np.uint8))
+    picture = Background(np.stack(frames)).picture
+    assert (np.abs(picture[post] - DARK_GREEN).max(-1) < 60).all()
