@@ -21,6 +21,7 @@ _POSITIVE = ("length", "length_1", "length_2", "gravity", "speed", "acceleration
 Span = tuple[float, float]
 _ANY_POSITIVE: Span = (0.0, math.inf)
 _DRAWS, _FEWEST, _SWEEPS = 20_000, 200, 8
+_BEGINNINGS = 33  # intervals of which the shortest is taken
 # The possible values of what a clip may say nothing about.
 _SPANS: dict[str, Span] = {"damping": (0.0, 1.0), "drag": (0.0, 0.2), "friction": (0.0, 1.0), "restitution": (0.0, 1.0)}
 
@@ -137,11 +138,27 @@ def _moved(
 
 def _judged(span: Span, value: float, draws: Float[np.ndarray, " draws"], unit: str) -> Parameter:
     """A parameter by its best value, or the middle of what is possible where that is not."""
-    low, likely_low, middle, likely_high, high = np.quantile(draws, [0.025, 0.16, 0.5, 0.84, 0.975]).tolist()
+    (likely_low, likely_high), (low, high) = (_interval(span, draws, share) for share in (0.68, 0.95))
     if span == _ANY_POSITIVE and not (value > 0 and high / max(low, 1e-300) < 4):
         return Parameter(None, unit, identifiable=False, reason="the motion hardly depends on it")
     if math.isfinite(span[1]) and min(high, span[1]) - max(low, span[0]) > 0.5 * (span[1] - span[0]):
         return Parameter(
             None, unit, identifiable=False, reason="the clip does not make its possible range half as wide"
         )
-    return Parameter(value if low <= value <= high else middle, unit, (likely_low, likely_high), (low, high))
+    best = value if low <= value <= high else float(np.median(draws))
+    return Parameter(best, unit, (likely_low, likely_high), (low, high))
+
+
+def _interval(span: Span, draws: Float[np.ndarray, " draws"], share: float) -> tuple[float, float]:
+    """Where this share of the draws is.
+
+    As many are left out below as above, unless the parameter has a bound: no drag, say, may be as likely as any, but
+    would lie below each such interval. There it is the shortest one, which begins at the bound if that is as likely.
+    """
+    if not math.isfinite(span[1]):
+        low, high = np.quantile(draws, [0.5 - share / 2, 0.5 + share / 2]).tolist()
+        return low, high
+    below = np.linspace(0.0, 1 - share, _BEGINNINGS)
+    lows, highs = np.quantile(draws, below), np.quantile(draws, below + share)
+    shortest = int((highs - lows).argmin())
+    return float(lows[shortest]) if shortest else span[0], float(highs[shortest])
