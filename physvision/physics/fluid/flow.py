@@ -51,7 +51,7 @@ class Flow(MechanicalEngine):
     the strength of each jet, held over a step. All arithmetic is in float64, whatever the dtype of the state.
 
     Args:
-        cells: along x and y, at least 2 each.
+        cells: along x and y, at least 3 each.
         size: of the rectangle, m; its lower left corner is the origin.
         dt: seconds of a step; what flows should pass no more than half a cell in it.
         ends: of x, `periodic`, `walls` or `channel` (inflow on the left, outflow on the right); of y `periodic` or
@@ -96,7 +96,7 @@ class Flow(MechanicalEngine):
             raise InputError(f"ends: expected one of {ENDS[0]} for x and one of {ENDS[1]} for y, got {ends!r}")
         if len(cells) != 2 or len(size) != 2:
             raise InputError(f"cells, size: expected two numbers each, got {cells!r} and {size!r}")
-        nx, ny = (check_count("cells", each, 2) for each in cells)
+        nx, ny = (check_count("cells", each, 3) for each in cells)
         self.cells, self.size = (nx, ny), (check_positive("size", size[0]), check_positive("size", size[1]))
         self.dt, self.ends, self.jets = check_positive("dt", dt), (ends[0], ends[1]), tuple(jets)
         self.spacing = (self.size[0] / nx, self.size[1] / ny)
@@ -143,7 +143,7 @@ class Flow(MechanicalEngine):
         return state.v[..., :count].unflatten(-1, self.shapes[1]), state.v[..., count:].unflatten(-1, self.shapes[2])
 
     def flow_state(
-        self, u: Float[Tensor, "batch x y"], v: Float[Tensor, "batch x z"], dye: Tensor | None = None
+        self, u: Float[Tensor, "batch x y"], v: Float[Tensor, "batch w z"], dye: Tensor | None = None
     ) -> State:
         """The state of these velocities of unknown faces, and of dye in the cells, none if not given."""
         q = u.new_zeros(len(u), self.nq) if dye is None else dye.flatten(1)

@@ -111,11 +111,11 @@ def across(field: Tensor, ends: Ends, low: Tensor | float, high: Tensor | float)
 
 
 def beside(cells: Tensor, ends: Ends, inflow: Tensor | float) -> Tensor:
-    """Dye of cells −2 to n + 1 along the first axis."""
+    """Dye of cells −3 to n + 2 along the first axis, mirrored where nothing passes."""
     if ends == "periodic":
-        return torch.cat([cells[:, -2:], cells, cells[:, :2]], 1)
-    before = cells[:, :1] if ends == "walls" else torch.zeros_like(cells[:, :1]) + inflow
-    return torch.cat([before, before, cells, cells[:, -1:], cells[:, -1:]], 1)
+        return torch.cat([cells[:, -3:], cells, cells[:, :3]], 1)
+    before = cells[:, :3].flip(1) if ends == "walls" else torch.zeros_like(cells[:, :3]) + inflow
+    return torch.cat([before, cells, cells[:, -3:].flip(1)], 1)
 
 
 def unknown(faces: Tensor, ends: Ends) -> Tensor:

@@ -8,7 +8,11 @@ With N = ∇·(u u), f the accelerations and L the Laplacian, from u₀ and with
 and φ such that ∇·u = 0, to rounding. The second stage starts from the first one's pressure, so that no error of first
 order is left at walls. `stopped` divides by 1 + h χ/τ where a solid's share is χ. Where there are solids, stopping and
 projecting take turns, each time by a share of h: what they tend to has no divergence and stands still in the solid.
-Dye goes the same way with the same velocities, and diffuses by the exact exp(h κ L). All operators are symmetric:
+Dye c is carried by u₀, then u₁, then their mean ū, by Shu and Osher's method of third order, C being a plain step,
+
+    c₁ = C(c₀, u₀)        c₂ = (3 c₀ + C(c₁, u₁))/4        c₃ = (c₀ + 2 C(c₂, ū))/3
+
+and diffuses by the exact exp(h κ L). All operators are symmetric:
 torch's own reverse of these lines solves with the same eigenvectors, and the kernels have their adjoints.
 """
 
@@ -138,7 +142,7 @@ class Stepper:
     def at_faces(self, cells: Tensor) -> tuple[Tensor, Tensor]:
         """Means of the two cells beside each unknown face."""
         wide_x, wide_y = (beside(part, ends, 0.0) for part, ends in zip((cells, cells.mT), self.ends, strict=True))
-        means = ((wide[:, 1:-2] + wide[:, 2:-1]) / 2 for wide in (wide_x, wide_y))
+        means = ((wide[:, 2:-3] + wide[:, 3:-2]) / 2 for wide in (wide_x, wide_y))
         mean_x, mean_y = (unknown(mean, ends) for mean, ends in zip(means, self.ends, strict=True))
         return mean_x, mean_y.mT
 
@@ -149,8 +153,8 @@ class Stepper:
         return g_x * (1 + n.heaviness * load_x) + push_x, g_y * (1 + n.heaviness * load_y) + push_y
 
     def carried(self, dye: Tensor, wide: tuple[Tensor, Tensor], n: Prepared) -> Tensor:
-        """The rate of change of dye that flow carries."""
-        return carry(beside(beside(dye, self.ends[0], n.inflow_dye).mT, self.ends[1], 0.0).mT, *wide, self.spacing)
+        """Dye that flow has carried for a step at its present rate."""
+        return dye + self.h * carry(beside(beside(dye, self.ends[0], n.inflow_dye).mT, self.ends[1], 0.0).mT, *wide, self.spacing)
 
     def __call__(
         self, dye: Tensor, u: Tensor, v: Tensor, pushes: tuple[Tensor, Tensor], n: Prepared
@@ -162,7 +166,7 @@ class Stepper:
         start = [w + n.half * inner + outer for w, inner, outer in zip(old, smooth, n.walls, strict=True)]
         push = self.forces(dye, pushes, n)
         turned = self._turned(wide)
-        rate = self.carried(dye, wide, n)
+        ahead = self.carried(dye, wide, n)
         taken, lost = (torch.zeros_like(u), torch.zeros_like(v)), u.new_zeros(len(u), 2)
         for stage in range(2):
             rights = [s + h * (f - t) - g for s, f, t, g in zip(start, push, turned, taken, strict=True)]
@@ -172,11 +176,13 @@ class Stepper:
             ]
             u, v, taken, lost = self._stopped(solved, n)
             if stage == 0:
-                wide = self.ghosts(u, v, n)
-                push = [(a + b) / 2 for a, b in zip(push, self.forces(dye + h * rate, pushes, n), strict=True)]
-                turned = [(a + b) / 2 for a, b in zip(turned, self._turned(wide), strict=True)]
-                rate = (rate + self.carried(dye + h * rate, wide, n)) / 2
-        spread = self.bases.dye.apply(n.spread, dye + h * rate)
+                later = self.ghosts(u, v, n)
+                push = [(a + b) / 2 for a, b in zip(push, self.forces(ahead, pushes, n), strict=True)]
+                turned = [(a + b) / 2 for a, b in zip(turned, self._turned(later), strict=True)]
+                middle = ((wide[0] + later[0]) / 2, (wide[1] + later[1]) / 2)
+                half = 0.75 * dye + 0.25 * self.carried(ahead, later, n)
+                carried = dye / 3 + 2 / 3 * self.carried(half, middle, n)
+        spread = self.bases.dye.apply(n.spread, carried)
         return spread, u, v, lost
 
     def _stopped(self, velocities: list[Tensor], n: Prepared) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor], Tensor]:

@@ -48,7 +48,7 @@ class _Carry(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, c: Tensor, u: Tensor, v: Tensor, spacing: tuple[float, float]) -> Tensor:
         c, u, v = c.contiguous(), u.contiguous(), v.contiguous()
-        nx, ny = c.shape[1] - 4, c.shape[2] - 4
+        nx, ny = c.shape[1] - 6, c.shape[2] - 6
         rate = c.new_zeros(len(c), nx, ny)
         _run(kernels.carry, (nx, ny), spacing, (c, u, v), (rate,))
         ctx.save_for_backward(c, u, v)

@@ -69,7 +69,8 @@ def test_inflow_becomes_the_same_parabola_and_flows_out():
     assert flow.divergence(run.final).abs().max() < 1e-10
     dye = run.final.q.reshape(48, 12)
     assert dye[:40, 2:10].min() > 0.9
-    assert dye.max() < 1.05
+    torch.testing.assert_close(dye[:12, 2:10], torch.ones(12, 8).double(), rtol=0, atol=1e-3)
+    assert dye.max() < 1.15  # a jump swings over by a tenth, and by its square where it turns
 
 
 def cavity(n):
@@ -94,13 +95,31 @@ def test_a_lid_drives_the_cavity_as_published():
 def test_a_lid_in_a_box_moves_nothing_out_of_it_and_dye_is_kept():
     flow = Flow((12, 10), (1.0, 0.8), dt=0.02, viscosity=0.01, diffusivity=1e-3, wall_speed=(0.0, 0.0, 0.0, 1.0))
     x, y = torch.meshgrid(torch.linspace(0, 1, 12), torch.linspace(0, 1, 10), indexing="ij")
-    dye = ((x - 0.5) ** 2 + (y - 0.7) ** 2 < 0.05).double().reshape(1, -1)
+    dye = torch.exp(-((x - 0.5) ** 2 + (y - 0.7) ** 2) / 0.06).double().reshape(1, -1)
     run = flow.rollout(State(dye, torch.zeros(1, flow.nv).double()), 100)
     total = run.q.sum(-1)
     torch.testing.assert_close(total, total[:, :1].expand_as(total), rtol=1e-12, atol=0)
     assert run.q.min() > -0.02
     assert run.q.max() < 1.02
     assert (run.q[0, -1] - dye[0]).abs().max() > 0.1
+
+
+def test_dye_that_is_taken_back_has_its_shape():
+    """What is lost there and back is what blurs, of higher than second order: a smooth spot in a steady vortex."""
+    errors = []
+    for n in (16, 32):
+        flow = Flow((n, n), (math.pi, math.pi), dt=0.8 / n, viscosity=0.0, solid_time=1.0)
+        (x, y), (a, b) = flow.faces(0), flow.faces(1)
+        u, v = torch.sin(x) * torch.cos(y), -torch.cos(a) * torch.sin(b)
+        centre = (torch.arange(n, dtype=torch.float64) + 0.5) * math.pi / n
+        dye = torch.exp(-4 * ((centre[:, None] - 1.2) ** 2 + (centre - 1.5) ** 2))
+        steps = round(1.0 / flow.dt)
+        # Inviscid and steady: each half of the way goes through the same flow, once against it.
+        there = flow.rollout(flow.flow_state(u[None], v[None], dye[None]), steps).final
+        back = flow.rollout(flow.flow_state(-u[None], -v[None], there.q.reshape(1, n, n)), steps).final
+        errors.append(float((back.q[0] - dye.flatten()).abs().max()))
+    assert math.log2(errors[0] / errors[1]) > 2.5
+    assert errors[1] < 0.01
 
 
 def test_a_solid_stops_the_flow_and_is_dragged():
@@ -195,9 +214,9 @@ def test_nonsense_is_refused(given, error, said):
 
 
 def test_pictures_show_dye_with_y_up():
-    dye = torch.zeros(3, 2)
-    dye[2, 1] = 1.0
-    flow = Flow((3, 2), (3.0, 2.0), dt=0.1, viscosity=0.1, dye=dye)
+    dye = torch.zeros(4, 3)
+    dye[3, 2] = 1.0
+    flow = Flow((4, 3), (4.0, 3.0), dt=0.1, viscosity=0.1, dye=dye)
     picture = flow.picture(flow.initial_state())
-    assert picture.shape == (1, 1, 2, 3)
-    assert picture[0, 0, 0, 2] == 1.0
+    assert picture.shape == (1, 1, 3, 4)
+    assert picture[0, 0, 0, 3] == 1.0

@@ -4,7 +4,7 @@ Fields come with ghosts around them, so that no kernel knows of boundaries. With
 
     u, velocity through the left face of cell (i, j), i from −1 to nx + 1, j from −1 to ny   (nx + 3, ny + 2)
     v, through its lower face, i from −1 to nx, j from −1 to ny + 1                          (nx + 2, ny + 3)
-    c, in the cell, i and j from −2                                                          (nx + 4, ny + 4)
+    c, in the cell, i and j from −3                                                          (nx + 6, ny + 6)
 """
 
 from physvision.physics.fluid.kernels.dye import carry, carry_backward

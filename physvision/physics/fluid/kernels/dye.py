@@ -1,7 +1,8 @@
-"""How dye is carried: what passes each face is what flows there, times the dye just before it; and the adjoint.
+"""How dye is carried: what passes each face is what flows there, times the dye at the face; and the adjoint.
 
-Before a face, upstream, the dye is that of the cell and half its slope, which van Albada's mean of the differences to
-both neighbours limits against overshooting. Whatever leaves a cell enters the next: dye is neither made nor lost.
+The dye at a face is that of the parabola, of fourth degree, whose means over five cells in a row are theirs: three
+cells upstream and two downstream. It is linear in the dye, so the adjoint spreads what it gathers, and it blurs threads
+far less than slopes that are limited; beside a jump it swings over by a tenth. Whatever leaves a cell enters the next.
 """
 
 import warp as wp
@@ -12,36 +13,31 @@ start_warp()
 wp.set_module_options({"enable_backward": False})
 
 Field = wp.array3d(dtype=wp.float64)
-SMALL = wp.constant(wp.float64(1e-12))
+Six = wp.types.vector(6, wp.float64)
+SIXTIETH = wp.constant(wp.float64(1.0 / 60.0))
 
 
 @wp.func
-def slope(a: wp.float64, b: wp.float64):
-    """Van Albada's mean of two differences, zero where they differ in sign; with its derivatives to both."""
-    if a * b <= wp.float64(0.0):
-        return wp.vec3d()
-    size = a * a + b * b + SMALL
-    value = a * b * (a + b) / size
-    by_a = (wp.float64(2.0) * a * b + b * b - wp.float64(2.0) * a * value) / size
-    by_b = (wp.float64(2.0) * a * b + a * a - wp.float64(2.0) * b * value) / size
-    return wp.vec3d(value, by_a, by_b)
+def shares(speed: wp.float64):
+    """What each of six cells in a row has in the dye at the face between the middle two."""
+    two = wp.float64(2.0) * SIXTIETH
+    three = wp.float64(-3.0) * SIXTIETH
+    thirteen = wp.float64(-13.0) * SIXTIETH
+    near = wp.float64(47.0) * SIXTIETH
+    next = wp.float64(27.0) * SIXTIETH
+    if speed >= wp.float64(0.0):
+        return Six(two, thirteen, near, next, three, wp.float64(0.0))
+    return Six(wp.float64(0.0), three, next, near, thirteen, two)
 
 
 @wp.func
 def at_face(c: Field, w: int, i: int, j: int, di: int, dj: int, speed: wp.float64):
-    """The dye at the face between (i − di, j − dj) and (i, j), and its derivatives to four cells in a row."""
-    half = wp.float64(0.5)
-    c0 = c[w, i - 2 * di, j - 2 * dj]
-    c1 = c[w, i - di, j - dj]
-    c2 = c[w, i, j]
-    c3 = c[w, i + di, j + dj]
-    if speed >= wp.float64(0.0):
-        s = slope(c1 - c0, c2 - c1)
-        by = half * wp.vec3d(-s[1], s[1] - s[2], s[2])
-        return c1 + half * s[0], wp.vec4d(by[0], wp.float64(1.0) + by[1], by[2], wp.float64(0.0))
-    s = slope(c2 - c1, c3 - c2)
-    by = half * wp.vec3d(s[1], s[2] - s[1], -s[2])
-    return c2 - half * s[0], wp.vec4d(wp.float64(0.0), by[0], wp.float64(1.0) + by[1], by[2])
+    """The dye at the face between (i − di, j − dj) and (i, j)."""
+    share = shares(speed)
+    total = wp.float64(0.0)
+    for k in range(6):
+        total += share[k] * c[w, i + (k - 3) * di, j + (k - 3) * dj]
+    return total
 
 
 @wp.kernel
@@ -51,16 +47,14 @@ def carry(first: int, c: Field, u: Field, v: Field, hx: wp.float64, hy: wp.float
     w = first + world
     if j < rate.shape[2]:
         speed = u[w, i + 1, j + 1]
-        dye, _ = at_face(c, w, i + 2, j + 2, 1, 0, speed)
-        flow = speed * dye / hx
+        flow = speed * at_face(c, w, i + 3, j + 3, 1, 0, speed) / hx
         if i > 0:
             wp.atomic_sub(rate, w, i - 1, j, flow)
         if i < rate.shape[1]:
             wp.atomic_add(rate, w, i, j, flow)
     if i < rate.shape[1]:
         speed = v[w, i + 1, j + 1]
-        dye, _ = at_face(c, w, i + 2, j + 2, 0, 1, speed)
-        flow = speed * dye / hy
+        flow = speed * at_face(c, w, i + 3, j + 3, 0, 1, speed) / hy
         if j > 0:
             wp.atomic_sub(rate, w, i, j - 1, flow)
         if j < rate.shape[2]:
@@ -69,11 +63,11 @@ def carry(first: int, c: Field, u: Field, v: Field, hx: wp.float64, hy: wp.float
 
 @wp.func
 def face_back(c: Field, w: int, i: int, j: int, di: int, dj: int, speed: wp.float64, bar: wp.float64, c_bar: Field):
-    """Spread the cotangent of a flow over its four cells; returns that of the speed."""
-    dye, by = at_face(c, w, i, j, di, dj, speed)
-    for k in range(4):
-        wp.atomic_add(c_bar, w, i + (k - 2) * di, j + (k - 2) * dj, bar * speed * by[k])
-    return bar * dye
+    """Spread the cotangent of a flow over its six cells; returns that of the speed."""
+    share = shares(speed)
+    for k in range(6):
+        wp.atomic_add(c_bar, w, i + (k - 3) * di, j + (k - 3) * dj, bar * speed * share[k])
+    return bar * at_face(c, w, i, j, di, dj, speed)
 
 
 @wp.kernel
@@ -98,7 +92,7 @@ def carry_backward(
             bar = bar - rate_bar[w, i - 1, j]
         if i < rate_bar.shape[1]:
             bar = bar + rate_bar[w, i, j]
-        found = face_back(c, w, i + 2, j + 2, 1, 0, u[w, i + 1, j + 1], bar / hx, c_bar)
+        found = face_back(c, w, i + 3, j + 3, 1, 0, u[w, i + 1, j + 1], bar / hx, c_bar)
         wp.atomic_add(u_bar, w, i + 1, j + 1, found)
     if i < rate_bar.shape[1]:
         more = wp.float64(0.0)
@@ -106,5 +100,5 @@ def carry_backward(
             more = more - rate_bar[w, i, j - 1]
         if j < rate_bar.shape[2]:
             more = more + rate_bar[w, i, j]
-        got = face_back(c, w, i + 2, j + 2, 0, 1, v[w, i + 1, j + 1], more / hy, c_bar)
+        got = face_back(c, w, i + 3, j + 3, 0, 1, v[w, i + 1, j + 1], more / hy, c_bar)
         wp.atomic_add(v_bar, w, i + 1, j + 1, got)
