@@ -92,18 +92,25 @@ def configurations() -> dict[str, dict[str, Any]]:
     return {"physics": physics, "MLP": other}
 
 
-def module_of(configuration: dict[str, Any], memory: Memory) -> PredictionTraining:
-    torch.manual_seed(0)
+def supervision_of(scale: float = 1.0, weight: float = 1.0, states: bool = True) -> Supervision:
+    """The loss; squares end at an error of `scale` px, and `states` says whether predicted states count."""
+    return Supervision(
+        Coordinates(9, (2, 5, 8)),
+        encoder=10.0 * weight,
+        physics=0.1 * weight if states else 0.0,
+        frames=500.0,
+        position_scale=scale,
+        velocity_scale=3.0 * scale,
+    )
+
+
+def module_of(
+    configuration: dict[str, Any], memory: Memory, supervision: Supervision, seed: int = 0
+) -> PredictionTraining:
+    torch.manual_seed(seed)
     model = build(configuration)
     assert isinstance(model.encoder, ObjectEncoder)
     memory.attach(model.encoder)
-    supervision = Supervision(
-        Coordinates(9, (2, 5, 8)),
-        encoder=10.0,
-        physics=0.1,
-        frames=500.0,
-        velocity_scale=3.0,
-    )
     return PredictionTraining(
         model,
         supervision,
@@ -129,7 +136,14 @@ def source(data: str, stride: int, fraction: float, labeled_only: bool) -> DataM
 
 
 def train(
-    name: str, configuration: dict[str, Any], data: DataModule, updates: int, folder: Path, memory: Memory
+    name: str,
+    configuration: dict[str, Any],
+    data: DataModule,
+    updates: int,
+    folder: Path,
+    memory: Memory,
+    supervision: Supervision | None = None,
+    seed: int = 0,
 ) -> Run:
     """Train, go on, or only load what is complete; then measure."""
     # Lightning after physvision: kornia, which both bring in, wants to come first.
@@ -138,7 +152,7 @@ def train(
 
     last, spent = folder / "last.ckpt", folder / "seconds.json"
     seconds = json.loads(spent.read_text()) if spent.exists() else 0.0
-    module = module_of(configuration, memory)
+    module = module_of(configuration, memory, supervision or supervision_of(), seed)
     if not last.exists() or read_checkpoint(last)["global_step"] < updates:
         keep = ModelCheckpoint(folder, save_last=True, every_n_train_steps=100)
         data.setup("fit")

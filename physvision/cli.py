@@ -20,7 +20,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "identify": ("physvision.identify.command:command", "find the law and the parameters of a motion in a video"),
     "simulate": ("physvision.simulate:simulate", "simulate a mechanism from an MJCF or URDF file, and film it"),
     "control": ("physvision.control.command:control", "swing up poles, or play Breakout, and film it"),
-    "generate": ("physvision.datasets.commands:generate", "make a data set: videos of billiards or a pendulum"),
+    "generate": (
+        "physvision.datasets.commands:generate",
+        "make a data set: videos of billiards, a pendulum, an elastic block or stirred dye",
+    ),
     "import": ("physvision.datasets.commands:import_", "make a data set of your own video"),
     "show": ("physvision.datasets.commands:show", "draw the states of a data set over its frames"),
     "verify": ("physvision.datasets.commands:verify", "check the files of a data set for damage"),

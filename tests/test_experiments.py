@@ -8,6 +8,7 @@ import torch
 
 from physvision import video
 from physvision.core import InputError
+from physvision.datasets import BlockRecipe, DyeRecipe
 
 
 @pytest.fixture(autouse=True)
@@ -201,6 +202,41 @@ def test_soft_bodies_are_designed_and_crawl():
     assert (ways[-1] > ways[0]).all()
     course = module.modulus(0, module.recorded_motion(2e-3, 50), 50, 2e-3, squares=6, updates=25)
     assert abs(course[-1] / module.TRUE - 1) < 0.5 * abs(course[0] / module.TRUE - 1)
+
+
+def test_moduli_and_viscosities_are_found_in_videos(tmp_path, monkeypatch):
+    """On coarser meshes and grids, whose errors are larger."""
+    block = import_module("soft_video")
+    monkeypatch.setattr(block, "GUESSES", (1e4, 2e4, 6))
+    monkeypatch.setattr(block, "BlockRecipe", lambda: BlockRecipe(size=48, frames=15))
+    assert block.main(trials=1, squares=(3, 6), out=tmp_path)
+    dye = import_module("fluids")
+    monkeypatch.setattr(dye, "DyeRecipe", lambda **given: DyeRecipe(**given | {"frames": 6, "modes": 48}))
+    monkeypatch.setattr(dye, "BARS", {"viscosity": 0.1})
+    assert dye.viscosity(1, 0, tmp_path, size=24, fineness=(1,))
+
+
+@pytest.mark.extended
+def test_flows_are_shaped_and_calmed(tmp_path, monkeypatch, capsys):
+    """A few updates of each lead the right way."""
+    dye, bodies = import_module("fluids"), import_module("fluid_drag")
+    monkeypatch.setattr(dye, "BARS", {"shape": 0.55})
+    assert dye.shape(0, 12, tmp_path, cells=16, steps=12)
+    monkeypatch.setattr(bodies, "BARS", {"drag": 0.02, "wake": 1.0})
+    assert bodies.drag(4, tmp_path, cells=(20, 12), steps=10)
+    assert bodies.wake(3, tmp_path, cells=24, shed=100, stretch=10, judged=40)
+    assert "sways" in capsys.readouterr().out
+
+
+@pytest.mark.extended
+def test_losses_of_billiards_are_compared(tmp_path, monkeypatch):
+    module = import_module("billiards_losses")
+    chosen = ("physics, size of errors", "MLP, no labels")
+    monkeypatch.setattr(module, "VARIANTS", {name: module.VARIANTS[name] for name in chosen})
+    found = module.main(seeds=1, updates=3, trials=10, data=tmp_path / "data", runs=tmp_path / "runs", out=tmp_path)
+    # Perception starts the encoder, and the engine is right: physics is ahead before it has learned anything.
+    assert found[chosen[0]][0][0] < 0.2 * found[chosen[1]][0][0]
+    assert (tmp_path / "billiards_losses.png").stat().st_size > 10_000
 
 
 def test_failures_are_named(tmp_path, monkeypatch):

@@ -3,7 +3,9 @@
 from typing import TYPE_CHECKING
 
 from physvision.datasets.billiards import BilliardsRecipe
+from physvision.datasets.block import BlockRecipe
 from physvision.datasets.dataset import Dataset
+from physvision.datasets.dye import DyeRecipe
 from physvision.datasets.generation import generate
 from physvision.datasets.importing import import_video
 from physvision.datasets.pendulum import PendulumRecipe
@@ -19,8 +21,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BilliardsRecipe",
+    "BlockRecipe",
     "DataModule",
     "Dataset",
+    "DyeRecipe",
     "PendulumRecipe",
     "Recipe",
     "Sample",

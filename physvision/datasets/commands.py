@@ -6,6 +6,8 @@ from pathlib import Path
 
 from physvision.datasets import registry
 from physvision.datasets.billiards import BilliardsRecipe
+from physvision.datasets.block import BlockRecipe
+from physvision.datasets.dye import DyeRecipe
 from physvision.datasets.executors import Executor
 from physvision.datasets.generation import generate as make
 from physvision.datasets.importing import import_video
@@ -41,8 +43,37 @@ def generate_pendulum(
     print(make(PendulumRecipe(**recipe), out, workers=workers, executor=executor))
 
 
+def generate_block(out: str = "data/block", workers: int | None = None, executor: Executor = "local", **recipe) -> None:
+    """An elastic block that hangs by its top and is let go, by scikit-fem.
+
+    Args:
+        out: folder of the data set; run again after an interruption to go on.
+        workers: processes; all cores if not given.
+        executor: "local", or "ray" for an existing Ray cluster.
+        recipe: what to make.
+    """
+    print(make(BlockRecipe(**recipe), out, workers=workers, executor=executor))
+
+
+def generate_dye(out: str = "data/dye", workers: int | None = None, executor: Executor = "local", **recipe) -> None:
+    """Dye that a flow stirs, by a pseudo-spectral solver.
+
+    Args:
+        out: folder of the data set; run again after an interruption to go on.
+        workers: processes; all cores if not given.
+        executor: "local", or "ray" for an existing Ray cluster.
+        recipe: what to make.
+    """
+    print(make(DyeRecipe(**recipe), out, workers=workers, executor=executor))
+
+
 # `physvision generate NAME …`
-generate = {"billiards": generate_billiards, "pendulum": generate_pendulum}
+generate = {
+    "billiards": generate_billiards,
+    "block": generate_block,
+    "dye": generate_dye,
+    "pendulum": generate_pendulum,
+}
 
 
 def import_(

@@ -9,12 +9,16 @@ from typing import Any
 
 from physvision.core import DataError
 from physvision.datasets.billiards import BilliardsRecipe
+from physvision.datasets.block import BlockRecipe
+from physvision.datasets.dye import DyeRecipe
 from physvision.datasets.folder import DataFolder, Shard
 from physvision.datasets.generation import generate
 from physvision.datasets.pendulum import PendulumRecipe
 from physvision.datasets.recipe import Recipe
 
-RECIPES: dict[str, type[Recipe]] = {recipe.name: recipe for recipe in (BilliardsRecipe, PendulumRecipe)}
+RECIPES: dict[str, type[Recipe]] = {
+    recipe.name: recipe for recipe in (BilliardsRecipe, BlockRecipe, DyeRecipe, PendulumRecipe)
+}
 
 
 def recipe_of(description: dict) -> Recipe | None:

@@ -154,7 +154,9 @@ class Stepper:
 
     def carried(self, dye: Tensor, wide: tuple[Tensor, Tensor], n: Prepared) -> Tensor:
         """Dye that flow has carried for a step at its present rate."""
-        return dye + self.h * carry(beside(beside(dye, self.ends[0], n.inflow_dye).mT, self.ends[1], 0.0).mT, *wide, self.spacing)
+        return dye + self.h * carry(
+            beside(beside(dye, self.ends[0], n.inflow_dye).mT, self.ends[1], 0.0).mT, *wide, self.spacing
+        )
 
     def __call__(
         self, dye: Tensor, u: Tensor, v: Tensor, pushes: tuple[Tensor, Tensor], n: Prepared
@@ -166,7 +168,7 @@ class Stepper:
         start = [w + n.half * inner + outer for w, inner, outer in zip(old, smooth, n.walls, strict=True)]
         push = self.forces(dye, pushes, n)
         turned = self._turned(wide)
-        ahead = self.carried(dye, wide, n)
+        ahead = carried = self.carried(dye, wide, n)
         taken, lost = (torch.zeros_like(u), torch.zeros_like(v)), u.new_zeros(len(u), 2)
         for stage in range(2):
             rights = [s + h * (f - t) - g for s, f, t, g in zip(start, push, turned, taken, strict=True)]

@@ -1,0 +1,5 @@
+"""An elastic block that hangs by its top: the finite elements of scikit-fem."""
+
+from physvision.datasets.block.recipe import BlockRecipe
+
+__all__ = ["BlockRecipe"]

@@ -1,0 +1,71 @@
+"""Small motions of a hanging elastic block: quadratic triangles of scikit-fem, and the trapezoidal rule in time.
+
+With M and K the matrices of mass and stiffness, f the weight and x the displacements of what is free,
+
+    M ẍ + K x = f,        (M + h²/4 K) ẍ₁ = f − K (x₀ + h ẋ₀ + h²/4 ẍ₀)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from physvision.core import MissingError
+
+_FEW = 12  # squares along each side
+
+
+class Block:
+    """A square block, held at its top, at rest and unstrained until it is let go.
+
+    Args:
+        side: m.
+        modulus: Pa.
+        ratio: Poisson's.
+        density: kg/m³.
+        gravity: m/s², downwards.
+        squares: along each side.
+    """
+
+    def __init__(
+        self, side: float, modulus: float, ratio: float, density: float, gravity: float, squares: int = _FEW
+    ) -> None:
+        fem, forms = _scikit_fem()
+        line = np.linspace(0.0, side, squares + 1)
+        self.places = fem.MeshTri.init_tensor(line, line).p.T
+        basis = fem.Basis(fem.MeshTri.init_tensor(line, line), fem.ElementVector(fem.ElementTriP2()))
+        stiffness = fem.asm(forms.linear_elasticity(*forms.lame_parameters(modulus, ratio)), basis)
+        mass = fem.asm(fem.BilinearForm(lambda u, v, w: density * (u[0] * v[0] + u[1] * v[1])), basis)
+        weight = fem.asm(fem.LinearForm(lambda v, w: -density * gravity * v[1]), basis)
+        free = basis.complement_dofs(basis.get_dofs(lambda x: np.isclose(x[1], side)))
+        self.nodes, self.free, self.size = basis.nodal_dofs.T, free, basis.N
+        self.stiffness, self.mass, self.weight = stiffness[free][:, free], mass[free][:, free], weight[free]
+
+    def motion(self, dt: float, steps: int, every: int) -> tuple[np.ndarray, np.ndarray]:
+        """Displacements and velocities of the corners of all triangles, (times, corners, 2), every so many steps."""
+        from scipy.sparse.linalg import splu
+
+        left = splu((self.mass + dt**2 / 4 * self.stiffness).tocsc())
+        x, v = np.zeros((2, len(self.free)))
+        a = splu(self.mass.tocsc()).solve(self.weight)
+        kept = [(x, v)]
+        for step in range(1, steps + 1):
+            ahead = x + dt * v + dt**2 / 4 * a
+            after = left.solve(self.weight - self.stiffness @ ahead)
+            x, v, a = ahead + dt**2 / 4 * after, v + dt / 2 * (a + after), after
+            if step % every == 0:
+                kept.append((x, v))
+        whole = np.zeros((2, len(kept), self.size))
+        whole[0][:, self.free], whole[1][:, self.free] = ([each[k] for each in kept] for k in range(2))
+        moved, rates = whole[:, :, self.nodes]
+        return moved, rates
+
+
+def _scikit_fem() -> tuple[Any, Any]:
+    try:
+        import skfem
+        from skfem.models import elasticity
+    except ImportError as error:
+        raise MissingError("an elastic block needs scikit-fem; pip install physvision[peers]") from error
+    return skfem, elasticity

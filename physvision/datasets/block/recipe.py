@@ -1,0 +1,153 @@
+"""An elastic block, seen from the side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import cv2
+import numpy as np
+
+from physvision.datasets.block.elasticity import Block
+from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe
+from physvision.video.overlay import Mark, Ring
+
+# Marks on the lower edge, as shares of the block's side, and their red, green and blue.
+MARKS = ((0.0, 0.0), (0.5, 0.0), (1.0, 0.0))
+COLORS = ((1.0, 0.2, 0.2), (0.2, 1.0, 0.2), (0.3, 0.4, 1.0))
+_BODY = 0.35  # brightness
+_WIDE = 1.5  # sides of the block that the picture shows
+_FINE = 8  # pixels are drawn of so many times so many
+
+
+@dataclass(frozen=True)
+class BlockRecipe(Recipe):
+    """A block that hangs by its top and is let go, with three marks on its lower edge; small strains.
+
+    Attributes:
+        trials: number of trials; a tenth each is for validation and test.
+        frames: number of frames of a trial.
+        seed: of all random choices.
+        size: side of the picture, pixels.
+        dt: time between frames, seconds.
+        side: of the block, m.
+        modulus: Young's, lowest and highest, drawn for every trial; Pa.
+        ratio: Poisson's.
+        density: kg/m³.
+        gravity: m/s², downwards.
+        noise: standard deviation of the noise of every pixel and channel; 1 is full scale.
+        substeps: of the solver from frame to frame.
+    """
+
+    trials: int = 20
+    frames: int = 51
+    seed: int = 0
+    size: int = 96
+    dt: Number = 0.01
+    side: Number = 0.2
+    modulus: tuple[Number, Number] = (1e4, 4e4)
+    ratio: Number = 0.3
+    density: Number = 1000.0
+    gravity: Number = 9.81
+    noise: Number = 0.01
+    substeps: int = 10
+
+    name: ClassVar[str] = "block"
+    packages: ClassVar[tuple[str, ...]] = ("numpy", "opencv-python-headless", "physvision", "pyarrow", "scikit-fem")
+
+    def check(self) -> None:
+        """Raise where a value makes no sense."""
+        super().check()
+        for name, least in (("size", 8), ("substeps", 1)):
+            self.require_whole(name, least)
+        for name in ("dt", "side", "density"):
+            self.require_number(name, 0, above=True)
+        for name in ("gravity", "noise"):
+            self.require_number(name, 0)
+        self.require_number("ratio", 0, 0.49)
+        self.require_range("modulus", 0, above=True)
+
+    @property
+    def scale(self) -> float:
+        """Pixels of a metre."""
+        return self.size / (_WIDE * self.side)
+
+    @property
+    def frame_format(self) -> FrameFormat:
+        """Size and rate of the frames."""
+        geometry = (
+            f"(x, y) m, y up from the block's lower left corner at rest, is seen at column {self.size / 2:g} + "
+            f"{self.scale:.9g} (x - {self.side / 2:g}), row {0.85 * self.size:g} - {self.scale:.9g} y; "
+            "the pixel of row i and column j covers j to j + 1 and i to i + 1"
+        )
+        return FrameFormat(self.size, self.size, 3, 1.0 / self.dt, geometry)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """Marks and parameters of every frame."""
+        return {
+            "q": Field((2 * len(MARKS),), "m", "places of the marks, x and y of each"),
+            "v": Field((2 * len(MARKS),), "m/s", "rates of q"),
+            "modulus": Field((), "Pa", "Young's modulus"),
+            "ratio": Field((), "1", "Poisson's ratio"),
+            "density": Field((), "kg/m^3", "density"),
+            "gravity": Field((), "m/s^2", "gravity, downwards"),
+        }
+
+    def trial(self, random: np.random.Generator) -> dict[str, np.ndarray]:
+        """One trial, its frames and fields."""
+        side = float(self.side)
+        modulus = float(np.exp(random.uniform(*np.log(np.array(self.modulus, dtype=float)))))
+        block = Block(side, modulus, float(self.ratio), float(self.density), float(self.gravity))
+        moved, rates = block.motion(float(self.dt) / self.substeps, (self.frames - 1) * self.substeps, self.substeps)
+        marked = [int(np.abs(block.places - side * np.array(mark)).sum(1).argmin()) for mark in MARKS]
+        edge = _around(block.places, side)
+        places = block.places + moved
+        frames = np.stack([self._picture(now[edge], now[marked]) for now in places])
+        noise = random.standard_normal(frames.shape, dtype=np.float32) * np.float32(self.noise)
+        constant = {"modulus": modulus, "ratio": self.ratio, "density": self.density, "gravity": self.gravity}
+        return {
+            "frames": np.rint(255.0 * np.clip(frames + noise, 0.0, 1.0)).astype(np.uint8),
+            "q": places[:, marked].reshape(self.frames, -1),
+            "v": rates[:, marked].reshape(self.frames, -1),
+            **{name: np.full(self.frames, float(value)) for name, value in constant.items()},
+        }
+
+    @property
+    def radius(self) -> float:
+        """Of the marks, m."""
+        return 0.06 * float(self.side)
+
+    def _seen(self, places: np.ndarray) -> np.ndarray:
+        """Columns and rows."""
+        return np.stack(
+            [
+                self.size / 2 + self.scale * (places[..., 0] - self.side / 2),
+                0.85 * self.size - self.scale * places[..., 1],
+            ],
+            -1,
+        )
+
+    def _picture(self, edge: np.ndarray, marks: np.ndarray) -> np.ndarray:
+        """The block and its marks, drawn finely and averaged."""
+        fine = np.zeros((_FINE * self.size, _FINE * self.size, 3), np.float32)
+        middles = np.arange(_FINE * self.size) + 0.5
+        # OpenCV fills pixels whose middles, at whole numbers, are inside; places come in 1/256 of a fine pixel.
+        outline = np.rint(256 * (_FINE * self._seen(edge) - 0.5)).astype(np.int32)
+        cv2.fillPoly(fine, [outline], (_BODY,) * 3, shift=8)
+        for place, color in zip(_FINE * self._seen(marks), COLORS, strict=True):
+            reach = (middles - place[0]) ** 2 + (middles[:, None] - place[1]) ** 2
+            fine[reach < (_FINE * self.scale * self.radius) ** 2] = color
+        return fine.reshape(self.size, _FINE, self.size, _FINE, 3).mean((1, 3))
+
+    def marks(self, values: Mapping[str, np.ndarray]) -> list[Mark]:
+        """A ring around each mark."""
+        return [Ring(tuple(place), self.scale * self.radius) for place in self._seen(values["q"].reshape(-1, 2))]
+
+
+def _around(places: np.ndarray, side: float) -> np.ndarray:
+    """Numbers of the places on the square's edge, in order around it."""
+    x, y = places.T / side - 0.5
+    on = np.flatnonzero(np.maximum(np.abs(x), np.abs(y)) > 0.5 - 1e-9)
+    return on[np.argsort(np.arctan2(y[on], x[on]))]

@@ -1,0 +1,5 @@
+"""Dye that a flow stirs: a pseudo-spectral solver in numpy."""
+
+from physvision.datasets.dye.recipe import DyeRecipe
+
+__all__ = ["DyeRecipe"]
