@@ -3,7 +3,7 @@
 The arm of `reach.py`; its policy, a network of 2,107,396 parameters, is told a point that the arm can reach, drawn anew
 for every robot of a batch and every update, and answers once with the four angles that its servos are to turn to. The
 error is the distance of the tip, averaged over the last half second of 8 s and over the batch, which no point of was
-seen before. Adam's rate is 1e-3 times the error of the last update over half a metre.
+seen before. Adam's rate is 1e-3 times the error of the last update over half a metre, and 1e-3 at most.
 
     python experiments/reach_anywhere.py [--batch 128] [--updates 2563] [--out out]
 """
@@ -81,7 +81,8 @@ class Teaching(PolicyTraining):
         assert self.last is not None
         self.errors.append(float(error_of(self.last).mean()))
         for group in self.trainer.optimizers[0].param_groups:
-            group["lr"] = self.learning_rate * self.errors[-1] / 50
+            # The first errors are over a metre: at over twice the rate the network ends where it learns slowly.
+            group["lr"] = self.learning_rate * min(1.0, self.errors[-1] / 50)
         if len(self.errors) % MEAN == 0:
             lately = sum(self.errors[-MEAN:]) / MEAN
             spent = time.perf_counter() - self.began
