@@ -36,6 +36,7 @@ FIRST_RAISED = wp.constant(9)  # the trial from which on friction is raised from
 SWEEPS = wp.constant(12)
 MANY_SWEEPS = wp.constant(1000)
 RAMP = wp.constant(17)  # steps in which it is
+ORDERS = wp.constant(4)
 
 
 @wp.func
@@ -51,8 +52,17 @@ def sweeps_of(trial: int):
     return sweeps
 
 
+@wp.func
+def turn_around(memory: ContactMemory, world: int, start: int, end: int):
+    """List the members from `start` to `end` the other way round."""
+    for k in range((end - start) / 2):
+        first = memory.member[world, start + k]
+        memory.member[world, start + k] = memory.member[world, end - 1 - k]
+        memory.member[world, end - 1 - k] = first
+
+
 @wp.func(inline=True)
-def solve_island(memory: ContactMemory, world: int, start: int, end: int):
+def try_island(memory: ContactMemory, world: int, start: int, end: int):
     """Impulse of an island from `delassus`, `drive` and `friction`; the residual over its largest velocity.
 
     First all are held still. Where that is no solution, Newton's method from a guess, then from what a few sweeps find,
@@ -94,6 +104,23 @@ def solve_island(memory: ContactMemory, world: int, start: int, end: int):
         trial += 1
         if trial >= FIRST_RAISED:
             enough = scalar(1.0) * ACCEPTED
+    return residual
+
+
+@wp.func(inline=True)
+def solve_island(memory: ContactMemory, world: int, start: int, end: int):
+    """The same, and where all of that fails, with contacts in other orders.
+
+    Which contacts bear what is not determined where several press one body; Newton's steps from one order may go round
+    among answers that differ by that alone, and from another end at one.
+    """
+    residual = scalar(1.0e30)
+    order = wp.int32(0)
+    while order < ORDERS and not (residual <= ACCEPTED):
+        if order > 0:
+            turn_around(memory, world, start, wp.max(start, end + 1 - order))
+        residual = try_island(memory, world, start, end)
+        order += 1
     return residual
 
 
