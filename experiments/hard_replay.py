@@ -70,6 +70,7 @@ def replay(
                 data.ctrl[:] = _kept(model, data, wanted, speed)
                 mujoco.mj_step(model, data)
         else:
+            data.ctrl[:] = wanted
             mujoco.mj_step(model, data, round(dt / step))
         q.append(data.qpos.copy())
         v.append(data.qvel.copy())

@@ -194,6 +194,25 @@ def test_a_ball_is_hit_to_its_target(capsys, tmp_path):
     assert error < 1e-6
 
 
+@pytest.mark.extended
+def test_two_fingers_lift_a_ball():
+    """From targets of zero, with which nothing is touched; then with hardly more than the least squeeze."""
+    module = import_module("grasp")
+    found = module.search(torch.zeros(1, 3 * module.KNOTS, dtype=torch.float64), 90)
+    assert found.reached[0] <= 90
+    assert module.replayed(found.unknowns) < 2 * module.CLOSE
+    squeezed = module.forces(module.lifted(found.unknowns), found.unknowns)[:, -module.HELD :].mean()
+    light = module.loosen(found.unknowns, 25)
+    assert module.LEAST * 0.95 < light.force < min(0.7 * squeezed, 1.3 * module.LEAST)
+
+
+@pytest.mark.extended
+def test_a_grasp_that_was_learned_on_many_grippers_holds_with_more(tmp_path):
+    module = import_module("many_grippers")
+    assert module.main(grippers=6, updates=40, unseen=40, out=tmp_path)
+    assert (tmp_path / "many_grippers.png").stat().st_size > 10_000
+
+
 def test_soft_bodies_are_designed_and_crawl():
     module = import_module("soft_bodies")
     even, designed, _, _ = module.stiffness_field(updates=150, columns=10, layers=2)
