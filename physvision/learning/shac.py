@@ -48,6 +48,8 @@ class ShacSettings:
         passes: over what was seen, for the critic.
         parts: that a pass is split into.
         clip: largest norm of the actor's gradient.
+        signal: largest norm of the derivative of what a world earns by its state between two periods; none if not
+            given. Near contacts a few worlds' are a hundred times all others', which then learn nothing.
         spread: logarithm of the deviation of actions at the start.
         limit: of the acceleration over a period, m/s² and rad/s² as one norm, beyond which a window is cut; none if not
             given, and then the horizon does not adapt.
@@ -72,6 +74,7 @@ class ShacSettings:
     limit: float | None = None
     horizons: tuple[int, int] = (8, 64)
     adapt: float = 1.0
+    signal: float | None = None
 
 
 class GameTask(Task):
@@ -151,7 +154,9 @@ class Shac(Learner):
         task = GameTask(self.game, round(self.horizon), self.generator, self.settings.limit, self.dtype)
         watch, start = Watch(), self.worlds.state
         times = self.worlds.played[:, None] + torch.arange(task.periods)
-        played = play(task, self.actor, start, times[..., None].float(), watch=watch)
+        # The backward pass is of the mean over worlds and periods.
+        limit = None if self.settings.signal is None else self.settings.signal / times.numel()
+        played = play(task, self.actor, start, times[..., None].float(), limit=limit, watch=watch)
         window = self._judged(played, times)
         earned = self._returns(window)
         self.by_actor.zero_grad()

@@ -160,3 +160,17 @@ def test_the_horizon_follows_how_stiff_motion_is():
         made.advance()
     assert soft.horizon == pytest.approx(11.0, abs=0.01)
     assert stiff.horizon == 8.0
+
+
+def test_a_signal_is_limited_in_units_of_what_a_world_earns():
+    """Far above what there is nothing changes; far below, a world's actions still count by what they earn at once."""
+    moved = []
+    for signal in (None, 1e6, 1e-9):
+        made = Shac(GAMES["Links2"](), replace(SMALL, signal=signal), 0)
+        before = torch.nn.utils.parameters_to_vector(weights(made)).detach().clone()
+        made.advance()
+        moved.append(torch.nn.utils.parameters_to_vector(weights(made)).detach() - before)
+    assert torch.equal(moved[0], moved[1])
+    assert not torch.equal(moved[0], moved[2])
+    assert bool(moved[2].isfinite().all())
+    assert float(moved[2].norm()) > 0
