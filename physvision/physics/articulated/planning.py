@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from physvision.kernels.launching import Repeated, argument, array
+from physvision.kernels.launching import Repeated, argument, fill
 from physvision.physics.articulated.integrators import Integrator
 from physvision.physics.articulated.program import BACKWARD_COST, FORWARD_COST, Program
 from physvision.physics.feedback import Bounds, Plan
@@ -118,7 +118,7 @@ class Stepping:
         gradients = program.kernels.GradientsStruct()
         # Of one step at a time.
         summed = program.zeros(batch, 1, n).expand(batch, steps, n)
-        gradients.torque = array(summed)
+        fill(gradients, "torque", summed)
         work = program.workspace(batch, self.evaluations + 1, True)
         inputs = [self.tree, work[0], program.forces(torque, None), gradients, self.schedule, steps]
         inputs += [argument(each) for each in (q, v, A, B)]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from physvision.kernels import precision
-from physvision.kernels.launching import Repeated, Shelf, array
+from physvision.kernels.launching import Repeated, Shelf, fill
 from physvision.kernels.layout import ArrayField
 from physvision.physics.articulated.contact import Law, Pairs
 from physvision.physics.articulated.integrators import Integrator
@@ -98,8 +98,7 @@ class Program:
             self.counts |= self.pairs.counts
             self.pair_table = self.pairs.table(self.dtype, self.device)
         self.axes = torch.as_tensor(model.axes, dtype=self.dtype, device=self.device)
-        # Structs point into the memory of the tensors beside them.
-        self._schedules: dict[tuple[Integrator, int, float], tuple[Any, list[Tensor]]] = {}
+        self._schedules: dict[tuple[Integrator, int, float], Any] = {}
         self.shelf = Shelf()
         self._idle: dict[tuple, list[Memory]] = {}
 
@@ -109,17 +108,18 @@ class Program:
         tree = kernels.TreeStruct()
         tree.links, tree.positions, tree.velocities, tree.bodies = model.links, model.nq, model.nv, model.bodies
         for name in ("parent", "joint", "first_position", "first_velocity", "body_link", "servo", "root"):
-            setattr(tree, name, array(getattr(self, name)))
+            fill(tree, name, getattr(self, name))
         # Where contact is by events, dry friction is a row of its problem.
         smooth = rubs and not (self.pairs is not None and self.pairs.beside.rubbing.size)
         tree.friction_velocity, tree.rubs, tree.springs = _FRICTION_VELOCITY, int(smooth), int(springs)
-        tree.spinners, tree.spinner = self.spinner.numel(), array(self.spinner)
-        tree.varying, tree.varying_root = self.varying.numel(), array(self.varying)
+        tree.spinners, tree.varying = self.spinner.numel(), self.varying.numel()
+        fill(tree, "spinner", self.spinner)
+        fill(tree, "varying_root", self.varying)
         tree.couplings, tree.dragged = len(model.coupling_source), int(model.drag_axes is not None)
         for name, value in self.couplings.items():
-            setattr(tree, name, array(value))
+            fill(tree, name, value)
         for name, value in parameters.items():
-            setattr(tree, name, self._field(PARAMETERS[name], value))
+            self._fill(tree, name, PARAMETERS[name], value)
         return tree
 
     @property
@@ -131,34 +131,32 @@ class Program:
         """The kernels' `Schedule` of a step made of substeps of length `h`."""
         key = (integrator, substeps, h)
         if key in self._schedules:
-            return self._schedules[key][0]
+            return self._schedules[key]
         schedule = self.kernels.ScheduleStruct()
         schedule.h, schedule.substeps, schedule.stages = h, substeps, integrator.stages
         schedule.drag_interval = h if integrator.implicit_drag else 0.0
         schedule.share = integrator.share
-        held = [
-            torch.tensor(row, dtype=self.dtype, device=self.device) for row in (integrator.reach, integrator.weight)
-        ]
-        schedule.reach, schedule.weight = map(array, held)
-        self._schedules[key] = schedule, held
+        for name, row in (("reach", integrator.reach), ("weight", integrator.weight)):
+            fill(schedule, name, torch.tensor(row, dtype=self.dtype, device=self.device))
+        self._schedules[key] = schedule
         return schedule
 
-    def _field(self, field: ArrayField, value: Tensor) -> Any:
-        return array(value, self.kernels.ENTRIES[field.entry])
+    def _fill(self, struct: Any, name: str, field: ArrayField, value: Tensor) -> None:
+        fill(struct, name, value, self.kernels.ENTRIES[field.entry])
 
     def gradients(self, batch: int, torque: Tensor, wrenches: Tensor | None, wanted: bool) -> tuple[Any, list[Tensor]]:
         """The kernels' `Gradients`, and the tensors behind it that belong to parameters, zero."""
         gradients = self.kernels.GradientsStruct()
         gradients.wanted = int(wanted)
-        gradients.torque = array(torque)
+        fill(gradients, "torque", torque)
         if wrenches is not None:
-            gradients.push, gradients.twist = self._wrench(wrenches)
+            self._fill_wrench(gradients, wrenches)
         if not wanted:
             return gradients, []
         tensors = {}
         for name, field in (PARAMETERS | TANGENT_GRADIENTS).items():
             tensors[name] = self.zeros(batch, *field.shape(self.counts))
-            setattr(gradients, name, self._field(field, tensors[name]))
+            self._fill(gradients, name, field, tensors[name])
         return gradients, [tensors[name] for name in PARAMETERS]
 
     def contacts(self, parameters: Parameters, operations: int, rest_speed: float, overlap: float) -> Any:
@@ -170,9 +168,9 @@ class Program:
             setattr(contacts, name, self.counts[name])
         contacts.operations, contacts.rest_speed, contacts.overlap = operations, rest_speed, overlap
         for name, value in self.pair_table.items():
-            setattr(contacts, name, array(value, self.kernels.ENTRIES["vec3"] if value.dim() > 1 else None))
+            fill(contacts, name, value, self.kernels.ENTRIES["vec3"] if value.dim() > 1 else None)
         for name, value in parameters.items():
-            setattr(contacts, name, self._field(CONTACT_PARAMETERS[name], value))
+            self._fill(contacts, name, CONTACT_PARAMETERS[name], value)
         return contacts
 
     def kernels_of(self, law: Law) -> Any:
@@ -195,21 +193,22 @@ class Program:
         tensors = {}
         for name, field in (CONTACT_PARAMETERS | SHAPE_TANGENTS).items():
             tensors[name] = self.zeros(batch, *field.shape(self.counts))
-            setattr(gradients, name, self._field(field, tensors[name]))
+            self._fill(gradients, name, field, tensors[name])
         return gradients, [tensors[name] for name in CONTACT_PARAMETERS]
 
     def forces(self, torque: Tensor, wrenches: Tensor | None) -> Any:
         """The kernels' `Forces`."""
         forces = self.kernels.ForcesStruct()
-        forces.torque = array(torque)
+        fill(forces, "torque", torque)
         forces.wrenches = int(wrenches is not None)
         if wrenches is not None:
-            forces.push, forces.twist = self._wrench(wrenches)
+            self._fill_wrench(forces, wrenches)
         return forces
 
-    def _wrench(self, wrenches: Tensor) -> tuple[Any, Any]:
+    def _fill_wrench(self, struct: Any, wrenches: Tensor) -> None:
         vector = self.kernels.ENTRIES["vec3"]
-        return array(wrenches[..., :3], vector), array(wrenches[..., 3:], vector)
+        fill(struct, "push", wrenches[..., :3], vector)
+        fill(struct, "twist", wrenches[..., 3:], vector)
 
     def zeros(self, batch: int, *shape: int) -> Tensor:
         """Zeros, worlds innermost in memory on a GPU, where neighbouring threads then read neighbouring numbers."""
@@ -263,7 +262,7 @@ class Program:
         counts = self.counts | {"evaluations": rows}
         for name, field in (FORWARD_MEMORY | (BACKWARD_MEMORY if backward else {})).items():
             held[name] = self.empty(batch, *field.shape(counts))
-            setattr(work, name, self._field(field, held[name]))
+            self._fill(work, name, field, held[name])
         for name, columns in (("axis_angular", self.axes[:, :3]), ("axis_linear", self.axes[:, 3:])):
             held[name].copy_(columns.expand(batch, -1, -1))
         return Memory(work, held, {})
@@ -286,5 +285,5 @@ class Program:
                 held[name] = self._allocated(torch.zeros, batch, *field.shape(counts), dtype=torch.int32)
             else:
                 held[name] = self.empty(batch, *field.shape(counts))
-            setattr(memory, name, self._field(field, held[name]))
+            self._fill(memory, name, field, held[name])
         return Memory(memory, held, {})
