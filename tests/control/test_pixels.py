@@ -195,6 +195,15 @@ def test_a_policy_is_tried_and_kept_in_a_file(tmp_path):
         load_policy("flow")
 
 
+@pytest.mark.extended
+def test_the_policy_that_is_shipped_swings_poles_up():
+    """Poles that hang are upright in the end as often as is asked of it: eighteen of twenty starts."""
+    policy = load_policy()
+    found = trials(task_of(policy), policy, count=20, seconds=15.0, last=5.0)
+    assert float(found.angles[:, 0].abs().min()) > 2.5
+    assert int(found.stays.sum()) >= 18
+
+
 def test_a_push_changes_the_poles_rate():
     policy = FramePolicy(22, 64, 4, (8, 8))
     policy.still()
