@@ -240,7 +240,7 @@ def test_flows_are_shaped_and_calmed(tmp_path, monkeypatch, capsys):
     """A few updates of each lead the right way."""
     dye, bodies = import_module("fluids"), import_module("fluid_drag")
     monkeypatch.setattr(dye, "BARS", {"shape": 0.8})
-    assert dye.shape(0, 12, tmp_path, cells=16, steps=12)
+    assert dye.shape(0, 24, tmp_path, cells=16, steps=12)
     monkeypatch.setattr(bodies, "BARS", {"drag": 0.02, "wake": 1.0})
     assert bodies.drag(4, tmp_path, cells=(20, 12), steps=10)
     assert bodies.wake(3, tmp_path, cells=24, shed=100, stretch=10, judged=40)
