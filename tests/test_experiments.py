@@ -147,6 +147,16 @@ def test_a_quadruped_moves_by_what_it_learns():
     speeds = [-row[0] for row in training.courses[0]]
     assert speeds[0] == pytest.approx(0.0, abs=1e-9)  # it stands
     assert speeds[2] > speeds[1] > 1e-4
+    # A trot holds diagonal legs alike, and runs forward on its feet though nothing was tuned.
+    steps = module.trot(torch.zeros(1, 8, dtype=torch.float64), 60)
+    assert torch.equal(steps[..., :2], steps[..., 6:])
+    assert torch.equal(steps[..., 2:4], steps[..., 4:6])
+    start, _ = task.begin(1, torch.Generator())
+    ran = task.engine.rollout(start, 60, steps).final
+    assert float(ran.q[0, 0]) > 0.0
+    assert float(ran.q[0, 2]) > 0.3
+    tuned = module.trot_by_gradient(updates=1, robots=1, seconds=0.3, whole=0.6)
+    assert tuned.evaluations == 2
     # A torso that turns two and a half times about its cross axis, backwards.
     angles = -torch.linspace(0, 5 * torch.pi, 101, dtype=torch.float64)
     q = torch.zeros(1, 101, 15, dtype=torch.float64)
