@@ -19,6 +19,7 @@ from physvision.trainers.policies import PolicyTraining
 _SHORT, _LONG, _EPISODE = 50, 100, 150  # decisions: at first, while starts widen, and then
 _NEAR, _SLOW = 0.3, 1.0  # rad and rad/s of the first starts
 _FAR, _FAST = math.pi, 6.0
+_LEAST = 0.02  # of the learning rate, at the end
 _STANDS, _NEEDED, _MEMORY = 0.3, 0.5, 0.9  # rad, share, and what is left of the mean share after an update
 
 
@@ -38,10 +39,12 @@ class PendulumTraining(PolicyTraining):
     """Trains a policy to swing a pendulum up, first from near upright for a second, at last hanging for three.
 
     Once half of the poles stand at the end of their episodes, starts widen by a step after each update. When they are
-    anywhere, half of them hang. Each world's backward signal is limited.
+    anywhere, half of them hang. Each world's backward signal is limited. Then frames have noise and the learning rate
+    falls: at a constant one the poles that stand go on swaying, now more and now less.
     """
 
     progress: Tensor
+    settled: Tensor
     standing: Tensor
     spent: Tensor
 
@@ -62,6 +65,8 @@ class PendulumTraining(PolicyTraining):
         widening: int = 200,
         varied: float = 0.5,
         progress: float = 0.0,
+        settling: int = 300,
+        noise: float = 0.0,
     ) -> None:
         """Set up training.
 
@@ -81,6 +86,8 @@ class PendulumTraining(PolicyTraining):
             widening: updates in which starts widen.
             varied: share of worlds whose light and textures vary.
             progress: how far starts have widened at first, 1 for as far as they will.
+            settling: updates in which the learning rate falls to a fiftieth, once starts have widened.
+            noise: deviation of the noise of pixels from then on; frames are from 0 to 1.
         """
         torch.manual_seed(seed)
         if sees == "frames":
@@ -91,8 +98,8 @@ class PendulumTraining(PolicyTraining):
         else:
             raise InputError(f'sees: expected "frames" or "state", got {sees!r}')
         super().__init__(policy, task, updates, batch, seed, learning_rate, decay=decay, clip=clip, limit=limit)
-        self.course, self.widening = task, widening
-        for name in ("progress", "standing", "spent"):
+        self.course, self.widening, self.settling, self.noise = task, widening, settling, noise
+        for name in ("progress", "settled", "standing", "spent"):
             self.register_buffer(name, torch.zeros((), dtype=torch.float64))
         self.progress.fill_(progress)
 
@@ -100,9 +107,18 @@ class PendulumTraining(PolicyTraining):
         """Write checkpoints that are whole or not there."""
         keep_checkpoints_whole(self.trainer)
 
-    def on_train_batch_start(self, batch: int, batch_idx: int) -> None:
-        """Choose where this episode starts and how long it is."""
+    def choose_episode(self) -> None:
+        """Choose where the next episode starts, how long it is, and whether its frames have noise."""
         course_at(self.course, float(self.progress))
+        if isinstance(self.course, FromFrames):
+            self.course.noise = self.noise if float(self.progress) >= 1 else 0.0
+
+    def on_train_batch_start(self, batch: int, batch_idx: int) -> None:
+        """Choose the episode, and how fast is learned from it."""
+        self.choose_episode()
+        fallen = 0.5 - 0.5 * math.cos(math.pi * min(1.0, float(self.settled)))
+        for group in self.optimizers(use_pl_optimizer=False).param_groups:  # pyright: ignore[reportAttributeAccessIssue]
+            group["lr"] = self.learning_rate * (1 + (_LEAST - 1) * fallen)
         self._begun = time.process_time()
 
     def on_train_batch_end(self, outputs: Any, batch: int, batch_idx: int) -> None:
@@ -111,6 +127,8 @@ class PendulumTraining(PolicyTraining):
         final = self.last.trajectory.final
         stands = (leaning(final.detach()).abs() < _STANDS).double().mean()
         self.standing += (1 - _MEMORY) * (stands - self.standing)
+        if float(self.progress) >= 1:
+            self.settled += 1 / self.settling
         if float(self.standing) >= _NEEDED or float(self.progress) > 0:
             self.progress += 1 / self.widening
             self.progress.clamp_(max=1.0)

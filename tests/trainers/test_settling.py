@@ -1,0 +1,48 @@
+"""Once starts have widened the learning rate of the pendulum falls, and frames have noise."""
+
+import pytest
+import torch
+
+from physvision.trainers import PendulumTraining
+
+from lightning import Callback, Trainer  # isort: skip
+
+
+class Rates(Callback):
+    """Writes down the rate that each update was made with."""
+
+    def __init__(self):
+        self.rates = []
+
+    def on_train_batch_end(self, trainer, *_):
+        self.rates.append(trainer.optimizers[0].param_groups[0]["lr"])
+
+
+def rates(tmp_path, module):
+    seen = Rates()
+    options = {"enable_progress_bar": False, "enable_model_summary": False, "logger": False, "accelerator": "cpu"}
+    Trainer(default_root_dir=tmp_path, max_epochs=1, enable_checkpointing=False, callbacks=[seen], **options).fit(
+        module
+    )
+    return seen.rates
+
+
+def test_the_rate_falls_to_a_fiftieth_once_starts_have_widened(tmp_path):
+    module = PendulumTraining("state", updates=4, batch=2, learning_rate=1e-3, progress=1.0, settling=2)
+    assert rates(tmp_path, module) == pytest.approx([1e-3, 0.51e-3, 0.02e-3, 0.02e-3])
+
+
+def test_the_rate_stays_while_starts_widen(tmp_path):
+    module = PendulumTraining("state", updates=2, batch=2, learning_rate=1e-3, settling=2)
+    assert rates(tmp_path, module) == pytest.approx([1e-3, 1e-3])
+    assert float(module.settled) == 0
+
+
+@pytest.mark.parametrize(("progress", "noise"), [(1.0, 0.02), (0.5, 0.0)])
+def test_frames_have_noise_once_starts_have_widened(progress, noise):
+    module = PendulumTraining(batch=1, progress=progress, noise=0.02)
+    module.choose_episode()
+    state, aim = module.course.begin(1, torch.Generator().manual_seed(0))
+    apart = module.course.sense(state, aim) - module.course.sense(state, aim)
+    # Noise is enlarged with the frame; of the difference of two frames it is √2 times as large.
+    assert float(apart.std()) == pytest.approx(2 * 2**0.5 * noise, rel=0.05, abs=1e-12)
