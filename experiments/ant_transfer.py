@@ -59,7 +59,7 @@ def main(run: Path = Path("out/ant"), episodes: int = 8) -> float:
     game, about = GAMES["Ant"](), json.loads((run / "about.json").read_text())
     if about["method"] != "shac":
         raise InputError(f"run: expected one of SHAC, got {about['method']}")
-    actor = Actor(27, tuple(about["settings"]["hidden"]), 8, "elu")
+    actor = Actor(27, tuple(about["settings"]["hidden"]), 8, "elu", steady=about["settings"]["steady"])
     kept = torch.load(run / "best.ckpt", weights_only=True)
     actor.load_state_dict(kept["actor"])
     ours, theirs = evaluate(game, actor, episodes, SEED).tolist(), replayed(game, actor, episodes)

@@ -46,6 +46,8 @@ class Game:
         timed: whether the share of the episode that has passed is seen too, as the last number. The end of its time is
             then an end of the game like any other; otherwise only the record breaks off there.
         touching: of states, which parts touch something; not given where nothing can.
+        vary: properties of so many worlds, drawn with a generator around those of the engine, for what is learned to
+            bear other worlds; not given where there are none.
     """
 
     engine: Engine
@@ -58,6 +60,7 @@ class Game:
     lost: Callable[[Tensor], Tensor] | None = None
     timed: bool = False
     touching: Callable[[State], Tensor] | None = None
+    vary: Callable[[int, torch.Generator], dict[str, Tensor]] | None = None
 
     def observe(self, state: State, played: Int[Tensor, " batch"]) -> Float[Tensor, "batch numbers"]:
         """What a player is told of states after so many steps of the game."""

@@ -151,9 +151,19 @@ def ant() -> Game:
     def lost(seen: Tensor) -> Tensor:
         return (seen[..., 0] < 0.2) | (seen[..., 0] > 1.0)
 
-    return Game(
-        engine, begin, see, reward, (1.0,) * engine.nu, 1000, _ANT_STEPS, lost, touching=partial(_touching, engine)
-    )
+    def vary(batch: int, generator: torch.Generator) -> dict[str, Tensor]:
+        """Stops that are up to 0.1 rad further out, as far as MuJoCo's yield, shapes that bounce, other friction."""
+        known = dict(engine.properties.items())
+        drawn = torch.rand(batch, 2 + 2 * engine.nu, generator=generator, dtype=torch.float64)
+        outward = torch.tensor([-0.1, 0.1], dtype=torch.float64) * drawn[:, 2:].unflatten(1, (engine.nu, 2))
+        limits = known["joint_limits"].repeat(batch, 1, 1)
+        limits[:, -engine.nu :] += outward
+        bounce, friction = 0.3 * drawn[:, :1], 0.7 + 0.6 * drawn[:, 1:2]
+        varied = {"restitution": bounce.expand(-1, len(known["restitution"])), "joint_limits": limits}
+        return varied | {"friction": friction * known["friction"]}
+
+    touching, high = partial(_touching, engine), (1.0,) * engine.nu
+    return Game(engine, begin, see, reward, high, 1000, _ANT_STEPS, lost, touching=touching, vary=vary)
 
 
 def _touching(engine: articulated.Articulation, state: State) -> Tensor:

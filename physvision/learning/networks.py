@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from physvision.control.policies import Policy
+from physvision.core import InputError
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu,
@@ -25,7 +26,14 @@ _LEAST, _MOST = -20.0, 2.0  # logarithm of a deviation
 class Layers(nn.Module):
     """Several networks of one shape, each with weights of its own, all in one product a layer."""
 
-    def __init__(self, members: int, widths: Sequence[int], activation: str = "relu", rounded: bool = False) -> None:
+    def __init__(
+        self,
+        members: int,
+        widths: Sequence[int],
+        activation: str = "relu",
+        rounded: bool = False,
+        levelled: bool = False,
+    ) -> None:
         """Draw the weights, as `nn.Linear` does.
 
         Args:
@@ -34,9 +42,13 @@ class Layers(nn.Module):
             activation: "relu", "elu" or "swish".
             rounded: whether products between hidden layers of rectifiers are taken of bfloat16, in half of the
                 time. What comes in and what goes out stays in single precision.
+            levelled: whether what comes out of each layer between is shifted and scaled to mean 0 and deviation 1 over
+                its numbers, which bounds what the next one is told; not of rectifiers.
         """
         super().__init__()
-        self.activation, self.rounded = ACTIVATIONS[activation], rounded
+        if levelled and activation == "relu":
+            raise InputError("activation: expected one other than relu where layers are levelled, got 'relu'")
+        self.activation, self.rounded, self.levelled = ACTIVATIONS[activation], rounded, levelled
         self.weights, self.biases = nn.ParameterList(), nn.ParameterList()
         for low, high in pairwise(widths):
             for kept, shape in ((self.weights, (members, low, high)), (self.biases, (members, 1, high))):
@@ -57,7 +69,10 @@ class Layers(nn.Module):
             return _Rectified.apply(self.rounded, layer, *numbers)  # pyright: ignore[reportReturnType]
         for number, (weight, bias) in enumerate(zip(numbers[::2], numbers[1::2], strict=True)):
             layer = torch.baddbmm(bias, layer, weight)
-            layer = self.activation(layer) if 2 * number < len(numbers) - 2 else layer
+            if 2 * number < len(numbers) - 2:
+                layer = self.activation(layer)
+                # Without a gain and a shift of its own: the next layer's weights hold them.
+                layer = functional.layer_norm(layer, layer.shape[-1:]) if self.levelled else layer
         return layer
 
 
@@ -119,8 +134,57 @@ def _product(left: Tensor, right: Tensor) -> Tensor:
     return (left * right.mT).sum(2, keepdim=True) if right.shape[2] == 1 else torch.bmm(left, right)
 
 
+class Measure(nn.Module):
+    """Means and deviations of numbers that come in by batches, and the numbers in units of these.
+
+    Attributes:
+        mean: of each number so far.
+        square: mean square of its distance from that.
+        count: how many rows there were.
+    """
+
+    mean: Tensor
+    square: Tensor
+    count: Tensor
+
+    def __init__(self, numbers: int) -> None:
+        """Start with mean 0 and deviation 1.
+
+        Args:
+            numbers: in a row.
+        """
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(numbers, dtype=torch.float64))
+        self.register_buffer("square", torch.ones(numbers, dtype=torch.float64))
+        self.register_buffer("count", torch.zeros((), dtype=torch.float64))
+
+    def forward(self, rows: Float[Tensor, "*batch numbers"]) -> Float[Tensor, "*batch numbers"]:
+        """The distances from the means, in deviations, at most ten."""
+        return ((rows - self.mean.to(rows)) / self.square.clamp(min=1e-5).sqrt().to(rows)).clamp(-10.0, 10.0)
+
+    @torch.no_grad()
+    def add(self, rows: Float[Tensor, "batch numbers"]) -> None:
+        """Count these rows in."""
+        rows = rows.double()
+        mean, fresh = rows.mean(0), rows.square().mean(0) - rows.mean(0).square()
+        count = self.count + len(rows)
+        share, way = len(rows) / count, mean - self.mean
+        # The square of a union: the mean of both, and what their means are apart.
+        self.square += share * (fresh - self.square + (1 - share) * way.square())
+        self.mean += share * way
+        self.count.copy_(count)
+
+
 class Actor(Policy):
-    """Puts out means and logarithms of deviations of what `squashed` makes actions of."""
+    """Puts out means and logarithms of deviations of what `squashed` makes actions of.
+
+    Attributes:
+        layers: of the network.
+        measure: of what is sensed, if that is put into units of its own deviations.
+        spread: logarithms of deviations where they are the same whatever is sensed; None where layers tell them.
+    """
+
+    spread: nn.Parameter | None
 
     def __init__(
         self,
@@ -130,6 +194,7 @@ class Actor(Policy):
         activation: str = "relu",
         rounded: bool = False,
         spread: float = 0.0,
+        steady: bool = False,
     ) -> None:
         """Draw the weights.
 
@@ -140,11 +205,18 @@ class Actor(Policy):
             activation: as of `Layers`.
             rounded: as of `Layers`.
             spread: added to the logarithms of deviations.
+            steady: whether what is sensed is measured, layers are levelled, and deviations are the same whatever is
+                sensed.
         """
         super().__init__()
-        self.layers, self.actions = Layers(1, (sensors, *hidden, 2 * actions), activation, rounded), actions
-        with torch.no_grad():
-            self.layers.biases[-1][..., actions:] += spread
+        outputs = actions if steady else 2 * actions
+        self.layers = Layers(1, (sensors, *hidden, outputs), activation, rounded, levelled=steady)
+        self.actions = actions
+        self.measure = Measure(sensors) if steady else None
+        self.spread = nn.Parameter(torch.full((actions,), spread)) if steady else None
+        if not steady:
+            with torch.no_grad():
+                self.layers.biases[-1][..., actions:] += spread
 
     def still(self) -> None:
         """Make all outputs zero, whatever is sensed; what is below the last layer stays."""
@@ -153,19 +225,26 @@ class Actor(Policy):
 
     def forward(self, sensed: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Means, then logarithms of deviations; and the empty memory."""
-        return self.layers(sensed)[0], memory
+        return self.output_of(sensed), memory
+
+    def output_of(self, sensed: Float[Tensor, "batch sensors"]) -> Float[Tensor, "batch outputs"]:
+        """Means, then logarithms of deviations."""
+        if self.measure is None or self.spread is None:
+            return self.layers(sensed)[0]
+        mean = self.layers(self.measure(sensed))[0]
+        return torch.cat([mean, self.spread.expand_as(mean)], 1)
 
     def sample(
         self, sensed: Float[Tensor, "batch sensors"], generator: torch.Generator
     ) -> tuple[Float[Tensor, "batch actions"], Float[Tensor, " batch"]]:
         """Actions, and the logarithms of their densities."""
         noise = torch.randn(len(sensed), self.actions, generator=generator)
-        return squashed(self.layers(sensed)[0], noise)
+        return squashed(self.output_of(sensed), noise)
 
     @torch.no_grad()
     def best(self, sensed: Float[Tensor, "batch sensors"]) -> Float[Tensor, "batch actions"]:
         """The actions without noise."""
-        return self.layers(sensed)[0][:, : self.actions].tanh()
+        return self.output_of(sensed)[:, : self.actions].tanh()
 
 
 def squashed(

@@ -23,11 +23,12 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from physvision.control.policies import Played, Task, Watch, play
-from physvision.core import State, TrainingError
+from physvision.control.policies import Played, Watch, play
+from physvision.core import InputError, TrainingError
 from physvision.envs import Game
 from physvision.learning.learner import Learner
-from physvision.learning.networks import Actor, Layers, follow, squashed
+from physvision.learning.networks import Actor, Layers, follow
+from physvision.learning.task import GameTask
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class ShacSettings:
         steps: of the game over which the rates fall; they stay if it is 0.
         discount: γ.
         trace: λ.
+        through: share of a world's signal that goes on through each period on its way back; the critic at the end of
+            the period makes up for the rest.
         slow: share of the slow critic that stays with each window.
         passes: over what was seen, for the critic.
         parts: that a pass is split into.
@@ -51,6 +54,10 @@ class ShacSettings:
         signal: largest norm of the derivative of what a world earns by its state between two periods; none if not
             given. Near contacts a few worlds' are a hundred times all others', which then learn nothing.
         spread: logarithm of the deviation of actions at the start.
+        steady: whether networks are told what is seen in units of its deviations so far, layers between are levelled,
+            and the deviation of actions is the same whatever is seen: three things that the authors' program does.
+        varied: whether each world has properties of its own, drawn around those of the game's engine; evaluations have
+            the engine's.
         limit: of the acceleration over a period, m/s² and rad/s² as one norm, beyond which a window is cut; none if not
             given, and then the horizon does not adapt.
         horizons: the shortest and the longest window.
@@ -66,6 +73,7 @@ class ShacSettings:
     steps: int = 0
     discount: float = 0.99
     trace: float = 0.95
+    through: float = 1.0
     slow: float = 0.2
     passes: int = 16
     parts: int = 4
@@ -75,55 +83,8 @@ class ShacSettings:
     horizons: tuple[int, int] = (8, 64)
     adapt: float = 1.0
     signal: float | None = None
-
-
-class GameTask(Task):
-    """A game as a task, from the states that worlds are in; the aim is how many of its periods have passed."""
-
-    def __init__(
-        self,
-        game: Game,
-        periods: int,
-        generator: torch.Generator,
-        limit: float | None = None,
-        dtype: torch.dtype = torch.float32,
-    ) -> None:
-        """Say how it is played.
-
-        Args:
-            game: what is played.
-            periods: of a window.
-            generator: of the noise in actions.
-            limit: of accelerations beyond which no signal goes back.
-            dtype: of what the actor is told.
-        """
-        self.game, self.engine, self.periods, self.steps = game, game.engine, periods, game.steps
-        self._generator, self._limit, self._dtype, self._high = generator, limit, dtype, torch.tensor(game.high)
-
-    def begin(self, batch: int, generator: torch.Generator) -> tuple[State, Float[Tensor, "batch 1"]]:
-        """The game's start."""
-        return self.game.begin(batch, generator), torch.zeros(batch, 1)
-
-    def sense(self, state: State, aim: Float[Tensor, "batch 1"]) -> Tensor:
-        """What the game shows."""
-        return self.game.observe(state, aim[:, 0].long()).to(self._dtype)
-
-    def act(self, state: State, output: Tensor) -> Tensor:
-        """The actor's action with its noise."""
-        noise = torch.randn(len(output), len(self._high), generator=self._generator)
-        return (squashed(output, noise)[0] * self._high).to(state.q)
-
-    def losses(self, state: State, aim: Tensor) -> Tensor:
-        """Zeros: a game's rewards also ask for controls and the states before."""
-        return state.q.new_zeros(state.batch)
-
-    def stiffness(self, start: State, end: State) -> Float[Tensor, " batch"]:
-        """The mean acceleration over a period."""
-        return (end.v - start.v).detach().norm(dim=1) / (self.steps * self.engine.dt)
-
-    def cut(self, start: State, end: State) -> Bool[Tensor, " batch"] | None:
-        """Worlds that accelerate beyond the limit."""
-        return None if self._limit is None else self.stiffness(start, end) > self._limit
+    steady: bool = True
+    varied: bool = False
 
 
 class Shac(Learner):
@@ -140,12 +101,17 @@ class Shac(Learner):
         super().__init__(game, settings.worlds, seed)
         self.settings, self.horizon, self.unknown = settings, float(settings.horizon), 0
         seen = self.worlds.seen().shape[1]
-        self.actor = Actor(seen, settings.hidden, len(game.high), "elu", spread=settings.spread)
-        self.critic = Layers(1, (seen, *settings.critic_hidden, 1), "elu")
+        spread, steady = settings.spread, settings.steady
+        self.actor = Actor(seen, settings.hidden, len(game.high), "elu", spread=spread, steady=steady)
+        self.critic = Layers(1, (seen, *settings.critic_hidden, 1), "elu", levelled=steady)
         self.slow = deepcopy(self.critic).requires_grad_(False)
         betas = (0.7, 0.95)
         self.by_actor = torch.optim.Adam(self.actor.parameters(), settings.rate, betas, fused=True)
         self.by_critic = torch.optim.Adam(self.critic.parameters(), settings.critic_rate, betas, fused=True)
+        if settings.varied and game.vary is None:
+            raise InputError("varied: expected false for a game that has no other worlds, got true")
+        chances = torch.Generator().manual_seed(seed)
+        self._properties = game.vary(settings.worlds, chances) if settings.varied and game.vary else None
         self._told: dict[str, float] = {}
 
     def advance(self) -> None:
@@ -156,7 +122,8 @@ class Shac(Learner):
         times = self.worlds.played[:, None] + torch.arange(task.periods)
         # The backward pass is of the mean over worlds and periods.
         limit = None if self.settings.signal is None else self.settings.signal / times.numel()
-        played = play(task, self.actor, start, times[..., None].float(), limit=limit, watch=watch)
+        through, aims, properties = self.settings.through, times[..., None].float(), self._properties
+        played = play(task, self.actor, start, aims, decay=through, limit=limit, watch=watch, properties=properties)
         window = self._judged(played, times)
         earned = self._returns(window)
         self.by_actor.zero_grad()
@@ -167,12 +134,13 @@ class Shac(Learner):
         if self.settings.limit is not None:
             self._adapt(task, played)
         self.steps += self.worlds.count * task.periods
-        self._told = {"return": float(earned.detach().mean()), "critic": values, "horizon": float(task.periods)}
+        paid, lost = window.reward.detach()[window.going].mean(), window.lost.any(1).double().mean()
+        self._told |= {"paid": float(paid), "lost": float(lost), "critic": values, "horizon": float(task.periods)}
 
     def _judged(self, played: Played, times: Tensor) -> Window:
         """What was seen and earned in a window, and where worlds ended."""
-        path, game = played.trajectory, self.game
-        before, after = path[:-1].flatten(), path[1:].flatten()
+        assert played.starts is not None
+        game, before, after = self.game, played.starts.flatten(), played.trajectory[1:].flatten()
         reward = game.reward(before, after, played.controls.flatten(0, 1)).unflatten(0, times.shape).to(self.dtype)
         seen = game.observe(after, times.flatten() + 1).to(self.dtype).unflatten(0, times.shape)
         first = game.observe(before, times.flatten()).detach().to(self.dtype).unflatten(0, times.shape)
@@ -185,16 +153,20 @@ class Shac(Learner):
         return Window(first, seen, reward, lost, over & ~lost, cut, going, good)
 
     def _returns(self, window: Window) -> Float[Tensor, " batch"]:
-        """What each world earns: the stretches between cuts, each with the value of where it ends."""
-        value = self.critic(window.seen.flatten(0, 1), frozen=True)[0, :, 0].unflatten(0, window.reward.shape)
+        """What each world earns: the stretches between cuts, each with the value of where it ends.
+
+        Only the gradient counts where signals fade between periods: with g_t that by the state after period t, and d
+        the share that goes through, g_t = ∂r_{t+1}/∂s_t + γ ∂s_{t+1}/∂s_t ((1 − d) ∂V/∂s_{t+1} + d g_{t+1}).
+        """
+        value = self._value(self.critic, window.seen, frozen=True)
         count = window.reward.shape[1]
         total, weight = window.reward.new_zeros(len(value)), window.reward.new_ones(len(value))
         for k in range(count):
             total = total + torch.where(window.going[:, k], weight * window.reward[:, k], 0.0)
             weight = weight * self.settings.discount
             ends = window.over[:, k] | window.cut[:, k] | (k == count - 1)
-            valued = window.going[:, k] & ends & ~window.lost[:, k]
-            total = total + torch.where(valued, weight * value[:, k], 0.0)
+            told = torch.where(ends, weight, (1 - self.settings.through) * weight)
+            total = total + torch.where(window.going[:, k] & ~window.lost[:, k], told * value[:, k], 0.0)
             weight = torch.where(window.cut[:, k], 1.0, weight)
         return total
 
@@ -203,6 +175,7 @@ class Shac(Learner):
         self.unknown += len(watch.found)
         parameters = list(self.actor.parameters())
         norm = torch.nn.utils.clip_grad_norm_(parameters, self.settings.clip)
+        self._told["norm"] = float(norm)
         if not bool(norm.isfinite()):
             where = ", ".join(f"world {world} in period {period}" for world, period in watch.found[:5])
             raise TrainingError(
@@ -213,7 +186,7 @@ class Shac(Learner):
     @torch.no_grad()
     def _targets(self, window: Window) -> Float[Tensor, "batch periods"]:
         """R_t of every period that was played."""
-        value = self.slow(window.seen.flatten(0, 1))[0, :, 0].unflatten(0, window.reward.shape)
+        value = self._value(self.slow, window.seen)
         found, following = torch.zeros_like(value), value[:, -1]
         for k in reversed(range(value.shape[1])):
             trace = self.settings.trace
@@ -230,13 +203,22 @@ class Shac(Learner):
         total, count = 0.0, 0
         for _ in range(self.settings.passes):
             for part in torch.randperm(len(seen), generator=self.generator).chunk(self.settings.parts):
-                loss = (self.critic(seen[part])[0, :, 0] - target[part]).square().mean()
+                loss = (self._value(self.critic, seen[part]) - target[part]).square().mean()
                 self.by_critic.zero_grad()
                 loss.backward()
                 self.by_critic.step()
                 total, count = total + loss.detach(), count + 1
         follow(self.slow, self.critic, 1 - self.settings.slow)
+        if self.actor.measure is not None and len(seen):
+            # Only now: within a window all networks are told in the same units.
+            self.actor.measure.add(seen)
         return float(total) / max(1, count)
+
+    def _value(self, critic: Layers, seen: Float[Tensor, "*batch numbers"], frozen: bool = False) -> Tensor:
+        """What a critic thinks of what is seen, (*batch)."""
+        rows = seen.flatten(0, -2)
+        rows = rows if self.actor.measure is None else self.actor.measure(rows)
+        return critic(rows, frozen)[0, :, 0].unflatten(0, seen.shape[:-1])
 
     def _move(self, played: Played, window: Window) -> None:
         """Put the worlds where they have got to, and start those anew that ended."""

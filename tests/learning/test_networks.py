@@ -6,7 +6,8 @@ from torch import nn
 from torch.distributions import Normal, TransformedDistribution
 from torch.distributions.transforms import TanhTransform
 
-from physvision.learning.networks import Layers, squashed
+from physvision.core import InputError
+from physvision.learning.networks import Actor, Layers, Measure, squashed
 from physvision.learning.replay import Replay
 
 
@@ -17,13 +18,14 @@ def alone(layers, member):
         linear = nn.Linear(*weight.shape[1:])
         linear.weight.data, linear.bias.data = weight[member].T.clone(), bias[member, 0].clone()
         parts += [linear, {"relu": nn.ReLU(), "elu": nn.ELU(), "swish": nn.SiLU()}[layers.named]]
-    return nn.Sequential(*parts[:-1]).to(layers.weights[0].dtype)
+        parts += [nn.LayerNorm(weight.shape[2], elementwise_affine=False)] if layers.levelled else []
+    return nn.Sequential(*parts[: -2 if layers.levelled else -1]).to(layers.weights[0].dtype)
 
 
-@pytest.mark.parametrize("activation", ["relu", "elu", "swish"])
+@pytest.mark.parametrize(("activation", "levelled"), [("relu", False), ("elu", False), ("swish", False), ("elu", True)])
 @pytest.mark.parametrize("outputs", [1, 3])
-def test_networks_side_by_side_are_those_one_by_one(activation, outputs):
-    layers = Layers(2, (3, 8, 8, outputs), activation).double()
+def test_networks_side_by_side_are_those_one_by_one(activation, levelled, outputs):
+    layers = Layers(2, (3, 8, 8, outputs), activation, levelled=levelled).double()
     layers.named = activation
     inputs = torch.randn(5, 3, dtype=torch.float64, requires_grad=True)
     found = layers(inputs)
@@ -60,8 +62,38 @@ def test_products_of_half_precision_err_by_its_rounding():
     assert 0 < float((rounded - single).abs().max()) < 4 * 2**-8 * float(single.abs().max())
 
 
+def test_layers_of_rectifiers_are_not_levelled():
+    with pytest.raises(InputError, match="expected one other than relu where layers are levelled"):
+        Layers(1, (3, 8, 1), levelled=True)
+
+
+def test_numbers_are_measured_over_all_batches_together():
+    measure, rows = Measure(2), 5 * torch.randn(60, 2, dtype=torch.float64) + 100
+    rows[:, 1] = 7.0
+    small = torch.tensor([[0.5, -3.0]])
+    assert torch.equal(measure(small), small)
+    for part in rows.split([10, 1, 49]):
+        measure.add(part)
+    found = measure(rows)
+    torch.testing.assert_close(found[:, 0], (rows[:, 0] - rows[:, 0].mean()) / rows[:, 0].std(correction=0))
+    # One that never changes is at its mean, and what is far off is bounded.
+    assert found[:, 1].abs().max() < 1e-6
+    assert measure(torch.tensor([[1e9, -1e9]])).tolist() == [[10.0, -10.0]]
+
+
+def test_a_steady_actor_tells_the_same_deviations_everywhere():
+    actor = Actor(3, (8,), 2, "elu", spread=-1.0, steady=True)
+    told, _ = actor(torch.randn(5, 3), torch.zeros(5, 0))
+    assert told.shape == (5, 4)
+    assert (told[:, 2:] == -1).all()
+    told[:, 2:].sum().backward()
+    assert actor.spread.grad.tolist() == [5.0, 5.0]
+
+
 def test_the_density_is_that_of_a_squashed_normal():
-    output, noise = torch.randn(6, 4, dtype=torch.float64), torch.randn(6, 2, dtype=torch.float64)
+    # Of actions that are all but 1 torch does not find the way back.
+    drawn = 0.5 * torch.randn(6, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    output, noise = drawn[:, :4], drawn[:, 4:]
     action, density = squashed(output, noise)
     mean, spread = output.chunk(2, 1)
     law = TransformedDistribution(Normal(mean, spread.exp()), TanhTransform())

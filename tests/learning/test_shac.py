@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from physvision.control.policies import Watch, play
-from physvision.core import TrainingError
+from physvision.core import InputError, State, TrainingError
 from physvision.envs import GAMES
 from physvision.learning.learner import evaluate
-from physvision.learning.shac import GameTask, Shac, ShacSettings
+from physvision.learning.shac import Shac, ShacSettings
+from physvision.learning.task import GameTask
 
 SMALL = ShacSettings(worlds=3, horizon=6, hidden=(8,), critic_hidden=(8,), passes=1, parts=1)
 
@@ -27,8 +28,35 @@ def window(made, limit=None, watch=None):
     """Always with the same noise."""
     task = GameTask(made.game, made.settings.horizon, torch.Generator().manual_seed(1), limit, made.dtype)
     times = made.worlds.played[:, None] + torch.arange(task.periods)
-    played = play(task, made.actor, made.worlds.state, times[..., None].float(), watch=watch)
+    aims, through = times[..., None].float(), made.settings.through
+    played = play(task, made.actor, made.worlds.state, aims, decay=through, watch=watch)
     return played, made._judged(played, times)
+
+
+def by_recursion(made, cut=False):
+    """The gradient of a window from its periods one by one, the last one first, each played anew from its start.
+
+    What goes back from the end of a period is that of the critic, and of what comes after by the share that goes on.
+    """
+    game, settings, count = made.game, made.settings, made.settings.horizon
+    path, generator = window(made)[0].trajectory, torch.Generator().manual_seed(1)
+    noises = [torch.randn(3, len(game.high), generator=generator) for _ in range(count)]
+    through = 0.0 if cut else settings.through
+    back, found = (torch.zeros(3, 2), torch.zeros(3, 2)), 0.0
+    for k in reversed(range(count)):
+        start = State(*(each[:, k].detach().requires_grad_() for each in (path.q, path.v)))
+        output = made.actor.layers(game.observe(start, torch.full((3,), k)))[0]
+        control = (output + noises[k] * made.actor.spread.exp()).tanh() * torch.tensor(game.high)
+        end = game.engine.rollout(start, 1, control[:, None]).final
+        value = made.critic(game.observe(end, torch.full((3,), k + 1)))[0, :, 0]
+        told = 1.0 if k == count - 1 else 1 - through
+        earned = game.reward(start, end, control) + settings.discount * told * value
+        # Where all is cut every period begins a stretch, which is not discounted.
+        goal = (1.0 if cut else settings.discount**k) * earned.sum()
+        goal = goal + through * ((end.q * back[0]).sum() + (end.v * back[1]).sum())
+        first, second, *rest = torch.autograd.grad(goal, [start.q, start.v, *weights(made)])
+        back, found = (first, second), found + torch.cat([each.flatten() for each in rest])
+    return found
 
 
 def gradient(made, **options):
@@ -91,6 +119,18 @@ def test_a_cut_ends_a_stretch_and_the_next_one_begins():
     played, judged = window(made, limit=0.0)
     (back,) = torch.autograd.grad(judged.reward[:, -1].sum(), played.trajectory.q, allow_unused=True)
     assert back is None or back[:, :-2].abs().max() == 0
+
+
+@pytest.mark.parametrize("through", [1.0, 0.7, 0.0])
+def test_what_does_not_go_through_a_period_is_told_by_the_critic(through):
+    """The reward is a difference of what the end and the start are worth, so that both must fade alike."""
+    made = learner(replace(SMALL, through=through))
+    torch.testing.assert_close(gradient(made), by_recursion(made))
+
+
+def test_periods_that_are_cut_count_for_what_they_gain():
+    made = learner()
+    torch.testing.assert_close(gradient(made, limit=0.0), by_recursion(made, cut=True))
 
 
 @pytest.mark.parametrize("speed", [1e7, 1e200])
@@ -174,3 +214,28 @@ def test_a_signal_is_limited_in_units_of_what_a_world_earns():
     assert not torch.equal(moved[0], moved[2])
     assert bool(moved[2].isfinite().all())
     assert float(moved[2].norm()) > 0
+
+
+def test_worlds_with_properties_of_their_own_move_apart_from_one_start():
+    game = GAMES["Ant"]()
+    varied = game.vary(40, torch.Generator().manual_seed(0))
+    known = dict(game.engine.properties.items())
+    inward = (varied["joint_limits"] - known["joint_limits"])[:, 1:] * torch.tensor([1.0, -1.0], dtype=torch.float64)
+    assert inward.max() < 0
+    assert inward.min() > -0.1
+    assert ((varied["friction"] > 0.7) & (varied["friction"] < 1.3)).all()
+    one = game.begin(1, torch.Generator().manual_seed(0))
+    start = State(one.q.expand(3, -1), one.v.expand(3, -1))
+    pushed = 0.5 * torch.ones(3, 40, 8, dtype=torch.float64)
+    apart = game.engine.rollout(start, 40, pushed, game.vary(3, torch.Generator().manual_seed(0))).final.q
+    assert (apart[0] - apart[1]).abs().max() > 1e-3
+    together = game.engine.rollout(start, 40, pushed).final.q
+    made = Shac(game, replace(SMALL, varied=True, horizon=8), 0)
+    made.advance()
+    assert made.worlds.failures == 0
+    assert torch.equal(together[0], together[1])
+
+
+def test_worlds_are_not_varied_where_a_game_has_no_others():
+    with pytest.raises(InputError, match="varied: expected false for a game that has no other worlds"):
+        Shac(GAMES["Links1"](), replace(SMALL, varied=True), 0)

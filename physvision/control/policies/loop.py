@@ -30,6 +30,9 @@ class Played:
         failed: worlds in periods that the engine could not simulate, or at whose start what is sensed was beyond
             `LARGEST`; None of an open loop, whose engine's status tells.
         cut: worlds through whose period no signal goes back; None where the task cuts nothing.
+        starts: the states that periods started from, whose gradients are what is left of a signal once it faded, was
+            limited or cut: who asks what a period earned must use these, or else what it gains at its end goes back and
+            what its start had gained already does not; None of an open loop.
     """
 
     trajectory: Trajectory
@@ -37,6 +40,7 @@ class Played:
     losses: Float[Tensor, "batch periods"]
     failed: Bool[Tensor, "batch periods"] | None = None
     cut: Bool[Tensor, "batch periods"] | None = None
+    starts: Trajectory | None = None
 
 
 def play(
@@ -67,8 +71,9 @@ def play(
     engine = task.engine
     known = None if properties is None else engine.checked(properties, start.batch)
     state, memory = start, policy.blank(start.q)
-    states, controls, failed, cuts = [start], [], [], []
+    states, starts, controls, failed, cuts = [start], [], [], [], []
     for period in range(task.periods):
+        starts.append(state)
         told = aim if aim.ndim == 2 else aim[:, period]
         sensed = task.sense(state, told)
         lost = ~(sensed.detach().abs().amax(1) < LARGEST)
@@ -98,10 +103,14 @@ def play(
         state = State(faded(state.q, decay), faded(state.v, decay))
         state = state if limit is None else State(*_Limited.apply(limit, state.q, state.v))
         memory = faded(memory, decay) if policy.remembered else memory
-    q, v = torch.stack([each.q for each in states], 1), torch.stack([each.v for each in states], 1)
-    played = _judged(task, Trajectory(q, v, dt=task.steps * engine.dt), torch.stack(controls, 1), aim)
+    path, begun = (
+        Trajectory(torch.stack([s.q for s in kept], 1), torch.stack([s.v for s in kept], 1), dt=task.steps * engine.dt)
+        for kept in (states, starts)
+    )
+    played = _judged(task, path, torch.stack(controls, 1), aim)
     known_cuts = [each for each in cuts if each is not None]
-    return replace(played, failed=torch.stack(failed, 1), cut=torch.stack(known_cuts, 1) if known_cuts else None)
+    cut = torch.stack(known_cuts, 1) if known_cuts else None
+    return replace(played, failed=torch.stack(failed, 1), cut=cut, starts=begun)
 
 
 def _failed(moved: Trajectory) -> Bool[Tensor, " batch"]:
