@@ -19,8 +19,8 @@ from physvision.kernels.launching import array, launch
 RAYS, EXTENTS, LIGHT = slice(0, 12), slice(12, 15), slice(15, 18)
 
 
-# What a pixel takes on one core, microseconds: a guess, by which work is given to a second one.
-PIXEL_COST = 0.1
+# What a patch takes in each pixel on one core, microseconds: a guess, by which work is given to a second one.
+PATCH_COST = 0.004
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class Settings:
         # Of a line one thread on a CPU, where starting one costs more than most pixels do.
         stripe = 1 if like.is_cuda else self.width
         lines = like.shape[0] * self.height
-        cost, inner = PIXEL_COST * lines * self.width, (self.width // stripe,)
+        cost, inner = PATCH_COST * scene.count * lines * self.width, (self.width // stripe,)
         launch(kernel, lines, [stripe, scene, *arguments], like.device, cost, inner, together=together)
 
 
