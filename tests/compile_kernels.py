@@ -17,7 +17,7 @@ import physvision
 from physvision.kernels import precision
 
 # Parts that a package of kernels has only on demand; they are tested in float64 alone.
-PARTS = {"physvision.physics.soft.kernels": ["solid"]}
+PARTS = {"physvision.physics.soft.kernels": ["solid", "cloth"]}
 # Those of the tests marked `extended`; kernels that only they need in float32, and modules that only they need at all.
 MORE_PARTS = {"physvision.physics.articulated.kernels": ["convex_pairs"]}
 MORE_FLOAT32 = {"contact_list", "contact_rollout", "contact_rollout_backward"}

@@ -25,6 +25,7 @@ class Pattern:
         left_column: columns of a row's blocks.
         left_block: the blocks themselves.
         block: of each element, the block of each pair of its corners whose row comes after its column; −1 otherwise.
+        pairs: of each further pair of nodes their block; −1 where one of them is not free.
     """
 
     node: Whole
@@ -35,13 +36,23 @@ class Pattern:
     left_column: Whole
     left_block: Whole
     block: Whole
+    pairs: Whole
 
 
-def pattern(nodes: npt.NDArray[np.float64], elements: npt.NDArray[np.int64], free: npt.NDArray[np.bool_]) -> Pattern:
-    """The pattern for a mesh, of whose nodes the free ones are unknown."""
-    neighbours = _neighbours(len(nodes), elements, free)
-    order = np.array(_dissected(nodes, neighbours, np.flatnonzero(free).tolist()), dtype=np.int64)
-    place = np.full(len(nodes), -1)
+def pattern(
+    nodes: npt.NDArray[np.float64],
+    elements: npt.NDArray[np.int64],
+    pairs: npt.NDArray[np.int64],
+    free: npt.NDArray[np.bool_],
+) -> Pattern:
+    """The pattern for elements and further pairs of nodes, of which the free ones are unknown.
+
+    Nodes without a place, those past the last of `nodes`, are eliminated last.
+    """
+    neighbours = _neighbours([*elements.tolist(), *pairs.tolist()], free)
+    dissected = _dissected(nodes, neighbours, np.flatnonzero(free[: len(nodes)]).tolist())
+    order = np.array([*dissected, *(len(nodes) + np.flatnonzero(free[len(nodes) :]))], dtype=np.int64)
+    place = np.full(len(free), -1)
     place[order] = np.arange(len(order))
     rows = _filled([{int(place[other]) for other in neighbours[node]} for node in order])
     column = np.cumsum([0, *map(len, rows)])
@@ -50,18 +61,22 @@ def pattern(nodes: npt.NDArray[np.float64], elements: npt.NDArray[np.int64], fre
     by_row = np.argsort(row, kind="stable")
     left = np.searchsorted(row[by_row], np.arange(len(order) + 1))
     keys, count = of_block * len(order) + row, max(len(row), 1)
-    corners = place[elements]
-    r, c = np.broadcast_arrays(corners[:, :, None], corners[:, None, :])
-    below = (r > c) & (c >= 0)
-    block = np.where(below, np.searchsorted(keys, np.where(below, c * len(order) + r, 0)).clip(0, count - 1), -1)
-    found = (order, place, column, row, left, of_block[by_row], by_row, block.reshape(len(elements), -1))
+
+    def blocks(groups: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        r, c = np.broadcast_arrays(place[groups][:, :, None], place[groups][:, None, :])
+        below = (r > c) & (c >= 0)
+        at = np.searchsorted(keys, np.where(below, c * len(order) + r, 0)).clip(0, count - 1)
+        return np.where(below, at, -1).reshape(len(groups), -1)
+
+    shared = blocks(pairs).max(1) if len(pairs) else np.zeros(0)
+    found = (order, place, column, row, left, of_block[by_row], by_row, blocks(elements), shared)
     return Pattern(*(np.ascontiguousarray(each, dtype=np.int32) for each in found))
 
 
-def _neighbours(count: int, elements: npt.NDArray[np.int64], free: npt.NDArray[np.bool_]) -> list[set[int]]:
-    found: list[set[int]] = [set() for _ in range(count)]
-    for element in elements.tolist():
-        known = [node for node in element if free[node]]
+def _neighbours(groups: list[list[int]], free: npt.NDArray[np.bool_]) -> list[set[int]]:
+    found: list[set[int]] = [set() for _ in free]
+    for group in groups:
+        known = [node for node in group if free[node]]
         for node in known:
             found[node].update(known)
     for node, others in enumerate(found):

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from physvision.physics.properties import Properties, leaf, register_properties
+from physvision.physics.soft.bending import flattened, link_stiffness
 
 if TYPE_CHECKING:
     from physvision.physics.soft.body import SoftBody
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 @register_properties
 @dataclass(frozen=True)
 class SoftProperties(Properties):
-    """Numbers of materials, muscles and planes, and the shape at rest; a body of the plane is one metre deep."""
+    """Numbers of materials, muscles and obstacles, and the shape at rest; a body of the plane is one metre deep."""
 
     youngs_modulus: Tensor = leaf("materials", unit="Pa", range="positive", meaning="stiffness in tension")
     poissons_ratio: Tensor = leaf("materials", range="poisson", meaning="how much narrower what is drawn becomes")
@@ -30,8 +31,14 @@ class SoftProperties(Properties):
     gravity: Tensor = leaf("axes", unit="m/s²", meaning="acceleration")
     velocity_decay: Tensor = leaf(unit="1/s", range="not negative", meaning="rate at which velocity fades")
     tension: Tensor = leaf("muscles", unit="Pa", range="not negative", meaning="of a muscle at control 1")
-    contact_stiffness: Tensor = leaf(unit="Pa/m", range="positive", meaning="pressure of planes by overlap")
-    friction: Tensor = leaf("planes", range="not negative", meaning="of each plane")
+    contact_stiffness: Tensor = leaf(unit="Pa/m", range="positive", meaning="pressure of obstacles by overlap")
+    friction: Tensor = leaf("obstacles", range="not negative", meaning="of each ground, then of each solid")
+    radius: Tensor = leaf("solids", unit="m", range="positive", meaning="of a ball, or of a box's edges")
+    solid_mass: Tensor = leaf("solids", unit="kg", range="positive", meaning="of each solid")
+    thickness: Tensor = leaf("sheets", unit="m", range="positive", meaning="of cloth")
+    bending: Tensor = leaf(
+        "sheets", range="not negative", meaning="stiffness of cloth in bending, over that of a plate"
+    )
 
 
 @dataclass(frozen=True)
@@ -43,12 +50,19 @@ class Packed:
     mass: Float[Tensor, "batch nodes"]
     load: Float[Tensor, "batch nodes axes"]
     whole: Float[Tensor, "batch numbers"]
+    bending: Float[Tensor, "batch links"]
 
 
-def edges(places: Float[Tensor, "*batch nodes axes"], elements: Tensor) -> Float[Tensor, "*batch elements axes axes"]:
+def edges(places: Float[Tensor, "*batch nodes axes"], elements: Tensor) -> Float[Tensor, "*batch elements axes edges"]:
     """Edges of each element from its first corner, as columns."""
     corners = places[..., elements, :]
     return (corners[..., 1:, :] - corners[..., :1, :]).mT
+
+
+def at_rest(rest: Float[Tensor, "*batch nodes axes"], elements: Tensor) -> Float[Tensor, "*batch elements edges edges"]:
+    """Edges of each element, along axes of its own where they are those of cloth."""
+    found = edges(rest, elements)
+    return found if found.shape[-1] == found.shape[-2] else flattened(found)
 
 
 def lame(p: SoftProperties, plane_stress: bool) -> tuple[Tensor, Tensor]:
@@ -60,27 +74,38 @@ def lame(p: SoftProperties, plane_stress: bool) -> tuple[Tensor, Tensor]:
 
 def pack(p: SoftProperties, body: SoftBody, batch: int) -> Packed:
     """The kernels' numbers; leaves that worlds share stay shared in memory."""
-    device = p.rest.device
+    device, mesh = p.rest.device, body.mesh
     corners, material = body.indices("corners", device), body.indices("material", device)
-    at_rest = edges(p.rest.double(), corners)
-    volume = torch.linalg.det(at_rest) / factorial(body.axes)
-    shear, first = (each.double()[..., material] * volume for each in lame(p, body.plane_stress))
+    p = p.to(torch.float64)
+    flat = at_rest(p.rest, corners)
+    volume = torch.linalg.det(flat) / factorial(flat.shape[-1])
+    if mesh.cloth:
+        volume = volume * p.thickness
+    shear, first = (each[..., material] * volume for each in lame(p, body.plane_stress))
     muscle = body.indices("muscle", device)
-    known = torch.nn.functional.pad(p.tension.double(), (0, 1))  # the last is that of no muscle
-    pull, slow = known[..., muscle] * volume, p.viscous_time.double()[..., material]
-    weights = torch.stack(torch.broadcast_tensors(shear, first, slow, pull), -1)
-    share = (p.density.double()[..., material] * volume / (body.axes + 1)).unsqueeze(-1)
-    share = share.expand(*share.shape[:-1], body.axes + 1).flatten(-2)
-    mass = share.new_zeros(*share.shape[:-1], len(body.mesh.nodes)).index_add(-1, corners.flatten(), share)
-    load = p.load.double() + mass.unsqueeze(-1) * p.gravity.double().unsqueeze(-2)
-    friction = p.friction.double()
-    singles = [each.double().unsqueeze(-1) for each in (p.velocity_decay, p.contact_stiffness)]
-    whole = torch.cat([each.expand(batch, -1) for each in (*singles, friction)], -1)
-    inverse = torch.linalg.inv(at_rest).contiguous()
-    return Packed(
-        weights.expand(batch, *weights.shape[-2:]),
-        inverse.expand(batch, *inverse.shape[-3:]),
-        mass.expand(batch, -1),
-        load.expand(batch, *load.shape[-2:]),
-        whole,
+    known = torch.nn.functional.pad(p.tension, (0, 1))  # the last is that of no muscle
+    weights = [shear, first, p.viscous_time[..., material], known[..., muscle] * volume]
+    share = (p.density[..., material] * volume / corners.shape[1]).unsqueeze(-1)
+    share = share.expand(*share.shape[:-1], corners.shape[1]).flatten(-2)
+    mass = share.new_zeros(*share.shape[:-1], len(mesh.nodes)).index_add(-1, corners.flatten(), share)
+    mass = torch.cat([mass.expand(batch, -1), p.solid_mass.expand(batch, -1)], -1)
+    load = torch.nn.functional.pad(p.load, (0, 0, 0, len(body.solids))) + mass.unsqueeze(-1) * p.gravity.unsqueeze(-2)
+    # A plane has no radius.
+    singles = (p.velocity_decay.unsqueeze(-1), p.contact_stiffness.unsqueeze(-1))
+    numbers = (*singles, p.friction, torch.nn.functional.pad(p.radius, (len(body.grounds), 0)))
+    bending = mass.new_zeros(batch, 0)
+    if mesh.cloth:
+        links = len(body.links.pairs), body.indices("links", device)
+        square = p.thickness**2 / 12 * p.bending
+        opposites = body.indices("opposites", device)
+        bending = link_stiffness(p.rest, corners, opposites, links, square * shear, square * first)
+    space = mesh.axes - flat.shape[-1]
+    found = (
+        (torch.stack(torch.broadcast_tensors(*weights), -1), 2),
+        (torch.nn.functional.pad(torch.linalg.inv(flat), (0, space, 0, space)).contiguous(), 3),
+        (mass, 1),
+        (load, 2),
+        (torch.cat([each.expand(batch, -1) for each in numbers], -1), 1),
+        (bending, 1),
     )
+    return Packed(*(each.expand(batch, *each.shape[-count:]) for each, count in found))

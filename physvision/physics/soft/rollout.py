@@ -12,6 +12,7 @@ from typing_extensions import override
 from physvision.kernels import precision
 from physvision.kernels.batched_function import Operation, Tensors
 from physvision.kernels.launching import argument, array, launch
+from physvision.physics.soft.properties import Packed
 
 _KERNELS = "physvision.physics.soft.kernels"
 # A guess at the microseconds that an element's step takes, forward; backward takes as long.
@@ -22,7 +23,7 @@ class Launches:
     """A body on one device: its kernels, its struct, and memory for launches.
 
     Args:
-        axes: of the body.
+        parts: of the kernels that it needs.
         numbers: single fields of `BodyStruct`.
         whole: its arrays of whole numbers, and others.
         real: its arrays of real numbers, a vector being a row.
@@ -31,13 +32,13 @@ class Launches:
 
     def __init__(
         self,
-        axes: int,
+        parts: tuple[str, ...],
         numbers: dict[str, float],
         whole: dict[str, np.ndarray],
         real: dict[str, np.ndarray],
         device: torch.device,
     ) -> None:
-        self.kernels: Any = precision.load(_KERNELS, torch.float64, *(["solid"] if axes == 3 else []))
+        self.kernels: Any = precision.load(_KERNELS, torch.float64, *parts)
         self.device, self.elements = device, len(whole["corners"])
         self.body = self.kernels.BodyStruct()
         self._held = []  # memory that the struct points to
@@ -54,12 +55,11 @@ class Launches:
         self._held.append(tensor)
         setattr(self.body, name, array(tensor, kind))
 
-    def numbers(self, packed: Tensors, kind: Any) -> Any:
+    def numbers(self, packed: Tensors) -> Any:
         """A struct of these tensors, which must outlive it."""
-        entries = (None, self.kernels.Mat, None, self.kernels.Vec, None)
-        found = kind()
-        for name, tensor, entry in zip(("weights", "inverse", "mass", "load", "whole"), packed, entries, strict=True):
-            setattr(found, name, array(tensor, entry))
+        found, kinds = self.kernels.NumbersStruct(), {"inverse": self.kernels.Mat, "load": self.kernels.Vec}
+        for name, tensor in zip(Packed.__annotations__, packed, strict=True):
+            setattr(found, name, array(tensor, kinds.get(name)))
         return found
 
     def run(self, kernel: Any, batch: int, inputs: list[Any], packed: Tensors, steps: int) -> None:
@@ -73,7 +73,7 @@ class Launches:
             setattr(memory, name, array(held[-1], vec if len(size) == 2 else mat))
         held.append(torch.empty(batch, self.columns, dtype=torch.int32, device=self.device))
         memory.at = array(held[-1])
-        given = [self.body, self.numbers(packed, self.kernels.NumbersStruct), memory, *inputs]
+        given = [self.body, self.numbers(packed), memory, *inputs]
         launch(kernel, batch, given, self.device, ELEMENT_STEP * self.elements * steps * batch)
 
 
@@ -116,7 +116,7 @@ class Rollout(Operation):
         found = [q.new_empty(batch, q.shape[2]) for _ in range(2)]
         controls_bar = torch.zeros_like(controls, memory_format=torch.contiguous_format)
         bars = tuple(torch.zeros(each.shape, dtype=each.dtype, device=each.device) for each in packed)
-        summed = self.launches.numbers(bars, self.launches.kernels.GradientsStruct)
+        summed = self.launches.numbers(bars)
         summed.wanted = int(any(needed[3:]))
         arrays = [argument(controls.contiguous()), *map(self._nodes, (q, v, *seeds, *found)), summed]
         kernel = self.launches.kernels.backward

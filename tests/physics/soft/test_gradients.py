@@ -7,15 +7,17 @@ from physics.soft.bodies import LAWS, METHODS, everything, moved
 
 from physvision.core import State
 
-CASES = [(2, law, method) for law in LAWS for method in METHODS] + [(3, "neo_hookean", method) for method in METHODS]
+CASES = [(2, law, method, False) for law in LAWS for method in METHODS]
+CASES += [(3, "neo_hookean", method, False) for method in METHODS]
+CASES += [(3, "st_venant_kirchhoff", method, True) for method in METHODS]
 
 
-@pytest.mark.parametrize(("axes", "law", "method"), CASES)
-def test_gradients_are_those_of_differences(axes, law, method):
-    body = everything(axes, law, method)
+@pytest.mark.parametrize(("axes", "law", "method", "cloth"), CASES)
+def test_gradients_are_those_of_differences(axes, law, method, cloth):
+    body = everything(axes, law, method, cloth)
     q, v, controls = moved(body, batch=1)
     # Moduli in their own size, so that one step of differences suits all.
-    leaves = dict(body.properties.items())
+    leaves = {name: value for name, value in body.properties.items() if value.numel()}
     scales = {name: max(float(value.abs().max()), 1.0) for name, value in leaves.items()}
 
     def run(q, v, controls, *scaled):
@@ -24,8 +26,9 @@ def test_gradients_are_those_of_differences(axes, law, method):
         return motion.q, motion.v
 
     inputs = (q, v, controls, *(value / scales[name] for name, value in leaves.items()))
-    # Central differences of 1e-6 leave 1e-12 of the third derivative, and 1e-16 / 1e-6 of values in tens.
-    assert_gradients(run, inputs, 1e-6, atol=2e-7, rtol=2e-6)
+    # Central differences of 1e-6 leave 1e-16 / 1e-6 of values in tens, and the square of the step over what friction
+    # bends in: 1e-6 m in a step of 0.01 s beside a slip of 0.05 m/s, 2e-3.
+    assert_gradients(run, inputs, 1e-6, atol=2e-7, rtol=4e-6)
 
 
 def test_shared_numbers_have_the_sum_of_the_gradients():

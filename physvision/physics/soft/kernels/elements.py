@@ -1,18 +1,18 @@
-"""What all elements and planes do to the nodes: energy, forces, stiffness, and the derivatives of the forces."""
+"""What all elements, links and obstacles do to the nodes: energy, forces, stiffness, and derivatives of the forces."""
 
 import warp as wp
 
 from . import CORNERS, D, Mat, Nodes, Reals, Vec, real
-from .contact import contact_before, contact_energy, contact_gradient, contact_numbers, contact_tangent
-from .laws import energy, stress, stress_of_time, tangent, tangent_before
-from .structs import BodyStruct, GradientsStruct, NumbersStruct, StepStruct
+from .contact import contact, contact_before, contact_energy, contact_gradient, contact_numbers, contact_tangent
+from .laws import along_fibre, energy, stress, stress_of_time, tangent, tangent_before
+from .structs import BodyStruct, ElementStruct, NumbersStruct, StepStruct
 
 
 @wp.func
 def edges(body: BodyStruct, e: int, x: Nodes):
     found = Mat()
     first = x[body.corners[e, 0]]
-    for k in range(D):
+    for k in range(CORNERS - 1):
         edge = x[body.corners[e, k + 1]] - first
         for i in range(D):
             found[i, k] = edge[i]
@@ -32,35 +32,56 @@ def shape_gradient(inverse: Mat, corner: int):
 
 
 @wp.func
-def tension(body: BodyStruct, numbers: NumbersStruct, s: StepStruct, e: int):
-    """Volume times tension of the element's muscle."""
-    if body.muscle[e] < 0:
-        return real(0.0)
-    return numbers.weights[s.world, e, 3] * s.controls[body.muscle[e]]
+def element(body: BodyStruct, numbers: NumbersStruct, s: StepStruct, e: int, x: Nodes):
+    m = ElementStruct()
+    m.law = body.law
+    m.inverse = numbers.inverse[s.world, e]
+    m.F = edges(body, e, x) * m.inverse
+    m.F0 = edges(body, e, s.x0) * m.inverse
+    m.a = numbers.weights[s.world, e, 0]
+    m.b = numbers.weights[s.world, e, 1]
+    m.c = numbers.weights[s.world, e, 2] / body.h
+    m.fibre = body.fibre[e]
+    if body.muscle[e] >= 0:
+        m.pull = numbers.weights[s.world, e, 3] * s.controls[body.muscle[e]]
+    return m
 
 
 @wp.func
-def along_fibre(body: BodyStruct, e: int, F: Mat):
-    """F a ⊗ a."""
-    return wp.outer(F * body.fibre[e], body.fibre[e])
+def stress_of_modulus(m: ElementStruct, a: real, b: real):
+    """P with other moduli and no muscle; it is linear in them."""
+    one = ElementStruct()
+    one.law = m.law
+    one.F = m.F
+    one.F0 = m.F0
+    one.c = m.c
+    one.a = a
+    one.b = b
+    return stress(one)
 
 
 @wp.func
 def inner_energy(body: BodyStruct, numbers: NumbersStruct, s: StepStruct, x: Nodes):
-    """Of elements, muscles (½ tension |F a|²) and contacts."""
+    """Of elements, links and contacts."""
     total = real(0.0)
     for e in range(body.corners.shape[0]):
-        F = edges(body, e, x) * numbers.inverse[s.world, e]
-        F0 = edges(body, e, s.x0) * numbers.inverse[s.world, e]
-        a = numbers.weights[s.world, e, 0]
-        b = numbers.weights[s.world, e, 1]
-        total += energy(F, F0, body.law, a, b, numbers.weights[s.world, e, 2] / body.h)
-        stretched = F * body.fibre[e]
-        total += real(0.5) * tension(body, numbers, s, e) * wp.dot(stretched, stretched)
-    for node in range(body.held.shape[0]):
-        if body.area[node] > real(0.0):
-            total += contact_energy(body, numbers, s.world, node, x[node], s.x0[node])
+        total += energy(element(body, numbers, s, e, x))
+    for k in range(body.link.shape[0]):
+        apart = x[body.link[k, 1]] - x[body.link[k, 0]]
+        total += real(0.5) * numbers.bending[s.world, k] * wp.dot(apart, apart)
+    for k in range(body.partner.shape[0]):
+        for node in range(body.area.shape[0]):
+            if body.area[node] > real(0.0):
+                total += contact_energy(contact(body, numbers, s, k, node, x))
     return total
+
+
+@wp.func
+def push_pair(body: BodyStruct, found: Nodes, obstacle: int, node: int, force: Vec):
+    """Add a force to a node, and its opposite to the solid that it touches."""
+    found[node] = found[node] + force
+    if body.partner[obstacle] >= 0:
+        found[body.partner[obstacle]] = found[body.partner[obstacle]] - force
 
 
 @wp.func
@@ -68,61 +89,72 @@ def inner_gradient(body: BodyStruct, numbers: NumbersStruct, s: StepStruct, foun
     """The derivative of the energy to x: what the nodes would have to be pushed by, less loads."""
     for node in range(body.held.shape[0]):
         found[node] = -numbers.load[s.world, node]
-        if body.area[node] > real(0.0):
-            found[node] = found[node] + contact_gradient(body, numbers, s.world, node, s.x[node], s.x0[node])
+    for k in range(body.partner.shape[0]):
+        for node in range(body.area.shape[0]):
+            if body.area[node] > real(0.0):
+                push_pair(body, found, k, node, contact_gradient(contact(body, numbers, s, k, node, s.x)))
     for k in range(body.pushed.shape[0]):
         push = Vec()
         for i in range(D):
             push[i] = s.controls[body.muscles + D * k + i]
         found[body.pushed[k]] = found[body.pushed[k]] - push
     for e in range(body.corners.shape[0]):
-        inverse = numbers.inverse[s.world, e]
-        F = edges(body, e, s.x) * inverse
-        F0 = edges(body, e, s.x0) * inverse
-        a = numbers.weights[s.world, e, 0]
-        b = numbers.weights[s.world, e, 1]
-        P = stress(F, F0, body.law, a, b, numbers.weights[s.world, e, 2] / body.h)
-        P += tension(body, numbers, s, e) * along_fibre(body, e, F)
+        m = element(body, numbers, s, e, s.x)
+        P = stress(m)
         for k in range(CORNERS):
             node = body.corners[e, k]
-            found[node] = found[node] + P * shape_gradient(inverse, k)
+            found[node] = found[node] + P * shape_gradient(m.inverse, k)
+    for k in range(body.link.shape[0]):
+        bent = numbers.bending[s.world, k] * (s.x[body.link[k, 1]] - s.x[body.link[k, 0]])
+        found[body.link[k, 1]] = found[body.link[k, 1]] + bent
+        found[body.link[k, 0]] = found[body.link[k, 0]] - bent
+
+
+@wp.func
+def add_pair(body: BodyStruct, s: StepStruct, node: int, other: int, slot: int, block: Mat):
+    """Add to the matrix what ½ (x₁ − x₂) · block (x₁ − x₂) costs; there may be no other node, −1."""
+    if body.place[node] >= 0:
+        s.diagonal[body.place[node]] = s.diagonal[body.place[node]] + block
+    if other >= 0:
+        if body.place[other] >= 0:
+            s.diagonal[body.place[other]] = s.diagonal[body.place[other]] + block
+    if slot >= 0:
+        s.below[slot] = s.below[slot] - block
 
 
 @wp.func
 def add_stiffness(body: BodyStruct, numbers: NumbersStruct, s: StepStruct):
     """Add the second derivative of the energy to x, of the free nodes, in the order of the factorisation."""
-    for column in range(body.node.shape[0]):
-        node = body.node[column]
-        if body.area[node] > real(0.0):
-            block = Mat()
-            for j in range(D):
-                direction = Vec()
-                direction[j] = real(1.0)
-                pushed = contact_tangent(body, numbers, s.world, node, s.x[node], s.x0[node], direction)
-                for i in range(D):
-                    block[i, j] = pushed[i]
-            s.diagonal[column] = s.diagonal[column] + block
+    for k in range(body.partner.shape[0]):
+        for node in range(body.area.shape[0]):
+            if body.area[node] > real(0.0):
+                c = contact(body, numbers, s, k, node, s.x)
+                if c.now.deep + c.before.deep > real(0.0):
+                    pressed = Mat()
+                    for j in range(D):
+                        direction = Vec()
+                        direction[j] = real(1.0)
+                        pushed = contact_tangent(c, direction)
+                        for i in range(D):
+                            pressed[i, j] = pushed[i]
+                    add_pair(body, s, node, body.partner[k], body.touch_block[k, node], pressed)
+    for k in range(body.link.shape[0]):
+        bent = numbers.bending[s.world, k] * wp.identity(n=D, dtype=wp.float64)
+        add_pair(body, s, body.link[k, 0], body.link[k, 1], body.link_block[k], bent)
     for e in range(body.corners.shape[0]):
-        inverse = numbers.inverse[s.world, e]
-        F = edges(body, e, s.x) * inverse
-        F0 = edges(body, e, s.x0) * inverse
-        a = numbers.weights[s.world, e, 0]
-        b = numbers.weights[s.world, e, 1]
-        c = numbers.weights[s.world, e, 2] / body.h
-        pull = tension(body, numbers, s, e)
+        m = element(body, numbers, s, e, s.x)
         for j in range(CORNERS):
             column = body.place[body.corners[e, j]]
             if column >= 0:
-                g = shape_gradient(inverse, j)
+                g = shape_gradient(m.inverse, j)
                 for axis in range(D):
                     direction = Vec()
                     direction[axis] = real(1.0)
-                    G = wp.outer(direction, g)
-                    change = tangent(F, F0, body.law, a, b, c, G) + pull * along_fibre(body, e, G)
+                    change = tangent(m, wp.outer(direction, g))
                     for i in range(CORNERS):
                         slot = body.block[e, i * CORNERS + j]
                         if i == j or slot >= 0:
-                            pushed = change * shape_gradient(inverse, i)
+                            pushed = change * shape_gradient(m.inverse, i)
                             block = Mat()
                             for k in range(D):
                                 block[k, axis] = pushed[k]
@@ -133,7 +165,7 @@ def add_stiffness(body: BodyStruct, numbers: NumbersStruct, s: StepStruct):
 
 
 @wp.func
-def pull_back(body: BodyStruct, numbers: NumbersStruct, s: StepStruct, bars: GradientsStruct, controls_bar: Reals):
+def pull_back(body: BodyStruct, numbers: NumbersStruct, s: StepStruct, bars: NumbersStruct, controls_bar: Reals):
     """The derivative of κ · (gradient of the energy), κ being in `move`: to x in `force`, and to x₀ in `old`.
 
     That to the numbers is taken off their gradients.
@@ -142,44 +174,45 @@ def pull_back(body: BodyStruct, numbers: NumbersStruct, s: StepStruct, bars: Gra
         s.force[node] = Vec()
         s.old[node] = Vec()
         bars.load[s.world, node] = bars.load[s.world, node] + s.move[node]
-        if body.area[node] > real(0.0):
-            s.force[node] = contact_tangent(body, numbers, s.world, node, s.x[node], s.x0[node], s.move[node])
-            s.old[node] = contact_before(body, numbers, s.world, node, s.x[node], s.x0[node], s.move[node])
-            contact_numbers(body, numbers, s.world, node, s.x[node], s.x0[node], s.move[node], bars)
+    for k in range(body.partner.shape[0]):
+        for node in range(body.area.shape[0]):
+            if body.area[node] > real(0.0):
+                c = contact(body, numbers, s, k, node, s.x)
+                d = s.move[node]
+                if body.partner[k] >= 0:
+                    d -= s.move[body.partner[k]]
+                push_pair(body, s.force, k, node, contact_tangent(c, d))
+                push_pair(body, s.old, k, node, contact_before(c, d))
+                contact_numbers(body, numbers, s.world, k, c, d, bars)
+    for k in range(body.link.shape[0]):
+        apart = s.x[body.link[k, 1]] - s.x[body.link[k, 0]]
+        moved = s.move[body.link[k, 1]] - s.move[body.link[k, 0]]
+        bent = numbers.bending[s.world, k] * moved
+        s.force[body.link[k, 1]] = s.force[body.link[k, 1]] + bent
+        s.force[body.link[k, 0]] = s.force[body.link[k, 0]] - bent
+        bars.bending[s.world, k] -= wp.dot(apart, moved)
     for k in range(body.pushed.shape[0]):
         for i in range(D):
             controls_bar[body.muscles + D * k + i] = s.move[body.pushed[k]][i]
     for e in range(body.corners.shape[0]):
-        inverse = numbers.inverse[s.world, e]
-        now = edges(body, e, s.x)
-        before = edges(body, e, s.x0)
+        m = element(body, numbers, s, e, s.x)
         along = edges(body, e, s.move)
-        F = now * inverse
-        F0 = before * inverse
-        G = along * inverse
-        a = numbers.weights[s.world, e, 0]
-        b = numbers.weights[s.world, e, 1]
-        c = numbers.weights[s.world, e, 2] / body.h
-        pull = tension(body, numbers, s, e)
+        G = along * m.inverse
         # The derivatives to F, F₀ and G.
-        by_new = tangent(F, F0, body.law, a, b, c, G) + pull * along_fibre(body, e, G)
-        by_old = tangent_before(F, F0, body.law, a, b, c, G)
+        by_new = tangent(m, G)
+        by_old = tangent_before(m, G)
         for k in range(CORNERS):
             node = body.corners[e, k]
-            g = shape_gradient(inverse, k)
+            g = shape_gradient(m.inverse, k)
             s.force[node] = s.force[node] + by_new * g
             s.old[node] = s.old[node] + by_old * g
-        worked = wp.ddot(along_fibre(body, e, F), G)
         if body.muscle[e] >= 0:
-            m = body.muscle[e]
-            controls_bar[m] = controls_bar[m] - numbers.weights[s.world, e, 3] * worked
+            worked = wp.ddot(along_fibre(m, m.F), G)
+            controls_bar[body.muscle[e]] -= numbers.weights[s.world, e, 3] * worked
+            bars.weights[s.world, e, 3] -= s.controls[body.muscle[e]] * worked
         if bars.wanted == 1:
-            if body.muscle[e] >= 0:
-                bars.weights[s.world, e, 3] -= s.controls[body.muscle[e]] * worked
-            bars.weights[s.world, e, 0] -= wp.ddot(stress(F, F0, body.law, real(1.0), real(0.0), c), G)
-            bars.weights[s.world, e, 1] -= wp.ddot(stress(F, F0, body.law, real(0.0), real(1.0), c), G)
-            bars.weights[s.world, e, 2] -= wp.ddot(stress_of_time(F, F0, body.law, a, b), G) / body.h
-            P = stress(F, F0, body.law, a, b, c) + pull * along_fibre(body, e, F)
-            bars.inverse[s.world, e] = bars.inverse[s.world, e] - (
-                wp.transpose(now) * by_new + wp.transpose(before) * by_old + wp.transpose(along) * P
-            )
+            bars.weights[s.world, e, 0] -= wp.ddot(stress_of_modulus(m, real(1.0), real(0.0)), G)
+            bars.weights[s.world, e, 1] -= wp.ddot(stress_of_modulus(m, real(0.0), real(1.0)), G)
+            bars.weights[s.world, e, 2] -= wp.ddot(stress_of_time(m), G) / body.h
+            by_inverse = wp.transpose(edges(body, e, s.x)) * by_new + wp.transpose(edges(body, e, s.x0)) * by_old
+            bars.inverse[s.world, e] = bars.inverse[s.world, e] - by_inverse - wp.transpose(along) * stress(m)

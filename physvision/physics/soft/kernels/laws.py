@@ -1,4 +1,4 @@
-"""Energy, stress and tangent of an element under the three laws, with viscosity; see the page docs/soft.md.
+"""Energy, stress and tangent of an element under the three laws, with viscosity and its muscle; see docs/soft.md.
 
 With C(E) = 2μE + λ tr(E) 1 and Q(E) = ½ E : C(E), a step of length h from F₀ to F costs
 
@@ -6,12 +6,14 @@ With C(E) = 2μE + λ tr(E) 1 and Q(E) = ½ E : C(E), a step of length h from F�
     St. Venant–Kirchhoff Q(E) + β/h Q(E − E₀)                                E = (FᵀF − 1)/2
     neo-Hookean          μ/2 (tr FᵀF − D) − μ ln J + λ/2 ln²J + β/h Q(E − E₀)
 
-whose derivative to F is the stress P, elastic and viscous. The viscous part is objective: turning a body costs nothing.
+and ½ T |F f|² for a muscle of tension T along f. The derivative to F is the stress P, elastic, viscous and active. The
+viscous part is objective: turning a body costs nothing.
 """
 
 import warp as wp
 
-from . import AXES, D, Mat, real
+from . import AXES, CORNERS, D, Mat, real
+from .structs import ElementStruct
 
 LINEAR = wp.constant(0)
 NEO_HOOKEAN = wp.constant(2)
@@ -19,7 +21,11 @@ NEO_HOOKEAN = wp.constant(2)
 
 @wp.func
 def unit():
-    return wp.identity(n=D, dtype=wp.float64)
+    """Of strains, which cloth has along two axes of its own."""
+    found = wp.identity(n=D, dtype=wp.float64)
+    if wp.static(CORNERS == D):
+        found[D - 1, D - 1] = real(0.0)
+    return found
 
 
 @wp.func
@@ -28,9 +34,9 @@ def symmetric(a: Mat):
 
 
 @wp.func
-def elastic(strain: Mat, a: real, b: real):
+def elastic(strain: Mat, m: ElementStruct):
     """C(strain)."""
-    return real(2.0) * a * strain + b * wp.trace(strain) * unit()
+    return real(2.0) * m.a * strain + m.b * wp.trace(strain) * unit()
 
 
 @wp.func
@@ -41,62 +47,78 @@ def strain_of(F: Mat, law: int):
 
 
 @wp.func
-def energy(F: Mat, F0: Mat, law: int, a: real, b: real, c: real):
-    """With a = μ, b = λ and c = β/h; infinite where a neo-Hookean element is turned inside out."""
-    strain = strain_of(F, law)
-    change = strain - strain_of(F0, law)
-    found = real(0.5) * c * wp.ddot(change, elastic(change, a, b))
-    if law == NEO_HOOKEAN:
-        J = wp.determinant(F)
+def strain_rate(m: ElementStruct, F: Mat, G: Mat):
+    """The derivative of the strain along G."""
+    if m.law == LINEAR:
+        return symmetric(G)
+    return symmetric(wp.transpose(F) * G)
+
+
+@wp.func
+def turned(m: ElementStruct, F: Mat, stress: Mat):
+    """What a stress on the strain is on F."""
+    if m.law == LINEAR:
+        return stress
+    return F * stress
+
+
+@wp.func
+def along_fibre(m: ElementStruct, F: Mat):
+    """F f ⊗ f."""
+    return wp.outer(F * m.fibre, m.fibre)
+
+
+@wp.func
+def energy(m: ElementStruct):
+    """Infinite where a neo-Hookean element is turned inside out."""
+    strain = strain_of(m.F, m.law)
+    change = strain - strain_of(m.F0, m.law)
+    stretched = m.F * m.fibre
+    found = real(0.5) * (m.c * wp.ddot(change, elastic(change, m)) + m.pull * wp.dot(stretched, stretched))
+    if m.law == NEO_HOOKEAN:
+        J = wp.determinant(m.F)
         if not J > real(0.0):
             return real(wp.inf)
         log = wp.log(J)
-        stretch = real(0.5) * (wp.ddot(F, F) - AXES) - log
-        return found + a * stretch + real(0.5) * b * log * log
-    return found + real(0.5) * wp.ddot(strain, elastic(strain, a, b))
+        stretch = real(0.5) * (wp.ddot(m.F, m.F) - AXES) - log
+        return found + m.a * stretch + real(0.5) * m.b * log * log
+    return found + real(0.5) * wp.ddot(strain, elastic(strain, m))
 
 
 @wp.func
-def stress(F: Mat, F0: Mat, law: int, a: real, b: real, c: real):
-    """P, the derivative of the energy to F."""
-    strain = strain_of(F, law)
-    viscous = c * elastic(strain - strain_of(F0, law), a, b)
-    if law == LINEAR:
-        return elastic(strain, a, b) + viscous
-    if law == NEO_HOOKEAN:
-        T = wp.transpose(wp.inverse(F))
-        return a * (F - T) + b * wp.log(wp.determinant(F)) * T + F * viscous
-    return F * (elastic(strain, a, b) + viscous)
-
-
-@wp.func
-def tangent(F: Mat, F0: Mat, law: int, a: real, b: real, c: real, G: Mat):
-    """The derivative of P along G; it is symmetric, so this is its transpose too."""
-    if law == LINEAR:
-        return (real(1.0) + c) * elastic(symmetric(G), a, b)
-    strain = strain_of(F, law)
-    change = elastic(symmetric(wp.transpose(F) * G), a, b)
-    viscous = c * elastic(strain - strain_of(F0, law), a, b)
-    if law == NEO_HOOKEAN:
-        inverse = wp.inverse(F)
-        T = wp.transpose(inverse)
-        bent = (a - b * wp.log(wp.determinant(F))) * (T * wp.transpose(G) * T)
-        return a * G + bent + b * wp.ddot(T, G) * T + G * viscous + c * (F * change)
-    return G * (elastic(strain, a, b) + viscous) + (real(1.0) + c) * (F * change)
-
-
-@wp.func
-def tangent_before(F: Mat, F0: Mat, law: int, a: real, b: real, c: real, G: Mat):
-    """The derivative of P : G to F₀: only the viscous part remembers it."""
-    if law == LINEAR:
-        return -c * elastic(symmetric(G), a, b)
-    return -c * (F0 * elastic(symmetric(wp.transpose(F) * G), a, b))
-
-
-@wp.func
-def stress_of_time(F: Mat, F0: Mat, law: int, a: real, b: real):
+def stress_of_time(m: ElementStruct):
     """The derivative of P to c."""
-    change = elastic(strain_of(F, law) - strain_of(F0, law), a, b)
-    if law == LINEAR:
-        return change
-    return F * change
+    return turned(m, m.F, elastic(strain_of(m.F, m.law) - strain_of(m.F0, m.law), m))
+
+
+@wp.func
+def stress(m: ElementStruct):
+    """P, the derivative of the energy to F."""
+    found = m.c * stress_of_time(m) + m.pull * along_fibre(m, m.F)
+    if m.law == NEO_HOOKEAN:
+        T = wp.transpose(wp.inverse(m.F))
+        return found + m.a * (m.F - T) + m.b * wp.log(wp.determinant(m.F)) * T
+    return found + turned(m, m.F, elastic(strain_of(m.F, m.law), m))
+
+
+@wp.func
+def tangent(m: ElementStruct, G: Mat):
+    """The derivative of P along G; it is symmetric, so this is its transpose too."""
+    strain = strain_of(m.F, m.law)
+    change = turned(m, m.F, elastic(strain_rate(m, m.F, G), m))
+    found = m.c * change + m.pull * along_fibre(m, G)
+    if m.law != LINEAR:
+        found += m.c * (G * elastic(strain - strain_of(m.F0, m.law), m))
+    if m.law == NEO_HOOKEAN:
+        T = wp.transpose(wp.inverse(m.F))
+        bent = (m.a - m.b * wp.log(wp.determinant(m.F))) * (T * wp.transpose(G) * T)
+        return found + m.a * G + bent + m.b * wp.ddot(T, G) * T
+    if m.law != LINEAR:
+        found += G * elastic(strain, m)
+    return found + change
+
+
+@wp.func
+def tangent_before(m: ElementStruct, G: Mat):
+    """The derivative of P : G to F₀: only the viscous part remembers it."""
+    return -m.c * turned(m, m.F0, elastic(strain_rate(m, m.F, G), m))

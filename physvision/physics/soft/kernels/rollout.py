@@ -11,7 +11,7 @@ from . import Nodes, Reals, Vec, real
 from .cholesky import solve
 from .elements import inner_gradient, pull_back
 from .steps import factorise_step, newton, symplectic
-from .structs import BodyStruct, GradientsStruct, MemoryStruct, NumbersStruct, StepStruct, step_of
+from .structs import BodyStruct, MemoryStruct, NumbersStruct, StepStruct, step_of
 
 wp.set_module_options({"enable_backward": False, "max_unroll": 6})
 
@@ -87,7 +87,7 @@ def implicit_back(
     known: int,
     q_bar: Nodes,
     v_bar: Nodes,
-    bars: GradientsStruct,
+    bars: NumbersStruct,
     controls_bar: Reals,
 ):
     """Turn the cotangents of (x, v) into those of (x₀, v₀); the derivation stands above."""
@@ -126,7 +126,7 @@ def explicit_back(
     s: StepStruct,
     q_bar: Nodes,
     v_bar: Nodes,
-    bars: GradientsStruct,
+    bars: NumbersStruct,
     controls_bar: Reals,
 ):
     """As `implicit_back`, of v = v₀ − h (r/m + α v₀) and x = x₀ + h v; r is of places x₀ and, in `s.x0`, x₀ − h v₀."""
@@ -162,7 +162,7 @@ def backward(
     v_seed: wp.array3d(dtype=Vec),
     q_bar: wp.array2d(dtype=Vec),
     v_bar: wp.array2d(dtype=Vec),
-    bars: GradientsStruct,
+    bars: NumbersStruct,
     controls_bar: wp.array3d(dtype=wp.float64),
 ):
     """Add the cotangents of all states up, from the last to the first; `bars` and `controls_bar` start at zero."""

@@ -13,7 +13,6 @@ import warp as wp
 from . import AXES, D, Mat, Nodes, Vec, real
 from .cholesky import factorise, solve
 from .elements import add_stiffness, inner_energy, inner_gradient
-from .laws import unit
 from .structs import BodyStruct, NumbersStruct, StepStruct
 
 MOST_ITERATIONS = wp.constant(60)
@@ -40,6 +39,10 @@ def step_energy(body: BodyStruct, numbers: NumbersStruct, s: StepStruct, x: Node
             done = wp.dot(numbers.load[s.world, node], d)
             work += done
             size += wp.abs(done)
+    # What links cost nearly cancels: cloth that is not bent costs nothing.
+    for k in range(body.link.shape[0]):
+        apart = x[body.link[k, 1]] - x[body.link[k, 0]]
+        size += wp.abs(numbers.bending[s.world, k]) * wp.dot(apart, apart)
     for k in range(body.pushed.shape[0]):
         d = x[body.pushed[k]] - s.x0[body.pushed[k]]
         for i in range(D):
@@ -73,7 +76,7 @@ def factorise_step(body: BodyStruct, numbers: NumbersStruct, s: StepStruct, rais
         m = numbers.mass[s.world, body.node[column]] / body.h
         more = m * (real(1.0) / body.h + numbers.whole[s.world, 0])
         more += raised * (wp.abs(wp.trace(s.diagonal[column])) / AXES + more)
-        s.diagonal[column] = s.diagonal[column] + more * unit()
+        s.diagonal[column] = s.diagonal[column] + more * wp.identity(n=D, dtype=wp.float64)
     return factorise(body, s)
 
 

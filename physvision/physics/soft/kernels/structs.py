@@ -22,8 +22,13 @@ class BodyStruct:
     fibre: wp.array(dtype=Vec)  # of each element, a unit vector at rest
     pushed: wp.array(dtype=wp.int32)  # nodes that controls push
     area: wp.array(dtype=real)  # of each node, its share of the surface
-    normal: wp.array(dtype=Vec)  # of each plane, out of the solid
-    offset: wp.array(dtype=real)
+    partner: wp.array(dtype=wp.int32)  # of each obstacle, the node in a solid's middle; −1 for a plane
+    normal: wp.array(dtype=Vec)  # of each plane, out of the ground
+    point: wp.array(dtype=Vec)  # on it
+    half: wp.array(dtype=Vec)  # half-edges of the box inside each solid
+    touch_block: wp.array2d(dtype=wp.int32)  # of each obstacle and node the block that they share, −1 for none
+    link: wp.array2d(dtype=wp.int32)  # pairs of nodes whose distance cloth's bending counts
+    link_block: wp.array(dtype=wp.int32)  # −1 where one of them is held
     node: wp.array(dtype=wp.int32)  # of each column of the matrix
     place: wp.array(dtype=wp.int32)  # of each node its column, −1 where it is held
     column: wp.array(dtype=wp.int32)  # the first of each column's blocks, and one more
@@ -36,25 +41,15 @@ class BodyStruct:
 
 @wp.struct
 class NumbersStruct:
-    """Properties as the kernels see them, [world, …]; `physvision.physics.soft.properties.pack` makes them."""
+    """Properties as the kernels see them, [world, …], which `pack` makes; or sums of their gradients, if `wanted`."""
 
+    wanted: int
     weights: wp.array3d(dtype=real)  # of each element: μV, λV, viscous time, tension · V
     inverse: wp.array2d(dtype=Mat)
     mass: wp.array2d(dtype=real)
     load: wp.array2d(dtype=Vec)  # with that of gravity
-    whole: wp.array2d(dtype=real)  # decay of velocity, stiffness of contact, then friction of each plane
-
-
-@wp.struct
-class GradientsStruct:
-    """Where the gradients of the numbers are summed, in the same order."""
-
-    wanted: int
-    weights: wp.array3d(dtype=real)
-    inverse: wp.array2d(dtype=Mat)
-    mass: wp.array2d(dtype=real)
-    load: wp.array2d(dtype=Vec)
-    whole: wp.array2d(dtype=real)
+    whole: wp.array2d(dtype=real)  # decay of velocity, stiffness of contact, friction and radius of each obstacle
+    bending: wp.array2d(dtype=real)  # stiffness of each link, which may be below zero
 
 
 @wp.struct
@@ -68,6 +63,48 @@ class MemoryStruct:
     diagonal: wp.array2d(dtype=Mat)
     below: wp.array2d(dtype=Mat)
     at: wp.array2d(dtype=wp.int32)
+
+
+@wp.struct
+class ElementStruct:
+    """One element in a step: F, F₀, the inverse of its edges at rest, moduli a = μV and b = λV, c = β/h, its muscle."""
+
+    law: int
+    F: Mat
+    F0: Mat
+    inverse: Mat
+    fibre: Vec
+    a: real
+    b: real
+    c: real
+    pull: real  # volume times tension
+
+
+@wp.struct
+class TouchStruct:
+    """Where a node is beside an obstacle."""
+
+    deep: real
+    normal: Vec
+    bend: real  # one over the distance to the box inside
+    beyond: Vec  # 1 for axes along which it is beyond that box
+
+
+@wp.struct
+class ContactStruct:
+    """One node and one obstacle in a step; the letters are those of `contact`."""
+
+    now: TouchStruct
+    before: TouchStruct
+    h: real
+    area: real
+    stiffness: real  # k
+    friction: real  # η
+    slid: Vec  # r − r₀
+    w: Vec
+    s: real
+    grip: real  # η N/s
+    smooth: real  # s − slip
 
 
 @wp.struct

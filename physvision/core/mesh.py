@@ -1,4 +1,4 @@
-"""Meshes of triangles and tetrahedra: checked, made of simple shapes, or read from files."""
+"""Meshes of triangles, in the plane or in space, and of tetrahedra: checked, made of simple shapes, or read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CLOSE = 1e-9  # of the mesh's extent: nodes that are closer are one and the same
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """Triangles in the plane, or tetrahedra.
+    """Triangles in the plane, tetrahedra, or triangles in space, which are cloth.
 
     Raises:
         ModelError: a number is not finite, an element is flat or inverted, a node belongs to no element, two nodes are
@@ -29,8 +29,8 @@ class Mesh:
 
     Attributes:
         nodes: places at rest, m, (nodes, 2 or 3).
-        elements: nodes of each element, (elements, 3 or 4), anticlockwise; the fourth of a tetrahedron is on the side
-            from which the first three are seen to go clockwise.
+        elements: nodes of each element, (elements, 3 or 4), anticlockwise in the plane; the fourth of a tetrahedron is
+            on the side from which the first three are seen to go clockwise.
     """
 
     nodes: npt.NDArray[np.float64]
@@ -42,8 +42,9 @@ class Mesh:
         nodes, elements = self.nodes, self.elements
         if nodes.ndim != 2 or nodes.shape[1] not in (2, 3):
             raise ModelError(f"nodes: expected shape (nodes, 2 or 3), got {nodes.shape}")
-        if elements.ndim != 2 or elements.shape[1] != nodes.shape[1] + 1 or not len(elements):
-            raise ModelError(f"elements: expected shape (elements, {nodes.shape[1] + 1}), got {elements.shape}")
+        corners = (3,) if nodes.shape[1] == 2 else (3, 4)
+        if elements.ndim != 2 or elements.shape[1] not in corners or not len(elements):
+            raise ModelError(f"elements: expected shape (elements, {corners}), got {elements.shape}")
         if not np.isfinite(nodes).all():
             raise ModelError(f"nodes: expected finite places, node {_first(~np.isfinite(nodes).all(1))} has none")
         if elements.min() < 0 or elements.max() >= len(nodes):
@@ -80,7 +81,7 @@ class Mesh:
     def _sides(self) -> Counter[frozenset[int]]:
         """How many elements each side belongs to."""
         return Counter(
-            frozenset(side) for element in self.elements.tolist() for side in combinations(element, self.axes)
+            frozenset(side) for element in self.elements.tolist() for side in combinations(element, len(element) - 1)
         )
 
     @property
@@ -88,10 +89,24 @@ class Mesh:
         """Two in the plane, three in space."""
         return self.nodes.shape[1]
 
+    @property
+    def cloth(self) -> bool:
+        """Whether these are triangles in space."""
+        return self.elements.shape[1] == self.axes
+
     @cached_property
     def volumes(self) -> npt.NDArray[np.float64]:
-        """Of each element, m³; m² in the plane."""
-        return np.linalg.det(self._edges(self.elements)) / factorial(self.axes)
+        """Of each element, m³; m² of triangles."""
+        return (
+            self._areas(self.elements)
+            if self.cloth
+            else np.linalg.det(self._edges(self.elements)) / factorial(self.axes)
+        )
+
+    def _areas(self, simplices: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """Of simplices of any number of corners, without a sign."""
+        edges = self._edges(simplices)
+        return np.sqrt(np.linalg.det(edges @ edges.transpose(0, 2, 1)).clip(0.0)) / factorial(simplices.shape[1] - 1)
 
     def _edges(self, simplices: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         return self.nodes[simplices[:, 1:]] - self.nodes[simplices[:, :1]]
@@ -104,12 +119,26 @@ class Mesh:
 
     @cached_property
     def node_areas(self) -> npt.NDArray[np.float64]:
-        """Of each node its share of the surface, m² (m in the plane); zero inside."""
-        edges = self._edges(self.surface)
-        areas = np.sqrt(np.linalg.det(edges @ edges.transpose(0, 2, 1))) / factorial(self.axes - 1)
+        """Of each node its share of the surface, m² (m in the plane); zero inside, but not inside of cloth."""
+        touching = self.elements if self.cloth else self.surface
         found = np.zeros(len(self.nodes))
-        np.add.at(found, self.surface, (areas / self.axes)[:, None])
+        np.add.at(found, touching, (self._areas(touching) / self.axes)[:, None])
         return found
+
+    @cached_property
+    def opposites(self) -> npt.NDArray[np.int64]:
+        """Of each triangle, for each of its corners, the node beyond the opposite side; −1 where there is none."""
+        beyond: dict[frozenset[int], list[int]] = {}
+        for a, b, c in self.elements.tolist():
+            for node, side in ((a, (b, c)), (b, (c, a)), (c, (a, b))):
+                beyond.setdefault(frozenset(side), []).append(node)
+        found = []
+        for element in self.elements.tolist():
+            sides = (beyond[frozenset(element) - {node}] for node in element)
+            found.append(
+                [sum(side) - node if len(side) == 2 else -1 for node, side in zip(element, sides, strict=True)]
+            )
+        return np.array(found)
 
     @cached_property
     def size(self) -> float:
@@ -120,6 +149,24 @@ class Mesh:
     def near(self, point: Sequence[float]) -> int:
         """The node that is nearest to a place."""
         return int(np.linalg.norm(self.nodes - np.asarray(point, dtype=np.float64), axis=1).argmin())
+
+
+def cloth(
+    size: tuple[float, float], divisions: tuple[int, int], corner: tuple[float, float, float] = (0.0, 0.0, 0.0)
+) -> Mesh:
+    """A level rectangle of cloth whose diagonals are parallel: on such meshes it bends as it should in all directions.
+
+    Args:
+        size: along x and y, m.
+        divisions: number of squares along each.
+        corner: the one with the least coordinates.
+    """
+    flat, ny = _grid(size, divisions, corner[:2]), divisions[1] + 1
+    elements = []
+    for i, j in product(range(divisions[0]), range(divisions[1])):
+        a, b, c, d = i * ny + j, (i + 1) * ny + j, (i + 1) * ny + j + 1, i * ny + j + 1
+        elements += [(a, b, c), (a, c, d)]
+    return Mesh(np.pad(flat, ((0, 0), (0, 1)), constant_values=corner[2]), np.array(elements))
 
 
 def rectangle(size: tuple[float, float], divisions: tuple[int, int], corner: tuple[float, float] = (0.0, 0.0)) -> Mesh:
@@ -192,6 +239,8 @@ def disc(radius: float, rings: int, centre: tuple[float, float] = (0.0, 0.0)) ->
 def read(path: str | Path) -> Mesh:
     """A mesh from a file, of any format that meshio reads: the tetrahedra in it, or, if there are none, triangles.
 
+    Triangles of one height z are a body of the plane, others are cloth.
+
     Needs `pip install physvision[meshes]`. Nodes that belong to no element are left out, and elements are turned so
     that their volumes are positive.
     """
@@ -211,7 +260,7 @@ def read(path: str | Path) -> Mesh:
             used, elements = np.unique(np.concatenate(blocks), return_inverse=True)
             nodes, elements = found.points[used].astype(np.float64), elements.reshape(-1, axes + 1)
             if axes == 2 and nodes.shape[1] == 3 and np.ptp(nodes[:, 2]) > 0:
-                raise ModelError(f"path: the triangles of {path} are not in a plane of constant z")
+                return Mesh(nodes, elements)
             return Mesh(nodes[:, :axes], _turned(nodes[:, :axes], elements))
     kinds = ", ".join(sorted({block.type for block in found.cells})) or "none"
     raise ModelError(f"path: expected triangles or tetrahedra in {path}, found {kinds}")
