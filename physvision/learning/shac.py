@@ -24,7 +24,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from physvision.control.policies import Played, Watch, play
-from physvision.core import InputError, TrainingError
+from physvision.core import InputError, State, TrainingError
 from physvision.envs import Game
 from physvision.learning.learner import Learner
 from physvision.learning.networks import Actor, Layers, follow
@@ -58,6 +58,7 @@ class ShacSettings:
             and the deviation of actions is the same whatever is seen: three things that the authors' program does.
         varied: whether each world has properties of its own, drawn around those of the game's engine; evaluations have
             the engine's.
+        push: deviation of what is added to each velocity where a window begins, m/s or rad/s.
         limit: of the acceleration over a period, m/s² and rad/s² as one norm, beyond which a window is cut; none if not
             given, and then the horizon does not adapt.
         horizons: the shortest and the longest window.
@@ -85,6 +86,7 @@ class ShacSettings:
     signal: float | None = None
     steady: bool = True
     varied: bool = False
+    push: float = 0.0
 
 
 class Shac(Learner):
@@ -118,7 +120,7 @@ class Shac(Learner):
         """Play a window, and learn of it."""
         self._set_rates()
         task = GameTask(self.game, round(self.horizon), self.generator, self.settings.limit, self.dtype)
-        watch, start = Watch(), self.worlds.state
+        watch, start = Watch(), self._pushed()
         times = self.worlds.played[:, None] + torch.arange(task.periods)
         # The backward pass is of the mean over worlds and periods.
         limit = None if self.settings.signal is None else self.settings.signal / times.numel()
@@ -136,6 +138,12 @@ class Shac(Learner):
         self.steps += self.worlds.count * task.periods
         paid, lost = window.reward.detach()[window.going].mean(), window.lost.any(1).double().mean()
         self._told |= {"paid": float(paid), "lost": float(lost), "critic": values, "horizon": float(task.periods)}
+
+    def _pushed(self) -> State:
+        """Where the worlds are, moving a little differently."""
+        state, push = self.worlds.state, self.settings.push
+        noise = torch.randn(state.v.shape, generator=self.generator, dtype=state.v.dtype) if push else 0.0
+        return State(state.q, state.v + push * noise)
 
     def _judged(self, played: Played, times: Tensor) -> Window:
         """What was seen and earned in a window, and where worlds ended."""

@@ -239,3 +239,13 @@ def test_worlds_with_properties_of_their_own_move_apart_from_one_start():
 def test_worlds_are_not_varied_where_a_game_has_no_others():
     with pytest.raises(InputError, match="varied: expected false for a game that has no other worlds"):
         Shac(GAMES["Links1"](), replace(SMALL, varied=True), 0)
+
+
+def test_worlds_are_pushed_where_a_window_begins():
+    made, pushed = Shac(GAMES["Links2"](), SMALL, 0), Shac(GAMES["Links2"](), replace(SMALL, push=0.3, worlds=400), 0)
+    assert torch.equal(made._pushed().v, made.worlds.state.v)
+    change = pushed._pushed().v - pushed.worlds.state.v
+    assert torch.equal(pushed._pushed().q, pushed.worlds.state.q)
+    # Of 800 draws: the mean within five of its deviations, the deviation within five of its own.
+    assert abs(float(change.mean())) < 5 * 0.3 / 800**0.5
+    assert abs(float(change.std()) - 0.3) < 5 * 0.3 / 1600**0.5

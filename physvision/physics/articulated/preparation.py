@@ -15,7 +15,7 @@ from physvision.physics.articulated.properties import TreeProperties
 
 MOST_OPERATIONS = 64  # flights and impacts in a step
 REST_SPEED = 1e-2  # m/s below which nothing bounces
-MOST_OVERLAP = 5e-3  # m, or rad of a joint, that a world may start beyond what stops it
+MOST_OVERLAP = 1e-2  # m, or rad of a joint, that a world may start beyond what stops it
 
 
 class Structs(NamedTuple):

@@ -71,7 +71,7 @@ def load(
         restitution: of every shape that may touch.
         servo_speed: that position actuators with a damper (`kv`) and a largest force ask for at most, rad/s or m/s.
         packages: folders that hold the packages of meshes called `package://NAME/…`; those around the file are found.
-        overlapping: what pairs of shapes do that overlap by more than 5 mm in the file's start: "touch", so that
+        overlapping: what pairs of shapes do that overlap by more than 1 cm in the file's start: "touch", so that
             `engine.separated` must push them apart before anything is simulated, or "pass" through each other.
         contact: the method, as in `tree`; to simulate without contact is to ignore it.
         friction_model: "cone" or "pyramid", as in `tree`; that of the file is not used.
