@@ -27,7 +27,7 @@ def command(
     known: str | None = None,
     fps: float | None = None,
     scale: str | None = None,
-    object: str | None = None,
+    object: str = "",  # of a `str | None`, #c02020 would be read as a comment of YAML
     crop: str | None = None,
     start: float | None = None,
     stop: float | None = None,
@@ -49,7 +49,7 @@ def command(
             Of your own scene, numbers are called as by --unknown.
         fps: frames a second that were really taken, for slow motion.
         scale: pixels a metre, or two points and their distance as x1,y1,x2,y2=1.85; with ±u if it is not exact.
-        object: the one that is meant: a box x1,y1,x2,y2 that it comes through, or its colour.
+        object: the one that is meant: a box x1,y1,x2,y2 that it comes through, or its colour; of tracks, its name.
         crop: the part of the picture that is looked at, as left,top,right,bottom in pixels.
         start: s of the clip to begin at; also --from.
         stop: s of the clip to end at; also --to.
@@ -95,7 +95,9 @@ def arguments_of(arguments: Sequence[str]) -> list[str]:
         word = words.pop(0)
         name, equals, value = word.partition("=")
         if name in several:
-            several[name].append(value if equals else (words.pop(0) if words else ""))
+            if not equals and not words:
+                raise InputError(f"{name[2:]}: expected a value behind {name}")
+            several[name].append(value if equals else words.pop(0))
             continue
         name = {"--from": "--start", "--to": "--stop"}.get(name, name)
         if not result and not word.startswith("-"):
@@ -155,7 +157,9 @@ def _batch(folder: Path, out: Path, motion, told, options, unit: str) -> int:
         _show(found)
         for name, each in found.parameters.items():
             low, high = each.interval_95 or ("", "")
-            rows.append([path.name, found.motion, name, each.value or "", low, high, each.reason])
+            rows.append(
+                [path.name, found.motion, name, "" if each.value is None else each.value, low, high, each.reason]
+            )
     table = out / "parameters.csv"
     out.mkdir(parents=True, exist_ok=True)
     with table.open("w", newline="", encoding="utf-8") as file:
@@ -231,9 +235,9 @@ def _scale(text: str) -> Known:
     return Known(pixels / metres.value, pixels / metres.value**2 * metres.deviation)
 
 
-def _pointer(text: str | None) -> tuple | str | None:
-    """A box or a colour."""
-    return _numbers("object", text, 4) if text is not None and text.count(",") == 3 else text
+def _pointer(text: str) -> tuple | str | None:
+    """A box, a colour or a name."""
+    return _numbers("object", text, 4) if text.count(",") == 3 else text or None
 
 
 def _numbers(name: str, text: str, count: int) -> tuple[float, ...]:

@@ -9,10 +9,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-import torch
 
 from physvision import video
 from physvision.core import Clip, InputError
+from physvision.core.checks import check_positive
 from physvision.identify import comparison
 from physvision.identify.attempts import attempts, expected_error, held_out
 from physvision.identify.fitting import Fit
@@ -22,15 +22,13 @@ from physvision.identify.kinds import KINDS, KNOWN, LET_GO, OBJECTS
 from physvision.identify.model import Case, Known
 from physvision.identify.own_motion import OwnMotion, Sought
 from physvision.identify.parameters import derived
-from physvision.identify.preparing import begun, ended, joined, moving_ones, usual_step
+from physvision.identify.preparing import begun, check_moves, chosen, ended, joined, moving_ones, usual_step
+from physvision.identify.remarks import remarks, surprise
 from physvision.identify.view import View
 from physvision.perception import Track, find_tracks, onsets
 from physvision.physics.engine import MechanicalEngine
 
-_WIDEST = 12.0  # m: a picture that is wider was not filmed by hand
-_EARTH = (8.8, 10.8)  # m/s²: gravity outside of it is another rate, another scale or another law
 _ELSE = 0.1  # of the extent: a last third that is predicted worse is something else
-_SURPRISING = 3.0  # times the error that was to be expected
 _MOST = 2  # things that a kind may be about
 
 Source = Clip | str | os.PathLike[str] | Sequence[Track]
@@ -44,7 +42,7 @@ def identify(
     fps: float | None = None,
     objects: int | None = None,
     object: tuple | str | None = None,
-    crop: tuple[int, int, int, int] | None = None,
+    crop: tuple[float, float, float, float] | None = None,
     start: float | None = None,
     stop: float | None = None,
     size: tuple[float, float] | None = None,
@@ -60,8 +58,8 @@ def identify(
             a metre; of a scene of one's own, leaves of its properties have names such as "mass:cart".
         fps: frames a second that were really taken, where the file says otherwise.
         objects: how many things are meant; as the motion has it if not given.
-        object: points at one of several things that move; see `find_tracks`.
-        crop: the part of the picture that is looked at: left, top, right, bottom; pixels.
+        object: points at one of several things that move, see `find_tracks`; of tracks, the name of the one.
+        crop: the part of the picture that is looked at: left, top, right, bottom; pixels. Not for tracks.
         start: s of the clip to begin at.
         stop: s of the clip to end at.
         size: width and height of the picture that tracks were found in, if tracks are given.
@@ -76,11 +74,14 @@ def identify(
         raise InputError("unknown: goes with an engine as the motion; the kinds know what is unknown of them")
     if isinstance(motion, str) and motion not in KINDS:
         raise InputError(f"motion: expected one of {', '.join(KINDS)}, or a scene of your own, got {motion!r}")
+    if fps is not None:
+        check_positive("fps", fps)
     told = {name: _known(name, value) for name, value in (known or {}).items()}
     if not isinstance(motion, OwnMotion):
         _check_known(told)
     least = OBJECTS.get(motion, 1) if isinstance(motion, str) else 1
     tracks, view = _tracks(source, fps, object, crop, start, stop, size, least)
+    check_moves(tracks)
     if any(track.unit == "m" for track in tracks):
         told.setdefault("scale", Known(1.0))
     tracks = [hinged(track) for track in joined(tracks)]
@@ -127,34 +128,27 @@ def _named(
     if others:
         notes.append(f"Something else moves too, and is left out ({_seen(others)}); --object says what is meant.")
     notes += [note for track in case.tracks for note in track.notes]
-    notes += [*found.model.notes, *_warnings(case, found, parameters)]
+    notes += [*found.model.notes, *remarks(case, found, parameters)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         held = held_out(case, found)
         if held is not None and held.share > _ELSE:
-            notes.append(_surprise(held.error, expected_error(found), case.unit))
+            notes.append(surprise(held.error, expected_error(found), comparison.extent(case), case.unit))
     return Identification(
         best, alike, scores, refused, parameters, told, tuple(dict.fromkeys(notes)), found, case, held
     )
 
 
-def _surprise(error: float, expected: float, unit: str) -> str:
-    """What is to be said where the last third was predicted badly from the first two."""
-    if error < _SURPRISING * expected < math.inf:
-        return (
-            f"The motion is so sensitive that its first two thirds tell the last only to {expected:.2g} {unit}, "
-            "however well it is fitted."
-        )
-    return "What happens in the last third does not follow from the first two: see --from and --to."
-
-
 def _known(name: str, value: float | tuple[float, float] | Known) -> Known:
-    if isinstance(value, Known):
-        return value
-    number, deviation = value if isinstance(value, tuple) else (value, 0.0)
-    if not math.isfinite(number) or not deviation >= 0:
-        raise InputError(f"known: {name}: expected a number and perhaps its deviation, got {value!r}")
-    return Known(float(number), float(deviation))
+    if not isinstance(value, Known):
+        number, deviation = value if isinstance(value, tuple) else (value, 0.0)
+        value = Known(float(number), float(deviation))
+    if not math.isfinite(value.value) or not 0 <= value.deviation < math.inf:
+        raise InputError(
+            f"known: {name}: expected a finite number and perhaps its deviation, at least zero, got {value.value:g} "
+            f"± {value.deviation:g}"
+        )
+    return value
 
 
 def _check_known(told: Mapping[str, Known]) -> None:
@@ -175,9 +169,7 @@ def _tracks(source: Source, fps, object, crop, start, stop, size, least) -> tupl
             height, width = described.height, described.width
         view = View(float(width), float(height))
     else:
-        tracks = list(source)
-        if not tracks:
-            raise InputError("source: expected at least one track")
+        tracks = chosen(source, object, crop, start, stop)
         view = View(*size) if size else View.around(tracks)
     if fps is not None:
         tracks = [replace(track, times=track.times / (fps * usual_step(track.times))) for track in tracks]
@@ -190,24 +182,6 @@ def _knocks(source: Source, kinds: Collection[str], fps: float | None) -> np.nda
         return np.zeros(0)
     sound = video.sound(source)
     return np.zeros(0) if sound is None else onsets(sound)
-
-
-def _warnings(case: Case, found: Fit, parameters) -> list[str]:
-    """What makes no sense on Earth, and what follows from that."""
-    said = []
-    rate = "if it was filmed in slow motion, give the rate at which it was filmed with --fps"
-    gravity = parameters.get("gravity")
-    if gravity is not None and gravity.value is not None and not _EARTH[0] < gravity.value < _EARTH[1]:
-        low, high = gravity.interval_95
-        if not low < 9.81 < high:
-            said.append(f"Gravity comes out as {gravity.value:.3g} m/s²: {rate}, or look at the scale.")
-    if "gravity" in case.known:
-        told = {name: torch.tensor(known.value, dtype=torch.float64) for name, known in case.known.items()}
-        pixels = found.model.scale(found.problem.unknowns.values(found.z[None]), told)
-        if pixels is not None and float(case.view.width / pixels) > _WIDEST:
-            wide = float(case.view.width / pixels)
-            said.append(f"With this gravity the picture would be {wide:.3g} m wide: {rate}.")
-    return said
 
 
 def _seen(tracks: Sequence[Track]) -> str:

@@ -51,7 +51,7 @@ def derived(case: Case, fit: Fit) -> dict[str, Parameter]:
     """All parameters of a fit: what is known counts with its own deviation."""
     names = list(case.known)
     told = torch.tensor([case.known[name].value for name in names], dtype=torch.float64)
-    sure = torch.tensor([_sure(name, case) for name in names], dtype=torch.float64)
+    sure = torch.tensor([deviation_of(name, case) for name in names], dtype=torch.float64)
     unknowns = fit.problem.unknowns
 
     def every(z: Tensor, told: Tensor) -> dict[str, Tensor | str]:
@@ -84,7 +84,7 @@ def derived(case: Case, fit: Fit) -> dict[str, Parameter]:
     return found
 
 
-def _sure(name: str, case: Case) -> float:
+def deviation_of(name: str, case: Case) -> float:
     """The deviation of what was told, as far as it can be compared with what was seen.
 
     A scale is never that of the plane of motion to more than a thousandth, nor is a disc seen as large as it is to more

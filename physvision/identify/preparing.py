@@ -8,10 +8,43 @@ from dataclasses import replace
 
 import numpy as np
 
+from physvision.core import InputError
 from physvision.perception import Track
 
 _HELD = 0.15  # of the places: so many at rest at the beginning are a hand's doing
 _STILL = 0.01  # of the extent, within which it is at rest
+_FEWEST = 5  # places of which a motion can be told at all
+
+
+def chosen(tracks: Sequence[Track], name: object, crop: object, start: float | None, stop: float | None) -> list[Track]:
+    """Those of tracks that are meant: the one of this name, from `start` to `stop`, seconds; all if not told."""
+    if not tracks:
+        raise InputError("source: expected at least one track")
+    if crop is not None:
+        raise InputError(
+            "crop: cuts pictures, and these are tracks; leave out rows of the table, or use start and stop"
+        )
+    if start is not None and stop is not None and stop <= start:
+        raise InputError(f"stop: expected more than start = {start:g} s, got {stop:g} s")
+    names = ", ".join(track.name for track in tracks)
+    meant = [track for track in tracks if name is None or track.name == name]
+    if not meant:
+        raise InputError(f"object: of tracks, expected the name of one, {names}, got {name!r}")
+    low, high = -math.inf if start is None else start, math.inf if stop is None else stop
+    first, last = np.searchsorted(meant[0].times, [low, high]).tolist()
+    cut = [track.window(first, last) for track in meant]
+    whole = [track for track in cut if track.seen.sum() >= _FEWEST]
+    if not whole:
+        counts = ", ".join(f"{track.name}: {int(track.seen.sum())}" for track in cut)
+        raise InputError(f"expected at least {_FEWEST} places of something that moves, got {counts}")
+    return whole
+
+
+def check_moves(tracks: Sequence[Track]) -> None:
+    """Refuse tracks of which none leaves the place where it is first seen."""
+    if all(_rest(track) == track.seen.sum() for track in tracks):
+        names = ", ".join(track.name for track in tracks)
+        raise InputError(f"nothing moves: of {names}, none leaves the place where it is first seen")
 
 
 def joined(tracks: Sequence[Track]) -> list[Track]:

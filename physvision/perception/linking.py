@@ -155,9 +155,18 @@ def _cost(chain: Chain, time: float, blob: Blob, reach: float) -> float:
 
 
 def join(chains: list[Chain]) -> list[Chain]:
-    """Chains that go on where another ended are one, the clearest continuations first."""
+    """Chains that go on where another ended are one, the clearest continuations first.
+
+    What goes on soon counts before what does much later: a thing that swings comes by the same place again.
+    """
+    return _joined(_joined(chains, _LONGEST_GAP), _LONGEST_REST)
+
+
+def _joined(chains: list[Chain], longest: float) -> list[Chain]:
+    """The same, of chains of which one begins within so many seconds of another's end."""
     chains = list(chains)
-    costs = np.array([[_gap_cost(one, other) for other in chains] for one in chains]).reshape(len(chains), len(chains))
+    costs = np.array([[_gap_cost(one, other, longest) for other in chains] for one in chains])
+    costs = costs.reshape(len(chains), len(chains))
     while costs.size and costs.min() < 1.0:
         first, second = (int(at) for at in np.unravel_index(costs.argmin(), costs.shape))
         one, other = chains[first], chains[second]
@@ -166,15 +175,15 @@ def join(chains: list[Chain]) -> list[Chain]:
         costs[second], costs[:, second] = np.inf, np.inf
         for number, chain in enumerate(chains):
             costs[first, number], costs[number, first] = (
-                _gap_cost(chains[first], chain),
-                _gap_cost(chain, chains[first]),
+                _gap_cost(chains[first], chain, longest),
+                _gap_cost(chain, chains[first], longest),
             )
     return sorted((chain for chain in chains if len(chain)), key=lambda chain: chain.frames[0])
 
 
-def _gap_cost(one: Chain, other: Chain) -> float:
+def _gap_cost(one: Chain, other: Chain, longest: float) -> float:
     """How badly one goes on as the other; below one it may, infinite if it cannot."""
-    if not len(one) or not len(other) or not 0 < other.times[0] - one.times[-1] < _LONGEST_REST:
+    if not len(one) or not len(other) or not 0 < other.times[0] - one.times[-1] < longest:
         return np.inf
     ahead, back = one.velocity(), other.first_velocity()
     if ahead is None or back is None:

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from identify.drawn import tracks_of
 
@@ -68,6 +69,12 @@ def test_nothing_and_a_folder_that_is_not_there(capsys):
         (["--known", "gravity=fast"], "expected a number"),
         (["--known", "lenght=0.3"], "expected some of gravity, length"),
         (["--known", "gravity=-9.81"], "expected a number above zero"),
+        (["--known", "gravity=nan"], "expected a finite number"),
+        (["--known", "gravity=9.81±-1"], "at least zero, got 9.81 ± -1"),
+        (["--known"], "expected a value behind --known"),
+        (["--scale", "inf"], "expected a finite number"),
+        (["--fps", "0"], "expected a positive finite number"),
+        (["--fps", "-30"], "expected a positive finite number"),
         (["--scale", "1,2,3=4"], "expected 4 numbers"),
         (["--scale", "1,2,1,2=4"], "two points that differ"),
     ],
@@ -95,3 +102,61 @@ def test_tables_in_millimetres_and_pictures_without_times(tmp_path, capsys):
     (tmp_path / "pictures").mkdir()
     assert main(["identify", str(tmp_path / "pictures")]) == 1
     assert "--fps 30" in capsys.readouterr().err
+
+
+SWING = np.arange(60) / 30
+ROWS = [f"{t:.4f},{300 + 50 * np.cos(7 * t):.4f},200,{400 + 20 * np.cos(9 * t):.4f},100" for t in SWING]
+
+
+def written(path, rows, head="t,x_bob,y_bob,x_cart,y_cart"):
+    path.write_text("\n".join([head, *rows]) + "\n")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([f"{t:.4f},5,5,7,7" for t in SWING], "nothing moves: of bob, cart, none leaves the place"),
+        ([f"{t:.4f},,,nan,nan" for t in SWING], "at least 5 places of something that moves, got bob: 0, cart: 0"),
+        (ROWS[:1], "at least three rows"),
+        (ROWS[::-1], "each later than the one before"),
+    ],
+    ids=["still", "nothing seen", "one row", "backwards"],
+)
+def test_tables_of_which_nothing_can_be_told(tmp_path, rows, message, capsys):
+    assert main(["identify", written(tmp_path / "table.csv", rows), "--out", str(tmp_path / "out")]) == 1
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--crop", "0,0,100,100"], "crop: cuts pictures, and these are tracks"),
+        (["--object", "#c02020"], "expected the name of one, bob, cart, got '#c02020'"),
+        (["--from", "5"], "at least 5 places of something that moves, got bob: 0, cart: 0"),
+        (["--from", "1", "--to", "0.5"], "stop: expected more than start"),
+    ],
+)
+def test_options_that_tables_cannot_follow(tmp_path, options, message, capsys):
+    assert main(["identify", written(tmp_path / "table.csv", ROWS), "--motion", "spring", *options]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_the_part_of_a_table_that_is_meant(tmp_path):
+    path, out = written(tmp_path / "table.csv", ROWS), tmp_path / "out"
+    options = ["--motion", "spring", "--object", "cart", "--from", "0.5", "--to", "1.8", "--out", str(out)]
+    assert main(["identify", path, *options]) == 0
+    found = json.loads((out / "parameters.json").read_text())
+    assert found["parameters"]["period"]["value"] == pytest.approx(2 * np.pi / 9, rel=1e-4)
+    assert found["warnings"] == []
+    assert len((out / "states.csv").read_text().splitlines()) == 1 + 39
+
+
+@pytest.mark.parametrize(("stiffness", "said"), [(98.0, 0), (9.0, 1)])
+def test_what_is_told_twice_must_agree(tmp_path, stiffness, said):
+    """A period of 2 π / 7 s and a mass of 2 kg make 98 N/m."""
+    path, out = written(tmp_path / "table.csv", ROWS), tmp_path / "out"
+    options = ["--motion", "spring", "--object", "bob", "--known", f"mass=2,stiffness={stiffness}", "--out", str(out)]
+    assert main(["identify", path, *options]) == 0
+    found = json.loads((out / "parameters.json").read_text())
+    assert sum("contradict" in each for each in found["warnings"]) == said
