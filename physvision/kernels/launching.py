@@ -219,6 +219,7 @@ class Repeated:
         device: torch.device,
         microseconds: float = 0.0,
         held: object = None,
+        inner: tuple[int, ...] = (),
     ) -> None:
         """Pack the arguments.
 
@@ -229,6 +230,7 @@ class Repeated:
             device: where the memory lies.
             microseconds: a guess at the whole time on one core.
             held: what they point to and nobody else keeps alive.
+            inner: further dimensions of the launch, after that of the worlds.
         """
         _compile(kernel, device)
         self._held, self._device = held, device
@@ -237,7 +239,7 @@ class Repeated:
         where = wp.device_from_torch(device)
         kind = _Recorded if device.type == "cuda" else _Packed
         self._commands: list[Any] = [
-            kind(wp.launch(kernel, dim=(end - start,), inputs=[start, *inputs], device=where, record_cmd=True))
+            kind(wp.launch(kernel, dim=(end - start, *inner), inputs=[start, *inputs], device=where, record_cmd=True))
             for start, end in _slices(batch, threads)
         ]
 

@@ -168,8 +168,7 @@ class Flow(MechanicalEngine):
         leaves = self._leaves(properties, state)
         u, v = self.velocities(State(state.q.double(), state.v.double()))
         operation = self._operation(state.q.device)
-        stepper = operation.stepper
-        return stepper.divergence(*stepper.ghosts(u, v, operation.prepared(tuple(leaves.values()))))
+        return operation.stepper.divergence(u, v, operation.prepared(tuple(leaves.values())))
 
     def drag(
         self, state: State, control: Float[Tensor, "batch nu"] | None = None, properties: Overrides = None
@@ -178,9 +177,11 @@ class Flow(MechanicalEngine):
         leaves, operation = self._leaves(properties, state), self._operation(state.q.device)
         control = state.q.new_zeros(state.batch, self.nu) if control is None else control
         fields = operation.parts(state.q.double(), state.v.double())
-        *_, lost = operation.stepper(
+        *_, rounds = operation.stepper(
             *fields, operation.pushes(control.double()), operation.prepared(tuple(leaves.values()))
         )
+        pairs = [zip(before, after, strict=True) for before, after in rounds]
+        lost = sum(torch.stack([(a - b).sum((1, 2)) for a, b in pair], 1) for pair in pairs)
         cell = self.spacing[0] * self.spacing[1]
         return (lost * (leaves["density"] * cell / self.dt)[:, None]).to(state.q)
 
@@ -198,7 +199,11 @@ class Flow(MechanicalEngine):
             with outside_transforms():
                 (nx, ny), (hx, hy), (x, y) = self.cells, self.spacing, self.ends
                 stepper = Stepper(
-                    bases(axis(nx, hx, x), axis(ny, hy, y), device), self.ends, self.spacing, self.dt, self.rounds
+                    bases(axis(nx, hx, x), axis(ny, hy, y), x == y == "periodic", device),
+                    self.ends,
+                    self.spacing,
+                    self.dt,
+                    self.rounds,
                 )
                 jets = (self._pushes(0).to(device), self._pushes(1).to(device))
                 names = tuple(FlowProperties.leaves())

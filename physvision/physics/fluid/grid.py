@@ -5,7 +5,8 @@ their eigenvectors Q and R and eigenvalues a and b, a function of it is
 
     f(A ⊗ 1 + 1 ⊗ B) X = Q [f(aᵢ + bⱼ) ∘ (Qᵀ X R)] Rᵀ
 
-four products of small matrices, exact to rounding for every kind of boundary, and its own transpose.
+four products of small matrices, exact to rounding for every kind of boundary, and its own transpose. Where both axes
+are periodic the eigenvectors are waves, and the products are fast Fourier transforms.
 """
 
 from __future__ import annotations
@@ -56,11 +57,17 @@ def _second(count: int) -> np.ndarray:
 
 
 class Separable:
-    """Functions of A ⊗ 1 + 1 ⊗ B; see the module."""
+    """Functions of A ⊗ 1 + 1 ⊗ B; see the module. If `waves`, both are circulant."""
 
-    def __init__(self, along_x: np.ndarray, along_y: np.ndarray, device: torch.device) -> None:
-        (a, q), (b, r) = np.linalg.eigh(along_x), np.linalg.eigh(along_y)
-        self.q, self.r = torch.from_numpy(q).to(device), torch.from_numpy(r).to(device)
+    def __init__(self, along_x: np.ndarray, along_y: np.ndarray, waves: bool, device: torch.device) -> None:
+        self.waves, self.shape = waves, (len(along_x), len(along_y))
+        if waves:
+            # The transform of a circulant matrix's first column, for which waves of real fields stand half of them.
+            a, b = np.fft.fft(along_x[0]).real, np.fft.rfft(along_y[0]).real
+        else:
+            (a, q), (b, r) = np.linalg.eigh(along_x), np.linalg.eigh(along_y)
+            self.q, self.r = (torch.from_numpy(each).to(device) for each in (q, r))
+            self.q_back, self.r_back = (each.mT.contiguous() for each in (self.q, self.r))
         values = torch.from_numpy(a[:, None] + b).to(device)
         # A constant is no unknown of a closed box's pressure: its eigenvalue is rounding, or zero.
         self.values = torch.where(values.abs() < 1e-10 * values.abs().max(), 0.0, values)
@@ -68,7 +75,9 @@ class Separable:
 
     def apply(self, factors: Tensor, field: Tensor) -> Tensor:
         """The operator whose eigenvalues are these, times the field."""
-        return self.q @ (factors * (self.q.mT @ field @ self.r)) @ self.r.mT
+        if self.waves:
+            return torch.fft.irfft2(factors * torch.fft.rfft2(field), self.shape)
+        return self.q @ (factors * (self.q_back @ field @ self.r)) @ self.r_back
 
 
 class Bases(NamedTuple):
@@ -80,14 +89,10 @@ class Bases(NamedTuple):
     dye: Separable
 
 
-def bases(x: Axis, y: Axis, device: torch.device) -> Bases:
-    """Eigenvectors of all operators."""
-    return Bases(
-        Separable(x.faces, y.across, device),
-        Separable(x.across, y.faces, device),
-        Separable(x.pressure, y.pressure, device),
-        Separable(x.dye, y.dye, device),
-    )
+def bases(x: Axis, y: Axis, waves: bool, device: torch.device) -> Bases:
+    """Eigenvectors of all operators; waves where both axes are periodic."""
+    pairs = ((x.faces, y.across), (x.across, y.faces), (x.pressure, y.pressure), (x.dye, y.dye))
+    return Bases(*(Separable(along_x, along_y, waves, device) for along_x, along_y in pairs))
 
 
 def along(unknown: Tensor, ends: Ends, inflow: Tensor | float) -> Tensor:
@@ -121,6 +126,15 @@ def beside(cells: Tensor, ends: Ends, inflow: Tensor | float) -> Tensor:
 def unknown(faces: Tensor, ends: Ends) -> Tensor:
     """Those of faces 0 to n along the first axis that are unknown."""
     return faces[:, :-1] if ends == "periodic" else faces[:, 1:-1] if ends == "walls" else faces[:, 1:]
+
+
+def passing(unknown: Tensor, ends: Ends, inflow: Tensor | float, h: float) -> Tensor:
+    """By how much velocities along the first axis grow over each cell, over its size."""
+    if ends == "periodic":
+        return (unknown.roll(-1, 1) - unknown) / h
+    if ends == "walls":
+        return torch.nn.functional.pad(unknown, (0, 0, 1, 1)).diff(dim=1) / h
+    return torch.cat([torch.zeros_like(unknown[:, :1]) + inflow, unknown], 1).diff(dim=1) / h
 
 
 def gradient(pressure: Tensor, ends: Ends, h: float) -> Tensor:

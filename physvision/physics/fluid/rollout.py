@@ -39,6 +39,8 @@ class Rollout(Operation):
 
     def pushes(self, control: Tensor) -> tuple[Tensor, Tensor]:
         """Accelerations of the unknown faces by the jets."""
+        if not control.shape[1]:
+            return control.new_zeros(()), control.new_zeros(())
         x, y = (torch.einsum("bj,jxy->bxy", control, jet) for jet in self.jets)
         return x, y
 
@@ -46,11 +48,15 @@ class Rollout(Operation):
         """What all steps share."""
         return self.stepper.prepare(dict(zip(self.names, leaves, strict=True)), self.shapes)
 
-    def _step(self, q: Tensor, v: Tensor, control: Tensor, known: Prepared) -> tuple[Tensor, Tensor]:
+    def _step(self, q: Tensor, v: Tensor, control: Tensor, known: Prepared, dyed: bool) -> tuple[Tensor, Tensor]:
         dye, u, w = self.parts(q, v)
-        found = self.stepper(dye, u, w, self.pushes(control), known)
-        dye, u, w = (field.flatten(1) for field in found[:3])
-        return dye, torch.cat([u, w], 1)
+        dye, u, w, _ = self.stepper(dye if dyed else None, u, w, self.pushes(control), known)
+        return q if dye is None else dye.flatten(1), torch.cat([u.flatten(1), w.flatten(1)], 1)
+
+    def _dyed(self, q: Tensor, leaves: Tensors) -> bool:
+        """Whether there is, or may come, any dye; a GPU is not waited for to know."""
+        inflow = leaves[self.names.index("inflow_dye")]
+        return q.is_cuda or bool(q.any()) or bool(inflow.any())
 
     @override
     def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
@@ -61,9 +67,9 @@ class Rollout(Operation):
         bad, coarse = (torch.full((len(q),), -1, dtype=torch.long, device=q.device) for _ in range(2))
         with torch.no_grad():
             all_q[:, 0], all_v[:, 0] = q, v
-            known = self.prepared(tuple(leaves))
+            known, dyed = self.prepared(tuple(leaves)), self._dyed(q, tuple(leaves))
             for step in range(steps):
-                q, v = self._step(q, v, controls[:, step], known)
+                q, v = self._step(q, v, controls[:, step], known, dyed)
                 all_q[:, step + 1], all_v[:, step + 1] = q, v
                 finite = torch.isfinite(q).all(1) & torch.isfinite(v).all(1)
                 bad = torch.where((bad < 0) & ~finite, step + 1, bad)
@@ -86,6 +92,8 @@ class Rollout(Operation):
         q_bar, v_bar = bars[0][:, -1], bars[1][:, -1]
         controls_bar = torch.zeros_like(controls)
         wanted = needed[3:]
+        # Without dye nothing depends on it but itself.
+        dyed = needed[0] or wanted[self.names.index("inflow_dye")] or self._dyed(q[:, 0], leaves)
         with outside_transforms(), torch.enable_grad():
             own = [leaf.detach().requires_grad_(asked) for leaf, asked in zip(leaves, wanted, strict=True)]
             made, shape = pytree.tree_flatten(self.prepared(tuple(own)))
@@ -96,7 +104,7 @@ class Rollout(Operation):
             with outside_transforms(), torch.enable_grad():
                 given = [each.detach().requires_grad_() for each in (q[:, step], v[:, step], controls[:, step])]
                 held = [each.detach().requires_grad_(yes) for each, yes in zip(made, asked, strict=True)]
-                after = self._step(given[0], given[1], given[2], pytree.tree_unflatten(held, shape))
+                after = self._step(given[0], given[1], given[2], pytree.tree_unflatten(held, shape), dyed)
                 sought = [*given, *(each for each in held if each.requires_grad)]
                 found = torch.autograd.grad(after, sought, (q_bar, v_bar), allow_unused=True, materialize_grads=True)
             q_bar, v_bar = found[0] + bars[0][:, step], found[1] + bars[1][:, step]

@@ -5,6 +5,8 @@ With N = ∇·(u u), f the accelerations and L the Laplacian, from u₀ and with
     (1 − hν/2 L) u* = u₀ + hν/2 L u₀ − h N(u₀) + h f₀                          u₁ = stopped(u*) − ∇φ₁
     (1 − hν/2 L) u° = u₀ + hν/2 L u₀ − h (N(u₀) + N(u₁))/2 + h (f₀ + f₁)/2 − ∇φ₁   u₂ = stopped(u°) − ∇φ₂
 
+(as u* + u₀ = (1 − hν/2 L)⁻¹ (2u₀ + …), so that L itself is not needed)
+
 and φ such that ∇·u = 0, to rounding. The second stage starts from the first one's pressure, so that no error of first
 order is left at walls. `stopped` divides by 1 + h χ/τ where a solid's share is χ. Where there are solids, stopping and
 projecting take turns, each time by a share of h: what they tend to has no divergence and stands still in the solid.
@@ -18,14 +20,16 @@ torch's own reverse of these lines solves with the same eigenvectors, and the ke
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
-from physvision.physics.fluid.grid import Bases, Ends, across, along, beside, gradient, unknown
+from physvision.physics.fluid.grid import Bases, Ends, across, along, beside, gradient, passing, unknown
 from physvision.physics.fluid.transport import carry, convect
+
+Rounds = list[tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]]  # velocities before and after each stop
 
 
 class Prepared(NamedTuple):
@@ -37,8 +41,7 @@ class Prepared(NamedTuple):
         wall_speed: left, right, low and high.
         inflow: (batch, 1, ny).
         inflow_dye: (batch, 1, ny).
-        half: hν/2.
-        walls: what moving walls and inflow add to hν/2 ∇²u, of each velocity.
+        walls: what moving walls and inflow add to hν∇²u, of each velocity.
         viscous: eigenvalues of (1 − hν/2 ∇²)⁻¹, of each velocity.
         spread: eigenvalues of exp(hκ∇²).
         stops: by what a round of stopping multiplies each velocity.
@@ -49,7 +52,6 @@ class Prepared(NamedTuple):
     wall_speed: tuple[Tensor, Tensor, Tensor, Tensor]
     inflow: Tensor
     inflow_dye: Tensor
-    half: Tensor
     walls: tuple[Tensor, Tensor]
     viscous: tuple[Tensor, Tensor]
     spread: Tensor
@@ -94,8 +96,7 @@ class Stepper:
             wall_speed=(left, right, low, high),
             inflow=inflow,
             inflow_dye=leaves["inflow_dye"][:, None],
-            half=half,
-            walls=(half * outer_u, half * outer_v),
+            walls=(2 * half * outer_u, 2 * half * outer_v),
             viscous=(1 / (1 - half * base.u.values), 1 / (1 - half * base.v.values)),
             spread=(self.h * single(leaves["diffusivity"]) * base.dye.values).exp(),
             stops=(1 / (1 + share_u), 1 / (1 + share_v)),
@@ -124,15 +125,14 @@ class Stepper:
         along_x = (f[:, 2:, 1:-1] + f[:, :-2, 1:-1] - 2 * middle) / hx**2
         return along_x + (f[:, 1:-1, 2:] + f[:, 1:-1, :-2] - 2 * middle) / hy**2
 
-    def divergence(self, wide_u: Tensor, wide_v: Tensor) -> Tensor:
-        """In all cells, 1/s, of fields with ghosts."""
-        hx, hy = self.spacing
-        out_x, out_y = wide_u[:, 2:-1, 1:-1] - wide_u[:, 1:-2, 1:-1], wide_v[:, 1:-1, 2:-1] - wide_v[:, 1:-1, 1:-2]
-        return out_x / hx + out_y / hy
+    def divergence(self, u: Tensor, v: Tensor, n: Prepared) -> Tensor:
+        """In all cells, 1/s."""
+        (x, y), (hx, hy) = self.ends, self.spacing
+        return passing(u, x, n.inflow, hx) + passing(v.mT, y, 0.0, hy).mT
 
     def project(self, u: Tensor, v: Tensor, n: Prepared) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor]]:
         """Velocities without divergence, and the gradient that was taken off."""
-        potential = self.bases.pressure.apply(self.bases.pressure.inverse, self.divergence(*self.ghosts(u, v, n)))
+        potential = self.bases.pressure.apply(self.bases.pressure.inverse, self.divergence(u, v, n))
         taken = (
             gradient(potential, self.ends[0], self.spacing[0]),
             gradient(potential.mT, self.ends[1], self.spacing[1]).mT,
@@ -146,10 +146,12 @@ class Stepper:
         mean_x, mean_y = (unknown(mean, ends) for mean, ends in zip(means, self.ends, strict=True))
         return mean_x, mean_y.mT
 
-    def forces(self, dye: Tensor, pushes: tuple[Tensor, Tensor], n: Prepared) -> tuple[Tensor, Tensor]:
+    def forces(self, dye: Tensor | None, pushes: tuple[Tensor, Tensor], n: Prepared) -> tuple[Tensor, Tensor]:
         """Accelerations at the unknown faces: gravity, on dye by its weight, and what is pushed from outside."""
-        load_x, load_y = self.at_faces(dye)
         (g_x, g_y), (push_x, push_y) = n.gravity, pushes
+        if dye is None:
+            return g_x + push_x, g_y + push_y
+        load_x, load_y = self.at_faces(dye)
         return g_x * (1 + n.heaviness * load_x) + push_x, g_y * (1 + n.heaviness * load_y) + push_y
 
     def carried(self, dye: Tensor, wide: tuple[Tensor, Tensor], n: Prepared) -> Tensor:
@@ -159,44 +161,46 @@ class Stepper:
         )
 
     def __call__(
-        self, dye: Tensor, u: Tensor, v: Tensor, pushes: tuple[Tensor, Tensor], n: Prepared
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Dye and velocities a step later, and what solids took from the sum of each velocity, (batch, 2)."""
-        h, old = self.h, (u, v)
+        self, dye: Tensor | None, u: Tensor, v: Tensor, pushes: tuple[Tensor, Tensor], n: Prepared
+    ) -> tuple[Tensor | None, Tensor, Tensor, Rounds]:
+        """Dye and velocities a step later, and what solids did to the velocities; there may be no dye."""
+        old = (u, v)
         wide = self.ghosts(u, v, n)
-        smooth = self.laplacian(*wide)
-        start = [w + n.half * inner + outer for w, inner, outer in zip(old, smooth, n.walls, strict=True)]
-        push = self.forces(dye, pushes, n)
-        turned = self._turned(wide)
-        ahead = carried = self.carried(dye, wide, n)
-        taken, lost = (torch.zeros_like(u), torch.zeros_like(v)), u.new_zeros(len(u), 2)
-        for stage in range(2):
-            rights = [s + h * (f - t) - g for s, f, t, g in zip(start, push, turned, taken, strict=True)]
-            solved = [
-                basis.apply(factor, right)
-                for basis, factor, right in zip(self.bases[:2], n.viscous, rights, strict=True)
-            ]
-            u, v, taken, lost = self._stopped(solved, n)
-            if stage == 0:
-                later = self.ghosts(u, v, n)
-                push = [(a + b) / 2 for a, b in zip(push, self.forces(ahead, pushes, n), strict=True)]
-                turned = [(a + b) / 2 for a, b in zip(turned, self._turned(later), strict=True)]
-                middle = ((wide[0] + later[0]) / 2, (wide[1] + later[1]) / 2)
-                half = 0.75 * dye + 0.25 * self.carried(ahead, later, n)
-                carried = dye / 3 + 2 / 3 * self.carried(half, middle, n)
-        spread = self.bases.dye.apply(n.spread, carried)
-        return spread, u, v, lost
+        first, push = self._turned(wide), self.forces(dye, pushes, n)
+        rates = [f - t for f, t in zip(push, first, strict=True)]
+        u, v, taken, _ = self._stopped(self._smoothed(old, rates, n.walls, n), n)
+        later = self.ghosts(u, v, n)
+        ahead = None if dye is None else self.carried(dye, wide, n)
+        push = [a if dye is None else (a + b) / 2 for a, b in zip(push, self.forces(ahead, pushes, n), strict=True)]
+        rates = [f - (a + b) / 2 for f, a, b in zip(push, first, self._turned(later), strict=True)]
+        outer = [wall - g for wall, g in zip(n.walls, taken, strict=True)]
+        u, v, _, slowed = self._stopped(self._smoothed(old, rates, outer, n), n)
+        if dye is None or ahead is None:
+            return None, u, v, slowed
+        middle = ((wide[0] + later[0]) / 2, (wide[1] + later[1]) / 2)
+        half = 0.75 * dye + 0.25 * self.carried(ahead, later, n)
+        carried = dye / 3 + 2 / 3 * self.carried(half, middle, n)
+        return self.bases.dye.apply(n.spread, carried), u, v, slowed
 
-    def _stopped(self, velocities: list[Tensor], n: Prepared) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor], Tensor]:
-        """Velocities without divergence that solids have stopped, the gradient taken off, and what solids took."""
+    def _smoothed(
+        self, old: tuple[Tensor, Tensor], rates: list[Tensor], outer: Sequence[Tensor], n: Prepared
+    ) -> list[Tensor]:
+        """What viscosity makes of velocities that change at these rates."""
+        parts = zip(self.bases[:2], n.viscous, old, rates, outer, strict=True)
+        return [basis.apply(factor, 2 * w + self.h * rate + more) - w for basis, factor, w, rate, more in parts]
+
+    def _stopped(self, velocities: list[Tensor], n: Prepared) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor], Rounds]:
+        """Velocities without divergence that solids have stopped, the gradient taken off, and what solids did."""
         u, v = velocities
-        gradient_x, gradient_y, lost = torch.zeros_like(u), torch.zeros_like(v), u.new_zeros(len(u), 2)
+        gradient_x, gradient_y, slowed = 0.0, 0.0, []
         for _ in range(self.rounds):
             slower = u * n.stops[0], v * n.stops[1]
-            lost = lost + torch.stack([(u - slower[0]).sum((1, 2)), (v - slower[1]).sum((1, 2))], 1)
+            slowed.append(((u, v), slower))
             u, v, taken = self.project(*slower, n)
             gradient_x, gradient_y = gradient_x + taken[0], gradient_y + taken[1]
-        return u, v, (gradient_x, gradient_y), lost
+        assert isinstance(gradient_x, Tensor)
+        assert isinstance(gradient_y, Tensor)
+        return u, v, (gradient_x, gradient_y), slowed
 
     def _turned(self, wide: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         """∇·(u u) at the unknown faces."""

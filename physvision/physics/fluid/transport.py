@@ -7,18 +7,30 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from physvision.kernels.launching import argument, launch
+from physvision.kernels.launching import Repeated, Shelf, argument
 from physvision.physics.fluid import kernels
 
 _CELL = 0.03  # a guess at the microseconds that a cell takes
+_SHELF = Shelf()
 
 
 def _run(kernel: Any, cells: tuple[int, int], spacing: tuple[float, float], given: Any, found: Any) -> None:
-    fields = [argument(each) for each in given]
-    inner = (cells[0] + 1, cells[1] + 1)
-    batch, device = given[0].shape[0], given[0].device
-    arguments = [*fields, *spacing, *(argument(each) for each in found)]
-    launch(kernel, batch, arguments, device, _CELL * batch * cells[0] * cells[1], inner=inner)
+    tensors, batch, device = (*given, *found), given[0].shape[0], given[0].device
+    if not batch:
+        return
+
+    def make() -> Repeated:
+        arrays = [argument(each) for each in tensors]
+        inputs = [*arrays[: len(given)], *spacing, *arrays[len(given) :]]
+        work = _CELL * batch * cells[0] * cells[1]
+        return Repeated(kernel, batch, inputs, device, work, inner=(cells[0] + 1, cells[1] + 1))
+
+    key = (kernel, batch, cells, spacing, device)
+    launch = _SHELF.take(key, device, make)
+    for at, tensor in enumerate(tensors):
+        launch.move(at if at < len(given) else at + 2, tensor)
+    launch.run()
+    _SHELF.give(key, device, launch)
 
 
 # pyright: reportIncompatibleMethodOverride=false
