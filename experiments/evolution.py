@@ -27,7 +27,12 @@ class Evolved:
 
 
 def evolve(
-    judge: Callable[[Tensor], tuple[Tensor, Tensor]], start: Tensor, spread: float, seed: int, most: int
+    judge: Callable[[Tensor], tuple[Tensor, Tensor]],
+    start: Tensor,
+    spread: float,
+    seed: int,
+    most: int,
+    downhill: Callable[[Tensor], Tensor] | None = None,
 ) -> Evolved:
     """Search with CMA-ES until some candidate is good enough.
 
@@ -37,6 +42,8 @@ def evolve(
         spread: standard deviation at first, σ₀.
         seed: of the search.
         most: evaluations after which it is given up.
+        downhill: a direction in which the loss of a candidate falls, (unknowns,), which costs an evaluation. With it
+            each generation has one member that is the last one's best, moved by a standard deviation that way.
     """
     import cma
 
@@ -61,4 +68,10 @@ def evolve(
             best = candidates[int(losses.argmin())]
         course.append(min(course[-1], float(losses.min())))
         search.tell(asked, losses.tolist())
+        if downhill is not None:
+            parent = candidates[int(losses.argmin())]
+            way = downhill(parent)
+            evaluations += 1
+            moved = parent + search.sigma * len(start) ** 0.5 * way / (way.norm() + 1e-12)
+            search.inject([moved.tolist()])
     return Evolved(best, evaluations, time.perf_counter() - began, False, course[1:])

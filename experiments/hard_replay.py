@@ -28,6 +28,7 @@ def replay(
     *,
     step: float = STEP,
     along: float = ALONG,
+    change: Callable[[mujoco.MjSpec], None] = lambda model: None,
     adapt: Callable[[mujoco.MjModel], None] = lambda model: None,
     forces: Tensor | None = None,
     controls: Callable[[State], Tensor] | Tensor | None = None,
@@ -45,12 +46,15 @@ def replay(
         dt: seconds, a multiple of `step`.
         step: MuJoCo's, s.
         along: time constant of contact along surfaces, s.
-        adapt: makes other changes to the model.
+        change: makes other changes to the model before it is compiled.
+        adapt: makes other changes to the compiled model.
         forces: generalised, held over each step, (steps, nv).
         controls: of the actuators, held over each step, (steps, nu), or what makes them, (1, nu), of the state as it
             begins. Servos keep the scene's largest speed, as of each step of MuJoCo.
     """
-    model = _hard(mujoco.MjSpec.from_file(str(scenes.path(scene))), step, along)
+    specification = mujoco.MjSpec.from_file(str(scenes.path(scene)))
+    change(specification)
+    model = _hard(specification, step, along)
     model.opt.timestep, model.opt.cone, model.opt.impratio = step, mujoco.mjtCone.mjCONE_ELLIPTIC, 100.0
     model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     adapt(model)
@@ -58,6 +62,8 @@ def replay(
     data.qpos[:], data.qvel[:] = start.q[0].tolist(), start.v[0].tolist()
     q, v = [data.qpos.copy()], [data.qvel.copy()]
     speed, wanted = scenes.SERVO_SPEED.get(scene), np.zeros(model.nu)
+    # Targets no further ahead than this make no servo, whose gain is kp / kv, ask for more than its largest speed.
+    ahead = None if speed is None else speed * model.actuator_biasprm[:, 2] / model.actuator_biasprm[:, 1]
     for count in range(steps):
         if callable(controls):
             wanted = controls(State(torch.tensor(data.qpos)[None], torch.tensor(data.qvel)[None]))[0].numpy()
@@ -65,9 +71,10 @@ def replay(
             wanted = controls[count].numpy()
         if forces is not None:
             data.qfrc_applied[:] = forces[count].tolist()
-        if controls is not None and speed is not None:
+        if controls is not None and ahead is not None:
             for _ in range(round(dt / step)):
-                data.ctrl[:] = _kept(model, data, wanted, speed)
+                angle = data.actuator_length
+                np.minimum(np.maximum(wanted, angle - ahead), angle + ahead, out=data.ctrl)
                 mujoco.mj_step(model, data)
         else:
             data.ctrl[:] = wanted
@@ -75,13 +82,6 @@ def replay(
         q.append(data.qpos.copy())
         v.append(data.qvel.copy())
     return Trajectory(torch.tensor(np.array(q))[None], torch.tensor(np.array(v))[None], dt=dt)
-
-
-def _kept(model: mujoco.MjModel, data: mujoco.MjData, wanted: np.ndarray, speed: float) -> np.ndarray:
-    """Targets so near that no servo, whose gain is kp / kv, asks for more than its largest speed."""
-    gain = -model.actuator_biasprm[:, 1] / -model.actuator_biasprm[:, 2]
-    angle = data.actuator_length
-    return angle + np.clip(wanted - angle, -speed / gain, speed / gain)
 
 
 def _hard(specification: mujoco.MjSpec, step: float, along: float) -> mujoco.MjModel:

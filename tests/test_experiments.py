@@ -1,14 +1,19 @@
 """The experiments' claims hold, on smaller runs than theirs."""
 
+# MuJoCo's compiled module does not tell type checkers what it holds.
+# pyright: reportAttributeAccessIssue=false
+
 from importlib import import_module
 from pathlib import Path
 
+import mujoco
 import pytest
 import torch
 
 from physvision import video
-from physvision.core import InputError
+from physvision.core import InputError, State, Trajectory
 from physvision.datasets import BlockRecipe, DyeRecipe
+from physvision.physics.articulated import scenes
 
 
 @pytest.fixture(autouse=True)
@@ -147,21 +152,71 @@ def test_a_quadruped_moves_by_what_it_learns():
     speeds = [-row[0] for row in training.courses[0]]
     assert speeds[0] == pytest.approx(0.0, abs=1e-9)  # it stands
     assert speeds[2] > speeds[1] > 1e-4
-    # A trot holds diagonal legs alike, and runs forward on its feet though nothing was tuned.
-    steps = module.trot(torch.zeros(1, 8, dtype=torch.float64), 60)
-    assert torch.equal(steps[..., :2], steps[..., 6:])
-    assert torch.equal(steps[..., 2:4], steps[..., 4:6])
-    start, _ = task.begin(1, torch.Generator())
-    ran = task.engine.rollout(start, 60, steps).final
-    assert float(ran.q[0, 0]) > 0.0
-    assert float(ran.q[0, 2]) > 0.3
-    tuned = module.trot_by_gradient(updates=1, robots=1, seconds=0.3, whole=0.6)
-    assert tuned.evaluations == 2
     # A torso that turns two and a half times about its cross axis, backwards.
     angles = -torch.linspace(0, 5 * torch.pi, 101, dtype=torch.float64)
     q = torch.zeros(1, 101, 15, dtype=torch.float64)
     q[0, :, 3], q[0, :, 5] = (angles / 2).cos(), (angles / 2).sin()
-    assert float(module.turns(module.Trajectory(q, q[..., :14]))) == pytest.approx(2.5, abs=1e-9)
+    turns = import_module("quadruped").turns(Trajectory(q, q[..., :14]))
+    assert float(turns) == pytest.approx(2.5, abs=1e-9)
+
+
+def test_a_trot_runs_and_is_tuned():
+    """Diagonal legs do alike; gradients of a piece are those of differences; tries do not make it slower."""
+    module, quadruped = import_module("trot"), import_module("quadruped")
+    runner = module.Runner(quadruped.Gait(0.6))
+    at = torch.zeros(1, runner.unknowns, dtype=torch.float64)
+    steps = quadruped.steps(at, 60)
+    knees = steps[..., 1::2]
+    torch.testing.assert_close(knees, knees.flip(-1))
+    assert float((knees[..., 0] - knees[..., 1]).abs().max()) > 0.5
+
+    def speed(values):
+        return -runner.run(values).losses.mean()
+
+    (gradient,) = torch.autograd.grad(speed(at.requires_grad_()), at)
+    along = gradient / gradient.norm()
+    with torch.no_grad():
+        slope = float(speed(at + 1e-6 * along) - speed(at - 1e-6 * along)) / 2e-6
+    assert slope == pytest.approx(float(gradient.norm()), rel=1e-4)
+    found = module.by_gradient(runner, module.Search(24, 0))
+    assert found.evaluations >= 24
+    assert found.course[-1] < found.course[0] < 0.0
+
+
+def test_a_quadruped_with_another_body_is_the_same_in_mujoco():
+    """Its matrix of inertia, and where its feet are; it stands on them."""
+    module = import_module("quadruped_body")
+    design = torch.tensor([[1.0, -0.5, 0.3, 0.6, -0.8, 1.0, 0.5]], dtype=torch.float64)
+    properties = module.built(design)
+    start = module.standing(properties)
+    specification = mujoco.MjSpec.from_file(str(scenes.path("quadruped")))
+    module.remodelled(properties)(specification)
+    model = specification.compile()
+    data = mujoco.MjData(model)
+    turned = start.q + torch.linspace(-0.3, 0.4, 15, dtype=torch.float64)
+    turned[:, 3:7] /= turned[:, 3:7].norm(dim=1)
+    data.qpos[:] = turned[0].tolist()
+    mujoco.mj_forward(model, data)
+    matrix = torch.zeros(model.nv, model.nv, dtype=torch.float64).numpy()
+    mujoco.mj_fullM(model, data, matrix)
+    ours = module.ENGINE.mass_matrix(State(turned, start.v), properties=properties)[0]
+    torch.testing.assert_close(ours, torch.tensor(matrix), rtol=1e-9, atol=1e-9)
+    assert sum(model.body_mass) == pytest.approx(28.7)
+    data.qpos[:] = start.q[0].tolist()
+    mujoco.mj_forward(model, data)
+    for foot in ("front left foot", "front right foot", "hind left foot", "hind right foot"):
+        assert data.geom(foot).xpos[2] == pytest.approx(module.FOOT, abs=1e-12)
+    for name, value in module.built(torch.zeros(1, 7, dtype=torch.float64)).items():
+        torch.testing.assert_close(value[0], module.OWN[name])
+
+
+@pytest.mark.extended
+def test_a_body_is_designed_with_its_trot(tmp_path, capsys):
+    module = import_module("quadruped_design")
+    module.main(seeds=1, evaluations=12, more=12, starts=1, seconds=0.6, out=tmp_path)
+    told = capsys.readouterr().out
+    assert "front thighs' length" in told
+    assert (tmp_path / "design.png").stat().st_size > 10_000
 
 
 def test_an_arm_learns_where_points_are(tmp_path, capsys):

@@ -1,0 +1,193 @@
+"""The quadruped of "A Differentiable Physics Engine …" (2019): its task, its gaits of few values, how well they do."""
+
+# MuJoCo's compiled module does not tell type checkers what it holds.
+# pyright: reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from statistics import mean
+
+import mujoco
+import torch
+from hard_replay import replay
+from torch import Tensor
+
+from physvision.control.policies import OpenLoop, Played
+from physvision.core import State, Trajectory
+from physvision.physics.articulated import scenes
+
+DT, CLOCK = 0.01, 1.5  # s, Hz
+BAR, LEFT = 1.17, 0.8  # m/s; share of the speed in MuJoCo
+GAIN, DAMPING, TORQUE = 30.0, 20.0, 4.0
+MASS = 28.7  # kg
+WEIGHT = 9.81 * MASS  # N
+BEGIN = 0.2  # s in which a gait comes up
+PAPER = "paper: 1.17 m/s after 500 evaluations, a somersault every third step; a trot tuned by hand 0.7 m/s"
+
+
+class Gait(OpenLoop):
+    """The torso is to move along x."""
+
+    def __init__(self, seconds: float = 10.0) -> None:
+        self.engine = scenes.load("quadruped", DT)
+        self.periods = round(seconds / DT)
+
+    def begin(self, batch: int, generator: torch.Generator) -> tuple[State, Tensor]:
+        """It stands; there is no aim."""
+        return self.engine.initial_state(batch, torch.float64), torch.zeros(batch, 0, dtype=torch.float64)
+
+    def foresee(self, aim: Tensor) -> Tensor:
+        """The clock's sine and cosine."""
+        phase = 2 * math.pi * CLOCK * DT * torch.arange(self.periods, dtype=torch.float64)
+        return torch.stack([phase.sin(), phase.cos()], 1).expand(len(aim), -1, 2)
+
+    def act(self, output: Tensor) -> Tensor:
+        """Targets of the servos, rad."""
+        return output
+
+    def losses(self, state: State, aim: Tensor) -> Tensor:
+        """The torso's velocity backwards, m/s; its mean over the episode is that of the way."""
+        return -state.v[:, 0]
+
+
+# What a trot is like that is set by hand; and by how much each of its values may well differ.
+VALUES = {
+    "frequency, Hz": (3.5, 1.0),
+    "swing of the shoulders in front, rad": (0.1, 0.15),
+    "swing of the shoulders behind, rad": (0.1, 0.15),
+    "slowness of the stance": (0.3, 0.3),
+    "knees' bend in the air, rad": (0.6, 0.4),
+    "by how much it comes early, rad": (0.0, 0.5),
+    "knees' bend that stays, rad": (0.05, 0.1),
+    "what the push takes off it, rad": (0.1, 0.1),
+    "by how much the push comes late, rad": (0.0, 0.5),
+    "lean of the shoulders in front, rad": (-0.05, 0.1),
+    "lean of the shoulders behind, rad": (0.0, 0.1),
+    "left before right, rad": (math.pi, 0.5),
+    "front before hind, rad": (math.pi, 0.5),
+}
+TROT, UNITS = torch.tensor(list(VALUES.values()), dtype=torch.float64).unbind(1)
+LEANS = slice(9, 11)
+
+
+def steps(changes: Tensor, periods: int, window: int | None = None) -> Tensor:
+    """Targets (robots, periods, 8) of a gait, all of whose legs do the same at different times.
+
+    A leg swings; its knee bends while it comes forward, and straightens while it pushes. Legs that bend evenly too
+    stand on bent knees, which servos of 4 N m cannot hold.
+
+    Args:
+        changes: from `TROT` in `UNITS`, (robots, values), of which `VALUES` tells.
+        periods: of control.
+        window: backward, the frequency counts from the start of each so many periods, as if legs were where they are.
+    """
+    values = (TROT + UNITS * changes)[..., None, None]
+    rate, front, hind, slow, lift, lead, bend, push, late, lean_front, lean_hind, left, before = values.unbind(1)
+    swing, lean = (torch.cat([a, a, b, b], 2) for a, b in ((front, hind), (lean_front, lean_hind)))
+    zero = torch.zeros_like(left)
+    side = torch.cat([zero, left, before, left + before], 2)  # front left, front right, hind left, hind right
+    count = torch.arange(periods)[None, :, None]
+    times = DT * count.to(values)
+    turned = rate * times
+    if window is not None:
+        turned = turned.detach() + (rate - rate.detach()) * DT * (count % window)
+    phase = 2 * math.pi * turned + side
+    phase = phase - slow * phase.sin()
+    knees = bend + lift * (-(phase + lead).cos()).clamp(min=0.0) - push * (phase - late).cos().clamp(min=0.0)
+    # A knee's bend takes the foot back by half of it.
+    shoulders = lean + swing * phase.sin() - knees / 2
+    return torch.stack([shoulders, knees], -1).flatten(2) * (times / BEGIN).clamp(max=1.0)
+
+
+def powers(played: Played) -> Tensor:
+    """The servos' mechanical power in each period, where they do not brake, W."""
+    q, v = played.trajectory.q[:, :-1, 7:], played.trajectory.v[:, 1:, 6:]
+    speed = scenes.SERVO_SPEED["quadruped"]
+    asked = (GAIN * (played.controls - q)).clamp(-speed, speed)
+    return ((DAMPING * (asked - v)).clamp(-TORQUE, TORQUE) * v).clamp(min=0.0).sum(-1)
+
+
+def measured(played: Played) -> Tensor:
+    """Velocity backwards, m/s, which is least in the best episode; cost of transport; turns of the torso."""
+    with torch.no_grad():
+        speed = played.losses.mean(1)
+        speed = speed.where(played.losses.isfinite().all(1), math.inf)
+        cost = powers(played).mean(1) / (WEIGHT * speed.abs())
+        return torch.stack([speed, cost, turns(played.trajectory)], 1)
+
+
+def turns(motion: Trajectory) -> Tensor:
+    """Somersaults: how often the torso turned about its cross axis, in all, whichever way."""
+    w, x, y, z = motion.q[..., 3:7].unbind(-1)
+    # The x axis of the torso in the plane of x and z.
+    along, up = 1 - 2 * (y * y + z * z), 2 * (x * z - w * y)
+    pitch = torch.atan2(up, along)
+    change = torch.remainder(pitch.diff(dim=1) + math.pi, 2 * math.pi) - math.pi
+    whole = torch.cat([torch.zeros_like(change[:, :1]), change.cumsum(1)], 1)
+    return (whole.amax(1) - whole.amin(1)) / (2 * math.pi)
+
+
+def upset(motion: Trajectory) -> Tensor:
+    """How far the torso is from how it stood at first, turned and sunk, as m/s, after each period."""
+    roll, pitch, height = motion.q[:, 1:, 4], motion.q[:, 1:, 5], motion.q[:, 1:, 2]
+    start = motion.q[:, :1].detach()
+    sunk = (start[..., 2] - 0.01 - height).clamp(min=0.0)
+    return 40 * (roll * roll + (pitch - start[..., 5]).square()) + 5 * sunk
+
+
+@dataclass(frozen=True)
+class Again:
+    """Speeds of a gait from ten starts a millimetre apart: in the engine and in MuJoCo, where one motion is kept."""
+
+    here: list[float]
+    there: list[float]
+    motion: Trajectory
+
+
+def again(
+    gait: Gait,
+    targets: Tensor,
+    starts: int = 10,
+    start: State | None = None,
+    properties: Mapping[str, Tensor] | None = None,
+    change: Callable[[mujoco.MjSpec], None] = lambda model: None,
+) -> Again:
+    """Replay targets (periods, 8) from starts that are normally spread by 1 mm, and lifted, not sunk.
+
+    Args:
+        gait: of how long.
+        targets: of the servos.
+        starts: how many.
+        start: what they are spread about, of one robot; the scene's if not given.
+        properties: of the robot, one row; the scene's if not given.
+        change: gives MuJoCo's model the same properties.
+    """
+    start = gait.begin(1, torch.Generator())[0] if start is None else start
+    q, v = start.q.repeat(starts, 1), start.v.repeat(starts, 1)
+    shift = 1e-3 * torch.randn(starts, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    shift[:, 2].abs_()
+    q[:, :3] += shift
+    own = None if properties is None else {name: each[0] for name, each in properties.items()}
+    ours = gait.engine.rollout(State(q, v), len(targets), targets.expand(starts, -1, -1), own)
+    theirs = [
+        replay("quadruped", State(q[k : k + 1], v[k : k + 1]), len(targets), DT, controls=targets, change=change)
+        for k in range(starts)
+    ]
+    seconds = len(targets) * DT
+    here = ((ours.final.q - q)[:, 0] / seconds).tolist()
+    there = [float(each.final.q[0, 0] - q[k, 0]) / seconds for k, each in enumerate(theirs)]
+    return Again(here, there, theirs[0])
+
+
+HEADER = f"{'':<26}{'speed, m/s':>12}{'cost':>7}{'turns':>7}{'from starts':>13}{'MuJoCo':>8}{'left':>7}"
+
+
+def row(name: str, numbers: Tensor, found: Again) -> str:
+    """What `measured` says of a gait, and the mean speeds from other starts, here and in MuJoCo."""
+    speed, cost, turned = numbers.tolist()
+    here, there = mean(found.here), mean(found.there)
+    left = 100 * there / -speed
+    return f"{name:<26}{-speed:>12.2f}{cost:>7.2f}{turned:>7.1f}{here:>13.2f}{there:>8.2f}{left:>5.0f} %"

@@ -1,0 +1,73 @@
+"""Design a quadruped's body together with its trot: lengths and masses are sought beside the gait's thirteen values.
+
+The robot is that of `trot.py`. Its thighs, shanks and torso may be up to a quarter longer or shorter, the legs' mass a
+metre up to a quarter more or less, and the torso's centre of mass a quarter of half its length before or behind its
+middle; the whole mass and the servos stay. A trot is tuned on the scene's body first. From there the search goes on
+for as many episodes with that body, and with its lengths and masses among the unknowns.
+
+    python experiments/quadruped_design.py [--seeds 5] [--evaluations 500] [--more 300] [--starts 10] [--out out]
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import mean, median
+
+import torch
+from jsonargparse import auto_cli
+from quadruped import HEADER, Gait
+from trot import Runner, Search, Tried, by_gradient, draw, summary, tried
+
+from physvision.report import film
+
+SPREAD = 0.15  # of the search that goes on
+
+
+def main(
+    seeds: int = 5, evaluations: int = 500, more: int = 300, starts: int = 10, seconds: float = 10.0,
+    out: Path = Path("out"),
+) -> bool:  # fmt: skip
+    """Design the robot.
+
+    Args:
+        seeds: of the searches; 0, 1, 2 …
+        evaluations: episodes in which the trot is tuned first.
+        more: episodes of each search that goes on.
+        starts: of the replays.
+        seconds: of an episode.
+        out: folder of the figure and the film.
+
+    Returns:
+        Whether designed robots are faster in the median, here and in MuJoCo.
+    """
+    torch.set_num_threads(1)
+    gait = Gait(seconds)
+    own, designed = Runner(gait), Runner(gait, designed=True)
+    kinds: dict[str, list[Tried]] = {"trot": [], "same body": [], "designed": []}
+    print(HEADER)
+    for seed in range(seeds):
+        first = by_gradient(own, Search(evaluations, seed))
+        kinds["trot"].append(tried(f"trot, seed {seed}", own, first, starts))
+        further = Search(more, seed, start=first.values, spread=SPREAD)
+        for name, runner in (("same body", own), ("designed", designed)):
+            kinds[name].append(tried(f"{name}, seed {seed}", runner, by_gradient(runner, further), starts))
+    for name, rows in kinds.items():
+        print(summary(name, rows), flush=True)
+    here, there = (
+        [median(mean(speeds(each)) for each in kinds[name]) for name in ("same body", "designed")]
+        for speeds in (lambda each: [each.speed], lambda each: each.again.there)
+    )
+    told = f"{here[1] / here[0] - 1:+.0%} here, {there[1] / there[0] - 1:+.0%} in MuJoCo"
+    print(f"designed against the same body after {evaluations} and {more} episodes: {told}")
+    draw({name: kinds[name] for name in ("same body", "designed")}, more, out / "design.png")
+    fastest = max(kinds["designed"], key=lambda each: each.speed)
+    body = designed.body(fastest.found.values[None])
+    assert body is not None
+    shared = {name: value[0] for name, value in body.items()}
+    filmed = film(gait.engine, fastest.again.motion, out / "design.mp4", properties=shared)
+    print(f"figure: {out / 'design.png'}, film: {filmed}")
+    return here[1] > here[0] and there[1] > there[0]
+
+
+if __name__ == "__main__":
+    auto_cli(main, as_positional=False)
