@@ -7,7 +7,8 @@ import math
 import numpy as np
 from jaxtyping import Float
 
-from physvision.identify.starts import BENT, closest, polynomial
+from physvision.identify.arcs import BENT
+from physvision.identify.starts import closest, polynomial
 
 HOLD = 0.08  # s before a release for which a hand's pull is taken as steady
 _SWING = 0.15  # s in which an arm brings what it throws from rest to its speed

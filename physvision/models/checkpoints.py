@@ -119,6 +119,8 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     Raises:
         CheckpointError: it is missing, damaged, or holds objects that would have to be unpickled.
     """
+    if not Path(path).is_file():
+        raise CheckpointError(f"{path}: no such file")
     try:
         checkpoint = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises whatever its reading of a damaged file comes across

@@ -20,7 +20,7 @@ from physvision.control.pixels import (
     trials,
 )
 from physvision.control.policies import Dense, play
-from physvision.core import CheckpointError, State
+from physvision.core import CheckpointError, InputError, State
 from physvision.physics.articulated import scenes
 
 
@@ -193,6 +193,20 @@ def test_a_policy_is_tried_and_kept_in_a_file(tmp_path):
     assert found.rises.tolist() == pytest.approx([0.2, 0.2])
     with pytest.raises(CheckpointError, match="expected the format 'physvision pendulum 1'"):
         load_policy("flow")
+
+
+@pytest.mark.parametrize("seconds", [0.02, 10.004])
+def test_a_trial_of_a_part_of_a_decision_more(seconds):
+    """What is too short for another decision is left out."""
+    policy = FramePolicy(22, 64, 4, (8, 8))
+    policy.still()
+    assert trials(task_of(policy), policy, 1, seconds, 0.02).angles.shape == (1, round(seconds / 0.02))
+
+
+def test_a_trial_without_a_decision_is_refused():
+    policy = FramePolicy(22, 64, 4, (8, 8))
+    with pytest.raises(InputError, match=r"seconds: expected at least those of one decision, 0.02, got 0.001"):
+        trials(task_of(policy), policy, 1, 0.001)
 
 
 @pytest.mark.extended

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from physvision.identify import identify, starts
+from physvision.identify import identify, impacts
 from physvision.identify.kinds import bounce
 from physvision.perception import Track
 
@@ -34,7 +34,7 @@ def softer(speed):
 
 def test_what_each_impact_keeps():
     times, down, shares = bounced(softer)
-    hits = starts.impacts(times, down, 0.2)
+    hits = impacts.bounces(times, down, 0.2)
     found = bounce.kept(times, down, hits, FLOOR)
     assert len(found) >= 4
     # Of flights of twenty samples, with 0.2 px of noise, which are led on to the floor by two samples at either end.

@@ -8,7 +8,7 @@ from identify.drawn import NOISE, tracks_of
 
 from physvision.datasets.clips import Filming, draw
 from physvision.datasets.clips.motion import GRAVITY
-from physvision.identify import identify, starts
+from physvision.identify import identify, impacts
 from physvision.identify.kinds import collision
 from physvision.identify.model import Case
 from physvision.identify.view import View
@@ -34,7 +34,7 @@ def test_velocities_before_and_after_a_meeting_where_friction_is_strong():
     one = np.where((times < met)[:, None], slowed(first, launch, times), slowed(hit, before - impulse, late))
     other = slowed(hit + 17 * normal, impulse, late)
     places = np.concatenate([one, other], 1) + random.normal(0, 0.1, (100, 4))
-    moment, found_before, found_after, _ = starts.meeting(times, places)
+    moment, found_before, found_after, _ = impacts.meeting(times, places)
     assert abs(moment - met) < 1.5 / 240
     # Lines through fifteen samples of a motion that slows down: half of what it loses meanwhile.
     off = RUBS * 15 / 240 / 2 + 10

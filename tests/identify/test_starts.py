@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from physvision.identify import starts
+from physvision.identify import arcs, impacts, starts
 
 
 def test_derivatives_of_a_quartic_are_exact_even_where_samples_are_missing():
@@ -35,7 +35,7 @@ def test_errors_that_last_do_not_belong_to_a_hand(held):
     path[:, 1] += 1350 * np.maximum(times[held] - times, 0) ** 2
     for seed in range(10):
         places = path + _lasting(np.random.default_rng(seed), len(times))
-        assert held - 15 <= starts.departure(times, places, 0.5) <= held
+        assert held - 15 <= arcs.departure(times, places, 0.5) <= held
 
 
 def test_a_frame_that_is_shown_twice_hides_no_impact():
@@ -46,4 +46,4 @@ def test_a_frame_that_is_shown_twice_hides_no_impact():
         times < hit, 4905 * times**2, 4905 * hit**2 - 5886 * 0.7 * (times - hit) + 4905 * (times - hit) ** 2
     )
     down[33] = down[32]
-    assert starts.impacts(times, 0.2 * down, 0.1) == [36]
+    assert impacts.bounces(times, 0.2 * down, 0.1) == [36]

@@ -13,7 +13,7 @@ from physvision.control.pixels import load_policy
 from physvision.core import CheckpointError, FileError, resources
 from physvision.core.weights import write_weights
 from physvision.models import build, load, save
-from physvision.models.checkpoints import FORMAT
+from physvision.models.checkpoints import FORMAT, read_checkpoint
 from physvision.perception.flow_files import load_flow
 
 CONFIGURATION = yaml.safe_load("""
@@ -98,6 +98,11 @@ def test_a_pickle_is_refused_and_never_run(tmp_path):
     with pytest.raises(CheckpointError, match="cannot be read as safetensors"):
         load(path)
     assert not (tmp_path / "harm").exists()
+
+
+def test_a_checkpoint_that_is_not_there_is_not_called_damaged(tmp_path):
+    with pytest.raises(CheckpointError, match=r"last\.ckpt: no such file"):
+        read_checkpoint(tmp_path / "last.ckpt")
 
 
 def written(path, configuration, tensors=None):

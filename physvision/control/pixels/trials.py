@@ -9,9 +9,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from physvision.control.pixels.network import FramePolicy
-from physvision.control.pixels.task import DT, STEPS, FromFrames, Starts, Upright, leaning, stays_up
+from physvision.control.pixels.task import DT, STEPS, UPRIGHT, FromFrames, Starts, Upright, leaning, stays_up
 from physvision.control.policies import Policy, play
-from physvision.core import State, Trajectory
+from physvision.core import InputError, State, Trajectory
 
 SECONDS, LAST, PUSHED = 75.0, 60.0, 10.0
 UNSEEN = 1_000_000_007  # a seed that no update has
@@ -35,7 +35,7 @@ class Trials:
     def rises(self) -> Float[Tensor, " batch"]:
         """When each pole was upright for good, s; the end of the trial where it was not."""
         times = torch.arange(1, self.angles.shape[1] + 1) * DT * STEPS
-        return (times * ~(self.angles.abs() < 0.2)).amax(1)
+        return (times * ~(self.angles.abs() < UPRIGHT)).amax(1)
 
 
 @torch.no_grad()
@@ -59,14 +59,17 @@ def trials(
         push: change of the pole's rate after 10 s, rad/s.
         varied: whether light and textures vary, as in training, from start to start.
     """
-    task.starts, task.varied, task.periods = Starts(), float(varied), round(min(PUSHED, seconds) / (DT * STEPS))
+    before, after = (round(each / (DT * STEPS)) for each in (min(PUSHED, seconds), max(seconds - PUSHED, 0)))
+    if before < 1:
+        raise InputError(f"seconds: expected at least those of one decision, {DT * STEPS:g}, got {seconds:g}")
+    task.starts, task.varied, task.periods = Starts(), float(varied), before
     start, aim = task.begin(count, torch.Generator().manual_seed(UNSEEN))
     first = play(task, policy, start, aim).trajectory
     parts = [first[1:]]
-    if seconds > PUSHED:
+    if after:
         final = first.final
         kick = torch.tensor([0.0, push]).to(final.v)
-        task.periods = round((seconds - PUSHED) / (DT * STEPS))
+        task.periods = after
         parts.append(play(task, policy, State(final.q, final.v + kick), aim).trajectory[1:])
     q, v = torch.cat([each.q for each in parts], 1), torch.cat([each.v for each in parts], 1)
     angles = leaning(State(q.flatten(0, 1), v.flatten(0, 1))).unflatten(0, q.shape[:2])

@@ -11,7 +11,7 @@ import torch
 from physvision.core import State
 from physvision.estimation import Seen, Setup, Unknown
 from physvision.estimation.unknowns import Values
-from physvision.identify import starts
+from physvision.identify import arcs, impacts
 from physvision.identify.hearing import heard
 from physvision.identify.model import Case, Knowns, Model, Parameters, UnsuitableError
 from physvision.identify.view import TILT
@@ -30,10 +30,10 @@ def propose(case: Case) -> list[Model]:
         raise UnsuitableError("fewer than twelve places were seen")
     times, places = case.times.numpy()[there], seen[there]
     noise = max(float(np.median(case.tracks[0].sigma[there])), 0.15)
-    hits = starts.impacts(times, places[:, 1], noise)
+    hits = impacts.bounces(times, places[:, 1], noise)
     if not hits:
         raise UnsuitableError("it does not bounce")
-    first = starts.departure(times[: hits[0]], places[: hits[0]], 1.3 * noise) if hits[0] >= 8 else 0
+    first = arcs.departure(times[: hits[0]], places[: hits[0]], 1.3 * noise) if hits[0] >= 8 else 0
     models = [_model(case, there, times, places, hits, first)]
     if len(hits) >= 3:
         # Balls lose more in a hard impact: where the first is much harder than all others it may be left out.
@@ -75,7 +75,7 @@ def _harder(found: np.ndarray) -> list[str]:
 
 
 def _model(case: Case, there: np.ndarray, times: np.ndarray, places: np.ndarray, hits: list[int], first: int) -> Model:
-    flights = starts.flights(times[first:], places[first:], [hit - first for hit in hits])
+    flights = impacts.flights(times[first:], places[first:], [hit - first for hit in hits])
     if flights is None:
         raise UnsuitableError("between bounces it does not fly along parabolas")
     weight, floor, restitution, place, velocity = flights

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from physvision.core import State
 from physvision.estimation import Seen, Setup, Unknown
 from physvision.estimation.unknowns import Values
-from physvision.identify import starts
+from physvision.identify import impacts
 from physvision.identify.model import Case, Knowns, Model, Parameters, UnsuitableError
 from physvision.physics import rigid2d
 
@@ -33,7 +33,7 @@ def propose(case: Case) -> list[Model]:
         raise UnsuitableError("both were seen together fewer than twelve times")
     times, places = case.times.numpy()[there], both[there]
     noise = max(float(np.median([np.median(track.sigma[there]) for track in case.tracks])), 0.15)
-    met = starts.meeting(times, places)
+    met = impacts.meeting(times, places)
     if met is None:
         raise UnsuitableError("nothing changes as if they had met")
     moment, before, after, meeting = met

@@ -12,7 +12,7 @@ import torch
 from physvision.core import State
 from physvision.estimation import Seen, Setup, Unknown
 from physvision.estimation.unknowns import Values
-from physvision.identify import releases, starts
+from physvision.identify import arcs, releases, starts
 from physvision.identify.model import Case, Knowns, Model, Parameters, UnsuitableError
 from physvision.identify.view import TILT
 from physvision.physics.particle import Particle
@@ -160,7 +160,7 @@ def _stretches(case: Case) -> list[_Stretch]:
         raise UnsuitableError("fewer than five places were seen")
     times, places = case.times.numpy()[there], seen[there]
     noise = max(float(np.median(case.tracks[0].sigma[there])), 0.15, 3e-4 * float(np.ptp(places, axis=0).max()))
-    window = starts.parabola_window(times, places, 1.3 * noise, min(6, len(there)), falls=True)
+    window = arcs.parabola_window(times, places, 1.3 * noise, min(6, len(there)), falls=True)
     if window is None:
         raise UnsuitableError("no stretch of the track is a parabola")
     first, last = window

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from physvision.estimation import Seen
-from physvision.identify import starts
+from physvision.identify import arcs, starts
 from physvision.identify.model import Case, UnsuitableError
 
 _STRAIGHT = 0.06  # how far a track may be from a line, of its spread
@@ -64,7 +64,7 @@ def straight(case: Case, number: int = 0, least: int = 6, share: float = _STRAIG
 def moving_part(line: StraightTrack) -> StraightTrack:
     """The stretch of a line's track that a steady acceleration explains: without rests before and after."""
     places = np.stack([line.away, np.zeros_like(line.away)], 1)
-    window = starts.parabola_window(line.times, places, 1.3 * line.noise, min(6, len(line.times)))
+    window = arcs.parabola_window(line.times, places, 1.3 * line.noise, min(6, len(line.times)))
     if window is None or np.ptp(line.away[slice(*window)]) < 0.3 * np.ptp(line.away):
         raise UnsuitableError("no stretch of it moves with a steady acceleration")
     first, last = window

@@ -54,7 +54,7 @@ def names_of_rows(
         "joints": model.joint_names,
         "nq": _along(model.joint_names, model.first_position),
         "nv": _along(model.joint_names, model.first_velocity),
-        "shapes": tuple(placed.name for placed in geometry),
+        "shapes": tuple(placed.name or f"shape {row}" for row, placed in enumerate(geometry)),
         "transmissions": tuple(each.name for each in transmissions),
     }
 

@@ -7,11 +7,18 @@ import torch
 
 from physvision import State
 from physvision.core import (
+    Box,
+    Capsule,
+    Cylinder,
     DeviceError,
     DtypeError,
+    Ellipsoid,
     InputError,
     ModelError,
+    Placed,
+    Plane,
     ShapeError,
+    Sphere,
 )
 from physvision.physics import articulated
 from physvision.physics.articulated import Body, Joint, tree
@@ -49,6 +56,26 @@ def annotations_unchecked():
 def test_trees(bodies, message):
     with pytest.raises(ModelError, match=message):
         tree(bodies)
+
+
+@pytest.mark.parametrize(
+    "shape", [Sphere(0.0), Box((0.1, 0.0, 0.1)), Capsule(0.0, 0.2), Cylinder(0.1, 0.0), Ellipsoid((0.1, 0.1, 0.0))]
+)
+def test_shapes_that_can_touch_have_a_size(shape):
+    """Nothing says to which side a point, a line or a flat thing pushes: two went through each other."""
+    point = Body("dot", None, [Joint("free")], shapes=[Placed(shape)])
+    kind = type(shape).__name__.lower()
+    with pytest.raises(ModelError, match=rf"contact: {kind} 'dot' of body 'dot': expected sizes above zero"):
+        tree([point], scenery=[Placed(Plane())], contact="event")
+    tree([point], scenery=[Placed(Plane())])  # what nothing touches may be as it likes
+    ball = Body("ball", None, [Joint("free")], shapes=[Placed(Capsule(0.1, 0.0))])
+    tree([ball], scenery=[Placed(Plane())], contact="event")  # a capsule without a length is a ball
+
+
+def test_shapes_without_a_name_are_told_by_their_number():
+    ball = Body("ball", None, [Joint("free")], shapes=[Placed(Sphere(0.1), name="skin")])
+    with pytest.raises(ModelError, match=r"friction of 'shape 0': expected numbers of at least zero"):
+        tree([ball], scenery=[Placed(Plane())], contact="event", friction=-0.1)
 
 
 def test_numbers_of_a_tree():

@@ -6,7 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from physvision.core import InputError, Placed, Rectangle, UnsupportedError
+from physvision.core import (
+    Box,
+    Capsule,
+    Cylinder,
+    Ellipsoid,
+    InputError,
+    ModelError,
+    Placed,
+    Rectangle,
+    Sphere,
+    UnsupportedError,
+)
 from physvision.physics.articulated.contact.features import features
 from physvision.physics.articulated.model import Model
 
@@ -84,8 +95,11 @@ def named(model: Model, placed: Placed) -> str:
 
 
 def check_supported(model: Model, geometry: Sequence[Placed], touching: Sequence[Touching]) -> None:
-    """Raise for the first pair of shapes that has no rule."""
+    """Raise for the first pair of shapes that has no rule, and for shapes that have no size."""
     for each in touching:
+        if not (each.string or each.strut):
+            for placed in (geometry[each.first], geometry[each.second]):
+                _check_size(model, placed)
         first, second = geometry[each.first], geometry[each.second]
         if not (each.string or each.strut) and features(first.shape, second.shape) is None:
             kinds = [type(placed.shape).__name__.lower() for placed in (first, second)]
@@ -93,6 +107,24 @@ def check_supported(model: Model, geometry: Sequence[Placed], touching: Sequence
                 f"contact: {kinds[0]} {named(model, first)} and {kinds[1]} {named(model, second)}: such a pair is not "
                 f"simulated; keep it from touching, or use another shape"
             )
+
+
+def _check_size(model: Model, placed: Placed) -> None:
+    """Raise for a point, a line or a flat thing: nothing says to which side such shapes push each other."""
+    match placed.shape:
+        case Sphere(radius) | Capsule(radius):  # a capsule without a length is a sphere
+            least = radius
+        case Cylinder(radius, length):
+            least = min(radius, length)
+        case Box() | Ellipsoid():
+            least = min(placed.shape.sizes)
+        case _:
+            return
+    if least == 0:
+        raise ModelError(
+            f"contact: {type(placed.shape).__name__.lower()} {named(model, placed)}: expected sizes above zero of what "
+            f"can touch, got {placed.shape.sizes}"
+        )
 
 
 def _exempt(model: Model, exempt: Sequence[tuple[str, str]]) -> set[frozenset[int | None]]:
