@@ -4,7 +4,8 @@
 
 Steps of the ant (0.05 s) and of three links under random actions, worlds that end starting anew; with gradients, the
 backward pass from what is seen and paid after a step to its action and state is part of it. Beside it gymnasium's Ant
-in `AsyncVectorEnv`, a process a world. All on all cores, steps a second of the clock. With the Python of an environment
+in `AsyncVectorEnv`, a process a world. All on all cores, steps a second of the clock, and, which other work on the same
+cores changes less, of processor time of all processes together. With the Python of an environment
 that has stable-baselines3, updates of its SAC and of ours on the pendulum of that package's size (3 numbers seen, one
 action, two layers of 256, batches of 256), in turns, one thread, a second of processor time.
 """
@@ -14,7 +15,8 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -41,13 +43,25 @@ print({updates} / (time.process_time() - began))
 """
 
 
-def rate(step: Callable[[], int], seconds: float) -> float:
-    """Steps a second, once the first one is done."""
+Rates = tuple[float, float]
+
+
+def spent(processes: Sequence[int] = ()) -> float:
+    """Seconds of processor time of this process and of these."""
+    found = time.process_time()
+    for each in processes:
+        user, system = Path(f"/proc/{each}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
+        found += (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+    return found
+
+
+def rate(step: Callable[[], int], seconds: float, processes: Sequence[int] = ()) -> Rates:
+    """Steps a second of the clock and of processor time, once the first one is done."""
     step()
-    began, done = time.perf_counter(), 0
+    began, before, done = time.perf_counter(), spent(processes), 0
     while time.perf_counter() - began < seconds:
         done += step()
-    return done / (time.perf_counter() - began)
+    return done / (time.perf_counter() - began), done / (spent(processes) - before)
 
 
 def forward(game: Game, batch: int, seed: int) -> Callable[[], int]:
@@ -80,7 +94,7 @@ def both(game: Game, batch: int, seed: int) -> Callable[[], int]:
     return step
 
 
-def peer(count: int, seconds: float) -> float:
+def peer(count: int, seconds: float) -> Rates:
     """Gymnasium's ant, so many in as many processes."""
     worlds = AsyncVectorEnv([lambda: gymnasium.make("Ant-v5") for _ in range(count)])
     worlds.reset(seed=0)
@@ -90,7 +104,7 @@ def peer(count: int, seconds: float) -> float:
         worlds.step(random.uniform(-1, 1, (count, 8)))
         return count
 
-    found = rate(step, seconds)
+    found = rate(step, seconds, [process.pid for process in worlds.processes])
     worlds.close()
     return found
 
@@ -122,17 +136,16 @@ def main(
         peer_python: the Python that has stable-baselines3; its SAC is left out if not given.
     """
     torch.set_num_threads(CORES)
-    print(f"{'steps a second':<18}{'batch':>7}{'forward':>12}{'with gradient':>15}")
+    print(f"{'steps a second':<18}{'batch':>7}{'forward':>12}{'of processor':>13}{'gradient':>12}{'of processor':>13}")
     for name in filter(None, games.split(",")):
         for batch in map(int, batches.split(",")):
             found = (rate(make(GAMES[name](), batch, 0), seconds) for make in (forward, both))
-            print(
-                f"{name:<18}{batch:>7}" + "".join(f"{each:>{12 + 3 * k},.0f}" for k, each in enumerate(found)),
-                flush=True,
-            )
+            told = "".join(f"{clock:>12,.0f}{processor:>13,.0f}" for clock, processor in found)
+            print(f"{name:<18}{batch:>7}{told}", flush=True)
     if games:
         for count in (1, CORES, 8 * CORES):
-            print(f"{'AsyncVectorEnv Ant':<18}{count:>7}{peer(count, seconds):>12,.0f}", flush=True)
+            clock, processor = peer(count, seconds)
+            print(f"{'AsyncVectorEnv Ant':<18}{count:>7}{clock:>12,.0f}{processor:>13,.0f}", flush=True)
     torch.set_num_threads(1)
     for _ in range(ROUNDS if peer_python else 0):
         program = [str(peer_python), "-c", PEER.format(updates=UPDATES)]

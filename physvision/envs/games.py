@@ -19,7 +19,8 @@ from physvision.physics.engine import Engine
 _DT, _STEPS, _PERIODS = 0.01, 2, 500
 _EFFORT = 1e-3
 _LINK, _POINT = 0.5, 1e-9  # m; kg m², of what should be a point
-_ANT_STEPS = 5
+_ANT_PERIOD = 0.05  # s
+_YIELDING = articulated.Penalty(stiffness=3e3, damping=105.0)
 
 
 def _hanging(engine: Engine, down: Tensor) -> Callable[[int, torch.Generator], State]:
@@ -123,29 +124,36 @@ def links(count: int) -> Game:
     return Game(engine, begin, see, reward, (10.0,) * count, 100, timed=True)
 
 
-def ant() -> Game:
+def ant(yielding: bool = False) -> Game:
     """Gymnasium's ant, with our contact: a torso on four legs of two joints, rewarded for its way along x.
 
     Motors of at most 150 N m, held for 0.05 s, five steps of the engine; an episode has 1,000 such steps. The reward is
     the speed along x, less half the square of the controls, plus one; it is over where the torso leaves 0.2 … 1 m. What
     is seen is the position without x and y, and a twentieth of the velocity.
+
+    Args:
+        yielding: whether ground and stops are springs and dampers, near what MuJoCo makes of them by default: a time
+            constant of 0.02 s at a damping ratio of 1 for what has an inertia of about 1 kg or 1 kg m². Its steps are
+            of 0.5 ms.
     """
     gymnasium = needed("gymnasium", "environments")
     file = Path(str(gymnasium.__file__)).parent / "envs" / "mujoco" / "assets" / "ant.xml"
-    engine = articulated.load(file, dt=0.01)
+    hard = articulated.load(file, dt=0.01)
+    engine = articulated.load(file, dt=5e-4, ignore=("turning_friction",), contact=_YIELDING) if yielding else hard
+    steps = round(_ANT_PERIOD / engine.dt)
     # The file's own start has its knees beyond their stops.
     stand = torch.tensor([0.0, 0.0, 0.75, 1.0, 0.0, 0.0, 0.0, *(0.0, 1.0, 0.0, -1.0, 0.0, -1.0, 0.0, 1.0)]).double()
 
     def begin(batch: int, generator: torch.Generator) -> State:
         turned = 0.2 * torch.rand(batch, engine.nv, generator=generator, dtype=torch.float64) - 0.1
         v = 0.1 * torch.randn(batch, engine.nv, generator=generator, dtype=torch.float64)
-        return engine.separated(State(engine.integrate(stand.expand(batch, -1), turned), v))
+        return hard.separated(State(engine.integrate(stand.expand(batch, -1), turned), v))
 
     def see(state: State) -> Tensor:
         return torch.cat([state.q[:, 2:], 0.05 * state.v], 1)
 
     def reward(start: State, end: State, control: Tensor) -> Tensor:
-        speed = (end.q[:, 0] - start.q[:, 0]) / (_ANT_STEPS * engine.dt)
+        speed = (end.q[:, 0] - start.q[:, 0]) / _ANT_PERIOD
         return speed - 0.5 * control.square().sum(1) + 1.0
 
     def lost(seen: Tensor) -> Tensor:
@@ -163,7 +171,7 @@ def ant() -> Game:
         return varied | {"friction": friction * known["friction"]}
 
     touching, high = partial(_touching, engine), (1.0,) * engine.nu
-    return Game(engine, begin, see, reward, high, 1000, _ANT_STEPS, lost, touching=touching, vary=vary)
+    return Game(engine, begin, see, reward, high, 1000, steps, lost, touching=touching, vary=vary)
 
 
 def _touching(engine: articulated.Articulation, state: State) -> Tensor:
@@ -184,4 +192,5 @@ GAMES: dict[str, Callable[[], Game]] = {
     "Acrobot": acrobot,
     **{f"Links{count}": partial(links, count) for count in range(1, 8)},
     "Ant": ant,
+    "YieldingAnt": partial(ant, yielding=True),
 }

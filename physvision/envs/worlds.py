@@ -82,8 +82,8 @@ class Worlds:
         """Start these worlds anew."""
         if not bool(which.any()):
             return
-        fresh, chosen = self.game.begin(self.count, self._generator), which[:, None]
-        self.state = State(torch.where(chosen, fresh.q, self.state.q), torch.where(chosen, fresh.v, self.state.v))
+        fresh, rows = self.game.begin(int(which.sum()), self._generator), torch.nonzero(which)[:, 0]
+        self.state = State(self.state.q.index_copy(0, rows, fresh.q), self.state.v.index_copy(0, rows, fresh.v))
         self.played = torch.where(which, 0, self.played)
 
     def state_dict(self) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Links and the ant: their laws, what is seen and paid, and worlds that fail among others that do not."""
 
 import math
+from pathlib import Path
 
 import mujoco
 import pytest
@@ -95,3 +96,29 @@ def test_the_ant_stands_and_falls_and_is_seen_as_told():
     assert many.game.step(high, still).lost.all()
     pushed = many.game.step(many.state, torch.ones(3, 8, dtype=torch.float64)).reward
     assert (pushed < 0).all()  # all motors at full power cost 4
+
+
+@pytest.mark.extended
+def test_the_yielding_ant_moves_nearer_to_mujocos_where_it_strikes_its_stops():
+    """In the air, under random controls of full power, which drive the legs against their stops, for 0.2 s."""
+    gymnasium = pytest.importorskip("gymnasium")
+    model = mujoco.MjModel.from_xml_path(f"{Path(gymnasium.__file__).parent}/envs/mujoco/assets/ant.xml")
+    games, generator, count = (GAMES["Ant"](), GAMES["YieldingAnt"]()), torch.Generator().manual_seed(0), 8
+    start = games[0].begin(count, generator)
+    start.q[:, 2] += 5.0
+    controls = 2 * torch.rand(count, 4, 8, generator=generator, dtype=torch.float64) - 1
+    expected = torch.zeros(count, 8, dtype=torch.float64)
+    for world in range(count):
+        data = mujoco.MjData(model)
+        data.qpos[:], data.qvel[:] = start.q[world].numpy(), start.v[world].numpy()
+        for control in controls[world]:
+            data.ctrl[:] = control.numpy()
+            mujoco.mj_step(model, data, 5)
+        expected[world] = torch.from_numpy(data.qpos[7:])
+    off = []
+    for game in games:
+        held = controls.repeat_interleave(game.steps, 1)
+        found = game.engine.rollout(start, held.shape[1], held)
+        assert found.status.converged.all()
+        off.append(float((found.final.q[:, 7:] - expected).abs().mean()))
+    assert off[1] < 0.5 * off[0]
