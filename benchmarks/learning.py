@@ -1,6 +1,7 @@
 """Environment steps a second with and without gradients, beside gymnasium's MuJoCo; and updates of soft actor–critic.
 
-    python benchmarks/learning.py [--games Ant,Links3] [--batches 1,16,256,4096] [--seconds 2] [--peer PYTHON]
+    python benchmarks/learning.py [--games Ant,Links3] [--batches 1,16,256,4096] [--seconds 2] [--threads 2]
+                                 [--peer_python PYTHON]
 
 Steps of the ant (0.05 s) and of three links under random actions, worlds that end starting anew; with gradients, the
 backward pass from what is seen and paid after a step to its action and state is part of it. Beside it gymnasium's Ant
@@ -125,7 +126,11 @@ def updates() -> float:
 
 
 def main(
-    games: str = "Ant,Links3", batches: str = "1,16,256,4096", seconds: float = 2.0, peer_python: str | None = None
+    games: str = "Ant,Links3",
+    batches: str = "1,16,256,4096",
+    seconds: float = 2.0,
+    threads: int = CORES,
+    peer_python: str | None = None,
 ) -> None:
     """Print the tables.
 
@@ -133,9 +138,10 @@ def main(
         games: which.
         batches: worlds.
         seconds: each figure is measured for.
+        threads: that ours may use.
         peer_python: the Python that has stable-baselines3; its SAC is left out if not given.
     """
-    torch.set_num_threads(CORES)
+    torch.set_num_threads(threads)
     print(f"{'steps a second':<18}{'batch':>7}{'forward':>12}{'of processor':>13}{'gradient':>12}{'of processor':>13}")
     for name in filter(None, games.split(",")):
         for batch in map(int, batches.split(",")):
