@@ -143,7 +143,8 @@ def learn(engine: Engine, scene: Scene, data: Pairs, rounds: int, weight: float,
     alone = descend(physical, 10, 0.0)
     fitted = {name: value.clone() for name, value in engine.state_dict().items()}
     if len(every) > len(physical):
-        gain = alone - descend(every, rounds, decay / len(learned.after))
+        # By what factor each pair's error falls: in their logarithms a few large errors do not hide the others.
+        gain = (alone / descend(every, rounds, decay / len(learned.after))).log()
         if gain.mean() < gain.std() / len(gain) ** 0.5:
             engine.load_state_dict(fitted)
 
