@@ -50,6 +50,7 @@ def test_what_is_asked_for_wrongly_is_told(arguments, told, capsys):
     assert told in capsys.readouterr().err
 
 
+@pytest.mark.extended
 def test_a_policy_that_sees_is_filmed_with_what_it_sees(tmp_path, capsys):
     policy = FramePolicy(32, 96)
     policy.still()

@@ -27,6 +27,7 @@ def rates(tmp_path, module):
     return seen.rates
 
 
+@pytest.mark.extended
 def test_the_rate_falls_to_a_fiftieth_once_starts_have_widened(tmp_path):
     module = PendulumTraining("state", updates=4, batch=2, learning_rate=1e-3, progress=1.0, settling=2)
     assert rates(tmp_path, module) == pytest.approx([1e-3, 0.51e-3, 0.02e-3, 0.02e-3])

@@ -7,8 +7,10 @@ from physvision import State
 from physvision.core import FileError
 from physvision.physics.articulated import scenes
 
+GENERAL = {"gripper": [pytest.mark.extended]}  # its shapes meet by the general pair, which is compiled on demand
 
-@pytest.mark.parametrize("name", scenes.names())
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=GENERAL.get(name, [])) for name in scenes.names()])
 def test_a_scene_starts_without_overlap(name):
     engine = scenes.load(name, dt=1e-3)
     status = engine.rollout(engine.initial_state(dtype=torch.float64), 2).status
@@ -34,6 +36,7 @@ def test_the_ball_bounces_to_a_quarter_of_its_height():
     assert float(height) == pytest.approx(0.25, abs=9.81 * 5e-4**2)
 
 
+@pytest.mark.extended
 def test_fingers_that_press_on_the_ground_and_on_a_ball_are_held():
     """What each of eight corners of two fingers bears is not determined; of some orders Newton's steps go round."""
     engine = scenes.load("gripper", dt=2e-3)
