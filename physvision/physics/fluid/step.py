@@ -170,8 +170,10 @@ class Stepper:
         rates = [f - t for f, t in zip(push, first, strict=True)]
         u, v, taken, _ = self._stopped(self._smoothed(old, rates, n.walls, n), n)
         later = self.ghosts(u, v, n)
-        ahead = None if dye is None else self.carried(dye, wide, n)
-        push = [a if dye is None else (a + b) / 2 for a, b in zip(push, self.forces(ahead, pushes, n), strict=True)]
+        ahead = None
+        if dye is not None:
+            ahead = self.carried(dye, wide, n)
+            push = [(a + b) / 2 for a, b in zip(push, self.forces(ahead, pushes, n), strict=True)]
         rates = [f - (a + b) / 2 for f, a, b in zip(push, first, self._turned(later), strict=True)]
         outer = [wall - g for wall, g in zip(n.walls, taken, strict=True)]
         u, v, _, slowed = self._stopped(self._smoothed(old, rates, outer, n), n)

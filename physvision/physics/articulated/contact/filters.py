@@ -97,11 +97,12 @@ def named(model: Model, placed: Placed) -> str:
 def check_supported(model: Model, geometry: Sequence[Placed], touching: Sequence[Touching]) -> None:
     """Raise for the first pair of shapes that has no rule, and for shapes that have no size."""
     for each in touching:
-        if not (each.string or each.strut):
-            for placed in (geometry[each.first], geometry[each.second]):
-                _check_size(model, placed)
+        if each.string or each.strut:
+            continue
         first, second = geometry[each.first], geometry[each.second]
-        if not (each.string or each.strut) and features(first.shape, second.shape) is None:
+        _check_size(model, first)
+        _check_size(model, second)
+        if features(first.shape, second.shape) is None:
             kinds = [type(placed.shape).__name__.lower() for placed in (first, second)]
             raise UnsupportedError(
                 f"contact: {kinds[0]} {named(model, first)} and {kinds[1]} {named(model, second)}: such a pair is not "
