@@ -70,7 +70,6 @@ VALUES = {
     "front before hind, rad": (math.pi, 0.5),
 }
 TROT, UNITS = torch.tensor(list(VALUES.values()), dtype=torch.float64).unbind(1)
-LEANS = slice(9, 11)
 
 
 def steps(changes: Tensor, periods: int, window: int | None = None) -> Tensor:
@@ -128,14 +127,6 @@ def turns(motion: Trajectory) -> Tensor:
     change = torch.remainder(pitch.diff(dim=1) + math.pi, 2 * math.pi) - math.pi
     whole = torch.cat([torch.zeros_like(change[:, :1]), change.cumsum(1)], 1)
     return (whole.amax(1) - whole.amin(1)) / (2 * math.pi)
-
-
-def upset(motion: Trajectory) -> Tensor:
-    """How far the torso is from how it stood at first, turned and sunk, as m/s, after each period."""
-    roll, pitch, height = motion.q[:, 1:, 4], motion.q[:, 1:, 5], motion.q[:, 1:, 2]
-    start = motion.q[:, :1].detach()
-    sunk = (start[..., 2] - 0.01 - height).clamp(min=0.0)
-    return 40 * (roll * roll + (pitch - start[..., 5]).square()) + 5 * sunk
 
 
 @dataclass(frozen=True)
