@@ -13,7 +13,7 @@ from physvision.core import InputError, State, load_states, save_states
 from physvision.core.checks import check_positive
 from physvision.core.tables import read_table
 from physvision.physics import articulated
-from physvision.physics.articulated import Articulation
+from physvision.physics.articulated import Articulation, scenes
 from physvision.report import OutputFolder, film
 
 # What is shown where neither controls nor an option say how long, s.
@@ -28,13 +28,13 @@ def simulate(
     start: str | None = None,
     out: str | None = None,
     ignore: str | None = None,
-    restitution: float = 0.0,
+    restitution: float | None = None,
     separate: bool = False,
 ) -> int:
     """Simulate a mechanism and film its motion in real time.
 
     Args:
-        scene: an MJCF or URDF file.
+        scene: an MJCF or URDF file, or the name of a scene that comes with physvision.
         controls: a table with a column for each control that is not zero, by name. Its rows are held for a step each,
             or, with a column t, from then on.
         seconds: how long to simulate; as long as the controls, or 5 s, if not given.
@@ -43,12 +43,15 @@ def simulate(
             its bodies if not given.
         out: the film, an MP4 file; the states go beside it as .safetensors. out/NAME.mp4 of the scene if not given.
         ignore: what the file may hold that is not simulated, as contact,limit.
-        restitution: of every shape that may touch.
+        restitution: of every shape that may touch; the scene's own, or 0 for a file, if not given.
         separate: push apart what overlaps at the start; without it such a world fails.
     """
     path = Path(out) if out else Path("out") / f"{Path(scene).stem}.mp4"
     left_out = [word.strip() for word in (ignore or "").split(",") if word.strip()]
-    engine = articulated.load(scene, dt, ignore=left_out, restitution=restitution)
+    if scene in scenes.names() and not Path(scene).exists():
+        engine = scenes.load(scene, dt, left_out, restitution)
+    else:
+        engine = articulated.load(scene, dt, ignore=left_out, restitution=restitution or 0.0)
     table = None if controls is None else read_controls(engine, controls, seconds)
     steps = math.ceil((_SECONDS if seconds is None else check_positive("seconds", seconds)) / dt - 1e-9)
     begin = _beginning(engine, start)

@@ -81,3 +81,13 @@ def test_a_world_that_fails_is_filmed_up_to_there(tmp_path):
     assert video.read(out).frames.shape[0] == 1
     assert main(["simulate", str(path), "--out", str(out), "--seconds", "0.1", "--separate"]) == 0
     assert len(video.read(out)) > 1
+
+
+def test_a_scene_is_simulated_by_its_name(tmp_path):
+    """With its own restitution, unless another is given."""
+    heights = []
+    for options in ([], ["--restitution", "0"]):
+        out = tmp_path / "ball.mp4"
+        assert main(["simulate", "ball", "--seconds", "0.1", "--out", str(out), *options]) == 0
+        heights.append(states(out.with_suffix(".safetensors")).final.q[0, 2])
+    assert heights[0] == pytest.approx(0.5, abs=1e-3)

@@ -137,7 +137,7 @@ def film(
 
 
 def overview(mechanics: MechanicalEngine, seen: Appearance) -> Camera:
-    """A camera that has everything that moves in its picture.
+    """A camera that has everything that moves in its picture; what could move, or else all there is, if nothing does.
 
     A world of the plane is seen from above, another one from the side and a little from above.
 
@@ -148,9 +148,10 @@ def overview(mechanics: MechanicalEngine, seen: Appearance) -> Camera:
     places, kinds = seen.poses[..., :3, 3].double().cpu(), [each.shape for each in mechanics.geometry]
     reach = torch.tensor([_reach(kind, *size) for kind, size in zip(kinds, seen.sizes[0].tolist(), strict=True)])
     drawn = torch.tensor([not isinstance(kind, Plane) for kind in kinds])
+    carried = torch.tensor([each.body is not None for each in mechanics.geometry]) & drawn
     moving = ((places - places[:1]).abs().amax((0, 2)) > 1e-6) & drawn
-    chosen = moving if bool(moving.any()) else drawn
-    if not bool(chosen.any()):
+    chosen = next((each for each in (moving, carried, drawn) if bool(each.any())), None)
+    if chosen is None:
         raise InputError("engine: it has no shapes but planes; give a camera")
     room = reach[chosen, None]
     low, high = (places[:, chosen] - room).amin((0, 1)), (places[:, chosen] + room).amax((0, 1))

@@ -36,6 +36,15 @@ def test_everything_that_moves_stays_in_the_picture(tmp_path):
     assert float(frames.amax((1, 2, 3)).min()) > 0.3
 
 
+def test_what_stands_still_is_seen_and_not_the_ground_alone(tmp_path):
+    ground = '<geom type="plane" size="50 50 1" rgba="0 0 1 1"/>'
+    ball = '<body pos="0 0 0.1"><freejoint/><geom type="sphere" size="0.1" rgba="1 0 0 1"/></body>'
+    engine = articulated.load(f"<mujoco><worldbody>{ground}{ball}</worldbody></mujoco>", dt=0.05)
+    frames = video.read(film(engine, engine.rollout(engine.initial_state(), 2), tmp_path / "still.mp4")).images()
+    red = frames[:, 0] - frames[:, 2]
+    assert float((red > 0.3).double().mean((1, 2)).min()) > 0.1
+
+
 def test_what_cannot_be_filmed(tmp_path):
     world = rigid2d.World([rigid2d.Circle(0.5, (0.0, 0.0))], dt=0.1)
     trajectory = world.rollout(world.initial_state(), 2)

@@ -23,6 +23,16 @@ def test_a_scene_that_is_not_there_is_named():
         scenes.load("rocket")
 
 
+def test_ten_quadrupeds_move_as_one_alone():
+    ten, one, steps = scenes.load("ten-quadrupeds"), scenes.load("quadruped"), 50
+    targets = 0.2 * torch.randn(1, steps, one.nu, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    alone = one.rollout(one.initial_state(dtype=torch.float64), steps, targets).final
+    final = ten.rollout(ten.initial_state(dtype=torch.float64), steps, targets.repeat(1, 1, 10)).final
+    apart = final.q.reshape(10, -1) - alone.q
+    assert float(apart[:, 2:].abs().max()) < 1e-9
+    assert apart[[0, 9], :2].round(decimals=9).tolist() == [[0.0, -2.0], [-1.5, 2.0]]
+
+
 def test_the_racecar_weighs_what_the_paper_says():
     assert float(scenes.load("racecar").properties.mass.sum()) == pytest.approx(5.89, abs=1e-9)
 
