@@ -219,8 +219,9 @@ def test_a_body_is_designed_with_its_trot(tmp_path, capsys):
     assert (tmp_path / "design.png").stat().st_size > 10_000
 
 
-def test_an_arm_learns_where_points_are(tmp_path, capsys):
+def test_an_arm_learns_where_points_are(tmp_path, capsys, monkeypatch):
     module = import_module("reach_anywhere")
+    monkeypatch.setattr(module, "REPLAYED", 2)
     assert not module.main(batch=4, updates=20, seconds=0.6, width=16, out=tmp_path)
     assert "MISSED" in capsys.readouterr().out
     assert module.first_below([30.0] * 20 + [10.0] * 20, 20.0) == 31
@@ -257,6 +258,29 @@ def test_a_ball_is_hit_to_its_target(capsys, tmp_path):
     slope, error = module.slope_error(torch.zeros(1, module.STEPS, 2, dtype=torch.float64))
     assert slope > 0
     assert error < 1e-6
+
+
+def test_a_marble_is_thrown_to_its_target():
+    """From torques of zero, with which it falls from the hand; MuJoCo has the same flight."""
+    module = import_module("arm_throw")
+    torques = torch.zeros(1, module.STEPS, module.JOINTS, dtype=torch.float64)
+    slope, error = module.slope_error(torques)
+    assert slope > 0
+    assert error < 1e-6
+    dropped = module.thrown(torques)
+    assert float(module.missed(dropped).norm()) > 1.0
+    # Held for 0.4 s, in which the marble's weight, which nothing makes up for, moves the arm; then falling for 0.2 s.
+    fallen = dropped.q[0, module.RELEASE, 11] - dropped.q[0, module.RELEASE + 100, 11]
+    assert float(dropped.q[0, module.RELEASE, 11]) == pytest.approx(0.83, abs=2e-3)
+    assert float(fallen) == pytest.approx(9.81 / 2 * 0.2**2, abs=9.81 * 0.2 * 5 * module.DT)
+    for found in (module.by_gauss_newton(), module.searched()["SGD, rate 300"]):
+        assert found.distances[-1] <= module.CLOSE
+        assert len(found.distances) - 1 <= module.BAR
+    ours, theirs = module.thrown(found.torques), module.in_mujoco(found.torques)
+    flying = slice(0, 380)  # then it lands, where MuJoCo's friction lifts it
+    away = (ours.q[0, flying, 9:12] - theirs.q[0, flying, 9:12]).norm(dim=1)
+    assert float(away.max()) < 5e-3
+    assert float(module.missed(theirs).norm()) < 0.1
 
 
 @pytest.mark.extended
