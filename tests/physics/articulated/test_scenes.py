@@ -24,7 +24,7 @@ def test_a_scene_that_is_not_there_is_named():
 
 
 def test_ten_quadrupeds_move_as_one_alone():
-    ten, one, steps = scenes.load("ten-quadrupeds"), scenes.load("quadruped"), 50
+    ten, one, steps = scenes.load("ten_quadrupeds"), scenes.load("quadruped"), 50
     targets = 0.2 * torch.randn(1, steps, one.nu, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     alone = one.rollout(one.initial_state(dtype=torch.float64), steps, targets).final
     final = ten.rollout(ten.initial_state(dtype=torch.float64), steps, targets.repeat(1, 1, 10)).final

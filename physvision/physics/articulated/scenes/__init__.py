@@ -13,7 +13,7 @@ from physvision.physics.articulated.loading import load as load_file
 _FOLDER = Path(__file__).resolve().parent
 # What a model file does not say: restitution of all shapes, and the largest speed of servos, rad/s.
 _RESTITUTION = {"ball": 0.5, "golf": 0.5}
-SERVO_SPEED = {"arm": math.radians(45.0), "quadruped": 10.0, "ten-quadrupeds": 10.0}
+SERVO_SPEED = {"arm": math.radians(45.0), "quadruped": 10.0, "ten_quadrupeds": 10.0}
 
 
 def names() -> list[str]:
