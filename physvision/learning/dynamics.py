@@ -30,8 +30,10 @@ class DynamicsSettings:
         learning_rate: of Adam.
         batch: rows of an update, for each network.
         held: share of rows that are kept for judging.
-        patience: passes over the rows without a gain of a hundredth before training ends.
+        patience: updates without a gain of a hundredth before training ends. In passes over the rows, of a small record
+            these would be a dozen updates, and the first ones after a change of units make all networks worse.
         most: updates of a fit at most.
+        rounded: whether products between hidden layers are taken of bfloat16.
     """
 
     members: int = 7
@@ -40,8 +42,9 @@ class DynamicsSettings:
     learning_rate: float = 1e-3
     batch: int = 256
     held: float = 0.1
-    patience: int = 5
-    most: int = 2000
+    patience: int = 200
+    most: int = 1000
+    rounded: bool = True
 
 
 class Dynamics(nn.Module):
@@ -58,7 +61,8 @@ class Dynamics(nn.Module):
         """
         super().__init__()
         self.settings, self._generator = settings, generator
-        self.layers = Layers(settings.members, (seen + actions, *settings.hidden, 2 * (seen + 1)), "swish")
+        widths = (seen + actions, *settings.hidden, 2 * (seen + 1))
+        self.layers = Layers(settings.members, widths, "swish", settings.rounded)
         self.bounds = nn.Parameter(torch.tensor([[-10.0], [0.5]]).repeat(1, seen + 1))
         shapes = {"mean": seen + actions, "scale": seen + actions, "change": seen + 1, "spread": seen + 1}
         for name, size in shapes.items():
@@ -76,6 +80,8 @@ class Dynamics(nn.Module):
     def fit(self, rows: Batch) -> dict[str, float]:
         """Learn from steps until those that are held out are predicted no better; the errors and the updates.
 
+        Each network ends as it was when it predicted them best.
+
         Args:
             rows: `seen`, `action`, `reward`, `after`.
         """
@@ -85,18 +91,24 @@ class Dynamics(nn.Module):
         order = torch.randperm(len(inputs), generator=self._generator)
         held, used = order.tensor_split([max(1, int(self.settings.held * len(order)))])
         best = torch.full((self.settings.members,), torch.inf)
-        error, updates, waited = best, 0, 0
-        while waited < self.settings.patience and updates < self.settings.most:
+        kept = [each.detach().clone() for each in self.layers.parameters()]
+        updates, gained = 0, 0
+        while updates - gained < self.settings.patience and updates < self.settings.most:
             mixed = torch.rand(self.settings.members, len(used), generator=self._generator).argsort(1)
             for part in used[mixed].split(self.settings.batch, 1):
                 self._learn(inputs[part], targets[part])
                 updates += 1
             with torch.no_grad():
                 error = (self(inputs[held])[0] - targets[held]).square().mean((1, 2))
-            waited = 0 if bool((error < 0.99 * best).any()) else waited + 1
-            best = torch.minimum(best, error)
-        self.elites: Tensor = error.argsort()[: self.settings.elites]
-        return {"model": float(error.mean()), "model_updates": float(updates)}
+                gained = updates if bool((error < 0.99 * best).any()) else gained
+                better, best = error < best, torch.minimum(error, best)
+                for old, new in zip(kept, self.layers.parameters(), strict=True):
+                    old[better] = new[better]
+        with torch.no_grad():
+            for old, new in zip(kept, self.layers.parameters(), strict=True):
+                new.copy_(old)
+        self.elites: Tensor = best.argsort()[: self.settings.elites]
+        return {"model": float(best.mean()), "model_updates": float(updates)}
 
     def _scale(self, inputs: Tensor, targets: Tensor) -> None:
         """Take the units from what was recorded."""

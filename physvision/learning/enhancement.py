@@ -28,7 +28,7 @@ STEEPEST = 10.0  # norm of the derivatives of one number by the actions
 def worth_by_engine(
     agent: Sac, game: Game, high: Tensor, start: State, played: Int[Tensor, " batch"]
 ) -> tuple[Worth, list[int]]:
-    """What `Sac.update` takes as the worth of actions in these states: D · a.
+    """What `Sac.update` takes as the worth of actions in these states: r + γ Q(s', μ(s')), and D.
 
     Args:
         agent: whose critics and actor value what comes after.
@@ -42,8 +42,8 @@ def worth_by_engine(
     """
     unknown: list[int] = []
 
-    def worth(action: Tensor) -> Tensor:
-        tried = action.detach().to(start.q).requires_grad_()
+    def worth(action: Tensor) -> tuple[Tensor, Tensor]:
+        tried = action.to(start.q).requires_grad_()
         with torch.enable_grad():
             found = game.step(start, tried * high)
             after = game.observe(found.state, played + 1)
@@ -55,7 +55,7 @@ def worth_by_engine(
             (steep,) = torch.autograd.grad(total.sum(), tried)
         bad = found.failed | ~steep.isfinite().all(1)
         unknown.extend(torch.nonzero(bad).flatten().tolist())
-        return torch.where(bad, 0.0, (torch.where(bad[:, None], 0.0, steep).float() * action).sum(1))
+        return torch.where(bad, 0.0, total.detach()).float(), torch.where(bad[:, None], 0.0, steep).float()
 
     return worth, unknown
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import log
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -40,8 +40,8 @@ class Layers(nn.Module):
             members: how many networks.
             widths: numbers that come in, of the layers between, and that go out.
             activation: "relu", "elu" or "swish".
-            rounded: whether products between hidden layers of rectifiers are taken of bfloat16, in half of the
-                time. What comes in and what goes out stays in single precision.
+            rounded: whether products between hidden layers are taken of bfloat16, in half of the time. What comes in
+                and what goes out stays in single precision.
             levelled: whether what comes out of each layer between is shifted and scaled to mean 0 and deviation 1 over
                 its numbers, which bounds what the next one is told; not of rectifiers.
         """
@@ -53,6 +53,8 @@ class Layers(nn.Module):
         for low, high in pairwise(widths):
             for kept, shape in ((self.weights, (members, low, high)), (self.biases, (members, 1, high))):
                 kept.append(nn.Parameter(low**-0.5 * (2 * torch.rand(shape) - 1)))
+        # In turn, as a plain list: to read one of torch's takes as long as a small product.
+        self._numbers = [each for pair in zip(self.weights, self.biases, strict=True) for each in pair]
 
     def forward(self, inputs: Float[Tensor, "*members batch low"], frozen: bool = False) -> Tensor:
         """What each network makes of the same inputs, or of its own: (members, batch, outputs).
@@ -61,77 +63,124 @@ class Layers(nn.Module):
             inputs: of all networks, (batch, numbers), or of each.
             frozen: whether weights are constants, which saves what their gradients take.
         """
-        numbers = [
-            each.detach() if frozen else each for pair in zip(self.weights, self.biases, strict=True) for each in pair
-        ]
-        layer = inputs.expand(len(self.weights[0]), -1, -1) if inputs.ndim == 2 else inputs
+        numbers = [each.detach() for each in self._numbers] if frozen else self._numbers
+        layer = inputs.expand(len(numbers[0]), -1, -1) if inputs.ndim == 2 else inputs
         if self.activation is torch.relu:
             return _Rectified.apply(self.rounded, layer, *numbers)  # pyright: ignore[reportReturnType]
+        last = len(numbers) // 2 - 1
         for number, (weight, bias) in enumerate(zip(numbers[::2], numbers[1::2], strict=True)):
-            layer = torch.baddbmm(bias, layer, weight)
-            if 2 * number < len(numbers) - 2:
+            kind = torch.bfloat16 if self.rounded and 0 < number < last else inputs.dtype
+            layer = torch.baddbmm(bias.to(kind), layer.to(kind), weight.to(kind))
+            if number < last:
                 layer = self.activation(layer)
                 # Without a gain and a shift of its own: the next layer's weights hold them.
                 layer = functional.layer_norm(layer, layer.shape[-1:]) if self.levelled else layer
         return layer
 
+    @torch.no_grad()
+    def forth(self, inputs: Float[Tensor, "batch low"]) -> tuple[Float[Tensor, "members batch high"], Passed]:
+        """What networks of rectifiers make of the same inputs, without torch's record of it, and what `back` needs."""
+        return _forth(self.rounded, inputs.expand(len(self._numbers[0]), -1, -1), self._numbers)
 
-# pyright: reportIncompatibleMethodOverride=false
-class _Rectified(torch.autograd.Function):
-    """Layers h' = max(0, h W + b) and a linear last one, as one operation, in half of the time of its parts.
+    @torch.no_grad()
+    def back(self, passed: Passed, gradient: Float[Tensor, "members batch high"]) -> None:
+        """Set the gradients of weights and biases, from that of what `forth` gave."""
+        for number, found in zip(self._numbers, _back(passed, gradient)[1], strict=True):
+            number.grad = found
+
+    @torch.no_grad()
+    def back_to_inputs(self, passed: Passed, gradient: Tensor) -> Float[Tensor, "batch low"]:
+        """The gradient of what came in, of all networks together."""
+        found, _ = _back(passed, gradient, of_weights=False, of_inputs=True)
+        assert found is not None
+        return found.sum(0)
+
+
+class Passed(NamedTuple):
+    """What rectified networks keep of a pass for the way back.
+
+    Attributes:
+        layers: what each layer was told, each network's by rows.
+        weights: of each layer, as they were multiplied.
+    """
+
+    layers: list[Tensor]
+    weights: list[Tensor]
+
+    def rows(self, first: int) -> Passed:
+        """Of the rows from the first on alone."""
+        return Passed([layer[:, first:] for layer in self.layers], self.weights)
+
+
+def _forth(rounded: bool, inputs: Tensor, numbers: Sequence[Tensor]) -> tuple[Tensor, Passed]:
+    """Layers h' = max(0, h W + b) and a linear last one; W and b of each in turn are the numbers."""
+    last = len(numbers) // 2 - 1
+    layer, passed = inputs, Passed([], [])
+    for number in range(last + 1):
+        kind = torch.bfloat16 if rounded and 0 < number < last else inputs.dtype
+        weight, bias, layer = numbers[2 * number].to(kind), numbers[2 * number + 1].to(kind), layer.to(kind)
+        passed.layers.append(layer)
+        passed.weights.append(weight)
+        layer = torch.baddbmm(bias, layer, weight).relu_() if number < last else _into_few(layer, weight).add_(bias)
+    return layer, passed
+
+
+def _back(
+    passed: Passed, gradient: Tensor, of_weights: bool = True, of_inputs: bool = False
+) -> tuple[Tensor | None, list[Tensor]]:
+    """The gradient of what came in, and those of W and b of each layer in turn.
 
     With g the gradient of a layer's outputs, zero where they were cut off: that of W is hᵀ g, of b Σ g, of h g Wᵀ.
     """
+    kind, found = gradient.dtype, []
+    for number in reversed(range(len(passed.layers))):
+        layer, weight = passed.layers[number], passed.weights[number]
+        if of_weights:
+            product = torch.bmm if found else _from_few
+            found += [gradient.sum(1, keepdim=True).to(kind), product(layer.mT, gradient).to(kind)]
+        if number or of_inputs:
+            gradient = gradient * weight.mT if weight.shape[2] == 1 else torch.bmm(gradient, weight.mT)
+        if number:
+            # A layer was rounded after it was cut off, so that it is zero in the same places.
+            gradient = torch.ops.aten.threshold_backward(gradient, layer, 0).to(passed.weights[number - 1].dtype)
+    return gradient if of_inputs else None, found[::-1]
+
+
+def _into_few(left: Tensor, right: Tensor) -> Tensor:
+    """A product with few columns, which libraries are slow at as it stands."""
+    few = right.mT
+    return (left * few).sum(2, keepdim=True) if few.shape[1] == 1 else torch.bmm(few.contiguous(), left.mT).mT
+
+
+def _from_few(left: Tensor, right: Tensor) -> Tensor:
+    """The same of a left one that lies transposed."""
+    return torch.bmm(right.mT, left.mT).mT
+
+
+# pyright: reportIncompatibleMethodOverride=false
+class _Rectified(torch.autograd.Function):
+    """`_forth` and `_back` as one operation, in half of the time of its parts."""
 
     @staticmethod
     def forward(ctx: Any, rounded: bool, inputs: Tensor, *numbers: Tensor) -> Tensor:
-        last = len(numbers) // 2 - 1
-        layers, weights = [inputs], []
-        for number in range(last + 1):
-            kind = torch.bfloat16 if rounded and 0 < number < last else inputs.dtype
-            weight, bias = numbers[2 * number].to(kind), numbers[2 * number + 1].to(kind)
-            layer = (
-                _product(layers[-1].to(kind), weight).add_(bias)
-                if number == last
-                else torch.baddbmm(bias, layers[-1].to(kind), weight)
-            )
-            layers.append(layer if number == last else layer.relu_())
-            weights.append(weight)
-        ctx.save_for_backward(*layers[:-1], *weights)
-        return layers[-1]
+        outputs, passed = _forth(rounded, inputs, numbers)
+        ctx.save_for_backward(*passed.layers, *passed.weights)
+        return outputs
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Any:
         count = len(ctx.saved_tensors) // 2
-        layers, weights = ctx.saved_tensors[:count], ctx.saved_tensors[count:]
-        found: list[Tensor | None] = []
-        for number in reversed(range(count)):
-            weight = weights[number]
-            gradient, layer = gradient.to(weight.dtype), layers[number].to(weight.dtype)
-            if ctx.needs_input_grad[2 + 2 * number]:
-                found += [
-                    gradient.sum(1, keepdim=True).to(layers[0].dtype),
-                    _product(layer.mT, gradient).to(layers[0].dtype),
-                ]
-            else:
-                found += [None, None]
-            if number or ctx.needs_input_grad[1]:
-                gradient = gradient * weight.mT if weight.shape[2] == 1 else torch.bmm(gradient, weight.mT)
-            if number:
-                gradient = torch.ops.aten.threshold_backward(gradient, layer, 0)
-        return None, gradient if ctx.needs_input_grad[1] else None, *reversed(found)
+        passed = Passed(list(ctx.saved_tensors[:count]), list(ctx.saved_tensors[count:]))
+        of_inputs, of_weights = ctx.needs_input_grad[1:3]
+        of_input, found = _back(passed, gradient, of_weights, of_inputs)
+        return None, of_input, *(found or [None] * (2 * count))
 
 
 def follow(slow: nn.Module, fast: nn.Module, share: float) -> None:
     """Move the weights of a network by a share of the way to those of another."""
     ways = [[each.detach() for each in network.parameters()] for network in (slow, fast)]
     torch._foreach_lerp_(ways[0], ways[1], share)
-
-
-def _product(left: Tensor, right: Tensor) -> Tensor:
-    """The product of matrices; where the right one is a column, which libraries are slow at, as a sum."""
-    return (left * right.mT).sum(2, keepdim=True) if right.shape[2] == 1 else torch.bmm(left, right)
 
 
 class Measure(nn.Module):
@@ -250,13 +299,59 @@ class Actor(Policy):
 def squashed(
     output: Float[Tensor, "batch outputs"], noise: Float[Tensor, "batch actions"]
 ) -> tuple[Float[Tensor, "batch actions"], Float[Tensor, " batch"]]:
-    """Actions a = tanh(u), u normal, and the logarithms of their densities.
+    """Actions a = tanh(u), u normal, and the logarithms of their densities."""
+    return _Squashed.apply(output, noise)  # pyright: ignore[reportReturnType]
 
-    log p(a) = log N(u) − Σ log(1 − a²), with log(1 − tanh² u) = 2 (log 2 − u − softplus(−2u)), which does not overflow.
+
+class Squash(NamedTuple):
+    """Of mean m and logarithm s of a deviation: a = tanh(u), u = m + e^s n, and log p(a) = log N(u) − Σ log(1 − a²).
+
+    log(1 − tanh² u) = 2 (log 2 − u − softplus(−2u)), which does not overflow.
+
+    Attributes:
+        action: a.
+        density: log p(a).
+        apart: e^s n.
+        free: where s is within its bounds.
     """
-    mean, spread = output.chunk(2, 1)
-    spread = spread.clamp(_LEAST, _MOST)
-    whole = mean + noise * spread.exp()
-    density = -0.5 * noise.square() - spread - 0.5 * log(2 * torch.pi)
-    change = 2 * (log(2) - whole - functional.softplus(-2 * whole))
-    return whole.tanh(), (density - change).sum(1)
+
+    action: Float[Tensor, "batch actions"]
+    density: Float[Tensor, " batch"]
+    apart: Float[Tensor, "batch actions"]
+    free: Bool[Tensor, "batch actions"]
+
+    @classmethod
+    def of(cls, output: Tensor, noise: Tensor) -> Squash:
+        """Means and logarithms of deviations side by side, and n."""
+        mean, told = output.chunk(2, 1)
+        spread = told.clamp(_LEAST, _MOST)
+        apart = noise * spread.exp()
+        whole = mean + apart
+        density = -0.5 * noise.square() - spread - 0.5 * log(2 * torch.pi)
+        change = 2 * (log(2) - whole - functional.softplus(-2 * whole))
+        return cls(whole.tanh(), (density - change).sum(1), apart, told == spread)
+
+    def back(self, of_action: Tensor, of_density: Tensor) -> Float[Tensor, "batch outputs"]:
+        """With g and h the gradients of a and log p: that of m is g (1 − a²) + 2 h a, of s e^s n times it, less h."""
+        dense = of_density[:, None]
+        of_mean = of_action * (1 - self.action.square()) + 2 * dense * self.action
+        return torch.cat([of_mean, (of_mean * self.apart - dense) * self.free], 1)
+
+    def rows(self, first: int) -> Squash:
+        """Of the rows from the first on alone."""
+        return Squash(*(each[first:] for each in self))
+
+
+class _Squashed(torch.autograd.Function):
+    """The same as one operation."""
+
+    @staticmethod
+    def forward(ctx: Any, output: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        found = Squash.of(output, noise)
+        ctx.save_for_backward(*found)
+        return found.action, found.density
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, of_action: Tensor, of_density: Tensor) -> tuple[Tensor, None]:
+        return Squash(*ctx.saved_tensors).back(of_action, of_density), None

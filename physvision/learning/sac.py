@@ -6,7 +6,7 @@ With twin critics Q_i, slow copies Q̄_i of them, and entropy's weight α, which
     actor     α log π(a | s) − min_i Q_i(s, a)
     α         −log α · (log π(a | s) + H)
 
-Nothing leaves the device in an update: α is a tensor, losses are kept as tensors and only read when somebody asks.
+Nothing is read back in an update: α is a tensor, and losses are taken only when somebody asks.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from math import log
 from typing import Any
 
@@ -21,10 +22,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from physvision.learning.networks import Actor, Layers, follow
+from physvision.learning.networks import Actor, Layers, Squash, follow
 from physvision.learning.replay import Batch
 
-Worth = Callable[[Tensor], Tensor]
+Worth = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,6 @@ class Sac:
     Attributes:
         actor: the policy.
         critics: both, side by side; from what is seen and done to the value.
-        told: the last losses, as tensors.
     """
 
     def __init__(self, seen: int, actions: int, settings: SacSettings, generator: torch.Generator) -> None:
@@ -78,38 +78,61 @@ class Sac:
         self.target_entropy = -float(actions) if settings.target_entropy is None else settings.target_entropy
         parts = [*self.actor.parameters(), *self.critics.parameters(), self.weight]
         self.optimizer = torch.optim.Adam(parts, settings.learning_rate, fused=True)
-        self.told: dict[str, Tensor] = {}
+        # What was freed in a piece of this size the C library keeps from then on, and need not ask for in each update.
+        torch.empty(2**24, dtype=torch.uint8)
+        self._last: tuple[Tensor, Tensor, Tensor] | None = None
 
+    @torch.no_grad()
     def update(self, batch: Batch, of_actor: Tensor | None = None, worth: Worth | None = None) -> None:
         """One step of Adam for actor, critics and weight, with the gradients of all at the same weights.
 
         Args:
             batch: `seen`, `action`, `reward`, `after`, and `end`: 1 where nothing comes after.
             of_actor: what the actor is told where it learns; what the batch saw, if not given.
-            worth: of its actions there, (batch,); the lower critic's value, if not given.
+            worth: of its actions there, and its gradient by them; the lower critic's value, if not given.
         """
-        value = self.values(batch["seen"], batch["action"])
-        of_critics = 0.5 * (value - self.goals(batch)).square().mean(1).sum()
-        action, density = self.actor.sample(batch["seen"] if of_actor is None else of_actor, self.generator)
-        valued = self.values(batch["seen"], action, frozen=True).amin(0) if worth is None else worth(action)
-        of_policy = (self.weight.detach().exp() * density - valued).mean()
-        of_weight = -self.weight * (density.detach().mean() + self.target_entropy)
-        self.optimizer.zero_grad()
-        (of_critics + of_policy + of_weight.sum()).backward()
+        told = batch["seen"] if of_actor is None else of_actor
+        later = len(batch["after"])
+        output, kept = self.actor.layers.forth(torch.cat([batch["after"], told]))
+        noise = torch.randn(later + len(told), self.actor.actions, generator=self.generator)
+        drawn = Squash.of(output[0], noise)
+        weight = self.weight.exp()
+
+        following = self.slow.forth(torch.cat([batch["after"], drawn.action[:later]], 1))[0].amin(0)[:, 0]
+        following = following - weight * drawn.density[:later]
+        goal = batch["reward"] + self.settings.discount * (1 - batch["end"]) * following
+        value, passed = self.critics.forth(torch.cat([batch["seen"], batch["action"]], 1))
+        error = value - goal[:, None]
+        self.critics.back(passed, error / later)
+
+        now = drawn.rows(later)
+        valued, steep = (worth or partial(self._lower, told))(now.action)
+        of_output = now.back(steep / -len(told), (weight / len(told)).expand(len(told)))
+        self.actor.layers.back(kept.rows(later), of_output[None])
+        self.weight.grad = -now.density.mean()[None] - self.target_entropy
         self.optimizer.step()
         follow(self.slow, self.critics, self.settings.target_rate)
-        self.told = {"critics": of_critics.detach(), "actor": of_policy.detach(), "entropy": -density.detach().mean()}
+        self._last = error, now.density, valued
+
+    def _lower(self, seen: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
+        """The lower critic's value of actions, and its gradient by them."""
+        value, passed = self.critics.forth(torch.cat([seen, action], 1))
+        lower = value.amin(0)
+        steep = self.critics.back_to_inputs(passed, (value == lower).to(value.dtype))
+        return lower[:, 0], steep[:, seen.shape[1] :]
+
+    @property
+    def told(self) -> dict[str, Tensor]:
+        """The last losses, and the entropy."""
+        if self._last is None:
+            return {}
+        error, density, valued = self._last
+        policy = (self.weight.detach().exp() * density - valued).mean()
+        return {"critics": 0.5 * error.square().mean((1, 2)).sum(), "actor": policy, "entropy": -density.mean()}
 
     def values(self, seen: Tensor, action: Tensor, frozen: bool = False) -> Float[Tensor, "critics batch"]:
         """What both critics think; frozen, they are constants, with gradients to what is seen and done."""
         return self.critics(torch.cat([seen, action], 1), frozen).squeeze(2)
-
-    @torch.no_grad()
-    def goals(self, batch: Batch) -> Float[Tensor, " batch"]:
-        """What critics are to say of the rows of a batch."""
-        action, density = self.actor.sample(batch["after"], self.generator)
-        value = self.slow(torch.cat([batch["after"], action], 1)).squeeze(2).amin(0) - self.weight.exp() * density
-        return batch["reward"] + self.settings.discount * (1 - batch["end"]) * value
 
     def state_dict(self) -> dict[str, Any]:
         """All weights, and what the optimizers remember."""

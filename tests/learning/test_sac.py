@@ -20,9 +20,8 @@ def test_an_update_follows_the_gradients_of_the_losses_written_out():
     settings = SacSettings((16, 16), rounded=False, discount=0.9, entropy_weight=0.3, learning_rate=1e-3)
     agent = Sac(3, 2, settings, torch.Generator().manual_seed(1))
     batch = rows(8, torch.Generator().manual_seed(2))
-    # The same noise as the update draws: first for what comes after, then for the actor.
-    again = torch.Generator().manual_seed(1)
-    later, now = (torch.randn(8, 2, generator=again) for _ in range(2))
+    # The same noise as the update draws: of what comes after, then of the actor.
+    later, now = torch.randn(16, 2, generator=torch.Generator().manual_seed(1)).split(8)
 
     def values(critics, seen, action):
         return critics(torch.cat([seen, action], 1))[:, :, 0]
