@@ -4,20 +4,21 @@ Three scenes, each with something that its engine lacks, stand in `hybrid_scenes
 tenth of the step, its forces known to nobody. Five models learn from the same pairs of a
 state and the next: the engine, whose parameters are fitted; two networks, of layers and of a graph; and the engine with
 a learned force, of any kind or a passive one, whose parameters are fitted too. Errors are those of positions after 10
-and 200 steps from starts that were not learned from: where training states lie, and beyond. A fifth of the pairs tells
-when to stop, and whether a learned force is more than chance: if the engine alone does as well on them within a
-standard error, it is left alone. The square of every network's weights has a price, once and not for each pair, as by a
-normal prior: few pairs are to be explained by a smooth force.
+and 200 steps from starts that were not learned from: where training states lie, and beyond. Pairs that a
+model does not learn from tell when to stop, and whether a learned force is more than chance: if not, the engine is left
+alone. They are a fifth of many pairs, and of few all in turn. The square of every network's weights has a price, once
+and not for each pair, as by a normal prior: few pairs are to be explained by a smooth force.
 
-    python experiments/hybrids.py [--scenes '[pendulum,cartpole,ball]'] [--counts '[10,30,100,1000,10000]'] \
+    python experiments/hybrids.py [--scenes '[pendulum,cartpole,ball]'] [--counts '[10,30,300,3000,10000]'] \
         [--seeds 3] [--rounds 80] [--out out]
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -35,7 +36,9 @@ from physvision.physics import Engine, Hybrid
 
 NEAR, FAR = 10, 200  # steps
 TESTS = 64
-PATIENCE = 25  # rounds without a better one
+TRIED = 100  # pairs, at least, that tell when to stop
+DRAWN, COURSE = 2000, 20  # pairs at most that a course of so many rounds learns from
+WILD = 1e4  # an error to which a search may go astray; what is larger has no slope
 KINDS = ("engine", "perceptron", "graph", "hybrid", "passive hybrid")
 
 
@@ -90,63 +93,79 @@ def loss_of(engine: Engine, data: Pairs, scale: Tensor, weight: float, size: Seq
     return errors, weight * (engine.forces(run, held) / torch.tensor(size)).square().mean()
 
 
-def learn(engine: Engine, scene: Scene, data: Pairs, rounds: int, weight: float, decay: float) -> None:
-    """Fit a model to the first four fifths of the pairs, and keep what the others are predicted best with.
+def folds(data: Pairs) -> list[tuple[Pairs, Pairs]]:
+    """Four fifths of the pairs to learn from, the rest to try: others in turn until a hundred are tried, or all."""
+    place, fifth = torch.arange(len(data.after)) % 5, len(data.after) // 5
+    return [(data.some(place != fold), data.some(place == fold)) for fold in range(min(5, -(-TRIED // fifth)))]
 
-    The physical parameters are fitted alone first, so that a learned force starts at the fitted engine.
+
+def fitting(engine: Engine, scene: Scene, data: Pairs, rounds: int, weight: float, decay: float) -> Iterator[None]:
+    """Fit a model, with a stop before the first round and after each.
+
+    The physical parameters are fitted alone before, so that a learned force starts at the fitted engine. Of many pairs
+    some are drawn for each course of rounds, so that these take as long however many there are.
     """
+    scale, generator = scale_of(scene, data), torch.Generator().manual_seed(0)
     layers = [layer.weight for layer in engine.modules() if isinstance(layer, nn.Linear)]
-    count = len(data.after)
-    learned, kept = data.some(slice(0, count - count // 5)), data.some(slice(count - count // 5, count))
-    scale = scale_of(scene, learned)
+    physical, every = list(engine.physical_parameters()), list(engine.parameters())
 
-    def loss(seen: Pairs) -> tuple[Tensor, Tensor]:
-        return loss_of(engine, seen, scale, weight, scene.force)
-
-    def descend(parameters: list[nn.Parameter], rounds: int, price: float) -> Tensor:
-        search = torch.optim.LBFGS(
-            parameters,
-            max_iter=5,
-            history_size=30,
-            line_search_fn="strong_wolfe",
-            tolerance_grad=1e-14,
-            tolerance_change=1e-14,
-        )
+    def course(parameters: list[nn.Parameter], rounds: int, price: float) -> Iterator[None]:
+        drawn = data.some(torch.randperm(len(data.after), generator=generator)[:DRAWN])
+        options = {"history_size": 30, "tolerance_grad": 1e-9, "tolerance_change": 1e-12}
+        search = torch.optim.LBFGS(parameters, max_iter=5, line_search_fn="strong_wolfe", **options)
 
         def slope() -> float:
             search.zero_grad()
-            errors, cost = loss(learned)
-            found = errors.mean() + cost
+            errors, cost = loss_of(engine, drawn, scale, weight, scene.force)
+            found = errors.clamp(max=WILD).mean() + cost
             for layer in layers if price else ():
                 found = found + price * layer.square().sum()
             found.backward()
             return float(found.detach())
 
-        best, state, last = torch.full((), torch.inf), engine.state_dict(), 0
-        for step in range(rounds + 1):
-            if step:
-                search.step(slope)
-            with torch.no_grad():
-                errors = loss(kept)[0]
-            if errors.mean() < best.mean():
-                best, last = errors, step
-                state = {name: value.clone() for name, value in engine.state_dict().items()}
-            if step - last > PATIENCE:
-                break
-        engine.load_state_dict(state)
-        return best
+        for _ in range(rounds):
+            search.step(slope)
+            yield
 
-    physical, every = list(engine.physical_parameters()), list(engine.parameters())
-    if not physical:
-        descend(every, rounds, decay / len(learned.after))
-        return
-    alone = descend(physical, 10, 0.0)
-    fitted = {name: value.clone() for name, value in engine.state_dict().items()}
+    if physical:
+        deque(course(physical, 10, 0.0), maxlen=0)
+    yield
     if len(every) > len(physical):
-        # By what factor each pair's error falls: in their logarithms a few large errors do not hide the others.
-        gain = (alone / descend(every, rounds, decay / len(learned.after))).log()
-        if gain.mean() < gain.std() / len(gain) ** 0.5:
-            engine.load_state_dict(fitted)
+        for begun in range(0, rounds, COURSE):
+            yield from course(every, min(COURSE, rounds - begun), decay / len(data.after))
+
+
+def learn(engine: Engine, scene: Scene, data: Pairs, rounds: int, weight: float, decay: float) -> None:
+    """Fit a model for as many rounds as make the error of pairs that it does not learn from least.
+
+    Where these are all pairs in turn, it then learns from all of them. A learned force is left out if the errors of
+    the pairs that are tried do not fall by a factor that is more than chance, by two standard errors.
+    """
+    start, parts, tried, states = copied(engine), folds(data), [], []
+    for learned, others in parts:
+        engine.load_state_dict(start)
+        scale, found = scale_of(scene, learned), []
+        for _ in fitting(engine, scene, learned, rounds, weight, decay):
+            with torch.no_grad():
+                found.append(loss_of(engine, others, scale, weight, scene.force)[0].nan_to_num(torch.inf))
+            states.append(copied(engine))
+        tried.append(torch.stack(found))
+    errors = torch.cat(tried, 1)
+    best = int(errors.mean(1).argmin())
+    # By what factor each pair's error falls: in their logarithms a few large errors do not hide the others.
+    gain = (errors[0] / errors[best]).log()
+    if list(engine.physical_parameters()) and gain.mean() < 2 * gain.std() / len(gain) ** 0.5:
+        best = 0
+    if len(parts) == 1:
+        engine.load_state_dict(states[best])
+    else:
+        engine.load_state_dict(start)
+        deque(islice(fitting(engine, scene, data, rounds, weight, decay), best + 1), maxlen=0)
+
+
+def copied(engine: Engine) -> dict[str, Tensor]:
+    """All that a model has learned."""
+    return {name: value.clone() for name, value in engine.state_dict().items()}
 
 
 def scale_of(scene: Scene, data: Pairs) -> Tensor:
@@ -198,7 +217,8 @@ def trial(name: str, kind: str, count: int, seed: int, rounds: int, weight: floa
 
 def main(
     scenes: Sequence[str] = tuple(SCENES),
-    counts: Sequence[int] = (10, 30, 100, 1000, 10000),
+    counts: Sequence[int] = (10, 30, 300, 3000, 10000),
+    kinds: Sequence[str] = KINDS,
     seeds: int = 3,
     rounds: int = 80,
     weight: float = 1e-4,
@@ -210,8 +230,9 @@ def main(
     Args:
         scenes: which motions.
         counts: numbers of pairs.
+        kinds: of models, the first four at least.
         seeds: draws of the pairs and of the networks' first weights.
-        rounds: of five steps of L-BFGS over all pairs, after each of which those kept apart are asked.
+        rounds: of five steps of L-BFGS, after each of which those kept apart are asked.
         weight: of the square of the learned force beside the loss.
         decay: of the squares of networks' weights beside the sum over pairs.
         out: where results and pictures go; a run that was interrupted goes on.
@@ -219,7 +240,7 @@ def main(
     Returns:
         Whether the hybrid is below the engine and the networks from 30 pairs on, inside and beyond.
     """
-    wanted = list(product(scenes, KINDS, counts, range(seeds)))
+    wanted = list(product(scenes, kinds, counts, range(seeds)))
     results = recorded(
         out / "hybrids.jsonl",
         wanted,
@@ -234,13 +255,13 @@ def main(
                 for where in ("inside", "beyond")
                 for step in (0, 1)
             ]
-            for kind in KINDS
+            for kind in kinds
             for count in counts
         }
-        report(name, counts, middle, {key: row for key, row in results.items() if key[0] == name})
-        draw(name, counts, middle, out)
+        report(name, middle, {key: row for key, row in results.items() if key[0] == name})
+        draw(name, middle, out)
         best = {
-            count: all(middle["hybrid", count][k] <= middle[kind, count][k] for kind in KINDS[:3] for k in range(4))
+            count: all(middle["hybrid", count][k] <= middle[kind, count][k] for kind in kinds[:3] for k in range(4))
             for count in counts
             if count >= 30
         }
@@ -249,23 +270,23 @@ def main(
     return good
 
 
-def report(name: str, counts: Sequence[int], middle: Mapping, results: Mapping) -> None:
+def report(name: str, middle: Mapping, results: Mapping) -> None:
     """Print the table of a scene."""
     print(f"\n{name}: median error of positions, inside after {NEAR} | {FAR} steps, beyond after {NEAR} | {FAR} steps")
-    for kind in KINDS:
-        for count in counts:
-            off = [list(row["off"].values()) for key, row in results.items() if key[1:3] == (kind, count)]
-            shown = ", ".join(f"{100 * median(each):.2g} %" for each in zip(*off, strict=True))
-            numbers = "  ".join(f"{value:8.2g}" for value in middle[kind, count])
-            print(f"  {kind:14s} {count:6d}  {numbers}  {'parameters off ' + shown if shown else ''}")
+    for (kind, count), found in middle.items():
+        off = [list(row["off"].values()) for key, row in results.items() if key[1:3] == (kind, count)]
+        shown = ", ".join(f"{100 * median(each):.2g} %" for each in zip(*off, strict=True))
+        numbers = "  ".join(f"{value:8.2g}" for value in found)
+        print(f"  {kind:14s} {count:6d}  {numbers}  {'parameters off ' + shown if shown else ''}")
 
 
-def draw(name: str, counts: Sequence[int], middle: Mapping, out: Path) -> None:
+def draw(name: str, middle: Mapping, out: Path) -> None:
     """A line for each model: the error after few steps inside the range, and beyond it."""
     figure, axis = panel()
-    for k, kind in enumerate(KINDS):
-        axis.loglog(counts, [middle[kind, count][0] for count in counts], "o-", color=f"C{k}", label=kind)
-        axis.loglog(counts, [middle[kind, count][2] for count in counts], ":", color=f"C{k}")
+    for k, kind in enumerate(dict.fromkeys(kind for kind, _ in middle)):
+        counts, near = zip(*((count, found) for (own, count), found in middle.items() if own == kind), strict=True)
+        axis.loglog(counts, [found[0] for found in near], "o-", color=f"C{k}", label=kind)
+        axis.loglog(counts, [found[2] for found in near], ":", color=f"C{k}")
     axis.set_xlabel("pairs learned from")
     axis.set_ylabel(f"error after {NEAR} steps (dotted: beyond the range)")
     save(figure, axis, out / f"hybrids_{name}.png")
