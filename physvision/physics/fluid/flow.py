@@ -21,6 +21,7 @@ from physvision.physics.fluid.grid import axis, bases
 from physvision.physics.fluid.properties import FlowProperties
 from physvision.physics.fluid.rollout import Rollout
 from physvision.physics.fluid.step import Stepper
+from physvision.physics.fluid.waves import Waves
 from physvision.physics.properties import Properties
 from physvision.physics.stretches import first_step, in_stretches
 
@@ -206,8 +207,10 @@ class Flow(MechanicalEngine):
                     self.rounds,
                 )
                 jets = (self._pushes(0).to(device), self._pushes(1).to(device))
-                names = tuple(FlowProperties.leaves())
-                self._prepared[device] = Rollout(stepper, self.shapes, jets, names)
+                names, waves = tuple(FlowProperties.leaves()), None
+                if x == y == "periodic":
+                    waves = Waves(stepper.bases.pressure, self.spacing, self.dt, torch.stack(jets, 1))
+                self._prepared[device] = Rollout(stepper, waves, self.shapes, jets, names)
         return self._prepared[device]
 
     def _pushes(self, which: int) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from typing_extensions import override
 from physvision.kernels.batched_function import Operation, Tensors
 from physvision.kernels.launching import outside_transforms
 from physvision.physics.fluid.step import Prepared, Stepper
+from physvision.physics.fluid.waves import Waves
 
 
 class Rollout(Operation):
@@ -19,6 +21,7 @@ class Rollout(Operation):
 
     Args:
         stepper: one step.
+        waves: the same where all axes are periodic, for velocities alone.
         shapes: of dye and of both velocities.
         jets: acceleration of the unknown faces at a control of 1, (jets, …) of each velocity.
         names: of the leaves.
@@ -27,9 +30,14 @@ class Rollout(Operation):
     differentiable = 2
 
     def __init__(
-        self, stepper: Stepper, shapes: tuple[tuple[int, int], ...], jets: tuple[Tensor, Tensor], names: tuple[str, ...]
+        self,
+        stepper: Stepper,
+        waves: Waves | None,
+        shapes: tuple[tuple[int, int], ...],
+        jets: tuple[Tensor, Tensor],
+        names: tuple[str, ...],
     ) -> None:
-        self.stepper, self.shapes, self.jets, self.names = stepper, shapes, jets, names
+        self.stepper, self.waves, self.shapes, self.jets, self.names = stepper, waves, shapes, jets, names
 
     def parts(self, q: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Dye and both velocities as fields."""
@@ -58,30 +66,43 @@ class Rollout(Operation):
         inflow = leaves[self.names.index("inflow_dye")]
         return q.is_cuda or bool(q.any()) or bool(inflow.any())
 
+    def _plain(self, q: Tensor, leaves: Sequence[Tensor]) -> bool:
+        """Whether waves of velocity are all there is."""
+        solid = leaves[self.names.index("solid")]
+        return self.waves is not None and not self._dyed(q, tuple(leaves)) and not bool(solid.any())
+
     @override
     def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
         """All q and v, first bad and first coarse step."""
         q, v, controls, *leaves = inputs
         steps = controls.shape[1]
         all_q, all_v = (each.new_empty(len(each), steps + 1, each.shape[1]) for each in (q, v))
-        bad, coarse = (torch.full((len(q),), -1, dtype=torch.long, device=q.device) for _ in range(2))
+        all_q[:], all_v[:, 0] = q[:, None], v
         with torch.no_grad():
-            all_q[:, 0], all_v[:, 0] = q, v
-            known, dyed = self.prepared(tuple(leaves)), self._dyed(q, tuple(leaves))
-            for step in range(steps):
-                q, v = self._step(q, v, controls[:, step], known, dyed)
-                all_q[:, step + 1], all_v[:, step + 1] = q, v
-                finite = torch.isfinite(q).all(1) & torch.isfinite(v).all(1)
-                bad = torch.where((bad < 0) & ~finite, step + 1, bad)
-                coarse = torch.where((coarse < 0) & (self._cells_passed(v) > 1.0), step + 1, coarse)
+            if self.waves is not None and self._plain(q, leaves):
+                viscosity, gravity = (leaves[self.names.index(name)] for name in ("viscosity", "gravity"))
+                self.waves.forward(all_v, controls, viscosity, gravity)
+            else:
+                known, dyed = self.prepared(tuple(leaves)), self._dyed(q, tuple(leaves))
+                for step in range(steps):
+                    q, v = self._step(q, v, controls[:, step], known, dyed)
+                    all_q[:, step + 1], all_v[:, step + 1] = q, v
+            bad, coarse = self._judged(all_q[:, 1:], all_v[:, 1:])
         return all_q, all_v, bad, coarse
 
-    def _cells_passed(self, v: Tensor) -> Tensor:
-        """By the quickest flow of each world in a step."""
+    def _judged(self, q: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """The first step after which something is not finite, and that in which something passes more than a cell."""
+        if not q.shape[0] * q.shape[1]:
+            none = q.new_full((len(q),), -1, dtype=torch.long)
+            return none, none.clone()
         count = self.shapes[1][0] * self.shapes[1][1]
+        # The largest numbers tell, and take no copy of all states.
+        dye, along_x, along_y = (
+            torch.stack(each.aminmax(dim=2)).abs().amax(0) for each in (q, v[..., :count], v[..., count:])
+        )
         hx, hy = self.stepper.spacing
-        pace = torch.cat([v[:, :count].abs() / hx, v[:, count:].abs() / hy], 1)
-        return self.stepper.h * pace.amax(1) if len(v) else v.new_zeros(0)
+        finite = dye.isfinite() & along_x.isfinite() & along_y.isfinite()
+        return _first(~finite), _first(self.stepper.h * torch.maximum(along_x / hx, along_y / hy) > 1.0)
 
     @override
     def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:
@@ -89,9 +110,19 @@ class Rollout(Operation):
         controls, leaves = inputs[2], inputs[3:]
         q, v = outputs[:2]
         bars = [torch.zeros_like(all) if bar is None else bar for all, bar in zip((q, v), gradients, strict=True)]
+        wanted = needed[3:]
+        of_fields = needed[0] or any(wanted[self.names.index(name)] for name in ("inflow_dye", "solid"))
+        if self.waves is not None and not of_fields and self._plain(q[:, 0], leaves):
+            ends = [torch.zeros_like(leaf) if yes else None for leaf, yes in zip(leaves, wanted, strict=True)]
+            viscosity, gravity = (self.names.index(name) for name in ("viscosity", "gravity"))
+            v_bar, controls_bar, viscosity_bar, gravity_bar = self.waves.backward(
+                v, bars[1], controls, leaves[viscosity], leaves[gravity], wanted[viscosity]
+            )
+            ends[viscosity] = viscosity_bar if wanted[viscosity] else None
+            ends[gravity] = gravity_bar if wanted[gravity] else None
+            return None, v_bar, controls_bar, *ends
         q_bar, v_bar = bars[0][:, -1], bars[1][:, -1]
         controls_bar = torch.zeros_like(controls)
-        wanted = needed[3:]
         # Without dye nothing depends on it but itself.
         dyed = needed[0] or wanted[self.names.index("inflow_dye")] or self._dyed(q[:, 0], leaves)
         with outside_transforms(), torch.enable_grad():
@@ -120,3 +151,8 @@ class Rollout(Operation):
                 for end, part in zip((end for end in ends if end is not None), found, strict=True):
                     end += part
         return q_bar, v_bar, controls_bar, *ends
+
+
+def _first(steps: Tensor) -> Tensor:
+    """Of each world the first step, counted from one, that is true; −1 where none is."""
+    return torch.where(steps.any(1), steps.int().argmax(1) + 1, -1)

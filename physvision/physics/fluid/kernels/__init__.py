@@ -1,13 +1,17 @@
-"""What flow carries: its own momentum and dye. One thread a cell and world; in float64.
+"""What flow carries: its own momentum and dye; in float64.
 
 Fields come with ghosts around them, so that no kernel knows of boundaries. With nx × ny cells,
 
     u, velocity through the left face of cell (i, j), i from −1 to nx + 1, j from −1 to ny   (nx + 3, ny + 2)
     v, through its lower face, i from −1 to nx, j from −1 to ny + 1                          (nx + 2, ny + 3)
     c, in the cell, i and j from −3                                                          (nx + 6, ny + 6)
+
+Those of momentum take both velocities as one array, (2, …, …), and as periodic: with ghosts around them, what they find
+at the outermost places is not used; without any they are the kernels of a box whose axes are periodic.
 """
 
 from physvision.physics.fluid.kernels.dye import carry, carry_backward
-from physvision.physics.fluid.kernels.momentum import convect, convect_backward
+from physvision.physics.fluid.kernels.momentum import convect, convect_backward, started
+from physvision.physics.fluid.kernels.waves import filtered
 
-__all__ = ["carry", "carry_backward", "convect", "convect_backward"]
+__all__ = ["carry", "carry_backward", "convect", "convect_backward", "filtered", "started"]
