@@ -32,13 +32,16 @@ def in_stretches(
     length, dtype = truncate or steps, state.q.dtype
     q, v = state.q.double(), state.v.double()
     u = q.new_zeros(state.batch, steps, nu) if controls is None else controls.double()
-    places, rates, found, starts = [q.unsqueeze(1)], [v.unsqueeze(1)], [], list(range(0, steps, length))
+    places, rates, found, starts = [], [], [], list(range(0, steps, length))
     for start in starts:
         q, v, *more = run(q, v, u[:, start : start + length])
-        places.append(q[:, 1:])
-        rates.append(v[:, 1:])
+        first = 1 if places else 0
+        places.append(q[:, first:])
+        rates.append(v[:, first:])
         found.append(tuple(more))
         q, v = q[:, -1].detach(), v[:, -1].detach()
+    if len(starts) == 1:  # without a copy
+        return places[0].to(dtype), rates[0].to(dtype), found, starts
     return torch.cat(places, 1).to(dtype), torch.cat(rates, 1).to(dtype), found, starts
 
 

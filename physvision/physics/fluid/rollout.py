@@ -69,7 +69,7 @@ class Rollout(Operation):
     def _plain(self, q: Tensor, leaves: Sequence[Tensor]) -> bool:
         """Whether waves of velocity are all there is."""
         solid = leaves[self.names.index("solid")]
-        return self.waves is not None and not self._dyed(q, tuple(leaves)) and not bool(solid.any())
+        return len(q) > 0 and not self._dyed(q, tuple(leaves)) and not bool(solid.any())
 
     @override
     def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
@@ -98,7 +98,7 @@ class Rollout(Operation):
         count = self.shapes[1][0] * self.shapes[1][1]
         # The largest numbers tell, and take no copy of all states.
         dye, along_x, along_y = (
-            torch.stack(each.aminmax(dim=2)).abs().amax(0) for each in (q, v[..., :count], v[..., count:])
+            torch.maximum(each.amax(2), -each.amin(2)) for each in (q, v[..., :count], v[..., count:])
         )
         hx, hy = self.stepper.spacing
         finite = dye.isfinite() & along_x.isfinite() & along_y.isfinite()

@@ -13,33 +13,61 @@ from physvision.physics.fluid import kernels
 _SHELF = Shelf()
 
 
-def launched(kernel: Any, rows: tuple[int, ...], given: Any, numbers: Any, found: Any, work: float) -> None:
-    """Run a kernel for each world and row, with arrays that it reads, numbers, and arrays that it fills in.
+class Launch:
+    """A kernel bound to arrays, launched for each world and row; `close` lends its packed arguments to others."""
 
-    `work` is a guess at the microseconds that a world takes.
-    """
-    tensors, batch, device = (*given, *found), found[0].shape[0], found[0].device
-    if not batch:
-        return
+    def __init__(
+        self, kernel: Any, rows: tuple[int, ...], given: Any, numbers: Any, found: Any, microseconds: float
+    ) -> None:
+        """Bind it.
 
-    def make() -> Repeated:
-        arrays = [argument(each) for each in tensors]
-        inputs = [*arrays[: len(given)], *numbers, *arrays[len(given) :]]
-        return Repeated(kernel, batch, inputs, device, work * batch, inner=rows)
+        Args:
+            kernel: its arguments are the first world, arrays that it reads, numbers, and arrays that it fills in.
+            rows: of each world.
+            given: arrays that it reads.
+            numbers: between them.
+            found: arrays that it fills in, of at least one world.
+            microseconds: a guess at the time of a world.
+        """
+        self._arrays, self._device = (*given, *found), found[0].device
+        self._key = (kernel, found[0].shape, rows, numbers, self._device)
 
-    key = (kernel, found[0].shape, rows, numbers, device)
-    launch = _SHELF.take(key, device, make)
-    for at, tensor in enumerate(tensors):
-        launch.move(at if at < len(given) else at + len(numbers), tensor)
-    launch.run()
-    _SHELF.give(key, device, launch)
+        def make() -> Repeated:
+            arrays = [argument(each) for each in self._arrays]
+            inputs = [*arrays[: len(given)], *numbers, *arrays[len(given) :]]
+            batch = len(found[0])
+            return Repeated(kernel, batch, inputs, self._device, microseconds * batch, inner=rows)
+
+        self._launch = _SHELF.take(self._key, self._device, make)
+        for at, tensor in enumerate(self._arrays):
+            self._launch.move(at if at < len(given) else at + len(numbers), tensor)
+        self.run = self._launch.run
+
+    def close(self) -> None:
+        """It is not run any more."""
+        _SHELF.give(self._key, self._device, self._launch)
 
 
-def on_ring(kernel: Any, given: tuple[Tensor, ...], numbers: tuple[float, ...], found: tuple[Tensor, ...]) -> None:
-    """Run a kernel of `momentum` on fields (batch, 2, nx, ny), which it takes for periodic along both axes."""
+def launched(kernel: Any, rows: tuple[int, ...], given: Any, numbers: Any, found: Any, microseconds: float) -> None:
+    """Run a kernel once."""
+    if len(found[0]):
+        launch = Launch(kernel, rows, given, numbers, found, microseconds)
+        launch.run()
+        launch.close()
+
+
+def on_ring(kernel: Any, given: tuple[Tensor, ...], numbers: tuple[float, ...], found: tuple[Tensor, ...]) -> Launch:
+    """A kernel of `momentum` on fields (batch, 2, nx, ny), which it takes for periodic along both axes."""
     nx, ny = found[0].shape[2:]
     parts = ny if found[0].is_cuda else 1
-    launched(kernel, (nx, parts), given, (*numbers, parts), found, 2e-3 * nx * ny)
+    return Launch(kernel, (nx, parts), given, (*numbers, parts), found, 2e-3 * nx * ny)
+
+
+def _once(kernel: Any, given: tuple[Tensor, ...], spacing: tuple[float, float], found: Tensor) -> None:
+    if len(found):
+        launch = on_ring(kernel, given, (1.0, *spacing), (found,))
+        launch.run()
+        launch.close()
 
 
 # pyright: reportIncompatibleMethodOverride=false
@@ -48,8 +76,8 @@ class _Convect(torch.autograd.Function):
     def forward(ctx: Any, u: Tensor, v: Tensor, spacing: tuple[float, float]) -> tuple[Tensor, Tensor]:
         x = u.new_zeros(len(u), 2, u.shape[1], v.shape[2])
         x[:, 0, :, :-1], x[:, 1, :-1] = u, v
-        n = torch.empty_like(x)
-        on_ring(kernels.convect, (x,), spacing, (n,))
+        n = torch.zeros_like(x)
+        _once(kernels.convect, (x,), spacing, n)
         ctx.save_for_backward(x)
         ctx.spacing = spacing
         return n[:, 0, 1:-1, 1:-2], n[:, 1, 1:-2, 1:-1]
@@ -58,9 +86,9 @@ class _Convect(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, u_rate: Tensor, v_rate: Tensor) -> Any:
         (x,) = ctx.saved_tensors
-        bar, found = torch.zeros_like(x), torch.empty_like(x)
+        bar, found = torch.zeros_like(x), torch.zeros_like(x)
         bar[:, 0, 1:-1, 1:-2], bar[:, 1, 1:-2, 1:-1] = u_rate, v_rate
-        on_ring(kernels.convect_backward, (x, bar), ctx.spacing, (found,))
+        _once(kernels.convect_backward, (x, bar), ctx.spacing, found)
         return found[:, 0, :, :-1], found[:, 1, :-1], None
 
 

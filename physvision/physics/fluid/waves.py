@@ -16,34 +16,16 @@ cotangent x̄ and D the derivative of N
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
 from physvision.physics.fluid import kernels
 from physvision.physics.fluid.grid import Separable
-from physvision.physics.fluid.transport import launched, on_ring
-
-Spacing = tuple[float, float]
-
-
-class Known(NamedTuple):
-    """What all steps of a rollout share.
-
-    Attributes:
-        share: s of each world.
-        factor: F of each world and wave, (batch, waves).
-        gravity: (batch, 2, 1, 1).
-    """
-
-    share: Tensor
-    factor: Tensor
-    gravity: Tensor
+from physvision.physics.fluid.transport import Launch, on_ring
 
 
 class Waves:
-    """Steps of both velocities as one tensor, (batch, 2, nx, ny).
+    """Rollouts of both velocities as one tensor, (batch, 2, nx, ny).
 
     Args:
         pressure: the operator of the grid, which is that of all fields here.
@@ -52,7 +34,7 @@ class Waves:
         jets: acceleration of all faces at a control of 1, (jets, 2, nx, ny).
     """
 
-    def __init__(self, pressure: Separable, spacing: Spacing, h: float, jets: Tensor) -> None:
+    def __init__(self, pressure: Separable, spacing: tuple[float, float], h: float, jets: Tensor) -> None:
         (nx, ny), self.spacing, self.h, self.jets = pressure.shape, spacing, h, jets
         self.shape, self.values = (nx, ny), pressure.values.flatten()
         turn_x, turn_y = (torch.exp(-2j * torch.pi * torch.arange(n, dtype=torch.float64) / n) for n in (nx, ny))
@@ -64,77 +46,106 @@ class Waves:
 
     def forward(self, v: Tensor, controls: Tensor, viscosity: Tensor, gravity: Tensor) -> None:
         """Fill in the velocities after each step, (batch, steps + 1, faces), from the first."""
-        known, x = self._known(viscosity, gravity), v[:, 0].unflatten(1, (2, *self.shape)).contiguous()
+        room = _Room(self, viscosity, gravity)
+        room.x.copy_(v[:, 0].view_as(room.x))
         for step in range(controls.shape[1]):
-            x, _ = self._step(x, self._push(controls[:, step], known), known)
-            v[:, step + 1] = x.flatten(1)
+            room.step(self._pushed(controls[:, step]))
+            v[:, step + 1] = room.x.flatten(1)
+        room.close()
 
     def backward(
         self, v: Tensor, bars: Tensor, controls: Tensor, viscosity: Tensor, gravity: Tensor, viscous: bool
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Cotangents of the first velocities, controls, viscosity (zero unless `viscous`) and gravity."""
-        known, controls_bar = self._known(viscosity, gravity), torch.zeros_like(controls)
-        viscosity_bar, gravity_bar = torch.zeros_like(viscosity), torch.zeros_like(gravity)
-        all, all_bars = (each.unflatten(2, (2, *self.shape)) for each in (v, bars))
-        bar = all_bars[:, -1]
+        room, shape = _Room(self, viscosity, gravity), (2, *self.shape)
+        controls_bar, shares_bar = torch.zeros_like(controls), torch.zeros_like(viscosity)
+        forces_bar = torch.zeros_like(room.x)
+        bar = bars[:, -1].unflatten(1, shape)
         for step in reversed(range(controls.shape[1])):
-            x = all[:, step].contiguous()
-            between = self._step(x, self._push(controls[:, step], known), known)[1]
-            second = self._filtered(bar, known)
-            first = self._filtered(self._pulled(between, second).mul_(-self.h / 2), known)
+            room.x.copy_(v[:, step].unflatten(1, shape))
+            before, first, second = room.back(bar, self._pushed(controls[:, step]))
             both = first + second
             if viscous:
-                for a, b in ((first, between), (second, all[:, step + 1].contiguous()), (both, x)):
-                    viscosity_bar += self.h / 2 * (a * self._laplacian(b)).sum((1, 2, 3))
-            gravity_bar += self.h * both.sum((2, 3))
+                after = v[:, step + 1].unflatten(1, shape)
+                for a, b in ((first, room.between), (second, after), (both, room.x)):
+                    shares_bar += (a * self._laplacian(b)).sum((1, 2, 3))
+            forces_bar += both
             if len(self.jets):
                 controls_bar[:, step] = self.h * torch.einsum("bcxy,jcxy->bj", both, self.jets)
-            pulled = self._pulled(x, both + first)
-            bar = self._started(both, known.share, 0.0)[0].sub_(pulled, alpha=self.h / 2) + all_bars[:, step]
-        return bar.flatten(1), controls_bar, viscosity_bar, gravity_bar
+            bar = before + bars[:, step].unflatten(1, shape)
+        room.close()
+        return bar.flatten(1), controls_bar, self.h / 2 * shares_bar, self.h * forces_bar.sum((2, 3))
 
-    def _known(self, viscosity: Tensor, gravity: Tensor) -> Known:
-        share = self.h / 2 * viscosity
-        return Known(share.contiguous(), 1 / (1 - share[:, None] * self.values), gravity[:, :, None, None])
-
-    def _push(self, control: Tensor, n: Known) -> Tensor:
-        """By how much forces change velocities in a step."""
-        if not len(self.jets):
-            return self.h * n.gravity
-        return self.h * (n.gravity + torch.einsum("bj,jcxy->bcxy", control, self.jets))
-
-    def _step(self, x: Tensor, push: Tensor, n: Known) -> tuple[Tensor, Tensor]:
-        """Velocities a step later, and those in between."""
-        half, whole = self._started(x, n.share, self.h / 2)
-        between = self._filtered(whole.add_(push), n)
-        return self._filtered(half.add_(push).sub_(self._convect(between), alpha=self.h / 2), n), between
-
-    def _filtered(self, r: Tensor, n: Known) -> Tensor:
-        """S r."""
-        z = torch.fft.rfft2(r)
-        count = n.factor.shape[1]
-        parts = count if r.is_cuda else 1
-        rows = torch.view_as_real(z).flatten(1)
-        launched(kernels.filtered, (parts,), (self.t, n.factor), (count, parts), (rows,), 2e-3 * count)
-        return torch.fft.irfft2(z, self.shape)
-
-    def _started(self, x: Tensor, share: Tensor, k: float) -> tuple[Tensor, Tensor]:
-        """(1 + s ∇²) x − k N(x), and the same less k N(x) once more."""
-        found = torch.empty_like(x), torch.empty_like(x)
-        on_ring(kernels.started, (x, share), (k, *self.spacing), found)
-        return found
-
-    def _convect(self, x: Tensor) -> Tensor:
-        """N(x)."""
-        found = torch.empty_like(x)
-        on_ring(kernels.convect, (x,), self.spacing, (found,))
-        return found
-
-    def _pulled(self, x: Tensor, bar: Tensor) -> Tensor:
-        """D(x)ᵀ bar."""
-        found = torch.empty_like(x)
-        on_ring(kernels.convect_backward, (x, bar), self.spacing, (found,))
-        return found
+    def _pushed(self, control: Tensor) -> Tensor | None:
+        """By how much jets change velocities in a step."""
+        return self.h * torch.einsum("bj,jcxy->bcxy", control, self.jets) if len(self.jets) else None
 
     def _laplacian(self, x: Tensor) -> Tensor:
-        return self._started(x, torch.ones_like(x[:, 0, 0, 0]), 0.0)[0] - x
+        hx, hy = self.spacing
+        along_x, along_y = (x.roll(1, axis) + x.roll(-1, axis) - 2 * x for axis in (2, 3))
+        return along_x / hx**2 + along_y / hy**2
+
+
+class _Room:
+    """Memory for the steps of a rollout, and the launches that work on it.
+
+    Attributes:
+        x: velocities before and, after `step`, behind a step.
+        between: those in between.
+    """
+
+    def __init__(self, waves: Waves, viscosity: Tensor, gravity: Tensor) -> None:
+        (nx, ny), self.h = waves.shape, waves.h
+        new, batch, count = viscosity.new_empty, len(viscosity), len(waves.values)
+        self.x, self.between, self.half, self.whole, self.other = (new(batch, 2, nx, ny) for _ in range(5))
+        self.waves = torch.empty(batch, 2, nx, ny // 2 + 1, dtype=torch.complex128, device=viscosity.device)
+        share, shift, none = self.h / 2 * viscosity, self.h * gravity, torch.zeros_like(gravity)
+        given, found = (waves.t, 1 / (1 - share[:, None] * waves.values)), torch.view_as_real(self.waves).flatten(1)
+        numbers = (-self.h / 2, *waves.spacing)
+        back = kernels.convect_backward
+        self.filter = Launch(kernels.filtered, (), given, (count,), (found,), 2e-3 * count)
+        self.start, self.spread = (
+            on_ring(kernels.started, (x, share, push), (k, *waves.spacing), (self.half, self.whole))
+            for x, push, k in ((self.x, shift, self.h / 2), (self.other, none, 0.0))
+        )
+        self.convect = on_ring(kernels.convect, (self.between,), numbers, (self.half,))
+        self.pull = on_ring(back, (self.between, self.other), numbers, (self.whole,))
+        self.pull_last = on_ring(back, (self.x, self.whole), numbers, (self.half,))
+
+    def close(self) -> None:
+        """Nothing is done here any more."""
+        for launch in (self.filter, self.start, self.spread, self.convect, self.pull, self.pull_last):
+            launch.close()
+
+    def step(self, push: Tensor | None) -> None:
+        """Go a step on."""
+        self._begin(push)
+        self.convect.run()
+        self._filtered(self.half, self.x)
+
+    def back(self, bar: Tensor, push: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """The cotangents of the velocities before a step, r₁ and r₂."""
+        self._begin(push)
+        self._filtered(bar, self.other)
+        second = self.other.clone()
+        self.whole.zero_()
+        self.pull.run()
+        first = self._filtered(self.whole, torch.empty_like(self.x))
+        torch.add(first, second, out=self.other)
+        self.spread.run()
+        torch.add(self.other, first, out=self.whole)
+        self.pull_last.run()
+        return self.half, first, second
+
+    def _begin(self, push: Tensor | None) -> None:
+        self.start.run()
+        if push is not None:
+            self.half += push
+            self.whole += push
+        self._filtered(self.whole, self.between)
+
+    def _filtered(self, r: Tensor, found: Tensor) -> Tensor:
+        """S r."""
+        torch.fft.rfft2(r, out=self.waves)
+        self.filter.run()
+        return torch.fft.irfft2(self.waves, self.x.shape[2:], out=found)

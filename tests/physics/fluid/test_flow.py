@@ -164,6 +164,25 @@ def test_gradients_are_those_of_differences(ends):
     assert_gradients(run, (start.q, v, controls, *leaves.values()), 1e-6, atol=1e-7, rtol=1e-6)
 
 
+@pytest.mark.parametrize("cells", [(6, 5), (5, 8)])
+def test_steps_by_waves_are_those_of_a_box_with_dye(cells):
+    """Dye that weighs nothing changes no velocity, but has it found in another way."""
+    torch.manual_seed(0)
+    jets = [Jet((0.2, 0.3), 0.1, (1.0, 0.5)), Jet((0.4, 0.1), 0.2, (0.3, -1.0))]
+    flow = Flow(cells, (0.6, 0.7), dt=0.005, ends=("periodic", "periodic"), viscosity=0.03, jets=jets)
+    v = torch.randn(2, flow.nv, dtype=torch.float64, requires_grad=True)
+    controls = torch.rand(2, 4, 2, dtype=torch.float64, requires_grad=True)
+    leaves = {"viscosity": torch.tensor([0.03, 0.02]).double(), "gravity": torch.tensor([0.3, -1.0]).double()}
+    inputs = (v, controls, *(leaf.requires_grad_() for leaf in leaves.values()))
+    weight, found = torch.randn(2, 5, flow.nv, dtype=torch.float64), []
+    for dye in (0.0, 1.0):
+        run = flow.rollout(State(torch.full((2, flow.nq), dye).double(), v), 4, controls, leaves)
+        found.append((run.v, *torch.autograd.grad((run.v * weight).sum(), inputs)))
+        assert flow.divergence(run.final).abs().max() < 1e-10
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-12)
+
+
 def test_worlds_are_apart_and_a_shared_leaf_has_the_sum():
     flow = everything(("walls", "walls"))
     start = flow.initial_state(2, torch.float64)

@@ -53,25 +53,36 @@ _RATES = """
     + """
     double* __restrict__ nu = n.data + (2 * (size_t)w * nx + i) * ny;
     double* __restrict__ nv = nu + (size_t)nx * ny;
-    auto each = [&](int j, int b, int a) { nu[j] = rate_u(j, b, a); nv[j] = rate_v(j, b, a); };
+    auto each = [&](int j, int b, int a) { nu[j] += k * rate_u(j, b, a); nv[j] += k * rate_v(j, b, a); };
 """
     + _EACH
 )
 def _convect(
-    x: Fields, hx: wp.float64, hy: wp.float64, n: Fields, w: int, i: int, nx: int, ny: int, part: int, parts: int
+    x: Fields,
+    k: wp.float64,
+    hx: wp.float64,
+    hy: wp.float64,
+    n: Fields,
+    w: int,
+    i: int,
+    nx: int,
+    ny: int,
+    part: int,
+    parts: int,
 ): ...
 
 
 @wp.kernel
-def convect(first: int, x: Fields, hx: wp.float64, hy: wp.float64, parts: int, n: Fields):
-    """Fill in n of all faces."""
+def convect(first: int, x: Fields, k: wp.float64, hx: wp.float64, hy: wp.float64, parts: int, n: Fields):
+    """Add k n to what is there."""
     world, i, part = wp.tid()
-    _convect(x, hx, hy, n, first + world, i, x.shape[2], x.shape[3], part, parts)
+    _convect(x, k, hx, hy, n, first + world, i, x.shape[2], x.shape[3], part, parts)
 
 
 @wp.func_native(
     _ROWS
     + """
+    const double c = 0.25 * k;
     const double *p0 = n_bar.data + (2 * (size_t)w * nx + i) * ny;
     const double *pl = p0 + (below_i - i) * ny, *pr = p0 + (above_i - i) * ny;
     const size_t apart = (size_t)nx * ny;
@@ -82,16 +93,17 @@ def convect(first: int, x: Fields, hx: wp.float64, hy: wp.float64, parts: int, n
         const double corner = (p0[b] - p0[j]) * py + (ql[j] - q0[j]) * px;
         const double above = (p0[j] - p0[a]) * py + (ql[a] - q0[a]) * px;
         const double right = (pr[b] - pr[j]) * py + (q0[j] - (q0 + (above_i - i) * ny)[j]) * px;
-        us[j] = 0.25 * (2.0 * px * ((u0[j] + ur[j]) * (p0[j] - pr[j]) + (ul[j] + u0[j]) * (pl[j] - p0[j]))
-                        + corner * (v0[j] + vl[j]) + above * (v0[a] + vl[a]));
-        vs[j] = 0.25 * (2.0 * py * ((v0[j] + v0[a]) * (q0[j] - q0[a]) + (v0[b] + v0[j]) * (q0[b] - q0[j]))
-                        + corner * (u0[j] + u0[b]) + right * (ur[j] + ur[b]));
+        us[j] += c * (2.0 * px * ((u0[j] + ur[j]) * (p0[j] - pr[j]) + (ul[j] + u0[j]) * (pl[j] - p0[j]))
+                      + corner * (v0[j] + vl[j]) + above * (v0[a] + vl[a]));
+        vs[j] += c * (2.0 * py * ((v0[j] + v0[a]) * (q0[j] - q0[a]) + (v0[b] + v0[j]) * (q0[b] - q0[j]))
+                      + corner * (u0[j] + u0[b]) + right * (ur[j] + ur[b]));
     };
 """
     + _EACH
 )
 def _convect_backward(
     x: Fields,
+    k: wp.float64,
     hx: wp.float64,
     hy: wp.float64,
     n_bar: Fields,
@@ -106,10 +118,12 @@ def _convect_backward(
 
 
 @wp.kernel
-def convect_backward(first: int, x: Fields, n_bar: Fields, hx: wp.float64, hy: wp.float64, parts: int, x_bar: Fields):
-    """Fill in the cotangents of the fields."""
+def convect_backward(
+    first: int, x: Fields, n_bar: Fields, k: wp.float64, hx: wp.float64, hy: wp.float64, parts: int, x_bar: Fields
+):
+    """Add k times the cotangents of the fields to what is there."""
     world, i, part = wp.tid()
-    _convect_backward(x, hx, hy, n_bar, x_bar, first + world, i, x.shape[2], x.shape[3], part, parts)
+    _convect_backward(x, k, hx, hy, n_bar, x_bar, first + world, i, x.shape[2], x.shape[3], part, parts)
 
 
 @wp.func_native(
@@ -120,11 +134,12 @@ def convect_backward(first: int, x: Fields, n_bar: Fields, hx: wp.float64, hy: w
     double* __restrict__ hv = hu + (size_t)nx * ny;
     double* __restrict__ wu = whole.data + (2 * (size_t)w * nx + i) * ny;
     double* __restrict__ wv = wu + (size_t)nx * ny;
+    const double gx = shift.data[2 * w], gy = shift.data[2 * w + 1];
     const double kx = share.data[w] * px * px, ky = share.data[w] * py * py;
     auto each = [&](int j, int b, int a) {
         const double n_u = k * rate_u(j, b, a), n_v = k * rate_v(j, b, a);
-        hu[j] = u0[j] + kx * (ul[j] + ur[j] - 2.0 * u0[j]) + ky * (u0[b] + u0[a] - 2.0 * u0[j]) - n_u;
-        hv[j] = v0[j] + kx * (vl[j] + vr[j] - 2.0 * v0[j]) + ky * (v0[b] + v0[a] - 2.0 * v0[j]) - n_v;
+        hu[j] = gx + u0[j] + kx * (ul[j] + ur[j] - 2.0 * u0[j]) + ky * (u0[b] + u0[a] - 2.0 * u0[j]) - n_u;
+        hv[j] = gy + v0[j] + kx * (vl[j] + vr[j] - 2.0 * v0[j]) + ky * (v0[b] + v0[a] - 2.0 * v0[j]) - n_v;
         wu[j] = hu[j] - n_u;
         wv[j] = hv[j] - n_v;
     };
@@ -134,6 +149,7 @@ def convect_backward(first: int, x: Fields, n_bar: Fields, hx: wp.float64, hy: w
 def _started(
     x: Fields,
     share: wp.array(dtype=wp.float64),
+    shift: wp.array2d(dtype=wp.float64),
     k: wp.float64,
     hx: wp.float64,
     hy: wp.float64,
@@ -153,6 +169,7 @@ def started(
     first: int,
     x: Fields,
     share: wp.array(dtype=wp.float64),
+    shift: wp.array2d(dtype=wp.float64),
     k: wp.float64,
     hx: wp.float64,
     hy: wp.float64,
@@ -160,6 +177,6 @@ def started(
     half: Fields,
     whole: Fields,
 ):
-    """Fill in (1 + s ∇²) x − k n, with the share s of each world, and the same less k n once more."""
+    """Fill in (1 + s ∇²) x + g − k n, with the share s and the shift g of each world, and that less k n once more."""
     world, i, part = wp.tid()
-    _started(x, share, k, hx, hy, half, whole, first + world, i, x.shape[2], x.shape[3], part, parts)
+    _started(x, share, shift, k, hx, hy, half, whole, first + world, i, x.shape[2], x.shape[3], part, parts)

@@ -12,13 +12,12 @@ Rows = wp.array2d(dtype=wp.float64)
 
 
 @wp.func_native("""
-    const int begin = (int)((long long)count * part / parts), end = (int)((long long)count * (part + 1) / parts);
     double* __restrict__ a = z.data + 4 * (size_t)w * count;
     double* __restrict__ b = a + 2 * (size_t)count;
     const double* __restrict__ s = t.data;
     const double* __restrict__ r = s + 2 * (size_t)count;
     const double* __restrict__ f = factor.data + (size_t)w * count;
-    for (int k = begin > 1 ? begin : 1; k < end; ++k) {
+    for (int k = 1; k < count; ++k) {
         const double s0 = s[2 * k], s1 = s[2 * k + 1], r0 = r[2 * k], r1 = r[2 * k + 1];
         const double real = f[k] * (s0 * a[2 * k] + s1 * a[2 * k + 1] + r0 * b[2 * k] + r1 * b[2 * k + 1]);
         const double other = f[k] * (s0 * a[2 * k + 1] - s1 * a[2 * k] + r0 * b[2 * k + 1] - r1 * b[2 * k]);
@@ -28,11 +27,10 @@ Rows = wp.array2d(dtype=wp.float64)
         b[2 * k + 1] = r0 * other + r1 * real;
     }
 """)
-def _filtered(t: Flat, factor: Rows, z: Rows, w: int, count: int, part: int, parts: int): ...
+def _filtered(t: Flat, factor: Rows, z: Rows, w: int, count: int): ...
 
 
 @wp.kernel
-def filtered(first: int, t: Flat, factor: Rows, count: int, parts: int, z: Rows):
+def filtered(first: int, t: Flat, factor: Rows, count: int, z: Rows):
     """Keep of each wave of velocity, but of the mean flow, what it has along t, times a factor."""
-    world, part = wp.tid()
-    _filtered(t, factor, z, first + world, count, part, parts)
+    _filtered(t, factor, z, first + wp.tid(), count)
