@@ -10,7 +10,7 @@ alone. They are a fifth of many pairs, and of few all in turn. The square of eve
 and not for each pair, as by a normal prior: few pairs are to be explained by a smooth force.
 
     python experiments/hybrids.py [--scenes '[pendulum,cartpole,ball]'] [--counts '[10,30,300,3000,10000]'] \
-        [--seeds 3] [--rounds 80] [--out out]
+        [--seeds 3] [--rounds 160] [--out out]
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from physvision.physics import Engine, Hybrid
 NEAR, FAR = 10, 200  # steps
 TESTS = 64
 TRIED = 100  # pairs, at least, that tell when to stop
-DRAWN, COURSE = 2000, 20  # pairs at most that a course of so many rounds learns from
+DRAWN, COURSE = 500, 40  # pairs at most that a course of so many rounds learns from
 WILD = 1e4  # an error to which a search may go astray; what is larger has no slope
 KINDS = ("engine", "perceptron", "graph", "hybrid", "passive hybrid")
 
@@ -220,7 +220,7 @@ def main(
     counts: Sequence[int] = (10, 30, 300, 3000, 10000),
     kinds: Sequence[str] = KINDS,
     seeds: int = 3,
-    rounds: int = 80,
+    rounds: int = 160,
     weight: float = 1e-4,
     decay: float = 2.4e-3,
     out: Path = Path("out"),
