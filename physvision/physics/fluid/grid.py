@@ -75,6 +75,8 @@ class Separable:
 
     def apply(self, factors: Tensor, field: Tensor) -> Tensor:
         """The operator whose eigenvalues are these, times the field."""
+        if self.waves and not field.numel():
+            return field  # transforms refuse it
         if self.waves:
             return torch.fft.irfft2(factors * torch.fft.rfft2(field), self.shape)
         return self.q @ (factors * (self.q_back @ field @ self.r)) @ self.r_back

@@ -179,6 +179,7 @@ def test_steps_by_waves_are_those_of_a_box_with_dye(cells):
         run = flow.rollout(State(torch.full((2, flow.nq), dye).double(), v), 4, controls, leaves)
         found.append((run.v, *torch.autograd.grad((run.v * weight).sum(), inputs)))
         assert flow.divergence(run.final).abs().max() < 1e-10
+    assert flow.rollout(State(torch.zeros(0, flow.nq), torch.zeros(0, flow.nv)), 4).v.shape == (0, 5, flow.nv)
     for ours, theirs in zip(*found, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-12)
 
