@@ -22,10 +22,17 @@ class Actuation(NamedTuple):
     low: Tensor
     high: Tensor
     plain: bool  # whether each control is the force of a velocity
+    driver: Tensor | None  # of each velocity the control that drives it; None where several drive one
 
     def forces(self, controls: Tensor) -> Tensor:
         """The forces of velocities."""
-        return controls if self.plain else controls.clamp(self.low, self.high) @ self.gain
+        if self.plain:
+            return controls
+        held = controls.clamp(self.low, self.high)
+        if self.driver is None:
+            return held @ self.gain
+        # Not as a product of matrices: threads that share a small one wait a thousand times as long for each other.
+        return held.index_select(-1, self.driver) * self.gain.sum(0)
 
     def slopes(self, B: Tensor, controls: Tensor) -> Tensor:
         """Derivatives to controls from those to forces."""

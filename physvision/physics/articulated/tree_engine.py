@@ -289,5 +289,6 @@ class TreeEngine(MechanicalEngine):
                         self.get_buffer(f"_actuator_{each}").to(like) for each in ("gain", "low", "high")
                     )
                     made = gain, low, high
-                self._prepared[key] = Actuation(*made, not self._actuated)
+                alone = self.nu > 0 and bool(((made[0] != 0).sum(0) <= 1).all())
+                self._prepared[key] = Actuation(*made, not self._actuated, made[0].abs().argmax(0) if alone else None)
         return self._prepared[key]
