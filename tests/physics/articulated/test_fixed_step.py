@@ -154,12 +154,15 @@ LEAVES = (
     "mass", "center_of_mass", "inertia", "position", "orientation", "joint_damping", "joint_limits", "gravity",
     "friction", "restitution", "shape_pose", "shape_size",
 )  # fmt: skip
-FORCES = [Penalty(stiffness=2e3, damping=30.0), Soft(stiffness=2e3, distance=4e-3)]
+FORCES = {
+    "penalty": Penalty(stiffness=2e3, damping=30.0),
+    "pyramid": Penalty(stiffness=2e3, damping=30.0, pyramid=True),
+    "soft": Soft(stiffness=2e3, distance=4e-3),
+}
+METHODS = FORCES | {"compliant": Complementarity(compliance=1e-2), "relaxed": Relaxed(1e-5)}
 
 
-@pytest.mark.parametrize(
-    "law", [*FORCES, Complementarity(compliance=1e-2), Relaxed(1e-5)], ids=["penalty", "soft", "compliant", "relaxed"]
-)
+@pytest.mark.parametrize("law", METHODS.values(), ids=METHODS)
 def test_gradients_of_every_input_and_property(law):
     """A robot of three bodies with stops falls on the ground and on its own foot, and slides."""
     knee = Joint("revolute", (0, 1, 0.1), damping=0.1, limits=(-0.4, 0.1))
