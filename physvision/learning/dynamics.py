@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -77,19 +77,24 @@ class Dynamics(nn.Module):
         spread = most - functional.softplus(most - spread)
         return mean, least + functional.softplus(spread - least)
 
-    def fit(self, rows: Batch) -> dict[str, float]:
+    def fit(self, rows: Batch, origin: Int[Tensor, " rows"] | None = None) -> dict[str, float]:
         """Learn from steps until those that are held out are predicted no better; the errors and the updates.
 
         Each network ends as it was when it predicted them best.
 
         Args:
             rows: `seen`, `action`, `reward`, `after`.
+            origin: number of the step that a row stands for, all rows of which are held out or none; each row is its
+                own if not given.
         """
         inputs, targets = _numbers(rows)
         self._scale(inputs, targets)
         targets = (targets - self.change) / self.spread
-        order = torch.randperm(len(inputs), generator=self._generator)
-        held, used = order.tensor_split([max(1, int(self.settings.held * len(order)))])
+        origin = torch.arange(len(inputs)) if origin is None else origin
+        order = torch.randperm(int(origin.max()) + 1, generator=self._generator)
+        judging = torch.zeros(len(order), dtype=torch.bool)
+        judging[order[: max(1, int(self.settings.held * len(order)))]] = True
+        held, used = (torch.nonzero(which)[:, 0] for which in (judging[origin], ~judging[origin]))
         best = torch.full((self.settings.members,), torch.inf)
         kept = [each.detach().clone() for each in self.layers.parameters()]
         updates, gained = 0, 0

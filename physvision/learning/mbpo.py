@@ -69,7 +69,8 @@ class Mbpo(Recorded):
         self.wanted = settings
         self.model = Dynamics(self._widths["seen"], len(game.high), settings.model, self.generator)
         self.imagined = Replay(settings.rollouts * settings.lengths[1], self._widths)
-        self.near = Replay(max(1, settings.neighbours * settings.play.capacity // 10), self._widths)
+        room = max(1, settings.neighbours * settings.play.capacity // 10)
+        self.near = Replay(room, self._widths | {"origin": 0}, {"origin": torch.int64})
         self.fresh = Replay(settings.refit + settings.play.first, **self._exact)
         self.unknown = Counts(policy=0, samples=0, dropped=0)
         self._model_told: dict[str, float] = {}
@@ -96,15 +97,16 @@ class Mbpo(Recorded):
             self._look_around(self.fresh.all())
         self.fresh.clear()
         rows = {name: self.record.all()[name] for name in self._widths}
-        if self.near.size:
-            rows = {name: torch.cat([value, self.near.all()[name]]) for name, value in rows.items()}
-        self._model_told = self.model.fit(rows)
+        near, origin = self.near.all(), torch.arange(self.record.size)
+        rows = {name: torch.cat([value, near[name]]) for name, value in rows.items()}
+        self._model_told = self.model.fit(rows, torch.cat([origin, near["origin"]]))
         self._imagine()
 
     def _look_around(self, rows: Batch) -> None:
         """Add the neighbours of true steps."""
         if not len(rows["seen"]):
             return
+        rows = rows | {"origin": self.record.places(len(rows["seen"]))}
         steep, good = jacobians(self.game, self.high, rows)
         self.unknown["samples"] += int((~good).sum())
         if self.wanted.drop:

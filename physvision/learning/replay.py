@@ -49,9 +49,13 @@ class Replay:
         which = torch.randint(self.size, (count,), generator=generator)
         return {name: rows.index_select(0, which) for name, rows in self._rows.items()}
 
+    def places(self, count: int) -> Tensor:
+        """Where the newest rows are."""
+        return (self._next - count + torch.arange(count)) % self.capacity
+
     def last(self, count: int) -> Batch:
         """The newest rows."""
-        which = (self._next - count + torch.arange(count)) % self.capacity
+        which = self.places(count)
         return {name: rows.index_select(0, which) for name, rows in self._rows.items()}
 
     def all(self) -> Batch:

@@ -135,3 +135,15 @@ def test_a_model_of_a_few_steps_learns_what_comes_to_them():
     model.fit({name: value[:120] for name, value in rows.items()})
     # Of the variance of what is to be told.
     assert model.fit(rows)["model"] < 0.05
+
+
+def test_all_rows_of_a_step_are_held_out_together(monkeypatch):
+    """A model that has learned from neighbours of a step would be judged by what it knows."""
+    model = Dynamics(1, 1, DynamicsSettings(members=2, elites=1, hidden=(4,), most=1), torch.Generator().manual_seed(0))
+    origin, used = torch.arange(50).repeat(10), []
+    monkeypatch.setattr(model, "_learn", lambda inputs, targets: used.append(inputs))
+    rows = {name: origin[:, None].float() for name in ("seen", "action", "after")} | {"reward": origin.float()}
+    model.fit(rows, origin)
+    number = torch.cat(used, 1)[0, :, 0].round()
+    assert torch.bincount(number.long(), minlength=50).unique().tolist() == [0, 10]
+    assert len(number) == 45 * 10
