@@ -25,7 +25,8 @@ from physvision.envs import GAMES
 from physvision.learning import Length, MbpoSettings, RecordedSettings, SacSettings, ShacSettings, learn
 
 AIM, GOOD, WORLDS = 0.95, 0.9, 4
-SAC = SacSettings(discount=1.0, target_entropy=-0.01, entropy_weight=0.01)
+# Without discount the end of the time has to be heard of 100 steps before: a step back each 1/rate updates.
+SAC = SacSettings(discount=1.0, target_rate=0.02, target_entropy=-0.01, entropy_weight=0.01)
 PLAY = RecordedSettings(SAC, first=500, updates=5)
 METHODS = {
     "rollout": {"method": "shac", "shac": ShacSettings(worlds=WORLDS, horizon=100, discount=1.0)},
