@@ -83,22 +83,29 @@ def steps(changes: Tensor, periods: int, window: int | None = None) -> Tensor:
         periods: of control.
         window: backward, the frequency counts from the start of each so many periods, as if legs were where they are.
     """
-    values = (TROT + UNITS * changes)[..., None, None]
-    rate, front, hind, slow, lift, lead, bend, push, late, lean_front, lean_hind, left, before = values.unbind(1)
+    values = TROT + UNITS * changes
+    times = DT * torch.arange(periods).to(values)
+    turned = values[:, :1] * times
+    if window is not None:
+        rate = values[:, :1]
+        turned = turned.detach() + (rate - rate.detach()) * DT * (torch.arange(periods) % window)
+    return legs(values, turned) * (times / BEGIN).clamp(max=1.0)[:, None]
+
+
+def legs(values: Tensor, turned: Tensor) -> Tensor:
+    """Targets (robots, periods, 8) of gaits with these `VALUES` after so many turns of their clocks, (robots, periods)."""
+    _, front, hind, slow, lift, lead, bend, push, late, lean_front, lean_hind, left, before = (
+        each[:, None, None] for each in values.unbind(1)
+    )
     swing, lean = (torch.cat([a, a, b, b], 2) for a, b in ((front, hind), (lean_front, lean_hind)))
     zero = torch.zeros_like(left)
     side = torch.cat([zero, left, before, left + before], 2)  # front left, front right, hind left, hind right
-    count = torch.arange(periods)[None, :, None]
-    times = DT * count.to(values)
-    turned = rate * times
-    if window is not None:
-        turned = turned.detach() + (rate - rate.detach()) * DT * (count % window)
-    phase = 2 * math.pi * turned + side
+    phase = 2 * math.pi * turned[..., None] + side
     phase = phase - slow * phase.sin()
     knees = bend + lift * (-(phase + lead).cos()).clamp(min=0.0) - push * (phase - late).cos().clamp(min=0.0)
     # A knee's bend takes the foot back by half of it.
     shoulders = lean + swing * phase.sin() - knees / 2
-    return torch.stack([shoulders, knees], -1).flatten(2) * (times / BEGIN).clamp(max=1.0)
+    return torch.stack([shoulders, knees], -1).flatten(2)
 
 
 def powers(played: Played) -> Tensor:
