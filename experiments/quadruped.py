@@ -93,7 +93,7 @@ def steps(changes: Tensor, periods: int, window: int | None = None) -> Tensor:
 
 
 def legs(values: Tensor, turned: Tensor) -> Tensor:
-    """Targets (robots, periods, 8) of gaits with these `VALUES` after so many turns of their clocks, (robots, periods)."""
+    """Targets (robots, periods, 8) of gaits with these `VALUES`, after (robots, periods) turns of their clocks."""
     _, front, hind, slow, lift, lead, bend, push, late, lean_front, lean_hind, left, before = (
         each[:, None, None] for each in values.unbind(1)
     )
