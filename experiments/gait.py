@@ -39,7 +39,7 @@ from physvision.envs import Game
 from physvision.learning import Actor, Shac, ShacSettings
 from physvision.physics import articulated
 from physvision.physics.articulated import scenes
-from physvision.physics.properties import Properties
+from physvision.physics.engine import Overrides
 from physvision.physics.wrapper import EngineWrapper
 from physvision.report import film
 
@@ -69,7 +69,7 @@ class Trotting(EngineWrapper):
         return controls + legs(TROT[None].to(turned), turned)
 
     def _simulate(
-        self, state: State, steps: int, controls: Tensor | None, properties: Properties | None, truncate: int | None
+        self, state: State, steps: int, controls: Tensor | None, properties: Overrides, truncate: int | None
     ) -> Trajectory:
         assert controls is not None
         return self.engine._simulate(state, steps, self.targets(state, steps, controls), properties, truncate)
@@ -153,9 +153,7 @@ class Run:
     @property
     def speed(self) -> float:
         """m/s."""
-        return float(self.motion.final.q[0, 0] - self.motion.q[0, 0, 0]) / (
-            self.motion.dt * (self.motion.q.shape[1] - 1)
-        )
+        return float(self.motion.final.q[0, 0] - self.motion.q[0, 0, 0]) / (HELD * DT * len(self.targets))
 
     @property
     def cost(self) -> float:
