@@ -143,6 +143,7 @@ def test_an_arm_learns_to_reach(capsys):
     assert module.first_below([5.0, 3.0, 0.5], 4.0) == 2
 
 
+@pytest.mark.extended
 def test_a_quadruped_moves_by_what_it_learns():
     """Its trot by hand goes on in a policy that says nothing; soft servos pull alike here and in MuJoCo."""
     module = import_module("gait")
