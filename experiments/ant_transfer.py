@@ -43,7 +43,7 @@ def ant(hard: bool) -> mujoco.MjModel:
 def replayed(game: Game, actor: Actor, episodes: int, hard: bool) -> tuple[list[float], list[int]]:
     """What each episode earns in MuJoCo, and how many steps it lasts."""
     model = ant(hard)
-    data, found, lengths = mujoco.MjData(model), [], []
+    data, found, lengths, high = mujoco.MjData(model), [], [], np.array(game.high)
     steps = round(game.steps * game.engine.dt / model.opt.timestep)
     start = game.begin(episodes, torch.Generator().manual_seed(SEED))
     for q, v in zip(start.q, start.v, strict=True):
@@ -52,7 +52,7 @@ def replayed(game: Game, actor: Actor, episodes: int, hard: bool) -> tuple[list[
         earned: list[float] = []
         for _ in range(game.periods):
             seen = torch.from_numpy(np.concatenate([data.qpos[2:], 0.05 * data.qvel]))
-            data.ctrl[:] = actor.best(seen[None].float())[0].numpy()
+            data.ctrl[:] = high * actor.best(seen[None].float())[0].numpy()
             before = data.qpos[0]
             mujoco.mj_step(model, data, steps)
             speed = (data.qpos[0] - before) / (game.steps * game.engine.dt)

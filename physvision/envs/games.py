@@ -20,7 +20,7 @@ _DT, _STEPS, _PERIODS = 0.01, 2, 500
 _EFFORT = 1e-3
 _LINK, _POINT = 0.5, 1e-9  # m; kg m², of what should be a point
 _ANT_PERIOD = 0.05  # s
-_YIELDING = articulated.Penalty(stiffness=3e3, damping=105.0)
+_YIELDING = articulated.Penalty(stiffness=3e3, damping=105.0, pyramid=True)
 
 
 def _hanging(engine: Engine, down: Tensor) -> Callable[[int, torch.Generator], State]:
@@ -133,8 +133,9 @@ def ant(yielding: bool = False) -> Game:
 
     Args:
         yielding: whether ground and stops are springs and dampers, near what MuJoCo makes of them by default: a time
-            constant of 0.02 s at a damping ratio of 1 for what has an inertia of about 1 kg or 1 kg m². Its steps are
-            of 0.5 ms.
+            constant of 0.02 s at a damping ratio of 1 for what has an inertia of about 1 kg or 1 kg m², and friction
+            of a pyramid, which lifts what slides. Its steps are of 0.5 ms. Its motors have half of the torque, for it
+            to hop less: above 1 m MuJoCo's is lost.
     """
     gymnasium = needed("gymnasium", "environments")
     file = Path(str(gymnasium.__file__)).parent / "envs" / "mujoco" / "assets" / "ant.xml"
@@ -170,7 +171,7 @@ def ant(yielding: bool = False) -> Game:
         varied = {"restitution": bounce.expand(-1, len(known["restitution"])), "joint_limits": limits}
         return varied | {"friction": friction * known["friction"]}
 
-    touching, high = partial(_touching, engine), (1.0,) * engine.nu
+    touching, high = partial(_touching, engine), (0.5 if yielding else 1.0,) * engine.nu
     return Game(engine, begin, see, reward, high, 1000, steps, lost, touching=touching, vary=vary)
 
 
