@@ -3,7 +3,7 @@
 The arm of `reach.py`; its policy, a network of 2,107,396 parameters, is told a point that the arm can reach, drawn anew
 for every robot of a batch and every update, and answers once with the four angles that its servos are to turn to. The
 error is the distance of the tip, averaged over the last half second of 8 s and over the batch, which no point of was
-seen before. Adam's rate is 1e-3 times the error of the last update over half a metre, and 1e-3 at most.
+seen before. Adam's rate is 1e-3 times the error of the last update over a quarter of a metre, and 1e-3 at most.
 
     python experiments/reach_anywhere.py [--batch 128] [--updates 2563] [--out out]
 """
@@ -86,18 +86,18 @@ class Teaching(PolicyTraining):
     def __init__(self, *given, stop: float, **options) -> None:
         super().__init__(*given, player=followed, **options)
         self.errors: list[float] = []
-        self.stop, self.began = stop, time.perf_counter()
+        self.stop, self.began = stop, time.process_time()
 
     def on_train_batch_end(self, outputs: object, batch: int, batch_idx: int) -> None:
         """Measure the episode, which the update did not know before it."""
         assert self.last is not None
         self.errors.append(float(error_of(self.last).mean()))
         for group in self.trainer.optimizers[0].param_groups:
-            # The first errors are over a metre: at over twice the rate the network ends where it learns slowly.
-            group["lr"] = self.learning_rate * min(1.0, self.errors[-1] / 50)
+            # The first errors are over a metre: at several times the rate the network ends where it learns slowly.
+            group["lr"] = self.learning_rate * min(1.0, self.errors[-1] / 25)
         if len(self.errors) % MEAN == 0:
             lately = sum(self.errors[-MEAN:]) / MEAN
-            spent = time.perf_counter() - self.began
+            spent = time.process_time() - self.began
             print(f"  {len(self.errors)} updates, {spent:.0f} s: {lately:.1f} cm over the last {MEAN}", flush=True)
             # Well below, for such a mean scatters.
             self.trainer.should_stop = lately < 0.9 * self.stop
@@ -146,7 +146,7 @@ def main(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of data loaders without workers
         Trainer(max_epochs=1, accelerator="cpu", **quiet).fit(training)
-    spent = (time.perf_counter() - training.began) / len(training.errors)
+    spent = (time.process_time() - training.began) / len(training.errors)
     with torch.no_grad():
         start, aim = task.begin(POINTS, torch.Generator().manual_seed(seed + 10**6))
         played = play_open_loop(task, policy, start, aim)
