@@ -1,13 +1,13 @@
 """Physics, networks, and both: what is learned from few states of motions that the engine does not fully explain.
 
 Three scenes, each with something that its engine lacks, stand in `hybrid_scenes.py`. The truth is simulated with a
-tenth of the step, its forces known to nobody. Five models learn from the same pairs of a
-state and the next: the engine, whose parameters are fitted; two networks, of layers and of a graph; and the engine with
-a learned force, of any kind or a passive one, whose parameters are fitted too. Errors are those of positions after 10
-and 200 steps from starts that were not learned from: where training states lie, and beyond. Pairs that a
-model does not learn from tell when to stop, and whether a learned force is more than chance: if not, the engine is left
-alone. They are a fifth of many pairs, and of few all in turn. The square of every network's weights has a price, once
-and not for each pair, as by a normal prior: few pairs are to be explained by a smooth force.
+tenth of the step, its forces known to nobody. Five models learn from the same pairs of a state and the next: the
+engine, whose parameters are fitted; two networks, of layers and of a graph; and the engine with a learned force, of any
+kind or a passive one, whose parameters are fitted too. Errors are those of positions after 10 and 200 steps from starts
+that were not learned from: where training states lie, and beyond. Pairs that a model does not learn from tell when to
+stop, and whether a learned force is more than chance: if not, the engine is left alone. They are a fifth of many pairs,
+and of few all in turn. The square of every network's weights has a price, once and not for each pair, as by a normal
+prior: few pairs are to be explained by a smooth force.
 
     python experiments/hybrids.py [--scenes '[pendulum,cartpole,ball]'] [--counts '[10,30,300,3000,10000]'] \
         [--seeds 3] [--rounds 160] [--out out]
@@ -132,7 +132,7 @@ def fitting(engine: Engine, scene: Scene, data: Pairs, rounds: int, weight: floa
     yield
     if len(every) > len(physical):
         for begun in range(0, rounds, COURSE):
-            yield from course(every, min(COURSE, rounds - begun), decay / len(data.after))
+            yield from course(every, min(COURSE, rounds - begun), decay / min(DRAWN, len(data.after)))
 
 
 def learn(engine: Engine, scene: Scene, data: Pairs, rounds: int, weight: float, decay: float) -> None:
@@ -222,7 +222,7 @@ def main(
     seeds: int = 3,
     rounds: int = 160,
     weight: float = 1e-4,
-    decay: float = 2.4e-3,
+    decay: float = 2.4e-4,
     out: Path = Path("out"),
 ) -> bool:
     """Learn all models from all numbers of pairs, print the table and draw it.
