@@ -1,11 +1,12 @@
-"""Environment steps a second with and without gradients, beside gymnasium's MuJoCo; and updates of soft actor–critic.
+"""Environment steps a second with and without gradients, beside peers; and updates of soft actor–critic.
 
     python benchmarks/learning.py [--games Ant,Links3] [--batches 1,16,256,4096] [--seconds 2] [--threads 2]
-                                 [--peer_python PYTHON]
+                                 [--peer_python PYTHON] [--jax_python PYTHON]
 
 Steps of the ant (0.05 s) and of three links under random actions, worlds that end starting anew; with gradients, the
 backward pass from what is seen and paid after a step to its action and state is part of it. Beside it gymnasium's Ant
-in `AsyncVectorEnv`, a process a world. All on all cores, steps a second of the clock, and, which other work on the same
+in `AsyncVectorEnv`, a process a world, and, with the Python of an environment that has them, Brax and MJX on the CPU
+(`learning_jax.py`, in float32). All on all cores, steps a second of the clock, and, which other work on the same
 cores changes less, of processor time of all processes together. With the Python of an environment
 that has stable-baselines3, updates of its SAC and of ours on the pendulum of that package's size (3 numbers seen, one
 action, two layers of 256, batches of 256), in turns, one thread, a second of processor time, and the median ratio.
@@ -13,10 +14,11 @@ action, two layers of 256, batches of 256), in turns, one thread, a second of pr
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import gymnasium
@@ -110,6 +112,25 @@ def peer(count: int, seconds: float) -> Rates:
     return found
 
 
+def jax_peers(python: str, batches: str, seconds: float) -> None:
+    """Print the rows of Brax and MJX."""
+    program = [python, str(Path(__file__).with_name("learning_jax.py")), f"--batches={batches}", f"--seconds={seconds}"]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        # Their packages say things too.
+        for line in (json.loads(line) for line in running.stdout if line.startswith("{")):
+            ways = [line[way] for way in ("forward", "gradient") if way in line]
+            print_row(line["peer"], line["batch"], [(each["clock"], each["processor"]) for each in ways])
+    if running.returncode:
+        raise subprocess.CalledProcessError(running.returncode, program)
+
+
+def print_row(name: str, batch: int, rates: Iterable[Rates]) -> None:
+    """Of the table of steps."""
+    told = "".join(f"{clock:>12,.0f}{processor:>13,.0f}" for clock, processor in rates)
+    print(f"{name:<18}{batch:>7}{told}", flush=True)
+
+
 def updates() -> float:
     """Of ours, a second of processor time."""
     torch.manual_seed(0)
@@ -131,6 +152,7 @@ def main(
     seconds: float = 2.0,
     threads: int = CORES,
     peer_python: str | None = None,
+    jax_python: str | None = None,
 ) -> None:
     """Print the tables.
 
@@ -140,18 +162,18 @@ def main(
         seconds: each figure is measured for.
         threads: that ours may use.
         peer_python: the Python that has stable-baselines3; its SAC is left out if not given.
+        jax_python: the Python that has brax and mujoco-mjx; these are left out if not given.
     """
     torch.set_num_threads(threads)
     print(f"{'steps a second':<18}{'batch':>7}{'forward':>12}{'of processor':>13}{'gradient':>12}{'of processor':>13}")
     for name in filter(None, games.split(",")):
         for batch in map(int, batches.split(",")):
-            found = (rate(make(GAMES[name](), batch, 0), seconds) for make in (forward, both))
-            told = "".join(f"{clock:>12,.0f}{processor:>13,.0f}" for clock, processor in found)
-            print(f"{name:<18}{batch:>7}{told}", flush=True)
+            print_row(name, batch, (rate(make(GAMES[name](), batch, 0), seconds) for make in (forward, both)))
     if games:
         for count in (1, CORES, 8 * CORES):
-            clock, processor = peer(count, seconds)
-            print(f"{'AsyncVectorEnv Ant':<18}{count:>7}{clock:>12,.0f}{processor:>13,.0f}", flush=True)
+            print_row("AsyncVectorEnv Ant", count, [peer(count, seconds)])
+    if jax_python:
+        jax_peers(jax_python, batches, seconds)
     torch.set_num_threads(1)
     ratios = []
     for _ in range(ROUNDS if peer_python else 0):
