@@ -82,10 +82,7 @@ def jacobians(
 
 
 def changes_contact(game: Game, rows: Batch) -> Bool[Tensor, " rows"]:
-    """Whether something touches at the end of a recorded step that did not at its start, or the other way round.
-
-    Beyond such a change a derivative says nothing.
-    """
+    """Whether something touches at the end of a recorded step that did not at its start, or the other way round."""
     if game.touching is None:
         return torch.zeros(len(rows["seen"]), dtype=torch.bool)
     start = State(rows["q"], rows["v"])
