@@ -17,7 +17,7 @@ from physvision.physics.articulated.integrators import Integrator
 from physvision.physics.articulated.layout import CONTACT_PARAMETERS, PARAMETERS
 from physvision.physics.articulated.packing import Parameters
 from physvision.physics.articulated.preparation import MOST_OPERATIONS, MOST_OVERLAP, REST_SPEED, Structs
-from physvision.physics.articulated.program import BACKWARD_COST, FORWARD_COST, Memory, Program
+from physvision.physics.articulated.program import BACKWARD_COST, FORWARD_COST, TOUCHING_COST, Memory, Program
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +189,7 @@ class ContactRollout(_Operation):
                 repeated.move(at, tensor)
             repeated.run()
         else:
-            self._launch(self._kernel("rollout"), batch, arguments(), False, 2 * self.steps)
+            self._launch(self._kernel("rollout"), batch, arguments(), False, TOUCHING_COST * self.steps)
         found = [memory.tensors[name].clone() for name in wanted]
         program.give(batch, rows, True, work)
         program.give(batch, rows, "contacts", memory)
@@ -198,7 +198,7 @@ class ContactRollout(_Operation):
     def _may_repeat(self, wrenches: Tensor | None, batch: int, backward: bool) -> bool:
         if self.structs is None or wrenches is not None:
             return False
-        return is_short(batch, self._cost(batch, backward, 2 * self.steps), self.program.device)
+        return is_short(batch, self._cost(batch, backward, TOUCHING_COST * self.steps), self.program.device)
 
     @override
     def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:
@@ -239,7 +239,7 @@ class ContactRollout(_Operation):
                 repeated.move(back - len(states), tensor)
             repeated.run()
         else:
-            self._launch(self._kernel("rollout_backward"), batch, arguments(), True, 2 * self.steps)
+            self._launch(self._kernel("rollout_backward"), batch, arguments(), True, TOUCHING_COST * self.steps)
         program.give(batch, rows, True, work)
         program.give(batch, rows, "contacts", memory)
         outward = (torque_bar if needed[2] else None, wrench_bar if needed[3] else None)

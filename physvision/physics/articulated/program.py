@@ -37,6 +37,8 @@ _KEPT_SIZES = 8  # of batches whose workspaces are kept for the next call
 
 # Microseconds a link costs on one core, for the choice of how many threads to use.
 FORWARD_COST, BACKWARD_COST = 0.15, 0.3
+# Accelerations that a step with contact takes as long as.
+TOUCHING_COST = 6
 
 
 class Memory(NamedTuple):
