@@ -31,7 +31,7 @@ import torch
 from hard_replay import replay
 from jsonargparse import auto_cli
 from panel import panel, save
-from quadruped import BAR, DAMPING, DT, GAIN, LEFT, PAPER, TORQUE, TROT, WEIGHT, Gait, legs, turns
+from quadruped import BAR, DAMPING, DT, GAIN, LEFT, PAPER, TROT, WEIGHT, Gait, legs, pulled, shifts, turns
 from torch import Tensor
 
 from physvision.core import State, Trajectory
@@ -75,12 +75,6 @@ class Trotting(EngineWrapper):
         return self.engine._simulate(state, steps, self.targets(state, steps, controls), properties, truncate)
 
 
-def pulled(q: Tensor, v: Tensor, targets: Tensor) -> Tensor:
-    """Torques of soft servos over steps that start at the angles q and end with the speeds v, N m."""
-    speed = scenes.SERVO_SPEED["quadruped"]
-    return (SOFT * DAMPING * ((GAIN * (targets - q)).clamp(-speed, speed) - v)).clamp(-TORQUE, TORQUE)
-
-
 def running(energy: float = 0.0, noise: float = 0.03, seconds: float = 10.0) -> Game:
     """The game: it is paid its speed, less what energy counts for, and is over where the torso falls.
 
@@ -109,7 +103,7 @@ def running(energy: float = 0.0, noise: float = 0.03, seconds: float = 10.0) -> 
         if not energy:
             return paid
         joints, speeds = start.q[:, 7:15], end.v[:, 6:14]
-        power = pulled(joints, speeds, engine.targets(start, HELD, control[:, None])[:, 0]) * speeds
+        power = pulled(joints, speeds, engine.targets(start, HELD, control[:, None])[:, 0], SOFT) * speeds
         return paid - energy * power.clamp(min=0.0).sum(1) / WEIGHT
 
     def lost(seen: Tensor) -> Tensor:
@@ -178,7 +172,7 @@ def asked(actor: Actor, seconds: float) -> Run:
         motion = engine.rollout(state, HELD, change.expand(-1, HELD, -1))
         told.append(engine.targets(state, HELD, change)[0])
         speeds = motion.v[0, 1:, 6:14]
-        power += float((pulled(motion.q[0, :-1, 7:15], speeds, told[-1]) * speeds).clamp(min=0.0).sum())
+        power += float((pulled(motion.q[0, :-1, 7:15], speeds, told[-1], SOFT) * speeds).clamp(min=0.0).sum())
         q, v, state = [*q, motion.q[:, 1:]], [*v, motion.v[:, 1:]], motion.final
     path = Trajectory(torch.cat(q, 1)[..., :15], torch.cat(v, 1)[..., :14], dt=DT)
     return Run(path, torch.cat(told), power / (game.periods * HELD))
@@ -194,10 +188,8 @@ def in_mujoco(actor: Actor | None, run: Run, starts: int) -> list[Trajectory]:
         model.actuator_gainprm[:, 0] *= SOFT
         model.actuator_biasprm[:, 1:3] *= SOFT
 
-    shift = 1e-3 * torch.randn(starts, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    shift[:, 2].abs_()
     found = []
-    for way in shift:
+    for way in shifts(starts):
         begun, periods = State(at.q[:, :15].clone(), at.v[:, :14]), itertools.count()
         begun.q[0, :3] += way
 

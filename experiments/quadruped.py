@@ -108,12 +108,23 @@ def legs(values: Tensor, turned: Tensor) -> Tensor:
     return torch.stack([shoulders, knees], -1).flatten(2)
 
 
+def pulled(q: Tensor, v: Tensor, targets: Tensor, share: float = 1.0) -> Tensor:
+    """Torques of servos over steps that start at the angles q and end with the speeds v, N m.
+
+    Args:
+        q: angles, rad.
+        v: speeds, rad/s.
+        targets: of the servos, rad.
+        share: of the scene's stiffness and damping that the servos have.
+    """
+    speed = scenes.SERVO_SPEED["quadruped"]
+    return (share * DAMPING * ((GAIN * (targets - q)).clamp(-speed, speed) - v)).clamp(-TORQUE, TORQUE)
+
+
 def powers(played: Played) -> Tensor:
     """The servos' mechanical power in each period, where they do not brake, W."""
     q, v = played.trajectory.q[:, :-1, 7:], played.trajectory.v[:, 1:, 6:]
-    speed = scenes.SERVO_SPEED["quadruped"]
-    asked = (GAIN * (played.controls - q)).clamp(-speed, speed)
-    return ((DAMPING * (asked - v)).clamp(-TORQUE, TORQUE) * v).clamp(min=0.0).sum(-1)
+    return (pulled(q, v, played.controls) * v).clamp(min=0.0).sum(-1)
 
 
 def measured(played: Played) -> Tensor:
@@ -136,6 +147,13 @@ def turns(motion: Trajectory) -> Tensor:
     return (whole.amax(1) - whole.amin(1)) / (2 * math.pi)
 
 
+def shifts(starts: int) -> Tensor:
+    """By what places to start from differ, (starts, 3): normally by 1 mm, and lifted, not sunk."""
+    shift = 1e-3 * torch.randn(starts, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    shift[:, 2].abs_()
+    return shift
+
+
 @dataclass(frozen=True)
 class Again:
     """Speeds of a gait from ten starts a millimetre apart: in the engine and in MuJoCo, where one motion is kept."""
@@ -153,7 +171,7 @@ def again(
     properties: Mapping[str, Tensor] | None = None,
     change: Callable[[mujoco.MjSpec], None] = lambda model: None,
 ) -> Again:
-    """Replay targets (periods, 8) from starts that are normally spread by 1 mm, and lifted, not sunk.
+    """Replay targets (periods, 8) from starts that are spread by `shifts`.
 
     Args:
         gait: of how long.
@@ -165,9 +183,7 @@ def again(
     """
     start = gait.begin(1, torch.Generator())[0] if start is None else start
     q, v = start.q.repeat(starts, 1), start.v.repeat(starts, 1)
-    shift = 1e-3 * torch.randn(starts, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    shift[:, 2].abs_()
-    q[:, :3] += shift
+    q[:, :3] += shifts(starts)
     own = None if properties is None else {name: each[0] for name, each in properties.items()}
     ours = gait.engine.rollout(State(q, v), len(targets), targets.expand(starts, -1, -1), own)
     theirs = [
