@@ -47,13 +47,16 @@ class Launch:
         """It is not run any more."""
         _SHELF.give(self._key, self._device, self._launch)
 
+    def run_once(self) -> None:
+        """Run it for the only time."""
+        self.run()
+        self.close()
+
 
 def launched(kernel: Any, rows: tuple[int, ...], given: Any, numbers: Any, found: Any, microseconds: float) -> None:
     """Run a kernel once."""
     if len(found[0]):
-        launch = Launch(kernel, rows, given, numbers, found, microseconds)
-        launch.run()
-        launch.close()
+        Launch(kernel, rows, given, numbers, found, microseconds).run_once()
 
 
 def on_ring(kernel: Any, given: tuple[Tensor, ...], numbers: tuple[float, ...], found: tuple[Tensor, ...]) -> Launch:
@@ -65,9 +68,7 @@ def on_ring(kernel: Any, given: tuple[Tensor, ...], numbers: tuple[float, ...], 
 
 def _once(kernel: Any, given: tuple[Tensor, ...], spacing: tuple[float, float], found: Tensor) -> None:
     if len(found):
-        launch = on_ring(kernel, given, (1.0, *spacing), (found,))
-        launch.run()
-        launch.close()
+        on_ring(kernel, given, (1.0, *spacing), (found,)).run_once()
 
 
 # pyright: reportIncompatibleMethodOverride=false
