@@ -11,7 +11,14 @@ from physvision.physics.articulated.builders import (
     tree,
 )
 from physvision.physics.articulated.connections import Connection
-from physvision.physics.articulated.contact import Complementarity, ContactList, Penalty, Relaxed, Soft
+from physvision.physics.articulated.contact import (
+    Complementarity,
+    Compliant,
+    ContactList,
+    Penalty,
+    Relaxed,
+    Soft,
+)
 from physvision.physics.articulated.engine import Articulation
 from physvision.physics.articulated.loading import load
 from physvision.physics.articulated.medium import Medium
@@ -23,6 +30,7 @@ __all__ = [
     "Articulation",
     "Body",
     "Complementarity",
+    "Compliant",
     "Connection",
     "ContactList",
     "Joint",
@@ -46,7 +54,7 @@ register_all(
     "physvision.physics.articulated",
     (
         *(Articulation, Body, Connection, Joint, Medium, Transmission, load, tree),
-        *(Complementarity, Penalty, Relaxed, Soft),
+        *(Complementarity, Compliant, Penalty, Relaxed, Soft),
         *(cartpole, cartpole_properties, chain, chain_properties, from_dh, from_dh_properties),
     ),
 )

@@ -89,7 +89,7 @@ class Articulation(TreeEngine):
         touching, horizon = self._pairs is not None, truncate or 0
         program, structs, parameters = self._prepared_for(state, properties, contacts=touching)
         if touching:
-            operation = operations.ContactRollout(program, structs, steps, self.dt, horizon, law=self._law)
+            operation = operations.ContactRollout(program, structs, steps, self.dt, horizon, **self._method)
         else:
             scheme = INTEGRATORS[self.integrator]
             operation = operations.Rollout(program, structs, steps, scheme, self.substeps, self.dt, horizon)
@@ -212,7 +212,7 @@ class Articulation(TreeEngine):
         q = program.packing.normalized(state.q)
         parameters, pairs = (make(known, state.batch) for make in (prepared.tree_numbers, prepared.contact_numbers))
         values = operations.contact_list(program, q, parameters, pairs) | {"friction": pairs["friction"]}
-        step = operations.ContactRollout(program, None, 1, self.dt, 0, law=self._law)
+        step = operations.ContactRollout(program, None, 1, self.dt, 0, **self._method)
         inputs = (*parameters.values(), *pairs.values())
         values["impulse"] = step.impulses(q, state.v, self._torque(controls), None, *inputs)
         rows = {name: row.to(q.device) for name, row in self._pairs.numbers(self.geometry).items()}

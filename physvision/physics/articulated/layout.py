@@ -200,6 +200,11 @@ CONTACT_MEMORY = {
     "high": field("scalar", "contacts"),
     "torsion": field("scalar", "contacts"),
     "rolling": field("scalar", "contacts"),
+    # Of contacts that follow a reference acceleration (see `kernels/least_cost.py`).
+    "answer": field("scalar", "coupled"),
+    "downhill": field("scalar", "coupled"),
+    "cost": field("scalar", "coupled", "coupled"),
+    "row_start": field("whole", "coupled"),
     "low_bar": field("scalar", "contacts"),  # of the lower bound, or of torsion
     "high_bar": field("scalar", "contacts"),
     "restored_bar": field("scalar", "contacts"),  # of the normal velocity before an impact, by restitution

@@ -126,6 +126,8 @@ class ContactRollout(_Operation):
     truncate: int
     overlap: float = MOST_OVERLAP
     law: Law | None = None  # of contacts that are no events
+    integrator: Integrator | None = None  # of a law that has no steps of its own
+    substeps: int = 1
     differentiable = 2
 
     def _kernel(self, name: str) -> Any:
@@ -137,7 +139,22 @@ class ContactRollout(_Operation):
     def _numbers(self) -> list[Any]:
         """The arguments that both launches share behind the memory they work in."""
         law = [] if self.law is None else [self.program.law(self.law)]
-        return [*law, self.dt, self.steps]
+        step: Any = self.dt
+        if self.integrator is not None:
+            step = self.program.schedule(self.integrator, self.substeps, self.dt / self.substeps)
+        return [*law, step, self.steps]
+
+    @property
+    def _rows(self) -> int:
+        """Of the workspace."""
+        stages = 0 if self.integrator is None else self.integrator.stages * self.substeps
+        return max(MOST_OPERATIONS + 3, stages + 1)
+
+    @property
+    def _evaluations(self) -> int:
+        """Accelerations that all steps take as long as."""
+        stages = 1 if self.integrator is None else self.integrator.stages * self.substeps
+        return TOUCHING_COST * self.steps * stages
 
     def _split(self, parameters: list[Tensor]) -> tuple[Any, Any]:
         if self.structs is not None:
@@ -168,7 +185,7 @@ class ContactRollout(_Operation):
     def _run(self, wanted: Sequence[str], *inputs: Any) -> tuple[Tensor, ...]:
         """Trajectories of q and v, and what is wanted of the kernels' memory."""
         q, v, torque, wrenches, *parameters = inputs
-        program, batch, rows = self.program, q.shape[0], MOST_OPERATIONS + 3
+        program, batch, rows = self.program, q.shape[0], self._rows
         positions = program.empty_trajectory(batch, self.steps + 1, program.model.nq)
         velocities = program.empty_trajectory(batch, self.steps + 1, program.model.nv)
         work = program.borrow(batch, rows, True)
@@ -182,14 +199,14 @@ class ContactRollout(_Operation):
             return [tree, work.struct, forces, contacts, memory.struct, *self._numbers, *states]
 
         if self._may_repeat(wrenches, batch, False):
-            same = (work, self.structs, self.law, self.dt, self.steps, q.stride(), v.stride(), pull.stride())
+            same = (work, self.structs, self.law, self.integrator, self.dt, self.steps, q.stride(), v.stride(), pull.stride())
             repeated = self._repeated("rollout", memory, same, batch, arguments)
             repeated.move(2, pull, "torque")
             for at, tensor in zip((-5, -4, -3, -2), (q, v, positions, velocities), strict=True):
                 repeated.move(at, tensor)
             repeated.run()
         else:
-            self._launch(self._kernel("rollout"), batch, arguments(), False, TOUCHING_COST * self.steps)
+            self._launch(self._kernel("rollout"), batch, arguments(), False, self._evaluations)
         found = [memory.tensors[name].clone() for name in wanted]
         program.give(batch, rows, True, work)
         program.give(batch, rows, "contacts", memory)
@@ -198,7 +215,7 @@ class ContactRollout(_Operation):
     def _may_repeat(self, wrenches: Tensor | None, batch: int, backward: bool) -> bool:
         if self.structs is None or wrenches is not None:
             return False
-        return is_short(batch, self._cost(batch, backward, TOUCHING_COST * self.steps), self.program.device)
+        return is_short(batch, self._cost(batch, backward, self._evaluations), self.program.device)
 
     @override
     def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:
@@ -211,7 +228,7 @@ class ContactRollout(_Operation):
         ]
         q_bar, v_bar = program.zeros(batch, model.nq), program.zeros(batch, model.nv)
         wrench_bar = self._wrench_gradient(wrenches, needed[3], batch, self.steps)
-        rows = MOST_OPERATIONS + 3
+        rows = self._rows
         work = program.borrow(batch, rows, True)
         memory = program.borrow_contacts(batch, rows)
         torque_bar = memory.tensors["unasked"].expand(-1, self.steps, -1)
@@ -231,7 +248,7 @@ class ContactRollout(_Operation):
 
         if self._may_repeat(wrenches, batch, True):
             strides = (pull.stride(), torque_bar.stride(), *(each.stride() for each in states))
-            same = (work, self.structs, self.law, self.dt, self.steps, self.truncate, strides)
+            same = (work, self.structs, self.law, self.integrator, self.dt, self.steps, self.truncate, strides)
             repeated = self._repeated("rollout_backward", memory, same, batch, arguments)
             repeated.move(2, pull, "torque")
             repeated.move(5, torque_bar, "torque")
@@ -239,7 +256,7 @@ class ContactRollout(_Operation):
                 repeated.move(back - len(states), tensor)
             repeated.run()
         else:
-            self._launch(self._kernel("rollout_backward"), batch, arguments(), True, TOUCHING_COST * self.steps)
+            self._launch(self._kernel("rollout_backward"), batch, arguments(), True, self._evaluations)
         program.give(batch, rows, True, work)
         program.give(batch, rows, "contacts", memory)
         outward = (torque_bar if needed[2] else None, wrench_bar if needed[3] else None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,12 +26,20 @@ from physvision.physics.articulated.assembly import (
     with_none,
 )
 from physvision.physics.articulated.connections import Connection, knots, ties_of
-from physvision.physics.articulated.contact import Contact, Pairs, Touching, all_touching, law_of
+from physvision.physics.articulated.contact import (
+    Compliant,
+    Contact,
+    Pairs,
+    Touching,
+    all_touching,
+    law_of,
+    mobilities,
+)
 from physvision.physics.articulated.integrators import INTEGRATORS
 from physvision.physics.articulated.manifold import Manifold
 from physvision.physics.articulated.medium import Medium
 from physvision.physics.articulated.model import Body, sorted_bodies
-from physvision.physics.articulated.packing import Parameters
+from physvision.physics.articulated.packing import Packing, Parameters
 from physvision.physics.articulated.planning import Actuation
 from physvision.physics.articulated.preparation import Prepared, Structs
 from physvision.physics.articulated.program import Program
@@ -91,7 +100,10 @@ class TreeEngine(MechanicalEngine):
         self._law = law_of(contact)
         self._pyramid = is_pyramid(friction_model, self._law)
         self._by_events = contact is not None and self._law is None
-        if contact is not None and (integrator != "semi_implicit_euler" or substeps != 1):
+        self._method: dict[str, Any] = {"law": self._law}
+        if isinstance(self._law, Compliant):
+            self._method |= {"integrator": INTEGRATORS[integrator], "substeps": check_count("substeps", substeps)}
+        elif contact is not None and (integrator != "semi_implicit_euler" or substeps != 1):
             raise InputError("contact steps with a scheme of its own: leave integrator and substeps out")
         bodies = [*sorted_bodies(bodies), *map(wheel, activations)]
         self.model, drag_size = compiled(bodies, len(activations), medium, drag_axes)
@@ -138,6 +150,11 @@ class TreeEngine(MechanicalEngine):
                 drag_size,
             )
         )
+        if self._pairs is not None and isinstance(self._law, Compliant):
+            own = self.properties
+            assert isinstance(own, TreeProperties)
+            packing = Packing(self.model, own.mass.dtype, own.mass.device)
+            self._pairs.weigh(*mobilities(self.model, packing.pack(own, 1)))
         self._actuated = actuators is not None
         if actuators is not None:
             self._keep_actuators(actuators, rubs)
@@ -165,7 +182,8 @@ class TreeEngine(MechanicalEngine):
             return None
         # The ends of connections are the last of the geometry.
         ties = ties_of(connections, len(self.geometry) - 2 * len(connections))
-        return Pairs(self.model, self.geometry, chosen, mixing, beside, ties, self._pyramid, self._by_events)
+        compliant = isinstance(self._law, Compliant)
+        return Pairs(self.model, self.geometry, chosen, mixing, beside, ties, self._pyramid, self._by_events, compliant)
 
     def _claims(self, own: Properties, name: str, value: Tensor) -> list[Claim]:
         found = [*super()._claims(own, name, value)]

@@ -1,5 +1,6 @@
 """What of a tree may touch what else, and of the world."""
 
+from physvision.physics.articulated.contact.compliant import Compliant, mobilities
 from physvision.physics.articulated.contact.features import features
 from physvision.physics.articulated.contact.filters import Touching, all_touching
 from physvision.physics.articulated.contact.fixed_step import Complementarity, Relaxed
@@ -10,6 +11,7 @@ from physvision.physics.articulated.contact.yielding import Penalty, Soft
 
 __all__ = [
     "Complementarity",
+    "Compliant",
     "Contact",
     "ContactList",
     "Law",
@@ -21,5 +23,6 @@ __all__ = [
     "all_touching",
     "features",
     "law_of",
+    "mobilities",
     "nearest",
 ]

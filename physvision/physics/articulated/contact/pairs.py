@@ -9,9 +9,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from physvision.core import Placed
+from physvision.core import Capsule, Placed
 from physvision.physics.articulated.connections import Ties
-from physvision.physics.articulated.contact.features import CONVEX, STRING_ROW, STRUT_ROW, Feature, Row, features
+from physvision.physics.articulated.contact.features import (
+    CONVEX,
+    POINT_PLANE,
+    STRING_ROW,
+    STRUT_ROW,
+    Feature,
+    Row,
+    features,
+)
 from physvision.physics.articulated.contact.filters import Touching, check_supported, link_of
 from physvision.physics.articulated.contact.groups import group_kind, reach
 from physvision.physics.articulated.contact.polytopes import table
@@ -61,8 +69,8 @@ class Pairs:
         spinner: links whose turning is of second order in the step: where contact is by events, those that turn freely
             and carry nothing.
         varying: where contact is by events, the roots of other trees whose inertia or weight changes with their pose.
-        parts: what the kernels need beside what all models have: "convex_pairs" of any convex shapes, and "pyramidal"
-            friction.
+        parts: what the kernels need beside what all models have: "convex_pairs" of any convex shapes, "pyramidal"
+            friction, and contacts "midway" between surfaces.
         counts: what the rows of the kernels' arrays count.
     """
 
@@ -76,6 +84,7 @@ class Pairs:
         ties: Ties,
         pyramid: bool = False,
         by_events: bool = True,
+        compliant: bool = False,
     ) -> None:
         check_supported(model, geometry, touching)
         found, groups = _listed(geometry, touching)
@@ -99,9 +108,11 @@ class Pairs:
             "ties": len(ties.turns),
             "beside": beside.count + int(turns.sum()) + ties.blocks,
             "contacts": self.capacity,
+            "coupled": model.nv if compliant else 0,
         }
         convex = any(row.kind == CONVEX for row in found)
-        self.parts = [name for name, there in (("convex_pairs", convex), ("pyramidal", pyramid)) if there]
+        parts = (("convex_pairs", convex), ("pyramidal", pyramid), ("midway", compliant))
+        self.parts = [name for name, there in parts if there]
         self._mixing = mixing
         # A row behind the last body stands for the world.
         bodies = [geometry[row].body for row in self.rows]
@@ -115,6 +126,8 @@ class Pairs:
             "shape_reach": np.array([reach(geometry[row].shape) for row in self.rows]).reshape(-1, 3),
             "limit_link": self.limited.astype(np.int32),
             "turns": turns.astype(np.int32),
+            "lengthwise": np.array([_is_lengthwise(geometry, row) for row in found], np.int32),
+            "mobility": np.zeros(self.counts["candidates"]),
             "tie_first": np.searchsorted(self.rows, ties.first).astype(np.int32),
             "tie_second": np.searchsorted(self.rows, ties.second).astype(np.int32),
             "tie_turns": ties.turns.astype(np.int32),
@@ -122,6 +135,12 @@ class Pairs:
             **table([geometry[row].shape for row in self.rows] if convex else []),
             **beside.table,
         }
+
+    def weigh(self, of_bodies: np.ndarray, of_links: np.ndarray) -> None:
+        """Take what a force moves: of each pair both its bodies, of each stop its joint (see `mobilities`)."""
+        of_shapes = np.append(of_bodies, 0.0)[self._body]
+        pairs = of_shapes[self._table["first"]] + of_shapes[self._table["second"]]
+        self._table["mobility"] = np.concatenate([pairs, np.repeat(of_links[self.limited], 2)])
 
     def table(self, dtype: torch.dtype, device: torch.device) -> dict[str, Tensor]:
         """What of the pairs is no property, by the names of the kernels' `Contacts`."""
@@ -205,6 +224,11 @@ def _listed(geometry: Sequence[Placed], touching: Sequence[Touching]) -> tuple[l
             found.append(_Pair(kind, *ends, feature, each, -each.prevails if swapped else each.prevails))
         groups.append(len(found))
     return found, groups
+
+
+def _is_lengthwise(geometry: Sequence[Placed], row: _Pair) -> bool:
+    """Whether it is the end of a capsule on a plane."""
+    return row.kind == POINT_PLANE and isinstance(geometry[row.first].shape, Capsule)
 
 
 def _own_friction(found: Sequence[_Pair]) -> np.ndarray:

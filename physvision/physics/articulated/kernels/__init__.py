@@ -18,6 +18,8 @@ scalar = globals().get("scalar", wp.float64)
 convex_pairs = globals().get("convex_pairs", False)
 # Whether friction is a pyramid, and no cone.
 pyramidal = globals().get("pyramidal", False)
+# Whether contacts are midway between surfaces, with tangents as MuJoCo has them, and not on the second surface.
+midway = globals().get("midway", False)
 
 # For rollouts by events and without contact: products are added in one operation, which takes a tenth less time, and
 # small matrices are not packed into vectors, whose shuffling costs more than it saves.

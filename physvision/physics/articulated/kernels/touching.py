@@ -8,14 +8,14 @@ bodies do there, u(p) = Y_a(p) − Y_b(p), told in a frame whose first row is n.
 
 import warp as wp
 
-from . import convex_pairs, scalar
+from . import convex_pairs, midway, scalar
 from .closest import CONVEX, closest
 from .convex import convex
-from .forms import Closest
+from .forms import LEAST, Closest
 from .joints import read3, read4
 from .manifold import APART, NOTHING, flat_corners, flat_point, place_on_second
 from .solids import Hulls, solid
-from .spatial import mat33, quaternion_matrix, transposed, turned_about_z, vec3, zero3
+from .spatial import either, mat33, quaternion_matrix, transposed, turned_about_z, vec3, zero3
 from .stops import place_stops, stop_gap
 from .tree import BALL, FREE, PRISMATIC, REVOLUTE, ContactMemory, Contacts, Tree, Workspace
 
@@ -188,10 +188,20 @@ def gap_of(contacts: Contacts, memory: ContactMemory, world: int, pair: int):
     return closest_of(contacts, memory, world, pair).gap
 
 
+# Of the gap, how far the contact is from the first surface.
+SHARE = wp.constant(scalar(0.5 if midway else 1.0))
+
+
+@wp.func
+def depth_of(near: Closest, margin: scalar):
+    """How far the contact is from the first shape's core, against the normal."""
+    return near.first_radius + SHARE * (near.gap + margin)
+
+
 @wp.func
 def place_of(near: Closest, margin: scalar):
-    """The contact's point: on the surface of the second shape."""
-    return near.first - (near.first_radius + near.gap + margin) * near.normal
+    """The contact's point: on the surface of the second shape, or midway."""
+    return near.first - depth_of(near, margin) * near.normal
 
 
 @wp.func
@@ -209,6 +219,37 @@ def frame_of(normal: vec3):
         one + sign * x * x * share, sign * both, -sign * x,
         both, sign + y * y * share, -y,
     )  # fmt: skip
+
+
+@wp.func(inline=True)
+def side_of(contacts: Contacts, memory: ContactMemory, world: int, pair: int, normal: vec3):
+    """The direction that the first tangent of a contact midway is nearest to: along a capsule on a plane, or y or z."""
+    z = scalar(0.0)
+    one = scalar(1.0)
+    side = either(wp.int32(wp.abs(normal[1]) >= scalar(0.5)), vec3(z, one, z), vec3(z, z, one))
+    return either(contacts.lengthwise[pair], side, column(memory.shape_turn[world, contacts.first[pair]], 2))
+
+
+@wp.func
+def across(side: vec3, normal: vec3):
+    """What of a direction is at right angles to a normal."""
+    return side - wp.dot(side, normal) * normal
+
+
+@wp.func
+def frame_towards(side: vec3, normal: vec3):
+    """Rows: a unit normal, the direction nearest to a side at right angles to it, and the third."""
+    first = across(side, normal)
+    first = first / wp.max(wp.length(first), LEAST)
+    return wp.matrix_from_rows(normal, first, wp.cross(normal, first))
+
+
+@wp.func(inline=True)
+def pair_frame(contacts: Contacts, memory: ContactMemory, world: int, pair: int, normal: vec3):
+    """The frame of a pair's contact."""
+    if wp.static(midway):
+        return frame_towards(side_of(contacts, memory, world, pair, normal), normal)
+    return frame_of(normal)
 
 
 @wp.func(inline=True)
@@ -254,7 +295,7 @@ def write_jacobian(
 
     Links are where `move_links` has left them, as shapes are.
     """
-    frame = frame_of(near.normal)
+    frame = pair_frame(contacts, memory, world, pair, near.normal)
     memory.frame[world, slot] = frame
     place = place_of(near, contacts.margin[pair])
     one = contacts.shape_link[contacts.first[pair]]

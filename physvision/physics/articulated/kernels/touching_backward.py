@@ -26,12 +26,13 @@ A moment N with the bodies' turning in place of a force with their velocity, as 
 
 import warp as wp
 
-from . import pyramidal, scalar
+from . import midway, pyramidal, scalar
 from .closest_backward import cores_backward, gap_pull, sum_of
+from .forms import LEAST
 from .kinematics import add_joint_gradient
 from .spatial import either, mat33, skew, transposed, vec3, zero3
 from .stops import stop_gap_backward, stop_work_backward
-from .touching import closest_of, frame_of, shift_axis, turn_axis
+from .touching import SHARE, across, closest_of, depth_of, frame_of, pair_frame, shift_axis, side_of, turn_axis
 from .tree import FREE, PRISMATIC, ContactGradients, ContactMemory, Contacts, Gradients, Tree, Workspace
 
 
@@ -316,9 +317,9 @@ def contact_work_backward(
         stop_gap_backward(tree, contacts, work, touch, memory, world, row, pair, bar, 0)
         return
     near = closest_of(contacts, memory, world, pair)
-    depth = (scalar(1.0) - moments) * (near.first_radius + near.gap + contacts.margin[pair])
+    depth = (scalar(1.0) - moments) * depth_of(near, contacts.margin[pair])
     place = near.first - depth * near.normal
-    forces = along * frame_of(near.normal)
+    forces = along * pair_frame(contacts, memory, world, pair, near.normal)
     total = mat33()
     for side in range(2):
         link = contacts.shape_link[contacts.first[pair]]
@@ -330,16 +331,29 @@ def contact_work_backward(
         )
     place_bar = vec3(total[0, 0], total[0, 1], total[0, 2])
     turned = vec3(total[1, 0], total[1, 1], total[1, 2])
-    gap_bar = bar - wp.dot(near.normal, place_bar)
+    along_normal = wp.dot(near.normal, place_bar)
+    gap_bar = bar - SHARE * along_normal
     normal_bar = wp.cross(turned, near.normal) - depth * place_bar
     if wp.static(pyramidal):
         normal_bar = normal_bar + spin_backward(near.normal, wp.dot(turned, near.normal))
+    lengthwise_turn = zero3()
+    if wp.static(midway):
+        # Tangents turn about the normal by t₂ · (δs − s · n δn) / |s across n| as the side s and the normal move.
+        along_side = side_of(contacts, memory, world, pair, near.normal)
+        rest = across(along_side, near.normal)
+        swung = wp.dot(turned, near.normal) / wp.max(wp.length_sq(rest), LEAST) * wp.cross(near.normal, rest)
+        normal_bar = normal_bar - wp.dot(along_side, near.normal) * swung
+        lengthwise_turn = scalar(contacts.lengthwise[pair]) * wp.cross(along_side, swung)
     both = sum_of(cores_backward(near, place_bar, normal_bar), gap_pull(near, gap_bar))
+    if wp.static(midway):
+        both.first_turn = both.first_turn + lengthwise_turn
     for side in range(2):
         shape = contacts.first[pair]
         radius_bar = both.rim_radius + wp.dot(near.first_rim, both.first)
         if near.first_radius > scalar(0.0):
             radius_bar -= bar  # it moves the point and the gap alike
+            if wp.static(midway):
+                radius_bar -= (scalar(1.0) - SHARE) * along_normal
         if side == 1:
             shape = contacts.second[pair]
             radius_bar = wp.dot(near.second_rim, both.second)

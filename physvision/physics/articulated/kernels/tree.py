@@ -119,6 +119,8 @@ class ContactsStruct:
     loop_start: wp.array(dtype=wp.int32)  # where the corners of a face begin in `loop`, one more than there are faces
     loop: wp.array(dtype=wp.int32)  # anticlockwise as seen from outside
     margin: wp.array(dtype=scalar)  # m apart at which the pair counts as touching
+    lengthwise: wp.array(dtype=wp.int32)  # whether the first shape is one whose axis its tangents follow
+    mobility: wp.array(dtype=scalar)  # of each candidate: what a force of 1 N gives both bodies in the start, or 1 N m
     limits: int
     limit_link: wp.array(dtype=wp.int32)
     candidates: int  # pairs and stops

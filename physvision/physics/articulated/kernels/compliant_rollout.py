@@ -1,0 +1,302 @@
+"""A rollout whose contacts follow a reference acceleration, by the steps of `steps`, and its adjoint."""
+
+import warp as wp
+
+from . import scalar
+from .compliant import Law, friction_backward, gap_backward, hardness, share_of, times_stiffness
+from .delassus import add_push, contact_velocity, sweep_inward
+from .forward import accelerate_moved, solve, solve_inward, solve_outward
+from .inverse import accelerate_links, residual_backward
+from .kinematics import move_links
+from .least_cost import answer_backward, answered, find_least_cost, lag_weight, scale_halves
+from .reach import find_bounds, first_near
+from .spatial import transposed, vec3, zero3
+from .steps import (
+    advance_positions,
+    advance_positions_backward,
+    begin_stage,
+    begin_stage_backward,
+    predict,
+    predict_backward,
+)
+from .stops import stop_gap, write_stop_jacobian
+from .touching import closest_of, place_moved, turn_moved, write_jacobian
+from .touching_backward import contact_work_backward, finish_shape_gradient
+from .trajectory import (
+    begin,
+    begin_backward,
+    carry_backward,
+    end_backward,
+    forget,
+    load_state,
+    store_failure,
+    store_state,
+)
+from .tree import (
+    ContactGradients,
+    ContactGradientsStruct,
+    ContactMemory,
+    ContactMemoryStruct,
+    Contacts,
+    ContactsStruct,
+    Forces,
+    ForcesStruct,
+    Gradients,
+    GradientsStruct,
+    ScheduleStruct,
+    Tree,
+    TreeStruct,
+    Workspace,
+    WorkspaceStruct,
+)
+
+ACCEPTED = wp.constant(scalar(1.0e-6 if scalar is wp.float64 else 1.0e-3))
+
+
+@wp.func
+def list_overlapping(
+    tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, law: Law, world: int, row: int
+):
+    """List what overlaps: how hard it is, how far it lags behind its reference, and H; how many, −1 beyond room."""
+    count = wp.int32(0)
+    pair = first_near(contacts, memory, world, 0, scalar(0.0))
+    while pair < contacts.candidates and count >= 0:
+        gap = scalar(0.0)
+        room = bool(count < contacts.capacity)
+        if pair < contacts.pairs:
+            near = closest_of(contacts, memory, world, pair)
+            gap = near.gap
+            if gap < scalar(0.0) and room:
+                memory.friction[world, count] = contacts.friction[world, pair]
+                write_jacobian(tree, work, contacts, memory, world, count, pair, near)
+        else:
+            gap = stop_gap(contacts, memory, world, pair)
+            if gap < scalar(0.0) and room:
+                memory.friction[world, count] = scalar(0.0)
+                write_stop_jacobian(tree, contacts, memory, world, count, pair)
+        memory.gap[world, pair] = gap
+        memory.overlap[world] = wp.max(memory.overlap[world], -gap)
+        if gap < scalar(0.0):
+            if room:
+                share, _slope = share_of(law, gap)
+                memory.pair[world, count] = pair
+                memory.yielding[world, count] = hardness(share, contacts.mobility[pair], memory.friction[world, count])
+                lag = -law.damping * contact_velocity(tree, memory, world, count, work.v, row)
+                lag = lag - contact_velocity(tree, memory, world, count, work.a, row)
+                lag[0] = lag[0] - law.stiffness * share * gap
+                memory.slip[world, count] = lag
+                sweep_inward(tree, work, memory, world, count)
+                scale_halves(tree, work, memory, world, count)
+                count += 1
+            else:
+                count = -1
+        pair = first_near(contacts, memory, world, pair + 1, scalar(0.0))
+    return count
+
+
+@wp.func(inline=True)
+def accelerate_pushed(
+    tree: Tree,
+    work: Workspace,
+    forces: Forces,
+    contacts: Contacts,
+    memory: ContactMemory,
+    law: Law,
+    world: int,
+    step: int,
+    row: int,
+    drag_interval: scalar,
+):
+    """work.a[row] = q̈ with the forces of contacts at (work.q[row], work.v[row]); how many, −1 where that fails."""
+    move_links(tree, work, world, row)
+    place_moved(tree, work, contacts, memory, world, row)
+    accelerate_moved(tree, work, forces, world, step, row, drag_interval)
+    count = list_overlapping(tree, work, contacts, memory, law, world, row)
+    if count > 0:
+        residual = find_least_cost(tree, memory, world, count)
+        answered(tree, work, memory, world)
+        solve_outward(tree, work, world, memory.jump, 0)
+        for d in range(tree.velocities):
+            work.a[world, row, d] = work.a[world, row, d] + memory.jump[world, 0, d]
+        memory.residual[world] = wp.max(memory.residual[world], residual)
+        # Not a number is no number that is small enough.
+        if not (residual <= ACCEPTED):
+            count = -1
+    return count
+
+
+@wp.func
+def force_of(memory: ContactMemory, world: int, c: int):
+    return times_stiffness(
+        memory.yielding[world, c], memory.friction[world, c], memory.mode[world, c], memory.slip[world, c]
+    )
+
+
+@wp.func
+def note_pushes(contacts: Contacts, memory: ContactMemory, world: int, count: int, h: scalar):
+    """What each pair's first shape takes in a step of length h under these forces."""
+    for pair in range(contacts.pairs):
+        memory.pushed[world, pair] = zero3()
+    for c in range(count):
+        if memory.pair[world, c] < contacts.pairs:
+            force = transposed(memory.frame[world, c], force_of(memory, world, c))
+            memory.pushed[world, memory.pair[world, c]] = h * force
+
+
+@wp.func(inline=True)
+def accelerate_backward(
+    tree: Tree,
+    work: Workspace,
+    forces: Forces,
+    contacts: Contacts,
+    memory: ContactMemory,
+    gradients: Gradients,
+    touch: ContactGradients,
+    law: Law,
+    world: int,
+    step: int,
+    row: int,
+    drag_interval: scalar,
+    count: int,
+):
+    """Adjoint of the last `accelerate_pushed`: from a_bar[row], which it negates, to q_bar[row], v_bar[row], gradients.
+
+    Forces join the residual of `inverse` as −Jᵀ F.
+    """
+    for d in range(tree.velocities):
+        work.a_bar[world, row, d] = -work.a_bar[world, row, d]
+    solve_inward(tree, work, world, work.a_bar, row)
+    if count > 0:
+        answer_backward(tree, work, memory, world)
+    solve_outward(tree, work, world, work.multiplier, row)
+    if count > 0:
+        turn_moved(tree, work, memory, world)
+        for d in range(tree.velocities):
+            work.rate[world, 0, d] = work.v[world, row, d]
+            work.rate[world, 1, d] = work.a[world, row, d]
+            work.rate[world, 2, d] = work.multiplier[world, row, d]
+        accelerate_links(tree, work, world, row)
+    for c in range(count):
+        pair = memory.pair[world, c]
+        hard = memory.yielding[world, c]
+        friction = memory.friction[world, c]
+        pushes = memory.mode[world, c]
+        if pushes != 0:
+            force = force_of(memory, world, c)
+            weight = lag_weight(tree, memory, world, c, work.multiplier, row)
+            held = times_stiffness(hard, friction, pushes, weight)
+            done = wp.dot(weight, force)
+            slip_bar = -law.damping * held
+            add_push(tree, memory, world, c, slip_bar, work.v_bar, row)
+            gap_bar = gap_backward(law, memory.gap[world, pair], held[0], done)
+            along = wp.matrix_from_rows(slip_bar, -held, -force)
+            contact_work_backward(
+                tree, contacts, work, gradients, touch, memory, world, row, pair, 0, 1, 2, along, scalar(0.0), gap_bar
+            )
+            if touch.wanted != 0 and pair < contacts.pairs:
+                bar = friction_backward(hard, friction, pushes, memory.slip[world, c], weight, done)
+                touch.friction[world, pair] = touch.friction[world, pair] + bar
+    residual_backward(tree, work, forces, gradients, world, step, row, row, drag_interval)
+
+
+@wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 3})
+def rollout(
+    first: int,
+    tree: TreeStruct,
+    work: WorkspaceStruct,
+    forces: ForcesStruct,
+    contacts: ContactsStruct,
+    memory: ContactMemoryStruct,
+    law: Law,
+    schedule: ScheduleStruct,
+    steps: int,
+    start_q: wp.array2d(dtype=scalar),
+    start_v: wp.array2d(dtype=scalar),
+    q: wp.array3d(dtype=scalar),
+    v: wp.array3d(dtype=scalar),
+    first_bad_step: wp.array(dtype=wp.int32),
+):
+    """Fill q and v, [world, step, number], from a start. A world whose step fails is marked and left."""
+    world = first + wp.tid()
+    last = schedule.stages * schedule.substeps
+    forget(memory, world)
+    find_bounds(contacts, memory, world)
+    bad = wp.int32(-1)
+    if not begin(tree, world, start_q, start_v, q, v):
+        bad = 0
+    for step in range(steps):
+        if bad < 0:
+            load_state(tree, work, world, step, q, v)
+            for row in range(last):
+                begin_stage(tree, work, schedule, world, row)
+                drag = schedule.drag_interval
+                count = accelerate_pushed(tree, work, forces, contacts, memory, law, world, step, row, drag)
+                if count < 0:
+                    bad = step + 1
+                if (row + 1) % schedule.stages == 0:
+                    predict(tree, work, schedule, world, row + 1)
+                    advance_positions(tree, work, schedule, world, row + 1)
+                if step == steps - 1 and row == last - 1:
+                    note_pushes(contacts, memory, world, count, schedule.h)
+            if not store_state(tree, work, world, last, step + 1, q, v):
+                bad = step + 1
+        if bad >= 0:
+            store_failure(tree, world, step + 1, q, v)
+    first_bad_step[world] = bad
+
+
+@wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 3})
+def rollout_backward(
+    first: int,
+    tree: TreeStruct,
+    work: WorkspaceStruct,
+    forces: ForcesStruct,
+    contacts: ContactsStruct,
+    memory: ContactMemoryStruct,
+    gradients: GradientsStruct,
+    touch: ContactGradientsStruct,
+    law: Law,
+    schedule: ScheduleStruct,
+    steps: int,
+    truncate: int,
+    start_q: wp.array2d(dtype=scalar),
+    q: wp.array3d(dtype=scalar),
+    v: wp.array3d(dtype=scalar),
+    first_bad_step: wp.array(dtype=wp.int32),
+    trajectory_q_bar: wp.array3d(dtype=scalar),
+    trajectory_v_bar: wp.array3d(dtype=scalar),
+    q_bar: wp.array2d(dtype=scalar),
+    v_bar: wp.array2d(dtype=scalar),
+):
+    """Adjoint of `rollout`. A world that failed gives no gradient."""
+    world = first + wp.tid()
+    if first_bad_step[world] >= 0:
+        return
+    last = schedule.stages * schedule.substeps
+    begin_backward(tree, work, world)
+    find_bounds(contacts, memory, world)
+    for backwards in range(steps):
+        step = steps - 1 - backwards
+        carry_backward(tree, work, world, last, step + 1, steps, truncate, q, trajectory_q_bar, trajectory_v_bar)
+        load_state(tree, work, world, step, q, v)
+        # Forward through all rows, then back; the last row's factorisation serves both ways.
+        for visit in range(2 * last - 1):
+            row = wp.min(visit, 2 * last - 2 - visit)
+            drag = schedule.drag_interval
+            if visit < last:
+                begin_stage(tree, work, schedule, world, row)
+            count = accelerate_pushed(tree, work, forces, contacts, memory, law, world, step, row, drag)
+            ends_substep = (row + 1) % schedule.stages == 0
+            if visit < last and ends_substep:
+                predict(tree, work, schedule, world, row + 1)
+                advance_positions(tree, work, schedule, world, row + 1)
+            if visit >= last - 1:
+                if ends_substep:
+                    advance_positions_backward(tree, work, schedule, world, row + 1)
+                    predict_backward(tree, work, schedule, world, row + 1)
+                accelerate_backward(
+                    tree, work, forces, contacts, memory, gradients, touch, law, world, step, row, drag, count
+                )
+                begin_stage_backward(tree, work, schedule, world, row)
+    finish_shape_gradient(contacts, touch, world)
+    end_backward(tree, work, gradients, world, start_q, q, trajectory_q_bar, trajectory_v_bar, q_bar, v_bar)
