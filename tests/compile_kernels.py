@@ -21,7 +21,7 @@ PARTS = {"physvision.physics.soft.kernels": ["solid", "cloth"]}
 # Those of the tests marked `extended`; kernels that only they need in float32, and modules that only they need at all.
 MORE_PARTS = {"physvision.physics.articulated.kernels": ["convex_pairs"]}
 MORE_FLOAT32 = {"contact_list", "contact_rollout", "contact_rollout_backward"}
-MORE_MODULES = {"complementarity_rollout", "relaxed_rollout", "yielding_rollout"}
+MORE_MODULES = {"complementarity_rollout", "compliant_rollout", "relaxed_rollout", "yielding_rollout"}
 # No test runs these in float32: that they compile shows in a sixth of the time without optimisation.
 ONLY_COMPILED = {"contact_rollout_backward"}
 

@@ -19,8 +19,7 @@ from physvision.physics.engine import Engine
 _DT, _STEPS, _PERIODS = 0.01, 2, 500
 _EFFORT = 1e-3
 _LINK, _POINT = 0.5, 1e-9  # m; kg m², of what should be a point
-_ANT_PERIOD = 0.05  # s
-_YIELDING = articulated.Penalty(stiffness=3e3, damping=105.0, pyramid=True)
+_ANT_PERIOD, _ANT_STEP = 0.05, 0.01  # s
 
 
 def _hanging(engine: Engine, down: Tensor) -> Callable[[int, torch.Generator], State]:
@@ -124,7 +123,7 @@ def links(count: int) -> Game:
     return Game(engine, begin, see, reward, (10.0,) * count, 100, timed=True)
 
 
-def ant(yielding: bool = False) -> Game:
+def ant(compliant: bool = False) -> Game:
     """Gymnasium's ant, with our contact: a torso on four legs of two joints, rewarded for its way along x.
 
     Motors of at most 150 N m, held for 0.05 s, five steps of the engine; an episode has 1,000 such steps. The reward is
@@ -132,16 +131,16 @@ def ant(yielding: bool = False) -> Game:
     is seen is the position without x and y, and a twentieth of the velocity.
 
     Args:
-        yielding: whether ground and stops are springs and dampers, near what MuJoCo makes of them by default: a time
-            constant of 0.02 s at a damping ratio of 1 for what has an inertia of about 1 kg or 1 kg m², and friction
-            of a pyramid, which lifts what slides. Its steps are of 0.5 ms. Its motors have half of the torque, for it
-            to hop less: above 1 m MuJoCo's is lost.
+        compliant: whether ground and stops yield as MuJoCo's, and steps are Runge–Kutta's: what MuJoCo makes of it.
     """
     gymnasium = needed("gymnasium", "environments")
     file = Path(str(gymnasium.__file__)).parent / "envs" / "mujoco" / "assets" / "ant.xml"
-    hard = articulated.load(file, dt=0.01)
-    engine = articulated.load(file, dt=5e-4, ignore=("turning_friction",), contact=_YIELDING) if yielding else hard
-    steps = round(_ANT_PERIOD / engine.dt)
+    engine = hard = articulated.load(file, dt=_ANT_STEP)
+    if compliant:
+        # Its geoms ask for friction in three directions, so that lengths against turning are of no account.
+        options = {"ignore": ("turning_friction",), "contact": "compliant", "integrator": "runge_kutta_4"}
+        engine = articulated.load(file, dt=_ANT_STEP, **options)
+    steps = round(_ANT_PERIOD / _ANT_STEP)
     # The file's own start has its knees beyond their stops.
     stand = torch.tensor([0.0, 0.0, 0.75, 1.0, 0.0, 0.0, 0.0, *(0.0, 1.0, 0.0, -1.0, 0.0, -1.0, 0.0, 1.0)]).double()
 
@@ -161,18 +160,19 @@ def ant(yielding: bool = False) -> Game:
         return (seen[..., 0] < 0.2) | (seen[..., 0] > 1.0)
 
     def vary(batch: int, generator: torch.Generator) -> dict[str, Tensor]:
-        """Stops that are up to 0.1 rad further out, as far as MuJoCo's yield, shapes that bounce, other friction."""
+        """Other friction, stops that are up to 0.1 rad further out, and, where contact is hard, shapes that bounce."""
         known = dict(engine.properties.items())
         drawn = torch.rand(batch, 2 + 2 * engine.nu, generator=generator, dtype=torch.float64)
         outward = torch.tensor([-0.1, 0.1], dtype=torch.float64) * drawn[:, 2:].unflatten(1, (engine.nu, 2))
         limits = known["joint_limits"].repeat(batch, 1, 1)
         limits[:, -engine.nu :] += outward
-        bounce, friction = 0.3 * drawn[:, :1], 0.7 + 0.6 * drawn[:, 1:2]
-        varied = {"restitution": bounce.expand(-1, len(known["restitution"])), "joint_limits": limits}
-        return varied | {"friction": friction * known["friction"]}
+        varied = {"joint_limits": limits, "friction": (0.7 + 0.6 * drawn[:, 1:2]) * known["friction"]}
+        if not compliant:
+            varied["restitution"] = (0.3 * drawn[:, :1]).expand(-1, len(known["restitution"]))
+        return varied
 
-    touching, high = partial(_touching, engine), (0.5 if yielding else 1.0,) * engine.nu
-    return Game(engine, begin, see, reward, high, 1000, steps, lost, touching=touching, vary=vary)
+    touching = partial(_touching, engine)
+    return Game(engine, begin, see, reward, (1.0,) * engine.nu, 1000, steps, lost, touching=touching, vary=vary)
 
 
 def _touching(engine: articulated.Articulation, state: State) -> Tensor:
@@ -193,5 +193,5 @@ GAMES: dict[str, Callable[[], Game]] = {
     "Acrobot": acrobot,
     **{f"Links{count}": partial(links, count) for count in range(1, 8)},
     "Ant": ant,
-    "YieldingAnt": partial(ant, yielding=True),
+    "CompliantAnt": partial(ant, compliant=True),
 }

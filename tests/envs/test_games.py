@@ -4,6 +4,7 @@ import math
 from pathlib import Path
 
 import mujoco
+import numpy as np
 import pytest
 import torch
 
@@ -99,26 +100,31 @@ def test_the_ant_stands_and_falls_and_is_seen_as_told():
 
 
 @pytest.mark.extended
-def test_the_yielding_ant_moves_nearer_to_mujocos_where_it_strikes_its_stops():
-    """In the air, under random controls of full power, which drive the legs against their stops, for 0.2 s."""
+def test_the_compliant_ant_is_mujocos():
+    """Under random controls of full power, which drive the legs against their stops and the ground, for a second.
+
+    A step of theirs and of ours differs by a few 1e-6, for they turn quaternions otherwise between Runge–Kutta's stages.
+    """
     gymnasium = pytest.importorskip("gymnasium")
     model = mujoco.MjModel.from_xml_path(f"{Path(gymnasium.__file__).parent}/envs/mujoco/assets/ant.xml")
-    games, generator, count = (GAMES["Ant"](), GAMES["YieldingAnt"]()), torch.Generator().manual_seed(0), 8
-    start = games[0].begin(count, generator)
-    start.q[:, 2] += 5.0
-    controls = 2 * torch.rand(count, 4, 8, generator=generator, dtype=torch.float64) - 1
-    expected = torch.zeros(count, 8, dtype=torch.float64)
+    model.opt.jacobian, model.opt.tolerance = mujoco.mjtJacobian.mjJAC_DENSE, 0.0
+    game, generator, count = GAMES["CompliantAnt"](), torch.Generator().manual_seed(0), 8
+    start = game.begin(count, generator)
+    start.q[:, 2] -= 0.2  # some begin in the ground, to be pushed out
+    controls = 2 * torch.rand(count, 20, 8, generator=generator, dtype=torch.float64) - 1
+    states, data = [start], mujoco.MjData(model)
+    for control in controls.unbind(1):
+        states.append(game.step(states[-1], control).state)
+    touched, off = 0, []
     for world in range(count):
-        data = mujoco.MjData(model)
-        data.qpos[:], data.qvel[:] = start.q[world].numpy(), start.v[world].numpy()
-        for control in controls[world]:
+        for before, after, control in zip(states[:-1], states[1:], controls[world], strict=True):
+            mujoco.mj_resetData(model, data)
+            data.qpos[:], data.qvel[:] = before.q[world].numpy(), before.v[world].numpy()
             data.ctrl[:] = control.numpy()
             mujoco.mj_step(model, data, 5)
-        expected[world] = torch.from_numpy(data.qpos[7:])
-    off = []
-    for game in games:
-        held = controls.repeat_interleave(game.steps, 1)
-        found = game.engine.rollout(start, held.shape[1], held)
-        assert found.status.converged.all()
-        off.append(float((found.final.q[:, 7:] - expected).abs().mean()))
-    assert off[1] < 0.5 * off[0]
+            touched += data.nefc > 0
+            off.append(float((after.v[world] - torch.from_numpy(data.qvel)).abs().max()))
+    print(f"{touched} of {len(off)} touch; off by {np.quantile(off, (0.5, 0.9, 1.0))} rad/s or m/s")
+    assert touched > 100
+    assert np.median(off) < 1e-3
+    assert np.quantile(off, 0.9) < 2e-2

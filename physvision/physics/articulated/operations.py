@@ -199,7 +199,17 @@ class ContactRollout(_Operation):
             return [tree, work.struct, forces, contacts, memory.struct, *self._numbers, *states]
 
         if self._may_repeat(wrenches, batch, False):
-            same = (work, self.structs, self.law, self.integrator, self.dt, self.steps, q.stride(), v.stride(), pull.stride())
+            same = (
+                work,
+                self.structs,
+                self.law,
+                self.integrator,
+                self.dt,
+                self.steps,
+                q.stride(),
+                v.stride(),
+                pull.stride(),
+            )
             repeated = self._repeated("rollout", memory, same, batch, arguments)
             repeated.move(2, pull, "torque")
             for at, tensor in zip((-5, -4, -3, -2), (q, v, positions, velocities), strict=True):

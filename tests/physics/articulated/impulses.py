@@ -32,7 +32,19 @@ def solved(problems, most=MOST, solver=by_newton, parts=()):
 
     batch = len(problems)
     counts = {"contacts": most} | dict.fromkeys(
-        ("evaluations", "links", "velocities", "positions", "pairs", "groups", "candidates", "shapes", "limits"), 1
+        (
+            "evaluations",
+            "links",
+            "velocities",
+            "positions",
+            "pairs",
+            "groups",
+            "candidates",
+            "shapes",
+            "limits",
+            "coupled",
+        ),
+        1,
     )
     memory, held = ContactMemory(), {}
     for name, field in CONTACT_MEMORY.items():

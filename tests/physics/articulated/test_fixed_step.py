@@ -156,7 +156,6 @@ LEAVES = (
 )  # fmt: skip
 FORCES = {
     "penalty": Penalty(stiffness=2e3, damping=30.0),
-    "pyramid": Penalty(stiffness=2e3, damping=30.0, pyramid=True),
     "soft": Soft(stiffness=2e3, distance=4e-3),
 }
 METHODS = FORCES | {"compliant": Complementarity(compliance=1e-2), "relaxed": Relaxed(1e-5)}

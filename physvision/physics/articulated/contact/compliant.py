@@ -75,7 +75,7 @@ def mobilities(model: Model, parameters: Parameters) -> tuple[np.ndarray, np.nda
         inertia += linear.T @ cross + cross.T @ linear
     response = np.linalg.inv(inertia) if model.nv else inertia
     of_bodies = np.zeros(model.bodies)
-    for body, link in enumerate(model.body_link):
+    for body, link in enumerate(model.body_link.tolist()):
         if link >= 0:
             _, linear = _moved(model, axes, places, link, places[link] + turns[link] @ known["center"][body])
             of_bodies[body] = np.trace(linear @ response @ linear.T) / 3

@@ -19,9 +19,6 @@ class Penalty:
         stiffness: k, N/m; of a joint's stop N m/rad.
         damping: c, N s/m; of a joint's stop N m s/rad.
         slip_speed: m/s below which friction falls to nothing, for it is smooth.
-        pyramid: whether each contact is four springs and dampers of a quarter each, along the normal and to both sides
-            along both tangents by the coefficient of friction, as in MuJoCo's convex contact. What slides is then
-            lifted, which by Coulomb's law it is not; what rests creeps.
     """
 
     kernels: ClassVar[str] = "yielding_rollout"
@@ -29,7 +26,6 @@ class Penalty:
     stiffness: float = 1e4
     damping: float = 10.0
     slip_speed: float = 1e-2
-    pyramid: bool = False
 
     def __post_init__(self) -> None:
         check_positive("stiffness", self.stiffness)
@@ -66,4 +62,4 @@ class Soft:
     @property
     def numbers(self) -> dict[str, float]:
         """What kernels read."""
-        return {**vars(self), "damping": 0.0, "pyramid": False}
+        return {**vars(self), "damping": 0.0}

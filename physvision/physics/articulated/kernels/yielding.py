@@ -5,9 +5,6 @@ N = max(0, −k g − c u_n) for g < 0, or N = k δ log(1 + exp(−g / δ)). For
 
     N̄ = w_n − μ w_t · u_t / s,    ū_t = −μ N (w_t − (w_t · u_t) u_t / s²) / s,    μ̄ = −N w_t · u_t / s,
     ḡ = −k N̄, ū_n = −c N̄ where there is a force, or ḡ = −k N̄ / (1 + exp(g / δ)).
-
-Of a pyramid the force is that of four edges e = (1, ±μ, 0) and (1, 0, ±μ), F = Σ f e with f = ¼ max(0, −k g − c e · u),
-and the sums over those that push, E = w · e, give ḡ = −¼ k Σ E, ū = −¼ c Σ E e and μ̄ = Σ ±(f w_t − ¼ c E u_t).
 """
 
 import warp as wp
@@ -15,7 +12,7 @@ import warp as wp
 from . import scalar
 from .delassus import add_push, contact_velocity
 from .reach import first_near
-from .spatial import transposed, vec3, vec4, zero3
+from .spatial import transposed, vec3, zero3
 from .stops import stop_gap, write_stop_jacobian
 from .touching import closest_of, write_jacobian
 from .touching_backward import contact_work_backward
@@ -28,7 +25,6 @@ NOTHING = wp.constant(scalar(40.0))  # distances at which a soft force is less t
 class Law:
     """The numbers of `Penalty` (distance 0) or `Soft`."""
 
-    pyramid: wp.int32
     stiffness: scalar
     damping: scalar
     distance: scalar
@@ -50,36 +46,15 @@ def pressure(law: Law, gap: scalar, speed: scalar):
 
 
 @wp.func
-def edge_pressures(law: Law, gap: scalar, slip: vec3, friction: scalar):
-    """Forces of the edges with +μ and with −μ along the first tangent, and along the second."""
-    quarter = scalar(0.25)
-    along = friction * slip[1]
-    across = friction * slip[2]
-    return vec4(
-        quarter * pressure(law, gap, slip[0] + along),
-        quarter * pressure(law, gap, slip[0] - along),
-        quarter * pressure(law, gap, slip[0] + across),
-        quarter * pressure(law, gap, slip[0] - across),
-    )
-
-
-@wp.func
 def force_of(law: Law, gap: scalar, slip: vec3, friction: scalar):
     """F along the normal and the tangents."""
-    if law.pyramid != 0:
-        edges = edge_pressures(law, gap, slip, friction)
-        return vec3(
-            edges[0] + edges[1] + edges[2] + edges[3],
-            friction * (edges[0] - edges[1]),
-            friction * (edges[2] - edges[3]),
-        )
     force = pressure(law, gap, slip[0])
     rub = -friction * force / wp.sqrt(slip[1] * slip[1] + slip[2] * slip[2] + law.slip_speed * law.slip_speed)
     return vec3(force, rub * slip[1], rub * slip[2])
 
 
 @wp.func
-def cone_backward(law: Law, gap: scalar, slip: vec3, friction: scalar, force: vec3, weight: vec3):
+def force_backward(law: Law, gap: scalar, slip: vec3, friction: scalar, force: vec3, weight: vec3):
     """ū, ḡ and μ̄ of w · F."""
     one = scalar(1.0)
     size = wp.sqrt(slip[1] * slip[1] + slip[2] * slip[2] + law.slip_speed * law.slip_speed)
@@ -96,35 +71,6 @@ def cone_backward(law: Law, gap: scalar, slip: vec3, friction: scalar, force: ve
         speed_bar = -law.damping * force_bar
     slip_bar = vec3(speed_bar, rub * (weight[1] - turned * slip[1]), rub * (weight[2] - turned * slip[2]))
     return slip_bar, gap_bar, -force[0] * across / size
-
-
-@wp.func
-def pyramid_backward(law: Law, gap: scalar, slip: vec3, friction: scalar, weight: vec3):
-    """The same of four edges."""
-    edges = edge_pressures(law, gap, slip, friction)
-    z = scalar(0.0)
-    along = friction * weight[1]
-    across = friction * weight[2]
-    right = wp.where(edges[0] > z, weight[0] + along, z)
-    left = wp.where(edges[1] > z, weight[0] - along, z)
-    up = wp.where(edges[2] > z, weight[0] + across, z)
-    down = wp.where(edges[3] > z, weight[0] - across, z)
-    total = right + left + up + down
-    quarter = scalar(-0.25)
-    damp = quarter * law.damping
-    slip_bar = damp * vec3(total, friction * (right - left), friction * (up - down))
-    friction_bar = weight[1] * (edges[0] - edges[1]) + weight[2] * (edges[2] - edges[3])
-    friction_bar += damp * ((right - left) * slip[1] + (up - down) * slip[2])
-    return slip_bar, quarter * law.stiffness * total, friction_bar
-
-
-@wp.func
-def force_backward(law: Law, gap: scalar, slip: vec3, friction: scalar, force: vec3, weight: vec3):
-    """ū, ḡ and μ̄ of w · F."""
-    slip_bar, gap_bar, friction_bar = cone_backward(law, gap, slip, friction, force, weight)
-    if law.pyramid != 0:
-        slip_bar, gap_bar, friction_bar = pyramid_backward(law, gap, slip, friction, weight)
-    return slip_bar, gap_bar, friction_bar
 
 
 @wp.func
