@@ -84,9 +84,10 @@ class Layers(nn.Module):
 
     @torch.no_grad()
     def back(self, passed: Passed, gradient: Float[Tensor, "members batch high"]) -> None:
-        """Set the gradients of weights and biases, from that of what `forth` gave."""
+        """Write the gradients of weights and biases, which `joined` has made room for, from that of `forth`'s values."""
         for number, found in zip(self._numbers, _back(passed, gradient)[1], strict=True):
-            number.grad = found
+            assert number.grad is not None
+            number.grad.copy_(found)
 
     @torch.no_grad()
     def back_to_inputs(self, passed: Passed, gradient: Tensor) -> Float[Tensor, "batch low"]:
@@ -132,12 +133,12 @@ def _back(
 
     With g the gradient of a layer's outputs, zero where they were cut off: that of W is hᵀ g, of b Σ g, of h g Wᵀ.
     """
-    kind, found = gradient.dtype, []
+    found = []
     for number in reversed(range(len(passed.layers))):
         layer, weight = passed.layers[number], passed.weights[number]
         if of_weights:
             product = torch.bmm if found else _from_few
-            found += [gradient.sum(1, keepdim=True).to(kind), product(layer.mT, gradient).to(kind)]
+            found += [gradient.sum(1, keepdim=True), product(layer.mT, gradient)]
         if number or of_inputs:
             gradient = gradient * weight.mT if weight.shape[2] == 1 else torch.bmm(gradient, weight.mT)
         if number:
@@ -174,7 +175,21 @@ class _Rectified(torch.autograd.Function):
         passed = Passed(list(ctx.saved_tensors[:count]), list(ctx.saved_tensors[count:]))
         of_inputs, of_weights = ctx.needs_input_grad[1:3]
         of_input, found = _back(passed, gradient, of_weights, of_inputs)
-        return None, of_input, *(found or [None] * (2 * count))
+        return None, of_input, *([each.to(gradient.dtype) for each in found] or [None] * (2 * count))
+
+
+@torch.no_grad()
+def joined(numbers: Sequence[nn.Parameter]) -> nn.Parameter:
+    """Lay numbers side by side in one tensor, and their gradients in its gradient; what is a step for all is one.
+
+    They stay what they are, and are parts of it from then on.
+    """
+    whole = nn.Parameter(torch.cat([number.flatten() for number in numbers]))
+    whole.grad = torch.zeros_like(whole)
+    sizes = [number.numel() for number in numbers]
+    for number, part, of_part in zip(numbers, whole.detach().split(sizes), whole.grad.split(sizes), strict=True):
+        number.data, number.grad = part.view_as(number), of_part.view_as(number)
+    return whole
 
 
 def follow(slow: nn.Module, fast: nn.Module, share: float) -> None:

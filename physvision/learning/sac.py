@@ -20,9 +20,9 @@ from typing import Any
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
-from physvision.learning.networks import Actor, Layers, Squash, follow
+from physvision.learning.networks import Actor, Layers, Squash, follow, joined
 from physvision.learning.replay import Batch
 
 Worth = Callable[[Tensor], tuple[Tensor, Tensor]]
@@ -74,10 +74,10 @@ class Sac:
         self.actor = Actor(seen, settings.hidden, actions, rounded=settings.rounded)
         self.critics = Layers(2, (seen + actions, *settings.hidden, 1), rounded=settings.rounded)
         self.slow = deepcopy(self.critics).requires_grad_(False)
-        self.weight = torch.tensor([log(settings.entropy_weight)], requires_grad=True)  # log α
+        self.weight = nn.Parameter(torch.tensor([log(settings.entropy_weight)]))  # log α
         self.target_entropy = -float(actions) if settings.target_entropy is None else settings.target_entropy
-        parts = [*self.actor.parameters(), *self.critics.parameters(), self.weight]
-        self.optimizer = torch.optim.Adam(parts, settings.learning_rate, fused=True)
+        parts = joined([*self.actor.parameters(), *self.critics.parameters(), self.weight])
+        self.optimizer = torch.optim.Adam([parts], settings.learning_rate, fused=True)
         # What was freed in a piece of this size the C library keeps from then on, and need not ask for in each update.
         torch.empty(2**24, dtype=torch.uint8)
         self._last: tuple[Tensor, Tensor, Tensor] | None = None
@@ -109,7 +109,8 @@ class Sac:
         valued, steep = (worth or partial(self._lower, told))(now.action)
         of_output = now.back(steep / -len(told), (weight / len(told)).expand(len(told)))
         self.actor.layers.back(kept.rows(later), of_output[None])
-        self.weight.grad = -now.density.mean()[None] - self.target_entropy
+        assert self.weight.grad is not None
+        self.weight.grad.copy_(-now.density.mean() - self.target_entropy)
         self.optimizer.step()
         follow(self.slow, self.critics, self.settings.target_rate)
         self._last = error, now.density, valued

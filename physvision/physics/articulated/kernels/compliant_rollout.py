@@ -2,7 +2,7 @@
 
 import warp as wp
 
-from . import scalar
+from . import FUSED, scalar
 from .compliant import Law, friction_backward, gap_backward, hardness, share_of, times_stiffness
 from .delassus import add_push, contact_velocity, sweep_inward
 from .forward import accelerate_moved, solve, solve_inward, solve_outward
@@ -199,7 +199,7 @@ def accelerate_backward(
     residual_backward(tree, work, forces, gradients, world, step, row, row, drag_interval)
 
 
-@wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 3})
+@wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 3, **FUSED})
 def rollout(
     first: int,
     tree: TreeStruct,
@@ -245,7 +245,7 @@ def rollout(
     first_bad_step[world] = bad
 
 
-@wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 3})
+@wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 3, **FUSED})
 def rollout_backward(
     first: int,
     tree: TreeStruct,
