@@ -1,4 +1,4 @@
-"""Methods of contact side by side: events, forces, and complementarity once a step, exact and relaxed.
+"""Methods of contact side by side: events, forces, MuJoCo's, and complementarity once a step, exact and relaxed.
 
 Each scene is stepped at several lengths of step; stiffness, the speed below which friction falls off, and how much
 complementarity is relaxed go over two decades each. The table tells how far the final state is from the exact one, its
@@ -32,7 +32,7 @@ from contact_scenes import (  # pyright: ignore[reportMissingImports]
 )
 from jsonargparse import auto_cli
 
-from physvision.physics.articulated import Complementarity, Penalty, Relaxed, Soft
+from physvision.physics.articulated import Complementarity, Compliant, Penalty, Relaxed, Soft
 
 STEPS = (1e-2, 1e-3, 1e-4)
 LONGER = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 1e-1)
@@ -50,6 +50,8 @@ def methods(scene: Scene) -> dict[str, Method]:
             found[f"penalty, ε = {speed:.0e}"] = Penalty(1e4, damping=100.0, slip_speed=speed)
     for k in STIFFNESS:
         found[f"soft, k = {k:.0e}"] = Soft(k, distance=1e-3)
+    if not scene.elastic:
+        found["compliant"] = Compliant()
     found["complementarity"] = Complementarity()
     for smoothing in (1e-8, 1e-6, 1e-4):
         found[f"relaxed, κ = {smoothing:.0e}"] = Relaxed(smoothing)
@@ -149,7 +151,7 @@ def growth(bounces: tuple[int, ...] = (1, 10, 100), dt: float = 1e-3) -> None:
     print(f"  {'exact':<20}" + "".join(f"{size:>10.3g}" for size in exact) + "\n")
 
 
-COLORS = {"event": "k", "penalty": "C0", "soft": "C2", "complementarity": "C3", "relaxed": "C1"}
+COLORS = {"event": "k", "penalty": "C0", "soft": "C2", "compliant": "C4", "complementarity": "C3", "relaxed": "C1"}
 MARKS = "osv^d"
 
 

@@ -84,7 +84,7 @@ class Layers(nn.Module):
 
     @torch.no_grad()
     def back(self, passed: Passed, gradient: Float[Tensor, "members batch high"]) -> None:
-        """Write the gradients of weights and biases, which `joined` has made room for, from that of `forth`'s values."""
+        """Write the gradients of weights and biases, for which `joined` made room, from that of what `forth` gave."""
         for number, found in zip(self._numbers, _back(passed, gradient)[1], strict=True):
             assert number.grad is not None
             number.grad.copy_(found)

@@ -103,7 +103,7 @@ def test_the_ant_stands_and_falls_and_is_seen_as_told():
 def test_the_compliant_ant_is_mujocos():
     """Under random controls of full power, which drive the legs against their stops and the ground, for a second.
 
-    A step of theirs and of ours differs by a few 1e-6, for they turn quaternions otherwise between Runge–Kutta's stages.
+    A step of theirs and of ours differs by some 1e-6, for they turn quaternions otherwise between Runge–Kutta's stages.
     """
     gymnasium = pytest.importorskip("gymnasium")
     model = mujoco.MjModel.from_xml_path(f"{Path(gymnasium.__file__).parent}/envs/mujoco/assets/ant.xml")

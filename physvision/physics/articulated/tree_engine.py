@@ -103,6 +103,8 @@ class TreeEngine(MechanicalEngine):
         self._method: dict[str, Any] = {"law": self._law}
         if isinstance(self._law, Compliant):
             self._method |= {"integrator": INTEGRATORS[integrator], "substeps": check_count("substeps", substeps)}
+            if restitution != 0:
+                raise InputError(f"restitution: compliant contact has none, expected 0, got {restitution}")
         elif contact is not None and (integrator != "semi_implicit_euler" or substeps != 1):
             raise InputError("contact steps with a scheme of its own: leave integrator and substeps out")
         bodies = [*sorted_bodies(bodies), *map(wheel, activations)]

@@ -203,3 +203,5 @@ def test_bad_numbers_are_refused():
         Compliant(shares=(0.9, 1.0))
     with pytest.raises(InputError, match="width"):
         Compliant(width=-1.0)
+    with pytest.raises(InputError, match="restitution"):
+        world([ball()], "compliant", restitution=0.5)

@@ -1,11 +1,12 @@
 """What of a tree may touch what else, and of the world."""
 
-from physvision.physics.articulated.contact.compliant import Compliant, mobilities
+from physvision.physics.articulated.contact.compliant import Compliant
 from physvision.physics.articulated.contact.features import features
 from physvision.physics.articulated.contact.filters import Touching, all_touching
 from physvision.physics.articulated.contact.fixed_step import Complementarity, Relaxed
 from physvision.physics.articulated.contact.listed import ContactList, nearest
 from physvision.physics.articulated.contact.methods import Contact, Law, law_of
+from physvision.physics.articulated.contact.mobility import mobilities
 from physvision.physics.articulated.contact.pairs import Pairs
 from physvision.physics.articulated.contact.yielding import Penalty, Soft
 

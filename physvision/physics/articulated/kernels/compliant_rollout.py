@@ -5,12 +5,12 @@ import warp as wp
 from . import FUSED, scalar
 from .compliant import Law, friction_backward, gap_backward, hardness, share_of, times_stiffness
 from .delassus import add_push, contact_velocity, sweep_inward
-from .forward import accelerate_moved, solve, solve_inward, solve_outward
+from .forward import accelerate_moved, solve_inward, solve_outward
 from .inverse import accelerate_links, residual_backward
 from .kinematics import move_links
-from .least_cost import answer_backward, answered, find_least_cost, lag_weight, scale_halves
+from .least_cost import answer_backward, answered, find_least_cost, scale_halves
 from .reach import find_bounds, first_near
-from .spatial import transposed, vec3, zero3
+from .spatial import transposed, zero3
 from .steps import (
     advance_positions,
     advance_positions_backward,
@@ -183,7 +183,7 @@ def accelerate_backward(
         pushes = memory.mode[world, c]
         if pushes != 0:
             force = force_of(memory, world, c)
-            weight = lag_weight(tree, memory, world, c, work.multiplier, row)
+            weight = -contact_velocity(tree, memory, world, c, work.multiplier, row)
             held = times_stiffness(hard, friction, pushes, weight)
             done = wp.dot(weight, force)
             slip_bar = -law.damping * held

@@ -14,7 +14,6 @@ import warp as wp
 
 from . import scalar
 from .compliant import pushing, stiffness_of, times_stiffness
-from .delassus import contact_velocity
 from .spatial import vec3
 from .tree import ContactMemory, Tree, Workspace
 
@@ -222,9 +221,3 @@ def answer_backward(tree: Tree, work: Workspace, memory: ContactMemory, world: i
     solve_cost(tree, memory, world, memory.downhill)
     for d in range(tree.velocities):
         work.rest[world, d] = memory.downhill[world, d] / wp.sqrt(work.pivot[world, d])
-
-
-@wp.func
-def lag_weight(tree: Tree, memory: ContactMemory, world: int, c: int, multiplier: wp.array3d(dtype=scalar), row: int):
-    """W = −J λ of contact c."""
-    return -contact_velocity(tree, memory, world, c, multiplier, row)
