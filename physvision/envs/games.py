@@ -137,9 +137,7 @@ def ant(compliant: bool = False) -> Game:
     file = Path(str(gymnasium.__file__)).parent / "envs" / "mujoco" / "assets" / "ant.xml"
     engine = hard = articulated.load(file, dt=_ANT_STEP)
     if compliant:
-        # Its geoms ask for friction in three directions, so that lengths against turning are of no account.
-        options = {"ignore": ("turning_friction",), "contact": "compliant", "integrator": "runge_kutta_4"}
-        engine = articulated.load(file, dt=_ANT_STEP, **options)
+        engine = articulated.load(file, dt=_ANT_STEP, contact="compliant", integrator="runge_kutta_4")
     steps = round(_ANT_PERIOD / _ANT_STEP)
     # The file's own start has its knees beyond their stops.
     stand = torch.tensor([0.0, 0.0, 0.75, 1.0, 0.0, 0.0, 0.0, *(0.0, 1.0, 0.0, -1.0, 0.0, -1.0, 0.0, 1.0)]).double()

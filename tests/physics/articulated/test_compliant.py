@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from physics.articulated.slopes import compare
 
 from physvision import State
-from physvision.core import Box, Capsule, InputError, Placed, Plane, Sphere
+from physvision.core import Box, Capsule, InputError, Placed, Plane, Sphere, UnsupportedError
 from physvision.physics.articulated import Body, Compliant, Joint, load, tree
 
 pytestmark = pytest.mark.extended
@@ -49,7 +49,7 @@ MODELS = {name: f"<mujoco>{OPTIONS}<worldbody>{scene}</worldbody></mujoco>" for 
 def test_accelerations_are_mujocos(name):
     """Of random states in which something overlaps; semi-implicit Euler without drag gives v′ = v + h q̈."""
     model, h = mujoco.MjModel.from_xml_string(MODELS[name]), 0.01
-    engine = load(MODELS[name], dt=h, contact="compliant", ignore=("turning_friction",))
+    engine = load(MODELS[name], dt=h, contact="compliant")
     data, random, compared = mujoco.MjData(model), np.random.default_rng(1), 0
     for _ in range(200):
         q, v = np.array(model.qpos0), random.normal(size=model.nv)
@@ -76,7 +76,7 @@ def test_accelerations_are_mujocos_whatever_the_numbers(time_constant, damping_r
     model = mujoco.MjModel.from_xml_string(MODELS["trees"])
     model.geom_solref[:], model.geom_solimp[:] = (time_constant, damping_ratio), (least, 0.95, width, 0.5, 2.0)
     model.geom_friction[:, 0] = friction
-    engine = load(MODELS["trees"], dt=0.01, contact=law, ignore=("turning_friction",))
+    engine = load(MODELS["trees"], dt=0.01, contact=law)
     properties = {"friction": torch.full_like(engine.properties.friction, friction)}
     data, random = mujoco.MjData(model), np.random.default_rng(seed)
     q, v = np.array(model.qpos0), random.normal(size=model.nv)
@@ -190,10 +190,26 @@ def test_gradients_of_every_input_and_property(integrator):
 
 
 def test_single_precision_is_near_double():
-    engine = load(MODELS["trees"], dt=5e-3, contact="compliant", ignore=("turning_friction",))
+    engine = load(MODELS["trees"], dt=5e-3, contact="compliant")
     ends = [engine.rollout(engine.initial_state(2, dtype), 40) for dtype in (torch.float32, DOUBLE)]
     assert all(end.status.converged.all() for end in ends)
     torch.testing.assert_close(ends[0].final.q.double(), ends[1].final.q, rtol=0, atol=1e-4)
+
+
+def test_a_file_has_its_own_numbers_if_they_are_the_same_for_all():
+    soft = MODELS["trees"].replace("<worldbody>", '<default><geom solref="0.05 0.7" solimp="0.5 0.8 0.01"/></default>'
+                                   "<worldbody>")  # fmt: skip
+    start = mujoco.MjModel.from_xml_string(soft).qpos0
+    start[2] -= 0.01
+    state = State(torch.from_numpy(start)[None], torch.zeros(1, 18, dtype=DOUBLE))
+    law = Compliant(0.05, 0.7, (0.5, 0.8), 0.01)
+    ends = [load(soft, contact=each).step(state).v for each in ("compliant", law, Compliant())]
+    torch.testing.assert_close(ends[0], ends[1], rtol=0, atol=0)
+    assert float((ends[0] - ends[2]).abs().max()) > 1e-3
+    with pytest.raises(UnsupportedError, match="several"):
+        load(soft.replace('size="0.1 0.2"', 'size="0.1 0.2" solref="0.1 1"'), contact="compliant")
+    with pytest.raises(UnsupportedError, match="impratio"):
+        load(soft.replace('jacobian="dense"', 'impratio="10"'), contact="compliant")
 
 
 def test_bad_numbers_are_refused():

@@ -19,6 +19,7 @@ from physvision.core import FileError, InputError, ModelError, UnsupportedError
 from physvision.physics.articulated.contact import Contact
 from physvision.physics.articulated.engine import Articulation
 from physvision.physics.articulated.loading import translate
+from physvision.physics.articulated.loading.compliance import compliance
 from physvision.physics.articulated.loading.connections import connections
 from physvision.physics.articulated.loading.contacts import CONTACT_KINDS, GeomPair, by_rule, geom_pairs, touching
 from physvision.physics.articulated.loading.geometry import geoms_of, matrix, placed
@@ -73,7 +74,8 @@ def load(
         packages: folders that hold the packages of meshes called `package://NAME/…`; those around the file are found.
         overlapping: what pairs of shapes do that overlap by more than 1 cm in the file's start: "touch", so that
             `engine.separated` must push them apart before anything is simulated, or "pass" through each other.
-        contact: the method, as in `tree`; to simulate without contact is to ignore it.
+        contact: the method, as in `tree`; to simulate without contact is to ignore it. "compliant" has the file's
+            `solref` and `solimp`, if they are the same for all that touches.
         friction_model: "cone" or "pyramid", as in `tree`; that of the file is not used.
 
     Raises:
@@ -90,6 +92,8 @@ def load(
     model, name = _compiled(source, base, packages)
     _refuse_unsupported(model, name, ignore)
     pairs = [] if "contact" in ignore else by_rule(model, geom_pairs(model))[0]
+    if contact == "compliant":
+        contact = compliance(model, pairs, "limit" not in ignore and limits_hold(model))
     options: dict[str, Any] = {"dt": dt, "integrator": integrator, "substeps": substeps, "restitution": restitution}
     options |= {"contact": contact, "friction_model": friction_model}
     engine, rows = _engine(model, pairs, ignore, servo_speed, options)
