@@ -135,9 +135,10 @@ def ant(compliant: bool = False) -> Game:
     """
     gymnasium = needed("gymnasium", "environments")
     file = Path(str(gymnasium.__file__)).parent / "envs" / "mujoco" / "assets" / "ant.xml"
-    engine = hard = articulated.load(file, dt=_ANT_STEP)
     if compliant:
         engine = articulated.load(file, dt=_ANT_STEP, contact="compliant", integrator="runge_kutta_4")
+    else:
+        engine = articulated.load(file, dt=_ANT_STEP)
     steps = round(_ANT_PERIOD / _ANT_STEP)
     # The file's own start has its knees beyond their stops.
     stand = torch.tensor([0.0, 0.0, 0.75, 1.0, 0.0, 0.0, 0.0, *(0.0, 1.0, 0.0, -1.0, 0.0, -1.0, 0.0, 1.0)]).double()
@@ -145,7 +146,8 @@ def ant(compliant: bool = False) -> Game:
     def begin(batch: int, generator: torch.Generator) -> State:
         turned = 0.2 * torch.rand(batch, engine.nv, generator=generator, dtype=torch.float64) - 0.1
         v = 0.1 * torch.randn(batch, engine.nv, generator=generator, dtype=torch.float64)
-        return hard.separated(State(engine.integrate(stand.expand(batch, -1), turned), v))
+        start = State(engine.integrate(stand.expand(batch, -1), turned), v)
+        return start if compliant else engine.separated(start)
 
     def see(state: State) -> Tensor:
         return torch.cat([state.q[:, 2:], 0.05 * state.v], 1)

@@ -52,7 +52,7 @@ def compliance(model: mujoco.MjModel, pairs: Sequence[GeomPair], limits: bool) -
         )
     if reference[0] <= 0 or shares[3:] != _SHAPE or model.opt.impratio != 1.0:
         raise UnsupportedError(
-            f"contact: 'compliant' has a time constant, a share that grows about the middle by squares, and impratio 1; "
+            f"contact: 'compliant' has a time constant, shares that grow by squares about the middle, and impratio 1; "
             f"the file has {told}, impratio {model.opt.impratio:g}; give contact=Compliant(…) to go without"
         )
     return Compliant(float(reference[0]), float(reference[1]), (float(shares[0]), float(shares[1])), float(shares[2]))
