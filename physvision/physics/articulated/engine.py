@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
-
 import numpy as np
 import torch
 from jaxtyping import Float
@@ -20,16 +17,11 @@ from physvision.physics.articulated.contact import ContactList, nearest
 from physvision.physics.articulated.integrators import INTEGRATORS
 from physvision.physics.articulated.model import Model
 from physvision.physics.articulated.planning import Stepping
-from physvision.physics.articulated.preparation import MOST_OVERLAP
 from physvision.physics.articulated.tree_engine import TreeEngine
 from physvision.physics.engine import Overrides
 from physvision.physics.feedback import Bounds, Plan
 from physvision.physics.properties import Properties
 
-_NOT_WHILE_SEPARATING = (
-    *("gravity", "friction", "turning_friction", "restitution"),
-    *("friction_loss", "transmission_force", "joint_stiffness"),
-)
 PUSHES = 200  # steps in which `separated` pushes apart
 STILL = 1e-9  # m or rad by which a push moves something, at least
 FARTHEST = 0.1  # m or rad by which it does at most
@@ -165,22 +157,19 @@ class Articulation(TreeEngine):
             return state
         self._check_state(state)
         prepared = self._prepare(state.q)
-        program, known = prepared.program, self._cast(state, properties)
-        none = {name: torch.zeros_like(getattr(known, name)) for name in _NOT_WHILE_SEPARATING}
-        known = replace(known, **none)
-        push, step = (
-            operations.ContactRollout(program, None, 1, self.dt, 0, most) for most in (math.inf, MOST_OVERLAP)
-        )
-        inputs = prepared.tree_numbers(known, state.batch) | prepared.contact_numbers(known, state.batch)
+        program, forceless = prepared.program, prepared.forceless
+        if properties is not None:
+            forceless = prepared.without_forces(self._cast(state, properties), state.batch)
+        push, step = (operations.ContactRollout(program, each, 1, self.dt, 0) for each in forceless)
         q, still = program.packing.normalized(state.q), torch.zeros_like(state.v)
         for _ in range(PUSHES):
-            moved = self.difference(q, push.forward(q, still, None, None, *inputs.values())[0][:, -1])
+            moved = self.difference(q, push.forward(q, still, None, None)[0][:, -1])
             farthest = moved.abs().amax(-1, keepdim=True)
             if not bool((farthest > STILL).any()):
                 break
             # Normals and levers are those from before the push.
             q = self.integrate(q, moved * (FARTHEST / farthest).clamp(max=1.0))
-        bad = step.forward(q, still, None, None, *inputs.values())[2][:, 0]
+        bad = step.forward(q, still, None, None)[2][:, 0]
         if bool((bad >= 0).any()):
             worlds = torch.nonzero(bad >= 0).flatten().tolist()
             raise InputError(f"separated: worlds {worlds} could not be freed of their overlaps; start them elsewhere")

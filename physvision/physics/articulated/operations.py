@@ -124,7 +124,6 @@ class ContactRollout(_Operation):
     steps: int
     dt: float
     truncate: int
-    overlap: float = MOST_OVERLAP
     law: Law | None = None  # of contacts that are no events
     integrator: Integrator | None = None  # of a law that has no steps of its own
     substeps: int = 1
@@ -161,7 +160,7 @@ class ContactRollout(_Operation):
             return self.structs.tree, self.structs.contacts
         count = len(CONTACT_PARAMETERS)
         named = dict(zip(CONTACT_PARAMETERS, parameters[-count:], strict=True))
-        contacts = self.program.contacts(named, MOST_OPERATIONS, REST_SPEED, self.overlap)
+        contacts = self.program.contacts(named, MOST_OPERATIONS, REST_SPEED, MOST_OVERLAP)
         return self.program.tree(dict(zip(PARAMETERS, parameters[:-count], strict=True))), contacts
 
     @override

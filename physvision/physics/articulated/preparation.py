@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -16,6 +19,11 @@ from physvision.physics.articulated.properties import TreeProperties
 MOST_OPERATIONS = 64  # flights and impacts in a step
 REST_SPEED = 1e-2  # m/s below which nothing bounces
 MOST_OVERLAP = 1e-2  # m, or rad of a joint, that a world may start beyond what stops it
+# Properties that are zero where bodies are only to be pushed apart.
+_FORCES = (
+    *("gravity", "friction", "turning_friction", "restitution"),
+    *("friction_loss", "transmission_force", "joint_stiffness"),
+)
 
 
 class Structs(NamedTuple):
@@ -37,7 +45,7 @@ class Prepared:
 
     def __init__(self, model: Model, pairs: Pairs | None, own: TreeProperties) -> None:
         self.program = Program(model, own.mass.dtype, own.mass.device, pairs)
-        self._pairs = pairs
+        self._pairs, self._own = pairs, own
         springs, rubs = (bool((value != 0).any()) for value in (own.joint_stiffness, own.friction_loss))
         self.own = self._structs(own, 1, springs, rubs)
         self.placed = self.program.packing.bodies_in_links(own)
@@ -65,14 +73,31 @@ class Prepared:
         self._last = ref(properties), _versions(properties), batch, structs
         return structs
 
+    @cached_property
+    def forceless(self) -> tuple[Structs, Structs]:
+        """Structs as of `without_forces` over the engine's own properties, for any number of worlds."""
+        return self.without_forces(self._own, 1)
+
+    def without_forces(self, properties: TreeProperties, batch: int) -> tuple[Structs, Structs]:
+        """Structs in which nothing pushes but contacts: first with any overlap, then with a small one at most."""
+        still = replace(properties, **{name: torch.zeros_like(getattr(properties, name)) for name in _FORCES})
+        return self._structs(still, batch, overlap=math.inf), self._structs(still, batch)
+
     @torch.no_grad()
-    def _structs(self, properties: TreeProperties, batch: int, springs: bool = True, rubs: bool = True) -> Structs:
+    def _structs(
+        self,
+        properties: TreeProperties,
+        batch: int,
+        springs: bool = True,
+        rubs: bool = True,
+        overlap: float = MOST_OVERLAP,
+    ) -> Structs:
         # What two worlds share is read with stride zero, and so serves any number of them.
         worlds = max(batch, 2)
         parameters, touching = self.tree_numbers(properties, worlds), self.contact_numbers(properties, worlds)
         contacts = None
         if self._pairs is not None:
-            contacts = self.program.contacts(touching, MOST_OPERATIONS, REST_SPEED, MOST_OVERLAP)
+            contacts = self.program.contacts(touching, MOST_OPERATIONS, REST_SPEED, overlap)
         return Structs(self.program.tree(parameters, springs, rubs), contacts, (parameters, touching))
 
 
