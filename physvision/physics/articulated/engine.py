@@ -161,14 +161,19 @@ class Articulation(TreeEngine):
         if properties is not None:
             forceless = prepared.without_forces(self._cast(state, properties), state.batch)
         push, step = (operations.ContactRollout(program, each, 1, self.dt, 0) for each in forceless)
-        q, still = program.packing.normalized(state.q), torch.zeros_like(state.v)
+        q, still = program.packing.normalized(state.q).clone(), torch.zeros_like(state.v)
+        rows = torch.arange(state.batch, device=q.device)
         for _ in range(PUSHES):
-            moved = self.difference(q, push.forward(q, still, None, None)[0][:, -1])
+            there = q[rows]
+            moved = self.difference(there, push.forward(there, still[rows], None, None)[0][:, -1])
             farthest = moved.abs().amax(-1, keepdim=True)
-            if not bool((farthest > STILL).any()):
+            moves = farthest[:, 0] > STILL
+            if not bool(moves.any()):
                 break
             # Normals and levers are those from before the push.
-            q = self.integrate(q, moved * (FARTHEST / farthest).clamp(max=1.0))
+            q[rows] = self.integrate(there, moved * (FARTHEST / farthest).clamp(max=1.0))
+            # Properties of their own belong to all worlds.
+            rows = rows[moves] if properties is None else rows
         bad = step.forward(q, still, None, None)[2][:, 0]
         if bool((bad >= 0).any()):
             worlds = torch.nonzero(bad >= 0).flatten().tolist()

@@ -397,7 +397,11 @@ def test_a_hinge_is_pushed_out_no_farther_than_it_must():
     shapes = [Placed(Sphere(0.1), pose=at(0.005, 0.3))]
     arm = Body("arm", None, [Joint("revolute", (0, 1, 0))], 1.0, inertia=(0.1,) * 3, shapes=shapes)
     engine = world([arm], scenery=[Placed(Sphere(0.1), pose=at(0.0, 0.42))])
-    freed = engine.separated(State(torch.zeros(1, 1, dtype=DOUBLE), torch.zeros(1, 1, dtype=DOUBLE)))
+    given = torch.tensor([[0.0], [1.5], [0.0]], dtype=DOUBLE)  # the second one is free
+    freed = engine.separated(State(given, torch.zeros(3, 1, dtype=DOUBLE)))
+    assert given.flatten().tolist() == [0.0, 1.5, 0.0]
+    assert float(freed.q[1, 0]) == 1.5
+    assert float(freed.q[2, 0]) == float(freed.q[0, 0])
     reach = math.hypot(0.005, 0.3)
     away = math.acos((reach**2 + 0.42**2 - 0.2**2) / (2 * reach * 0.42))
     assert float(freed.q[0, 0]) == pytest.approx(away - math.atan2(0.005, 0.3), abs=1e-5)
