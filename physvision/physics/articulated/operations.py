@@ -137,7 +137,7 @@ class ContactRollout(_Operation):
     @property
     def _numbers(self) -> list[Any]:
         """The arguments that both launches share behind the memory they work in."""
-        law = [] if self.law is None else [self.program.law(self.law)]
+        law = [self.program.law(self.law)] if self.law is not None and self.law.numbers else []
         step: Any = self.dt
         if self.integrator is not None:
             step = self.program.schedule(self.integrator, self.substeps, self.dt / self.substeps)

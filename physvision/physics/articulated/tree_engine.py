@@ -28,6 +28,7 @@ from physvision.physics.articulated.assembly import (
 from physvision.physics.articulated.connections import Connection, knots, ties_of
 from physvision.physics.articulated.contact import (
     Compliant,
+    CompliantEach,
     Contact,
     Pairs,
     Touching,
@@ -101,7 +102,7 @@ class TreeEngine(MechanicalEngine):
         self._pyramid = is_pyramid(friction_model, self._law)
         self._by_events = contact is not None and self._law is None
         self._method: dict[str, Any] = {"law": self._law}
-        if isinstance(self._law, Compliant):
+        if isinstance(self._law, Compliant | CompliantEach):
             self._method |= {"integrator": INTEGRATORS[integrator], "substeps": check_count("substeps", substeps)}
             if restitution != 0:
                 raise InputError(f"restitution: compliant contact has none, expected 0, got {restitution}")
@@ -152,11 +153,11 @@ class TreeEngine(MechanicalEngine):
                 drag_size,
             )
         )
-        if self._pairs is not None and isinstance(self._law, Compliant):
+        if self._pairs is not None and isinstance(self._law, Compliant | CompliantEach):
             own = self.properties
             assert isinstance(own, TreeProperties)
             packing = Packing(self.model, own.mass.dtype, own.mass.device)
-            self._pairs.weigh(*mobilities(self.model, packing.pack(own, 1)))
+            self._pairs.weigh(self._law, *mobilities(self.model, packing.pack(own, 1)))
         self._actuated = actuators is not None
         if actuators is not None:
             self._keep_actuators(actuators, rubs)
@@ -184,7 +185,7 @@ class TreeEngine(MechanicalEngine):
             return None
         # The ends of connections are the last of the geometry.
         ties = ties_of(connections, len(self.geometry) - 2 * len(connections))
-        compliant = isinstance(self._law, Compliant)
+        compliant = isinstance(self._law, Compliant | CompliantEach)
         return Pairs(self.model, self.geometry, chosen, mixing, beside, ties, self._pyramid, self._by_events, compliant)
 
     def _claims(self, own: Properties, name: str, value: Tensor) -> list[Claim]:

@@ -196,20 +196,32 @@ def test_single_precision_is_near_double():
     torch.testing.assert_close(ends[0].final.q.double(), ends[1].final.q, rtol=0, atol=1e-4)
 
 
-def test_a_file_has_its_own_numbers_if_they_are_the_same_for_all():
-    soft = MODELS["trees"].replace("<worldbody>", '<default><geom solref="0.05 0.7" solimp="0.5 0.8 0.01"/></default>'
-                                   "<worldbody>")  # fmt: skip
-    start = mujoco.MjModel.from_xml_string(soft).qpos0
-    start[2] -= 0.01
-    state = State(torch.from_numpy(start)[None], torch.zeros(1, 18, dtype=DOUBLE))
-    law = Compliant(0.05, 0.7, (0.5, 0.8), 0.01)
-    ends = [load(soft, contact=each).step(state).v for each in ("compliant", law, Compliant())]
-    torch.testing.assert_close(ends[0], ends[1], rtol=0, atol=0)
-    assert float((ends[0] - ends[2]).abs().max()) > 1e-3
-    with pytest.raises(UnsupportedError, match="several"):
-        load(soft.replace('size="0.1 0.2"', 'size="0.1 0.2" solref="0.1 1"'), contact="compliant")
+def test_a_file_has_numbers_of_its_own_for_each_contact_and_stop():
+    """Mixed by weight and by priority, of explicit pairs, of stops; time constants are at least two steps."""
+    file = MODELS["arm"].replace(
+        '<geom type="plane" size="9 9 1"/>', '<geom name="floor" type="plane" size="9 9 1" solref="0.03 1" solmix="3"/>'
+    )
+    file = file.replace('size="0.03"/>', 'size="0.03" solref="0.09 0.7" solimp="0.5 0.8 0.01"/>')
+    file = file.replace('size="0.12"/>', 'name="tip" size="0.12" solref="0.004 0.8" priority="1"/>')
+    file = file.replace('axis="0 1 0.2"', 'axis="0 1 0.2" solreflimit="0.06 0.5" solimplimit="0.6 0.7 0.02"')
+    paired = file.replace(
+        "</worldbody>", '</worldbody><contact><pair geom1="floor" geom2="tip" solref="0.07 1.2"/></contact>'
+    )
+    for each in (file, paired):
+        model = mujoco.MjModel.from_xml_string(each)
+        model.opt.timestep = 0.01
+        engine, data, random = load(each, dt=0.01, contact="compliant"), mujoco.MjData(model), np.random.default_rng(3)
+        for _ in range(100):
+            q, v = np.array(model.qpos0), random.normal(size=model.nv)
+            mujoco.mj_integratePos(model, q, 0.1 * random.normal(size=model.nv), 1.0)
+            data.qpos[:], data.qvel[:] = q, v
+            mujoco.mj_forward(model, data)
+            found = engine.step(State(*(torch.from_numpy(one)[None] for one in (q, v)))).v[0].numpy()
+            np.testing.assert_allclose((found - v) / 0.01, data.qacc, rtol=0, atol=1e-10 * np.abs(data.qacc).max())
     with pytest.raises(UnsupportedError, match="impratio"):
-        load(soft.replace('jacobian="dense"', 'impratio="10"'), contact="compliant")
+        load(file.replace('jacobian="dense"', 'impratio="10"'), contact="compliant")
+    with pytest.raises(UnsupportedError, match="solref"):
+        load(file.replace('solref="0.03 1"', 'solref="-100 -1"'), contact="compliant")
 
 
 def test_bad_numbers_are_refused():

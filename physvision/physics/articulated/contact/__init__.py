@@ -1,6 +1,6 @@
 """What of a tree may touch what else, and of the world."""
 
-from physvision.physics.articulated.contact.compliant import Compliant
+from physvision.physics.articulated.contact.compliant import Compliant, CompliantEach
 from physvision.physics.articulated.contact.features import features
 from physvision.physics.articulated.contact.filters import Touching, all_touching
 from physvision.physics.articulated.contact.fixed_step import Complementarity, Relaxed
@@ -13,6 +13,7 @@ from physvision.physics.articulated.contact.yielding import Penalty, Soft
 __all__ = [
     "Complementarity",
     "Compliant",
+    "CompliantEach",
     "Contact",
     "ContactList",
     "Law",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -26,6 +27,7 @@ class Compliant:
     """
 
     kernels: ClassVar[str] = "compliant_rollout"
+    numbers: ClassVar[dict[str, float]] = {}  # those of all, which kernels read; there are those of pairs and stops
 
     time_constant: float = 0.02
     damping_ratio: float = 1.0
@@ -40,9 +42,34 @@ class Compliant:
             raise InputError(f"shares: expected the least and the largest, between zero and one, got {self.shares}")
 
     @property
-    def numbers(self) -> dict[str, float]:
-        """What kernels read."""
-        least, most = self.shares
-        stiffness = 1 / (most * self.time_constant * self.damping_ratio) ** 2
-        damping = 2 / (most * self.time_constant)
-        return {"stiffness": stiffness, "damping": damping, "least": least, "most": most, "width": self.width}
+    def reference(self) -> tuple[float, float, float]:
+        """The numbers k and b, and the width."""
+        most = self.shares[1]
+        return (most * self.time_constant * self.damping_ratio) ** -2, 2 / (most * self.time_constant), self.width
+
+    def each(self, pairs: int, stops: int) -> tuple[Sequence[Compliant], Sequence[Compliant]]:
+        """The numbers of so many pairs of shapes, and of so many joints with stops."""
+        return [self] * pairs, [self] * stops
+
+
+@dataclass(frozen=True)
+class CompliantEach:
+    """The same with numbers of their own, as model files have them.
+
+    Attributes:
+        pairs: of pairs of shapes, in the order of the engine's `touching`.
+        stops: of joints with limits, in their order.
+    """
+
+    kernels: ClassVar[str] = "compliant_rollout"
+    numbers: ClassVar[dict[str, float]] = {}  # those of all, which kernels read; there are those of pairs and stops
+
+    pairs: tuple[Compliant, ...] = ()
+    stops: tuple[Compliant, ...] = ()
+
+    def each(self, pairs: int, stops: int) -> tuple[Sequence[Compliant], Sequence[Compliant]]:
+        """The numbers of all pairs of shapes, and of all joints with stops."""
+        for name, count, given in (("pairs", pairs, self.pairs), ("stops", stops, self.stops)):
+            if len(given) != count:
+                raise InputError(f"{name}: expected numbers of {count}, got those of {len(given)}")
+        return self.pairs, self.stops

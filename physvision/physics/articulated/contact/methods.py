@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from physvision.core import InputError
-from physvision.physics.articulated.contact.compliant import Compliant
+from physvision.physics.articulated.contact.compliant import Compliant, CompliantEach
 from physvision.physics.articulated.contact.fixed_step import Complementarity, Relaxed
 from physvision.physics.articulated.contact.yielding import Penalty, Soft
 
-Law = Penalty | Soft | Complementarity | Relaxed | Compliant
+Law = Penalty | Soft | Complementarity | Relaxed | Compliant | CompliantEach
 Contact = str | Law | None
 LAWS: dict[str, type[Law]] = {
     "penalty": Penalty,

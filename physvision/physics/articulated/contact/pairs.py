@@ -11,6 +11,7 @@ from torch import Tensor
 
 from physvision.core import Capsule, Placed
 from physvision.physics.articulated.connections import Ties
+from physvision.physics.articulated.contact.compliant import Compliant, CompliantEach
 from physvision.physics.articulated.contact.features import (
     CONVEX,
     POINT_PLANE,
@@ -127,7 +128,8 @@ class Pairs:
             "limit_link": self.limited.astype(np.int32),
             "turns": turns.astype(np.int32),
             "lengthwise": np.array([_is_lengthwise(geometry, row) for row in found], np.int32),
-            "mobility": np.zeros(self.counts["candidates"]),
+            "reference": np.zeros((self.counts["candidates"], 3)),
+            "shares": np.zeros((self.counts["candidates"], 3)),
             "tie_first": np.searchsorted(self.rows, ties.first).astype(np.int32),
             "tie_second": np.searchsorted(self.rows, ties.second).astype(np.int32),
             "tie_turns": ties.turns.astype(np.int32),
@@ -136,11 +138,16 @@ class Pairs:
             **beside.table,
         }
 
-    def weigh(self, of_bodies: np.ndarray, of_links: np.ndarray) -> None:
-        """Take what a force moves: of each pair both its bodies, of each stop its joint (see `mobilities`)."""
+    def weigh(self, law: Compliant | CompliantEach, of_bodies: np.ndarray, of_links: np.ndarray) -> None:
+        """Take how hard all pairs and stops push: from a law, and from what a force moves (see `mobilities`)."""
+        pairs, stops = law.each(self.counts["groups"], len(self.limited))
+        numbers = [*(pairs[group] for group in self._table["group"]), *(stop for stop in stops for _ in range(2))]
         of_shapes = np.append(of_bodies, 0.0)[self._body]
-        pairs = of_shapes[self._table["first"]] + of_shapes[self._table["second"]]
-        self._table["mobility"] = np.concatenate([pairs, np.repeat(of_links[self.limited], 2)])
+        both = of_shapes[self._table["first"]] + of_shapes[self._table["second"]]
+        mobility = np.concatenate([both, np.repeat(of_links[self.limited], 2)])
+        self._table["reference"] = np.array([each.reference for each in numbers]).reshape(-1, 3)
+        self._table["shares"] = np.array([each.shares for each in numbers]).reshape(-1, 2)
+        self._table["shares"] = np.column_stack([self._table["shares"], mobility])
 
     def table(self, dtype: torch.dtype, device: torch.device) -> dict[str, Tensor]:
         """What of the pairs is no property, by the names of the kernels' `Contacts`."""

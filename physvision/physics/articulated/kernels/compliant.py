@@ -5,8 +5,9 @@ lag behind their reference by e · s, with
 
     s = −b u − α − (k d g, 0, 0),    F = D Σ max(0, e · s) e,    1/D = 2 μ² (1 + μ²) m (1 − d)/d,
 
-of a contact without friction there is one edge n, and 1/D = m (1 − d)/d; m is what a force of 1 N gives both bodies
-(`mobility`). With x = −g/width, d = least + y (most − least), y = 2 x² up to ½, 1 − 2 (1 − x)² up to 1, and 1 beyond.
+of a contact without friction there is one edge n, and 1/D = m (1 − d)/d; m is what a force of 1 N gives both bodies.
+With x = −g/width, d = least + y (most − least), y = 2 x² up to ½, 1 − 2 (1 − x)² up to 1, and 1 beyond. Of each
+candidate `reference` holds k, b and the width, and `shares` the least and the largest d, and m.
 
 For weights w, with K = D Σ e eᵀ over the edges that push, so that F = K s, w · F has the derivatives
 
@@ -22,21 +23,10 @@ from .spatial import mat33, vec3, vec4
 ONE = wp.constant(scalar(1.0))
 
 
-@wp.struct
-class Law:
-    """The numbers of `Compliant`."""
-
-    stiffness: scalar
-    damping: scalar
-    least: scalar
-    most: scalar
-    width: scalar
-
-
 @wp.func
-def share_of(law: Law, gap: scalar):
+def share_of(reference: vec3, shares: vec3, gap: scalar):
     """D of an overlap, and its derivative by the gap."""
-    x = -gap / law.width
+    x = -gap / reference[2]
     y = ONE
     slope = scalar(0.0)
     if x <= scalar(0.5):
@@ -45,8 +35,8 @@ def share_of(law: Law, gap: scalar):
     elif x < ONE:
         y = ONE - scalar(2.0) * (ONE - x) * (ONE - x)
         slope = scalar(4.0) * (ONE - x)
-    range_of_shares = law.most - law.least
-    return law.least + y * range_of_shares, -slope * range_of_shares / law.width
+    more = shares[1] - shares[0]
+    return shares[0] + y * more, -slope * more / reference[2]
 
 
 @wp.func
@@ -120,10 +110,10 @@ def stiffness_of(hard: scalar, friction: scalar, pushes: int):
 
 
 @wp.func
-def gap_backward(law: Law, gap: scalar, held: scalar, work_done: scalar):
+def gap_backward(reference: vec3, shares: vec3, gap: scalar, held: scalar, work_done: scalar):
     """ḡ, of `held` = (K w)_n and `work_done` = w · F."""
-    share, slope = share_of(law, gap)
-    return -law.stiffness * (share + gap * slope) * held + work_done * slope / (share * (ONE - share))
+    share, slope = share_of(reference, shares, gap)
+    return -reference[0] * (share + gap * slope) * held + work_done * slope / (share * (ONE - share))
 
 
 @wp.func

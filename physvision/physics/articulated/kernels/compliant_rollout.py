@@ -3,7 +3,7 @@
 import warp as wp
 
 from . import FUSED, scalar
-from .compliant import Law, friction_backward, gap_backward, hardness, share_of, times_stiffness
+from .compliant import friction_backward, gap_backward, hardness, share_of, times_stiffness
 from .delassus import add_push, contact_velocity, sweep_inward
 from .forward import accelerate_moved, solve_inward, solve_outward
 from .inverse import accelerate_links, residual_backward
@@ -54,9 +54,7 @@ ACCEPTED = wp.constant(scalar(1.0e-6 if scalar is wp.float64 else 1.0e-3))
 
 
 @wp.func
-def list_overlapping(
-    tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, law: Law, world: int, row: int
-):
+def list_overlapping(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int):
     """List what overlaps: how hard it is, how far it lags behind its reference, and H; how many, −1 beyond room."""
     count = wp.int32(0)
     pair = first_near(contacts, memory, world, 0, scalar(0.0))
@@ -78,12 +76,14 @@ def list_overlapping(
         memory.overlap[world] = wp.max(memory.overlap[world], -gap)
         if gap < scalar(0.0):
             if room:
-                share, _slope = share_of(law, gap)
+                reference = contacts.reference[pair]
+                shares = contacts.shares[pair]
+                share, _slope = share_of(reference, shares, gap)
                 memory.pair[world, count] = pair
-                memory.yielding[world, count] = hardness(share, contacts.mobility[pair], memory.friction[world, count])
-                lag = -law.damping * contact_velocity(tree, memory, world, count, work.v, row)
+                memory.yielding[world, count] = hardness(share, shares[2], memory.friction[world, count])
+                lag = -reference[1] * contact_velocity(tree, memory, world, count, work.v, row)
                 lag = lag - contact_velocity(tree, memory, world, count, work.a, row)
-                lag[0] = lag[0] - law.stiffness * share * gap
+                lag[0] = lag[0] - reference[0] * share * gap
                 memory.slip[world, count] = lag
                 sweep_inward(tree, work, memory, world, count)
                 scale_halves(tree, work, memory, world, count)
@@ -101,7 +101,6 @@ def accelerate_pushed(
     forces: Forces,
     contacts: Contacts,
     memory: ContactMemory,
-    law: Law,
     world: int,
     step: int,
     row: int,
@@ -111,7 +110,7 @@ def accelerate_pushed(
     move_links(tree, work, world, row)
     place_moved(tree, work, contacts, memory, world, row)
     accelerate_moved(tree, work, forces, world, step, row, drag_interval)
-    count = list_overlapping(tree, work, contacts, memory, law, world, row)
+    count = list_overlapping(tree, work, contacts, memory, world, row)
     if count > 0:
         residual = find_least_cost(tree, memory, world, count)
         answered(tree, work, memory, world)
@@ -152,7 +151,6 @@ def accelerate_backward(
     memory: ContactMemory,
     gradients: Gradients,
     touch: ContactGradients,
-    law: Law,
     world: int,
     step: int,
     row: int,
@@ -186,9 +184,10 @@ def accelerate_backward(
             weight = -contact_velocity(tree, memory, world, c, work.multiplier, row)
             held = times_stiffness(hard, friction, pushes, weight)
             done = wp.dot(weight, force)
-            slip_bar = -law.damping * held
+            reference = contacts.reference[pair]
+            slip_bar = -reference[1] * held
             add_push(tree, memory, world, c, slip_bar, work.v_bar, row)
-            gap_bar = gap_backward(law, memory.gap[world, pair], held[0], done)
+            gap_bar = gap_backward(reference, contacts.shares[pair], memory.gap[world, pair], held[0], done)
             along = wp.matrix_from_rows(slip_bar, -held, -force)
             contact_work_backward(
                 tree, contacts, work, gradients, touch, memory, world, row, pair, 0, 1, 2, along, scalar(0.0), gap_bar
@@ -207,7 +206,6 @@ def rollout(
     forces: ForcesStruct,
     contacts: ContactsStruct,
     memory: ContactMemoryStruct,
-    law: Law,
     schedule: ScheduleStruct,
     steps: int,
     start_q: wp.array2d(dtype=scalar),
@@ -230,7 +228,7 @@ def rollout(
             for row in range(last):
                 begin_stage(tree, work, schedule, world, row)
                 drag = schedule.drag_interval
-                count = accelerate_pushed(tree, work, forces, contacts, memory, law, world, step, row, drag)
+                count = accelerate_pushed(tree, work, forces, contacts, memory, world, step, row, drag)
                 if count < 0:
                     bad = step + 1
                 if (row + 1) % schedule.stages == 0:
@@ -255,7 +253,6 @@ def rollout_backward(
     memory: ContactMemoryStruct,
     gradients: GradientsStruct,
     touch: ContactGradientsStruct,
-    law: Law,
     schedule: ScheduleStruct,
     steps: int,
     truncate: int,
@@ -285,7 +282,7 @@ def rollout_backward(
             drag = schedule.drag_interval
             if visit < last:
                 begin_stage(tree, work, schedule, world, row)
-            count = accelerate_pushed(tree, work, forces, contacts, memory, law, world, step, row, drag)
+            count = accelerate_pushed(tree, work, forces, contacts, memory, world, step, row, drag)
             ends_substep = (row + 1) % schedule.stages == 0
             if visit < last and ends_substep:
                 predict(tree, work, schedule, world, row + 1)
@@ -295,7 +292,7 @@ def rollout_backward(
                     advance_positions_backward(tree, work, schedule, world, row + 1)
                     predict_backward(tree, work, schedule, world, row + 1)
                 accelerate_backward(
-                    tree, work, forces, contacts, memory, gradients, touch, law, world, step, row, drag, count
+                    tree, work, forces, contacts, memory, gradients, touch, world, step, row, drag, count
                 )
                 begin_stage_backward(tree, work, schedule, world, row)
     finish_shape_gradient(contacts, touch, world)

@@ -120,7 +120,8 @@ class ContactsStruct:
     loop: wp.array(dtype=wp.int32)  # anticlockwise as seen from outside
     margin: wp.array(dtype=scalar)  # m apart at which the pair counts as touching
     lengthwise: wp.array(dtype=wp.int32)  # whether the first shape is one whose axis its tangents follow
-    mobility: wp.array(dtype=scalar)  # of each candidate: what a force of 1 N gives both bodies in the start, or 1 N m
+    reference: wp.array(dtype=vec3)  # of each candidate: k, b and width (see `compliant`)
+    shares: wp.array(dtype=vec3)  # least, largest, and what a force of 1 N gives both bodies in the start, or 1 N m
     limits: int
     limit_link: wp.array(dtype=wp.int32)
     candidates: int  # pairs and stops

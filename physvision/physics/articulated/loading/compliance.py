@@ -8,51 +8,64 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import mujoco
+import numpy as np
 
 from physvision.core import UnsupportedError
-from physvision.physics.articulated.contact import Compliant
+from physvision.physics.articulated.contact import Compliant, CompliantEach
 from physvision.physics.articulated.loading.contacts import GeomPair
 
 _OVERRIDE = mujoco.mjtEnableBit.mjENBL_OVERRIDE.value
-_SHAPE = (0.5, 2.0)  # middle and power of the curve along which the share grows
+_LEAST, _MOST = 1e-4, 0.9999  # of shares, in MuJoCo
+_CURVE = (0.5, 2.0)  # middle and power of the curve along which the share grows
 
 
-def compliance(model: mujoco.MjModel, pairs: Sequence[GeomPair], limits: bool) -> Compliant:
-    """The law by which all pairs and stops of a model push, if there is one.
+def compliance(model: mujoco.MjModel, pairs: Sequence[GeomPair], joined: int, limits: bool, dt: float) -> CompliantEach:
+    """The numbers of all pairs of geoms, and of the stops of joints in the order of the model.
 
     Args:
         model: of the file.
         pairs: that may touch.
+        joined: how many strings and struts there are behind them, which have MuJoCo's own numbers.
         limits: whether joints have stops.
+        dt: seconds a step; time constants are at least twice as long, as MuJoCo has it.
 
     Raises:
-        UnsupportedError: contacts and stops differ in their numbers, or ask for what `Compliant` has not.
+        UnsupportedError: it asks for what `Compliant` has not.
     """
+    if model.opt.impratio != 1.0:
+        raise UnsupportedError(f"contact: compliant contact has an impratio of 1, the file {model.opt.impratio:g}")
     explicit = {(int(model.pair_geom1[k]), int(model.pair_geom2[k])): k for k in range(model.npair)}
-    found: set[tuple[tuple[float, ...], tuple[float, ...]]] = set()
+    found = []
     for pair in pairs:
-        if (k := explicit.get((pair.first, pair.second))) is not None:
-            found.add((tuple(model.pair_solref[k]), tuple(model.pair_solimp[k])))
+        k = explicit.get((pair.first, pair.second))
+        if model.opt.enableflags & _OVERRIDE:
+            numbers = model.opt.o_solref, model.opt.o_solimp
+        elif k is not None:
+            numbers = model.pair_solref[k], model.pair_solimp[k]
         else:
-            ends = (pair.first, pair.second)
-            found |= {(tuple(model.geom_solref[geom]), tuple(model.geom_solimp[geom])) for geom in ends}
-    if model.opt.enableflags & _OVERRIDE and pairs:
-        found = {(tuple(model.opt.o_solref), tuple(model.opt.o_solimp))}
-    if limits:
-        limited = [joint for joint in range(model.njnt) if model.jnt_limited[joint]]
-        found |= {(tuple(model.jnt_solref[joint]), tuple(model.jnt_solimp[joint])) for joint in limited}
-    if not found:
-        return Compliant()
-    told = "; ".join(f"solref {list(map(float, one))}, solimp {list(map(float, two))}" for one, two in sorted(found))
-    (reference, shares), *others = sorted(found)
-    if others:
+            numbers = _mixed(model, pair)
+        found.append(_law(*numbers, dt))
+    stops = [joint for joint in range(model.njnt) if limits and model.jnt_limited[joint]]
+    return CompliantEach(
+        (*found, *[Compliant()] * joined),
+        tuple(_law(model.jnt_solref[joint], model.jnt_solimp[joint], dt) for joint in stops),
+    )
+
+
+def _mixed(model: mujoco.MjModel, pair: GeomPair) -> tuple[np.ndarray, np.ndarray]:
+    """What two geoms have together: that of the one of higher priority, or the mean by their weights."""
+    first, second = pair.first, pair.second
+    weights = np.array([model.geom_solmix[first], model.geom_solmix[second]])
+    share = weights[0] / weights.sum() if weights.sum() > 0 else 0.5
+    share = {1: 1.0, -1: 0.0, 0: share}[pair.prevails]
+    return tuple(share * each[first] + (1 - share) * each[second] for each in (model.geom_solref, model.geom_solimp))
+
+
+def _law(reference: np.ndarray, shares: np.ndarray, dt: float) -> Compliant:
+    least, most = (float(np.clip(each, _LEAST, _MOST)) for each in shares[:2])
+    if reference[0] <= 0 or reference[1] <= 0 or least > most or shares[2] <= 0 or tuple(shares[3:]) != _CURVE:
         raise UnsupportedError(
-            f"contact: 'compliant' has the same numbers for all contacts and stops, and the file has several ({told}); "
-            f"give contact=Compliant(…) with those that all shall have"
+            "contact: compliant contact has a time constant, a damping ratio, and a share that grows by squares about the "
+            f"middle of a width; the file has solref {reference.tolist()}, solimp {shares.tolist()}"
         )
-    if reference[0] <= 0 or shares[3:] != _SHAPE or model.opt.impratio != 1.0:
-        raise UnsupportedError(
-            f"contact: 'compliant' has a time constant, shares that grow by squares about the middle, and impratio 1; "
-            f"the file has {told}, impratio {model.opt.impratio:g}; give contact=Compliant(…) to go without"
-        )
-    return Compliant(float(reference[0]), float(reference[1]), (float(shares[0]), float(shares[1])), float(shares[2]))
+    return Compliant(max(float(reference[0]), 2 * dt), float(reference[1]), (least, most), float(shares[2]))
