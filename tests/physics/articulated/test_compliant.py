@@ -1,5 +1,7 @@
 """Contacts that follow a reference acceleration: MuJoCo's, rest in closed form, gradients, bad input."""
 
+from pathlib import Path
+
 import mujoco
 import numpy as np
 import pytest
@@ -194,6 +196,37 @@ def test_single_precision_is_near_double():
     ends = [engine.rollout(engine.initial_state(2, dtype), 40) for dtype in (torch.float32, DOUBLE)]
     assert all(end.status.converged.all() for end in ends)
     torch.testing.assert_close(ends[0].final.q.double(), ends[1].final.q, rtol=0, atol=1e-4)
+
+
+GAMES = (
+    "ant", "half_cheetah", "hopper", "humanoid", "humanoidstandup", "inverted_double_pendulum", "pusher_v5", "reacher",
+    "swimmer", "walker2d_v5",
+)  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", GAMES)
+def test_gymnasiums_files_accelerate_as_in_mujoco(name):
+    gymnasium = pytest.importorskip("gymnasium")
+    file = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets" / f"{name}.xml"
+    model = mujoco.MjModel.from_xml_path(str(file))
+    model.opt.jacobian, model.opt.tolerance, model.opt.iterations = mujoco.mjtJacobian.mjJAC_DENSE, 0.0, 500
+    model.opt.cone, model.opt.integrator = mujoco.mjtCone.mjCONE_PYRAMIDAL, mujoco.mjtIntegrator.mjINT_EULER
+    model.dof_damping[:] = 0.0
+    engine = load(file, dt=model.opt.timestep, contact="compliant")
+    smooth = {"joint_damping": torch.zeros_like(engine.properties.joint_damping)}
+    data, random, errors = mujoco.MjData(model), np.random.default_rng(0), []
+    for _ in range(40):
+        q = np.array(model.qpos0)
+        mujoco.mj_integratePos(model, q, 0.3 * random.normal(size=model.nv), 1.0)
+        if model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE:
+            q[2] = random.uniform(0.0, 0.6)
+        data.qpos[:], data.qvel[:] = q, random.normal(size=model.nv)
+        mujoco.mj_forward(model, data)
+        start = State(*(torch.from_numpy(np.array(one))[None] for one in (q, data.qvel)))
+        found = (engine.step(start, properties=smooth).v - start.v)[0].numpy() / engine.dt
+        errors.append(np.abs(found - data.qacc).max() / np.abs(data.qacc).max())
+    assert max(errors) < 1e-7  # MuJoCo's own solver ends there in the worst of them
 
 
 def test_a_file_has_numbers_of_its_own_for_each_contact_and_stop():

@@ -58,14 +58,20 @@ def _mixed(model: mujoco.MjModel, pair: GeomPair) -> tuple[np.ndarray, np.ndarra
     weights = np.array([model.geom_solmix[first], model.geom_solmix[second]])
     share = weights[0] / weights.sum() if weights.sum() > 0 else 0.5
     share = {1: 1.0, -1: 0.0, 0: share}[pair.prevails]
-    return tuple(share * each[first] + (1 - share) * each[second] for each in (model.geom_solref, model.geom_solimp))
+    reference, shares = (
+        share * each[first] + (1 - share) * each[second] for each in (model.geom_solref, model.geom_solimp)
+    )
+    if pair.prevails == 0 and (model.geom_solref[[first, second], 0] <= 0).any():
+        # Stiffness and damping told directly do not mix; the smaller ones count.
+        reference = model.geom_solref[[first, second]].min(0)
+    return reference, shares
 
 
 def _law(reference: np.ndarray, shares: np.ndarray, dt: float) -> Compliant:
     least, most = (float(np.clip(each, _LEAST, _MOST)) for each in shares[:2])
     if reference[0] <= 0 or reference[1] <= 0 or least > most or shares[2] <= 0 or tuple(shares[3:]) != _CURVE:
         raise UnsupportedError(
-            "contact: compliant contact has a time constant, a damping ratio, and a share that grows by squares about the "
-            f"middle of a width; the file has solref {reference.tolist()}, solimp {shares.tolist()}"
+            "contact: compliant contact has a time constant, a damping ratio, and a share that grows by squares about "
+            f"the middle of a width; the file has solref {reference.tolist()}, solimp {shares.tolist()}"
         )
     return Compliant(max(float(reference[0]), 2 * dt), float(reference[1]), (least, most), float(shares[2]))
