@@ -1,13 +1,13 @@
-"""What a policy that learned to walk with our contact earns in MuJoCo's own simulation of the ant.
+"""What a policy that learned to walk here earns in MuJoCo's own simulation of the ant.
 
-    physvision learn --config ant.yaml
-    python experiments/ant_transfer.py --run out/ant [--episodes 8]
+    physvision learn --config compliant-ant.yaml
+    python experiments/ant_transfer.py --run out/compliant-ant [--episodes 8]
 
 The best policy of a run plays episodes without noise here and there, from the same starts: MuJoCo's contact, its
 Runge–Kutta steps of 0.01 s, five a control. What is seen, paid and ends an episode is ours. The bar is 70 %. Beside it
-the same with MuJoCo's contact and stops as hard as it has them at steps of 1 ms: what is missing there is not due to
-softness. Its stops as they come are passed by up to 0.1 rad, and take 0.04 s, nearly a control's time, to send a joint
-back. Hard or not, its friction lifts what slides, which Coulomb's law does not: the last lines say how fast.
+the same with MuJoCo's contact and stops as hard as it has them at steps of 1 ms. A policy of `CompliantAnt` has learned
+in that world; one of `Ant` by contact that does not yield, where stops are not passed, by up to 0.1 rad, and friction
+does not lift what slides, as it does in MuJoCo, hard or not: the last lines say how fast.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _told(rewards: list[float]) -> str:
     return f"{np.mean(rewards):.0f} ({min(rewards):.0f} to {max(rewards):.0f})"
 
 
-def main(run: Path = Path("out/ant"), episodes: int = 8) -> float:
+def main(run: Path = Path("out/compliant-ant"), episodes: int = 8) -> float:
     """Print the rewards, and return the share that is kept.
 
     Args:
