@@ -21,7 +21,9 @@ PARTS = {"physvision.physics.soft.kernels": ["solid", "cloth"]}
 # Those of the tests marked `extended`; kernels that only they need in float32, and modules that only they need at all.
 MORE_PARTS = {"physvision.physics.articulated.kernels": ["convex_pairs"]}
 MORE_FLOAT32 = {"contact_list", "contact_rollout", "contact_rollout_backward"}
-MORE_MODULES = {"complementarity_rollout", "compliant_rollout", "relaxed_rollout", "yielding_rollout"}
+MORE_MODULES = {"complementarity_rollout", "relaxed_rollout", "yielding_rollout"}
+# A module whose kernels have a part to themselves: nothing else is wanted with that part, nor it without.
+ALONE = {"compliant_rollout": "midway"}
 # No test runs these in float32: that they compile shows in a sixth of the time without optimisation.
 ONLY_COMPILED = {"contact_rollout_backward"}
 
@@ -50,6 +52,12 @@ def _modules(on_demand: bool) -> list[wp.Module]:
         _load(place, on_demand)
     places = [(name, vars(module)) for name, module in list(sys.modules.items()) if name.startswith("physvision.")]
     kernels = {value: name for name, place in places for value in place.values() if isinstance(value, wp.Kernel)}
+    parts = {f"_{part}": f".{module}" for module, part in ALONE.items()}
+    kernels = {
+        each: name
+        for each, name in kernels.items()
+        if all(name.endswith(module) for part, module in parts.items() if part in name)
+    }
     if not on_demand:
         kernels = {each: name for each, name in kernels.items() if not ("float32" in name and each.key in MORE_FLOAT32)}
     for kernel, name in kernels.items():
@@ -71,7 +79,12 @@ def _load(source: Path, on_demand: bool) -> None:
     if in_both or parts:
         name = precision.load(package, torch.float64).__name__
     for module in pkgutil.iter_modules([str(source.parent)], f"{name}."):
-        if on_demand or module.name.rpartition(".")[2] not in MORE_MODULES:
+        last = module.name.rpartition(".")[2]
+        if last in ALONE:
+            if on_demand:
+                whole = precision.load(package, torch.float64, ALONE[last]).__name__
+                importlib.import_module(f"{whole}.{last}")
+        elif on_demand or last not in MORE_MODULES:
             importlib.import_module(module.name)
     for part in parts:
         precision.load(package, torch.float64, part)
