@@ -182,7 +182,7 @@ class _Rectified(torch.autograd.Function):
 def joined(numbers: Sequence[nn.Parameter]) -> nn.Parameter:
     """Lay numbers side by side in one tensor, and their gradients in its gradient; what is a step for all is one.
 
-    They stay what they are, and are parts of it from then on.
+    They stay what they are, and are parts of it from then on, until they are copied or sent elsewhere.
     """
     whole = nn.Parameter(torch.cat([number.flatten() for number in numbers]))
     whole.grad = torch.zeros_like(whole)

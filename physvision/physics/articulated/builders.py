@@ -55,9 +55,10 @@ def tree(
         substeps: how many steps of the integrator make one of the engine.
         scenery: what stands still in the world.
         contact: "event" lets shapes of bodies touch those of other bodies and of the scenery, but for bodies that a
-            joint connects; None lets everything pass. For comparison there are "penalty", "soft", "complementarity" and
-            "relaxed", or a `Penalty`, `Soft`, `Complementarity` or `Relaxed` with its numbers, which step by a fixed
-            time: their gradients of bounces are wrong, but those of forces at very short steps.
+            joint connects; None lets everything pass. "compliant", or a `Compliant` with its numbers, is MuJoCo's
+            contact, by either integrator. For comparison there are "penalty", "soft", "complementarity" and "relaxed",
+            or a `Penalty`, `Soft`, `Complementarity` or `Relaxed`. All of these step by a fixed time: their gradients
+            of bounces are wrong, but those of forces at very short steps.
         exempt: pairs of names of bodies that pass through each other; "world" is what stands still.
         friction: coefficient of every shape, where `properties` say no other.
         restitution: of every shape.

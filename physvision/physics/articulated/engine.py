@@ -197,7 +197,7 @@ class Articulation(TreeEngine):
             within: pairs no farther apart than this are listed, m.
         """
         if self._pairs is None or self._pairs.count == 0:
-            raise InputError("contacts: nothing can touch in this engine; make it with contact='event' and shapes")
+            raise InputError("contacts: nothing can touch in this engine; make it with contact and shapes")
         self._check_state(state)
         controls = None if control is None else control.unsqueeze(1)
         self._check_controls(state, 1, controls)

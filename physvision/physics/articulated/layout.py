@@ -205,6 +205,8 @@ CONTACT_MEMORY = {
     "downhill": field("scalar", "coupled"),
     "cost": field("scalar", "coupled", "coupled"),
     "row_start": field("whole", "coupled"),
+    "lag": field("vec3", "contacts"),  # behind the reference, along normal and tangents
+    "hardness": field("scalar", "contacts"),  # force of an edge, of a unit of lag
     "low_bar": field("scalar", "contacts"),  # of the lower bound, or of torsion
     "high_bar": field("scalar", "contacts"),
     "restored_bar": field("scalar", "contacts"),  # of the normal velocity before an impact, by restitution

@@ -144,16 +144,19 @@ class ContactRollout(_Operation):
         return [*law, step, self.steps]
 
     @property
+    def _stages(self) -> int:
+        """How often a step of an integrator asks for the acceleration."""
+        return 1 if self.integrator is None else self.integrator.stages * self.substeps
+
+    @property
     def _rows(self) -> int:
-        """Of the workspace."""
-        stages = 0 if self.integrator is None else self.integrator.stages * self.substeps
-        return max(MOST_OPERATIONS + 3, stages + 1)
+        """How many rows the workspace has."""
+        return max(MOST_OPERATIONS + 3, self._stages + 1)
 
     @property
     def _evaluations(self) -> int:
-        """Accelerations that all steps take as long as."""
-        stages = 1 if self.integrator is None else self.integrator.stages * self.substeps
-        return TOUCHING_COST * self.steps * stages
+        """How many accelerations without contact take as long as all steps."""
+        return TOUCHING_COST * self.steps * self._stages
 
     def _split(self, parameters: list[Tensor]) -> tuple[Any, Any]:
         if self.structs is not None:

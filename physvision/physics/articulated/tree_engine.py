@@ -101,8 +101,9 @@ class TreeEngine(MechanicalEngine):
         self._law = law_of(contact)
         self._pyramid = is_pyramid(friction_model, self._law)
         self._by_events = contact is not None and self._law is None
+        self._compliant = self._law if isinstance(self._law, Compliant | CompliantEach) else None
         self._method: dict[str, Any] = {"law": self._law}
-        if isinstance(self._law, Compliant | CompliantEach):
+        if self._compliant is not None:
             self._method |= {"integrator": INTEGRATORS[integrator], "substeps": check_count("substeps", substeps)}
             if restitution != 0:
                 raise InputError(f"restitution: compliant contact has none, expected 0, got {restitution}")
@@ -153,11 +154,11 @@ class TreeEngine(MechanicalEngine):
                 drag_size,
             )
         )
-        if self._pairs is not None and isinstance(self._law, Compliant | CompliantEach):
+        if self._pairs is not None and self._compliant is not None:
             own = self.properties
             assert isinstance(own, TreeProperties)
             packing = Packing(self.model, own.mass.dtype, own.mass.device)
-            self._pairs.weigh(self._law, *mobilities(self.model, packing.pack(own, 1)))
+            self._pairs.weigh(self._compliant, *mobilities(self.model, packing.pack(own, 1)))
         self._actuated = actuators is not None
         if actuators is not None:
             self._keep_actuators(actuators, rubs)
@@ -180,12 +181,14 @@ class TreeEngine(MechanicalEngine):
         rubbing = np.flatnonzero(friction_losses(self.model, bodies)) if self._by_events else np.zeros(0, int)
         if self._law is not None and (transmissions or connections or any(each.turns for each in chosen)):
             raise InputError("transmissions, connections and turning friction are simulated with contact='event' alone")
+        if self._compliant is not None and any(each.string or each.strut for each in chosen):
+            raise InputError("strings have no compliant contact; leave tendons out, with ignore=('tendon',)")
         beside = rows_of(self.model, rubbing, transmissions)
         if not (chosen or self.model.limited.any() or beside.count or connections):
             return None
         # The ends of connections are the last of the geometry.
         ties = ties_of(connections, len(self.geometry) - 2 * len(connections))
-        compliant = isinstance(self._law, Compliant | CompliantEach)
+        compliant = self._compliant is not None
         return Pairs(self.model, self.geometry, chosen, mixing, beside, ties, self._pyramid, self._by_events, compliant)
 
     def _claims(self, own: Properties, name: str, value: Tensor) -> list[Claim]:
@@ -209,6 +212,8 @@ class TreeEngine(MechanicalEngine):
                 rubbing[self._pairs.beside.rubbing] = True
             wanted = "zero where joints were made without: with contact='event' dry friction is a row of its own"
             found.append(Claim(((value == 0) | rubbing).to(value.dtype), "positive", wanted))
+        elif name == "restitution" and self._compliant is not None:
+            found.append(Claim((value == 0).to(value.dtype), "positive", "zero: compliant contact has none"))
         elif name == "medium" and self.model.drag_axes is None:
             found.append(Claim((value == 0).to(value.dtype), "positive", "zero: the engine was made without a medium"))
         elif name == "transmission_force":

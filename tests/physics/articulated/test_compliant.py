@@ -29,6 +29,11 @@ SCENES = {
         <body pos="0 0 0.09"><freejoint/><geom type="capsule" size="0.1 0.2" condim="1" euler="85 0 0"/></body>""",
     "box": """<geom type="plane" size="9 9 1"/>
         <body pos="0 0 0.09"><freejoint/><geom type="box" size="0.2 0.15 0.1" margin="0.01"/></body>""",
+    "wheel": """<geom type="plane" size="9 9 1"/>
+        <body pos="0 0 0.099"><joint axis="0 1 0"/><geom type="sphere" size="0.1"/></body>""",
+    "upright": """<geom type="plane" size="9 9 1"/>
+        <body pos="0 0 0.199"><joint type="slide"/><joint type="slide" axis="1 0 0"/><joint axis="1 0 0" pos="0 0 0"/>
+        <geom type="capsule" size="0.1 0.1"/></body>""",
     "trees": """<geom type="plane" size="9 9 1"/>
         <body name="one" pos="0 0 0.1"><freejoint/><geom type="capsule" size="0.1 0.2" euler="80 10 0"/></body>
         <body name="two" pos="0.1 0.05 0.25"><freejoint/><geom type="capsule" size="0.1 0.1" euler="30 60 0"/></body>
@@ -229,6 +234,31 @@ def test_gymnasiums_files_accelerate_as_in_mujoco(name):
     assert max(errors) < 1e-7  # MuJoCo's own solver ends there in the worst of them
 
 
+def test_an_upright_capsule_has_friction():
+    """Its axis is along the normal to rounding, and tells no tangent."""
+    model = mujoco.MjModel.from_xml_string(MODELS["ball"].replace('"sphere" size="0.1"', '"capsule" size="0.1 0.1"'))
+    engine = load(MODELS["ball"].replace('"sphere" size="0.1"', '"capsule" size="0.1 0.1"'), contact="compliant")
+    data = mujoco.MjData(model)
+    data.qpos[2], data.qvel[0] = 0.199, 1.0
+    mujoco.mj_forward(model, data)
+    start = State(*(torch.from_numpy(np.array(one))[None] for one in (data.qpos, data.qvel)))
+    found = (engine.step(start).v - start.v)[0].numpy() / engine.dt
+    assert data.qacc[0] < -1
+    np.testing.assert_allclose(found, data.qacc, rtol=0, atol=1e-9 * np.abs(data.qacc).max())
+
+
+@pytest.mark.parametrize(
+    ("integrator", "substeps"), [("semi_implicit_euler", 3), ("runge_kutta_4", 1), ("runge_kutta_4", 2)]
+)
+def test_what_contacts_are_said_to_give_is_what_momentum_gains(integrator, substeps):
+    engine = world([ball()], Compliant(0.05), dt=2e-2, friction=0.5, integrator=integrator, substeps=substeps)
+    start = engine.initial_state(dtype=DOUBLE)
+    q, v = start.q + torch.tensor([0, 0, SIZE - 1e-3, 0, 0, 0, 0]), start.v.clone()
+    v[0, :3] = torch.tensor([0.7, 0.2, -1.0])
+    gained = MASS * (engine.step(State(q, v)).v - v)[0, :3] + torch.tensor([0, 0, MASS * GRAVITY * engine.dt])
+    torch.testing.assert_close(engine.contacts(State(q, v), within=1.0).impulse[0, 0], gained.double())
+
+
 def test_a_file_has_numbers_of_its_own_for_each_contact_and_stop():
     """Mixed by weight and by priority, of explicit pairs, of stops; time constants are at least two steps."""
     file = MODELS["arm"].replace(
@@ -236,7 +266,9 @@ def test_a_file_has_numbers_of_its_own_for_each_contact_and_stop():
     )
     file = file.replace('size="0.03"/>', 'size="0.03" solref="0.09 0.7" solimp="0.5 0.8 0.01"/>')
     file = file.replace('size="0.12"/>', 'name="tip" size="0.12" solref="0.004 0.8" priority="1"/>')
-    file = file.replace('axis="0 1 0.2"', 'axis="0 1 0.2" solreflimit="0.06 0.5" solimplimit="0.6 0.7 0.02"')
+    file = file.replace(
+        'axis="0 1 0.2"', 'axis="0 1 0.2" margin="0.05" solreflimit="0.06 0.5" solimplimit="0.6 0.7 0.02"'
+    )
     paired = file.replace(
         "</worldbody>", '</worldbody><contact><pair geom1="floor" geom2="tip" solref="0.07 1.2"/></contact>'
     )
@@ -253,6 +285,14 @@ def test_a_file_has_numbers_of_its_own_for_each_contact_and_stop():
             np.testing.assert_allclose((found - v) / 0.01, data.qacc, rtol=0, atol=1e-10 * np.abs(data.qacc).max())
     with pytest.raises(UnsupportedError, match="impratio"):
         load(file.replace('jacobian="dense"', 'impratio="10"'), contact="compliant")
+    load(file.replace('jacobian="dense"', 'impratio="10"'), contact="compliant", ignore=("contact",))
+    with pytest.raises(UnsupportedError, match="elliptic"):
+        load(file.replace("pyramidal", "elliptic"), contact="compliant")
+    with pytest.raises(UnsupportedError, match="two frictions"):
+        load(paired.replace('solref="0.07 1.2"', 'friction="1 0.2"'), contact="compliant")
+    fine, cut = load(file, dt=0.01, contact="compliant"), load(file, dt=0.04, contact="compliant", substeps=4)
+    here = State(fine.initial_state(dtype=DOUBLE).q + 0.3, torch.zeros(1, fine.nv, dtype=DOUBLE))
+    torch.testing.assert_close(cut.step(here).q, fine.rollout(here, 4).final.q, rtol=0, atol=1e-12)
     with pytest.raises(UnsupportedError, match="solref"):
         load(file.replace('solref="0.03 1"', 'solref="-100 -1"'), contact="compliant")
 
@@ -266,3 +306,6 @@ def test_bad_numbers_are_refused():
         Compliant(width=-1.0)
     with pytest.raises(InputError, match="restitution"):
         world([ball()], "compliant", restitution=0.5)
+    engine = world([ball()], "compliant")
+    with pytest.raises(InputError, match="restitution"):
+        engine.step(engine.initial_state(), properties={"restitution": torch.tensor([0.0, 0.5])})

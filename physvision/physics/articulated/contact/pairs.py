@@ -31,6 +31,7 @@ from physvision.physics.articulated.properties import TreeProperties
 from physvision.physics.articulated.transmissions import Rows
 
 MOST_CONTACTS = 48  # that may take part at once
+_LEAST_MOBILITY = 1e-15  # 1/kg
 
 
 class _Pair(NamedTuple):
@@ -144,7 +145,8 @@ class Pairs:
         numbers = [*(pairs[group] for group in self._table["group"]), *(stop for stop in stops for _ in range(2))]
         of_shapes = np.append(of_bodies, 0.0)[self._body]
         both = of_shapes[self._table["first"]] + of_shapes[self._table["second"]]
-        mobility = np.concatenate([both, np.repeat(of_links[self.limited], 2)])
+        # What nothing moves is pushed as hard as MuJoCo pushes it, which has the same least number.
+        mobility = np.maximum(np.concatenate([both, np.repeat(of_links[self.limited], 2)]), _LEAST_MOBILITY)
         self._table["reference"] = np.array([each.reference for each in numbers]).reshape(-1, 3)
         self._table["shares"] = np.array([each.shares for each in numbers]).reshape(-1, 2)
         self._table["shares"] = np.column_stack([self._table["shares"], mobility])

@@ -80,11 +80,11 @@ def list_overlapping(tree: Tree, work: Workspace, contacts: Contacts, memory: Co
                 shares = contacts.shares[pair]
                 share, _slope = share_of(reference, shares, gap)
                 memory.pair[world, count] = pair
-                memory.yielding[world, count] = hardness(share, shares[2], memory.friction[world, count])
+                memory.hardness[world, count] = hardness(share, shares[2], memory.friction[world, count])
                 lag = -reference[1] * contact_velocity(tree, memory, world, count, work.v, row)
                 lag = lag - contact_velocity(tree, memory, world, count, work.a, row)
                 lag[0] = lag[0] - reference[0] * share * gap
-                memory.slip[world, count] = lag
+                memory.lag[world, count] = lag
                 sweep_inward(tree, work, memory, world, count)
                 scale_halves(tree, work, memory, world, count)
                 count += 1
@@ -127,19 +127,21 @@ def accelerate_pushed(
 @wp.func
 def force_of(memory: ContactMemory, world: int, c: int):
     return times_stiffness(
-        memory.yielding[world, c], memory.friction[world, c], memory.mode[world, c], memory.slip[world, c]
+        memory.hardness[world, c], memory.friction[world, c], memory.mode[world, c], memory.lag[world, c]
     )
 
 
 @wp.func
-def note_pushes(contacts: Contacts, memory: ContactMemory, world: int, count: int, h: scalar):
-    """What each pair's first shape takes in a step of length h under these forces."""
-    for pair in range(contacts.pairs):
-        memory.pushed[world, pair] = zero3()
+def note_pushes(contacts: Contacts, memory: ContactMemory, world: int, row: int, count: int, interval: scalar):
+    """Add what each pair's first shape takes by these forces in an interval; the first row of a step begins anew."""
+    if row == 0:
+        for pair in range(contacts.pairs):
+            memory.pushed[world, pair] = zero3()
     for c in range(count):
-        if memory.pair[world, c] < contacts.pairs:
+        pair = memory.pair[world, c]
+        if pair < contacts.pairs:
             force = transposed(memory.frame[world, c], force_of(memory, world, c))
-            memory.pushed[world, memory.pair[world, c]] = h * force
+            memory.pushed[world, pair] = memory.pushed[world, pair] + interval * force
 
 
 @wp.func(inline=True)
@@ -176,7 +178,7 @@ def accelerate_backward(
         accelerate_links(tree, work, world, row)
     for c in range(count):
         pair = memory.pair[world, c]
-        hard = memory.yielding[world, c]
+        hard = memory.hardness[world, c]
         friction = memory.friction[world, c]
         pushes = memory.mode[world, c]
         if pushes != 0:
@@ -193,7 +195,7 @@ def accelerate_backward(
                 tree, contacts, work, gradients, touch, memory, world, row, pair, 0, 1, 2, along, scalar(0.0), gap_bar
             )
             if touch.wanted != 0 and pair < contacts.pairs:
-                bar = friction_backward(hard, friction, pushes, memory.slip[world, c], weight, done)
+                bar = friction_backward(hard, friction, pushes, memory.lag[world, c], weight, done)
                 touch.friction[world, pair] = touch.friction[world, pair] + bar
     residual_backward(tree, work, forces, gradients, world, step, row, row, drag_interval)
 
@@ -234,8 +236,9 @@ def rollout(
                 if (row + 1) % schedule.stages == 0:
                     predict(tree, work, schedule, world, row + 1)
                     advance_positions(tree, work, schedule, world, row + 1)
-                if step == steps - 1 and row == last - 1:
-                    note_pushes(contacts, memory, world, count, schedule.h)
+                if step == steps - 1:
+                    interval = schedule.weight[row % schedule.stages] * schedule.h
+                    note_pushes(contacts, memory, world, row, count, interval)
             if not store_state(tree, work, world, last, step + 1, q, v):
                 bad = step + 1
         if bad >= 0:

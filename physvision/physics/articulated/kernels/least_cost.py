@@ -51,7 +51,7 @@ def assemble(tree: Tree, memory: ContactMemory, world: int, count: int):
         memory.row_start[world, d] = d
         memory.cost[world, d, d] = scalar(1.0)
     for c in range(count):
-        pushes = pushing(memory.friction[world, c], memory.slip[world, c])
+        pushes = pushing(memory.friction[world, c], memory.lag[world, c])
         memory.mode[world, c] = pushes
         if pushes != 0:
             length = memory.path_length[world, c]
@@ -66,9 +66,9 @@ def assemble(tree: Tree, memory: ContactMemory, world: int, count: int):
     for c in range(count):
         pushes = memory.mode[world, c]
         if pushes != 0:
-            hard = memory.yielding[world, c]
+            hard = memory.hardness[world, c]
             friction = memory.friction[world, c]
-            force = times_stiffness(hard, friction, pushes, memory.slip[world, c])
+            force = times_stiffness(hard, friction, pushes, memory.lag[world, c])
             stiff = stiffness_of(hard, friction, pushes)
             length = memory.path_length[world, c]
             for k in range(length):
@@ -137,9 +137,9 @@ def length_of_step(tree: Tree, memory: ContactMemory, world: int, count: int):
         for c in range(count):
             friction = memory.friction[world, c]
             change = memory.vector[world, c]
-            lag = memory.slip[world, c] - share * change
+            lag = memory.lag[world, c] - share * change
             pushes = pushing(friction, lag)
-            hard = memory.yielding[world, c]
+            hard = memory.hardness[world, c]
             slope -= wp.dot(times_stiffness(hard, friction, pushes, lag), change)
             curve += wp.dot(times_stiffness(hard, friction, pushes, change), change)
         steepest = wp.max(steepest, wp.abs(slope))
@@ -161,9 +161,9 @@ def length_of_step(tree: Tree, memory: ContactMemory, world: int, count: int):
 
 @wp.func
 def find_least_cost(tree: Tree, memory: ContactMemory, world: int, count: int):
-    """`answer` = y, the lags in `slip` and the factor of Q there; how much of it is left to fall, as a share of y.
+    """`answer` = y, the lags in `lag` and the factor of Q there; how much of it is left to fall, as a share of y.
 
-    `slip` holds the lags of y = 0.
+    `lag` holds those of y = 0.
     """
     for d in range(tree.velocities):
         memory.answer[world, d] = scalar(0.0)
@@ -182,7 +182,7 @@ def find_least_cost(tree: Tree, memory: ContactMemory, world: int, count: int):
             memory.vector[world, c] = changed_lag(tree, memory, world, c, memory.downhill)
         stays = bool(True)
         for c in range(count):
-            lag = memory.slip[world, c] - memory.vector[world, c]
+            lag = memory.lag[world, c] - memory.vector[world, c]
             if pushing(memory.friction[world, c], lag) != memory.mode[world, c]:
                 stays = bool(False)
         share = scalar(1.0)
@@ -195,12 +195,12 @@ def find_least_cost(tree: Tree, memory: ContactMemory, world: int, count: int):
             moved = wp.max(moved, wp.abs(change))
             largest = wp.max(largest, wp.abs(memory.answer[world, d]))
         for c in range(count):
-            memory.slip[world, c] = memory.slip[world, c] - share * memory.vector[world, c]
+            memory.lag[world, c] = memory.lag[world, c] - share * memory.vector[world, c]
         step += 1
-        if stays or moved <= ROUNDING * largest:
+        if stays:
             residual = scalar(0.0)
             looking = bool(False)
-        elif step == STEPS:
+        elif moved <= ROUNDING * largest or step == STEPS:
             residual = uphill / wp.max(largest, uphill)
             looking = bool(False)
     return residual

@@ -19,6 +19,7 @@ from .spatial import either, mat33, quaternion_matrix, transposed, turned_about_
 from .stops import place_stops, stop_gap
 from .tree import BALL, FREE, PRISMATIC, REVOLUTE, ContactMemory, Contacts, Tree, Workspace
 
+UPRIGHT = wp.constant(scalar(1.0e-24 if scalar is wp.float64 else 1.0e-12))  # squared sine between axis and normal
 BESIDE = wp.constant(scalar(0.1))  # of their size: shapes that are apart by more have no further points
 
 
@@ -221,19 +222,35 @@ def frame_of(normal: vec3):
     )  # fmt: skip
 
 
+@wp.func
+def across(side: vec3, normal: vec3):
+    """What of a direction is at right angles to a normal."""
+    return side - wp.dot(side, normal) * normal
+
+
+@wp.func(inline=True)
+def first_axis(contacts: Contacts, memory: ContactMemory, world: int, pair: int):
+    """The z axis of a pair's first shape."""
+    return column(memory.shape_turn[world, contacts.first[pair]], 2)
+
+
+@wp.func(inline=True)
+def lies_along(contacts: Contacts, memory: ContactMemory, world: int, pair: int, normal: vec3):
+    """1 where tangents follow the first shape's axis, 0 elsewhere: where it stands on its end, the axis tells none."""
+    found = wp.int32(0)
+    if contacts.lengthwise[pair] != 0:
+        if wp.length_sq(across(first_axis(contacts, memory, world, pair), normal)) > UPRIGHT:
+            found = wp.int32(1)
+    return found
+
+
 @wp.func(inline=True)
 def side_of(contacts: Contacts, memory: ContactMemory, world: int, pair: int, normal: vec3):
     """The direction that the first tangent of a contact midway is nearest to: along a capsule on a plane, or y or z."""
     z = scalar(0.0)
     one = scalar(1.0)
     side = either(wp.int32(wp.abs(normal[1]) >= scalar(0.5)), vec3(z, one, z), vec3(z, z, one))
-    return either(contacts.lengthwise[pair], side, column(memory.shape_turn[world, contacts.first[pair]], 2))
-
-
-@wp.func
-def across(side: vec3, normal: vec3):
-    """What of a direction is at right angles to a normal."""
-    return side - wp.dot(side, normal) * normal
+    return either(lies_along(contacts, memory, world, pair, normal), side, first_axis(contacts, memory, world, pair))
 
 
 @wp.func

@@ -32,7 +32,18 @@ from .forms import LEAST
 from .kinematics import add_joint_gradient
 from .spatial import either, mat33, skew, transposed, vec3, zero3
 from .stops import stop_gap_backward, stop_work_backward
-from .touching import SHARE, across, closest_of, depth_of, frame_of, pair_frame, shift_axis, side_of, turn_axis
+from .touching import (
+    SHARE,
+    across,
+    closest_of,
+    depth_of,
+    frame_of,
+    lies_along,
+    pair_frame,
+    shift_axis,
+    side_of,
+    turn_axis,
+)
 from .tree import FREE, PRISMATIC, ContactGradients, ContactMemory, Contacts, Gradients, Tree, Workspace
 
 
@@ -343,7 +354,8 @@ def contact_work_backward(
         rest = across(along_side, near.normal)
         swung = wp.dot(turned, near.normal) / wp.max(wp.length_sq(rest), LEAST) * wp.cross(near.normal, rest)
         normal_bar = normal_bar - wp.dot(along_side, near.normal) * swung
-        lengthwise_turn = scalar(contacts.lengthwise[pair]) * wp.cross(along_side, swung)
+        follows = scalar(lies_along(contacts, memory, world, pair, near.normal))
+        lengthwise_turn = follows * wp.cross(along_side, swung)
     both = sum_of(cores_backward(near, place_bar, normal_bar), gap_pull(near, gap_bar))
     if wp.static(midway):
         both.first_turn = both.first_turn + lengthwise_turn

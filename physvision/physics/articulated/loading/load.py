@@ -19,7 +19,7 @@ from physvision.core import FileError, InputError, ModelError, UnsupportedError
 from physvision.physics.articulated.contact import Contact
 from physvision.physics.articulated.engine import Articulation
 from physvision.physics.articulated.loading import translate
-from physvision.physics.articulated.loading.compliance import compliance
+from physvision.physics.articulated.loading.compliance import compliance, move_stops
 from physvision.physics.articulated.loading.connections import connections
 from physvision.physics.articulated.loading.contacts import CONTACT_KINDS, GeomPair, by_rule, geom_pairs, touching
 from physvision.physics.articulated.loading.geometry import geoms_of, matrix, placed
@@ -54,7 +54,8 @@ def load(
 
     Defaults, includes and inertias from geometry are MuJoCo's own. Bodies behind fixed joints keep their names and
     poses; the file's keyframes are in `engine.keyframes`, its sites in `engine.sites`. Its time step and integrator
-    are not used, and its sensors are not read. What may touch does, by MuJoCo's rules, as hard contact.
+    are not used, and its sensors are not read. What may touch does, by MuJoCo's rules, as hard contact unless
+    another method is asked for.
     `docs/articulated.md` lists all of MJCF.
 
     Args:
@@ -75,7 +76,7 @@ def load(
         overlapping: what pairs of shapes do that overlap by more than 1 cm in the file's start: "touch", so that
             `engine.separated` must push them apart before anything is simulated, or "pass" through each other.
         contact: the method, as in `tree`; to simulate without contact is to ignore it. "compliant" has the file's
-            `solref` and `solimp`.
+            `solref`, `solimp` and margins of joints.
         friction_model: "cone" or "pyramid", as in `tree`; that of the file is not used.
 
     Raises:
@@ -92,6 +93,8 @@ def load(
     model, name = _compiled(source, base, packages)
     _refuse_unsupported(model, name, ignore)
     pairs = [] if "contact" in ignore else by_rule(model, geom_pairs(model))[0]
+    if contact == "compliant":
+        move_stops(model)
     options: dict[str, Any] = {"dt": dt, "integrator": integrator, "substeps": substeps, "restitution": restitution}
     options |= {"contact": contact, "friction_model": friction_model}
     engine, rows = _engine(model, pairs, ignore, servo_speed, options)
@@ -148,9 +151,8 @@ def _engine(
     rows = {kind: {number: row for row, (of, number) in enumerate(order) if of == kind} for kind in ("geom", "site")}
     friction = np.array([model.geom_friction[number] if kind == "geom" else np.zeros(3) for kind, number in order])
     limits = "limit" not in ignore and limits_hold(model)
-    joined = pulling(hanging, rows["site"])
     if options["contact"] == "compliant":
-        options = options | {"contact": compliance(model, found, len(joined), limits, options["dt"])}
+        options = options | {"contact": compliance(model, found, limits, options["dt"] / options["substeps"])}
     rubs = "friction_loss" not in ignore and friction_holds(model)
     bodies = translate.bodies(model, taking_part, limits, rubs, hanging)
     transmissions = translate.transmissions_of(model, bodies, ignore, servo_speed)
@@ -166,7 +168,7 @@ def _engine(
         actuators=translate.actuators(model, len(transmissions), activations),
         scenery=[placed(model, geom) for geom in geoms_of(model, 0, taking_part)]
         + [knot(model, site) for site in sites_of(model, hanging, 0)],
-        touching=touching(found, rows["geom"], "turning_friction" not in ignore) + joined,
+        touching=touching(found, rows["geom"], "turning_friction" not in ignore) + pulling(hanging, rows["site"]),
         friction=friction.reshape(-1, 3)[:, 0].tolist(),
         turning_friction=friction.reshape(-1, 3)[:, 1:],
         transmissions=transmissions,
