@@ -1,7 +1,8 @@
 """Model-based policy optimisation (Janner et al., 2019): soft actor–critic that learns mostly of imagined steps.
 
 Every so many steps a model is fitted to all true steps, and played from their states for a few steps; batches are
-mostly of what it imagined. Policy and sample enhancement (`enhancement`) are options of the same code.
+mostly of what it imagined. Policy and sample enhancement (`enhancement`) are options of the same code. What the engine
+steps for policy enhancement can take the place of imagined steps; where none of these are left, no model is fitted.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from typing import Any
 
 import torch
 
-from physvision.core import State
+from physvision.core import InputError, State
 from physvision.envs import Game
 from physvision.learning.dynamics import Dynamics, DynamicsSettings
-from physvision.learning.enhancement import changes_contact, jacobians, neighbours, worth_by_engine
+from physvision.learning.enhancement import changes_contact, jacobians, neighbours, played_by_engine
 from physvision.learning.recorded import Recorded, RecordedSettings
 from physvision.learning.replay import Batch, Replay
+from physvision.learning.sac import Tried
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,11 @@ class MbpoSettings:
         epoch: true steps of an epoch.
         real: share of true steps in a batch.
         by_engine: whether the worth of actions is told by the engine (policy enhancement).
+        horizon: steps of the game over which the engine tells it; the critic values what comes after.
+        starts: true states in which an update of the actor has the engine begin; a batch of them if not given.
+        every: updates of the critics for one of the actor, by the engine.
+        steepest: norm of the derivative of an action's worth; longer ones are shortened, none if not given.
+        stepped: share of steps that the engine made so in a batch, of the last as many as can be imagined.
         neighbours: of each true step (sample enhancement).
         within: by how much their actions differ at most.
         drop: whether steps in which a contact changes have none.
@@ -48,6 +55,11 @@ class MbpoSettings:
     epoch: int = 100
     real: float = 0.05
     by_engine: bool = False
+    horizon: int = 1
+    starts: int | None = None
+    every: int = 1
+    steepest: float | None = None
+    stepped: float = 0.0
     neighbours: int = 0
     within: float = 0.01
     drop: bool = True
@@ -59,20 +71,33 @@ class Mbpo(Recorded):
     Attributes:
         model: of the game.
         imagined: steps that it imagined.
+        stepped: steps that the engine made for the policy.
         near: neighbours of true steps.
         unknown: how often the engine's derivative for the policy was no number, and for how many true steps.
+        done: updates, and steps of the game that the engine made beside the true ones.
     """
 
     def __init__(self, game: Game, settings: MbpoSettings, seed: int) -> None:
         """Start with an empty record and an unfitted model."""
+        if settings.stepped and not settings.by_engine:
+            raise InputError(
+                f"stepped: expected 0 where the engine does not step for the policy, got {settings.stepped}"
+            )
+        if settings.real + settings.stepped > 1:
+            raise InputError(f"stepped: expected at most 1 − real, {1 - settings.real}, got {settings.stepped}")
         super().__init__(game, settings.play, seed)
         self.wanted = settings
         self.model = Dynamics(self._widths["seen"], len(game.high), settings.model, self.generator)
-        self.imagined = Replay(settings.rollouts * settings.lengths[1], self._widths)
+        batch = settings.play.sac.batch
+        self._true = round(settings.real * batch)
+        self._stepped = min(round(settings.stepped * batch), batch - self._true)
+        room = settings.rollouts * settings.lengths[1]
+        self.imagined, self.stepped = Replay(room, self._widths), Replay(room, self._widths)
         room = max(1, settings.neighbours * settings.play.capacity // 10)
         self.near = Replay(room, self._widths | {"origin": 0}, {"origin": torch.int64})
         self.fresh = Replay(settings.refit + settings.play.first, **self._exact)
         self.unknown = Counts(policy=0, samples=0, dropped=0)
+        self.done = Counts(updates=0, steps=0)
         self._model_told: dict[str, float] = {}
 
     def advance(self) -> None:
@@ -96,6 +121,8 @@ class Mbpo(Recorded):
         if self.wanted.neighbours:
             self._look_around(self.fresh.all())
         self.fresh.clear()
+        if self._true + self._stepped == self.settings.sac.batch:
+            return
         rows = {name: self.record.all()[name] for name in self._widths}
         near, origin = self.near.all(), torch.arange(self.record.size)
         rows = {name: torch.cat([value, near[name]]) for name, value in rows.items()}
@@ -108,9 +135,11 @@ class Mbpo(Recorded):
             return
         rows = rows | {"origin": self.record.places(len(rows["seen"]))}
         steep, good = jacobians(self.game, self.high, rows)
+        self.done["steps"] += len(good) * steep.shape[1]
         self.unknown["samples"] += int((~good).sum())
         if self.wanted.drop:
             changed = good & changes_contact(self.game, rows)
+            self.done["steps"] += len(good)
             self.unknown["dropped"] += int(changed.sum())
             good &= ~changed
         chosen = {name: value[good] for name, value in rows.items()}
@@ -137,35 +166,46 @@ class Mbpo(Recorded):
         return int(low + min(max(share, 0.0), 1.0) * (high - low))
 
     def learn(self) -> None:
-        """One update; with policy enhancement the actor learns in true states of what the engine says."""
-        if not self.wanted.by_engine:
-            super().learn()
-            return
-        rows = self.record.sample(self.settings.sac.batch, self.generator)
+        """One update; with policy enhancement the actor learns of what the engine says, if it is due."""
+        tried, of_actor = None, True
+        if self.wanted.by_engine:
+            tried = self._try() if self.done["updates"] % self.wanted.every == 0 else None
+            of_actor = tried is not None and len(tried.seen) > 0
+        self.agent.update(self.batch(), tried, of_actor)
+        self.done["updates"] += 1
+
+    def _try(self) -> Tried:
+        """Play the policy by the engine from states that were truly visited, and keep the steps."""
+        wanted = self.wanted
+        rows = self.record.sample(wanted.starts or self.settings.sac.batch, self.generator)
         start = State(rows["q"], rows["v"])
-        worth, unknown = worth_by_engine(self.agent, self.game, self.high, start, rows["played"])
-        self.agent.update(self.batch(), rows["seen"], worth)
-        self.unknown["policy"] += len(unknown)
+        horizon, steepest = wanted.horizon, wanted.steepest
+        found = played_by_engine(self.agent, self.game, self.high, start, rows["played"], horizon, steepest)
+        self.stepped.add(found.rows)
+        self.unknown["policy"] += len(found.unknown)
+        self.done["steps"] += found.steps
+        return found.tried
 
     def batch(self) -> Batch:
-        """Mostly imagined steps, and some true ones with their neighbours."""
-        true = round(self.wanted.real * self.settings.sac.batch)
-        near = round(true * self.near.size / (self.near.size + self.record.size))
-        parts = [self.imagined.sample(self.settings.sac.batch - true, self.generator)]
-        parts.append(self.record.sample(true - near, self.generator))
-        if near:
-            parts.append(self.near.sample(near, self.generator))
+        """Some true steps with their neighbours, those of the engine, and imagined ones."""
+        count = self.settings.sac.batch
+        near = round(self._true * self.near.size / (self.near.size + self.record.size))
+        stepped = self._stepped if self.stepped.size else 0
+        true = self._true - near + self._stepped - stepped
+        sizes = {"imagined": count - self._true - self._stepped, "record": true, "near": near, "stepped": stepped}
+        parts = [getattr(self, name).sample(size, self.generator) for name, size in sizes.items() if size]
         return {name: torch.cat([part[name] for part in parts]) for name in self._widths}
 
     def told(self) -> dict[str, float]:
-        """Also how well the model predicts, and what the engine could not tell."""
+        """Also how well the model predicts, what the engine was asked, and what it could not tell."""
         counts = {f"unknown_{name}": float(value) for name, value in self.unknown.items()}
+        counts |= {"engine_steps": float(self.done["steps"])}
         return super().told() | self._model_told | (counts if self.wanted.by_engine or self.wanted.neighbours else {})
 
     def parts(self) -> dict[str, Any]:
         """The model and all records too."""
         more = {"model": self.model, "imagined": self.imagined, "near": self.near, "fresh": self.fresh}
-        return super().parts() | more | {"unknown": self.unknown}
+        return super().parts() | more | {"stepped": self.stepped, "unknown": self.unknown, "done": self.done}
 
 
 class Counts(dict[str, int]):

@@ -352,9 +352,9 @@ class Squash(NamedTuple):
         of_mean = of_action * (1 - self.action.square()) + 2 * dense * self.action
         return torch.cat([of_mean, (of_mean * self.apart - dense) * self.free], 1)
 
-    def rows(self, first: int) -> Squash:
-        """Of the rows from the first on alone."""
-        return Squash(*(each[first:] for each in self))
+    def rows(self, first: int, end: int | None = None) -> Squash:
+        """Of the rows from the first on alone, up to an end if there is one."""
+        return Squash(*(each[first:end] for each in self))
 
 
 class _Squashed(torch.autograd.Function):

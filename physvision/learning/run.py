@@ -28,6 +28,7 @@ class Length:
         episodes: of an evaluation.
         keep: steps between two checkpoints.
         aim: of the mean reward of an evaluation, at which the run ends; none if not given.
+        held: evaluations in a row that have to reach it.
         seconds: of processor time after which the run ends with the next evaluation; none if not given.
     """
 
@@ -36,6 +37,7 @@ class Length:
     episodes: int = 1
     keep: int = 5000
     aim: float | None = None
+    held: int = 1
     seconds: float | None = None
 
 
@@ -57,7 +59,7 @@ def run(learner: Learner, length: Length, folder: Path, about: dict[str, Any]) -
         learner.advance()
         if not _passes(before, learner.steps, length.every):
             continue
-        lines.append(_look(learner, length, time.process_time() - began))
+        lines.append(_look(learner, length, time.process_time() - began, lines))
         for name, value in lines[-1].items():
             writer.add_scalar(f"learn/{name}", value, learner.steps)
         writer.flush()
@@ -78,13 +80,14 @@ def _passes(before: int, now: int, every: int) -> bool:
     return before // every < now // every
 
 
-def _look(learner: Learner, length: Length, seconds: float) -> dict[str, Any]:
+def _look(learner: Learner, length: Length, seconds: float, before: list[dict[str, Any]]) -> dict[str, Any]:
     """What is known after so many steps."""
     earned = evaluate(learner.game, learner.actor, length.episodes, seed=length.episodes)
     reward = float(earned.mean()) if len(earned) else float("-inf")
-    ended = learner.steps >= length.steps or (length.aim is not None and reward >= length.aim)
-    ended = ended or (length.seconds is not None and seconds >= length.seconds)
-    return {"steps": learner.steps, "reward": reward, "seconds": seconds, "ended": ended} | learner.told()
+    rewards = [*(line["reward"] for line in before), reward][-length.held :]
+    ended = learner.steps >= length.steps or (length.seconds is not None and seconds >= length.seconds)
+    reached = length.aim is not None and len(rewards) == length.held and min(rewards) >= length.aim
+    return {"steps": learner.steps, "reward": reward, "seconds": seconds, "ended": ended or reached} | learner.told()
 
 
 def _resume(learner: Learner, folder: Path, about: dict[str, Any]) -> tuple[list[dict[str, Any]], float]:

@@ -11,21 +11,33 @@ Nothing is read back in an update: α is a tensor, and losses are taken only whe
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import partial
 from math import log
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from physvision.learning.networks import Actor, Layers, Squash, follow, joined
+from physvision.learning.networks import Actor, Layers, Passed, Squash, follow, joined
 from physvision.learning.replay import Batch
 
-Worth = Callable[[Tensor], tuple[Tensor, Tensor]]
+
+class Tried(NamedTuple):
+    """Actions that the policy took, and what was found of them.
+
+    Attributes:
+        seen: where it took them.
+        noise: by which they were drawn.
+        worth: of each.
+        steep: the gradient of the worth by the action, a constant for the actor.
+    """
+
+    seen: Float[Tensor, "batch numbers"]
+    noise: Float[Tensor, "batch actions"]
+    worth: Float[Tensor, " batch"]
+    steep: Float[Tensor, "batch actions"]
 
 
 @dataclass(frozen=True)
@@ -76,44 +88,58 @@ class Sac:
         self.slow = deepcopy(self.critics).requires_grad_(False)
         self.weight = nn.Parameter(torch.tensor([log(settings.entropy_weight)]))  # log α
         self.target_entropy = -float(actions) if settings.target_entropy is None else settings.target_entropy
-        parts = joined([*self.actor.parameters(), *self.critics.parameters(), self.weight])
-        self.optimizer = torch.optim.Adam([parts], settings.learning_rate, fused=True)
+        self._policy = joined([*self.actor.parameters(), self.weight])
+        self._of_policy = self._policy.grad
+        parts = [self._policy, joined([*self.critics.parameters()])]
+        self.optimizer = torch.optim.Adam(parts, settings.learning_rate, fused=True)
         # What was freed in a piece of this size the C library keeps from then on, and need not ask for in each update.
         torch.empty(2**24, dtype=torch.uint8)
-        self._last: tuple[Tensor, Tensor, Tensor] | None = None
+        self._error: Tensor | None = None
+        self._valued: tuple[Tensor, Tensor] | None = None
 
     @torch.no_grad()
-    def update(self, batch: Batch, of_actor: Tensor | None = None, worth: Worth | None = None) -> None:
+    def update(self, batch: Batch, tried: Tried | None = None, of_actor: bool = True) -> None:
         """One step of Adam for actor, critics and weight, with the gradients of all at the same weights.
 
         Args:
             batch: `seen`, `action`, `reward`, `after`, and `end`: 1 where nothing comes after.
-            of_actor: what the actor is told where it learns; what the batch saw, if not given.
-            worth: of its actions there, and its gradient by them; the lower critic's value, if not given.
+            tried: actions whose worth the actor learns of; if not given, it draws some where the batch saw something,
+                and the lower critic values them.
+            of_actor: whether actor and weight learn too, or the critics alone.
         """
-        told = batch["seen"] if of_actor is None else of_actor
-        later = len(batch["after"])
-        output, kept = self.actor.layers.forth(torch.cat([batch["after"], told]))
-        noise = torch.randn(later + len(told), self.actor.actions, generator=self.generator)
-        drawn = Squash.of(output[0], noise)
+        later, now = self._drawn(batch, tried, of_actor)
         weight = self.weight.exp()
-
-        following = self.slow.forth(torch.cat([batch["after"], drawn.action[:later]], 1))[0].amin(0)[:, 0]
-        following = following - weight * drawn.density[:later]
+        following = self.slow.forth(torch.cat([batch["after"], later.action], 1))[0].amin(0)[:, 0]
+        following = following - weight * later.density
         goal = batch["reward"] + self.settings.discount * (1 - batch["end"]) * following
         value, passed = self.critics.forth(torch.cat([batch["seen"], batch["action"]], 1))
         error = value - goal[:, None]
-        self.critics.back(passed, error / later)
-
-        now = drawn.rows(later)
-        valued, steep = (worth or partial(self._lower, told))(now.action)
-        of_output = now.back(steep / -len(told), (weight / len(told)).expand(len(told)))
-        self.actor.layers.back(kept.rows(later), of_output[None])
-        assert self.weight.grad is not None
-        self.weight.grad.copy_(-now.density.mean() - self.target_entropy)
+        self.critics.back(passed, error / len(goal))
+        self._error = error
+        # Without a gradient Adam leaves them as they are.
+        self._policy.grad = None if now is None else self._of_policy
+        if now is not None:
+            drawn, kept = now
+            told = batch["seen"] if tried is None else tried.seen
+            valued, steep = self._lower(told, drawn.action) if tried is None else (tried.worth, tried.steep)
+            of_output = drawn.back(steep / -len(told), (weight / len(told)).expand(len(told)))
+            self.actor.layers.back(kept, of_output[None])
+            assert self.weight.grad is not None
+            self.weight.grad.copy_(-drawn.density.mean() - self.target_entropy)
+            self._valued = drawn.density, valued
         self.optimizer.step()
         follow(self.slow, self.critics, self.settings.target_rate)
-        self._last = error, now.density, valued
+
+    def _drawn(self, batch: Batch, tried: Tried | None, of_actor: bool) -> tuple[Squash, tuple[Squash, Passed] | None]:
+        """Actions after the batch's steps, and those that the actor learns of with what its way back needs."""
+        later = len(batch["after"])
+        told = [] if not of_actor else [batch["seen"] if tried is None else tried.seen]
+        output, kept = self.actor.layers.forth(torch.cat([batch["after"], *told]))
+        fresh = output.shape[1] if tried is None else later
+        noise = torch.randn(fresh, self.actor.actions, generator=self.generator)
+        noise = noise if tried is None or not of_actor else torch.cat([noise, tried.noise])
+        drawn = Squash.of(output[0], noise)
+        return drawn.rows(0, later), (drawn.rows(later), kept.rows(later)) if of_actor else None
 
     def _lower(self, seen: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
         """The lower critic's value of actions, and its gradient by them."""
@@ -125,11 +151,14 @@ class Sac:
     @property
     def told(self) -> dict[str, Tensor]:
         """The last losses, and the entropy."""
-        if self._last is None:
+        if self._error is None:
             return {}
-        error, density, valued = self._last
+        critics = {"critics": 0.5 * self._error.square().mean((1, 2)).sum()}
+        if self._valued is None:
+            return critics
+        density, valued = self._valued
         policy = (self.weight.detach().exp() * density - valued).mean()
-        return {"critics": 0.5 * error.square().mean((1, 2)).sum(), "actor": policy, "entropy": -density.mean()}
+        return critics | {"actor": policy, "entropy": -density.mean()}
 
     def values(self, seen: Tensor, action: Tensor, frozen: bool = False) -> Float[Tensor, "critics batch"]:
         """What both critics think; frozen, they are constants, with gradients to what is seen and done."""

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,14 @@ from physvision.learning.shac import Shac, ShacSettings
 PLAY = RecordedSettings(SacSettings((16, 16), batch=16), worlds=2, first=20, updates=1)
 MODEL = DynamicsSettings(members=2, elites=1, hidden=(16,), batch=32, most=20)
 MBPO = MbpoSettings(PLAY, MODEL, refit=20, rollouts=50, lengths=(1, 3), epochs=(0, 2), by_engine=True, neighbours=2)
+FAR = replace(MBPO, horizon=10, starts=3, every=3, steepest=1.0, stepped=0.5)
 SHAC = ShacSettings(worlds=2, horizon=10, hidden=(8,), critic_hidden=(8,), passes=2, limit=5.0)
-WAYS = {"sac": (Recorded, {"sac": PLAY}), "mbpo": (Mbpo, {"mbpo": MBPO}), "shac": (Shac, {"shac": SHAC})}
+WAYS = {
+    "sac": (Recorded, {"sac": PLAY}),
+    "mbpo": (Mbpo, {"mbpo": MBPO}),
+    "far": (Mbpo, {"mbpo": FAR}),
+    "shac": (Shac, {"shac": SHAC}),
+}
 
 
 class Interrupted(Exception):  # noqa: N818  no error of the package
@@ -41,9 +48,10 @@ def same(one, other):
     return one == other
 
 
-@pytest.mark.parametrize("method", WAYS)
-def test_an_interrupted_run_ends_with_the_same_numbers(tmp_path, monkeypatch, method):
-    maker, settings = WAYS[method]
+@pytest.mark.parametrize("way", WAYS)
+def test_an_interrupted_run_ends_with_the_same_numbers(tmp_path, monkeypatch, way):
+    maker, settings = WAYS[way]
+    (method,) = settings
     length = Length(160, every=40, keep=40)
     learn("Links2", method, length, **settings, seed=3, out=tmp_path / "whole")
     advance = maker.advance
@@ -66,6 +74,19 @@ def test_an_interrupted_run_ends_with_the_same_numbers(tmp_path, monkeypatch, me
     assert json.loads((tmp_path / "parts" / "about.json").read_text())["seed"] == 3
     with pytest.raises(CheckpointError, match="is of another run"):
         learn("Links2", method, length, **settings, seed=4, out=tmp_path / "parts")
+
+
+def test_a_run_ends_once_the_aim_is_held(tmp_path, monkeypatch):
+    """Three evaluations in a row; two in a row and one alone are not enough."""
+    rewards = iter([1.0, 1.0, 0.0, 1.0, 0.5, 1.0, 1.0, 1.0, 1.0])
+    monkeypatch.setattr(
+        sys.modules["physvision.learning.run"], "evaluate", lambda *_, **__: torch.tensor([next(rewards)])
+    )
+    length = Length(1000, every=10, aim=0.9, held=3)
+    learn("Links1", "sac", length, sac=replace(PLAY, first=2000), out=tmp_path)
+    lines = [json.loads(line) for line in (tmp_path / "progress.jsonl").read_text().splitlines()]
+    assert len(lines) == 8
+    assert [line["ended"] for line in lines] == [False] * 7 + [True]
 
 
 @pytest.mark.extended

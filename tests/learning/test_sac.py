@@ -6,7 +6,7 @@ from copy import deepcopy
 import torch
 
 from physvision.learning.networks import squashed
-from physvision.learning.sac import Sac, SacSettings
+from physvision.learning.sac import Sac, SacSettings, Tried
 
 
 def rows(count, generator):
@@ -49,6 +49,26 @@ def test_an_update_follows_the_gradients_of_the_losses_written_out():
     assert math.isclose(step, 1e-3 if wanted else -1e-3, rel_tol=1e-3)
     for before, now_slow, fast in zip(slow, agent.slow.parameters(), agent.critics.parameters(), strict=True):
         torch.testing.assert_close(now_slow, before + 5e-3 * (fast.detach() - before))
+
+
+def test_an_actor_learns_of_actions_that_were_tried_and_of_nothing_where_it_is_not_due():
+    """The loss α log π − D · a at the actions of the given noise; the critics learn either way."""
+    torch.manual_seed(0)
+    agent = Sac(3, 2, SacSettings((16, 16), rounded=False, entropy_weight=0.3), torch.Generator().manual_seed(1))
+    batch, generator = rows(8, torch.Generator().manual_seed(2)), torch.Generator().manual_seed(3)
+    seen, noise, steep = (torch.randn(5, width, generator=generator) for width in (3, 2, 2))
+    action, density = squashed(agent.actor.layers(seen)[0], noise)
+    loss = (0.3 * density - (steep * action).sum(1)).mean()
+    expected = torch.autograd.grad(loss, list(agent.actor.parameters()))
+    agent.update(batch, Tried(seen, noise, torch.zeros(5), steep))
+    for one, other in zip(agent.actor.parameters(), expected, strict=True):
+        torch.testing.assert_close(one.grad, other, rtol=1e-4, atol=1e-6)
+    before = deepcopy(agent.state_dict())
+    agent.update(batch, of_actor=False)
+    after = agent.state_dict()
+    assert all(torch.equal(before["actor"][name], value) for name, value in after["actor"].items())
+    assert torch.equal(before["weight"], after["weight"])
+    assert not torch.equal(before["critics"]["weights.0"], after["critics"]["weights.0"])
 
 
 def test_the_best_action_of_a_single_step_is_found():
