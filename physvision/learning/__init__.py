@@ -2,6 +2,7 @@
 
 from physvision.learning.command import learn
 from physvision.learning.dynamics import Dynamics, DynamicsSettings
+from physvision.learning.enhancement import NeighbourSettings
 from physvision.learning.learner import Learner, evaluate
 from physvision.learning.mbpo import Mbpo, MbpoSettings
 from physvision.learning.networks import Actor, Layers
@@ -20,6 +21,7 @@ __all__ = [
     "Length",
     "Mbpo",
     "MbpoSettings",
+    "NeighbourSettings",
     "Recorded",
     "RecordedSettings",
     "Replay",

@@ -7,11 +7,19 @@ actions. With s' and r what the engine makes of a state and the policy's own act
 
 is a constant, and the actor's loss has −D · a in the place of −Q(s, a). D holds at the action at which it was taken.
 
-Sample enhancement: a true step (s, a, r, s') stands for its neighbours too, to first order:
-(s, a + δ, r + ∂r/∂a · δ, s' + ∂s'/∂a δ).
+Sample enhancement: a true step (s, a, r, s') stands for its neighbours too, to first order. With δ a difference of the
+action and ν one of the velocities at the start, which with the same positions make s to be seen as s(q, v + ν),
+
+    (s(q, v + ν), a + δ, r + ∂r/∂v · ν + ∂r/∂a · δ, s' + ∂s'/∂v ν + ∂s'/∂a δ).
+
+Positions stay: half of those beside one at which a joint is at its stop, or a foot on the ground, are beyond, where no
+step starts.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -19,10 +27,29 @@ from torch import Tensor
 
 from physvision.core import State
 from physvision.envs import Game
-from physvision.learning.replay import Batch
+from physvision.learning.replay import Batch, Replay
 from physvision.learning.sac import Sac, Worth
 
-STEEPEST = 10.0  # norm of the derivatives of one number by the actions
+STEEPEST = 10.0  # norm of the derivatives of one number
+AT_ONCE = 50  # steps
+UNTRIED, KNOWN, NONE = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class NeighbourSettings:
+    """Which neighbours true steps have.
+
+    Attributes:
+        count: of each; none, if zero.
+        action: by how much their actions differ at most.
+        velocity: by how many deviations of what was recorded the velocities at their starts do.
+        drop: whether steps in which a contact or a stop opens or closes have none.
+    """
+
+    count: int = 0
+    action: float = 0.5
+    velocity: float = 0.5
+    drop: bool = False
 
 
 def worth_by_engine(
@@ -60,25 +87,95 @@ def worth_by_engine(
     return worth, unknown
 
 
-def jacobians(
-    game: Game, high: Tensor, rows: Batch
-) -> tuple[Float[Tensor, "rows numbers actions"], Bool[Tensor, " rows"]]:
-    """∂(s', r)/∂a of recorded steps, what is seen first and the reward last; and which steps have one.
+class Neighbourhood:
+    """The derivatives of all steps of a record, and the neighbours that these have by them.
 
-    Each step is done as often as there are numbers to differentiate, all in one launch forward and one back.
+    Attributes:
+        slopes: ∂(s', r)/∂(v, a) of each step, at the place that it has in the record, and what is known of it.
+        deviation: of each velocity in the record.
+    """
+
+    def __init__(self, game: Game, settings: NeighbourSettings, capacity: int) -> None:
+        """Start with no step.
+
+        Args:
+            game: whose engine is differentiated.
+            settings: which neighbours.
+            capacity: of the record.
+        """
+        self.game, self.settings, self.deviation = game, settings, torch.ones(game.engine.nv, dtype=torch.float64)
+        self._causes = game.engine.nv + len(game.high)
+        numbers = len(game.observe(game.begin(1, torch.Generator()), torch.zeros(1, dtype=torch.int64))[0]) + 1
+        self.slopes = Replay(capacity, {"steep": numbers * self._causes, "known": 0}, {"known": torch.int8})
+
+    def add(self, count: int) -> None:
+        """Take in as many steps as were recorded."""
+        steep = torch.zeros(count, self.slopes.widths["steep"])
+        self.slopes.add({"steep": steep, "known": torch.full((count,), UNTRIED)})
+
+    def look_around(self, record: Replay) -> tuple[int, int]:
+        """Differentiate the steps that are new; how many have no derivatives, and how many were dropped."""
+        unknown, dropped = 0, 0
+        self.deviation = record.all()["v"].std(0)
+        for places in torch.nonzero(self.slopes.all()["known"] == UNTRIED)[:, 0].split(AT_ONCE):
+            rows = record.take(places)
+            steep, good = jacobians(self.game, rows)
+            unknown += int((~good).sum())
+            if self.settings.drop:
+                changed = good & changes_contact(self.game, rows)
+                dropped += int(changed.sum())
+                good &= ~changed
+            steep = torch.where(good[:, None, None], steep, 0.0).flatten(1)
+            self.slopes.put(places, {"steep": steep, "known": torch.where(good, KNOWN, NONE)})
+        return unknown, dropped
+
+    def vary(self, rows: Batch, places: Tensor, generator: torch.Generator) -> Batch:
+        """Neighbours of recorded steps in their place, as often as is told; where none are known they stay.
+
+        Args:
+            rows: the steps.
+            places: where they are in the record.
+            generator: of which stay, and of the differences.
+        """
+        slopes, count = self.slopes.take(places), len(places)
+        told = self.settings
+        stay = torch.rand(count, generator=generator) < 1 / (told.count + 1)
+        stay |= slopes["known"] != KNOWN
+        apart = torch.where(stay[:, None], 0.0, 2 * torch.rand(count, self._causes, generator=generator) - 1)
+        faster, other = apart.split([len(self.deviation), len(self.game.high)], 1)
+        faster = told.velocity * self.deviation * faster
+        return neighbours(
+            self.game, rows, slopes["steep"].unflatten(1, (-1, self._causes)), faster, told.action * other
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that `load_state_dict` needs to go on."""
+        return {"slopes": self.slopes.state_dict(), "deviation": self.deviation}
+
+    def load_state_dict(self, kept: dict[str, Any]) -> None:
+        """Go on from where `state_dict` was called."""
+        self.slopes.load_state_dict(kept["slopes"])
+        self.deviation = kept["deviation"]
+
+
+def jacobians(game: Game, rows: Batch) -> tuple[Float[Tensor, "rows numbers causes"], Bool[Tensor, " rows"]]:
+    """∂(s', r)/∂(v, a) of recorded steps, what is seen first and the reward last; and which steps have them.
+
+    Each step is done as often as there are numbers to differentiate, all in one launch forward and one back. The
+    derivatives of one number are shortened to a norm of `STEEPEST`.
     """
     seen = rows["seen"].shape[1]
     numbers, count = seen + 1, len(rows["seen"])
-    state = State(rows["q"], rows["v"]).repeat(numbers)
-    action = rows["action"].to(state.q).repeat_interleave(numbers, 0).requires_grad_()
+    start = State(rows["q"], rows["v"]).repeat(numbers)
+    v, action = start.v.requires_grad_(), rows["action"].to(start.q).repeat_interleave(numbers, 0).requires_grad_()
     with torch.enable_grad():
-        found = game.step(state, action * high)
-        after = game.observe(found.state, torch.zeros(len(state.q), dtype=torch.int64))
+        found = game.step(State(start.q, v), action * action.new_tensor(game.high))
+        after = game.observe(found.state, torch.zeros(len(v), dtype=torch.int64))
         told = torch.cat([after, found.reward[:, None]], 1).unflatten(0, (count, numbers))
-        (steep,) = torch.autograd.grad(told.diagonal(dim1=1, dim2=2).sum(), action)
+        steep = torch.cat(torch.autograd.grad(told.diagonal(dim1=1, dim2=2).sum(), [v, action]), 1)
     steep = steep.unflatten(0, (count, numbers))
     good = ~found.failed.unflatten(0, (count, numbers)).any(1) & steep.isfinite().all((1, 2))
-    return steep.float(), good
+    return (steep * (STEEPEST / steep.norm(dim=2, keepdim=True).clamp_min(STEEPEST))).float(), good
 
 
 def changes_contact(game: Game, rows: Batch) -> Bool[Tensor, " rows"]:
@@ -92,26 +189,25 @@ def changes_contact(game: Game, rows: Batch) -> Bool[Tensor, " rows"]:
 
 
 def neighbours(
+    game: Game,
     rows: Batch,
-    steep: Float[Tensor, "rows numbers actions"],
-    count: int,
-    within: float,
-    generator: torch.Generator,
+    steep: Float[Tensor, "rows numbers causes"],
+    faster: Float[Tensor, "rows velocities"],
+    other: Float[Tensor, "rows actions"],
 ) -> Batch:
-    """So many neighbours of each recorded step, to first order.
+    """A neighbour of each recorded step, to first order.
 
     Args:
+        game: what is played.
         rows: the steps.
-        steep: their derivatives, as of `jacobians`; those of one number are shortened to a norm of `STEEPEST`.
-        count: neighbours of each.
-        within: actions differ by no more, uniformly; they stay within [−1, 1].
-        generator: of the differences.
+        steep: their derivatives, as of `jacobians`.
+        faster: by how much velocities at the start differ.
+        other: by how much actions do, which stay within [−1, 1].
     """
-    norm = steep.norm(dim=2, keepdim=True)
-    steep = steep * (STEEPEST / norm.clamp_min(STEEPEST))
-    copies = {name: value.repeat_interleave(count, 0) for name, value in rows.items()}
-    apart = within * (2 * torch.rand(copies["action"].shape, generator=generator) - 1)
-    action = (copies["action"] + apart).clamp(-1, 1)
-    change = (steep.repeat_interleave(count, 0) @ (action - copies["action"])[..., None])[..., 0]
-    after, reward = copies["after"] + change[:, :-1], copies["reward"] + change[:, -1]
-    return copies | {"action": action, "after": after, "reward": reward}
+    action = (rows["action"] + other).clamp(-1, 1)
+    v = rows["v"] + faster
+    causes = torch.cat([faster.to(action), action - rows["action"]], 1)
+    change = (steep @ causes[..., None])[..., 0]
+    after, reward = rows["after"] + change[:, :-1], rows["reward"] + change[:, -1]
+    found = {"seen": game.observe(State(rows["q"], v), rows["played"]).to(after), "v": v, "action": action}
+    return rows | found | {"after": after, "reward": reward, "end": game.is_over(after).to(rows["end"])}

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from physvision.core import State
 from physvision.envs import Game
 from physvision.learning.dynamics import Dynamics, DynamicsSettings
-from physvision.learning.enhancement import changes_contact, jacobians, neighbours, worth_by_engine
+from physvision.learning.enhancement import Neighbourhood, NeighbourSettings, worth_by_engine
 from physvision.learning.recorded import Recorded, RecordedSettings
 from physvision.learning.replay import Batch, Replay
 
@@ -34,9 +35,7 @@ class MbpoSettings:
         epoch: true steps of an epoch.
         real: share of true steps in a batch.
         by_engine: whether the worth of actions is told by the engine (policy enhancement).
-        neighbours: of each true step (sample enhancement).
-        within: by how much their actions differ at most.
-        drop: whether steps in which a contact changes have none.
+        near: neighbours of true steps (sample enhancement).
     """
 
     play: RecordedSettings = field(default_factory=RecordedSettings)
@@ -48,9 +47,7 @@ class MbpoSettings:
     epoch: int = 100
     real: float = 0.05
     by_engine: bool = False
-    neighbours: int = 0
-    within: float = 0.01
-    drop: bool = True
+    near: NeighbourSettings = field(default_factory=NeighbourSettings)
 
 
 class Mbpo(Recorded):
@@ -59,7 +56,7 @@ class Mbpo(Recorded):
     Attributes:
         model: of the game.
         imagined: steps that it imagined.
-        near: neighbours of true steps.
+        near: what true steps have neighbours by, if they have some.
         unknown: how often the engine's derivative for the policy was no number, and for how many true steps.
     """
 
@@ -69,16 +66,16 @@ class Mbpo(Recorded):
         self.wanted = settings
         self.model = Dynamics(self._widths["seen"], len(game.high), settings.model, self.generator)
         self.imagined = Replay(settings.rollouts * settings.lengths[1], self._widths)
-        room = max(1, settings.neighbours * settings.play.capacity // 10)
-        self.near = Replay(room, self._widths | {"origin": 0}, {"origin": torch.int64})
-        self.fresh = Replay(settings.refit + settings.play.first, **self._exact)
+        self.near = Neighbourhood(game, settings.near, settings.play.capacity) if settings.near.count else None
         self.unknown = Counts(policy=0, samples=0, dropped=0)
         self._model_told: dict[str, float] = {}
 
     def advance(self) -> None:
         """One step of every world, a fit if it is due, and the updates."""
         before = self.steps
-        self.fresh.add(self.record.last(self._play_one()))
+        moves = self.play()
+        if self.near is not None:
+            self.near.add(int((~moves.failed).sum()))
         if self.steps < self.settings.first:
             return
         due = before < self.settings.first or before // self.wanted.refit < self.steps // self.wanted.refit
@@ -87,35 +84,23 @@ class Mbpo(Recorded):
         for _ in range(self.settings.updates * self.worlds.count):
             self.learn()
 
-    def _play_one(self) -> int:
-        """Play a step; how many rows were recorded of it."""
-        return int((~self.play().failed).sum())
-
     def _refit(self) -> None:
         """Fit the model to all true steps and their neighbours, and imagine others."""
-        if self.wanted.neighbours:
-            self._look_around(self.fresh.all())
-        self.fresh.clear()
-        rows = {name: self.record.all()[name] for name in self._widths}
-        near, origin = self.near.all(), torch.arange(self.record.size)
-        rows = {name: torch.cat([value, near[name]]) for name, value in rows.items()}
-        self._model_told = self.model.fit(rows, torch.cat([origin, near["origin"]]))
+        if self.near is not None:
+            unknown, dropped = self.near.look_around(self.record)
+            self.unknown["samples"] += unknown
+            self.unknown["dropped"] += dropped
+        self._model_told = self.model.fit(self.record.all(), None if self.near is None else self._all_varied)
         self._imagine()
 
-    def _look_around(self, rows: Batch) -> None:
-        """Add the neighbours of true steps."""
-        if not len(rows["seen"]):
-            return
-        rows = rows | {"origin": self.record.places(len(rows["seen"]))}
-        steep, good = jacobians(self.game, self.high, rows)
-        self.unknown["samples"] += int((~good).sum())
-        if self.wanted.drop:
-            changed = good & changes_contact(self.game, rows)
-            self.unknown["dropped"] += int(changed.sum())
-            good &= ~changed
-        chosen = {name: value[good] for name, value in rows.items()}
-        count, within = self.wanted.neighbours, self.wanted.within
-        self.near.add(neighbours(chosen, steep[good], count, within, self.generator))
+    def _all_varied(self) -> Batch:
+        """A neighbour of each true step, drawn anew."""
+        return self._varied(torch.arange(self.record.size))
+
+    def _varied(self, places: Tensor) -> Batch:
+        """True steps, or neighbours of them."""
+        rows = self.record.take(places)
+        return rows if self.near is None else self.near.vary(rows, places, self.generator)
 
     @torch.no_grad()
     def _imagine(self) -> None:
@@ -150,22 +135,19 @@ class Mbpo(Recorded):
     def batch(self) -> Batch:
         """Mostly imagined steps, and some true ones with their neighbours."""
         true = round(self.wanted.real * self.settings.sac.batch)
-        near = round(true * self.near.size / (self.near.size + self.record.size))
         parts = [self.imagined.sample(self.settings.sac.batch - true, self.generator)]
-        parts.append(self.record.sample(true - near, self.generator))
-        if near:
-            parts.append(self.near.sample(near, self.generator))
+        parts.append(self._varied(self.record.draw(true, self.generator)))
         return {name: torch.cat([part[name] for part in parts]) for name in self._widths}
 
     def told(self) -> dict[str, float]:
         """Also how well the model predicts, and what the engine could not tell."""
         counts = {f"unknown_{name}": float(value) for name, value in self.unknown.items()}
-        return super().told() | self._model_told | (counts if self.wanted.by_engine or self.wanted.neighbours else {})
+        return super().told() | self._model_told | (counts if self.wanted.by_engine or self.near else {})
 
     def parts(self) -> dict[str, Any]:
         """The model and all records too."""
-        more = {"model": self.model, "imagined": self.imagined, "near": self.near, "fresh": self.fresh}
-        return super().parts() | more | {"unknown": self.unknown}
+        more = {"model": self.model, "imagined": self.imagined, "unknown": self.unknown}
+        return super().parts() | more | ({} if self.near is None else {"near": self.near})
 
 
 class Counts(dict[str, int]):

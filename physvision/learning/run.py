@@ -52,7 +52,7 @@ def run(learner: Learner, length: Length, folder: Path, about: dict[str, Any]) -
     lines, spent = _resume(learner, folder, about)
     writer = SummaryWriter(str(folder), purge_step=learner.steps or None)
     began = time.process_time() - spent
-    while not (lines and lines[-1]["ended"]):
+    while not (lines and _ends(lines[-1], length)):
         before = learner.steps
         learner.advance()
         if not _passes(before, learner.steps, length.every):
@@ -82,9 +82,14 @@ def _look(learner: Learner, length: Length, seconds: float) -> dict[str, Any]:
     """What is known after so many steps."""
     earned = evaluate(learner.game, learner.actor, length.episodes, seed=length.episodes)
     reward = float(earned.mean()) if len(earned) else float("-inf")
-    ended = learner.steps >= length.steps or (length.aim is not None and reward >= length.aim)
-    ended = ended or (length.seconds is not None and seconds >= length.seconds)
-    return {"steps": learner.steps, "reward": reward, "seconds": seconds, "ended": ended} | learner.told()
+    line = {"steps": learner.steps, "reward": reward, "seconds": seconds}
+    return line | {"ended": _ends(line, length)} | learner.told()
+
+
+def _ends(line: dict[str, Any], length: Length) -> bool:
+    """Whether a run of this length ends with this evaluation; a longer one goes on from it."""
+    ended = line["steps"] >= length.steps or (length.aim is not None and line["reward"] >= length.aim)
+    return ended or (length.seconds is not None and line["seconds"] >= length.seconds)
 
 
 def _resume(learner: Learner, folder: Path, about: dict[str, Any]) -> tuple[list[dict[str, Any]], float]:

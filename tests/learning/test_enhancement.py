@@ -6,7 +6,16 @@ import torch
 from physvision import State
 from physvision.envs import GAMES, Worlds
 from physvision.learning.dynamics import Dynamics, DynamicsSettings
-from physvision.learning.enhancement import STEEPEST, changes_contact, jacobians, neighbours, worth_by_engine
+from physvision.learning.enhancement import (
+    STEEPEST,
+    Neighbourhood,
+    NeighbourSettings,
+    changes_contact,
+    jacobians,
+    neighbours,
+    worth_by_engine,
+)
+from physvision.learning.recorded import Recorded, RecordedSettings
 from physvision.learning.sac import Sac, SacSettings
 
 
@@ -68,22 +77,98 @@ def test_a_world_without_a_derivative_is_named_and_worth_nothing():
     assert steep[[0, 2]].ne(0).all()
 
 
-def test_neighbours_of_a_step_are_steps_to_first_order():
-    game, high, rows = recorded("Links2", 4, 5)
-    steep, good = jacobians(game, high, rows)
+def true_step(game, rows):
+    """What the engine makes of rows: what is seen after, and the reward."""
+    found = game.step(State(rows["q"], rows["v"]), rows["action"].double() * torch.tensor(game.high))
+    return torch.cat([game.observe(found.state, rows["played"] + 1), found.reward[:, None]], 1)
+
+
+@pytest.mark.parametrize("varied", ["action", "velocity", "both"])
+@pytest.mark.parametrize("name", ["Links2", "Ant"])
+def test_neighbours_of_a_step_are_steps_to_first_order(name, varied):
+    """The error falls with the square of the difference, so that each derivative is right."""
+    if name == "Ant":
+        pytest.importorskip("gymnasium")
+    game, high, rows = recorded(name, 6, 2)
+    rows = {key: value.double() if value.is_floating_point() else value for key, value in rows.items()}
+    rows["end"] = torch.zeros(6)
+    steep, good = jacobians(game, rows)
     assert good.all()
+    drawn = 2 * torch.rand(6, game.engine.nv + len(high), generator=torch.Generator().manual_seed(1)) - 1
+    faster, other = drawn.double().split([game.engine.nv, len(high)], 1)
+    faster, other = (0 if varied == "action" else 1) * faster, (0 if varied == "velocity" else 1) * other
+    # Of the ant only as far as no contact comes or goes, at which the first order ends.
+    sizes = (0.1, 0.05) if name == "Links2" else (4e-3, 2e-3)
     errors = []
-    for within in (0.1, 0.05):
-        near = neighbours(rows, steep, 9, within, torch.Generator().manual_seed(1))
-        assert (near["action"] - rows["action"].repeat_interleave(9, 0)).abs().max() <= within
-        assert near["action"].abs().max() <= 1
-        found = game.step(State(near["q"], near["v"]), near["action"].double() * high)
-        after = game.observe(found.state, near["played"] + 1)
-        errors.append(float((after - near["after"]).norm()))
-        assert float((found.reward - near["reward"]).abs().max()) < within**2
-    assert errors[0] / errors[1] == pytest.approx(4, rel=0.1)  # of second order
-    far = neighbours(rows, 1e6 * steep, 1, 1e-3, torch.Generator())
-    assert float((far["after"] - rows["after"]).abs().max()) <= STEEPEST * 1e-3 * 2**0.5 * 1.001
+    for size in sizes:
+        near = neighbours(game, rows, steep.double(), size * faster, size * other)
+        torch.testing.assert_close(near["seen"], game.observe(State(near["q"], near["v"]), rows["played"]))
+        assert torch.equal(near["q"], rows["q"])
+        said = torch.cat([near["after"], near["reward"][:, None]], 1)
+        errors.append((true_step(game, near) - said).norm(dim=1))
+        assert float(errors[-1].max()) < 0.1 * float((said - true_step(game, rows)).norm(dim=1).max())
+    assert float((errors[0] / errors[1]).median()) == pytest.approx(4, rel=0.1)
+
+
+def test_the_derivatives_of_a_number_are_shortened(monkeypatch):
+    game, _, rows = recorded("Links2", 4, 5)
+    whole, _ = jacobians(game, rows)
+    monkeypatch.setattr("physvision.learning.enhancement.STEEPEST", 0.5 * float(whole.norm(dim=2).max()))
+    less, _ = jacobians(game, rows)
+    assert float(less.norm(dim=2).max()) == pytest.approx(0.5 * float(whole.norm(dim=2).max()), rel=1e-5)
+    # Shortened, not turned.
+    torch.testing.assert_close(
+        torch.nn.functional.normalize(less, dim=2), torch.nn.functional.normalize(whole, dim=2), rtol=0, atol=1e-5
+    )
+    assert float(whole.norm(dim=2).max()) < STEEPEST
+
+
+def neighbourhood(settings, steps=48):
+    """A record of random play, and what its steps have neighbours by."""
+    game = GAMES["Links2"]()
+    learner = Recorded(game, RecordedSettings(worlds=3, first=steps, capacity=steps), seed=0)
+    near = Neighbourhood(game, settings, steps)
+    while learner.steps < steps:
+        near.add(int((~learner.play().failed).sum()))
+    return learner.record, near
+
+
+def test_nine_of_ten_rows_are_neighbours_drawn_anew():
+    record, near = neighbourhood(NeighbourSettings(9, action=0.2, velocity=0.1))
+    assert near.look_around(record) == (0, 0)
+    assert near.look_around(record) == (0, 0)
+    generator, places = torch.Generator().manual_seed(0), torch.arange(record.size).repeat(40)
+    rows = record.take(places)
+    first, second = (near.vary(rows, places, generator) for _ in range(2))
+    moved = (first["v"] != rows["v"]).any(1)
+    # Of a binomial draw, within five deviations.
+    assert abs(int(moved.sum()) - 0.9 * len(rows["v"])) < 5 * (len(rows["v"]) * 0.09) ** 0.5
+    for name, value in rows.items():
+        torch.testing.assert_close(first[name][~moved], value[~moved])
+    assert not torch.equal(first["after"], second["after"])
+    assert float((first["action"] - rows["action"]).abs().max()) <= 0.2 + 1e-6
+    assert float(((first["v"] - rows["v"]) / record.all()["v"].std(0)).abs().max()) == pytest.approx(0.1, rel=0.1)
+    wrong = (true_step(near.game, first)[:, :-1] - first["after"]).norm(dim=1)
+    assert float(wrong.median()) < 0.1 * float((first["after"] - rows["after"]).norm(dim=1).median())
+
+
+def test_steps_without_derivatives_stay(monkeypatch):
+    record, near = neighbourhood(NeighbourSettings(9, drop=True))
+    places = torch.arange(48)
+
+    def some(game, rows):
+        steep, good = jacobians(game, rows)
+        return torch.where(places[:, None, None] < 20, float("nan"), steep), good & (places >= 20)
+
+    monkeypatch.setattr("physvision.learning.enhancement.jacobians", some)
+    changed = (places >= 20) & (places < 30)
+    monkeypatch.setattr("physvision.learning.enhancement.changes_contact", lambda game, rows: changed)
+    assert near.look_around(record) == (20, 10)
+    rows = record.take(places)
+    found = near.vary(rows, places, torch.Generator().manual_seed(0))
+    for name in ("v", "action", "after", "reward"):
+        torch.testing.assert_close(found[name][:30], rows[name][:30])
+    assert (found["v"][30:] != rows["v"][30:]).any(1).sum() > 10
 
 
 def test_steps_in_which_a_contact_changes_are_told():
@@ -137,13 +222,21 @@ def test_a_model_of_a_few_steps_learns_what_comes_to_them():
     assert model.fit(rows)["model"] < 0.05
 
 
-def test_all_rows_of_a_step_are_held_out_together(monkeypatch):
+def test_neighbours_of_rows_that_are_held_out_are_not_learned(monkeypatch):
     """A model that has learned from neighbours of a step would be judged by what it knows."""
-    model = Dynamics(1, 1, DynamicsSettings(members=2, elites=1, hidden=(4,), most=1), torch.Generator().manual_seed(0))
-    origin, used = torch.arange(50).repeat(10), []
-    monkeypatch.setattr(model, "_learn", lambda inputs, targets: used.append(inputs))
-    rows = {name: origin[:, None].float() for name in ("seen", "action", "after")} | {"reward": origin.float()}
-    model.fit(rows, origin)
-    number = torch.cat(used, 1)[0, :, 0].round()
-    assert torch.bincount(number.long(), minlength=50).unique().tolist() == [0, 10]
-    assert len(number) == 45 * 10
+    settings = DynamicsSettings(members=2, elites=1, hidden=(4,), most=12, patience=12, batch=10)
+    model = Dynamics(1, 1, settings, torch.Generator().manual_seed(0))
+    number, used, passes = torch.arange(50.0), [], []
+
+    def near():
+        passes.append(len(passes) + 1)
+        return dict.fromkeys(("seen", "action", "after"), number[:, None] + 100 * passes[-1]) | {"reward": number}
+
+    monkeypatch.setattr(model, "_learn", lambda inputs, targets: used.append(inputs[..., 0].round()))
+    model.fit(dict.fromkeys(("seen", "action", "after"), number[:, None]) | {"reward": number}, near)
+    assert passes == [1, 2, 3]
+    fresh = torch.tensor([each for each in range(50) if each % 10], dtype=torch.float32)
+    for each in passes:
+        learned = torch.cat(used[5 * (each - 1) : 5 * each], 1) - 100 * each
+        for member in learned:
+            assert torch.equal(member.sort().values, fresh)

@@ -14,6 +14,7 @@ import torch
 from physvision.core import CheckpointError
 from physvision.learning.command import learn
 from physvision.learning.dynamics import DynamicsSettings
+from physvision.learning.enhancement import NeighbourSettings
 from physvision.learning.mbpo import Mbpo, MbpoSettings
 from physvision.learning.recorded import Recorded, RecordedSettings
 from physvision.learning.run import CHECKPOINT, Length
@@ -22,7 +23,9 @@ from physvision.learning.shac import Shac, ShacSettings
 
 PLAY = RecordedSettings(SacSettings((16, 16), batch=16), worlds=2, first=20, updates=1)
 MODEL = DynamicsSettings(members=2, elites=1, hidden=(16,), batch=32, most=20)
-MBPO = MbpoSettings(PLAY, MODEL, refit=20, rollouts=50, lengths=(1, 3), epochs=(0, 2), by_engine=True, neighbours=2)
+MBPO = MbpoSettings(
+    PLAY, MODEL, refit=20, rollouts=50, lengths=(1, 3), epochs=(0, 2), by_engine=True, near=NeighbourSettings(2)
+)
 SHAC = ShacSettings(worlds=2, horizon=10, hidden=(8,), critic_hidden=(8,), passes=2, limit=5.0)
 WAYS = {"sac": (Recorded, {"sac": PLAY}), "mbpo": (Mbpo, {"mbpo": MBPO}), "shac": (Shac, {"shac": SHAC})}
 
@@ -66,6 +69,16 @@ def test_an_interrupted_run_ends_with_the_same_numbers(tmp_path, monkeypatch, me
     assert json.loads((tmp_path / "parts" / "about.json").read_text())["seed"] == 3
     with pytest.raises(CheckpointError, match="is of another run"):
         learn("Links2", method, length, **settings, seed=4, out=tmp_path / "parts")
+
+
+def test_a_longer_run_goes_on_where_a_shorter_one_ended(tmp_path):
+    settings = {"sac": PLAY, "seed": 3}
+    learn("Links2", "sac", Length(160, every=40, keep=40), **settings, out=tmp_path / "whole")
+    for steps in (80, 160):
+        learn("Links2", "sac", Length(steps, every=40, keep=40), **settings, out=tmp_path / "parts")
+    ends = [torch.load(tmp_path / each / CHECKPOINT, weights_only=True)["learner"] for each in ("whole", "parts")]
+    assert ends[0]["steps"] >= 160
+    assert same(*ends)
 
 
 @pytest.mark.extended
