@@ -65,10 +65,10 @@ def passed(rewards: dict[str, float], aim: float) -> int | None:
 def compared(plain: dict[str, float], enhanced: dict[str, float]) -> str:
     """After how many samples what has neighbours is where MBPO without them came to."""
     told = []
-    for name, aim in (("best", max(plain.values())), ("end", list(plain.values())[-1])):
-        at = passed(enhanced, aim)
-        where = f"not reached in {list(enhanced)[-1]}" if at is None else f"passed after {at}"
-        told.append(f"MBPO's {name}, {aim:.0f} after {passed(plain, aim)}: {where}")
+    for name, at in (("best", max(plain, key=lambda at: plain[at])), ("end", list(plain)[-1])):
+        reached = passed(enhanced, plain[at])
+        where = f"not reached in {list(enhanced)[-1]}" if reached is None else f"passed after {reached}"
+        told.append(f"MBPO's {name}, {plain[at]:.0f} after {at}: {where}")
     return "; ".join(told)
 
 

@@ -7,13 +7,15 @@ actions. With s' and r what the engine makes of a state and the policy's own act
 
 is a constant, and the actor's loss has −D · a in the place of −Q(s, a). D holds at the action at which it was taken.
 
-Sample enhancement: a true step (s, a, r, s') stands for its neighbours too, to first order. With δ a difference of the
-action and ν one of the velocities at the start, which with the same positions make s to be seen as s(q, v + ν),
+Sample enhancement: a true step from (q, v) under an action a to (q', v') stands for its neighbours too, to first order.
+With ν a difference of the velocities at the start and δ one of the action, they end at
 
-    (s(q, v + ν), a + δ, r + ∂r/∂v · ν + ∂r/∂a · δ, s' + ∂s'/∂v ν + ∂s'/∂a δ).
+    (q' ⊕ (∂q'/∂v ν + ∂q'/∂a δ), v' + ∂v'/∂v ν + ∂v'/∂a δ),
 
-Positions stay: half of those beside one at which a joint is at its stop, or a foot on the ground, are beyond, where no
-step starts.
+⊕ as of `Engine.integrate`, and what is seen and paid follows from both ends and a + δ by the rules of the game. To
+first order the cost of an action would be told too low everywhere, by its curvature, and over a hundred steps to come
+that is more than what an action gains. Positions at the start stay: half of those beside one at which a joint is at its
+stop, or a foot on the ground, are beyond, where no step starts.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from physvision.envs import Game
 from physvision.learning.replay import Batch, Replay
 from physvision.learning.sac import Sac, Worth
 
-STEEPEST = 10.0  # norm of the derivatives of one number
+STEEPEST = 10.0  # norm of the derivatives of one number, in deviations of what was recorded
 AT_ONCE = 50  # steps
 UNTRIED, KNOWN, NONE = 0, 1, 2
 
@@ -48,7 +50,7 @@ class NeighbourSettings:
 
     count: int = 0
     action: float = 0.5
-    velocity: float = 0.5
+    velocity: float = 0.3
     drop: bool = False
 
 
@@ -91,7 +93,7 @@ class Neighbourhood:
     """The derivatives of all steps of a record, and the neighbours that these have by them.
 
     Attributes:
-        slopes: ∂(s', r)/∂(v, a) of each step, at the place that it has in the record, and what is known of it.
+        slopes: the end of each step and its derivatives, at the place that it has in the record; what is known of it.
         deviation: of each velocity in the record.
     """
 
@@ -103,31 +105,42 @@ class Neighbourhood:
             settings: which neighbours.
             capacity: of the record.
         """
-        self.game, self.settings, self.deviation = game, settings, torch.ones(game.engine.nv, dtype=torch.float64)
-        self._causes = game.engine.nv + len(game.high)
-        numbers = len(game.observe(game.begin(1, torch.Generator()), torch.zeros(1, dtype=torch.int64))[0]) + 1
-        self.slopes = Replay(capacity, {"steep": numbers * self._causes, "known": 0}, {"known": torch.int8})
+        self.game, self.settings = game, settings
+        nq, nv = game.engine.nq, game.engine.nv
+        self.deviation, self._causes = torch.ones(nv, dtype=torch.float64), nv + len(game.high)
+        self._widths = {"steep": 2 * nv * self._causes, "q": nq, "v": nv, "known": 0}
+        exact = {"q": torch.float64, "v": torch.float64, "known": torch.int8}
+        self.slopes = Replay(capacity, self._widths, exact)
 
     def add(self, count: int) -> None:
         """Take in as many steps as were recorded."""
-        steep = torch.zeros(count, self.slopes.widths["steep"])
-        self.slopes.add({"steep": steep, "known": torch.full((count,), UNTRIED)})
+        rows = {name: torch.zeros(count, width) for name, width in self._widths.items() if width}
+        self.slopes.add(rows | {"known": torch.full((count,), UNTRIED)})
 
     def look_around(self, record: Replay) -> tuple[int, int]:
         """Differentiate the steps that are new; how many have no derivatives, and how many were dropped."""
         unknown, dropped = 0, 0
-        self.deviation = record.all()["v"].std(0)
+        self.deviation = record.all()["v"].std(0).clamp_min(1e-6)
         for places in torch.nonzero(self.slopes.all()["known"] == UNTRIED)[:, 0].split(AT_ONCE):
             rows = record.take(places)
-            steep, good = jacobians(self.game, rows)
+            end, steep, good = jacobians(self.game, rows)
             unknown += int((~good).sum())
             if self.settings.drop:
                 changed = good & changes_contact(self.game, rows)
                 dropped += int(changed.sum())
                 good &= ~changed
-            steep = torch.where(good[:, None, None], steep, 0.0).flatten(1)
-            self.slopes.put(places, {"steep": steep, "known": torch.where(good, KNOWN, NONE)})
+            steep = torch.where(good[:, None, None], self._shortened(steep), 0.0).flatten(1)
+            known = torch.where(good, KNOWN, NONE)
+            self.slopes.put(places, {"steep": steep, "q": end.q, "v": end.v, "known": known})
         return unknown, dropped
+
+    def _shortened(self, steep: Float[Tensor, "rows numbers causes"]) -> Float[Tensor, "rows numbers causes"]:
+        """Those of one number at most `STEEPEST` long, positions in units of what a deviation of velocity moves."""
+        period = self.game.steps * self.game.engine.dt
+        units = torch.cat([period * self.deviation, self.deviation])
+        causes = torch.cat([self.deviation, torch.ones(len(self.game.high))])
+        norm = (steep * causes / units[:, None]).norm(dim=2, keepdim=True)
+        return steep * (STEEPEST / norm.clamp_min(STEEPEST))
 
     def vary(self, rows: Batch, places: Tensor, generator: torch.Generator) -> Batch:
         """Neighbours of recorded steps in their place, as often as is told; where none are known they stay.
@@ -138,15 +151,17 @@ class Neighbourhood:
             generator: of which stay, and of the differences.
         """
         slopes, count = self.slopes.take(places), len(places)
-        told = self.settings
-        stay = torch.rand(count, generator=generator) < 1 / (told.count + 1)
+        stay = torch.rand(count, generator=generator) < 1 / (self.settings.count + 1)
         stay |= slopes["known"] != KNOWN
-        apart = torch.where(stay[:, None], 0.0, 2 * torch.rand(count, self._causes, generator=generator) - 1)
+        apart = 2 * torch.rand(count, self._causes, generator=generator) - 1
         faster, other = apart.split([len(self.deviation), len(self.game.high)], 1)
-        faster = told.velocity * self.deviation * faster
-        return neighbours(
-            self.game, rows, slopes["steep"].unflatten(1, (-1, self._causes)), faster, told.action * other
-        )
+        faster, other = self.settings.velocity * self.deviation * faster, self.settings.action * other
+        steep = slopes["steep"].unflatten(1, (-1, self._causes))
+        found = neighbours(self.game, rows, State(slopes["q"], slopes["v"]), steep, faster, other)
+        return rows | {
+            name: torch.where(stay[:, None] if value.ndim == 2 else stay, rows[name], value)
+            for name, value in found.items()
+        }
 
     def state_dict(self) -> dict[str, Any]:
         """All that `load_state_dict` needs to go on."""
@@ -158,24 +173,23 @@ class Neighbourhood:
         self.deviation = kept["deviation"]
 
 
-def jacobians(game: Game, rows: Batch) -> tuple[Float[Tensor, "rows numbers causes"], Bool[Tensor, " rows"]]:
-    """∂(s', r)/∂(v, a) of recorded steps, what is seen first and the reward last; and which steps have them.
+def jacobians(game: Game, rows: Batch) -> tuple[State, Float[Tensor, "rows numbers causes"], Bool[Tensor, " rows"]]:
+    """Where recorded steps end, ∂(q', v')/∂(v, a), q' by its displacements; and which steps have derivatives.
 
-    Each step is done as often as there are numbers to differentiate, all in one launch forward and one back. The
-    derivatives of one number are shortened to a norm of `STEEPEST`.
+    Each step is done as often as there are numbers to differentiate, all in one launch forward and one back.
     """
-    seen = rows["seen"].shape[1]
-    numbers, count = seen + 1, len(rows["seen"])
+    engine, count = game.engine, len(rows["v"])
+    numbers = 2 * engine.nv
     start = State(rows["q"], rows["v"]).repeat(numbers)
     v, action = start.v.requires_grad_(), rows["action"].to(start.q).repeat_interleave(numbers, 0).requires_grad_()
     with torch.enable_grad():
         found = game.step(State(start.q, v), action * action.new_tensor(game.high))
-        after = game.observe(found.state, torch.zeros(len(v), dtype=torch.int64))
-        told = torch.cat([after, found.reward[:, None]], 1).unflatten(0, (count, numbers))
+        end = found.state
+        told = torch.cat([engine.difference(end.q.detach(), end.q), end.v], 1).unflatten(0, (count, numbers))
         steep = torch.cat(torch.autograd.grad(told.diagonal(dim1=1, dim2=2).sum(), [v, action]), 1)
     steep = steep.unflatten(0, (count, numbers))
     good = ~found.failed.unflatten(0, (count, numbers)).any(1) & steep.isfinite().all((1, 2))
-    return (steep * (STEEPEST / steep.norm(dim=2, keepdim=True).clamp_min(STEEPEST))).float(), good
+    return State(end.q.detach()[::numbers], end.v.detach()[::numbers]), steep, good
 
 
 def changes_contact(game: Game, rows: Batch) -> Bool[Tensor, " rows"]:
@@ -191,23 +205,27 @@ def changes_contact(game: Game, rows: Batch) -> Bool[Tensor, " rows"]:
 def neighbours(
     game: Game,
     rows: Batch,
+    end: State,
     steep: Float[Tensor, "rows numbers causes"],
     faster: Float[Tensor, "rows velocities"],
     other: Float[Tensor, "rows actions"],
 ) -> Batch:
-    """A neighbour of each recorded step, to first order.
+    """What differs in a neighbour of each recorded step, to first order.
 
     Args:
         game: what is played.
         rows: the steps.
+        end: where they end.
         steep: their derivatives, as of `jacobians`.
         faster: by how much velocities at the start differ.
         other: by how much actions do, which stay within [−1, 1].
     """
     action = (rows["action"] + other).clamp(-1, 1)
-    v = rows["v"] + faster
-    causes = torch.cat([faster.to(action), action - rows["action"]], 1)
-    change = (steep @ causes[..., None])[..., 0]
-    after, reward = rows["after"] + change[:, :-1], rows["reward"] + change[:, -1]
-    found = {"seen": game.observe(State(rows["q"], v), rows["played"]).to(after), "v": v, "action": action}
-    return rows | found | {"after": after, "reward": reward, "end": game.is_over(after).to(rows["end"])}
+    start = State(rows["q"], rows["v"] + faster)
+    causes = torch.cat([faster.to(steep), (action - rows["action"]).to(steep)], 1)
+    moved, sped = (steep @ causes[..., None])[..., 0].to(end.q).chunk(2, 1)
+    reached = State(game.engine.integrate(end.q, moved), end.v + sped)
+    after = game.observe(reached, rows["played"] + 1).to(rows["after"])
+    found = {"seen": game.observe(start, rows["played"]).to(rows["seen"]), "v": start.v, "action": action}
+    reward = game.reward(start, reached, action.to(end.q) * end.q.new_tensor(game.high)).to(rows["reward"])
+    return found | {"after": after, "reward": reward, "end": game.is_over(after).to(rows["end"])}

@@ -57,6 +57,7 @@ class Mbpo(Recorded):
         model: of the game.
         imagined: steps that it imagined.
         near: what true steps have neighbours by, if they have some.
+        around: neighbours of true steps that critics learn from until the next fit.
         unknown: how often the engine's derivative for the policy was no number, and for how many true steps.
     """
 
@@ -67,6 +68,7 @@ class Mbpo(Recorded):
         self.model = Dynamics(self._widths["seen"], len(game.high), settings.model, self.generator)
         self.imagined = Replay(settings.rollouts * settings.lengths[1], self._widths)
         self.near = Neighbourhood(game, settings.near, settings.play.capacity) if settings.near.count else None
+        self.around = Replay(settings.rollouts if self.near else 1, self._widths)
         self.unknown = Counts(policy=0, samples=0, dropped=0)
         self._model_told: dict[str, float] = {}
 
@@ -86,21 +88,21 @@ class Mbpo(Recorded):
 
     def _refit(self) -> None:
         """Fit the model to all true steps and their neighbours, and imagine others."""
-        if self.near is not None:
+        if self.near is None:
+            self._model_told = self.model.fit(self.record.all())
+        else:
             unknown, dropped = self.near.look_around(self.record)
             self.unknown["samples"] += unknown
             self.unknown["dropped"] += dropped
-        self._model_told = self.model.fit(self.record.all(), None if self.near is None else self._all_varied)
+            everywhere = torch.arange(self.record.size)
+            self._model_told = self.model.fit(self.record.all(), lambda: self._varied(everywhere))
+            self.around.add(self._varied(self.record.draw(self.wanted.rollouts, self.generator)))
         self._imagine()
 
-    def _all_varied(self) -> Batch:
-        """A neighbour of each true step, drawn anew."""
-        return self._varied(torch.arange(self.record.size))
-
     def _varied(self, places: Tensor) -> Batch:
-        """True steps, or neighbours of them."""
-        rows = self.record.take(places)
-        return rows if self.near is None else self.near.vary(rows, places, self.generator)
+        """Neighbours of true steps, drawn anew."""
+        assert self.near is not None
+        return self.near.vary(self.record.take(places), places, self.generator)
 
     @torch.no_grad()
     def _imagine(self) -> None:
@@ -133,10 +135,10 @@ class Mbpo(Recorded):
         self.unknown["policy"] += len(unknown)
 
     def batch(self) -> Batch:
-        """Mostly imagined steps, and some true ones with their neighbours."""
+        """Mostly imagined steps, and some true ones or neighbours of these."""
         true = round(self.wanted.real * self.settings.sac.batch)
         parts = [self.imagined.sample(self.settings.sac.batch - true, self.generator)]
-        parts.append(self._varied(self.record.draw(true, self.generator)))
+        parts.append((self.around if self.near else self.record).sample(true, self.generator))
         return {name: torch.cat([part[name] for part in parts]) for name in self._widths}
 
     def told(self) -> dict[str, float]:
@@ -147,7 +149,7 @@ class Mbpo(Recorded):
     def parts(self) -> dict[str, Any]:
         """The model and all records too."""
         more = {"model": self.model, "imagined": self.imagined, "unknown": self.unknown}
-        return super().parts() | more | ({} if self.near is None else {"near": self.near})
+        return super().parts() | more | ({} if self.near is None else {"near": self.near, "around": self.around})
 
 
 class Counts(dict[str, int]):
