@@ -32,10 +32,10 @@ from physvision.learning import (
 
 FIRST, EVERY, EPISODES, UPDATES = 1000, 500, 4, 10
 # At ten updates a sample slow critics follow as far in a sample as at twenty with half of the rate.
-SAC = SacSettings(target_entropy=-4, entropy_weight=0.1, target_rate=0.01)
+SAC = SacSettings(target_entropy=-4, entropy_weight=0.1, target_rate=0.01, batch=128, discount=0.97)
 PLAIN = MbpoSettings(
     RecordedSettings(SAC, first=FIRST, updates=UPDATES, capacity=20_000),
-    DynamicsSettings(most=400),
+    DynamicsSettings(most=200),
     lengths=(1, 1),
     real=0.5,
 )
