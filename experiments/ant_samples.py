@@ -1,13 +1,14 @@
 """What neighbours of true steps of the ant are worth to a learned model of it (sample enhancement, Qiao et al., 2021).
 
-    python experiments/ant_samples.py [--counts 500,1000] [--within 0.01,0.3] [--updates 400]
+    python experiments/ant_samples.py [--counts 500,1000] [--action 0,0.5] [--velocity 0,0.5] [--updates 2000]
 
-Steps under random actions. First, how well the first order tells a neighbour whose actions differ by at most `within`:
-the error of what it says over what the neighbour differs by, both in the medians of all steps, and of those in which a
-contact or a stop opens or closes, which are dropped by default. Then the mean squared error of MBPO's model, in units
-of deviations, over 2,000 steps that it has not seen: fitted to true steps alone; to as many with nine neighbours each,
-all or without those that are dropped; and to twice as many true steps. Where neighbours bring a model no nearer to that
-of twice as many steps, MBPO can hardly do with half of them.
+Steps under random actions. First, how well the first order tells a neighbour whose actions differ by at most `action`
+and whose velocities by at most so many deviations: the error of what it says over what the neighbour differs by, both
+in the medians of all steps, and of those in which a contact or a stop opens or closes. Then the mean squared error of
+MBPO's model, in units of deviations, over 2,000 steps that it has not seen: fitted to true steps alone; to nine fresh
+neighbours for each true row, of all steps or without those in which a contact changes; and to two and four times as
+many true steps. All fits take as many updates. Where neighbours bring a model no nearer to that of twice as many steps,
+MBPO can hardly do with half of them.
 """
 
 from __future__ import annotations
@@ -17,85 +18,92 @@ from jsonargparse import auto_cli
 
 from physvision.core import State
 from physvision.envs import GAMES, Game
-from physvision.learning import Dynamics, DynamicsSettings, Recorded, RecordedSettings
-from physvision.learning.enhancement import changes_contact, jacobians, neighbours
-from physvision.learning.replay import Batch
+from physvision.learning import Dynamics, DynamicsSettings, NeighbourSettings, Recorded, RecordedSettings
+from physvision.learning.neighbourhood import Neighbourhood, changes_contact
+from physvision.learning.replay import Batch, Replay
 
 WORLDS, UNSEEN, COUNT = 16, 2000, 9
 
 
-def part(rows: Batch, which: slice | torch.Tensor) -> Batch:
-    """Some of the rows."""
-    return {name: value[which] for name, value in rows.items()}
-
-
-def played(game: Game, steps: int) -> Batch:
-    """Steps under random actions, in no order."""
-    learner = Recorded(game, RecordedSettings(worlds=WORLDS, first=2 * steps, capacity=2 * steps), seed=0)
+def played(game: Game, steps: int) -> Recorded:
+    """What has recorded steps under random actions."""
+    learner = Recorded(game, RecordedSettings(worlds=WORLDS, first=2 * steps, capacity=steps), seed=0)
     while learner.record.size < steps:
         learner.play()
-    return part(learner.record.all(), torch.randperm(learner.record.size, generator=torch.Generator().manual_seed(0)))
+    return learner
 
 
-def told(game: Game, rows: Batch, steep: torch.Tensor, within: float) -> torch.Tensor:
+def told(near: Neighbourhood, record: Replay, places: torch.Tensor) -> float:
     """Of one neighbour of each step what is said wrongly, over what it differs by."""
-    near = neighbours(rows, steep, 1, within, torch.Generator().manual_seed(1))
-    found = game.step(State(near["q"], near["v"]), near["action"].double())
-    true = torch.cat([game.see(found.state).float(), found.reward.float()[:, None]], 1)
-    said, here = (torch.cat([each["after"], each["reward"][:, None]], 1) for each in (near, rows))
+    rows = record.take(places)
+    found = near.vary(rows, places, torch.Generator().manual_seed(1))
+    moved = near.game.step(State(found["q"], found["v"]), found["action"].double())
+    true = torch.cat([near.game.see(moved.state), moved.reward[:, None]], 1).float()
+    said, here = (torch.cat([each["after"], each["reward"][:, None]], 1) for each in (found, rows))
+    differs = ((found["v"] != rows["v"]).any(1) | (found["action"] != rows["action"]).any(1)) & ~moved.failed
     scale = here.std(0)
-    return ((said - true) / scale).norm(dim=1).median() / ((true - here) / scale).norm(dim=1).median()
+    wrong, change = (((each - true) / scale)[differs].norm(dim=1).median() for each in (said, here))
+    return float(wrong / change)
 
 
-def error(rows: Batch, origin: torch.Tensor, unseen: Batch, updates: int) -> float:
-    """Of a model of these rows over others."""
+def named(size: NeighbourSettings) -> str:
+    """How far neighbours are."""
+    return f"actions within {size.action:g}, velocities {size.velocity:g}"
+
+
+def error(rows: Batch, unseen: Batch, updates: int, near: Neighbourhood | None = None) -> float:
+    """Of a model of these rows, the first of the record, over others; or of neighbours of them."""
     torch.manual_seed(0)
-    seen, actions = rows["seen"].shape[1], rows["action"].shape[1]
-    model = Dynamics(seen, actions, DynamicsSettings(most=updates), torch.Generator().manual_seed(0))
-    model.fit(rows, origin)
+    generator, places = torch.Generator().manual_seed(0), torch.arange(len(rows["seen"]))
+    settings = DynamicsSettings(most=updates, patience=updates)
+    model = Dynamics(rows["seen"].shape[1], rows["action"].shape[1], settings, generator)
+    model.fit(rows, None if near is None else lambda: near.vary(rows, places, generator))
     target = torch.cat([unseen["after"] - unseen["seen"], unseen["reward"][:, None]], 1)
     with torch.no_grad():
         said = model(torch.cat([unseen["seen"], unseen["action"]], 1))[0][model.elites].mean(0)
     return float((said - (target - model.change) / model.spread).square().mean())
 
 
-def main(counts: tuple[int, ...] = (500, 1000), within: tuple[float, ...] = (0.01, 0.3), updates: int = 400) -> None:
+def main(
+    counts: tuple[int, ...] = (500, 1000),
+    action: tuple[float, ...] = (0.01, 0.5, 0.0, 0.5),
+    velocity: tuple[float, ...] = (0.0, 0.0, 0.5, 0.5),
+    updates: int = 2000,
+) -> None:
     """Print the figures.
 
     Args:
         counts: of true steps.
-        within: by how much actions of neighbours differ at most.
-        updates: of a fit, some at most.
+        action: by how much actions of neighbours differ at most, one after the other.
+        velocity: by how many deviations their velocities do, likewise.
+        updates: of a fit.
     """
     torch.set_num_threads(1)
     game, most = GAMES["Ant"](), max(counts)
-    rows = played(game, 2 * most + UNSEEN)
-    unseen, rows, double = (
-        part(rows, slice(2 * most, 2 * most + UNSEEN)),
-        part(rows, slice(most)),
-        part(rows, slice(2 * most)),
-    )
-    steep, good = jacobians(game, torch.tensor(game.high), rows)
-    changed = changes_contact(game, rows)
-    print(
-        f"{float(good.double().mean()):.0%} of steps have derivatives; in {float(changed.double().mean()):.0%}", end=""
-    )
-    print(" a contact or a stop opens or closes")
-    for size in within:
-        wrong = [float(told(game, part(rows, which), steep[which], size)) for which in (good, good & changed)]
-        print(f"within {size}: the first order is wrong by {wrong[0]:.1%} of the change, where one does {wrong[1]:.1%}")
+    record = played(game, 4 * most + UNSEEN).record
+    unseen = record.take(torch.arange(4 * most, 4 * most + UNSEEN))
+    near, dropped = (Neighbourhood(game, NeighbourSettings(COUNT, drop=drop), most) for drop in (False, True))
+    for each in (near, dropped):
+        each.add(most)
+    unknown, _ = near.look_around(record)
+    print(f"{1 - unknown / most:.0%} of steps have derivatives; ", end="")
+    print(f"in {dropped.look_around(record)[1] / most:.0%} a contact or a stop opens or closes")
+    changed = torch.nonzero(changes_contact(game, record.take(torch.arange(most))))[:, 0]
+    sizes = [NeighbourSettings(COUNT, *size) for size in zip(action, velocity, strict=True)]
+    for size in sizes:
+        near.settings = size
+        wrong = [told(near, record, places) for places in (torch.arange(most), changed)]
+        print(f"{named(size)}: the first order is wrong by {wrong[0]:.1%} of the change, where one does {wrong[1]:.1%}")
     for count in counts:
-        own = torch.arange(count)
-        found = {"true": error(part(rows, slice(count)), own, unseen, updates)}
-        for size in within:
-            for name, which in (("all", good), ("dropped", good & ~changed)):
-                chosen = torch.nonzero(which[:count])[:, 0]
-                wanted = part(rows, chosen) | {"origin": chosen}
-                near = neighbours(wanted, steep[chosen], COUNT, size, torch.Generator().manual_seed(2))
-                both = {key: torch.cat([rows[key][:count], near[key]]) for key in ("seen", "action", "reward", "after")}
-                found[f"{name} within {size}"] = error(both, torch.cat([own, near["origin"]]), unseen, updates)
-        found["twice"] = error(part(double, slice(2 * count)), torch.arange(2 * count), unseen, updates)
-        print(f"{count} steps: " + ", ".join(f"{key} {value:.3f}" for key, value in found.items()), flush=True)
+        rows = [record.take(torch.arange(times * count)) for times in (1, 2, 4)]
+        print(f"{count} steps: {error(rows[0], unseen, updates):.3f}", end="", flush=True)
+        for size in sizes:
+            near.settings = size
+            print(f", {named(size)} {error(rows[0], unseen, updates, near):.3f}", end="", flush=True)
+        dropped.settings = sizes[-1]
+        print(f", the last with those of changes dropped {error(rows[0], unseen, updates, dropped):.3f}", end="")
+        print(f"; twice as many {error(rows[1], unseen, updates):.3f}", end="", flush=True)
+        print(f", four times {error(rows[2], unseen, updates):.3f}", flush=True)
 
 
 if __name__ == "__main__":

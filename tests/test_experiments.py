@@ -3,6 +3,8 @@
 # MuJoCo's compiled module does not tell type checkers what it holds.
 # pyright: reportAttributeAccessIssue=false
 
+import json
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import torch
 from physvision import video
 from physvision.core import InputError, State, Trajectory
 from physvision.datasets import BlockRecipe, DyeRecipe
+from physvision.learning import DynamicsSettings, MbpoSettings, NeighbourSettings, RecordedSettings, SacSettings
 from physvision.physics.articulated import scenes
 
 
@@ -371,3 +374,34 @@ def test_a_learned_force_beats_its_engine_and_networks(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "FAR", 50)
     assert module.main(scenes=["cartpole"], counts=[100], seeds=1, rounds=12, out=tmp_path)
     assert (tmp_path / "hybrids_cartpole.png").stat().st_size > 10_000
+
+
+def test_samples_are_counted_until_a_run_without_neighbours_is_passed(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("gymnasium")
+    module = import_module("ant_enhanced")
+    play = RecordedSettings(SacSettings((8,), batch=8), first=20, updates=1, capacity=60)
+    small = MbpoSettings(play, DynamicsSettings(2, 1, (8,), most=4), refit=20, rollouts=20, lengths=(1, 1), real=0.5)
+    near = {"enhanced": NeighbourSettings(1), "dropped": NeighbourSettings(1, drop=True)}
+    variants = {"plain": small} | {name: replace(small, near=each) for name, each in near.items()}
+    monkeypatch.setattr(module, "VARIANTS", variants)
+    monkeypatch.setattr(module, "EVERY", 20)
+    monkeypatch.setattr(module, "EPISODES", 1)
+    module.main(seeds="3", steps=60, out=tmp_path)
+    first = capsys.readouterr().out
+    rows = [json.loads(line) for line in (tmp_path / "ant_enhanced.jsonl").read_text().splitlines()]
+    assert [row["variant"] for row in rows] == list(variants)
+    # What was earned before anything was learned does not count.
+    assert all(list(row["rewards"]) == ["40", "60"] for row in rows)
+    assert rows[2]["dropped"] > rows[1]["dropped"] == 0
+    assert "enhanced 3: MBPO's best" in first
+    assert "dropped 3: MBPO's best" in first
+    module.main(seeds="3", steps=60, out=tmp_path)  # runs are not done again
+    assert capsys.readouterr().out == first[first.index(" samples") :]
+
+
+def test_samples_of_two_runs_are_compared():
+    module = import_module("ant_enhanced")
+    plain, enhanced = {"500": 1.0, "1000": 4.0, "1500": 3.0}, {"500": 2.0, "1000": 3.5, "1500": 3.0}
+    assert module.compared(plain, enhanced) == (
+        "MBPO's best, 4 after 1000: not reached in 1500; MBPO's end, 3 after 1500: passed after 1000"
+    )

@@ -4,6 +4,7 @@ from physvision.learning.command import learn
 from physvision.learning.dynamics import Dynamics, DynamicsSettings
 from physvision.learning.learner import Learner, evaluate
 from physvision.learning.mbpo import Mbpo, MbpoSettings
+from physvision.learning.neighbourhood import NeighbourSettings
 from physvision.learning.networks import Actor, Layers
 from physvision.learning.recorded import Recorded, RecordedSettings
 from physvision.learning.replay import Replay
@@ -20,6 +21,7 @@ __all__ = [
     "Length",
     "Mbpo",
     "MbpoSettings",
+    "NeighbourSettings",
     "Recorded",
     "RecordedSettings",
     "Replay",

@@ -7,11 +7,12 @@ kept softly within learned bounds. Each draws rows of its own; those that predic
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -77,34 +78,35 @@ class Dynamics(nn.Module):
         spread = most - functional.softplus(most - spread)
         return mean, least + functional.softplus(spread - least)
 
-    def fit(self, rows: Batch, origin: Int[Tensor, " rows"] | None = None) -> dict[str, float]:
+    def fit(self, rows: Batch, near: Callable[[], Batch] | None = None) -> dict[str, float]:
         """Learn from steps until those that are held out are predicted no better; the errors and the updates.
 
         Each network ends as it was when it predicted them best.
 
         Args:
             rows: `seen`, `action`, `reward`, `after`.
-            origin: number of the step that a row stands for, all rows of which are held out or none; each row is its
-                own if not given.
+            near: makes what each pass over the rows learns in their place, a neighbour of each; they themselves if not
+                given. Those of held rows are not learned.
         """
         inputs, targets = _numbers(rows)
         self._scale(inputs, targets)
-        targets = (targets - self.change) / self.spread
-        origin = torch.arange(len(inputs)) if origin is None else origin
-        order = torch.randperm(int(origin.max()) + 1, generator=self._generator)
-        judging = torch.zeros(len(order), dtype=torch.bool)
-        judging[order[: max(1, int(self.settings.held * len(order)))]] = True
-        held, used = (torch.nonzero(which)[:, 0] for which in (judging[origin], ~judging[origin]))
+        # The same ones in each fit: those that an earlier one learned would not tell what this one learns.
+        held = torch.arange(len(inputs)) % round(1 / self.settings.held) == 0
+        used, judging = torch.nonzero(~held)[:, 0], (inputs[held], self._scaled(targets[held]))
+        told = inputs, self._scaled(targets)
         best = torch.full((self.settings.members,), torch.inf)
         kept = [each.detach().clone() for each in self.layers.parameters()]
         updates, gained = 0, 0
         while updates - gained < self.settings.patience and updates < self.settings.most:
+            if near is not None:
+                inputs, targets = _numbers(near())
+                told = inputs, self._scaled(targets)
             mixed = torch.rand(self.settings.members, len(used), generator=self._generator).argsort(1)
             for part in used[mixed].split(self.settings.batch, 1):
-                self._learn(inputs[part], targets[part])
+                self._learn(*(each[part] for each in told))
                 updates += 1
             with torch.no_grad():
-                error = (self(inputs[held])[0] - targets[held]).square().mean((1, 2))
+                error = (self(judging[0])[0] - judging[1]).square().mean((1, 2))
                 gained = updates if bool((error < 0.99 * best).any()) else gained
                 better, best = error < best, torch.minimum(error, best)
                 for old, new in zip(kept, self.layers.parameters(), strict=True):
@@ -119,6 +121,10 @@ class Dynamics(nn.Module):
         """Take the units from what was recorded."""
         self.mean, self.scale = inputs.mean(0), inputs.std(0).clamp_min(1e-6)
         self.change, self.spread = targets.mean(0), targets.std(0).clamp_min(1e-6)
+
+    def _scaled(self, targets: Tensor) -> Tensor:
+        """What the networks are to say, in units of deviations."""
+        return (targets - self.change) / self.spread
 
     def _learn(self, inputs: Tensor, targets: Tensor) -> None:
         mean, spread = self(inputs)

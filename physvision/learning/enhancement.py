@@ -1,6 +1,6 @@
-"""What the engine's gradients add to a method that learns from a record of steps (Qiao et al., ICML 2021).
+"""Policy enhancement: what an action is worth is told by the engine (Qiao et al., ICML 2021).
 
-Policy enhancement: the value of an action is told by the engine's step and not by a critic that has to generalise over
+The value of an action is told by the engine's step and not by a critic that has to generalise over
 actions. With s' and r what the engine makes of a state and the policy's own action a, and μ its action without noise,
 
     D = ∂(r + γ Q(s', μ(s')))/∂a = ∂r/∂a + γ (∂s'/∂a)ᵀ ∂Q(s', μ(s'))/∂s'
@@ -11,9 +11,6 @@ Over a horizon of h steps, which ends early where the game does, the critic is a
 policy goes on from s' by actions of its own, and each of them has a D, from the signal g that comes back to its step:
 
     D = ∂r/∂a + γ (∂s'/∂a)ᵀ g',    g = ∂r/∂s + (∂a/∂s)ᵀ D + γ (∂s'/∂s)ᵀ g',    last g' = ∂Q(s', μ(s'))/∂s'
-
-Sample enhancement: a true step (s, a, r, s') stands for its neighbours too, to first order:
-(s, a + δ, r + ∂r/∂a · δ, s' + ∂s'/∂a δ).
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from physvision.control.policies.loop import LARGEST, faded
@@ -30,8 +27,6 @@ from physvision.envs import Game
 from physvision.learning.networks import squashed
 from physvision.learning.replay import Batch
 from physvision.learning.sac import Sac, Tried
-
-STEEPEST = 10.0  # norm of the derivatives of one number by the actions
 
 
 class Branches(NamedTuple):
@@ -114,60 +109,3 @@ def played_by_engine(
         steep = steep * (steepest / steep.norm(dim=1, keepdim=True).clamp_min(steepest))
     tried = Tried(rows["seen"], rows.pop("noise"), torch.cat(worth[::-1])[good].float(), steep)
     return Branches(tried, rows, torch.nonzero(failed).flatten().tolist(), len(good))
-
-
-def jacobians(
-    game: Game, high: Tensor, rows: Batch
-) -> tuple[Float[Tensor, "rows numbers actions"], Bool[Tensor, " rows"]]:
-    """∂(s', r)/∂a of recorded steps, what is seen first and the reward last; and which steps have one.
-
-    Each step is done as often as there are numbers to differentiate, all in one launch forward and one back.
-    """
-    seen = rows["seen"].shape[1]
-    numbers, count = seen + 1, len(rows["seen"])
-    state = State(rows["q"], rows["v"]).repeat(numbers)
-    action = rows["action"].to(state.q).repeat_interleave(numbers, 0).requires_grad_()
-    with torch.enable_grad():
-        found = game.step(state, action * high)
-        after = game.observe(found.state, torch.zeros(len(state.q), dtype=torch.int64))
-        told = torch.cat([after, found.reward[:, None]], 1).unflatten(0, (count, numbers))
-        (steep,) = torch.autograd.grad(told.diagonal(dim1=1, dim2=2).sum(), action)
-    steep = steep.unflatten(0, (count, numbers))
-    good = ~found.failed.unflatten(0, (count, numbers)).any(1) & steep.isfinite().all((1, 2))
-    return steep.float(), good
-
-
-def changes_contact(game: Game, rows: Batch) -> Bool[Tensor, " rows"]:
-    """Whether something touches at the end of a recorded step that did not at its start, or the other way round."""
-    if game.touching is None:
-        return torch.zeros(len(rows["seen"]), dtype=torch.bool)
-    start = State(rows["q"], rows["v"])
-    with torch.no_grad():
-        end = game.step(start, rows["action"].to(start.q) * start.q.new_tensor(game.high)).state
-    return (game.touching(start) != game.touching(end)).any(1)
-
-
-def neighbours(
-    rows: Batch,
-    steep: Float[Tensor, "rows numbers actions"],
-    count: int,
-    within: float,
-    generator: torch.Generator,
-) -> Batch:
-    """So many neighbours of each recorded step, to first order.
-
-    Args:
-        rows: the steps.
-        steep: their derivatives, as of `jacobians`; those of one number are shortened to a norm of `STEEPEST`.
-        count: neighbours of each.
-        within: actions differ by no more, uniformly; they stay within [−1, 1].
-        generator: of the differences.
-    """
-    norm = steep.norm(dim=2, keepdim=True)
-    steep = steep * (STEEPEST / norm.clamp_min(STEEPEST))
-    copies = {name: value.repeat_interleave(count, 0) for name, value in rows.items()}
-    apart = within * (2 * torch.rand(copies["action"].shape, generator=generator) - 1)
-    action = (copies["action"] + apart).clamp(-1, 1)
-    change = (steep.repeat_interleave(count, 0) @ (action - copies["action"])[..., None])[..., 0]
-    after, reward = copies["after"] + change[:, :-1], copies["reward"] + change[:, -1]
-    return copies | {"action": action, "after": after, "reward": reward}

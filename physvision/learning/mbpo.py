@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from physvision.core import InputError, State
 from physvision.envs import Game
 from physvision.learning.dynamics import Dynamics, DynamicsSettings
-from physvision.learning.enhancement import changes_contact, jacobians, neighbours, played_by_engine
+from physvision.learning.enhancement import played_by_engine
+from physvision.learning.neighbourhood import Neighbourhood, NeighbourSettings
 from physvision.learning.recorded import Recorded, RecordedSettings
 from physvision.learning.replay import Batch, Replay
 from physvision.learning.sac import Tried
@@ -41,9 +44,7 @@ class MbpoSettings:
         every: updates of the critics for one of the actor, by the engine.
         steepest: norm of the derivative of an action's worth; longer ones are shortened, none if not given.
         stepped: share of steps that the engine made so in a batch, of the last as many as can be imagined.
-        neighbours: of each true step (sample enhancement).
-        within: by how much their actions differ at most.
-        drop: whether steps in which a contact changes have none.
+        near: neighbours of true steps (sample enhancement).
     """
 
     play: RecordedSettings = field(default_factory=RecordedSettings)
@@ -60,9 +61,7 @@ class MbpoSettings:
     every: int = 1
     steepest: float | None = None
     stepped: float = 0.0
-    neighbours: int = 0
-    within: float = 0.01
-    drop: bool = True
+    near: NeighbourSettings = field(default_factory=NeighbourSettings)
 
 
 class Mbpo(Recorded):
@@ -72,7 +71,8 @@ class Mbpo(Recorded):
         model: of the game.
         imagined: steps that it imagined.
         stepped: steps that the engine made for the policy.
-        near: neighbours of true steps.
+        near: what true steps have neighbours by, if they have some.
+        around: neighbours of true steps that critics learn from until the next fit.
         unknown: how often the engine's derivative for the policy was no number, and for how many true steps.
         done: updates, and steps of the game that the engine made beside the true ones.
     """
@@ -93,9 +93,8 @@ class Mbpo(Recorded):
         self._stepped = min(round(settings.stepped * batch), batch - self._true)
         room = settings.rollouts * settings.lengths[1]
         self.imagined, self.stepped = Replay(room, self._widths), Replay(room, self._widths)
-        room = max(1, settings.neighbours * settings.play.capacity // 10)
-        self.near = Replay(room, self._widths | {"origin": 0}, {"origin": torch.int64})
-        self.fresh = Replay(settings.refit + settings.play.first, **self._exact)
+        self.near = Neighbourhood(game, settings.near, settings.play.capacity) if settings.near.count else None
+        self.around = Replay(settings.rollouts if self.near else 1, self._widths)
         self.unknown = Counts(policy=0, samples=0, dropped=0)
         self.done = Counts(updates=0, steps=0)
         self._model_told: dict[str, float] = {}
@@ -103,7 +102,9 @@ class Mbpo(Recorded):
     def advance(self) -> None:
         """One step of every world, a fit if it is due, and the updates."""
         before = self.steps
-        self.fresh.add(self.record.last(self._play_one()))
+        moves = self.play()
+        if self.near is not None:
+            self.near.add(int((~moves.failed).sum()))
         if self.steps < self.settings.first:
             return
         due = before < self.settings.first or before // self.wanted.refit < self.steps // self.wanted.refit
@@ -112,39 +113,26 @@ class Mbpo(Recorded):
         for _ in range(self.settings.updates * self.worlds.count):
             self.learn()
 
-    def _play_one(self) -> int:
-        """Play a step; how many rows were recorded of it."""
-        return int((~self.play().failed).sum())
-
     def _refit(self) -> None:
         """Fit the model to all true steps and their neighbours, and imagine others."""
-        if self.wanted.neighbours:
-            self._look_around(self.fresh.all())
-        self.fresh.clear()
-        if self._true + self._stepped == self.settings.sac.batch:
-            return
-        rows = {name: self.record.all()[name] for name in self._widths}
-        near, origin = self.near.all(), torch.arange(self.record.size)
-        rows = {name: torch.cat([value, near[name]]) for name, value in rows.items()}
-        self._model_told = self.model.fit(rows, torch.cat([origin, near["origin"]]))
-        self._imagine()
+        if self.near is not None:
+            found = self.near.look_around(self.record)
+            self.unknown["samples"] += found.unknown
+            self.unknown["dropped"] += found.dropped
+            self.done["steps"] += found.steps
+        imagines = self._true + self._stepped < self.settings.sac.batch
+        if imagines:
+            near = None if self.near is None else partial(self._varied, torch.arange(self.record.size))
+            self._model_told = self.model.fit(self.record.all(), near)
+        if self.near is not None:
+            self.around.add(self._varied(self.record.draw(self.wanted.rollouts, self.generator)))
+        if imagines:
+            self._imagine()
 
-    def _look_around(self, rows: Batch) -> None:
-        """Add the neighbours of true steps."""
-        if not len(rows["seen"]):
-            return
-        rows = rows | {"origin": self.record.places(len(rows["seen"]))}
-        steep, good = jacobians(self.game, self.high, rows)
-        self.done["steps"] += len(good) * steep.shape[1]
-        self.unknown["samples"] += int((~good).sum())
-        if self.wanted.drop:
-            changed = good & changes_contact(self.game, rows)
-            self.done["steps"] += len(good)
-            self.unknown["dropped"] += int(changed.sum())
-            good &= ~changed
-        chosen = {name: value[good] for name, value in rows.items()}
-        count, within = self.wanted.neighbours, self.wanted.within
-        self.near.add(neighbours(chosen, steep[good], count, within, self.generator))
+    def _varied(self, places: Tensor) -> Batch:
+        """Neighbours of true steps, drawn anew."""
+        assert self.near is not None
+        return self.near.vary(self.record.take(places), places, self.generator)
 
     @torch.no_grad()
     def _imagine(self) -> None:
@@ -187,25 +175,26 @@ class Mbpo(Recorded):
         return found.tried
 
     def batch(self) -> Batch:
-        """Some true steps with their neighbours, those of the engine, and imagined ones."""
+        """Some true steps or their neighbours, those of the engine, and imagined ones."""
         count = self.settings.sac.batch
-        near = round(self._true * self.near.size / (self.near.size + self.record.size))
         stepped = self._stepped if self.stepped.size else 0
-        true = self._true - near + self._stepped - stepped
-        sizes = {"imagined": count - self._true - self._stepped, "record": true, "near": near, "stepped": stepped}
-        parts = [getattr(self, name).sample(size, self.generator) for name, size in sizes.items() if size]
+        true = self._true + self._stepped - stepped
+        known = self.around if self.near else self.record
+        sizes = ((self.imagined, count - self._true - self._stepped), (known, true), (self.stepped, stepped))
+        parts = [rows.sample(size, self.generator) for rows, size in sizes if size]
         return {name: torch.cat([part[name] for part in parts]) for name in self._widths}
 
     def told(self) -> dict[str, float]:
         """Also how well the model predicts, what the engine was asked, and what it could not tell."""
         counts = {f"unknown_{name}": float(value) for name, value in self.unknown.items()}
         counts |= {"engine_steps": float(self.done["steps"])}
-        return super().told() | self._model_told | (counts if self.wanted.by_engine or self.wanted.neighbours else {})
+        return super().told() | self._model_told | (counts if self.wanted.by_engine or self.near else {})
 
     def parts(self) -> dict[str, Any]:
         """The model and all records too."""
-        more = {"model": self.model, "imagined": self.imagined, "near": self.near, "fresh": self.fresh}
-        return super().parts() | more | {"stepped": self.stepped, "unknown": self.unknown, "done": self.done}
+        more = {"model": self.model, "imagined": self.imagined, "stepped": self.stepped}
+        more |= {"unknown": self.unknown, "done": self.done}
+        return super().parts() | more | ({} if self.near is None else {"near": self.near, "around": self.around})
 
 
 class Counts(dict[str, int]):

@@ -15,6 +15,7 @@ class Replay:
     """A ring of rows of several quantities; the newest takes the place of the oldest.
 
     Attributes:
+        widths: how many numbers of each quantity; 0 for a single one.
         size: how many rows there are.
     """
 
@@ -28,7 +29,7 @@ class Replay:
             widths: how many numbers of each quantity; 0 for a single one.
             dtypes: of quantities that are not in single precision.
         """
-        self.capacity, self.size, self._next = capacity, 0, 0
+        self.capacity, self.widths, self.size, self._next = capacity, widths, 0, 0
         dtypes = dtypes or {}
         self._rows = {
             name: torch.empty((capacity, width) if width else (capacity,), dtype=dtypes.get(name, torch.float32))
@@ -46,25 +47,24 @@ class Replay:
 
     def sample(self, count: int, generator: torch.Generator) -> Batch:
         """Rows drawn with replacement."""
-        which = torch.randint(self.size, (count,), generator=generator)
-        return {name: rows.index_select(0, which) for name, rows in self._rows.items()}
+        return self.take(self.draw(count, generator))
 
-    def places(self, count: int) -> Tensor:
-        """Where the newest rows are."""
-        return (self._next - count + torch.arange(count)) % self.capacity
+    def draw(self, count: int, generator: torch.Generator) -> Tensor:
+        """Places of rows, drawn with replacement."""
+        return torch.randint(self.size, (count,), generator=generator)
 
-    def last(self, count: int) -> Batch:
-        """The newest rows."""
-        which = self.places(count)
-        return {name: rows.index_select(0, which) for name, rows in self._rows.items()}
+    def take(self, places: Tensor) -> Batch:
+        """The rows at these places."""
+        return {name: rows.index_select(0, places) for name, rows in self._rows.items()}
+
+    def put(self, places: Tensor, batch: Mapping[str, Tensor]) -> None:
+        """Have these rows at these places, where there were others."""
+        for name, rows in self._rows.items():
+            rows[places] = batch[name].to(rows.dtype)
 
     def all(self) -> Batch:
         """All rows there are, in no order once the ring is full."""
         return {name: rows[: self.size] for name, rows in self._rows.items()}
-
-    def clear(self) -> None:
-        """Forget all rows."""
-        self.size = self._next = 0
 
     def state_dict(self) -> dict[str, Any]:
         """The rows there are, and where the next one goes."""

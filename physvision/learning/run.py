@@ -54,7 +54,7 @@ def run(learner: Learner, length: Length, folder: Path, about: dict[str, Any]) -
     lines, spent = _resume(learner, folder, about)
     writer = SummaryWriter(str(folder), purge_step=learner.steps or None)
     began = time.process_time() - spent
-    while not (lines and lines[-1]["ended"]):
+    while not (lines and _ends(lines, length)):
         before = learner.steps
         learner.advance()
         if not _passes(before, learner.steps, length.every):
@@ -84,10 +84,16 @@ def _look(learner: Learner, length: Length, seconds: float, before: list[dict[st
     """What is known after so many steps."""
     earned = evaluate(learner.game, learner.actor, length.episodes, seed=length.episodes)
     reward = float(earned.mean()) if len(earned) else float("-inf")
-    rewards = [*(line["reward"] for line in before), reward][-length.held :]
-    ended = learner.steps >= length.steps or (length.seconds is not None and seconds >= length.seconds)
-    reached = length.aim is not None and len(rewards) == length.held and min(rewards) >= length.aim
-    return {"steps": learner.steps, "reward": reward, "seconds": seconds, "ended": ended or reached} | learner.told()
+    line = {"steps": learner.steps, "reward": reward, "seconds": seconds}
+    return line | {"ended": _ends([*before, line], length)} | learner.told()
+
+
+def _ends(lines: list[dict[str, Any]], length: Length) -> bool:
+    """Whether a run of this length ends with the last of these evaluations; a longer one goes on from it."""
+    last = lines[-1]
+    ended = last["steps"] >= length.steps or (length.seconds is not None and last["seconds"] >= length.seconds)
+    held = [line["reward"] for line in lines[-length.held :]]
+    return ended or (length.aim is not None and len(held) == length.held and min(held) >= length.aim)
 
 
 def _resume(learner: Learner, folder: Path, about: dict[str, Any]) -> tuple[list[dict[str, Any]], float]:

@@ -1,4 +1,4 @@
-"""What the engine's gradients say of actions and of neighbouring steps, against differences; the learned model."""
+"""What the engine says of a policy's actions, against differences and steps written out."""
 
 import warnings
 from functools import partial
@@ -6,28 +6,14 @@ from itertools import pairwise
 
 import pytest
 import torch
+from learning.played import recorded
 
 from physvision import State
-from physvision.envs import GAMES, Worlds
-from physvision.learning.dynamics import Dynamics, DynamicsSettings
-from physvision.learning.enhancement import STEEPEST, changes_contact, jacobians, neighbours, played_by_engine
+from physvision.envs import GAMES
+from physvision.learning.enhancement import played_by_engine
 from physvision.learning.mbpo import Mbpo, MbpoSettings
 from physvision.learning.recorded import RecordedSettings
 from physvision.learning.sac import Sac, SacSettings
-
-
-def recorded(name, count, periods, seed=0):
-    """Steps of a game under random actions."""
-    generator = torch.Generator().manual_seed(seed)
-    worlds = Worlds(GAMES[name](), count, generator)
-    high, rows = torch.tensor(worlds.game.high), {}
-    for _ in range(periods):
-        action = 1.8 * torch.rand(count, len(high), generator=generator) - 0.9
-        played = worlds.played
-        moves = worlds.step(action * high)
-        rows = {"seen": moves.seen, "action": action, "reward": moves.reward, "after": moves.after}
-        rows |= {"q": moves.start.q, "v": moves.start.v, "played": played}
-    return worlds.game, high, rows
 
 
 def doubled(discount=0.9):
@@ -160,84 +146,3 @@ def test_critics_learn_of_the_engine_s_steps_alone():
     found = (batch["after"][:, None] == known).all(2).float().argmax(1)
     assert (found >= learner.record.size).sum() == 30
     assert torch.equal(known[found], batch["after"])
-
-
-def test_neighbours_of_a_step_are_steps_to_first_order():
-    game, high, rows = recorded("Links2", 4, 5)
-    steep, good = jacobians(game, high, rows)
-    assert good.all()
-    errors = []
-    for within in (0.1, 0.05):
-        near = neighbours(rows, steep, 9, within, torch.Generator().manual_seed(1))
-        assert (near["action"] - rows["action"].repeat_interleave(9, 0)).abs().max() <= within
-        assert near["action"].abs().max() <= 1
-        found = game.step(State(near["q"], near["v"]), near["action"].double() * high)
-        after = game.observe(found.state, near["played"] + 1)
-        errors.append(float((after - near["after"]).norm()))
-        assert float((found.reward - near["reward"]).abs().max()) < within**2
-    assert errors[0] / errors[1] == pytest.approx(4, rel=0.1)  # of second order
-    far = neighbours(rows, 1e6 * steep, 1, 1e-3, torch.Generator())
-    assert float((far["after"] - rows["after"]).abs().max()) <= STEEPEST * 1e-3 * 2**0.5 * 1.001
-
-
-def test_steps_in_which_a_contact_changes_are_told():
-    pytest.importorskip("gymnasium")
-    game, _, rows = recorded("Ant", 4, 1)
-    start = State(rows["q"], rows["v"])
-    # High in the air nothing touches at either end; in a fall of 0.05 s from just above the ground a foot comes to.
-    high_up = rows | {"q": start.q + torch.tensor([0.0, 0.0, 1.0] + [0.0] * 12), "action": torch.zeros(4, 8)}
-    assert not changes_contact(game, high_up).any()
-    still = torch.zeros(4, 8, dtype=torch.float64)
-    state, touched = start, game.touching(start)
-    for _ in range(12):
-        kept = rows | {"q": state.q, "v": state.v, "action": torch.zeros(4, 8)}
-        state = game.step(state, still).state
-        now = game.touching(state)
-        assert torch.equal(changes_contact(game, kept), (now != touched).any(1))
-        touched = now
-    assert touched.any(1).all()
-
-
-def test_a_model_learns_a_noisy_linear_game():
-    torch.manual_seed(0)
-    generator = torch.Generator().manual_seed(0)
-    settings = DynamicsSettings(members=3, elites=2, hidden=(32, 32), batch=128, most=2000, patience=200)
-    model = Dynamics(2, 1, settings, generator)
-    seen, action = torch.randn(1000, 2, generator=generator), torch.randn(1000, 1, generator=generator)
-    noise = 0.1 * torch.randn(1000, 2, generator=generator)
-    after = seen + torch.cat([action, -seen[:, :1]], 1) + noise
-    rows = {"seen": seen, "action": action, "after": after, "reward": action[:, 0]}
-    told = model.fit(rows)
-    assert told["model_updates"] <= 2008
-    place = torch.tensor([[0.5, -0.2]]).repeat(2000, 1)
-    later, reward = model.step(place, torch.full((2000, 1), 0.3))
-    # A tenth of what actions move, and half as much again of the noise as there was.
-    torch.testing.assert_close(later.mean(0), torch.tensor([0.8, -0.7]), rtol=0, atol=0.1)
-    assert 0.05 < float(later.std(0).mean()) < 0.15
-    assert float((reward - 0.3).abs().mean()) < 0.1
-
-
-def test_a_model_of_a_few_steps_learns_what_comes_to_them():
-    """A hundred steps that go further than the first: all networks are worse at first, and a pass is one update."""
-    torch.manual_seed(1)
-    generator = torch.Generator().manual_seed(0)
-    seen = torch.randn(220, 2, generator=generator) * torch.tensor([1.0] * 120 + [5.0] * 100)[:, None]
-    action = 2 * torch.rand(220, 1, generator=generator) - 1
-    after = seen + torch.cat([action * seen[:, 1:], 0.2 * seen[:, :1] * seen[:, 1:]], 1)
-    rows = {"seen": seen, "action": action, "after": after, "reward": seen[:, 1]}
-    model = Dynamics(2, 1, DynamicsSettings(members=3, elites=2, hidden=(32, 32)), generator.manual_seed(1))
-    model.fit({name: value[:120] for name, value in rows.items()})
-    # Of the variance of what is to be told.
-    assert model.fit(rows)["model"] < 0.05
-
-
-def test_all_rows_of_a_step_are_held_out_together(monkeypatch):
-    """A model that has learned from neighbours of a step would be judged by what it knows."""
-    model = Dynamics(1, 1, DynamicsSettings(members=2, elites=1, hidden=(4,), most=1), torch.Generator().manual_seed(0))
-    origin, used = torch.arange(50).repeat(10), []
-    monkeypatch.setattr(model, "_learn", lambda inputs, targets: used.append(inputs))
-    rows = {name: origin[:, None].float() for name in ("seen", "action", "after")} | {"reward": origin.float()}
-    model.fit(rows, origin)
-    number = torch.cat(used, 1)[0, :, 0].round()
-    assert torch.bincount(number.long(), minlength=50).unique().tolist() == [0, 10]
-    assert len(number) == 45 * 10

@@ -108,7 +108,9 @@ def test_a_ring_holds_the_newest_rows():
     for first in (0, 3, 6):
         ring.add({"x": torch.arange(first, first + 3.0)})
     assert sorted(ring.all()["x"].tolist()) == [4, 5, 6, 7, 8]
-    assert ring.last(2)["x"].tolist() == [7, 8]
+    assert ring.take(torch.tensor([2, 0]))["x"].tolist() == [7, 5]
+    ring.put(torch.tensor([2, 0]), {"x": torch.tensor([17.0, 15.0])})
+    assert sorted(ring.all()["x"].tolist()) == [4, 6, 8, 15, 17]
     other = Replay(5, {"x": 0})
     other.load_state_dict(ring.state_dict())
     for each in (ring, other):

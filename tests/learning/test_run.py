@@ -16,6 +16,7 @@ from physvision.core import CheckpointError
 from physvision.learning.command import learn
 from physvision.learning.dynamics import DynamicsSettings
 from physvision.learning.mbpo import Mbpo, MbpoSettings
+from physvision.learning.neighbourhood import NeighbourSettings
 from physvision.learning.recorded import Recorded, RecordedSettings
 from physvision.learning.run import CHECKPOINT, Length
 from physvision.learning.sac import SacSettings
@@ -23,7 +24,9 @@ from physvision.learning.shac import Shac, ShacSettings
 
 PLAY = RecordedSettings(SacSettings((16, 16), batch=16), worlds=2, first=20, updates=1)
 MODEL = DynamicsSettings(members=2, elites=1, hidden=(16,), batch=32, most=20)
-MBPO = MbpoSettings(PLAY, MODEL, refit=20, rollouts=50, lengths=(1, 3), epochs=(0, 2), by_engine=True, neighbours=2)
+MBPO = MbpoSettings(
+    PLAY, MODEL, refit=20, rollouts=50, lengths=(1, 3), epochs=(0, 2), by_engine=True, near=NeighbourSettings(2)
+)
 FAR = replace(MBPO, horizon=10, starts=3, every=3, steepest=1.0, stepped=0.5)
 SHAC = ShacSettings(worlds=2, horizon=10, hidden=(8,), critic_hidden=(8,), passes=2, limit=5.0)
 WAYS = {
@@ -87,6 +90,16 @@ def test_a_run_ends_once_the_aim_is_held(tmp_path, monkeypatch):
     lines = [json.loads(line) for line in (tmp_path / "progress.jsonl").read_text().splitlines()]
     assert len(lines) == 8
     assert [line["ended"] for line in lines] == [False] * 7 + [True]
+
+
+def test_a_longer_run_goes_on_where_a_shorter_one_ended(tmp_path):
+    settings = {"sac": PLAY, "seed": 3}
+    learn("Links2", "sac", Length(160, every=40, keep=40), **settings, out=tmp_path / "whole")
+    for steps in (80, 160):
+        learn("Links2", "sac", Length(steps, every=40, keep=40), **settings, out=tmp_path / "parts")
+    ends = [torch.load(tmp_path / each / CHECKPOINT, weights_only=True)["learner"] for each in ("whole", "parts")]
+    assert ends[0]["steps"] >= 160
+    assert same(*ends)
 
 
 @pytest.mark.extended

@@ -1,0 +1,58 @@
+"""The learned model of a game."""
+
+import torch
+
+from physvision.learning.dynamics import Dynamics, DynamicsSettings
+
+
+def test_a_model_learns_a_noisy_linear_game():
+    torch.manual_seed(0)
+    generator = torch.Generator().manual_seed(0)
+    settings = DynamicsSettings(members=3, elites=2, hidden=(32, 32), batch=128, most=2000, patience=200)
+    model = Dynamics(2, 1, settings, generator)
+    seen, action = torch.randn(1000, 2, generator=generator), torch.randn(1000, 1, generator=generator)
+    noise = 0.1 * torch.randn(1000, 2, generator=generator)
+    after = seen + torch.cat([action, -seen[:, :1]], 1) + noise
+    rows = {"seen": seen, "action": action, "after": after, "reward": action[:, 0]}
+    told = model.fit(rows)
+    assert told["model_updates"] <= 2008
+    place = torch.tensor([[0.5, -0.2]]).repeat(2000, 1)
+    later, reward = model.step(place, torch.full((2000, 1), 0.3))
+    # A tenth of what actions move, and half as much again of the noise as there was.
+    torch.testing.assert_close(later.mean(0), torch.tensor([0.8, -0.7]), rtol=0, atol=0.1)
+    assert 0.05 < float(later.std(0).mean()) < 0.15
+    assert float((reward - 0.3).abs().mean()) < 0.1
+
+
+def test_a_model_of_a_few_steps_learns_what_comes_to_them():
+    """A hundred steps that go further than the first: all networks are worse at first, and a pass is one update."""
+    torch.manual_seed(1)
+    generator = torch.Generator().manual_seed(0)
+    seen = torch.randn(220, 2, generator=generator) * torch.tensor([1.0] * 120 + [5.0] * 100)[:, None]
+    action = 2 * torch.rand(220, 1, generator=generator) - 1
+    after = seen + torch.cat([action * seen[:, 1:], 0.2 * seen[:, :1] * seen[:, 1:]], 1)
+    rows = {"seen": seen, "action": action, "after": after, "reward": seen[:, 1]}
+    model = Dynamics(2, 1, DynamicsSettings(members=3, elites=2, hidden=(32, 32)), generator.manual_seed(1))
+    model.fit({name: value[:120] for name, value in rows.items()})
+    # Of the variance of what is to be told.
+    assert model.fit(rows)["model"] < 0.05
+
+
+def test_neighbours_of_rows_that_are_held_out_are_not_learned(monkeypatch):
+    """A model that has learned from neighbours of a step would be judged by what it knows."""
+    settings = DynamicsSettings(members=2, elites=1, hidden=(4,), most=12, patience=12, batch=10)
+    model = Dynamics(1, 1, settings, torch.Generator().manual_seed(0))
+    number, used, passes = torch.arange(50.0), [], []
+
+    def near():
+        passes.append(len(passes) + 1)
+        return dict.fromkeys(("seen", "action", "after"), number[:, None] + 100 * passes[-1]) | {"reward": number}
+
+    monkeypatch.setattr(model, "_learn", lambda inputs, targets: used.append(inputs[..., 0].round()))
+    model.fit(dict.fromkeys(("seen", "action", "after"), number[:, None]) | {"reward": number}, near)
+    assert passes == [1, 2, 3]
+    fresh = torch.tensor([each for each in range(50) if each % 10], dtype=torch.float32)
+    for each in passes:
+        learned = torch.cat(used[5 * (each - 1) : 5 * each], 1) - 100 * each
+        for member in learned:
+            assert torch.equal(member.sort().values, fresh)
