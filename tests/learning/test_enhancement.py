@@ -110,9 +110,9 @@ def test_a_long_derivative_is_shortened():
     torch.testing.assert_close(short, torch.where(norm > 0.05, 0.05 * whole / norm, whole))
 
 
-@pytest.mark.parametrize("speed", [float("nan"), 1e200])
+@pytest.mark.parametrize("speed", [float("nan"), 1e7])
 def test_a_branch_with_a_failure_is_named_and_left_out(speed):
-    """Also one that comes to a speed beyond single precision, which no network could be told."""
+    """Also one that comes to numbers beyond 10⁶, from which networks would take harm."""
     game, high, rows = recorded("Links2", 3, 5)
     torch.manual_seed(0)
     agent = Sac(7, 2, SacSettings((16, 16)), torch.Generator().manual_seed(4))
