@@ -1,6 +1,6 @@
 """What neighbours of true steps of the ant are worth to a learned model of it (sample enhancement, Qiao et al., 2021).
 
-    python experiments/ant_samples.py [--counts 500,1000] [--action 0,0.5] [--velocity 0,0.5] [--updates 2000]
+    python experiments/ant_samples.py [--counts [500,1000]] [--action [0.5,0.5]] [--velocity [0,0.3]] [--updates 2000]
 
 Steps under random actions. First, how well the first order tells a neighbour whose actions differ by at most `action`
 and whose velocities by at most so many deviations: the error of what it says over what the neighbour differs by, both
@@ -25,12 +25,14 @@ from physvision.learning.replay import Batch, Replay
 WORLDS, UNSEEN, COUNT = 16, 2000, 9
 
 
-def played(game: Game, steps: int) -> Recorded:
-    """What has recorded steps under random actions."""
+def played(game: Game, steps: int) -> Replay:
+    """A record of steps under random actions, in no order."""
     learner = Recorded(game, RecordedSettings(worlds=WORLDS, first=2 * steps, capacity=steps), seed=0)
     while learner.record.size < steps:
         learner.play()
-    return learner
+    order = torch.randperm(steps, generator=torch.Generator().manual_seed(0))
+    learner.record.put(order, learner.record.take(torch.arange(steps)))
+    return learner.record
 
 
 def told(near: Neighbourhood, record: Replay, places: torch.Tensor) -> float:
@@ -67,7 +69,7 @@ def error(rows: Batch, unseen: Batch, updates: int, near: Neighbourhood | None =
 def main(
     counts: tuple[int, ...] = (500, 1000),
     action: tuple[float, ...] = (0.01, 0.5, 0.0, 0.5),
-    velocity: tuple[float, ...] = (0.0, 0.0, 0.5, 0.5),
+    velocity: tuple[float, ...] = (0.0, 0.0, 0.3, 0.3),
     updates: int = 2000,
 ) -> None:
     """Print the figures.
@@ -80,7 +82,7 @@ def main(
     """
     torch.set_num_threads(1)
     game, most = GAMES["Ant"](), max(counts)
-    record = played(game, 4 * most + UNSEEN).record
+    record = played(game, 4 * most + UNSEEN)
     unseen = record.take(torch.arange(4 * most, 4 * most + UNSEEN))
     near, dropped = (Neighbourhood(game, NeighbourSettings(COUNT, drop=drop), most) for drop in (False, True))
     for each in (near, dropped):
