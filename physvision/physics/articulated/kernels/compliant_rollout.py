@@ -3,14 +3,14 @@
 import warp as wp
 
 from . import FUSED, scalar
-from .compliant import friction_backward, gap_backward, hardness, share_of, times_stiffness
-from .delassus import add_push, contact_velocity, sweep_inward
+from .compliant import friction_backward, gap_backward, times_stiffness
+from .delassus import add_push, contact_velocity
 from .forward import accelerate_moved, solve_inward, solve_outward
 from .inverse import accelerate_links, residual_backward
 from .kinematics import move_links
-from .least_cost import answer_backward, answered, find_least_cost, scale_halves
-from .reach import find_bounds, first_near
-from .spatial import transposed, zero3
+from .least_cost import answer_backward, answered, find_least_cost
+from .overlapping import force_of, list_overlapping, note_pushes
+from .reach import find_bounds
 from .steps import (
     advance_positions,
     advance_positions_backward,
@@ -19,8 +19,7 @@ from .steps import (
     predict,
     predict_backward,
 )
-from .stops import stop_gap, write_stop_jacobian
-from .touching import closest_of, place_moved, turn_moved, write_jacobian
+from .touching import place_moved, turn_moved
 from .touching_backward import contact_work_backward, finish_shape_gradient
 from .trajectory import (
     begin,
@@ -53,47 +52,6 @@ from .tree import (
 ACCEPTED = wp.constant(scalar(1.0e-6 if scalar is wp.float64 else 1.0e-3))
 
 
-@wp.func
-def list_overlapping(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int):
-    """List what overlaps: how hard it is, how far it lags behind its reference, and H; how many, −1 beyond room."""
-    count = wp.int32(0)
-    pair = first_near(contacts, memory, world, 0, scalar(0.0))
-    while pair < contacts.candidates and count >= 0:
-        gap = scalar(0.0)
-        room = bool(count < contacts.capacity)
-        if pair < contacts.pairs:
-            near = closest_of(contacts, memory, world, pair)
-            gap = near.gap
-            if gap < scalar(0.0) and room:
-                memory.friction[world, count] = contacts.friction[world, pair]
-                write_jacobian(tree, work, contacts, memory, world, count, pair, near)
-        else:
-            gap = stop_gap(contacts, memory, world, pair)
-            if gap < scalar(0.0) and room:
-                memory.friction[world, count] = scalar(0.0)
-                write_stop_jacobian(tree, contacts, memory, world, count, pair)
-        memory.gap[world, pair] = gap
-        memory.overlap[world] = wp.max(memory.overlap[world], -gap)
-        if gap < scalar(0.0):
-            if room:
-                reference = contacts.reference[pair]
-                shares = contacts.shares[pair]
-                share, _slope = share_of(reference, shares, gap)
-                memory.pair[world, count] = pair
-                memory.hardness[world, count] = hardness(share, shares[2], memory.friction[world, count])
-                lag = -reference[1] * contact_velocity(tree, memory, world, count, work.v, row)
-                lag = lag - contact_velocity(tree, memory, world, count, work.a, row)
-                lag[0] = lag[0] - reference[0] * share * gap
-                memory.lag[world, count] = lag
-                sweep_inward(tree, work, memory, world, count)
-                scale_halves(tree, work, memory, world, count)
-                count += 1
-            else:
-                count = -1
-        pair = first_near(contacts, memory, world, pair + 1, scalar(0.0))
-    return count
-
-
 @wp.func(inline=True)
 def accelerate_pushed(
     tree: Tree,
@@ -122,26 +80,6 @@ def accelerate_pushed(
         if not (residual <= ACCEPTED):
             count = -1
     return count
-
-
-@wp.func
-def force_of(memory: ContactMemory, world: int, c: int):
-    return times_stiffness(
-        memory.hardness[world, c], memory.friction[world, c], memory.mode[world, c], memory.lag[world, c]
-    )
-
-
-@wp.func
-def note_pushes(contacts: Contacts, memory: ContactMemory, world: int, row: int, count: int, interval: scalar):
-    """Add what each pair's first shape takes by these forces in an interval; the first row of a step begins anew."""
-    if row == 0:
-        for pair in range(contacts.pairs):
-            memory.pushed[world, pair] = zero3()
-    for c in range(count):
-        pair = memory.pair[world, c]
-        if pair < contacts.pairs:
-            force = transposed(memory.frame[world, c], force_of(memory, world, c))
-            memory.pushed[world, pair] = memory.pushed[world, pair] + interval * force
 
 
 @wp.func(inline=True)
