@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -66,6 +66,7 @@ class Dynamics(nn.Module):
         self.layers = Layers(settings.members, widths, "swish", settings.rounded)
         self.bounds = nn.Parameter(torch.tensor([[-10.0], [0.5]]).repeat(1, seen + 1))
         shapes = {"mean": seen + actions, "scale": seen + actions, "change": seen + 1, "spread": seen + 1}
+        shapes |= {"lowest": seen, "highest": seen}
         for name, size in shapes.items():
             self.register_buffer(name, torch.ones(size) if name in ("scale", "spread") else torch.zeros(size))
         self.register_buffer("elites", torch.arange(settings.elites))
@@ -91,6 +92,7 @@ class Dynamics(nn.Module):
         inputs, targets = _numbers(rows)
         self._scale(inputs, targets)
         # The same ones in each fit: those that an earlier one learned would not tell what this one learns.
+        self.lowest, self.highest = rows["seen"].amin(0), rows["seen"].amax(0)
         held = torch.arange(len(inputs)) % round(1 / self.settings.held) == 0
         used, judging = torch.nonzero(~held)[:, 0], (inputs[held], self._scaled(targets[held]))
         told = inputs, self._scaled(targets)
@@ -147,6 +149,11 @@ class Dynamics(nn.Module):
             noise = torch.randn(mean.shape, generator=self._generator)
             changes[part] = (mean + noise * (0.5 * spread).exp()) * self.spread + self.change
         return seen + changes[:, :-1], changes[:, -1]
+
+    def knows(self, seen: Float[Tensor, "batch numbers"]) -> Bool[Tensor, " batch"]:
+        """Whether all numbers are within what was recorded, or no farther from it than its own width."""
+        width = self.highest - self.lowest
+        return ((seen >= self.lowest - width) & (seen <= self.highest + width)).all(1)
 
     def _of(self, member: int, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """What one network says."""

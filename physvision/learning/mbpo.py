@@ -95,7 +95,7 @@ class Mbpo(Recorded):
         self.imagined, self.stepped = Replay(room, self._widths), Replay(room, self._widths)
         self.near = Neighbourhood(game, settings.near, settings.play.capacity) if settings.near.count else None
         self.around = Replay(settings.rollouts if self.near else 1, self._widths)
-        self.unknown = Counts(policy=0, samples=0, dropped=0)
+        self.unknown = Counts(policy=0, samples=0, dropped=0, imagined=0)
         self.done = Counts(updates=0, steps=0)
         self._model_told: dict[str, float] = {}
 
@@ -136,14 +136,16 @@ class Mbpo(Recorded):
 
     @torch.no_grad()
     def _imagine(self) -> None:
-        """Play the model from true states for as long as is trusted by now."""
+        """Play the model from true states for as long as is trusted by now, and where it knows what comes."""
         seen = self.record.sample(self.wanted.rollouts, self.generator)["seen"]
         for _ in range(self.trusted()):
             action, _ = self.actor.sample(seen, self.generator)
             after, reward = self.model.step(seen, action)
-            end = self.game.is_over(after)
-            self.imagined.add({"seen": seen, "action": action, "reward": reward, "after": after, "end": end})
-            seen = after[~end]
+            end, known = self.game.is_over(after), self.model.knows(after)
+            rows = {"seen": seen, "action": action, "reward": reward, "after": after, "end": end}
+            self.imagined.add({name: value[known] for name, value in rows.items()})
+            self.unknown["imagined"] += int((~known).sum())
+            seen = after[known & ~end]
             if not len(seen):
                 break
 
@@ -178,9 +180,9 @@ class Mbpo(Recorded):
         """Some true steps or their neighbours, those of the engine, and imagined ones."""
         count = self.settings.sac.batch
         stepped = self._stepped if self.stepped.size else 0
-        true = self._true + self._stepped - stepped
+        imagined = count - self._true - self._stepped if self.imagined.size else 0
         known = self.around if self.near else self.record
-        sizes = ((self.imagined, count - self._true - self._stepped), (known, true), (self.stepped, stepped))
+        sizes = ((self.imagined, imagined), (known, count - imagined - stepped), (self.stepped, stepped))
         parts = [rows.sample(size, self.generator) for rows, size in sizes if size]
         return {name: torch.cat([part[name] for part in parts]) for name in self._widths}
 
@@ -188,7 +190,7 @@ class Mbpo(Recorded):
         """Also how well the model predicts, what the engine was asked, and what it could not tell."""
         counts = {f"unknown_{name}": float(value) for name, value in self.unknown.items()}
         counts |= {"engine_steps": float(self.done["steps"])}
-        return super().told() | self._model_told | (counts if self.wanted.by_engine or self.near else {})
+        return super().told() | self._model_told | counts
 
     def parts(self) -> dict[str, Any]:
         """The model and all records too."""

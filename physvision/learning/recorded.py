@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 import torch
-from torch import Tensor
 
+from physvision.core import TrainingError
 from physvision.envs import Game, Moves
 from physvision.learning.learner import Learner
 from physvision.learning.replay import Batch, Replay
@@ -88,8 +89,11 @@ class Recorded(Learner):
 
     def told(self) -> dict[str, float]:
         """The last losses, and how many worlds failed."""
-        losses: dict[str, Tensor] = self.agent.told
-        return {name: float(value) for name, value in losses.items()} | {"failures": float(self.worlds.failures)}
+        losses = {name: float(value) for name, value in self.agent.told.items()}
+        for name, value in losses.items():
+            if not isfinite(value):
+                raise TrainingError(f"{name}: expected a number, got {value} after {self.steps} steps of the game")
+        return losses | {"failures": float(self.worlds.failures)}
 
     def parts(self) -> dict[str, Any]:
         """The agent and the record."""

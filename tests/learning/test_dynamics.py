@@ -56,3 +56,11 @@ def test_neighbours_of_rows_that_are_held_out_are_not_learned(monkeypatch):
         learned = torch.cat(used[5 * (each - 1) : 5 * each], 1) - 100 * each
         for member in learned:
             assert torch.equal(member.sort().values, fresh)
+
+
+def test_what_lies_far_from_the_record_is_not_known():
+    model = Dynamics(2, 1, DynamicsSettings(members=2, elites=1, hidden=(8,), most=1), torch.Generator().manual_seed(0))
+    seen = torch.tensor([[0.0, -1.0], [2.0, 3.0], [1.0, 1.0]])
+    model.fit({"seen": seen, "action": torch.zeros(3, 1), "reward": torch.zeros(3), "after": seen})
+    asked = torch.tensor([[3.9, 0.0], [4.1, 0.0], [-1.9, -4.9], [0.0, -5.1], [float("nan"), 0.0], [0.0, float("inf")]])
+    assert model.knows(asked).tolist() == [True, False, True, False, False, False]
