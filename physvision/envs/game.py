@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -48,6 +49,7 @@ class Game:
         touching: of states, which parts touch something; not given where nothing can.
         vary: properties of so many worlds, drawn with a generator around those of the engine, for what is learned to
             bear other worlds; not given where there are none.
+        fastest: largest velocity that the engine's step resolves; a world that is faster has failed.
     """
 
     engine: Engine
@@ -61,6 +63,7 @@ class Game:
     timed: bool = False
     touching: Callable[[State], Tensor] | None = None
     vary: Callable[[int, torch.Generator], dict[str, Tensor]] | None = None
+    fastest: float = math.inf
 
     def observe(self, state: State, played: Int[Tensor, " batch"]) -> Float[Tensor, "batch numbers"]:
         """What a player is told of states after so many steps of the game."""
@@ -79,7 +82,7 @@ class Game:
         held = control.clamp(-high, high)
         moved = self.engine.rollout(state, self.steps, held.unsqueeze(1).expand(-1, self.steps, -1))
         end, status = moved.final, moved.status
-        failed = ~(end.q.isfinite().all(1) & end.v.isfinite().all(1))
+        failed = ~(end.q.isfinite().all(1) & end.v.isfinite().all(1)) | (end.v.detach().abs() > self.fastest).any(1)
         if status is not None and not status.is_unmade:
             failed = failed | ~status.converged
         lost = failed if self.lost is None else failed | self.lost(self.see(end))

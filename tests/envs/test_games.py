@@ -65,6 +65,15 @@ def test_rewards_of_links_add_up_to_how_much_nearer_the_tip_is():
     assert float(total.max()) < 0.5 * 2**2
 
 
+def test_links_that_turn_by_more_than_half_a_turn_in_a_step_have_failed():
+    many = worlds("Links2", 3)
+    many.state = State(many.state.q, torch.tensor([[100.0, 0.0], [400.0, 0.0], [0.0, -400.0]], dtype=torch.float64))
+    moves = many.step(torch.zeros(3, 2))
+    assert moves.failed.tolist() == moves.lost.tolist() == [False, True, True]
+    assert moves.reward[1:].tolist() == [0.0, 0.0]
+    assert many.failures == 2
+
+
 def test_a_world_that_fails_is_started_anew_and_counted_and_no_other_is_touched():
     many, alone = worlds("Links2", 3), worlds("Links2", 1)
     many.state.v[1, 0] = float("nan")
