@@ -124,7 +124,7 @@ def links(count: int) -> Game:
     return Game(engine, begin, see, reward, (10.0,) * count, 100, timed=True, fastest=math.pi / engine.dt)
 
 
-def ant(compliant: bool = False) -> Game:
+def ant(compliant: bool = False, integrator: str = "runge_kutta_4") -> Game:
     """Gymnasium's ant, with our contact: a torso on four legs of two joints, rewarded for its way along x.
 
     Motors of at most 150 N m, held for 0.05 s, five steps of the engine; an episode has 1,000 such steps. The reward is
@@ -132,12 +132,13 @@ def ant(compliant: bool = False) -> Game:
     is seen is the position without x and y, and a twentieth of the velocity.
 
     Args:
-        compliant: whether ground and stops yield as MuJoCo's, and steps are Runge–Kutta's: what MuJoCo makes of it.
+        compliant: whether ground and stops yield as MuJoCo's.
+        integrator: of its steps then; Runge–Kutta's are those of gymnasium, so that the game is what MuJoCo makes of it.
     """
     gymnasium = needed("gymnasium", "environments")
     file = Path(str(gymnasium.__file__)).parent / "envs" / "mujoco" / "assets" / "ant.xml"
     if compliant:
-        engine = articulated.load(file, dt=_ANT_STEP, contact="compliant", integrator="runge_kutta_4")
+        engine = articulated.load(file, dt=_ANT_STEP, contact="compliant", integrator=integrator)
     else:
         engine = articulated.load(file, dt=_ANT_STEP)
     steps = round(_ANT_PERIOD / _ANT_STEP)
