@@ -133,7 +133,7 @@ def ant(compliant: bool = False, integrator: str = "runge_kutta_4") -> Game:
 
     Args:
         compliant: whether ground and stops yield as MuJoCo's.
-        integrator: of its steps then; Runge–Kutta's are those of gymnasium, so that the game is what MuJoCo makes of it.
+        integrator: of its steps then; by Runge–Kutta's, which gymnasium has, the game is what MuJoCo makes of it.
     """
     gymnasium = needed("gymnasium", "environments")
     file = Path(str(gymnasium.__file__)).parent / "envs" / "mujoco" / "assets" / "ant.xml"
