@@ -1,8 +1,9 @@
 """Model-based policy optimisation (Janner et al., 2019): soft actor–critic that learns mostly of imagined steps.
 
 Every so many steps a model is fitted to all true steps, and played from their states for a few steps; batches are
-mostly of what it imagined. Policy enhancement (`enhancement`) and sample enhancement (`neighbourhood`) are options. What the engine
-steps for policy enhancement can take the place of imagined steps; where none of these are left, no model is fitted.
+mostly of what it imagined. Policy enhancement (`enhancement`) and sample enhancement (`neighbourhood`) are options.
+What the engine steps for policy enhancement can take the place of imagined steps; where none of these are left, no
+model is fitted.
 """
 
 from __future__ import annotations
