@@ -11,9 +11,10 @@ import torch
 import warp as wp
 from physics.articulated.impulses import problems_of, solved
 from physics.articulated.slopes import compare
+from physics.articulated.trees import stepping_robot
 
 from physvision import State
-from physvision.core import Box, Capsule, InputError, Placed, Plane, Sphere
+from physvision.core import Box, InputError, Placed, Plane, Sphere
 from physvision.physics.articulated import Body, Complementarity, Joint, Penalty, Relaxed, Soft, load, tree
 
 pytestmark = pytest.mark.extended
@@ -164,23 +165,7 @@ METHODS = FORCES | {"yielding complementarity": Complementarity(compliance=1e-2)
 @pytest.mark.parametrize("law", METHODS.values(), ids=METHODS)
 def test_gradients_of_every_input_and_property(law):
     """A robot of three bodies with stops falls on the ground and on its own foot, and slides."""
-    knee = Joint("revolute", (0, 1, 0.1), damping=0.1, limits=(-0.4, 0.1))
-    ankle = Joint("prismatic", (0, 0, 1), limits=(-0.02, 0.3))
-    bodies = [
-        Body(
-            "trunk", None, [Joint("free")], mass=1.0, center_of_mass=(0.01, 0, 0), inertia=(0.02, 0.03, 0.02),
-            shapes=[Placed(Box((0.3, 0.2, 0.1)))],
-        ),
-        Body(
-            "leg", "trunk", [knee], mass=0.3, center_of_mass=(0, 0, -0.1), inertia=(0.003, 0.003, 0.001),
-            position=(0.1, 0, -0.06), shapes=[Placed(Capsule(0.03, 0.2))],
-        ),
-        Body(
-            "foot", "leg", [ankle], mass=0.2, inertia=(0.001,) * 3, position=(0, 0, -0.2),
-            shapes=[Placed(Sphere(0.05))],
-        ),
-    ]  # fmt: skip
-    engine = world(bodies, law, dt=2e-3, friction=0.5, restitution=0.4)
+    engine = world(stepping_robot(), law, dt=2e-3, friction=0.5, restitution=0.4)
     steps, rng = 60, torch.Generator().manual_seed(2)
     start = engine.initial_state(dtype=DOUBLE)
     q = engine.integrate(start.q, 0.2 * torch.randn(1, engine.nv, generator=rng, dtype=DOUBLE))

@@ -7,6 +7,7 @@ import torch
 from hypothesis import strategies as st
 
 from physvision import State
+from physvision.core import Box, Capsule, Placed, Sphere
 from physvision.physics.articulated import Articulation, Body, Joint, tree
 
 KINDS = ("revolute", "prismatic", "ball", "fixed")
@@ -107,3 +108,23 @@ def everything(**options) -> Articulation:
         body("tail", "base", [joint("prismatic"), joint("revolute")]),
     ]
     return tree(bodies, **({"dt": 0.02} | options))
+
+
+def stepping_robot():
+    """A trunk that is free, a leg on a hinge and a foot that slides, both with stops."""
+    knee = Joint("revolute", (0, 1, 0.1), damping=0.1, limits=(-0.4, 0.1))
+    ankle = Joint("prismatic", (0, 0, 1), limits=(-0.02, 0.3))
+    return [
+        Body(
+            "trunk", None, [Joint("free")], mass=1.0, center_of_mass=(0.01, 0, 0), inertia=(0.02, 0.03, 0.02),
+            shapes=[Placed(Box((0.3, 0.2, 0.1)))],
+        ),
+        Body(
+            "leg", "trunk", [knee], mass=0.3, center_of_mass=(0, 0, -0.1), inertia=(0.003, 0.003, 0.001),
+            position=(0.1, 0, -0.06), shapes=[Placed(Capsule(0.03, 0.2))],
+        ),
+        Body(
+            "foot", "leg", [ankle], mass=0.2, inertia=(0.001,) * 3, position=(0, 0, -0.2),
+            shapes=[Placed(Sphere(0.05))],
+        ),
+    ]  # fmt: skip

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+import torch
 
 from physvision.physics.articulated.model import KINDS, Model
-from physvision.physics.articulated.packing import Parameters
+from physvision.physics.articulated.packing import Parameters, rotation_matrix
 
 
 def mobilities(model: Model, parameters: Parameters) -> tuple[np.ndarray, np.ndarray]:
@@ -86,13 +89,6 @@ def _moved(
     return angular, linear
 
 
-def _turned(quaternion: np.ndarray | tuple[float, ...]) -> np.ndarray:
-    """The matrix of a unit quaternion (w, x, y, z)."""
-    w, x, y, z = np.asarray(quaternion, float) / np.linalg.norm(quaternion)
-    return np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-        ]
-    )
+def _turned(quaternion: Sequence[float] | np.ndarray) -> np.ndarray:
+    """The matrix of a quaternion (w, x, y, z)."""
+    return rotation_matrix(torch.as_tensor(quaternion, dtype=torch.float64)).numpy()

@@ -148,8 +148,8 @@ class Pairs:
         # What nothing moves is pushed as hard as MuJoCo pushes it, which has the same least number.
         mobility = np.maximum(np.concatenate([both, np.repeat(of_links[self.limited], 2)]), _LEAST_MOBILITY)
         self._table["reference"] = np.array([each.reference for each in numbers]).reshape(-1, 3)
-        self._table["shares"] = np.array([each.shares for each in numbers]).reshape(-1, 2)
-        self._table["shares"] = np.column_stack([self._table["shares"], mobility])
+        shares = np.array([each.shares for each in numbers]).reshape(-1, 2)
+        self._table["shares"] = np.column_stack([shares, mobility])
 
     def table(self, dtype: torch.dtype, device: torch.device) -> dict[str, Tensor]:
         """What of the pairs is no property, by the names of the kernels' `Contacts`."""

@@ -25,7 +25,7 @@ ONE = wp.constant(scalar(1.0))
 
 @wp.func
 def share_of(reference: vec3, shares: vec3, gap: scalar):
-    """D of an overlap, and its derivative by the gap."""
+    """The share d at a gap, and its derivative."""
     x = -gap / reference[2]
     y = ONE
     slope = scalar(0.0)
