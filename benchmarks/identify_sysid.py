@@ -29,7 +29,7 @@ from mujoco import sysid
 
 from physvision.estimation import gauss_newton
 from physvision.estimation.uncertainty import uncertainty
-from physvision.identify import Identification, OwnMotion, identify
+from physvision.identification import Identification, OwnMotion, identify
 from physvision.perception import Track
 
 FPS, SECONDS, NOISE, FINE = 60, 3.0, 0.3, 4

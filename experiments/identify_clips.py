@@ -18,7 +18,7 @@ from PIL import Image
 
 from physvision import video
 from physvision.datasets.clips import draw
-from physvision.identify.command import command
+from physvision.identification.command import command
 
 BAR = 0.01  # of the leading parameter, the largest error
 HEIGHT = 240  # pixels of each frame in the picture

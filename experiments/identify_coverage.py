@@ -30,7 +30,7 @@ from jsonargparse import auto_cli
 from physvision.core import PhysvisionError
 from physvision.core.record import recorded
 from physvision.datasets.clips import KINDS, LEADING, draw
-from physvision.identify import Identification, identify
+from physvision.identification import Identification, identify
 
 
 def judge(kind: str, seed: int, name_kind: bool) -> dict:

@@ -16,9 +16,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "physvision.demo:demo",
         "make videos, predict what happens in them, find a law, and say where the reports are",
     ),
-    "predict": ("physvision.predict.command:predict", "see what moves in a video, and predict what happens next"),
-    "identify": ("physvision.identify.command:command", "find the law and the parameters of a motion in a video"),
-    "simulate": ("physvision.simulate:simulate", "simulate a mechanism from an MJCF or URDF file, and film it"),
+    "predict": ("physvision.prediction.command:predict", "see what moves in a video, and predict what happens next"),
+    "identify": ("physvision.identification.command:command", "find the law and the parameters of a motion in a video"),
+    "simulate": ("physvision.simulation:simulate", "simulate a mechanism from an MJCF or URDF file, and film it"),
     "control": ("physvision.control.command:control", "swing up poles, or play Breakout, and film it"),
     "generate": (
         "physvision.datasets.commands:generate",
@@ -89,7 +89,7 @@ def _call(name: str, arguments: list[str]) -> int:
         if name in SHIPPED:
             arguments = _with_recipes(arguments, SHIPPED[name])
         if name == "identify":
-            from physvision.identify.command import arguments_of
+            from physvision.identification.command import arguments_of
 
             arguments = arguments_of(arguments)
         result = auto_cli(called, args=_with_switches(arguments, called), prog=f"physvision {name}")

@@ -16,9 +16,9 @@ from physvision.core import FileError, InputError
 from physvision.datasets import BilliardsRecipe, PendulumRecipe
 from physvision.datasets.clips import Filming, draw
 from physvision.datasets.recipe import Recipe
-from physvision.identify.command import command as find_law
+from physvision.identification.command import command as find_law
 from physvision.models import shipped
-from physvision.predict.command import predict
+from physvision.prediction.command import predict
 from physvision.report import palette
 
 SECONDS = 10

@@ -34,7 +34,6 @@ warnings.filterwarnings("ignore", message=".*CUDA driver.*")
 jaxtyping.jaxtyped = annotations.jaxtyped
 jaxtyping.install_import_hook(_annotated_modules(), "annotations.check")
 torch.manual_seed(0)
-import physvision  # noqa: E402, F401  lets torchvision be imported beside a CPU torch
 
 # Processes of tests share the cores; threads beside them would wait for each other.
 if "PYTEST_XDIST_WORKER" in os.environ:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from physvision.identify.leaves import place_of
+from physvision.identification.leaves import place_of
 from physvision.physics.articulated import load, scenes
 from physvision.physics.articulated.properties import TreeProperties
 from physvision.physics.fluid import FlowProperties

@@ -68,7 +68,7 @@ class Scene:
         parameters: names of learned parameters or of the engine's properties that matter, and their units.
         view: the camera; None if a unit of the world is a pixel and y points down.
         least_agreement: the redrawn state explains at least this share of the frames' variance in nearly all videos
-            that the model was made for (see `physvision.predict.agreement`).
+            that the model was made for (see `physvision.prediction.agreement`).
     """
 
     title: str

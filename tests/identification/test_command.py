@@ -1,0 +1,162 @@
+"""The command from tracks and from a drawn clip: the files it leaves, and what it says of wrong options."""
+
+import json
+
+import numpy as np
+import pytest
+from identify.drawn import tracks_of
+
+from physvision.cli import main
+from physvision.datasets.clips import draw
+from physvision.identification.command import arguments_of
+from physvision.perception import write_tracks
+
+
+def test_tracks_as_a_table(tmp_path, capsys):
+    clip = draw("spring", 1, doubled=0.0)
+    write_tracks(tmp_path / "spring.csv", tracks_of(clip))
+    arguments = [str(tmp_path / "spring.csv"), "--motion", "spring", "--known", f"mass={clip.truth['mass']}±0.001"]
+    assert main(["identify", *arguments, "--out", str(tmp_path / "out")]) == 0
+    found = json.loads((tmp_path / "out" / "parameters.json").read_text())
+    assert found["motion"] == "spring"
+    stiffness = found["parameters"]["stiffness"]
+    assert stiffness["unit"] == "N/m"
+    low, high = stiffness["interval_68"]
+    # A deviation of the mass of one gram is one of the stiffness of k/m grams.
+    assert 0.9 < (high - low) / 2 / (0.001 * clip.truth["stiffness"] / clip.truth["mass"]) < 1.3
+    assert (tmp_path / "out" / "states.csv").read_text().count("\n") == len(clip.times) + 1
+    assert "<svg" in (tmp_path / "out" / "report.html").read_text()
+    assert "95 %" in capsys.readouterr().out
+
+
+def test_a_folder_of_tracks(tmp_path):
+    write_tracks(tmp_path / "round.csv", tracks_of(draw("circular", 1, doubled=0.0)))
+    (tmp_path / "broken.csv").write_text("t,x,y\n0,1,2\n")
+    assert main(["identify", "--batch", str(tmp_path), "--motion", "circular", "--out", str(tmp_path / "out")]) == 0
+    table = (tmp_path / "out" / "parameters.csv").read_text()
+    assert "round.csv,circular,period" in table
+    assert "broken.csv,refused" in table
+
+
+@pytest.mark.slow
+def test_a_clip(tmp_path):
+    clip = draw("pendulum", 1)
+    path = clip.write(tmp_path / "swing.mp4")
+    arguments = [str(path), "--motion", "pendulum", "--known", "gravity=9.81", "--out", str(tmp_path / "out")]
+    assert main(["identify", *arguments]) == 0
+    found = json.loads((tmp_path / "out" / "parameters.json").read_text())
+    assert abs(found["parameters"]["length"]["value"] / clip.truth["length"] - 1) < 0.01
+    assert (tmp_path / "out" / "prediction.mp4").stat().st_size > 10_000
+
+
+def test_options_as_people_write_them():
+    given = ["a.mp4", "--known", "gravity=9.81", "--from", "1", "--to=2", "--known=mass=3"]
+    expected = ["--video", "a.mp4", "--start", "1", "--stop=2", "--known", "gravity=9.81,mass=3"]
+    assert arguments_of(given) == expected
+
+
+def test_nothing_and_a_folder_that_is_not_there(capsys):
+    assert main(["identify"]) == 1
+    assert "name one, or a folder" in capsys.readouterr().err
+    assert main(["identify", "--batch", "nowhere"]) == 1
+    assert "expected a folder with clips, got nowhere" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--known", "gravity"], "expected name=value"),
+        (["--known", "gravity=fast"], "expected a number"),
+        (["--known", "lenght=0.3"], "expected some of gravity, length"),
+        (["--known", "gravity=-9.81"], "expected a number above zero"),
+        (["--known", "gravity=nan"], "expected a finite number"),
+        (["--known", "gravity=9.81±-1"], "at least zero, got 9.81 ± -1"),
+        (["--known"], "expected a value behind --known"),
+        (["--scale", "inf"], "expected a finite number"),
+        (["--fps", "0"], "expected a positive finite number"),
+        (["--fps", "-30"], "expected a positive finite number"),
+        (["--scale", "1,2,3=4"], "expected 4 numbers"),
+        (["--scale", "1,2,1,2=4"], "two points that differ"),
+    ],
+)
+def test_options_that_make_no_sense(options, message, capsys):
+    assert main(["identify", "missing.mp4", *options]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_tables_in_millimetres_and_pictures_without_times(tmp_path, capsys):
+    clip = draw("circular", 1, doubled=0.0)
+    (track,) = tracks_of(clip)
+    rows = [
+        f"{t:.5f};{1e3 * x:.3f};{-1e3 * y:.3f}" for t, (x, y) in zip(track.times, track.positions / 400, strict=True)
+    ]
+    (tmp_path / "round.csv").write_text("t;x;y\n" + "\n".join(rows).replace(".", ","))
+    options = ["--motion", "circular", "--unit", "mm", "--out", str(tmp_path / "out")]
+    assert main(["identify", str(tmp_path / "round.csv"), *options]) == 0
+    found = json.loads((tmp_path / "out" / "parameters.json").read_text())
+    radius = clip.truth["radius"] * clip.options["scale"] / 400
+    assert found["parameters"]["radius"]["value"] == pytest.approx(radius, rel=0.02)
+    assert found["noise_m"] < 0.01  # metres, not pixels
+    assert "x_m" in (tmp_path / "out" / "states.csv").read_text().splitlines()[0]
+    capsys.readouterr()
+    (tmp_path / "pictures").mkdir()
+    assert main(["identify", str(tmp_path / "pictures")]) == 1
+    assert "--fps 30" in capsys.readouterr().err
+
+
+SWING = np.arange(60) / 30
+ROWS = [f"{t:.4f},{300 + 50 * np.cos(7 * t):.4f},200,{400 + 20 * np.cos(9 * t):.4f},100" for t in SWING]
+
+
+def written(path, rows, head="t,x_bob,y_bob,x_cart,y_cart"):
+    path.write_text("\n".join([head, *rows]) + "\n")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([f"{t:.4f},5,5,7,7" for t in SWING], "nothing moves: of bob, cart, none leaves the place"),
+        ([f"{t:.4f},,,nan,nan" for t in SWING], "at least 5 places of something that moves, got bob: 0, cart: 0"),
+        (ROWS[:1], "at least three rows"),
+        (ROWS[::-1], "each later than the one before"),
+    ],
+    ids=["still", "nothing seen", "one row", "backwards"],
+)
+def test_tables_of_which_nothing_can_be_told(tmp_path, rows, message, capsys):
+    assert main(["identify", written(tmp_path / "table.csv", rows), "--out", str(tmp_path / "out")]) == 1
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--crop", "0,0,100,100"], "crop: cuts pictures, and these are tracks"),
+        (["--object", "#c02020"], "expected the name of one, bob, cart, got '#c02020'"),
+        (["--from", "5"], "at least 5 places of something that moves, got bob: 0, cart: 0"),
+        (["--from", "1", "--to", "0.5"], "stop: expected more than start"),
+    ],
+)
+def test_options_that_tables_cannot_follow(tmp_path, options, message, capsys):
+    assert main(["identify", written(tmp_path / "table.csv", ROWS), "--motion", "spring", *options]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_the_part_of_a_table_that_is_meant(tmp_path):
+    path, out = written(tmp_path / "table.csv", ROWS), tmp_path / "out"
+    options = ["--motion", "spring", "--object", "cart", "--from", "0.5", "--to", "1.8", "--out", str(out)]
+    assert main(["identify", path, *options]) == 0
+    found = json.loads((out / "parameters.json").read_text())
+    assert found["parameters"]["period"]["value"] == pytest.approx(2 * np.pi / 9, rel=1e-4)
+    assert found["warnings"] == []
+    assert len((out / "states.csv").read_text().splitlines()) == 1 + 39
+
+
+@pytest.mark.parametrize(("stiffness", "said"), [(98.0, 0), (9.0, 1)])
+def test_what_is_told_twice_must_agree(tmp_path, stiffness, said):
+    """A period of 2 π / 7 s and a mass of 2 kg make 98 N/m."""
+    path, out = written(tmp_path / "table.csv", ROWS), tmp_path / "out"
+    options = ["--motion", "spring", "--object", "bob", "--known", f"mass=2,stiffness={stiffness}", "--out", str(out)]
+    assert main(["identify", path, *options]) == 0
+    found = json.loads((out / "parameters.json").read_text())
+    assert sum("contradict" in each for each in found["warnings"]) == said

@@ -1,0 +1,87 @@
+"""Where a flight begins that is in view from its first moment on."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from identify.drawn import tracks_of
+
+from physvision.datasets.clips import Filming, Motion, draw, film
+from physvision.identification import identify
+
+HIGH_SPEED = Filming(size=(320, 240), fps=240.0, readout=0.0, share=0.7)
+
+
+def shot(seed):
+    """A throw whose flight is in view from its first moment on, and nothing before."""
+    thrown = draw("projectile", seed, HIGH_SPEED).motion
+
+    def poses(times):
+        return thrown.poses(times + thrown.begin)
+
+    motion = Motion("projectile", thrown.truth, thrown.known, thrown.duration - thrown.begin, poses, thrown.bodies)
+    return film(motion, HIGH_SPEED, seed)
+
+
+def launched(clip, track):
+    found = identify([track], "projectile", clip.known, size=clip.filming.size)
+    speed, angle = (found.parameters[name].value for name in ("speed", "angle"))
+    return speed / clip.truth["speed"], np.degrees(angle - clip.truth["angle"])
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_what_is_seen_aside_of_its_path_at_first_flies_already(seed):
+    clip = shot(seed)
+    (track,) = tracks_of(clip, seed)
+    aside = 0.4 * track.radius * np.array([0.8, -0.6]) * (np.arange(len(track)) < 9)[:, None]
+    sigma = np.where(np.arange(len(track)) < 9, 0.3 * track.radius, track.sigma)
+    speed, angle = launched(clip, replace(track, positions=track.positions + aside, sigma=sigma))
+    assert abs(speed - 1) < 0.03
+    assert abs(angle) < 1.5
+
+
+def test_a_release_is_found_where_drag_and_rows_bend_the_path():
+    """Read row by row within 19 ms, and slowed: no parabola goes through the whole flight."""
+    clip = draw("projectile", 120)
+    (track,) = tracks_of(clip, 120)
+    speed, angle = launched(clip, track)
+    assert abs(speed - 1) < 0.02
+    assert abs(angle) < 1
+
+
+@pytest.mark.parametrize("beforehand", [0.035, -0.04])
+def test_a_release_that_is_not_seen_is_neither_the_first_sample_nor_long_before(beforehand):
+    """What is seen beside its path at first is still held; what is seen on it was let go before, hidden by the hand."""
+    clip = draw("projectile", 9)
+    (track,) = tracks_of(clip, 9)
+    seen = clip.stamps > clip.motion.begin - beforehand
+    speed, angle = launched(clip, replace(track, seen=seen, sigma=np.where(seen, track.sigma, np.inf)))
+    assert abs(speed - 1) < 0.05
+    assert abs(angle) < 4
+
+
+def test_drag_between_the_release_and_the_first_sample_counts():
+    """Where a hand holds it at first, the path that it flies along is followed back to the release, with its drag."""
+    thrown = draw("projectile", 1)
+    (track,) = tracks_of(thrown, 1)
+    found = identify([track], "projectile", thrown.known, size=thrown.filming.size)
+    values = found.fit.problem.unknowns.values(found.fit.z[None])
+    moment = float(values["release"])
+    step = found.fit.problem.engine.dt
+    states = found.fit.problem.motion(found.fit.z[None], int(moment / step) + 2)
+    speeds = states.v[0].norm(dim=1).detach().numpy()
+    at_release = np.interp(moment, step * np.arange(len(speeds)), speeds) / found.scale
+    assert moment > 2 * step
+    assert abs(found.parameters["speed"].value / at_release - 1) < 1e-3
+
+
+def test_what_a_hand_holds_still_does_not_fly_up_before_it_falls():
+    """A palm pulls at what is seen of a ball that leaves it: beside the path of all, it does not fly yet."""
+    dropped = draw("fall", 216)
+    (track,) = tracks_of(dropped, 216)
+    since = track.times - dropped.motion.begin
+    pulled = track.positions + np.array([0.0, 0.8]) * ((since > 0.01) & (since < 0.1))[:, None]
+    known = {"scale": dropped.options["scale"]}
+    found = identify([replace(track, positions=pulled)], "fall", known, size=dropped.filming.size)
+    assert "aside" not in found.fit.problem.unknowns.values(found.fit.z[None])
+    assert abs(found.parameters["acceleration"].value / 9.81 - 1) < 0.03

@@ -1,0 +1,37 @@
+"""What slides along the flat, and then strikes something and comes back."""
+
+import numpy as np
+import pytest
+
+from physvision.identification import identify
+from physvision.perception import Track
+
+
+def table(times, slowing, struck):
+    """Places of what slides, strikes a wall at `struck` s and comes back slower; y constant; px."""
+    before, after = np.minimum(times, struck), np.maximum(times - struck, 0)
+    away = 120 * before - slowing / 2 * before**2 - 60 * after
+    return np.stack([40 + away, np.full(len(times), 90.0)], 1)
+
+
+@pytest.mark.parametrize("slowing", [0.0, 12.0])
+def test_what_glides_until_it_is_struck_back(slowing):
+    times = np.arange(60) / 25
+    random = np.random.default_rng(0)
+    places = table(times, slowing, 2.0) + random.normal(0, 0.1, (60, 2))
+    track = Track(times, places, np.full(60, 0.1), np.ones(60, bool), radius=8.0)
+    found = identify([track], "slide", {"scale": 300.0}, size=(352, 288))
+    low, high = found.parameters["speed"].interval_95
+    assert low < 120 / 300 < high
+    assert high - low < 0.1 * 120 / 300
+    assert found.held_out.share < 0.02
+
+
+def test_without_a_scale_nothing_is_told_of_what_glides_but_where_it_goes():
+    times = np.arange(40) / 25
+    random = np.random.default_rng(0)
+    places = table(times, 60.0, 9.0) + random.normal(0, 0.1, (40, 2))
+    track = Track(times, places, np.full(40, 0.1), np.ones(40, bool), radius=8.0)
+    found = identify([track], "slide", size=(352, 288))
+    assert not any(each.identifiable for each in found.parameters.values())
+    assert all("scale" in each.reason for each in found.parameters.values())

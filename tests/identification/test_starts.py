@@ -1,0 +1,49 @@
+"""First guesses, on motions that are known exactly."""
+
+import numpy as np
+import pytest
+
+from physvision.identification import arcs, impacts, starts
+
+
+def test_derivatives_of_a_quartic_are_exact_even_where_samples_are_missing():
+    times = np.delete(np.arange(40) / 50, [7, 8, 21])
+    curve = np.polynomial.Polynomial([0.3, -1.0, 2.0, 5.0, -4.0])
+    for found, order in zip(starts.derivatives(times, curve(times)), range(3), strict=True):
+        np.testing.assert_allclose(found, curve.deriv(order)(times), atol=1e-8)
+
+
+def test_half_of_what_is_seen_is_gone_through():
+    times = np.arange(100) / 100
+    places = np.stack([times**2, 0 * times], 1)
+    assert abs(starts.informative(times, places) - np.sqrt(0.5) * times[-1]) < 0.02
+
+
+def _lasting(random, count):
+    """Errors of which most last for some twenty samples, as of a camera that shakes unnoticed."""
+    slow, keeps = np.zeros((count, 2)), np.exp(-1 / 20)
+    for at in range(1, count):
+        slow[at] = keeps * slow[at - 1] + np.sqrt(1 - keeps**2) * random.normal(0, 0.7, 2)
+    return slow + random.normal(0, 0.4, (count, 2))
+
+
+@pytest.mark.parametrize("held", [0, 25])
+def test_errors_that_last_do_not_belong_to_a_hand(held):
+    """A throw at 120 frames a second; a hand speeds it up within a sixth of a second before it lets go."""
+    times = np.arange(130) / 120
+    path = np.stack([450 - 216 * times, 170 - 240 * times + 345 * times**2], 1)
+    path[:, 1] += 1350 * np.maximum(times[held] - times, 0) ** 2
+    for seed in range(10):
+        places = path + _lasting(np.random.default_rng(seed), len(times))
+        assert held - 15 <= arcs.departure(times, places, 0.5) <= held
+
+
+def test_a_frame_that_is_shown_twice_hides_no_impact():
+    """The ball seems twice as fast afterwards as it ever is."""
+    times = np.arange(80) / 60
+    hit = 0.6 + 0.4 / 60  # the step in which it hits leads hardly anywhere
+    down = np.where(
+        times < hit, 4905 * times**2, 4905 * hit**2 - 5886 * 0.7 * (times - hit) + 4905 * (times - hit) ** 2
+    )
+    down[33] = down[32]
+    assert impacts.bounces(times, 0.2 * down, 0.1) == [36]

@@ -1,0 +1,121 @@
+"""Videos that are nearly of the kind that a model was made for are refused, or what differs is named."""
+
+import re
+
+import cv2
+import numpy as np
+import pytest
+from predict import rolling
+
+from physvision.core import InputError
+from physvision.datasets import BilliardsRecipe, PendulumRecipe
+from physvision.datasets.billiards.drawing import draw_discs
+from physvision.models import shipped
+from physvision.prediction import Predictor
+
+FRAMES = 40
+
+
+@pytest.fixture(scope="module")
+def predictors():
+    return {name: Predictor.from_checkpoint(name, horizon=0.25) for name in shipped()}
+
+
+def pendulum(trial=0, **changes):
+    return PendulumRecipe(trials=20, frames=FRAMES, seed=77, **changes).make("test", trial)["frames"]
+
+
+def balls(count, trial=0, **changes):
+    return BilliardsRecipe(trials=20, frames=FRAMES, seed=77, balls=count, **changes).make("test", trial)["frames"]
+
+
+@pytest.mark.parametrize("trial", [0, 1])
+def test_the_kinds_that_checkpoints_were_made_for_pass_without_a_word(predictors, trial):
+    for name, made in predictors.items():
+        frames = pendulum(trial) if name == "pendulum" else balls(int(name[-1]), trial)
+        assert made(frames).warnings == ()
+
+
+def test_soft_dim_and_noisy_pictures_still_pass(predictors):
+    frames = pendulum()
+    soft = np.stack([cv2.GaussianBlur(each, (0, 0), 1.0)[..., None] for each in frames])
+    # Blur and angles that it makes less exact may be named.
+    assert len(predictors["pendulum"](soft).frames) == FRAMES - 2
+    assert predictors["pendulum"]((frames * 0.9).astype(np.uint8)).warnings == ()
+    for changes in ({"noise": 0.05}, {"shake": 0.5}, {"restitution": 0.8}):
+        assert predictors["billiards-1"](balls(1, **changes)).warnings == ()
+    soft = np.stack([cv2.GaussianBlur(each, (0, 0), 1.0) for each in balls(3)])
+    assert predictors["billiards-3"](soft).warnings == ()
+
+
+@pytest.mark.parametrize("lengths", [(3.0, 3.0), (4.5, 4.5), (3.0, 6.0), (6.0, 3.0)])
+def test_a_pendulum_of_two_links_gets_no_third(predictors, lengths):
+    with pytest.raises(InputError, match=r"something else along \d\d% of where link 2 is drawn"):
+        predictors["pendulum"](pendulum(lengths=lengths))
+
+
+@pytest.mark.parametrize(
+    ("lengths", "match"),
+    [
+        ((2.0, 3.0, 4.0), "something else along .* of where link [23] is drawn"),
+        ((4.0, 3.0, 2.0), "something else along .* of where link 3 is drawn"),
+        ((2.7, 3.0, 3.3), r"Link 1 ends at 0\.9\d of the length"),
+        ((3.0, 3.3, 2.7), r"Link 2 ends at 1\.1\d of the length"),
+    ],
+)
+def test_other_lengths_are_named(predictors, lengths, match):
+    said = predictors["pendulum"](pendulum(lengths=lengths), force=True).warnings
+    assert any(re.search(match, each, re.IGNORECASE) for each in said), said
+
+
+@pytest.mark.parametrize(("radius", "ratio"), [(5.0, "1.5"), (4.0, "1.25"), (2.5, "0.78")])
+def test_balls_of_another_size_are_named(predictors, radius, ratio):
+    said = predictors["billiards-1"](balls(1, radius=radius), force=True).warnings
+    assert any(f"Red has {ratio}" in each for each in said), said
+    if radius == 5.0:
+        with pytest.raises(InputError, match=r"red has 1\.5\d times the radius of 3.2"):
+            predictors["billiards-3"](balls(3, radius=radius))
+
+
+@pytest.mark.parametrize("shift", [(8, 0), (0, 8), (-8, 0), (0, -8)])
+def test_a_displaced_crop_of_a_pendulum_is_refused(predictors, shift):
+    with pytest.raises(InputError, match="does not look like what the checkpoint was made for"):
+        predictors["pendulum"](np.roll(pendulum(), shift, (1, 2)))
+
+
+@pytest.mark.parametrize("shift", [5, -5])
+def test_a_crop_that_cuts_balls_off_is_named(predictors, shift):
+    recipe = BilliardsRecipe(trials=80, frames=FRAMES, seed=77, balls=1)
+    trials = (recipe.make("test", number) for number in range(8))
+    frames = next(each["frames"] for each in trials if (np.abs(each["q"][2:, 0, 0] + shift - 32) > 31).sum() > 3)
+    moved = np.roll(frames, shift, 2)
+    moved[:, :, slice(0, shift) if shift > 0 else slice(shift, None)] = 0
+    said = predictors["billiards-1"](moved).warnings
+    assert any("The border of the picture cuts off red" in each for each in said), said
+
+
+def test_what_begins_well_and_goes_on_with_something_else_is_named():
+    good = np.concatenate([rolling.pictures(48)] * 2)
+    places, colors = rolling.places(150)[:50], np.array(rolling.COLORS)
+    other = np.zeros((50, rolling.SIZE, rolling.SIZE, 3), np.uint8)
+    draw_discs(other, places, np.full(2, 1.5 * rolling.RADIUS), colors)
+    seen = rolling.predictor()(np.concatenate([good, *[other] * 3]))
+    assert any("has 1.50 times the radius of 4" in each for each in seen.warnings)
+    with pytest.raises(InputError, match=r"1\.50 times the radius"):
+        rolling.predictor()(other)
+    # One at a time, a few frames are looked at before it is judged.
+    with pytest.raises(InputError, match=r"1\.50 times the radius"):
+        rolling.predictor(batch=1)(other)
+
+
+def test_evidence_of_a_long_video_stays_small():
+    made = rolling.predictor(batch=58)
+    stream = made.open(rolling.pictures(60))
+    judge = made.judge(stream)
+    (segment,) = made.look(stream, judge)
+    for _ in range(40):
+        judge.add(segment)
+    kept = judge._evidence["frame"]
+    assert len(kept) <= 384
+    assert set(np.diff(kept)) == {8}
+    assert kept[-1] >= 41 * 58 - 8

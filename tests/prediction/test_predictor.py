@@ -1,0 +1,232 @@
+"""What a predictor says of a video is what is in it, at the right frame and in the right unit."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from predict import rolling
+
+from physvision import video
+from physvision.core import DeviceError, InputError, ShapeError
+from physvision.models import build, load
+from physvision.prediction import Predictor, save
+from physvision.video import Conversion
+
+
+def check(prediction, frames, steps=10):
+    """Each frame's state is that of the balls, and what was expected for it as well."""
+    true = rolling.places(frames)
+    assert prediction.frames.tolist() == list(range(2, frames))
+    torch.testing.assert_close(prediction.times, torch.arange(2, frames, dtype=torch.float64) / rolling.FPS)
+    seen = prediction.states.q.reshape(-1, 2, 3)[..., :2].numpy()
+    rates = prediction.states.v.reshape(-1, 2, 3)[..., :2].numpy()
+    np.testing.assert_allclose(seen, true[2:], atol=rolling.EXACT)
+    # A slope over two frames.
+    error = 2 * rolling.EXACT * rolling.FPS / 2
+    np.testing.assert_allclose(rates, np.broadcast_to(rolling.SPEEDS, rates.shape), atol=error)
+    expected = prediction.expected.q.reshape(-1, 2, 3)[..., :2].numpy()
+    assert np.isnan(expected[:steps]).all()
+    assert np.isnan(prediction.psnr[:steps]).all()
+    np.testing.assert_allclose(expected[steps:], true[2 + steps :], atol=rolling.EXACT + error * steps / rolling.FPS)
+    ahead = prediction.future.q.reshape(-1, 2, 3)[..., :2].numpy()
+    later = rolling.places(frames + steps)[frames - 1 :]
+    np.testing.assert_allclose(ahead, later, atol=rolling.EXACT + error * steps / rolling.FPS)
+    assert float(prediction.agreement.min()) > 0.9
+    assert prediction.future_frames.shape == (steps + 1, 3, rolling.SIZE, rolling.SIZE)
+
+
+@pytest.mark.parametrize("batch", [1, 7, 64])
+def test_states_and_what_follows_are_those_of_the_video(batch):
+    check(rolling.predictor(batch=batch)(rolling.pictures(25)), 25)
+
+
+def test_arrays_tensors_clips_files_and_cameras_are_the_same(tmp_path):
+    frames = rolling.pictures(20)
+    path = rolling.film(tmp_path / "a.mkv", 20)
+    channels_first = torch.from_numpy(frames).permute(0, 3, 1, 2)
+    seen = [
+        rolling.predictor()(given)
+        for given in (frames, frames / 255.0, channels_first, video.read(path), path, str(path), iter(frames))
+    ]
+    for each in seen:
+        check(each, 20)
+        torch.testing.assert_close(each.states.q, seen[0].states.q)
+
+
+def test_a_camera_is_followed_while_it_films():
+    asked = []
+
+    def camera():
+        for number, frame in enumerate(rolling.pictures(100)):
+            asked.append(number)
+            yield frame
+
+    stream = rolling.predictor(batch=4).stream(camera())
+    assert next(stream).first == 2
+    assert len(asked) == 6
+
+
+def test_the_shipped_pendulum_sees_a_pendulum():
+    from physvision.datasets import PendulumRecipe
+
+    trial = PendulumRecipe(trials=10, frames=60, seed=5).make("test", 0)
+    seen = Predictor.from_checkpoint("pendulum", horizon=0.25)(trial["frames"])
+    away = seen.states.q.numpy() - trial["q"][2:]
+    # A guess would be off by π/2 in the mean.
+    assert np.median(np.abs(np.arctan2(np.sin(away), np.cos(away)))) < 0.2
+    assert float(seen.agreement.median()) > load("pendulum").scene.least_agreement
+
+
+def test_a_video_shorter_than_the_window():
+    with pytest.raises(InputError, match=r"2 frames are fewer than the 3 .* give a longer video"):
+        rolling.predictor()(rolling.pictures(2))
+
+
+def test_a_video_of_one_window_has_a_state_and_a_future():
+    seen = rolling.predictor()(rolling.pictures(3))
+    assert seen.frames.tolist() == [2]
+    assert seen.future.steps == 10
+
+
+@pytest.mark.parametrize(
+    ("video", "error", "match"),
+    [
+        (np.zeros((5, 20, 20, 3), np.uint8), ShapeError, r"expected frames \(48, 48\) or with 1 or 3 channels"),
+        (np.zeros((5, 48), np.uint8), ShapeError, "expected \\(times, height, width\\)"),
+        (np.full((5, 48, 48), np.nan), InputError, "expected finite values"),
+        (np.zeros((5, 48, 48), np.int64), InputError, "uint8 or of floats"),
+    ],
+)
+def test_frames_of_another_kind(video, error, match):
+    with pytest.raises(error, match=match):
+        rolling.predictor()(video)
+
+
+def test_options_that_make_no_sense():
+    with pytest.raises(InputError, match="horizon: expected a positive"):
+        rolling.predictor(horizon=0)
+    with pytest.raises(InputError, match="batch: expected a whole number"):
+        rolling.predictor(batch=0)
+    with pytest.raises(DeviceError, match=r"device: 'abacus' cannot be used .*give cpu"):
+        rolling.predictor(device="abacus")
+    with pytest.raises(InputError, match="only files are converted"):
+        rolling.predictor()(rolling.pictures(5), Conversion(fps=20))
+
+
+def test_a_model_that_does_not_say_what_it_expects():
+    model = rolling.predictor().model
+    model.scene = None
+    with pytest.raises(InputError, match="does not say what videos it was made for; add a `scene:`"):
+        Predictor(model)
+
+
+def test_colors_and_numbers_that_do_not_fit_are_named():
+    yellow, blue = (1.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+    with pytest.raises(InputError, match=r"nothing has the colour of green ball; 1 things of other colours"):
+        rolling.predictor()(rolling.pictures(20, colors=(rolling.COLORS[0], blue)))
+    with pytest.raises(
+        InputError, match=r"nothing has the colour of green ball.*objects: red ball, green ball\..*`force=True`"
+    ):
+        rolling.predictor()(rolling.pictures(20, count=1))
+    with pytest.raises(InputError, match="of other colours"):
+        rolling.predictor()(np.maximum(rolling.pictures(20), rolling.pictures(20, colors=(blue, yellow))[:, :, ::-1]))
+    with pytest.raises(InputError, match="2 things have the colour of red ball"):
+        rolling.predictor()(np.maximum(rolling.pictures(20), rolling.pictures(20, count=1)[:, ::-1]))
+    # Whoever insists gets what the model makes of it.
+    assert len(rolling.predictor()(rolling.pictures(20, count=1), force=True).frames) == 18
+
+
+def test_noise_and_black_are_no_pendulum():
+    predictor = Predictor.from_checkpoint("pendulum")
+    noise = np.random.default_rng(0).integers(0, 256, (10, 100, 100, 1)).astype(np.uint8)
+    for wrong in (noise, np.zeros((10, 100, 100), np.uint8), 255 - np.zeros((10, 100, 100), np.uint8)):
+        with pytest.raises(InputError, match=r"the redrawn state explains .*It expects three rods"):
+            predictor(wrong)
+
+
+def test_the_encoders_own_confidence_is_reported():
+    made = rolling.predictor()
+    encoder = made.model.encoder
+    observe = encoder.observe
+    encoder.observe = lambda frames: replace(observe(frames), confidence=torch.full((len(frames), 1, 2), 0.25))
+    assert made(rolling.pictures(10)).confidence.unique().tolist() == [0.25]
+
+
+def test_a_window_whose_motion_fails_does_not_hurt_the_others():
+    frames = rolling.pictures(30)
+    frames[10:12] = 0
+    made = rolling.predictor(batch=8)
+    seen = made(frames)
+    true = rolling.places(30)[2:]
+    good = np.r_[0:8, 12:28]
+    np.testing.assert_allclose(seen.states.q.reshape(-1, 2, 3)[good, :, :2].numpy(), true[good], atol=rolling.EXACT)
+    assert seen.confidence[8:10].max() == 0
+
+
+def test_training_configurations_without_a_scene_still_build():
+    import yaml
+
+    from physvision.core import resources
+
+    configuration = yaml.safe_load(resources.find("pendulum.yaml", "trainers").read_text())["model"]["model"]
+    del configuration["init_args"]["scene"]
+    assert build(configuration).scene is None
+
+
+def test_objects_say_what_they_are_in_one_line():
+    made = rolling.predictor()
+    seen = made(rolling.pictures(20))
+    (segment,) = made.stream(rolling.pictures(20))
+    assert repr(made) == "Predictor(two balls, 0.5 s ahead, on cpu)"
+    assert repr(seen) == "Prediction(two balls: 18 frames, 0.95 s, 0.5 s ahead, agreement 100%, 0 warnings)"
+    assert repr(segment) == "Segment(frames 2 to 19, from 0.10 s)"
+
+
+def test_a_prediction_is_saved_from_python(tmp_path):
+    outcome = save(rolling.predictor(), rolling.pictures(30), tmp_path / "out")
+    assert sorted(each.name for each in (tmp_path / "out").iterdir()) == [
+        "prediction.mp4",
+        "report.html",
+        "states.csv",
+        "states.npz",
+    ]
+    true = rolling.places(30)[2:]
+    np.testing.assert_allclose(outcome.rows["position"][..., :2], true, atol=rolling.EXACT)
+    assert [each.origin for each in outcome.parameters] == ["assumed, given to the checkpoint"] * 2
+    assert repr(outcome) == "Outcome(two balls in the frames given: 28 frames, 0 notes)"
+
+
+def test_advice_is_for_python_where_it_is_called_from_python(tmp_path):
+    for frames, match in (({"fps": 60.0}, "add `fps=20` to take"), ({"count": 1}, "or add `force=True` to go on")):
+        with pytest.raises(InputError, match=match):
+            rolling.predictor()(rolling.film(tmp_path / "a.mkv", **frames))
+
+
+NOTHING = """
+from predict import rolling
+from physvision.core import InputError
+from physvision.prediction import Predictor, save
+
+for wrong in (lambda: Predictor(None), lambda: rolling.predictor()(None), lambda: rolling.predictor()(5)):
+    try:
+        wrong()
+    except InputError as error:
+        print(error)
+"""
+
+
+def test_nothing_in_place_of_a_model_or_a_video():
+    # In a process of its own, where types are not checked before.
+    places = f"{Path(__file__).parents[1]}{os.pathsep}{Path(__file__).parents[2]}"
+    environment = {**os.environ, "PYTHONPATH": places}
+    said = subprocess.run([sys.executable, "-c", NOTHING], env=environment, timeout=250, capture_output=True, text=True)
+    assert said.stdout.splitlines() == [
+        "model: expected a PredictiveAutoencoder, got NoneType; Predictor.from_checkpoint(name) loads one",
+        "video: expected a file, a clip, frames or an iterator of single frames, got NoneType",
+        "video: expected a file, a clip, frames or an iterator of single frames, got int",
+    ]

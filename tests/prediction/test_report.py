@@ -1,0 +1,90 @@
+"""The report opens from the disk in a browser: nothing is fetched, everything is drawn, the numbers can be read out."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import cv2
+import numpy as np
+import pytest
+from predict import rolling
+
+from physvision.prediction import save
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
+
+# Asks the page what a person would look for, and writes the answers into its title.
+QUESTIONS = """
+<script>
+addEventListener("error", event => { window.failed = String(event.message); });
+addEventListener("load", () => setTimeout(() => {
+  const film = document.querySelector("video"), chart = document.querySelector("figure.chart");
+  const box = chart.querySelector("svg").getBoundingClientRect();
+  const at = { clientX: box.left + 0.7 * box.width, clientY: box.top + 50, bubbles: true };
+  chart.querySelector("svg").dispatchEvent(new MouseEvent("mousemove", at));
+  document.title = JSON.stringify({
+    failed: window.failed ?? "", charts: document.querySelectorAll("figure.chart").length,
+    ready: document.documentElement.dataset.ready, tip: chart.querySelector(".tip").innerText,
+    shown: chart.querySelector(".tip").style.display, cursors: document.querySelectorAll(".cursor.on").length,
+    plays: film.canPlayType('video/mp4; codecs="avc1.64001f"'), width: film.videoWidth, length: film.duration,
+    fetched: performance.getEntriesByType("resource").map(each => each.name.slice(0, 60)),
+    wide: document.documentElement.scrollWidth <= innerWidth,
+  });
+}, 500));
+</script>
+"""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    outcome = save(rolling.predictor(), rolling.film(folder / "a <b> & c.mkv", 60), folder)
+    assert outcome.notes() == []
+    return folder / "report.html"
+
+
+def test_the_page_holds_everything_itself(page):
+    text = page.read_text()
+    addresses = re.findall(r'(?:src|href)="([^"]{0,40})', text)
+    assert addresses
+    assert all(address.startswith(("data:video/mp4;base64,", "data:image/png;base64,")) for address in addresses)
+    assert "http" not in re.sub(r'"data:[^"]*"', "", text)
+    assert "a &lt;b&gt; &amp; c.mkv" in text
+    assert "<b> & c" not in text
+    for words in ("Predicted against observed", "Energy", "What happens next", "Parameters of the physics", "Settings"):
+        assert f"<h2>{words}</h2>" in text
+    assert "<td>mass</td><td>1 kg</td><td>assumed, given to the checkpoint</td>" in text
+    assert text.count('<script type="application/json">') == text.count('<figure class="chart">')
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed; on Debian: apt install chromium")
+def test_the_page_opens_in_a_browser(page, tmp_path):
+    asked = tmp_path / "asked.html"
+    asked.write_text(page.read_text().replace("<main>", QUESTIONS + "<main>"))
+    browser = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
+    common = ["--window-size=1280,1800", "--hide-scrollbars", "--virtual-time-budget=6000"]
+    dumped = subprocess.run(
+        [*browser, *common, "--dump-dom", asked.as_uri()], capture_output=True, text=True, timeout=200
+    )
+    said = json.loads(re.search(r"<title>(\{.*?\})</title>", dumped.stdout)[1].replace("&amp;", "&"))
+    assert said["failed"] == ""
+    assert said["charts"] >= 6
+    assert int(said["ready"]) == said["charts"]
+    assert said["shown"] == "block"
+    assert re.search(r"\d s\nred ball: [\d.]+ px", said["tip"])
+    assert said["cursors"] >= 1
+    assert said["wide"]
+    assert all(name.startswith("data:") for name in said["fetched"])
+    if said["plays"]:
+        assert said["width"] > 1000
+        assert abs(said["length"] - 58 / rolling.FPS) < 0.1
+    picture = tmp_path / "page.png"
+    subprocess.run(
+        [*browser, *common, f"--screenshot={picture}", page.as_uri()], capture_output=True, timeout=200, check=True
+    )
+    seen = cv2.imread(str(picture))
+    assert seen.shape[:2] == (1800, 1280)
+    # The three colours of lines and the text are there, on the dark ground.
+    for color in ((255, 115, 115), (115, 255, 115), (226, 232, 240), (14, 17, 24)):
+        assert (np.abs(seen[..., ::-1].astype(int) - color).max(-1) < 24).sum() > 200
