@@ -10,7 +10,7 @@ import pytest
 
 from physvision.identification.leaves import place_of
 from physvision.physics.articulated import load, scenes
-from physvision.physics.articulated.properties import TreeProperties
+from physvision.physics.articulated.model.properties import TreeProperties
 from physvision.physics.fluid import FlowProperties
 from physvision.physics.soft import SoftProperties
 

@@ -10,7 +10,6 @@ from physvision.physics.articulated.builders import (
     from_dh_properties,
     tree,
 )
-from physvision.physics.articulated.connections import Connection
 from physvision.physics.articulated.contact import (
     Complementarity,
     Compliant,
@@ -21,10 +20,11 @@ from physvision.physics.articulated.contact import (
 )
 from physvision.physics.articulated.engine import Articulation
 from physvision.physics.articulated.loading import load
-from physvision.physics.articulated.medium import Medium
-from physvision.physics.articulated.model import Body, Joint
-from physvision.physics.articulated.properties import TreeProperties
-from physvision.physics.articulated.transmissions import Transmission
+from physvision.physics.articulated.model.fluid import Medium
+from physvision.physics.articulated.model.kinematic_tree import Body, Joint
+from physvision.physics.articulated.model.loop_joints import Connection
+from physvision.physics.articulated.model.properties import TreeProperties
+from physvision.physics.articulated.model.transmissions import Transmission
 
 __all__ = [
     "Articulation",

@@ -13,12 +13,12 @@ from torch import Tensor
 from physvision.core import Box, Capsule, InputError, Placed, Plane
 from physvision.core.checks import check_count
 from physvision.core.shapes import IDENTITY
-from physvision.physics.articulated.connections import Connection
 from physvision.physics.articulated.contact import Contact
 from physvision.physics.articulated.engine import Articulation
-from physvision.physics.articulated.medium import Medium
-from physvision.physics.articulated.model import Body, Joint
-from physvision.physics.articulated.transmissions import Transmission
+from physvision.physics.articulated.model.fluid import Medium
+from physvision.physics.articulated.model.kinematic_tree import Body, Joint
+from physvision.physics.articulated.model.loop_joints import Connection
+from physvision.physics.articulated.model.transmissions import Transmission
 from physvision.physics.articulated.tree_engine import EARTH, Actuators
 
 _SLENDERNESS = 0.05  # radius of a rod over its length: gives it an inertia about itself, which pendulums do not feel

@@ -12,11 +12,11 @@ from torch.nn.functional import pad
 from physvision.core import InputError, State, Status, Trajectory
 from physvision.core.checks import check_like, check_shape, check_tensor
 from physvision.kernels import batched_function
-from physvision.physics.articulated import operations
+from physvision.physics.articulated import autograd
 from physvision.physics.articulated.contact import ContactList, nearest
-from physvision.physics.articulated.integrators import INTEGRATORS
-from physvision.physics.articulated.model import Model
-from physvision.physics.articulated.planning import Stepping
+from physvision.physics.articulated.launch import Stepping
+from physvision.physics.articulated.model.integrators import INTEGRATORS
+from physvision.physics.articulated.model.kinematic_tree import Model
 from physvision.physics.articulated.tree_engine import TreeEngine
 from physvision.physics.engine import Overrides
 from physvision.physics.feedback import Bounds, Plan
@@ -81,10 +81,10 @@ class Articulation(TreeEngine):
         touching, horizon = self._pairs is not None, truncate or 0
         program, structs, parameters = self._prepared_for(state, properties, contacts=touching)
         if touching:
-            operation = operations.ContactRollout(program, structs, steps, self.dt, horizon, **self._method)
+            operation = autograd.ContactRollout(program, structs, steps, self.dt, horizon, **self._method)
         else:
             scheme = INTEGRATORS[self.integrator]
-            operation = operations.Rollout(program, structs, steps, scheme, self.substeps, self.dt, horizon)
+            operation = autograd.Rollout(program, structs, steps, scheme, self.substeps, self.dt, horizon)
         if forces is not None and controls is None:
             controls = state.v.new_zeros(state.batch, steps, self.nu)
         torque = self._torque(controls)
@@ -160,7 +160,7 @@ class Articulation(TreeEngine):
         program, forceless = prepared.program, prepared.forceless
         if properties is not None:
             forceless = prepared.without_forces(self._cast(state, properties), state.batch)
-        push, step = (operations.ContactRollout(program, each, 1, self.dt, 0) for each in forceless)
+        push, step = (autograd.ContactRollout(program, each, 1, self.dt, 0) for each in forceless)
         q, still = program.packing.normalized(state.q).clone(), torch.zeros_like(state.v)
         rows = torch.arange(state.batch, device=q.device)
         for _ in range(PUSHES):
@@ -205,8 +205,8 @@ class Articulation(TreeEngine):
         program, known = prepared.program, self._cast(state, properties)
         q = program.packing.normalized(state.q)
         parameters, pairs = (make(known, state.batch) for make in (prepared.tree_numbers, prepared.contact_numbers))
-        values = operations.contact_list(program, q, parameters, pairs) | {"friction": pairs["friction"]}
-        step = operations.ContactRollout(program, None, 1, self.dt, 0, **self._method)
+        values = autograd.contact_list(program, q, parameters, pairs) | {"friction": pairs["friction"]}
+        step = autograd.ContactRollout(program, None, 1, self.dt, 0, **self._method)
         inputs = (*parameters.values(), *pairs.values())
         values["impulse"] = step.impulses(q, state.v, self._torque(controls), None, *inputs)
         rows = {name: row.to(q.device) for name, row in self._pairs.numbers(self.geometry).items()}
@@ -225,7 +225,7 @@ class Articulation(TreeEngine):
         self._check_controls(state, 1, controls)
         program, structs, parameters = self._prepared_for(state, properties)
         (acceleration,) = batched_function.apply(
-            operations.Acceleration(program, structs),
+            autograd.Acceleration(program, structs),
             program.packing.normalized(state.q),
             state.v,
             self._torque(controls),
@@ -247,7 +247,7 @@ class Articulation(TreeEngine):
         check_like("acceleration", acceleration, "state.q", state.q)
         program, structs, parameters = self._prepared_for(state, properties)
         (torque,) = batched_function.apply(
-            operations.InverseDynamics(program, structs),
+            autograd.InverseDynamics(program, structs),
             program.packing.normalized(state.q),
             state.v,
             acceleration,
@@ -264,7 +264,7 @@ class Articulation(TreeEngine):
         repeated = [parameter.repeat_interleave(self.nv, 0) for parameter in parameters.values()]
         q = program.packing.normalized(state.q).repeat_interleave(self.nv, 0)
         (columns,) = batched_function.apply(
-            operations.InverseDynamics(program, None), q, torch.zeros_like(unit), unit, None, *repeated
+            autograd.InverseDynamics(program, None), q, torch.zeros_like(unit), unit, None, *repeated
         )
         return columns.reshape(state.batch, self.nv, self.nv).mT
 
@@ -272,7 +272,7 @@ class Articulation(TreeEngine):
         program, parameters = self._inertial(state, properties)
         q = program.packing.normalized(state.q)
         (momentum,) = batched_function.apply(
-            operations.InverseDynamics(program, None), q, torch.zeros_like(state.v), state.v, None, *parameters.values()
+            autograd.InverseDynamics(program, None), q, torch.zeros_like(state.v), state.v, None, *parameters.values()
         )
         kinetic = (momentum * state.v).sum(-1) / 2
         p = self._cast(state, properties)
@@ -287,7 +287,7 @@ class Articulation(TreeEngine):
     def _poses(self, state: State, properties: Properties) -> Float[Tensor, "batch bodies 4 4"]:
         program, structs, parameters = self._prepared_for(state, properties)
         rotation, position = batched_function.apply(
-            operations.LinkPoses(program, structs), program.packing.normalized(state.q), *parameters.values()
+            autograd.LinkPoses(program, structs), program.packing.normalized(state.q), *parameters.values()
         )
         prepared = self._prepare(state.q)
         own = self._are_own(properties)
@@ -324,7 +324,7 @@ def _status(bad: Tensor, coarse: Tensor, coarseness: Tensor) -> Status:
 
 
 def _contact_status(told: Tensor, worst: Tensor) -> Status:
-    """The status from what `operations.ContactRollout` tells of each world."""
+    """The status from what `autograd.ContactRollout` tells of each world."""
 
     def made() -> Status:
         bad, grazing, crowded, softened = told.unbind(1)

@@ -14,8 +14,10 @@ from torch import Tensor
 from physvision.core import InputError, Placed, State
 from physvision.core.checks import check_count, check_positive
 from physvision.kernels.launching import inside_map, outside_transforms
-from physvision.physics.articulated.activation import Activation, wheel
-from physvision.physics.articulated.assembly import (
+from physvision.physics.articulated.compiler.contact_pairs import Pairs
+from physvision.physics.articulated.compiler.device_model import Program
+from physvision.physics.articulated.compiler.link_parameters import Packing, Parameters
+from physvision.physics.articulated.compiler.mechanism import (
     check_without_contact,
     compiled,
     coupled,
@@ -25,27 +27,25 @@ from physvision.physics.articulated.assembly import (
     names_of_rows,
     with_none,
 )
-from physvision.physics.articulated.connections import Connection, knots, ties_of
+from physvision.physics.articulated.compiler.mobility import mobilities
+from physvision.physics.articulated.compiler.struct_cache import Prepared, Structs
 from physvision.physics.articulated.contact import (
     Compliant,
     CompliantEach,
     Contact,
-    Pairs,
     Touching,
     all_touching,
     law_of,
-    mobilities,
 )
-from physvision.physics.articulated.integrators import INTEGRATORS
-from physvision.physics.articulated.manifold import Manifold
-from physvision.physics.articulated.medium import Medium
-from physvision.physics.articulated.model import Body, sorted_bodies
-from physvision.physics.articulated.packing import Packing, Parameters
-from physvision.physics.articulated.planning import Actuation
-from physvision.physics.articulated.preparation import Prepared, Structs
-from physvision.physics.articulated.program import Program
-from physvision.physics.articulated.properties import TreeProperties, described, least_minor
-from physvision.physics.articulated.transmissions import Transmission, rows_of
+from physvision.physics.articulated.launch import Actuation
+from physvision.physics.articulated.model.actuators import Activation, wheel
+from physvision.physics.articulated.model.fluid import Medium
+from physvision.physics.articulated.model.integrators import INTEGRATORS
+from physvision.physics.articulated.model.kinematic_tree import Body, sorted_bodies
+from physvision.physics.articulated.model.loop_joints import Connection, knots, ties_of
+from physvision.physics.articulated.model.manifold import Manifold
+from physvision.physics.articulated.model.properties import TreeProperties, described, least_minor
+from physvision.physics.articulated.model.transmissions import Transmission, rows_of
 from physvision.physics.engine import MechanicalEngine, Overrides
 from physvision.physics.properties import Claim, Properties
 

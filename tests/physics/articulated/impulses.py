@@ -9,7 +9,7 @@ import warp as wp
 
 from physvision.kernels import precision
 from physvision.kernels.launching import array
-from physvision.physics.articulated.layout import CONTACT_MEMORY
+from physvision.physics.articulated.arrays import CONTACT_MEMORY
 
 PACKAGE = "physvision.physics.articulated.kernels"
 MOST = 4  # contacts of a problem

@@ -22,7 +22,7 @@ from physvision.core import (
 )
 from physvision.physics import articulated
 from physvision.physics.articulated import Body, Joint, tree
-from physvision.physics.articulated.properties import least_minor
+from physvision.physics.articulated.model.properties import least_minor
 
 HINGE = (Joint("revolute"),)
 

@@ -22,7 +22,7 @@ from physvision.core import (
     UnsupportedError,
 )
 from physvision.physics.articulated import Body, Joint, tree
-from physvision.physics.articulated.packing import rotation_matrix
+from physvision.physics.articulated.compiler.link_parameters import rotation_matrix
 
 DOUBLE = torch.float64
 

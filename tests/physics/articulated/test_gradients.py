@@ -10,7 +10,7 @@ from physics.articulated.trees import everything, random_state
 from physvision import State
 from physvision.core import DerivativeError
 from physvision.physics.articulated import Articulation, Body, Joint, tree
-from physvision.physics.articulated.properties import TreeProperties
+from physvision.physics.articulated.model.properties import TreeProperties
 
 # Those that move bodies without contact; those of shapes, stops, transmissions and media have tests of their own.
 LEAVES = tuple(

@@ -6,7 +6,6 @@ import torch
 from physvision import Trajectory
 from physvision.kernels import launching
 from physvision.physics import articulated
-from physvision.physics.articulated import medium
 from physvision.physics.engine import Engine
 from physvision.physics.feedback import Bounds, Plan
 
@@ -21,7 +20,7 @@ ENGINES = {
     "every joint": everything,
     "Runge–Kutta": lambda: everything(integrator="runge_kutta_4"),
     "substeps": lambda: everything(substeps=3),
-    "in a medium": lambda: everything(medium=medium.Medium(density=40.0, viscosity=0.5)),
+    "in a medium": lambda: everything(medium=articulated.Medium(density=40.0, viscosity=0.5)),
     "actuated": lambda: articulated.load(ACTUATED, dt=0.02),
 }
 

@@ -11,7 +11,7 @@ from physics.articulated.trees import everything, random_state
 from physvision import State
 from physvision.kernels import launching
 from physvision.physics import articulated
-from physvision.physics.articulated.packing import Packing
+from physvision.physics.articulated.compiler.link_parameters import Packing
 from physvision.physics.properties import Properties
 
 
@@ -122,7 +122,7 @@ def test_a_new_model_costs_no_compilation():
     engine = articulated.cartpole(links=4)
     loaded = launching.wp.Kernel  # the class whose modules would be built
     assert loaded is not None
-    import physvision.physics.articulated.program as program
+    import physvision.physics.articulated.compiler.device_model as program
 
     kernels = program.precision.load(program._KERNELS, torch.float64)
     before = dict(kernels.rollout.module.execs)

@@ -2,12 +2,10 @@
 
 from physvision.physics.articulated.contact.compliant import Compliant, CompliantEach
 from physvision.physics.articulated.contact.features import features
-from physvision.physics.articulated.contact.filters import Touching, all_touching
 from physvision.physics.articulated.contact.fixed_step import Complementarity, Relaxed
 from physvision.physics.articulated.contact.listed import ContactList, nearest
 from physvision.physics.articulated.contact.methods import Contact, Law, law_of
-from physvision.physics.articulated.contact.mobility import mobilities
-from physvision.physics.articulated.contact.pairs import Pairs
+from physvision.physics.articulated.contact.shape_pairs import Touching, all_touching
 from physvision.physics.articulated.contact.yielding import Penalty, Soft
 
 __all__ = [
@@ -17,7 +15,6 @@ __all__ = [
     "Contact",
     "ContactList",
     "Law",
-    "Pairs",
     "Penalty",
     "Relaxed",
     "Soft",
@@ -25,6 +22,5 @@ __all__ = [
     "all_touching",
     "features",
     "law_of",
-    "mobilities",
     "nearest",
 ]

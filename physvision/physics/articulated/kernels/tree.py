@@ -1,9 +1,9 @@
-"""The structs of the kernels; `physvision.physics.articulated.layout` says what their arrays hold."""
+"""The structs of the kernels; `physvision.physics.articulated.arrays` says what their arrays hold."""
 
 import warp as wp
 
 from physvision.kernels.layout import struct
-from physvision.physics.articulated.layout import (
+from physvision.physics.articulated.arrays import (
     BACKWARD_MEMORY,
     CONTACT_MEMORY,
     CONTACT_PARAMETERS,
@@ -65,7 +65,7 @@ class ForcesStruct:
 
 @wp.struct
 class ScheduleStruct:
-    """How a step is cut into substeps, and the integrator's tableau; `physvision.physics.articulated.integrators`."""
+    """How a step is cut into substeps, and the integrator's tableau; see `model.integrators`."""
 
     h: scalar  # length of a substep
     substeps: int

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import mujoco
 import numpy as np
 
-from physvision.physics.articulated.connections import Connection
 from physvision.physics.articulated.loading.geometry import matrix
 from physvision.physics.articulated.loading.names import named
 from physvision.physics.articulated.loading.transmissions import CONNECTIONS, active_equalities
+from physvision.physics.articulated.model.loop_joints import Connection
 
 _WELD, _SITE = mujoco.mjtEq.mjEQ_WELD, mujoco.mjtObj.mjOBJ_SITE
 

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from physvision.core import FileError, InputError, ModelError, UnsupportedError
+from physvision.physics.articulated.compiler.struct_cache import MOST_OVERLAP
 from physvision.physics.articulated.contact import Contact
 from physvision.physics.articulated.engine import Articulation
 from physvision.physics.articulated.loading import translate
@@ -27,8 +28,7 @@ from physvision.physics.articulated.loading.packages import find_meshes
 from physvision.physics.articulated.loading.sizes import check_sizes
 from physvision.physics.articulated.loading.strings import knot, pulling, sites_of, strings
 from physvision.physics.articulated.loading.unsupported import IGNORABLE, findings, friction_holds, limits_hold
-from physvision.physics.articulated.medium import Medium
-from physvision.physics.articulated.preparation import MOST_OVERLAP
+from physvision.physics.articulated.model.fluid import Medium
 
 BASES = ("auto", "fixed", "free")
 OVERLAPPING = ("touch", "pass")

@@ -12,14 +12,14 @@ import numpy as np
 import torch
 
 from physvision.core import State
-from physvision.physics.articulated.activation import Activation
 from physvision.physics.articulated.loading.geometry import geoms_of, matrix, placed
 from physvision.physics.articulated.loading.names import disabled, named
 from physvision.physics.articulated.loading.strings import TwoSites, knot, sites_of
 from physvision.physics.articulated.loading.transmissions import driven_joints, feedback, is_row, transmissions
 from physvision.physics.articulated.loading.unsupported import actuator_obstacle, switched_off
-from physvision.physics.articulated.model import Body, Joint
-from physvision.physics.articulated.transmissions import Transmission
+from physvision.physics.articulated.model.actuators import Activation
+from physvision.physics.articulated.model.kinematic_tree import Body, Joint
+from physvision.physics.articulated.model.transmissions import Transmission
 from physvision.physics.articulated.tree_engine import Actuators
 
 _JOINTS = {

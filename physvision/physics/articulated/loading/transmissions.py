@@ -13,7 +13,7 @@ import numpy as np
 
 from physvision.physics.articulated.loading.names import any_in_row, disabled, listed, named
 from physvision.physics.articulated.loading.strings import is_string
-from physvision.physics.articulated.transmissions import Transmission
+from physvision.physics.articulated.model.transmissions import Transmission
 
 _Shares = Callable[[dict[int, float]], dict[str, float]]  # from joints' numbers to their names
 _DISABLE = mujoco.mjtDisableBit

@@ -8,10 +8,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from physvision.kernels.layout import SHAPES, ArrayField
-from physvision.physics.articulated.layout import PARAMETERS
-from physvision.physics.articulated.medium import drag
-from physvision.physics.articulated.model import Model
-from physvision.physics.articulated.properties import TreeProperties
+from physvision.physics.articulated.arrays import PARAMETERS
+from physvision.physics.articulated.model.fluid import drag
+from physvision.physics.articulated.model.kinematic_tree import Model
+from physvision.physics.articulated.model.properties import TreeProperties
 
 Parameters = dict[str, Tensor]  # by the names of `layout.PARAMETERS`, in their order, the world's dimension first
 

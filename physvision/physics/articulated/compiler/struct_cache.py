@@ -10,11 +10,11 @@ from weakref import ref
 
 import torch
 
-from physvision.physics.articulated.contact import Pairs
-from physvision.physics.articulated.model import Model
-from physvision.physics.articulated.packing import Parameters
-from physvision.physics.articulated.program import Program
-from physvision.physics.articulated.properties import TreeProperties
+from physvision.physics.articulated.compiler.contact_pairs import Pairs
+from physvision.physics.articulated.compiler.device_model import Program
+from physvision.physics.articulated.compiler.link_parameters import Parameters
+from physvision.physics.articulated.model.kinematic_tree import Model
+from physvision.physics.articulated.model.properties import TreeProperties
 
 MOST_OPERATIONS = 64  # flights and impacts in a step
 REST_SPEED = 1e-2  # m/s below which nothing bounces

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from physvision.physics.articulated.model import KINDS, Model
+from physvision.physics.articulated.model.kinematic_tree import KINDS, Model
 
 _SMALL_SQUARED = 1e-6
 

@@ -12,12 +12,18 @@ from typing_extensions import override
 
 from physvision.kernels.batched_function import Operation, Tensors
 from physvision.kernels.launching import Repeated, argument, is_short, launch
+from physvision.physics.articulated.arrays import CONTACT_PARAMETERS, PARAMETERS
+from physvision.physics.articulated.compiler.device_model import (
+    BACKWARD_COST,
+    FORWARD_COST,
+    TOUCHING_COST,
+    Memory,
+    Program,
+)
+from physvision.physics.articulated.compiler.link_parameters import Parameters
+from physvision.physics.articulated.compiler.struct_cache import MOST_OPERATIONS, MOST_OVERLAP, REST_SPEED, Structs
 from physvision.physics.articulated.contact import Law
-from physvision.physics.articulated.integrators import Integrator
-from physvision.physics.articulated.layout import CONTACT_PARAMETERS, PARAMETERS
-from physvision.physics.articulated.packing import Parameters
-from physvision.physics.articulated.preparation import MOST_OPERATIONS, MOST_OVERLAP, REST_SPEED, Structs
-from physvision.physics.articulated.program import BACKWARD_COST, FORWARD_COST, TOUCHING_COST, Memory, Program
+from physvision.physics.articulated.model.integrators import Integrator
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from physvision.core import ModelError
-from physvision.physics.articulated.model import Body
+from physvision.physics.articulated.model.kinematic_tree import Body
 
 
 @dataclass(frozen=True)

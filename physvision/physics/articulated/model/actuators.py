@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from physvision.physics.articulated.model import Body, Joint
+from physvision.physics.articulated.model.kinematic_tree import Body, Joint
 
 INERTIA = 1e-9  # kg m²
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from physvision.core import ModelError, Placed, Sphere
-from physvision.physics.articulated.model import Model
+from physvision.physics.articulated.model.kinematic_tree import Model
 
 _DRAWN = 1e-3  # m, radius of the balls that stand where connections are
 

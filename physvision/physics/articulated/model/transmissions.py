@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from physvision.core import ModelError
-from physvision.physics.articulated.model import Model
+from physvision.physics.articulated.model.kinematic_tree import Model
 
 # As `kernels/transmissions.py` numbers them.
 HOLDS, SERVO, TIED = range(3)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from physvision.core import InputError, Placed
-from physvision.physics.articulated.activation import Activation
-from physvision.physics.articulated.connections import Connection
 from physvision.physics.articulated.contact import Complementarity, Law
-from physvision.physics.articulated.medium import Medium, boxes, check
-from physvision.physics.articulated.model import Body, Model, compile_model
-from physvision.physics.articulated.transmissions import Transmission
+from physvision.physics.articulated.model.actuators import Activation
+from physvision.physics.articulated.model.fluid import Medium, boxes, check
+from physvision.physics.articulated.model.kinematic_tree import Body, Model, compile_model
+from physvision.physics.articulated.model.loop_joints import Connection
+from physvision.physics.articulated.model.transmissions import Transmission
 
 FRICTION_MODELS = ("cone", "pyramid")
 

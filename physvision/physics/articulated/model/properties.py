@@ -11,9 +11,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from physvision.core import Placed, ShapeError
-from physvision.physics.articulated.medium import Medium
-from physvision.physics.articulated.model import Body, Model
-from physvision.physics.articulated.transmissions import Transmission
+from physvision.physics.articulated.model.fluid import Medium
+from physvision.physics.articulated.model.kinematic_tree import Body, Model
+from physvision.physics.articulated.model.transmissions import Transmission
 from physvision.physics.properties import Properties, leaf, register_properties
 
 

@@ -19,7 +19,7 @@ from physvision.core import (
     UnsupportedError,
 )
 from physvision.physics.articulated.contact.features import features
-from physvision.physics.articulated.model import Model
+from physvision.physics.articulated.model.kinematic_tree import Model
 
 
 @dataclass(frozen=True)

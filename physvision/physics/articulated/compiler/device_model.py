@@ -12,9 +12,7 @@ from torch import Tensor
 from physvision.kernels import precision
 from physvision.kernels.launching import Repeated, Shelf, fill
 from physvision.kernels.layout import ArrayField
-from physvision.physics.articulated.contact import Law, Pairs
-from physvision.physics.articulated.integrators import Integrator
-from physvision.physics.articulated.layout import (
+from physvision.physics.articulated.arrays import (
     BACKWARD_MEMORY,
     CONTACT_MEMORY,
     CONTACT_PARAMETERS,
@@ -23,8 +21,11 @@ from physvision.physics.articulated.layout import (
     SHAPE_TANGENTS,
     TANGENT_GRADIENTS,
 )
-from physvision.physics.articulated.model import Model
-from physvision.physics.articulated.packing import Packing, Parameters
+from physvision.physics.articulated.compiler.contact_pairs import Pairs
+from physvision.physics.articulated.compiler.link_parameters import Packing, Parameters
+from physvision.physics.articulated.contact import Law
+from physvision.physics.articulated.model.integrators import Integrator
+from physvision.physics.articulated.model.kinematic_tree import Model
 
 _KERNELS = "physvision.physics.articulated.kernels"
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from physvision.physics.articulated.model import KINDS, Model
-from physvision.physics.articulated.packing import Parameters, rotation_matrix
+from physvision.physics.articulated.compiler.link_parameters import Parameters, rotation_matrix
+from physvision.physics.articulated.model.kinematic_tree import KINDS, Model
 
 
 def mobilities(model: Model, parameters: Parameters) -> tuple[np.ndarray, np.ndarray]:

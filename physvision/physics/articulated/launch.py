@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from physvision.kernels.launching import Repeated, argument, fill
-from physvision.physics.articulated.integrators import Integrator
-from physvision.physics.articulated.program import BACKWARD_COST, FORWARD_COST, Program
+from physvision.physics.articulated.compiler.device_model import BACKWARD_COST, FORWARD_COST, Program
+from physvision.physics.articulated.model.integrators import Integrator
 from physvision.physics.feedback import Bounds, Plan
 
 

@@ -10,7 +10,9 @@ import torch
 from torch import Tensor
 
 from physvision.core import Capsule, Placed
-from physvision.physics.articulated.connections import Ties
+from physvision.physics.articulated.arrays import CONTACT_PARAMETERS
+from physvision.physics.articulated.compiler.link_parameters import Packing, Parameters, expanded, with_row
+from physvision.physics.articulated.contact.bounds import group_kind, reach
 from physvision.physics.articulated.contact.compliant import Compliant, CompliantEach
 from physvision.physics.articulated.contact.features import (
     CONVEX,
@@ -21,14 +23,12 @@ from physvision.physics.articulated.contact.features import (
     Row,
     features,
 )
-from physvision.physics.articulated.contact.filters import Touching, check_supported, link_of
-from physvision.physics.articulated.contact.groups import group_kind, reach
 from physvision.physics.articulated.contact.polytopes import table
-from physvision.physics.articulated.layout import CONTACT_PARAMETERS
-from physvision.physics.articulated.model import KINDS, Model
-from physvision.physics.articulated.packing import Packing, Parameters, expanded, with_row
-from physvision.physics.articulated.properties import TreeProperties
-from physvision.physics.articulated.transmissions import Rows
+from physvision.physics.articulated.contact.shape_pairs import Touching, check_supported, link_of
+from physvision.physics.articulated.model.kinematic_tree import KINDS, Model
+from physvision.physics.articulated.model.loop_joints import Ties
+from physvision.physics.articulated.model.properties import TreeProperties
+from physvision.physics.articulated.model.transmissions import Rows
 
 MOST_CONTACTS = 48  # that may take part at once
 _LEAST_MOBILITY = 1e-15  # 1/kg
