@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from identify.drawn import tracks_of
+from identification.drawn import tracks_of
 
 from physvision.datasets.clips import Filming, draw
 from physvision.identification import attempts

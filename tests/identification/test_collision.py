@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from identify.drawn import NOISE, tracks_of
+from identification.drawn import NOISE, tracks_of
 
 from physvision.datasets.clips import Filming, draw
 from physvision.datasets.clips.motion import GRAVITY

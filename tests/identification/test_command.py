@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from identify.drawn import tracks_of
+from identification.drawn import tracks_of
 
 from physvision.cli import main
 from physvision.datasets.clips import draw

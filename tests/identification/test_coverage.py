@@ -1,7 +1,7 @@
 """Intervals hold about as often as they say, on places that drawn clips would show."""
 
 import pytest
-from identify.drawn import tracks_of
+from identification.drawn import tracks_of
 
 from physvision.datasets.clips import draw
 from physvision.identification import identify

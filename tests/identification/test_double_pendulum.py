@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from identify.drawn import tracks_of
+from identification.drawn import tracks_of
 from scipy.integrate import solve_ivp
 
 from physvision.datasets.clips import Filming, draw

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from identify.drawn import tracks_of
+from identification.drawn import tracks_of
 
 from physvision.datasets.clips import Filming, Motion, draw, film
 from physvision.identification import identify

@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
-from identify.drawn import NOISE, tracks_of
+from identification.drawn import NOISE, tracks_of
 
 from physvision.core import InputError
 from physvision.datasets.clips import LEADING, draw

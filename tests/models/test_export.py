@@ -7,7 +7,7 @@ import onnx
 import onnxruntime
 import pytest
 import torch
-from predict import rolling
+from prediction import rolling
 
 from physvision.cli import main
 from physvision.core import State, UnsupportedError

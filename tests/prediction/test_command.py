@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from predict import rolling
+from prediction import rolling
 
 from physvision import video
 from physvision.cli import main
@@ -249,7 +249,7 @@ def test_a_film_that_cannot_be_written_leaves_the_tables(tmp_path, capsys, monke
 
 FULL = """
 import resource, signal, sys
-from predict import rolling
+from prediction import rolling
 from physvision.prediction import Predictor
 import physvision.cli
 Predictor.from_checkpoint = classmethod(lambda kind, name, **options: rolling.predictor(**options))
@@ -311,7 +311,7 @@ def test_force_alone_goes_on_and_the_page_says_with_what(tmp_path, capsys):
 
 KILLED = """
 import os, signal, sys
-from predict import rolling
+from prediction import rolling
 from physvision.prediction import save
 from physvision.report import StateTables
 

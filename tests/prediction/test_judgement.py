@@ -5,7 +5,7 @@ import re
 import cv2
 import numpy as np
 import pytest
-from predict import rolling
+from prediction import rolling
 
 from physvision.core import InputError
 from physvision.datasets import BilliardsRecipe, PendulumRecipe

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from predict import rolling
+from prediction import rolling
 
 from physvision import video
 from physvision.core import DeviceError, InputError, ShapeError
@@ -208,7 +208,7 @@ def test_advice_is_for_python_where_it_is_called_from_python(tmp_path):
 
 
 NOTHING = """
-from predict import rolling
+from prediction import rolling
 from physvision.core import InputError
 from physvision.prediction import Predictor, save
 

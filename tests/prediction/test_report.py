@@ -8,7 +8,7 @@ import subprocess
 import cv2
 import numpy as np
 import pytest
-from predict import rolling
+from prediction import rolling
 
 from physvision.prediction import save
 
