@@ -94,7 +94,7 @@ def import_(
         crop: part that is kept, as [x, y, width, height] in pixels.
         size: side of the square, or [width, height], that it is brought to; pixels.
         gray: keep brightness alone.
-        trial_frames: frames of a trial; 300 if not given, fewer if they are large.
+        trial_frames: Frames of a trial; at most 300 if not given, fewer of large frames and short clips.
     """
     out = out or str(Path("data") / Path(video).stem)
     print(import_video(video, out, fps=fps, crop=crop, size=size, gray=gray, trial_frames=trial_frames))

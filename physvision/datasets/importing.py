@@ -22,7 +22,10 @@ from physvision.datasets.progress import frames_bar
 from physvision.datasets.recipe import FrameFormat, check_number
 from physvision.datasets.shards import encode_shard
 
-_TRIAL_FRAMES, _TRIAL_BYTES = 300, 2**27
+# Frames and bytes of a trial at most, and frames of one that leaves room for windows of several sizes.
+_MAX_TRIAL_FRAMES, _MAX_TRIAL_BYTES, _USUAL_TRIAL_FRAMES = 300, 2**27, 30
+# Frames of a trial at least, so that each split of a short clip holds a window of the usual 3 + 10 frames.
+_MIN_TRIAL_FRAMES = 13
 _GEOMETRY = "the pixel of row i and column j covers j to j + 1 and i to i + 1 of the cropped and resized picture"
 _PACKAGES = ("av", "opencv-python-headless", "physvision", "pyarrow")
 
@@ -40,8 +43,9 @@ def import_video(
 ) -> Path:
     """Make a data set of the video `source` in the folder `out`, and return the folder.
 
-    The video is cut into trials; the last tenth of them is for testing, the tenth before for validation. Memory does
-    not grow with its length. Run again after an interruption it goes on.
+    The video is cut into trials; the last tenth of them is for testing, the tenth before for validation, and one trial
+    each of three to nine trials. A clip of fewer than three trials is for training alone. Memory does not grow with the
+    video's length. Run again after an interruption, the import goes on.
 
     Args:
         source: any video that FFmpeg reads, or a folder of pictures, which `fps` gives the rate of.
@@ -50,7 +54,8 @@ def import_video(
         crop: x, y, width and height of the part that is kept, pixels.
         size: side of the square, or width and height, that it is brought to, pixels.
         gray: keep brightness alone.
-        trial_frames: frames of a trial; 300 if None, or fewer if they are large.
+        trial_frames: Frames of a trial. If None, at most 300, fewer if frames are large, and fewer in clips of less
+            than 3,000 frames, so that validation and test have trials too.
         progress: draw a progress bar.
 
     Raises:
@@ -63,9 +68,8 @@ def import_video(
     frame_format, part = _frame_format(source, conversion, gray)
     conversion = replace(conversion, fps=frame_format.fps)
     frame_bytes = math.prod(frame_format.shape)
-    if trial_frames is None:
-        trial_frames = max(1, min(_TRIAL_FRAMES, _TRIAL_BYTES // frame_bytes))
-    check_count("trial_frames", trial_frames)
+    if trial_frames is not None:
+        check_count("trial_frames", trial_frames)
 
     def frames() -> Iterator[np.ndarray]:
         color = "gray" if frame_format.channels == 1 else "rgb"
@@ -76,6 +80,7 @@ def import_video(
         count = 0
         for count, _ in enumerate(frames(), start=1):
             bar.update(task, completed=count)
+        trial_frames = trial_frames or _default_trial_frames(count, frame_bytes)
         recipe = {
             "source": Path(source).name,
             "sha256": _digest(source),
@@ -136,13 +141,21 @@ def _skip(frames: Iterator[np.ndarray], count: int) -> None:
         pass
 
 
+def _default_trial_frames(count: int, frame_bytes: int) -> int:
+    """Frames of a trial that make ten trials of a video, fewer of a short clip, more of a long one."""
+    trials = min(10, count // _USUAL_TRIAL_FRAMES)
+    if trials < 3:
+        trials = 3 if count >= 3 * _MIN_TRIAL_FRAMES else 1
+    return max(1, min(-(-count // trials), _MAX_TRIAL_FRAMES, _MAX_TRIAL_BYTES // frame_bytes))
+
+
 def _cut(count: int, trial_frames: int, frame_bytes: int) -> list[Shard]:
     """The shards of a video of `count` frames, in the order of time; a shorter last trial has one of its own."""
     whole, rest = divmod(count, trial_frames)
     trials = whole + (rest > 0)
-    tenth = trials // 10
-    splits = {"train": trials - 2 * tenth, "valid": tenth, "test": tenth}
-    last = "test" if tenth else "train"
+    held_out = max(1, trials // 10) if trials >= 3 else 0
+    splits = {"train": trials - 2 * held_out, "valid": held_out, "test": held_out}
+    last = "test" if held_out else "train"
     if rest:
         splits[last] -= 1
     shards = divide(splits, trial_frames, frame_bytes)

@@ -1,31 +1,40 @@
-"""One batch to learn from: pieces of trials, whole in time, with the states behind the frames where they are known."""
+"""Typed batch of windows of trials: frames, and the states and properties behind them where they are known."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped, UInt8
 from torch import Tensor
 from torch.utils import _pytree as pytree
 from torch.utils.data._utils.collate import default_collate_fn_map
 
 from physvision.core import Trajectory
 
+# Mask of samples without labels: the value that segmentation losses ignore by convention.
+IGNORE_INDEX = 255
+
 
 @dataclass(frozen=True)
 class Sample:
-    """A batch of pieces of trials.
+    """A batch of windows of trials.
 
     Attributes:
-        frames: consecutive ones, bytes or of brightness 0 to 1.
-        trajectory: the true states at the same moments, NaN in samples without labels; None where nobody knows any.
-        given: so many of the frames are for an encoder to see, the others are to be predicted.
-        labeled: whether the states of a sample are known.
-        trial: number of the trial that a sample is a piece of.
-        start: its first frame in that trial.
+        frames: Consecutive frames, in bytes or as brightness from 0 to 1.
+        trajectory: True states at the times of the frames, NaN in samples without labels; None if no sample has any.
+        given: Number of frames that an encoder may see; the others are to be predicted.
+        labeled: If true, states and properties of the sample are known.
+        trial: Number of the trial that a sample is cut from.
+        start: First frame of the sample in that trial.
+        properties: Properties of each trial by name, (batch, …), NaN in samples without labels unless they are given
+            to all; None if the data set knows none.
+        extrinsics: Pose of the camera in each frame, from the world to the camera's frame; known of all samples. None
+            if the data set has no pose.
+        masks: Number of the object that each pixel shows, from 1 on, 0 for the background and 255 in samples without
+            labels; None if not requested.
     """
 
     frames: Shaped[Tensor, "batch times channels height width"]
@@ -34,6 +43,9 @@ class Sample:
     labeled: Bool[Tensor, " batch"]
     trial: Int[Tensor, " batch"]
     start: Int[Tensor, " batch"]
+    properties: dict[str, Shaped[Tensor, "batch *shape"]] | None = None
+    extrinsics: Float[Tensor, "batch times 4 4"] | None = None
+    masks: UInt8[Tensor, "batch times height width"] | None = None
 
     @property
     def batch(self) -> int:
@@ -47,58 +59,61 @@ class Sample:
 
     @property
     def seen(self) -> Shaped[Tensor, "batch given channels height width"]:
-        """The frames given."""
+        """Frames that are given to the encoder."""
         return self.frames[:, : self.given]
 
     @property
     def ahead(self) -> Trajectory | None:
-        """The true states from the last frame given on."""
+        """True states from the last given frame on."""
         return None if self.trajectory is None else self.trajectory[self.given - 1 :]
 
     def frames_at(self, steps: Sequence[int]) -> Shaped[Tensor, "batch steps channels height width"]:
-        """The frames so many steps after the last one given, 0 being that one itself."""
+        """Frames that are `steps` after the last given one; step 0 is that one itself."""
         return self.frames[:, [self.given - 1 + step for step in steps]]
 
     def __getitem__(self, rows: int | slice | Sequence[int]) -> Sample:
-        """Some of the samples, a batch of one for a single number."""
+        """Selected samples of the batch; a single number gives a batch of one."""
         if isinstance(rows, int):
             if not -self.batch <= rows < self.batch:
                 raise IndexError(f"sample {rows} of {self.batch}")
             rows = [rows]
-        return self._each(lambda part: part[rows])
+        return self._map(lambda tensor: tensor[rows])
 
     def to(self, *args: Any, **kwargs: Any) -> Sample:
-        """The same batch on another device; arguments as in `torch.Tensor.to`."""
-        return self._each(lambda part: part.to(*args, **kwargs))
+        """Copy of the batch on another device or in another dtype; arguments as in `torch.Tensor.to`."""
+        return self._map(lambda tensor: tensor.to(*args, **kwargs))
 
     def pin_memory(self) -> Sample:
-        """The same batch where a GPU can fetch it by itself."""
-        return self._each(Tensor.pin_memory)
+        """Copy of the batch in page-locked memory, from which a GPU can fetch it."""
+        return self._map(Tensor.pin_memory)
 
-    def _each(self, change: Callable[[Tensor], Tensor]) -> Sample:
+    def _map(self, change: Callable[[Tensor], Tensor]) -> Sample:
         return pytree.tree_map(change, self)
 
 
 def join(samples: Sequence[Sample]) -> Sample:
-    """One batch of several."""
-    parts, structures = zip(*(pytree.tree_flatten(sample) for sample in samples), strict=True)
-    return pytree.tree_unflatten([torch.cat(tensors) for tensors in zip(*parts, strict=True)], structures[0])
+    """Concatenate several batches."""
+    leaves, structures = zip(*(pytree.tree_flatten(sample) for sample in samples), strict=True)
+    return pytree.tree_unflatten([torch.cat(tensors) for tensors in zip(*leaves, strict=True)], structures[0])
 
 
 def _collate(samples: Sample | Sequence[Sample], *, collate_fn_map: Any = None) -> Sample:
-    """What a DataLoader makes of what it was given; a whole batch stays as it is."""
+    """Collate function of DataLoader; a whole batch stays as it is."""
     return samples if isinstance(samples, Sample) else join(samples)
 
 
-pytree.register_pytree_node(
-    Sample,
-    lambda whole: ([whole.frames, whole.trajectory, whole.labeled, whole.trial, whole.start], whole.given),
-    lambda parts, given: _made(list(parts), given),
-    serialized_type_name="physvision.datasets.Sample",
-)
+def _flatten(sample: Sample) -> tuple[list[Any], Any]:
+    """Tensors of a sample, and what rebuilds it. None is left out: to torch it is a leaf like a tensor."""
+    values = {field.name: getattr(sample, field.name) for field in fields(sample) if field.name != "given"}
+    present = {name: value for name, value in values.items() if value is not None}
+    return list(present.values()), (tuple(present), sample.given)
+
+
+def _unflatten(values: Any, context: Any) -> Sample:
+    names, given = context
+    present = dict(zip(names, values, strict=True))
+    return Sample(trajectory=present.pop("trajectory", None), given=given, **present)
+
+
+pytree.register_pytree_node(Sample, _flatten, _unflatten, serialized_type_name="physvision.datasets.Sample")
 default_collate_fn_map[Sample] = _collate
-
-
-def _made(parts: list[Any], given: Any) -> Sample:
-    frames, trajectory, labeled, trial, start = parts
-    return Sample(frames, trajectory, given, labeled, trial, start)

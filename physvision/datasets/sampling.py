@@ -1,4 +1,4 @@
-"""In which order windows are read, and by which of many processes."""
+"""Samplers that decide which rank reads which windows, in which order, with labels in every batch."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ from torch.utils.data import DistributedSampler
 
 from physvision.core import InputError
 from physvision.core.checks import check_count
+from physvision.datasets.random_streams import random_stream
 from physvision.datasets.recipe import check_number
 from physvision.datasets.windows import Windows
 
 
 class ShardSampler(DistributedSampler):
-    """Gives each rank whole shards, anew in every epoch, so that a rank opens and caches only its own files.
+    """Distributed sampler that deals out whole shards and stratifies every rank's epoch by labels.
 
-    All ranks get equally many windows: those of the smallest share if `drop_last`, otherwise those of the largest one,
-    the others read some of their own again. With fewer shards than ranks single windows are dealt out instead.
+    Shards are reassigned in every epoch, so that a rank opens and caches only its own files. All ranks draw equally
+    many windows: the largest rank's number, or the smallest rank's with `drop_last`; shorter ranks repeat windows. With
+    fewer shards than ranks, single windows are dealt out. Where some windows are labeled and others are not, shards
+    are dealt out by their unlabeled windows, and every rank gets equally many labeled ones.
 
-    Where labels are rare, a batch holds few of them or none, and what they teach is noise: `labeled_share` makes them
-    come back within an epoch, whose length stays.
+    In a shuffled epoch labeled windows lie at equal distances. So any number of consecutive windows, and with it every
+    batch of whatever size, has the epoch's fraction of labeled windows, rounded down or up.
     """
 
     def __init__(
@@ -33,7 +36,18 @@ class ShardSampler(DistributedSampler):
         drop_last: bool = False,
         labeled_share: float = 0.0,
     ) -> None:
-        """Sample `windows` for process `rank` of `ranks`; of a shuffled epoch at least `labeled_share` has labels."""
+        """Sample windows for one process of a training.
+
+        Args:
+            windows: Windows of a data set.
+            rank: Number of this process.
+            ranks: Number of processes.
+            shuffle: If true, draw another order in every epoch.
+            seed: Seed of the order; all ranks have the same.
+            drop_last: If true, shorten all ranks to the smallest one.
+            labeled_share: Least fraction of labeled windows in a shuffled epoch. Labeled windows are repeated for it,
+                and unlabeled ones left out, so that the length of the epoch stays. 1 leaves labeled ones alone.
+        """
         check_count("ranks", ranks)
         check_number("labeled_share", labeled_share, 0, 1)
         if labeled_share == 1 and not windows.labeled.any():
@@ -43,51 +57,75 @@ class ShardSampler(DistributedSampler):
         self.labeled_share = labeled_share
         super().__init__(windows, num_replicas=ranks, rank=rank, shuffle=shuffle, seed=seed, drop_last=drop_last)
         self.windows = windows
-        # Of the next round, so many windows at its beginning were read before an interruption.
+        # Number of windows at the beginning of the next epoch that were read before an interruption.
         self.skipped = 0
-        dataset = windows.dataset
-        trials = [range(shard.first, shard.first + shard.trials) for shard in dataset.shards]
-        self._shards = [np.concatenate([np.asarray(windows.of_trial(trial)) for trial in held]) for held in trials]
-        counts = [len(share) for share in self._shares(np.random.default_rng(seed))]
-        self._count = min(counts) if drop_last else max(counts)
+        labels = windows.labeled
+        mixed = bool(labels.any() and not labels.all())
+        shards = [
+            np.concatenate([np.asarray(windows.of_trial(shard.first + index)) for index in range(shard.trials)])
+            for shard in windows.dataset.shards
+        ]
+        # The stratum of labeled windows is empty where all windows are alike.
+        self._shards = [shard[~labels[shard]] if mixed else shard for shard in shards]
+        self._labeled = np.flatnonzero(labels) if mixed else np.empty(0, int)
+        self._shard_of_labeled = np.repeat(
+            np.arange(len(shards)), [labels[shard].sum() if mixed else 0 for shard in shards]
+        )
+        size = min if drop_last else max
+        remaining, labeled = ([len(part) for part in stratum] for stratum in self._deal(epoch=0))
+        self._labeled_count = size(labeled)
+        self._count = size(remaining) + self._labeled_count
+        if mixed and shuffle:
+            self._labeled_count = max(self._labeled_count, round(labeled_share * self._count))
 
-    def _shares(self, random: np.random.Generator) -> list[np.ndarray]:
-        """The windows of each rank: shards by falling size, each to the rank that has the fewest windows."""
-        ranks = self.num_replicas
-        if len(self._shards) < ranks:
-            everything = np.arange(len(self.windows))
-            return [everything[rank::ranks] for rank in range(ranks)]
-        order = random.permutation(len(self._shards))
-        order = order[np.argsort([-len(self._shards[shard]) for shard in order], kind="stable")]
-        shares: list[list[np.ndarray]] = [[] for _ in range(ranks)]
-        sizes = np.zeros(ranks, int)
-        for shard in order:
-            least = int(sizes.argmin())
-            shares[least].append(self._shards[shard])
-            sizes[least] += len(self._shards[shard])
-        return [np.concatenate(share) for share in shares]
-
-    def _with_labels(self, share: np.ndarray) -> np.ndarray:
-        """As many windows, the last of those without labels replaced by labelled ones over again."""
-        known = self.windows.labeled[share]
-        wanted = round(self.labeled_share * len(share))
-        if not known.any() or known.sum() >= wanted:
-            return share
-        return np.concatenate([np.resize(share[known], wanted), share[~known][: len(share) - wanted]])
+    def _deal(self, epoch: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Windows of each rank in this epoch: whole shards, and equal parts of the stratum of labeled windows."""
+        ranks, sizes = self.num_replicas, np.array([len(shard) for shard in self._shards])
+        if len(sizes) < ranks:
+            windows = np.concatenate(self._shards)
+            return [windows[rank::ranks] for rank in range(ranks)], [
+                self._labeled[rank::ranks] for rank in range(ranks)
+            ]
+        # The largest shard goes first, each to the rank that has the fewest windows.
+        order = random_stream(self.seed, "shards", epoch).permutation(len(sizes))
+        owners, totals = np.empty(len(sizes), int), np.zeros(ranks, int)
+        for shard in order[np.argsort(-sizes[order], kind="stable")]:
+            owners[shard] = totals.argmin()
+            totals[owners[shard]] += sizes[shard]
+        remaining = [
+            np.concatenate([self._shards[shard] for shard in np.flatnonzero(owners == rank)]) for rank in range(ranks)
+        ]
+        by_owner = np.argsort(owners[self._shard_of_labeled], kind="stable")
+        return remaining, np.array_split(self._labeled[by_owner], ranks)
 
     def __len__(self) -> int:
-        """Number of windows of this rank."""
+        """Number of windows that this rank draws in an epoch."""
         return self._count
 
     def __iter__(self) -> Iterator[int]:
-        """The windows of this rank in this epoch."""
+        """Windows of this rank in this epoch, in the order in which they are read."""
         epoch = self.epoch if self.shuffle else 0
-        shares = self._shares(np.random.default_rng((self.seed, epoch)))
-        share = np.sort(shares[self.rank])
+        remaining, labeled = (stratum[self.rank] for stratum in self._deal(epoch))
+        # Of fewer labeled windows than ranks, every rank reads all.
+        labeled = labeled if len(labeled) else self._labeled
         if self.shuffle:
-            random = np.random.default_rng((self.seed, epoch, self.rank))
-            share = random.permutation(share)
-            if self.labeled_share:
-                share = random.permutation(self._with_labels(share))
+            random = random_stream(self.seed, "order", epoch, self.rank)
+            remaining, labeled = random.permutation(remaining), random.permutation(labeled)
+            windows = self._interleave(remaining, labeled, int(random.integers(self._count)))
+        else:
+            windows = np.resize(np.sort(np.concatenate([remaining, labeled])), self._count)
         skipped, self.skipped = self.skipped, 0
-        return iter(np.resize(share, self._count)[skipped:].tolist())
+        return iter(windows[skipped:].tolist())
+
+    def _interleave(self, remaining: np.ndarray, labeled: np.ndarray, offset: int) -> np.ndarray:
+        """All windows of an epoch, the labeled ones at equal distances.
+
+        Places ⌊(k n + offset) / m⌋ of m labeled among n windows are those of a balanced word: any two runs of equal
+        length hold the same number of labeled windows, or differ by one.
+        """
+        windows, places = np.empty(self._count, int), np.arange(self._labeled_count) * self._count + offset
+        is_labeled = np.zeros(self._count, bool)
+        is_labeled[places // max(self._labeled_count, 1)] = True
+        windows[is_labeled] = np.resize(labeled, self._labeled_count)
+        windows[~is_labeled] = np.resize(remaining, self._count - self._labeled_count)
+        return windows

@@ -1,4 +1,4 @@
-"""Samples to learn from: all windows of a data set, with or without the states behind their frames."""
+"""Training samples: all windows of a data set, with or without the states behind their frames."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from torch.utils.data import Dataset as TorchDataset
 from physvision.core import InputError, Trajectory
 from physvision.core.checks import check_count
 from physvision.datasets.dataset import Dataset
+from physvision.datasets.random_streams import random_stream
 from physvision.datasets.recipe import check_number
 from physvision.datasets.sample import Sample
 
 
 @dataclass(frozen=True)
 class WindowShape:
-    """Which frames make a sample.
+    """Numbers of frames that make a sample.
 
     Attributes:
-        frames_in: consecutive frames that are given.
-        horizon: frames after them.
-        stride: frames between the starts of neighbouring samples.
+        frames_in: Number of consecutive frames that are given.
+        horizon: Number of frames after them.
+        stride: Number of frames between the starts of neighboring samples.
     """
 
     frames_in: int = 3
@@ -36,32 +37,34 @@ class WindowShape:
 
     @property
     def span(self) -> int:
-        """Number of frames."""
+        """Number of frames of a sample."""
         return self.frames_in + self.horizon
 
 
 class Windows(TorchDataset):
-    """All windows of a data set, read as a `Sample` with frames in bytes and states in float32.
+    """All windows of a data set, read as `Sample` with frames in bytes and states in float32.
 
-    States of samples that are not labelled are NaN, so that nothing can learn from them by mistake.
+    Trials are labeled or not as a whole. States of unlabeled samples are NaN, so that nothing can learn from them by
+    mistake.
     """
 
     def __init__(
         self, dataset: Dataset, shape: WindowShape | None = None, label_fraction: float | int = 1.0, label_seed: int = 0
     ) -> None:
-        """Cut `dataset` into windows.
+        """Cut a data set into windows.
 
         Args:
-            dataset: where frames and states come from.
-            shape: of the windows.
-            label_fraction: share of the samples that carry states, 0 to 1. Which ones follows from `label_seed`; those
-                of a smaller share are among those of a larger one.
-            label_seed: of that choice.
+            dataset: Source of frames and states.
+            shape: Numbers of frames of a window.
+            label_fraction: Fraction of the trials whose windows carry states, 0 to 1. Those of a smaller fraction are
+                among those of a larger one.
+            label_seed: Seed of the choice of labeled trials.
         """
         check_number("label_fraction", label_fraction, 0, 1)
         self.dataset, self.shape = dataset, shape or WindowShape()
         counts = np.array([(length - self.shape.span) // self.shape.stride + 1 for length in dataset.lengths()], int)
-        self._ends = np.cumsum(np.maximum(counts, 0))
+        counts = np.maximum(counts, 0)
+        self._ends = np.cumsum(counts)
         if len(self) == 0:
             longest = max(dataset.lengths(), default=0)
             raise InputError(
@@ -69,9 +72,19 @@ class Windows(TorchDataset):
                 f"which has {longest}; choose fewer frames or a smaller horizon"
             )
         self.states = {"q", "v"} <= set(dataset.fields)
-        labels = round(label_fraction * len(self)) if self.states else 0
-        self.labeled = np.zeros(len(self), bool)
-        self.labeled[np.random.default_rng(label_seed).permutation(len(self))[:labels]] = True
+        self.labeled = np.repeat(self._labeled_trials(np.flatnonzero(counts), label_fraction, label_seed), counts)
+
+    def _labeled_trials(self, trials: np.ndarray, fraction: float, seed: int) -> np.ndarray:
+        """Marks of the labeled ones among all trials; only `trials` have windows."""
+        marks = np.zeros(len(self.dataset), bool)
+        count = round(fraction * len(trials)) if self.states else 0
+        if self.states and fraction > 0 and count == 0:
+            raise InputError(
+                f"label_fraction: {fraction:g} of the {len(trials)} trials of {self.dataset.split} is none; "
+                f"use at least {1 / len(trials):.3g}, or 0 for no labels"
+            )
+        marks[random_stream(seed, "labels").permutation(trials)[:count]] = True
+        return marks
 
     def __len__(self) -> int:
         """Number of windows."""
@@ -82,11 +95,10 @@ class Windows(TorchDataset):
         if not 0 <= index < len(self):
             raise InputError(f"index: expected 0 to {len(self) - 1}, got {index}")
         trial = int(np.searchsorted(self._ends, index, side="right"))
-        before = int(self._ends[trial - 1]) if trial else 0
-        return trial, (index - before) * self.shape.stride
+        return trial, (index - self.of_trial(trial).start) * self.shape.stride
 
     def of_trial(self, trial: int) -> range:
-        """The windows of a trial."""
+        """Indices of the windows of a trial."""
         return range(int(self._ends[trial - 1]) if trial else 0, int(self._ends[trial]))
 
     def __repr__(self) -> str:
@@ -94,7 +106,7 @@ class Windows(TorchDataset):
         return f"Windows({len(self)} of {self.shape.frames_in} + {self.shape.horizon} frames{labels}, {self.dataset!r})"
 
     def __getitem__(self, index: int) -> Sample:
-        """One window, a batch of one."""
+        """One window as a batch of one."""
         return self.__getitems__([index])
 
     def __getitems__(self, indices: list[int]) -> Sample:

@@ -6,10 +6,20 @@ import cv2
 import numpy as np
 import pytest
 import torch
+from torch.utils.data import DataLoader
 
 from physvision import cli, video
 from physvision.core import Clip, DataError, FileError, InputError, VideoError
-from physvision.datasets import BilliardsRecipe, Dataset, PendulumRecipe, generate, import_video, repair, show
+from physvision.datasets import (
+    BilliardsRecipe,
+    DataModule,
+    Dataset,
+    PendulumRecipe,
+    generate,
+    import_video,
+    repair,
+    show,
+)
 from physvision.video.overlay import Arrow, Path, Ring, draw, sheet
 
 QUIET = {"progress": False}
@@ -37,6 +47,41 @@ def test_every_frame_arrives_once_and_in_order(movie, tmp_path):
     np.testing.assert_array_equal(seen, numbered(230))
     assert splits[2].lengths() == [10]
     assert splits[0].fps == 25
+
+
+@pytest.mark.parametrize(
+    ("count", "lengths"),
+    [
+        (25, ([25], [], [])),
+        (39, ([13], [13], [13])),
+        (100, ([34], [34], [32])),
+        (230, ([33] * 5, [33], [32])),
+        (400, ([40] * 8, [40], [40])),
+    ],
+)
+def test_short_clips_have_trials_to_validate_and_test(tmp_path, count, lengths):
+    movie = video.write(tmp_path / "own.mkv", numbered(count), 25, lossless=True)
+    out = import_video(movie, tmp_path / "data", **QUIET)
+    splits = [Dataset(out, split) for split in ("train", "valid", "test")]
+    assert tuple(split.lengths() for split in splits) == lengths
+    seen = np.concatenate([split.frames(trial) for split in splits for trial in range(len(split))])
+    np.testing.assert_array_equal(seen, numbered(count))
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_imported_clip_is_there_to_learn_from(movie, tmp_path, workers):
+    """The clip has no states: samples are frames alone, in every way in which they are loaded."""
+    data = DataModule(str(import_video(movie, tmp_path / "data", **QUIET)), batch_size=16, workers=workers)
+    data.setup("fit")
+    batches = list(data.train_dataloader())
+    assert sum(batch.batch for batch in batches) == 5 * (33 - 12)
+    assert all(batch.trajectory is None and batch.properties is None and batch.ahead is None for batch in batches)
+    assert not batches[0].labeled.any()
+    assert batches[0].to("meta").frames.device.type == "meta"
+    assert batches[0][2:5].batch == 3
+    windows = data.windows("valid")
+    single = next(iter(DataLoader([windows[k] for k in range(4)], 4)))
+    assert torch.equal(single.frames, windows.__getitems__([0, 1, 2, 3]).frames)
 
 
 @pytest.mark.parametrize(("fps", "step"), [(12.5, 2), (5, 5), (25, 1)])

@@ -27,6 +27,7 @@ from physvision.datasets import (
     WindowShape,
     generate,
 )
+from physvision.datasets.random_streams import random_stream
 
 RECIPE = BilliardsRecipe(trials=40, frames=25, size=32, radius=2.0, balls=2)
 
@@ -75,7 +76,10 @@ def test_labels_are_nested_and_hidden_where_there_are_none(folder):
     before = np.zeros(0)
     for fraction in (0.0, 0.02, 0.1, 0.25, 1.0):
         windows = Windows(Dataset(folder), label_fraction=fraction)
-        assert windows.labeled.sum() == round(fraction * len(windows))
+        # Trials are labeled as a whole: a fraction of 32 trials of 13 windows each.
+        by_trial = windows.labeled.reshape(32, 13)
+        assert (by_trial.all(1) == by_trial.any(1)).all()
+        assert by_trial.all(1).sum() == round(fraction * 32)
         assert set(before) <= set(np.flatnonzero(windows.labeled))
         before = np.flatnonzero(windows.labeled)
     windows = Windows(Dataset(folder), label_fraction=0.25)
@@ -136,6 +140,46 @@ def test_labels_come_again_until_they_have_their_share(folder, fraction, share):
     # Mixed: no quarter of the epoch is short of them.
     quarters = [part.mean() for part in np.array_split(labeled, 4)]
     assert np.allclose(quarters, labeled.mean(), atol=4 * np.sqrt(0.25 / (len(read) / 4)))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 5])
+@pytest.mark.parametrize("ranks", [1, 2, 3, 20])
+@pytest.mark.parametrize(("fraction", "share"), [(0.1, 0.0), (0.5, 0.0), (0.1, 0.5)])
+def test_every_batch_has_its_share_of_labels(folder, seed, ranks, fraction, share):
+    """Over epochs, seeds and ranks, also where one seed chooses the labels and the order."""
+    windows = Windows(Dataset(folder), label_fraction=fraction, label_seed=seed)
+    expected = max(windows.labeled.mean(), share)
+    samplers = [ShardSampler(windows, rank, ranks, seed=seed, labeled_share=share) for rank in range(ranks)]
+    assert len({len(sampler) for sampler in samplers}) == 1
+    for epoch in range(4):
+        for sampler in samplers:
+            sampler.set_epoch(epoch)
+        labels = [windows.labeled[list(sampler)] for sampler in samplers]
+        # A rank rounds its numbers of labeled and of unlabeled windows to whole ones, or to whole shards.
+        slack = 28 / len(samplers[0])
+        assert all(abs(known.mean() - expected) <= slack for known in labels)
+        for known in labels:
+            for size in (8, 16):
+                counts = np.convolve(known, np.ones(size), "valid")
+                assert np.abs(counts - size * known.mean()).max(initial=0) < 1
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_stratified_epoch_goes_on_where_it_was(folder, ranks):
+    windows = Windows(Dataset(folder), label_fraction=0.25)
+    sampler = ShardSampler(windows, ranks - 1, ranks, labeled_share=0.5)
+    sampler.set_epoch(3)
+    whole = list(sampler)
+    sampler.skipped = 48
+    assert list(sampler) == whole[48:]
+    assert list(sampler) == whole
+
+
+def test_labels_and_order_have_streams_of_their_own():
+    """Seeds pad with zeros: 0, (0, 0) and (0, 0, 0) are one seed to NumPy."""
+    streams = [("labels",), ("shards", 0), ("shards", 1), ("order", 0, 0), ("order", 0, 1), ("order", 1, 0)]
+    draws = {tuple(random_stream(0, *stream).integers(2**32, size=4)) for stream in streams}
+    assert len(draws) == len(streams)
 
 
 def test_loader_workers_read_the_same(folder):
@@ -211,7 +255,7 @@ def test_lightning_learns_from_it(folder, tmp_path):
     first, second = module.seen[: len(windows)], module.seen[len(windows) :]
     assert len(set(first)) == len(set(second)) == len(windows)
     assert first != second
-    assert sum(module.labels) == 2 * round(0.1 * len(windows))
+    assert sum(module.labels) == 2 * 13 * round(0.1 * 32)
     # Two discs of radius 2 with one channel of three lit each.
     expected = 2 * np.pi * 4 / 32**2 * np.array(RECIPE.ball_colors()).sum(1).mean() / 3
     assert module.level.item() == pytest.approx(expected, rel=0.02)
@@ -267,6 +311,13 @@ def test_a_split_without_trials_is_named(tmp_path):
     out = generate(PendulumRecipe(trials=2, frames=20, size=8, samples=1), tmp_path / "few", workers=1, progress=False)
     with pytest.raises(DataError, match="has no trials for valid"):
         DataModule(str(out)).setup("fit")
+
+
+def test_too_small_a_fraction_is_named(folder):
+    with pytest.raises(
+        InputError, match=r"label_fraction: 0.01 of the 32 trials of train is none; use at least 0.0312"
+    ):
+        Windows(Dataset(folder), label_fraction=0.01)
 
 
 def test_nothing_labelled_leaves_nothing_to_learn_from(folder):
