@@ -100,7 +100,7 @@ def line(seed: int) -> dict[str, float | int | str]:
     took = 1e3 * (time.process_time() - began) / STEPS
     status = path.status
     assert status is not None
-    bad = int(status.first_bad_step[0])
+    bad = int(status.first_failed_step[0])
     whole = path.q[0] if bad < 0 else path.q[0, :bad]
     finite = bool(torch.isfinite(whole).all())
     last = STEPS if bad < 0 else bad - 1
@@ -115,10 +115,10 @@ def line(seed: int) -> dict[str, float | int | str]:
         "bad": bad,
         "unnamed": int(not finite),
         "residual": float(status.residual[0]) if bad < 0 else -1.0,
-        "crowded": int(status.crowded[0]),
-        "softened": int(status.softened[0]),
+        "crowded": int(status.fallback_steps[0]),
+        "softened": int(status.regularized_impacts[0]),
         "grazing": int(status.first_grazing_step[0]),
-        "overlap": float(status.overlap[0]) / smallest,
+        "overlap": float(status.penetration[0]) / smallest,
         "gained": float((total - total[0]).max() / total[0].abs()),
         "flown": float(change.where(~pushed, 0.0).cumsum(0).amax().clamp(min=0)) if last else 0.0,
         "pushed": float(change.where(pushed, 0.0).clamp(min=0).sum()),

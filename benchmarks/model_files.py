@@ -40,7 +40,7 @@ def motion(engine: articulated.Articulation, start: State, seconds: float, most:
     while done < steps:
         piece = engine.rollout(state, min(PIECE, steps - done))
         assert piece.status is not None
-        bad, overlap = int(piece.status.first_bad_step[0]), max(overlap, float(piece.status.overlap[0]))
+        bad, overlap = int(piece.status.first_failed_step[0]), max(overlap, float(piece.status.penetration[0]))
         if bad >= 0:
             return f"good for {(done + bad) * DT:g} s"
         done, state = done + piece.steps, piece.final

@@ -45,7 +45,7 @@ def compare(seed: int, steps: int) -> tuple[float, list[float], float | None]:
     smooth = [(a + b) / 2 for a, b in zip(ahead, behind, strict=True) if abs(a - b) <= 2e-3 * max(abs(a), 1e-2)]
     confirmed = [off(x) for x, y in combinations(smooth, 2) if abs(x - y) <= 2e-3 * max(abs(x), 1e-2)]
     assert trajectory.status is not None
-    crowded = float(trajectory.status.crowded[0]) / steps
+    crowded = float(trajectory.status.fallback_steps[0]) / steps
     return crowded, [off(x) for x in differences], min(confirmed, default=None)
 
 

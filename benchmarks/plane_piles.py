@@ -75,7 +75,7 @@ def ours(world: rigid2d.World, steps: int) -> Run:
             worst = start
         assert status is not None
         run.bad |= not bool(status.converged.all())
-        run.crowded += int(status.crowded[0])
+        run.crowded += int(status.fallback_steps[0])
         run.missed = max(run.missed, float(status.residual[0]))
         total = float(sum(world.energy(state)))
         run.gained += max(total - last, 0.0) / scale

@@ -69,7 +69,7 @@ def row(seed: int) -> dict[str, object]:
         found = overlap(world, trajectory.state(k))
         if found > max(deepest, 1e-6):
             deepest = found
-            named = int(bool(world.rollout(trajectory.state(0), k).status.crowded[0] > 0))  # pyright: ignore
+            named = int(bool(world.rollout(trajectory.state(0), k).status.fallback_steps[0] > 0))  # pyright: ignore
     start = trajectory.state(Random(seed).randrange(20, 100))
     ahead = world.rollout(start, 1).final
     mirror, _ = scenes.mixture(seed, -1.0)
@@ -93,7 +93,7 @@ def row(seed: int) -> dict[str, object]:
         "bodies": len(same),
         "milliseconds": took,
         "bad": int(bad),
-        "crowded": int(status.crowded[0]),
+        "crowded": int(status.fallback_steps[0]),
         "overlap": deepest,
         "named": named,
         **off,

@@ -285,8 +285,8 @@ def main(only: str = "", films: Path | None = None) -> None:
         total = (kinetic + potential)[0]
         scale = float(torch.maximum(kinetic.max(), potential.max() - potential.min()))
         gained, lost = float(total.diff().max()) / scale, float(total[0] - total[-1]) / scale
-        bad = "" if bool(status.converged[0]) else f"  FAILED at {int(status.first_bad_step[0])}"
-        share = int(status.crowded[0]) / steps
+        bad = "" if bool(status.converged[0]) else f"  FAILED at {int(status.first_failed_step[0])}"
+        share = int(status.fallback_steps[0]) / steps
         print(
             f"{case.name:<14}{took:>7.3f}{1e3 * worst:>9.1f}{share:>9.1%}{joint_gaps(world, trajectory):>9.1e}", end=""
         )

@@ -84,7 +84,7 @@ def run(scene: Scene, method: Method, dt: float) -> Found:
         assert path.status is not None
         if not bool(path.status.converged.all()):
             return Found(math.inf, None, math.nan, forward, math.nan)
-        found, overlap = scene.read(path.final), float(path.status.overlap.max())
+        found, overlap = scene.read(path.final), float(path.status.penetration.max())
         began = time.thread_time()
         (derivative,) = torch.autograd.grad(found, value)
         backward = min(backward, (time.thread_time() - began) / steps * 1e6)

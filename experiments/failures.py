@@ -181,17 +181,18 @@ def racing() -> tuple[Engine, State]:
 
 
 FAILURES: dict[str, tuple[Callable[[], tuple[Engine, State]], str]] = {
-    "drift of energy": (energy_drift, "first_coarse_step"),
+    "drift of energy": (energy_drift, "first_underresolved_step"),
     "numbers beyond all bounds": (divergence, "converged"),
     "shapes that graze": (grazing, "first_grazing_step"),
-    "impacts that would add energy": (energy_of_impacts, "softened"),
-    "a crowd": (crowd, "crowded"),
-    "a bullet": (bullet, "overlap"),
+    "impacts that would add energy": (energy_of_impacts, "regularized_impacts"),
+    "a crowd": (crowd, "fallback_steps"),
+    "a bullet": (bullet, "penetration"),
     "a body inside out": (crushed, "converged"),
     "a flow that races": (racing, "converged"),
 }
 # What the status of a world that is well says.
-WELL = {"first_coarse_step": -1, "converged": True, "first_grazing_step": -1, "softened": 0, "crowded": 0}
+WELL = {"first_underresolved_step": -1, "converged": True, "first_grazing_step": -1}
+WELL |= {"regularized_impacts": 0, "fallback_steps": 0}
 
 
 def tried(make: Callable[[], tuple[Engine, State]]) -> tuple[Engine, Trajectory, bool]:
@@ -214,7 +215,7 @@ def statuses() -> bool:
         status = run.status
         assert status is not None
         bad, well = getattr(status, field).tolist()
-        if field == "overlap":  # nothing has failed: the bullet is stopped where it strikes
+        if field == "penetration":  # nothing has failed: the bullet is stopped where it strikes
             named = bad < 1e-9 and bool(status.converged.all()) and float(run.q[0, :, 0].max()) < 1.0
         else:
             named = bad != WELL[field] and well == WELL[field]

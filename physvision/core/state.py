@@ -1,4 +1,4 @@
-"""The state of what moves, its course over time, and what the engine says of how it went."""
+"""States of a batch of worlds, trajectories, and the status that an engine reports for a rollout."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from physvision.core.errors import InputError
 
 @dataclass(frozen=True)
 class State:
-    """Positions and velocities of a batch of worlds at one moment.
+    """Positions and velocities of a batch of worlds at one time.
 
     Attributes:
-        q: generalised positions, (batch, nq); metres, radians, unit quaternions (w, x, y, z).
-        v: generalised velocities, (batch, nv); metres and radians a second.
+        q: Generalized positions, (batch, nq); meters, radians, unit quaternions (w, x, y, z).
+        v: Generalized velocities, (batch, nv); meters and radians a second.
     """
 
     q: Float[Tensor, "batch nq"]
@@ -29,96 +29,102 @@ class State:
 
     @property
     def batch(self) -> int:
-        """Number of worlds."""
+        """Number of worlds in the batch."""
         return self.q.shape[0]
 
     def to(self, *args, **kwargs) -> State:
-        """The same state on another device or in another dtype; arguments as in `torch.Tensor.to`."""
+        """Copy the state to another device or dtype; arguments as in `torch.Tensor.to`."""
         return State(self.q.to(*args, **kwargs), self.v.to(*args, **kwargs))
 
     def detach(self) -> State:
-        """The same state, cut off from the graph that made it."""
+        """Detach both tensors from the autograd graph."""
         return State(self.q.detach(), self.v.detach())
 
     def repeat(self, times: int) -> State:
-        """Each world `times` times, copies of one world next to each other."""
+        """Repeat every world `times` times; copies of one world are adjacent."""
         return State(self.q.repeat_interleave(times, 0), self.v.repeat_interleave(times, 0))
 
 
-def _unsaid() -> Any:
-    """Stands for numbers of a status that an engine does not tell, until they are filled in."""
+def _not_reported() -> Any:
+    """Stand for a number that an engine does not report, until `Status` fills it in."""
     return None
 
 
 @dataclass(frozen=True)
 class Status:
-    """How a rollout went, world by world.
+    """Outcome of a rollout, one entry for each world.
 
     Attributes:
-        converged: whether every step of the world could be solved and stayed finite, (batch,).
-        residual: the largest residual of any step's solve, (batch,); zero where nothing is solved by iteration.
-        iterations: the largest number of iterations of any step, (batch,).
-        first_bad_step: the first step that failed, (batch,); -1 where none did. The initial state is step 0.
-        crowded: how many steps were too busy to be followed event by event, (batch,); zero for engines without events.
-        first_coarse_step: the first step that was too long for its motion, so that energy is not kept, (batch,); −1
-            where none was, or where the engine does not judge that. Such a world goes on.
-        first_grazing_step: the first step in which bodies graze each other, so that a shift of a micrometre makes or
-            undoes a contact and the motion has no derivative, (batch,); −1 where none was, or where the engine does not
-            judge that. Such a world goes on.
-        softened: how many impacts had less restitution than was asked for, or they would have added energy, (batch,).
-        overlap: by how much shapes overlapped at most at the start of any step or event, m, (batch,); zero where the
-            engine does not judge that.
+        converged: If true, every step of the world was solved and stayed finite, (batch,).
+        residual: Largest residual of the solver over all steps, (batch,); zero for engines without iterative solvers.
+        iterations: Largest number of solver iterations in any step, (batch,).
+        first_failed_step: Index of the first step that failed, (batch,); -1 if none did. The initial state is step 0.
+        fallback_steps: Number of steps with more contact events than could be resolved one by one, so that one problem
+            over all contacts was solved instead, (batch,); zero for engines without contact events.
+        first_underresolved_step: Index of the first step that was too long for the motion to conserve energy, (batch,);
+            -1 if there was none or the engine does not check it. Such a world goes on.
+        first_grazing_step: Index of the first step with a grazing contact, one that a shift of a micrometer makes or
+            removes, so that the motion has no derivative, (batch,); -1 if there was none or the engine does not check
+            it. Such a world goes on.
+        regularized_impacts: Number of impacts whose restitution was lowered so that they add no energy, (batch,).
+        penetration: Largest penetration depth at the start of any step or event, m, (batch,); zero for engines that do
+            not check it.
     """
 
     converged: Bool[Tensor, " batch"]
     residual: Float[Tensor, " batch"]
     iterations: Int[Tensor, " batch"]
-    first_bad_step: Int[Tensor, " batch"]
-    crowded: Int[Tensor, " batch"] = field(default_factory=_unsaid)
-    first_coarse_step: Int[Tensor, " batch"] = field(default_factory=_unsaid)
-    first_grazing_step: Int[Tensor, " batch"] = field(default_factory=_unsaid)
-    softened: Int[Tensor, " batch"] = field(default_factory=_unsaid)
-    overlap: Float[Tensor, " batch"] = field(default_factory=_unsaid)
+    first_failed_step: Int[Tensor, " batch"]
+    fallback_steps: Int[Tensor, " batch"] = field(default_factory=_not_reported)
+    first_underresolved_step: Int[Tensor, " batch"] = field(default_factory=_not_reported)
+    first_grazing_step: Int[Tensor, " batch"] = field(default_factory=_not_reported)
+    regularized_impacts: Int[Tensor, " batch"] = field(default_factory=_not_reported)
+    penetration: Float[Tensor, " batch"] = field(default_factory=_not_reported)
 
     @classmethod
-    def of_good_worlds(cls, make: Callable[[], Status]) -> Status:
-        """The status of worlds that all went well, made when somebody first asks for one of its numbers.
+    def deferred(cls, compute: Callable[[], Status]) -> Status:
+        """Make a status of worlds that all converged, whose numbers are computed at the first access.
 
-        Making it takes as long as some short motions, after which nobody asks.
+        Computing them takes as long as a short rollout, after most of which nobody reads them.
         """
         status = object.__new__(cls)
-        vars(status)["_make"] = make
+        vars(status)["_compute"] = compute
         return status
 
     @property
-    def is_unmade(self) -> bool:
-        """Whether all worlds went well and nobody has asked for more."""
-        return "_make" in vars(self)
+    def is_pending(self) -> bool:
+        """If true, all worlds converged and the numbers are not computed yet."""
+        return "_compute" in vars(self)
 
     def __getattr__(self, name: str) -> Any:
-        make = vars(self).pop("_make", None)
-        if make is None:
-            raise AttributeError(f"Status has no {name!r}")
-        vars(self).update(vars(make()))
-        return getattr(self, name)
+        attributes = vars(self)
+        compute = attributes.get("_compute")
+        if compute is not None and name in self.__dataclass_fields__:
+            # Several threads may compute the same numbers; the attributes are complete before the mark goes.
+            attributes.update(vars(compute()))
+            attributes.pop("_compute", None)
+        if name not in attributes:
+            raise AttributeError(f"Status has no attribute {name!r}")
+        return attributes[name]
 
     def __getstate__(self) -> dict[str, Tensor]:
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     def __post_init__(self) -> None:
-        empty = {"crowded": 0, "softened": 0, "first_coarse_step": -1, "first_grazing_step": -1}
-        for name, value in empty.items():
+        defaults = {"fallback_steps": 0, "regularized_impacts": 0}
+        defaults |= {"first_underresolved_step": -1, "first_grazing_step": -1}
+        for name, value in defaults.items():
             if getattr(self, name) is None:
-                object.__setattr__(self, name, torch.full_like(self.first_bad_step, value))
-        if self.overlap is None:
-            object.__setattr__(self, "overlap", torch.zeros_like(self.residual))
+                object.__setattr__(self, name, torch.full_like(self.first_failed_step, value))
+        if self.penetration is None:
+            object.__setattr__(self, "penetration", torch.zeros_like(self.residual))
 
     def failed(self) -> list[int]:
-        """Indices of the worlds that failed; waits for the device."""
+        """Return the indices of the worlds that failed; waits for the device."""
         return torch.nonzero(~self.converged).flatten().tolist()
 
     def then(self, later: Status, first: int) -> Status:
-        """The status of this motion together with one that follows it from step `first` on."""
+        """Combine this status with that of a rollout that continues it from step `first` on."""
 
         def earliest(before: Tensor, after: Tensor) -> Tensor:
             return torch.where((before >= 0) | (after < 0), before, after + first)
@@ -127,12 +133,12 @@ class Status:
             converged=self.converged & later.converged,
             residual=torch.maximum(self.residual, later.residual),
             iterations=torch.maximum(self.iterations, later.iterations),
-            first_bad_step=earliest(self.first_bad_step, later.first_bad_step),
-            crowded=self.crowded + later.crowded,
-            first_coarse_step=earliest(self.first_coarse_step, later.first_coarse_step),
+            first_failed_step=earliest(self.first_failed_step, later.first_failed_step),
+            fallback_steps=self.fallback_steps + later.fallback_steps,
+            first_underresolved_step=earliest(self.first_underresolved_step, later.first_underresolved_step),
             first_grazing_step=earliest(self.first_grazing_step, later.first_grazing_step),
-            softened=self.softened + later.softened,
-            overlap=torch.maximum(self.overlap, later.overlap),
+            regularized_impacts=self.regularized_impacts + later.regularized_impacts,
+            penetration=torch.maximum(self.penetration, later.penetration),
         )
 
 
@@ -141,10 +147,10 @@ class Trajectory:
     """States on a fixed grid of times, the initial state first.
 
     Attributes:
-        q: generalised positions, (batch, steps + 1, nq).
-        v: generalised velocities, (batch, steps + 1, nv).
-        status: how the simulation went; None for trajectories that were observed, not simulated.
-        dt: seconds between two states; None where nobody said.
+        q: Generalized positions, (batch, steps + 1, nq).
+        v: Generalized velocities, (batch, steps + 1, nv).
+        status: Outcome of the simulation; None for trajectories that were observed, not simulated.
+        dt: Time step between two states, s; None if it is not known.
     """
 
     q: Float[Tensor, "batch times nq"]
@@ -156,7 +162,7 @@ class Trajectory:
         return self.q.shape[1]
 
     def __getitem__(self, times: slice) -> Trajectory:
-        """The states of some of the times, as in a list; for a single one see `state`."""
+        """Select states by a slice of their indices; for a single state see `state`."""
         return Trajectory(self.q[:, times], self.v[:, times], self.status, self.dt and self.dt * (times.step or 1))
 
     def __repr__(self) -> str:
@@ -168,41 +174,41 @@ class Trajectory:
 
     @property
     def batch(self) -> int:
-        """Number of worlds."""
+        """Number of worlds in the batch."""
         return self.q.shape[0]
 
     @property
     def steps(self) -> int:
-        """Number of steps: one less than there are states."""
+        """Number of steps, one less than the number of states."""
         return self.q.shape[1] - 1
 
     @property
     def times(self) -> Float[Tensor, " times"]:
-        """Seconds since the first state."""
+        """Time of each state since the first, s."""
         if self.dt is None:
-            raise InputError("times: this trajectory does not say how far its states are apart; give it a dt")
+            raise InputError("times: the trajectory has no time step; construct it with dt")
         return self.dt * torch.arange(len(self), dtype=self.q.dtype, device=self.q.device)
 
     def state(self, step: int) -> State:
-        """The state after `step` steps; negative numbers count from the end."""
+        """Return the state after `step` steps; negative numbers count from the end."""
         return State(self.q[:, step], self.v[:, step])
 
     @property
     def final(self) -> State:
-        """The last state."""
+        """State after the last step."""
         return self.state(-1)
 
     def flatten(self) -> State:
-        """All states of all worlds as one batch, (batch · (steps + 1)), times of one world next to each other."""
+        """Merge all states into one batch of batch · (steps + 1); the states of one world are adjacent."""
         return State(self.q.flatten(0, 1), self.v.flatten(0, 1))
 
 
 for _node in (State, Status):
     register_dataclass(_node)
-# The step of time is no tensor: it goes with the structure, so that vmap and tree_map keep it.
+# The time step is not a tensor: it belongs to the structure of the pytree, so that vmap and tree_map keep it.
 pytree.register_pytree_node(
     Trajectory,
-    lambda whole: ([whole.q, whole.v] if whole.status is None else [whole.q, whole.v, whole.status], whole.dt),
-    lambda parts, dt: Trajectory(*parts, dt=dt),  # pyright: ignore[reportCallIssue]
+    lambda path: ([path.q, path.v] if path.status is None else [path.q, path.v, path.status], path.dt),
+    lambda leaves, dt: Trajectory(*leaves, dt=dt),  # pyright: ignore[reportCallIssue]
     serialized_type_name="physvision.core.Trajectory",
 )

@@ -83,7 +83,7 @@ class Game:
         moved = self.engine.rollout(state, self.steps, held.unsqueeze(1).expand(-1, self.steps, -1))
         end, status = moved.final, moved.status
         failed = ~(end.q.isfinite().all(1) & end.v.isfinite().all(1)) | (end.v.detach().abs() > self.fastest).any(1)
-        if status is not None and not status.is_unmade:
+        if status is not None and not status.is_pending:
             failed = failed | ~status.converged
         lost = failed if self.lost is None else failed | self.lost(self.see(end))
         return Outcome(end, self.reward(state, end, held), lost, failed)

@@ -135,8 +135,8 @@ def _sound(trajectory: Trajectory, max_speed: float | None) -> Trajectory:
         return trajectory
     if max_speed is not None:
         slow = trajectory.v.detach().abs().amax(-1) <= max_speed
-        first = torch.where(slow.all(1), status.first_bad_step, (~slow).int().argmax(1).to(status.first_bad_step))
-        status = replace(status, converged=status.converged & slow.all(1), first_bad_step=first)
+        first = torch.where(slow.all(1), status.first_failed_step, (~slow).int().argmax(1).to(status.first_failed_step))
+        status = replace(status, converged=status.converged & slow.all(1), first_failed_step=first)
     good = status.converged[:, None, None]
     q, v = (torch.where(good, whole, whole[:, :1].detach()) for whole in (trajectory.q, trajectory.v))
     return Trajectory(q, v, status)

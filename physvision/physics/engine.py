@@ -251,23 +251,23 @@ class Engine(nn.Module):
 
     def _report(self, status: Status) -> None:
         """Keep the status and warn of failed worlds, once an engine; never waits for a GPU."""
-        if not status.is_unmade and is_functorch_wrapped_tensor(status.converged):
+        if not status.is_pending and is_functorch_wrapped_tensor(status.converged):
             return  # inside a functional transform there is nothing to look at yet
         self.__dict__["_status"] = status  # a module's own way looks for parameters in it first
-        if status.is_unmade:
+        if status.is_pending:
             return
         if self._warned or status.converged.is_cuda:
             return
         # By numpy, which takes a fifth of the time on so few numbers.
-        if status.converged.numpy().all() and (status.first_coarse_step.numpy() < 0).all():
+        if status.converged.numpy().all() and (status.first_underresolved_step.numpy() < 0).all():
             return
-        failed, coarse = status.failed(), torch.nonzero(status.first_coarse_step >= 0).flatten().tolist()
+        failed, coarse = status.failed(), torch.nonzero(status.first_underresolved_step >= 0).flatten().tolist()
         self._warned = bool(failed or coarse)
         if coarse and not failed:
             warnings.warn(
-                f"{len(coarse)} of {status.converged.numel()} worlds move too fast for their steps and do not keep "
-                f"their energy (world {coarse[0]} from step {int(status.first_coarse_step[coarse[0]])} on). Take a "
-                "smaller dt or more substeps. See trajectory.status.first_coarse_step; this is said once an engine.",
+                f"{len(coarse)} of {status.converged.numel()} worlds move too fast for the time step and do not "
+                f"conserve energy (world {coarse[0]} from step {int(status.first_underresolved_step[coarse[0]])} on). "
+                "Reduce dt or add substeps. See trajectory.status.first_underresolved_step; an engine warns once.",
                 RuntimeWarning,
                 stacklevel=4,
             )
@@ -276,7 +276,7 @@ class Engine(nn.Module):
         named = ", ".join(str(world) for world in failed[:8]) + (" …" if len(failed) > 8 else "")
         warnings.warn(
             f"{len(failed)} of {status.converged.numel()} worlds failed (world {named}; first at step "
-            f"{int(status.first_bad_step[failed[0]])}, residual {float(status.residual[failed[0]]):.3g}). The other "
+            f"{int(status.first_failed_step[failed[0]])}, residual {float(status.residual[failed[0]]):.3g}). The other "
             f"worlds are not touched. {self._cure()}See trajectory.status; this is said once an engine.",
             RuntimeWarning,
             stacklevel=4,

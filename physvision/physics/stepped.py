@@ -75,4 +75,4 @@ def _status(q: Tensor, v: Tensor, solves: list[Status | None]) -> Status:
     first_bad = torch.where(converged, -1, (~good).int().argmax(1))
     if told is None:
         return Status(converged, torch.zeros_like(q[:, 0, 0]), torch.zeros_like(first_bad), first_bad)
-    return replace(told, converged=converged, first_bad_step=first_bad)
+    return replace(told, converged=converged, first_failed_step=first_bad)

@@ -2,6 +2,9 @@
 
 import copy
 import pickle
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -9,6 +12,11 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from physvision import State, Trajectory
 from physvision.core import Status
+
+
+def status_of_two():
+    good = torch.tensor([True, True])
+    return Status(good, torch.zeros(2), torch.ones(2, dtype=torch.int32), -torch.ones(2, dtype=torch.int32))
 
 
 def trajectory(batch=2, steps=3):
@@ -47,21 +55,20 @@ def test_the_status_of_good_worlds_is_made_once_and_when_asked():
 
     def make():
         made.append(1)
-        good = torch.tensor([True, True])
-        return Status(good, torch.zeros(2), torch.ones(2, dtype=torch.int32), -torch.ones(2, dtype=torch.int32))
+        return status_of_two()
 
-    status = Status.of_good_worlds(make)
-    assert status.is_unmade
+    status = Status.deferred(make)
+    assert status.is_pending
     assert made == []
     assert status.failed() == []
-    assert status.first_coarse_step.tolist() == [-1, -1]
-    assert not status.is_unmade
+    assert status.first_underresolved_step.tolist() == [-1, -1]
+    assert not status.is_pending
     assert made == [1]
     with pytest.raises(AttributeError, match="speed"):
         status.speed  # noqa: B018  it is asked for, which is all
-    copies = pickle.loads(pickle.dumps(Status.of_good_worlds(make))), copy.deepcopy(Status.of_good_worlds(make))
+    copies = pickle.loads(pickle.dumps(Status.deferred(make))), copy.deepcopy(Status.deferred(make))
     assert all(each.residual.tolist() == [0.0, 0.0] for each in copies)
-    values, kind = tree_flatten(Status.of_good_worlds(make))
+    values, kind = tree_flatten(Status.deferred(make))
     assert tree_unflatten(values, kind).converged.tolist() == [True, True]
 
 
@@ -71,26 +78,43 @@ def test_the_status_of_a_motion_and_of_what_follows_it_tells_of_both():
         converged=torch.tensor([True, False, True, False]),
         residual=torch.tensor([0.0, 0.5, 0.1, 0.3]),
         iterations=torch.tensor([1, 9, 2, 3]),
-        first_bad_step=torch.tensor([-1, 3, -1, 4]),
-        crowded=torch.tensor([0, 2, 0, 1]),
-        first_coarse_step=torch.tensor([-1, 2, -1, 5]),
+        first_failed_step=torch.tensor([-1, 3, -1, 4]),
+        fallback_steps=torch.tensor([0, 2, 0, 1]),
+        first_underresolved_step=torch.tensor([-1, 2, -1, 5]),
         first_grazing_step=torch.tensor([-1, 1, -1, 6]),
-        softened=torch.tensor([0, 3, 0, 4]),
-        overlap=torch.tensor([0.0, 0.02, 0.01, 0.04]),
+        regularized_impacts=torch.tensor([0, 3, 0, 4]),
+        penetration=torch.tensor([0.0, 0.02, 0.01, 0.04]),
     )
     after = Status(**{name: value[[0, 2, 1, 3]] for name, value in vars(before).items()})
     wanted = {
         "converged": [True, False, False, False],
         "residual": [0.0, 0.5, 0.5, 0.3],
         "iterations": [1, 9, 9, 3],
-        "first_bad_step": [-1, 3, 13, 4],
-        "crowded": [0, 2, 2, 2],
-        "first_coarse_step": [-1, 2, 12, 5],
+        "first_failed_step": [-1, 3, 13, 4],
+        "fallback_steps": [0, 2, 2, 2],
+        "first_underresolved_step": [-1, 2, 12, 5],
         "first_grazing_step": [-1, 1, 11, 6],
-        "softened": [0, 3, 3, 8],
-        "overlap": [0.0, 0.02, 0.02, 0.04],
+        "regularized_impacts": [0, 3, 3, 8],
+        "penetration": [0.0, 0.02, 0.02, 0.04],
     }
     whole = before.then(after, 10)
     assert vars(whole).keys() == wanted.keys()
     for name, values in wanted.items():
         assert torch.equal(getattr(whole, name), torch.tensor(values)), name
+
+
+def test_threads_may_ask_one_deferred_status():
+    gate = threading.Barrier(4)
+
+    def slow():
+        time.sleep(0.002)
+        return status_of_two()
+
+    def ask(status):
+        gate.wait(10)
+        return status.residual.tolist(), status.first_grazing_step.tolist()
+
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(20):
+            status = Status.deferred(slow)
+            assert list(pool.map(ask, [status] * 4)) == [([0.0, 0.0], [-1, -1])] * 4

@@ -201,7 +201,7 @@ def test_a_world_that_leaves_the_numbers_is_marked_alone():
     with pytest.warns(RuntimeWarning, match="1 of 2 worlds failed"):
         trajectory = engine.rollout(State(state.q, state.v * 10), 3)
     assert trajectory.status.failed() == [1]
-    assert trajectory.status.first_bad_step.tolist() == [-1, 0]
+    assert trajectory.status.first_failed_step.tolist() == [-1, 0]
 
 
 def test_a_position_that_does_not_matter_is_not_seen():

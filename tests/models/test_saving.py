@@ -173,7 +173,7 @@ def test_states_come_back(tmp_path):
     again = load_states(save_states(tmp_path / "states.safetensors", run))
     assert again.dt == run.dt
     assert torch.equal(again.status.converged, run.status.converged)
-    assert torch.equal(again.status.first_bad_step, run.status.first_bad_step)
+    assert torch.equal(again.status.first_failed_step, run.status.first_failed_step)
 
 
 @pytest.mark.parametrize(

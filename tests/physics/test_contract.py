@@ -257,7 +257,7 @@ def test_trajectories_keep_their_step_through_transforms():
     doubled = torch.utils._pytree.tree_map(lambda leaf: torch.cat([leaf, leaf]), run)
     assert doubled.batch == 2
     assert doubled.dt == run.dt
-    with pytest.raises(InputError, match="give it a dt"):
+    with pytest.raises(InputError, match="construct it with dt"):
         _ = Trajectory(run.q, run.v).times
 
 

@@ -122,7 +122,7 @@ def test_what_contact_tells_of_a_step_is_told_of_the_motion():
     q[:, 0], q[:, 1], v[:, 0] = -0.503, 0.2 + 1e-7, 1.0
     run = Hybrid(engine, Constant(*[0.0] * 12)).rollout(State(q, v), 60)
     assert run.status.first_grazing_step.tolist() == [51]
-    assert run.status.first_bad_step.tolist() == [-1]
+    assert run.status.first_failed_step.tolist() == [-1]
 
 
 def test_a_layer_inside_learns_through_the_force():

@@ -131,7 +131,7 @@ def test_how_deep_shapes_overlapped_is_kept():
     start = engine.initial_state(dtype=DOUBLE)
     low = State(start.q + torch.tensor([0, 0, 0.0995, 0, 0, 0, 0], dtype=DOUBLE), start.v)
     end = end_of_motion(engine, low, 6, keep=KeepEvery(2))
-    assert float(end.status.overlap) == pytest.approx(5e-4, rel=1e-9)
+    assert float(end.status.penetration) == pytest.approx(5e-4, rel=1e-9)
 
 
 def test_bad_input_is_named(pendulum):
@@ -146,4 +146,4 @@ def test_a_world_that_fails_is_named_with_its_step(pendulum):
     controls[1, 30] = torch.inf
     with pytest.warns(RuntimeWarning, match="failed"):
         found = end_of_motion(pendulum, State(q, v), STEPS, controls, keep=KeepEvery(8))
-    assert found.status.first_bad_step.tolist() == [-1, 31]
+    assert found.status.first_failed_step.tolist() == [-1, 31]

@@ -78,7 +78,7 @@ def test_steps_too_coarse_for_a_spin_are_named(speed):
             path = engine.rollout(start, 100)
         drift = abs(float(sum(engine.energy(path.final)) / sum(engine.energy(start))) - 1)
         assert path.status is not None
-        named = int(path.status.first_coarse_step) >= 0
+        named = int(path.status.first_underresolved_step) >= 0
         assert bool(path.status.converged)
         assert named or drift < 0.05
         assert named == (speed > 120 and substeps == 1)

@@ -84,7 +84,7 @@ def play(
         held = control.unsqueeze(1).expand(-1, task.steps, -1)
         moved, before = engine.rollout(state, task.steps, held, known), state
         state, bad = moved.final, lost | _failed(moved)
-        if not (moved.status is None or moved.status.is_unmade):
+        if not (moved.status is None or moved.status.is_pending):
             # They go on from where they last were: what is no number would reach all worlds through the weights.
             state = State(
                 torch.where(bad[:, None], before.q.detach(), state.q),
@@ -115,7 +115,7 @@ def play(
 
 def _failed(moved: Trajectory) -> Bool[Tensor, " batch"]:
     """Which worlds could not be simulated."""
-    if moved.status is None or moved.status.is_unmade:
+    if moved.status is None or moved.status.is_pending:
         return torch.zeros(moved.batch, dtype=torch.bool, device=moved.q.device)
     return ~moved.status.converged
 

@@ -318,22 +318,22 @@ def _status(bad: Tensor, coarse: Tensor, coarseness: Tensor) -> Status:
 
     def made() -> Status:
         residual = torch.where(bad < 0, coarseness, torch.inf)
-        return Status(bad < 0, residual, torch.ones_like(bad), bad, first_coarse_step=coarse)
+        return Status(bad < 0, residual, torch.ones_like(bad), bad, first_underresolved_step=coarse)
 
-    return Status.of_good_worlds(made) if _are_none(bad) and _are_none(coarse) else made()
+    return Status.deferred(made) if _are_none(bad) and _are_none(coarse) else made()
 
 
 def _contact_status(told: Tensor, worst: Tensor) -> Status:
     """The status from what `autograd.ContactRollout` tells of each world."""
 
     def made() -> Status:
-        bad, grazing, crowded, softened = told.unbind(1)
-        residual, overlap = worst.unbind(1)
-        residual = torch.where(bad < 0, residual, torch.inf)
-        more = {"first_grazing_step": grazing, "softened": softened, "overlap": overlap}
-        return Status(bad < 0, residual, torch.ones_like(bad), bad, crowded, **more)
+        failed, grazing, fallback, regularized = told.unbind(1)
+        residual, penetration = worst.unbind(1)
+        residual = torch.where(failed < 0, residual, torch.inf)
+        more = {"first_grazing_step": grazing, "regularized_impacts": regularized, "penetration": penetration}
+        return Status(failed < 0, residual, torch.ones_like(failed), failed, fallback, **more)
 
-    return Status.of_good_worlds(made) if _are_none(told, 0) else made()
+    return Status.deferred(made) if _are_none(told, 0) else made()
 
 
 def _are_none(steps: Tensor, *column: int) -> bool:

@@ -237,7 +237,8 @@ class Flow(MechanicalEngine):
         bad, coarse = (first_step(starts, each) for each in zip(*found, strict=True))
         good = bad < 0
         residual = torch.where(good, 0.0, torch.inf).to(state.q)
-        status = Status(good, residual, torch.ones_like(bad), bad, first_coarse_step=torch.where(good, coarse, -1))
+        coarse = torch.where(good, coarse, -1)
+        status = Status(good, residual, torch.ones_like(bad), bad, first_underresolved_step=coarse)
         return Trajectory(q, v, status, self.dt)
 
     @override

@@ -58,8 +58,8 @@ class World(MechanicalEngine):
         max_events: impacts, ends of slip and stretches between them that are followed in one step.
         max_milliseconds: what following them may cost in one step, about, on one core; counted in operations, not by
             the clock; None for 2, or 16 where nothing can touch. Beyond any of these bounds the rest of the step is
-            crowded: one problem over all contacts at once, see `Status.crowded`.
-        substeps: how many steps of the scheme make one of the engine; bounds and `Status.crowded` count each of them.
+            crowded: one problem over all contacts at once, see `Status.fallback_steps`.
+        substeps: how many steps of the scheme make one of the engine; bounds and `Status.fallback_steps` count them.
     """
 
     takes_forces = True
@@ -234,9 +234,9 @@ def _join(parts: list[tuple[Tensor, ...]], length: int, substeps: int, dtype: to
         # Step k ends with substep k · substeps; −1 stays.
         bad, coarse = (
             torch.where(step >= 0, (step + substeps - 1) // substeps, step)
-            for step in (status.first_bad_step, status.first_coarse_step)
+            for step in (status.first_failed_step, status.first_underresolved_step)
         )
-        status = replace(status, first_bad_step=bad, first_coarse_step=coarse)
+        status = replace(status, first_failed_step=bad, first_underresolved_step=coarse)
     return Trajectory(q.to(dtype), v.to(dtype), status, dt)
 
 
@@ -247,7 +247,7 @@ def _status(part: tuple[Tensor, ...], dtype: torch.dtype) -> Status:
         converged=bad < 0,
         residual=residual.to(dtype),
         iterations=iterations.long(),
-        first_bad_step=bad.long(),
-        crowded=(crowded < 0).sum(1),
-        first_coarse_step=coarse.long(),
+        first_failed_step=bad.long(),
+        fallback_steps=(crowded < 0).sum(1),
+        first_underresolved_step=coarse.long(),
     )

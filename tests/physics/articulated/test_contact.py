@@ -255,7 +255,7 @@ def test_an_overlapping_start_fails_alone():
         warnings.simplefilter("ignore", RuntimeWarning)
         path = engine.rollout(State(q, v), 60)
     assert path.status is not None
-    assert path.status.first_bad_step.tolist() == [-1, 0, -1]
+    assert path.status.first_failed_step.tolist() == [-1, 0, -1]
     (gradient,) = torch.autograd.grad(path.q[:, -1].nan_to_num().sum(), v)
     alone = engine.rollout(State(q[:1], v[:1]), 60)
     assert torch.equal(path.q[:1], alone.q)

@@ -180,7 +180,7 @@ def test_gradients_of_every_input_and_property(law):
 
     def loss(given):
         path = engine.rollout(State(given["q"], given["v"]), steps, given["u"], {name: given[name] for name in LEAVES})
-        deepest.append(float(path.status.overlap.min()))
+        deepest.append(float(path.status.penetration.min()))
         return (path.q @ weights[0] + path.v @ weights[1, : engine.nv]).mean(1)
 
     def direction(name, value):

@@ -295,7 +295,7 @@ def test_shapes_that_overlap_at_the_start_may_pass_through_each_other():
     </worldbody></mujoco>"""
     state = State(torch.zeros(1, 3, dtype=torch.float64), torch.tensor([[1.0, 0.0, 0.0]], dtype=torch.float64))
     with pytest.warns(RuntimeWarning):
-        assert articulated.load(source).rollout(state, 1).status.first_bad_step.tolist() == [0]
+        assert articulated.load(source).rollout(state, 1).status.first_failed_step.tolist() == [0]
     engine = articulated.load(source, overlapping="pass", restitution=1.0)
     end = engine.rollout(state, 100).final
     torch.testing.assert_close(end.v, torch.tensor([[0.0, 0.0, 1.0]], dtype=torch.float64), rtol=0, atol=1e-9)

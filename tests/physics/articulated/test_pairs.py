@@ -359,7 +359,7 @@ def test_what_overlaps_at_the_start_is_pushed_apart_by_choice():
     )
     deep.q[0, 9] = 0.15  # the box lies 5 cm in the ground, and then below the ball
     with pytest.warns(RuntimeWarning):
-        assert engine.rollout(deep, 1).status.first_bad_step.tolist() == [0]
+        assert engine.rollout(deep, 1).status.first_failed_step.tolist() == [0]
     apart = engine.separated(deep)
     assert engine.contacts(apart, within=0.0).gap.min(-1).values.tolist() == pytest.approx([0.0], abs=1e-6)
     assert torch.equal(apart.v, deep.v)
@@ -384,7 +384,7 @@ def test_what_no_joint_can_free_keeps_its_overlap():
     assert float(start.q[0, 4]) == pytest.approx(0.1, abs=1e-6)
     path = engine.rollout(start, 50)
     assert bool(path.status.converged)
-    assert path.status.overlap.tolist() == pytest.approx([0.002])
+    assert path.status.penetration.tolist() == pytest.approx([0.002])
     assert path.q[0, -1, :2].tolist() == pytest.approx([0.5 * 50 * engine.dt, -0.2 * 50 * engine.dt])
 
 

@@ -50,4 +50,4 @@ def test_feet_that_friction_jams(monkeypatch, dtype):
     stand = State(high.q + torch.tensor([0, 0, 0.335] + [0.0] * 12, dtype=dtype), high.v).repeat(64)
     torques = torch.zeros(64, 35, engine.nu, dtype=dtype)
     torques[..., 6:] = 8 * torch.rand(64, 1, 8, generator=torch.Generator().manual_seed(2)) - 4
-    assert engine.rollout(stand, 35, torques).status.first_bad_step.tolist() == [-1] * 64
+    assert engine.rollout(stand, 35, torques).status.first_failed_step.tolist() == [-1] * 64

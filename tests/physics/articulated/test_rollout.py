@@ -66,7 +66,7 @@ def test_a_bad_world_is_named_and_harms_no_other():
         path = engine.rollout(State(state.q, v), 6, controls, {"mass": mass})
     assert path.status is not None
     assert path.status.converged.tolist() == [True, False, False, True]
-    assert path.status.first_bad_step.tolist() == [-1, 0, 4, -1]
+    assert path.status.first_failed_step.tolist() == [-1, 0, 4, -1]
     assert path.status.failed() == [1, 2]
     assert engine.status is path.status
     gv, gm = torch.autograd.grad(path.v[:, -1].nan_to_num().sum(), (v, mass))

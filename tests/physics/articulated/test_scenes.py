@@ -15,7 +15,7 @@ def test_a_scene_starts_without_overlap(name):
     engine = scenes.load(name, dt=1e-3)
     status = engine.rollout(engine.initial_state(dtype=torch.float64), 2).status
     assert bool(status.converged.all())
-    assert float(status.overlap.max()) < 1e-6
+    assert float(status.penetration.max()) < 1e-6
 
 
 def test_a_scene_that_is_not_there_is_named():

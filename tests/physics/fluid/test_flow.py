@@ -209,7 +209,7 @@ def test_steps_far_too_long_are_marked():
     assert torch.isfinite(run.q[1]).all()
     flow = Flow((8, 8), (1.0, 1.0), dt=0.2, viscosity=0.1, wall_speed=(0.0, 0.0, 0.0, 5.0))
     with pytest.warns(RuntimeWarning, match="too fast for their steps"):
-        assert flow.rollout(flow.initial_state(), 3).status.first_coarse_step.tolist() == [1]
+        assert flow.rollout(flow.initial_state(), 3).status.first_underresolved_step.tolist() == [1]
 
 
 @pytest.mark.parametrize(

@@ -126,12 +126,12 @@ def test_more_events_than_may_happen_in_a_step_end_it_crowded():
     world = rigid2d.World([*walls, ball((0, 0), (30_000, 0))], gravity=(0, 0), max_events=64)
     trajectory = world.rollout(start(world), 2)
     assert trajectory.status.converged.all()
-    assert trajectory.status.crowded.tolist() == [1]
+    assert trajectory.status.fallback_steps.tolist() == [1]
     # A crowded step leaves overlaps of two ten-thousandths of the smallest body.
     assert trajectory.q[:, :, 0].abs().max() <= 2 + 2e-4 * world.assembly.smallest
     assert trajectory.v[0, -1, 0].abs() <= 30_000
     roomy = rigid2d.World([*walls, ball((0, 0), (30_000, 0))], gravity=(0, 0), max_events=1024)
-    assert roomy.rollout(start(roomy), 2).status.crowded.tolist() == [0]
+    assert roomy.rollout(start(roomy), 2).status.fallback_steps.tolist() == [0]
 
 
 def test_a_failed_world_is_nan_from_its_first_bad_step_on():
@@ -203,4 +203,4 @@ def test_a_body_of_absurd_speed_is_named_and_passes_no_wall_unsaid(speed):
     world = rigid2d.World([*rigid2d_scenes.walls(), box], gravity=(0, 0))
     with pytest.warns(RuntimeWarning, match="crosses the world"):
         trajectory = world.rollout(start(world), 3)
-    assert trajectory.status.first_bad_step.tolist() == [1]
+    assert trajectory.status.first_failed_step.tolist() == [1]

@@ -53,7 +53,7 @@ def test_many_balls_in_a_row_or_a_column_follow_the_exact_billiard():
         world = billiard(places.tolist(), velocities[:, :: 1 - 2 * along].tolist())
         assert len(world.assembly.pairs) > 64
         trajectory = world.rollout(start(world), 15)
-        assert trajectory.status.crowded == 0
+        assert trajectory.status.fallback_steps == 0
         np.testing.assert_allclose(flat(trajectory)[0].numpy(), np.r_[exact.x.ravel(), exact.v.ravel()], atol=1e-6)
 
 

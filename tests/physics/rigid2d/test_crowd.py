@@ -27,7 +27,7 @@ def test_piles_come_to_rest_without_gaining_energy_or_overlapping(count, seed):
     world = scenes.pile(count, seed)
     trajectory = world.rollout(start(world), 600)
     assert trajectory.status.converged.all()
-    assert trajectory.status.crowded > 0
+    assert trajectory.status.fallback_steps > 0
     total = sum(world.energy(trajectory))[0]
     # Position correction lifts bodies by what they overlap; the bar of the whole is a thousandth of the start's energy.
     assert total.diff().clamp(min=0).sum() < 1e-3 * total[0]
@@ -56,7 +56,7 @@ def test_what_sleeps_is_woken_and_does_what_it_would_have_done_awake(ground):
     floor = rigid2d.Rectangle((60, 1), (0, -0.5), static=ground == "static", driven=ground == "driven", **surface)
     world = rigid2d.World([*bodies, ball, floor], gravity=(0, -9.81), dt=1 / 60)
     trajectory = world.rollout(start(world), 40)
-    assert trajectory.status.crowded == 40
+    assert trajectory.status.fallback_steps == 40
     # 0.7 m at 3 m/s take 14 steps.
     assert (trajectory.v[0, :13, :30] == 0).all()
     assert trajectory.v[0, 14:20, :30].abs().max() > 0.5
@@ -167,7 +167,7 @@ def test_a_platform_carries_a_crowd_at_its_own_velocity():
     boxes = [rigid2d.Rectangle((1, 1), (2.0 * i, 0.5), velocity=(0.5, 1.0), **surface) for i in range(-5, 6)]
     world = rigid2d.World([lift, *boxes], gravity=(0, -9.81), dt=1 / 60)
     trajectory = world.rollout(start(world), 60)
-    assert trajectory.status.crowded == 60
+    assert trajectory.status.fallback_steps == 60
     wanted = torch.tensor([0.5, 1.0, 0.0], dtype=torch.float64).expand(12, 3)
     for found in (trajectory.final.v, trajectory.final.q - trajectory.q[:, 0]):
         torch.testing.assert_close(found.reshape(-1, 3), wanted, rtol=0, atol=1e-5)
@@ -213,7 +213,7 @@ def test_the_gradient_of_a_crowded_step_is_that_of_the_step_taken(seed):
         }
         moved = State(state.q + change * moves[0], state.v + change * moves[1])
         trajectory = world.rollout(moved, 1, properties=changed)
-        assert trajectory.status.crowded == 1
+        assert trajectory.status.fallback_steps == 1
         return trajectory.final.q[0] @ weights[0] + 0.1 * trajectory.final.v[0] @ weights[1]
 
     change = torch.zeros((), dtype=torch.float64, requires_grad=True)
@@ -302,12 +302,12 @@ def test_what_comes_to_rest_in_a_crowded_step_has_the_gradient_of_staying(seed):
     trajectory = world.rollout(start(world), 130)
     alone = world.rollout(State(trajectory.q[0], trajectory.v[0]), 1)
     still = ((alone.q[:, 1] == alone.q[:, 0]) & (alone.v[:, 1] == 0)).reshape(131, -1, 3).all(2).any(1)
-    fallen = trajectory.state(int((still & (alone.status.crowded == 1)).nonzero()[0]))
+    fallen = trajectory.state(int((still & (alone.status.fallback_steps == 1)).nonzero()[0]))
     generator = torch.Generator().manual_seed(seed)
     dq, dv, weights = torch.randn(3, 1, world.nq, generator=generator, dtype=torch.float64)
     change = torch.zeros((), dtype=torch.float64, requires_grad=True)
     trajectory = world.rollout(State(fallen.q + change * dq, fallen.v + change * dv), 1)
-    assert trajectory.status.crowded == 1
+    assert trajectory.status.fallback_steps == 1
     stays = (trajectory.q[0, 0] == trajectory.q[0, 1]) & (trajectory.v[0, 1] == 0)
     stays = stays.reshape(-1, 3).all(1).repeat_interleave(3)
     assert stays.any()

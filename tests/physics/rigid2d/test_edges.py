@@ -39,7 +39,7 @@ def test_what_leaves_a_ledge_falls_from_the_moment_at_which_its_support_ends(rou
     steps = round(0.5 / dt)
     place, speed = (torch.tensor(x, dtype=torch.float64, requires_grad=True) for x in (-0.5, 2.3))
     trajectory = world.rollout(moved(world, place, speed), steps)
-    assert trajectory.status.crowded == 0
+    assert trajectory.status.fallback_steps == 0
     height = trajectory.final.q[0, 1]
     fallen = dt * steps - (beyond - place) / speed
     exact = 0.3 - GRAVITY / 2 * fallen**2
@@ -57,7 +57,7 @@ def test_a_ball_rolls_round_a_corner_as_a_pendulum_stands_on_its_head():
     world = rigid2d.World([ledge, ball], gravity=(0, -GRAVITY), dt=1 / 240)
     trajectory = world.rollout(start(world), 96)
     x, y = trajectory.q[0, :, 0], trajectory.q[0, :, 1]
-    assert trajectory.status.crowded == 0
+    assert trajectory.status.fallback_steps == 0
     reached = 0.1 / 0.5
     # Energy: v² = v₀² + 2 g r (1 − cos θ); it leaves where v² = g r cos θ.
     leaves = (0.5**2 / (GRAVITY * 0.4) + 2) / 3
@@ -143,7 +143,7 @@ def test_gradients_over_edges_and_corners_are_those_of_differences(scene, seed):
     coarse, fine = (values[0] - values[1]) / 2e-4, (values[2] - values[3]) / 2e-5
     change = torch.zeros((), dtype=torch.float64, requires_grad=True)
     trajectory = world.rollout(State(state.q + change * dq, state.v + change * dv), steps)
-    assert trajectory.status.crowded == 0
+    assert trajectory.status.fallback_steps == 0
     (found,) = torch.autograd.grad(trajectory.final.q[0] @ weights[0], change)
     torch.testing.assert_close(coarse, fine, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(found, fine, rtol=1e-5, atol=1e-6)

@@ -124,7 +124,7 @@ def test_friction_that_loads_do_not_determine_is_the_same_in_a_mirror_and_in_ano
     worlds = [side_by_side(1, ("first", "second")), side_by_side(-1, ("first", "second"))]
     worlds += [side_by_side(1, ("second", "first"))]
     motions = [world.rollout(start(world), 30) for world in worlds]
-    assert all((motion.status.crowded == 0).all() for motion in motions)
+    assert all((motion.status.fallback_steps == 0).all() for motion in motions)
     q = [motion.q.reshape(31, 2, 3) for motion in motions]
     mirrored = q[1] * torch.tensor([-1.0, 1.0, -1.0])
     torch.testing.assert_close(mirrored, q[0], rtol=0, atol=1e-12)

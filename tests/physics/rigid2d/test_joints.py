@@ -205,9 +205,9 @@ def test_joints_that_turn_too_fast_for_their_steps_are_named_and_substeps_cure_t
     with pytest.warns(RuntimeWarning, match="more substeps"):
         trajectory = world.rollout(start(world), 3)
     assert trajectory.status.converged.all()
-    assert trajectory.status.first_coarse_step.tolist() == [1]
+    assert trajectory.status.first_underresolved_step.tolist() == [1]
     world = whirled(2000.0, substeps=8)
     trajectory = world.rollout(start(world), 3)
-    assert trajectory.status.first_coarse_step.tolist() == [-1]
+    assert trajectory.status.first_underresolved_step.tolist() == [-1]
     kinetic = world.energy(trajectory)[0][0]
     assert (kinetic - kinetic[0]).abs().max() < 1e-3 * kinetic[0]

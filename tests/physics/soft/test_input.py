@@ -90,7 +90,7 @@ def test_a_world_that_starts_inside_out_is_marked_and_the_other_goes_on():
     with pytest.warns(RuntimeWarning, match="inside out"):
         run = body.rollout(State(q, start.v), 3)
     assert run.status.failed() == [1]
-    assert run.status.first_bad_step.tolist() == [-1, 1]
+    assert run.status.first_failed_step.tolist() == [-1, 1]
     assert torch.isfinite(run.q[0]).all()
     alone = body.rollout(State(q[:1], start.v[:1]), 3)
     assert torch.equal(alone.q[0], run.q[0])

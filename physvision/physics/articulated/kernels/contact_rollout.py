@@ -48,7 +48,7 @@ def contact_rollout(
     start_v: wp.array2d(dtype=scalar),
     q: wp.array3d(dtype=scalar),
     v: wp.array3d(dtype=scalar),
-    first_bad_step: wp.array(dtype=wp.int32),
+    first_failed_step: wp.array(dtype=wp.int32),
 ):
     """Fill q and v, [world, step, number], from a start.
 
@@ -83,7 +83,7 @@ def contact_rollout(
                 bad = step + 1
         if last < 0:
             store_failure(tree, world, step + 1, q, v)
-    first_bad_step[world] = bad
+    first_failed_step[world] = bad
 
 
 # Its loops are kept: unrolled they take a fifth more time to compile, and none less to run.
@@ -103,7 +103,7 @@ def contact_rollout_backward(
     start_q: wp.array2d(dtype=scalar),
     q: wp.array3d(dtype=scalar),
     v: wp.array3d(dtype=scalar),
-    first_bad_step: wp.array(dtype=wp.int32),
+    first_failed_step: wp.array(dtype=wp.int32),
     trajectory_q_bar: wp.array3d(dtype=scalar),
     trajectory_v_bar: wp.array3d(dtype=scalar),
     q_bar: wp.array2d(dtype=scalar),
@@ -111,7 +111,7 @@ def contact_rollout_backward(
 ):
     """Adjoint of `contact_rollout`. A world that failed gives no gradient and cannot spoil what worlds share."""
     world = first + wp.tid()
-    if first_bad_step[world] >= 0:
+    if first_failed_step[world] >= 0:
         return
     begin_backward(tree, work, world)
     find_bounds(contacts, memory, world)

@@ -216,7 +216,7 @@ def kernels(Law, solve, solve_backward):
         start_v: wp.array2d(dtype=scalar),
         q: wp.array3d(dtype=scalar),
         v: wp.array3d(dtype=scalar),
-        first_bad_step: wp.array(dtype=wp.int32),
+        first_failed_step: wp.array(dtype=wp.int32),
     ):
         """Fill q and v, [world, step, number], from a start. A world whose step fails is marked and left."""
         world = first + wp.tid()
@@ -236,7 +236,7 @@ def kernels(Law, solve, solve_backward):
                     bad = step + 1
             if bad >= 0:
                 store_failure(tree, world, step + 1, q, v)
-        first_bad_step[world] = bad
+        first_failed_step[world] = bad
 
     @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 1})
     def rollout_backward(
@@ -255,7 +255,7 @@ def kernels(Law, solve, solve_backward):
         start_q: wp.array2d(dtype=scalar),
         q: wp.array3d(dtype=scalar),
         v: wp.array3d(dtype=scalar),
-        first_bad_step: wp.array(dtype=wp.int32),
+        first_failed_step: wp.array(dtype=wp.int32),
         trajectory_q_bar: wp.array3d(dtype=scalar),
         trajectory_v_bar: wp.array3d(dtype=scalar),
         q_bar: wp.array2d(dtype=scalar),
@@ -263,7 +263,7 @@ def kernels(Law, solve, solve_backward):
     ):
         """Adjoint of `rollout`. A world that failed gives no gradient."""
         world = first + wp.tid()
-        if first_bad_step[world] >= 0:
+        if first_failed_step[world] >= 0:
             return
         begin_backward(tree, work, world)
         find_bounds(contacts, memory, world)

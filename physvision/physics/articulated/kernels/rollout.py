@@ -63,8 +63,8 @@ def rollout(
     start_v: wp.array2d(dtype=scalar),
     q: wp.array3d(dtype=scalar),
     v: wp.array3d(dtype=scalar),
-    first_bad_step: wp.array(dtype=wp.int32),
-    first_coarse_step: wp.array(dtype=wp.int32),
+    first_failed_step: wp.array(dtype=wp.int32),
+    first_underresolved_step: wp.array(dtype=wp.int32),
     coarseness: wp.array(dtype=scalar),
 ):
     """Fill q and v, [world, step, number], from a start. A world that stops being finite is marked and left.
@@ -95,8 +95,8 @@ def rollout(
                 bad = step + 1
         else:
             store_failure(tree, world, step + 1, q, v)
-    first_bad_step[world] = bad
-    first_coarse_step[world] = coarse
+    first_failed_step[world] = bad
+    first_underresolved_step[world] = coarse
     coarseness[world] = worst
 
 
@@ -113,7 +113,7 @@ def rollout_backward(
     start_q: wp.array2d(dtype=scalar),
     q: wp.array3d(dtype=scalar),
     v: wp.array3d(dtype=scalar),
-    first_bad_step: wp.array(dtype=wp.int32),
+    first_failed_step: wp.array(dtype=wp.int32),
     trajectory_q_bar: wp.array3d(dtype=scalar),
     trajectory_v_bar: wp.array3d(dtype=scalar),
     q_bar: wp.array2d(dtype=scalar),
@@ -121,7 +121,7 @@ def rollout_backward(
 ):
     """Adjoint of `rollout`. A world that failed gives no gradient, so that it cannot spoil what worlds share."""
     world = first + wp.tid()
-    if first_bad_step[world] >= 0:
+    if first_failed_step[world] >= 0:
         return
     last = schedule.stages * schedule.substeps
     begin_backward(tree, work, world)

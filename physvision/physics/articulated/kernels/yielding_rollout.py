@@ -76,7 +76,7 @@ def rollout(
     start_v: wp.array2d(dtype=scalar),
     q: wp.array3d(dtype=scalar),
     v: wp.array3d(dtype=scalar),
-    first_bad_step: wp.array(dtype=wp.int32),
+    first_failed_step: wp.array(dtype=wp.int32),
 ):
     """Fill q and v, [world, step, number], from a start. A world that stops being finite is marked and left."""
     world = first + wp.tid()
@@ -94,7 +94,7 @@ def rollout(
                 bad = step + 1
         else:
             store_failure(tree, world, step + 1, q, v)
-    first_bad_step[world] = bad
+    first_failed_step[world] = bad
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 3})
@@ -114,7 +114,7 @@ def rollout_backward(
     start_q: wp.array2d(dtype=scalar),
     q: wp.array3d(dtype=scalar),
     v: wp.array3d(dtype=scalar),
-    first_bad_step: wp.array(dtype=wp.int32),
+    first_failed_step: wp.array(dtype=wp.int32),
     trajectory_q_bar: wp.array3d(dtype=scalar),
     trajectory_v_bar: wp.array3d(dtype=scalar),
     q_bar: wp.array2d(dtype=scalar),
@@ -125,7 +125,7 @@ def rollout_backward(
     A world that failed gives no gradient.
     """
     world = first + wp.tid()
-    if first_bad_step[world] >= 0:
+    if first_failed_step[world] >= 0:
         return
     begin_backward(tree, work, world)
     find_bounds(contacts, memory, world)
