@@ -215,7 +215,7 @@ def searched(found: Identification) -> None:
     """The search of `identify`, begun with every unknown a tenth off, and the intervals."""
     problem = found.fit.problem
     values = problem.unknowns.values(found.fit.z[None])
-    begun = problem.unknowns.numbers({name: 1.1 * value for name, value in values.items()})
+    begun = problem.unknowns.unconstrain({name: 1.1 * value for name, value in values.items()})
     reached = gauss_newton(problem, begun, robust=True).z[0]
     uncertainty(problem, reached, robust=True)
 

@@ -40,11 +40,11 @@ def model(poles: int) -> Model:
     """Our cartpole with point masses, and all its numbers unknown."""
     engine = articulated.cartpole(poles, dt=0.01 * suite.HOLD, substeps=suite.HOLD, integrator="runge_kutta_4")
     unknowns = [
-        Unknown("mass", [FIRST] * (poles + 1), low=0.0, deviation=_FREE),
-        Unknown("center", torch.full((poles + 1, 3), FIRST), deviation=_FREE),
+        Unknown("mass", [FIRST] * (poles + 1), low=0.0, std=_FREE),
+        Unknown("center", torch.full((poles + 1, 3), FIRST), std=_FREE),
     ]
     if poles > 1:
-        unknowns.append(Unknown("length", [FIRST] * (poles - 1), low=0.0, deviation=_FREE))
+        unknowns.append(Unknown("length", [FIRST] * (poles - 1), low=0.0, std=_FREE))
 
     def leaves(values: Mapping[str, Tensor]) -> dict[str, Tensor]:
         mass, center = values["mass"], values["center"]
@@ -66,7 +66,7 @@ def known_lumps(adaptive: AdaptiveMpc) -> dict[str, float]:
 
 def spectrum(found: Optimum) -> list[float]:
     """Eigenvalues of the fit's Hessian, the largest first."""
-    slopes = found.linear[1][found.best].flatten(0, 1)
+    slopes = found.best_linearization[1][0].flatten(0, 1)
     return torch.linalg.eigvalsh(slopes.T @ slopes).flip(0).clamp(min=0).tolist()
 
 
@@ -113,7 +113,7 @@ def learn(poles: int, force: float, seed: int, episodes: int, out: Path) -> list
         missed, angles = predicted(adaptive, poles, force)
         row = {"poles": poles, "force": force, "seed": seed, "episode": episode, "reward": reward}
         row |= {"up": suite.stays_up(course), "off": off, "lumps": found, "truth": truth, "predicted": missed}
-        rows.append(row | {"angles": angles, "spectrum": spectrum(fit), "course": len(fit.course) - 1})
+        rows.append(row | {"angles": angles, "spectrum": spectrum(fit), "course": len(fit.history) - 1})
         if seed == 0 and episode == 3:
             q, v = torch.cat([each.q for each in path])[None], torch.cat([each.v for each in path])[None]
             cart, seen = articulated.cartpole(poles), Trajectory(q, v, None, controller.engine.dt)

@@ -72,7 +72,7 @@ def design(angles: Tensor, path: Tensor, start: Tensor) -> Design:
         return tip_path(engine, angles[sample], table(values["table"]).movedim(1, 0))
 
     problem = PointResidual(sought, tip, path)
-    course = gauss_newton(problem, tolerance=1e-14).course[:, 0]
+    course = gauss_newton(problem, tolerance=1e-14).history[:, 0]
     distance = problem.residual(course).square().sum(-1).mean(-1).sqrt()
     return Design(table(course[-1:])[0], distance.tolist())
 

@@ -109,7 +109,9 @@ def pendulum(seed: int, updates: int, data: str) -> tuple[float, float, float]:
         return now, ahead
 
     first, _ = errors()
-    descend(loss, torch.optim.Adam(model.encoder.parameters(), lr=1e-3), updates, fade=0.05, clip=1.0)
+    descend(
+        loss, torch.optim.Adam(model.encoder.parameters(), lr=1e-3), updates, final_lr_fraction=0.05, max_grad_norm=1.0
+    )
     return first, *errors()
 
 

@@ -71,7 +71,7 @@ def learn(model: PredictiveAutoencoder, source: DataModule, updates: int) -> lis
         values = model.engine.learned_values
         way.append((values["restitution"].item(), values["radius"].item()))
 
-    descend(loss, torch.optim.Adam(groups), updates, fade=0.0, clip=1.0, after=keep)
+    descend(loss, torch.optim.Adam(groups), updates, final_lr_fraction=0.0, max_grad_norm=1.0, callback=keep)
     return way
 
 

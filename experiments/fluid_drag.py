@@ -80,7 +80,7 @@ def drag(updates: int, out: Path, cells: tuple[int, int] = (40, 24), steps: int 
         course.append(float(found.detach()))
         return found / course[0] + 0.02 * z.square().sum()
 
-    descend(loss, torch.optim.Adam([z], lr=0.03), updates, fade=0.1)
+    descend(loss, torch.optim.Adam([z], lr=0.03), updates, final_lr_fraction=0.1)
     less = 1 - float(force(z.detach())) / course[0]
     areas = [float(solid(each).sum()) * h**2 for each in (torch.zeros(5).double(), z.detach())]
     grown = areas[1] / areas[0] - 1
@@ -151,7 +151,7 @@ def wake(updates: int, out: Path, cells: int = 64, shed: int = 750, stretch: int
         going.append(State(end.q.detach(), end.v.detach()))
         return seen.square().mean()
 
-    descend(loss, torch.optim.Adam([weights], lr=0.1), updates, fade=0.1)
+    descend(loss, torch.optim.Adam([weights], lr=0.1), updates, final_lr_fraction=0.1)
     with torch.no_grad():
         courses = {
             label: scene.run(each, scene.start, judged)[1]

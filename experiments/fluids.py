@@ -149,7 +149,7 @@ def shape(trials: int, updates: int, out: Path, cells: int = 20, steps: int = 40
         course.append(within(dye.detach()))
         return (dye - target).square().mean()
 
-    descend(loss, torch.optim.Adam([stream], lr=3e-3), updates, fade=0.05)
+    descend(loss, torch.optim.Adam([stream], lr=3e-3), updates, final_lr_fraction=0.05)
     dye = carried().detach()
     off = float((dye - target).abs().sum() / target.sum())
     print(f"dye in a cross: alike by {within(dye):.3f} (bar {BARS['shape']}), {course[0]:.3f} at first; ", end="")

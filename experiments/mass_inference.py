@@ -65,7 +65,7 @@ def published(run: Runs, links: int, target: Tensor, whole: bool, most: int = 20
         course.append(float(mass.detach()))
         return abs(course[-1] - TRUE) <= CLOSE * TRUE
 
-    descend(loss, torch.optim.SGD([mass], lr=0.01), most, clip=100.0, after=close)
+    descend(loss, torch.optim.SGD([mass], lr=0.01), most, max_grad_norm=100.0, callback=close)
     return course
 
 
@@ -81,7 +81,7 @@ def least_squares(links: int, steps: int, target: Tensor) -> list[float]:
 
     times = torch.tensor([steps * world.dt], dtype=torch.float64)
     problem = MotionResidual(world, Unknowns([Unknown("mass", FIRST, low=0.0)]), setup, times, target[0, -1:])
-    course = problem.unknowns.flat(gauss_newton(problem, damping=0.0).course).flatten().tolist()
+    course = problem.unknowns.flat_values(gauss_newton(problem, damping=0.0).history).flatten().tolist()
     close = [abs(mass - TRUE) <= CLOSE * TRUE for mass in course]
     return course[: close.index(True) + 1] if any(close) else course
 

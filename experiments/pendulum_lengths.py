@@ -64,7 +64,7 @@ def descend(seen: Trajectory, start: Tensor, horizons: tuple[int, ...]) -> Desce
             return engine.rollout(starts, frames, properties=properties).final.q
 
         problem = PointResidual(sought, angles, seen.q[:, frames::5].flatten(0, 1))
-        course = gauss_newton(problem, z, iterations=100, tolerance=1e-6).course
+        course = gauss_newton(problem, z, max_iterations=100, tolerance=1e-6).history
         z = course[-1]
         found.lengths.append(sought.values(course[:, 0])["lengths"])
         found.error.append(problem.residual(course[:, 0]).square().mean((1, 2)).sqrt())

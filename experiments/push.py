@@ -103,11 +103,11 @@ def main(noise: float = 2.0, draws: int = 5, out: Path = Path("out"), filmed: bo
     clean = recorded()
     deviates = torch.randn(draws, *clean.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     guesses = SECONDS * (torch.arange(GUESSES, dtype=torch.float64) + 0.5) / GUESSES
-    starts = SOUGHT.numbers({"time": guesses, "size": torch.full_like(guesses, 0.5)})
+    starts = SOUGHT.unconstrain({"time": guesses, "size": torch.full_like(guesses, 0.5)})
     tasks = [problem(clean + 1e-3 * noise * deviate, 1e-3 * noise) for deviate in deviates]
-    searches = [gauss_newton(task, starts, iterations=30) for task in tasks]
-    best = [found.z[found.best] for found in searches]
-    flat = [SOUGHT.flat(z).tolist() for z in best]
+    searches = [gauss_newton(task, starts, max_iterations=30) for task in tasks]
+    best = [found.best_z for found in searches]
+    flat = [SOUGHT.flat_values(z).tolist() for z in best]
     errors = [(at - AT, size / SIZE - 1) for at, size in flat]
     task, z = tasks[0], best[0]
     times, sizes = zip(*errors, strict=True)
@@ -118,7 +118,7 @@ def main(noise: float = 2.0, draws: int = 5, out: Path = Path("out"), filmed: bo
     print(f"size off by {100 * middle[1]:.2f} % in the median, {100 * worst[1]:.2f} % at worst")
     (low, high), (least, most) = uncertainty(task, z).interval(0.9).tolist()
     print(f"of the first draw, 90 % intervals: time {low:.4f} to {high:.4f} s, size {least:.3f} to {most:.3f} N s")
-    motion = task.motion(z[None])
+    motion = task.rollout(z[None])
     draw(task, z, out / "push.png")
     print(f"figure: {out / 'push.png'}" + (f", film: {film(ENGINE, motion, out / 'push.mp4')}" if filmed else ""))
     return abs(worst[0]), abs(worst[1])
@@ -126,9 +126,9 @@ def main(noise: float = 2.0, draws: int = 5, out: Path = Path("out"), filmed: bo
 
 def draw(task: MotionResidual, z: Tensor, file: Path) -> None:
     figure, axis = panel()
-    axis.plot(task.times, task.seen[:, 0], ".", color="0.5", markersize=3, label="seen")
+    axis.plot(task.times, task.observed[:, 0], ".", color="0.5", markersize=3, label="seen")
     with torch.no_grad():
-        axis.plot(task.times, task.predicted(z[None])[0, :, 0], color="C0", linewidth=1, label="with the push found")
+        axis.plot(task.times, task.predictions(z[None])[0, :, 0], color="C0", linewidth=1, label="with the push found")
     axis.axvspan(AT, AT + LASTS, color="C1", alpha=0.5, label="push")
     axis.set(xlabel="s", ylabel="angle of the rod, rad")
     save(figure, axis, file)

@@ -92,8 +92,10 @@ def main(noise: float = 1.0, draws: int = 5, out: Path = Path("out")) -> float:
     deviates = torch.randn(draws, len(times), 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     seen = answer(times)[:, None] + 1e-3 * noise * deviates
     empty = problem(seen[0], 1e-3 * noise)
-    found = [gauss_newton(replace(empty, seen=each), SOUGHT.numbers(GUESSES), iterations=25) for each in seen]
-    z = torch.stack([each.z[each.best] for each in found])
+    found = [
+        gauss_newton(replace(empty, observed=each), SOUGHT.unconstrain(GUESSES), max_iterations=25) for each in seen
+    ]
+    z = torch.stack([each.best_z for each in found])
     values = SOUGHT.values(z)
     print(f"{draws} draws of noise of {noise:g} mrad, {RATE} angles a second; {len(GUESSES['speed'])} guesses")
     for name, truth in TRUTH.items():
@@ -101,11 +103,11 @@ def main(noise: float = 1.0, draws: int = 5, out: Path = Path("out")) -> float:
         worst = max(errors, key=abs)
         print(f"{name:<6}{truth:>7g} {'true':<6}{100 * median(map(abs, errors)):>7.2f} % off in the median,", end="")
         print(f"{100 * worst:>7.2f} % at worst")
-    sure = uncertainty(replace(empty, seen=seen[0]), z[0]).interval(0.9)
+    sure = uncertainty(replace(empty, observed=seen[0]), z[0]).interval(0.9)
     told = "; ".join(f"{name} {low:.4g} to {high:.4g}" for name, (low, high) in zip(TRUTH, sure.tolist(), strict=True))
     print(f"of the first draw, 90 % intervals: {told}")
     with torch.no_grad():
-        fitted = empty.predicted(z[:1])[0, :, 0]
+        fitted = empty.predictions(z[:1])[0, :, 0]
     draw(times, seen[0, :, 0], fitted, out / "servo_calibration.png")
     print(f"figure: {out / 'servo_calibration.png'}")
     return float(((values["gain"] / TRUTH["gain"]) - 1).abs().max())

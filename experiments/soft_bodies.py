@@ -84,7 +84,7 @@ def modulus(seed: int, seen: Tensor, steps: int, dt: float, squares: int = SQUAR
         return 1e6 * (body.node_positions(run)[0, :, marks] - target).square().mean()
 
     adam = torch.optim.Adam([log], lr=0.05)
-    descend(loss, adam, updates, fade=0.0, after=lambda: course.append(float(log.detach().exp())))
+    descend(loss, adam, updates, final_lr_fraction=0.0, callback=lambda: course.append(float(log.detach().exp())))
     return course
 
 
@@ -122,7 +122,7 @@ def stiffness_field(
         return (body.node_positions(end)[0, line, 1] - 0.5 - arc) / arc[-1]
 
     even = float(missed().detach().abs().max())
-    descend(lambda: missed().square().mean(), torch.optim.Adam([logs], lr=0.05), updates, fade=0.0)
+    descend(lambda: missed().square().mean(), torch.optim.Adam([logs], lr=0.05), updates, final_lr_fraction=0.0)
     found = (MODULUS * logs.detach().exp()).numpy()
     centres = (np.arange(columns) + 0.5) / columns
     return even, float(missed().detach().abs().max()), found, MODULUS * (1 - centres)
@@ -186,7 +186,7 @@ def crawl(seconds: float, updates: int, guesses: int = 8, seed: int = 0) -> tupl
             kept.update(best=float(reached.max()), z=z.detach()[reached.argmax()][None].clone())
         return -way
 
-    descend(loss, torch.optim.Adam([z], lr=0.05), updates, clip=10.0)
+    descend(loss, torch.optim.Adam([z], lr=0.05), updates, max_grad_norm=10.0)
     return ways, float(Crawler(seconds, dt=0.01).way(kept["z"]))
 
 

@@ -101,7 +101,7 @@ def aim() -> tuple[MotionResidual, Optimum]:
     goal = torch.tensor([TARGET], dtype=torch.float64)
     sought = Unknowns([Unknown("velocity", (60.0, 10.0), scale=10.0)])
     problem = MotionResidual(world, sought, setup, times, goal, lambda seen: seen.state.q[:, :2])
-    return problem, gauss_newton(problem, damping=0.0, iterations=6)
+    return problem, gauss_newton(problem, damping=0.0, max_iterations=6)
 
 
 def draw(courses: dict[str, Tensor], paths: Tensor, file: Path) -> None:
@@ -140,11 +140,11 @@ def main(noise: float = 0.5, worlds: int = 20, out: Path = Path("out")) -> bool:
     courses, met = {}, True
     for task in tasks():
         problem, name = task.problem(), task.sought.name
-        exact = problem.predicted(problem.unknowns.numbers({name: task.truth})).detach()
+        exact = problem.predictions(problem.unknowns.unconstrain({name: task.truth})).detach()
         blur = noise * torch.randn((worlds + 1, *exact.shape[1:]), generator=generator, dtype=torch.float64)
         blur[0] = 0
-        course = problem.unknowns.flat(
-            gauss_newton(replace(problem, seen=exact + blur), problem.unknowns.start(worlds + 1)).course
+        course = problem.unknowns.flat_values(
+            gauss_newton(replace(problem, observed=exact + blur), problem.unknowns.start(worlds + 1)).history
         )[..., 0]
         final, clean = course[-1, 1:], float(course[-1, 0] / task.truth - 1)
         met &= abs(clean) < 1e-3
@@ -152,10 +152,10 @@ def main(noise: float = 0.5, worlds: int = 20, out: Path = Path("out")) -> bool:
         print(f"{name:<18}{task.truth:>8.3g}{task.sought.start:>8.3g}{len(course) - 1:>9}", end="")
         print(f"{float(final.median()):>14.5g}{float(final.std()):>10.1e}{clean:>21.1e}")
     problem, aimed = aim()
-    distances = problem.residual(aimed.course[:, 0]).norm(dim=(1, 2))
+    distances = problem.residual(aimed.history[:, 0]).norm(dim=(1, 2))
     print(f"throw: distance from the target after each update, px: {', '.join(f'{d:.3g}' for d in distances.tolist())}")
     met &= float(distances[-1]) < 1e-3
-    draw(courses, problem.motion(aimed.course[:, 0]).q[..., :2], out / "system_identification.png")
+    draw(courses, problem.rollout(aimed.history[:, 0]).q[..., :2], out / "system_identification.png")
     print(f"every property to 0.1 % without noise, target hit to 0.001 px: {'met' if met else 'MISSED'}")
     print(f"figure: {out / 'system_identification.png'}")
     return met

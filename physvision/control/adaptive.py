@@ -83,7 +83,7 @@ class Model:
 
     def fitted(self, record: Record, z: Tensor | None = None, iterations: int = 30) -> Optimum:
         """The unknowns that explain the record best, from z on."""
-        return gauss_newton(self.problem(record), z, iterations=iterations)
+        return gauss_newton(self.problem(record), z, max_iterations=iterations)
 
     def known(self, z: Float[Tensor, "one unknowns"]) -> dict[str, Tensor]:
         """The leaves that z stands for, shared by all worlds."""
@@ -120,7 +120,7 @@ class AdaptiveMpc:
         Until a fit has converged, searches begin from the first guess and near it too, and the best counts.
         """
         found = self.model.fitted(self.record, self.z if self._settled else self._starts(), iterations)
-        best = slice(found.best, found.best + 1)
+        best = slice(found.best_start, found.best_start + 1)
         self._settled = bool(found.converged[best])
         if bool(found.cost[best].isfinite()) and bool(found.z[best].isfinite().all()):
             self.z = found.z[best]

@@ -1,24 +1,26 @@
-"""Fitting: an engine's motion to what was observed of it, and how sure one can be of what was found."""
+"""Nonlinear least-squares fitting of engine motions to observations, with uncertainty estimates."""
 
 from physvision.estimation.descent import descend
 from physvision.estimation.gauss_newton import Optimum, gauss_newton
-from physvision.estimation.horizons import doubling, fit_growing, grown
-from physvision.estimation.motion_residual import MotionResidual, Seen, Setup
+from physvision.estimation.horizons import fit_with_continuation, geometric_horizons, horizon_continuation
+from physvision.estimation.motion_residual import MotionResidual, SampledState, Setup
 from physvision.estimation.residual import PointResidual, Residual
+from physvision.estimation.settings import EstimationSettings
 from physvision.estimation.unknowns import Unknown, Unknowns
 
 __all__ = [
+    "EstimationSettings",
     "MotionResidual",
     "Optimum",
     "PointResidual",
     "Residual",
-    "Seen",
+    "SampledState",
     "Setup",
     "Unknown",
     "Unknowns",
     "descend",
-    "doubling",
-    "fit_growing",
+    "fit_with_continuation",
     "gauss_newton",
-    "grown",
+    "geometric_horizons",
+    "horizon_continuation",
 ]

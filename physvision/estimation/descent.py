@@ -1,4 +1,4 @@
-"""Gradient descent: where there is a loss but no residuals, or where a network is learned beside physics."""
+"""Gradient descent for losses without residuals, or with a network learned beside physics."""
 
 from __future__ import annotations
 
@@ -13,40 +13,44 @@ from physvision.core.checks import check_count
 def descend(
     loss: Callable[[], Tensor],
     optimizer: torch.optim.Optimizer,
-    updates: int,
+    steps: int,
     *,
-    fade: float | None = None,
-    clip: float | None = None,
-    after: Callable[[], bool | None] = lambda: None,
+    final_lr_fraction: float | None = None,
+    max_grad_norm: float | None = None,
+    callback: Callable[[], bool | None] = lambda: None,
 ) -> None:
-    """Take steps down a loss.
+    """Minimize a loss with a torch optimizer.
 
     Args:
-        loss: evaluated anew for each step; one of a batch of searches that share nothing is summed.
-        optimizer: torch's, of whatever the loss depends on: Adam, in most cases.
-        updates: how many steps.
-        fade: the share of the rate that is left at the end of a cosine; None for a rate that stays.
-        clip: the largest norm of the gradient; None for any.
-        after: called after each step; True ends the descent.
+        loss: Function that evaluates the loss anew; a batch of independent searches is summed.
+        optimizer: Optimizer of whatever the loss depends on, usually Adam. Its learning rates are restored at the end.
+        steps: Number of optimizer steps.
+        final_lr_fraction: Fraction of the learning rate that remains at the end of a cosine schedule; None for a
+            constant rate.
+        max_grad_norm: Norm to which the gradient is clipped; None for no clipping.
+        callback: Function called after each step; returning True stops the descent.
     """
-    check_count("updates", updates)
+    check_count("steps", steps)
     rates = [group["lr"] for group in optimizer.param_groups]
-    shrink = None
-    if fade is not None:
-        shrink = torch.optim.lr_scheduler.LambdaLR(
+    schedule = None
+    if final_lr_fraction is not None:
+        schedule = torch.optim.lr_scheduler.LambdaLR(
             optimizer,
-            lambda update: fade + (1 - fade) * (1 + torch.cos(torch.tensor(torch.pi * update / updates)).item()) / 2,
+            lambda step: (
+                final_lr_fraction
+                + (1 - final_lr_fraction) * (1 + torch.cos(torch.tensor(torch.pi * step / steps)).item()) / 2
+            ),
         )
-    parameters = [each for group in optimizer.param_groups for each in group["params"]]
-    for _ in range(updates):
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    for _ in range(steps):
         optimizer.zero_grad()
         loss().sum().backward()
-        if clip is not None:
-            torch.nn.utils.clip_grad_norm_(parameters, clip)
+        if max_grad_norm is not None:
+            torch.nn.utils.clip_grad_norm_(parameters, max_grad_norm)
         optimizer.step()
-        if shrink is not None:
-            shrink.step()
-        if after():
+        if schedule is not None:
+            schedule.step()
+        if callback():
             break
     for group, rate in zip(optimizer.param_groups, rates, strict=True):
         group["lr"] = rate

@@ -1,7 +1,7 @@
-"""Nonlinear least squares: Gauss–Newton with Levenberg's and Marquardt's damping, many starts at once.
+"""Nonlinear least squares: Gauss–Newton with Levenberg–Marquardt damping, for many starts at once.
 
-Each start has a damping of its own and takes only steps that make its cost smaller. Outliers are held down by weights
-1 / (1 + (r / c s)²) with r a sample's residual and s their usual size: the cost is then Cauchy's,
+Each start has its own damping and accepts only steps that decrease its cost. Outliers are downweighted by
+1 / (1 + (r / c s)²), with r a sample's residual and s the residual scale: the cost is then Cauchy's,
 c² s² / 2 · log(1 + (r / c s)²).
 """
 
@@ -14,155 +14,178 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from physvision.estimation.residual import Linear, Residual
+from physvision.estimation.residual import Linearization, Residual
+from physvision.estimation.settings import DEFAULT_SETTINGS, EstimationSettings
 
-_CAUCHY = 2.385  # 95 % as good as least squares where there are no outliers
-_LARGEST_STEP = 2.0  # in z, where one is a sensible step
+_NORMAL_MEDIAN = 0.6745  # median of |x| for a standard normal x
 
 
 @dataclass(frozen=True)
 class Optimum:
-    """Where a search led, for each start.
+    """Result of a multi-start search.
 
     Attributes:
-        z: the numbers found, (starts, unknowns).
-        cost: half the sum of squares, outliers held down from the same size on, what was known beforehand included,
-            (starts,).
-        converged: whether no step made it smaller any more by a share of the tolerance, (starts,).
-        course: z after each iteration, the start first, (iterations + 1, starts, unknowns).
-        linear: the residuals at z, and their derivatives.
+        z: Unconstrained numbers at the end of each search, (starts, unknowns).
+        cost: Half the sum of squares, priors included; robust costs share one residual scale, (starts,).
+        converged: True where the last step decreased the cost by less than the tolerance, (starts,).
+        history: z after each iteration, the start first, (iterations + 1, starts, unknowns).
+        linearization: Residuals and Jacobian at z.
     """
 
     z: Float[Tensor, "starts unknowns"]
     cost: Float[Tensor, " starts"]
     converged: Bool[Tensor, " starts"]
-    course: Float[Tensor, "iterations starts unknowns"]
-    linear: Linear
+    history: Float[Tensor, "iterations starts unknowns"]
+    linearization: Linearization
 
     @property
-    def best(self) -> int:
-        """The start that led to the smallest cost."""
+    def best_start(self) -> int:
+        """Index of the start with the smallest final cost."""
         return int(self.cost.nan_to_num(nan=math.inf).argmin())
+
+    @property
+    def best_z(self) -> Float[Tensor, " unknowns"]:
+        """Unconstrained numbers of the start with the smallest final cost."""
+        return self.z[self.best_start]
+
+    @property
+    def best_linearization(self) -> Linearization:
+        """Residuals and Jacobian of the start with the smallest final cost, as a batch of one."""
+        row = slice(self.best_start, self.best_start + 1)
+        return self.linearization[0][row], self.linearization[1][row]
 
 
 def gauss_newton(
     problem: Residual,
     start: Float[Tensor, "starts unknowns"] | None = None,
     *,
-    iterations: int = 50,
+    max_iterations: int = 50,
     tolerance: float = 1e-10,
     robust: bool = False,
     damping: float = 1e-3,
-    held: Bool[Tensor, " unknowns"] | None = None,
     patience: int | None = None,
-    linear: Linear | None = None,
+    linearization: Linearization | None = None,
+    settings: EstimationSettings = DEFAULT_SETTINGS,
 ) -> Optimum:
-    """Make the residuals small.
+    """Minimize the sum of squared residuals from one or more starts.
 
     Args:
-        problem: what they are.
-        start: where to begin; where the unknowns begin if not given.
-        iterations: at most so many.
-        tolerance: where the next step would make the cost fall by a smaller share of itself a search has converged.
-        robust: whether outliers are held down.
-        damping: at first, a share of each diagonal element; 0 for Gauss–Newton's steps as long as they succeed.
-        held: unknowns that stay as they are.
-        patience: so many iterations after the best of all starts has converged the others are given up, at once if it
-            leaves no more than noise; None for never.
-        linear: the residuals where it begins, and their derivatives, if they are known already.
+        problem: Residuals to minimize.
+        start: Initial unconstrained numbers; the unknowns' own starts if not given.
+        max_iterations: Maximum number of iterations.
+        tolerance: Relative decrease of the cost below which a search has converged.
+        robust: If true, outliers are downweighted by Cauchy's loss.
+        damping: Initial damping, relative to the diagonal of the normal matrix; 0 for undamped Gauss–Newton steps as
+            long as they decrease the cost.
+        patience: Iterations after which the search stops once its best start has converged; it stops at once if only
+            noise is left there. None waits for all starts.
+        linearization: Residuals and Jacobian at the start, if already computed.
+        settings: Tuning numbers of the solver.
     """
     z = problem.unknowns.start() if start is None else start.detach().clone()
-    moving = torch.ones(z.shape[1], dtype=torch.bool) if held is None else ~held
-    level = torch.full((len(z),), float(damping), dtype=z.dtype, device=z.device)
+    damping_level = torch.full((len(z),), float(damping), dtype=z.dtype, device=z.device)
     converged = torch.zeros(len(z), dtype=torch.bool, device=z.device)
-    course = [z]
-    missed, slopes = problem.linearize(z) if linear is None else linear
-    scale = residual_size(missed) if robust else None
-    cost = _cost(problem, z, missed, scale)
+    history = [z]
+    residuals, jacobian = problem.linearize(z) if linearization is None else linearization
+    scale = residual_scale(residuals) if robust else None
+    cost = _cost(problem, z, residuals, scale, settings)
     waited = 0
-    for _ in range(iterations):
+    for _ in range(max_iterations):
         if scale is not None:
-            scale = residual_size(missed)
-            cost = _cost(problem, z, missed, scale)
-        step = _step(problem, z, missed, slopes, scale, level, moving)
-        trial = z + step
+            scale = residual_scale(residuals)
+            cost = _cost(problem, z, residuals, scale, settings)
+        trial = z + _damped_step(problem, z, (residuals, jacobian), scale, damping_level, settings)
         with torch.no_grad():
-            trial_cost = _cost(problem, trial, problem.residual(trial), scale)
+            trial_cost = _cost(problem, trial, problem.residual(trial), scale, settings)
         small = (cost - trial_cost).abs() <= tolerance * cost
-        converged = converged | (small & (trial_cost <= cost)) | (cost <= 1e-28 * max(1, missed[0].numel()))
-        better = (trial_cost < cost) & ~converged
-        level = torch.where(better, level / 10, (10 * level).clamp(min=1e-6))
-        # No direction leads down any more: the minimum is reached as far as rounding lets it.
-        converged = converged | (level > 1e10)
-        z = torch.where(better[:, None], trial, z)
-        course.append(z)
-        best = int(torch.where(better, trial_cost, cost).argmin())
+        converged = converged | (small & (trial_cost <= cost)) | (cost <= 1e-28 * max(1, residuals[0].numel()))
+        accepted = (trial_cost < cost) & ~converged
+        raised = (settings.damping_factor * damping_level).clamp(min=settings.min_rejected_damping)
+        damping_level = torch.where(accepted, damping_level / settings.damping_factor, raised)
+        converged = converged | (damping_level > settings.max_damping)
+        z = torch.where(accepted[:, None], trial, z)
+        history.append(z)
+        best = int(torch.where(accepted, trial_cost, cost).argmin())
         waited = waited + 1 if bool(converged[best]) else 0
-        # Weights are one over what is expected of the noise: half of each square is what it leaves.
-        noisy = float(cost[best]) > float((missed[best] != 0).sum())
+        # Weights are inverse standard deviations of the expected noise, which costs half a unit for each number.
+        noisy = float(cost[best]) > float((residuals[best] != 0).sum())
         if bool(converged.all()) or (patience is not None and waited > (patience if noisy else 0)):
             break
-        if bool(better.any()):
-            missed, slopes = problem.linearize(z)
-            cost = _cost(problem, z, missed, scale)
+        if bool(accepted.any()):
+            residuals, jacobian = problem.linearize(z)
+            cost = _cost(problem, z, residuals, scale, settings)
     if scale is not None:
-        # Each search has its own idea of what an outlier is; to be compared they need one.
-        cost = _cost(problem, z, missed, scale.min().expand(len(z)))
-    return Optimum(z, cost, converged & torch.isfinite(cost), torch.stack(course), (missed, slopes))
+        # Each search has its own residual scale; a comparison of their costs needs a shared one.
+        cost = _cost(problem, z, residuals, scale.min().expand(len(z)), settings)
+    return Optimum(z, cost, converged & torch.isfinite(cost), torch.stack(history), (residuals, jacobian))
 
 
-def residual_size(missed: Float[Tensor, "starts samples numbers"]) -> Float[Tensor, " starts"]:
-    """The usual size of a sample's residual a number: from the median, which outliers do not move."""
-    sizes = missed.square().mean(-1).sqrt().flatten(1)
-    seen = torch.where(sizes == 0, torch.nan, sizes)
-    # The median length of a vector of n normal numbers, each of deviation one, over √n.
-    n = missed.shape[-1]
-    usual = 0.6745 if n == 1 else math.sqrt(max(n - 2 / 3, 0.5) / n)
-    return (seen.nanmedian(1).values / usual).nan_to_num(nan=0.0).clamp(min=1e-12)
+def residual_scale(residuals: Float[Tensor, "starts samples numbers"]) -> Float[Tensor, " starts"]:
+    """Estimate the standard deviation of residuals from the median length of a sample's residual."""
+    lengths = residuals.square().mean(-1).sqrt().flatten(1)
+    observed = torch.where(lengths == 0, torch.nan, lengths)
+    # Median length of a vector of n standard normal numbers, divided by √n.
+    n = residuals.shape[-1]
+    median = _NORMAL_MEDIAN if n == 1 else math.sqrt(max(n - 2 / 3, 0.5) / n)
+    return (observed.nanmedian(1).values / median).nan_to_num(nan=0.0).clamp(min=1e-12)
 
 
-def robust_weights(missed: Float[Tensor, "starts samples numbers"], scale: Tensor | None) -> Tensor:
-    """How much each sample counts, (starts, samples): one, less for outliers."""
+def robust_weights(
+    residuals: Float[Tensor, "starts samples numbers"],
+    scale: Tensor | None,
+    settings: EstimationSettings = DEFAULT_SETTINGS,
+) -> Float[Tensor, "starts samples"]:
+    """Return Cauchy's weight of each sample; one where `scale` is None."""
     if scale is None:
-        return missed.new_ones(missed.shape[:2])
-    share = missed.square().mean(-1) / (_CAUCHY * scale[:, None]).square()
-    return 1 / (1 + share)
+        return residuals.new_ones(residuals.shape[:2])
+    squared_ratio = residuals.square().mean(-1) / (settings.cauchy_scale * scale[:, None]).square()
+    return 1 / (1 + squared_ratio)
 
 
-def _cost(problem: Residual, z: Tensor, missed: Tensor, scale: Tensor | None) -> Tensor:
-    square = missed.square()
+def _cost(
+    problem: Residual, z: Tensor, residuals: Tensor, scale: Tensor | None, settings: EstimationSettings
+) -> Float[Tensor, " starts"]:
+    square = residuals.square()
     if scale is None:
         total = square.sum((1, 2)) / 2
     else:
-        unit = (_CAUCHY * scale[:, None]).square()
-        total = (missed.shape[-1] * unit / 2 * torch.log1p(square.mean(-1) / unit)).sum(1)
-    total = total + problem.unknowns.known(z)[0].square().sum(1) / 2
+        unit = (settings.cauchy_scale * scale[:, None]).square()
+        total = (residuals.shape[-1] * unit / 2 * torch.log1p(square.mean(-1) / unit)).sum(1)
+    total = total + problem.unknowns.prior_residuals(z)[0].square().sum(1) / 2
     return torch.where(torch.isfinite(total), total, torch.inf)
 
 
-def _step(
-    problem: Residual, z: Tensor, missed: Tensor, slopes: Tensor, scale: Tensor | None, level: Tensor, moving: Tensor
+def _damped_step(
+    problem: Residual,
+    z: Tensor,
+    linearization: Linearization,
+    scale: Tensor | None,
+    damping: Tensor,
+    settings: EstimationSettings,
 ) -> Tensor:
-    """The damped step; none for unknowns that are held, nor where numbers are not finite."""
-    gradient, matrix = normal_equations(problem, z, missed, slopes, scale)
-    gradient = torch.where(moving, gradient, 0.0)
-    matrix = torch.where(moving[:, None] & moving, matrix, 0.0)
+    """Return the Levenberg–Marquardt step; zero where numbers are not finite."""
+    gradient, matrix = normal_equations(problem, z, linearization, scale, settings)
     diagonal = matrix.diagonal(dim1=1, dim2=2)
     floor = 1e-12 * diagonal.amax(1, keepdim=True).clamp(min=1e-300)
-    matrix = matrix + torch.diag_embed(level[:, None] * diagonal + floor + (~moving).to(z))
+    matrix = matrix + torch.diag_embed(damping[:, None] * diagonal + floor)
     step = -torch.linalg.solve_ex(matrix, gradient.unsqueeze(-1)).result.squeeze(-1)
     step = torch.where(torch.isfinite(step).all(1, keepdim=True), step, 0.0)
-    # One by one: an unknown that runs into its bound, where it has no slope any more, must not hold the others back.
-    return step.clamp(-_LARGEST_STEP, _LARGEST_STEP)
+    # Clamped one by one: an unknown at its bound, where its derivative vanishes, must not shorten the others' steps.
+    return step.clamp(-settings.max_step, settings.max_step)
 
 
 def normal_equations(
-    problem: Residual, z: Tensor, missed: Tensor, slopes: Tensor, scale: Tensor | None = None
+    problem: Residual,
+    z: Tensor,
+    linearization: Linearization,
+    scale: Tensor | None = None,
+    settings: EstimationSettings = DEFAULT_SETTINGS,
 ) -> tuple[Tensor, Tensor]:
-    """Jᵀ W r and Jᵀ W J, what was known beforehand included."""
-    weight = robust_weights(missed, scale)[..., None, None]
-    flat = (weight * slopes).flatten(1, 2)
-    gradient = (flat.mT @ missed.flatten(1).unsqueeze(-1)).squeeze(-1)
-    matrix = flat.mT @ slopes.flatten(1, 2)
-    known, slope = problem.unknowns.known(z)
-    return gradient + known * slope, matrix + torch.diag_embed(slope.square())
+    """Return the gradient Jᵀ W r and the normal matrix Jᵀ W J, priors included."""
+    residuals, jacobian = linearization
+    weight = robust_weights(residuals, scale, settings)[..., None, None]
+    weighted = (weight * jacobian).flatten(1, 2)
+    gradient = (weighted.mT @ residuals.flatten(1).unsqueeze(-1)).squeeze(-1)
+    matrix = weighted.mT @ jacobian.flatten(1, 2)
+    prior, derivative = problem.unknowns.prior_residuals(z)
+    return gradient + prior * derivative, matrix + torch.diag_embed(derivative.square())

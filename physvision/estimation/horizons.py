@@ -1,7 +1,7 @@
-"""A motion fitted over a horizon that grows, so that the search never loses the phase.
+"""Horizon continuation: fit a growing part of a motion, so that the search does not lose the phase.
 
-Over many periods the cost of a wrong frequency has valleys that lead elsewhere. Over the first period it has one; what
-is found there tells the phase over the next stretch well enough to go on.
+Over many periods the cost of a wrong frequency has local minima. Over the first period it has one minimum, and the fit
+there predicts the phase well enough to continue over the next stretch.
 """
 
 from __future__ import annotations
@@ -16,102 +16,112 @@ from torch import Tensor
 
 from physvision.estimation.gauss_newton import Optimum, gauss_newton
 from physvision.estimation.motion_residual import MotionResidual
-
-_ALIKE = 0.05  # in z, where one is a sensible step: nearer starts lead to the same place
-_BEHIND = 10.0  # times the smallest cost: such a search has lost the phase
-_NEAR = 1e-2  # share of the cost: nearer need no search come that goes on to the next horizon
-_CLOSE = 0.05  # of the extent of what is seen: a tenth of a radian of a swing
-_PATIENCE = 3  # iterations for which other starts are waited for
+from physvision.estimation.settings import DEFAULT_SETTINGS, EstimationSettings
 
 
-def fit_growing(
+def fit_with_continuation(
     problem: MotionResidual,
     horizons: Sequence[float],
     start: Float[Tensor, "starts unknowns"] | None = None,
     *,
-    keep: int | None = None,
-    iterations: int = 20,
+    max_candidates: int | None = None,
+    max_iterations: int = 20,
     robust: bool = True,
     tolerance: float = 1e-8,
+    settings: EstimationSettings = DEFAULT_SETTINGS,
 ) -> Optimum:
-    """Fit up to each of the horizons, each from what was found up to the one before, and then all samples.
+    """Fit all samples after continuation over the given horizons.
 
     Args:
-        problem: what is fitted.
-        horizons: seconds, growing; all samples follow as the last.
-        start: one or more; where the unknowns begin if not given.
-        keep: see `grown`.
-        iterations: at most so many at each horizon but the last, which has three times as many.
-        robust: whether outliers are held down.
-        tolerance: of the last fit; see `gauss_newton`.
+        problem: Residuals of the whole motion.
+        horizons: Ends of the intermediate fits, ascending, s; the last fit has all samples.
+        start: Initial unconstrained numbers; the unknowns' own starts if not given.
+        max_candidates: Number of searches that continue after each horizon; see `horizon_continuation`.
+        max_iterations: Maximum number of iterations at each horizon; three times as many at the last.
+        robust: If true, outliers are downweighted.
+        tolerance: Relative decrease of the cost at which the last fit has converged.
+        settings: Tuning numbers of the solver and the continuation.
     """
-    z = grown(problem, horizons, start, keep=keep, iterations=iterations, robust=robust)
-    patience = None if keep is None else _PATIENCE
-    return gauss_newton(problem, z, iterations=3 * iterations, robust=robust, tolerance=tolerance, patience=patience)
+    z = horizon_continuation(
+        problem, horizons, start, max_candidates=max_candidates, max_iterations=max_iterations, robust=robust,
+        settings=settings,
+    )  # fmt: skip
+    patience = None if max_candidates is None else settings.patience
+    return gauss_newton(
+        problem, z, max_iterations=3 * max_iterations, robust=robust, tolerance=tolerance, patience=patience,
+        settings=settings,
+    )  # fmt: skip
 
 
-def grown(
+def horizon_continuation(
     problem: MotionResidual,
     horizons: Sequence[float],
     start: Float[Tensor, "starts unknowns"] | None = None,
     *,
-    keep: int | None = None,
-    iterations: int = 20,
+    max_candidates: int | None = None,
+    max_iterations: int = 20,
     robust: bool = True,
-) -> Float[Tensor, "kept unknowns"]:
-    """Where starts lead up to the last of the horizons; those beyond the samples count for nothing.
+    settings: EstimationSettings = DEFAULT_SETTINGS,
+) -> Float[Tensor, "candidates unknowns"]:
+    """Continue starts up to the last horizon that lies within the samples.
 
-    A horizon is left out if what was found predicts the next one well enough to be fitted from there: no other start
-    leads to anything else then.
+    A horizon is skipped if the current fit predicts the next one well enough to be fitted from there; then only the
+    best search continues.
 
     Args:
-        problem: what is fitted.
-        horizons: seconds, growing.
-        start: one or more; where the unknowns begin if not given.
-        keep: so many of the starts, the best ones, go on after each horizon, those that meet as one; all if not given.
-        iterations: at most so many at each horizon.
-        robust: whether outliers are held down.
+        problem: Residuals of the whole motion.
+        horizons: Ends of the fits, ascending, s.
+        start: Initial unconstrained numbers; the unknowns' own starts if not given.
+        max_candidates: Number of searches that continue after each horizon, best first, duplicates removed; None keeps
+            all.
+        max_iterations: Maximum number of iterations at each horizon.
+        robust: If true, outliers are downweighted.
+        settings: Tuning numbers of the solver and the continuation.
     """
     z = problem.unknowns.start() if start is None else start
     span = float(problem.times[-1])
     ends = [*(horizon for horizon in horizons if horizon < span), span]
-    for number, (horizon, further) in enumerate(pairwise(ends)):
-        if number and _foreseen(problem.until(further), z[:1]):
-            z = z if keep is None else z[:1]
+    for index, (horizon, next_horizon) in enumerate(pairwise(ends)):
+        if index and _predicts(problem.truncate(next_horizon), z[:1], settings):
+            z = z if max_candidates is None else z[:1]
             continue
-        part = problem.until(horizon)
-        patience = None if keep is None else _PATIENCE
-        found = gauss_newton(part, z, iterations=iterations, robust=robust, tolerance=_NEAR, patience=patience)
-        z = found.z if keep is None else _best(found, keep)
+        optimum = gauss_newton(
+            problem.truncate(horizon), z, max_iterations=max_iterations, robust=robust,
+            tolerance=settings.continuation_tolerance,
+            patience=None if max_candidates is None else settings.patience, settings=settings,
+        )  # fmt: skip
+        z = optimum.z if max_candidates is None else _distinct_candidates(optimum, max_candidates, settings)
     return z
 
 
-def _foreseen(problem: MotionResidual, z: Float[Tensor, "one unknowns"]) -> bool:
-    """Whether a motion leads close to all that is seen."""
-    off = (problem.predicted(z).detach() - problem.seen).flatten(0, -2)
-    seen = problem.seen.flatten(0, -2)
-    whole = [column[torch.isfinite(column)] for column in seen.unbind(1)]
-    extent = math.hypot(*(float(column.max() - column.min()) for column in whole if len(column)))
-    missed = off[torch.isfinite(seen)]
-    return bool((missed.abs() < _CLOSE * extent).all())
+def _predicts(problem: MotionResidual, z: Float[Tensor, "1 unknowns"], settings: EstimationSettings) -> bool:
+    """Return whether the motion at z comes close to every observation."""
+    error = (problem.predictions(z).detach() - problem.observed).flatten(0, -2)
+    observed = problem.observed.flatten(0, -2)
+    columns = [column[torch.isfinite(column)] for column in observed.unbind(1)]
+    extent = math.hypot(*(float(column.max() - column.min()) for column in columns if len(column)))
+    return bool((error[torch.isfinite(observed)].abs() < settings.prediction_tolerance * extent).all())
 
 
-def _best(found: Optimum, keep: int) -> Float[Tensor, "kept unknowns"]:
-    """The best of several searches, the best first, no two of them at the same place, none that lags far behind."""
-    kept: list[Tensor] = []
-    for row in found.cost.argsort().tolist():
-        if kept and float(found.cost[row]) > _BEHIND * float(found.cost.min()):
+def _distinct_candidates(
+    optimum: Optimum, max_candidates: int, settings: EstimationSettings
+) -> Float[Tensor, "candidates unknowns"]:
+    """Return the best searches, best first, without duplicates and without those that have lost the phase."""
+    candidates: list[Tensor] = []
+    for row in optimum.cost.argsort().tolist():
+        if candidates and float(optimum.cost[row]) > settings.max_cost_ratio * float(optimum.cost.min()):
             break
-        if all(float((found.z[row] - other).abs().max()) > _ALIKE for other in kept):
-            kept.append(found.z[row])
-        if len(kept) == keep:
+        distances = (float((optimum.z[row] - candidate).abs().max()) for candidate in candidates)
+        if all(distance > settings.duplicate_distance for distance in distances):
+            candidates.append(optimum.z[row])
+        if len(candidates) == max_candidates:
             break
-    return torch.stack(kept)
+    return torch.stack(candidates)
 
 
-def doubling(first: float, last: float) -> list[float]:
-    """Horizons from the first on up to below the last, all by the same factor apart, which is at most 2.2."""
+def geometric_horizons(first: float, last: float, max_ratio: float = DEFAULT_SETTINGS.max_horizon_ratio) -> list[float]:
+    """Return horizons from `first` to below `last` with a constant ratio of at most `max_ratio`."""
     if not first < last:
         return []
-    count = math.ceil(math.log(last / first) / math.log(2.2))
+    count = math.ceil(math.log(last / first) / math.log(max_ratio))
     return [first * (last / first) ** (k / count) for k in range(count)]

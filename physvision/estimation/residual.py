@@ -1,16 +1,15 @@
-"""By how much what is predicted misses what was observed: the residuals that a fit makes small.
+"""Residuals of predictions against observations, and their Jacobians.
 
-Both kinds have the same two methods: `residual(z)`, through which torch can differentiate, and `linearize(z)`, the
-residuals with their derivatives by z. Their shape is (batch, samples, numbers), the batch being starts of one search,
-or searches of their own where `seen` has a batch too.
+Both kinds share two methods: `residual(z)`, which torch can differentiate, and `linearize(z)`, which returns residuals
+and Jacobian. Residuals have shape (batch, samples, numbers). The batch holds several starts of one search, or separate
+searches where `observed` has a batch dimension too.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
@@ -19,84 +18,78 @@ from torch import Tensor
 from physvision.estimation.unknowns import Unknowns, Values
 
 Difference = Callable[[Tensor], Tensor]
-Linear = tuple[Tensor, Tensor]  # residuals, and their derivatives, (batch, samples, numbers, unknowns)
-Own = TypeVar("Own", bound="Residual")
+Linearization = tuple[Tensor, Tensor]  # residuals and Jacobian, (batch, samples, numbers, unknowns)
 
 
 class Residual(ABC):
-    """Weighted differences between what is predicted from z and what was seen."""
+    """Weighted differences between predictions from z and observations."""
 
     unknowns: Unknowns
-    seen: Tensor
+    observed: Tensor
     weight: Tensor | float
 
     @abstractmethod
-    def predicted(self, z: Float[Tensor, "batch unknowns"]) -> Float[Tensor, "batch samples numbers"]:
-        """What is to be seen if z is the truth."""
+    def predictions(self, z: Float[Tensor, "batch unknowns"]) -> Float[Tensor, "batch samples numbers"]:
+        """Return the predicted observations at z."""
 
     @abstractmethod
     def residual(self, z: Float[Tensor, "batch unknowns"]) -> Float[Tensor, "batch samples numbers"]:
-        """The residuals; zero where nothing was seen."""
+        """Return the weighted residuals; zero where the observation is NaN."""
 
     @abstractmethod
-    def linearize(self, z: Float[Tensor, "batch unknowns"]) -> Linear:
-        """The residuals, and their derivatives, (batch, samples, numbers, unknowns)."""
-
-    def resampled(self: Own, z: Float[Tensor, "one unknowns"], missed: Float[Tensor, "draws samples numbers"]) -> Own:
-        """The same problem as if z were the truth and these the residuals; gaps stay."""
-        off = missed / torch.as_tensor(self.weight, dtype=missed.dtype)
-        seen = torch.where(torch.isfinite(self.seen), self.predicted(z).detach() - off, torch.nan)
-        return replace(self, seen=seen)  # pyright: ignore[reportArgumentType]
+    def linearize(self, z: Float[Tensor, "batch unknowns"]) -> Linearization:
+        """Return the residuals and their Jacobian, (batch, samples, numbers, unknowns)."""
 
 
-def weighted_misses(predicted: Tensor, seen: Tensor, weight: Tensor, difference: Difference | None) -> Tensor:
-    """Weighted differences; zero where `seen` is not a number."""
-    there = torch.isfinite(seen)
-    off = predicted - torch.where(there, seen, 0.0)
-    off = off if difference is None else difference(off)
-    return torch.where(there, weight * off, 0.0)
+def weighted_residuals(predicted: Tensor, observed: Tensor, weight: Tensor, difference: Difference | None) -> Tensor:
+    """Return weighted differences; zero where `observed` is NaN."""
+    valid = torch.isfinite(observed)
+    error = predicted - torch.where(valid, observed, 0.0)
+    error = error if difference is None else difference(error)
+    return torch.where(valid, weight * error, 0.0)
 
 
 @dataclass(frozen=True)
 class PointResidual(Residual):
-    """Observations each of which depends on the unknowns alone, not on a motion.
+    """Residuals of observations that depend on the unknowns alone, not on a simulated motion.
 
     Attributes:
-        unknowns: what is sought.
-        predict: from values, (worlds, …), and the number of the sample that each world stands for, what is seen there,
-            (worlds, numbers).
-        seen: (samples, numbers), or with a batch in front; NaN where nothing was seen.
-        weight: one over the standard deviation of what was seen, broadcast against it.
+        unknowns: Unknowns of the fit.
+        predict: Function from values, (worlds, …), and each world's sample index to predictions, (worlds, numbers).
+        observed: Observations, (samples, numbers), or with a leading batch dimension; NaN where missing.
+        weight: Inverse standard deviation of the observations, broadcast against them.
     """
 
     unknowns: Unknowns
     predict: Callable[[Values, Int[Tensor, " worlds"]], Float[Tensor, "worlds numbers"]]
-    seen: Tensor
+    observed: Tensor
     weight: Tensor | float = 1.0
 
-    def predicted(self, z: Float[Tensor, "batch unknowns"]) -> Float[Tensor, "batch samples numbers"]:
-        """What is to be seen if z is the truth."""
-        return self._predicted(z.repeat_interleave(self.seen.shape[-2], 0))
+    def predictions(self, z: Float[Tensor, "batch unknowns"]) -> Float[Tensor, "batch samples numbers"]:
+        """Return the predicted observations at z."""
+        return self._predict_worlds(z.repeat_interleave(self.observed.shape[-2], 0))
 
     def residual(self, z: Float[Tensor, "batch unknowns"]) -> Float[Tensor, "batch samples numbers"]:
-        """The weighted differences."""
-        return self._missed(self.predicted(z))
+        """Return the weighted residuals at z."""
+        return self._weighted(self.predictions(z))
 
-    def linearize(self, z: Float[Tensor, "batch unknowns"]) -> Linear:
-        """Each sample in a world of its own: one backward pass for each number that is seen."""
-        samples = self.seen.shape[-2]
+    def linearize(self, z: Float[Tensor, "batch unknowns"]) -> Linearization:
+        """Return residuals and Jacobian: each sample in its own world, one backward pass for each observed number."""
+        samples = self.observed.shape[-2]
         with torch.enable_grad():
             worlds = z.detach().repeat_interleave(samples, 0).requires_grad_()
-            missed = self._missed(self._predicted(worlds))
-            slopes = [
-                torch.autograd.grad(missed[..., k].sum(), worlds, retain_graph=True)[0] for k in range(missed.shape[-1])
+            residuals = self._weighted(self._predict_worlds(worlds))
+            rows = [
+                torch.autograd.grad(residuals[..., k].sum(), worlds, retain_graph=True)[0]
+                for k in range(residuals.shape[-1])
             ]
-        return missed.detach(), torch.stack(slopes, 1).unflatten(0, (-1, samples))
+        return residuals.detach(), torch.stack(rows, 1).unflatten(0, (-1, samples))
 
-    def _predicted(self, worlds: Tensor) -> Tensor:
-        samples = self.seen.shape[-2]
-        which = torch.arange(samples, device=worlds.device).repeat(len(worlds) // samples)
-        return self.predict(self.unknowns.values(worlds), which).unflatten(0, (-1, samples))
+    def _predict_worlds(self, worlds: Tensor) -> Tensor:
+        samples = self.observed.shape[-2]
+        index = torch.arange(samples, device=worlds.device).repeat(len(worlds) // samples)
+        return self.predict(self.unknowns.values(worlds), index).unflatten(0, (-1, samples))
 
-    def _missed(self, predicted: Tensor) -> Tensor:
-        return weighted_misses(predicted, self.seen, torch.as_tensor(self.weight, dtype=self.seen.dtype), None)
+    def _weighted(self, predicted: Tensor) -> Tensor:
+        weight = torch.as_tensor(self.weight, dtype=self.observed.dtype)
+        return weighted_residuals(predicted, self.observed, weight, None)

@@ -1,8 +1,8 @@
-"""What is sought, by name: where each unknown may lie, where the search starts, what is known of it beforehand.
+"""Named unknowns with bounds and priors, and their transformation to unconstrained numbers.
 
-A search moves plain numbers z without bounds. An unknown says how they become values: a free one is z times its scale,
-a positive one the exponential of z, a bounded one a sigmoid of z between its bounds. A step of size one in z is a
-sensible step of any unknown, so that one search fits all.
+A search moves unconstrained numbers z. An unbounded unknown is z times its scale, a positive one the exponential of z,
+and a bounded one a sigmoid of z between its bounds. A unit step of z is a reasonable step of every unknown, so that one
+damping serves them all.
 """
 
 from __future__ import annotations
@@ -18,24 +18,22 @@ from torch import Tensor
 from physvision.core import InputError, ShapeError
 
 Values = Mapping[str, Tensor]
-_LARGEST = 100.0  # logarithm of a positive unknown, so that no trial of a search overflows
+_MAX_LOG = 100.0  # logarithm of a positive unknown, so that no trial step overflows
 
 
 @dataclass(frozen=True)
 class Unknown:
-    """One quantity that is sought: a number, or an array of numbers of one kind.
+    """One unknown quantity of a fit, a scalar or an array.
 
     Attributes:
-        name: what it is called in values and reports.
-        start: where the search begins; its shape is that of the unknown.
-        low: it stays above; with `high` infinite and `low` zero it is positive, and sought by its logarithm.
-        high: it stays below.
-        scale: a sensible step of a free unknown; of others it follows from the bounds.
-        deviation: standard deviation of `start` where that is itself a measurement, in the unknown's unit; None if it
-            is only a guess.
-        unit: SI.
-        span: the values that are possible at all, by which it is judged whether data tell anything of it; the bounds
-            if not given.
+        name: Name in values and reports.
+        start: Initial guess; its shape is that of the unknown.
+        low: Lower bound. With `high` infinite, the logarithm of the distance to it is searched.
+        high: Upper bound; needs a finite lower one.
+        scale: Reasonable step of an unbounded unknown, in its unit.
+        std: Standard deviation of `start` where that is a measurement (a Gaussian prior), in the unknown's unit; None
+            if it is only a guess.
+        unit: SI unit, or pixels.
     """
 
     name: str
@@ -43,9 +41,8 @@ class Unknown:
     low: float = -math.inf
     high: float = math.inf
     scale: float = 1.0
-    deviation: float | None = None
+    std: float | None = None
     unit: str = ""
-    span: tuple[float, float] | None = None
     shape: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -60,95 +57,93 @@ class Unknown:
 
     @property
     def size(self) -> int:
-        """How many numbers it is."""
+        """Number of scalars in the unknown."""
         return math.prod(self.shape)
 
-    def value(self, z: Tensor) -> Tensor:
-        """The values that z stands for."""
+    def constrain(self, z: Tensor) -> Tensor:
+        """Map unconstrained numbers to values within the bounds."""
         if math.isfinite(self.high):
             return self.low + (self.high - self.low) * torch.sigmoid(z)
         if math.isfinite(self.low):
-            return self.low + torch.exp(z.clamp(-_LARGEST, _LARGEST))
+            return self.low + torch.exp(z.clamp(-_MAX_LOG, _MAX_LOG))
         return self.scale * z
 
-    def number(self, value: Tensor) -> Tensor:
-        """The z that stands for `value`; the inverse of `value`."""
+    def unconstrain(self, value: Tensor) -> Tensor:
+        """Map values to unconstrained numbers; the inverse of `constrain`."""
         if math.isfinite(self.high):
             return torch.logit((value - self.low) / (self.high - self.low))
         if math.isfinite(self.low):
             return torch.log(value - self.low)
         return value / self.scale
 
-    def slope(self, z: Tensor) -> Tensor:
-        """The derivative of the value by z."""
+    def derivative(self, z: Tensor) -> Tensor:
+        """Return the derivative of the value by z."""
         if math.isfinite(self.high):
-            share = torch.sigmoid(z)
-            return (self.high - self.low) * share * (1 - share)
+            fraction = torch.sigmoid(z)
+            return (self.high - self.low) * fraction * (1 - fraction)
         return torch.exp(z) if math.isfinite(self.low) else torch.full_like(z, self.scale)
 
 
 class Unknowns:
-    """Several unknowns as one vector z."""
+    """Several unknowns as one vector of unconstrained numbers z."""
 
     def __init__(self, unknowns: Sequence[Unknown]) -> None:
         names = [unknown.name for unknown in unknowns]
         if not names or len(set(names)) != len(names):
-            raise InputError(f"unknowns: expected some, each with a name of its own, got {names}")
-        self.list = tuple(unknowns)
-        self.sizes = [unknown.size for unknown in unknowns]
-        self.size = sum(self.sizes)
+            raise InputError(f"unknowns: expected at least one, each with a unique name, got {names}")
+        self._unknowns = tuple(unknowns)
+        self._sizes = [unknown.size for unknown in unknowns]
 
     def __iter__(self) -> Iterator[Unknown]:
-        return iter(self.list)
-
-    @property
-    def labels(self) -> list[str]:
-        """A name for each number of z."""
-        return [
-            each.name if not each.shape else f"{each.name}[{k}]" for each in self.list for k in range(max(each.size, 0))
-        ]
+        return iter(self._unknowns)
 
     def start(self, batch: int = 1) -> Float[Tensor, "batch numbers"]:
-        """Where the search begins, `batch` times."""
-        return self.numbers({each.name: each.start for each in self.list}).expand(batch, -1).clone()
+        """Return the initial guesses as unconstrained numbers, repeated `batch` times."""
+        return self.unconstrain({unknown.name: unknown.start for unknown in self}).expand(batch, -1).clone()
 
-    def numbers(self, values: Mapping[str, object]) -> Float[Tensor, "batch numbers"]:
-        """The z of these values, each with or without a dimension for the batch."""
+    def unconstrain(self, values: Mapping[str, object]) -> Float[Tensor, "batch numbers"]:
+        """Return the unconstrained numbers of values, which may have a leading batch dimension."""
         parts = []
-        for each in self.list:
-            value = torch.as_tensor(values[each.name], dtype=torch.float64)
-            if value.shape == each.shape:
+        for unknown in self:
+            value = torch.as_tensor(values[unknown.name], dtype=torch.float64)
+            if value.shape == unknown.shape:
                 value = value.unsqueeze(0)
-            if value.shape[1:] != each.shape:
-                raise ShapeError(f"{each.name}: expected shape {each.shape} or one more in front, got {value.shape}")
-            parts.append(each.number(value).flatten(1) if each.shape else each.number(value).unsqueeze(1))
+            if value.shape[1:] != unknown.shape:
+                raise ShapeError(
+                    f"{unknown.name}: expected shape {unknown.shape} or one more dimension in front, got {value.shape}"
+                )
+            z = unknown.unconstrain(value)
+            parts.append(z.flatten(1) if unknown.shape else z.unsqueeze(1))
         batch = max(part.shape[0] for part in parts)
         return torch.cat([part.expand(batch, -1) for part in parts], 1)
 
     def values(self, z: Float[Tensor, "batch numbers"]) -> dict[str, Tensor]:
-        """The values of each unknown, (batch, …)."""
-        parts = z.split(self.sizes, -1)
+        """Return the values of each unknown, (batch, …)."""
         return {
-            each.name: each.value(part.reshape(*z.shape[:-1], *each.shape))
-            for each, part in zip(self.list, parts, strict=True)
+            unknown.name: unknown.constrain(part.reshape(*z.shape[:-1], *unknown.shape))
+            for unknown, part in self._parts(z)
         }
 
-    def flat(self, z: Float[Tensor, "*batch numbers"]) -> Float[Tensor, "*batch numbers"]:
-        """All values as one vector, in the order of z."""
-        return torch.cat([each.value(part) for each, part in zip(self.list, z.split(self.sizes, -1), strict=True)], -1)
+    def flat_values(self, z: Float[Tensor, "*batch numbers"]) -> Float[Tensor, "*batch numbers"]:
+        """Return all values as one vector, in the order of z."""
+        return torch.cat([unknown.constrain(part) for unknown, part in self._parts(z)], -1)
 
-    def slopes(self, z: Float[Tensor, "*batch numbers"]) -> Float[Tensor, "*batch numbers"]:
-        """The derivative of each value by its z."""
-        return torch.cat([each.slope(part) for each, part in zip(self.list, z.split(self.sizes, -1), strict=True)], -1)
+    def derivatives(self, z: Float[Tensor, "*batch numbers"]) -> Float[Tensor, "*batch numbers"]:
+        """Return the derivative of each value by its z."""
+        return torch.cat([unknown.derivative(part) for unknown, part in self._parts(z)], -1)
 
-    def known(self, z: Float[Tensor, "batch numbers"]) -> tuple[Tensor, Tensor]:
-        """What is known beforehand, as residuals and their slopes: (value − start) / deviation, 0 where nothing is."""
-        missed, slopes, at = torch.zeros_like(z), torch.zeros_like(z), 0
-        for each in self.list:
-            part = slice(at, at + each.size)
-            at += each.size
-            if each.deviation is not None:
-                start = torch.as_tensor(each.start, dtype=z.dtype, device=z.device).reshape(-1)
-                missed[..., part] = (each.value(z[..., part]) - start) / each.deviation
-                slopes[..., part] = each.slope(z[..., part]) / each.deviation
-        return missed, slopes
+    def prior_residuals(self, z: Float[Tensor, "batch numbers"]) -> tuple[Tensor, Tensor]:
+        """Return the priors' residuals (value − start) / std and their derivatives; zero without a prior."""
+        residuals, derivatives = [], []
+        for unknown, part in self._parts(z):
+            residual, derivative = torch.zeros_like(part), torch.zeros_like(part)
+            if unknown.std is not None:
+                start = torch.as_tensor(unknown.start, dtype=z.dtype, device=z.device).reshape(-1)
+                residual = (unknown.constrain(part) - start) / unknown.std
+                derivative = unknown.derivative(part) / unknown.std
+            residuals.append(residual)
+            derivatives.append(derivative)
+        return torch.cat(residuals, -1), torch.cat(derivatives, -1)
+
+    def _parts(self, z: Tensor) -> Iterator[tuple[Unknown, Tensor]]:
+        return zip(self._unknowns, z.split(self._sizes, -1), strict=True)

@@ -94,11 +94,12 @@ def _widened(case: Case, found: Fit) -> tuple[Case, Fit]:
     """
     while True:
         ways = [(case, model) for model in found.model.wider]
-        if not case.view.filmed and found.known.correlation > _LEFT:
+        if not case.view.filmed and found.known.autocorrelation > _LEFT:
             ways.append((replace(case, view=case.view.by_camera()), found.model))
         further = [(seen, each) for seen, model in ways if (each := _refitted(seen, model, found)) is not None]
         gains = [
-            comparison.score(seen, each, each.known.correlation) - comparison.score(case, found, each.known.correlation)
+            comparison.score(seen, each, each.known.autocorrelation)
+            - comparison.score(case, found, each.known.autocorrelation)
             for seen, each in further
         ]
         if max(gains, default=0.0) <= 0:
@@ -132,10 +133,10 @@ def expected_error(found: Fit) -> float:
     """
     early = found.without_end()
     try:
-        covariance = uncertainty(early.problem, early.z, robust=True, linear=early.linear).covariance
+        covariance = uncertainty(early.problem, early.z, robust=True, linearization=early.linear).covariance
     except DerivativeError:
         return math.inf
     slopes = found.problem.linearize(early.z[None])[1][0] / torch.as_tensor(found.problem.weight)[..., None]
-    late = slopes[found.cut :][torch.isfinite(found.problem.seen[found.cut :])]
+    late = slopes[found.cut :][torch.isfinite(found.problem.observed[found.cut :])]
     variance = torch.einsum("ni,ij,nj->n", late, covariance, late).mean()
     return math.sqrt(2 * (float(variance) + found.noise**2))

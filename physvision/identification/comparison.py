@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
-from physvision.estimation.gauss_newton import residual_size
+from physvision.estimation.gauss_newton import residual_scale
 from physvision.identification.fitting import Fit
 from physvision.identification.kinds import SIMPLER
 from physvision.identification.model import Case
@@ -26,9 +26,9 @@ def score(case: Case, fit: Fit, correlation: float | None = None) -> float:
         correlation: of neighbouring errors of the tracks; that of what the fit leaves if not given.
     """
     missed, _ = fit.linear
-    scale = residual_size(missed).clamp(min=0.3)
-    there = torch.isfinite(fit.problem.seen).any(1)
-    numbers, count = fit.problem.seen.shape[1], int(there.sum())
+    scale = residual_scale(missed).clamp(min=0.3)
+    there = torch.isfinite(fit.problem.observed).any(1)
+    numbers, count = fit.problem.observed.shape[1], int(there.sum())
     share = missed[0].square().mean(1) / (2.385 * scale) ** 2
     explained = -numbers * float((torch.log1p(share) * 2.385**2 + 2 * torch.log(scale))[there].sum())
     sigma = 1 / torch.as_tensor(fit.problem.weight)
@@ -36,15 +36,15 @@ def score(case: Case, fit: Fit, correlation: float | None = None) -> float:
     counted = torch.log(sigma.expand(len(there), numbers)[there])
     explained -= 2 * float(counted[torch.isfinite(counted)].sum())
     lost = (_seen(case) - count) * numbers * _anywhere(case)
-    correlation = fit.known.correlation if correlation is None else correlation
-    known = float(fit.problem.unknowns.known(fit.z[None])[0].square().sum())
+    correlation = fit.known.autocorrelation if correlation is None else correlation
+    known = float(fit.problem.unknowns.prior_residuals(fit.z[None])[0].square().sum())
     return _told_apart(correlation) * (explained - lost) - known - len(fit.z) * math.log(max(count, 2))
 
 
 def gain(case: Case, fit: Fit) -> float:
     """By how much a fit explains more than that things are anywhere, which can be compared between different things."""
-    nothing = -_seen(case) * fit.problem.seen.shape[1] * _anywhere(case)
-    return score(case, fit) - _told_apart(fit.known.correlation) * nothing
+    nothing = -_seen(case) * fit.problem.observed.shape[1] * _anywhere(case)
+    return score(case, fit) - _told_apart(fit.known.autocorrelation) * nothing
 
 
 def _told_apart(correlation: float) -> float:

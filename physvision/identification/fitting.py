@@ -11,8 +11,17 @@ from jaxtyping import Float
 from torch import Tensor
 
 from physvision.core import DerivativeError
-from physvision.estimation import MotionResidual, Optimum, Seen, Unknowns, doubling, fit_growing, gauss_newton, grown
-from physvision.estimation.residual import Linear
+from physvision.estimation import (
+    MotionResidual,
+    Optimum,
+    SampledState,
+    Unknowns,
+    fit_with_continuation,
+    gauss_newton,
+    geometric_horizons,
+    horizon_continuation,
+)
+from physvision.estimation.residual import Linearization
 from physvision.estimation.uncertainty import Uncertainty, uncertainty
 from physvision.estimation.unknowns import Values
 from physvision.identification.model import Case, Model, UnsuitableError
@@ -45,7 +54,7 @@ class Fit:
     noise: float
     model_start: float
     early: Float[Tensor, "starts unknowns"]
-    linear: Linear
+    linear: Linearization
     view: View
 
     @property
@@ -55,23 +64,23 @@ class Fit:
 
     def without_end(self) -> Fit:
         """The fit to the first two thirds alone."""
-        problem = self.problem.until(float(self.problem.times[self.cut - 1]))
+        problem = self.problem.truncate(float(self.problem.times[self.cut - 1]))
         z, linear = _best(gauss_newton(problem, self.early, robust=True, tolerance=1e-6, patience=3))
         return replace(self, problem=problem, z=z, linear=linear)
 
     def places(self, times: Float[Tensor, " samples"]) -> Float[Tensor, "samples numbers"]:
         """Where the motion is seen at times of the clip, pixels; NaN before it begins and long after what was seen."""
-        found = torch.full((len(times), self.problem.seen.shape[1]), torch.nan, dtype=torch.float64)
+        found = torch.full((len(times), self.problem.observed.shape[1]), torch.nan, dtype=torch.float64)
         shown = times.double() - self.model_start
         keep = (shown >= 0) & (shown <= _FURTHER * self.problem.times[-1])
         asked, where = shown[keep].unique(return_inverse=True)
         if len(asked):
             empty = torch.full((len(asked), found.shape[1]), torch.nan, dtype=torch.float64)
-            problem = replace(self.problem, times=asked, seen=empty, delay=None, weight=1.0)
+            problem = replace(self.problem, times=asked, observed=empty, delay=None, weight=1.0)
             for _ in range(_READ if self.problem.delay else 0):
-                rows = self.view.rows(problem.predicted(self.z[None]).detach()[0])
+                rows = self.view.rows(problem.predictions(self.z[None]).detach()[0])
                 problem = replace(problem, delay=partial(_delay, self.view, rows))
-            found[keep] = problem.predicted(self.z[None]).detach()[0][where]
+            found[keep] = problem.predictions(self.z[None]).detach()[0][where]
         return found
 
 
@@ -93,7 +102,7 @@ def problem_of(case: Case, model: Model) -> MotionResidual:
     times = case.times[window] - case.times[model.first]
     rows = case.view.rows(seen)
 
-    def observe(seen: Seen) -> Tensor:
+    def observe(seen: SampledState) -> Tensor:
         places = model.places(seen)
         return torch.cat([case.view.see(place, seen.values) for place in places.split(2, 1)], 1)
 
@@ -112,14 +121,16 @@ def problem_of(case: Case, model: Model) -> MotionResidual:
 def fit(case: Case, model: Model, keep: int = 3) -> Fit:
     """The best fit of a model from its starts."""
     problem = problem_of(case, model)
-    start = problem.unknowns.numbers({each.name: model.starts.get(each.name, each.start) for each in problem.unknowns})
+    start = problem.unknowns.unconstrain(
+        {each.name: model.starts.get(each.name, each.start) for each in problem.unknowns}
+    )
     span = float(problem.times[-1])
-    horizons = [] if model.horizon is None else doubling(model.horizon, span)
+    horizons = [] if model.horizon is None else geometric_horizons(model.horizon, span)
     # The first two thirds are fitted for themselves as well, to be compared with the last.
     inside = [horizon for horizon in horizons if horizon <= 2 / 3 * span]
-    early = grown(problem.until(2 / 3 * span), inside, start, keep=keep)
-    early = grown(problem, [2 / 3 * span] if inside else [], early, keep=keep)
-    found = fit_growing(problem, horizons[len(inside) :], early, keep=keep, tolerance=1e-5)  # it settles afterwards
+    early = horizon_continuation(problem.truncate(2 / 3 * span), inside, start, max_candidates=keep)
+    early = horizon_continuation(problem, [2 / 3 * span] if inside else [], early, max_candidates=keep)
+    found = fit_with_continuation(problem, horizons[len(inside) :], early, max_candidates=keep, tolerance=1e-5)
     return _settled(case, model, problem, *_best(found), early)
 
 
@@ -129,34 +140,35 @@ def refit(case: Case, model: Model, found: Fit) -> Fit:
 
     def led(z: Tensor) -> Tensor:
         reached = found.problem.unknowns.values(z)
-        return problem.unknowns.numbers({each.name: reached.get(each.name, each.start) for each in problem.unknowns})
+        return problem.unknowns.unconstrain(
+            {each.name: reached.get(each.name, each.start) for each in problem.unknowns}
+        )
 
     reached = gauss_newton(problem, led(found.z[None]), robust=True, tolerance=1e-8)
     return _settled(case, model, problem, *_best(reached), led(found.without_end().z[None]))
 
 
-def _best(found: Optimum) -> tuple[Tensor, Linear]:
+def _best(found: Optimum) -> tuple[Tensor, Linearization]:
     """The best of several searches, with the residuals there and their derivatives."""
-    row = slice(found.best, found.best + 1)
-    return found.z[found.best], (found.linear[0][row], found.linear[1][row])
+    return found.best_z, found.best_linearization
 
 
-def _settled(case: Case, model: Model, problem: MotionResidual, z: Tensor, linear: Linear, early: Tensor) -> Fit:
+def _settled(case: Case, model: Model, problem: MotionResidual, z: Tensor, linear: Linearization, early: Tensor) -> Fit:
     """The minimum near z where what is known beforehand is weighed against the noise as it is, and how sure it is.
 
     Raises:
         UnsuitableError: the search has run to where the motion has no derivative, as it may of what nothing explains.
     """
     try:
-        known = uncertainty(problem, z, robust=True, linear=linear)
+        known = uncertainty(problem, z, robust=True, linearization=linear)
         # It was weighed against noise as the tracker told it: now it is known what is left, and how long it lasts.
-        larger = max(known.size * math.sqrt((1 + known.correlation) / (1 - known.correlation)), 1.0)
+        larger = max(known.residual_std * math.sqrt((1 + known.autocorrelation) / (1 - known.autocorrelation)), 1.0)
         problem = replace(problem, weight=problem.weight / larger)
         linear = linear[0] / larger, linear[1] / larger
-        z, linear = _best(gauss_newton(problem, z[None], robust=True, tolerance=1e-8, linear=linear))
-        known = uncertainty(problem, z, robust=True, linear=linear)
+        z, linear = _best(gauss_newton(problem, z[None], robust=True, tolerance=1e-8, linearization=linear))
+        known = uncertainty(problem, z, robust=True, linearization=linear)
     except DerivativeError as error:
         raise UnsuitableError("no such motion comes near the track") from error
-    off = (linear[0][0] / torch.as_tensor(problem.weight))[torch.isfinite(problem.seen)]
+    off = (linear[0][0] / torch.as_tensor(problem.weight))[torch.isfinite(problem.observed)]
     noise = float(1.4826 * off.abs().median())
     return Fit(model, problem, z, known, noise, float(case.times[model.first]), early, linear, case.view)

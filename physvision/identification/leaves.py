@@ -102,14 +102,14 @@ def unknown_of(
     if not least < most:
         raise InputError(f"{name}: expected low..high, the first below the second, got {least:g}..{most:g}")
     if known is not None:
-        return Unknown(name, known[0], place.low, place.high, known[1] or 1.0, deviation=known[1], unit=place.unit)
+        return Unknown(name, known[0], place.low, place.high, known[1] or 1.0, std=known[1], unit=place.unit)
     if least < place.own < most:
         start = place.own
     elif np.isfinite(least) and np.isfinite(most):
         start = (least + most) / 2
     else:
         raise InputError(f"{name}: it is {place.own:g} in the scene; say between which bounds it lies, as {name}=0..1")
-    return Unknown(name, start, least, most, abs(start) or 1.0, unit=place.unit, span=(least, most))
+    return Unknown(name, start, least, most, abs(start) or 1.0, unit=place.unit)
 
 
 def with_number(leaf: Tensor, mask: Tensor, number: Tensor) -> Tensor:

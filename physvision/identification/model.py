@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from physvision.core import PhysvisionError
-from physvision.estimation import Seen, Setup, Unknown
+from physvision.estimation import SampledState, Setup, Unknown
 from physvision.estimation.unknowns import Values
 from physvision.identification.view import View
 from physvision.perception import Track
@@ -69,7 +69,7 @@ class Model:
     engine: Engine
     unknowns: Sequence[Unknown]
     setup: Callable[[Values], Setup]
-    places: Callable[[Seen], Float[Tensor, "worlds numbers"]]
+    places: Callable[[SampledState], Float[Tensor, "worlds numbers"]]
     parameters: Callable[[Values, Knowns], Parameters]
     units: Mapping[str, str]
     first: int

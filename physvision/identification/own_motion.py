@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from physvision.core import InputError, State
-from physvision.estimation import Seen, Setup, Unknown, Unknowns
+from physvision.estimation import SampledState, Setup, Unknown, Unknowns
 from physvision.estimation.unknowns import Values
 from physvision.identification.followed import Followed, moving_names
 from physvision.identification.leaves import Place, place_of, unknown_of, with_number
@@ -123,18 +123,18 @@ class OwnMotion:
         unknowns = [
             *made.unknowns,
             _scale(case.known.get("scale"), float(starts["scale"][0])),
-            Unknown("tilt", 0.0, scale=TILT, deviation=None if above else TILT, unit="rad"),
+            Unknown("tilt", 0.0, scale=TILT, std=None if above else TILT, unit="rad"),
             Unknown("corner", [0.0, 0.0], scale=20.0, unit="px"),
             # Where nothing says where it is, it is not far from where the scene has it.
-            Unknown("start", [0.0] * len(placing), scale=0.3, deviation=10.0, unit="m or rad"),
-            Unknown("rates", [0.0] * len(driving), scale=1.0, deviation=100.0, unit="m/s or rad/s"),
+            Unknown("start", [0.0] * len(placing), scale=0.3, std=10.0, unit="m or rad"),
+            Unknown("rates", [0.0] * len(driving), scale=1.0, std=100.0, unit="m/s or rad/s"),
         ]
 
         def setup(values: Values) -> Setup:
             q = engine.integrate(reference.q.expand(len(values["start"]), -1), values["start"] @ placing)
             return Setup(State(q, values["rates"] @ driving), made.leaves(values))
 
-        def places(seen: Seen) -> Tensor:
+        def places(seen: SampledState) -> Tensor:
             flat = followed.places(seen.state, seen.properties) @ plane.T
             return picture(flat, seen.values).flatten(1)
 
@@ -143,10 +143,10 @@ class OwnMotion:
             return found if "scale" in known else {**found, "scale": values["scale"]}
 
         known = Unknowns(unknowns)
-        begun = known.values(known.numbers({each.name: starts.get(each.name, each.start) for each in unknowns}))
+        begun = known.values(known.unconstrain({each.name: starts.get(each.name, each.start) for each in unknowns}))
         steps = math.ceil(float(case.times[last - 1] - case.times[first]) / engine.dt)
         quick = self._quick(engine, coarse, followed, setup(begun), steps, float(begun["scale"].max()))
-        spans = {each.name: each.span or (each.low, each.high) for each in made.reported}
+        spans = {each.name: (each.low, each.high) for each in made.reported}
         model = Model(
             self.name, quick, unknowns, setup, places, parameters,
             {**{each.name: each.unit for each in made.reported}, "scale": "px/m"}, first, last, starts,
@@ -196,7 +196,7 @@ def _scale(told: Known | None, start: float) -> Unknown:
     """Pixels a metre; what was told is never that of the plane of motion to more than a thousandth."""
     if told is None:
         return Unknown("scale", start, low=0.0, unit="px/m")
-    return Unknown("scale", told.value, 0.0, deviation=max(told.deviation, 1e-3 * told.value), unit="px/m")
+    return Unknown("scale", told.value, 0.0, std=max(told.deviation, 1e-3 * told.value), unit="px/m")
 
 
 @dataclass(frozen=True)

@@ -171,10 +171,10 @@ def _drawn(unknown: Unknown, random: torch.Generator) -> Tensor:
     start = torch.as_tensor(unknown.start, dtype=torch.float64).expand(_DRAWS, *unknown.shape)
     spread = torch.randn(_DRAWS, *unknown.shape, generator=random, dtype=torch.float64)
     half = torch.arange(_DRAWS).reshape(-1, *[1] * len(unknown.shape)) % 2 == 0
-    if unknown.deviation is not None or (math.isinf(unknown.high) and math.isinf(unknown.low)):
-        other = start + 0.3 * spread * (unknown.scale if unknown.deviation is None else unknown.deviation)
+    if unknown.std is not None or (math.isinf(unknown.high) and math.isinf(unknown.low)):
+        other = start + 0.3 * spread * (unknown.scale if unknown.std is None else unknown.std)
     else:
-        other = unknown.value(unknown.number(start) + spread)
+        other = unknown.constrain(unknown.unconstrain(start) + spread)
     return torch.where(half, start, other)
 
 

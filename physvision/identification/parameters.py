@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from physvision.estimation.lasting import possibilities
+from physvision.estimation.autocorrelation import mixture_posterior
 from physvision.identification.fitting import Fit
 from physvision.identification.model import Case
 
@@ -67,7 +67,7 @@ def derived(case: Case, fit: Fit) -> dict[str, Parameter]:
     by_z, by_told = torch.autograd.functional.jacobian(numbers, (fit.z, told))
     by_z, by_told = by_z.detach()[1:], by_told.detach()[1:]
     random = torch.Generator().manual_seed(1)
-    off = possibilities(fit.problem, fit.z, linear=fit.linear).deviates(_DRAWS) @ by_z.T
+    off = mixture_posterior(fit.problem, fit.z, linearization=fit.linear).sample(_DRAWS) @ by_z.T
     off += torch.randn(_DRAWS, len(names), generator=random, dtype=torch.float64) * sure @ by_told.T
     values = every(fit.z, told)
     spans = {name: fit.model.spans.get(name, _span(name)) for name in values}

@@ -142,7 +142,7 @@ def _page(found: Identification, film: Path | None) -> Page:
             text="Rings: what was seen. Lines: the fitted motion. Dots: the next half second.",
         )
     page.section("Parameters", parameter_table(_parameters(found)), *_silent(found))
-    page.section("Seen and fitted", *_motion(found))
+    page.section("SampledState and fitted", *_motion(found))
     page.section("Which motion", _kinds(found), text="The larger the score, the better a kind explains what was seen.")
     return page
 

@@ -61,10 +61,10 @@ class View:
             return []
         most = _FORESHORTENED if self.oblique > _KEYSTONE else _SQUASHED
         return [
-            Unknown("keystone", [0.0, 0.0], -12 * self.oblique, 12 * self.oblique, deviation=self.oblique),
+            Unknown("keystone", [0.0, 0.0], -12 * self.oblique, 12 * self.oblique, std=self.oblique),
             # The rows of a frame are read before the next frame begins.
-            Unknown("readout", min(_READOUT, 0.4 * dt), 0.0, min(_SLOWEST, dt), deviation=_READOUT, unit="s"),
-            Unknown("foreshortening", [0.0, 0.0], scale=most, deviation=most),
+            Unknown("readout", min(_READOUT, 0.4 * dt), 0.0, min(_SLOWEST, dt), std=_READOUT, unit="s"),
+            Unknown("foreshortening", [0.0, 0.0], scale=most, std=most),
         ]
 
     def see(self, places: Float[Tensor, "worlds 2"], values: Values) -> Float[Tensor, "worlds 2"]:

@@ -78,7 +78,7 @@ def consistent_state(
         rest = weight * torch.cat([coordinates.unwind(still - read), (still - read)[..., count:]], 2)[..., : 2 * count]
         closer = missed.square().sum((1, 2)) < rest.square().sum((1, 2))
         found = closer & following.isfinite().all(1) & read.isfinite().flatten(1).all(1)
-        last = problem.motion(start).final
+        last = problem.rollout(start).final
     # Zero, with the derivative of the minimum.
     change = _least(derivative[found], weight * (read - read.detach())[found])
     by_start = derivative[found][:, -1] / weight[-1, :, None]

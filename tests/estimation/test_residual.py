@@ -107,11 +107,11 @@ def test_controls_and_quaternions():
 
 def test_gaps_count_nothing_and_horizons_cut():
     problem = double_pendulum()
-    problem.seen[2] = torch.nan
+    problem.observed[2] = torch.nan
     missed, slopes = problem.linearize(problem.unknowns.start())
     assert bool((missed[:, 2] == 0).all())
     assert bool((slopes[:, 2] == 0).all())
-    short = problem.until(0.06)
+    short = problem.truncate(0.06)
     assert short.steps == 3
     torch.testing.assert_close(short.residual(problem.unknowns.start()), missed[:, :3])
 
@@ -129,5 +129,5 @@ def test_points_without_a_motion():
 
 def test_times_that_do_not_grow_are_refused():
     problem = double_pendulum()
-    with pytest.raises(InputError, match="times: expected seconds"):
-        MotionResidual(problem.engine, problem.unknowns, problem.setup, problem.times.flip(0), problem.seen)
+    with pytest.raises(InputError, match="times: expected ascending seconds"):
+        MotionResidual(problem.engine, problem.unknowns, problem.setup, problem.times.flip(0), problem.observed)

@@ -68,7 +68,7 @@ def test_drag_between_the_release_and_the_first_sample_counts():
     values = found.fit.problem.unknowns.values(found.fit.z[None])
     moment = float(values["release"])
     step = found.fit.problem.engine.dt
-    states = found.fit.problem.motion(found.fit.z[None], int(moment / step) + 2)
+    states = found.fit.problem.rollout(found.fit.z[None], int(moment / step) + 2)
     speeds = states.v[0].norm(dim=1).detach().numpy()
     at_release = np.interp(moment, step * np.arange(len(speeds)), speeds) / found.scale
     assert moment > 2 * step

@@ -107,8 +107,8 @@ def test_where_things_are_said_to_be_seen_counts_when_their_rows_are_read():
     _, found = identified("fall", 1)
     fit = found.fit
     places = fit.places(found.case.times)[fit.model.first : fit.model.last]
-    fitted = fit.problem.predicted(fit.z[None]).detach()[0]
-    seen = torch.isfinite(fit.problem.seen)
+    fitted = fit.problem.predictions(fit.z[None]).detach()[0]
+    seen = torch.isfinite(fit.problem.observed)
     # Of what is fitted the row is that in which it was seen, a pixel of noise beside where it is said to be.
     torch.testing.assert_close(places[seen], fitted[seen], atol=0.05, rtol=0)
 

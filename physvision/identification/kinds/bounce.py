@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from physvision.core import State
-from physvision.estimation import Seen, Setup, Unknown
+from physvision.estimation import SampledState, Setup, Unknown
 from physvision.estimation.unknowns import Values
 from physvision.identification import arcs, impacts
 from physvision.identification.hearing import heard
@@ -100,12 +100,12 @@ def _model(case: Case, there: np.ndarray, times: np.ndarray, places: np.ndarray,
             min(max(restitution, 0.05), 0.98),
             0.0,
             1.0,
-            deviation=None if sound is None else sound.deviation,
+            std=None if sound is None else sound.deviation,
         ),
-        Unknown("tilt", 0.0, scale=TILT, deviation=TILT, unit="rad"),
+        Unknown("tilt", 0.0, scale=TILT, std=TILT, unit="rad"),
         Unknown("place", place.tolist(), scale=5.0, unit="px"),
         Unknown("velocity", velocity.tolist(), scale=0.05 * speed, unit="px/s"),
-        Unknown("friction", 0.1, low=0.0, deviation=0.1),
+        Unknown("friction", 0.1, low=0.0, std=0.1),
     ]
     start = torch.tensor([float(place[0])], dtype=torch.float64)
 
@@ -117,7 +117,7 @@ def _model(case: Case, there: np.ndarray, times: np.ndarray, places: np.ndarray,
         both = {name: values[name][:, None].expand(-1, 2) for name in ("restitution", "friction")}
         return Setup(state, {**both, "gravity": torch.stack([none, values["weight"]], 1)})
 
-    def places_of(seen: Seen) -> torch.Tensor:
+    def places_of(seen: SampledState) -> torch.Tensor:
         x, y = _turned(seen.state.q[:, :2], seen.values["tilt"])
         return torch.stack([x + start, y + seen.values["floor"]], 1)
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from physvision.core import State
-from physvision.estimation import Seen, Setup, Unknown
+from physvision.estimation import SampledState, Setup, Unknown
 from physvision.estimation.unknowns import Values
 from physvision.identification import starts
 from physvision.identification.model import Case, Knowns, Model, Parameters, UnsuitableError
@@ -38,7 +38,7 @@ def propose(case: Case) -> list[Model]:
         Unknown("angle", float(begin), unit="rad"),
         Unknown("spin", float(rate), scale=abs(float(rate)), unit="rad/s"),
         # A circle whose plane is not the picture's is an ellipse, to second order of the angle.
-        Unknown("flatness", [0.0, 0.0], scale=0.01, deviation=0.002),
+        Unknown("flatness", [0.0, 0.0], scale=0.01, std=0.002),
     ]
 
     def setup(values: Values) -> Setup:
@@ -52,7 +52,7 @@ def propose(case: Case) -> list[Model]:
     return [model]
 
 
-def _places(seen: Seen) -> torch.Tensor:
+def _places(seen: SampledState) -> torch.Tensor:
     turned, values = seen.state.q[:, 0], seen.values
     x, y = turned.cos(), turned.sin()
     wide, skew = values["flatness"].unbind(1)

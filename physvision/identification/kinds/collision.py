@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 
 from physvision.core import State
-from physvision.estimation import Seen, Setup, Unknown
+from physvision.estimation import SampledState, Setup, Unknown
 from physvision.estimation.unknowns import Values
 from physvision.identification import impacts
 from physvision.identification.model import Case, Knowns, Model, Parameters, UnsuitableError
@@ -58,8 +58,8 @@ def propose(case: Case) -> list[Model]:
         Unknown("distance", distance, low=0.0, unit="px"),
         Unknown("places", begin.tolist(), scale=3.0, unit="px"),
         Unknown("velocities", before.tolist(), scale=0.05 * speed, unit="px/s"),
-        Unknown("slowing", 0.02 * speed, scale=0.1 * speed, deviation=speed, unit="px/s²"),
-        Unknown("friction", 0.05, low=0.0, deviation=0.05),
+        Unknown("slowing", 0.02 * speed, scale=0.1 * speed, std=speed, unit="px/s²"),
+        Unknown("friction", 0.05, low=0.0, std=0.05),
     ]
     engine = _table(distance, case.dt / 2)
     rubs = _Rubbing(engine.dt, math.ceil((times[last - 1] - times[first]) / engine.dt), float(moment - times[first]))
@@ -178,5 +178,5 @@ def _table(distance: float, dt: float) -> rigid2d.World:
     return rigid2d.World(discs, gravity=(0, 0), dt=dt)
 
 
-def _middles(seen: Seen) -> torch.Tensor:
+def _middles(seen: SampledState) -> torch.Tensor:
     return seen.state.q[:, [0, 1, 3, 4]]

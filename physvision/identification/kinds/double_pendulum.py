@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from physvision.core import State
-from physvision.estimation import Seen, Setup, Unknown
+from physvision.estimation import SampledState, Setup, Unknown
 from physvision.estimation.unknowns import Values
 from physvision.identification import starts
 from physvision.identification.model import Case, Knowns, Model, Parameters, UnsuitableError
@@ -127,18 +127,18 @@ def _model(
         Unknown("ratio", where["ratio"], low=0.0),
         Unknown("arcs", where["arcs"], low=0.0, unit="px"),
         Unknown("pivot", where["pivot"], scale=0.01 * arc, unit="px"),
-        Unknown("tilt", 0.0, scale=TILT, deviation=TILT, unit="rad"),
+        Unknown("tilt", 0.0, scale=TILT, std=TILT, unit="rad"),
         Unknown("angles", where["angles"], scale=0.3, unit="rad"),
         Unknown("spins", speed, scale=1.0, unit="rad/s"),
-        Unknown("air", 0.01, low=0.0, span=(0.0, 1.0), unit="1/s"),
+        Unknown("air", 0.01, low=0.0, unit="1/s"),
         # The outer arm swings in front of the inner one: nearer to the camera, or further, and seen from one side.
-        Unknown("depth", 0.0, scale=0.01, deviation=_DEPTH),
-        Unknown("aside", [0.0, 0.0], scale=0.01 * arc, deviation=_DEPTH * arc, unit="px"),
+        Unknown("depth", 0.0, scale=0.01, std=_DEPTH),
+        Unknown("aside", [0.0, 0.0], scale=0.01 * arc, std=_DEPTH * arc, unit="px"),
         # A bob and the arms that hold it are hard to tell apart: of the inner bob along either arm, then of the outer.
-        Unknown("pulls", [0.0, 0.0, 0.0], scale=0.01, deviation=_PULL),
+        Unknown("pulls", [0.0, 0.0, 0.0], scale=0.01, std=_PULL),
     ]
     if hinges:
-        unknowns.append(Unknown("damping", [1e-4, 1e-4], low=0.0, span=(0.0, 1.0), unit="1/s"))
+        unknowns.append(Unknown("damping", [1e-4, 1e-4], low=0.0, unit="1/s"))
     if reach is not None:
         unknowns.append(Unknown("reach", reach, low=0.0))
     weights = where["weight"] * torch.tensor([1.0, 1.0, 1.0, 0.7, 1.4], dtype=torch.float64)
@@ -147,7 +147,7 @@ def _model(
     def setup(values: Values) -> Setup:
         return _two_arms(values, where["turning"])
 
-    def places(seen: Seen) -> torch.Tensor:
+    def places(seen: SampledState) -> torch.Tensor:
         values, q = seen.values, seen.state.q
         turned = torch.stack([q[:, 0], q[:, 0] + q[:, 1]], 1) + values["tilt"][:, None]
         arms = values["arcs"][..., None] * torch.stack([turned.sin(), turned.cos()], 2)

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from physvision.core import State
-from physvision.estimation import Seen, Setup, Unknown
+from physvision.estimation import SampledState, Setup, Unknown
 from physvision.estimation.unknowns import Values
 from physvision.identification import arcs, releases, starts
 from physvision.identification.model import Case, Knowns, Model, Parameters, UnsuitableError
@@ -72,24 +72,24 @@ def _model(case: Case, kind: str, stretch: _Stretch) -> Model:
     across, by_hand = kind == "projectile", held > 0 and not stretch.flies
     unknowns = [
         Unknown("weight", weight, low=0.0, unit="px/s²"),
-        Unknown("tilt", 0.0, scale=TILT, deviation=TILT, unit="rad"),
+        Unknown("tilt", 0.0, scale=TILT, std=TILT, unit="rad"),
         Unknown("place", found[0].tolist(), scale=10.0, unit="px"),
         # Drag is known beforehand: from a short flight it cannot be told.
-        Unknown("drag", _DRAG, scale=_DRAG, deviation=_DRAGS, span=(0.0, 0.2), unit="1/m"),
+        Unknown("drag", _DRAG, scale=_DRAG, std=_DRAGS, unit="1/m"),
         Unknown("velocity", found[1].tolist() if across else float(found[1][1]), scale=0.1 * speed, unit="px/s"),
     ]
     if not across:
         push = _PUSHED * weight * float(later[-1] - later[0])
-        unknowns.append(Unknown("sideways", 0.0, scale=push, deviation=push, unit="px/s"))
+        unknowns.append(Unknown("sideways", 0.0, scale=push, std=push, unit="px/s"))
     late = 3.0 * dt if by_hand else stretch.late
-    unknowns.append(Unknown("release", stretch.release - times[0], scale=dt, deviation=late, unit="s"))
+    unknowns.append(Unknown("release", stretch.release - times[0], scale=dt, std=late, unit="s"))
     begin: dict[str, object] = {}
     if stretch.flies:
         radius = case.tracks[0].radius or 1.0
-        unknowns.append(Unknown("aside", [0.0, 0.0], scale=radius, deviation=_ASIDE * radius, unit="px"))
+        unknowns.append(Unknown("aside", [0.0, 0.0], scale=radius, std=_ASIDE * radius, unit="px"))
     elif by_hand:
         pull, spread = releases.expected_pull(thrown[1], 2 * thrown[2])
-        unknowns.append(Unknown("pull", pull.tolist(), scale=weight, deviation=spread, unit="px/s²"))
+        unknowns.append(Unknown("pull", pull.tolist(), scale=weight, std=spread, unit="px/s²"))
         begin = {"pull": torch.from_numpy(stretch.pull)}
     told = case.known
     gravity = told["gravity"].value if "gravity" in told else 9.81
@@ -106,7 +106,7 @@ def _model(case: Case, kind: str, stretch: _Stretch) -> Model:
 
     clear = float(later[0]) - dt / 2  # from then on it is seen where it is
 
-    def places_of(seen: Seen) -> torch.Tensor:
+    def places_of(seen: SampledState) -> torch.Tensor:
         if stretch.flies:
             return seen.state.q + seen.values["aside"] * (seen.time < clear)[:, None]
         if not by_hand:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from physvision.estimation import Seen
+from physvision.estimation import SampledState
 from physvision.identification import arcs, starts
 from physvision.identification.model import Case, UnsuitableError
 
@@ -75,7 +75,7 @@ def moving_part(line: StraightTrack) -> StraightTrack:
     )  # fmt: skip
 
 
-def along(seen: Seen, origin: str) -> torch.Tensor:
+def along(seen: SampledState, origin: str) -> torch.Tensor:
     """Where something on the line is seen, px; q is the distance from the unknown `origin`."""
     heading = seen.values["heading"]
     direction = torch.stack([heading.cos(), heading.sin()], 1)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from physvision.core import State
-from physvision.estimation import Seen, Setup, Unknown
+from physvision.estimation import SampledState, Setup, Unknown
 from physvision.estimation.unknowns import Values
 from physvision.identification import starts
 from physvision.identification.model import Case, Knowns, Model, Parameters, UnsuitableError, need
@@ -38,11 +38,11 @@ def propose(case: Case) -> list[Model]:
         Unknown("restoring", (2 * math.pi / lasts) ** 2, low=0.0, unit="1/s²"),
         Unknown("arc", 100.0, low=0.0, unit="px"),
         Unknown("pivot", places.mean(0).tolist(), scale=50.0, unit="px"),
-        Unknown("tilt", 0.0, scale=TILT, deviation=TILT, unit="rad"),
+        Unknown("tilt", 0.0, scale=TILT, std=TILT, unit="rad"),
         Unknown("angle", 0.0, unit="rad"),
         Unknown("spin", 0.0, scale=2 * math.pi / lasts, unit="rad/s"),
-        Unknown("damping", 0.05, scale=0.1, span=(0.0, 2.0), unit="1/s"),
-        Unknown("drag", 0.05, scale=0.1, span=(0.0, 2.0), unit="1/rad"),
+        Unknown("damping", 0.05, scale=0.1, unit="1/s"),
+        Unknown("drag", 0.05, scale=0.1, unit="1/rad"),
     ]
     begin = starts_of(times, places, lasts)
     model = Model(
@@ -62,14 +62,14 @@ def setup(values: Values) -> Setup:
     return Setup(State(values["angle"][:, None], values["spin"][:, None]), leaves)
 
 
-def bob(seen: Seen) -> torch.Tensor:
+def bob(seen: SampledState) -> torch.Tensor:
     """Where the bob is seen: tilted, and y down."""
     turned = seen.state.q[:, 0] + seen.values["tilt"]
     arm = torch.stack([turned.sin(), turned.cos()], 1)
     return seen.values["pivot"] + seen.values["arc"][:, None] * arm
 
 
-def drifting(seen: Seen) -> torch.Tensor:
+def drifting(seen: SampledState) -> torch.Tensor:
     """The same where what it hangs on gives way, or the camera turns, evenly and slowly."""
     return bob(seen) + seen.values["drift"] * seen.time[:, None]
 

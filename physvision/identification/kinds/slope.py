@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from physvision.core import State
-from physvision.estimation import Seen, Setup, Unknown
+from physvision.estimation import SampledState, Setup, Unknown
 from physvision.estimation.unknowns import Values
 from physvision.identification import starts
 from physvision.identification.kinds.line import StraightTrack, along, moving_part, straight
@@ -72,7 +72,7 @@ def _accelerating(case: Case, line: StraightTrack, kind: str, rate: float) -> Mo
         Unknown("heading", line.heading, scale=0.05, unit="rad"),
         # The origin lies anywhere along the line: the place on it is held by the first sample.
         Unknown("speed", float(first[1]), scale=0.1 * size, unit="px/s"),
-        Unknown("tilt", 0.0, scale=TILT, deviation=TILT, unit="rad"),
+        Unknown("tilt", 0.0, scale=TILT, std=TILT, unit="rad"),
     ]
     begin = line.middle + first[0] * np.array([math.cos(line.heading), math.sin(line.heading)])
 
@@ -143,7 +143,7 @@ def _stopping(case: Case, line: StraightTrack) -> Model:
         state = State(torch.stack([none, none, none], 1), torch.stack([speed, none, none], 1))
         return Setup(state, {"friction": rubs})
 
-    def places(seen: Seen) -> torch.Tensor:
+    def places(seen: SampledState) -> torch.Tensor:
         return along(seen, "origin")
 
     return Model(

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from physvision.core import State
-from physvision.estimation import Seen, Setup, Unknown
+from physvision.estimation import SampledState, Setup, Unknown
 from physvision.estimation.unknowns import Values
 from physvision.identification import starts
 from physvision.identification.kinds.line import along, straight
@@ -35,14 +35,14 @@ def propose(case: Case) -> list[Model]:
         Unknown("heading", line.heading, scale=0.1, unit="rad"),
         Unknown("stretch", float(first[0]), scale=size, unit="px"),
         Unknown("speed", float(first[1]), scale=size * rate, unit="px/s"),
-        Unknown("damping", 0.05, scale=0.05 * rate, span=(0.0, 2.0), unit="1/s"),
+        Unknown("damping", 0.05, scale=0.05 * rate, unit="1/s"),
     ]
 
     def setup(values: Values) -> Setup:
         leaves = {"restoring": values["restoring"], "velocity_decay": values["damping"]}
         return Setup(State(values["stretch"][:, None], values["speed"][:, None]), leaves)
 
-    def places(seen: Seen) -> torch.Tensor:
+    def places(seen: SampledState) -> torch.Tensor:
         return along(seen, "rest")
 
     return [

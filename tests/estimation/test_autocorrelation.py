@@ -7,7 +7,7 @@ import torch
 
 from physvision.core import State
 from physvision.estimation import MotionResidual, Setup, Unknown, Unknowns, gauss_newton
-from physvision.estimation.lasting import possibilities
+from physvision.estimation.autocorrelation import mixture_posterior
 from physvision.estimation.uncertainty import uncertainty
 from physvision.physics.particle import Particle
 
@@ -29,8 +29,8 @@ def swinging(errors):
     problem = MotionResidual(
         Particle("line", dt=1 / 40, substeps=4), unknowns, setup, TIMES, torch.zeros(160, 2), observe, 1 / NOISE
     )
-    place = problem.predicted(unknowns.start()).detach()[0]
-    return MotionResidual(**{**vars(problem), "seen": place + errors(place)})
+    place = problem.predictions(unknowns.start()).detach()[0]
+    return MotionResidual(**{**vars(problem), "observed": place + errors(place)})
 
 
 def white(generator):
@@ -53,8 +53,8 @@ def coverage(errors, tries=40):
         generator = torch.Generator().manual_seed(number)
         problem = swinging(lambda place, g=generator: errors(g))
         z = gauss_newton(problem).z[0]
-        off = possibilities(problem, z).deviates(4000)
-        found = problem.unknowns.flat(z + off)[:, :2]
+        off = mixture_posterior(problem, z).sample(4000)
+        found = problem.unknowns.flat_values(z + off)[:, :2]
         for row, share in enumerate((0.68, 0.95)):
             low, high = (found.quantile((1 + side * share) / 2, dim=0) for side in (-1, 1))
             held[row] += ((low < torch.tensor(TRUTH)) & (torch.tensor(TRUTH) < high)).double().mean()
@@ -75,7 +75,7 @@ def test_they_are_hardly_wider_than_fishers_where_nothing_lasts():
     generator = torch.Generator().manual_seed(0)
     problem = swinging(lambda place: white(generator))
     z = gauss_newton(problem).z[0]
-    ratio = possibilities(problem, z).covariance.diagonal().sqrt() / uncertainty(problem, z).deviation
+    ratio = mixture_posterior(problem, z).covariance.diagonal().sqrt() / uncertainty(problem, z).std
     assert bool(((ratio > 0.8) & (ratio < 1.5)).all()), ratio
 
 
@@ -89,8 +89,8 @@ def test_an_error_of_places_counts_though_neighbours_are_far_apart():
 
     problem = swinging(of_places)
     z = gauss_newton(problem).z[0]
-    off = (problem.unknowns.flat(z)[:2] - torch.tensor(TRUTH)).abs()
-    sure = (possibilities(problem, z).covariance.diagonal().sqrt() * problem.unknowns.slopes(z))[:2]
+    off = (problem.unknowns.flat_values(z)[:2] - torch.tensor(TRUTH)).abs()
+    sure = (mixture_posterior(problem, z).covariance.diagonal().sqrt() * problem.unknowns.derivatives(z))[:2]
     assert bool((off < 3 * sure).all()), (off, sure)
 
 
@@ -98,9 +98,11 @@ def test_an_unknown_at_its_bound_leaves_the_others_as_they_are():
     # Where a sigmoid is flat, z varies by any amount: on that scale rounding made other intervals a hundredfold wider.
     problem = swinging(lambda place: white(torch.Generator().manual_seed(0)))
     found = gauss_newton(problem)
-    missed, slopes = found.linear
+    missed, slopes = found.linearization
     usual, flat = (
-        possibilities(problem, found.z[0], linear=(missed, slopes * slopes.new_tensor([1.0, share, 1.0]))).deviates(500)
+        mixture_posterior(
+            problem, found.z[0], linearization=(missed, slopes * slopes.new_tensor([1.0, share, 1.0]))
+        ).sample(500)
         for share in (1.0, 1e-9)
     )
     torch.testing.assert_close(flat * flat.new_tensor([1.0, 1e-9, 1.0]), usual, rtol=1e-5, atol=1e-9)
