@@ -52,10 +52,7 @@ class Dataset:
         self.name: str = description["name"]
         self.recipe: dict = description["recipe"]
         self.frame_format = FrameFormat(**description["frame_format"])
-        self.fields = {
-            name: Field(tuple(entry["shape"]), entry["unit"], entry["meaning"])
-            for name, entry in description["fields"].items()
-        }
+        self.fields = {name: Field.from_description(entry) for name, entry in description["fields"].items()}
         self.shards = [shard for shard in self.folder.shards() if shard.split == split]
         written = self.folder.checksums()
         missing = [shard.file for shard in self.shards if shard.file not in written]
@@ -66,6 +63,7 @@ class Dataset:
             )
         self._firsts = [shard.first for shard in self.shards]
         self._readers: dict[int, ShardReader] = {}
+        self._properties: dict[int, dict[str, np.ndarray]] = {}
         self._recent = self._nothing_read()
         self._process = os.getpid()
 
@@ -142,6 +140,14 @@ class Dataset:
             )
         reader, *place = self._place(trial, start, stop)
         return reader.read(name, *place)
+
+    def properties(self, trial: int) -> dict[str, np.ndarray]:
+        """Properties of `trial` by name, float64: all fields that are the same in every frame."""
+        if trial not in self._properties:
+            self._properties[trial] = {
+                name: self.field(name, trial, 0, 1)[0] for name, field in self.fields.items() if field.per_trial
+            }
+        return self._properties[trial]
 
     def clip(self, trial: int, start: int = 0, stop: int | None = None) -> Clip:
         """The same frames as a clip; its times are those of the trial."""

@@ -24,8 +24,8 @@ def describe(recipe: Recipe) -> dict:
         "name": recipe.name,
         "recipe": recipe.values(),
         "versions": recipe.versions(),
-        "frame_format": asdict(frame_format),
-        "fields": {name: {**asdict(field), "shape": list(field.shape)} for name, field in recipe.fields.items()},
+        "frame_format": frame_format.description(),
+        "fields": {name: field.description() for name, field in recipe.fields.items()},
         "shards": [asdict(shard) for shard in shards],
     }
 

@@ -117,7 +117,7 @@ def _description(about: dict[str, Any], frame_format: FrameFormat, shards: list[
     return {
         **about,
         "versions": {package: version(package) for package in _PACKAGES},
-        "frame_format": asdict(frame_format),
+        "frame_format": frame_format.description(),
         "fields": {},
         "shards": [asdict(shard) for shard in shards],
     }

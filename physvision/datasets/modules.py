@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -33,6 +34,8 @@ class DataModule(LightningDataModule):
         label_fraction: float | int = 1.0,
         label_seed: int = 0,
         labeled_share: float = 0.0,
+        given_properties: Sequence[str] = (),
+        masks: bool = False,
         workers: int = 0,
         seed: int = 0,
         verify: bool = True,
@@ -46,10 +49,13 @@ class DataModule(LightningDataModule):
             frames_in: consecutive frames that are given.
             horizon: frames after them.
             stride: frames between the starts of neighbouring samples.
-            label_fraction: share of the training samples that carry states; a smaller share lies in a larger one.
-            label_seed: of the choice which ones.
-            labeled_share: of the samples of an epoch at least this share carries states, where there are any;
-                the same ones come again for that. With 1 nothing else is learned from.
+            label_fraction: Fraction of the training trials whose samples carry states and properties. Trials of a
+                smaller fraction are among those of a larger one.
+            label_seed: Seed of the choice of labeled trials.
+            labeled_share: Least fraction of labeled samples in every batch, as far as it is a whole number; labeled
+                samples are repeated for it within an epoch. With 1, unlabeled samples are left out.
+            given_properties: Names of properties that samples without labels carry too, e.g. ["walls"].
+            masks: If true, read the objects' masks.
             workers: processes that load; 0 loads in the training process.
             seed: of the order of the training samples.
             verify: compare each shard with its checksum when it is first read.
@@ -61,6 +67,7 @@ class DataModule(LightningDataModule):
         self.path, self.batch_size, self.workers, self.seed, self.verify = path, batch_size, workers, seed, verify
         self.memory = memory
         self.label_fraction, self.label_seed, self.labeled_share = label_fraction, label_seed, labeled_share
+        self.given_properties, self.masks = tuple(given_properties), masks
         self.shape = WindowShape(frames_in, horizon, stride)
         self._windows: dict[str, Windows] = {}
         self._training: ResumableLoader | None = None
@@ -73,7 +80,9 @@ class DataModule(LightningDataModule):
             dataset = Dataset(self.path, split, verify=self.verify, memory=self.memory)
             if len(dataset) == 0:
                 raise DataError(f"{self.path}: has no trials for {split}; make it with at least 10 trials")
-            self._windows[split] = Windows(dataset, self.shape, fraction, self.label_seed)
+            self._windows[split] = Windows(
+                dataset, self.shape, fraction, self.label_seed, self.given_properties, self.masks
+            )
         return self._windows[split]
 
     @property

@@ -1,13 +1,13 @@
-"""What a generated data set follows from: a recipe of plain values, checked before anything is made."""
+"""Recipes of generated data sets: plain values, checked before anything is made."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,27 +20,45 @@ SPLITS = ("train", "valid", "test")
 
 @dataclass(frozen=True)
 class Field:
-    """A value that is kept for every frame.
+    """Description of a value that is stored beside every frame.
 
     Attributes:
-        shape: of the value of one frame.
-        unit: of its entries.
-        meaning: for people.
+        shape: Shape of the value of one frame.
+        unit: Unit of its entries.
+        meaning: Description for readers.
+        dtype: Type of its entries in the file, "float64" or "uint8".
+        per_trial: If true, the value is a property of the trial, the same in all of its frames.
     """
 
     shape: tuple[int, ...]
     unit: str
     meaning: str
+    dtype: str = "float64"
+    per_trial: bool = False
+
+    def description(self) -> dict[str, Any]:
+        """Plain values for the data set's description; defaults are left out."""
+        values = {**asdict(self), "shape": list(self.shape)}
+        return {name: value for name, value in values.items() if value != getattr(Field, name, None)}
+
+    @classmethod
+    def from_description(cls, description: Mapping[str, Any]) -> Field:
+        """Rebuild the field from its plain values."""
+        return cls(**{**description, "shape": tuple(description["shape"])})
 
 
 @dataclass(frozen=True)
 class FrameFormat:
-    """Size and rate of the frames, and how their pixels lie in the world.
+    """Size and rate of frames, and the mapping from the world to their pixels.
 
     Attributes:
-        height, width, channels: of a frame.
-        fps: frames a second.
-        geometry: how a place in the world becomes a place in the picture, for people.
+        height: Height of a frame, pixels.
+        width: Width of a frame, pixels.
+        channels: Number of channels of a frame.
+        fps: Frames per second.
+        geometry: Mapping from a point of the world to a place in the picture, for readers.
+        intrinsics: Camera matrix in kornia's convention, pixel centers at whole numbers, (3, 3); None if the data set
+            stores no camera poses.
     """
 
     height: int
@@ -48,21 +66,26 @@ class FrameFormat:
     channels: int
     fps: float
     geometry: str
+    intrinsics: tuple[tuple[float, ...], ...] | None = None
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Of one frame."""
+        """Height, width and channels of a frame."""
         return self.height, self.width, self.channels
+
+    def description(self) -> dict[str, Any]:
+        """Plain values for the data set's description."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
 class Recipe(ABC):
-    """Everything that decides what is in a data set. Recipes are equal if and only if their data sets are.
+    """Values that decide what a data set contains. Recipes are equal if and only if their data sets are.
 
     Attributes:
-        trials: number of trials; a tenth each is for validation and test.
-        frames: number of frames of a trial.
-        seed: of all random choices. Trial k of a split is the same whatever the number of trials.
+        trials: Number of trials; a tenth each is for validation and test.
+        frames: Number of frames of a trial.
+        seed: Seed of all random choices. Trial k of a split is the same whatever the number of trials.
     """
 
     trials: int
@@ -77,7 +100,7 @@ class Recipe(ABC):
         self.check()
 
     def check(self) -> None:
-        """Raise where a value makes no sense; recipes add their own checks."""
+        """Raise if a value is out of range; recipes add their own checks."""
         self.require_whole("trials", 1)
         self.require_whole("frames", 1)
         self.require_whole("seed", 0)
@@ -90,15 +113,22 @@ class Recipe(ABC):
     @property
     @abstractmethod
     def fields(self) -> dict[str, Field]:
-        """What is kept for every frame beside its picture; always among it the state `q` and `v`."""
+        """Values stored beside every frame, among them the state `q` and `v` and the properties of the trial."""
 
     @abstractmethod
     def trial(self, random: np.random.Generator) -> dict[str, np.ndarray]:
-        """One trial: uint8 `frames` (frames, height, width, channels) and each field in float64 (frames, …)."""
+        """Make the arrays of one trial.
+
+        Args:
+            random: Random generator of this trial.
+
+        Returns:
+            Uint8 `frames` (frames, height, width, channels) and each field: (frames, …), or its shape if per trial.
+        """
 
     @abstractmethod
     def marks(self, values: Mapping[str, np.ndarray]) -> list[Mark]:
-        """What draws the state over a frame: `values` are its fields, the marks lie in its pixels."""
+        """Marks that draw the state over a frame, in pixels; `values` are the fields of that frame."""
 
     def splits(self) -> dict[str, int]:
         """Number of trials of each split."""
@@ -106,12 +136,16 @@ class Recipe(ABC):
         return {"train": self.trials - 2 * tenth, "valid": tenth, "test": tenth}
 
     def make(self, split: str, number: int) -> dict[str, np.ndarray]:
-        """Trial `number` of `split`."""
+        """Make trial `number` of `split`; properties of the trial are repeated for every frame."""
         key = (SPLITS.index(split), number)
-        return self.trial(np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key)))
+        values = self.trial(np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key)))
+        for name, field in self.fields.items():
+            if field.per_trial:
+                values[name] = np.broadcast_to(np.asarray(values[name], field.dtype), (self.frames, *field.shape))
+        return values
 
     def values(self) -> dict:
-        """The recipe as plain values."""
+        """Plain values of the recipe."""
         return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
 
     def versions(self) -> dict[str, str]:

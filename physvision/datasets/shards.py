@@ -18,6 +18,7 @@ from physvision.datasets.recipe import Field, FrameFormat
 GROUP = 10
 _KEPT_GROUPS = 8
 _METADATA = b"physvision"
+_TRAINING_COLUMNS = frozenset({"frames", "q", "v", "extrinsics"})
 
 
 def encode_shard(
@@ -45,9 +46,12 @@ def encode_shard(
 
 
 def _schema(frame_format: FrameFormat, fields: Mapping[str, Field]) -> pa.Schema:
-    """The columns of a shard: pixels, and the numbers of each field."""
+    """Columns of a shard: pixels, and the numbers of each field."""
     columns = [pa.field("frames", pa.binary(math.prod(frame_format.shape)))]
-    columns += [pa.field(name, pa.list_(pa.float64(), math.prod(field.shape))) for name, field in fields.items()]
+    columns += [
+        pa.field(name, pa.list_(pa.type_for_alias(field.dtype), math.prod(field.shape)))
+        for name, field in fields.items()
+    ]
     return pa.schema(columns)
 
 
@@ -55,21 +59,21 @@ def _binary(kind: pa.DataType, values: np.ndarray) -> pa.Array:
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values, np.uint8))])
 
 
-def _lists(kind: pa.DataType, values: np.ndarray) -> pa.Array:
-    flat = pa.array(np.ascontiguousarray(values, np.float64).reshape(-1))
-    return pa.FixedSizeListArray.from_arrays(flat, type=kind)
+def _lists(kind: pa.FixedSizeListType, values: np.ndarray) -> pa.Array:
+    numbers = np.ascontiguousarray(values, kind.value_type.to_pandas_dtype()).reshape(-1)
+    return pa.FixedSizeListArray.from_arrays(pa.array(numbers), type=kind)
 
 
-class RecentGroups(OrderedDict[tuple[str, bool, int], dict[str, np.ndarray]]):
-    """The groups read last, of all shards: frames and states of one window lie in the same ones."""
+class RecentGroups(OrderedDict[tuple[str, str, int], dict[str, np.ndarray]]):
+    """Cache of the groups read last, of all shards: frames and states of one window lie in the same ones."""
 
     def __init__(self, capacity: int | None = _KEPT_GROUPS) -> None:
-        """Keep `capacity` groups; None for all that are ever read."""
+        """Cache `capacity` groups; None for all that are ever read."""
         super().__init__()
         self.capacity = capacity
 
-    def keep(self, key: tuple[str, bool, int], group: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Add `group`, and let go of the oldest."""
+    def keep(self, key: tuple[str, str, int], group: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Add `group` and drop the oldest one."""
         self[key] = group
         if self.capacity is not None and len(self) > self.capacity:
             self.popitem(last=False)
@@ -79,44 +83,58 @@ class RecentGroups(OrderedDict[tuple[str, bool, int], dict[str, np.ndarray]]):
 class ShardReader:
     """Random access to the frames and fields of a shard file. The file is mapped, so that many readers share it.
 
-    Frames and states, which training reads again and again, are decompressed apart from the other fields.
+    Frames, states and camera poses, which training reads again and again, are decompressed together; masks and the
+    other fields are decompressed on their own, when they are asked for.
     """
 
     def __init__(
         self, path: Path, frame_format: FrameFormat, fields: Mapping[str, Field], frames: int, recent: RecentGroups
     ) -> None:
-        """Open the shard at `path`, whose trials have `frames` frames each."""
+        """Open a shard file.
+
+        Args:
+            path: Path of the file.
+            frame_format: Size and rate of its frames.
+            fields: Fields stored beside each frame.
+            frames: Number of frames of each of its trials.
+            recent: Cache of decompressed groups.
+        """
         self.path, self._recent = path, recent
         self._shapes = {"frames": frame_format.shape, **{name: field.shape for name, field in fields.items()}}
         self._schema, self._frames = _schema(frame_format, fields), frames
         self._groups = -(-frames // GROUP)
-        often = ["frames", *(name for name in ("q", "v") if name in fields)]
-        self._often = frozenset(often)
-        self._columns = {True: often, False: [name for name in fields if name not in often]}
-        self._readers: dict[bool, pa.RecordBatchFileReader] = {}
+        # Columns that are decompressed together, by the name of their set.
+        self._set_of = {
+            name: "training" if name in _TRAINING_COLUMNS else "masks" if name == "masks" else "rest"
+            for name in self._shapes
+        }
+        self._readers: dict[str, pa.RecordBatchFileReader] = {}
 
-    def _reader(self, often: bool) -> pa.RecordBatchFileReader:
-        if often not in self._readers:
+    def _columns(self, column_set: str) -> list[str]:
+        return [name for name, its_set in self._set_of.items() if its_set == column_set]
+
+    def _reader(self, column_set: str) -> pa.RecordBatchFileReader:
+        if column_set not in self._readers:
             file = pa.memory_map(str(self.path))
             schema = pa.ipc.open_file(file).schema
             # Bytes of another type, read as pixels, lie beyond the end of their buffer.
             if not schema.equals(self._schema):
                 raise DataError(f"{self.path}: expected the columns {self._schema.names}, got {schema.names}")
-            wanted = [index for index, name in enumerate(schema.names) if name in self._columns[often]]
-            options = pa.ipc.IpcReadOptions(use_threads=False, included_fields=wanted)
-            self._readers[often] = pa.ipc.open_file(file, options=options)
-        return self._readers[often]
+            included = [index for index, name in enumerate(schema.names) if self._set_of[name] == column_set]
+            options = pa.ipc.IpcReadOptions(use_threads=False, included_fields=included)
+            self._readers[column_set] = pa.ipc.open_file(file, options=options)
+        return self._readers[column_set]
 
-    def _group(self, often: bool, index: int) -> dict[str, np.ndarray]:
-        key = (self.path.name, often, index)
+    def _group(self, column_set: str, index: int) -> dict[str, np.ndarray]:
+        key = (self.path.name, column_set, index)
         group = self._recent.get(key)
         if group is None:
             try:
-                batch = self._reader(often).get_batch(index)
+                batch = self._reader(column_set).get_batch(index)
                 # Lengths that are not those of the buffers would be read past their end.
                 batch.validate(full=True)
                 rows = min(GROUP, self._frames - index % self._groups * GROUP)
-                group = {name: self._array(name, batch.column(name), rows) for name in self._columns[often]}
+                group = {name: self._array(name, batch.column(name), rows) for name in self._columns(column_set)}
             except Exception as error:  # of a damaged file pyarrow raises whatever it comes across
                 raise DataError(
                     f"{self.path}: the shard is damaged ({error}); "
@@ -136,11 +154,12 @@ class ShardReader:
         return values.reshape(rows, *self._shapes[name])
 
     def read(self, name: str, trial: int, start: int, stop: int) -> np.ndarray:
-        """A copy of `frames` or a field, of frames `start` to `stop` (excluded) of the shard's trial number `trial`."""
-        often = name in self._often
+        """Copy of `frames` or a field, of frames `start` to `stop` (excluded) of the shard's trial number `trial`."""
         first, last = start // GROUP, (stop - 1) // GROUP
         pieces = [
-            self._group(often, trial * self._groups + index)[name][max(start - index * GROUP, 0) : stop - index * GROUP]
+            self._group(self._set_of[name], trial * self._groups + index)[name][
+                max(start - index * GROUP, 0) : stop - index * GROUP
+            ]
             for index in range(first, last + 1)
         ]
         return np.concatenate(pieces)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ from physvision.core.checks import check_count
 from physvision.datasets.dataset import Dataset
 from physvision.datasets.random_streams import random_stream
 from physvision.datasets.recipe import check_number
-from physvision.datasets.sample import Sample
+from physvision.datasets.sample import IGNORE_INDEX, Sample
 
 
 @dataclass(frozen=True)
@@ -45,20 +46,28 @@ class Windows(TorchDataset):
     """All windows of a data set, read as `Sample` with frames in bytes and states in float32.
 
     Trials are labeled or not as a whole. States of unlabeled samples are NaN, so that nothing can learn from them by
-    mistake.
+    mistake; likewise their properties, but for those that are given to all samples.
     """
 
     def __init__(
-        self, dataset: Dataset, shape: WindowShape | None = None, label_fraction: float | int = 1.0, label_seed: int = 0
+        self,
+        dataset: Dataset,
+        shape: WindowShape | None = None,
+        label_fraction: float | int = 1.0,
+        label_seed: int = 0,
+        given_properties: Sequence[str] = (),
+        masks: bool = False,
     ) -> None:
         """Cut a data set into windows.
 
         Args:
             dataset: Source of frames and states.
             shape: Numbers of frames of a window.
-            label_fraction: Fraction of the trials whose windows carry states, 0 to 1. Those of a smaller fraction are
-                among those of a larger one.
+            label_fraction: Fraction of the trials whose windows carry states and properties, 0 to 1. Those of a smaller
+                fraction are among those of a larger one.
             label_seed: Seed of the choice of labeled trials.
+            given_properties: Names of properties that samples without labels carry too.
+            masks: If true, read the objects' masks.
         """
         check_number("label_fraction", label_fraction, 0, 1)
         self.dataset, self.shape = dataset, shape or WindowShape()
@@ -72,6 +81,16 @@ class Windows(TorchDataset):
                 f"which has {longest}; choose fewer frames or a smaller horizon"
             )
         self.states = {"q", "v"} <= set(dataset.fields)
+        self._property_names = [name for name, field in dataset.fields.items() if field.per_trial]
+        unknown = sorted(set(given_properties) - set(self._property_names))
+        if unknown:
+            raise InputError(
+                f"given_properties: {dataset.name} has {', '.join(self._property_names) or 'no properties'}; "
+                f"there is no {unknown[0]!r}"
+            )
+        if masks and "masks" not in dataset.fields:
+            raise InputError(f"masks: {dataset.name} at {dataset.folder.path} was made without masks")
+        self.given_properties, self.masks = frozenset(given_properties), masks
         self.labeled = np.repeat(self._labeled_trials(np.flatnonzero(counts), label_fraction, label_seed), counts)
 
     def _labeled_trials(self, trials: np.ndarray, fraction: float, seed: int) -> np.ndarray:
@@ -122,13 +141,40 @@ class Windows(TorchDataset):
             frames[row] = data.frames(trial, start, start + span)
             for name, values in states.items() if labeled[row] else ():
                 values[row] = data.field(name, trial, start, start + span).reshape(span, -1)
-        known = {name: torch.from_numpy(values) for name, values in states.items()}
+        states = {name: torch.from_numpy(values) for name, values in states.items()}
         trials, starts = zip(*places, strict=True)
         return Sample(
             frames=torch.from_numpy(frames).permute(0, 1, 4, 2, 3),
-            trajectory=Trajectory(known["q"], known["v"], dt=data.dt) if self.states else None,
+            trajectory=Trajectory(states["q"], states["v"], dt=data.dt) if self.states else None,
             given=self.shape.frames_in,
             labeled=torch.from_numpy(labeled),
             trial=torch.tensor(trials),
             start=torch.tensor(starts),
+            properties=self._properties(trials, labeled),
+            extrinsics=self._per_frame("extrinsics", places, np.float32) if "extrinsics" in data.fields else None,
+            masks=self._per_frame("masks", places, np.uint8, labeled) if self.masks else None,
         )
+
+    def _properties(self, trials: Sequence[int], labeled: np.ndarray) -> dict[str, torch.Tensor] | None:
+        """Properties of the trials, NaN in those without labels unless given."""
+        if not self._property_names:
+            return None
+        rows = [self.dataset.properties(trial) for trial in trials]
+        properties = {}
+        for name in self._property_names:
+            values = np.array([row[name] for row in rows], np.float32)
+            if name not in self.given_properties:
+                values[~labeled] = np.nan
+            properties[name] = torch.from_numpy(values)
+        return properties
+
+    def _per_frame(
+        self, name: str, places: list[tuple[int, int]], dtype: type[np.generic], labeled: np.ndarray | None = None
+    ) -> torch.Tensor:
+        """Field of every frame, `IGNORE_INDEX` in samples that are not `labeled`."""
+        span = self.shape.span
+        values = np.full((len(places), span, *self.dataset.fields[name].shape), IGNORE_INDEX, dtype)
+        for row, (trial, start) in enumerate(places):
+            if labeled is None or labeled[row]:
+                values[row] = self.dataset.field(name, trial, start, start + span)
+        return torch.from_numpy(values)

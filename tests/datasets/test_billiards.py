@@ -79,7 +79,7 @@ def test_initial_speeds_and_masses_are_in_their_ranges():
     speeds = np.linalg.norm(np.stack([trial["v"][0, :, :2] for trial in trials]), axis=-1) / 30
     assert 0.3 <= speeds.min() < 0.35
     assert 1.45 < speeds.max() <= 1.5
-    masses = np.stack([trial["masses"][0] for trial in trials])
+    masses = np.stack([trial["mass"][0] for trial in trials])
     assert 1.0 <= masses.min() < 1.2
     assert 3.8 < masses.max() <= 4.0
 

@@ -236,7 +236,7 @@ SMALL = ["--trials", "2", "--frames", "4", "--size", "32"]
 def test_recipes_that_come_along_go_by_their_names(tmp_path, recipe, made):
     command = ["generate", recipe.removesuffix("_one"), "--config", f"{recipe}.yaml", "--out", str(tmp_path / "data")]
     assert cli.main([*command, *SMALL, "--workers", "1"]) == 0
-    assert len(Dataset(tmp_path / "data").field("masses", 0)[0]) == made
+    assert len(Dataset(tmp_path / "data").field("mass", 0)[0]) == made
 
 
 def test_a_recipe_that_does_not_come_along_is_named(capsys):

@@ -55,7 +55,7 @@ def test_damping_takes_energy():
     trial = recipe.make("train", 0)
     energies = energy(recipe, trial["q"], trial["v"])
     assert (np.diff(energies) < 1e-9).all()
-    assert (trial["damping"] == 2.0).all()
+    assert (trial["joint_damping"] == 2.0).all()
 
 
 @pytest.mark.parametrize("lengths", [(3.0, 3.0, 3.0), (1.0, 4.0)])

@@ -93,6 +93,25 @@ def test_labels_are_nested_and_hidden_where_there_are_none(folder):
     assert np.array_equal(windows.labeled, Windows(Dataset(folder), label_fraction=0.25).labeled)
 
 
+def test_properties_are_those_of_the_trial_and_hidden_with_the_states(folder):
+    dataset = Dataset(folder)
+    windows = Windows(dataset, label_fraction=0.5, given_properties=("radius",))
+    indices = list(range(0, len(windows), 7))
+    batch = windows.__getitems__(indices)
+    assert set(batch.properties) == {"mass", "radius", "restitution", "rolling_friction"}
+    assert batch.labeled.any()
+    assert not batch.labeled.all()
+    for row, trial in enumerate(batch.trial.tolist()):
+        made = RECIPE.make("train", trial)
+        for name, values in batch.properties.items():
+            expected = made[name][0] if batch.labeled[row] or name == "radius" else np.full_like(made[name][0], np.nan)
+            np.testing.assert_array_equal(values[row], expected.astype(np.float32))
+            np.testing.assert_array_equal(dataset.properties(trial)[name], made[name][0])
+    assert same(windows.__getitems__(indices[3:5]), batch[3:5])
+    assert batch.to("meta").properties["mass"].device.type == "meta"
+    assert batch.extrinsics is batch.masks is None
+
+
 def test_clips_and_trajectories_are_those_of_the_trial(folder):
     dataset, made = Dataset(folder, "valid"), RECIPE.make("valid", 1)
     clip, trajectory = dataset.clip(1, 5, 20), dataset.trajectory(1, 5, 20)
@@ -296,9 +315,11 @@ def test_torchrun_gives_each_rank_its_shards(folder, tmp_path):
         (lambda data: WindowShape(horizon=0), "horizon"),
         (lambda data: Windows(data, label_fraction=1.5), "label_fraction"),
         (lambda data: Windows(data, label_fraction=float("nan")), "label_fraction"),
+        (lambda data: Windows(data, given_properties=["walls"]), "has mass, radius, .* there is no 'walls'"),
+        (lambda data: Windows(data, masks=True), "was made without masks"),
         (lambda data: data.frames(99), "trial: expected 0 to 31"),
         (lambda data: data.frames(0, 5, 26), "stop <= 25"),
-        (lambda data: data.field("mass", 0), "there is no 'mass'"),
+        (lambda data: data.field("masses", 0), "there is no 'masses'"),
         (lambda data: Dataset(data.folder.path, "training"), "train, valid, test"),
     ],
 )

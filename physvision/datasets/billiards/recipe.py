@@ -110,10 +110,10 @@ class BilliardsRecipe(Recipe):
         return {
             "q": Field((balls, 3), "px, px, rad", "x, y of the centre and angle of every ball; discs do not turn"),
             "v": Field((balls, 3), "px/s, px/s, rad/s", "rate of q; after an impact at this very moment"),
-            "masses": Field((balls,), "kg", "masses of the balls"),
-            "radii": Field((balls,), "px", "radii of the balls"),
-            "restitution": Field((), "1", "restitution of all impacts"),
-            "rolling_friction": Field((), "px/s^2", "deceleration of rolling balls"),
+            "mass": Field((balls,), "kg", "masses of the balls", per_trial=True),
+            "radius": Field((balls,), "px", "radii of the balls", per_trial=True),
+            "restitution": Field((), "1", "restitution of all impacts", per_trial=True),
+            "rolling_friction": Field((), "px/s^2", "deceleration of rolling balls", per_trial=True),
             "camera": Field((2,), "px", "offset of the picture by camera shake"),
         }
 
@@ -145,25 +145,22 @@ class BilliardsRecipe(Recipe):
             texture=float(self.texture),
             noise=float(self.noise),
         )
-        constant = {
-            "masses": table.masses,
-            "radii": table.radii,
-            "restitution": np.array(table.restitution),
-            "rolling_friction": np.array(table.rolling_friction),
-        }
         angles = np.zeros((self.frames, self.balls, 1))
         return {
             "frames": draw_frames(appearance, motion.positions, table.radii, camera, random),
             "q": np.concatenate([motion.positions, angles], axis=2),
             "v": np.concatenate([motion.velocities, angles], axis=2),
             "camera": camera,
-            **{name: np.broadcast_to(value, (self.frames, *value.shape)) for name, value in constant.items()},
+            "mass": table.masses,
+            "radius": table.radii,
+            "restitution": np.array(table.restitution),
+            "rolling_friction": np.array(table.rolling_friction),
         }
 
     def marks(self, values: Mapping[str, np.ndarray]) -> list[Mark]:
         """A ring around every ball and an arrow to where it would be in a fifth of a second."""
         marks: list[Mark] = []
-        for place, rate, radius in zip(values["q"], values["v"], values["radii"], strict=True):
+        for place, rate, radius in zip(values["q"], values["v"], values["radius"], strict=True):
             start = place[:2] + values["camera"]
             end = start + 0.2 * rate[:2]
             marks += [Ring(tuple(start), float(radius)), Arrow(tuple(start), tuple(end))]

@@ -89,10 +89,10 @@ class BlockRecipe(Recipe):
         return {
             "q": Field((2 * len(MARKS),), "m", "places of the marks, x and y of each"),
             "v": Field((2 * len(MARKS),), "m/s", "rates of q"),
-            "modulus": Field((), "Pa", "Young's modulus"),
-            "ratio": Field((), "1", "Poisson's ratio"),
-            "density": Field((), "kg/m^3", "density"),
-            "gravity": Field((), "m/s^2", "gravity, downwards"),
+            "modulus": Field((), "Pa", "Young's modulus", per_trial=True),
+            "ratio": Field((), "1", "Poisson's ratio", per_trial=True),
+            "density": Field((), "kg/m^3", "density", per_trial=True),
+            "gravity": Field((), "m/s^2", "gravity, downwards", per_trial=True),
         }
 
     def trial(self, random: np.random.Generator) -> dict[str, np.ndarray]:
@@ -111,7 +111,7 @@ class BlockRecipe(Recipe):
             "frames": np.rint(255.0 * np.clip(frames + noise, 0.0, 1.0)).astype(np.uint8),
             "q": places[:, marked].reshape(self.frames, -1),
             "v": rates[:, marked].reshape(self.frames, -1),
-            **{name: np.full(self.frames, float(value)) for name, value in constant.items()},
+            **{name: np.array(float(value)) for name, value in constant.items()},
         }
 
     @property

@@ -77,8 +77,8 @@ class DyeRecipe(Recipe):
         return {
             "q": Field((cells,), "1", "mean dye of each cell, y running fastest"),
             "v": Field((2 * cells,), "m/s", "mean velocity through the left face of each cell, then the lower one"),
-            "viscosity": Field((), "m^2/s", "kinematic viscosity"),
-            "diffusivity": Field((), "m^2/s", "of dye"),
+            "viscosity": Field((), "m^2/s", "kinematic viscosity", per_trial=True),
+            "diffusivity": Field((), "m^2/s", "diffusivity of the dye", per_trial=True),
         }
 
     def trial(self, random: np.random.Generator) -> dict[str, np.ndarray]:
@@ -107,7 +107,7 @@ class DyeRecipe(Recipe):
             "frames": frames,
             "q": q,
             "v": v,
-            **{name: np.full(self.frames, value) for name, value in constant.items()},
+            **{name: np.array(value) for name, value in constant.items()},
         }
 
     def _start(self, solver: Spectral, random: np.random.Generator) -> np.ndarray:

@@ -113,10 +113,10 @@ class PendulumRecipe(Recipe):
         return {
             "q": Field((links,), "rad", "angle of each hinge about y against the link before; 0 hangs down"),
             "v": Field((links,), "rad/s", "rate of q"),
-            "lengths": Field((links,), "m", "lengths of the links"),
-            "masses": Field((links,), "kg", "masses of the links, evenly along them"),
-            "damping": Field((links,), "N m s/rad", "damping of the hinges"),
-            "gravity": Field((), "m/s^2", "gravity, downwards"),
+            "length": Field((links,), "m", "lengths of the links", per_trial=True),
+            "mass": Field((links,), "kg", "masses of the links, evenly along them", per_trial=True),
+            "joint_damping": Field((links,), "N m s/rad", "damping of the hinges", per_trial=True),
+            "gravity": Field((), "m/s^2", "gravity, downwards", per_trial=True),
         }
 
     def trial(self, random: np.random.Generator) -> dict[str, np.ndarray]:
@@ -140,15 +140,15 @@ class PendulumRecipe(Recipe):
         if self.noise > 0.0:
             noise = random.standard_normal(frames.shape, dtype=np.float32) * np.float32(255.0 * self.noise)
             frames = np.rint(np.clip(frames + noise, 0.0, 255.0)).astype(np.uint8)
-        constant = {
-            "lengths": links.lengths,
-            "masses": links.masses,
-            "damping": links.damping,
-            "gravity": links.gravity,
+        return {
+            "frames": frames,
+            "q": q,
+            "v": v,
+            "length": np.array(links.lengths),
+            "mass": np.array(links.masses),
+            "joint_damping": np.array(links.damping),
+            "gravity": np.array(links.gravity),
         }
-        kept = {name: np.asarray(value, float) for name, value in constant.items()}
-        repeated = {name: np.broadcast_to(value, (self.frames, *value.shape)) for name, value in kept.items()}
-        return {"frames": frames, "q": q, "v": v, **repeated}
 
     def marks(self, values: Mapping[str, np.ndarray]) -> list[Mark]:
         """The middle lines of the links, a dot at each hinge and at the end."""
@@ -156,7 +156,7 @@ class PendulumRecipe(Recipe):
         focal = 0.5 * self.size / math.tan(0.5 * angle)
         turned = np.cumsum(values["q"])
         # A positive turn about y moves what hangs along −z towards −x.
-        steps = -values["lengths"][:, None] * np.stack([np.sin(turned), np.cos(turned)], axis=1)
+        steps = -values["length"][:, None] * np.stack([np.sin(turned), np.cos(turned)], axis=1)
         x, z = np.vstack([np.zeros((1, 2)), np.cumsum(steps, axis=0)]).T
         points = np.stack([0.5 * self.size + focal * x / distance, 0.5 * self.size - focal * z / distance], axis=1)
         return [Path(tuple(map(tuple, points)))]
