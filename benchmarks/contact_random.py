@@ -19,7 +19,7 @@ from jsonargparse import auto_cli
 
 from physvision import State, Trajectory
 from physvision.core import Box, Capsule, Placed, Plane, Shape, Sphere
-from physvision.core.record import recorded
+from physvision.core.result_cache import cached_results
 from physvision.physics import articulated
 from physvision.physics.articulated import Body, Joint
 
@@ -163,7 +163,9 @@ def main(scenes: int = 1000, first: int = 0, record: Path = Path("contact_random
     """
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", RuntimeWarning)
-    print(summary(list(recorded(record, range(first, first + scenes), line, lambda each: each["scene"]).values())))
+    print(
+        summary(list(cached_results(record, range(first, first + scenes), line, lambda each: each["scene"]).values()))
+    )
 
 
 if __name__ == "__main__":

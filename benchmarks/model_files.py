@@ -27,7 +27,7 @@ from jsonargparse import auto_cli
 
 from physvision import State
 from physvision.core import InputError, UnsupportedError
-from physvision.core.record import recorded
+from physvision.core.result_cache import cached_results
 from physvision.physics import articulated
 
 DT = 5e-3
@@ -126,7 +126,7 @@ def main(wheels: Path, seconds: float = 1.0, most: float = 300.0, record: Path |
             return {"file": file, "result": result, "why": why}
 
         files = [str(path.relative_to(unpacked)) for path in models(wheels, unpacked)]
-        lines = recorded(record or unpacked / "verdicts", files, judged, lambda line: line["file"])
+        lines = cached_results(record or unpacked / "verdicts", files, judged, lambda line: line["file"])
     found = Counter(lines[file]["result"] for file in files)
     refused = (lines[file]["why"] for file in files if lines[file]["result"] == "refused")
     reasons = Counter(kind for why in refused for kind in why.split(", "))

@@ -22,7 +22,7 @@ from jsonargparse import auto_cli
 from torch import Tensor
 
 from physvision.core import State
-from physvision.core.record import recorded
+from physvision.core.result_cache import cached_results
 from physvision.physics import rigid2d
 from physvision.physics.rigid2d import scenes
 from physvision.physics.rigid2d.overlap import depth
@@ -111,7 +111,7 @@ def main(count: int = 1000, first: int = 0, record: Path = Path("random.jsonl"))
     """
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", RuntimeWarning)
-    rows = list(recorded(record, range(first, first + count), row, lambda entry: entry["scene"]).values())
+    rows = list(cached_results(record, range(first, first + count), row, lambda entry: entry["scene"]).values())
     crowded = sum(entry["crowded"] for entry in rows) / 100 / len(rows)
     print(f"{len(rows)} scenes: {sum(entry['bad'] for entry in rows)} bad, {crowded:.1%} of the steps crowded")
     unnamed = [entry for entry in rows if entry["overlap"] > 1e-6 and not entry["named"]]

@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 from jsonargparse import auto_cli
 
-from physvision.core.record import recorded
+from physvision.core.result_cache import cached_results
 from physvision.learning import (
     DynamicsSettings,
     Length,
@@ -93,7 +93,9 @@ def main(
         variant, seed, count = key
         return {"variant": variant, "seed": seed, "steps": count} | trained(variant, seed, count, out)
 
-    done = recorded(out / "ant_enhanced.jsonl", wanted, work, lambda row: (row["variant"], row["seed"], row["steps"]))
+    done = cached_results(
+        out / "ant_enhanced.jsonl", wanted, work, lambda row: (row["variant"], row["seed"], row["steps"])
+    )
     # Of several lengths of a run the longest.
     runs = {key[:2]: done[key]["rewards"] for key in sorted(done)}
     columns = [(variant, seed) for variant, seed, _ in wanted]

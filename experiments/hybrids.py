@@ -30,7 +30,7 @@ from panel import panel, save
 from torch import Tensor, nn
 
 from physvision.core import State
-from physvision.core.record import recorded
+from physvision.core.result_cache import cached_results
 from physvision.models import LearnedForce, NetworkEngine, PassiveForce, StateGraph, StatePerceptron
 from physvision.physics import Engine, Hybrid
 
@@ -241,7 +241,7 @@ def main(
         Whether the hybrid is below the engine and the networks from 30 pairs on, inside and beyond.
     """
     wanted = list(product(scenes, kinds, counts, range(seeds)))
-    results = recorded(
+    results = cached_results(
         out / "hybrids.jsonl",
         wanted,
         lambda key: trial(*key, rounds=rounds, weight=weight, decay=decay),

@@ -28,7 +28,7 @@ import torch
 from jsonargparse import auto_cli
 
 from physvision.core import PhysvisionError
-from physvision.core.record import recorded
+from physvision.core.result_cache import cached_results
 from physvision.datasets.clips import KINDS, LEADING, draw
 from physvision.identification import Identification, identify
 
@@ -151,7 +151,7 @@ def main(
         return judge(*clip, not kinds)
 
     path = out / ("kinds.jsonl" if kinds else "told.jsonl")
-    results = recorded(path, mine, work, lambda result: (result["kind"], result["seed"]))
+    results = cached_results(path, mine, work, lambda result: (result["kind"], result["seed"]))
     print()
     show([results[clip] for clip in wanted if clip in results], not kinds)
 

@@ -21,7 +21,7 @@ from pathlib import Path
 import torch
 from jsonargparse import auto_cli
 
-from physvision.core.record import recorded
+from physvision.core.result_cache import cached_results
 from physvision.envs import GAMES
 from physvision.learning import Length, MbpoSettings, RecordedSettings, SacSettings, ShacSettings, learn
 
@@ -112,7 +112,7 @@ def main(
         found = {"best": optimum(count)} if method == "optimum" else trained(count, method, seed, seconds, out)
         return {"links": count, "method": method, "seed": seed} | found
 
-    done = recorded(out / "links.jsonl", wanted, work, lambda row: (row["links"], row["method"], row["seed"]))
+    done = cached_results(out / "links.jsonl", wanted, work, lambda row: (row["links"], row["method"], row["seed"]))
     print(f"{'method':>10}{'links':>6}{'seeds':>6}{'best, least':>13}{'steps to 0.9':>24}{'seconds':>9}")
     for method, count in dict.fromkeys((method, count) for count, method, _ in wanted):
         rows = [row for key, row in sorted(done.items()) if key[:2] == (count, method)]

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from jsonargparse import auto_cli
 
-from physvision.core.record import recorded
+from physvision.core.result_cache import cached_results
 from physvision.learning import Replay, Sac, SacSettings
 
 NAME, FIRST, EPISODES, EVERY, HIGH, GOOD = "Pendulum-v1", 100, 20, 1000, 2.0, -200.0
@@ -129,7 +129,7 @@ def main(peer: str, steps: int = 8000, seeds: int = 3, out: Path = Path("out")) 
         lines = ours(seed, steps) if who == "ours" else theirs(seed, steps, peer)
         return {"who": who, "seed": seed, "lines": lines}
 
-    done = recorded(out / "pendulum_sac.jsonl", wanted, work, lambda row: (row["who"], row["seed"]))
+    done = cached_results(out / "pendulum_sac.jsonl", wanted, work, lambda row: (row["who"], row["seed"]))
     print(f"{'':>18}{'seed':>5}{'reward':>8}{f'steps to {GOOD:.0f}':>15}{'seconds':>9}")
     for who, seed in wanted:
         lines = done[who, seed]["lines"]

@@ -27,7 +27,7 @@ from physvision import State
 from physvision.control import Goal, ilqr
 from physvision.control.policies import Dense, Task, play
 from physvision.control.swingup import POLES
-from physvision.core.record import recorded
+from physvision.core.result_cache import cached_results
 from physvision.trainers import PolicyTraining
 
 PERIODS, OFF, TESTS = 200, 0.1, 10
@@ -133,7 +133,7 @@ def main(updates: int = 300, batch: int = 64, seeds: int = 1, out: Path = Path("
     """Run what is missing, and print the table."""
     warnings.filterwarnings("ignore", category=UserWarning)
     keys = [(method, seed) for seed in range(seeds) for method in ("iLQR", "policy")]
-    found = recorded(
+    found = cached_results(
         out / "policy_and_plan.jsonl",
         keys,
         lambda key: planned(key[1]) if key[0] == "iLQR" else taught(key[1], updates, batch),

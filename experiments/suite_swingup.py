@@ -21,7 +21,7 @@ import torch
 from jsonargparse import auto_cli
 
 from physvision.control import AdaptiveMpc, Goal, Model, Mpc
-from physvision.core.record import recorded
+from physvision.core.result_cache import cached_results
 from physvision.envs.suite import Suite
 from physvision.physics import articulated
 
@@ -63,7 +63,7 @@ def play(seed: int, episodes: int) -> dict[str, Any]:
 
 def main(seeds: int = 5, episodes: int = 3, out: Path = Path("out")) -> None:
     """Run what is missing, and print the table."""
-    found = recorded(
+    found = cached_results(
         out / "suite_swingup.jsonl",
         [(seed, episodes) for seed in range(seeds)],
         lambda key: play(*key),

@@ -77,12 +77,12 @@ def _call(name: str, arguments: list[str]) -> int:
     from jsonargparse import auto_cli
 
     from physvision.core import PhysvisionError
-    from physvision.core.configuration import check_configuration
+    from physvision.core.yaml_reader import check_yaml
 
     module, function = COMMANDS[name][0].split(":")
     try:
         for path in _configurations(arguments):
-            check_configuration(path)
+            check_yaml(path)
         called = getattr(importlib.import_module(module), function)
         if name in TRAINING:
             return called(name, arguments)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from physvision.core.checks import check_positive, check_shape
 from physvision.core.errors import CheckpointError, InputError
-from physvision.core.plain import of_fields
+from physvision.core.serialization import of_fields
 from physvision.core.state import State, Status, Trajectory
 from physvision.core.weights import read_weights, write_weights
 

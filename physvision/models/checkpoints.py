@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from physvision.core import CheckpointError, FileError, plain
-from physvision.core.budget import Budget
+from physvision.core import CheckpointError, FileError, serialization
+from physvision.core.memory_limit import Budget
 from physvision.core.resources import folder
 from physvision.core.weights import describe_weights, read_configuration, read_weights, write_weights
 from physvision.models.autoencoder import PredictiveAutoencoder
@@ -32,7 +32,7 @@ def build(configuration: dict[str, Any], kind: type[Kind] = PredictiveAutoencode
         CheckpointError: it names what is not registered, or cannot be built.
     """
     try:
-        return plain.build(configuration, kind)
+        return serialization.build(configuration, kind)
     except Exception as error:  # whatever a part makes of arguments that make no sense
         raise CheckpointError(f"the configuration builds no {kind.__name__}: {error}") from error
 
@@ -52,7 +52,7 @@ def save(path: str | os.PathLike[str], module: nn.Module, *, small: bool = False
         name: value.to(torch.float16) if small and value.numel() >= _LARGE else value
         for name, value in module.state_dict().items()
     }
-    return write_weights(path, tensors, plain.configuration_of(module), FORMAT)
+    return write_weights(path, tensors, serialization.configuration_of(module), FORMAT)
 
 
 def shipped() -> list[str]:

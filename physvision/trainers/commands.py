@@ -11,9 +11,9 @@ from lightning.pytorch import callbacks, loggers, profilers, strategies
 from lightning.pytorch.cli import LightningCLI
 
 from physvision.core import InputError
-from physvision.core.configuration import check_configuration
 from physvision.core.registry import look_up
 from physvision.core.resources import find
+from physvision.core.yaml_reader import check_yaml
 from physvision.datasets.modules import DataModule
 from physvision.models.checkpoints import read_checkpoint
 from physvision.trainers.flow import FlowData, FlowTraining
@@ -88,7 +88,7 @@ def _merged(arguments: list[str]) -> list[str]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    check_configuration(path)
+    check_yaml(path)
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
-from physvision.core import InputError, State, TrainingError, Trajectory, plain
+from physvision.core import InputError, State, TrainingError, Trajectory, serialization
 from physvision.datasets import Sample
 from physvision.datasets.modules import DataModule
 from physvision.models import Forecast, PredictiveAutoencoder, build
@@ -263,7 +263,7 @@ class PredictionTraining(LightningModule):
         """Keep what rebuilds the model beside its weights, as text, if all its parts are registered."""
         checkpoint["seed"] = self.seed
         with suppress(InputError):
-            checkpoint["configuration"] = json.dumps(plain.configuration_of(self.model))
+            checkpoint["configuration"] = json.dumps(serialization.configuration_of(self.model))
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Refuse weights of another architecture, saying where they differ."""

@@ -18,7 +18,7 @@ from physvision.core import (
     load_states,
     save_states,
 )
-from physvision.core.plain import configuration_of
+from physvision.core.serialization import configuration_of
 from physvision.core.weights import write_weights
 from physvision.models import (
     Encoder,

@@ -13,7 +13,7 @@ _MOST_BYTES = 2**20
 _MOST_VALUES = 100_000
 
 
-def check_configuration(path: str | Path) -> None:
+def check_yaml(path: str | Path) -> None:
     """Refuse the YAML file at `path` unless it can be read and is of a size to be worked with.
 
     Raises:

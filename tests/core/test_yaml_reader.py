@@ -4,8 +4,8 @@ import pytest
 
 from physvision.cli import main
 from physvision.core import FileError, InputError
-from physvision.core.configuration import check_configuration
 from physvision.core.resources import folder
+from physvision.core.yaml_reader import check_yaml
 
 LAUGHS = b"a0: &a0 [ha, ha]\n" + b"".join(
     b"a%d: &a%d [%s]\n" % (n, n, b", ".join([b"*a%d" % (n - 1)] * 9)) for n in range(1, 12)
@@ -24,12 +24,12 @@ BAD = [
 def test_what_is_no_configuration_is_named(tmp_path, name, content, match):
     (tmp_path / "a.yaml").write_bytes(content)
     with pytest.raises(InputError, match=match):
-        check_configuration(tmp_path / "a.yaml")
+        check_yaml(tmp_path / "a.yaml")
 
 
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(FileError, match="cannot be read"):
-        check_configuration(tmp_path / "none.yaml")
+        check_yaml(tmp_path / "none.yaml")
 
 
 @pytest.mark.parametrize("command", [("fit",), ("generate", "billiards"), ("predict", "a.mp4")])
@@ -46,4 +46,4 @@ def test_those_that_come_with_physvision_pass():
     files = [path for kind in ("trainers", "datasets") for path in folder(kind).glob("*.yaml")]
     assert len(files) > 5
     for path in files:
-        check_configuration(path)
+        check_yaml(path)

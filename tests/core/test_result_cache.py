@@ -2,7 +2,7 @@
 
 import pytest
 
-from physvision.core.record import recorded
+from physvision.core.result_cache import cached_results
 
 
 def test_what_was_interrupted_goes_on_where_it_stopped(tmp_path):
@@ -19,8 +19,8 @@ def test_what_was_interrupted_goes_on_where_it_stopped(tmp_path):
         return result["number"]
 
     with pytest.raises(KeyboardInterrupt):
-        recorded(path, range(5), square, number)
-    found = recorded(path, range(5), square, number)
+        cached_results(path, range(5), square, number)
+    found = cached_results(path, range(5), square, number)
     assert worked == [0, 1, 2, 3, 3, 4]
     assert {key: result["square"] for key, result in found.items()} == {0: 0, 1: 1, 2: 4, 3: 9, 4: 16}
 
@@ -28,6 +28,6 @@ def test_what_was_interrupted_goes_on_where_it_stopped(tmp_path):
 def test_every_process_sees_what_the_others_found(tmp_path):
     path = tmp_path / "squares.jsonl"
     for part in (range(0, 6, 2), range(1, 6, 2)):
-        found = recorded(path, part, lambda n: {"number": n}, lambda result: result["number"])
+        found = cached_results(path, part, lambda n: {"number": n}, lambda result: result["number"])
     assert sorted(found) == list(range(6))
-    assert sorted(recorded(path, (), lambda n: {}, lambda result: result["number"])) == list(range(6))
+    assert sorted(cached_results(path, (), lambda n: {}, lambda result: result["number"])) == list(range(6))

@@ -11,7 +11,7 @@ Key = TypeVar("Key", bound=Hashable)
 Result = dict[str, Any]
 
 
-def recorded(
+def cached_results(
     path: Path, wanted: Iterable[Key], work: Callable[[Key], Result], key: Callable[[Result], Key]
 ) -> dict[Key, Result]:
     """All results that a file holds, once it has those that are wanted.
