@@ -71,10 +71,10 @@ def main(config: str = "billiards-small", data: str = "out/billiards-20", repeat
 
     def look() -> None:
         with half():
-            encoder.look(frames)
+            encoder.extract_views(frames)
 
     encoder.train()
-    pictures = encoder.look(frames).pictures
+    pictures = encoder.extract_views(frames).images
     optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], fused=True)
     learn_network()
     learn_decoder()

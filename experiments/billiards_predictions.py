@@ -130,7 +130,7 @@ def ways(model: PredictiveAutoencoder, mlp: NetworkEngine) -> dict[str, Foresee]
         return model.simulate(state_of(places[:, -1], 0.5 * (places[:, -1] - places[:, 0])), AHEAD)
 
     def from_start(frames: Tensor, state: State) -> Trajectory:
-        look = encoder.look(frames)
+        look = encoder.extract_views(frames)
         return model.simulate(state_of(look.position, look.step), AHEAD)
 
     return {
@@ -178,7 +178,7 @@ def draw(model: PredictiveAutoencoder, mlp: NetworkEngine, truth: Truth, path: P
     """Frames given, true ones and those foreseen, of windows that hold an impact."""
     chosen = torch.nonzero(truth.impacts).flatten()[:: max(1, int(truth.impacts.sum()) // count)][:count]
     frames = truth.frames[chosen]
-    start, properties = model.start(model.observe(frames)), model.engine.properties
+    start, properties = model.initial_state(model.observe(frames)), model.engine.properties
     rows = {
         "last given": frames[:, -1],
         "true, 10 later": truth.later[chosen],
@@ -205,7 +205,7 @@ def report(model: PredictiveAutoencoder, mlp: NetworkEngine, truth: Truth, out: 
     print(f"{len(truth.q)} windows, {int(truth.impacts.sum())} of them with an impact; median / 95th percentile, px")
     print(f"{'':<34} " + " ".join(f"{name:>15}" for name in CONDITIONS))
     views = {name: spoilt(encoder, truth.frames, options) for name, options in CONDITIONS.items()}
-    states = {name: model.start(model.observe(frames)) for name, frames in views.items()}
+    states = {name: model.initial_state(model.observe(frames)) for name, frames in views.items()}
     errors: dict[str, Tensor] = {}
     foreseen: dict[str, Tensor] = {}
     for name, way in foresee.items():

@@ -69,7 +69,7 @@ class Memory:
             new = [index for index, key in enumerate(keys) if key not in self.known]
             if new:
                 found = look(frames[new])
-                parts = (found.pictures.bfloat16(), found.position, found.step, found.confidence)
+                parts = (found.images.bfloat16(), found.position, found.step, found.confidence)
                 for row, index in enumerate(new):
                     self.known[keys[index]] = tuple(part[row].clone() for part in parts)
             rows = zip(*(self.known[key] for key in keys), strict=True)
@@ -96,9 +96,9 @@ def supervision_of(scale: float = 1.0, weight: float = 1.0, states: bool = True)
     """The loss; squares end at an error of `scale` px, and `states` says whether predicted states count."""
     return Supervision(
         Coordinates(9, (2, 5, 8)),
-        encoder=10.0 * weight,
-        physics=0.1 * weight if states else 0.0,
-        frames=500.0,
+        encoder_weight=10.0 * weight,
+        physics_weight=0.1 * weight if states else 0.0,
+        frame_weight=500.0,
         position_scale=scale,
         velocity_scale=3.0 * scale,
     )
@@ -114,12 +114,12 @@ def module_of(
     return PredictionTraining(
         model,
         supervision,
-        drawn="last",
+        rendered_frames="last",
         learning_rate=1e-3,
         encoder_learning_rate=3e-4,
-        clip=5.0,
-        warmup=50,
-        measured=(0, AHEAD),
+        max_grad_norm=5.0,
+        warmup_updates=50,
+        eval_steps=(0, AHEAD),
     )
 
 

@@ -48,7 +48,7 @@ class Scene:
         reach: how far training states lie from the middle at most.
         controls: the largest, N; none where it is zero.
         force: what a large force is, N m or N, of all velocities or of each.
-        unseen: positions that do not matter, which no network sees.
+        ignored_positions: positions that do not matter, which no network sees.
     """
 
     truth: Engine
@@ -60,7 +60,7 @@ class Scene:
     reach: tuple[float, ...]
     controls: float = 0.0
     force: tuple[float, ...] = (1.0,)
-    unseen: tuple[int, ...] = ()
+    ignored_positions: tuple[int, ...] = ()
 
     def states(self, count: int, generator: torch.Generator, beyond: bool = False) -> State:
         """Random states where training states lie, or beyond: the largest velocity is one to two times their reach."""
@@ -133,7 +133,7 @@ def cartpole() -> Scene:
     return Scene(
         *(Hybrid(true, Force(lost)), engine, values, Coordinates(2, (1,)), 2, middle, reach),
         controls=8.0,
-        unseen=(0,),
+        ignored_positions=(0,),
     )
 
 
@@ -159,7 +159,7 @@ def ball() -> Scene:
     return Scene(
         *(Hybrid(world(DT / FINE), Force(turned)), engine, {"weight": 9.81}, Coordinates(3, (2,)), 1, middle, reach),
         force=(2.0, 2.0, 1e-3),
-        unseen=(0, 1, 2),
+        ignored_positions=(0, 1, 2),
     )
 
 

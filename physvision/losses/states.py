@@ -16,7 +16,7 @@ def state_loss(
     coordinates: Coordinates,
     labeled: Bool[Tensor, " batch"] | None = None,
     *,
-    velocity: float = 1.0,
+    velocity_weight: float = 1.0,
     position_scale: float = 1.0,
     velocity_scale: float = 1.0,
 ) -> Float[Tensor, ""]:
@@ -45,7 +45,7 @@ def state_loss(
     # The chord as 2 sin d/2, not the root of 2(1 − cos d), which rounds small angles away and has no slope at zero.
     distance = torch.cat([2 * torch.sin(0.5 * away[..., angles]), away[..., straight]], -1) / position_scale
     speed = (true.v - v) / velocity_scale
-    return (_huber(distance) + velocity * _huber(speed)).sum(-1).mean() / coordinates.size
+    return (_huber(distance) + velocity_weight * _huber(speed)).sum(-1).mean() / coordinates.size
 
 
 def _huber(error: Float[Tensor, "*batch size"]) -> Float[Tensor, "*batch size"]:

@@ -9,7 +9,7 @@ from physvision.models.forces import LearnedForce, PassiveForce
 from physvision.models.networks import MlpDecoder, MlpEncoder
 from physvision.models.object_decoder import ObjectDecoder
 from physvision.models.objects import ObjectEncoder
-from physvision.models.parts import Decoder, Encoder, Observation
+from physvision.models.interfaces import Decoder, Encoder, Observation
 from physvision.models.state_networks import StateGraph, StateNetwork, StatePerceptron
 from physvision.models.vgg import VggDecoder, VggEncoder
 

@@ -1,8 +1,8 @@
-"""Frames in, the motion that follows in the middle, the frames that follow out."""
+"""The prediction autoencoder: frames, an engine in the middle, predicted frames."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -12,33 +12,35 @@ from torch import Tensor, nn
 from physvision.core import InputError, Scene, State, Trajectory
 from physvision.core.checks import check_positive
 from physvision.models.consistency import consistent_state
-from physvision.models.parts import Encoder, Observation
+from physvision.models.interfaces import Appearance, Encoder, Observation
 from physvision.physics.engine import Engine
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What an autoencoder expects to follow.
+    """States and frames that an autoencoder predicts.
 
     Attributes:
-        trajectory: states from the last frame given on, (batch, steps + 1, …).
-        steps: those of its states that were drawn.
-        frames: of those states, (batch, len(steps), channels, height, width).
+        trajectory: States from the last given frame on, (batch, steps + 1, …).
+        steps: Steps of the trajectory whose frames were rendered.
+        frames: Frames of these states, (batch, len(steps), channels, height, width).
+        observation: Output of the encoder that the prediction starts from, if it was kept.
     """
 
     trajectory: Trajectory
     steps: tuple[int, ...]
-    frames: Float[Tensor, "batch drawn channels height width"]
+    frames: Float[Tensor, "batch rendered channels height width"]
+    observation: Observation | None = None
 
 
 class PredictiveAutoencoder(nn.Module):
-    """An encoder, an engine and a decoder, each replaceable by whatever has its shape.
+    """An encoder, an engine and a decoder, each replaceable by anything with its interface.
 
     Attributes:
-        encoder: reads states in frames.
-        engine: moves them.
-        decoder: draws states with the engine's properties; a network, or a camera bound to a scene.
-        scene: what videos it was made for; None if nobody said.
+        encoder: Frames to states, and to properties and appearance where it estimates them.
+        engine: States to later states.
+        decoder: States and properties to frames; a network, a camera bound to a scene, or both in series.
+        scene: Videos that the model expects; None if unspecified.
     """
 
     def __init__(
@@ -50,17 +52,17 @@ class PredictiveAutoencoder(nn.Module):
         scene: Scene | None = None,
         consistency: float | None = None,
     ) -> None:
-        """Put them together.
+        """Assemble the model.
 
         Args:
-            encoder: frames to a state.
-            engine: a state to those that follow.
-            decoder: a state and the engine's properties to a frame; see `Decoder`.
-            max_speed: a forecast in which any velocity is beyond this has failed; None for no limit.
-            scene: what it expects of a video and what its numbers mean, which `physvision predict` needs to know.
-            consistency: forecasts start on the motion of the engine that comes closest to what the encoder reads in
-                all frames given, an error of velocity of this size, in 1/s, being as likely as one of position of
-                size one; see `consistent_state`. In training, or if not given, they start where the encoder says.
+            encoder: Frames to a state.
+            engine: A state to later states.
+            decoder: A state and the engine's properties to a frame; see `Decoder`.
+            max_speed: Largest velocity of a valid prediction; a world beyond it counts as failed. None for no limit.
+            scene: Expected videos and the meaning of the numbers, needed by `physvision predict`.
+            consistency: Velocity error, 1/s, as likely as a position error of one. If given, predictions start on the
+                engine's motion closest to the observations in all given frames, see `consistent_state`. Training, and
+                None, start at the encoder's state.
         """
         super().__init__()
         self.scene = scene
@@ -73,62 +75,90 @@ class PredictiveAutoencoder(nn.Module):
             raise InputError(
                 f"consistency: {type(encoder).__name__} reads no positions in single frames, it has no `coordinates`"
             )
+        # A camera has to show the bodies that the engine moves.
+        bound = getattr(decoder, "mechanics", None)
+        if bound is not None and bound.nq != engine.nq:
+            raise InputError(
+                f"decoder: its camera is bound to an engine with {bound.nq} positions, the model's has {engine.nq}; "
+                "bind both to one scene"
+            )
 
     def forward(
         self,
         frames: Shaped[Tensor, "batch times channels height width"],
         steps: int,
-        draw: Sequence[int] | None = None,
+        rendered_steps: Sequence[int] | None = None,
         truncate: int | None = None,
     ) -> Forecast:
         """Predict `steps` steps past the last of `frames`.
 
         Args:
-            frames: consecutive, bytes or of brightness 0 to 1.
-            steps: of the engine, one a frame.
-            draw: which states to decode, 0 being that of the last frame given; all predicted ones if not given.
-            truncate: backward, the gradient of a state reaches at most so many steps into the past.
+            frames: Consecutive frames, bytes or brightness 0 to 1.
+            steps: Engine steps, one a frame.
+            rendered_steps: Steps to render, 0 being the last given frame; all predicted ones if not given.
+            truncate: Largest number of steps into the past that the gradient of a state reaches.
         """
-        trajectory = self.simulate(self.start(self.observe(frames)), steps, truncate)
-        draw = tuple(range(1, steps + 1)) if draw is None else tuple(draw)
-        return Forecast(trajectory, draw, self.decode(trajectory, draw))
+        observation = self.observe(frames)
+        trajectory = self.simulate(self.initial_state(observation), steps, truncate, observation.properties)
+        chosen = tuple(range(1, steps + 1)) if rendered_steps is None else tuple(rendered_steps)
+        images = self.decode(trajectory, chosen, observation.properties, observation.appearance)
+        return Forecast(trajectory, chosen, images, observation)
 
     def observe(self, frames: Shaped[Tensor, "batch times channels height width"]) -> Observation:
-        """What the encoder reads in `frames`, in float32 at least."""
-        seen = self.encoder.observe(frames)
-        return seen.to(torch.promote_types(seen.positions.dtype, torch.float32))
+        """Encode `frames`, in float32 at least."""
+        observation = self.encoder.observe(frames)
+        return observation.to(torch.promote_types(observation.positions.dtype, torch.float32))
 
-    def start(self, seen: Observation) -> State:
-        """The state at the last frame from which a forecast starts."""
+    def initial_state(self, observation: Observation) -> State:
+        """Estimate the state at the last frame, from which a prediction starts."""
         if self.consistency is None:
-            return seen.state
+            return observation.state
         assert self.encoder.coordinates is not None
-        with torch.autocast(seen.positions.device.type, enabled=False):
-            return consistent_state(
-                self.engine, self.encoder.coordinates, seen.positions, seen.velocities[:, -1], self.consistency
-            )
+        positions, velocity = observation.positions, observation.velocities[:, -1]
+        with torch.autocast(positions.device.type, enabled=False):
+            return consistent_state(self.engine, self.encoder.coordinates, positions, velocity, self.consistency)
 
-    def simulate(self, state: State, steps: int, truncate: int | None = None) -> Trajectory:
-        """What the engine makes of `state`; worlds that failed stand still, and the status says which."""
-        # Motion is not computed in half precision: what is lost there grows with every step.
+    def simulate(
+        self,
+        state: State,
+        steps: int,
+        truncate: int | None = None,
+        properties: Mapping[str, Tensor] | None = None,
+    ) -> Trajectory:
+        """Roll the engine out from `state`; failed worlds stand still, and the status names them."""
+        # Half precision would lose what every later step depends on.
         with torch.autocast(state.q.device.type, enabled=False):
-            return _sound(self.engine.rollout(state, steps, truncate=truncate), self.max_speed)
+            trajectory = self.engine.rollout(state, steps, properties=properties, truncate=truncate)
+            return _freeze_failed(trajectory, self.max_speed)
 
     def decode(
-        self, trajectory: Trajectory, steps: Sequence[int]
-    ) -> Float[Tensor, "batch drawn channels height width"]:
-        """The frames of the states number `steps` of `trajectory`."""
+        self,
+        trajectory: Trajectory,
+        steps: Sequence[int],
+        properties: Mapping[str, Tensor] | None = None,
+        appearance: Appearance | None = None,
+    ) -> Float[Tensor, "batch rendered channels height width"]:
+        """Render the states at `steps` of `trajectory`."""
         chosen = list(steps)
         states = Trajectory(trajectory.q[:, chosen], trajectory.v[:, chosen]).flatten()
-        frames = self.decoder(states, self.engine.properties)
+        own = self.engine.properties
+        if properties:
+            # Each state of a world has the world's properties.
+            repeated = {
+                name: value.repeat_interleave(len(chosen), 0) if value.dim() > getattr(own, name).dim() else value
+                for name, value in properties.items()
+            }
+            own = own.overridden(repeated)
+        given = () if appearance is None else (appearance.repeat(len(chosen)),)
+        frames = self.decoder(states, own, *given)
         return frames.unflatten(0, (trajectory.batch, len(chosen)))
 
 
-def _sound(trajectory: Trajectory, max_speed: float | None) -> Trajectory:
-    """The trajectory with worlds that failed standing still, cut off from the graph, and the status saying so.
+def _freeze_failed(trajectory: Trajectory, max_speed: float | None) -> Trajectory:
+    """Hold failed worlds still, without gradient, and mark them in the status.
 
-    An encoder that knows nothing yet throws things at speeds that no step of time can follow. Such a sample
-    must teach nothing, rather than turn the gradient of its whole batch into NaN.
+    An untrained encoder predicts speeds that no time step can follow. Such a sample must not turn the gradient of
+    its whole batch into NaN.
     """
     status = trajectory.status
     if status is None:
@@ -137,6 +167,6 @@ def _sound(trajectory: Trajectory, max_speed: float | None) -> Trajectory:
         slow = trajectory.v.detach().abs().amax(-1) <= max_speed
         first = torch.where(slow.all(1), status.first_failed_step, (~slow).int().argmax(1).to(status.first_failed_step))
         status = replace(status, converged=status.converged & slow.all(1), first_failed_step=first)
-    good = status.converged[:, None, None]
-    q, v = (torch.where(good, whole, whole[:, :1].detach()) for whole in (trajectory.q, trajectory.v))
+    valid = status.converged[:, None, None]
+    q, v = (torch.where(valid, states, states[:, :1].detach()) for states in (trajectory.q, trajectory.v))
     return Trajectory(q, v, status)

@@ -20,7 +20,7 @@ FORMAT = "physvision model 1"
 # Tensors of at least so many numbers are kept in half precision if the file is to be small.
 _LARGE = 100_000
 # Numbers that building may take beside one for each byte of the file: an engine's own, intermediate values.
-_SPARE = 20_000_000
+_BUILD_BUDGET = 20_000_000
 
 Kind = TypeVar("Kind", bound=nn.Module)
 
@@ -78,19 +78,19 @@ def load(name: str | os.PathLike[str], kind: type[Kind] = PredictiveAutoencoder)
         FileError: there is no such module.
         CheckpointError: the file is damaged, not safetensors, of another architecture or of another kind.
     """
-    path = _find(str(name))
+    path = _resolve(str(name))
     tensors, configuration = _read_training(path) if path.suffix == ".ckpt" else read_weights(path, FORMAT)
     try:
-        with Budget(_SPARE + path.stat().st_size):
+        with Budget(_BUILD_BUDGET + path.stat().st_size):
             module = build(configuration, kind)
-        check_same(str(path), module.state_dict(), tensors)
+        check_weights_match(str(path), module.state_dict(), tensors)
         module.load_state_dict({key: value.float() for key, value in tensors.items()})
     except CheckpointError as error:
         raise error if str(error).startswith(str(path)) else CheckpointError(f"{path}: {error}") from error
     return module.eval()
 
 
-def _find(name: str) -> Path:
+def _resolve(name: str) -> Path:
     if Path(name).is_file():
         return Path(name)
     if Path(name).suffix == "" and (folder("models") / f"{name}.safetensors").is_file():
@@ -135,7 +135,7 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     return checkpoint
 
 
-def check_same(source: str, expected: dict[str, Tensor], found: dict[str, Tensor]) -> None:
+def check_weights_match(source: str, expected: dict[str, Tensor], found: dict[str, Tensor]) -> None:
     """Raise, naming the first difference, unless two sets of weights are of one architecture."""
     differences = [
         *(f"{key} is missing" for key in expected if key not in found),
@@ -143,7 +143,7 @@ def check_same(source: str, expected: dict[str, Tensor], found: dict[str, Tensor
         *(
             f"{key} {fault}"
             for key in expected
-            if key in found and (fault := _misfit(found[key], expected[key])) is not None
+            if key in found and (fault := _mismatch(found[key], expected[key])) is not None
         ),
     ]
     if differences:
@@ -154,7 +154,7 @@ def check_same(source: str, expected: dict[str, Tensor], found: dict[str, Tensor
         )
 
 
-def _misfit(found: object, expected: Tensor) -> str | None:
+def _mismatch(found: object, expected: Tensor) -> str | None:
     """Why what was found cannot take the place of a tensor."""
     if not isinstance(found, Tensor):
         return f"is a {type(found).__name__}, not a tensor"

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from physvision.core import CheckpointError, InputError, Scene, State, UnsupportedError
 from physvision.models import PredictiveAutoencoder
-from physvision.models.checkpoints import check_same, load, read_checkpoint, save
+from physvision.models.checkpoints import check_weights_match, load, read_checkpoint, save
 from physvision.perception.flow import PyramidFlow
 from physvision.perception.flow_files import save_flow
 from physvision.report import OutputFolder
@@ -94,7 +94,7 @@ def _flow(checkpoint: str) -> PyramidFlow:
     read = read_checkpoint(checkpoint)
     network = PyramidFlow(**read["flow"])
     weights = {name.removeprefix("network."): value for name, value in read["state_dict"].items()}
-    check_same(checkpoint, network.state_dict(), weights)
+    check_weights_match(checkpoint, network.state_dict(), weights)
     network.load_state_dict(weights)
     return network
 

@@ -36,7 +36,7 @@ class LearnedForce(nn.Module):
             raise InputError(f"scale: expected one number, or {network.coordinates.size}, got {len(sizes)}")
         if network.outputs != 1:
             raise InputError(f"network: expected one output for each velocity, got {network.outputs}")
-        network.silence()
+        network.zero_init_output()
         self.network = network
         self.register_buffer("scale", torch.tensor([check_positive("scale", each) for each in sizes]), persistent=False)
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from physvision.core import Coordinates, InputError, ShapeError, State
 from physvision.core.checks import check_count, check_positive
-from physvision.models.parts import Decoder, Encoder, Observation
+from physvision.models.interfaces import Decoder, Encoder, Observation
 from physvision.physics.engine import Overrides
 
 

@@ -1,4 +1,4 @@
-"""The decoder of objects: a network draws where each covers the picture, in its own colour."""
+"""A decoder of discs: one network renders the coverage of each object, which is painted in the object's color."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from physvision.core import ShapeError, State
-from physvision.models.parts import Decoder
+from physvision.models.interfaces import Appearance, Decoder
 from physvision.physics.engine import Overrides
 
-# Waves across the picture by which a place is told to the network: it draws fine detail from fine waves.
-_WAVES = (1, 2, 4, 8)
-FEATURES = 2 + 4 * len(_WAVES)
-_EMPTY = -4.0  # what the network starts from: next to nothing is covered
+# Half waves across the image that encode a position; fine detail needs fine waves.
+_HALF_WAVES = (1, 2, 4, 8)
+FEATURES = 2 + 4 * len(_HALF_WAVES)
+_INITIAL_LOGIT = -4.0  # almost nothing is covered at first
 
 
 class ObjectDecoder(Decoder):
     """A state of discs to its frame, by one network for all objects.
 
-    The network is given where an object is and says which share of each pixel it covers; the object's colour, which is
-    learned, replaces so much of the background's.
+    The network maps an object's position to its coverage of each pixel; the object's color, which is learned, replaces
+    that share of the background's.
     """
 
     def __init__(
@@ -33,37 +33,39 @@ class ObjectDecoder(Decoder):
         network: nn.Module,
         background: tuple[float, float, float] = (0.0, 0.0, 0.0),
     ) -> None:
-        """Put it together.
+        """Build the decoder.
 
         Args:
-            size: height and width of a frame, pixels.
-            colors: red, green, blue of each object to begin with, 0 to 1.
-            network: `FEATURES` numbers to a picture of one channel and of that size.
-            background: red, green, blue behind the objects to begin with, 0 to 1.
+            size: Height and width of a frame, pixels.
+            colors: Initial red, green, blue of each object, 0 to 1.
+            network: `FEATURES` numbers to an image of one channel and of that size.
+            background: Initial red, green, blue behind the objects, 0 to 1.
         """
         super().__init__()
         self.size = tuple(size)
-        # Three times as fast on a processor.
+        # Three times as fast on a CPU.
         self.network = network.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
         self.colors = nn.Parameter(torch.tensor([list(color) for color in colors], dtype=torch.float32))
         self.background = nn.Parameter(torch.tensor(list(background), dtype=torch.float32))
 
-    def forward(self, state: State, properties: Overrides = None) -> Float[Tensor, "batch 3 height width"]:
-        """The frame of each state, brightness about 0 to 1."""
+    def forward(
+        self, state: State, properties: Overrides = None, appearance: Appearance | None = None
+    ) -> Float[Tensor, "batch 3 height width"]:
+        """Render the frame of each state, brightness about 0 to 1."""
         objects = len(self.colors)
         if state.q.shape[1] != 3 * objects:
             raise ShapeError(f"state.q: expected x, y, angle of {objects} objects, got {state.q.shape[1]} positions")
-        places = state.q.unflatten(1, (objects, 3))[..., :2]
-        drawn = self.network(self._features(places).flatten(0, 1)).unflatten(0, (-1, objects))
-        if drawn.shape[2:] != (1, *self.size):
-            raise ShapeError(f"network: expected pictures of shape {(1, *self.size)}, got {tuple(drawn.shape[2:])}")
-        cover = torch.sigmoid(drawn + _EMPTY)
+        positions = state.q.unflatten(1, (objects, 3))[..., :2]
+        logits = self.network(self._features(positions).flatten(0, 1)).unflatten(0, (-1, objects))
+        if logits.shape[2:] != (1, *self.size):
+            raise ShapeError(f"network: expected images of shape {(1, *self.size)}, got {tuple(logits.shape[2:])}")
+        coverage = torch.sigmoid(logits + _INITIAL_LOGIT)
         contrast = (self.colors - self.background)[None, :, :, None, None]
-        return self.background[:, None, None] + (cover * contrast).sum(1)
+        return self.background[:, None, None] + (coverage * contrast).sum(1)
 
-    def _features(self, places: Float[Tensor, "batch objects 2"]) -> Float[Tensor, "batch objects features"]:
-        """Places from −1 to 1, and the cosines and sines of waves of which so many halves lie across the picture."""
+    def _features(self, positions: Float[Tensor, "batch objects 2"]) -> Float[Tensor, "batch objects features"]:
+        """Encode positions: from −1 to 1, then cosines and sines of `_HALF_WAVES` half waves across the image."""
         height, width = self.size
-        at = 2 * places / places.new_tensor([width, height]) - 1
-        angles = torch.stack([math.pi * waves * at for waves in _WAVES], -1).flatten(2)
-        return torch.cat([at, angles.cos(), angles.sin()], -1)
+        scaled = 2 * positions / positions.new_tensor([width, height]) - 1
+        angles = torch.stack([math.pi * count * scaled for count in _HALF_WAVES], -1).flatten(2)
+        return torch.cat([scaled, angles.cos(), angles.sin()], -1)

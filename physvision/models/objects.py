@@ -1,4 +1,4 @@
-"""The encoder of objects: perception says what is whose and about where, a network on each object's part the rest."""
+"""The encoder of objects with known colors: segmentation and flow give a first estimate, a network refines it."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from torch import Tensor, nn
 
 from physvision.core import ShapeError, brightness
 from physvision.core.checks import check_count, check_positive
-from physvision.models.parts import Encoder, Observation, windows
+from physvision.models.interfaces import Encoder, Observation, windows
 from physvision.perception.colors import ColorFilters
 from physvision.perception.disturbance import Disturbance
 from physvision.perception.locating import Places, locate
 from physvision.perception.objects import FRAMES, object_inputs
 from physvision.perception.tracking import follow
 
-# What the network is told of pixels beyond the picture: no frame holds it, so walls can be seen.
+# Value of pixels beyond the image: no frame contains it, so the network can recognize walls.
 _OUTSIDE = -1.0
 
 
 @dataclass(frozen=True)
-class Percepts:
-    """What perception finds in a window: each object's masks, where it is, and how pixels move.
+class PerceptionOutputs:
+    """Segmentation, positions and optical flow of a window of frames.
 
     Attributes:
-        frames: that it looked at.
-        masks: each object's share of each pixel.
-        places: of the objects, by their masks.
-        flows: from each frame to the next, pixels.
+        frames: Frames that were segmented.
+        masks: Share of each pixel that each object covers.
+        places: Positions of the objects, from their masks.
+        flows: Optical flow from each frame to the next, pixels.
     """
 
     frames: Float[Tensor, "batch frames 3 height width"]
@@ -41,27 +41,27 @@ class Percepts:
 
 @dataclass(frozen=True)
 class ObjectViews:
-    """What the network is told of each object, and the motion that it mends.
+    """Network inputs of each object, and the motion estimate that the network refines.
 
     Attributes:
-        pictures: 13 channels of each object.
-        position: at the last frame, pixels.
-        step: displacement a frame, pixels.
-        confidence: visible share of each object in each frame.
+        images: 13 channels of each object.
+        position: Position at the last frame, pixels.
+        step: Displacement a frame, pixels.
+        confidence: Visible share of each object in each frame.
     """
 
-    pictures: Float[Tensor, "batch objects 13 rows columns"]
+    images: Float[Tensor, "batch objects 13 rows columns"]
     position: Float[Tensor, "batch objects 2"]
     step: Float[Tensor, "batch objects 2"]
     confidence: Float[Tensor, "batch frames objects"]
 
 
 class ObjectEncoder(Encoder):
-    """Reads the states of discs of known colours in windows of three consecutive frames.
+    """Reads the states of discs of known colors in windows of three consecutive frames.
 
-    Perception has no weights that are trained here: colour masks, optical flow, and a line through each object's three
-    centres. The network is given each object's 13 channels and says by how much the line's position and velocity are
-    off; one that was not trained says nothing. All objects go through the same network.
+    Perception has no weights that are trained here: color masks, optical flow, and a line through each object's three
+    centers. The network takes each object's 13 channels and returns the error of the line's position and velocity; it
+    starts at zero. All objects share one network.
     """
 
     colors: Tensor
@@ -80,19 +80,19 @@ class ObjectEncoder(Encoder):
         crop: int | None = None,
         disturbance: Disturbance | None = None,
     ) -> None:
-        """Put it together.
+        """Build the encoder.
 
         Args:
-            size: height and width of a frame, pixels.
-            dt: seconds between two frames.
-            radius: of the objects, pixels.
-            colors: red, green, blue of each colour, 0 to 1.
-            network: pictures of 13 channels to 4 numbers, pixels and pixels a frame.
-            flow: the optical flow, see `perception.flow.Flow`; not trained along.
-            background: red, green, blue behind the objects, 0 to 1.
-            counts: how many objects have each colour; one each if not given.
-            crop: side of the piece around each object that the network is given, pixels; the whole frame if None.
-            disturbance: what is done to the frames in training, so that the network copes with it.
+            size: Height and width of a frame, pixels.
+            dt: Seconds between two frames.
+            radius: Radius of the objects, pixels.
+            colors: Red, green, blue of each color, 0 to 1.
+            network: Images of 13 channels to 4 numbers, pixels and pixels a frame.
+            flow: Optical flow, see `perception.flow.Flow`; its weights stay fixed.
+            background: Red, green, blue behind the objects, 0 to 1.
+            counts: Number of objects of each color; one each if not given.
+            crop: Side of the crop around each object, pixels; the whole frame if None.
+            disturbance: Augmentation of the frames in training.
         """
         super().__init__()
         self.size, self.dt, self.radius = tuple(size), check_positive("dt", dt), check_positive("radius", radius)
@@ -103,54 +103,54 @@ class ObjectEncoder(Encoder):
         self.objects = self.filters.objects
         self.network, self.flow, self.disturbance = network, flow, disturbance
         flow.requires_grad_(False)
-        last = [part for part in network.modules() if isinstance(part, nn.Linear)][-1]
-        nn.init.zeros_(last.weight)
-        nn.init.zeros_(last.bias)
+        output_layer = [layer for layer in network.modules() if isinstance(layer, nn.Linear)][-1]
+        nn.init.zeros_(output_layer.weight)
+        nn.init.zeros_(output_layer.bias)
 
     @property
     def filters(self) -> ColorFilters:
-        """The colours that are looked for."""
+        """Color filters of the objects."""
         return ColorFilters(self.colors, self.background, self.counts)
 
     def observe(self, frames: Shaped[Tensor, "batch times channels height width"]) -> Observation:
-        """The states at the end of all windows of three frames, finite whatever they show.
+        """Estimate the states at the end of all windows of three frames; the estimates are always finite.
 
         The confidence is the visible share of the object's area in the last frame, times that in the better one of the
         frames before, without which there is no velocity. Where the last frame does not show an object it is 0, and
-        the position is extrapolated; where none does, the position is the middle of the picture, at rest.
+        the position is extrapolated; where no frame does, the position is the image's center, at rest.
         """
         if frames.shape[1] < FRAMES or frames.shape[2:] != (3, *self.size):
             raise ShapeError(
                 f"frames: expected shape (batch, {FRAMES} or more, 3, {self.size[0]}, {self.size[1]}), got "
                 f"{tuple(frames.shape)}; resize them"
             )
-        pieces = windows(brightness(frames), FRAMES)
-        views = self.look(pieces.flatten(0, 1))
-        off = self.network(views.pictures.flatten(0, 1)).unflatten(0, (-1, self.objects)).to(views.position.dtype)
-        # What is not seen at all is not guessed at.
-        seen = (views.confidence.amax(1) > 0)[..., None]
-        position = views.position + seen * off[..., :2]
-        velocity = (views.step + seen * off[..., 2:]) / self.dt
-        still = torch.zeros_like(position[..., :1])
-        places, rates = (torch.cat([part, still], -1).flatten(1) for part in (position, velocity))
-        sure = views.confidence[:, -1] * views.confidence[:, :-1].amax(1)
-        return Observation(*(part.unflatten(0, pieces.shape[:2]) for part in (places, rates, sure)))
+        clips = windows(brightness(frames), FRAMES)
+        views = self.extract_views(clips.flatten(0, 1))
+        corrections = self.network(views.images.flatten(0, 1)).unflatten(0, (-1, self.objects)).to(views.position.dtype)
+        # An invisible object gets no correction.
+        visible = (views.confidence.amax(1) > 0)[..., None]
+        position = views.position + visible * corrections[..., :2]
+        velocity = (views.step + visible * corrections[..., 2:]) / self.dt
+        angle = torch.zeros_like(position[..., :1])
+        positions, velocities = (torch.cat([values, angle], -1).flatten(1) for values in (position, velocity))
+        confidence = views.confidence[:, -1] * views.confidence[:, :-1].amax(1)
+        return Observation(*(values.unflatten(0, clips.shape[:2]) for values in (positions, velocities, confidence)))
 
     @torch.no_grad()
-    def look(self, frames: Float[Tensor, "batch 3 channels height width"]) -> ObjectViews:
-        """What perception finds in a window; without a gradient, and the same for the same frames in evaluation."""
-        percepts = self.perceive(frames)
-        position, step = percepts.places.motion()
-        middle = position.new_tensor([self.size[1] / 2, self.size[0] / 2])
-        position = torch.where(position.isnan(), middle, position)
-        # Within one sample all three frames and both flows are cut out at the same place.
+    def extract_views(self, frames: Float[Tensor, "batch 3 channels height width"]) -> ObjectViews:
+        """Crop the network's inputs of each object; without gradient, deterministic in evaluation mode."""
+        outputs = self.run_perception(frames)
+        position, step = outputs.places.motion()
+        center = position.new_tensor([self.size[1] / 2, self.size[0] / 2])
+        position = torch.where(position.isnan(), center, position)
+        # All three frames and both flows of a sample are cropped at one place.
         pixels = position.floor().long()
-        pictures = object_inputs(percepts.frames, percepts.masks, percepts.flows, pixels, self.crop, _OUTSIDE)
-        return ObjectViews(pictures, position, step, percepts.places.confidence)
+        images = object_inputs(outputs.frames, outputs.masks, outputs.flows, pixels, self.crop, _OUTSIDE)
+        return ObjectViews(images, position, step, outputs.places.confidence)
 
-    def perceive(self, frames: Float[Tensor, "batch 3 channels height width"]) -> Percepts:
-        """Masks, places and flows; of disturbed frames in training."""
-        # Places are found to a hundredth of a pixel, which half precision does not know.
+    def run_perception(self, frames: Float[Tensor, "batch 3 channels height width"]) -> PerceptionOutputs:
+        """Compute masks, positions and flows; frames are augmented in training."""
+        # Positions have an error of a hundredth of a pixel, below the resolution of half precision.
         with torch.autocast(frames.device.type, enabled=False):
             frames = frames.float()
             masks = self._masks(frames)
@@ -160,10 +160,10 @@ class ObjectEncoder(Encoder):
                 masks = self._masks(frames)
             places = locate(masks, self.radius)
         flows = self.flow(frames[:, :-1].flatten(0, 1), frames[:, 1:].flatten(0, 1))
-        return Percepts(frames, masks, places, flows.unflatten(0, (-1, FRAMES - 1)))
+        return PerceptionOutputs(frames, masks, places, flows.unflatten(0, (-1, FRAMES - 1)))
 
     def _masks(self, frames: Tensor) -> Tensor:
-        """The masks of objects; those that share a colour are told apart."""
+        """Segment the objects; those of one color are told apart by tracking."""
         masks = self.filters.masks(frames)
         if max(self.counts) == 1:
             return masks

@@ -21,7 +21,7 @@ class StateNetwork(nn.Module):
     A subclass defines `forward` and sets `last`, the layer whose numbers come out.
     """
 
-    last: nn.Linear
+    output_layer: nn.Linear
 
     def __init__(
         self,
@@ -29,12 +29,12 @@ class StateNetwork(nn.Module):
         outputs: int,
         controls: int,
         velocity_scale: float,
-        unseen: Sequence[int],
+        ignored_positions: Sequence[int],
     ) -> None:
         super().__init__()
-        if not set(unseen) <= set(range(coordinates.size)):
-            raise InputError(f"unseen: expected indices of the {coordinates.size} positions, got {list(unseen)}")
-        self.unseen = list(unseen)
+        if not set(ignored_positions) <= set(range(coordinates.size)):
+            raise InputError(f"ignored_positions: expected indices of the {coordinates.size} positions, got {list(ignored_positions)}")
+        self.ignored_positions = list(ignored_positions)
         self.coordinates, self.outputs = coordinates, check_count("outputs", outputs)
         self.controls = check_count("controls", controls, 0)
         self.velocity_scale = check_positive("velocity_scale", velocity_scale)
@@ -45,14 +45,14 @@ class StateNetwork(nn.Module):
     ) -> Float[Tensor, "batch outputs size"]:
         """Numbers around one for each velocity; no control means zero."""
 
-    def silence(self) -> None:
+    def zero_init_output(self) -> None:
         """Make the network give zeros, from which it can learn at once."""
-        for parameter in self.last.parameters():
+        for parameter in self.output_layer.parameters():
             nn.init.zeros_(parameter)
 
-    def _seen_positions(self, q: Tensor) -> Float[Tensor, "batch q"]:
+    def _masked_positions(self, q: Tensor) -> Float[Tensor, "batch q"]:
         """The positions, with zeros for those that do not matter."""
-        return q.index_fill(1, torch.tensor(self.unseen, device=q.device), 0.0) if self.unseen else q
+        return q.index_fill(1, torch.tensor(self.ignored_positions, device=q.device), 0.0) if self.ignored_positions else q
 
     def _held(self, state: State, control: Tensor | None) -> Float[Tensor, "batch controls"]:
         """The controls that are read."""
@@ -81,7 +81,7 @@ class StatePerceptron(StateNetwork):
         hidden: int = 256,
         velocity_scale: float = 1.0,
         position_scale: float = 1.0,
-        unseen: Sequence[int] = (),
+        ignored_positions: Sequence[int] = (),
     ) -> None:
         """Build the network.
 
@@ -92,15 +92,15 @@ class StatePerceptron(StateNetwork):
             hidden: width of each of two hidden layers.
             velocity_scale: what a large velocity is, so that the network sees numbers around one.
             position_scale: the same of positions that are not angles.
-            unseen: positions that do not matter, as where a car is on a level road.
+            ignored_positions: positions that do not matter, as where a car is on a level road.
         """
-        super().__init__(coordinates, outputs, controls, velocity_scale, unseen)
+        super().__init__(coordinates, outputs, controls, velocity_scale, ignored_positions)
         self.register_buffer("scales", feature_scales(coordinates, position_scale), persistent=False)
         read = coordinates.features + coordinates.size + controls
         self.layers = perceptron([read, hidden, hidden, outputs * coordinates.size])
 
     @property
-    def last(self) -> nn.Linear:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def output_layer(self) -> nn.Linear:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The layer whose numbers come out."""
         layer = self.layers[-1]
         assert isinstance(layer, nn.Linear)
@@ -110,7 +110,7 @@ class StatePerceptron(StateNetwork):
         self, state: State, control: Float[Tensor, "batch controls"] | None = None
     ) -> Float[Tensor, "batch outputs size"]:
         """Numbers around one for each velocity; no control means zero."""
-        position = self.coordinates.encode(self._seen_positions(state.q)) / self.scales
+        position = self.coordinates.encode(self._masked_positions(state.q)) / self.scales
         velocity = state.v / self.velocity_scale
         seen = torch.cat([position, velocity, self._held(state, control)], -1)
         return self.layers(seen).unflatten(-1, (self.outputs, -1))
@@ -119,7 +119,7 @@ class StatePerceptron(StateNetwork):
 class StateGraph(StateNetwork):
     """A graph network after Sanchez-Gonzalez et al., *Graph networks as learnable physics engines* (2018).
 
-    Nodes are bodies, edges go both ways between those that touch or are joined. Encode, `rounds` rounds of messages
+    Nodes are bodies, edges go both ways between those that touch or are joined. Encode, `message_passing_steps` message_passing_steps of messages
     (edges from their ends, nodes from the sum of their edges, all from one global vector that sums up the graph),
     decode to the numbers of every body. Bodies carry equally many positions; controls are read by all.
     """
@@ -135,9 +135,9 @@ class StateGraph(StateNetwork):
         controls: int = 0,
         links: Literal["chain", "complete"] | Sequence[tuple[int, int]] = "chain",
         hidden: int = 64,
-        rounds: int = 3,
+        message_passing_steps: int = 3,
         velocity_scale: float = 1.0,
-        unseen: Sequence[int] = (),
+        ignored_positions: Sequence[int] = (),
     ) -> None:
         """Build the network.
 
@@ -148,12 +148,12 @@ class StateGraph(StateNetwork):
             controls: how many are read beside the state.
             links: which bodies are joined: each to the next, all to all, or pairs.
             hidden: width of all vectors.
-            rounds: how often messages are passed.
+            message_passing_steps: how often messages are passed.
             velocity_scale: what a large velocity is, so that the network sees numbers around one.
-            unseen: positions that do not matter, as where a car is on a level road.
+            ignored_positions: positions that do not matter, as where a car is on a level road.
         """
-        super().__init__(coordinates, outputs, controls, velocity_scale, unseen)
-        self.bodies, self.rounds = check_count("bodies", bodies), check_count("rounds", rounds)
+        super().__init__(coordinates, outputs, controls, velocity_scale, ignored_positions)
+        self.bodies, self.message_passing_steps = check_count("bodies", bodies), check_count("message_passing_steps", message_passing_steps)
         if coordinates.size % bodies:
             raise InputError(f"bodies: {coordinates.size} positions cannot be shared out evenly among {bodies}")
         pairs = _pairs(links, bodies)
@@ -170,7 +170,7 @@ class StateGraph(StateNetwork):
         self.summary = nn.Parameter(torch.zeros(hidden))
 
     @property
-    def last(self) -> nn.Linear:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def output_layer(self) -> nn.Linear:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The layer whose numbers come out."""
         layer = self.decoder[-1]
         assert isinstance(layer, nn.Linear)
@@ -184,13 +184,13 @@ class StateGraph(StateNetwork):
         ends = torch.cat([nodes[:, self.senders], nodes[:, self.receivers]], -1)
         edges = self.edge_encoder(ends)
         whole = self.summary.expand(state.batch, -1)
-        for _ in range(self.rounds):
+        for _ in range(self.message_passing_steps):
             nodes, edges, whole = self._pass(nodes, edges, whole)
         return self.decoder(nodes).unflatten(-1, (self.outputs, -1)).transpose(1, 2).flatten(2)
 
     def _seen(self, state: State, control: Tensor) -> Float[Tensor, "batch bodies features"]:
         """What a node knows: its positions (cosine and sine, or value and zero), its velocity, which body it is."""
-        q, angles = self._seen_positions(state.q), list(self.coordinates.angles)
+        q, angles = self._masked_positions(state.q), list(self.coordinates.angles)
         first, second = q.clone(), torch.zeros_like(q)
         first[:, angles], second[:, angles] = q[:, angles].cos(), q[:, angles].sin()
         parts = [first, second, state.v / self.velocity_scale]

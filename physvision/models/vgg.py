@@ -1,73 +1,91 @@
-"""VGG-11 after Simonyan and Zisserman (2014) as an encoder, and its mirror as a decoder.
+"""VGG-11 (configuration A of Simonyan and Zisserman, 2014) as an encoder, and its mirror image as a decoder.
 
-The encoder has torchvision's layers under torchvision's names, so its weights load, all but those of the first
-convolution, whose channels are others, and of the last layer. The decoder runs the same table backwards: a transposed
-convolution for each convolution, bilinear upsampling for each pooling.
+The encoder is torchvision's `VGG`, with all channels scaled by one factor and the first and last layers replaced. The
+decoder runs the same configuration backwards: a transposed convolution for each convolution, bilinear upsampling for
+each pooling.
 """
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping
+from pathlib import Path
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
+from torchvision.models.vgg import VGG, cfgs, make_layers
 
-from physvision.core import InputError
+from physvision.core import CheckpointError, InputError
 from physvision.core.checks import check_count, check_positive
 
-# Channels of each convolution; "M" halves the resolution.
-_LAYERS: tuple[int | str, ...] = (64, "M", 128, "M", 256, 256, "M", 512, 512, "M", 512, 512, "M")
+# Output channels of each convolution; "M" halves the resolution.
+_CONFIGURATION: tuple[int | str, ...] = tuple(cfgs["A"])
 _HIDDEN = 4096
 
 
-class VggEncoder(nn.Module):
-    """Pictures of any number of channels to numbers."""
+class VggEncoder(VGG):
+    """Images of any number of channels to a vector, by torchvision's VGG-11 at a scaled width."""
 
-    def __init__(self, channels: int, outputs: int, width: float = 1.0, pool: int = 7, dropout: float = 0.5) -> None:
+    def __init__(
+        self,
+        channels: int,
+        outputs: int,
+        width: float = 1.0,
+        pool: int = 7,
+        dropout: float = 0.5,
+        weights: Path | None = None,
+    ) -> None:
         """Build the network.
 
         Args:
-            channels: of a picture.
-            outputs: how many numbers.
-            width: factor of all inner channels; 1 for VGG-11 itself.
-            pool: side of the feature map that the fully connected layers see; VGG-11's is 7.
-            dropout: share of the fully connected units that are left out in training.
+            channels: Channels of an image.
+            outputs: Length of the output vector.
+            width: Factor of all inner channels; 1 for VGG-11 itself.
+            pool: Side of the feature map that the fully connected layers take; VGG-11's is 7.
+            dropout: Dropout probability of the fully connected units.
+            weights: File with a state dict of torchvision's `vgg11`; random weights if not given. Needs width 1 and
+                pool 7.
         """
-        super().__init__()
-        layers, hidden = _scaled(width)
-        stages: list[nn.Module] = []
-        below = check_count("channels", channels)
-        for layer in layers:
-            if isinstance(layer, str):
-                stages.append(nn.MaxPool2d(2))
-                continue
-            stages += [nn.Conv2d(below, layer, 3, padding=1), nn.ReLU(inplace=True)]
-            below = layer
-        self.features = nn.Sequential(*stages)
+        configuration, hidden = _scaled(width)
+        # On the meta device, since the full-size classifier would be allocated only to be replaced.
+        with torch.device("meta"):
+            super().__init__(nn.Identity(), check_count("outputs", outputs), init_weights=False, dropout=dropout)
+        self.features = make_layers(configuration)
+        stem = self.features[0]
+        assert isinstance(stem, nn.Conv2d)
+        self.features[0] = nn.Conv2d(check_count("channels", channels), stem.out_channels, 3, padding=1)
         self.avgpool = nn.AdaptiveAvgPool2d(check_count("pool", pool))
-        self.classifier = nn.Sequential(
-            nn.Linear(_channels(layers)[-1] * pool**2, hidden),
-            nn.ReLU(inplace=True),
-            nn.Dropout(dropout),
-            nn.Linear(hidden, hidden),
-            nn.ReLU(inplace=True),
-            nn.Dropout(dropout),
-            nn.Linear(hidden, check_count("outputs", outputs)),
-        )
-        _begin(self)
+        sizes = iter((_channels(configuration)[-1] * pool**2, hidden, hidden, outputs))
+        fan_in = next(sizes)
+        for index, layer in enumerate(self.classifier):
+            if isinstance(layer, nn.Linear):
+                fan_out = next(sizes)
+                self.classifier[index] = nn.Linear(fan_in, fan_out)
+                fan_in = fan_out
+        _init_weights(self)
+        if weights is not None:
+            self.load_torchvision(_read_weights(weights))
 
-    def forward(self, pictures: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch outputs"]:
-        """The numbers of each picture."""
-        return self.classifier(self.avgpool(self.features(pictures)).flatten(1))
+    @property
+    def output_layer(self) -> nn.Linear:
+        """The last fully connected layer."""
+        layer = self.classifier[-1]
+        assert isinstance(layer, nn.Linear)
+        return layer
+
+    def forward(self, images: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch outputs"]:
+        """Encode each image as a vector."""
+        return super().forward(images)
 
     def load_torchvision(self, weights: Mapping[str, Tensor]) -> tuple[str, ...]:
-        """Take the weights of torchvision's `vgg11`; the names of those that stay as they were.
+        """Load a state dict of torchvision's `vgg11`, and return the names of the weights that stay as they are.
 
-        The first convolution and the last layer have other sizes. All others must fit.
+        The kernel of the first convolution and the last layer have other shapes. All other weights must fit.
         """
-        kept = ("features.0.weight", "classifier.6.weight", "classifier.6.bias")
         own = self.state_dict()
+        kept = ("features.0.weight", "classifier.6.weight", "classifier.6.bias")
         if set(own) != set(weights):
             raise InputError(f"weights: not those of VGG-11, which have {', '.join(sorted(set(own) ^ set(weights)))}")
         for name, value in weights.items():
@@ -81,7 +99,7 @@ class VggEncoder(nn.Module):
 
 
 class VggDecoder(nn.Module):
-    """Numbers to pictures, the encoder's mirror."""
+    """Vectors to images by transposed convolutions, the mirror image of the encoder."""
 
     def __init__(
         self, inputs: int, channels: int, size: tuple[int, int], width: float = 1.0, pool: int | None = None
@@ -89,17 +107,17 @@ class VggDecoder(nn.Module):
         """Build the network.
 
         Args:
-            inputs: how many numbers.
-            channels: of a picture.
-            size: height and width of a picture, pixels.
-            width: factor of all inner channels.
-            pool: side of the feature map that the fully connected layers make; what halving `size` five times leaves
-                if not given.
+            inputs: Length of the input vector.
+            channels: Channels of an image.
+            size: Height and width of an image, pixels.
+            width: Factor of all inner channels.
+            pool: Side of the feature map that the fully connected layers produce; by default the size of an image
+                halved as often as the encoder pools.
         """
         super().__init__()
-        layers, hidden = _scaled(width)
-        self.size, self.width = tuple(size), _channels(layers)[-1]
-        coarse = (pool, pool) if pool else tuple(max(1, side // 2 ** layers.count("M")) for side in self.size)
+        configuration, hidden = _scaled(width)
+        self.size, self.width = tuple(size), _channels(configuration)[-1]
+        coarse = (pool, pool) if pool else tuple(max(1, side // 2 ** configuration.count("M")) for side in self.size)
         self.coarse = coarse
         self.classifier = nn.Sequential(
             nn.Linear(check_count("inputs", inputs), hidden),
@@ -109,42 +127,61 @@ class VggDecoder(nn.Module):
             nn.Linear(hidden, self.width * coarse[0] * coarse[1]),
             nn.ReLU(inplace=True),
         )
-        stages: list[nn.Module] = []
-        below = [*_channels(layers)[:-1][::-1], channels]
-        wide = self.width
-        for layer in reversed(layers):
-            if layer == "M":
-                stages.append(nn.Upsample(scale_factor=2, mode="bilinear", align_corners=False))
-                continue
-            narrow = below.pop(0)
-            stages += [nn.ConvTranspose2d(wide, narrow, 3, padding=1), nn.ReLU(inplace=True)]
-            wide = narrow
-        self.features = nn.Sequential(*stages[:-1])
-        _begin(self)
+        self.features = nn.Sequential(*transposed_layers(configuration, channels))
+        _init_weights(self)
 
-    def forward(self, numbers: Float[Tensor, "batch inputs"]) -> Float[Tensor, "batch channels height width"]:
-        """The picture of each row."""
-        coarse = self.classifier(numbers).unflatten(1, (self.width, *self.coarse))
-        pictures = self.features(coarse)
-        if pictures.shape[-2:] != self.size:
-            pictures = functional.interpolate(pictures, size=self.size, mode="bilinear", align_corners=False)
-        return pictures
+    def forward(self, vectors: Float[Tensor, "batch inputs"]) -> Float[Tensor, "batch channels height width"]:
+        """Decode each vector to an image."""
+        coarse = self.classifier(vectors).unflatten(1, (self.width, *self.coarse))
+        images = self.features(coarse)
+        if images.shape[-2:] != self.size:
+            images = functional.interpolate(images, size=self.size, mode="bilinear", align_corners=False)
+        return images
+
+
+def transposed_layers(configuration: list[int | str], channels: int) -> list[nn.Module]:
+    """Mirror torchvision's `make_layers`: the last layer, to `channels`, has no activation."""
+    widths = _channels(configuration)
+    outputs = [*widths[:-1][::-1], channels]
+    layers: list[nn.Module] = []
+    fan_in = widths[-1]
+    for entry in reversed(configuration):
+        if entry == "M":
+            layers.append(nn.Upsample(scale_factor=2, mode="bilinear", align_corners=False))
+            continue
+        fan_out = outputs.pop(0)
+        layers += [nn.ConvTranspose2d(fan_in, fan_out, 3, padding=1), nn.ReLU(inplace=True)]
+        fan_in = fan_out
+    return layers[:-1]
+
+
+def _read_weights(path: Path) -> Mapping[str, Tensor]:
+    """Read a state dict without unpickling code."""
+    if not Path(path).is_file():
+        raise CheckpointError(f"weights: {path} is no file; save torchvision's vgg11().state_dict() there")
+    try:
+        weights = torch.load(path, map_location="cpu", weights_only=True)
+    except (RuntimeError, pickle.UnpicklingError, EOFError) as error:
+        raise CheckpointError(f"weights: {path} holds no state dict ({str(error).splitlines()[0]})") from error
+    if not isinstance(weights, Mapping) or not all(isinstance(value, Tensor) for value in weights.values()):
+        raise CheckpointError(f"weights: {path} holds no state dict; save torchvision's vgg11().state_dict()")
+    return weights
 
 
 def _scaled(width: float) -> tuple[list[int | str], int]:
     factor = check_positive("width", width)
-    layers = [layer if isinstance(layer, str) else max(1, round(layer * factor)) for layer in _LAYERS]
-    return layers, max(1, round(_HIDDEN * factor))
+    scaled = [entry if isinstance(entry, str) else max(1, round(entry * factor)) for entry in _CONFIGURATION]
+    return scaled, max(1, round(_HIDDEN * factor))
 
 
-def _channels(layers: list[int | str]) -> list[int]:
-    return [layer for layer in layers if not isinstance(layer, str)]
+def _channels(configuration: list[int | str]) -> list[int]:
+    return [entry for entry in configuration if not isinstance(entry, str)]
 
 
-def _begin(network: nn.Module) -> None:
-    """Weights that neither fade nor grow a signal through eleven rectified layers."""
-    for part in network.modules():
-        if isinstance(part, nn.Conv2d | nn.ConvTranspose2d | nn.Linear):
-            nn.init.kaiming_normal_(part.weight, nonlinearity="relu")
-            if part.bias is not None:
-                nn.init.zeros_(part.bias)
+def _init_weights(network: nn.Module) -> None:
+    """Draw weights that keep the scale of a signal through eleven rectified layers."""
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d | nn.ConvTranspose2d | nn.Linear):
+            nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)

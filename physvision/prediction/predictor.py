@@ -152,7 +152,7 @@ class Predictor:
         frames = brightness(pixels.permute(0, 3, 1, 2))
         windows = frames.unfold(0, self.scene.frames_in, 1).movedim(-1, 1)
         observed = self.model.observe(windows)
-        ahead = self.model.simulate(self.model.start(observed), self.steps)
+        ahead = self.model.simulate(self.model.initial_state(observed), self.steps)
         both = self.model.decode(ahead, (0, self.steps)).float().clamp(0, 1)
         now, redrawn, foreseen = frames[len(before) :], both[:, 0], both[:, 1]
         alike = agreement(now, redrawn)

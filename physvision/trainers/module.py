@@ -20,7 +20,7 @@ from physvision.core import InputError, State, TrainingError, Trajectory, serial
 from physvision.datasets import Sample
 from physvision.datasets.modules import DataModule
 from physvision.models import Forecast, PredictiveAutoencoder, build
-from physvision.models.checkpoints import check_same
+from physvision.models.checkpoints import check_weights_match
 from physvision.trainers.checkpoints import keep_checkpoints_whole
 from physvision.trainers.metrics import PredictionMetrics
 from physvision.trainers.supervision import Supervision
@@ -34,17 +34,17 @@ class PredictionTraining(LightningModule):
         self,
         model: dict[str, Any] | PredictiveAutoencoder,
         supervision: Supervision,
-        horizons: dict[int, int] | None = None,
-        drawn: int | Literal["last"] = 2,
+        horizon_schedule: dict[int, int] | None = None,
+        rendered_frames: int | Literal["last"] = 2,
         truncate: int | None = None,
-        encoded: Literal["first", "all"] = "first",
+        encoder_windows: Literal["first", "all"] = "first",
         symmetries: Sequence[Symmetry] = (),
         learning_rate: float = 1e-3,
         physics_learning_rate: float = 1e-2,
-        clip: float | None = 10.0,
-        physics_clip: float | None = 1.0,
-        warmup: int = 100,
-        measured: Sequence[int] = (0, 10, 20, 60),
+        max_grad_norm: float | None = 10.0,
+        max_physics_grad_norm: float | None = 1.0,
+        warmup_updates: int = 100,
+        eval_steps: Sequence[int] = (0, 10, 20, 60),
         encoder_learning_rate: float | None = None,
     ) -> None:
         """Set up training.
@@ -72,17 +72,17 @@ class PredictionTraining(LightningModule):
         super().__init__()
         self.model = build(model) if isinstance(model, dict) else model
         self.supervision = supervision
-        self.horizons = dict(sorted(horizons.items())) if horizons else None
-        if self.horizons and (0 not in self.horizons or min(self.horizons.values()) < 1):
-            raise InputError(f"horizons: expected steps of at least 1 from epoch 0 on, got {horizons}")
-        self.drawn, self.truncate, self.warmup = drawn, truncate, warmup
-        self.encoded: Literal["first", "all"] = encoded
+        self.horizon_schedule = dict(sorted(horizon_schedule.items())) if horizon_schedule else None
+        if self.horizon_schedule and (0 not in self.horizon_schedule or min(self.horizon_schedule.values()) < 1):
+            raise InputError(f"horizon_schedule: expected steps of at least 1 from epoch 0 on, got {horizon_schedule}")
+        self.rendered_frames, self.truncate, self.warmup_updates = rendered_frames, truncate, warmup_updates
+        self.encoder_windows: Literal["first", "all"] = encoded
         self.symmetries: tuple[Symmetry, ...] = tuple(symmetries)
         if "mirror" in self.symmetries:
             supervision.coordinates.check_mirror("symmetries")
-        self.rates, self.clips = (learning_rate, physics_learning_rate), (clip, physics_clip)
+        self.rates, self.clips = (learning_rate, physics_learning_rate), (max_grad_norm, max_physics_grad_norm)
         self.encoder_rate = learning_rate if encoder_learning_rate is None else encoder_learning_rate
-        self.measured = tuple(measured)
+        self.eval_steps = tuple(eval_steps)
         self.metrics = nn.ModuleDict()
         # Of what is left to chance in an update: dropout, disturbances. A checkpoint keeps it.
         self.seed = torch.initial_seed() % 2**63
@@ -99,9 +99,9 @@ class PredictionTraining(LightningModule):
                 "change the configuration's dt, or make the data anew"
             )
 
-    def forward(self, frames: Tensor, steps: int, draw: Sequence[int] | None = None) -> Forecast:
+    def forward(self, frames: Tensor, steps: int, rendered_steps: Sequence[int] | None = None) -> Forecast:
         """Predict `steps` steps past the last of `frames`."""
-        return self.model(frames, steps, draw, self.truncate)
+        return self.model(frames, steps, rendered_steps, self.truncate)
 
     def on_train_batch_start(self, batch: Sample, batch_idx: int) -> None:
         """Give each update chances of its own, so that a run that is resumed has those of one that was not."""
@@ -111,8 +111,8 @@ class PredictionTraining(LightningModule):
     def training_step(self, batch: Sample, batch_idx: int) -> Tensor:
         """The loss of a batch."""
         _check_finite(batch)
-        batch = transformed(batch, self._chosen_symmetries())
-        estimate, forecast = self._foresee(batch, self._steps(batch))
+        batch = transformed(batch, self._sampled_symmetries())
+        estimate, forecast = self._predict(batch, self._steps(batch))
         terms = self.supervision(forecast, batch, estimate)
         if not bool(torch.isfinite(terms["loss"])):
             raise TrainingError(_diverged(forecast, batch))
@@ -126,10 +126,10 @@ class PredictionTraining(LightningModule):
             self.log("train/failed", failed, on_step=False, on_epoch=True, sync_dist=True, batch_size=size)
         return terms["loss"]
 
-    def _foresee(self, sample: Sample, steps: int) -> tuple[Trajectory, Forecast]:
+    def _predict(self, sample: Sample, steps: int) -> tuple[Trajectory, Forecast]:
         """The encoder's states, and what follows: from true ones where they are known and wanted, else from these."""
         true = sample.ahead
-        everything = self.encoded == "all" and true is not None and bool(sample.labeled.any())
+        everything = self.encoder_windows == "all" and true is not None and bool(sample.labeled.any())
         frames = sample.frames if everything else sample.seen
         estimate = self.model.observe(frames).trajectory[sample.given - 1 - frames.shape[1] :]
         start = estimate.state(0)
@@ -137,27 +137,27 @@ class PredictionTraining(LightningModule):
             known, now = sample.labeled[:, None], true.state(0)
             start = State(torch.where(known, now.q, start.q), torch.where(known, now.v, start.v))
         trajectory = self.model.simulate(start, steps, self.truncate)
-        drawn = tuple(self._drawn_steps(steps))
-        return estimate, Forecast(trajectory, drawn, self.model.decode(trajectory, drawn))
+        rendered = tuple(self._sampled_steps(steps))
+        return estimate, Forecast(trajectory, rendered, self.model.decode(trajectory, rendered))
 
     def _steps(self, sample: Sample) -> int:
         held = sample.horizon
-        if self.horizons is None:
+        if self.horizon_schedule is None:
             return held
-        steps = [steps for epoch, steps in self.horizons.items() if epoch <= self.current_epoch][-1]
+        steps = [steps for epoch, steps in self.horizon_schedule.items() if epoch <= self.current_epoch][-1]
         if steps > held:
             raise InputError(
-                f"horizons: {steps} steps are more than the horizon of {held} frames of the data's samples"
+                f"horizon_schedule: {steps} steps are more than the horizon of {held} frames of the data's samples"
             )
         return steps
 
-    def _drawn_steps(self, steps: int) -> list[int]:
+    def _sampled_steps(self, steps: int) -> list[int]:
         """Steps to draw."""
-        if self.drawn == "last":
+        if self.rendered_frames == "last":
             return [steps]
-        return torch.randperm(steps + 1, generator=self._generator(0))[: self.drawn].sort().values.tolist()
+        return torch.randperm(steps + 1, generator=self._generator(0))[: self.rendered_frames].sort().values.tolist()
 
-    def _chosen_symmetries(self) -> list[Symmetry]:
+    def _sampled_symmetries(self) -> list[Symmetry]:
         """Symmetries to apply."""
         coins = torch.rand(len(self.symmetries), generator=self._generator(1)) < 0.5
         return [symmetry for symmetry, head in zip(self.symmetries, coins.tolist(), strict=True) if head]
@@ -192,7 +192,7 @@ class PredictionTraining(LightningModule):
 
     def _measure(self, stage: str, batch: Sample) -> None:
         if stage not in self.metrics:
-            measured = [step for step in self.measured if step <= batch.horizon]
+            measured = [step for step in self.eval_steps if step <= batch.horizon]
             made = PredictionMetrics(self.supervision.coordinates, measured, self.model.engine.dt)
             self.metrics[stage] = made.to(self.device)
         metrics = self.metrics[stage]
@@ -224,7 +224,7 @@ class PredictionTraining(LightningModule):
         total = self.trainer.estimated_stepping_batches
 
         def factor(step: int) -> float:
-            risen = min(1.0, (step + 1) / self.warmup) if self.warmup else 1.0
+            risen = min(1.0, (step + 1) / self.warmup_updates) if self.warmup_updates else 1.0
             return risen * 0.5 * (1 + math.cos(math.pi * min(1.0, step / total)))
 
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": LambdaLR(optimizer, factor), "interval": "step"}}
@@ -267,7 +267,7 @@ class PredictionTraining(LightningModule):
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Refuse weights of another architecture, saying where they differ."""
-        check_same("checkpoint", self.state_dict(), checkpoint["state_dict"])
+        check_weights_match("checkpoint", self.state_dict(), checkpoint["state_dict"])
         self.seed = int(checkpoint.get("seed", self.seed))
 
 

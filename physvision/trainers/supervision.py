@@ -31,10 +31,10 @@ class Supervision(nn.Module):
     def __init__(
         self,
         coordinates: Coordinates,
-        encoder: float = 1.0,
-        physics: float = 1.0,
-        frames: float = 10.0,
-        velocity: float = 1.0,
+        encoder_weight: float = 1.0,
+        physics_weight: float = 1.0,
+        frame_weight: float = 10.0,
+        velocity_weight: float = 1.0,
         position_scale: float = 1.0,
         velocity_scale: float = 1.0,
         onward: Literal["label", "encoder"] = "label",
@@ -54,11 +54,12 @@ class Supervision(nn.Module):
         """
         super().__init__()
         self.coordinates = coordinates
-        self.encoder, self.physics, self.frames, self.onward = encoder, physics, frames, onward
+        self.encoder_weight, self.physics_weight, self.frame_weight = encoder_weight, physics_weight, frame_weight
+        self.onward = onward
         self.state_loss = partial(
             state_loss,
             coordinates=coordinates,
-            velocity=velocity,
+            velocity_weight=velocity_weight,
             position_scale=check_positive("position_scale", position_scale),
             velocity_scale=check_positive("velocity_scale", velocity_scale),
         )
@@ -75,10 +76,10 @@ class Supervision(nn.Module):
                 forecast starts if not given.
         """
         true_frames = brightness(sample.frames_at(forecast.steps)).flatten(0, 1)
-        terms = {"frames": self.frames * mean_square(forecast.frames.flatten(0, 1).float(), true_frames)}
+        terms = {"frames": self.frame_weight * mean_square(forecast.frames.flatten(0, 1).float(), true_frames)}
         true, found = sample.ahead, forecast.trajectory
         if true is not None:
             seen = found[:1] if estimate is None else estimate
-            terms["encoder"] = self.encoder * self.state_loss(seen, true[: len(seen)], labeled=sample.labeled)
-            terms["physics"] = self.physics * self.state_loss(found[1:], true[1 : len(found)], labeled=sample.labeled)
+            terms["encoder"] = self.encoder_weight * self.state_loss(seen, true[: len(seen)], labeled=sample.labeled)
+            terms["physics"] = self.physics_weight * self.state_loss(found[1:], true[1 : len(found)], labeled=sample.labeled)
         return {**terms, "loss": torch.stack(list(terms.values())).sum()}

@@ -150,8 +150,8 @@ def test_predictions_start_on_it():
         seen = encoder.observe(frames)
         expected = consistent_state(engine, ANGLES, seen.positions, seen.velocities[:, -1], TRUST)
         assert torch.equal(model(frames, 1).trajectory.q[:, 0], expected.q)
-        assert torch.equal(model.start(model.observe(frames)).v, expected.v)
-        assert not torch.allclose(plain.start(plain.observe(frames)).v, expected.v)
+        assert torch.equal(model.initial_state(model.observe(frames)).v, expected.v)
+        assert not torch.allclose(plain.initial_state(plain.observe(frames)).v, expected.v)
         # The encoder itself learns from what it says by itself.
         assert torch.equal(model.observe(frames).velocities, plain.observe(frames).velocities)
     with pytest.raises(InputError, match="reads no positions in single frames"):

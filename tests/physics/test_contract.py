@@ -51,7 +51,7 @@ def force():
     """A force that is no longer zero."""
     torch.manual_seed(0)
     made = LearnedForce(StatePerceptron(ANGLES, outputs=1, hidden=8), scale=0.1)
-    torch.nn.init.normal_(made.network.last.weight)
+    torch.nn.init.normal_(made.network.output_layer.weight)
     return made
 
 

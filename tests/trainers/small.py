@@ -42,8 +42,8 @@ def make_training(hidden=16, **options):
     torch.manual_seed(3)
     model = build(configuration(hidden=hidden))
     assert isinstance(model, PredictiveAutoencoder)
-    supervision = Supervision(Coordinates(2, (0, 1)), velocity=0.1)
-    return PredictionTraining(model, supervision, warmup=0, measured=(0, 5), **options)
+    supervision = Supervision(Coordinates(2, (0, 1)), velocity_weight=0.1)
+    return PredictionTraining(model, supervision, warmup_updates=0, eval_steps=(0, 5), **options)
 
 
 def make_data(folder, **options):
@@ -65,7 +65,7 @@ class Losses(lightning.Callback):
 def losses_of_epochs(folder, data, samples, processes):
     """Eight epochs in which all `samples` are one batch, shared by the processes."""
     torch.manual_seed(3)
-    module = PredictionTraining(build(configuration()), Supervision(Coordinates(2, (0, 1))), warmup=0, measured=(0, 5))
+    module = PredictionTraining(build(configuration()), Supervision(Coordinates(2, (0, 1))), warmup_updates=0, eval_steps=(0, 5))
     losses = Losses()
     trainer = lightning.Trainer(
         accelerator="cpu",

@@ -63,7 +63,7 @@ keep = [ModelCheckpoint(dirpath=sys.argv[1], save_last=True), Killed()]
 trainer = lightning.Trainer(
     accelerator="cpu", enable_progress_bar=False, enable_model_summary=False, logger=False, max_epochs=4, callbacks=keep
 )
-trainer.fit(make_training(horizons={0: 2, 2: 5}), make_data(sys.argv[2]))
+trainer.fit(make_training(horizon_schedule={0: 2, 2: 5}), make_data(sys.argv[2]))
 """
 
 
@@ -74,13 +74,13 @@ def search_path() -> str:
 
 @pytest.mark.extended
 def test_a_run_that_was_killed_goes_on_as_if_it_had_not_been(tmp_path, training, data, pendulum):
-    whole = training(horizons={0: 2, 2: 5})
+    whole = training(horizon_schedule={0: 2, 2: 5})
     trainer(tmp_path / "whole", max_epochs=4).fit(whole, data())
     arguments = [str(tmp_path / "killed"), pendulum, str(torch.get_num_threads())]
     environment = {**os.environ, "PYTHONPATH": search_path()}
     child = subprocess.run([sys.executable, "-c", KILLED, *arguments], env=environment, cwd=tmp_path)
     assert child.returncode == -signal.SIGKILL
-    resumed = training(horizons={0: 2, 2: 5})
+    resumed = training(horizon_schedule={0: 2, 2: 5})
     with torch.no_grad():
         for parameter in resumed.parameters():
             parameter.zero_()
@@ -121,15 +121,15 @@ def test_a_label_that_is_missing_is_no_fault_and_a_network_that_burst_is_named(t
 
 
 def test_horizons_grow_with_the_epochs(training, data):
-    module, source = training(horizons={0: 1, 2: 4}), data()
+    module, source = training(horizon_schedule={0: 1, 2: 4}), data()
     source.setup("fit")
     batch = next(iter(source.train_dataloader()))
     assert module._steps(batch) == 1
     assert training()._steps(batch) == 5
     with pytest.raises(InputError, match="from epoch 0 on"):
-        training(horizons={1: 3})
+        training(horizon_schedule={1: 3})
     with pytest.raises(InputError, match="9 steps are more than the horizon of 5 frames"):
-        training(horizons={0: 9})._steps(batch)
+        training(horizon_schedule={0: 9})._steps(batch)
 
 
 def test_the_encoder_learns_from_every_window_of_a_labelled_sample(training, data):
@@ -137,7 +137,7 @@ def test_the_encoder_learns_from_every_window_of_a_labelled_sample(training, dat
     source.setup("fit")
     batch = next(iter(source.train_dataloader()))
     for encoded, count in (("first", 1), ("all", 6)):
-        module = training(encoded=encoded)
+        module = training(encoder_windows=encoded)
         found, _ = module._foresee(batch, 2)
         assert found.q.shape == (4, count, 2)
         state = module.model.observe(batch.frames[:, count - 1 : count + 2] / 255.0).state
@@ -146,7 +146,7 @@ def test_the_encoder_learns_from_every_window_of_a_labelled_sample(training, dat
 
 
 def test_gradients_are_clipped_group_by_group(training):
-    module = training(clip=2.0, physics_clip=0.5)
+    module = training(max_grad_norm=2.0, max_physics_grad_norm=0.5)
     groups, limits = module.parameter_groups(), {"encoder": 2.0, "networks": 2.0, "physics": 0.5}
     assert sum(map(len, groups.values())) == len(list(module.model.parameters()))
     for parameter in module.model.parameters():

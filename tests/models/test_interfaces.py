@@ -17,7 +17,7 @@ from physvision.models import (
     StateGraph,
     StatePerceptron,
 )
-from physvision.models.parts import windows
+from physvision.models.interfaces import windows
 from physvision.physics import Hybrid, PhysicsLayer, articulated
 
 MIXED = Coordinates(3, (2, 0))
@@ -164,7 +164,7 @@ def test_a_parameter_that_is_a_leaf_itself_is_learned_without_a_function():
 
 def engines():
     mlp = NetworkEngine(StatePerceptron(ANGLES, hidden=16), 0.05)
-    graph = NetworkEngine(StateGraph(ANGLES, bodies=2, hidden=16, rounds=2), 0.05)
+    graph = NetworkEngine(StateGraph(ANGLES, bodies=2, hidden=16, message_passing_steps=2), 0.05)
     return [mlp, graph, Hybrid(chain(), LearnedForce(StatePerceptron(ANGLES, outputs=1, hidden=16)))]
 
 
@@ -206,19 +206,19 @@ def test_a_world_that_leaves_the_numbers_is_marked_alone():
 
 def test_a_position_that_does_not_matter_is_not_seen():
     mixed = Coordinates(2, (1,))
-    for network in (StatePerceptron(mixed, hidden=8, unseen=(0,)), StateGraph(mixed, 2, hidden=8, unseen=(0,))):
+    for network in (StatePerceptron(mixed, hidden=8, ignored_positions=(0,)), StateGraph(mixed, 2, hidden=8, ignored_positions=(0,))):
         state = State(torch.randn(3, 2), torch.randn(3, 2))
         there, turned = state.q + torch.tensor([5.0, 0.0]), state.q + torch.tensor([0.0, 1.0])
         assert torch.equal(network(State(there, state.v)), network(state))
         assert not torch.allclose(network(State(turned, state.v)), network(state))
     with pytest.raises(InputError, match="indices of the 2 positions"):
-        StatePerceptron(mixed, unseen=(2,))
+        StatePerceptron(mixed, ignored_positions=(2,))
 
 
 def test_a_graph_passes_messages_along_its_links_only():
     """After one round the third body of a chain has not heard of the first, after two it has."""
-    for rounds, heard in ((1, False), (2, True)):
-        engine = NetworkEngine(StateGraph(Coordinates(3, (0, 1, 2)), bodies=3, hidden=16, rounds=rounds), 0.05).double()
+    for message_passing_steps, heard in ((1, False), (2, True)):
+        engine = NetworkEngine(StateGraph(Coordinates(3, (0, 1, 2)), bodies=3, hidden=16, message_passing_steps=message_passing_steps), 0.05).double()
         for parameter in engine.network.global_update[-1].parameters():
             torch.nn.init.zeros_(parameter)  # the global vector would carry everything everywhere
         v = torch.zeros(1, 3, dtype=torch.float64, requires_grad=True)
@@ -237,7 +237,7 @@ class Reading(Encoder):
 def test_the_autoencoder_puts_its_parts_together_and_draws_what_is_asked():
     model = PredictiveAutoencoder(Reading(), chain(), MlpDecoder((1, 2, 2), ANGLES, hidden=8))
     frames = torch.rand(3, 1, 1, 2, 2)
-    prediction = model(frames, 6, draw=[0, 4])
+    prediction = model(frames, 6, rendered_steps=[0, 4])
     alone = chain().rollout(State(frames.flatten(1)[:, :2], frames.flatten(1)[:, 2:]), 6)
     torch.testing.assert_close(prediction.trajectory.q, alone.q)
     torch.testing.assert_close(prediction.frames[:, 1], model.decoder(alone.state(4), model.engine.properties))

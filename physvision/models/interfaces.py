@@ -1,0 +1,124 @@
+"""Interfaces of the networks around an engine: an encoder reads states in frames, a decoder renders states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+
+import torch
+from jaxtyping import Float, Shaped
+from torch import Tensor, nn
+
+from physvision.core import Coordinates, State, Trajectory
+from physvision.physics.engine import Overrides
+
+
+@dataclass(frozen=True)
+class Observation:
+    """States and properties that an encoder reads in consecutive frames; the last entries belong to the last frame.
+
+    Attributes:
+        positions: Positions in every frame that the encoder reads by itself, at least in those with a velocity.
+        velocities: Velocities in every frame with enough frames before it, units of the positions a second.
+        confidence: Confidence in each object in those frames, 0 to 1; None from encoders without an estimate of it.
+        masks: Soft segmentation of each object at reduced resolution, 0 to 1.
+        properties: Leaves of the engine's properties that hold in this clip, one row a world.
+        appearance: Code of the clip's looks, read by decoders that take one.
+        position_std: Standard deviations of the positions.
+        velocity_std: Standard deviations of the velocities.
+        property_std: Standard deviations of the properties, by the same names.
+    """
+
+    positions: Float[Tensor, "batch times nq"]
+    velocities: Float[Tensor, "batch windows nv"]
+    confidence: Float[Tensor, "batch windows objects"] | None = None
+    masks: Float[Tensor, "batch frames objects rows columns"] | None = None
+    properties: Mapping[str, Tensor] | None = None
+    appearance: Appearance | None = None
+    position_std: Float[Tensor, "batch times nq"] | None = None
+    velocity_std: Float[Tensor, "batch windows nv"] | None = None
+    property_std: Mapping[str, Tensor] | None = None
+
+    @property
+    def trajectory(self) -> Trajectory:
+        """The states in all frames that have a velocity."""
+        return Trajectory(self.positions[:, -self.velocities.shape[1] :], self.velocities)
+
+    @property
+    def state(self) -> State:
+        """The state in the last frame."""
+        return State(self.positions[:, -1], self.velocities[:, -1])
+
+    def to(self, dtype: torch.dtype) -> Observation:
+        """Convert all floating-point tensors to `dtype`."""
+        changes: dict[str, object] = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, Tensor | Appearance):
+                changes[field.name] = value.to(dtype)
+            elif value is not None:
+                changes[field.name] = {name: leaf.to(dtype) for name, leaf in value.items()}
+        return replace(self, **changes)
+
+
+@dataclass(frozen=True)
+class Appearance:
+    """The looks of a clip without its motion: a short code, and the background that no object covers.
+
+    Attributes:
+        code: At most 64 numbers a clip.
+        background: Median of the clip's frames outside the objects' masks, brightness 0 to 1.
+    """
+
+    code: Float[Tensor, "batch codes"]
+    background: Float[Tensor, "batch channels height width"]
+
+    def to(self, dtype: torch.dtype) -> Appearance:
+        """Convert code and background to `dtype`."""
+        return Appearance(self.code.to(dtype), self.background.to(dtype))
+
+    def repeat(self, times: int) -> Appearance:
+        """Repeat each clip's looks `times` times in a row, for that many states a clip."""
+        return Appearance(self.code.repeat_interleave(times, 0), self.background.repeat_interleave(times, 0))
+
+
+class Encoder(nn.Module):
+    """Reads positions and velocities in consecutive frames; a subclass defines `observe`.
+
+    Attributes:
+        coordinates: Meaning of the positions, where single frames are read; None for an encoder that reads only whole
+            windows, at their last frame.
+    """
+
+    coordinates: Coordinates | None = None
+
+    def observe(self, frames: Shaped[Tensor, "batch times channels height width"]) -> Observation:
+        """Read consecutive frames, bytes or brightness 0 to 1, at least as many as a velocity takes."""
+        raise NotImplementedError
+
+    def forward(self, frames: Shaped[Tensor, "batch times channels height width"]) -> State:
+        """Estimate the state in the last of `frames`."""
+        return self.observe(frames).state
+
+
+class Decoder(nn.Module):
+    """Renders states; a subclass defines `forward`. A camera that is bound to an engine has the same signature."""
+
+    def forward(
+        self, state: State, properties: Overrides = None, appearance: Appearance | None = None
+    ) -> Float[Tensor, "batch channels height width"]:
+        """Render the frame of each state, brightness about 0 to 1.
+
+        Args:
+            state: States to render.
+            properties: Engine properties; cameras read sizes in them, networks without geometry do not.
+            appearance: Looks of the clip, read by decoders that are conditioned on them.
+        """
+        raise NotImplementedError
+
+
+def windows(
+    frames: Shaped[Tensor, "batch times channels height width"], length: int
+) -> Shaped[Tensor, "batch windows length channels height width"]:
+    """Cut all windows of `length` consecutive frames, for an encoder that reads whole windows."""
+    return frames.unfold(1, length, 1).movedim(-1, 2)
