@@ -73,7 +73,9 @@ def models(scene: Scene) -> dict[str, Engine]:
     made = {
         "engine": scene.engine(),
         "perceptron": NetworkEngine(perceptron(2), DT),
-        "graph": NetworkEngine(StateGraph(scene.coordinates, scene.bodies, hidden=32, message_passing_steps=2, **sizes), DT),
+        "graph": NetworkEngine(
+            StateGraph(scene.coordinates, scene.bodies, hidden=32, message_passing_steps=2, **sizes), DT
+        ),
         "hybrid": Hybrid(scene.engine(), LearnedForce(perceptron(1), scene.force)),
         "passive hybrid": Hybrid(
             scene.engine(), PassiveForce(scene.coordinates, scene.force[0], hidden=64, velocity_scale=speed)
@@ -99,7 +101,9 @@ def folds(data: Pairs) -> list[tuple[Pairs, Pairs]]:
     return [(data.some(place != fold), data.some(place == fold)) for fold in range(min(5, -(-TRIED // fifth)))]
 
 
-def fitting(engine: Engine, scene: Scene, data: Pairs, message_passing_steps: int, weight: float, decay: float) -> Iterator[None]:
+def fitting(
+    engine: Engine, scene: Scene, data: Pairs, message_passing_steps: int, weight: float, decay: float
+) -> Iterator[None]:
     """Fit a model, with a stop before the first round and after each.
 
     The physical parameters are fitted alone before, so that a learned force starts at the fitted engine. Of many pairs

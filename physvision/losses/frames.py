@@ -1,4 +1,4 @@
-"""Losses between frames: how far what was predicted is from what was seen."""
+"""Losses between predicted and observed frames."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def multi_scale(
     the mean square there: scale s counts 4ˢ times, and all scales attract a small object alike.
 
     Args:
-        predicted: frames.
-        target: frames of the same shape.
-        scales: 1 for the mean square alone; by default as many as leave images of at least 4 × 4 pixels.
+        predicted: Predicted frames.
+        target: Observed frames of the same shape.
+        scales: Number of scales; 1 for the mean square alone. By default, down to images of 4 × 4 pixels.
     """
     difference = _difference(predicted, target)
-    most = 1 + max(0, int(math.log2(max(1.0, min(difference.shape[-2:]) / COARSEST))))
-    count = most if scales is None else min(check_count("scales", scales), most)
+    max_scales = 1 + max(0, int(math.log2(max(1.0, min(difference.shape[-2:]) / COARSEST))))
+    count = max_scales if scales is None else min(check_count("scales", scales), max_scales)
     total = difference.square().mean()
     for scale in range(1, count):
         difference = _halved(_halved(difference).transpose(-1, -2)).transpose(-1, -2)
@@ -78,5 +78,5 @@ class MultiScaleLoss(nn.Module):
         self.scales = scales
 
     def forward(self, predicted: Tensor, target: Tensor) -> Tensor:
-        """See `multi_scale`."""
+        """Compute `multi_scale` of two frames."""
         return multi_scale(predicted, target, self.scales)

@@ -1,4 +1,4 @@
-"""How alike frames look to people: PSNR and SSIM, frame by frame, quick on a processor. They have no gradient."""
+"""Image quality of frames, PSNR and SSIM, frame by frame and fast on a CPU, without gradients."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _KERNEL = cv2.getGaussianKernel(_WINDOW, _SIGMA, cv2.CV_32F)
 Frames = Float[Tensor, "frames channels height width"]
 
 
-def psnr(seen: Frames, true: Frames) -> Float[Tensor, " frames"]:
+def psnr(predicted: Frames, true: Frames) -> Float[Tensor, " frames"]:
     """Peak signal to noise of each frame, whose brightness is 0 to 1; dB, at most 100."""
-    error = (seen - true).detach().square().mean((1, 2, 3))
+    error = (predicted - true).detach().square().mean((1, 2, 3))
     return -10 * error.clamp_min(1e-10).log10()
 
 
-def ssim(seen: Frames, true: Frames) -> Float[Tensor, " frames"]:
+def ssim(predicted: Frames, true: Frames) -> Float[Tensor, " frames"]:
     """Structural similarity of each frame, mean over channels and pixels; frames are mirrored at their edges."""
-    pairs = zip(*(frames.detach().float().cpu().numpy() for frames in (seen, true)), strict=True)
-    found = [np.mean([_of_channel(a, b) for a, b in zip(*pair, strict=True)]) for pair in pairs]
-    return torch.tensor(found, dtype=torch.float32, device=seen.device)
+    pairs = zip(*(frames.detach().float().cpu().numpy() for frames in (predicted, true)), strict=True)
+    similarities = [np.mean([_of_channel(a, b) for a, b in zip(*pair, strict=True)]) for pair in pairs]
+    return torch.tensor(similarities, dtype=torch.float32, device=predicted.device)
 
 
 def _of_channel(a: np.ndarray, b: np.ndarray) -> float:
@@ -36,7 +36,7 @@ def _of_channel(a: np.ndarray, b: np.ndarray) -> float:
         return cv2.sepFilter2D(values, -1, _KERNEL, _KERNEL, borderType=cv2.BORDER_REFLECT_101)
 
     mean_a, mean_b = mean(a), mean(b)
-    spread_a, spread_b = mean(a * a) - mean_a**2, mean(b * b) - mean_b**2
-    together = mean(a * b) - mean_a * mean_b
-    value = (2 * mean_a * mean_b + _C1) * (2 * together + _C2)
-    return float((value / ((mean_a**2 + mean_b**2 + _C1) * (spread_a + spread_b + _C2))).mean())
+    variance_a, variance_b = mean(a * a) - mean_a**2, mean(b * b) - mean_b**2
+    covariance = mean(a * b) - mean_a * mean_b
+    value = (2 * mean_a * mean_b + _C1) * (2 * covariance + _C2)
+    return float((value / ((mean_a**2 + mean_b**2 + _C1) * (variance_a + variance_b + _C2))).mean())

@@ -1,4 +1,4 @@
-"""Losses of states, where their truth is known."""
+"""Losses between predicted and labeled states."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from physvision.core import Coordinates, Trajectory
 
 
 def state_loss(
-    found: Trajectory,
+    predicted: Trajectory,
     true: Trajectory,
     coordinates: Coordinates,
     labeled: Bool[Tensor, " batch"] | None = None,
@@ -20,30 +20,29 @@ def state_loss(
     position_scale: float = 1.0,
     velocity_scale: float = 1.0,
 ) -> Float[Tensor, ""]:
-    """How far states are from the true ones: the mean over all samples, zero for those without labels.
+    """Mean Huber-like error of states over all samples, zero for those without labels.
 
-    An error of a position counts as the square of its distance d over `position_scale`, one of a velocity as that of
-    its amount over `velocity_scale`; where that is more than one, as Huber's loss does, which goes on in a straight
-    line: a chaotic prediction that has lost its way, or a frame that is hard to read, must not drown the others. The
-    distance of two angles is that of their points on the unit circle, which has no jump.
+    Position errors are divided by `position_scale`, velocity errors by `velocity_scale`, and squared; above one they
+    count linearly, as in Huber's loss, so that diverged predictions do not dominate. The distance of two angles is the
+    chord between their points on the unit circle, which is continuous.
 
     Args:
-        found: states of as many moments as `true` has.
-        true: their truth; where it is not known it may be anything, NaN included.
-        coordinates: what the positions are.
-        labeled: samples whose truth is known; all if not given.
-        velocity: weight of velocities beside positions.
-        position_scale: an error of position of this size counts as one.
-        velocity_scale: an error of velocity of this size counts as one.
+        predicted: States at the same times as `true`.
+        true: Labels; unlabeled samples may hold anything, NaN included.
+        coordinates: Meaning of the positions: number of them, and which are angles.
+        labeled: Samples with labels; all if not given.
+        velocity_weight: Weight of velocity errors beside position errors.
+        position_scale: Position error that counts as one.
+        velocity_scale: Velocity error that counts as one.
     """
-    q, v = found.q, found.v
+    q, v = predicted.q, predicted.v
     if labeled is not None:
-        # NaN times zero is NaN: what is unknown is replaced before anything is computed.
+        # NaN times zero is NaN, so unknown states are replaced first.
         known = labeled[:, None, None]
         true = Trajectory(torch.where(known, true.q, q.detach()), torch.where(known, true.v, v.detach()))
-    away, angles, straight = true.q - q, list(coordinates.angles), list(coordinates.straight)
+    error, angles, straight = true.q - q, list(coordinates.angles), list(coordinates.straight)
     # The chord as 2 sin d/2, not the root of 2(1 − cos d), which rounds small angles away and has no slope at zero.
-    distance = torch.cat([2 * torch.sin(0.5 * away[..., angles]), away[..., straight]], -1) / position_scale
+    distance = torch.cat([2 * torch.sin(0.5 * error[..., angles]), error[..., straight]], -1) / position_scale
     speed = (true.v - v) / velocity_scale
     return (_huber(distance) + velocity_weight * _huber(speed)).sum(-1).mean() / coordinates.size
 

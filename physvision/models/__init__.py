@@ -6,10 +6,10 @@ from physvision.models.baselines import NetworkEngine
 from physvision.models.billiards import TableCamera, learned_table, table
 from physvision.models.checkpoints import build, load, save, shipped
 from physvision.models.forces import LearnedForce, PassiveForce
+from physvision.models.interfaces import Decoder, Encoder, Observation
 from physvision.models.networks import MlpDecoder, MlpEncoder
 from physvision.models.object_decoder import ObjectDecoder
 from physvision.models.objects import ObjectEncoder
-from physvision.models.interfaces import Decoder, Encoder, Observation
 from physvision.models.state_networks import StateGraph, StateNetwork, StatePerceptron
 from physvision.models.vgg import VggDecoder, VggEncoder
 

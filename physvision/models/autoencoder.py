@@ -52,7 +52,7 @@ class PredictiveAutoencoder(nn.Module):
         scene: Scene | None = None,
         consistency: float | None = None,
     ) -> None:
-        """Assemble the model.
+        """Assemble encoder, engine and decoder.
 
         Args:
             encoder: Frames to a state.
@@ -100,9 +100,9 @@ class PredictiveAutoencoder(nn.Module):
         """
         observation = self.observe(frames)
         trajectory = self.simulate(self.initial_state(observation), steps, truncate, observation.properties)
-        chosen = tuple(range(1, steps + 1)) if rendered_steps is None else tuple(rendered_steps)
-        images = self.decode(trajectory, chosen, observation.properties, observation.appearance)
-        return Forecast(trajectory, chosen, images, observation)
+        indices = tuple(range(1, steps + 1)) if rendered_steps is None else tuple(rendered_steps)
+        images = self.decode(trajectory, indices, observation.properties, observation.appearance)
+        return Forecast(trajectory, indices, images, observation)
 
     def observe(self, frames: Shaped[Tensor, "batch times channels height width"]) -> Observation:
         """Encode `frames`, in float32 at least."""
@@ -139,19 +139,19 @@ class PredictiveAutoencoder(nn.Module):
         appearance: Appearance | None = None,
     ) -> Float[Tensor, "batch rendered channels height width"]:
         """Render the states at `steps` of `trajectory`."""
-        chosen = list(steps)
-        states = Trajectory(trajectory.q[:, chosen], trajectory.v[:, chosen]).flatten()
+        indices = list(steps)
+        states = Trajectory(trajectory.q[:, indices], trajectory.v[:, indices]).flatten()
         own = self.engine.properties
         if properties:
             # Each state of a world has the world's properties.
             repeated = {
-                name: value.repeat_interleave(len(chosen), 0) if value.dim() > getattr(own, name).dim() else value
+                name: value.repeat_interleave(len(indices), 0) if value.dim() > getattr(own, name).dim() else value
                 for name, value in properties.items()
             }
             own = own.overridden(repeated)
-        given = () if appearance is None else (appearance.repeat(len(chosen)),)
+        given = () if appearance is None else (appearance.repeat(len(indices)),)
         frames = self.decoder(states, own, *given)
-        return frames.unflatten(0, (trajectory.batch, len(chosen)))
+        return frames.unflatten(0, (trajectory.batch, len(indices)))
 
 
 def _freeze_failed(trajectory: Trajectory, max_speed: float | None) -> Trajectory:

@@ -1,4 +1,4 @@
-"""The billiard table as an engine and as a camera: pixels, seconds, y down; the picture's borders are the walls."""
+"""The billiard table as an engine and as a camera: pixels, seconds, y down; the image's borders are the walls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from physvision.core.registry import register
 from physvision.physics import PhysicsLayer
 from physvision.physics.rigid2d import Circle, Rectangle, World
 
-_THICK = 20.0  # px: of the walls
+WALL_THICKNESS = 20.0  # px
 
 
 def table(
@@ -25,32 +25,32 @@ def table(
     dt: float = 1 / 30,
     restitution: float = 1.0,
 ) -> World:
-    """Balls of one mass in a box, without friction and gravity.
+    """Build a world of balls of one mass in a box, without friction and gravity.
 
     Args:
-        balls: how many, the world's first bodies.
-        radius: of the balls, pixels.
-        size: height and width of the box, pixels.
-        dt: seconds a step.
-        restitution: of all impacts.
+        balls: Number of balls, the world's first bodies.
+        radius: Radius of the balls, pixels.
+        size: Height and width of the box, pixels.
+        dt: Time step, s.
+        restitution: Coefficient of restitution of all impacts.
     """
     check_count("balls", balls)
     height, width = map(float, size)
-    # Where balls start does not matter, as long as they do not overlap.
+    # Initial positions only have to be free of overlap.
     columns = math.ceil(math.sqrt(balls))
-    places = [
+    positions = [
         (width * (ball % columns + 0.5) / columns, height * (ball // columns + 0.5) / columns) for ball in range(balls)
     ]
     moving = [
-        Circle(radius, place, name=f"ball {ball}", restitution=restitution, friction=0.0)
-        for ball, place in enumerate(places)
+        Circle(radius, position, name=f"ball {ball}", restitution=restitution, friction=0.0)
+        for ball, position in enumerate(positions)
     ]
-    wide, high = (width + 2 * _THICK, _THICK), (_THICK, height)
+    horizontal, vertical = (width + 2 * WALL_THICKNESS, WALL_THICKNESS), (WALL_THICKNESS, height)
     borders = {
-        "top": (wide, (width / 2, -_THICK / 2)),
-        "bottom": (wide, (width / 2, height + _THICK / 2)),
-        "left": (high, (-_THICK / 2, height / 2)),
-        "right": (high, (width + _THICK / 2, height / 2)),
+        "top": (horizontal, (width / 2, -WALL_THICKNESS / 2)),
+        "bottom": (horizontal, (width / 2, height + WALL_THICKNESS / 2)),
+        "left": (vertical, (-WALL_THICKNESS / 2, height / 2)),
+        "right": (vertical, (width + WALL_THICKNESS / 2, height / 2)),
     }
     walls = [
         Rectangle(extent, at, name=name, static=True, restitution=restitution, friction=0.0)
@@ -66,7 +66,7 @@ def learned_table(
     dt: float = 1 / 30,
     restitution: float = 1.0,
 ) -> PhysicsLayer:
-    """A table whose restitution and ball radius are learned, from these first guesses on."""
+    """Build a table whose restitution and ball radius are learned, starting at these values."""
     world = table(balls, radius, size, dt, restitution)
     learned = {"restitution": restitution, "radius": radius}
     return PhysicsLayer(world, learned, BallLeaves(balls, len(world.body_names)))
@@ -75,27 +75,27 @@ def learned_table(
 @register("physvision.models.BallLeaves")
 @dataclass(frozen=True)
 class BallLeaves:
-    """The leaves of a table that follow from one restitution and one radius of all balls.
+    """Property leaves of a table with one restitution and one radius for all balls.
 
     Attributes:
-        balls: how many bodies are balls, the first ones.
-        bodies: how many there are; the others are walls.
+        balls: Number of balls, the first bodies.
+        bodies: Number of all bodies; the others are walls.
     """
 
     balls: int
     bodies: int
 
     def __call__(self, restitution: Tensor, radius: Tensor) -> Mapping[str, Tensor]:
-        """The restitution of all bodies and the radius of each."""
-        # A bounce never gains energy, but a guess that went too far must find back: its gradient stays.
-        beyond = (restitution - 1.0).clamp_min(0.0).detach()
-        # Walls have no radius.
-        shares = (torch.arange(self.bodies, device=radius.device) < self.balls).to(radius)
-        return {"restitution": (restitution - beyond).expand(self.bodies), "radius": radius * shares}
+        """Expand restitution and radius to all bodies."""
+        # Restitution is at most one, but its gradient must stay excess that, or it could not come back.
+        excess = (restitution - 1.0).clamp_min(0.0).detach()
+        # The radius of a wall is zero.
+        is_ball = (torch.arange(self.bodies, device=radius.device) < self.balls).to(radius)
+        return {"restitution": (restitution - excess).expand(self.bodies), "radius": radius * is_ball}
 
 
 class TableCamera(BoundCamera):
-    """The camera above a table, in the place of a decoder; there is nothing to train."""
+    """The camera above a table in place of a decoder, without weights to train."""
 
     def __init__(
         self,
@@ -105,16 +105,16 @@ class TableCamera(BoundCamera):
         size: tuple[int, int] = (64, 64),
         background: tuple[float, float, float] = (0.0, 0.0, 0.0),
     ) -> None:
-        """Look at a `table` of the same balls, radius and size.
+        """Place the camera above a `table` of the same balls, radius and size.
 
         Args:
-            balls: how many.
-            colors: red, green, blue of each, 0 to 1.
-            radius: of the balls, pixels, where a call gives no properties.
-            size: height and width of the picture, pixels.
-            background: red, green, blue of the cloth, 0 to 1.
+            balls: Number of balls.
+            colors: Red, green, blue of each ball, 0 to 1.
+            radius: Radius of the balls, pixels, where a call gives no properties.
+            size: Height and width of the image, pixels.
+            background: Red, green, blue of the cloth, 0 to 1.
         """
-        # Walls lie beyond the picture.
+        # Walls lie excess the picture.
         textures = [torch.tensor(list(color)) for color in colors]
         camera = Camera.table(*size, y_down=True)
         world = table(balls, radius, size)

@@ -1,4 +1,4 @@
-"""Modules as files: safetensors with the plain configuration that rebuilds the module. Nothing is unpickled."""
+"""Modules as files: safetensors with the plain configuration that rebuilds the module, without pickles."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from physvision.models.autoencoder import PredictiveAutoencoder
 from physvision.physics import articulated, rigid2d  # noqa: F401  a configuration may name their parts
 
 FORMAT = "physvision model 1"
-# Tensors of at least so many numbers are kept in half precision if the file is to be small.
+# Smallest tensor that small files store in half precision, numbers.
 _LARGE = 100_000
-# Numbers that building may take beside one for each byte of the file: an engine's own, intermediate values.
+# Numbers that building may allocate beyond one a byte of the file: engine buffers, intermediate values.
 _BUILD_BUDGET = 20_000_000
 
 Kind = TypeVar("Kind", bound=nn.Module)
 
 
 def build(configuration: dict[str, Any], kind: type[Kind] = PredictiveAutoencoder) -> Kind:
-    """The module that a configuration describes: names of registered parts and their plain arguments, as in trainers/.
+    """Build a module from its configuration: names of registered parts and their plain arguments, as in trainers/.
 
     Raises:
         CheckpointError: it names what is not registered, or cannot be built.
@@ -38,12 +38,12 @@ def build(configuration: dict[str, Any], kind: type[Kind] = PredictiveAutoencode
 
 
 def save(path: str | os.PathLike[str], module: nn.Module, *, small: bool = False) -> Path:
-    """Write `module`, its weights and what rebuilds it, to a file.
+    """Write the weights and the configuration of `module` to a file.
 
     Args:
-        path: where to, usually NAME.safetensors; replaced at once or not at all.
-        module: a model, encoder, decoder or engine whose class is registered, as all of physvision's are.
-        small: keep large tensors in half precision.
+        path: Output path, usually NAME.safetensors; the write is atomic.
+        module: A model, encoder, decoder or engine whose class is registered, as all of physvision's are.
+        small: If true, store large tensors in half precision.
 
     Raises:
         InputError: the module's class, or a part of it, is not registered; see `register`.
@@ -56,7 +56,7 @@ def save(path: str | os.PathLike[str], module: nn.Module, *, small: bool = False
 
 
 def shipped() -> list[str]:
-    """Names of the models that come with physvision and say what videos they were made for."""
+    """List the pretrained models of physvision that name the videos they were made for."""
     names = []
     for path in sorted(folder("models").glob("*.safetensors")):
         kind, configuration = describe_weights(path)
@@ -66,13 +66,13 @@ def shipped() -> list[str]:
 
 
 def load(name: str | os.PathLike[str], kind: type[Kind] = PredictiveAutoencoder) -> Kind:
-    """The module `name`: one that comes with physvision ("pendulum"), or a .safetensors file or a .ckpt of a training.
+    """Load a module: a pretrained one ("pendulum"), a .safetensors file, or a training checkpoint (.ckpt).
 
     Weights come in float32, in evaluation mode, on the CPU.
 
     Args:
-        name: of the module.
-        kind: what it must be: a model if not given, or any other class, as `Engine`.
+        name: Name of a shipped model, or path of a file.
+        kind: Expected class: a model if not given, or any other, such as `Engine`.
 
     Raises:
         FileError: there is no such module.
@@ -114,7 +114,7 @@ def _read_training(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def read_checkpoint(path: str | Path) -> dict[str, Any]:
-    """A training checkpoint: tensors and plain values; whatever else it holds is refused.
+    """Read a training checkpoint of tensors and plain values; any other content is rejected.
 
     Raises:
         CheckpointError: it is missing, damaged, or holds objects that would have to be unpickled.
@@ -135,15 +135,15 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     return checkpoint
 
 
-def check_weights_match(source: str, expected: dict[str, Tensor], found: dict[str, Tensor]) -> None:
-    """Raise, naming the first difference, unless two sets of weights are of one architecture."""
+def check_weights_match(source: str, expected: dict[str, Tensor], actual: dict[str, Tensor]) -> None:
+    """Raise, naming the first difference, unless two state dicts have one architecture."""
     differences = [
-        *(f"{key} is missing" for key in expected if key not in found),
-        *(f"{key} is not in the model" for key in found if key not in expected),
+        *(f"{key} is missing" for key in expected if key not in actual),
+        *(f"{key} is not in the model" for key in actual if key not in expected),
         *(
             f"{key} {fault}"
             for key in expected
-            if key in found and (fault := _mismatch(found[key], expected[key])) is not None
+            if key in actual and (fault := _mismatch(actual[key], expected[key])) is not None
         ),
     ]
     if differences:
@@ -154,14 +154,14 @@ def check_weights_match(source: str, expected: dict[str, Tensor], found: dict[st
         )
 
 
-def _mismatch(found: object, expected: Tensor) -> str | None:
-    """Why what was found cannot take the place of a tensor."""
-    if not isinstance(found, Tensor):
-        return f"is a {type(found).__name__}, not a tensor"
-    if found.shape != expected.shape:
-        return f"has shape {tuple(found.shape)}, the model's {tuple(expected.shape)}"
-    if found.layout != torch.strided or found.is_meta or found.is_quantized:
+def _mismatch(value: object, expected: Tensor) -> str | None:
+    """Describe why a value cannot replace a tensor; None if it can."""
+    if not isinstance(value, Tensor):
+        return f"is a {type(value).__name__}, not a tensor"
+    if value.shape != expected.shape:
+        return f"has shape {tuple(value.shape)}, the model's {tuple(expected.shape)}"
+    if value.layout != torch.strided or value.is_meta or value.is_quantized:
         return "is no dense tensor with numbers of its own"
-    if found.is_floating_point() != expected.is_floating_point():
-        return f"holds {found.dtype}, the model's {expected.dtype}"
+    if value.is_floating_point() != expected.is_floating_point():
+        return f"holds {value.dtype}, the model's {expected.dtype}"
     return None

@@ -1,16 +1,15 @@
-"""One motion for all that was seen: the state whose past, as an engine moves it, comes closest to it.
+"""Maximum-likelihood state: the engine motion closest to positions observed in all frames.
 
-An encoder reads positions from single frames and a velocity from how frames change; each errs by itself. Of all motions
-of the engine through the frames the one is sought that minimises
+An encoder reads positions from single frames and a velocity from their changes, with independent errors. Of all motions
+of the engine, find the one that minimizes
 
     Σ_k |q_k − q̂_k|² + |v_last − v̂_last|² / trust²
 
-with the hat on what was read, by Gauss–Newton in the state at the first frame, each world of the batch a search of its
-own.
+with hats on observations, by Gauss–Newton in the state at the first frame, independently for each world.
 
-The minimum has a derivative too. Where Jᵀ r = 0, a small change of what was read moves x by (JᵀJ)⁻¹ Jᵀ times it, but
-for second derivatives times r, which is small where one motion fits. That is what one more iteration would do with J
-held, so such an iteration is what gradients pass.
+The minimum is differentiated implicitly. Where Jᵀ r = 0, a small change of the observations moves x by (JᵀJ)⁻¹ Jᵀ times
+it, up to second derivatives times r, which are small where one motion fits. One more iteration with constant J has the
+same derivative, and is the one that autograd records.
 """
 
 from __future__ import annotations
@@ -33,22 +32,22 @@ def consistent_state(
     velocity: Float[Tensor, "batch q"],
     trust: float,
 ) -> State:
-    """The state at the last of some consecutive moments, from what was read of each.
+    """Estimate the state at the last of consecutive frames from observations in all of them.
 
     Args:
-        engine: how things move; a step of it leads from moment to moment.
-        coordinates: what the positions are; velocities are their rates.
-        positions: read at each moment, two or more.
-        velocity: read at the last one.
-        trust: an error of velocity of this size, in 1/s, is as likely as one of position of size one.
+        engine: Model of the motion; one step a frame.
+        coordinates: Meaning of the positions: number of them, and which are angles.
+        positions: Observed positions, two frames or more.
+        velocity: Observed velocity at the last frame.
+        trust: Velocity error, 1/s, as likely as a position error of one.
 
     Returns:
-        the state, which is the read one where no motion was found that comes closer to what was read than rest does.
+        The state; the observed one where the fitted motion is no closer to the observations than rest.
     """
     count, steps = coordinates.size, positions.shape[1] - 1
     if steps < 1:
         raise InputError("consistency: one frame holds no motion; give two or more, or leave consistency out")
-    # A sample holds positions and velocities; of those only the last were read.
+    # Each sample has positions and velocities; of the velocities only the last one was observed.
     rates = torch.zeros_like(positions)
     read = torch.cat([positions, torch.cat([rates[:, :-1], velocity[:, None]], 1)], 2)
     weight = torch.zeros_like(read[0])
@@ -60,7 +59,7 @@ def consistent_state(
         lambda values: Setup(State(*values["state"].split(count, 1))),
         engine.dt * torch.arange(steps + 1),
         read.detach(),
-        lambda seen: torch.cat([seen.state.q, seen.state.v], 1),
+        lambda setup: torch.cat([setup.state.q, setup.state.v], 1),
         weight,
         difference=lambda off: torch.cat([coordinates.unwind(off[..., :count]), off[..., count:]], -1),
     )
@@ -70,26 +69,26 @@ def consistent_state(
         start = torch.cat([positions[:, 0], first], 1)
         for _ in range(_ITERATIONS):
             missed, derivative = problem.linearize(start)
-            start = start - _least(derivative, missed)
+            start = start - _least_squares(derivative, missed)
         missed, derivative = problem.linearize(start)
-        # Where the next step is finite, so is all that the derivative below is made of.
-        following = _least(derivative, missed)
+        # A finite next step implies finite factors of the derivative below.
+        following = _least_squares(derivative, missed)
         still = torch.cat([positions[:, -1:].expand_as(positions), rates], 2)
         rest = weight * torch.cat([coordinates.unwind(still - read), (still - read)[..., count:]], 2)[..., : 2 * count]
         closer = missed.square().sum((1, 2)) < rest.square().sum((1, 2))
-        found = closer & following.isfinite().all(1) & read.isfinite().flatten(1).all(1)
-        last = problem.rollout(start).final
-    # Zero, with the derivative of the minimum.
-    change = _least(derivative[found], weight * (read - read.detach())[found])
-    by_start = derivative[found][:, -1] / weight[-1, :, None]
+        improved = closer & following.isfinite().all(1) & read.isfinite().flatten(1).all(1)
+        final = problem.motion(start).final
+    # Its value is zero, its derivative that of the minimum.
+    change = _least_squares(derivative[improved], weight * (read - read.detach())[improved])
+    by_start = derivative[improved][:, -1] / weight[-1, :, None]
     state = read[:, -1].clone()
-    state[found] = torch.cat([last.q, last.v], 1)[found] + (by_start @ change.unsqueeze(-1)).squeeze(-1)
+    state[improved] = torch.cat([final.q, final.v], 1)[improved] + (by_start @ change.unsqueeze(-1)).squeeze(-1)
     return State(coordinates.unwind(state[:, :count]), state[:, count:])
 
 
-def _least(
+def _least_squares(
     matrix: Float[Tensor, "batch samples size unknowns"], vector: Float[Tensor, "batch samples size"]
 ) -> Float[Tensor, "batch unknowns"]:
-    """The least-squares solution of matrix · x = vector; what is not finite stays so, world by world."""
+    """Solve matrix · x = vector in the least-squares sense; non-finite worlds stay non-finite."""
     matrix, vector = matrix.flatten(1, 2), vector.flatten(1)
     return torch.linalg.solve_ex(matrix.mT @ matrix, (matrix.mT @ vector[..., None])[..., 0]).result

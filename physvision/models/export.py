@@ -68,7 +68,7 @@ def export(
         out: NAME.safetensors for a model file, otherwise a folder; named after the checkpoint if not given.
         format: "model" is what `physvision predict` reads; "onnx" and "torch" (an exported program, .pt2) run without
             physvision, and are compared with the checkpoint before this command ends.
-        small: of a model file, keep large tensors in half precision.
+        small: If true, store large tensors of a model file in half precision.
     """
     if format == "model" and _holds_flow(checkpoint):
         print(save_flow(out or "flow.safetensors", _flow(checkpoint)))
@@ -86,7 +86,7 @@ def export(
 
 
 def _holds_flow(checkpoint: str) -> bool:
-    """Whether it is of `physvision fit-flow`, which trains no model of motion."""
+    """Test for a checkpoint of `physvision fit-flow`, which has a flow network and no model of motion."""
     return Path(checkpoint).suffix == ".ckpt" and Path(checkpoint).is_file() and "flow" in read_checkpoint(checkpoint)
 
 
@@ -115,7 +115,7 @@ def export_programs(
             "the checkpoint does not say what frames it takes; add a `scene:` to its configuration, as "
             "trainers/pendulum.yaml has one"
         )
-    made = {}
+    errors = {}
     parts = {
         "encoder": (_Encoder(model), _frames(scene), ("q", "v")),
         "decoder": (_Decoder(model), _q(model, scene), ("frame",)),
@@ -129,8 +129,8 @@ def export_programs(
             if not error <= AGREES:
                 path.unlink()
                 raise UnsupportedError(f"{path}: was not kept, it differs from the checkpoint by {error:.1e}")
-            made[path] = error
-    return made
+            errors[path] = error
+    return errors
 
 
 @contextmanager
@@ -174,7 +174,7 @@ def _write(
         if format == "torch":
             torch.export.save(program, path)
             loaded = torch.export.load(path).module()
-            return lambda given: [each.numpy() for each in _tuple(loaded(given))]
+            return lambda given: [output.numpy() for output in _tuple(loaded(given))]
         return _write_onnx(program, name, outputs, path, scene)
     except (RuntimeError, TypeError, ValueError, NotImplementedError, torch.onnx.errors.OnnxExporterError) as error:
         reason = str(error).strip().splitlines()[0]
@@ -193,9 +193,9 @@ def _write_onnx(program: Any, name: str, outputs: tuple[str, ...], path: Path, s
         raise InputError(
             f"format: onnx needs packages that are not installed: pip install 'physvision[onnx]' ({error})"
         ) from error
-    made = torch.onnx.export(program, input_names=[name], output_names=list(outputs), verbose=False)
-    assert made is not None
-    proto = made.model_proto
+    exported = torch.onnx.export(program, input_names=[name], output_names=list(outputs), verbose=False)
+    assert exported is not None
+    proto = exported.model_proto
     entry = proto.metadata_props.add()
     entry.key, entry.value = "physvision.scene", json.dumps(asdict(scene))
     onnx.save(proto, os.fspath(path))

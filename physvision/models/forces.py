@@ -1,4 +1,4 @@
-"""Generalised forces that are learned, for what an engine does not know of; they start as none.
+"""Learned generalized forces for effects that an engine does not model; they start at zero.
 
 A force here is a number for each velocity, N m or N, held over a step. An engine takes it beside its controls, before
 it solves for contact, so what touches still does not overlap.
@@ -19,16 +19,16 @@ from physvision.models.state_networks import StateNetwork, feature_scales
 
 
 class LearnedForce(nn.Module):
-    """Whatever force a network finds in state and controls."""
+    """A force that a network computes from state and controls."""
 
     scale: Tensor
 
     def __init__(self, network: StateNetwork, scale: float | Sequence[float] = 1.0) -> None:
-        """Make a network a force.
+        """Use a network as a force.
 
         Args:
-            network: its one output for each velocity is the force, in units of `scale`; it is made to start at zero.
-            scale: what a large force is, N m or N; one for all velocities, or one for each.
+            network: One output a velocity, the force in units of `scale`; its output layer is zeroed.
+            scale: Magnitude of a large force, N m or N; one for all velocities, or one for each.
         """
         super().__init__()
         sizes = [scale] if isinstance(scale, float | int) else list(scale)
@@ -38,7 +38,7 @@ class LearnedForce(nn.Module):
             raise InputError(f"network: expected one output for each velocity, got {network.outputs}")
         network.zero_init_output()
         self.network = network
-        self.register_buffer("scale", torch.tensor([check_positive("scale", each) for each in sizes]), persistent=False)
+        self.register_buffer("scale", torch.tensor([check_positive("scale", size) for size in sizes]), persistent=False)
 
     def forward(self, state: State, control: Float[Tensor, "batch nu"] | None = None) -> Float[Tensor, "batch nv"]:
         """The force in each state."""
@@ -63,14 +63,14 @@ class PassiveForce(nn.Module):
         velocity_scale: float = 1.0,
         position_scale: float = 1.0,
     ) -> None:
-        """Build both networks.
+        """Build potential and drag networks.
 
         Args:
-            coordinates: what the positions are.
-            scale: what a large force is, N m or N.
+            coordinates: Meaning of the positions: number of them, and which are angles.
+            scale: Magnitude of a large force, N m or N.
             hidden: width of each of two hidden layers.
-            velocity_scale: what a large velocity is.
-            position_scale: what a large position is, of those that are not angles.
+            velocity_scale: Magnitude of a large velocity.
+            position_scale: Magnitude of a large position, for positions that are not angles.
         """
         super().__init__()
         self.coordinates, self.scale = coordinates, check_positive("scale", scale)
@@ -84,17 +84,17 @@ class PassiveForce(nn.Module):
 
     def energy(self, q: Float[Tensor, "batch nq"]) -> Float[Tensor, " batch"]:
         """The learned potential, J."""
-        return self.scale * self.potential(self._seen(q))[:, 0]
+        return self.scale * self.potential(self._features(q))[:, 0]
 
     def drags(self, state: State) -> Float[Tensor, "batch nv"]:
         """The learned drag of each velocity, N m s/rad or N s/m."""
-        found = self.drag(torch.cat([self._seen(state.q), state.v / self.velocity_scale], -1))
-        return self.scale / self.velocity_scale * (found + (found.clamp(min=0.0) - found).detach())
+        drag = self.drag(torch.cat([self._features(state.q), state.v / self.velocity_scale], -1))
+        return self.scale / self.velocity_scale * (drag + (drag.clamp(min=0.0) - drag).detach())
 
     def forward(self, state: State, control: Float[Tensor, "batch nu"] | None = None) -> Float[Tensor, "batch nv"]:
         """The force in each state; controls do not matter to it."""
         slope = torch.func.grad(lambda q: self.energy(q).sum())(state.q)
         return -slope - self.drags(state) * state.v
 
-    def _seen(self, q: Tensor) -> Tensor:
+    def _features(self, q: Tensor) -> Tensor:
         return self.coordinates.encode(q) / self.scales

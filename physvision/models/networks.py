@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from physvision.core import Coordinates, InputError, ShapeError, State
 from physvision.core.checks import check_count, check_positive
-from physvision.models.interfaces import Decoder, Encoder, Observation
+from physvision.models.interfaces import Appearance, Decoder, Encoder, Observation
 from physvision.physics.engine import Overrides
 
 
@@ -27,13 +27,12 @@ def perceptron(sizes: Sequence[int]) -> nn.Sequential:
 class MlpEncoder(Encoder):
     """Reads states in consecutive frames by two hidden layers.
 
-    All frames go through the same first layer, so its weights are as many as for one frame. What it makes of the last
-    frame gives the position; with how that changed, and how the change changed, the velocity. (The slope of three
-    positions would be a first guess of it, but brings in the errors of all three, many times over: at 20 frames a
-    second 0.01 rad each are 0.5 rad/s.)
+    All frames share the first layer. The hidden units of the last frame give the position; with their first and second
+    differences over the frames, the velocity. (The slope of three positions would amplify their errors: at 20 frames a
+    second, 0.01 rad each become 0.5 rad/s.)
 
-    Some scenes are as true in a mirror, which turns the signs of all angles and velocities. Such a scene can be read
-    there too, and the mean of both readings taken, in which errors cancel that are not mirrored themselves.
+    The mirror image of a symmetric scene is valid too, with opposite signs of angles and velocities. The mean of both
+    estimates cancels errors that are not symmetric.
     """
 
     def __init__(
@@ -46,17 +45,17 @@ class MlpEncoder(Encoder):
         pool: int = 1,
         mirror: bool = False,
     ) -> None:
-        """Build the network.
+        """Build the layers of the network.
 
         Args:
-            frame: channels, height and width of a frame.
-            coordinates: what the positions are.
-            dt: seconds between two frames.
-            frames_in: frames that are given, one or more.
-            hidden: width of each hidden layer.
-            pool: squares of so many pixels a side are averaged before the first layer sees them.
-            mirror: other than in training, take the mean of what is read in the frames and in their mirror images, in
-                which all positions, angles alone, and velocities change sign; train with that symmetry for it.
+            frame: Channels, height and width of a frame.
+            coordinates: Meaning of the positions: number of them, and which are angles.
+            dt: Time between two frames, s.
+            frames_in: Number of given frames, one or more.
+            hidden: Width of each hidden layer.
+            pool: Side of the squares that are averaged before the first layer, pixels.
+            mirror: If true, average the estimates from frames and their mirror images in evaluation. Positions, which
+                must be angles, and velocities change sign in a mirror; train with that symmetry.
         """
         super().__init__()
         self.frame = tuple(frame)
@@ -71,26 +70,26 @@ class MlpEncoder(Encoder):
         self.velocity = perceptron([frames_in * hidden, hidden, coordinates.size])
 
     def observe(self, frames: Shaped[Tensor, "batch times channels height width"]) -> Observation:
-        """Positions in all of `frames`, and velocities from the one on that has `frames_in` − 1 before it.
+        """Estimate positions in all of `frames`, and velocities from frame `frames_in` − 1 on.
 
-        What is found in a frame is found once, however many windows it is part of.
+        Each frame is encoded once, however many windows contain it.
         """
         if frames.shape[2:] != self.frame or frames.shape[1] < self.frames_in:
             raise ShapeError(
                 f"frames: expected shape (batch, {self.frames_in} or more, {', '.join(map(str, self.frame))}), "
                 f"got {tuple(frames.shape)}"
             )
-        features, velocities = self._look(frames)
+        features, velocities = self._encode(frames)
         if self.mirror and not self.training:
-            mirrored, back = self._look(frames.flip(-1))
+            mirrored, back = self._encode(frames.flip(-1))
             features = 0.5 * (features + self.coordinates.mirrored(mirrored))
             velocities = 0.5 * (velocities - back)
         return Observation(self.coordinates.decode(features), velocities)
 
-    def _look(self, frames: Tensor) -> tuple[Float[Tensor, "batch times features"], Float[Tensor, "batch windows q"]]:
-        """The same, with positions as `coordinates` encodes them."""
+    def _encode(self, frames: Tensor) -> tuple[Float[Tensor, "batch times features"], Float[Tensor, "batch windows q"]]:
+        """Compute position features, as `coordinates` encodes them, and velocities."""
         hidden = self.pixels(_pooled(frames, self.pool).flatten(2))
-        # Half precision pays in the wide layer; in the narrow ones its rounding would be a velocity of its own.
+        # Half precision pays in the wide layer; in the narrow ones its rounding would dominate the velocity.
         with torch.autocast(frames.device.type, enabled=False):
             hidden = hidden.to(self.velocity[0].weight.dtype)
             differences = [hidden]
@@ -102,34 +101,36 @@ class MlpEncoder(Encoder):
 
 
 def _pooled(frames: Shaped[Tensor, "*batch height width"], pool: int) -> Float[Tensor, "*batch h w"]:
-    """The mean brightness of squares of `pool` pixels a side; on a processor a quarter of `avg_pool2d`'s time."""
+    """Average squares of `pool` pixels a side, 0 to 1; a quarter of the time of `avg_pool2d` on a CPU."""
     height, width = (pool * (size // pool) for size in frames.shape[-2:])
-    light = frames.is_floating_point()
+    is_float = frames.is_floating_point()
     # Sums of bytes fit 15 bits up to squares of 11.
-    exact = frames.dtype if light else torch.int16 if pool <= 11 else torch.int32
-    rows = reduce(torch.add, [frames[..., start:height:pool, :width].to(exact) for start in range(pool)])
+    sum_dtype = frames.dtype if is_float else torch.int16 if pool <= 11 else torch.int32
+    rows = reduce(torch.add, [frames[..., start:height:pool, :width].to(sum_dtype) for start in range(pool)])
     total = reduce(torch.add, [rows[..., start::pool] for start in range(pool)])
-    return total * (1.0 / (pool**2 if light else 255 * pool**2))
+    return total * (1.0 / (pool**2 if is_float else 255 * pool**2))
 
 
 class MlpDecoder(Decoder):
-    """A state to its frame, by two hidden layers; velocities leave no trace in a frame."""
+    """Renders the frame of a state by two hidden layers; velocities do not affect it."""
 
     def __init__(self, frame: tuple[int, int, int], coordinates: Coordinates, hidden: int = 256) -> None:
-        """Build the network.
+        """Build the layers of the network.
 
         Args:
-            frame: channels, height and width of a frame.
-            coordinates: what the positions are.
-            hidden: width of each hidden layer.
+            frame: Channels, height and width of a frame.
+            coordinates: Meaning of the positions: number of them, and which are angles.
+            hidden: Width of each hidden layer.
         """
         super().__init__()
         self.frame, self.coordinates = tuple(frame), coordinates
         pixels = self.frame[0] * self.frame[1] * self.frame[2]
         self.network = perceptron([coordinates.features, hidden, hidden, pixels])
 
-    def forward(self, state: State, properties: Overrides = None) -> Float[Tensor, "batch channels height width"]:
-        """The frame of each state, brightness 0 to 1 and, where the network errs, a little beyond."""
+    def forward(
+        self, state: State, properties: Overrides = None, appearance: Appearance | None = None
+    ) -> Float[Tensor, "batch channels height width"]:
+        """Render the frame of each state, brightness about 0 to 1."""
         if state.q.shape[-1] != self.coordinates.size:
             raise InputError(f"state.q: expected {self.coordinates.size} positions, got {state.q.shape[-1]}")
         return self.network(self.coordinates.encode(state.q)).unflatten(-1, self.frame)

@@ -33,7 +33,7 @@ class ObjectDecoder(Decoder):
         network: nn.Module,
         background: tuple[float, float, float] = (0.0, 0.0, 0.0),
     ) -> None:
-        """Build the decoder.
+        """Assemble network, colors and background.
 
         Args:
             size: Height and width of a frame, pixels.

@@ -80,7 +80,7 @@ class ObjectEncoder(Encoder):
         crop: int | None = None,
         disturbance: Disturbance | None = None,
     ) -> None:
-        """Build the encoder.
+        """Assemble perception and the refining network.
 
         Args:
             size: Height and width of a frame, pixels.

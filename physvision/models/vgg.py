@@ -37,7 +37,7 @@ class VggEncoder(VGG):
         dropout: float = 0.5,
         weights: Path | None = None,
     ) -> None:
-        """Build the network.
+        """Build the layers of the network.
 
         Args:
             channels: Channels of an image.
@@ -85,17 +85,17 @@ class VggEncoder(VGG):
         The kernel of the first convolution and the last layer have other shapes. All other weights must fit.
         """
         own = self.state_dict()
-        kept = ("features.0.weight", "classifier.6.weight", "classifier.6.bias")
+        own_layers = ("features.0.weight", "classifier.6.weight", "classifier.6.bias")
         if set(own) != set(weights):
             raise InputError(f"weights: not those of VGG-11, which have {', '.join(sorted(set(own) ^ set(weights)))}")
         for name, value in weights.items():
-            if name not in kept and value.shape != own[name].shape:
+            if name not in own_layers and value.shape != own[name].shape:
                 raise InputError(
                     f"weights: {name} needs shape {tuple(own[name].shape)}, got {tuple(value.shape)}; "
                     "only width 1 and pool 7 take torchvision's"
                 )
-        self.load_state_dict({name: own[name] if name in kept else value for name, value in weights.items()})
-        return kept
+        self.load_state_dict({name: own[name] if name in own_layers else value for name, value in weights.items()})
+        return own_layers
 
 
 class VggDecoder(nn.Module):
@@ -104,7 +104,7 @@ class VggDecoder(nn.Module):
     def __init__(
         self, inputs: int, channels: int, size: tuple[int, int], width: float = 1.0, pool: int | None = None
     ) -> None:
-        """Build the network.
+        """Build the layers of the network.
 
         Args:
             inputs: Length of the input vector.

@@ -1,4 +1,4 @@
-"""What is drawn and written while training: the parameters' way, predicted frames beside true ones."""
+"""Callbacks that plot a training: physical parameters over time, predicted beside true frames."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ def learned_values(module: LightningModule) -> dict[str, Tensor]:
 
 
 class ParameterTracking(Callback):
-    """Logs physical parameters, and their errors where the truth is known; draws their way in parameters.png."""
+    """Logs physical parameters, and their errors where the truth is known; plots them in parameters.png."""
 
     def __init__(self, truth: Mapping[str, Sequence[float] | float] | None = None, every: int = 20) -> None:
-        """Track parameters.
+        """Choose true values and interval.
 
         Args:
-            truth: true values by name, of those that are known.
-            every: updates between two logged values.
+            truth: Known true values, by name.
+            every: Number of updates between two logged values.
         """
         self.every = every
         self.truth = {name: torch.tensor(value).flatten() for name, value in (truth or {}).items()}
-        self.way: dict[str, list[list[float]]] = {}
+        self.history: dict[str, list[list[float]]] = {}
         self.updates: list[int] = []
 
     def state_dict(self) -> dict[str, Any]:
-        """The way so far, for a run that is resumed."""
-        return {"way": self.way, "updates": self.updates}
+        """Save the history, for a resumed run."""
+        return {"history": self.history, "updates": self.updates}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on with the way of the run that is resumed."""
-        self.way, self.updates = state_dict["way"], state_dict["updates"]
+        """Restore the history of the resumed run."""
+        self.history, self.updates = state_dict["history"], state_dict["updates"]
 
     def errors(self, module: LightningModule) -> dict[str, float]:
         """The largest relative error of each parameter whose truth is known."""
@@ -57,7 +57,7 @@ class ParameterTracking(Callback):
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Sample, batch_idx: int
     ) -> None:
-        """Write down the values."""
+        """Log the current parameter values."""
         if trainer.global_step % self.every:
             return
         values = learned_values(pl_module)
@@ -65,18 +65,18 @@ class ParameterTracking(Callback):
             return
         self.updates.append(trainer.global_step)
         for name, value in values.items():
-            self.way.setdefault(name, []).append(value.tolist())
+            self.history.setdefault(name, []).append(value.tolist())
             pl_module.log_dict({f"parameters/{name}[{index}]": x for index, x in enumerate(value.tolist())})
         pl_module.log_dict({f"parameters/{name}_error": error for name, error in self.errors(pl_module).items()})
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Draw the way."""
-        if not self.way or not trainer.is_global_zero:
+        """Plot the history of each parameter."""
+        if not self.history or not trainer.is_global_zero:
             return
-        figure = Figure(figsize=(6, 3 * len(self.way)), layout="constrained")
-        for index, (name, way) in enumerate(self.way.items()):
-            axes = figure.add_subplot(len(self.way), 1, index + 1)
-            lines = axes.plot(self.updates, way)
+        figure = Figure(figsize=(6, 3 * len(self.history)), layout="constrained")
+        for index, (name, values) in enumerate(self.history.items()):
+            axes = figure.add_subplot(len(self.history), 1, index + 1)
+            lines = axes.plot(self.updates, values)
             for line, true in zip(lines, self.truth.get(name, torch.tensor([])).tolist(), strict=False):
                 axes.axhline(true, color=line.get_color(), linestyle=":", linewidth=1)
             axes.legend(lines, [f"{name}[{k}]" for k in range(len(lines))], frameon=False)
@@ -86,14 +86,14 @@ class ParameterTracking(Callback):
 
 
 class PredictionFigure(Callback):
-    """Draws in prediction.png, after each validation, predicted frames below the true ones."""
+    """Plots predicted frames below the true ones in prediction.png, after each validation."""
 
     def __init__(self, samples: int = 3, columns: int = 6) -> None:
-        """Draw predictions.
+        """Choose samples and columns.
 
         Args:
-            samples: how many are drawn.
-            columns: frames of each, evenly from the last one given to the end of the horizon.
+            samples: Number of samples shown.
+            columns: Frames of each sample, evenly from the last given one to the end of the horizon.
         """
         self.samples, self.columns = samples, columns
 
@@ -106,7 +106,7 @@ class PredictionFigure(Callback):
         batch_idx: int,
         dataloader_idx: int = 0,
     ) -> None:
-        """Draw the first samples of the first batch."""
+        """Plot samples of the first batch."""
         if batch_idx or not trainer.is_global_zero:
             return
         assert isinstance(pl_module, PredictionTraining)
@@ -115,18 +115,18 @@ class PredictionFigure(Callback):
         rows = torch.linspace(0, batch.batch - 1, min(self.samples, batch.batch)).int().tolist()
         shown = batch[rows]
         with torch.no_grad():
-            seen = pl_module.model(shown.seen, shown.horizon, steps).frames
+            predicted = pl_module.model(shown.seen, shown.horizon, steps).frames
         times = [step * pl_module.model.engine.dt for step in steps]
         _write(
-            self._drawn(brightness(shown.frames_at(steps)), seen, times),
+            self._figure(brightness(shown.frames_at(steps)), predicted, times),
             Path(trainer.default_root_dir) / "prediction.png",
         )
 
-    def _drawn(self, true: Tensor, seen: Tensor, times: list[float]) -> Figure:
+    def _figure(self, true: Tensor, predicted: Tensor, times: list[float]) -> Figure:
         count, columns = true.shape[:2]
         figure = Figure(figsize=(1.3 * columns, 2.6 * count + 0.3), layout="constrained")
         grid = figure.subplots(2 * count, columns, squeeze=False)
-        for row, pictures in enumerate(torch.stack([true, seen], 1).flatten(0, 1)):
+        for row, pictures in enumerate(torch.stack([true, predicted], 1).flatten(0, 1)):
             for column, picture in enumerate(pictures):
                 axes = grid[row][column]
                 axes.imshow(picture.float().clamp(0, 1).permute(1, 2, 0).cpu(), cmap="gray", vmin=0, vmax=1)

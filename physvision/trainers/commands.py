@@ -130,10 +130,10 @@ def check_names(configuration: dict[str, Any]) -> None:
 
 def _check_names(value: Any, is_class: bool) -> None:
     if isinstance(value, dict):
-        for key, each in value.items():
-            _check_names(each, is_class=key == "class_path" or key in _CLASSES)
+        for key, entry in value.items():
+            _check_names(entry, is_class=key == "class_path" or key in _CLASSES)
     elif isinstance(value, list):
-        for each in value:
-            _check_names(each, is_class)
+        for entry in value:
+            _check_names(entry, is_class)
     elif is_class and isinstance(value, str) and not value.isidentifier() and value not in _LIGHTNING:
         look_up(value)

@@ -1,4 +1,4 @@
-"""Training of the optical flow network on pairs that are drawn as they are needed."""
+"""Training of the optical-flow network on synthetic pairs, rendered on the fly."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class FlowTraining(LightningModule):
     def __init__(
         self, network: PyramidFlow, learning_rate: float = 2e-3, shapes: float = 5.0, warmup: float = 0.1
     ) -> None:
-        """Set up training.
+        """Choose network and learning rate.
 
         Args:
-            network: what is trained.
-            learning_rate: at its highest.
-            shapes: weight of pixels that show a shape beside those that show the background.
-            warmup: share of the updates in which the learning rate rises.
+            network: Network to train.
+            learning_rate: Peak learning rate.
+            shapes: Weight of pixels of shapes; the background has weight 1.
+            warmup: Fraction of the updates in which the learning rate rises.
         """
         super().__init__()
         self.network = network
@@ -57,7 +57,7 @@ class FlowTraining(LightningModule):
         return loss
 
     def validation_step(self, batch: FlowSample, batch_idx: int) -> None:
-        """Measure the end-point error, of all pixels and of those that show a shape; px."""
+        """Log the end-point error of all pixels and of those that show a shape, px."""
         error = end_point_error(self.network(batch.first, batch.second), batch.flow)
         shown = batch.shapes[:, 0]
         size = len(batch.first)
@@ -66,14 +66,14 @@ class FlowTraining(LightningModule):
         self.log("validation/error_shapes", on_shapes, prog_bar=True, batch_size=size, sync_dist=True)
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
-        """AdamW, one cycle."""
+        """Use AdamW with a one-cycle schedule."""
         optimizer = AdamW(self.network.parameters(), self.learning_rate, weight_decay=1e-4)
         total = int(self.trainer.estimated_stepping_batches)
         schedule = OneCycleLR(optimizer, self.learning_rate, total_steps=total, pct_start=self.warmup)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Keep what rebuilds the network beside its weights."""
+        """Save the network's configuration beside its weights."""
         checkpoint["flow"] = {"levels": self.network.levels, "width": self.network.width}
 
 
@@ -95,15 +95,15 @@ class FlowData(LightningDataModule):
         seed: int = 0,
         workers: int = 0,
     ) -> None:
-        """Choose what is drawn.
+        """Choose recipe, sizes and seed.
 
         Args:
-            recipe: of the pairs.
-            batches: of an epoch; each epoch draws new ones.
-            batch_size: pairs of a batch.
-            validation_batches: how many are kept apart.
-            seed: of everything drawn.
-            workers: processes that draw; 0 draws in the training process.
+            recipe: Distribution of the pairs.
+            batches: Number of batches an epoch; each epoch renders new ones.
+            batch_size: Number of pairs a batch.
+            validation_batches: Number of validation batches.
+            seed: Seed of all pairs.
+            workers: Number of loader processes; 0 renders in the training process.
         """
         super().__init__()
         self.recipe, self.batches, self.batch_size = recipe or SyntheticFlow(), batches, batch_size
@@ -115,7 +115,7 @@ class FlowData(LightningDataModule):
         return self._loader(self.batches, 2 * (1_000 * self.seed + epoch))
 
     def val_dataloader(self) -> DataLoader:
-        """Pairs that training never draws."""
+        """Load pairs that training never uses."""
         return self._loader(self.validation_batches, 2 * self.seed + 1)
 
     def _loader(self, batches: int, seed: int) -> DataLoader:

@@ -28,7 +28,7 @@ from physvision.trainers.symmetries import Symmetry, transformed
 
 
 class PredictionTraining(LightningModule):
-    """Trains a `PredictiveAutoencoder` to foresee states and frames."""
+    """Trains a `PredictiveAutoencoder` to predict states and frames."""
 
     def __init__(
         self,
@@ -47,27 +47,27 @@ class PredictionTraining(LightningModule):
         eval_steps: Sequence[int] = (0, 10, 20, 60),
         encoder_learning_rate: float | None = None,
     ) -> None:
-        """Set up training.
+        """Choose model, loss and schedules.
 
         Args:
-            model: what is trained, or the configuration of it.
-            supervision: the loss.
-            horizons: from which epoch on how many steps are predicted in training, e.g. {0: 1, 3: 5}; what the
-                samples hold if not given. A short horizon at first keeps to the ground what chaos would blow up.
-            drawn: how many of the states, drawn at random for each batch, are decoded and compared with frames;
-                "last" for that at the end of the horizon.
-            truncate: backward, the gradient of a state reaches at most so many steps into the past.
-            encoded: the encoder learns from the "first" window of each labelled sample, from which predictions start,
-                or from "all" in it, for the frames that follow have labels too.
-            symmetries: of the scene, see `transformed`; each is applied to every other batch, as a coin falls.
-            learning_rate: of the networks, at its highest; it rises at first and falls as a cosine.
-            physics_learning_rate: the same of physical parameters.
-            clip: largest norm of the encoder's gradient, and of the other networks'; None for no limit.
-            physics_clip: largest norm of the physical parameters' gradient; None for no limit.
-            warmup: updates until the learning rates are at their highest.
-            measured: at which numbers of steps predictions are measured, as far as samples reach.
-            encoder_learning_rate: of the encoder, if it is not that of all networks: deep rectified layers without
-                normalisation die of steps that a decoder needs.
+            model: Model to train, or its configuration.
+            supervision: Loss function.
+            horizon_schedule: Predicted steps by first epoch, e.g. {0: 1, 3: 5}; the samples' horizon if not given. A
+                short horizon at first limits the growth of gradients.
+            rendered_frames: Number of random states a batch that are rendered and compared with frames; "last" for the
+                state at the end of the horizon.
+            truncate: Largest number of steps into the past that the gradient of a state reaches.
+            encoder_windows: Windows of a labeled sample that the encoder loss uses: the "first", where predictions
+                start, or "all", since later frames have labels too.
+            symmetries: Symmetries of the scene, see `transformed`; each is applied to a batch with probability ½.
+            learning_rate: Peak learning rate of the networks, with linear warm-up and cosine decay.
+            physics_learning_rate: Peak learning rate of physical parameters.
+            max_grad_norm: Largest norm of the encoder's gradient, and of the other networks'; None for no limit.
+            max_physics_grad_norm: Largest norm of the physical parameters' gradient; None for no limit.
+            warmup_updates: Number of updates until the peak learning rates.
+            eval_steps: Steps at which predictions are evaluated, as far as samples reach.
+            encoder_learning_rate: Peak learning rate of the encoder, if not that of all networks: deep rectified layers
+                without normalization die at learning rates that a decoder needs.
         """
         super().__init__()
         self.model = build(model) if isinstance(model, dict) else model
@@ -152,13 +152,13 @@ class PredictionTraining(LightningModule):
         return steps
 
     def _sampled_steps(self, steps: int) -> list[int]:
-        """Steps to draw."""
+        """Sample the steps to render."""
         if self.rendered_frames == "last":
             return [steps]
         return torch.randperm(steps + 1, generator=self._generator(0))[: self.rendered_frames].sort().values.tolist()
 
     def _sampled_symmetries(self) -> list[Symmetry]:
-        """Symmetries to apply."""
+        """Sample the symmetries to apply."""
         coins = torch.rand(len(self.symmetries), generator=self._generator(1)) < 0.5
         return [symmetry for symmetry, head in zip(self.symmetries, coins.tolist(), strict=True) if head]
 
@@ -167,11 +167,11 @@ class PredictionTraining(LightningModule):
         return torch.Generator().manual_seed(2 * self.global_step + purpose)
 
     def on_validation_epoch_start(self) -> None:
-        """Start measuring anew."""
+        """Reset the metrics of the stage."""
         self._forget("validation")
 
     def on_test_epoch_start(self) -> None:
-        """Start measuring anew."""
+        """Reset the metrics of the stage."""
         self._forget("test")
 
     def _forget(self, stage: str) -> None:
@@ -179,22 +179,22 @@ class PredictionTraining(LightningModule):
             del self.metrics[stage]
 
     def validation_step(self, batch: Sample, batch_idx: int) -> None:
-        """Measure."""
+        """Update metrics and log the loss."""
         self._measure("validation", batch)
 
     def test_step(self, batch: Sample, batch_idx: int) -> None:
-        """Measure."""
+        """Update metrics and log the loss."""
         self._measure("test", batch)
 
     def predict_step(self, batch: Sample, batch_idx: int) -> Forecast:
-        """What is foreseen over the horizon of the samples."""
+        """Predict over the horizon of the samples."""
         return self(batch.seen, batch.horizon)
 
     def _measure(self, stage: str, batch: Sample) -> None:
         if stage not in self.metrics:
             measured = [step for step in self.eval_steps if step <= batch.horizon]
-            made = PredictionMetrics(self.supervision.coordinates, measured, self.model.engine.dt)
-            self.metrics[stage] = made.to(self.device)
+            metrics = PredictionMetrics(self.supervision.coordinates, measured, self.model.engine.dt)
+            self.metrics[stage] = metrics.to(self.device)
         metrics = self.metrics[stage]
         assert isinstance(metrics, PredictionMetrics)
         forecast = self(batch.seen, batch.horizon, metrics.steps)
@@ -219,8 +219,8 @@ class PredictionTraining(LightningModule):
     def configure_optimizers(self) -> OptimizerLRScheduler:
         """Adam, with a group each for the encoder, the other networks and physical parameters."""
         rates = {"encoder": self.encoder_rate, "networks": self.rates[0], "physics": self.rates[1]}
-        groups = {name: chosen for name, chosen in self.parameter_groups().items() if chosen}
-        optimizer = Adam([{"params": chosen, "lr": rates[name]} for name, chosen in groups.items()], fused=True)
+        groups = {name: parameters for name, parameters in self.parameter_groups().items() if parameters}
+        optimizer = Adam([{"params": parameters, "lr": rates[name]} for name, parameters in groups.items()], fused=True)
         total = self.trainer.estimated_stepping_batches
 
         def factor(step: int) -> float:
@@ -252,7 +252,7 @@ class PredictionTraining(LightningModule):
                 nn.utils.clip_grads_with_norm_(parameters, limit, norm)
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
-        """What is learned: the encoder's, other networks' and physical parameters."""
+        """Group trainable parameters: encoder, other networks, physics."""
         physical = list(self.model.engine.physical_parameters())
         encoder = [p for p in self.model.encoder.parameters() if p.requires_grad]
         apart = {id(parameter) for parameter in (*encoder, *physical)}

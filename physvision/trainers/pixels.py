@@ -1,4 +1,4 @@
-"""Training of the pendulum that swings up by what a camera sees, through camera, network and physics."""
+"""Training of the pendulum swing-up from camera frames, through camera, network and physics."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from physvision.trainers.policies import PolicyTraining
 _SHORT, _LONG, _EPISODE = 50, 100, 150  # decisions: at first, while starts widen, and then
 _NEAR, _SLOW = 0.3, 1.0  # rad and rad/s of the first starts
 _FAR, _FAST = math.pi, 6.0
-_LEAST = 0.02  # of the learning rate, at the end
+_FINAL_LR_FACTOR = 0.02
 _STANDS, _NEEDED, _MEMORY = 0.3, 0.5, 0.9  # rad, share, and what is left of the mean share after an update
 
 
 def course_at(task: Upright, done: float) -> None:
-    """Choose where a task's episodes start and how long they are.
+    """Set initial states and episode length for a stage of the curriculum.
 
     Args:
-        task: what is learned.
-        done: how far starts have widened, from 0 to 1.
+        task: Task to modify.
+        done: Progress of the curriculum, 0 to 1.
     """
     task.periods = _EPISODE if done >= 1 else round(_SHORT + done * (_LONG - _SHORT))
     hanging = 0.5 * done if done > 0.3 else 0.0
@@ -68,26 +68,26 @@ class PendulumTraining(PolicyTraining):
         settling: int = 300,
         noise: float = 0.0,
     ) -> None:
-        """Set up training.
+        """Choose task, policy and curriculum.
 
         Args:
-            sees: "frames", or "state" to compare with.
-            height: of a frame, pixels.
-            width: of a frame, pixels.
-            through_camera: whether gradients go through the camera.
-            recompute: whether the network's layers are computed again on the way back, to save memory.
-            updates: in an epoch; a checkpoint is written after each.
-            batch: worlds in an episode.
-            seed: of the network, of starts and of looks.
-            learning_rate: of Adam.
-            decay: as in `PolicyTraining`.
-            limit: as in `PolicyTraining`.
-            clip: as in `PolicyTraining`.
-            widening: updates in which starts widen.
-            varied: share of worlds whose light and textures vary.
-            progress: how far starts have widened at first, 1 for as far as they will.
-            settling: updates in which the learning rate falls to a fiftieth, once starts have widened.
-            noise: deviation of the noise of pixels from then on; frames are from 0 to 1.
+            sees: Observation, "frames" or "state".
+            height: Height of a frame, pixels.
+            width: Width of a frame, pixels.
+            through_camera: If true, gradients go through the camera.
+            recompute: If true, recompute the network's layers in the backward pass, to save memory.
+            updates: Number of updates an epoch; each ends with a checkpoint.
+            batch: Number of parallel episodes.
+            seed: Seed of the network, of initial states and of appearances.
+            learning_rate: Peak learning rate of Adam.
+            decay: Same as in `PolicyTraining`.
+            limit: Same as in `PolicyTraining`.
+            clip: Same as in `PolicyTraining`.
+            widening: Number of updates of the curriculum.
+            varied: Fraction of worlds with random light and textures.
+            progress: Initial progress of the curriculum, 0 to 1.
+            settling: Number of updates after the curriculum, in which the learning rate falls to a fiftieth.
+            noise: Standard deviation of pixel noise after the curriculum; frames are 0 to 1.
         """
         torch.manual_seed(seed)
         if sees == "frames":
@@ -104,25 +104,25 @@ class PendulumTraining(PolicyTraining):
         self.progress.fill_(progress)
 
     def setup(self, stage: str) -> None:
-        """Write checkpoints that are whole or not there."""
+        """Make the trainer write checkpoints atomically."""
         keep_checkpoints_whole(self.trainer)
 
     def choose_episode(self) -> None:
-        """Choose where the next episode starts, how long it is, and whether its frames have noise."""
+        """Set initial states, length and noise of the next episode."""
         course_at(self.course, float(self.progress))
         if isinstance(self.course, FromFrames):
             self.course.noise = self.noise if float(self.progress) >= 1 else 0.0
 
     def on_train_batch_start(self, batch: int, batch_idx: int) -> None:
-        """Choose the episode, and how fast is learned from it."""
+        """Set up the episode and the learning rate."""
         self.choose_episode()
         fallen = 0.5 - 0.5 * math.cos(math.pi * min(1.0, float(self.settled)))
         for group in self.optimizers(use_pl_optimizer=False).param_groups:  # pyright: ignore[reportAttributeAccessIssue]
-            group["lr"] = self.learning_rate * (1 + (_LEAST - 1) * fallen)
-        self._begun = time.process_time()
+            group["lr"] = self.learning_rate * (1 + (_FINAL_LR_FACTOR - 1) * fallen)
+        self._start_s = time.process_time()
 
     def on_train_batch_end(self, outputs: Any, batch: int, batch_idx: int) -> None:
-        """See how many stand, and widen the starts if enough do."""
+        """Measure the success rate, and advance the curriculum if it is high enough."""
         assert self.last is not None
         final = self.last.trajectory.final
         stands = (leaning(final.detach()).abs() < _STANDS).double().mean()
@@ -132,12 +132,12 @@ class PendulumTraining(PolicyTraining):
         if float(self.standing) >= _NEEDED or float(self.progress) > 0:
             self.progress += 1 / self.widening
             self.progress.clamp_(max=1.0)
-        self.spent += time.process_time() - self._begun
+        self.spent += time.process_time() - self._start_s
         self.last = None
         for name in ("progress", "standing", "spent"):
             self.log(f"train/{name}", getattr(self, name), prog_bar=name != "spent")
 
     def on_train_epoch_end(self) -> None:
-        """Write a policy that sees to a file, as `physvision.control.pixels.load_policy` reads it."""
+        """Save a policy on frames, as `physvision.control.pixels.load_policy` reads it."""
         if isinstance(self.policy, FramePolicy) and self.trainer.is_global_zero:
             save_policy(Path(self.trainer.default_root_dir) / "policy.safetensors", self.policy)

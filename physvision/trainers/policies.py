@@ -1,4 +1,4 @@
-"""Training of policies by gradients through policy and engine, with the habits that make it stable."""
+"""Training of policies by gradients through policy and engine, with stabilizers."""
 
 from __future__ import annotations
 
@@ -35,19 +35,18 @@ class PolicyTraining(LightningModule):
         player: Callable[..., Played] = play,
         limit: float | None = None,
     ) -> None:
-        """Set up training.
+        """Choose policy, task and stabilizers.
 
         Args:
-            policy: what is trained.
-            task: what it is to do.
-            updates: how many in an epoch.
-            batch: worlds in an episode.
-            seed: of starts and aims; those of an update are the same whatever came before.
-            learning_rate: of Adam.
-            averaged: whether the loss is the mean over all periods, not that of the last alone.
-            decay: what is left of the backward signal after each period; 1 for the gradient itself. One for all worlds,
-                or for each, (batch, 1).
-            still: whether outputs are zero at the start.
+            policy: Policy to train.
+            task: Task with initial states and losses.
+            updates: Number of updates an epoch.
+            batch: Number of parallel episodes.
+            seed: Seed of initial states and goals; those of an update do not depend on earlier ones.
+            learning_rate: Learning rate of Adam.
+            averaged: If true, the loss is the mean over all periods, otherwise that of the last.
+            decay: Factor of the backward signal a period; 1 for the exact gradient. One for all worlds, or (batch, 1).
+            still: If true, zero the outputs at the start.
             clip: largest norm of the gradient; None for no limit.
             player: `play` for a `Task`, `play_open_loop` for an `OpenLoop`.
             limit: largest norm of a world's backward signal between periods, beside the weight that its loss in one of
@@ -63,36 +62,36 @@ class PolicyTraining(LightningModule):
             policy.still()
 
     def train_dataloader(self) -> DataLoader:
-        """The numbers of the updates."""
+        """Load the indices of the updates."""
         return DataLoader(range(self.updates), batch_size=None)  # pyright: ignore[reportArgumentType]
 
     def training_step(self, batch: int, batch_idx: int) -> Tensor:
-        """The loss of an episode, which is kept as `last`."""
+        """Compute the loss of an episode, and keep its rollout as `last`."""
         generator = torch.Generator().manual_seed(self.seed + 1_000_003 * self.global_step)
         start, aim = self.task.begin(self.batch, generator)
         counted = self.batch * (self.task.periods if self.averaged else 1)
         limits = {} if self.limit is None else {"limit": self.limit / counted}
-        played = self.player(self.task, self.policy, start, aim, decay=self.decay, **limits)
-        self.last = played
-        loss = (played.losses if self.averaged else played.losses[:, -1]).mean()
+        rollout = self.player(self.task, self.policy, start, aim, decay=self.decay, **limits)
+        self.last = rollout
+        loss = (rollout.losses if self.averaged else rollout.losses[:, -1]).mean()
         self.log("train/loss", loss.detach(), prog_bar=True, batch_size=self.batch)
         return loss
 
     def configure_optimizers(self) -> Optimizer:
-        """Adam."""
+        """Use Adam with one learning rate."""
         return Adam(self.policy.parameters(), self.learning_rate)
 
     def configure_gradient_clipping(
         self, optimizer: Optimizer, gradient_clip_val: float | None = None, gradient_clip_algorithm: str | None = None
     ) -> None:
-        """Clip; a gradient that is not finite is left out, for not one direction of it is worth following."""
-        parameters = [each for each in self.policy.parameters() if each.grad is not None]
+        """Clip the gradient norm; skip gradients that are not finite."""
+        parameters = [parameter for parameter in self.policy.parameters() if parameter.grad is not None]
         if not parameters:
             return
-        norm = torch.nn.utils.get_total_norm([each.grad for each in parameters if each.grad is not None])
+        norm = torch.nn.utils.get_total_norm([parameter.grad for parameter in parameters if parameter.grad is not None])
         self.log("train/gradient", norm)
         if not bool(torch.isfinite(norm)):
-            for each in parameters:
-                each.grad = None
+            for parameter in parameters:
+                parameter.grad = None
         elif self.clip is not None:
             torch.nn.utils.clip_grads_with_norm_(parameters, self.clip, norm)

@@ -17,13 +17,13 @@ from physvision.models import Forecast
 
 
 class Supervision(nn.Module):
-    """Strong loss L_enc + L_phy + L_dec where a sample is labelled, weak loss L_dec alone where it is not.
+    """Strong loss L_enc + L_phy + L_dec where a sample is labeled, weak loss L_dec alone where it is not.
 
     L_enc compares the encoder's state with the true one, L_phy the states that the engine predicts, both by
     `state_loss`, L_dec the predicted frames. The loss of a batch is the mean over its samples, so that equal shares of
     it on several processes give the same.
 
-    In training a labelled sample feeds its true state onward, to the engine and from there to the decoder, unless
+    In training a labeled sample feeds its true state onward, to the engine and from there to the decoder, unless
     `onward` is "encoder". If the encoder's own goes on, its errors are taken for the motion's, what is learned of the
     engine is biased by them, and the decoder learns from frames that do not show what it was given.
     """
@@ -39,18 +39,18 @@ class Supervision(nn.Module):
         velocity_scale: float = 1.0,
         onward: Literal["label", "encoder"] = "label",
     ) -> None:
-        """Weigh the terms.
+        """Choose weights and scales.
 
         Args:
-            coordinates: what the positions are.
-            encoder: weight of L_enc.
-            physics: weight of L_phy.
-            frames: weight of L_dec.
-            velocity: weight of velocities beside positions within L_enc and L_phy.
+            coordinates: Meaning of the positions: number of them, and which are angles.
+            encoder_weight: Weight of L_enc.
+            physics_weight: Weight of L_phy.
+            frame_weight: Weight of L_dec.
+            velocity_weight: Weight of velocities beside positions in L_enc and L_phy.
             position_scale: an error of position of this size counts as one. What is far below the errors that are left
                 after training makes their sum the loss rather than that of their squares.
             velocity_scale: an error of velocity of this size counts as one.
-            onward: where forecasts of labelled samples start in training: at the true state, or the encoder's.
+            onward: where forecasts of labeled samples start in training: at the true state, or the encoder's.
         """
         super().__init__()
         self.coordinates = coordinates
@@ -70,16 +70,18 @@ class Supervision(nn.Module):
         """Each weighted term and their sum, `loss`.
 
         Args:
-            forecast: of the autoencoder.
-            sample: what it was made from, and what is true.
+            forecast: Prediction of the autoencoder.
+            sample: Batch with frames and labels.
             estimate: the encoder's states from the last frame given on, of one frame or of several; where the
                 forecast starts if not given.
         """
         true_frames = brightness(sample.frames_at(forecast.steps)).flatten(0, 1)
         terms = {"frames": self.frame_weight * mean_square(forecast.frames.flatten(0, 1).float(), true_frames)}
-        true, found = sample.ahead, forecast.trajectory
+        true, predicted = sample.ahead, forecast.trajectory
         if true is not None:
-            seen = found[:1] if estimate is None else estimate
-            terms["encoder"] = self.encoder_weight * self.state_loss(seen, true[: len(seen)], labeled=sample.labeled)
-            terms["physics"] = self.physics_weight * self.state_loss(found[1:], true[1 : len(found)], labeled=sample.labeled)
+            estimate = predicted[:1] if estimate is None else estimate
+            terms["encoder"] = self.encoder_weight * self.state_loss(estimate, true[: len(estimate)], labeled=sample.labeled)
+            terms["physics"] = self.physics_weight * self.state_loss(
+                found[1:], true[1 : len(found)], labeled=sample.labeled
+            )
         return {**terms, "loss": torch.stack(list(terms.values())).sum()}

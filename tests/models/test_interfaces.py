@@ -206,7 +206,10 @@ def test_a_world_that_leaves_the_numbers_is_marked_alone():
 
 def test_a_position_that_does_not_matter_is_not_seen():
     mixed = Coordinates(2, (1,))
-    for network in (StatePerceptron(mixed, hidden=8, ignored_positions=(0,)), StateGraph(mixed, 2, hidden=8, ignored_positions=(0,))):
+    for network in (
+        StatePerceptron(mixed, hidden=8, ignored_positions=(0,)),
+        StateGraph(mixed, 2, hidden=8, ignored_positions=(0,)),
+    ):
         state = State(torch.randn(3, 2), torch.randn(3, 2))
         there, turned = state.q + torch.tensor([5.0, 0.0]), state.q + torch.tensor([0.0, 1.0])
         assert torch.equal(network(State(there, state.v)), network(state))
@@ -218,7 +221,10 @@ def test_a_position_that_does_not_matter_is_not_seen():
 def test_a_graph_passes_messages_along_its_links_only():
     """After one round the third body of a chain has not heard of the first, after two it has."""
     for message_passing_steps, heard in ((1, False), (2, True)):
-        engine = NetworkEngine(StateGraph(Coordinates(3, (0, 1, 2)), bodies=3, hidden=16, message_passing_steps=message_passing_steps), 0.05).double()
+        engine = NetworkEngine(
+            StateGraph(Coordinates(3, (0, 1, 2)), bodies=3, hidden=16, message_passing_steps=message_passing_steps),
+            0.05,
+        ).double()
         for parameter in engine.network.global_update[-1].parameters():
             torch.nn.init.zeros_(parameter)  # the global vector would carry everything everywhere
         v = torch.zeros(1, 3, dtype=torch.float64, requires_grad=True)

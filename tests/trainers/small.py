@@ -65,7 +65,9 @@ class Losses(lightning.Callback):
 def losses_of_epochs(folder, data, samples, processes):
     """Eight epochs in which all `samples` are one batch, shared by the processes."""
     torch.manual_seed(3)
-    module = PredictionTraining(build(configuration()), Supervision(Coordinates(2, (0, 1))), warmup_updates=0, eval_steps=(0, 5))
+    module = PredictionTraining(
+        build(configuration()), Supervision(Coordinates(2, (0, 1))), warmup_updates=0, eval_steps=(0, 5)
+    )
     losses = Losses()
     trainer = lightning.Trainer(
         accelerator="cpu",

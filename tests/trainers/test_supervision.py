@@ -35,7 +35,15 @@ STATE = ((2 * math.sin(0.05) / 0.2) ** 2 + (2 * 0.3 / 0.2 - 1) + 0.5 * (0.25**2 
 @pytest.mark.parametrize("labeled", [(True, True), (True, False), (False, False)])
 def test_the_terms_have_their_values(labeled):
     prediction, batch = case(labeled)
-    loss = Supervision(SPIN, encoder_weight=3.0, physics_weight=5.0, frame_weight=7.0, velocity_weight=0.5, position_scale=0.2, velocity_scale=2.0)
+    loss = Supervision(
+        SPIN,
+        encoder_weight=3.0,
+        physics_weight=5.0,
+        frame_weight=7.0,
+        velocity_weight=0.5,
+        position_scale=0.2,
+        velocity_scale=2.0,
+    )
     terms = loss(prediction, batch)
     share = sum(labeled) / 2
     assert terms["encoder"].item() == pytest.approx(3 * share * STATE, rel=1e-4)

@@ -138,7 +138,7 @@ def test_the_encoder_learns_from_every_window_of_a_labelled_sample(training, dat
     batch = next(iter(source.train_dataloader()))
     for encoded, count in (("first", 1), ("all", 6)):
         module = training(encoder_windows=encoded)
-        found, _ = module._foresee(batch, 2)
+        found, _ = module._predict(batch, 2)
         assert found.q.shape == (4, count, 2)
         state = module.model.observe(batch.frames[:, count - 1 : count + 2] / 255.0).state
         torch.testing.assert_close(found.q[:, -1], state.q)
