@@ -52,7 +52,18 @@ def save(path: str | os.PathLike[str], module: nn.Module, *, small: bool = False
         name: value.to(torch.float16) if small and value.numel() >= _LARGE else value
         for name, value in module.state_dict().items()
     }
-    return write_weights(path, tensors, serialization.configuration_of(module), FORMAT)
+    return write_weights(path, tensors, stored_configuration(module), FORMAT)
+
+
+def stored_configuration(module: nn.Module) -> dict[str, Any]:
+    """Describe how to rebuild a module that is saved with its weights: files of initial weights are left out."""
+
+    def without_weights(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: None if key == "weights" else without_weights(entry) for key, entry in value.items()}
+        return [without_weights(entry) for entry in value] if isinstance(value, list) else value
+
+    return without_weights(plain.configuration_of(module))
 
 
 def shipped() -> list[str]:

@@ -77,7 +77,7 @@ def consistent_state(
         rest = weight * torch.cat([coordinates.unwind(still - read), (still - read)[..., count:]], 2)[..., : 2 * count]
         closer = missed.square().sum((1, 2)) < rest.square().sum((1, 2))
         improved = closer & following.isfinite().all(1) & read.isfinite().flatten(1).all(1)
-        final = problem.motion(start).final
+        final = problem.rollout(start).final
     # Its value is zero, its derivative that of the minimum.
     change = _least_squares(derivative[improved], weight * (read - read.detach())[improved])
     by_start = derivative[improved][:, -1] / weight[-1, :, None]

@@ -123,9 +123,9 @@ class StatePerceptron(StateNetwork):
 class StateGraph(StateNetwork):
     """A graph network after Sanchez-Gonzalez et al., *Graph networks as learnable physics engines* (2018).
 
-    Nodes are bodies, edges go both ways between those that touch or are connected. Encode, `message_passing_steps` rounds of messages
-    (edges from their ends, nodes from the sum of their edges, all from one global vector that sums up the graph),
-    decode to the numbers of every body. Bodies carry equally many positions; controls are read by all.
+    Nodes are bodies, edges go both ways between those that touch or are connected. The network encodes, passes messages
+    `message_passing_steps` times (edges from their ends, nodes from the sum of their edges, all from a global vector) and
+    decodes the outputs of every body. Bodies have equally many positions; every node reads the controls.
     """
 
     senders: Tensor

@@ -49,21 +49,22 @@ class VggEncoder(VGG):
                 pool 7.
         """
         configuration, hidden = _scaled(width)
-        # On the meta device, since the full-size classifier would be allocated only to be replaced.
-        with torch.device("meta"):
-            super().__init__(nn.Identity(), check_count("outputs", outputs), init_weights=False, dropout=dropout)
+        # Not VGG's own constructor, which would allocate the full-size classifier of 120 million weights.
+        super(VGG, self).__init__()
         self.features = make_layers(configuration)
         stem = self.features[0]
         assert isinstance(stem, nn.Conv2d)
         self.features[0] = nn.Conv2d(check_count("channels", channels), stem.out_channels, 3, padding=1)
         self.avgpool = nn.AdaptiveAvgPool2d(check_count("pool", pool))
-        sizes = iter((_channels(configuration)[-1] * pool**2, hidden, hidden, outputs))
-        fan_in = next(sizes)
-        for index, layer in enumerate(self.classifier):
-            if isinstance(layer, nn.Linear):
-                fan_out = next(sizes)
-                self.classifier[index] = nn.Linear(fan_in, fan_out)
-                fan_in = fan_out
+        self.classifier = nn.Sequential(
+            nn.Linear(_channels(configuration)[-1] * pool**2, hidden),
+            nn.ReLU(inplace=True),
+            nn.Dropout(dropout),
+            nn.Linear(hidden, hidden),
+            nn.ReLU(inplace=True),
+            nn.Dropout(dropout),
+            nn.Linear(hidden, check_count("outputs", outputs)),
+        )
         _init_weights(self)
         if weights is not None:
             self.load_torchvision(_read_weights(weights))

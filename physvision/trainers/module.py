@@ -16,11 +16,11 @@ from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
-from physvision.core import InputError, State, TrainingError, Trajectory, serialization
+from physvision.core import InputError, State, TrainingError, Trajectory
 from physvision.datasets import Sample
 from physvision.datasets.modules import DataModule
 from physvision.models import Forecast, PredictiveAutoencoder, build
-from physvision.models.checkpoints import check_weights_match
+from physvision.models.checkpoints import check_weights_match, stored_configuration
 from physvision.trainers.checkpoints import keep_checkpoints_whole
 from physvision.trainers.metrics import PredictionMetrics
 from physvision.trainers.supervision import Supervision
@@ -263,7 +263,7 @@ class PredictionTraining(LightningModule):
         """Keep what rebuilds the model beside its weights, as text, if all its parts are registered."""
         checkpoint["seed"] = self.seed
         with suppress(InputError):
-            checkpoint["configuration"] = json.dumps(serialization.configuration_of(self.model))
+            checkpoint["configuration"] = json.dumps(stored_configuration(self.model))
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Refuse weights of another architecture, saying where they differ."""

@@ -80,7 +80,9 @@ class Supervision(nn.Module):
         true, predicted = sample.ahead, forecast.trajectory
         if true is not None:
             estimate = predicted[:1] if estimate is None else estimate
-            terms["encoder"] = self.encoder_weight * self.state_loss(estimate, true[: len(estimate)], labeled=sample.labeled)
+            terms["encoder"] = self.encoder_weight * self.state_loss(
+                estimate, true[: len(estimate)], labeled=sample.labeled
+            )
             terms["physics"] = self.physics_weight * self.state_loss(
                 found[1:], true[1 : len(found)], labeled=sample.labeled
             )

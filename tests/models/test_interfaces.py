@@ -214,7 +214,7 @@ def test_a_position_that_does_not_matter_is_not_seen():
         there, turned = state.q + torch.tensor([5.0, 0.0]), state.q + torch.tensor([0.0, 1.0])
         assert torch.equal(network(State(there, state.v)), network(state))
         assert not torch.allclose(network(State(turned, state.v)), network(state))
-    with pytest.raises(InputError, match="indices of the 2 positions"):
+    with pytest.raises(InputError, match="indices below 2"):
         StatePerceptron(mixed, ignored_positions=(2,))
 
 

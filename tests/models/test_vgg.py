@@ -3,7 +3,8 @@ import torch
 from torch import nn
 from torchvision.models import vgg11
 
-from physvision.core import InputError
+from physvision.core import CheckpointError, InputError
+from physvision.models import load, save
 from physvision.models.vgg import VggDecoder, VggEncoder
 
 
@@ -24,6 +25,26 @@ def test_its_layers_are_torchvisions():
     ours.load_state_dict(theirs.state_dict(), assign=True)
     pictures = torch.rand(1, 3, 64, 64)
     torch.testing.assert_close(ours(pictures), theirs(pictures))
+
+
+def test_weights_come_from_a_file(tmp_path):
+    narrow = VggEncoder(13, 4, width=0.05, pool=1)
+    torch.save(narrow.state_dict(), tmp_path / "vgg.pt")
+    torch.manual_seed(1)
+    loaded = VggEncoder(13, 4, width=0.05, pool=1, weights=tmp_path / "vgg.pt")
+    assert torch.equal(loaded.features[3].weight, narrow.features[3].weight)
+    assert not torch.equal(loaded.features[0].weight, narrow.features[0].weight)
+    (tmp_path / "text.pt").write_text("no weights")
+    for path, fault in (("text.pt", "no state dict"), ("missing.pt", "no file")):
+        with pytest.raises(CheckpointError, match=fault):
+            VggEncoder(13, 4, width=0.05, pool=1, weights=tmp_path / path)
+
+
+def test_a_saved_model_needs_no_weights_file(tmp_path):
+    torch.save(VggEncoder(3, 4, width=0.05, pool=1).state_dict(), tmp_path / "vgg.pt")
+    saved = save(tmp_path / "model.safetensors", VggEncoder(3, 4, 0.05, 1, weights=tmp_path / "vgg.pt"))
+    (tmp_path / "vgg.pt").unlink()
+    assert load(saved, VggEncoder).classifier[-1].out_features == 4
 
 
 def test_other_weights_are_refused():
