@@ -63,7 +63,7 @@ def stored_configuration(module: nn.Module) -> dict[str, Any]:
             return {key: None if key == "weights" else without_weights(entry) for key, entry in value.items()}
         return [without_weights(entry) for entry in value] if isinstance(value, list) else value
 
-    return without_weights(plain.configuration_of(module))
+    return without_weights(serialization.configuration_of(module))
 
 
 def shipped() -> list[str]:

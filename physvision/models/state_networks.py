@@ -124,8 +124,8 @@ class StateGraph(StateNetwork):
     """A graph network after Sanchez-Gonzalez et al., *Graph networks as learnable physics engines* (2018).
 
     Nodes are bodies, edges go both ways between those that touch or are connected. The network encodes, passes messages
-    `message_passing_steps` times (edges from their ends, nodes from the sum of their edges, all from a global vector) and
-    decodes the outputs of every body. Bodies have equally many positions; every node reads the controls.
+    `message_passing_steps` times (edges from their ends, nodes from the sum of their edges, all from one global vector)
+    and decodes the outputs of every body. Bodies have equally many positions; every node reads the controls.
     """
 
     senders: Tensor
