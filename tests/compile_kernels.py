@@ -16,14 +16,14 @@ import warp as wp
 import physvision
 from physvision.kernels import precision
 
-# Parts that a package of kernels has only on demand; they are tested in float64 alone.
+# Options that a package of kernels is compiled with on demand; they are tested in float64 alone.
 PARTS = {"physvision.physics.soft.kernels": ["solid", "cloth"]}
 # Those of the tests marked `extended`; kernels that only they need in float32, and modules that only they need at all.
 MORE_PARTS = {"physvision.physics.articulated.kernels": ["convex_pairs"]}
 MORE_FLOAT32 = {"contact_list", "contact_rollout", "contact_rollout_backward"}
-MORE_MODULES = {"complementarity_rollout", "relaxed_rollout", "yielding_rollout"}
-# A module whose kernels have a part to themselves: nothing else is wanted with that part, nor it without.
-ALONE = {"compliant_rollout": "midway"}
+MORE_MODULES = {"rollouts.complementarity", "rollouts.relaxed", "rollouts.yielding"}
+# A module whose kernels have an option to themselves: nothing else is compiled with that option, nor it without.
+ALONE = {"rollouts.convex_contact": "midway"}
 # No test runs these in float32: that they compile shows in a sixth of the time without optimisation.
 ONLY_COMPILED = {"contact_rollout_backward"}
 
@@ -72,18 +72,18 @@ def _load(source: Path, on_demand: bool) -> None:
     """Import a package of kernels in all the forms that the tests need."""
     package = ".".join(source.parent.relative_to(Path(physvision.__path__[0]).parent).parts)
     name = package
-    in_both = 'get("scalar"' in source.read_text()
+    leaf = source.parent / "precision.py"
+    in_both = leaf.exists() and 'get("scalar"' in leaf.read_text()
     parts = PARTS.get(package, []) + (MORE_PARTS.get(package, []) if on_demand else [])
     for dtype in precision.SCALARS if in_both else ():
         precision.load(package, dtype)
     if in_both or parts:
         name = precision.load(package, torch.float64).__name__
-    for module in pkgutil.iter_modules([str(source.parent)], f"{name}."):
-        last = module.name.rpartition(".")[2]
+    for module in pkgutil.walk_packages([str(source.parent)], f"{name}."):
+        last = module.name.removeprefix(f"{name}.")
         if last in ALONE:
             if on_demand:
-                whole = precision.load(package, torch.float64, ALONE[last]).__name__
-                importlib.import_module(f"{whole}.{last}")
+                precision.load_module(f"{package}.{last}", torch.float64, ALONE[last])
         elif on_demand or last not in MORE_MODULES:
             importlib.import_module(module.name)
     for part in parts:

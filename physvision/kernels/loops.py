@@ -59,13 +59,13 @@ def as_while(line: str) -> str:
     return "\n".join(indent + each for each in lines)
 
 
-class _KernelLoader(SourceFileLoader):
-    """Loads a module of kernels with `while` in place of `range`."""
+class KernelLoader(SourceFileLoader):
+    """Loader of kernel modules that rewrites `range` loops and directs imports to the packages of one precision."""
 
     @override
     def get_code(self, fullname: str) -> CodeType:
         lines = self.get_data(self.get_filename(fullname)).decode().split("\n")
-        source = "\n".join(map(as_while, lines))
+        source = "\n".join(as_while(KernelFinder.redirect(line, fullname)) for line in lines)
         # Warp reads the source of what it compiles.
         place = f"<{fullname}>"
         linecache.cache[place] = (len(source), None, source.splitlines(keepends=True), place)
@@ -73,16 +73,39 @@ class _KernelLoader(SourceFileLoader):
 
 
 class KernelFinder(PathFinder):
-    """Finds the modules of packages of kernels, the names of which it is given."""
+    """Finder of the modules of kernel packages that are loaded under names of their own.
 
-    packages: ClassVar[set[str]] = set()
+    Attributes:
+        packages: Package and suffix by the name that a package is loaded under, which is both joined.
+    """
+
+    packages: ClassVar[dict[str, tuple[str, str]]] = {}
+
+    @classmethod
+    def root(cls, fullname: str) -> str | None:
+        """Return the name of the loaded package that a module belongs to, or None."""
+        return next((name for name in cls.packages if f"{fullname}.".startswith(f"{name}.")), None)
+
+    @classmethod
+    def redirect(cls, line: str, fullname: str) -> str:
+        """Direct an absolute import of a kernel package to its copy with the suffix of the importing module."""
+        root = cls.root(fullname)
+        if root is None or not line.startswith("from "):
+            return line
+        suffix = cls.packages[root][1]
+        for name, (package, other_suffix) in cls.packages.items():
+            if suffix == other_suffix and line.startswith((f"from {package}.", f"from {package} ")):
+                return f"from {name}{line.removeprefix(f'from {package}')}"
+        return line
 
     @classmethod
     @override
     def find_spec(cls, fullname: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if fullname.rpartition(".")[0] not in cls.packages:
+        if cls.root(fullname) in (None, fullname):
             return None
-        found = super().find_spec(fullname, path, target)
-        if found is None or found.origin is None:
-            return found
-        return spec_from_file_location(fullname, found.origin, loader=_KernelLoader(fullname, found.origin))
+        spec = super().find_spec(fullname, path, target)
+        if spec is None or spec.origin is None:
+            return spec
+        loader = KernelLoader(fullname, spec.origin)
+        folders = spec.submodule_search_locations
+        return spec_from_file_location(fullname, spec.origin, loader=loader, submodule_search_locations=folders)

@@ -1,7 +1,8 @@
 """One source of Warp kernels, compiled for float32 and for float64.
 
-A package of kernels is written against one name, `scalar`. `load` runs it once for each precision under a name of
-its own, so that its modules, functions and structs exist twice without a word written twice.
+A package of kernels has a leaf module `precision` with the real type, `scalar`, and compile-time options. `load` runs
+the package once for each precision under a name of its own, so that its modules, functions and structs exist twice
+without being written twice.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
@@ -19,7 +21,7 @@ import torch
 import warp as wp
 
 from physvision.core.errors import DtypeError
-from physvision.kernels.loops import KernelFinder
+from physvision.kernels.loops import KernelFinder, KernelLoader
 
 
 @cache
@@ -50,28 +52,45 @@ SCALARS = {torch.float32: wp.float32, torch.float64: wp.float64}
 
 
 @cache
-def load(package: str, dtype: torch.dtype, *parts: str) -> ModuleType:
-    """The package of kernels called `package`, in the precision of `dtype`, with parts that it has on demand.
+def load(package: str, dtype: torch.dtype, *options: str) -> ModuleType:
+    """Load a package of kernels in one precision, under a name of its own.
 
-    The package finds a part's name among its globals, true.
+    Its leaf `precision` runs first and finds `scalar` among its globals, and the name of each option, true. Absolute
+    imports of the package itself, and of packages that were loaded with the same precision and options, lead there.
+
+    Args:
+        package: Dotted name of the package.
+        dtype: Precision of its real numbers, float32 or float64.
+        *options: Compile-time options that are switched on.
     """
     if dtype not in SCALARS:
         raise DtypeError(f"kernels exist for float32 and float64, got {dtype}")
     start_warp()
-    specification = importlib.util.find_spec(package)
-    assert specification is not None
-    assert specification.origin is not None
-    name = "_".join([package, SCALARS[dtype].__name__, *parts])
-    alias = importlib.util.spec_from_file_location(
-        name, specification.origin, submodule_search_locations=[str(Path(specification.origin).parent)]
-    )
-    assert alias is not None
-    assert alias.loader is not None
-    module = importlib.util.module_from_spec(alias)
-    KernelFinder.packages.add(name)
+    suffix = "".join(f"_{word}" for word in (SCALARS[dtype].__name__, *options))
+    name = f"{package}{suffix}"
+    KernelFinder.packages[name] = package, suffix
     if KernelFinder not in sys.meta_path:
         sys.meta_path.insert(0, KernelFinder)
-    module.__dict__.update(dict.fromkeys(parts, True), scalar=SCALARS[dtype])
-    sys.modules[name] = module
-    alias.loader.exec_module(module)
+    original = importlib.util.find_spec(package)
+    assert original is not None
+    assert original.origin is not None
+    loader = KernelLoader(name, original.origin)
+    spec = importlib.util.spec_from_loader(name, loader, origin=original.origin, is_package=True)
+    assert spec is not None
+    spec.submodule_search_locations = [str(Path(original.origin).parent)]
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    leaf = importlib.util.find_spec(f"{name}.precision")
+    if leaf is not None:
+        assert leaf.loader is not None
+        precision = sys.modules[leaf.name] = importlib.util.module_from_spec(leaf)
+        vars(precision).update(dict.fromkeys(options, True), scalar=SCALARS[dtype])
+        leaf.loader.exec_module(precision)
+        vars(module)["precision"] = precision
+    loader.exec_module(module)
     return module
+
+
+def load_module(name: str, dtype: torch.dtype, *options: str) -> ModuleType:
+    """Load one module of a package called `kernels` as `load` does, for what the package does not import itself."""
+    folder, _, module = name.partition(".kernels.")
+    return import_module(f"{load(f'{folder}.kernels', dtype, *options).__name__}.{module}")

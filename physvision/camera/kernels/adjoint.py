@@ -2,9 +2,9 @@
 
 import warp as wp
 
-from . import scalar
 from .edges import DEPTH_EDGE, LINE_EDGE, edge_slopes, side_slopes
 from .flux import bends, border_look, level, motion_adjoint, stretch_adjoint, varies, whole_slopes
+from .precision import scalar
 from .scene import HALF, ONE, SPHERE, TINY, ZERO, Contents, Gradients, Patch, Pixel, ray, screen_slope, vec3
 from .shading import Hit, look, look_adjoint, texture_adjoint, weighed_color
 from .surfaces import depth, depth_adjoint, depth_by_size, depth_normal, hit_adjoint, point_slopes, slant

@@ -2,9 +2,9 @@
 
 import warp as wp
 
-from . import scalar
 from .edges import DEPTH_EDGE
 from .lists import MOST_BORDERS, Lists
+from .precision import scalar
 from .scene import HALF, NOTHING, ZERO
 from .visible import STEP, at_place, clip
 

@@ -2,7 +2,7 @@
 
 import warp as wp
 
-from . import scalar
+from .precision import scalar
 from .scene import HALF, ONE, SAME_DEPTH, SPHERE, TINY, Contents, Patch, ray
 from .surfaces import depth, depth_normal, not_zero, point_slopes, slant
 

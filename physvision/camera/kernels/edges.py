@@ -14,7 +14,7 @@ The ends of capsules and cylinders are spheres and discs with m shifted by half 
 
 import warp as wp
 
-from . import scalar
+from .precision import scalar
 from .scene import CAPSULE, DISC, HALF, ONE, PLANE, SPHERE, TINY, TWO, ZERO, Patch, vec3
 
 LINE_EDGE = wp.constant(0)

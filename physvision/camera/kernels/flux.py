@@ -15,7 +15,7 @@ it: `borders` lists them.
 
 import warp as wp
 
-from . import scalar
+from .precision import scalar
 from .scene import CAPSULE, SPHERE, TINY, ZERO, Contents, Gradients, Patch, Pixel, vec3
 from .shading import Hit, look, moved_look, side_look, weighed_color
 from .surfaces import depth_by_size

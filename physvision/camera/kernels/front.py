@@ -2,9 +2,9 @@
 
 import warp as wp
 
-from . import scalar
 from .depths import depth_at, depth_plane, pass_through, surely_behind
 from .outline import COVERED, CROSSED, pixel_state
+from .precision import scalar
 from .scene import HUGE, NOTHING, ONE, SAME_DEPTH, Contents, in_bounds
 
 MIXED = wp.constant(-2)

@@ -2,9 +2,9 @@
 
 import warp as wp
 
-from . import scalar
 from .depths import depth_at
 from .edges import edge_of, edge_value, inside_body
+from .precision import scalar
 from .scene import CAPSULE, HUGE, NOTHING, ONE, POLYGON, SAME_DEPTH, ZERO, Contents, Patch, in_bounds, ray
 
 # Pixels that sides of polygons are moved out, so that two faces of a box leave no gap between them.

@@ -6,12 +6,12 @@ far as it is in front, then the second, then the first again.
 
 import warp as wp
 
-from . import scalar
 from .depths import depth_at, in_front, lead_plane
 from .edges import DEPTH_EDGE
 from .hard import is_hit
 from .lists import MOST_LAYERS, MOST_LINES, Lists
 from .outline import CROSSED, OUTSIDE, pixel_state, put_line, put_outline
+from .precision import scalar
 from .scene import HALF, ONE, TINY, ZERO, Contents, Pixel, in_bounds
 from .visible import STEP, clip, clip_to_pixel
 

@@ -2,7 +2,7 @@
 
 import warp as wp
 
-from . import scalar
+from .precision import scalar
 
 # Of one pixel: what does not fit is left out.
 MOST_LAYERS = wp.constant(10)

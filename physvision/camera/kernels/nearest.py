@@ -2,9 +2,9 @@
 
 import warp as wp
 
-from . import scalar
 from .depths import depth_at
 from .hard import hard_front
+from .precision import scalar
 from .scene import NOTHING, Contents, center
 
 

@@ -7,7 +7,6 @@ better.
 
 import warp as wp
 
-from . import scalar
 from .edges import (
     HORIZON_EDGE,
     LINE_EDGE,
@@ -21,6 +20,7 @@ from .edges import (
     inside_body,
 )
 from .lists import MOST_LINES, Lists
+from .precision import scalar
 from .scene import CAPSULE, HALF, ONE, PI, POLYGON, TINY, TWO, ZERO, Patch, ray, screen_slope, vec3
 
 OUTSIDE = wp.constant(0)

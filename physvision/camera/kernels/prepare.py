@@ -2,9 +2,9 @@
 
 import warp as wp
 
-from . import scalar
 from .edges import side, side_slopes, side_value
 from .outline import project
+from .precision import scalar
 from .scene import (
     CAPSULE,
     CYLINDER,

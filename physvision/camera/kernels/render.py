@@ -14,7 +14,6 @@ is sampled; here the pieces are known.
 
 import warp as wp
 
-from . import scalar
 from .adjoint import add_edge_adjoint, part_adjoint, plain_adjoint, whole_adjoint
 from .borders import list_pieces, list_sides
 from .edges import DEPTH_EDGE
@@ -35,6 +34,7 @@ from .lists import (
     Lists,
     lists_of,
 )
+from .precision import scalar
 from .scene import NOTHING, ONE, ZERO, Contents, Gradients, Pixel, pixel_at, vec3
 from .shading import add_color, look
 from .visible import LEAST_AREA, measure

@@ -10,7 +10,7 @@ the depth, so that t orders what is seen. One of o and d is the same for all pix
 
 import warp as wp
 
-from . import scalar
+from .precision import scalar
 
 vec3 = wp.types.vector(length=3, dtype=scalar)
 vec4 = wp.types.vector(length=4, dtype=scalar)

@@ -5,7 +5,7 @@ A texture that is finer than the pixels is averaged over several taps, spread ov
 
 import warp as wp
 
-from . import scalar
+from .precision import scalar
 from .scene import CYLINDER, HALF, ONE, PI, SPHERE, TINY, TWO, ZERO, Gradients, Patch, Pixel, ray, vec3, vec4
 from .surfaces import axis_point, mean_slant, normal, point_slopes, side_depth, slant
 from .texture import add_texel_bars, footprint, texel, weighed_texel

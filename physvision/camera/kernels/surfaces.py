@@ -9,8 +9,8 @@ so one formula differentiates every hit, whatever the surface.
 
 import warp as wp
 
-from . import scalar
 from .edges import SPHERE_EDGE, TUBE_EDGE, edge_slopes, edge_value, shifted
+from .precision import scalar
 from .scene import CAPSULE, CYLINDER, HALF, ONE, SPHERE, TINY, ZERO, Patch, screen_slope, vec3
 
 # The least |n · d| of unit vectors: a limb is not seen more slanted than this.

@@ -12,7 +12,7 @@ derivative of what the pixels show.
 
 import warp as wp
 
-from . import scalar
+from .precision import scalar
 from .scene import HALF, ONE, REPEAT, TWO, ZERO, Gradients, Patch, Pixel, vec3
 
 # Half-widths below this, in texels, are points.

@@ -13,8 +13,8 @@ carry the gradient of the edges (see `adjoint`).
 
 import warp as wp
 
-from . import scalar
 from .lists import MOST_PIECES, Lists
+from .precision import scalar
 from .scene import HALF, ONE, TWO, ZERO
 
 # Lines closer than this, in pixels, are one line.

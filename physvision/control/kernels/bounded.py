@@ -8,7 +8,7 @@ differential dynamic programming, 2014.
 
 import warp as wp
 
-from . import scalar
+from .precision import scalar
 
 ROUNDS = wp.constant(wp.int32(64))
 HALVINGS = wp.constant(wp.int32(40))

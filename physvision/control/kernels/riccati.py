@@ -21,8 +21,8 @@ import warp as wp
 
 from physvision.kernels.workspace import Layout
 
-from . import scalar
 from .bounded import least
+from .precision import scalar
 
 four = wp.types.vector(4, scalar)
 

@@ -17,7 +17,7 @@ MOST = 4  # contacts of a problem
 
 def by_newton(kernels):
     """The solver of the event engine."""
-    return import_module(f"{kernels.__name__}.impulses").solve_impulses
+    return import_module(f"{kernels.__name__}.contact.solver").solve_impulses
 
 
 def solved(problems, most=MOST, solver=by_newton, parts=()):

@@ -14,11 +14,11 @@ from physvision.physics.articulated.contact.features import features
 
 kernels = precision.load("physvision.physics.articulated.kernels", torch.float64)
 closest, cores_backward, gap_pull = (
-    kernels.closest.closest,
-    kernels.closest_backward.cores_backward,
-    kernels.closest_backward.gap_pull,
+    kernels.collision.closest_points.closest,
+    kernels.collision.closest_points_adjoint.cores_backward,
+    kernels.collision.closest_points_adjoint.gap_pull,
 )
-vec3, mat33 = kernels.spatial.vec3, kernels.spatial.mat33
+vec3, mat33 = kernels.precision.vec3, kernels.precision.mat33
 FORMS = {
     0: "points",
     1: "face",

@@ -20,11 +20,18 @@ from physvision.physics.articulated.contact.polytopes import table
 
 pytestmark = pytest.mark.extended
 kernels = precision.load("physvision.physics.articulated.kernels", torch.float64, "convex_pairs")
-convex, solid, Hulls = kernels.convex.convex, kernels.solids.solid, kernels.solids.Hulls
-flat_corners, flat_point = kernels.manifold.flat_corners, kernels.manifold.flat_point
-place_on_second = kernels.manifold.place_on_second
-cores_backward, gap_pull = kernels.closest_backward.cores_backward, kernels.closest_backward.gap_pull
-vec3, mat33 = kernels.spatial.vec3, kernels.spatial.mat33
+convex, solid, Hulls = (
+    kernels.collision.convex.convex,
+    kernels.collision.support_shapes.solid,
+    kernels.collision.support_shapes.Hulls,
+)
+flat_corners, flat_point = kernels.collision.manifold.flat_corners, kernels.collision.manifold.flat_point
+place_on_second = kernels.collision.manifold.place_on_second
+cores_backward, gap_pull = (
+    kernels.collision.closest_points_adjoint.cores_backward,
+    kernels.collision.closest_points_adjoint.gap_pull,
+)
+vec3, mat33 = kernels.precision.vec3, kernels.precision.mat33
 APART = 1.0  # m, of slots without a point
 
 

@@ -99,7 +99,7 @@ def relaxed(smoothing):
     """The solver of relaxed contact, as `solved` takes it."""
 
     def solver(kernels):
-        module = import_module(f"{kernels.__name__}.relaxed_rollout")
+        module = import_module(f"{kernels.__name__}.rollouts.relaxed")
         Law, solve, number = module.Law, module.solve, wp.constant(wp.float64(smoothing))
 
         @wp.func

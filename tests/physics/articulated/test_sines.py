@@ -7,7 +7,7 @@ import warp as wp
 from physvision.kernels import precision
 
 KERNELS = precision.load("physvision.physics.articulated.kernels", torch.float64)
-spatial = __import__(f"{KERNELS.__name__}.spatial", fromlist=["spatial"])
+spatial = KERNELS.spatial.rotations
 sine_and_cosine, vec2 = spatial.sine_and_cosine, spatial.vec2
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import torch
@@ -178,7 +177,7 @@ class Program:
 
     def kernels_of(self, law: Law) -> Any:
         """The module of kernels of a method of contact, loaded only where it is asked for."""
-        return import_module(f"{self.kernels.__name__}.{law.kernels}")
+        return precision.load_module(law.kernels, self.dtype, *(self.pairs.parts if self.pairs is not None else ()))
 
     def law(self, law: Law) -> Any:
         """The kernels' `Law`."""

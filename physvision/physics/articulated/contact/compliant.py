@@ -26,7 +26,7 @@ class Compliant:
         width: m, or rad of a joint, of overlap at which d is largest.
     """
 
-    kernels: ClassVar[str] = "compliant_rollout"
+    kernels: ClassVar[str] = "physvision.physics.articulated.kernels.rollouts.convex_contact"
     numbers: ClassVar[dict[str, float]] = {}  # those of all, which kernels read; there are those of pairs and stops
 
     time_constant: float = 0.02
@@ -61,7 +61,7 @@ class CompliantEach:
         stops: of joints with limits, in their order.
     """
 
-    kernels: ClassVar[str] = "compliant_rollout"
+    kernels: ClassVar[str] = "physvision.physics.articulated.kernels.rollouts.convex_contact"
     numbers: ClassVar[dict[str, float]] = {}  # those of all, which kernels read; there are those of pairs and stops
 
     pairs: tuple[Compliant, ...] = ()

@@ -20,7 +20,7 @@ class Complementarity:
             1/(kg m²).
     """
 
-    kernels: ClassVar[str] = "complementarity_rollout"
+    kernels: ClassVar[str] = "physvision.physics.articulated.kernels.rollouts.complementarity"
 
     compliance: float = 0.0
 
@@ -42,7 +42,7 @@ class Relaxed:
         smoothing: κ, J. Contacts that bear λ part at κ / λ, and what sticks creeps.
     """
 
-    kernels: ClassVar[str] = "relaxed_rollout"
+    kernels: ClassVar[str] = "physvision.physics.articulated.kernels.rollouts.relaxed"
 
     smoothing: float = 1e-6
 

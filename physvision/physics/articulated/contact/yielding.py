@@ -21,7 +21,7 @@ class Penalty:
         slip_speed: m/s below which friction falls to nothing, for it is smooth.
     """
 
-    kernels: ClassVar[str] = "yielding_rollout"
+    kernels: ClassVar[str] = "physvision.physics.articulated.kernels.rollouts.yielding"
 
     stiffness: float = 1e4
     damping: float = 10.0
@@ -49,7 +49,7 @@ class Soft:
         slip_speed: m/s below which friction falls to nothing, for it is smooth.
     """
 
-    kernels: ClassVar[str] = "yielding_rollout"
+    kernels: ClassVar[str] = "physvision.physics.articulated.kernels.rollouts.yielding"
 
     stiffness: float = 1e4
     distance: float = 1e-3

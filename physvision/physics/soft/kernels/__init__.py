@@ -8,18 +8,8 @@ at rest, are g_1 … g_D, and g_0 = −Σ g_k. Cloth has two edges only, along t
 and the last column of F are zeros. Moduli come multiplied by the element's volume: P is a force times a length.
 """
 
-import warp as wp
-
-D = 3 if globals().get("solid") or globals().get("cloth") else 2
-CORNERS = 3 if globals().get("cloth") else D + 1
-real = wp.float64
-AXES = wp.constant(wp.float64(D))
-Vec = wp.types.vector(D, wp.float64)
-Mat = wp.types.matrix((D, D), wp.float64)
-Reals = wp.array(dtype=wp.float64)
-Nodes = wp.array(dtype=Vec)
-
-from .rollout import backward, forward  # noqa: E402  what they are made of comes first
-from .structs import BodyStruct, MemoryStruct, NumbersStruct  # noqa: E402
+from .precision import Mat, Vec
+from .rollout import backward, forward
+from .structs import BodyStruct, MemoryStruct, NumbersStruct
 
 __all__ = ["BodyStruct", "Mat", "MemoryStruct", "NumbersStruct", "Vec", "backward", "forward"]

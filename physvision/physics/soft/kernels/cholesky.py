@@ -6,7 +6,7 @@ block C is kept as its inverse.
 
 import warp as wp
 
-from . import D, Mat, real
+from .precision import D, Mat, real
 from .structs import BodyStruct, StepStruct
 
 

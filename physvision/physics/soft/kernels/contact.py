@@ -15,7 +15,7 @@ Its derivative to r is the force: −k o n, and η N w/s against slipping, which
 
 import warp as wp
 
-from . import D, Nodes, Vec, real
+from .precision import D, Nodes, Vec, real
 from .structs import BodyStruct, ContactStruct, NumbersStruct, StepStruct, TouchStruct
 
 

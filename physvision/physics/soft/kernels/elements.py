@@ -2,9 +2,9 @@
 
 import warp as wp
 
-from . import CORNERS, D, Mat, Nodes, Reals, Vec, real
 from .contact import contact, contact_before, contact_energy, contact_gradient, contact_numbers, contact_tangent
 from .laws import along_fibre, energy, stress, stress_of_time, tangent, tangent_before
+from .precision import CORNERS, D, Mat, Nodes, Reals, Vec, real
 from .structs import BodyStruct, ElementStruct, NumbersStruct, StepStruct
 
 

@@ -12,7 +12,7 @@ viscous part is objective: turning a body costs nothing.
 
 import warp as wp
 
-from . import AXES, CORNERS, D, Mat, real
+from .precision import AXES, CORNERS, D, Mat, real
 from .structs import ElementStruct
 
 LINEAR = wp.constant(0)

@@ -7,9 +7,9 @@ nodes, which are given, are such quantities too. Symplectic Euler's forces are t
 
 import warp as wp
 
-from . import Nodes, Reals, Vec, real
 from .cholesky import solve
 from .elements import inner_gradient, pull_back
+from .precision import Nodes, Reals, Vec, real
 from .steps import factorise_step, newton, symplectic
 from .structs import BodyStruct, MemoryStruct, NumbersStruct, StepStruct, step_of
 

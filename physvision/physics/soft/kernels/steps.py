@@ -10,9 +10,9 @@ raised until it is, and a step is halved until W falls.
 
 import warp as wp
 
-from . import AXES, D, Mat, Nodes, Vec, real
 from .cholesky import factorise, solve
 from .elements import add_stiffness, inner_energy, inner_gradient
+from .precision import AXES, D, Mat, Nodes, Vec, real
 from .structs import BodyStruct, NumbersStruct, StepStruct
 
 MOST_ITERATIONS = wp.constant(60)

@@ -2,7 +2,7 @@
 
 import warp as wp
 
-from . import Mat, Nodes, Reals, Vec, real
+from .precision import Mat, Nodes, Reals, Vec, real
 
 
 @wp.struct

@@ -1,0 +1,1 @@
+"""Contact and other constraints: Delassus matrix, solvers, impacts and events, and their adjoints."""

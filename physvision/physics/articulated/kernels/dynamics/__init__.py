@@ -1,0 +1,1 @@
+"""Multibody dynamics in reduced coordinates: kinematics, forward and inverse dynamics, integration."""

@@ -1,0 +1,1 @@
+"""Kernels that simulate whole trajectories in one launch, and their adjoints."""

@@ -1,0 +1,1 @@
+"""Vectors, rotations and scalar root finding, without any state of the model."""

@@ -1,0 +1,193 @@
+"""Vectors, rotations and quaternions (w, x, y, z), as Warp functions."""
+
+from math import factorial
+
+import warp as wp
+
+from physvision.physics.articulated.kernels.precision import DOUBLE, mat33, scalar, vec2, vec3, vec4
+
+# Below this squared angle the series of sin and cos are exact to rounding, in float64 too.
+SMALL_ANGLE_SQUARED = wp.constant(scalar(1.0e-6))
+
+FEW_TURNS = wp.constant(scalar(1.0e6))  # rad
+TO_WHOLE = wp.constant(scalar(1.5 * 2.0**52))  # added and taken away it leaves the nearest whole number
+INVERSE_3 = wp.constant(scalar(1.0 / factorial(3)))
+INVERSE_4 = wp.constant(scalar(1.0 / factorial(4)))
+INVERSE_5 = wp.constant(scalar(1.0 / factorial(5)))
+INVERSE_6 = wp.constant(scalar(1.0 / factorial(6)))
+INVERSE_7 = wp.constant(scalar(1.0 / factorial(7)))
+INVERSE_8 = wp.constant(scalar(1.0 / factorial(8)))
+INVERSE_9 = wp.constant(scalar(1.0 / factorial(9)))
+INVERSE_10 = wp.constant(scalar(1.0 / factorial(10)))
+INVERSE_11 = wp.constant(scalar(1.0 / factorial(11)))
+INVERSE_12 = wp.constant(scalar(1.0 / factorial(12)))
+INVERSE_13 = wp.constant(scalar(1.0 / factorial(13)))
+INVERSE_14 = wp.constant(scalar(1.0 / factorial(14)))
+INVERSE_15 = wp.constant(scalar(1.0 / factorial(15)))
+INVERSE_16 = wp.constant(scalar(1.0 / factorial(16)))
+
+
+@wp.func
+def sine_and_cosine(angle: scalar):
+    """Both of an angle, within 3e-16: with r what it is beyond the nearest multiple of π/2, by their series in r.
+
+    |r| ≤ π/4, where the first term left out is below 5e-17. π/2 is told in three parts, of which a multiple of up to
+    2²⁰ takes the first two exactly.
+    """
+    s = scalar(0.0)
+    c = scalar(0.0)
+    if wp.static(not DOUBLE):
+        s = wp.sin(angle)
+        c = wp.cos(angle)
+    elif wp.abs(angle) < FEW_TURNS:
+        quarters = (angle * scalar(0.6366197723675814) + TO_WHOLE) - TO_WHOLE
+        r = angle - quarters * scalar(1.5707963267341256)
+        r = r - quarters * scalar(6.077100506303966e-11)
+        r = r - quarters * scalar(2.0222662487959506e-21)
+        z = r * r
+        odd = INVERSE_15 * z - INVERSE_13
+        odd = odd * z + INVERSE_11
+        odd = odd * z - INVERSE_9
+        odd = odd * z + INVERSE_7
+        odd = odd * z - INVERSE_5
+        odd = odd * z + INVERSE_3
+        even = INVERSE_14 - INVERSE_16 * z
+        even = even * z - INVERSE_12
+        even = even * z + INVERSE_10
+        even = even * z - INVERSE_8
+        even = even * z + INVERSE_6
+        even = even * z - INVERSE_4
+        sine = r - r * z * odd
+        cosine = scalar(1.0) - z * (scalar(0.5) + z * even)
+        quarter = wp.int32(quarters) & 3
+        s = wp.where((quarter & 1) == 0, sine, cosine)
+        c = wp.where((quarter & 1) == 0, cosine, sine)
+        s = wp.where(quarter >= 2, -s, s)
+        c = wp.where(quarter == 1 or quarter == 2, -c, c)
+    else:
+        s = wp.sin(angle)
+        c = wp.cos(angle)
+    return vec2(s, c)
+
+
+@wp.func
+def turned_about_z(m: mat33, angle: scalar):
+    """Rz(angle)ᵀ m."""
+    both = sine_and_cosine(angle)
+    s = both[0]
+    c = both[1]
+    return mat33(
+        c * m[0, 0] + s * m[1, 0], c * m[0, 1] + s * m[1, 1], c * m[0, 2] + s * m[1, 2],
+        c * m[1, 0] - s * m[0, 0], c * m[1, 1] - s * m[0, 1], c * m[1, 2] - s * m[0, 2],
+        m[2, 0], m[2, 1], m[2, 2],
+    )  # fmt: skip
+
+
+@wp.func
+def quaternion_matrix(p: vec4):
+    """R of a unit quaternion: coordinates of the turned frame into those of the frame it was turned from."""
+    w = p[0]
+    x = p[1]
+    y = p[2]
+    z = p[3]
+    one = scalar(1.0)
+    two = scalar(2.0)
+    return mat33(
+        one - two * (y * y + z * z), two * (x * y - w * z), two * (x * z + w * y),
+        two * (x * y + w * z), one - two * (x * x + z * z), two * (y * z - w * x),
+        two * (x * z - w * y), two * (y * z + w * x), one - two * (x * x + y * y),
+    )  # fmt: skip
+
+
+@wp.func
+def quaternion_product(a: vec4, b: vec4):
+    return vec4(
+        a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3],
+        a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2],
+        a[0] * b[2] - a[1] * b[3] + a[2] * b[0] + a[3] * b[1],
+        a[0] * b[3] + a[1] * b[2] - a[2] * b[1] + a[3] * b[0],
+    )
+
+
+@wp.func
+def conjugate(p: vec4):
+    return vec4(p[0], -p[1], -p[2], -p[3])
+
+
+@wp.func
+def quaternion_exp(a: vec3):
+    """The unit quaternion of the rotation vector a."""
+    squared = wp.dot(a, a)
+    c = scalar(1.0) - squared / scalar(8.0)
+    s = scalar(0.5) - squared / scalar(48.0)
+    if squared > SMALL_ANGLE_SQUARED:
+        angle = wp.sqrt(squared)
+        both = sine_and_cosine(scalar(0.5) * angle)
+        s = both[0] / angle
+        c = both[1]
+    return vec4(c, s * a[0], s * a[1], s * a[2])
+
+
+@wp.func
+def quaternion_log(p: vec4):
+    """The rotation vector, at most π long, of a unit quaternion."""
+    imaginary = vec3(p[1], p[2], p[3])
+    real = p[0]
+    if real < scalar(0.0):  # p and −p are one rotation
+        real = -real
+        imaginary = -imaginary
+    sine = wp.length(imaginary)
+    factor = scalar(2.0) + sine * sine / scalar(3.0)
+    if sine * sine > SMALL_ANGLE_SQUARED:
+        factor = scalar(2.0) * wp.atan2(sine, real) / sine
+    return factor * imaginary
+
+
+@wp.func
+def tangent_of(p: vec4, gradient: vec4):
+    """From the gradient to the numbers of p to the gradient to δ in p ⊗ exp(δ)."""
+    g = quaternion_product(conjugate(p), gradient)
+    return scalar(0.5) * vec3(g[1], g[2], g[3])
+
+
+@wp.func
+def lift_of(p: vec4, tangent: vec3):
+    """The inverse of `tangent_of` on the tangent space of the unit sphere."""
+    two = scalar(2.0)
+    return quaternion_product(p, vec4(scalar(0.0), two * tangent[0], two * tangent[1], two * tangent[2]))
+
+
+@wp.func
+def rotated_by(a: vec3, x: vec3):
+    """exp([a]×) x."""
+    p = quaternion_exp(a)
+    u = vec3(p[1], p[2], p[3])
+    t = scalar(2.0) * wp.cross(u, x)
+    return x + p[0] * t + wp.cross(u, t)
+
+
+@wp.func
+def left_jacobian(a: vec3, x: vec3):
+    """J_l(a) x = x + (1 − cos α)/α² a × x + (α − sin α)/α³ a × (a × x); also J_r(a)ᵀ x, since J_r(a) = J_l(a)ᵀ."""
+    squared = wp.dot(a, a)
+    first = scalar(0.5) - squared / scalar(24.0)
+    second = scalar(1.0) / scalar(6.0) - squared / scalar(120.0)
+    if squared > SMALL_ANGLE_SQUARED:
+        angle = wp.sqrt(squared)
+        first = (scalar(1.0) - wp.cos(angle)) / squared
+        second = (angle - wp.sin(angle)) / (squared * angle)
+    y = wp.cross(a, x)
+    return x + first * y + second * wp.cross(a, y)
+
+
+@wp.func
+def right_jacobian_inverse(a: vec3, x: vec3):
+    """J_r(a)⁻¹ x = x + ½ a × x + c a × (a × x), c = 1/α² − (1 + cos α)/(2 α sin α)."""
+    squared = wp.dot(a, a)
+    factor = scalar(1.0) / scalar(12.0) + squared / scalar(720.0)
+    if squared > SMALL_ANGLE_SQUARED:
+        half = scalar(0.5) * wp.sqrt(squared)
+        # (1 + cos α)/sin α = cot(α/2), which stays finite at α = π.
+        factor = (scalar(1.0) - half * wp.cos(half) / wp.sin(half)) / squared
+    y = wp.cross(a, x)
+    return x + scalar(0.5) * y + factor * wp.cross(a, y)
