@@ -191,7 +191,7 @@ CONTACT_MEMORY = {
     "impulse_bar": field("vec3", "contacts"),
     "slip_bar": field("vec3", "contacts"),
     "friction_bar": field("scalar", "contacts"),
-    # Blocks beside those of contacts (see `kernels/beside.py`).
+    # Blocks beside those of contacts (see `kernels/contact/noncontact_constraints.py`).
     "law": field("whole", "contacts"),
     "holder": field("whole", "contacts"),  # the contact that turning friction belongs to
     "bias": field("vec3", "contacts"),  # velocity added to that of a row, in a flight
@@ -200,7 +200,7 @@ CONTACT_MEMORY = {
     "high": field("scalar", "contacts"),
     "torsion": field("scalar", "contacts"),
     "rolling": field("scalar", "contacts"),
-    # Of contacts that follow a reference acceleration (see `kernels/least_cost.py`).
+    # Of contacts that follow a reference acceleration (see `kernels/contact/convex_solver.py`).
     "answer": field("scalar", "coupled"),
     "downhill": field("scalar", "coupled"),
     "cost": field("scalar", "coupled", "coupled"),

@@ -38,7 +38,7 @@ class _Pair(NamedTuple):
     """A pair of features that may touch.
 
     Attributes:
-        kind: of the pair, as `kernels/closest.py` numbers them.
+        kind: of the pair, as `kernels/collision/closest_points.py` numbers them.
         first: row of the first shape in the engine's geometry.
         second: row of the second.
         feature: which part of the first it is.

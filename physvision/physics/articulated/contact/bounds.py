@@ -16,7 +16,7 @@ from physvision.physics.articulated.contact.features import (
     STRUT,
 )
 
-# As `kernels/reach.py` numbers them.
+# As `kernels/collision/broad_phase.py` numbers them.
 _BALLS, _PLANE, _ALWAYS = range(3)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from physvision.core import Box, Capsule, Cylinder, Ellipsoid, Hull, Plane, Rectangle, Shape, Sphere
 
-# As `kernels/closest.py` numbers them.
+# As `kernels/collision/closest_points.py` numbers them.
 POINT_PLANE, POINT_POINT, POINT_SEGMENT, SEGMENT_SEGMENT, POINT_BOX = range(5)
 RIM_PLANE, CORNER_PLANE, POINT_ELLIPSOID, SEGMENT_ELLIPSOID, ELLIPSOID_ELLIPSOID, ELLIPSOID_PLANE = range(5, 11)
 POINT_CYLINDER, SEGMENT_CYLINDER, STRING, STRUT, CONVEX = range(11, 16)
