@@ -16,8 +16,7 @@ from jsonargparse import auto_cli
 from torch import Tensor
 
 from physvision.datasets import BilliardsRecipe
-from physvision.perception.flow import DenseInverseSearch, Flow, end_point_error
-from physvision.perception.flow_files import load_flow
+from physvision.perception.flow import DenseInverseSearch, Flow, endpoint_error, load_flow
 from physvision.perception.synthetic_flow import FlowSample, SyntheticFlow
 
 SEED = 987_654_321
@@ -47,7 +46,7 @@ def synthetic(pairs: int, recipe: SyntheticFlow) -> FlowSample:
 
 def errors(flow: Tensor, sample: FlowSample) -> list[float]:
     """Mean over all pixels, and over those that show a shape."""
-    error, shown = end_point_error(flow, sample.flow), sample.shapes[:, 0] > 0
+    error, shown = endpoint_error(flow, sample.flow), sample.shapes[:, 0] > 0
     return [float(error.mean()), float(error[shown].mean())]
 
 

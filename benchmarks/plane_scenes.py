@@ -24,7 +24,7 @@ from torch import Tensor
 from physvision.core import Trajectory
 from physvision.physics import rigid2d
 from physvision.physics.rigid2d.overlap import depth
-from physvision.report import film
+from physvision.report import render_video
 
 DT = 1 / 60
 GRAVITY = (0.0, -9.81)
@@ -293,7 +293,7 @@ def main(only: str = "", films: Path | None = None) -> None:
         print(f"{deepest(world, trajectory):>9.1e}{gained:>9.1e}{lost:>8.2f}  ", end="")
         print(f"{case.known(world, trajectory)}{bad}", flush=True)
         if films is not None:
-            film(world, trajectory, films / f"{case.name}.mp4")
+            render_video(world, trajectory, films / f"{case.name}.mp4")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from physvision.control import AdaptiveMpc, Model, Mpc
 from physvision.control.swingup import with_deep_floor
 from physvision.estimation import Optimum, Unknown, Unknowns
 from physvision.physics import articulated
-from physvision.report import film
+from physvision.report import render_video
 
 HORIZON = {1: 20, 2: 40}
 FIRST, EVERY, ROUNDS = 2.0, 50, 8
@@ -117,7 +117,7 @@ def learn(poles: int, force: float, seed: int, episodes: int, out: Path) -> list
         if seed == 0 and episode == 3:
             q, v = torch.cat([each.q for each in path])[None], torch.cat([each.v for each in path])[None]
             cart, seen = articulated.cartpole(poles), Trajectory(q, v, None, controller.engine.dt)
-            film(cart, seen, out / f"adaptive_cartpoles_{poles}.mp4", properties=with_deep_floor(cart))
+            render_video(cart, seen, out / f"adaptive_cartpoles_{poles}.mp4", properties=with_deep_floor(cart))
     return rows
 
 

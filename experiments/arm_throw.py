@@ -26,7 +26,7 @@ from torch import Tensor
 
 from physvision.core import State, Trajectory
 from physvision.physics.articulated import Articulation, scenes
-from physvision.report import film
+from physvision.report import render_video
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -254,7 +254,7 @@ def main(
     draw(courses, {"here": motion, "in MuJoCo": in_mujoco(best.torques)}, out / "arm_throw.png")
     print(f"figure: {out / 'arm_throw.png'}")
     if filmed:
-        print(f"film: {film(ENGINE, motion, out / 'arm_throw.mp4')}")
+        print(f"film: {render_video(ENGINE, motion, out / 'arm_throw.mp4')}")
     return best.distances[-1] <= CLOSE
 
 

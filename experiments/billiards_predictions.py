@@ -24,9 +24,9 @@ from physvision.datasets import DataModule, Dataset
 from physvision.datasets.sample import join
 from physvision.losses.frames import mean_square
 from physvision.models import NetworkEngine, ObjectEncoder, PredictiveAutoencoder, StatePerceptron, load
-from physvision.perception.disturbance import Disturbance
-from physvision.perception.locating import locate
-from physvision.perception.tracking import centroids
+from physvision.perception.frame_corruption import FrameCorruption
+from physvision.perception.localization import locate_objects
+from physvision.perception.mask_tracking import centroids
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -38,7 +38,7 @@ CONDITIONS = {
     "noise 0.15": {"noise": 0.15},
     "blur 1.5 px": {"blur": 1.5},
     "background 0.4": {"texture": 0.4},
-    "cover": {"cover": 1.0},
+    "occlusion": {"occlusion": 1.0},
 }
 MEDIAN_BAR, MOST_BAR, STRAIGHT_BAR, MLP_BAR = 0.5, 3.0, 3.0, 2.0
 
@@ -148,8 +148,10 @@ def spoilt(encoder: ObjectEncoder, frames: Tensor, options: dict[str, float]) ->
         return frames
     torch.manual_seed(0)
     masks = encoder.filters.masks(frames)
-    places = locate(masks, encoder.radius).centers[:, -1]
-    return Disturbance(**options, radius=encoder.radius, fixed=True)(frames, masks.sum(2, keepdim=True), places)
+    places = locate_objects(masks, encoder.radius).centers[:, -1]
+    return FrameCorruption(**options, radius=encoder.radius, fixed_severity=True)(
+        frames, masks.sum(2, keepdim=True), places
+    )
 
 
 def distances(found: Tensor, true: Tensor) -> Tensor:

@@ -41,7 +41,7 @@ from physvision.physics import articulated
 from physvision.physics.articulated import scenes
 from physvision.physics.engine import Overrides
 from physvision.physics.wrapper import EngineWrapper
-from physvision.report import film
+from physvision.report import render_video
 
 SOFT = 0.1  # share of the servos' damping and stiffness that the network moves
 HELD = 2  # steps of the engine in a period of control
@@ -269,7 +269,7 @@ def main(
         for kind, values in (("here", [each.run.speed for each in found]), ("MuJoCo", [each.there for each in found])):
             print(f"{name}, {kind}: median {median(values):.2f} ({min(values):.2f} to {max(values):.2f}) m/s")
         fastest = max(found, key=lambda each: each.run.speed)
-        print(f"film: {film(Gait(seconds).engine, fastest.motion, out / f'gait {name}.mp4'.replace(' ', '_'))}")
+        print(f"film: {render_video(Gait(seconds).engine, fastest.motion, out / f'gait {name}.mp4'.replace(' ', '_'))}")
     met = 2 * reached > seeds
     print(f"{reached} of {seeds} reach {BAR} m/s and keep 80 % in MuJoCo: {'met' if met else 'MISSED'}")
     draw(kinds, out / "gait.png")

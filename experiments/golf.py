@@ -25,7 +25,7 @@ from torch import Tensor
 
 from physvision.core import State, Trajectory
 from physvision.physics.articulated import scenes
-from physvision.report import film
+from physvision.report import render_video
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -235,7 +235,7 @@ def main(
     draw(courses, out / "golf.png")
     print(f"figure: {out / 'golf.png'}")
     if filmed:
-        print(f"film: {film(ENGINE, motion, out / 'golf.mp4')}")
+        print(f"film: {render_video(ENGINE, motion, out / 'golf.mp4')}")
     return met
 
 

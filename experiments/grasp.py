@@ -24,7 +24,7 @@ from torch import Tensor
 
 from physvision.core import Trajectory
 from physvision.physics.articulated import scenes
-from physvision.report import film
+from physvision.report import render_video
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -223,7 +223,7 @@ def main(seeds: int = 5, updates: int = 200, evaluations: int = 2000, out: Path 
     print(f"; held lightest by {1e3 * replayed(light.unknowns):.1f} mm")
     draw(found, light, evolved, out / "grasp.png")
     print(f"figure: {out / 'grasp.png'}")
-    print(f"film: {film(ENGINE, motion, out / 'grasp.mp4')}")
+    print(f"film: {render_video(ENGINE, motion, out / 'grasp.mp4')}")
     return max(found.reached) <= updates and max(again) < 2 * CLOSE
 
 

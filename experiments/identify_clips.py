@@ -49,7 +49,7 @@ def main(out: Path = Path("out/identify_clips")) -> float:
         print(f"  {leading} of the drawing: {truth:.5g}, found as {found['motion']}: {value / truth - 1:+.2%}")
         errors.append(abs(value / truth - 1))
         film = out / kind / "prediction.mp4"
-        middle = video.describe(film).frames // 3
+        middle = video.read_info(film).frames // 3
         frame = next(islice(video.stream(film, color="rgb"), middle, None))[1]
         width = round(frame.shape[1] * HEIGHT / frame.shape[0])
         frames.append(cv2.resize(frame, (width, HEIGHT), interpolation=cv2.INTER_AREA))

@@ -166,7 +166,7 @@ def show_parameter(name: str, each: Mapping, known: Known | None) -> None:
 
 def show_halves(clip: Real, path: Path, place: Path) -> None:
     """How much parameters of the first half differ from those of the second."""
-    described = video.describe(path)
+    described = video.read_info(path)
     middle = described.frames / described.fps / 2
     halves = [
         identified(path, f"{clip.options} --no-film {end} {middle:.3f}", place / end.strip("-"))[0]

@@ -25,7 +25,7 @@ from physvision.core import State
 from physvision.estimation import MotionResidual, Setup, Unknown, Unknowns, gauss_newton
 from physvision.estimation.uncertainty import uncertainty
 from physvision.physics import articulated
-from physvision.report import film
+from physvision.report import render_video
 
 DT, RATE, SECONDS, LASTS = 2e-3, 100, 3.0, 0.02
 AT, SIZE = 1.2345, 1.5  # s, N s
@@ -120,7 +120,9 @@ def main(noise: float = 2.0, draws: int = 5, out: Path = Path("out"), filmed: bo
     print(f"of the first draw, 90 % intervals: time {low:.4f} to {high:.4f} s, size {least:.3f} to {most:.3f} N s")
     motion = task.rollout(z[None])
     draw(task, z, out / "push.png")
-    print(f"figure: {out / 'push.png'}" + (f", film: {film(ENGINE, motion, out / 'push.mp4')}" if filmed else ""))
+    print(
+        f"figure: {out / 'push.png'}" + (f", film: {render_video(ENGINE, motion, out / 'push.mp4')}" if filmed else "")
+    )
     return abs(worst[0]), abs(worst[1])
 
 

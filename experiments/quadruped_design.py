@@ -19,7 +19,7 @@ from jsonargparse import auto_cli
 from quadruped import HEADER, Gait
 from trot import Runner, Search, Tried, by_gradient, draw, summary, tried
 
-from physvision.report import film
+from physvision.report import render_video
 
 SPREAD = 0.15  # of the search that goes on
 
@@ -65,7 +65,7 @@ def main(
     body = designed.body(fastest.found.values[None])
     assert body is not None
     shared = {name: value[0] for name, value in body.items()}
-    filmed = film(gait.engine, fastest.again.motion, out / "design.mp4", properties=shared)
+    filmed = render_video(gait.engine, fastest.again.motion, out / "design.mp4", properties=shared)
     print(f"figure: {out / 'design.png'}, film: {filmed}")
     return here[1] > here[0] and there[1] > there[0]
 

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from physvision.core import State, Trajectory
 from physvision.physics.articulated import scenes
-from physvision.report import film
+from physvision.report import render_video
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -226,7 +226,7 @@ def main(seeds: int = 5, points: int = 60, out: Path = Path("out"), filmed: bool
     print(f"figure: {out / 'racecar.png'}")
     if filmed:
         motion = driven(torch.tensor([VARIANTS[0].truth], dtype=torch.float64), True)
-        print(f"film: {film(ENGINE, motion, out / 'racecar.mp4')}")
+        print(f"film: {render_video(ENGINE, motion, out / 'racecar.mp4')}")
     return met
 
 

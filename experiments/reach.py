@@ -27,7 +27,7 @@ from torch import Tensor
 from physvision.control.policies import Dense, Played, Task, play
 from physvision.core import State, Trajectory
 from physvision.physics.articulated import scenes
-from physvision.report import film
+from physvision.report import render_video
 
 DT, TARGET = 0.01, (0.5, 0.5, 0.5)
 # Centimetres that are to be reached, and within how many evaluations.
@@ -190,7 +190,7 @@ def main(
     print(f"the best policies, error in cm: ours {ours}; in MuJoCo {told}", flush=True)
     errors = {kind: [[row[0] for row in course] for course in found] for kind, found in courses.items()}
     draw(errors, out / "reach.png")
-    print(f"figure: {out / 'reach.png'}, film: {film(task.engine, again[0][1], out / 'reach.mp4')}", flush=True)
+    print(f"figure: {out / 'reach.png'}, film: {render_video(task.engine, again[0][1], out / 'reach.mp4')}", flush=True)
     for spread in SPREADS if evaluations else ():
         found, tried = evolved(0, task, evaluations, spread)
         reached = " and ".join(f"{first_below([row[0] for row in tried], bar):.0f}" for bar in BARS)

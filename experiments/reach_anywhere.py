@@ -24,7 +24,7 @@ from torch import Tensor
 
 from physvision.control.policies import Dense, OpenLoop, Played, Policy, play_open_loop
 from physvision.core import State
-from physvision.report import film
+from physvision.report import render_video
 from physvision.trainers import PolicyTraining
 
 DT, PIECE = 0.01, 50
@@ -163,7 +163,7 @@ def main(
     for bar, most in BARS.items():
         print(f"below {bar:g} cm after {reached[bar]:.0f} (bar {most}): {'met' if reached[bar] <= most else 'MISSED'}")
     draw(training.errors, out / "reach_anywhere.png")
-    filmed = film(task.engine, played.trajectory, out / "reach_anywhere.mp4")
+    filmed = render_video(task.engine, played.trajectory, out / "reach_anywhere.mp4")
     print(f"figure: {out / 'reach_anywhere.png'}, film: {filmed}")
     return all(reached[bar] <= most for bar, most in BARS.items())
 

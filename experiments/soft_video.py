@@ -22,7 +22,7 @@ from torch import Tensor
 from physvision.datasets import BlockRecipe
 from physvision.datasets.block.recipe import COLORS, MARKS
 from physvision.perception.colors import ColorFilters
-from physvision.perception.locating import locate
+from physvision.perception.localization import locate_objects
 from physvision.physics import soft
 
 BAR = 0.05
@@ -30,12 +30,12 @@ GUESSES = (5e3, 8e4, 48)  # Pa, from, to, and how many
 
 
 def marks_seen(recipe: BlockRecipe, frames: np.ndarray) -> Tensor:
-    """Places of the marks, m, (frames, marks, 2), from the frames alone; the camera's scale is known."""
+    """ObjectPositions of the marks, m, (frames, marks, 2), from the frames alone; the camera's scale is known."""
     pictures = torch.from_numpy(frames).permute(0, 3, 1, 2).double() / 255
-    filters = ColorFilters.given(list(COLORS))
+    filters = ColorFilters.from_colors(list(COLORS))
     # Marks alone have a colour: gray is what all three channels share.
     masks = filters.masks(pictures - pictures.amin(1, keepdim=True))
-    found = [locate(each[None, None, None], recipe.scale * recipe.radius) for each in masks.flatten(0, 1)]
+    found = [locate_objects(each[None, None, None], recipe.scale * recipe.radius) for each in masks.flatten(0, 1)]
     centres = torch.stack([each.centers[0, 0, 0] for each in found]).unflatten(0, masks.shape[:2])
     x = (centres[..., 0] - recipe.size / 2) / recipe.scale + recipe.side / 2
     y = (0.85 * recipe.size - centres[..., 1]) / recipe.scale

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from physvision.core import State, Trajectory
 from physvision.physics.articulated import scenes
-from physvision.report import film
+from physvision.report import render_video
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -254,7 +254,7 @@ def main(
     draw(motion, again, courses, out / "throw.png")
     print(f"figure: {out / 'throw.png'}")
     if filmed:
-        print(f"film: {film(ENGINE, motion, out / 'throw.mp4')}")
+        print(f"film: {render_video(ENGINE, motion, out / 'throw.mp4')}")
     return met
 
 

@@ -25,7 +25,7 @@ def distances(clip: DrawnClip, tracks: list[Track]) -> list[np.ndarray]:
     for body in np.moveaxis(clip.places(), 1, 0):
         errors = []
         for track in tracks:
-            fit = track.seen & lawful
+            fit = track.observed & lawful
             if fit.sum() > 0.3 * lawful.sum():
                 away = track.positions[fit] - body[fit]
                 errors.append(np.linalg.norm(away - np.median(away, axis=0), axis=1))

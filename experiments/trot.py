@@ -24,7 +24,7 @@ from torch import Tensor
 
 from physvision.control.policies import Played
 from physvision.core import State, Trajectory
-from physvision.report import film
+from physvision.report import render_video
 
 PIECE = 60  # periods that gradients go back
 SUNK = 0.75  # share of its height below which a torso has fallen
@@ -225,7 +225,9 @@ def main(
     print(f"{sum(good)} of {seeds} reach {BAR} m/s and keep 80 % in MuJoCo: {'met' if met else 'MISSED'}")
     draw(kinds, evaluations, out / "trot.png")
     fastest = max(rows, key=lambda each: each.speed)
-    print(f"figure: {out / 'trot.png'}, film: {film(runner.gait.engine, fastest.again.motion, out / 'trot.mp4')}")
+    print(
+        f"figure: {out / 'trot.png'}, film: {render_video(runner.gait.engine, fastest.again.motion, out / 'trot.mp4')}"
+    )
     return met
 
 

@@ -110,7 +110,7 @@ def _colors() -> np.ndarray:
 
 def _thinned(film: Path):
     """The frames of a film at the GIF's rate and width, without its first second, which has no prediction yet."""
-    found = video.describe(film)
+    found = video.read_info(film)
     height = 2 * round(found.height * _GIF_WIDTH / found.width / 2)
     frames = video.stream(film, "rgb", video.Conversion(fps=_GIF_FPS, size=(_GIF_WIDTH, height)))
     return (frame for time, frame in frames if time >= 1)

@@ -14,7 +14,7 @@ from physvision.core.checks import check_positive
 from physvision.core.tables import read_table
 from physvision.physics import articulated
 from physvision.physics.articulated import Articulation, scenes
-from physvision.report import OutputFolder, film
+from physvision.report import OutputFolder, render_video
 
 # What is shown where neither controls nor an option say how long, s.
 _SECONDS = 5.0
@@ -60,7 +60,7 @@ def simulate(
     trajectory = engine.rollout(begin, steps if table is None else table.shape[1], table)
     good = torch.nonzero(trajectory.q[0].isfinite().all(-1)).flatten()
     with OutputFolder(path.parent):
-        print(film(engine, trajectory[: int(good[-1]) + 1], path))
+        print(render_video(engine, trajectory[: int(good[-1]) + 1], path))
         print(save_states(path.with_suffix(".safetensors"), trajectory))
     failed = trajectory.status is not None and not bool(trajectory.status.converged.all())
     return 1 if failed else 0

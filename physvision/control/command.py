@@ -13,7 +13,7 @@ from physvision.control.arrival import Arrival, least_effort, least_time
 from physvision.control.swingup import DT, POLES, Poles, with_deep_floor
 from physvision.core import InputError, State, Trajectory
 from physvision.core.checks import check_count, check_positive
-from physvision.report import Film, OutputFolder, film
+from physvision.report import OutputFolder, VideoFigure, render_video
 
 PIXELS = "pendulum-pixels"
 _AIMS = ("goal", "time", "energy")
@@ -66,7 +66,7 @@ def control(
     with OutputFolder(path.parent):
         path_taken = _swung(poles, steps, learn, seed) if aim == "goal" else _arrived(poles, aim, steps, seed)
         looks = with_deep_floor(poles.engine) if poles.cart else None
-        print(film(poles.engine, path_taken, path, properties=looks))
+        print(render_video(poles.engine, path_taken, path, properties=looks))
     return 0
 
 
@@ -138,7 +138,7 @@ def _play(path: Path, seconds: float, learned: int, seed: int) -> int:
     paddle = Paddle.learned(game, check_count("frames", learned), seed + 1)
     print(f"from {learned} random frames: a key moves the paddle by {paddle.speed:.2f} pixels a frame")
     with OutputFolder(path.parent):
-        shown = Film(path, 60.0)
+        shown = VideoFigure(path, 60.0)
 
         def show(picture: Picture, player: Player) -> None:
             shown.add([_drawn(picture, [] if player.landing is None else player.landing.way())])

@@ -67,8 +67,8 @@ class Scene:
         objects: what moves, in the order of the engine's positions.
         parameters: names of learned parameters or of the engine's properties that matter, and their units.
         view: the camera; None if a unit of the world is a pixel and y points down.
-        least_agreement: the redrawn state explains at least this share of the frames' variance in nearly all videos
-            that the model was made for (see `physvision.prediction.agreement`).
+        min_reprojection_score: Fraction of the frames' variance that the rendered state explains in nearly all videos
+            of the model's domain (see `physvision.prediction.reprojection`).
     """
 
     title: str
@@ -81,7 +81,7 @@ class Scene:
     objects: Sequence[SceneObject]
     parameters: Mapping[str, str]
     view: Pinhole | None = None
-    least_agreement: float = 0.5
+    min_reprojection_score: float = 0.5
 
     def __post_init__(self) -> None:
         for name, side in zip(("width", "height"), self.size, strict=True):

@@ -103,7 +103,7 @@ def _frame_format(
     source: str | os.PathLike[str], conversion: video.Conversion, gray: bool
 ) -> tuple[FrameFormat, tuple[int, int, int, int]]:
     """The frames that are made of a video, and the part of its picture that is kept."""
-    found, fps = video.describe(source), conversion.fps
+    found, fps = video.read_info(source), conversion.fps
     if fps is None and not math.isfinite(found.fps):
         raise InputError(f"fps: {source} does not state its frame rate; give one")
     width, height = conversion.size_of(found.width, found.height)
@@ -168,7 +168,7 @@ def _cut(count: int, trial_frames: int, frame_bytes: int) -> list[Shard]:
 def _digest(source: str | os.PathLike[str]) -> str:
     digest = hashlib.sha256()
     try:
-        for path in video.pictures_of(source) if Path(source).is_dir() else [Path(source)]:
+        for path in video.list_images(source) if Path(source).is_dir() else [Path(source)]:
             with path.open("rb") as file:
                 while block := file.read(2**20):
                     digest.update(block)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from physvision.core import DtypeError, InputError
-from physvision.video.overlay import Mark
+from physvision.video.overlay import OverlayShape
 
 Number = int | float
 SPLITS = ("train", "valid", "test")
@@ -127,7 +127,7 @@ class Recipe(ABC):
         """
 
     @abstractmethod
-    def marks(self, values: Mapping[str, np.ndarray]) -> list[Mark]:
+    def marks(self, values: Mapping[str, np.ndarray]) -> list[OverlayShape]:
         """Marks that draw the state over a frame, in pixels; `values` are the fields of that frame."""
 
     def splits(self) -> dict[str, int]:

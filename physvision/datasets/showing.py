@@ -14,7 +14,7 @@ from physvision.core.checks import check_count
 from physvision.datasets.dataset import Dataset
 from physvision.datasets.folder import DESCRIPTION
 from physvision.datasets.registry import recipe_of
-from physvision.video.overlay import Mark, draw, label, sheet
+from physvision.video.overlay import OverlayShape, add_caption, draw_overlay, image_grid
 
 # Small frames are shown about this high.
 _HEIGHT = 320
@@ -50,7 +50,7 @@ def show(
         wanted = _equally_spaced(length, frames) if still else range(length)
         pictures = _trial_pictures(dataset, trial, wanted, states)
     else:
-        fps = video.describe(source).fps
+        fps = video.read_info(source).fps
         length = sum(1 for _ in video.stream(source)) if still else 0
         wanted = _equally_spaced(length, frames) if still else None
         pictures = _video_pictures(source, None if wanted is None else set(wanted))
@@ -58,7 +58,7 @@ def show(
         if not np.isfinite(fps):
             raise InputError(f"source: {source} does not state its frame rate")
         return video.write(path, (picture for _, picture in pictures), fps)
-    page = sheet([label(picture, f"{time:.2f} s") for time, picture in pictures], _COLUMNS)
+    page = image_grid([add_caption(picture, f"{time:.2f} s") for time, picture in pictures], _COLUMNS)
     return video.write(path, page[None], 1)
 
 
@@ -73,14 +73,14 @@ def _magnification(height: int) -> int:
 def _trial_pictures(dataset: Dataset, trial: int, wanted, states: bool) -> Iterator[tuple[float, np.ndarray]]:
     recipe = recipe_of(dataset.folder.description()) if states else None
     for index in wanted:
-        marks: list[Mark] = []
+        marks: list[OverlayShape] = []
         if recipe is not None:
             marks = recipe.marks({name: dataset.field(name, trial, index, index + 1)[0] for name in dataset.fields})
         frame = dataset.frames(trial, index, index + 1)[0]
-        yield index * dataset.dt, draw(frame, marks, _magnification(len(frame)))
+        yield index * dataset.dt, draw_overlay(frame, marks, _magnification(len(frame)))
 
 
 def _video_pictures(source: str | os.PathLike[str], wanted: set[int] | None) -> Iterator[tuple[float, np.ndarray]]:
     for index, (time, frame) in enumerate(video.stream(source)):
         if wanted is None or index in wanted:
-            yield time, draw(frame, (), _magnification(len(frame)))
+            yield time, draw_overlay(frame, (), _magnification(len(frame)))

@@ -132,7 +132,7 @@ def _source(path: str, unit: str, options: dict) -> Source:
         return path
     if options["fps"] is None:
         raise InputError(f"{path}: a folder of pictures has no times; give `fps=30`, the rate of filming")
-    return read(path, conversion=Conversion(filmed_fps=options["fps"]))
+    return read(path, conversion=Conversion(capture_fps=options["fps"]))
 
 
 def _batch(folder: Path, out: Path, motion, told, options, unit: str) -> int:

@@ -69,7 +69,7 @@ def extent(case: Case) -> float:
 
 def explains(case: Case, fit: Fit) -> bool:
     """Whether a fit is one at all."""
-    sigma = max(float(np.median(track.sigma[track.seen])) for track in case.tracks)
+    sigma = max(float(np.median(track.sigma[track.observed])) for track in case.tracks)
     finite = all(bool(torch.isfinite(part).all()) for part in fit.linear)
     return finite and fit.noise < max(_COARSE * extent(case), 6 * sigma)
 

@@ -25,7 +25,7 @@ def hinged(track: Track) -> Track:
     """The track of a rod that turns about a hinge, with its places at one distance from there; others as they are."""
     if track.angle is None:
         return track
-    known = track.seen & np.isfinite(track.angle) & np.isfinite(track.sigma)
+    known = track.observed & np.isfinite(track.angle) & np.isfinite(track.sigma)
     if known.sum() < 12 or np.ptp(track.angle[known]) < _TURNS:
         return track
     places, angles = track.positions[known], track.angle[known]

@@ -25,7 +25,7 @@ from physvision.identification.parameters import derived
 from physvision.identification.preparing import begun, check_moves, chosen, ended, joined, moving_ones, usual_step
 from physvision.identification.remarks import remarks, surprise
 from physvision.identification.view import View
-from physvision.perception import Track, find_tracks, onsets
+from physvision.perception import Track, detect_onsets, find_tracks
 from physvision.physics.engine import MechanicalEngine
 
 _ELSE = 0.1  # of the extent: a last third that is predicted worse is something else
@@ -165,7 +165,7 @@ def _tracks(source: Source, fps, object, crop, start, stop, size, least) -> tupl
         if isinstance(source, Clip):
             height, width = source.frames.shape[1:3]
         else:
-            described = video.describe(source)
+            described = video.read_info(source)
             height, width = described.height, described.width
         view = View(float(width), float(height))
     else:
@@ -180,13 +180,13 @@ def _knocks(source: Source, kinds: Collection[str], fps: float | None) -> np.nda
     """When the sound track of a file knocks, for kinds that listen; slow motion has no sound of its own."""
     if "bounce" not in kinds or fps is not None or not isinstance(source, str | os.PathLike):
         return np.zeros(0)
-    sound = video.sound(source)
-    return np.zeros(0) if sound is None else onsets(sound)
+    sound = video.read_audio(source)
+    return np.zeros(0) if sound is None else detect_onsets(sound)
 
 
 def _seen(tracks: Sequence[Track]) -> str:
     return ", ".join(
-        f"{track.name}: {int(track.seen.sum())} places over {np.ptp(track.times[track.seen]):.2g} s, "
+        f"{track.name}: {int(track.observed.sum())} places over {np.ptp(track.times[track.observed]):.2g} s, "
         f"{track.extent:.0f} {track.unit} across"
         for track in tracks
     )

@@ -110,7 +110,7 @@ class Case:
         """Where an object was seen; NaN where it was not."""
         track = self.tracks[number]
         places = torch.from_numpy(track.positions.copy()).double()
-        places[~torch.from_numpy(track.seen)] = torch.nan
+        places[~torch.from_numpy(track.observed)] = torch.nan
         return places
 
     @property

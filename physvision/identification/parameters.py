@@ -92,7 +92,7 @@ def deviation_of(name: str, case: Case) -> float:
     """
     known, least, track = case.known[name], {"scale": 1e-3, "radius": 1e-2}.get(name, 0.0), case.tracks[0]
     if name == "radius" and track.radius:
-        least = max(least, max(_EDGE, float(np.median(track.sigma[track.seen]))) / track.radius)
+        least = max(least, max(_EDGE, float(np.median(track.sigma[track.observed]))) / track.radius)
     return max(known.deviation, least * known.value)
 
 

@@ -33,32 +33,32 @@ def chosen(tracks: Sequence[Track], name: object, crop: object, start: float | N
     low, high = -math.inf if start is None else start, math.inf if stop is None else stop
     first, last = np.searchsorted(meant[0].times, [low, high]).tolist()
     cut = [track.window(first, last) for track in meant]
-    whole = [track for track in cut if track.seen.sum() >= _FEWEST]
+    whole = [track for track in cut if track.observed.sum() >= _FEWEST]
     if not whole:
-        counts = ", ".join(f"{track.name}: {int(track.seen.sum())}" for track in cut)
+        counts = ", ".join(f"{track.name}: {int(track.observed.sum())}" for track in cut)
         raise InputError(f"expected at least {_FEWEST} places of something that moves, got {counts}")
     return whole
 
 
 def check_moves(tracks: Sequence[Track]) -> None:
     """Refuse tracks of which none leaves the place where it is first seen."""
-    if all(_rest(track) == track.seen.sum() for track in tracks):
+    if all(_rest(track) == track.observed.sum() for track in tracks):
         names = ", ".join(track.name for track in tracks)
         raise InputError(f"nothing moves: of {names}, none leaves the place where it is first seen")
 
 
 def joined(tracks: Sequence[Track]) -> list[Track]:
     """Tracks of which one begins where and when another ends, made one: a thing that was lost and found again."""
-    rest = sorted(tracks, key=lambda track: int(np.flatnonzero(track.seen)[0]))
+    rest = sorted(tracks, key=lambda track: int(np.flatnonzero(track.observed)[0]))
     whole: list[Track] = []
     for track in rest:
-        begin = int(np.flatnonzero(track.seen)[0])
+        begin = int(np.flatnonzero(track.observed)[0])
         for number, other in enumerate(whole):
-            end = int(np.flatnonzero(other.seen)[-1])
+            end = int(np.flatnonzero(other.observed)[-1])
             if not -2 <= begin - end <= 6 or len(other) != len(track):
                 continue
             apart = float(np.linalg.norm(track.positions[begin] - other.positions[end]))
-            near = np.flatnonzero(other.seen)[-4:]
+            near = np.flatnonzero(other.observed)[-4:]
             speed = float(np.linalg.norm(np.diff(other.positions[near], axis=0), axis=1).max(initial=0.0))
             if apart <= 1.5 * speed * max(begin - end, 1) + 2 * (other.radius or 1.0):
                 whole[number] = _one(other, track, end)
@@ -74,7 +74,7 @@ def _one(before: Track, after: Track, end: int) -> Track:
         before,
         positions=np.where(late[:, None], after.positions, before.positions),
         sigma=np.where(late, after.sigma, before.sigma),
-        seen=np.where(late, after.seen, before.seen),
+        observed=np.where(late, after.observed, before.observed),
         angle=None,
     )
 
@@ -88,7 +88,7 @@ def moving_ones(tracks: list[Track], least: int) -> list[Track]:
 
 def _told(track: Track) -> float:
     """How much a track tells of a motion: its extent in deviations, of all its places together."""
-    return track.extent / float(np.median(track.sigma[track.seen])) * math.sqrt(float(track.seen.sum()))
+    return track.extent / float(np.median(track.sigma[track.observed])) * math.sqrt(float(track.observed.sum()))
 
 
 def begun(tracks: Sequence[Track]) -> tuple[list[Track], list[str]]:
@@ -97,20 +97,20 @@ def begun(tracks: Sequence[Track]) -> tuple[list[Track], list[str]]:
     Places of that time count as not seen.
     """
     rests = min(_rest(track) for track in tracks)
-    if rests < _HELD * min(int(track.seen.sum()) for track in tracks):
+    if rests < _HELD * min(int(track.observed.sum()) for track in tracks):
         return list(tracks), []
     found = []
     for track in tracks:
-        seen = track.seen & (np.arange(len(track)) >= np.flatnonzero(track.seen)[rests])
-        found.append(replace(track, seen=seen, sigma=np.where(seen, track.sigma, np.inf)))
-    moment = found[0].times[found[0].seen][0] - tracks[0].times[0]
+        seen = track.observed & (np.arange(len(track)) >= np.flatnonzero(track.observed)[rests])
+        found.append(replace(track, observed=seen, sigma=np.where(seen, track.sigma, np.inf)))
+    moment = found[0].times[found[0].observed][0] - tracks[0].times[0]
     return found, [f"Nothing moves in the first {moment:.2g} s; they are left out."]
 
 
 def _rest(track: Track, backwards: bool = False) -> int:
     """How many of the first (or last) places that were seen lie where the very first (last) ones do."""
-    places = track.positions[track.seen][:: -1 if backwards else 1]
-    near = max(5 * float(np.median(track.sigma[track.seen])), _STILL * track.extent)
+    places = track.positions[track.observed][:: -1 if backwards else 1]
+    near = max(5 * float(np.median(track.sigma[track.observed])), _STILL * track.extent)
     gone = np.linalg.norm(places - np.median(places[:5], axis=0), axis=1) > near
     return int(gone.argmax()) if gone.any() else len(places)
 
@@ -120,10 +120,10 @@ def ended(tracks: Sequence[Track]) -> tuple[list[Track], list[str]]:
     found, notes = [], []
     for track in tracks:
         count = _rest(track, backwards=True)
-        if count >= _HELD * int(track.seen.sum()):
-            moment = float(track.times[track.seen][-count])
-            track = replace(track, seen=track.seen & (track.times < moment))
-            track = replace(track, sigma=np.where(track.seen, track.sigma, np.inf))
+        if count >= _HELD * int(track.observed.sum()):
+            moment = float(track.times[track.observed][-count])
+            track = replace(track, observed=track.observed & (track.times < moment))
+            track = replace(track, sigma=np.where(track.observed, track.sigma, np.inf))
             notes.append(
                 f"{track.name} stands still from {moment:.2f} s on, and no law explains how it came to rest: that is "
                 f"left out, as by --to {moment:.2f}."

@@ -19,17 +19,17 @@ from physvision.identification.identify import Source
 from physvision.report import (
     Canvas,
     Curve,
-    Film,
     Mark,
     OutputFolder,
     Page,
     Panel,
     ParameterRow,
-    cards,
-    embedded,
+    VideoFigure,
+    embed_video,
     parameter_table,
     path_chart,
     phase_chart,
+    stat_cards,
     table,
     time_chart,
 )
@@ -87,7 +87,7 @@ def _film(found: Identification, source: Clip | str | os.PathLike[str], path: Pa
     """The clip with the track, the fitted motion, and what follows from it for the next half second."""
     rate = min(_FASTEST, 1 / found.case.dt)
     size = (round(found.case.view.width), round(found.case.view.height))
-    film, canvas = Film(path, rate), Canvas(size, ["seen and fitted"], rate)
+    film, canvas = VideoFigure(path, rate), Canvas(size, ["seen and fitted"], rate)
     try:
         film.add(_drawn(found, source, canvas, rate, start))
         film.close()
@@ -118,7 +118,7 @@ def _drawn(found: Identification, source, canvas: Canvas, rate: float, start: fl
         marks = []
         for k, track in enumerate(tracks):
             color, pair = OBJECTS[k % len(OBJECTS)], slice(2 * k, 2 * k + 2)
-            place = track.positions[number : number + 1] if track.seen[number] else None
+            place = track.positions[number : number + 1] if track.observed[number] else None
             inside = ahead[:, pair][np.isfinite(ahead[:, pair]).all(1)]
             trail = past[:, pair][np.isfinite(past[:, pair]).all(1)]
             marks.append(
@@ -134,11 +134,11 @@ def _page(found: Identification, film: Path | None) -> Page:
         "of the clip.",
         list(found.warnings),
     )
-    page.add(cards(_numbers(found)))
+    page.add(stat_cards(_numbers(found)))
     if film is not None:
         page.section(
             "The clip",
-            embedded(film),
+            embed_video(film),
             text="Rings: what was seen. Lines: the fitted motion. Dots: the next half second.",
         )
     page.section("Parameters", parameter_table(_parameters(found)), *_silent(found))

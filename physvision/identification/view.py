@@ -46,7 +46,7 @@ class View:
     @classmethod
     def around(cls, tracks: Sequence[Track]) -> View:
         """For tracks without a picture: what they fill, seen all at once and straight on."""
-        places = np.concatenate([track.positions[track.seen] for track in tracks])
+        places = np.concatenate([track.positions[track.observed] for track in tracks])
         middle = (places.min(0) + places.max(0)) / 2
         span = 1.2 * max(float(np.ptp(places, axis=0).max()), 1e-9)
         return cls(span, span, (float(middle[0]) - span / 2, float(middle[1]) - span / 2), filmed=False)

@@ -20,8 +20,7 @@ from torch import Tensor, nn
 from physvision.core import CheckpointError, InputError, Scene, State, UnsupportedError
 from physvision.models import PredictiveAutoencoder
 from physvision.models.checkpoints import check_weights_match, load, read_checkpoint, save
-from physvision.perception.flow import PyramidFlow
-from physvision.perception.flow_files import save_flow
+from physvision.perception.flow import PyramidFlow, save_flow
 from physvision.report import OutputFolder
 
 # Numbers that differ by this share of the largest one are the same: float32 sums of some ten thousand terms, added

@@ -13,10 +13,10 @@ from physvision.core import ShapeError, brightness
 from physvision.core.checks import check_count, check_positive
 from physvision.models.interfaces import Encoder, Observation, windows
 from physvision.perception.colors import ColorFilters
-from physvision.perception.disturbance import Disturbance
-from physvision.perception.locating import Places, locate
-from physvision.perception.objects import FRAMES, object_inputs
-from physvision.perception.tracking import follow
+from physvision.perception.frame_corruption import FrameCorruption
+from physvision.perception.localization import ObjectPositions, locate_objects
+from physvision.perception.mask_tracking import track_masks
+from physvision.perception.object_crops import INPUT_FRAMES, object_inputs
 
 # Value of pixels beyond the image: no frame contains it, so the network can recognize walls.
 _OUTSIDE = -1.0
@@ -35,7 +35,7 @@ class PerceptionOutputs:
 
     frames: Float[Tensor, "batch frames 3 height width"]
     masks: Float[Tensor, "batch frames objects height width"]
-    places: Places
+    places: ObjectPositions
     flows: Float[Tensor, "batch flows 2 height width"]
 
 
@@ -78,7 +78,7 @@ class ObjectEncoder(Encoder):
         background: tuple[float, float, float] = (0.0, 0.0, 0.0),
         counts: Sequence[int] | None = None,
         crop: int | None = None,
-        disturbance: Disturbance | None = None,
+        disturbance: FrameCorruption | None = None,
     ) -> None:
         """Assemble perception and the refining network.
 
@@ -100,7 +100,7 @@ class ObjectEncoder(Encoder):
         self.crop = None if crop is None else check_count("crop", crop)
         self.register_buffer("colors", torch.tensor([list(color) for color in colors]), persistent=False)
         self.register_buffer("background", torch.tensor(list(background)).reshape(3, 1, 1), persistent=False)
-        self.objects = self.filters.objects
+        self.objects = self.filters.num_objects
         self.network, self.flow, self.disturbance = network, flow, disturbance
         flow.requires_grad_(False)
         output_layer = [layer for layer in network.modules() if isinstance(layer, nn.Linear)][-1]
@@ -119,12 +119,12 @@ class ObjectEncoder(Encoder):
         frames before, without which there is no velocity. Where the last frame does not show an object it is 0, and
         the position is extrapolated; where no frame does, the position is the image's center, at rest.
         """
-        if frames.shape[1] < FRAMES or frames.shape[2:] != (3, *self.size):
+        if frames.shape[1] < INPUT_FRAMES or frames.shape[2:] != (3, *self.size):
             raise ShapeError(
-                f"frames: expected shape (batch, {FRAMES} or more, 3, {self.size[0]}, {self.size[1]}), got "
+                f"frames: expected shape (batch, {INPUT_FRAMES} or more, 3, {self.size[0]}, {self.size[1]}), got "
                 f"{tuple(frames.shape)}; resize them"
             )
-        clips = windows(brightness(frames), FRAMES)
+        clips = windows(brightness(frames), INPUT_FRAMES)
         views = self.extract_views(clips.flatten(0, 1))
         corrections = self.network(views.images.flatten(0, 1)).unflatten(0, (-1, self.objects)).to(views.position.dtype)
         # An invisible object gets no correction.
@@ -155,16 +155,16 @@ class ObjectEncoder(Encoder):
             frames = frames.float()
             masks = self._masks(frames)
             if self.training and self.disturbance is not None:
-                position = locate(masks, self.radius).centers[:, -1]
+                position = locate_objects(masks, self.radius).centers[:, -1]
                 frames = self.disturbance(frames, masks.sum(2, keepdim=True), position)
                 masks = self._masks(frames)
-            places = locate(masks, self.radius)
+            places = locate_objects(masks, self.radius)
         flows = self.flow(frames[:, :-1].flatten(0, 1), frames[:, 1:].flatten(0, 1))
-        return PerceptionOutputs(frames, masks, places, flows.unflatten(0, (-1, FRAMES - 1)))
+        return PerceptionOutputs(frames, masks, places, flows.unflatten(0, (-1, INPUT_FRAMES - 1)))
 
     def _masks(self, frames: Tensor) -> Tensor:
         """Segment the objects; those of one color are told apart by tracking."""
         masks = self.filters.masks(frames)
         if max(self.counts) == 1:
             return masks
-        return torch.stack([follow(window, self.counts).masks for window in masks])
+        return torch.stack([track_masks(window, self.counts).masks for window in masks])

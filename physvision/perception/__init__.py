@@ -1,20 +1,19 @@
 """What moves in frames, and how: colour masks, identities over time, optical flow, and what an encoder is given."""
 
-from physvision.perception.disturbance import Disturbance
-from physvision.perception.finding import find_tracks
-from physvision.perception.flow import DenseInverseSearch, PyramidFlow
-from physvision.perception.flow_files import load_flow
-from physvision.perception.onsets import onsets
+from physvision.perception.flow import DenseInverseSearch, PyramidFlow, load_flow
+from physvision.perception.frame_corruption import FrameCorruption
+from physvision.perception.motion_tracking import find_tracks
+from physvision.perception.onsets import detect_onsets
 from physvision.perception.track import Track, read_tracks, write_tracks
 
 __all__ = [
     "DenseInverseSearch",
-    "Disturbance",
+    "FrameCorruption",
     "PyramidFlow",
     "Track",
+    "detect_onsets",
     "find_tracks",
     "load_flow",
-    "onsets",
     "read_tracks",
     "write_tracks",
 ]

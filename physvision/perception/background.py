@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float, UInt8
 
 from physvision.core import InputError, VideoError
-from physvision.perception.shake import Shake, check_still, shifted_back
+from physvision.perception.camera_jitter import JitterEstimator, check_still, shifted_back
 
 _SAMPLES = 48  # frames that the background is made from
 _FLOOR = 12.0  # levels: less is never called a change
@@ -29,7 +29,7 @@ _MOST = 0.45  # share of the picture that may change like this; beyond it the ca
 
 
 @dataclass(frozen=True)
-class Survey:
+class BackgroundSurvey:
     """A first look at all frames.
 
     Attributes:
@@ -51,7 +51,7 @@ class Survey:
         return alike
 
 
-def survey(footage) -> Survey:
+def survey_background(footage) -> BackgroundSurvey:
     """Go through all frames once and keep some of them."""
     kept: list[np.ndarray] = []
     times, changes, step, before = [], [], 1, None
@@ -66,7 +66,7 @@ def survey(footage) -> Survey:
                 kept, step = kept[::2], 2 * step
     if len(times) < 5:
         raise InputError(f"expected at least 5 frames to see a motion, got {len(times)}")
-    return Survey(np.stack(kept), np.array(times), np.array(changes))
+    return BackgroundSurvey(np.stack(kept), np.array(times), np.array(changes))
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Background:
         """Make it from frames of the whole time."""
         check_still(samples)
         middle = _median(samples)
-        self._shake = Shake(_bytes(middle))
+        self._shake = JitterEstimator(_bytes(middle))
         shifts = _filled_in([self._shake.measure(sample) for sample in samples])
         self._first = shifts[0]
         # Estimates scatter by some hundredths of a pixel when nothing moves; correcting these would add noise.
@@ -101,7 +101,7 @@ class Background:
         samples = np.stack([_lit(sample, self._gains(sample, middle, np.zeros(2))) for sample in samples])
         self.picture, self.noise = _resolved(samples, _median(samples))
         self.bytes = _bytes(self.picture)
-        self._shake = Shake(self.bytes)
+        self._shake = JitterEstimator(self.bytes)
 
     @property
     def threshold(self) -> Float[np.ndarray, "height width"]:

@@ -39,7 +39,7 @@ class Blob:
         return 2 * float(np.sqrt(self.area / np.pi))
 
 
-def find_blobs(frame: np.ndarray, change: np.ndarray, threshold: np.ndarray, behind: np.ndarray) -> list[Blob]:
+def detect_blobs(frame: np.ndarray, change: np.ndarray, threshold: np.ndarray, behind: np.ndarray) -> list[Blob]:
     """The blobs of an aligned frame; `change` is from the background, which is `behind`."""
     mask = (change > threshold).astype(np.uint8)
     _, labels, stats, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import cv2
 import numpy as np
 import torch
 from jaxtyping import Float
@@ -17,7 +18,6 @@ from torch.nn import functional
 
 from physvision.core import InputError
 from physvision.core.checks import check_count
-from physvision.perception.clustering import cluster
 
 _CONTRAST = 0.06  # of full scale: less than this beyond the noise is background
 _APART = 12.0  # in L*a*b*: closer colours are one
@@ -55,7 +55,7 @@ class ColorFilters:
                 raise InputError(f"colors[{index}]: {color.tolist()} cannot be told from the background")
 
     @classmethod
-    def given(
+    def from_colors(
         cls,
         colors: list[tuple[float, float, float]],
         background: tuple[float, float, float] = (0.0, 0.0, 0.0),
@@ -66,7 +66,7 @@ class ColorFilters:
         return cls(torch.tensor(colors), behind, counts or (1,) * len(colors))
 
     @property
-    def objects(self) -> int:
+    def num_objects(self) -> int:
         """How many objects there are in all."""
         return sum(self.counts)
 
@@ -137,10 +137,10 @@ def _background(frames: Tensor) -> Tensor:
 def _clusters(lab: np.ndarray, objects: int) -> tuple[np.ndarray, np.ndarray]:
     """As many clusters as there are objects, fewer where centres would lie too close."""
     count = min(objects, len(lab))
-    labels, centers = cluster(lab, count)
+    labels, centers = k_means(lab, count)
     while count > 1 and _closest(centers) < _APART:
         count -= 1
-        labels, centers = cluster(lab, count)
+        labels, centers = k_means(lab, count)
     # Brightest first, so that the order does not depend on where clustering began.
     order = np.lexsort(centers.T[::-1])[::-1]
     return np.argsort(order)[labels], centers[order]
@@ -157,3 +157,12 @@ def _shared(sizes: np.ndarray, objects: int) -> tuple[int, ...]:
     for _ in range(objects - len(sizes)):
         counts[np.argmax(sizes / counts)] += 1
     return tuple(counts.tolist())
+
+
+def k_means(points: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The cluster of each of the points, (points,), and the clusters' centres, (count, dimensions)."""
+    cv2.setRNGSeed(0)
+    stop = (cv2.TERM_CRITERIA_EPS + cv2.TERM_CRITERIA_MAX_ITER, 50, 1e-2)
+    none = np.empty(0, np.int32)
+    _, labels, centers = cv2.kmeans(points.astype(np.float32), count, none, stop, 8, cv2.KMEANS_PP_CENTERS)
+    return labels.ravel(), centers.astype(np.float64)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Protocol
 
 import cv2
@@ -11,8 +13,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from physvision.core import CheckpointError
 from physvision.core.checks import check_count
 from physvision.core.registry import register
+from physvision.core.resources import find
+from physvision.core.weights import read_weights, write_weights
 
 _LEAK = 0.1  # slope of the rectifiers below zero
 _AROUND = tuple((y, x) for y in (-1, 0, 1) for x in (-1, 0, 1))
@@ -139,8 +144,34 @@ def warp(
     return functional.grid_sample(frames, grid, padding_mode="border", align_corners=False)
 
 
-def end_point_error(
+def endpoint_error(
     flow: Float[Tensor, "batch 2 height width"], truth: Float[Tensor, "batch 2 height width"]
 ) -> Float[Tensor, "batch height width"]:
     """Distance between where the two lead, pixels."""
     return (flow - truth).square().sum(1).sqrt()
+
+
+FORMAT = "physvision flow 1"
+
+
+def save_flow(path: str | os.PathLike[str], network: PyramidFlow) -> Path:
+    """Write `network` to a file, usually NAME.safetensors."""
+    return write_weights(path, network.state_dict(), {"levels": network.levels, "width": network.width}, FORMAT)
+
+
+@register("physvision.perception.load_flow")
+def load_flow(name: str = "flow") -> PyramidFlow:
+    """The flow network `name`: one that comes with physvision ("flow"), or the path of a .safetensors file.
+
+    Raises:
+        FileError: there is no such file.
+        CheckpointError: it is damaged, or holds something else.
+    """
+    path = find(f"{name}.safetensors" if Path(name).suffix == "" else str(name), "models")
+    tensors, configuration = read_weights(path, FORMAT)
+    try:
+        network = PyramidFlow(**configuration)
+        network.load_state_dict(tensors)
+    except (TypeError, RuntimeError) as error:
+        raise CheckpointError(f"{path}: its weights do not fit its configuration ({error})") from error
+    return network.eval()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from physvision.video import Sound
+from physvision.video import AudioTrack
 
 _BLOCK = 1e-3  # s, in which loudness is measured
 _BEFORE = 0.04  # s that a knock is compared with
@@ -13,7 +13,7 @@ _LOUDER = 30.0  # times the power of what was before
 _APART = 0.06  # s: what follows sooner is the same knock's echo
 
 
-def onsets(sound: Sound) -> Float[np.ndarray, " onsets"]:
+def detect_onsets(sound: AudioTrack) -> Float[np.ndarray, " onsets"]:
     """Seconds since the clip's first frame at which something much louder than before begins.
 
     Differences of samples count, in which hum and wind are weak and knocks are strong.

@@ -28,7 +28,7 @@ class Track:
         positions: x to the right and y down, in `unit`: pixels from the picture's corner, so that pixel centres lie at
             halves, or metres. Where the thing was not seen they are interpolated, or NaN outside of what was seen.
         sigma: standard deviation of each coordinate of a position, in `unit`; infinite where it was not seen.
-        seen: whether it was.
+        observed: whether it was.
         angle: direction of its long axis, radians from the x axis towards the y axis, without jumps; None where it has
             no direction that can be told.
         radius: of the circle with its area, in `unit`; None where it is not known.
@@ -36,24 +36,24 @@ class Track:
         name: for people.
         unit: "px", or "m" where a table gave lengths.
         notes: what was noticed on the way that changes how far the track can be trusted, in whole sentences.
-        emerges: whether it came out of something that stands still: nothing moved there before it was first seen.
+        static_before_visible: If true, nothing moved near the first observed position just before it.
     """
 
     times: Float[np.ndarray, " times"]
     positions: Float[np.ndarray, "times 2"]
     sigma: Float[np.ndarray, " times"]
-    seen: Bool[np.ndarray, " times"]
+    observed: Bool[np.ndarray, " times"]
     angle: Float[np.ndarray, " times"] | None = None
     radius: float | None = None
     color: tuple[float, float, float] | None = None
     name: str = "object"
     unit: str = "px"
     notes: tuple[str, ...] = ()
-    emerges: bool = False
+    static_before_visible: bool = False
 
     def __post_init__(self) -> None:
         count = len(self.times)
-        shapes = {"positions": (count, 2), "sigma": (count,), "seen": (count,)}
+        shapes = {"positions": (count, 2), "sigma": (count,), "observed": (count,)}
         if self.angle is not None:
             shapes["angle"] = (count,)
         for name, shape in shapes.items():
@@ -61,7 +61,7 @@ class Track:
                 raise ShapeError(f"{name}: expected shape {shape} as times has, got {getattr(self, name).shape}")
         if not np.isfinite(self.times).all() or not (np.diff(self.times) > 0).all():
             raise InputError(f"times of {self.name}: expected finite seconds, each later than the one before")
-        if not np.isfinite(self.positions[self.seen]).all():
+        if not np.isfinite(self.positions[self.observed]).all():
             raise InputError(f"positions of {self.name}: expected finite values wherever it was seen")
         if self.unit not in ("px", "m"):
             raise InputError(f'unit: expected "px" or "m", got {self.unit!r}')
@@ -72,16 +72,16 @@ class Track:
     @property
     def extent(self) -> float:
         """Diagonal of the box that holds everything seen, in `unit`."""
-        places = self.positions[self.seen]
+        places = self.positions[self.observed]
         return float(np.linalg.norm(np.ptp(places, axis=0))) if len(places) else 0.0
 
     def window(self, start: int, stop: int) -> Track:
         """Moments `start` to `stop` (excluded); the times stay those of the whole."""
         angle = None if self.angle is None else self.angle[start:stop]
         times, positions, sigma, seen = (
-            values[start:stop] for values in (self.times, self.positions, self.sigma, self.seen)
+            values[start:stop] for values in (self.times, self.positions, self.sigma, self.observed)
         )
-        return replace(self, times=times, positions=positions, sigma=sigma, seen=seen, angle=angle)
+        return replace(self, times=times, positions=positions, sigma=sigma, observed=seen, angle=angle)
 
 
 def write_tracks(path: str | os.PathLike[str], tracks: Sequence[Track]) -> None:
@@ -101,7 +101,7 @@ def write_tracks(path: str | os.PathLike[str], tracks: Sequence[Track]) -> None:
                 values = list(track.positions[time]) + ([] if track.angle is None else [track.angle[time]])
                 if track.unit == "m":  # tables of lengths have y upwards
                     values[1:] = [-value for value in values[1:]]
-                row += [f"{value:.9g}" if track.seen[time] else "" for value in values]
+                row += [f"{value:.9g}" if track.observed[time] else "" for value in values]
             writer.writerow(row)
 
 
@@ -147,11 +147,11 @@ def _tabled(times: np.ndarray, positions: np.ndarray, angle: np.ndarray | None, 
     if angle is not None:
         seen &= np.isfinite(angle)
         angle[seen] = np.unwrap(angle[seen])
-    sigma = np.where(seen, roughness(positions[seen]), np.inf)
+    sigma = np.where(seen, estimate_noise(positions[seen]), np.inf)
     return Track(times, positions, sigma, seen, angle, name=name, unit=unit)
 
 
-def roughness(positions: Float[np.ndarray, "times 2"]) -> float:
+def estimate_noise(positions: Float[np.ndarray, "times 2"]) -> float:
     """Standard deviation of independent noise on positions that are otherwise smooth.
 
     Differences of order k of white noise have (2k over k) times its variance, and those of a smooth motion fade with k

@@ -52,7 +52,7 @@ def predict(
     predictor = Predictor.from_checkpoint(checkpoint, horizon=horizon, device=device, batch=batch)
     part = None if crop is None else _numbers("crop", crop, "x,y,width,height", 4)
     sides = None if size is None else _numbers("size", size, "a side, or width,height", 1, 2)
-    outcome = save(
+    data = save(
         predictor,
         video,
         Path(out) if out else Path("out") / Path(video).stem,
@@ -63,7 +63,7 @@ def predict(
         settings={"checkpoint": checkpoint, "command": shlex.join(["physvision", *sys.argv[1:]])},
         finished=show,
     )
-    return INTERRUPTED if outcome.interrupted else 0
+    return INTERRUPTED if data.interrupted else 0
 
 
 def _numbers(name: str, text: str, wanted: str, *counts: int) -> tuple[int, ...]:

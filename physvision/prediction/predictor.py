@@ -14,10 +14,10 @@ from physvision.core import Clip, DeviceError, InputError, State, Trajectory, br
 from physvision.core.checks import check_count, check_positive
 from physvision.losses import psnr, ssim
 from physvision.models import PredictiveAutoencoder, load
-from physvision.prediction.agreement import agreement
-from physvision.prediction.judgement import Judge
+from physvision.prediction.domain_check import DomainCheck
 from physvision.prediction.prediction import Prediction, Segment, joined
-from physvision.video import Conversion, SceneStream, TimedFrame, scene_stream
+from physvision.prediction.reprojection import agreement
+from physvision.video import Conversion, SceneStream, TimedFrame, open_scene_stream
 
 Video = str | os.PathLike[str] | Clip | np.ndarray | Tensor | Iterable[np.ndarray | Tensor]
 
@@ -114,13 +114,13 @@ class Predictor:
 
     def open(self, video: Video, conversion: Conversion | None = None) -> SceneStream:
         """The frames of `video` as the scene wants them."""
-        return scene_stream(video, self.scene, conversion)
+        return open_scene_stream(video, self.scene, conversion)
 
-    def judge(self, stream: SceneStream, *, force: bool = False) -> Judge:
+    def judge(self, stream: SceneStream, *, force: bool = False) -> DomainCheck:
         """What judges whether `stream` shows what the model was made for."""
-        return Judge(self.model, self.device, stream.source, force=force)
+        return DomainCheck(self.model, self.device, stream.source, force=force)
 
-    def look(self, stream: SceneStream, judge: Judge) -> Iterator[Segment]:
+    def look(self, stream: SceneStream, judge: DomainCheck) -> Iterator[Segment]:
         """What is seen in `stream`, which fits the scene; `judge` refuses what does not look like it."""
         span, iterator = self.scene.frames_in, iter(stream)
         before = list(islice(iterator, span - 1))

@@ -16,15 +16,15 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from physvision.core import PhysvisionError
-from physvision.prediction.film import PredictionFrames
+from physvision.prediction.domain_check import MismatchError
 from physvision.prediction.interruption import Interruption
-from physvision.prediction.judgement import MismatchError
 from physvision.prediction.mechanics import parameters
-from physvision.prediction.outcome import Outcome
-from physvision.prediction.page import prediction_page
 from physvision.prediction.prediction import Segment
 from physvision.prediction.predictor import Predictor, Video
-from physvision.report import Film, OutputFolder, StateTables, Units, pixels_per_metre
+from physvision.prediction.report_data import ReportData
+from physvision.prediction.report_page import prediction_page
+from physvision.prediction.video_panels import PredictionFrames
+from physvision.report import OutputFolder, StateTables, Units, VideoFigure, pixels_per_meter
 from physvision.video import Conversion, SceneStream
 
 Result = TypeVar("Result")
@@ -40,11 +40,11 @@ def save(
     film: bool = True,
     force: bool = False,
     settings: Mapping[str, str] | None = None,
-    finished: Callable[[Outcome, list[Path]], None] | None = None,
-) -> Outcome:
+    finished: Callable[[ReportData, list[Path]], None] | None = None,
+) -> ReportData:
     """Look at `video` in constant memory and leave states.csv, states.npz, prediction.mp4 and report.html in `folder`.
 
-    Ctrl-C ends it after the segment at work; what was seen until then is written, and `Outcome.interrupted` says so.
+    Ctrl-C ends it after the segment at work; what was seen until then is written, and `ReportData.interrupted` says so.
 
     Args:
         predictor: what looks.
@@ -55,14 +55,14 @@ def save(
         film: make prediction.mp4, which the page shows.
         force: go on though the video does not look like what the model was made for.
         settings: what the page says of how it was made.
-        finished: called with the outcome and the files there are, also where a `PhysvisionError` follows.
+        finished: called with the data and the files there are, also where a `PhysvisionError` follows.
 
     Raises:
         InputError: the video does not fit; nothing is written.
         PhysvisionError: the video broke off, or something could not be written; what came before is kept.
     """
     stream = predictor.open(video, conversion)
-    units = Units(predictor.scene, stream.crop, pixels_per_metre(scale, predictor.scene))
+    units = Units(predictor.scene, stream.crop, pixels_per_meter(scale, predictor.scene))
     with OutputFolder(folder) as made, Interruption() as interruption, warnings.catch_warnings(), _cores_left():
         # The notes say how often this happened.
         warnings.filterwarnings("ignore", ".*worlds failed", RuntimeWarning)
@@ -76,13 +76,13 @@ def save(
             seconds, found = time.perf_counter() - began, judge.findings()
             known = parameters(predictor.model, predictor.scene, units)
             states = files.tables.read()
-            outcome = Outcome(predictor, stream, units, states, last, seconds, reason, found, known, settings or {})
-            written = files.finish(outcome)
+            data = ReportData(predictor, stream, units, states, last, seconds, reason, found, known, settings or {})
+            written = files.finish(data)
             if finished:
-                finished(outcome, written)
+                finished(data, written)
         if files.failure:
             raise files.failure
-    return outcome
+    return data
 
 
 class _Files:
@@ -97,7 +97,7 @@ class _Files:
     def __init__(self, folder: Path, predictor: Predictor, units: Units, film: bool) -> None:
         self.folder, self.units, self.frames = folder, units, PredictionFrames(predictor)
         self.tables = _tables(folder, units)
-        self.film = Film(folder / "prediction.mp4", predictor.scene.fps) if film else None
+        self.film = VideoFigure(folder / "prediction.mp4", predictor.scene.fps) if film else None
         self.drawn: Path | None = None
         self.failure: PhysvisionError | None = None
 
@@ -128,10 +128,10 @@ class _Files:
         self.drawn = self._attempt(self.film.close) if self.film else None
         return last
 
-    def finish(self, outcome: Outcome) -> list[Path]:
+    def finish(self, data: ReportData) -> list[Path]:
         """Finish the tables and write the page; the files there are then."""
         written = self._attempt(self.tables.finish)
-        page = prediction_page(outcome, self.drawn)
+        page = prediction_page(data, self.drawn)
         report = self._attempt(lambda: page.write(self.folder / "report.html"))
         if self.drawn is None and report:
             # The page is of this run; a film of an earlier one is not.

@@ -1,19 +1,28 @@
 """What people look at: films, pages, charts and tables. It is given numbers and pictures and runs no network."""
 
-from physvision.report.canvas import Canvas, Mark, Panel, heat
+from physvision.report.canvas import Canvas, Mark, Panel, difference_heatmap
 from physvision.report.charts import Curve, path_chart, phase_chart, time_chart
-from physvision.report.filming import Film, film
-from physvision.report.markup import Markup, ParameterRow, beside, cards, code, embedded, parameter_table, strip, table
+from physvision.report.markup import (
+    Markup,
+    ParameterRow,
+    code,
+    embed_video,
+    image_strip,
+    parameter_table,
+    side_by_side,
+    stat_cards,
+    table,
+)
 from physvision.report.output import OutputFolder
 from physvision.report.page import Page
 from physvision.report.palette import object_colors
 from physvision.report.tables import StateTables
-from physvision.report.units import Units, pixels_per_metre
+from physvision.report.units import Units, pixels_per_meter
+from physvision.report.video_figure import VideoFigure, render_video
 
 __all__ = [
     "Canvas",
     "Curve",
-    "Film",
     "Mark",
     "Markup",
     "OutputFolder",
@@ -22,18 +31,19 @@ __all__ = [
     "ParameterRow",
     "StateTables",
     "Units",
-    "beside",
-    "cards",
+    "VideoFigure",
     "code",
-    "embedded",
-    "film",
-    "heat",
+    "difference_heatmap",
+    "embed_video",
+    "image_strip",
     "object_colors",
     "parameter_table",
     "path_chart",
     "phase_chart",
-    "pixels_per_metre",
-    "strip",
+    "pixels_per_meter",
+    "render_video",
+    "side_by_side",
+    "stat_cards",
     "table",
     "time_chart",
 ]

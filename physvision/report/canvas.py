@@ -32,8 +32,8 @@ class Mark:
         radius: of the ring.
         path: a thin line, such as where the object was, (before, 2).
         dots: a row of fading dots, such as where the object will be, (ahead, 2).
-        sure: 0 to 1; what is unsure is gray.
-        faint: thinner and without a dark edge.
+        confidence: 0 to 1; what is unsure is gray.
+        dimmed: thinner and without a dark edge.
     """
 
     color: Color
@@ -41,8 +41,8 @@ class Mark:
     radius: float = 2.0
     path: Float[np.ndarray, "before 2"] | None = None
     dots: Float[np.ndarray, "ahead 2"] | None = None
-    sure: float = 1.0
-    faint: bool = False
+    confidence: float = 1.0
+    dimmed: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Canvas:
             picture = self._enlarged(panel.picture)
             for mark in panel.marks:
                 self._lines(picture, mark)
-            for mark in sorted(panel.marks, key=lambda each: each.faint, reverse=True):
+            for mark in sorted(panel.marks, key=lambda each: each.dimmed, reverse=True):
                 self._outline(picture, mark)
             canvas[y : y + high, x : x + wide] = picture
         if self._chart_height:
@@ -124,21 +124,21 @@ class Canvas:
         """The path and the fading dots."""
         if mark.path is not None:
             places = self._fixed(mark.path[np.isfinite(mark.path).all(1)])
-            cv2.polylines(picture, [places], False, _mixed(mark.color, FAINT, mark.sure), 1, cv2.LINE_AA, _SHIFT)
+            cv2.polylines(picture, [places], False, _mixed(mark.color, FAINT, mark.confidence), 1, cv2.LINE_AA, _SHIFT)
         if mark.dots is not None and np.isfinite(mark.dots).all():
             for step, place in enumerate(self._fixed(mark.dots).tolist()):
                 age = step / len(mark.dots)
-                color = _mixed(mark.color, FAINT, mark.sure * (1 - 0.8 * age))
+                color = _mixed(mark.color, FAINT, mark.confidence * (1 - 0.8 * age))
                 cv2.circle(picture, place, round((4.0 - 2.2 * age) * 2**_SHIFT), color, -1, cv2.LINE_AA, _SHIFT)
 
     def _outline(self, picture: np.ndarray, mark: Mark) -> None:
         if mark.outline is None or not np.isfinite(mark.outline).all():
             return
         places = self._fixed(mark.outline)
-        own = _mixed(mark.color, FAINT, mark.sure)
+        own = _mixed(mark.color, FAINT, mark.confidence)
         # A dark edge keeps a line apart from whatever lies below.
-        for color, wider in ((own, 0),) if mark.faint else (((0, 0, 0), 2), (own, 0)):
-            width = 2 + wider - mark.faint
+        for color, wider in ((own, 0),) if mark.dimmed else (((0, 0, 0), 2), (own, 0)):
+            width = 2 + wider - mark.dimmed
             if len(places) == 1:
                 size = round(mark.radius * self._zoom * 2**_SHIFT)
                 cv2.circle(picture, places[0].tolist(), size, color, width, cv2.LINE_AA, _SHIFT)
@@ -174,7 +174,7 @@ class Canvas:
 _INFERNO = np.rint(mpl.colormaps["inferno"](np.arange(256))[:, :3] * 255).astype(np.uint8)
 
 
-def heat(difference: Float[np.ndarray, "height width"]) -> UInt8[np.ndarray, "height width 3"]:
+def difference_heatmap(difference: Float[np.ndarray, "height width"]) -> UInt8[np.ndarray, "height width 3"]:
     """Differences of brightness as colours; half of full brightness is the brightest."""
     return _INFERNO[np.clip(difference * 510, 0, 255).astype(np.uint8)]
 

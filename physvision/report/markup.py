@@ -76,18 +76,18 @@ def parameter_table(parameters: Iterable[ParameterRow]) -> Markup:
     return table(rows, ["parameter", "value", *(["95 % interval"] if sure else []), "origin", *([""] if noted else [])])
 
 
-def cards(numbers: Iterable[tuple[str, str]]) -> Markup:
+def stat_cards(numbers: Iterable[tuple[str, str]]) -> Markup:
     """Numbers in large letters, each above what it is."""
     boxes = (f'<div class="card"><b>{escape(big)}</b><span>{escape(small)}</span></div>' for big, small in numbers)
     return Markup(f'<div class="cards">{"".join(boxes)}</div>')
 
 
-def beside(left: Iterable[Markup], right: Iterable[Markup]) -> Markup:
+def side_by_side(left: Iterable[Markup], right: Iterable[Markup]) -> Markup:
     """Figures in two columns."""
     return Markup(f'<div class="two"><div>{"".join(left)}</div><div>{"".join(right)}</div></div>')
 
 
-def strip(pictures: Mapping[str, np.ndarray]) -> Markup:
+def image_strip(pictures: Mapping[str, np.ndarray]) -> Markup:
     """Pictures (height, width, channels) uint8 in a row, each above its caption."""
     boxes = (f'<div><img alt="" src="{png(each)}">{escape(caption)}</div>' for caption, each in pictures.items())
     return Markup(f'<figure><div class="strip">{"".join(boxes)}</div></figure>')
@@ -99,7 +99,7 @@ def png(picture: np.ndarray) -> str:
     return f"data:image/png;base64,{base64.b64encode(data.tobytes()).decode()}"
 
 
-def embedded(film: Path, start: float = 0.0) -> Markup:
+def embed_video(film: Path, start: float = 0.0) -> Markup:
     """The film to be played in the page: all of it, or the beginning of a long one, without coding it anew.
 
     Args:

@@ -81,7 +81,7 @@ class Units:
         )
 
 
-def pixels_per_metre(scale: float | str | None, scene: Scene) -> float | None:
+def pixels_per_meter(scale: float | str | None, scene: Scene) -> float | None:
     """Pixels a metre, from a number, or from a length in the picture as "120px=0.5m"."""
     if scale is None:
         return None

@@ -13,7 +13,7 @@ from torch.optim import AdamW
 from torch.optim.lr_scheduler import OneCycleLR
 from torch.utils.data import DataLoader
 
-from physvision.perception.flow import PyramidFlow, end_point_error
+from physvision.perception.flow import PyramidFlow, endpoint_error
 from physvision.perception.synthetic_flow import FlowPairs, FlowSample, SyntheticFlow
 from physvision.trainers.checkpoints import keep_checkpoints_whole
 
@@ -58,7 +58,7 @@ class FlowTraining(LightningModule):
 
     def validation_step(self, batch: FlowSample, batch_idx: int) -> None:
         """Log the end-point error of all pixels and of those that show a shape, px."""
-        error = end_point_error(self.network(batch.first, batch.second), batch.flow)
+        error = endpoint_error(self.network(batch.first, batch.second), batch.flow)
         shown = batch.shapes[:, 0]
         size = len(batch.first)
         self.log("validation/error", error.mean(), prog_bar=True, batch_size=size, sync_dist=True)

@@ -1,31 +1,31 @@
 """Video in and out, through the FFmpeg that PyAV carries."""
 
+from physvision.video.audio import AudioTrack, read_audio
 from physvision.video.conversion import Conversion, resample
-from physvision.video.pictures import pictures_of
-from physvision.video.reading import Description, chunks, describe, read, stamps, stream
-from physvision.video.regularity import Timing, timing
-from physvision.video.scene_frames import SceneStream, TimedFrame, scene_stream
-from physvision.video.sound_track import Sound, sound
-from physvision.video.writing import Coding, Writer, write
+from physvision.video.image_folder import list_images
+from physvision.video.reading import VideoInfo, chunks, read, read_info, read_timestamps, stream
+from physvision.video.regularity import FrameTiming, frame_timing
+from physvision.video.scene_frames import SceneStream, TimedFrame, open_scene_stream
+from physvision.video.writing import Encoding, VideoWriter, write
 
 __all__ = [
-    "Coding",
+    "AudioTrack",
     "Conversion",
-    "Description",
+    "Encoding",
+    "FrameTiming",
     "SceneStream",
-    "Sound",
     "TimedFrame",
-    "Timing",
-    "Writer",
+    "VideoInfo",
+    "VideoWriter",
     "chunks",
-    "describe",
-    "pictures_of",
+    "frame_timing",
+    "list_images",
+    "open_scene_stream",
     "read",
+    "read_audio",
+    "read_info",
+    "read_timestamps",
     "resample",
-    "scene_stream",
-    "sound",
-    "stamps",
     "stream",
-    "timing",
     "write",
 ]

@@ -51,17 +51,17 @@ class Conversion:
         crop: x and y of the upper left corner, width and height of the part that is kept; pixels. Everything if None;
             but the largest square in the middle if `size` is one number.
         size: side of the square, or width and height, that the part is brought to; pixels. As cropped if None.
-        filmed_fps: frames a second at which the camera filmed, where the file states another rate, as those of slow
+        capture_fps: frames a second at which the camera filmed, where the file states another rate, as those of slow
             motion do. Times are then those of what was filmed.
     """
 
     fps: float | None = None
     crop: tuple[int, int, int, int] | None = None
     size: int | tuple[int, int] | None = None
-    filmed_fps: float | None = None
+    capture_fps: float | None = None
 
     def __post_init__(self) -> None:
-        for name, rate in (("fps", self.fps), ("filmed_fps", self.filmed_fps)):
+        for name, rate in (("fps", self.fps), ("capture_fps", self.capture_fps)):
             if rate is not None:
                 check_positive(name, rate)
         if self.crop is not None:
@@ -110,8 +110,8 @@ class Conversion:
             frames: seconds since the first one, with the frames, as the file has them.
             stated_fps: frames a second by these times.
         """
-        if self.filmed_fps is not None:
-            slowness = self.filmed_fps / stated_fps
+        if self.capture_fps is not None:
+            slowness = self.capture_fps / stated_fps
             frames = ((time / slowness, frame) for time, frame in frames)
         return iter(frames) if self.fps is None else resample(frames, self.fps)
 

@@ -13,11 +13,11 @@ import av
 import numpy as np
 from av.container import InputContainer
 from av.sidedata.sidedata import Type
+from av.video.codeccontext import VideoCodecContext
 from av.video.stream import VideoStream
 from jaxtyping import UInt8
 
 from physvision.core import FileError, VideoError
-from physvision.video.threads import fix_threads
 
 Color = Literal["auto", "rgb", "gray"]
 
@@ -142,3 +142,18 @@ def stated_seconds(container: InputContainer, video: VideoStream) -> float | Non
 
 def _reason(error: BaseException) -> str:
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+# Pixels of a picture from which handing frames between threads costs less than it gains.
+_LARGE = 512 * 512
+
+
+def fix_threads(context: VideoCodecContext, width: int, height: int) -> None:
+    """Give a coder four threads for large pictures and one for small ones.
+
+    Left alone, FFmpeg takes a thread for every core, each with frames of its own: what a video costs in memory, and
+    the very bytes of a file that is written, would then depend on the machine. Colours are converted by one thread
+    wherever frames are, since PyAV would start one for every core at every frame: ten times slower for small ones.
+    """
+    context.thread_type = "AUTO"
+    context.thread_count = 4 if width * height >= _LARGE else 1

@@ -1,4 +1,4 @@
-"""Draw what is known over frames, and lay frames out on one sheet."""
+"""Draw overlays over frames, and arrange frames in a grid."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import cv2
 import numpy as np
 from jaxtyping import UInt8
 
-# OpenCV takes places in 1/16 of a pixel.
-_SHIFT = 4
+_SHIFT = 4  # fractional bits of OpenCV's coordinates
+_COLOR = (255, 60, 200)
 
 
 @dataclass(frozen=True)
-class Ring:
-    """A circle's outline; pixels of the frame, its corner at (0, 0)."""
+class CircleOutline:
+    """Outline of a circle, in pixels from the frame's upper left corner."""
 
     center: tuple[float, float]
     radius: float
@@ -23,75 +23,80 @@ class Ring:
 
 @dataclass(frozen=True)
 class Arrow:
-    """From a place to another."""
+    """Arrow from one point to another, in pixels."""
 
     start: tuple[float, float]
     end: tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Path:
-    """Straight lines from point to point, a dot at each."""
+class Polyline:
+    """Connected line segments with a dot at each vertex, in pixels."""
 
     points: tuple[tuple[float, float], ...]
 
 
-Mark = Ring | Arrow | Path
-Place = Callable[[Sequence[float]], tuple[int, int]]
+OverlayShape = CircleOutline | Arrow | Polyline
+ToPixel = Callable[[Sequence[float]], tuple[int, int]]
 
 
-def draw(
-    frame: UInt8[np.ndarray, "height width channels"],
-    marks: Sequence[Mark] = (),
-    magnification: int = 1,
-    color: tuple[int, int, int] = (255, 60, 200),
+def draw_overlay(
+    frame: UInt8[np.ndarray, "height width channels"], shapes: Sequence[OverlayShape] = (), magnification: int = 1
 ) -> UInt8[np.ndarray, "rows columns 3"]:
-    """The frame in colour, each pixel `magnification` times as wide and high, with `marks` drawn over it."""
+    """Draw shapes over a magnified frame.
+
+    Args:
+        frame: Gray or RGB frame.
+        shapes: Shapes to draw, in pixels of the frame.
+        magnification: Integer factor by which width and height grow.
+    """
     canvas = np.repeat(np.repeat(frame, magnification, 0), magnification, 1)
     canvas = np.array(np.broadcast_to(canvas, (*canvas.shape[:2], 3)), order="C")
 
-    def place(point: Sequence[float]) -> tuple[int, int]:
-        # OpenCV's pixel centres are whole numbers, the frame's are halves.
+    def to_pixel(point: Sequence[float]) -> tuple[int, int]:
+        # OpenCV's pixel centers are at integers, the frame's at half-integers.
         x, y = ((value * magnification - 0.5) * 2**_SHIFT for value in point)
         return round(float(x)), round(float(y))
 
-    # A dark edge keeps the marks apart from whatever lies below.
-    for stroke, wider in (((0, 0, 0), 2), (color, 0)):
-        for mark in marks:
-            _stroke(canvas, mark, place, magnification, stroke, wider)
+    # A dark outline separates the shapes from any background.
+    for color, width in (((0, 0, 0), 3), (_COLOR, 1)):
+        for shape in shapes:
+            _draw_shape(canvas, shape, to_pixel, magnification, color, width)
     return canvas
 
 
-def _stroke(
-    canvas: np.ndarray, mark: Mark, place: Place, magnification: int, color: tuple[int, int, int], wider: int
+def _draw_shape(
+    canvas: np.ndarray, shape: OverlayShape, to_pixel: ToPixel, magnification: int, color: tuple[int, ...], width: int
 ) -> None:
-    """Draw one mark, its lines `wider` pixels more than one."""
-    width = 1 + wider
-    if isinstance(mark, Ring):
-        radius = round(float(mark.radius * magnification * 2**_SHIFT))
-        cv2.circle(canvas, place(mark.center), radius, color, width, cv2.LINE_AA, _SHIFT)
-    elif isinstance(mark, Arrow):
-        cv2.arrowedLine(canvas, place(mark.start), place(mark.end), color, width, cv2.LINE_AA, _SHIFT, 0.25)
+    if isinstance(shape, CircleOutline):
+        radius = round(float(shape.radius * magnification * 2**_SHIFT))
+        cv2.circle(canvas, to_pixel(shape.center), radius, color, width, cv2.LINE_AA, _SHIFT)
+    elif isinstance(shape, Arrow):
+        cv2.arrowedLine(
+            canvas, to_pixel(shape.start), to_pixel(shape.end), color, width, cv2.LINE_AA, _SHIFT, tipLength=0.25
+        )
     else:
-        points = np.array([place(point) for point in mark.points])
+        points = np.array([to_pixel(point) for point in shape.points])
         cv2.polylines(canvas, [points], False, color, width, cv2.LINE_AA, _SHIFT)
-        for point in mark.points:
-            cv2.circle(canvas, place(point), (4 + wider) << (_SHIFT - 1), color, -1, cv2.LINE_AA, _SHIFT)
+        for x, y in points.tolist():
+            cv2.circle(canvas, (x, y), (3 + width) << (_SHIFT - 1), color, -1, cv2.LINE_AA, _SHIFT)
 
 
-def label(picture: UInt8[np.ndarray, "height width 3"], text: str) -> UInt8[np.ndarray, "taller width 3"]:
-    """The picture with a line of text above it."""
-    strip = np.full((18, picture.shape[1], 3), 255, np.uint8)
+def add_caption(image: UInt8[np.ndarray, "height width 3"], text: str) -> UInt8[np.ndarray, "taller width 3"]:
+    """Put one line of text above an image."""
+    strip = np.full((18, image.shape[1], 3), 255, np.uint8)
     cv2.putText(strip, text, (3, 13), cv2.FONT_HERSHEY_SIMPLEX, 0.4, (0, 0, 0), 1, cv2.LINE_AA)
-    return np.vstack([strip, picture])
+    return np.vstack([strip, image])
 
 
-def sheet(pictures: Sequence[UInt8[np.ndarray, "height width 3"]], columns: int) -> UInt8[np.ndarray, "rows columns 3"]:
-    """Pictures of one size side by side in rows, on white."""
-    height, width, _ = pictures[0].shape
-    rows, gap = -(-len(pictures) // columns), 6
-    page = np.full((rows * (height + gap) + gap, columns * (width + gap) + gap, 3), 255, np.uint8)
-    for index, picture in enumerate(pictures):
+def image_grid(
+    images: Sequence[UInt8[np.ndarray, "height width 3"]], columns: int
+) -> UInt8[np.ndarray, "rows columns 3"]:
+    """Arrange images of equal size in a grid on white."""
+    height, width, _ = images[0].shape
+    rows, gap = -(-len(images) // columns), 6
+    grid = np.full((rows * (height + gap) + gap, columns * (width + gap) + gap, 3), 255, np.uint8)
+    for index, image in enumerate(images):
         y, x = gap + index // columns * (height + gap), gap + index % columns * (width + gap)
-        page[y : y + height, x : x + width] = picture
-    return page
+        grid[y : y + height, x : x + width] = image
+    return grid

@@ -18,11 +18,11 @@ from physvision.core.checks import check_count
 from physvision.core.clip import usual_step
 from physvision.video.conversion import Conversion, of_one_size
 from physvision.video.decoding import FAULTS, Color, decoded, display_matrix, levels, opened, stated_seconds
-from physvision.video.pictures import picture_levels, picture_stream, pictures_of
+from physvision.video.image_folder import list_images, read_image, stream_images
 
 
 @dataclass(frozen=True)
-class Description:
+class VideoInfo:
     """What a video file says of itself, before any frame but the first is decoded.
 
     Attributes:
@@ -45,13 +45,13 @@ class Description:
     pixel_format: str
 
 
-def describe(path: str | os.PathLike[str]) -> Description:
+def read_info(path: str | os.PathLike[str]) -> VideoInfo:
     """What the video at `path` is, a file or a folder of pictures; only its first frame is decoded."""
     if Path(path).is_dir():
-        pictures = pictures_of(path)
-        height, width, channels = picture_levels(pictures[0], "auto").shape
+        pictures = list_images(path)
+        height, width, channels = read_image(pictures[0], "auto").shape
         codec, pixel_format = pictures[0].suffix[1:].lower(), "gray" if channels == 1 else "rgb24"
-        return Description(width, height, channels, math.nan, len(pictures), math.nan, codec, pixel_format)
+        return VideoInfo(width, height, channels, math.nan, len(pictures), math.nan, codec, pixel_format)
     with opened(path) as (container, stream):
         _, frame = next(decoded(path, container, stream), (None, None))
         if frame is None:
@@ -59,7 +59,7 @@ def describe(path: str | os.PathLike[str]) -> Description:
         height, width, channels = levels(path, frame, "auto", display_matrix(frame)).shape
         duration = stated_seconds(container, stream)
         rate = stream.average_rate or stream.guessed_rate
-        return Description(
+        return VideoInfo(
             width=width,
             height=height,
             channels=channels,
@@ -71,7 +71,7 @@ def describe(path: str | os.PathLike[str]) -> Description:
         )
 
 
-def stamps(path: str | os.PathLike[str]) -> Float[np.ndarray, " frames"]:
+def read_timestamps(path: str | os.PathLike[str]) -> Float[np.ndarray, " frames"]:
     """The time stamps of all frames of the file at `path`, s, in the order of time, without decoding any.
 
     A step of twice the usual length is a frame that the camera or its recorder dropped, see `timing`.
@@ -97,7 +97,7 @@ def stream(
     are turned and mirrored as the file says.
 
     Args:
-        path: a file, or a folder of pictures, which follow each other by the conversion's `filmed_fps`.
+        path: a file, or a folder of pictures, which follow each other by the conversion's `capture_fps`.
         color: "rgb" (3 channels), "gray" (1) or "auto": gray where the file stores gray.
         conversion: rate, part and size that the video is brought to; as it is in the file if None.
 
@@ -111,13 +111,13 @@ def stream(
     conversion = conversion or Conversion()
     stated_fps = math.nan
     if Path(path).is_dir():
-        stated_fps = conversion.filmed_fps or conversion.fps
+        stated_fps = conversion.capture_fps or conversion.fps
         if stated_fps is None:
-            raise InputError(f"{path}: a folder of pictures has no times; give a Conversion with filmed_fps, its rate")
-        frames = picture_stream(path, color, stated_fps)
+            raise InputError(f"{path}: a folder of pictures has no times; give a Conversion with capture_fps, its rate")
+        frames = stream_images(path, color, stated_fps)
     else:
         frames = _as_stored(path, color)
-        if conversion.filmed_fps is not None:
+        if conversion.capture_fps is not None:
             stated_fps = _usual_fps(path)
     if conversion == Conversion():
         return frames
@@ -196,5 +196,5 @@ def _check_complete(path: str | os.PathLike[str], stated: float | None, count: i
 
 def _usual_fps(path: str | os.PathLike[str]) -> float:
     """Frames a second by the steps that are like most; the average counts frames that were dropped."""
-    steps = torch.from_numpy(np.diff(stamps(path)))
+    steps = torch.from_numpy(np.diff(read_timestamps(path)))
     return 1.0 / usual_step(steps) if len(steps) else 1.0

@@ -20,22 +20,22 @@ _NEIGHBORS = 3
 
 
 @dataclass(frozen=True)
-class Timing:
+class FrameTiming:
     """How regularly a clip's frames were taken.
 
     Attributes:
         step: seconds between most frames.
         dropped: how many frames are missing before each frame, by the times.
-        doubled: whether each frame shows the one before once more. Without any noise in the picture, frames in which
+        duplicated: whether each frame shows the one before once more. Without any noise in the picture, frames in which
             a motion begins, ends or turns back look so too.
     """
 
     step: float
     dropped: Int[Tensor, " frames"]
-    doubled: Bool[Tensor, " frames"]
+    duplicated: Bool[Tensor, " frames"]
 
 
-def timing(clip: Clip) -> Timing:
+def frame_timing(clip: Clip) -> FrameTiming:
     """How regularly the frames of `clip` were taken, which must be two at least."""
     steps = clip.times.diff().double()
     step = usual_step(steps)
@@ -44,5 +44,5 @@ def timing(clip: Clip) -> Timing:
         [(after.short() - before.short()).float().square().mean() for before, after in pairwise(clip.frames)]
     )
     around = torch.nn.functional.max_pool1d(changes[None], 2 * _NEIGHBORS + 1, 1, _NEIGHBORS)[0]
-    doubled = torch.cat([torch.zeros(1, dtype=torch.bool), changes < _SAME * around])
-    return Timing(step, dropped, doubled)
+    duplicated = torch.cat([torch.zeros(1, dtype=torch.bool), changes < _SAME * around])
+    return FrameTiming(step, dropped, duplicated)

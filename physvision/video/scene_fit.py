@@ -9,7 +9,7 @@ import math
 
 from physvision.core import InputError, Scene
 from physvision.video.conversion import Conversion
-from physvision.video.reading import Description
+from physvision.video.reading import VideoInfo
 
 # A rate this near to the checkpoint's is taken for it; a velocity is then off by no more.
 SAME_RATE = 0.05
@@ -18,7 +18,7 @@ _SAME_PROPORTIONS = 0.03
 
 
 def fitting_conversion(
-    source: str, description: Description, scene: Scene, conversion: Conversion
+    source: str, description: VideoInfo, scene: Scene, conversion: Conversion
 ) -> tuple[Conversion, list[str]]:
     """The whole conversion that brings a video to what `scene` wants, and what a person should know of it.
 
@@ -31,28 +31,28 @@ def fitting_conversion(
     Raises:
         InputError: the video does not fit, with what to do.
     """
-    filmed_fps = conversion.filmed_fps
-    fps, notes = _rate(source, filmed_fps or description.fps, scene, conversion.fps)
-    if filmed_fps is None and not math.isfinite(description.fps):
-        filmed_fps = scene.fps
-    return Conversion(fps, _crop(source, description, scene, conversion), scene.size, filmed_fps), notes
+    capture_fps = conversion.capture_fps
+    fps, notes = _rate(source, capture_fps or description.fps, scene, conversion.fps)
+    if capture_fps is None and not math.isfinite(description.fps):
+        capture_fps = scene.fps
+    return Conversion(fps, _crop(source, description, scene, conversion), scene.size, capture_fps), notes
 
 
-def _rate(source: str, filmed_fps: float, scene: Scene, wanted: float | None) -> tuple[float | None, list[str]]:
+def _rate(source: str, capture_fps: float, scene: Scene, wanted: float | None) -> tuple[float | None, list[str]]:
     """The rate to resample to, None for none, and what a person should know of it."""
-    known = math.isfinite(filmed_fps)
+    known = math.isfinite(capture_fps)
     if wanted is None:
         if not known:
             raise InputError(
                 f"{source}: does not state its frame rate; give `fps={scene.fps:g}` if the frames show {scene.fps:g} "
                 "moments a second"
             )
-        if abs(filmed_fps / scene.fps - 1) <= SAME_RATE:
+        if abs(capture_fps / scene.fps - 1) <= SAME_RATE:
             return None, []
-        if filmed_fps < scene.fps:
-            raise InputError(_too_slow(source, filmed_fps, scene))
+        if capture_fps < scene.fps:
+            raise InputError(_too_slow(source, capture_fps, scene))
         raise InputError(
-            f"{source}: has {filmed_fps:.6g} frames a second, the checkpoint knows {scene.fps:g} alone; "
+            f"{source}: has {capture_fps:.6g} frames a second, the checkpoint knows {scene.fps:g} alone; "
             f"add `fps={scene.fps:g}` to take the frames nearest to those moments"
         )
     if abs(wanted / scene.fps - 1) > SAME_RATE:
@@ -60,13 +60,13 @@ def _rate(source: str, filmed_fps: float, scene: Scene, wanted: float | None) ->
             f"fps: the checkpoint knows {scene.fps:g} frames a second alone, so {wanted:g} is of no use; "
             f"give `fps={scene.fps:g}`, or train a checkpoint at this rate"
         )
-    if known and filmed_fps < scene.fps * (1 - SAME_RATE):
-        raise InputError(_too_slow(source, filmed_fps, scene))
-    ratio = filmed_fps / scene.fps if known else 1.0
+    if known and capture_fps < scene.fps * (1 - SAME_RATE):
+        raise InputError(_too_slow(source, capture_fps, scene))
+    ratio = capture_fps / scene.fps if known else 1.0
     if abs(ratio - round(ratio)) > SAME_RATE * round(ratio):
         note = (
-            f"{filmed_fps:.4g} frames a second are no multiple of {scene.fps:g}: frames are up to "
-            f"{500 / filmed_fps:.0f} ms off their moments, which velocities feel"
+            f"{capture_fps:.4g} frames a second are no multiple of {scene.fps:g}: frames are up to "
+            f"{500 / capture_fps:.0f} ms off their moments, which velocities feel"
         )
         return scene.fps, [note]
     return scene.fps, []
@@ -79,7 +79,7 @@ def _too_slow(source: str, fps: float, scene: Scene) -> str:
     )
 
 
-def _crop(source: str, description: Description, scene: Scene, conversion: Conversion) -> tuple[int, int, int, int]:
+def _crop(source: str, description: VideoInfo, scene: Scene, conversion: Conversion) -> tuple[int, int, int, int]:
     """The part of the picture that is used: x, y, width and height."""
     size, given = conversion.size, (description.width, description.height)
     crop, brought = conversion.crop_of(*given), conversion.size_of(*given)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from physvision.core import Clip, InputError, Scene, ShapeError
 from physvision.video.conversion import Conversion, of_one_size
-from physvision.video.reading import Description, describe, stream
+from physvision.video.reading import VideoInfo, read_info, stream
 from physvision.video.scene_fit import SAME_RATE, fitting_conversion
 
 Frames = Clip | np.ndarray | Tensor | Iterable[np.ndarray | Tensor]
@@ -51,7 +51,7 @@ class SceneStream:
 
     source: str
     scene: Scene
-    description: Description | None
+    description: VideoInfo | None
     crop: tuple[int, int, int, int]
     length: int
     notes: tuple[str, ...]
@@ -61,7 +61,7 @@ class SceneStream:
         return self.read()
 
 
-def scene_stream(
+def open_scene_stream(
     video: str | os.PathLike[str] | Frames, scene: Scene, conversion: Conversion | None = None
 ) -> SceneStream:
     """The frames of `video` as `scene` wants them.
@@ -92,11 +92,11 @@ def scene_stream(
 
 
 def _file_stream(path: str, scene: Scene, conversion: Conversion) -> SceneStream:
-    description = describe(path)
+    description = read_info(path)
     whole, notes = fitting_conversion(path, description, scene, conversion)
     length = description.frames
     if whole.fps is not None:
-        length = round(length * whole.fps / (whole.filmed_fps or description.fps))
+        length = round(length * whole.fps / (whole.capture_fps or description.fps))
     if 0 < length < scene.frames_in:
         raise InputError(
             f"{path}: {length} frames are fewer than the {scene.frames_in} that the checkpoint looks at together; "
@@ -104,7 +104,7 @@ def _file_stream(path: str, scene: Scene, conversion: Conversion) -> SceneStream
         )
 
     def read() -> Iterator[TimedFrame]:
-        in_time = Conversion(whole.fps, filmed_fps=whole.filmed_fps)
+        in_time = Conversion(whole.fps, capture_fps=whole.capture_fps)
         for time, frame in of_one_size(path, stream(path, scene.color, in_time)):
             yield TimedFrame(time, whole(frame), whole.cropped(frame))
 

@@ -20,13 +20,13 @@ from torch import Tensor
 
 from physvision.core import Clip, FileError, InputError, ShapeError, VideoError
 from physvision.core.checks import check_positive
-from physvision.video.threads import fix_threads
+from physvision.video.decoding import fix_threads
 
 Rate = int | float | Fraction
 
 
 @dataclass(frozen=True)
-class Coding:
+class Encoding:
     """How frames are coded: FFmpeg's names of encoder and pixel format, and the encoder's options."""
 
     codec: str
@@ -34,19 +34,19 @@ class Coding:
     options: Mapping[str, str] = field(default_factory=dict)
 
 
-_H264 = Coding("libx264", "yuv420p", {"crf": "18"})
-_H264_LOSSLESS = Coding("libx264rgb", "rgb24", {"qp": "0"})
-_FFV1 = Coding("ffv1", "bgr0")
-_APNG = Coding("apng", "rgb24", {"pred": "mixed"})
+_H264 = Encoding("libx264", "yuv420p", {"crf": "18"})
+_H264_LOSSLESS = Encoding("libx264rgb", "rgb24", {"qp": "0"})
+_FFV1 = Encoding("ffv1", "bgr0")
+_APNG = Encoding("apng", "rgb24", {"pred": "mixed"})
 # By suffix: what plays everywhere, and what keeps every pixel.
 LOSSY = {
     ".mp4": _H264,
     ".m4v": _H264,
     ".mov": _H264,
     ".mkv": _H264,
-    ".avi": Coding("mjpeg", "yuvj420p", {"qmin": "2", "qmax": "2"}),
-    ".webm": Coding("libvpx-vp9", "yuv420p", {"crf": "24", "b": "0", "row-mt": "1"}),
-    ".gif": Coding("gif", "rgb8"),
+    ".avi": Encoding("mjpeg", "yuvj420p", {"qmin": "2", "qmax": "2"}),
+    ".webm": Encoding("libvpx-vp9", "yuv420p", {"crf": "24", "b": "0", "row-mt": "1"}),
+    ".gif": Encoding("gif", "rgb8"),
     ".apng": _APNG,
     ".png": _APNG,
 }
@@ -56,7 +56,7 @@ LOSSLESS = {
     ".mov": _H264_LOSSLESS,
     ".mkv": _FFV1,
     ".avi": _FFV1,
-    ".webm": Coding("libvpx-vp9", "gbrp", {"lossless": "1", "row-mt": "1"}),
+    ".webm": Encoding("libvpx-vp9", "gbrp", {"lossless": "1", "row-mt": "1"}),
     ".apng": _APNG,
     ".png": _APNG,
 }
@@ -65,7 +65,7 @@ _FORMATS = {".png": "apng", ".m4v": "mp4"}
 _TICKS = 90_000
 
 
-class Writer:
+class VideoWriter:
     """A video file that frames are added to; a context manager.
 
     The file appears under its name when the writer closes without a failure; until then, and after one, there is
@@ -78,7 +78,7 @@ class Writer:
         fps: Rate | None = 30,
         *,
         lossless: bool = False,
-        coding: Coding | None = None,
+        coding: Encoding | None = None,
     ) -> None:
         """Open `path` for writing.
 
@@ -105,7 +105,7 @@ class Writer:
         self._shape: tuple[int, ...] = ()
         self._last_tick = -1
 
-    def __enter__(self) -> Writer:
+    def __enter__(self) -> VideoWriter:
         return self
 
     def __exit__(self, kind, error, traceback) -> None:
@@ -175,7 +175,7 @@ class Writer:
         self._shape = pixels.shape
         return container
 
-    def _tag_colors(self, coding: Coding) -> None:
+    def _tag_colors(self, coding: Encoding) -> None:
         """State the colour matrix that is used, so that every reader undoes the same one."""
         self._colorspace = None
         if coding.pixel_format.startswith("yuv"):
@@ -207,7 +207,7 @@ def write(
     fps: Rate | None = None,
     *,
     lossless: bool = False,
-    coding: Coding | None = None,
+    coding: Encoding | None = None,
 ) -> Path:
     """Write frames to the video file `path`, and return it.
 
@@ -231,7 +231,7 @@ def write(
     pictures = frames.frames if isinstance(frames, Clip) else frames
     if isinstance(pictures, np.ndarray | Tensor) and pictures.ndim not in (3, 4):
         raise ShapeError(f"frames: expected (times, height, width) or with channels, got {tuple(pictures.shape)}")
-    with Writer(path, rate, lossless=lossless, coding=coding) as writer:
+    with VideoWriter(path, rate, lossless=lossless, coding=coding) as writer:
         for picture in pictures:
             writer.add(picture, next(times))
     return writer.path

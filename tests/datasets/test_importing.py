@@ -20,7 +20,7 @@ from physvision.datasets import (
     repair,
     show,
 )
-from physvision.video.overlay import Arrow, Path, Ring, draw, sheet
+from physvision.video.overlay import Arrow, CircleOutline, Polyline, draw_overlay, image_grid
 
 QUIET = {"progress": False}
 
@@ -171,15 +171,15 @@ def test_bad_options_write_nothing(movie, tmp_path, options, match):
 
 def test_marks_are_drawn_where_they_belong():
     frame = np.zeros((20, 20, 3), np.uint8)
-    marks = [Ring((10.0, 6.0), 4.0), Arrow((3.0, 3.0), (3.0, 15.0)), Path(((5.0, 18.0), (15.0, 18.0)))]
-    rows, columns = np.nonzero(draw(frame, marks[:1], 8)[..., 0] > 128)
+    marks = [CircleOutline((10.0, 6.0), 4.0), Arrow((3.0, 3.0), (3.0, 15.0)), Polyline(((5.0, 18.0), (15.0, 18.0)))]
+    rows, columns = np.nonzero(draw_overlay(frame, marks[:1], 8)[..., 0] > 128)
     assert np.hypot((columns + 0.5) / 8 - 10.0, (rows + 0.5) / 8 - 6.0) == pytest.approx(4.0, abs=0.15)
-    rows, columns = np.nonzero(draw(frame, marks[1:2], 8)[..., 0] > 60)
+    rows, columns = np.nonzero(draw_overlay(frame, marks[1:2], 8)[..., 0] > 60)
     assert (rows.min() / 8, rows.max() / 8) == pytest.approx((3.0, 15.0), abs=0.3)
     assert np.median(columns) / 8 == pytest.approx(3.0, abs=0.3)
-    rows, columns = np.nonzero(draw(frame, marks[2:], 8)[..., 0] > 200)
+    rows, columns = np.nonzero(draw_overlay(frame, marks[2:], 8)[..., 0] > 200)
     assert np.median(rows) / 8 == pytest.approx(18.0, abs=0.3)
-    page = sheet([draw(frame, (), 2)] * 5, 3)
+    page = image_grid([draw_overlay(frame, (), 2)] * 5, 3)
     assert page.shape == (2 * 46 + 6, 3 * 46 + 6, 3)
 
 
@@ -192,9 +192,9 @@ def test_states_are_drawn_over_what_is_seen(tmp_path, recipe):
     for number in range(8):
         frame = trial["frames"][number].max(-1)
         for mark in recipe.marks({name: trial[name][number] for name in recipe.fields}):
-            points = {Ring: lambda m: [m.center], Arrow: lambda m: [m.start], Path: lambda m: m.points}[type(mark)](
-                mark
-            )
+            points = {CircleOutline: lambda m: [m.center], Arrow: lambda m: [m.start], Polyline: lambda m: m.points}[
+                type(mark)
+            ](mark)
             inside = [point for point in points if min(point) >= 1 and max(point) <= len(frame) - 2]
             assert all(frame[int(y), int(x)] > 80 for x, y in inside)
 

@@ -55,7 +55,7 @@ def test_a_release_that_is_not_seen_is_neither_the_first_sample_nor_long_before(
     clip = draw("projectile", 9)
     (track,) = tracks_of(clip, 9)
     seen = clip.stamps > clip.motion.begin - beforehand
-    speed, angle = launched(clip, replace(track, seen=seen, sigma=np.where(seen, track.sigma, np.inf)))
+    speed, angle = launched(clip, replace(track, observed=seen, sigma=np.where(seen, track.sigma, np.inf)))
     assert abs(speed - 1) < 0.05
     assert abs(angle) < 4
 

@@ -7,7 +7,7 @@ from physvision import video
 from physvision.datasets.clips import Filming, draw
 from physvision.identification import identify
 from physvision.identification.hearing import heard
-from physvision.perception import onsets
+from physvision.perception import detect_onsets
 
 RATE = 44_100
 
@@ -35,9 +35,9 @@ def bounces(clip):
 
 def test_knocks_are_found_to_a_millisecond_in_noise_and_hum():
     moments = np.array([0.31, 0.82, 1.17, 1.43])
-    found = onsets(video.Sound(knocking(moments, 2.0)[:, None], RATE, 0.25))
+    found = detect_onsets(video.AudioTrack(knocking(moments, 2.0)[:, None], RATE, 0.25))
     np.testing.assert_allclose(found, moments + 0.25, atol=1e-3)
-    assert not len(onsets(video.Sound(knocking([], 2.0)[:, None], RATE, 0.0)))
+    assert not len(detect_onsets(video.AudioTrack(knocking([], 2.0)[:, None], RATE, 0.0)))
 
 
 def test_knocks_that_come_late_and_between_noises_tell_the_restitution():

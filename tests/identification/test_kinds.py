@@ -115,7 +115,7 @@ def test_where_things_are_said_to_be_seen_counts_when_their_rows_are_read():
 
 def test_slow_motion_that_nobody_told_is_noticed():
     clip = draw("projectile", 1, doubled=0.0)
-    slow = [Track(8 * t.times, t.positions, t.sigma, t.seen, radius=t.radius) for t in tracks_of(clip)]
+    slow = [Track(8 * t.times, t.positions, t.sigma, t.observed, radius=t.radius) for t in tracks_of(clip)]
     found = identify(slow, "projectile", {"gravity": 9.81}, size=clip.filming.size)
     assert any("--fps" in warning for warning in found.warnings)
 

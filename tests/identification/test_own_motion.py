@@ -92,7 +92,7 @@ def test_a_drawn_clip_of_a_scene(tmp_path, swing):
     path = tmp_path / "swing.mp4"
     random = np.random.default_rng(1)
     ground = cv2.GaussianBlur(random.uniform(120, 220, (240, 320, 3)).astype(np.float32), (0, 0), 3)
-    with video.Writer(path, FPS) as writer:
+    with video.VideoWriter(path, FPS) as writer:
         for place in pixels(swing[1]):
             frame = ground.copy()
             middle = np.rint((place - 0.5) * 16).astype(int)

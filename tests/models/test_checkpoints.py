@@ -14,7 +14,7 @@ from physvision.core import CheckpointError, FileError, resources
 from physvision.core.weights import write_weights
 from physvision.models import build, load, save
 from physvision.models.checkpoints import FORMAT, read_checkpoint
-from physvision.perception.flow_files import load_flow
+from physvision.perception.flow import load_flow
 
 CONFIGURATION = yaml.safe_load("""
 class_path: physvision.models.PredictiveAutoencoder

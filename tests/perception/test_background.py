@@ -3,7 +3,7 @@
 import numpy as np
 
 from physvision.perception.background import Background
-from physvision.perception.shake import Shake
+from physvision.perception.camera_jitter import JitterEstimator
 
 WALL, GREEN, DARK_GREEN = (170, 160, 165), (10, 135, 35), (10, 105, 28)
 SAMPLES = 48
@@ -45,7 +45,7 @@ def test_a_shadow_beside_a_dark_bar_leaves_the_wall_as_it_is():
 
 def test_a_picture_without_edges_tells_of_no_shift():
     even = np.full((120, 160, 3), 128, np.uint8)
-    assert Shake(even).measure(even) is None
+    assert JitterEstimator(even).measure(even) is None
 
 
 def test_a_frame_that_tells_of_no_shift_is_where_the_last_one_was():

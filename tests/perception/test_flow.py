@@ -4,8 +4,8 @@ from perception.table import SIZE, clip
 from torch.nn import functional
 
 from physvision.core import ShapeError
-from physvision.perception.flow import DenseInverseSearch, PyramidFlow, end_point_error, warp
-from physvision.perception.objects import CHANNELS, object_inputs
+from physvision.perception.flow import DenseInverseSearch, PyramidFlow, endpoint_error, warp
+from physvision.perception.object_crops import INPUT_CHANNELS, object_inputs
 from physvision.perception.synthetic_flow import FlowPairs, SyntheticFlow
 
 
@@ -79,7 +79,7 @@ def test_a_network_learns_a_shift():
     truth = torch.tensor([1.0, 0.0]).reshape(1, 2, 1, 1).expand(4, 2, 32, 32)
     optimizer = torch.optim.Adam(network.parameters(), 5e-3)
     for _ in range(60):
-        loss = end_point_error(network(first, second), truth).mean()
+        loss = endpoint_error(network(first, second), truth).mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -98,8 +98,8 @@ def test_inputs_of_objects():
     masks = torch.stack([frames[:, 0], frames[:, 2]], 1)
     flows = torch.randn(2, 2, SIZE, SIZE)
     inputs = object_inputs(frames[None], masks[None], flows[None])
-    assert inputs.shape == (1, 2, CHANNELS, SIZE, SIZE)
-    assert CHANNELS == 13
+    assert inputs.shape == (1, 2, INPUT_CHANNELS, SIZE, SIZE)
+    assert INPUT_CHANNELS == 13
     torch.testing.assert_close(inputs[0, 0, 3:6], frames[1] * masks[1, 0])
     torch.testing.assert_close(inputs[0, 1, 11:13], flows[1] * masks[1, 1])
     with pytest.raises(ShapeError, match="3 frames"):

@@ -5,7 +5,7 @@ from perception.table import RADIUS, SIZE, clip
 
 from physvision.core import InputError
 from physvision.perception.colors import ColorFilters, find_colors
-from physvision.perception.tracking import centroids, follow
+from physvision.perception.mask_tracking import centroids, track_masks
 
 RED, GREEN, BLUE = (1.0, 0.1, 0.1), (0.1, 0.9, 0.2), (0.2, 0.3, 1.0)
 
@@ -21,7 +21,7 @@ def matched(found, places):
 @pytest.mark.parametrize("background", [0.0, 0.5, 1.0])
 def test_given_colors_are_found_where_they_are(background):
     frames, places = clip([RED, GREEN, BLUE], background=background)
-    filters = ColorFilters.given([RED, GREEN, BLUE], (background,) * 3)
+    filters = ColorFilters.from_colors([RED, GREEN, BLUE], (background,) * 3)
     masks = filters.masks(frames)
     # Away from the other balls a mask has the disc's area, less the faintest pixels, below the filters' contrast.
     alone = np.linalg.norm(places[:, 0, None] - places[:, 1:], axis=-1).min(1) > 2 * RADIUS + 2
@@ -36,7 +36,7 @@ def test_colors_are_found_from_the_frames():
     assert filters.counts == (1, 1, 1)
     for color in (RED, GREEN, BLUE):
         assert (filters.colors - torch.tensor(color)).abs().amax(1).min() < 0.03
-    found = follow(filters.masks(frames), filters.counts)
+    found = track_masks(filters.masks(frames), filters.counts)
     assert matched(found, places).max() < 0.15
     assert found.confidence.min() > 0.8
 
@@ -52,7 +52,7 @@ def test_two_of_one_color_keep_their_names(seed):
     frames, places = clip([RED, RED, BLUE], frames=200, seed=seed)
     filters = find_colors(frames, 3)
     assert sorted(filters.counts) == [1, 2]
-    errors = matched(follow(filters.masks(frames), filters.counts), places)
+    errors = matched(track_masks(filters.masks(frames), filters.counts), places)
     assert np.quantile(errors, 0.95) < 0.2
     assert errors.max() < 1.5
 
@@ -60,10 +60,10 @@ def test_two_of_one_color_keep_their_names(seed):
 def test_a_hidden_ball_has_no_confidence_and_a_predicted_place():
     frames, places = clip([RED, BLUE], seed=1, frames=40)
     gone = slice(20, 24)
-    filters = ColorFilters.given([RED, BLUE])
+    filters = ColorFilters.from_colors([RED, BLUE])
     masks = filters.masks(frames)
     masks[gone, 0] = 0
-    found = follow(masks)
+    found = track_masks(masks)
     assert (found.confidence[gone, 0] == 0).all()
     assert (found.confidence[:, 1] > 0.9).all()
     assert (found.masks[gone, 0] == 0).all()
@@ -73,8 +73,8 @@ def test_a_hidden_ball_has_no_confidence_and_a_predicted_place():
 
 
 def test_nothing_to_see_is_a_defined_result():
-    filters = ColorFilters.given([RED, BLUE])
-    found = follow(filters.masks(torch.zeros(5, 3, SIZE, SIZE)))
+    filters = ColorFilters.from_colors([RED, BLUE])
+    found = track_masks(filters.masks(torch.zeros(5, 3, SIZE, SIZE)))
     assert (found.confidence == 0).all()
     assert found.positions.isfinite().all()
     with pytest.raises(InputError, match="nothing moves"):
@@ -88,7 +88,7 @@ def test_a_ball_that_leaves_loses_confidence():
         across = 8 * time
         if across < SIZE:
             shifted[time, :, :, across:] = frames[0, :, :, : SIZE - across]
-    found = follow(ColorFilters.given([RED]).masks(shifted))
+    found = track_masks(ColorFilters.from_colors([RED]).masks(shifted))
     assert found.confidence[0, 0] > 0.9
     assert found.confidence[-1, 0] == 0
 
@@ -96,10 +96,10 @@ def test_a_ball_that_leaves_loses_confidence():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: ColorFilters.given([(0.0, 0.0, 0.02)]), "cannot be told from the background"),
-        (lambda: ColorFilters.given([RED], counts=(1, 2)), "a count for each"),
-        (lambda: ColorFilters.given([RED], counts=(0,)), "counts"),
-        (lambda: follow(torch.zeros(2, 3, 8, 8), (1, 1)), "3 colours"),
+        (lambda: ColorFilters.from_colors([(0.0, 0.0, 0.02)]), "cannot be told from the background"),
+        (lambda: ColorFilters.from_colors([RED], counts=(1, 2)), "a count for each"),
+        (lambda: ColorFilters.from_colors([RED], counts=(0,)), "counts"),
+        (lambda: track_masks(torch.zeros(2, 3, 8, 8), (1, 1)), "3 colours"),
     ],
 )
 def test_bad_input(make, message):

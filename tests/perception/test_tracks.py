@@ -5,7 +5,7 @@ import pytest
 
 from physvision.core import InputError
 from physvision.perception import Track, read_tracks, write_tracks
-from physvision.perception.track import roughness
+from physvision.perception.track import estimate_noise
 
 
 def _track(name: str, unit: str = "px", turned: bool = False) -> Track:
@@ -25,11 +25,11 @@ def test_written_tracks_come_back(tmp_path, unit, turned):
     assert [track.name for track in back] == ["1", "2"]
     for track, other in zip(tracks, back, strict=True):
         assert other.unit == unit
-        np.testing.assert_array_equal(other.seen, track.seen)
-        np.testing.assert_allclose(other.positions[track.seen], track.positions[track.seen], rtol=1e-8)
+        np.testing.assert_array_equal(other.observed, track.observed)
+        np.testing.assert_allclose(other.positions[track.observed], track.positions[track.observed], rtol=1e-8)
         assert (other.angle is None) == (track.angle is None)
         if track.angle is not None:
-            np.testing.assert_allclose(other.angle[track.seen], track.angle[track.seen], rtol=1e-8, atol=1e-8)
+            np.testing.assert_allclose(other.angle[track.observed], track.angle[track.observed], rtol=1e-8, atol=1e-8)
 
 
 def test_table_with_byte_order_mark_semicolons_and_other_columns(tmp_path):
@@ -44,7 +44,7 @@ def test_table_with_byte_order_mark_semicolons_and_other_columns(tmp_path):
 def test_table_after_a_line_of_its_program(tmp_path):
     (tmp_path / "table.txt").write_text("ball\nt\tx\ty\n0\t1\t2\n0.1\t2\t2\n0.2\t\t\n0.3\t4\t2\n")
     (track,) = read_tracks(tmp_path / "table.txt")
-    np.testing.assert_array_equal(track.seen, [True, True, False, True])
+    np.testing.assert_array_equal(track.observed, [True, True, False, True])
 
 
 @pytest.mark.parametrize("text", ["", "t,x\n0,1\n1,2\n2,3\n", "t,x,y\n0,1,2\n", "t,x,y\n0,1,a\n1,1,1\n2,1,1\n"])
@@ -59,11 +59,11 @@ def test_a_track_checks_itself():
     with pytest.raises(InputError, match="finite values wherever"):
         Track(track.times, track.positions, track.sigma, np.ones(8, bool))
     with pytest.raises(InputError, match="later"):
-        Track(track.times[::-1], track.positions, track.sigma, track.seen)
+        Track(track.times[::-1], track.positions, track.sigma, track.observed)
 
 
 def test_roughness_is_the_noise_on_a_smooth_motion():
     times = np.arange(2000) / 60
     smooth = np.stack([50 * np.sin(3 * times), 20 * np.cos(3 * times)], 1)
     noise = np.random.default_rng(0).normal(0, 0.2, smooth.shape)
-    assert roughness(smooth + noise) == pytest.approx(0.2, rel=0.05)
+    assert estimate_noise(smooth + noise) == pytest.approx(0.2, rel=0.05)

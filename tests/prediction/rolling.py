@@ -49,7 +49,7 @@ def scene(**changes):
         coordinates={"x": "px", "y": "px", "angle": "rad"},
         objects=balls,
         parameters={"mass": "kg", "restitution": "1"},
-        least_agreement=0.8,
+        min_reprojection_score=0.8,
     )
     return replace(made, **changes)
 

@@ -16,7 +16,7 @@ from physvision import video
 from physvision.cli import main
 from physvision.core import VideoError
 from physvision.prediction import Predictor
-from physvision.report import Film
+from physvision.report import VideoFigure
 
 FILES = ["prediction.mp4", "report.html", "states.csv", "states.npz"]
 
@@ -202,7 +202,7 @@ def whole(out, frames):
 
 
 def test_an_interrupted_run_is_whole_up_to_there(tmp_path, capsys, monkeypatch):
-    drawn, add, before = [], Film.add, signal.getsignal(signal.SIGINT)
+    drawn, add, before = [], VideoFigure.add, signal.getsignal(signal.SIGINT)
 
     def interrupted(self, frames):
         drawn.append(frames)
@@ -210,7 +210,7 @@ def test_an_interrupted_run_is_whole_up_to_there(tmp_path, capsys, monkeypatch):
             signal.raise_signal(signal.SIGINT)
         add(self, frames)
 
-    monkeypatch.setattr(Film, "add", interrupted)
+    monkeypatch.setattr(VideoFigure, "add", interrupted)
     path = rolling.film(tmp_path / "a.mkv", 60)
     assert run(path, tmp_path / "out", "--batch", "8") == 130
     whole(tmp_path / "out", 16)
@@ -238,7 +238,7 @@ def test_a_film_that_cannot_be_written_leaves_the_tables(tmp_path, capsys, monke
     def full(self, frames):
         raise VideoError("prediction.mp4: not written, failed after 8 frames (No space left on device)")
 
-    monkeypatch.setattr(Film, "_write", full)
+    monkeypatch.setattr(VideoFigure, "_write", full)
     assert run(rolling.film(tmp_path / "a.mkv", 60), tmp_path / "out", "--batch", "8") == 1
     said = capsys.readouterr()
     assert "No space left on device); make room and run again, or go without a film" in said.err
@@ -285,7 +285,7 @@ def test_what_was_there_stays_until_there_is_better(tmp_path, monkeypatch):
     out = tmp_path / "out"
     assert run(rolling.film(tmp_path / "a.mkv"), out) == 0
     before = (out / "states.csv").read_bytes()
-    monkeypatch.setattr(Film, "add", lambda self, frames: 1 / 0)
+    monkeypatch.setattr(VideoFigure, "add", lambda self, frames: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         run(tmp_path / "a.mkv", out)
     assert (out / "states.csv").read_bytes() == before

@@ -79,7 +79,7 @@ def test_the_shipped_pendulum_sees_a_pendulum():
     away = seen.states.q.numpy() - trial["q"][2:]
     # A guess would be off by π/2 in the mean.
     assert np.median(np.abs(np.arctan2(np.sin(away), np.cos(away)))) < 0.2
-    assert float(seen.agreement.median()) > load("pendulum").scene.least_agreement
+    assert float(seen.agreement.median()) > load("pendulum").scene.min_reprojection_score
 
 
 def test_a_video_shorter_than_the_window():
@@ -188,7 +188,7 @@ def test_objects_say_what_they_are_in_one_line():
 
 
 def test_a_prediction_is_saved_from_python(tmp_path):
-    outcome = save(rolling.predictor(), rolling.pictures(30), tmp_path / "out")
+    data = save(rolling.predictor(), rolling.pictures(30), tmp_path / "out")
     assert sorted(each.name for each in (tmp_path / "out").iterdir()) == [
         "prediction.mp4",
         "report.html",
@@ -196,9 +196,9 @@ def test_a_prediction_is_saved_from_python(tmp_path):
         "states.npz",
     ]
     true = rolling.places(30)[2:]
-    np.testing.assert_allclose(outcome.rows["position"][..., :2], true, atol=rolling.EXACT)
-    assert [each.origin for each in outcome.parameters] == ["assumed, given to the checkpoint"] * 2
-    assert repr(outcome) == "Outcome(two balls in the frames given: 28 frames, 0 notes)"
+    np.testing.assert_allclose(data.rows["position"][..., :2], true, atol=rolling.EXACT)
+    assert [each.origin for each in data.parameters] == ["assumed, given to the checkpoint"] * 2
+    assert repr(data) == "ReportData(two balls in the frames given: 28 frames, 0 notes)"
 
 
 def test_advice_is_for_python_where_it_is_called_from_python(tmp_path):

@@ -39,8 +39,8 @@ addEventListener("load", () => setTimeout(() => {
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
-    outcome = save(rolling.predictor(), rolling.film(folder / "a <b> & c.mkv", 60), folder)
-    assert outcome.notes() == []
+    data = save(rolling.predictor(), rolling.film(folder / "a <b> & c.mkv", 60), folder)
+    assert data.notes() == []
     return folder / "report.html"
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from physvision.core import FileError
-from physvision.report import OutputFolder, Page, ParameterRow, parameter_table, strip, table
+from physvision.report import OutputFolder, Page, ParameterRow, image_strip, parameter_table, table
 from physvision.report.output import partial
 
 
@@ -34,7 +34,7 @@ def test_a_parameter_is_shown_with_its_interval_and_origin():
 
 
 def test_pictures_lie_in_the_page_itself():
-    text = strip({"1 s": np.zeros((4, 4, 1), np.uint8), "2 s": np.zeros((4, 4, 3), np.uint8)})
+    text = image_strip({"1 s": np.zeros((4, 4, 1), np.uint8), "2 s": np.zeros((4, 4, 3), np.uint8)})
     assert text.count('src="data:image/png;base64,') == 2
 
 

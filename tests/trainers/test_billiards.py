@@ -7,7 +7,7 @@ from physvision import cli
 from physvision.core import Coordinates, State, Trajectory, resources
 from physvision.datasets import BilliardsRecipe, DataModule, Sample, generate
 from physvision.models import Forecast, load, table
-from physvision.perception.flow_files import load_flow
+from physvision.perception.flow import load_flow
 from physvision.physics import PhysicsLayer
 from physvision.trainers import Supervision
 

@@ -18,7 +18,7 @@ def test_no_such_file(tmp_path):
     with pytest.raises(FileError, match=r"none\.mp4: no such file"):
         video.read(tmp_path / "none.mp4")
     with pytest.raises(FileError, match="no such file"):
-        video.describe(tmp_path)
+        video.read_info(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_title_in_other_bytes_than_utf8_is_no_fault(tmp_path, suffix):
     assert data.count(b"swing xx") == 1
     path.write_bytes(data.replace(b"swing xx", "swing é!".encode("latin-1")))
     assert len(video.read(path)) == 3
-    assert video.describe(path).width == 64
+    assert video.read_info(path).width == 64
 
 
 @pytest.mark.parametrize("suffix", [".mp4", ".mkv", ".avi", ".webm", ".gif"])
@@ -64,7 +64,7 @@ def test_damaged_bytes_end_in_typed_errors(tmp_path, suffix):
         for place in random.integers(0, min(len(data), 2000), 4):
             mutant[place] = random.integers(256)
         path.write_bytes(mutant)
-        for call in (video.read, video.describe, video.stamps, video.sound):
+        for call in (video.read, video.read_info, video.read_timestamps, video.read_audio):
             with contextlib.suppress(VideoError):
                 call(path)
 
@@ -84,7 +84,7 @@ def test_zero_frames(tmp_path):
         stream = container.add_stream("ffv1", rate=30)
         stream.width, stream.height, stream.pix_fmt = 64, 48, "bgr0"
         container.start_encoding()
-    for call in (video.read, video.describe):
+    for call in (video.read, video.read_info):
         with pytest.raises(VideoError, match="without frames"):
             call(tmp_path / "a.mkv")
 
@@ -159,7 +159,7 @@ def test_a_folder_that_does_not_exist(tmp_path):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_full_disk_is_reported(tmp_path):
     path = tmp_path / "a.mkv"
-    video.Writer(path, 30)._partial.symlink_to("/dev/full")
+    video.VideoWriter(path, 30)._partial.symlink_to("/dev/full")
     with pytest.raises(VideoError, match="No space left on device"):
         video.write(path, FRAMES, 30)
     assert list(tmp_path.iterdir()) == []

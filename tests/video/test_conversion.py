@@ -41,10 +41,10 @@ def test_parts_and_chunks_count_converted_frames(movie):
 
 
 def test_slow_motion_has_the_times_of_what_was_filmed(movie):
-    clip = video.read(movie, conversion=Conversion(filmed_fps=240))
+    clip = video.read(movie, conversion=Conversion(capture_fps=240))
     # Matroska's clock ticks in milliseconds, which are a tenth as long here.
     np.testing.assert_allclose(clip.times, np.arange(24) / 240, atol=1e-4)
-    fewer = video.read(movie, conversion=Conversion(filmed_fps=240, fps=60))
+    fewer = video.read(movie, conversion=Conversion(capture_fps=240, fps=60))
     assert torch.equal(fewer.frames, clip.frames[::4])
     np.testing.assert_allclose(fewer.times, np.arange(6) / 60, atol=1e-12)
 
@@ -52,7 +52,7 @@ def test_slow_motion_has_the_times_of_what_was_filmed(movie):
 def test_a_conversion_that_does_not_fit_is_named(movie):
     with pytest.raises(InputError, match="leave the picture of 32 x 24"):
         video.read(movie, conversion=Conversion(crop=(20, 0, 20, 20)))
-    for wrong in ({"fps": 0.0}, {"filmed_fps": float("nan")}, {"size": 0}, {"crop": (0, 0, 0, 4)}):
+    for wrong in ({"fps": 0.0}, {"capture_fps": float("nan")}, {"size": 0}, {"crop": (0, 0, 0, 4)}):
         with pytest.raises(InputError, match=next(iter(wrong))):
             Conversion(**wrong)
 

@@ -125,7 +125,7 @@ def test_rotation_flags_are_followed(tmp_path, quarters):
     expected = np.rot90(frames, -quarters, (1, 2))
     clip = video.read(path)
     np.testing.assert_array_equal(clip.frames.numpy(), expected)
-    assert (video.describe(path).height, video.describe(path).width) == expected.shape[1:3]
+    assert (video.read_info(path).height, video.read_info(path).width) == expected.shape[1:3]
     # OpenCV, which follows the flag with code of its own, agrees which way is up.
     capture = cv2.VideoCapture(str(path))
     capture.set(cv2.CAP_PROP_ORIENTATION_AUTO, 1)
@@ -183,20 +183,20 @@ def test_a_folder_of_pictures_is_a_video(tmp_path):
     for number, frame in enumerate(frames):
         cv2.imwrite(str(tmp_path / f"frame{number}.png"), frame[..., ::-1])
     (tmp_path / "notes.txt").write_text("not a picture")
-    clip = video.read(tmp_path, conversion=video.Conversion(filmed_fps=240))
+    clip = video.read(tmp_path, conversion=video.Conversion(capture_fps=240))
     # frame2 comes before frame10.
     np.testing.assert_array_equal(clip.frames.numpy(), frames)
     np.testing.assert_allclose(clip.times, np.arange(12) / 240, atol=1e-12)
-    found = video.describe(tmp_path)
+    found = video.read_info(tmp_path)
     assert (found.width, found.height, found.channels, found.frames, found.codec) == (64, 48, 3, 12, "png")
-    assert video.sound(tmp_path) is None
-    half = video.read(tmp_path, conversion=video.Conversion(filmed_fps=60, fps=30, size=(32, 24)))
+    assert video.read_audio(tmp_path) is None
+    half = video.read(tmp_path, conversion=video.Conversion(capture_fps=60, fps=30, size=(32, 24)))
     assert half.frames.shape == (6, 24, 32, 3)
     with pytest.raises(InputError, match="a folder of pictures has no times"):
         video.read(tmp_path)
     (tmp_path / "frame5.png").write_bytes(b"broken")
     with pytest.raises(VideoError, match=r"frame5\.png: not a picture"):
-        video.read(tmp_path, conversion=video.Conversion(filmed_fps=240))
+        video.read(tmp_path, conversion=video.Conversion(capture_fps=240))
 
 
 def test_a_clip_says_what_it_is_in_a_line(tmp_path):
@@ -220,11 +220,11 @@ def test_gray_video_has_one_channel_unless_asked_otherwise(tmp_path):
     path = video.write(tmp_path / "a.mkv", moving_texture()[..., 1], 30, lossless=True)
     assert video.read(path).frames.shape[-1] == 1
     assert video.read(path, color="rgb").frames.shape[-1] == 3
-    assert video.describe(path).channels == 1
+    assert video.read_info(path).channels == 1
 
 
 def test_describe_says_what_reading_finds(tmp_path):
-    description = video.describe(video.write(tmp_path / "a.mp4", moving_texture(), 25))
+    description = video.read_info(video.write(tmp_path / "a.mp4", moving_texture(), 25))
     assert (description.width, description.height, description.channels) == (64, 48, 3)
     assert (description.fps, description.frames, description.codec) == (25, 12, "h264")
     assert description.duration == pytest.approx(12 / 25)
@@ -233,7 +233,7 @@ def test_describe_says_what_reading_finds(tmp_path):
 @pytest.mark.parametrize(("side", "threads"), [(64, 1), (640, 4)])
 def test_threads_follow_from_the_size_and_not_from_the_machine(tmp_path, side, threads):
     path = tmp_path / "a.mp4"
-    with video.Writer(path) as writer:
+    with video.VideoWriter(path) as writer:
         writer.add(np.zeros((side, side, 3), np.uint8))
         assert writer._stream.codec_context.thread_count == threads
     with decoding.opened(path) as (_, stream):
@@ -251,7 +251,7 @@ def frames(count):
         frame[index % 60 : index % 60 + 4] = 255
         yield frame
 for path, count in (sys.argv[1], 2_000), (sys.argv[2], 20_000):
-    video.write(path, frames(count), 30, coding=video.Coding("libx264", "yuv420p", {"preset": "ultrafast"}))
+    video.write(path, frames(count), 30, coding=video.Encoding("libx264", "yuv420p", {"preset": "ultrafast"}))
 """
 
 PEAKS = """

@@ -22,7 +22,7 @@ def ball(times, noise=0.0, seed=0):
 def test_stamps_are_the_times_of_the_frames(tmp_path, suffix):
     path = video.write(tmp_path / f"a{suffix}", ball(np.arange(40) / 25), 25)
     clip = video.read(path)
-    found = video.stamps(path)
+    found = video.read_timestamps(path)
     np.testing.assert_allclose(found - found[0], clip.times, atol=1e-9)
 
 
@@ -30,12 +30,12 @@ def test_dropped_frames_are_counted(tmp_path):
     kept = np.array([number for number in range(60) if number not in (7, 20, 21, 40)])
     times = torch.from_numpy(kept / 30)
     path = video.write(tmp_path / "a.mkv", Clip(torch.from_numpy(ball(kept / 30))[..., None], times))
-    timing = video.timing(video.read(path))
+    timing = video.frame_timing(video.read(path))
     # Matroska's clock ticks in milliseconds.
     assert timing.step == pytest.approx(1 / 30, abs=1e-4)
     missing = np.diff(kept, prepend=-1) - 1
     np.testing.assert_array_equal(timing.dropped, missing)
-    assert not timing.doubled.any()
+    assert not timing.duplicated.any()
 
 
 @pytest.mark.parametrize("suffix", [".mp4", ".mkv"])
@@ -43,13 +43,15 @@ def test_dropped_frames_are_counted(tmp_path):
 def test_doubled_frames_are_found(tmp_path, suffix, copies):
     """A recording of a screen at a multiple of the rate of what it shows; coded with losses."""
     frames = ball(np.arange(30) / 30, noise=2).repeat(copies, 0)
-    timing = video.timing(video.read(video.write(tmp_path / f"a{suffix}", frames, 30 * copies)))
-    np.testing.assert_array_equal(timing.doubled, np.arange(30 * copies) % copies > 0)
+    timing = video.frame_timing(video.read(video.write(tmp_path / f"a{suffix}", frames, 30 * copies)))
+    np.testing.assert_array_equal(timing.duplicated, np.arange(30 * copies) % copies > 0)
 
 
 def test_a_still_noisy_picture_has_no_doubled_frames(tmp_path):
     frames = ball(np.zeros(40), noise=2)
-    assert not video.timing(video.read(video.write(tmp_path / "a.mkv", frames, 30, lossless=True))).doubled.any()
+    assert not video.frame_timing(
+        video.read(video.write(tmp_path / "a.mkv", frames, 30, lossless=True))
+    ).duplicated.any()
 
 
 @pytest.mark.parametrize(("suffix", "codec"), [(".mp4", "aac"), (".mkv", "flac"), (".mov", "pcm_s16le")])
@@ -76,7 +78,7 @@ def test_sound_is_heard_when_it_was_made(tmp_path, suffix, codec, late):
             container.mux(track.encode(block))
         container.mux(picture.encode(None))
         container.mux(track.encode(None))
-    sound = video.sound(path)
+    sound = video.read_audio(path)
     assert sound is not None
     assert sound.rate == rate
     assert sound.samples.shape[1] == 1
@@ -88,4 +90,4 @@ def test_sound_is_heard_when_it_was_made(tmp_path, suffix, codec, late):
 
 
 def test_a_video_without_sound_has_none(tmp_path):
-    assert video.sound(video.write(tmp_path / "a.mp4", ball(np.arange(5) / 25), 25)) is None
+    assert video.read_audio(video.write(tmp_path / "a.mp4", ball(np.arange(5) / 25), 25)) is None

@@ -13,7 +13,7 @@ from physvision.control.pixels.task import DT, STEPS, UPRIGHT
 from physvision.control.pixels.trials import task_of, trials
 from physvision.control.pixels.view import View
 from physvision.core import State
-from physvision.report import Film, OutputFolder
+from physvision.report import OutputFolder, VideoFigure
 
 _SIZE, _INSET = (288, 864), 2  # pixels of the film, and of it for one that the policy sees
 
@@ -31,7 +31,7 @@ def show(path: Path, seconds: float, policy: str) -> None:
     found = trials(task, network, 1, seconds, last=min(1.0, seconds))
     large = View(task.engine, *_SIZE)
     with OutputFolder(path.parent):
-        shown = Film(path, 1 / (DT * STEPS))
+        shown = VideoFigure(path, 1 / (DT * STEPS))
         for q, v in zip(found.motion.q[0], found.motion.v[0], strict=True):
             state = State(q[None], v[None])
             with torch.no_grad():

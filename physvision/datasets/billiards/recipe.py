@@ -13,7 +13,7 @@ from physvision.core import InputError
 from physvision.datasets.billiards.appearance import DrawingStyle, camera_path, draw_frames
 from physvision.datasets.billiards.simulation import Table, simulate
 from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe, check_number
-from physvision.video.overlay import Arrow, Mark, Ring
+from physvision.video.overlay import Arrow, CircleOutline, OverlayShape
 
 _MOST_PLACINGS = 10_000
 
@@ -157,13 +157,13 @@ class BilliardsRecipe(Recipe):
             "rolling_friction": np.array(table.rolling_friction),
         }
 
-    def marks(self, values: Mapping[str, np.ndarray]) -> list[Mark]:
+    def marks(self, values: Mapping[str, np.ndarray]) -> list[OverlayShape]:
         """A ring around every ball and an arrow to where it would be in a fifth of a second."""
-        marks: list[Mark] = []
+        marks: list[OverlayShape] = []
         for place, rate, radius in zip(values["q"], values["v"], values["radius"], strict=True):
             start = place[:2] + values["camera"]
             end = start + 0.2 * rate[:2]
-            marks += [Ring(tuple(start), float(radius)), Arrow(tuple(start), tuple(end))]
+            marks += [CircleOutline(tuple(start), float(radius)), Arrow(tuple(start), tuple(end))]
         return marks
 
     def _place(self, random: np.random.Generator) -> np.ndarray:

@@ -11,7 +11,7 @@ import numpy as np
 
 from physvision.datasets.block.elasticity import Block
 from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe
-from physvision.video.overlay import Mark, Ring
+from physvision.video.overlay import CircleOutline, OverlayShape
 
 # Marks on the lower edge, as shares of the block's side, and their red, green and blue.
 MARKS = ((0.0, 0.0), (0.5, 0.0), (1.0, 0.0))
@@ -141,9 +141,11 @@ class BlockRecipe(Recipe):
             fine[reach < (_FINE * self.scale * self.radius) ** 2] = color
         return fine.reshape(self.size, _FINE, self.size, _FINE, 3).mean((1, 3))
 
-    def marks(self, values: Mapping[str, np.ndarray]) -> list[Mark]:
+    def marks(self, values: Mapping[str, np.ndarray]) -> list[OverlayShape]:
         """A ring around each mark."""
-        return [Ring(tuple(place), self.scale * self.radius) for place in self._seen(values["q"].reshape(-1, 2))]
+        return [
+            CircleOutline(tuple(place), self.scale * self.radius) for place in self._seen(values["q"].reshape(-1, 2))
+        ]
 
 
 def _around(places: np.ndarray, side: float) -> np.ndarray:

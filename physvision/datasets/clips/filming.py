@@ -187,8 +187,8 @@ class DrawnClip:
         """Write it as H.264 and return the path; the same bytes each time."""
         # x264's tree of macroblocks reads memory that nobody has filled, so that single frames would differ.
         options = {"crf": str(self.filming.quality), "preset": "veryfast", "x264-params": "mbtree=0"}
-        coding = video.Coding("libx264", "yuv420p", options)
-        with video.Writer(path, None, coding=coding) as writer:
+        coding = video.Encoding("libx264", "yuv420p", options)
+        with video.VideoWriter(path, None, coding=coding) as writer:
             for stamp, frame in zip(self.stamps, self.frames(), strict=True):
                 writer.add(np.rot90(frame, self.filming.quarters), float(stamp))
         if self.filming.quarters:

@@ -11,7 +11,7 @@ import numpy as np
 from physvision.core import InputError
 from physvision.datasets.dye.spectral import Spectral
 from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe
-from physvision.video.overlay import Arrow, Mark
+from physvision.video.overlay import Arrow, OverlayShape
 
 _ARROWS = 8  # along each axis of a picture with marks
 
@@ -127,7 +127,7 @@ class DyeRecipe(Recipe):
         vorticity *= self.speed / np.sqrt((u**2 + v**2).mean())
         return np.where(solver.kept, np.stack([vorticity, np.fft.fft2(spot)]), 0.0)
 
-    def marks(self, values: Mapping[str, np.ndarray]) -> list[Mark]:
+    def marks(self, values: Mapping[str, np.ndarray]) -> list[OverlayShape]:
         """Arrows along the flow, to where it would be in a tenth of a second."""
         h, each = 2 * np.pi / self.size, max(self.size // _ARROWS, 1)
         u, v = values["v"].reshape(2, self.size, self.size)

@@ -15,7 +15,7 @@ from physvision.core import InputError
 from physvision.datasets.pendulum.drawing import RayDrawing
 from physvision.datasets.pendulum.model import Links, build
 from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe, check_number
-from physvision.video.overlay import Mark, Path
+from physvision.video.overlay import OverlayShape, Polyline
 
 # The camera stands this many lengths of the stretched pendulum away, and sees this much more than its circle.
 _DISTANCE, _MARGIN = 4.0, 1.1
@@ -150,7 +150,7 @@ class PendulumRecipe(Recipe):
             "gravity": np.array(links.gravity),
         }
 
-    def marks(self, values: Mapping[str, np.ndarray]) -> list[Mark]:
+    def marks(self, values: Mapping[str, np.ndarray]) -> list[OverlayShape]:
         """The middle lines of the links, a dot at each hinge and at the end."""
         distance, angle = self.view
         focal = 0.5 * self.size / math.tan(0.5 * angle)
@@ -159,4 +159,4 @@ class PendulumRecipe(Recipe):
         steps = -values["length"][:, None] * np.stack([np.sin(turned), np.cos(turned)], axis=1)
         x, z = np.vstack([np.zeros((1, 2)), np.cumsum(steps, axis=0)]).T
         points = np.stack([0.5 * self.size + focal * x / distance, 0.5 * self.size - focal * z / distance], axis=1)
-        return [Path(tuple(map(tuple, points)))]
+        return [Polyline(tuple(map(tuple, points)))]

@@ -241,7 +241,7 @@ def _hidden(case: Case, first: int, path: releases.Path) -> float:
     if first == 0 or track.radius is None or not inside.all():
         return 0.0
     speed = float(np.linalg.norm(path.velocity))
-    return 2 * track.radius / speed if track.emerges else releases.clearing(track.radius, speed)
+    return 2 * track.radius / speed if track.static_before_visible else releases.clearing(track.radius, speed)
 
 
 def _straight_down(found: np.ndarray, lasts: float, noise: float) -> bool:

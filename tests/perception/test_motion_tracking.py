@@ -18,7 +18,7 @@ def _errors(clip, track, body=0):
     A constant distance of less than a pixel is left out: an end of a spring counts as a bit of what hangs on it.
     """
     lawful = clip.times >= clip.motion.begin
-    fit = track.seen & lawful
+    fit = track.observed & lawful
     away = track.positions[fit] - clip.places()[fit, body]
     offset = np.median(away, axis=0)
     if np.linalg.norm(offset) < 1.0:
@@ -57,8 +57,8 @@ def test_a_ball_is_followed_back_into_the_hand_that_throws_it(tmp_path):
     clip = draw("projectile", 2)
     (track, *_) = find_tracks(clip.write(tmp_path / "clip.mp4"))
     before = (clip.times > clip.motion.begin - 0.12) & (clip.times < clip.motion.begin)
-    assert track.seen[before].sum() >= 4
-    away = np.linalg.norm(track.positions - clip.places()[:, 0], axis=1)[before & track.seen]
+    assert track.observed[before].sum() >= 4
+    away = np.linalg.norm(track.positions - clip.places()[:, 0], axis=1)[before & track.observed]
     assert away.max() < 0.1 * track.radius
 
 
@@ -88,8 +88,8 @@ def test_frames_that_show_the_one_before_again_are_not_counted(tmp_path):
     clip = draw("circular", 2, SMALL, fps=15, repeat=2)
     (track,) = find_tracks(clip.write(tmp_path / "clip.mp4"))
     again = clip.shows != np.arange(len(clip.shows))
-    assert track.seen[~again].mean() > 0.9
-    assert track.seen[again].mean() < 0.1
+    assert track.observed[~again].mean() > 0.9
+    assert track.observed[again].mean() < 0.1
     errors, _ = _errors(clip, track)
     assert np.quantile(errors, 0.95) < 0.6
 
@@ -135,16 +135,16 @@ def _wall():
 def test_one_that_stands_still_most_of_the_time():
     places = [(20, 50)] * 20 + [(20 + 3 * step, 50) for step in range(20)] + [(77, 50)] * 20
     (track,) = find_tracks(_square(places, _wall()))
-    assert track.seen.mean() > 0.9
+    assert track.observed.mean() > 0.9
     truth = np.array(places) + 6.0
-    assert np.abs(track.positions - truth)[track.seen].max() < 0.3
+    assert np.abs(track.positions - truth)[track.observed].max() < 0.3
 
 
 def test_one_that_leaves_is_not_seen_afterwards():
     places = [(10 + 6 * step, 40) for step in range(29)] + [None] * 20
     (track,) = find_tracks(_square(places, _wall()))
-    assert track.seen[:28].mean() > 0.9
-    assert not track.seen[30:].any()
+    assert track.observed[:28].mean() > 0.9
+    assert not track.observed[30:].any()
     assert np.isnan(track.positions[35]).all()
 
 
@@ -179,7 +179,7 @@ def test_a_shaking_camera_is_steadied():
         frames[step] = cv2.warpAffine(picture, matrix, (200, 120), flags=cv2.INTER_CUBIC).clip(0, 255)
     (track,) = find_tracks(Clip(torch.from_numpy(frames), torch.arange(40) / 30))
     truth = np.stack([20.5 + 4.0 * np.arange(40), np.full(40, 60.5)], 1)
-    away = (track.positions - truth)[track.seen]
+    away = (track.positions - truth)[track.observed]
     assert away.std(0).max() < 0.15
     assert "shakes" in track.notes[0]
 
@@ -200,12 +200,12 @@ def test_a_ball_is_followed_where_only_its_light_half_shows():
     clip = Clip(torch.from_numpy(np.stack(frames).clip(0, 255).astype(np.uint8)), torch.from_numpy(times))
     (track,) = find_tracks(clip)
     dark = (places[:, 0] > 4) & (places[:, 0] < 55)
-    assert track.seen[dark].mean() > 0.9
+    assert track.observed[dark].mean() > 0.9
     away = np.linalg.norm(track.positions - places, axis=1)
     # Half of a disc of 3.6 pixels has its middle 1.5 pixels from the disc's; the track says that it is unsure there.
-    assert away[dark & track.seen].max() < 2.0
-    clear = (places[:, 0] > 70) & track.seen
-    assert np.median(track.sigma[dark & track.seen]) > 2 * np.median(track.sigma[clear])
+    assert away[dark & track.observed].max() < 2.0
+    clear = (places[:, 0] > 70) & track.observed
+    assert np.median(track.sigma[dark & track.observed]) > 2 * np.median(track.sigma[clear])
 
 
 def test_a_large_thing_of_two_colours_that_passes_a_ruler(tmp_path):
@@ -226,8 +226,8 @@ def test_a_large_thing_of_two_colours_that_passes_a_ruler(tmp_path):
         frames.append(picture + random.normal(0, 3, picture.shape))
     clip = Clip(torch.from_numpy(np.stack(frames).clip(0, 255).astype(np.uint8)), torch.from_numpy(times))
     (track,) = find_tracks(clip)
-    away = track.positions[track.seen] - places[track.seen]
-    assert track.seen.mean() > 0.9
+    away = track.positions[track.observed] - places[track.observed]
+    assert track.observed.mean() > 0.9
     assert np.linalg.norm(away - np.median(away, axis=0), axis=1).max() < 0.8
 
 
@@ -239,5 +239,7 @@ def test_what_rests_until_it_is_struck_is_found_with_what_strikes_it(tmp_path, s
     assert len(tracks) == 2
     places = clip.places()
     for body in range(2):
-        off = [np.median(np.linalg.norm((track.positions - places[:, body])[track.seen], axis=1)) for track in tracks]
+        off = [
+            np.median(np.linalg.norm((track.positions - places[:, body])[track.observed], axis=1)) for track in tracks
+        ]
         assert min(off) < 0.5

@@ -20,7 +20,7 @@ Box = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
-class Footage:
+class FrameSource:
     """Frames in red, green and blue with their moments, read anew each time that they are gone through.
 
     Attributes:

@@ -11,7 +11,7 @@ from physvision.core import State
 from physvision.prediction.mechanics import outlines
 from physvision.prediction.prediction import Segment
 from physvision.prediction.predictor import Predictor
-from physvision.report import Canvas, Mark, Panel, heat, object_colors
+from physvision.report import Canvas, Mark, Panel, difference_heatmap, object_colors
 
 DOTS = 10  # moments of the predicted path that are drawn
 
@@ -51,8 +51,8 @@ class PredictionFrames:
             whole = whole.reshape(len(segment.frames), len(moments) + 2, *whole.shape[1:])
             radius = each.radius or 2.0
             for index, lines in enumerate(whole):
-                seen[index].append(Mark(color, lines[0], radius, dots=lines[1:-1, -1], sure=sure[index]))
-                expected[index].append(Mark(color, lines[-1], radius, faint=True))
+                seen[index].append(Mark(color, lines[0], radius, dots=lines[1:-1, -1], confidence=sure[index]))
+                expected[index].append(Mark(color, lines[-1], radius, dimmed=True))
         return seen, expected
 
     def _pictures(self, segment: Segment, seen: list[list[Mark]], expected: list[list[Mark]]) -> Iterator[np.ndarray]:
@@ -64,7 +64,7 @@ class PredictionFrames:
                 levels = np.rint(foreseen * 255).astype(np.uint8)
                 difference = foreseen - timed.frame.astype(np.float32) / 255
                 error = float(np.sqrt(np.square(difference).mean()))
-                panels += [Panel(levels, expected[index]), Panel(heat(np.abs(difference).mean(-1)))]
+                panels += [Panel(levels, expected[index]), Panel(difference_heatmap(np.abs(difference).mean(-1)))]
             else:
                 panels.append("nothing was predicted yet")
             yield self._canvas.draw(panels, timed.time, error)

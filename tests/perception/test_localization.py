@@ -5,13 +5,13 @@ from perception.table import RADIUS, clip
 
 from physvision.core import InputError
 from physvision.perception.colors import ColorFilters
-from physvision.perception.crops import crop
-from physvision.perception.disturbance import Disturbance, blur
-from physvision.perception.locating import Places, locate
-from physvision.perception.tracking import centroids
+from physvision.perception.frame_corruption import FrameCorruption, gaussian_blur
+from physvision.perception.localization import ObjectPositions, locate_objects
+from physvision.perception.mask_tracking import centroids
+from physvision.perception.object_crops import crop_patches
 
 COLORS = [(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)]
-FILTERS = ColorFilters.given(COLORS)
+FILTERS = ColorFilters.from_colors(COLORS)
 
 
 def windows(count=12, **options):
@@ -23,7 +23,7 @@ def windows(count=12, **options):
 def test_clean_discs_are_found_exactly():
     """A mask's centroid is a disc's; 8-bit levels and faint edges that are left out cost some hundredths of a pixel."""
     frames, truth = windows()
-    found = locate(FILTERS.masks(frames), RADIUS)
+    found = locate_objects(FILTERS.masks(frames), RADIUS)
     assert (found.centers - truth).norm(dim=-1).max() < 0.05
     assert found.confidence.min() > 0.95
 
@@ -32,7 +32,7 @@ def test_noise_far_away_moves_nothing():
     """Of the ball's 32 pixels each moves the centroid by noise times distance over area: 0.1 · 2 · √70 / 32 = 0.05."""
     frames, truth = windows(noise=0.1)
     masks = FILTERS.masks(frames)
-    error = (locate(masks, RADIUS).centers - truth).norm(dim=-1)
+    error = (locate_objects(masks, RADIUS).centers - truth).norm(dim=-1)
     assert error.max() < 5 * 0.05
     assert error.mean() < 0.1 * (centroids(masks) - truth).norm(dim=-1).mean()
 
@@ -47,20 +47,20 @@ def test_a_line_through_what_is_seen():
             confidence[0, hidden] = 0.0
             centers = centers.clone()
             centers[0, hidden] = 77.0
-        position, step = Places(centers, confidence).motion()
+        position, step = ObjectPositions(centers, confidence).motion()
         torch.testing.assert_close(position[0, 0], truth[2])
         torch.testing.assert_close(step[0, 0], truth[1] - truth[0])
         centers = truth[None, :, None]
-    position, step = Places(centers, torch.zeros(1, 3, 1)).motion()
+    position, step = ObjectPositions(centers, torch.zeros(1, 3, 1)).motion()
     assert position.isnan().all()
     assert (step == 0).all()
 
 
 def test_a_crop_is_a_piece():
     picture = torch.arange(20.0).reshape(1, 1, 1, 4, 5)
-    inner = crop(picture, torch.tensor([[[2, 1]]]), 3)
+    inner = crop_patches(picture, torch.tensor([[[2, 1]]]), 3)
     torch.testing.assert_close(inner[0, 0, 0], picture[0, 0, 0, 0:3, 1:4])
-    corner = crop(picture, torch.tensor([[[0, 0]]]), 4, outside=-1.0)
+    corner = crop_patches(picture, torch.tensor([[[0, 0]]]), 4, fill=-1.0)
     assert (corner[0, 0, 0, :2] == -1).all()
     torch.testing.assert_close(corner[0, 0, 0, 2:, 2:], picture[0, 0, 0, :2, :2])
 
@@ -69,7 +69,7 @@ def test_blur_is_gausss():
     """A point's picture has the variance that was asked for, in both directions, and loses nothing."""
     point = torch.zeros(1, 1, 41, 41, dtype=torch.float64)
     point[..., 20, 20] = 1.0
-    spread = blur(point, 1.5)[0, 0]
+    spread = gaussian_blur(point, 1.5)[0, 0]
     at = torch.arange(41.0, dtype=torch.float64) - 20
     torch.testing.assert_close(spread.sum(), torch.tensor(1.0, dtype=torch.float64))
     for axis in (0, 1):
@@ -84,29 +84,31 @@ def test_each_disturbance_does_what_it_says():
 
     def spoilt(**options):
         torch.manual_seed(0)
-        return Disturbance(**options, fixed=True)(frames, coverage, truth[:, -1])
+        return FrameCorruption(**options, fixed_severity=True)(frames, coverage, truth[:, -1])
 
     gray = torch.full_like(frames, 0.5)
     torch.manual_seed(0)
-    noisy = Disturbance(noise=0.05, fixed=True)(gray, torch.zeros_like(coverage), truth[:, -1])
+    noisy = FrameCorruption(noise=0.05, fixed_severity=True)(gray, torch.zeros_like(coverage), truth[:, -1])
     assert float((noisy - gray).std()) == pytest.approx(0.05, rel=0.02)
     textured = spoilt(texture=0.3)
     inside = (coverage > 0.999).expand_as(frames)
     torch.testing.assert_close(textured[inside], frames[inside])
     assert 0.1 < float(textured[(coverage == 0).expand_as(frames)].mean()) < 0.2
-    hidden = FILTERS.masks(spoilt(cover=1.5)).sum((-1, -2))
+    hidden = FILTERS.masks(spoilt(occlusion=1.5)).sum((-1, -2))
     shares = (hidden / masks.sum((-1, -2))).amin((1, 2))
     assert shares.median() < 0.8
-    assert torch.equal(Disturbance()(frames, coverage, truth[:, -1]), frames)
+    assert torch.equal(FrameCorruption()(frames, coverage, truth[:, -1]), frames)
     with pytest.raises(InputError, match="noise"):
-        Disturbance(noise=-1.0)
+        FrameCorruption(noise=-1.0)
 
 
 def test_samples_without_a_share_stay_clean():
     frames, truth = windows(count=40)
     coverage = FILTERS.masks(frames).sum(2, keepdim=True)
     torch.manual_seed(0)
-    spoilt = Disturbance(noise=0.1, blur=1.0, texture=0.3, cover=1.0, share=0.2)(frames, coverage, truth[:, -1])
+    spoilt = FrameCorruption(noise=0.1, blur=1.0, texture=0.3, occlusion=1.0, probability=0.2)(
+        frames, coverage, truth[:, -1]
+    )
     same = (spoilt == frames).flatten(1).all(1)
     # Each of four has a chance of 0.8 to leave a sample alone: 16 of 40 expected, with a deviation of 3.
     assert 4 < int(same.sum()) < 29

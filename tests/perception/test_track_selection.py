@@ -3,19 +3,19 @@
 import numpy as np
 import pytest
 
+from physvision.perception.association import Tracklet
 from physvision.perception.blobs import Blob
-from physvision.perception.choosing import choose
-from physvision.perception.linking import Chain
+from physvision.perception.track_selection import select_tracklets
 
 WALL = np.array([40.0, 40.0, 40.0])
 BALL = np.array([220.0, 60.0, 20.0])
 
 
-def chain(places, color):
+def tracklet(places, color):
     """A thing of this colour before the wall, seen in every frame."""
     contrast = float(np.abs(color - WALL).max())
     blobs = [Blob(np.array(at), 200.0, np.array(color), contrast, False, False, color - WALL) for at in places]
-    return Chain(list(range(len(places))), [frame / 30 for frame in range(len(places))], blobs)
+    return Tracklet(list(range(len(places))), [frame / 30 for frame in range(len(places))], blobs)
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def chain(places, color):
 def test_what_moves_alike_is_an_echo_only_in_colours_on_the_way_to_what_is_behind(color, count):
     """Both are fainter than the ball, and move along with it as an inner bob does with the outer one."""
     swing = 100 * np.sin(np.arange(60) / 8)
-    ball = chain(np.stack([300 + swing, np.full(60, 100.0)], 1), BALL)
-    other = chain(np.stack([300 + 0.6 * swing, np.full(60, 250.0)], 1), color)
-    chosen, _ = choose([ball, other], 60, None, "clip", least=2)
+    ball = tracklet(np.stack([300 + swing, np.full(60, 100.0)], 1), BALL)
+    other = tracklet(np.stack([300 + 0.6 * swing, np.full(60, 250.0)], 1), color)
+    chosen, _ = select_tracklets([ball, other], 60, None, "clip", least=2)
     assert len(chosen) == count

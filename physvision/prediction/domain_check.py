@@ -9,10 +9,17 @@ import torch
 
 from physvision.core import InputError, SceneObject, State
 from physvision.models import PredictiveAutoencoder
-from physvision.prediction.agreement import colored_things, wrong_colors
+from physvision.prediction.appearance_check import (
+    beside_lines,
+    cut_off,
+    disc_sizes,
+    line_colors,
+    line_ends,
+    shown_along_lines,
+)
 from physvision.prediction.mechanics import outlines
-from physvision.prediction.parts import beside_lines, cut_off, disc_sizes, line_colors, line_ends, shown_along_lines
 from physvision.prediction.prediction import Segment
+from physvision.prediction.reprojection import colored_things, wrong_colors
 
 # A video is refused within its first frames, once there are a few of them; what differs later is named.
 FIRST, _FEW = 96, 16
@@ -33,7 +40,7 @@ class MismatchError(InputError):
     """A video does not show what the model was made for."""
 
 
-class Judge:
+class DomainCheck:
     """Compares what a model draws of each state with the picture, object by object, and says what differs."""
 
     def __init__(self, model: PredictiveAutoencoder, device: torch.device, source: str, *, force: bool = False) -> None:
@@ -77,7 +84,7 @@ class Judge:
             self._refuse()
 
     def end(self) -> None:
-        """Judge a video that ended before there was enough of it.
+        """DomainCheck a video that ended before there was enough of it.
 
         Raises:
             MismatchError: it does not show what the model was made for.
@@ -129,8 +136,8 @@ class Judge:
         if "things" in found:
             yield from ((True, text) for text in wrong_colors(scene, found["things"]))
         middle = float(np.median(found["agreement"]))
-        if middle < scene.least_agreement:
-            usual = f"{scene.least_agreement:.0%} are usual at least"
+        if middle < scene.min_reprojection_score:
+            usual = f"{scene.min_reprojection_score:.0%} are usual at least"
             yield True, f"the redrawn state explains {middle:.0%} of the picture, {usual}"
         if "shown" in found:
             for index, share, ends in zip(self._lines, 1 - found["shown"].mean(0), found["end"].T, strict=True):

@@ -11,22 +11,22 @@ import numpy as np
 
 from physvision.core import Clip, InputError
 from physvision.core.checks import check_count
-from physvision.perception import held
-from physvision.perception.background import Alignment, Background, Survey, survey
-from physvision.perception.blobs import find_blobs
-from physvision.perception.choosing import choose, pick
-from physvision.perception.footage import Box, Footage
-from physvision.perception.linking import Linker
-from physvision.perception.refining import Sighting, Target, direction, sight
-from physvision.perception.stamps import mended
-from physvision.perception.track import Track, roughness
-from physvision.perception.uniting import united
+from physvision.perception import hand_occlusion
+from physvision.perception.association import TrackletBuilder
+from physvision.perception.background import Alignment, Background, BackgroundSurvey, survey_background
+from physvision.perception.blobs import detect_blobs
+from physvision.perception.frame_source import Box, FrameSource
+from physvision.perception.merging import merge_targets
+from physvision.perception.refinement import Detection, Target, detect_target, direction
+from physvision.perception.timestamps import repair_timestamps
+from physvision.perception.track import Track, estimate_noise
+from physvision.perception.track_selection import filter_tracklets, select_tracklets
 
 _FLOOR = 0.03  # px: systematic errors below which noise does not matter
 _PARTLY = 0.1  # share of a thing that is missing, or too much, from which on its middle is not where it seems
 _SCATTERS = 4.0  # deviations by which noise alone makes a thing seem larger or smaller
-_FEWEST = 5  # clear sightings of a thing
-_AROUND = 2  # sightings before and after, that tell how much of a thing is seen
+_FEWEST = 5  # clear detections of a thing
+_AROUND = 2  # detections before and after, that tell how much of a thing is seen
 _CHANGED = 0.5  # change of the logarithm of what is seen of a thing from which on some of it is missing, or too much
 _SLOW = 0.25  # share of the frames, the slowest ones, that tell how large a thing is
 _LEAST = 1.4  # the same below which it may be something else
@@ -62,53 +62,55 @@ def find_tracks(
     """
     if objects is not None:
         check_count("objects", objects)
-    footage = Footage(clip, crop, start, stop)
+    footage = FrameSource(clip, crop, start, stop)
     shrink, corner = footage.placing(footage.first_shape())
-    look = survey(footage)
+    look = survey_background(footage)
     background = Background(look.samples)
     repeats = look.repeats
-    linker = Linker(0.3 * max(look.samples.shape[1:3]))
+    linker = TrackletBuilder(0.3 * max(look.samples.shape[1:3]))
     alignments: list[Alignment] = []
     for number, (moment, frame) in enumerate(footage):
         alignments.append(background.alignment(frame, alignments[-1] if alignments else None))
         if repeats[number]:
             continue
         aligned = background.aligned(frame, alignments[-1])
-        blobs = find_blobs(aligned, background.change(aligned), background.threshold, background.bytes)
+        blobs = detect_blobs(aligned, background.change(aligned), background.threshold, background.bytes)
         linker.add(number, moment, blobs)
-    chains = linker.chains()
+    tracklets = linker.tracklets()
     if object is not None:
-        chains = pick(chains, _within(object, shrink, corner), footage.name)
+        tracklets = filter_tracklets(tracklets, _within(object, shrink, corner), footage.name)
         objects = objects or 1
-    chosen, notes = choose(chains, len(look.times), objects, footage.name, least)
-    targets = [Target.of(chain) for chain in chosen]
-    sightings: list[list[Sighting | None]] = [[] for _ in targets]
+    chosen, notes = select_tracklets(tracklets, len(look.times), objects, footage.name, least)
+    targets = [Target.of(tracklet) for tracklet in chosen]
+    detections: list[list[Detection | None]] = [[] for _ in targets]
     for number, (_, frame) in enumerate(footage):
         aligned = background.aligned(frame, alignments[number])
         for index, target in enumerate(targets):
             others = [other for other in targets if other is not target and other.there(number)]
-            sightings[index].append(sight(aligned, background.picture, background.threshold, target, number, others))
-    targets, sightings = united(targets, sightings)
-    sightings, emerges = _out_of_hands(footage, background, alignments, sightings)
+            detections[index].append(
+                detect_target(aligned, background.picture, background.threshold, target, number, others)
+            )
+    targets, detections = merge_targets(targets, detections)
+    detections, emerges = _out_of_hands(footage, background, alignments, detections)
     notes += _remarks(look, background)
-    every = zip(targets, sightings, emerges, strict=True)
+    every = zip(targets, detections, emerges, strict=True)
     clear = [each for each in every if _whole(each[1]).sum() >= _FEWEST]
     # A hand, say, seems to move like something whole until it is looked at closely.
     if len(clear) < (objects or 1):
         raise InputError("what moves is lost when it is looked at closely; point at it with object, or cut with crop")
-    return mended(
+    return repair_timestamps(
         [
-            replace(_track(look, target, found, index, shrink, corner, tuple(notes)), emerges=alone)
+            replace(_track(look, target, found, index, shrink, corner, tuple(notes)), static_before_visible=alone)
             for index, (target, found, alone) in enumerate(clear)
         ]
     )
 
 
 def _out_of_hands(
-    footage: Footage, background: Background, alignments: list[Alignment], sightings: list[list[Sighting | None]]
-) -> tuple[list[list[Sighting | None]], list[bool]]:
-    """Sightings with what is seen of things that a hand still holds; and whether each came out of something still."""
-    ranges = [held.wanted(found) for found in sightings]
+    footage: FrameSource, background: Background, alignments: list[Alignment], detections: list[list[Detection | None]]
+) -> tuple[list[list[Detection | None]], list[bool]]:
+    """Detections with what is seen of things that a hand still holds; and whether each came out of something still."""
+    ranges = [hand_occlusion.wanted(found) for found in detections]
     numbers = {number for each in ranges for number in each}
     frames: dict[int, np.ndarray] = {}
     for number, (_, frame) in enumerate(footage):
@@ -117,11 +119,11 @@ def _out_of_hands(
         if number in numbers:
             frames[number] = background.aligned(frame, alignments[number])
     followed, emerges = [], []
-    for each, found in zip(ranges, sightings, strict=True):
+    for each, found in zip(ranges, detections, strict=True):
         near = {number: frames[number] for number in each}
-        back = held.followed_back(near, background.picture, background.threshold, found) if near else found
+        back = hand_occlusion.followed_back(near, background.picture, background.threshold, found) if near else found
         followed.append(back)
-        emerges.append(held.emerges(near, background.picture, background.threshold, back))
+        emerges.append(hand_occlusion.emerges(near, background.picture, background.threshold, back))
     return followed, emerges
 
 
@@ -132,15 +134,15 @@ def _within(pointer, shrink: int, corner: np.ndarray):
 
 
 def _track(
-    look: Survey,
+    look: BackgroundSurvey,
     target: Target,
-    found: list[Sighting | None],
+    found: list[Detection | None],
     index: int,
     shrink: int,
     corner: np.ndarray,
     notes: tuple[str, ...],
 ) -> Track:
-    faint = np.array([sighting is not None and sighting.faint for sighting in found])
+    faint = np.array([detection is not None and detection.faint for detection in found])
     masses, clear = _masses(found), _whole(found)
     places = np.array([s.place if s is not None else [np.nan, np.nan] for s in found])
     clear &= ~_repeated(places, clear, look.changes)
@@ -154,7 +156,7 @@ def _track(
     mass = float(np.median(masses[clear]))
     radius = shrink * _radius(masses[clear], places[clear], look.times[clear])
     sigma = np.full(len(found), np.inf)
-    sigma[seen] = noise * max(1.0, roughness(positions[clear]) / float(np.median(noise)))
+    sigma[seen] = noise * max(1.0, estimate_noise(positions[clear]) / float(np.median(noise)))
     # What is missing of it, or too much, lies to one side.
     wrong = np.abs(1 - np.where(seen, np.nan_to_num(masses), mass) / mass)
     scatter = 1.4826 * float(np.median(np.abs(np.diff(masses[clear])))) / math.sqrt(2) / mass
@@ -168,7 +170,7 @@ def _track(
         times=look.times,
         positions=positions,
         sigma=sigma,
-        seen=seen,
+        observed=seen,
         angle=angle,
         radius=radius,
         color=(red, green, blue),
@@ -184,12 +186,12 @@ def _radius(masses: np.ndarray, places: np.ndarray, times: np.ndarray) -> float:
     return float(np.sqrt(np.median(masses[slow]) / np.pi))
 
 
-def _masses(found: Sequence[Sighting | None]) -> np.ndarray:
+def _masses(found: Sequence[Detection | None]) -> np.ndarray:
     """How many pixels a thing covers; NaN where it is not seen, or only a trace of it."""
-    return np.array([np.nan if sighting is None or sighting.faint else sighting.mass for sighting in found])
+    return np.array([np.nan if detection is None or detection.faint else detection.mass for detection in found])
 
 
-def _whole(found: Sequence[Sighting | None]) -> np.ndarray:
+def _whole(found: Sequence[Detection | None]) -> np.ndarray:
     """Where what is seen of a thing is as much as in the frames around: it is neither cut off nor joined to another.
 
     Before something that looks like a part of it, a thing may show less for a while and still be followed.
@@ -219,7 +221,7 @@ def _repeated(places: np.ndarray, seen: np.ndarray, changes: np.ndarray) -> np.n
     return repeated
 
 
-def _remarks(look: Survey, background: Background) -> list[str]:
+def _remarks(look: BackgroundSurvey, background: Background) -> list[str]:
     remarks = []
     if background.shaky:
         remarks.append(f"The camera shakes by {background.shift_deviation:.1f} pixels; that was taken out.")

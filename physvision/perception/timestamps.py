@@ -24,13 +24,13 @@ _JUMPS = 4.0  # deviations from what it should go, from which on frames are miss
 _OFTEN = 0.1  # share of all frames: more jumps than that are how the thing moves
 
 
-def mended(tracks: Sequence[Track]) -> list[Track]:
+def repair_timestamps(tracks: Sequence[Track]) -> list[Track]:
     """The tracks at the times at which their frames were taken, as far as the clearest of what moves shows it."""
     found = [_missing(track) for track in tracks]
     clearest = max(range(len(found)), key=lambda index: float(np.abs(found[index]).sum()), default=None)
     if clearest is None:
         return []
-    gaps, seen = found[clearest], np.flatnonzero(tracks[clearest].seen)
+    gaps, seen = found[clearest], np.flatnonzero(tracks[clearest].observed)
     count = round(float(np.abs(gaps).sum()))
     if count == 0 or count > _OFTEN * len(seen):
         return list(tracks)
@@ -46,7 +46,7 @@ def mended(tracks: Sequence[Track]) -> list[Track]:
 
 def _missing(track: Track) -> Float[np.ndarray, " steps"]:
     """How many frames are missing after each one that is seen; below zero where there are too many."""
-    seen = np.flatnonzero(track.seen)
+    seen = np.flatnonzero(track.observed)
     found = np.zeros(max(len(seen) - 1, 0))
     if len(seen) < 2 * _SIDE + 2:
         return found

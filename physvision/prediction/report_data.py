@@ -20,7 +20,7 @@ UNSURE = 0.25
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ReportData:
     """A run over a video, to its end or to where it was interrupted.
 
     Attributes:
@@ -48,7 +48,7 @@ class Outcome:
     settings: Mapping[str, str]
 
     def __repr__(self) -> str:
-        return f"Outcome({self.scene.title} in {self.name}: {len(self.rows)} frames, {len(self.notes())} notes)"
+        return f"ReportData({self.scene.title} in {self.name}: {len(self.rows)} frames, {len(self.notes())} notes)"
 
     @property
     def scene(self) -> Scene:

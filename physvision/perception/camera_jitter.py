@@ -25,7 +25,7 @@ _ROUNDS = 4
 _MOST = 0.7  # share of the corners that go the same way where the camera moves: less may be one thing with many corners
 
 
-class Shake:
+class JitterEstimator:
     """Measures shifts against one picture."""
 
     def __init__(self, picture: UInt8[np.ndarray, "height width 3"]) -> None:

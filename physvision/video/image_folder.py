@@ -17,7 +17,7 @@ from physvision.video.decoding import Color
 _SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm"}
 
 
-def pictures_of(folder: str | os.PathLike[str]) -> list[Path]:
+def list_images(folder: str | os.PathLike[str]) -> list[Path]:
     """The pictures of a folder in the order of the numbers in their names: frame9 before frame10.
 
     Raises:
@@ -29,7 +29,7 @@ def pictures_of(folder: str | os.PathLike[str]) -> list[Path]:
     return sorted(found, key=lambda path: [part.zfill(20) for part in re.split(r"(\d+)", path.stem)])
 
 
-def picture_levels(path: Path, color: Color) -> UInt8[np.ndarray, "height width channels"]:
+def read_image(path: Path, color: Color) -> UInt8[np.ndarray, "height width channels"]:
     """The levels of one picture, turned as its camera says; "auto" takes gray where it stores gray."""
     encoded = np.fromfile(path, np.uint8)
     stored = cv2.IMREAD_COLOR if color == "rgb" else cv2.IMREAD_GRAYSCALE if color == "gray" else cv2.IMREAD_ANYCOLOR
@@ -42,7 +42,7 @@ def picture_levels(path: Path, color: Color) -> UInt8[np.ndarray, "height width 
     return picture[..., None] if picture.ndim == 2 else cv2.cvtColor(picture, cv2.COLOR_BGR2RGB)
 
 
-def picture_stream(folder: str | os.PathLike[str], color: Color, fps: float) -> Iterator[tuple[float, np.ndarray]]:
+def stream_images(folder: str | os.PathLike[str], color: Color, fps: float) -> Iterator[tuple[float, np.ndarray]]:
     """The pictures of a folder and their times at `fps` pictures a second."""
-    for number, path in enumerate(pictures_of(folder)):
-        yield number / fps, picture_levels(path, color)
+    for number, path in enumerate(list_images(folder)):
+        yield number / fps, read_image(path, color)

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-from physvision.perception.crops import crop
+from physvision.perception.object_crops import crop_patches
 
 # How far from its centre an object's pixels are looked for, pixels beyond its radius, in each round: it may have moved
 # from frame to frame, so the first is wide, and the last just holds a blurred edge.
@@ -25,7 +25,7 @@ _NOTHING = 0.05  # of an object's area: less is noise
 
 
 @dataclass(frozen=True)
-class Places:
+class ObjectPositions:
     """Where objects are in consecutive frames.
 
     Attributes:
@@ -55,7 +55,7 @@ class Places:
         return torch.lerp(line, centers[:, -1], last), slope.nan_to_num(0.0)
 
 
-def locate(masks: Float[Tensor, "batch frames objects height width"], radius: float) -> Places:
+def locate_objects(masks: Float[Tensor, "batch frames objects height width"], radius: float) -> ObjectPositions:
     """Find objects that move by less than about two radii over the frames.
 
     Args:
@@ -68,7 +68,7 @@ def locate(masks: Float[Tensor, "batch frames objects height width"], radius: fl
     best = everything.flatten(2).argmax(-1)
     start = torch.stack([best % width, best // width], -1)
     side = 2 * math.ceil(radius + _MARGINS[0] + 1) + 1
-    near = crop(masks.transpose(1, 2), start, side)
+    near = crop_patches(masks.transpose(1, 2), start, side)
     around = torch.arange(side, dtype=masks.dtype, device=masks.device) - side // 2
     x, y = around, around[:, None]
     center = masks.new_zeros(batch, objects, times, 2, 1, 1)
@@ -82,4 +82,4 @@ def locate(masks: Float[Tensor, "batch frames objects height width"], radius: fl
     confidence = (area / (math.pi * radius**2)).clamp(0, 1)
     confidence = torch.where(confidence > _NOTHING, confidence, 0.0)
     centers = center[..., 0, 0] + start[:, :, None] + 0.5
-    return Places(centers.transpose(1, 2), confidence.transpose(1, 2))
+    return ObjectPositions(centers.transpose(1, 2), confidence.transpose(1, 2))

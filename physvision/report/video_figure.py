@@ -29,23 +29,23 @@ from physvision.core import (
 from physvision.physics import Engine
 from physvision.physics.engine import MechanicalEngine, Overrides
 from physvision.report.output import OutputFolder
-from physvision.video import Coding, Writer
+from physvision.video import Encoding, VideoWriter
 
 # As good to the eye as slower settings at this content, at a tenth of the time.
-_CODING = Coding("libx264", "yuv420p", {"crf": "20", "preset": "veryfast"})
+_CODING = Encoding("libx264", "yuv420p", {"crf": "20", "preset": "veryfast"})
 # Frames a second beyond which a film shows no more.
 _FASTEST = 60.0
 # Height and width of a film of an engine, pixels, and the field of view of its camera, radians.
 _SIZE, _FIELD = (480, 640), 0.7
 
 
-class Film:
+class VideoFigure:
     """A film that is written while the next frames are computed."""
 
     def __init__(self, path: Path, fps: float) -> None:
         """Begin the film at `path`, an MP4 file, which appears when it is closed."""
-        self._writer = Writer(path, fps, coding=_CODING)
-        self._thread = ThreadPoolExecutor(1, "film")
+        self._writer = VideoWriter(path, fps, coding=_CODING)
+        self._thread = ThreadPoolExecutor(1, "render_video")
         self._drawing: Future[None] | None = None
         self._ended = False
 
@@ -97,7 +97,7 @@ class Film:
 
 
 @torch.no_grad()
-def film(
+def render_video(
     engine: Engine,
     trajectory: Trajectory,
     path: Path | str,
@@ -106,7 +106,7 @@ def film(
     world: int = 0,
     properties: Overrides = None,
 ) -> Path:
-    """Film one world of a trajectory in real time.
+    """VideoFigure one world of a trajectory in real time.
 
     Args:
         engine: whose motion it is; one with mechanics.
@@ -129,7 +129,7 @@ def film(
     known = engine.properties if properties is None else engine.checked(properties)
     seen = engine.mechanics.appearance(states, known)
     drawn = (camera or overview(engine.mechanics, seen)).bind(engine)
-    with OutputFolder(Path(path).parent), Writer(Path(path), 1 / (stride * engine.dt), coding=_CODING) as writer:
+    with OutputFolder(Path(path).parent), VideoWriter(Path(path), 1 / (stride * engine.dt), coding=_CODING) as writer:
         for number in range(states.batch):
             frame = drawn(State(states.q[number : number + 1], states.v[number : number + 1]), known)[0]
             writer.add(frame.clamp(0, 1).movedim(0, -1).cpu())

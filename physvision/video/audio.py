@@ -16,7 +16,7 @@ from physvision.video.decoding import FAULTS, opened
 
 
 @dataclass(frozen=True)
-class Sound:
+class AudioTrack:
     """A sound track.
 
     Attributes:
@@ -35,7 +35,7 @@ class Sound:
         return self.start + np.arange(len(self.samples)) / self.rate
 
 
-def sound(path: str | os.PathLike[str]) -> Sound | None:
+def read_audio(path: str | os.PathLike[str]) -> AudioTrack | None:
     """The first sound track of the file at `path`, None if it has none.
 
     Raises:
@@ -57,7 +57,7 @@ def sound(path: str | os.PathLike[str]) -> Sound | None:
             parts.extend(part.to_ndarray() for part in resampler.resample(None))
         except FAULTS as error:
             raise VideoError(f"{path}: its sound is damaged after {len(parts)} blocks ({error})") from error
-    return Sound(np.concatenate(parts, 1).T, rate, (start or 0.0) - first) if parts else None
+    return AudioTrack(np.concatenate(parts, 1).T, rate, (start or 0.0) - first) if parts else None
 
 
 def _first_stamp(container: InputContainer) -> float:

@@ -13,8 +13,8 @@ import cv2
 import numpy as np
 from jaxtyping import Float
 
+from physvision.perception.association import Tracklet
 from physvision.perception.blobs import CORE, thick_parts
-from physvision.perception.linking import Chain
 
 _MARGIN = 2  # px around what is covered by half, where the edge's blur ends
 _CLEAR = 25.0  # levels of brightness from which it tells more than colours do
@@ -44,9 +44,9 @@ class Target:
     size: float
 
     @classmethod
-    def of(cls, chain: Chain) -> Target:
-        """The target that a chain shows."""
-        return cls(np.array(chain.frames, float), chain.places, chain.color, chain.size)
+    def of(cls, tracklet: Tracklet) -> Target:
+        """The target that a tracklet shows."""
+        return cls(np.array(tracklet.frames, float), tracklet.places, tracklet.color, tracklet.size)
 
     def place(self, frame: int) -> Float[np.ndarray, "2"]:
         """About where it is, pixels: between linked frames on the line, shortly before and after on its path."""
@@ -75,7 +75,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Sighting:
+class Detection:
     """What was found of a target in one frame.
 
     Attributes:
@@ -95,9 +95,9 @@ class Sighting:
     faint: bool = False
 
 
-def sight(
+def detect_target(
     frame: np.ndarray, behind: np.ndarray, threshold: np.ndarray, target: Target, number: int, others: list[Target]
-) -> Sighting | None:
+) -> Detection | None:
     """Find a target in an aligned frame; None where it is not seen, or not as a whole.
 
     Args:
@@ -145,7 +145,7 @@ def sight(
     return None if at_border else found
 
 
-def _glimpse(trace: np.ndarray, columns, rows, target: Target) -> Sighting | None:
+def _glimpse(trace: np.ndarray, columns, rows, target: Target) -> Detection | None:
     """What little is seen of a target that comes out from behind something, or goes there; None if it is nothing.
 
     Args:
@@ -160,7 +160,7 @@ def _glimpse(trace: np.ndarray, columns, rows, target: Target) -> Sighting | Non
         return None
     mass = float(weights.sum())
     place = np.array([float((weights * columns).sum()), float((weights * rows).sum())]) / mass
-    return Sighting(place, 0.0, 0.0, 1.0, 0.35 * target.size, faint=True)
+    return Detection(place, 0.0, 0.0, 1.0, 0.35 * target.size, faint=True)
 
 
 def _shaded(frame: np.ndarray, under: np.ndarray, color: np.ndarray) -> np.ndarray:
@@ -197,7 +197,7 @@ def _chosen(mask, columns, rows, around, target: Target, reach: float) -> np.nda
     return best
 
 
-def _measured(part: np.ndarray, share: np.ndarray, columns, rows, noise: np.ndarray) -> Sighting:
+def _measured(part: np.ndarray, share: np.ndarray, columns, rows, noise: np.ndarray) -> Detection:
     whole = _without_holes(part)
     inner = cv2.erode(whole, np.ones((3, 3), np.uint8))
     outer = cv2.dilate(whole, np.ones((2 * _MARGIN + 1,) * 2, np.uint8))
@@ -213,7 +213,7 @@ def _measured(part: np.ndarray, share: np.ndarray, columns, rows, noise: np.ndar
     long, short = (xx + yy + spread) / 2, max((xx + yy - spread) / 2, 1e-3)
     # Noise counts where weights follow the picture; the blur above and the codec correlate neighbours.
     scatter = float(np.sqrt(((edge * noise * dx) ** 2).sum() + ((edge * noise * dy) ** 2).sum()) / mass)
-    return Sighting(
+    return Detection(
         np.array([x, y]), mass, float(np.arctan2(2 * xy, xx - yy) / 2), float(np.sqrt(long / short)), scatter
     )
 

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from physvision.core import InputError
-from physvision.perception.clustering import cluster
+from physvision.perception.colors import k_means
 
 _ROUNDS = 10
 _LEAST_AREA = 0.05  # of an object's usual area: less is nothing
@@ -37,7 +37,7 @@ class Objects:
     confidence: Float[Tensor, "times objects"]
 
 
-def follow(masks: Float[Tensor, "times colors height width"], counts: tuple[int, ...] | None = None) -> Objects:
+def track_masks(masks: Float[Tensor, "times colors height width"], counts: tuple[int, ...] | None = None) -> Objects:
     """Split colour masks into objects and follow each, in the order of colours.
 
     Args:
@@ -93,7 +93,7 @@ def _follow_color(masks: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray
 
 
 def _first_places(points: np.ndarray, count: int) -> np.ndarray:
-    _, centers = cluster(points, count)
+    _, centers = k_means(points, count)
     return centers[np.lexsort(centers.T[::-1])]
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from physvision.perception.refining import Sighting, Target
+from physvision.perception.refinement import Detection, Target
 
-Sightings = list[Sighting | None]
-_ALONE = 10  # frames: one or two sightings that are further from all others are chance
-_GAP = 8  # frames without a sighting at most where one piece goes on as the next
+Detections = list[Detection | None]
+_ALONE = 10  # frames: one or two detections that are further from all others are chance
+_GAP = 8  # frames without a detection at most where one piece goes on as the next
 
 
-def united(targets: list[Target], sightings: list[Sightings]) -> tuple[list[Target], list[Sightings]]:
+def merge_targets(targets: list[Target], detections: list[Detections]) -> tuple[list[Target], list[Detections]]:
     """The things themselves: pieces side by side, or one after the other, belong to one."""
-    seen = [_without_strays(found) for found in sightings]
+    seen = [_without_strays(found) for found in detections]
     kept: list[int] = []
     for mine in range(len(targets)):
         for its in kept:
@@ -26,16 +26,16 @@ def united(targets: list[Target], sightings: list[Sightings]) -> tuple[list[Targ
     return [targets[number] for number in kept], [seen[number] for number in kept]
 
 
-def _clearer(one: Sighting | None, other: Sighting | None) -> Sighting | None:
+def _clearer(one: Detection | None, other: Detection | None) -> Detection | None:
     """The first of both, unless it is a trace and the other is there."""
     return other if one is None or (one.faint and other is not None) else one
 
 
-def _frames(found: Sightings) -> np.ndarray:
+def _frames(found: Detections) -> np.ndarray:
     return np.flatnonzero([one is not None for one in found])
 
 
-def _without_strays(found: Sightings) -> Sightings:
+def _without_strays(found: Detections) -> Detections:
     frames = _frames(found)
     if len(frames) < 6:
         return found
@@ -44,14 +44,14 @@ def _without_strays(found: Sightings) -> Sightings:
     return [None if number in strays else one for number, one in enumerate(found)]
 
 
-def _together(one: Sightings, other: Sightings, size: float) -> bool:
+def _together(one: Detections, other: Detections, size: float) -> bool:
     """Whether both were found at the same places at the same time."""
     pairs = [(a.place, b.place) for a, b in zip(one, other, strict=True) if a is not None and b is not None]
     near = sum(np.linalg.norm(a - b) < 0.3 * size for a, b in pairs)
     return bool(near > 0.3 * min(len(_frames(one)), len(_frames(other))))
 
 
-def _goes_on(one: Sightings, other: Sightings, size: float) -> bool:
+def _goes_on(one: Detections, other: Detections, size: float) -> bool:
     """Whether one begins where and when the other ends; traces of a thing, where its path leads, do not count."""
     one, other = ([None if each is None or each.faint else each for each in found] for found in (one, other))
     if not len(_frames(one)) or not len(_frames(other)):
@@ -61,7 +61,7 @@ def _goes_on(one: Sightings, other: Sightings, size: float) -> bool:
     if not -2 <= begin - end <= _GAP:
         return False
     near = _frames(early)[-4:]
-    places = np.array([sighting.place for number in near if (sighting := early[number]) is not None])
+    places = np.array([detection.place for number in near if (detection := early[number]) is not None])
     speed = float((np.linalg.norm(np.diff(places, axis=0), axis=1) / np.diff(near)).max(initial=0.0))
     last, first = early[end], late[begin]
     if last is None or first is None:

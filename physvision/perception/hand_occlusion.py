@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 from jaxtyping import Float
 
-from physvision.perception.refining import Sighting
+from physvision.perception.refinement import Detection
 
 _CLEAR = 0.06  # change of what is seen of it below which nothing else touches it
 _ENOUGH = 4  # frames in a row that are so
@@ -27,9 +27,9 @@ _NOTHING = 0.2  # of its size: less than that changes where nothing moves
 _INSIDE, _AROUND = 0.7, 3.0  # of its radius: where only its own colours are seen, and where the hand's are
 
 
-def clear_from(sightings: Sequence[Sighting | None]) -> int | None:
+def clear_from(detections: Sequence[Detection | None]) -> int | None:
     """The first frame from which on a thing is seen with nothing else beside it; None if there is none."""
-    masses = np.array([np.nan if s is None or s.faint else s.mass for s in sightings])
+    masses = np.array([np.nan if s is None or s.faint else s.mass for s in detections])
     if np.isfinite(masses).sum() < 2 * _ENOUGH:
         return None
     steady = np.abs(np.log(masses / np.nanmedian(masses))) < _CLEAR
@@ -39,44 +39,44 @@ def clear_from(sightings: Sequence[Sighting | None]) -> int | None:
     return None
 
 
-def wanted(sightings: Sequence[Sighting | None]) -> range:
+def wanted(detections: Sequence[Detection | None]) -> range:
     """The frames in which a thing may be in a hand, those that its colours are learned from, and a few before."""
-    seen, clear = _seen(sightings), clear_from(sightings)
+    seen, clear = _seen(detections), clear_from(detections)
     if not seen:
         return range(0)
     first = max(0, min(seen) - _BEFORE[-1])
     return range(min(first, max(0, clear - _BACK)), clear + _ENOUGH) if clear else range(first, min(seen))
 
 
-def _seen(sightings: Sequence[Sighting | None]) -> dict[int, Sighting]:
+def _seen(detections: Sequence[Detection | None]) -> dict[int, Detection]:
     """The frames in which more than a trace of a thing is seen, and what was found there."""
-    return {number: each for number, each in enumerate(sightings) if each is not None and not each.faint}
+    return {number: each for number, each in enumerate(detections) if each is not None and not each.faint}
 
 
 def followed_back(
-    frames: Mapping[int, np.ndarray], behind: np.ndarray, threshold: np.ndarray, sightings: list[Sighting | None]
-) -> list[Sighting | None]:
-    """Sightings with what was found of the thing before it is clear of the hand.
+    frames: Mapping[int, np.ndarray], behind: np.ndarray, threshold: np.ndarray, detections: list[Detection | None]
+) -> list[Detection | None]:
+    """Detections with what was found of the thing before it is clear of the hand.
 
     Args:
         frames: aligned, by their numbers; all that are `wanted`.
         behind: the background.
         threshold: levels from which on a pixel has changed.
-        sightings: of the thing in all frames.
+        detections: of the thing in all frames.
     """
-    clear = clear_from(sightings)
+    clear = clear_from(detections)
     if not clear:
-        return sightings
-    known = {frame: seen for frame in range(clear, clear + _ENOUGH) if (seen := sightings[frame]) is not None}
+        return detections
+    known = {frame: seen for frame in range(clear, clear + _ENOUGH) if (seen := detections[frame]) is not None}
     mass = float(np.median([seen.mass for seen in known.values()]))
     colors = _colors([_patch(frames[frame], seen.place, _INSIDE * _radius(mass)) for frame, seen in known.items()])
-    found, both = list(sightings), []
+    found, both = list(detections), []
     for frame, seen in known.items():
         again = _sighted(frames[frame], behind, threshold, seen.place, mass, colors, 2 * _ALIKE)
         if again is not None:
             both.append((again, seen))
     if len(both) < 2:
-        return sightings
+        return detections
     # How far this way of looking is off is seen where there is another.
     off = [again.place - seen.place for again, seen in both]
     usual, mass = mass, float(np.median([again.mass for again, _ in both]))
@@ -89,12 +89,12 @@ def followed_back(
         if seen is not None:
             places[frame] = seen.place - aside
             sigma = float(np.hypot(scatter, known[clear].sigma))
-            found[frame] = Sighting(places[frame], seen.mass * usual / mass, seen.angle, seen.axes, sigma)
+            found[frame] = Detection(places[frame], seen.mass * usual / mass, seen.angle, seen.axes, sigma)
     return found
 
 
 def emerges(
-    frames: Mapping[int, np.ndarray], behind: np.ndarray, threshold: np.ndarray, sightings: Sequence[Sighting | None]
+    frames: Mapping[int, np.ndarray], behind: np.ndarray, threshold: np.ndarray, detections: Sequence[Detection | None]
 ) -> bool:
     """Whether a thing came out of something that stands still: just before it was first seen nothing moved there.
 
@@ -102,9 +102,9 @@ def emerges(
         frames: as in `followed_back`.
         behind: the background.
         threshold: levels from which on a pixel has changed.
-        sightings: of the thing in all frames.
+        detections: of the thing in all frames.
     """
-    seen = _seen(sightings)
+    seen = _seen(detections)
     if len(seen) < 2:
         return False
     first, later = list(seen)[:2]
@@ -156,7 +156,7 @@ def _distance(pixels: np.ndarray, colors: Float[np.ndarray, "colors 3"]) -> np.n
     return np.linalg.norm(pixels - first - share * along, axis=-1)
 
 
-def _sighted(frame, behind, threshold, guess, mass: float, colors, alike: float = _ALIKE) -> Sighting | None:
+def _sighted(frame, behind, threshold, guess, mass: float, colors, alike: float = _ALIKE) -> Detection | None:
     """The thing near where it is expected, by its colours; None where it is not seen as a whole."""
     radius = _radius(mass)
     side = _AROUND * radius + 3
@@ -195,4 +195,4 @@ def _sighted(frame, behind, threshold, guess, mass: float, colors, alike: float 
     if abs(np.log(total / mass)) > alike:
         return None
     place = np.array([float((weights * columns).sum()), float((weights * rows).sum())]) / total
-    return Sighting(place, total, 0.0, 1.0, 0.0)
+    return Detection(place, total, 0.0, 1.0, 0.0)

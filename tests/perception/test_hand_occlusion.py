@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from physvision.perception import held
-from physvision.perception.refining import Sighting
+from physvision.perception import hand_occlusion
+from physvision.perception.refinement import Detection
 
 SIZE, FIRST, RADIUS = (80, 120), 12, 4.0
 WALL = np.full((*SIZE, 3), 90, np.uint8)
@@ -13,7 +13,7 @@ ROWS, COLUMNS = np.mgrid[: SIZE[0], : SIZE[1]] + 0.5
 
 def filmed(hand):
     """Frames in which a ball flies from the frame FIRST on, and what is seen of it; a hand brings it there or not."""
-    frames, sightings = {}, []
+    frames, detections = {}, []
     for number in range(30):
         frame, place = WALL.copy(), np.array([30.0 + 3 * (number - FIRST), 40.0])
         if hand and number < FIRST:
@@ -22,22 +22,22 @@ def filmed(hand):
         if there:
             frame[np.hypot(COLUMNS - place[0], ROWS - place[1]) < RADIUS] = 230
         frames[number] = frame
-        sightings.append(Sighting(place, np.pi * RADIUS**2, 0.0, 1.0, 0.05) if there else None)
-    return frames, sightings
+        detections.append(Detection(place, np.pi * RADIUS**2, 0.0, 1.0, 0.05) if there else None)
+    return frames, detections
 
 
 def test_a_ball_that_comes_out_of_what_stands_still_emerges():
-    frames, sightings = filmed(hand=False)
-    assert set(held.wanted(sightings)) <= set(frames)
-    assert held.emerges(frames, WALL.astype(np.float32), THRESHOLD, sightings)
+    frames, detections = filmed(hand=False)
+    assert set(hand_occlusion.wanted(detections)) <= set(frames)
+    assert hand_occlusion.emerges(frames, WALL.astype(np.float32), THRESHOLD, detections)
 
 
 def test_a_ball_that_a_hand_brings_does_not():
-    frames, sightings = filmed(hand=True)
-    assert not held.emerges(frames, WALL.astype(np.float32), THRESHOLD, sightings)
+    frames, detections = filmed(hand=True)
+    assert not hand_occlusion.emerges(frames, WALL.astype(np.float32), THRESHOLD, detections)
 
 
 def test_nothing_is_told_of_a_ball_that_is_there_from_the_first_frame_on():
-    frames, sightings = filmed(hand=False)
+    frames, detections = filmed(hand=False)
     later = {number - FIRST: frame for number, frame in frames.items() if number >= FIRST}
-    assert not held.emerges(later, WALL.astype(np.float32), THRESHOLD, sightings[FIRST:])
+    assert not hand_occlusion.emerges(later, WALL.astype(np.float32), THRESHOLD, detections[FIRST:])

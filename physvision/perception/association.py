@@ -16,7 +16,7 @@ _NEVER = 1e6
 
 
 @dataclass
-class Chain:
+class Tracklet:
     """Blobs that follow each other.
 
     Attributes:
@@ -100,22 +100,22 @@ def _speed(times: list[float], blobs: list[Blob]) -> np.ndarray:
     return np.median(np.diff(places, axis=0) / np.diff(times)[:, None], axis=0)
 
 
-class Linker:
-    """Builds chains, one frame after the other."""
+class TrackletBuilder:
+    """Builds tracklets, one frame after the other."""
 
     def __init__(self, reach: float) -> None:
         """Let a thing move by `reach` pixels before its second blob."""
         self._reach = reach
-        self._open: list[Chain] = []
-        self._done: list[Chain] = []
+        self._open: list[Tracklet] = []
+        self._done: list[Tracklet] = []
 
     def add(self, frame: int, time: float, blobs: list[Blob]) -> None:
         """Take the blobs of the next frame."""
-        still = [chain for chain in self._open if time - chain.times[-1] <= _LONGEST_GAP]
-        self._done += [chain for chain in self._open if time - chain.times[-1] > _LONGEST_GAP]
+        still = [tracklet for tracklet in self._open if time - tracklet.times[-1] <= _LONGEST_GAP]
+        self._done += [tracklet for tracklet in self._open if time - tracklet.times[-1] > _LONGEST_GAP]
         taken: set[int] = set()
         if still and blobs:
-            costs = np.array([[_cost(chain, time, blob, self._reach) for blob in blobs] for chain in still])
+            costs = np.array([[_cost(tracklet, time, blob, self._reach) for blob in blobs] for tracklet in still])
             while costs.min() < _NEVER:
                 row, column = np.unravel_index(costs.argmin(), costs.shape)
                 still[row].add(frame, time, blobs[column])
@@ -123,25 +123,25 @@ class Linker:
                 costs[row], costs[:, column] = _NEVER, _NEVER
         for number, blob in enumerate(blobs):
             if number not in taken:
-                still.append(Chain([frame], [time], [blob]))
+                still.append(Tracklet([frame], [time], [blob]))
         self._open = still
 
-    def chains(self, least: int = 4) -> list[Chain]:
-        """All chains of at least so many blobs, pieces of one thing joined."""
-        return join([chain for chain in self._done + self._open if len(chain) >= least])
+    def tracklets(self, least: int = 4) -> list[Tracklet]:
+        """All tracklets of at least so many blobs, pieces of one thing joined."""
+        return join([tracklet for tracklet in self._done + self._open if len(tracklet) >= least])
 
 
-def unlike(one: Blob | Chain, other: Blob | Chain) -> float:
+def dissimilarity(one: Blob | Tracklet, other: Blob | Tracklet) -> float:
     """How much two differ in size, colour and contrast; below one they may be the same thing."""
     apart = float(np.linalg.norm(one.color - other.color)) / 120
     return apart + 0.6 * abs(np.log(one.area / other.area)) + 0.5 * abs(np.log(one.contrast / other.contrast))
 
 
-def _cost(chain: Chain, time: float, blob: Blob, reach: float) -> float:
-    wait = time - chain.times[-1]
-    velocity = chain.velocity()
-    last = chain.blobs[-1]
-    difference = min(unlike(last, blob), unlike(chain, blob))
+def _cost(tracklet: Tracklet, time: float, blob: Blob, reach: float) -> float:
+    wait = time - tracklet.times[-1]
+    velocity = tracklet.velocity()
+    last = tracklet.blobs[-1]
+    difference = min(dissimilarity(last, blob), dissimilarity(tracklet, blob))
     if difference > 2.5:
         return _NEVER
     away = float(np.linalg.norm(blob.place - last.place))
@@ -154,34 +154,34 @@ def _cost(chain: Chain, time: float, blob: Blob, reach: float) -> float:
     return nearest / gate + 0.8 * difference if nearest < gate else _NEVER
 
 
-def join(chains: list[Chain]) -> list[Chain]:
+def join(tracklets: list[Tracklet]) -> list[Tracklet]:
     """Chains that go on where another ended are one, the clearest continuations first.
 
     What goes on soon counts before what does much later: a thing that swings comes by the same place again.
     """
-    return _joined(_joined(chains, _LONGEST_GAP), _LONGEST_REST)
+    return _joined(_joined(tracklets, _LONGEST_GAP), _LONGEST_REST)
 
 
-def _joined(chains: list[Chain], longest: float) -> list[Chain]:
-    """The same, of chains of which one begins within so many seconds of another's end."""
-    chains = list(chains)
-    costs = np.array([[_gap_cost(one, other, longest) for other in chains] for one in chains])
-    costs = costs.reshape(len(chains), len(chains))
+def _joined(tracklets: list[Tracklet], longest: float) -> list[Tracklet]:
+    """The same, of tracklets of which one begins within so many seconds of another's end."""
+    tracklets = list(tracklets)
+    costs = np.array([[_gap_cost(one, other, longest) for other in tracklets] for one in tracklets])
+    costs = costs.reshape(len(tracklets), len(tracklets))
     while costs.size and costs.min() < 1.0:
         first, second = (int(at) for at in np.unravel_index(costs.argmin(), costs.shape))
-        one, other = chains[first], chains[second]
-        chains[first] = Chain(one.frames + other.frames, one.times + other.times, one.blobs + other.blobs)
-        chains[second] = Chain()
+        one, other = tracklets[first], tracklets[second]
+        tracklets[first] = Tracklet(one.frames + other.frames, one.times + other.times, one.blobs + other.blobs)
+        tracklets[second] = Tracklet()
         costs[second], costs[:, second] = np.inf, np.inf
-        for number, chain in enumerate(chains):
+        for number, tracklet in enumerate(tracklets):
             costs[first, number], costs[number, first] = (
-                _gap_cost(chains[first], chain, longest),
-                _gap_cost(chain, chains[first], longest),
+                _gap_cost(tracklets[first], tracklet, longest),
+                _gap_cost(tracklet, tracklets[first], longest),
             )
-    return sorted((chain for chain in chains if len(chain)), key=lambda chain: chain.frames[0])
+    return sorted((tracklet for tracklet in tracklets if len(tracklet)), key=lambda tracklet: tracklet.frames[0])
 
 
-def _gap_cost(one: Chain, other: Chain, longest: float) -> float:
+def _gap_cost(one: Tracklet, other: Tracklet, longest: float) -> float:
     """How badly one goes on as the other; below one it may, infinite if it cannot."""
     if not len(one) or not len(other) or not 0 < other.times[0] - one.times[-1] < longest:
         return np.inf
@@ -193,4 +193,4 @@ def _gap_cost(one: Chain, other: Chain, longest: float) -> float:
     speed = max(np.linalg.norm(ahead), np.linalg.norm(back))
     gate = one.size + 0.7 * speed * wait
     apart = min(np.linalg.norm(end + ahead * wait / 2 - begin + back * wait / 2), np.linalg.norm(begin - end))
-    return float(apart / gate) + 0.7 * min(unlike(one, other), unlike(one.blobs[-1], other.blobs[0]))
+    return float(apart / gate) + 0.7 * min(dissimilarity(one, other), dissimilarity(one.blobs[-1], other.blobs[0]))

@@ -8,14 +8,14 @@ from physvision import video
 from physvision.core import Coordinates, InputError, State
 from physvision.models import NetworkEngine, StatePerceptron
 from physvision.physics import articulated, rigid2d
-from physvision.report import Canvas, Mark, Panel, film
+from physvision.report import Canvas, Mark, Panel, render_video
 
 
 def test_a_ball_is_filmed_where_it_falls(tmp_path):
     ball = rigid2d.Circle(0.5, (0.0, 0.0), color=(1.0, 0.0, 0.0))
     world = rigid2d.World([ball], gravity=(0, -2.0), dt=1 / 100)
     trajectory = world.rollout(world.initial_state(), 100)
-    clip = video.read(film(world, trajectory, tmp_path / "new" / "fall.mp4"))
+    clip = video.read(render_video(world, trajectory, tmp_path / "new" / "fall.mp4"))
     # A hundred steps a second are shown at fifty frames.
     assert clip.fps == pytest.approx(50, rel=1e-3)
     assert len(clip) == 51
@@ -30,7 +30,7 @@ def test_a_ball_is_filmed_where_it_falls(tmp_path):
 def test_everything_that_moves_stays_in_the_picture(tmp_path):
     chain = articulated.chain([1.0, 1.0], dt=0.05)
     trajectory = chain.rollout(State(torch.tensor([[2.0, 1.0]]), torch.zeros(1, 2)), 60)
-    frames = video.read(film(chain, trajectory, tmp_path / "swing.mp4")).images()
+    frames = video.read(render_video(chain, trajectory, tmp_path / "swing.mp4")).images()
     edge = torch.cat([frames[..., 0, :], frames[..., -1, :], frames[..., 0], frames[..., -1]], -1)
     assert float(edge.max()) < 0.1
     assert float(frames.amax((1, 2, 3)).min()) > 0.3
@@ -40,7 +40,9 @@ def test_what_stands_still_is_seen_and_not_the_ground_alone(tmp_path):
     ground = '<geom type="plane" size="50 50 1" rgba="0 0 1 1"/>'
     ball = '<body pos="0 0 0.1"><freejoint/><geom type="sphere" size="0.1" rgba="1 0 0 1"/></body>'
     engine = articulated.load(f"<mujoco><worldbody>{ground}{ball}</worldbody></mujoco>", dt=0.05)
-    frames = video.read(film(engine, engine.rollout(engine.initial_state(), 2), tmp_path / "still.mp4")).images()
+    frames = video.read(
+        render_video(engine, engine.rollout(engine.initial_state(), 2), tmp_path / "still.mp4")
+    ).images()
     red = frames[:, 0] - frames[:, 2]
     assert float((red > 0.3).double().mean((1, 2)).min()) > 0.1
 
@@ -49,9 +51,9 @@ def test_what_cannot_be_filmed(tmp_path):
     world = rigid2d.World([rigid2d.Circle(0.5, (0.0, 0.0))], dt=0.1)
     trajectory = world.rollout(world.initial_state(), 2)
     with pytest.raises(InputError, match="world: expected a number below 1, got 3"):
-        film(world, trajectory, tmp_path / "a.mp4", world=3)
+        render_video(world, trajectory, tmp_path / "a.mp4", world=3)
     with pytest.raises(InputError, match="has no bodies to be filmed"):
-        film(NetworkEngine(StatePerceptron(Coordinates(3)), 0.1), trajectory, tmp_path / "a.mp4")
+        render_video(NetworkEngine(StatePerceptron(Coordinates(3)), 0.1), trajectory, tmp_path / "a.mp4")
 
 
 def test_marks_lie_where_the_picture_has_the_thing():
