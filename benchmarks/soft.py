@@ -42,7 +42,7 @@ class Peer:
         )
         self.free = np.setdiff1d(np.arange(self.basis.N), self.basis.nodal_dofs[:, held].ravel())
         self.tip = int(
-            self.basis.nodal_dofs[1, mesh.near(np.array([mesh.nodes[:, 0].max(), *[0.0] * (mesh.axes - 1)]))]
+            self.basis.nodal_dofs[1, mesh.nearest_node(np.array([mesh.nodes[:, 0].max(), *[0.0] * (mesh.axes - 1)]))]
         )
         shares = np.abs(mesh.volumes) * DENSITY / (mesh.axes + 1)
         mass = np.zeros(len(mesh.nodes))
@@ -152,7 +152,7 @@ class Ours:
         given = {"youngs_modulus": moduli, "poissons_ratio": RATIO, "density": DENSITY, "held": held.tolist()}
         self.still = soft.SoftBody(mesh, dt=1e6, law="linear", **given)
         self.moving = soft.SoftBody(mesh, dt=DT, law="neo_hookean", **given)
-        self.tip = mesh.near([mesh.nodes[:, 0].max(), *[0.0] * (mesh.axes - 1)])
+        self.tip = mesh.nearest_node([mesh.nodes[:, 0].max(), *[0.0] * (mesh.axes - 1)])
 
     def run(self, body: soft.SoftBody, steps: int) -> tuple[np.ndarray, np.ndarray]:
         """Where the nodes are after the steps, and the gradient of the tip's height to all moduli."""

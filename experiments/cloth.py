@@ -53,7 +53,7 @@ def plate(count: int) -> float:
     edge = np.any((mesh.nodes[:, :2] < 1e-9) | (mesh.nodes[:, :2] > 1 - 1e-9), axis=1)
     load = torch.zeros(len(mesh.nodes), 3, dtype=DOUBLE)
     load[:, 2] = -1e-3 * torch.from_numpy(mesh.node_areas)
-    found = sunk(sheet(mesh, edge, load), np.array([mesh.near((0.5, 0.5, 0.0))]))
+    found = sunk(sheet(mesh, edge, load), np.array([mesh.nearest_node((0.5, 0.5, 0.0))]))
     return found / (0.00406235 * 1e-3 / RIGIDITY)
 
 
@@ -75,7 +75,7 @@ def cable(count: int) -> float:
     share = torch.from_numpy(mesh.nodes[:, 0]) / 1.2
     places = torch.stack([share, torch.from_numpy(mesh.nodes[:, 1]), -1.2 * share * (1 - share)], 1)
     end = body.node_positions(body.step(State(places.reshape(1, -1), torch.zeros(1, body.nv, dtype=DOUBLE))))
-    sag = -float(end[0, mesh.near((0.6, 0.03, 0.0)), 2])
+    sag = -float(end[0, mesh.nearest_node((0.6, 0.03, 0.0)), 2])
     weight, stiffness = 981.0 * THICK, YOUNG * THICK
     low, high = 0.01, 100.0
     for _ in range(100):  # the horizontal force at which the ends are 1 m apart
@@ -125,7 +125,7 @@ def droop(count: int, bending: Tensor) -> Tensor:
     )
     run = body.rollout(body.initial_state(dtype=DOUBLE), 60, properties={"bending": bending})
     assert bool(run.status.converged.all())  # pyright: ignore[reportOptionalMemberAccess]
-    return -body.node_positions(run.final)[0, mesh.near((LENGTH + free, LENGTH / 8, 0.0)), 2]
+    return -body.node_positions(run.final)[0, mesh.nearest_node((LENGTH + free, LENGTH / 8, 0.0)), 2]
 
 
 def stiffness_of(seen: float, count: int) -> float:

@@ -74,7 +74,7 @@ def modulus(seed: int, seen: Tensor, steps: int, dt: float, squares: int = SQUAR
         integrator="symplectic_euler",
         held=top,
     )
-    marks = [mesh.near(mark) for mark in SHOWN]
+    marks = [mesh.nearest_node(mark) for mark in SHOWN]
     target = seen + NOISE * torch.randn(seen.shape, generator=torch.Generator().manual_seed(seed), dtype=seen.dtype)
     log = torch.tensor([np.log(FIRST)], dtype=torch.float64, requires_grad=True)
     start, course = body.initial_state(1, torch.float64), [FIRST]

@@ -67,7 +67,7 @@ class Fit:
             integrator="symplectic_euler",
             held=np.flatnonzero(np.isclose(mesh.nodes[:, 1], side)).tolist(),
         )
-        self.marks, self.seen = [mesh.near([side * along for along in mark]) for mark in MARKS], seen
+        self.marks, self.seen = [mesh.nearest_node([side * along for along in mark]) for mark in MARKS], seen
 
     def missed(self, logs: Tensor) -> Tensor:
         """What places differ by, in tenths of a millimetre, of each modulus's logarithm: (batch, numbers)."""

@@ -1,4 +1,4 @@
-"""What every part of physvision shares: states, shapes, errors and checks. It imports nothing of the other parts."""
+"""Types that every part of physvision shares: states, clips, shapes, errors and checks; it imports no other part."""
 
 from physvision.core.clip import Clip, brightness
 from physvision.core.coordinates import Coordinates

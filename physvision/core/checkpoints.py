@@ -1,4 +1,4 @@
-"""Checkpoints that are whole or not there, also where the disk is full."""
+"""Write training checkpoints atomically: complete or not at all, also when the disk is full."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ import torch
 from physvision.core.errors import TrainingError
 
 
-def write_whole(checkpoint: dict[str, Any], place: Path) -> None:
-    """Write `checkpoint`; what was there before stays if that cannot be done.
+def write_atomically(checkpoint: dict[str, Any], path: Path) -> None:
+    """Write `checkpoint` to `path`; an existing file stays untouched if that fails.
 
-    It is written beside its place, flushed to the disk and renamed.
+    The file is written beside its destination, flushed to the disk and renamed.
     """
     buffer = io.BytesIO()
     torch.save(checkpoint, buffer)
-    partial = place.with_name(f".{place.name}.partial")
+    partial = path.with_name(f".{path.name}.partial")
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         with partial.open("wb") as file:
             file.write(buffer.getbuffer())
             file.flush()
             os.fsync(file.fileno())
-        partial.replace(place)
+        partial.replace(path)
     except OSError as error:
         partial.unlink(missing_ok=True)
         raise TrainingError(
-            f"{place}: the checkpoint cannot be written ({error.strerror}); the last one is kept. Make room and go "
-            "on from it (`fit` with --ckpt_path)"
+            f"{path}: the checkpoint cannot be written ({error.strerror}); the previous one is kept. Free "
+            "some space and resume from it (`fit` with --ckpt_path)"
         ) from error

@@ -1,4 +1,4 @@
-"""Checks at the boundary: each names the argument, what was given and what was expected."""
+"""Checks of arguments at the boundary; errors name the argument, the given and the expected value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ REAL = (torch.float32, torch.float64)
 
 
 def check_tensor(name: str, value: object) -> Tensor:
-    """`value`, which must be a float32 or float64 tensor."""
+    """Return `value` if it is a float32 or float64 tensor; raise DtypeError otherwise."""
     if not isinstance(value, Tensor):
         raise DtypeError(f"{name}: expected a torch tensor, got {type(value).__name__}")
     if value.dtype not in REAL:
@@ -24,9 +24,9 @@ def check_tensor(name: str, value: object) -> Tensor:
 
 
 def check_shape(name: str, value: Tensor, shape: Sequence[int | None]) -> Tensor:
-    """`value`, whose shape must be `shape`; None stands for any size."""
+    """Return `value` if it has this shape, in which None matches any size; raise ShapeError otherwise."""
     sizes = value.shape
-    if sizes == shape:  # of most calls, in a tenth of the time of what follows
+    if sizes == shape:  # fast path: the comparison below takes ten times as long
         return value
     if len(sizes) != len(shape) or any(
         want is not None and have != want for have, want in zip(sizes, shape, strict=True)
@@ -37,7 +37,7 @@ def check_shape(name: str, value: Tensor, shape: Sequence[int | None]) -> Tensor
 
 
 def check_like(name: str, value: Tensor, reference_name: str, reference: Tensor) -> Tensor:
-    """`value`, which must have the dtype and device of `reference`."""
+    """Return `value` if it has the dtype and device of `reference`; raise DtypeError or DeviceError otherwise."""
     if value.dtype != reference.dtype:
         raise DtypeError(f"{name}: expected {reference.dtype} as {reference_name} has, got {value.dtype}")
     if value.device != reference.device:
@@ -46,7 +46,7 @@ def check_like(name: str, value: Tensor, reference_name: str, reference: Tensor)
 
 
 def check_finite(name: str, value: Tensor) -> Tensor:
-    """`value`, which must hold no NaN and no infinity."""
+    """Return `value` if all its entries are finite; raise InputError otherwise."""
     finite = torch.isfinite(value)
     if not bool(finite.all()):
         where = tuple(torch.nonzero(~finite)[0].tolist())
@@ -54,15 +54,15 @@ def check_finite(name: str, value: Tensor) -> Tensor:
     return value
 
 
-def check_count(name: str, value: object, least: int = 1) -> int:
-    """`value`, which must be a whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InputError(f"{name}: expected a whole number of at least {least}, got {value!r}")
+def check_count(name: str, value: object, minimum: int = 1) -> int:
+    """Return `value` if it is an integer of at least `minimum`; raise InputError otherwise."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+        raise InputError(f"{name}: expected an integer of at least {minimum}, got {value!r}")
     return value
 
 
 def check_positive(name: str, value: float | int) -> float:
-    """`value`, which must be a finite number above zero."""
+    """Return `value` as a float if it is positive and finite; raise InputError otherwise."""
     try:
         number = float(value)
     except (TypeError, ValueError):

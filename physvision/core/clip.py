@@ -1,4 +1,4 @@
-"""Frames of a video with the moments at which they were seen."""
+"""Clips of video: frames with their timestamps."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from physvision.core.errors import InputError, ShapeError
 
 @dataclass(frozen=True, repr=False)
 class Clip:
-    """A piece of video.
+    """Video in memory, with a timestamp for every frame.
 
     Attributes:
-        frames: levels of 0 to 255, (times, height, width, channels); one channel is gray, three are red, green, blue.
-            The pixel of row i and column j covers j ≤ x ≤ j + 1, i ≤ y ≤ i + 1; y points down.
-        times: seconds since the first frame of the video, (times,), growing. Steps may differ from each other.
-        source: where the frames come from, for people.
+        frames: Pixel values 0 to 255, (times, height, width, channels); one channel is gray, three are RGB. The pixel
+            of row i and column j covers j ≤ x ≤ j + 1, i ≤ y ≤ i + 1; y points down.
+        times: Timestamps, seconds since the first frame of the video, (times,), increasing, not necessarily evenly.
+        source: Origin of the frames, shown to people.
     """
 
     frames: UInt8[Tensor, "times height width channels"]
@@ -43,32 +43,32 @@ class Clip:
         return len(self.frames)
 
     def __repr__(self) -> str:
-        color = "gray" if self.frames.shape[-1] == 1 else "colour"
+        color = "gray" if self.frames.shape[-1] == 1 else "color"
         rate = f", {self.fps:.5g} frames a second" if len(self) > 1 else ""
         source = f", from {self.source}" if self.source else ""
         return f"Clip({len(self)} frames of {self.width} x {self.height} pixels in {color}{rate}{source})"
 
     @property
     def height(self) -> int:
-        """Rows of a frame."""
+        """Number of rows of a frame."""
         return self.frames.shape[1]
 
     @property
     def width(self) -> int:
-        """Columns of a frame."""
+        """Number of columns of a frame."""
         return self.frames.shape[2]
 
     @property
     def fps(self) -> float:
-        """Frames a second, by the steps that are like the median one; NaN for fewer than two frames."""
-        return 1.0 / usual_step(self.times.diff()) if len(self) > 1 else float("nan")
+        """Frame rate, frames a second, from the typical frame interval; NaN for fewer than two frames."""
+        return 1.0 / frame_interval(self.times.diff()) if len(self) > 1 else float("nan")
 
     def window(self, start: int, stop: int) -> Clip:
-        """Frames `start` to `stop` (excluded); the times stay those of the whole."""
+        """Cut out the frames from `start` to before `stop`; their timestamps stay."""
         return Clip(self.frames[start:stop], self.times[start:stop], self.source)
 
     def gray(self) -> Clip:
-        """The same in one channel: luma of Rec. 601, what PNG and JPEG readers make of colour."""
+        """Convert to one channel by the luma of Rec. 601, as PNG and JPEG readers do."""
         if self.frames.shape[-1] == 1:
             return self
         weights = torch.tensor([0.299, 0.587, 0.114], device=self.frames.device)
@@ -76,18 +76,18 @@ class Clip:
         return Clip(luma.to(torch.uint8).unsqueeze(-1), self.times, self.source)
 
     def images(self) -> Float[Tensor, "times channels height width"]:
-        """The frames as networks take them: float32 in [0, 1], channels first."""
+        """Frames as networks take them: float32 in [0, 1], channels first."""
         return brightness(self.frames.permute(0, 3, 1, 2))
 
 
-def usual_step(steps: Float[Tensor, " steps"]) -> float:
-    """The mean of the steps that are like the median one, s."""
-    # A file's clock rounds steps, to whole milliseconds in Matroska; their mean is exact where each is not.
+def frame_interval(steps: Float[Tensor, " steps"]) -> float:
+    """Mean of the steps within a quarter of the median step, s."""
+    # Containers round timestamps, Matroska to milliseconds: the mean of the steps is more exact than the steps.
     steps = steps.double()
     median = steps.median()
     return float(steps[(steps - median).abs() <= 0.25 * median].mean())
 
 
 def brightness(frames: Tensor) -> Float[Tensor, "..."]:
-    """Frames as floats, 0 to 1, whether they come so or as bytes."""
+    """Convert frames to floats in [0, 1]; frames of floats are returned unchanged."""
     return frames if frames.is_floating_point() else frames.float().div_(255.0)

@@ -1,57 +1,57 @@
-"""Typed errors. Each says what was given, what was expected and what to do."""
+"""Typed errors, whose messages say what was given, what was expected and what to do."""
 
 
 class PhysvisionError(Exception):
-    """Whatever physvision raises on purpose."""
+    """Base class of all errors that physvision raises."""
 
 
 class InputError(PhysvisionError, ValueError):
-    """A value that cannot be used."""
+    """Argument with an invalid value."""
 
 
 class ShapeError(InputError):
-    """A tensor of the wrong shape."""
+    """Tensor with a wrong shape."""
 
 
 class DtypeError(InputError, TypeError):
-    """A tensor of the wrong dtype, or something that is not a tensor."""
+    """Tensor with a wrong dtype, or an object that is not a tensor."""
 
 
 class DeviceError(InputError):
-    """Tensors that live on different devices."""
+    """Tensors on different devices."""
 
 
 class ModelError(InputError):
-    """A mechanical model that makes no sense: a cycle, a negative mass, an unknown body."""
+    """Invalid mechanical model: a cycle, a negative mass, an unknown body."""
 
 
 class UnsupportedError(ModelError):
-    """A model that makes sense, but holds what the engine cannot simulate."""
+    """Valid model with an element that the engine cannot simulate."""
 
 
 class DerivativeError(PhysvisionError, RuntimeError):
-    """A derivative that a computation does not have."""
+    """Derivative that does not exist or is not implemented."""
 
 
 class FileError(PhysvisionError, OSError):
-    """A file that is missing or cannot be read or written."""
+    """Missing file, or one that cannot be read or written."""
 
 
 class DataError(PhysvisionError):
-    """A data set that is damaged, incomplete or of another recipe."""
+    """Damaged or incomplete data set, or one of another recipe."""
 
 
 class VideoError(PhysvisionError):
-    """A video that cannot be read or written."""
+    """Video that cannot be decoded or encoded."""
 
 
 class CheckpointError(PhysvisionError):
-    """A checkpoint that is damaged, unsafe or of another architecture."""
+    """Damaged or unsafe checkpoint, or one of another architecture."""
 
 
 class TrainingError(PhysvisionError):
-    """A training that cannot go on."""
+    """Training run that cannot continue."""
 
 
 class MissingError(PhysvisionError, ImportError):
-    """An optional package that is asked for and not installed."""
+    """Optional package that is needed and not installed."""

@@ -1,4 +1,4 @@
-"""A limit to the memory that building something may take, judged before it is taken."""
+"""Limit the memory that building a model may take, before it is allocated."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from physvision.core.errors import InputError
 
 
 class Budget(TorchDispatchMode):
-    """While it is entered, tensors of at most so many numbers together can be made.
+    """Context manager within which tensors of at most `numbers` elements in total can be created.
 
-    A file of two kilobytes can ask for networks of ten gigabytes: what they would take is known from their shapes.
+    A file of two kilobytes can ask for networks of ten gigabytes; their shapes tell before memory is allocated.
     """
 
     def __init__(self, numbers: int) -> None:
         super().__init__()
-        self.whole = self.left = numbers
+        self.limit = self.remaining = numbers
 
     def __torch_dispatch__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Count what a function that is given a shape will take, then call it."""
-        shape: Any = next((given for given in args[:2] if isinstance(given, list | tuple)), ())
+        """Count the elements that a tensor factory will allocate, then call it."""
+        shape: Any = next((argument for argument in args[:2] if isinstance(argument, list | tuple)), ())
         if func.__name__.startswith("eye"):
             shape = 2 * args[:1]
         if shape and all(isinstance(side, int) for side in shape):
-            self.left -= math.prod(shape)
-            if self.left < 0:
-                raise InputError(f"needs tensors of more than {self.whole:,} numbers, far more than its weights are")
+            self.remaining -= math.prod(shape)
+            if self.remaining < 0:
+                raise InputError(f"needs tensors of more than {self.limit:,} numbers, far more than its weights are")
         return func(*args, **(kwargs or {}))

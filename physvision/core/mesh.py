@@ -1,4 +1,4 @@
-"""Meshes of triangles, in the plane or in space, and of tetrahedra: checked, made of simple shapes, or read."""
+"""Meshes of triangles and tetrahedra: validation, generation of simple shapes, and reading of files."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ import numpy.typing as npt
 from physvision.core.checks import check_count, check_positive
 from physvision.core.errors import FileError, InputError, MissingError, ModelError
 
-CLOSE = 1e-9  # of the mesh's extent: nodes that are closer are one and the same place
+CLOSE = 1e-9  # fraction of the extent of the mesh within which two nodes coincide
 
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """Triangles in the plane, tetrahedra, or triangles in space, which are cloth.
+    """Triangles in the plane, tetrahedra, or triangles in space (cloth).
 
     Raises:
-        ModelError: a number is not finite, an element is flat or inverted, a node belongs to no element, two nodes are
-            at one place (the mesh is torn there), or more than two elements share a side.
+        ModelError: A coordinate is not finite, an element is flat or inverted, a node belongs to no element, two nodes
+            coincide, or more than two elements share a side.
 
     Attributes:
-        nodes: places at rest, m, (nodes, 2 or 3).
-        elements: nodes of each element, (elements, 3 or 4), anticlockwise in the plane; the fourth of a tetrahedron is
-            on the side from which the first three are seen to go clockwise.
+        nodes: Rest positions, m, (nodes, 2 or 3).
+        elements: Node indices of the elements, (elements, 3 or 4), counterclockwise in the plane; tetrahedra have
+            positive volume.
     """
 
     nodes: npt.NDArray[np.float64]
@@ -46,7 +46,9 @@ class Mesh:
         if elements.ndim != 2 or elements.shape[1] not in corners or not len(elements):
             raise ModelError(f"elements: expected shape (elements, {corners}), got {elements.shape}")
         if not np.isfinite(nodes).all():
-            raise ModelError(f"nodes: expected finite places, node {_first(~np.isfinite(nodes).all(1))} has none")
+            raise ModelError(
+                f"nodes: expected finite coordinates, got others for node {_first(~np.isfinite(nodes).all(1))}"
+            )
         if elements.min() < 0 or elements.max() >= len(nodes):
             raise ModelError(
                 f"elements: expected nodes of 0 to {len(nodes) - 1}, got {elements.min()}, {elements.max()}"
@@ -74,29 +76,29 @@ class Mesh:
         if same.any():
             pair = sorted(order[_first(same) : _first(same) + 2].tolist())
             raise ModelError(f"nodes: {pair[0]} and {pair[1]} are at one place, where the mesh is torn; make them one")
-        crowded = [side for side, count in self._sides().items() if count > 2]
-        if crowded:
-            raise ModelError(f"elements: more than two share the side of nodes {sorted(crowded[0])}")
+        shared = [side for side, count in self._sides().items() if count > 2]
+        if shared:
+            raise ModelError(f"elements: more than two share the side of nodes {sorted(shared[0])}")
 
     def _sides(self) -> Counter[frozenset[int]]:
-        """How many elements each side belongs to."""
+        """Count the elements that every side belongs to."""
         return Counter(
             frozenset(side) for element in self.elements.tolist() for side in combinations(element, len(element) - 1)
         )
 
     @property
     def axes(self) -> int:
-        """Two in the plane, three in space."""
+        """Number of spatial dimensions: two or three."""
         return self.nodes.shape[1]
 
     @property
     def cloth(self) -> bool:
-        """Whether these are triangles in space."""
+        """If true, the elements are triangles in space."""
         return self.elements.shape[1] == self.axes
 
     @cached_property
     def volumes(self) -> npt.NDArray[np.float64]:
-        """Of each element, m³; m² of triangles."""
+        """Volumes of the elements, m³; areas of triangles, m²."""
         return (
             self._areas(self.elements)
             if self.cloth
@@ -104,7 +106,7 @@ class Mesh:
         )
 
     def _areas(self, simplices: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        """Of simplices of any number of corners, without a sign."""
+        """Compute unsigned measures of simplices with any number of vertices."""
         edges = self._edges(simplices)
         return np.sqrt(np.linalg.det(edges @ edges.transpose(0, 2, 1)).clip(0.0)) / factorial(simplices.shape[1] - 1)
 
@@ -113,53 +115,53 @@ class Mesh:
 
     @cached_property
     def surface(self) -> npt.NDArray[np.int64]:
-        """Nodes of each side that belongs to one element alone."""
+        """Node indices of the boundary sides, which belong to one element only."""
         sides = [sorted(side) for side, count in self._sides().items() if count == 1]
         return np.array(sides, dtype=np.int64)
 
     @cached_property
     def node_areas(self) -> npt.NDArray[np.float64]:
-        """Of each node its share of the surface, m² (m in the plane); zero inside, but not inside of cloth."""
-        touching = self.elements if self.cloth else self.surface
-        found = np.zeros(len(self.nodes))
-        np.add.at(found, touching, (self._areas(touching) / self.axes)[:, None])
-        return found
+        """Surface area lumped to the nodes, m² (m in the plane); zero for interior nodes, except those of cloth."""
+        sides = self.elements if self.cloth else self.surface
+        areas = np.zeros(len(self.nodes))
+        np.add.at(areas, sides, (self._areas(sides) / self.axes)[:, None])
+        return areas
 
     @cached_property
     def opposites(self) -> npt.NDArray[np.int64]:
-        """Of each triangle, for each of its corners, the node beyond the opposite side; −1 where there is none."""
+        """Node of the adjacent triangle across the side opposite to each vertex, (elements, 3); −1 if there is none."""
         beyond: dict[frozenset[int], list[int]] = {}
         for a, b, c in self.elements.tolist():
             for node, side in ((a, (b, c)), (b, (c, a)), (c, (a, b))):
                 beyond.setdefault(frozenset(side), []).append(node)
-        found = []
+        across = []
         for element in self.elements.tolist():
             sides = (beyond[frozenset(element) - {node}] for node in element)
-            found.append(
+            across.append(
                 [sum(side) - node if len(side) == 2 else -1 for node, side in zip(element, sides, strict=True)]
             )
-        return np.array(found)
+        return np.array(across)
 
     @cached_property
     def size(self) -> float:
-        """Mean length of the elements' edges, m."""
+        """Mean edge length of the elements, m."""
         pairs = np.array([pair for element in self.elements for pair in combinations(element, 2)])
         return float(np.linalg.norm(self.nodes[pairs[:, 0]] - self.nodes[pairs[:, 1]], axis=1).mean())
 
-    def near(self, point: Sequence[float]) -> int:
-        """The node that is nearest to a place."""
+    def nearest_node(self, point: Sequence[float]) -> int:
+        """Index of the node nearest to a point."""
         return int(np.linalg.norm(self.nodes - np.asarray(point, dtype=np.float64), axis=1).argmin())
 
 
 def cloth(
     size: tuple[float, float], divisions: tuple[int, int], corner: tuple[float, float, float] = (0.0, 0.0, 0.0)
 ) -> Mesh:
-    """A level rectangle of cloth whose diagonals are parallel: on such meshes it bends as it should in all directions.
+    """Generate a horizontal rectangle of cloth with parallel diagonals, on which bending is isotropic.
 
     Args:
-        size: along x and y, m.
-        divisions: number of squares along each.
-        corner: the one with the least coordinates.
+        size: Edge lengths along x and y, m.
+        divisions: Number of squares along x and y.
+        corner: Corner with the smallest coordinates, m.
     """
     flat, ny = _grid(size, divisions, corner[:2]), divisions[1] + 1
     elements = []
@@ -170,12 +172,12 @@ def cloth(
 
 
 def rectangle(size: tuple[float, float], divisions: tuple[int, int], corner: tuple[float, float] = (0.0, 0.0)) -> Mesh:
-    """A rectangle of right triangles, whose diagonals turn from one to the next.
+    """Generate a rectangle of right triangles with alternating diagonals.
 
     Args:
-        size: width and height, m.
-        divisions: number of squares along each.
-        corner: the lower left one.
+        size: Width and height, m.
+        divisions: Number of squares along x and y.
+        corner: Lower left corner, m.
     """
     grid = _grid(size, divisions, corner)
     ny = divisions[1] + 1
@@ -191,12 +193,12 @@ def box(
     divisions: tuple[int, int, int],
     corner: tuple[float, float, float] = (0.0, 0.0, 0.0),
 ) -> Mesh:
-    """A box of cells of six tetrahedra each.
+    """Generate a box of cells, split into six tetrahedra each.
 
     Args:
-        size: edges along x, y and z, m.
-        divisions: number of cells along each.
-        corner: the one with the least coordinates.
+        size: Edge lengths along x, y and z, m.
+        divisions: Number of cells along x, y and z.
+        corner: Corner with the smallest coordinates, m.
     """
     grid = _grid(size, divisions, corner)
     strides = ((divisions[1] + 1) * (divisions[2] + 1), divisions[2] + 1, 1)
@@ -211,13 +213,13 @@ def box(
     return Mesh(grid, np.array(elements))
 
 
-def disc(radius: float, rings: int, centre: tuple[float, float] = (0.0, 0.0)) -> Mesh:
-    """A disc of rings of triangles, six more in each ring than in the one inside.
+def disc(radius: float, rings: int, center: tuple[float, float] = (0.0, 0.0)) -> Mesh:
+    """Generate a disc of concentric rings of triangles.
 
     Args:
-        radius: m.
-        rings: number of rings.
-        centre: m.
+        radius: Radius, m.
+        rings: Number of rings.
+        center: Center, m.
     """
     check_positive("radius", radius)
     check_count("rings", rings)
@@ -229,20 +231,18 @@ def disc(radius: float, rings: int, centre: tuple[float, float] = (0.0, 0.0)) ->
         for sector in range(6):
             for k in range(ring):
                 a, b = outer + sector * ring + k, outer + (sector * ring + k + 1) % (6 * ring)
-                near = inner + (sector * (ring - 1) + k) % max(6 * (ring - 1), 1)
-                elements.append((near, a, b))
+                inward = inner + (sector * (ring - 1) + k) % max(6 * (ring - 1), 1)
+                elements.append((inward, a, b))
                 if k < ring - 1:
-                    elements.append((near, b, inner + (sector * (ring - 1) + k + 1) % (6 * (ring - 1))))
-    return Mesh(np.concatenate(nodes) + np.asarray(centre), np.array(elements))
+                    elements.append((inward, b, inner + (sector * (ring - 1) + k + 1) % (6 * (ring - 1))))
+    return Mesh(np.concatenate(nodes) + np.asarray(center), np.array(elements))
 
 
 def read(path: str | Path) -> Mesh:
-    """A mesh from a file, of any format that meshio reads: the tetrahedra in it, or, if there are none, triangles.
+    """Read the tetrahedra of a mesh file in any format of meshio or, if there are none, its triangles.
 
-    Triangles of one height z are a body of the plane, others are cloth.
-
-    Needs `pip install physvision[meshes]`. Nodes that belong to no element are left out, and elements are turned so
-    that their volumes are positive.
+    Triangles of equal height z are a planar body, others are cloth. Needs `pip install physvision[meshes]`. Nodes that
+    belong to no element are dropped, and elements are reoriented so that their volumes are positive.
     """
     try:
         import meshio
@@ -251,22 +251,22 @@ def read(path: str | Path) -> Mesh:
     if not Path(path).is_file():
         raise FileError(f"path: there is no file {path}")
     try:
-        found = meshio.read(path)
+        mesh = meshio.read(path)
     except (meshio.ReadError, ValueError, KeyError, IndexError, SystemExit) as error:  # meshio ends the process
         raise FileError(f"path: {path} cannot be read as a mesh: {error}") from error
     for kind, axes in (("tetra", 3), ("triangle", 2)):
-        blocks = [block.data for block in found.cells if block.type == kind]
+        blocks = [block.data for block in mesh.cells if block.type == kind]
         if blocks:
             used, elements = np.unique(np.concatenate(blocks), return_inverse=True)
-            nodes, elements = found.points[used].astype(np.float64), elements.reshape(-1, axes + 1)
+            nodes, elements = mesh.points[used].astype(np.float64), elements.reshape(-1, axes + 1)
             if axes == 2 and nodes.shape[1] == 3 and np.ptp(nodes[:, 2]) > 0:
                 return Mesh(nodes, elements)
-            return Mesh(nodes[:, :axes], _turned(nodes[:, :axes], elements))
-    kinds = ", ".join(sorted({block.type for block in found.cells})) or "none"
+            return Mesh(nodes[:, :axes], _reoriented(nodes[:, :axes], elements))
+    kinds = ", ".join(sorted({block.type for block in mesh.cells})) or "none"
     raise ModelError(f"path: expected triangles or tetrahedra in {path}, found {kinds}")
 
 
-def _turned(nodes: npt.NDArray[np.float64], elements: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _reoriented(nodes: npt.NDArray[np.float64], elements: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     inverted = np.linalg.det(nodes[elements[:, 1:]] - nodes[elements[:, :1]]) < 0
     elements[inverted, :2] = elements[inverted, 1::-1]
     return elements

@@ -11,7 +11,7 @@ FOLDERS = ("datasets", "models", "trainers")
 
 
 def folder(name: str) -> Path:
-    """The folder `name`, one of `datasets`, `models`, `trainers`."""
+    """Locate the folder `name`: `datasets`, `models` or `trainers`."""
     if name not in FOLDERS:
         raise FileError(f"no folder {name!r} comes with physvision; there are {', '.join(FOLDERS)}")
     for candidate in (_PACKAGE / "resources" / name, _PACKAGE.parent / name):
@@ -21,7 +21,7 @@ def folder(name: str) -> Path:
 
 
 def find(name: str, kind: str) -> Path:
-    """The file `name` of the folder `kind`: a path that exists as given, or the name of a file there."""
+    """Locate a file: `name` is an existing path, or the name of a file in the folder `kind`."""
     path = Path(name)
     if path.exists():
         return path

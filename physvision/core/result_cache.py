@@ -1,4 +1,4 @@
-"""Results of a long run, kept one a line of JSON, so that a run that was interrupted goes on where it stopped."""
+"""Cache results of a long run as lines of JSON, so that an interrupted run resumes where it stopped."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ Result = dict[str, Any]
 
 
 def cached_results(
-    path: Path, wanted: Iterable[Key], work: Callable[[Key], Result], key: Callable[[Result], Key]
+    path: Path, keys: Iterable[Key], compute: Callable[[Key], Result], key_of: Callable[[Result], Key]
 ) -> dict[Key, Result]:
-    """All results that a file holds, once it has those that are wanted.
+    """Compute the results that the file does not hold yet, and return all that it holds.
 
-    Several processes may share a file, each with a part of the work: all results are returned.
+    Several processes may share a file and compute different keys; results of all are returned.
 
     Args:
-        path: the file, which is made where there is none; a line is added as soon as a result is known.
-        wanted: what results are wanted of; what the file holds is not worked out again.
-        work: makes the result of one.
-        key: what a result is of.
+        path: JSON lines file, created if missing; a line is appended for every computed result.
+        keys: Keys of the results to compute; those in the file are not computed again.
+        compute: Function from a key to its result.
+        key_of: Function from a result to its key.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    done = _read(path, key)
-    for each in wanted:
-        if each not in done:
-            line = json.dumps(work(each)) + "\n"
+    done = _read(path, key_of)
+    for key in keys:
+        if key not in done:
+            line = json.dumps(compute(key)) + "\n"
             with path.open("a") as file:
                 file.write(line)
-    return _read(path, key)
+    return _read(path, key_of)
 
 
-def _read(path: Path, key: Callable[[Result], Key]) -> dict[Key, Result]:
+def _read(path: Path, key_of: Callable[[Result], Key]) -> dict[Key, Result]:
     lines = path.read_text().splitlines() if path.exists() else []
-    return {key(result): result for result in map(json.loads, lines)}
+    return {key_of(result): result for result in map(json.loads, lines)}

@@ -1,7 +1,4 @@
-"""What a model was trained to see, and what its numbers mean: kept in the checkpoint, beside what rebuilds the model.
-
-A configuration writes it as plain values.
-"""
+"""Scene description: the video that a model expects and the meaning of its states, stored in the checkpoint."""
 
 from __future__ import annotations
 
@@ -15,12 +12,12 @@ from physvision.core.errors import InputError
 
 @dataclass(frozen=True)
 class Pinhole:
-    """The pinhole that frames were seen through; `up` is +z.
+    """Pinhole camera through which frames were taken; up is +z.
 
     Attributes:
-        position: of the pinhole, m.
-        target: what is in the middle of the picture, m.
-        focal: pixels of the picture that the model takes.
+        position: Center of projection, m.
+        target: Point in the middle of the picture, m.
+        focal: Focal length, in pixels of the frame that the model takes.
     """
 
     position: tuple[float, float, float]
@@ -30,15 +27,15 @@ class Pinhole:
 
 @dataclass(frozen=True)
 class SceneObject:
-    """One thing that moves.
+    """One moving object of a scene.
 
     Attributes:
-        name: for people.
-        body: its row of `engine.poses(state)`.
-        points: of the body's own frame, joined by a line when the object is drawn over a frame; one point for a ring.
-        radius: of the ring, in units of the world; None where there are several points.
-        color: red, green, blue, 0 to 1, that it has in the picture, equal ones for gray; what is seen is compared with
-            it where all objects have one.
+        name: Name shown to people.
+        body: Row of the body in `engine.poses(state)`.
+        points: Points in the frame of the body, joined by a line in overlays; a single point is drawn as a ring.
+        radius: Radius of the ring, in units of the world; None if there are several points.
+        color: Color in the picture (red, green, blue), 0 to 1; equal values for gray. Videos are checked against it if
+            all objects have a color.
     """
 
     name: str
@@ -53,20 +50,20 @@ class SceneObject:
 
 @dataclass(frozen=True)
 class Scene:
-    """What a model expects of a video, and what its states and parameters are.
+    """Video that a model expects, and names and units of its states and parameters.
 
     Attributes:
-        title: what is seen, in a few words.
-        appearance: how a video must look, in one sentence.
-        size: width and height of a frame, pixels.
+        title: Content of the video, in a few words.
+        appearance: Required look of the video, in one sentence.
+        size: Width and height of a frame, pixels.
         color: "gray" (one channel) or "rgb" (three).
-        fps: frames a second; the engine's step is one frame.
-        frames_in: consecutive frames that the encoder takes.
-        coordinates: of each object, in the order of the engine's positions: name and unit ("rad", "m", or "px" for
-            pixels of a frame of `size`, from its upper left corner, y down).
-        objects: what moves, in the order of the engine's positions.
-        parameters: names of learned parameters or of the engine's properties that matter, and their units.
-        view: the camera; None if a unit of the world is a pixel and y points down.
+        fps: Frame rate, frames a second; one step of the engine is one frame.
+        frames_in: Number of consecutive frames that the encoder takes.
+        coordinates: Names and units of the coordinates of an object, in the order of the engine's positions; "rad",
+            "m", or "px" for pixels of a frame of `size` from its upper left corner, y down.
+        objects: Moving objects, in the order of the engine's positions.
+        parameters: Names and units of learned parameters and of relevant properties of the engine.
+        view: Camera of the scene; None if a unit of the world is a pixel and y points down.
         min_reprojection_score: Fraction of the frames' variance that the rendered state explains in nearly all videos
             of the model's domain (see `physvision.prediction.reprojection`).
     """
@@ -97,10 +94,10 @@ class Scene:
 
     @property
     def channels(self) -> int:
-        """Of a frame."""
+        """Number of channels of a frame."""
         return 1 if self.color == "gray" else 3
 
     @property
     def positions(self) -> int:
-        """How many numbers the positions of all objects are."""
+        """Number of position coordinates of all objects together."""
         return len(self.objects) * len(self.coordinates)

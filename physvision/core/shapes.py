@@ -1,4 +1,4 @@
-"""What bodies look like, in words that engines can hand over and a camera can draw. Sizes in metres."""
+"""Shapes of bodies, which engines report and a camera renders; sizes in meters."""
 
 from __future__ import annotations
 
@@ -13,159 +13,159 @@ IDENTITY = ((1.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0), (0.0, 0.0, 1.0, 0.0), (0
 
 @dataclass(frozen=True)
 class Shape:
-    """A surface in its own frame."""
+    """Surface of a body in its own frame."""
 
     @property
     def sizes(self) -> tuple[float, float, float]:
-        """The three numbers that scale it, as `Appearance.sizes` has them."""
+        """Three numbers that scale the shape, in the order of `Appearance.sizes`."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Plane(Shape):
-    """The whole plane z = 0, seen from both sides; its texture repeats every `tile` metres along x and y."""
+    """Infinite plane z = 0, visible from both sides; its texture repeats every `tile` meters along x and y."""
 
     tile: tuple[float, float] = (1.0, 1.0)
 
     @property
     def sizes(self) -> tuple[float, float, float]:
-        """The tile's two lengths."""
+        """Edge lengths of the texture tile, and zero."""
         return (*self.tile, 0.0)
 
 
 @dataclass(frozen=True)
 class Rectangle(Shape):
-    """The flat rectangle |x| ≤ width/2, |y| ≤ height/2 in the plane z = 0."""
+    """Flat rectangle |x| ≤ width/2, |y| ≤ height/2 in the plane z = 0."""
 
     width: float
     height: float
 
     @property
     def sizes(self) -> tuple[float, float, float]:
-        """Width and height."""
+        """Width, height, and zero."""
         return (self.width, self.height, 0.0)
 
 
 @dataclass(frozen=True)
 class Disc(Shape):
-    """The flat disc x² + y² ≤ radius² in the plane z = 0."""
+    """Flat disc x² + y² ≤ radius² in the plane z = 0."""
 
     radius: float
 
     @property
     def sizes(self) -> tuple[float, float, float]:
-        """The radius."""
+        """Radius, followed by two zeros."""
         return (self.radius, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
 class Sphere(Shape):
-    """The sphere of this radius about the origin."""
+    """Sphere of a radius about the origin."""
 
     radius: float
 
     @property
     def sizes(self) -> tuple[float, float, float]:
-        """The radius."""
+        """Radius, followed by two zeros."""
         return (self.radius, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
 class Box(Shape):
-    """The box with these full edge lengths along x, y and z, centred at the origin."""
+    """Box with full edge lengths along x, y and z, centered at the origin."""
 
     size: tuple[float, float, float]
 
     @property
     def sizes(self) -> tuple[float, float, float]:
-        """The three edges."""
+        """Edge lengths along x, y and z."""
         return self.size
 
 
 @dataclass(frozen=True)
 class Ellipsoid(Shape):
-    """The ellipsoid with these radii along x, y and z, centred at the origin; it can touch, and no camera draws it."""
+    """Ellipsoid with radii along x, y and z, centered at the origin; it collides, but cameras do not render it."""
 
     radii: tuple[float, float, float]
 
     @property
     def sizes(self) -> tuple[float, float, float]:
-        """The three radii."""
+        """Radii along x, y and z."""
         return self.radii
 
 
 @dataclass(frozen=True)
 class Capsule(Shape):
-    """A cylinder along z of this length, centred at the origin, with a half sphere on either end."""
+    """Cylinder along z of a length, centered at the origin, with a hemisphere on either end."""
 
     radius: float
     length: float
 
     @property
     def sizes(self) -> tuple[float, float, float]:
-        """Radius, nothing, and length."""
+        """Radius, zero, and length."""
         return (self.radius, 0.0, self.length)
 
 
 @dataclass(frozen=True)
 class Cylinder(Shape):
-    """A closed cylinder along z of this length, centred at the origin."""
+    """Closed cylinder along z of a length, centered at the origin."""
 
     radius: float
     length: float
 
     @property
     def sizes(self) -> tuple[float, float, float]:
-        """Radius, nothing, and length."""
+        """Radius, zero, and length."""
         return (self.radius, 0.0, self.length)
 
 
 @dataclass(frozen=True)
 class Circle(Shape):
-    """A filled circle of a 2-D world, in the plane z = 0."""
+    """Filled circle of a 2-D world, in the plane z = 0."""
 
     radius: float
 
     @property
     def sizes(self) -> tuple[float, float, float]:
-        """The radius."""
+        """Radius, followed by two zeros."""
         return (self.radius, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
 class Polygon(Shape):
-    """A filled convex polygon of a 2-D world, in the plane z = 0; corners anticlockwise (x right, y up)."""
+    """Filled convex polygon of a 2-D world, in the plane z = 0; vertices counterclockwise (x right, y up)."""
 
     vertices: tuple[tuple[float, float], ...]
 
     @property
     def sizes(self) -> tuple[float, float, float]:
-        """How much its corners are stretched along x and y."""
+        """Scale factors of the vertices along x and y, and zero."""
         return (1.0, 1.0, 0.0)
 
 
 @dataclass(frozen=True)
 class Hull(Shape):
-    """The convex hull of some points, m; it can touch, and no camera draws it."""
+    """Convex hull of points, m; it collides, but cameras do not render it."""
 
     vertices: tuple[tuple[float, float, float], ...] = field(repr=False)
 
     @property
     def sizes(self) -> tuple[float, float, float]:
-        """How much its points are stretched along x, y and z."""
+        """Scale factors of the vertices along x, y and z."""
         return (1.0, 1.0, 1.0)
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A shape that moves with a body, or stands still in the world.
+    """Shape attached to a body, or fixed in the world.
 
     Attributes:
-        shape: the surface.
-        body: row of `engine.poses(state)` that it moves with; None for the world.
-        pose: the shape's frame in the body's, 4×4 nested tuple (or the world's, where body is None).
-        color: red, green, blue in [0, 1].
-        name: for people.
+        shape: Surface in its own frame.
+        body: Row of the body in `engine.poses(state)`; None for the world.
+        pose: Pose of the shape in the frame of the body (or of the world), a nested 4×4 tuple.
+        color: Color (red, green, blue), 0 to 1.
+        name: Name shown to people.
     """
 
     shape: Shape
@@ -177,11 +177,11 @@ class Placed:
 
 @dataclass(frozen=True)
 class Appearance:
-    """Where everything that can be drawn is, and how large, in the order of an engine's `geometry`.
+    """Poses and sizes of all shapes that can be rendered, in the order of an engine's `geometry`.
 
     Attributes:
-        poses: the frame of every shape in the world.
-        sizes: of every shape, as `Shape.sizes` has them.
+        poses: Poses of the shapes in the world.
+        sizes: Sizes of the shapes, as in `Shape.sizes`.
     """
 
     poses: Float[Tensor, "*worlds shapes 4 4"]

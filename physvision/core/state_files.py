@@ -1,4 +1,4 @@
-"""States and trajectories as files: safetensors, nothing is unpickled."""
+"""Save and load states and trajectories as safetensors; nothing is unpickled."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from physvision.core.checks import check_positive, check_shape
 from physvision.core.errors import CheckpointError, InputError
-from physvision.core.serialization import of_fields
+from physvision.core.serialization import build_dataclass
 from physvision.core.state import State, Status, Trajectory
 from physvision.core.weights import read_weights, write_weights
 
@@ -18,7 +18,7 @@ _STATUS = tuple(field.name for field in fields(Status))
 
 @dataclass(frozen=True)
 class _Grid:
-    """What is known of the times of a trajectory beside its tensors."""
+    """Time grid of a saved trajectory, stored beside its tensors."""
 
     dt: float | None = None
 
@@ -28,7 +28,7 @@ class _Grid:
 
 
 def save_states(path: str | os.PathLike[str], states: State | Trajectory) -> Path:
-    """Write a state or a trajectory, its step of time and status included, to a file, usually NAME.safetensors."""
+    """Save a state, or a trajectory with its time step and status, to a file NAME.safetensors."""
     tensors, about = {"q": states.q, "v": states.v}, {}
     if isinstance(states, Trajectory):
         about = {"dt": states.dt}
@@ -38,20 +38,20 @@ def save_states(path: str | os.PathLike[str], states: State | Trajectory) -> Pat
 
 
 def load_states(path: str | os.PathLike[str]) -> State | Trajectory:
-    """The state or trajectory that `save_states` wrote.
+    """Load a state or trajectory that `save_states` wrote.
 
     Raises:
-        FileError: there is no such file.
-        CheckpointError: it is damaged, or holds something else.
+        FileError: There is no such file.
+        CheckpointError: The file is damaged, or does not contain states.
     """
     tensors, about = read_weights(path, FORMAT)
     status = {name: tensors.pop(key) for name in _STATUS if (key := f"status.{name}") in tensors}
     times = 1 if about else 0
     if set(tensors) != {"q", "v"} or status.keys() not in (set(), set(_STATUS)):
-        raise CheckpointError(f"{path}: holds no states, but {', '.join(tensors) or 'nothing'}")
+        raise CheckpointError(f"{path}: expected tensors q and v, got {', '.join(tensors) or 'nothing'}")
     q, v = tensors["q"], tensors["v"]
     try:
-        dt = of_fields(_Grid, about, "configuration").dt
+        dt = build_dataclass(_Grid, about, "configuration").dt
         check_shape("v", v, (*check_shape("q", q, (None,) * (2 + times)).shape[:-1], None))
         for name, value in status.items():
             check_shape(name, value, (len(q),))

@@ -1,4 +1,4 @@
-"""Tables of numbers with a header, as spreadsheets and trackers write them."""
+"""Read tables of numbers with a header, as spreadsheets and trackers write them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from physvision.core.errors import FileError, InputError
 
 
 def read_table(path: str | os.PathLike[str]) -> tuple[list[str], Float[np.ndarray, "rows columns"]]:
-    """Names and numbers of a table's columns; an empty field is NaN.
+    """Read the column names and the values of a table; an empty field is NaN.
 
-    Commas, semicolons and tabs separate, and next to semicolons and tabs the decimal sign may be a comma. The header is
-    the first line that begins with a time (`t`, `time`), the first line where there is none. Lines that begin with #
-    are left out.
+    Columns are separated by commas, semicolons or tabs; with the latter two the decimal sign may be a comma. The header
+    is the first line that begins with a time column (`t`, `time`), or else the first line. Lines that begin with # are
+    comments.
     """
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
@@ -28,18 +28,18 @@ def read_table(path: str | os.PathLike[str]) -> tuple[list[str], Float[np.ndarra
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     start = next((at for at, line in enumerate(lines) if re.match(r'\s*"?t(ime)?\b|\s*"?t_', line.lower())), 0)
     header = lines[start] if lines else ""
-    between = max(";\t,", key=header.count)
-    names, *rows = csv.reader(io.StringIO("\n".join(lines[start:])), delimiter=between) if lines else [[]]
+    delimiter = max(";\t,", key=header.count)
+    names, *rows = csv.reader(io.StringIO("\n".join(lines[start:])), delimiter=delimiter) if lines else [[]]
     values = np.full((len(rows), len(names)), np.nan)
     for at, row in enumerate(rows):
         for column, field in enumerate(row[: len(names)]):
             if field.strip():
-                values[at, column] = _number(str(path), start + at + 2, field, between)
+                values[at, column] = _number(str(path), start + at + 2, field, delimiter)
     return names, values
 
 
-def _number(source: str, line: int, field: str, between: str) -> float:
+def _number(source: str, line: int, field: str, delimiter: str) -> float:
     try:
-        return float(field.replace(",", ".") if between != "," else field)
+        return float(field.replace(",", ".") if delimiter != "," else field)
     except ValueError:
         raise InputError(f"{source}: expected a number in row {line}, got {field.strip()!r}") from None

@@ -1,4 +1,4 @@
-"""Tensors as files: safetensors with the plain configuration of what they belong to. Nothing is unpickled."""
+"""Save and load tensors as safetensors with a configuration in JSON; nothing is unpickled."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from torch import Tensor
 
 from physvision.core.errors import CheckpointError, FileError
 
-# Characters: of a configuration, an MJCF model included.
-_LONGEST = 4_000_000
+# Size of a configuration in characters, an MJCF model included.
+_MAX_CHARACTERS = 4_000_000
 
 
 def write_weights(
     path: str | os.PathLike[str], tensors: Mapping[str, Tensor], configuration: Mapping[str, Any], kind: str
 ) -> Path:
-    """Write `tensors`; a file that is there is replaced at once or not at all.
+    """Write tensors and their configuration atomically; an existing file is replaced.
 
     Args:
-        path: where to, usually NAME.safetensors.
-        tensors: by name, on any device.
-        configuration: plain values.
-        kind: what the file holds, as `read_weights` will ask for it.
+        path: Path of the file, usually NAME.safetensors.
+        tensors: Tensors by name, on any device.
+        configuration: Values that JSON can represent.
+        kind: Format name, which `read_weights` checks.
     """
     path = Path(path)
-    plain = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    arrays = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
     partial = path.with_name(f".{path.name}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Written by Python, for save_file makes files that nobody else may read.
-        partial.write_bytes(save(plain, {"format": kind, "configuration": json.dumps(dict(configuration))}))
+        # Written by Python, since save_file makes files that only their owner can read.
+        partial.write_bytes(save(arrays, {"format": kind, "configuration": json.dumps(dict(configuration))}))
         partial.replace(path)
     except OSError as error:
         partial.unlink(missing_ok=True)
@@ -44,17 +44,17 @@ def write_weights(
 
 
 def describe_weights(path: str | os.PathLike[str]) -> tuple[str | None, dict[str, Any]]:
-    """What a sound file holds, and its configuration, without its tensors."""
+    """Read the format name and the configuration of a valid file, without its tensors."""
     with safe_open(path, framework="pt") as file:
         metadata = file.metadata() or {}
     return metadata.get("format"), json.loads(metadata.get("configuration", "{}"))
 
 
 def read_weights(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The tensors of a file by name, and their configuration.
+    """Read the tensors of a file by name, and their configuration.
 
     Raises:
-        CheckpointError: it is damaged, or of another kind.
+        CheckpointError: The file is damaged, or of another format.
     """
     if not Path(path).is_file():
         raise FileError(f"there is no file {os.fspath(path)!r}")
@@ -73,9 +73,9 @@ def read_weights(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Ten
 
 
 def read_configuration(path: str, text: object) -> dict[str, Any]:
-    """The configuration that a file holds as JSON."""
-    if not isinstance(text, str) or len(text) > _LONGEST:
-        raise CheckpointError(f"{path}: holds no configuration, or one of more than {_LONGEST:,} characters")
+    """Parse the configuration that a file holds as JSON."""
+    if not isinstance(text, str) or len(text) > _MAX_CHARACTERS:
+        raise CheckpointError(f"{path}: expected a configuration of at most {_MAX_CHARACTERS:,} characters")
     try:
         configuration = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Look at a YAML file before it is used: what is no text, damaged, or far larger than it looks is refused."""
+"""Check YAML files before they are used: binary, damaged and maliciously large files are rejected."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import yaml
 from physvision.core.errors import FileError, InputError
 
 # A configuration has some hundred values; aliases of aliases stand for billions in a kilobyte.
-_MOST_BYTES = 2**20
-_MOST_VALUES = 100_000
+_MAX_BYTES = 2**20
+_MAX_VALUES = 100_000
 
 
 def check_yaml(path: str | Path) -> None:
-    """Refuse the YAML file at `path` unless it can be read and is of a size to be worked with.
+    """Raise an error unless the YAML file at `path` is readable and of a reasonable size, aliases expanded.
 
     Raises:
-        FileError: it cannot be read.
-        InputError: it is not a configuration, with the reason.
+        FileError: The file cannot be read.
+        InputError: The file is not a valid configuration.
     """
     try:
         content = Path(path).read_bytes()
     except OSError as error:
         raise FileError(f"{path}: cannot be read ({error.strerror})") from error
-    if len(content) > _MOST_BYTES:
-        raise InputError(f"{path}: expected a configuration of at most {_MOST_BYTES} bytes, got {len(content)}")
+    if len(content) > _MAX_BYTES:
+        raise InputError(f"{path}: expected a configuration of at most {_MAX_BYTES} bytes, got {len(content)}")
     try:
         root = yaml.compose(content.decode("utf-8"), yaml.SafeLoader)
         values = 0 if root is None else _values(root, {})
@@ -37,18 +37,18 @@ def check_yaml(path: str | Path) -> None:
         raise InputError(f"{path}: not YAML ({' '.join(str(error).split())})") from error
     except RecursionError as error:
         raise InputError(f"{path}: lists or mappings are nested too deeply") from error
-    if values > _MOST_VALUES:
-        raise InputError(f"{path}: its aliases stand for {values:.3g} values, expected at most {_MOST_VALUES}")
+    if values > _MAX_VALUES:
+        raise InputError(f"{path}: its aliases expand to {values:.3g} values, expected at most {_MAX_VALUES}")
 
 
-def _values(node: yaml.Node, known: dict[int, int]) -> int:
-    """How many values a node stands for, its aliases written out; infinite where one contains itself."""
-    if id(node) not in known:
-        known[id(node)] = 10**30
-        inside: list[yaml.Node] = []
+def _values(node: yaml.Node, counts: dict[int, int]) -> int:
+    """Count the values of a node with its aliases expanded; 10³⁰ for a node that contains itself."""
+    if id(node) not in counts:
+        counts[id(node)] = 10**30
+        children: list[yaml.Node] = []
         if isinstance(node, yaml.SequenceNode):
-            inside = node.value
+            children = node.value
         elif isinstance(node, yaml.MappingNode):
-            inside = [part for pair in node.value for part in pair]
-        known[id(node)] = 1 + sum(_values(part, known) for part in inside)
-    return known[id(node)]
+            children = [child for pair in node.value for child in pair]
+        counts[id(node)] = 1 + sum(_values(child, counts) for child in children)
+    return counts[id(node)]

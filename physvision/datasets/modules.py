@@ -63,7 +63,7 @@ class DataModule(LightningDataModule):
         """
         super().__init__()
         check_count("batch_size", batch_size)
-        check_count("workers", workers, least=0)
+        check_count("workers", workers, minimum=0)
         self.path, self.batch_size, self.workers, self.seed, self.verify = path, batch_size, workers, seed, verify
         self.memory = memory
         self.label_fraction, self.label_seed, self.labeled_share = label_fraction, label_seed, labeled_share

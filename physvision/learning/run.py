@@ -12,7 +12,7 @@ import torch
 from torch.utils.tensorboard.writer import SummaryWriter
 
 from physvision.core import CheckpointError
-from physvision.core.checkpoints import write_whole
+from physvision.core.checkpoints import write_atomically
 from physvision.learning.learner import Learner, evaluate
 
 CHECKPOINT, BEST, PROGRESS = "last.ckpt", "best.ckpt", "progress.jsonl"
@@ -65,12 +65,12 @@ def run(learner: Learner, length: Length, folder: Path, about: dict[str, Any]) -
         writer.flush()
         if lines[-1]["reward"] >= max(line["reward"] for line in lines):
             best = {"about": about, "steps": learner.steps, "actor": learner.actor.state_dict()}
-            write_whole(best, folder / BEST)
+            write_atomically(best, folder / BEST)
         print(" ".join(f"{name} {value:.5g}" for name, value in lines[-1].items()), flush=True)
         if lines[-1]["ended"] or _passes(before, learner.steps, length.keep):
             seconds = time.process_time() - began
             kept = {"about": about, "seconds": seconds, "lines": lines, "learner": learner.state_dict()}
-            write_whole(kept, folder / CHECKPOINT)
+            write_atomically(kept, folder / CHECKPOINT)
         (folder / PROGRESS).write_text("".join(json.dumps(line) + "\n" for line in lines))
     writer.close()
     return lines

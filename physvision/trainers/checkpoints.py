@@ -8,7 +8,7 @@ from typing import Any
 from lightning import Trainer
 from lightning.fabric.plugins.io import TorchCheckpointIO
 
-from physvision.core.checkpoints import write_whole
+from physvision.core.checkpoints import write_atomically
 
 
 class WholeCheckpoints(TorchCheckpointIO):
@@ -19,7 +19,7 @@ class WholeCheckpoints(TorchCheckpointIO):
         if "://" in str(path):
             super().save_checkpoint(checkpoint, path, storage_options)
             return
-        write_whole(checkpoint, Path(path))
+        write_atomically(checkpoint, Path(path))
 
 
 def keep_checkpoints_whole(trainer: Trainer) -> None:

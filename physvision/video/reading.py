@@ -15,7 +15,7 @@ from jaxtyping import Float, UInt8
 
 from physvision.core import Clip, InputError, VideoError
 from physvision.core.checks import check_count
-from physvision.core.clip import usual_step
+from physvision.core.clip import frame_interval
 from physvision.video.conversion import Conversion, of_one_size
 from physvision.video.decoding import FAULTS, Color, decoded, display_matrix, levels, opened, stated_seconds
 from physvision.video.image_folder import list_images, read_image, stream_images
@@ -146,7 +146,7 @@ def read(
 
     Frames are counted as the conversion gives them. A long video takes `chunks`. Arguments and errors as in `stream`.
     """
-    check_count("start", start, least=0)
+    check_count("start", start, minimum=0)
     if stop is not None and check_count("stop", stop) <= start:
         raise InputError(f"stop: expected more than start = {start}, got {stop}")
     chosen = list(islice(stream(path, color, conversion), start, stop))
@@ -197,4 +197,4 @@ def _check_complete(path: str | os.PathLike[str], stated: float | None, count: i
 def _usual_fps(path: str | os.PathLike[str]) -> float:
     """Frames a second by the steps that are like most; the average counts frames that were dropped."""
     steps = torch.from_numpy(np.diff(read_timestamps(path)))
-    return 1.0 / usual_step(steps) if len(steps) else 1.0
+    return 1.0 / frame_interval(steps) if len(steps) else 1.0

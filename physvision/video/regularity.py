@@ -10,7 +10,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from physvision.core import Clip
-from physvision.core.clip import usual_step
+from physvision.core.clip import frame_interval
 
 # A frame whose squared difference from the one before is less than this part of its neighbours' is the same one again:
 # coding changes a repeated frame by a few per cent of what a moving thing or a camera's noise does.
@@ -38,7 +38,7 @@ class FrameTiming:
 def frame_timing(clip: Clip) -> FrameTiming:
     """How regularly the frames of `clip` were taken, which must be two at least."""
     steps = clip.times.diff().double()
-    step = usual_step(steps)
+    step = frame_interval(steps)
     dropped = torch.cat([torch.zeros(1, dtype=torch.long), (steps / step).round().long().sub(1).clamp(min=0)])
     changes = torch.stack(
         [(after.short() - before.short()).float().square().mean() for before, after in pairwise(clip.frames)]

@@ -153,9 +153,9 @@ def test_only_what_a_place_asks_for_is_built(tmp_path):
         (("decoder", "hidden"), "16", r"decoder\.hidden: expected int, got '16'"),
         (("decoder", "hidden"), None, r"decoder\.hidden: expected int, got None"),
         (("encoder", "coordinates"), [2], r"encoder\.coordinates: expected the fields of a Coordinates, got \[2\]"),
-        (("encoder", "coordinates"), {"size": 2, "angle": []}, r"there is no 'angle'; expected size, angles"),
+        (("encoder", "coordinates"), {"size": 2, "angle": []}, r"unknown key 'angle'; expected size, angles"),
         (("encoder", "frame"), [1, 8], r"encoder\.frame: expected 3 values, got \[1, 8\]"),
-        (("encoder", "wings"), 2, r"encoder: there is no 'wings'; expected frame, coordinates"),
+        (("encoder", "wings"), 2, r"encoder: unknown key 'wings'; expected frame, coordinates"),
         (("engine", "learned"), [1.0], r"engine\.learned: expected a mapping, got \[1\.0\]"),
         (("engine", "engine"), None, r"engine\.engine: expected a part, .* got None"),
         (("engine", "engine", "lengths"), [1.0] * 20_000, r"a list of 20,000 values; expected at most 1,000"),
@@ -206,7 +206,7 @@ def test_deep_nesting_is_refused(tmp_path):
     for depth in (100, 100_000):
         text = '{"class_path": ' * depth + "1" + "}" * depth
         save_file({}, tmp_path / "deep.safetensors", {"format": FORMAT, "configuration": text})
-        with pytest.raises(CheckpointError, match=r"nothing needs so many|cannot be read"):
+        with pytest.raises(CheckpointError, match=r"expected at most 40 levels|cannot be read"):
             load(tmp_path / "deep.safetensors")
 
 

@@ -150,7 +150,7 @@ def test_what_is_not_registered_is_not_saved(tmp_path):
         with pytest.raises(InputError, match=match):
             save(tmp_path / "other.safetensors", module)
     layer = PhysicsLayer(chain(), {"lengths": [1.0, 2.0]}, lambda lengths: articulated.chain_properties(lengths))
-    with pytest.raises(InputError, match=r"PhysicsLayer\.leaves: a function cannot be written down"):
+    with pytest.raises(InputError, match=r"PhysicsLayer\.leaves: a function has no configuration"):
         save(tmp_path / "other.safetensors", layer)
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(InputError, match=r"'tests\.Brightest' is registered already"):
@@ -159,7 +159,7 @@ def test_what_is_not_registered_is_not_saved(tmp_path):
 
 def test_an_engine_is_no_model(tmp_path):
     path = save(tmp_path / "engine.safetensors", chain())
-    with pytest.raises(CheckpointError, match=r"expected a PredictiveAutoencoder, .*Articulation makes another thing"):
+    with pytest.raises(CheckpointError, match=r"expected a PredictiveAutoencoder, .*Articulation makes a "):
         load(path)
 
 
@@ -183,7 +183,7 @@ def test_states_come_back(tmp_path):
         ({"q": torch.zeros(2, 3), "v": torch.zeros(3, 3)}, {}, r"v: expected shape \(2, any\), got \(3, 3\)"),
         ({"q": torch.zeros(2, 3), "v": torch.zeros(2, 3)}, {"dt": 0.1}, r"q: expected shape \(any, any, any\)"),
         ({"q": torch.zeros(2, 4, 3), "v": torch.zeros(2, 4, 3)}, {"dt": "x"}, "dt: expected a number, got 'x'"),
-        ({"q": torch.zeros(2, 3), "v": torch.zeros(2, 3)}, {"of": 3}, "there is no 'of'; expected dt"),
+        ({"q": torch.zeros(2, 3), "v": torch.zeros(2, 3)}, {"of": 3}, "unknown key 'of'; expected dt"),
     ],
 )
 def test_other_tensors_are_no_states(tmp_path, tensors, about, match):

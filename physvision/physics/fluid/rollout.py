@@ -111,8 +111,8 @@ class Rollout(Operation):
         q, v = outputs[:2]
         bars = [torch.zeros_like(all) if bar is None else bar for all, bar in zip((q, v), gradients, strict=True)]
         wanted = needed[3:]
-        of_fields = needed[0] or any(wanted[self.names.index(name)] for name in ("inflow_dye", "solid"))
-        if self.waves is not None and not of_fields and self._plain(q[:, 0], leaves):
+        build_dataclass = needed[0] or any(wanted[self.names.index(name)] for name in ("inflow_dye", "solid"))
+        if self.waves is not None and not build_dataclass and self._plain(q[:, 0], leaves):
             ends = [torch.zeros_like(leaf) if yes else None for leaf, yes in zip(leaves, wanted, strict=True)]
             viscosity, gravity = (self.names.index(name) for name in ("viscosity", "gravity"))
             v_bar, controls_bar, viscosity_bar, gravity_bar = self.waves.backward(

@@ -75,7 +75,7 @@ def test_a_plate_that_is_supported_sinks_as_its_formula_says():
         load[:, 2] = -1e-3 * torch.from_numpy(mesh.node_areas)
         body = made(mesh, nodes_at(mesh, 0, 1), load=load)
         end = body.step(body.initial_state(dtype=torch.float64))
-        sunk = -float(body.node_positions(end)[0, mesh.near((0.5, 0.5, 0.0)), 2])
+        sunk = -float(body.node_positions(end)[0, mesh.nearest_node((0.5, 0.5, 0.0)), 2])
         found.append(sunk / (0.00406235 * 1e-3 / RIGIDITY))
     # Half of what bends at the edge is not counted: an error that falls with the size of a square.
     assert found[0] < found[1] < 1.0
@@ -108,7 +108,7 @@ def test_a_cloth_hangs_as_an_elastic_cable():
     places[:, 0] = span * share
     places[:, 2] = -1.2 * share * (1 - share)
     end = body.step(State(places.reshape(1, -1), torch.zeros(1, body.nv).double()))
-    sag = -float(body.node_positions(end)[0, mesh.near((0.6, 0.03, 0.0)), 2])
+    sag = -float(body.node_positions(end)[0, mesh.nearest_node((0.6, 0.03, 0.0)), 2])
     stiffness = YOUNG * THICK  # N/m
     force = weight * 0.5
     for _ in range(100):  # of the span, which grows with the force

@@ -59,7 +59,7 @@ def test_a_cantilever_bends_as_its_formula_says():
         body = beam(layers)
         start = body.initial_state(1, torch.float64)
         end = body.step(start, properties=tip_load(body, force))
-        found.append(float((end.q - start.q)[0].reshape(-1, 2)[body.mesh.near((10.0, 0.5)), 1]) / exact)
+        found.append(float((end.q - start.q)[0].reshape(-1, 2)[body.mesh.nearest_node((10.0, 0.5)), 1]) / exact)
     assert found[0] < found[1] < 1.0
     assert found[1] + (found[1] - found[0]) / 3 == pytest.approx(1.0, abs=0.02)
 
@@ -71,7 +71,7 @@ def first_frequency(layers, young=1e5, density=1000.0):
     start = bent.step(bent.initial_state(1, torch.float64), properties=tip_load(bent, 0.5))
     exact = 1.875104**2 / (2 * math.pi) * math.sqrt(young / 12 / (density * 10.0**4))
     run = body.rollout(State(start.q, torch.zeros_like(start.v)), round(1.3 / exact / body.dt))
-    height = body.node_positions(run)[0, :, body.mesh.near((10.0, 0.5)), 1] - 0.5
+    height = body.node_positions(run)[0, :, body.mesh.nearest_node((10.0, 0.5)), 1] - 0.5
     # Smooth away the second mode, of 6.27 times the frequency, by its own period.
     width = round(1 / (6.267 * exact) / body.dt)
     smooth = torch.nn.functional.avg_pool1d(height[None], width, 1)[0]
