@@ -156,7 +156,7 @@ class Recipe(ABC):
         """Raise unless the value `name` is a whole number of at least `least`."""
         value = getattr(self, name)
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise InputError(f"{name}: expected a whole number of at least {least}, got {value!r}")
+            raise InputError(f"{name}: expected an integer of at least {least}, got {value!r}")
 
     def require_number(self, name: str, least: Number, most: Number = math.inf, above: bool = False) -> None:
         """Raise unless the value `name` is a finite number of `least` (or `above` it) to `most`."""

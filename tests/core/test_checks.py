@@ -23,7 +23,7 @@ def test_tensors():
 def test_numbers():
     assert checks.check_count("n", 3) == 3
     for wrong in (0, -1, 1.5, True, "3"):
-        with pytest.raises(InputError, match="n: expected a whole number of at least 1"):
+        with pytest.raises(InputError, match="n: expected an integer of at least 1"):
             checks.check_count("n", wrong)
     jaxtyping.config.update("jaxtyping_disable", True)
     try:

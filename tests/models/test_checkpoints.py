@@ -132,7 +132,7 @@ def test_a_configuration_that_names_foreign_code_is_refused(tmp_path, monkeypatc
         layer["leaves"] = name
     else:
         layer["engine"]["class_path"] = name
-    with pytest.raises(CheckpointError, match=f"names '{name}', which is not registered; .* may only name parts of"):
+    with pytest.raises(CheckpointError, match=f"names '{name}', which is not registered; .* may name classes"):
         load(written(tmp_path / "bad.safetensors", hostile))
     assert called == []
 
@@ -157,7 +157,7 @@ def test_only_what_a_place_asks_for_is_built(tmp_path):
         (("encoder", "frame"), [1, 8], r"encoder\.frame: expected 3 values, got \[1, 8\]"),
         (("encoder", "wings"), 2, r"encoder: unknown key 'wings'; expected frame, coordinates"),
         (("engine", "learned"), [1.0], r"engine\.learned: expected a mapping, got \[1\.0\]"),
-        (("engine", "engine"), None, r"engine\.engine: expected a part, .* got None"),
+        (("engine", "engine"), None, r"engine\.engine: expected an object, .* got None"),
         (("engine", "engine", "lengths"), [1.0] * 20_000, r"a list of 20,000 values; expected at most 1,000"),
     ],
 )

@@ -179,7 +179,7 @@ def test_states_come_back(tmp_path):
 @pytest.mark.parametrize(
     ("tensors", "about", "match"),
     [
-        ({"q": torch.zeros(2, 3)}, {}, "holds no states, but q"),
+        ({"q": torch.zeros(2, 3)}, {}, "expected tensors q and v, got q"),
         ({"q": torch.zeros(2, 3), "v": torch.zeros(3, 3)}, {}, r"v: expected shape \(2, any\), got \(3, 3\)"),
         ({"q": torch.zeros(2, 3), "v": torch.zeros(2, 3)}, {"dt": 0.1}, r"q: expected shape \(any, any, any\)"),
         ({"q": torch.zeros(2, 4, 3), "v": torch.zeros(2, 4, 3)}, {"dt": "x"}, "dt: expected a number, got 'x'"),

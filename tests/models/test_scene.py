@@ -43,7 +43,7 @@ def test_a_scene_survives_saving_and_building_changes_no_configuration(tmp_path)
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        ({"size": (0, 8)}, "width: expected a whole number of at least 1"),
+        ({"size": (0, 8)}, "width: expected an integer of at least 1"),
         ({"fps": -1.0}, "fps: expected a positive"),
         ({"objects": []}, "at least one object"),
         ({"coordinates": {"x": "furlong"}}, "expected the units rad, m or px, got furlong"),

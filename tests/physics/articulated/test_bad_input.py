@@ -89,7 +89,7 @@ def test_numbers_of_a_tree():
         tree([Body("a", None, HINGE)], gravity=(0.0, 9.81))
     with pytest.raises(InputError, match="dt: expected a positive finite number, got 0"):
         tree([Body("a", None, HINGE)], dt=0)
-    with pytest.raises(InputError, match="substeps: expected a whole number of at least 1, got 0"):
+    with pytest.raises(InputError, match="substeps: expected an integer of at least 1, got 0"):
         tree([Body("a", None, HINGE)], substeps=0)
     with pytest.raises(InputError, match="integrator: there is no 'verlet'"):
         tree([Body("a", None, HINGE)], integrator="verlet")
@@ -104,7 +104,7 @@ def test_numbers_of_a_tree():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda e, s: e.rollout(s, 0), InputError, "steps: expected a whole number of at least 1, got 0"),
+        (lambda e, s: e.rollout(s, 0), InputError, "steps: expected an integer of at least 1, got 0"),
         (lambda e, s: e.rollout(s, 2, truncate=0), InputError, "truncate: expected a whole number"),
         (lambda e, s: e.rollout(State(s.q[:, :1], s.v), 2), ShapeError, r"state.q: expected shape \(any, 2\), got"),
         (lambda e, s: e.rollout(State(s.q, s.v[:1]), 2), ShapeError, r"state.v: expected shape \(3, 2\), got \(1, 2\)"),
