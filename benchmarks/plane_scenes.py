@@ -235,7 +235,7 @@ def joint_gaps(world: rigid2d.World, trajectory: Trajectory) -> float:
     assembly, worst = world.assembly, 0.0
     pins = [k for k, (joint, _) in enumerate(assembly.joints) if isinstance(joint, rigid2d.Revolute)]
     if pins:
-        place = placements(assembly, trajectory.flatten())
+        place = placements(assembly, trajectory.flatten(), world.properties)
         sides: list[Tensor] = []
         for side in range(2):
             bodies = [assembly.joints[k][1][side] for k in pins]

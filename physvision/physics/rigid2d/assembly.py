@@ -28,6 +28,7 @@ class Assembly:
         springs: springs and their bodies' numbers.
         pairs: pairs of bodies that may touch, a circle before a polygon.
         moving: numbers of the bodies that have a state.
+        static: numbers of the bodies that stand still.
         ordering: the order in which the kernels take all of them.
     """
 
@@ -47,6 +48,7 @@ class Assembly:
         if len({id(body) for body in self.bodies}) < len(self.bodies):
             raise ModelError("bodies: a body is listed twice; make one object for each")
         self.moving = [i for i, body in enumerate(self.bodies) if not body.static]
+        self.static = [i for i, body in enumerate(self.bodies) if body.static]
         if not self.moving:
             raise ModelError("bodies: every body is static; at least one must move")
         numbered = [(joint, self._numbers(joint)) for joint in joints]
@@ -159,6 +161,8 @@ class Assembly:
             mass=tensor([body.mass for body in moving], -1),
             gyration=tensor([body.gyration for body in moving], -1),
             velocity_decay=tensor([body.velocity_decay for body in moving], -1),
+            sliding_deceleration=tensor([body.sliding_deceleration for body in moving], -1),
+            static_pose=tensor([self.pose(i) for i in self.static], len(self.static), 3),
             radius=tensor([body.radius if isinstance(body, Circle) else 0.0 for body in self.bodies], -1),
             restitution=tensor([body.restitution for body in self.bodies], -1),
             friction=tensor([body.friction for body in self.bodies], -1),
@@ -194,9 +198,11 @@ def build(assembly: Assembly, own: WorldProperties, settings: dict[str, Any], de
     starts = [sum(map(len, corners[:i])) for i in range(len(bodies))]
     rows = [(kind, number) for number, (joint, _) in enumerate(joints) for kind in joint.rows]
     slots = {order.numbers[number]: slot for slot, number in enumerate(assembly.moving)}
+    static_slots = {order.numbers[number]: slot for slot, number in enumerate(assembly.static)}
     pairs = _pairs(assembly)
     whole = {
         "slot": [slots.get(i, -1) for i in range(len(bodies))],
+        "static_slot": [static_slots.get(i, -1) for i in range(len(bodies))],
         "driven": [int(body.driven) for body in bodies],
         "kind": [0 if isinstance(body, Circle) else 1 for body in bodies],
         "vertex_start": starts,
@@ -214,10 +220,9 @@ def build(assembly: Assembly, own: WorldProperties, settings: dict[str, Any], de
         "vertices": [point for points in corners for point in points],
         "normals": [normal for points in corners for normal in _normals(points)],
         "reach": [body.reach for body in bodies],
-        "fixed": [assembly.pose(i) for i in (*order.lists["bodies"], len(bodies))],
     }
     parts, kept = WorldParts(), []
-    wide = ("pair_bodies", "joint_bodies", "spring_bodies", "vertices", "normals", "fixed")
+    wide = ("pair_bodies", "joint_bodies", "spring_bodies", "vertices", "normals")
     for values, dtype in ((whole, np.int32), (real, np.float64)):
         for name, numbers in values.items():
             filled = np.array(numbers, dtype) if numbers else np.zeros((1, 2) if name in wide else (1,), dtype)

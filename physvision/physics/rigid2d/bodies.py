@@ -42,6 +42,7 @@ class Body:
         restitution: 0 for none to 1 for elastic; a pair's is the mean of the two.
         friction: coefficient, at least 0; a pair's is the mean of the two.
         velocity_decay: rate at which velocities fade, 1/s.
+        sliding_deceleration: Coulomb deceleration μ g of the center while the body slides on the plane, until it rests.
         static: whether it stands still; it then has no state, and its mass does not matter.
         driven: whether it keeps its velocity whatever touches it, as a moving platform does; its state is set by
             the caller, and nothing acts on it.
@@ -57,6 +58,7 @@ class Body:
     restitution: Number = 0.5
     friction: Number = 0.5
     velocity_decay: Number = 0.0
+    sliding_deceleration: Number = 0.0
     static: bool = False
     driven: bool = False
     name: str = ""
@@ -86,6 +88,8 @@ class Body:
         self.restitution = _between(f"{self.label}: restitution", self.restitution, 0.0, 1.0)
         self.friction = _between(f"{self.label}: friction", self.friction, 0.0, 1e300)
         self.velocity_decay = _between(f"{self.label}: velocity_decay", self.velocity_decay, 0.0, 1e300)
+        name = f"{self.label}: sliding_deceleration"
+        self.sliding_deceleration = _between(name, self.sliding_deceleration, 0.0, 1e300)
 
     @property
     def center(self) -> tuple[float, float]:

@@ -11,19 +11,24 @@ from physvision.physics.rigid2d.assembly import Assembly
 from physvision.physics.rigid2d.properties import WorldProperties
 
 
-def placements(assembly: Assembly, state: State) -> Float[Tensor, "batch bodies_and_world 3"]:
+def placements(
+    assembly: Assembly, state: State, properties: WorldProperties
+) -> Float[Tensor, "batch bodies_and_world 3"]:
     """x, y and angle of every body, the world last."""
     batch = state.batch
-    fixed = [assembly.pose(i) for i in range(len(assembly.bodies) + 1)]
-    every = list(state.q.new_tensor(fixed).expand(batch, -1, -1).unbind(1))
+    # The world, the body after the last, is at the origin.
+    every = list(state.q.new_zeros(batch, len(assembly.bodies) + 1, 3).unbind(1))
+    static = properties.static_pose.to(state.q).expand(batch, -1, -1)
+    for slot, number in enumerate(assembly.static):
+        every[number] = static[:, slot]
     for slot, number in enumerate(assembly.moving):
         every[number] = state.q[:, 3 * slot : 3 * slot + 3]
     return torch.stack(every, 1)
 
 
-def poses(assembly: Assembly, state: State) -> Float[Tensor, "batch bodies 4 4"]:
+def poses(assembly: Assembly, state: State, properties: WorldProperties) -> Float[Tensor, "batch bodies 4 4"]:
     """The frame of every body in the world, z out of the plane."""
-    place = placements(assembly, state)[:, :-1]
+    place = placements(assembly, state, properties)[:, :-1]
     c, s = torch.cos(place[..., 2]), torch.sin(place[..., 2])
     zero, one = torch.zeros_like(c), torch.ones_like(c)
     rows = [c, -s, zero, place[..., 0], s, c, zero, place[..., 1], zero, zero, one, zero, zero, zero, zero, one]
@@ -39,7 +44,7 @@ def energy(
     inertia = torch.stack([p.mass, p.mass, p.mass * p.gyration.square()], -1)
     kinetic = 0.5 * (inertia * v.square()).sum((1, 2))
     potential = -(p.mass * (q[..., :2] * p.gravity.unsqueeze(-2)).sum(-1)).sum(-1)
-    place = placements(assembly, state)
+    place = placements(assembly, state, p)
     if assembly.joints:
         first, second = zip(*(ends for _, ends in assembly.joints), strict=True)
         off = place[:, list(first), 2] - place[:, list(second), 2] - p.joint_angle

@@ -24,6 +24,13 @@ class WorldProperties(Properties):
     velocity_decay: Tensor = leaf(
         "moving", unit="1/s", range="not negative", meaning="rate at which the velocities of moving bodies fade"
     )
+    sliding_deceleration: Tensor = leaf(
+        "moving",
+        unit="m/s²",
+        range="not negative",
+        meaning="Coulomb deceleration of a body that slides on the plane itself, until it rests",
+    )
+    static_pose: Tensor = leaf("static", 3, unit="m, m, rad", meaning="x, y and angle of static bodies")
     radius: Tensor = leaf("bodies", unit="m", range="not negative", meaning="of circles; zero for polygons")
     restitution: Tensor = leaf("bodies", range="share", meaning="a pair's is the mean of the two")
     friction: Tensor = leaf("bodies", range="not negative", meaning="coefficient; a pair's is the mean of the two")

@@ -89,8 +89,15 @@ class World(MechanicalEngine):
         self.joint_names = tuple(joint.label for joint, _ in self.assembly.joints)
         self.geometry = self._drawn()
         movers = [self.assembly.names[i] for i in self.assembly.moving]
+        standing = [self.assembly.names[i] for i in self.assembly.static]
         springs = [spring.label for spring, _ in self.assembly.springs]
-        self.rows = {"moving": movers, "bodies": self.body_names, "joints": self.joint_names, "springs": springs}
+        self.rows = {
+            "moving": movers,
+            "bodies": self.body_names,
+            "static": standing,
+            "joints": self.joint_names,
+            "springs": springs,
+        }
         self._keep_properties(self.assembly.properties(_numbers("gravity", gravity, 2)))
         moving = len(self.assembly.moving)
         motors = sum(motor >= 0 for motor in self.assembly.motors)
@@ -204,14 +211,15 @@ class World(MechanicalEngine):
         return tuple(placed)
 
     def _poses(self, state: State, properties: Properties) -> Float[Tensor, "batch bodies 4 4"]:
-        """The frame of every body in the world, in the order given; no property moves it."""
-        return mechanics.poses(self.assembly, state)
+        """The frame of every body in the world, in the order given."""
+        assert isinstance(properties, WorldProperties)
+        return mechanics.poses(self.assembly, state, properties)
 
     def _appearance(
         self, state: State, properties: Properties
     ) -> tuple[Float[Tensor, "batch shapes 4 4"], Float[Tensor, "batch shapes 3"]]:
         assert isinstance(properties, WorldProperties)
-        poses = mechanics.poses(self.assembly, state)
+        poses = mechanics.poses(self.assembly, state, properties)
         fixed = poses.new_tensor([placed.shape.sizes for placed in self.geometry])
         radius = properties.radius.to(poses)
         round_ones = torch.stack([radius, torch.zeros_like(radius), torch.zeros_like(radius)], -1)

@@ -286,7 +286,7 @@ def test_a_rope_of_twenty_links_holds_at_a_sixtieth_of_a_second():
     world = rigid2d.World(rods, pins, gravity=(0, -9.81), dt=1 / 60, exempt=exempt)
     trajectory = world.rollout(start(world), 300)
     assert trajectory.status.converged.all()
-    place = placements(world.assembly, trajectory.flatten())
+    place = placements(world.assembly, trajectory.flatten(), world.properties)
     ends = [[ends[side] for _, ends in world.assembly.joints] for side in range(2)]
     sides = [_points(place[:, ends[side]], world.properties.anchors[:, side]) for side in range(2)]
     assert (sides[0] - sides[1]).norm(dim=-1).max() < 1e-8

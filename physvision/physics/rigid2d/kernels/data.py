@@ -69,6 +69,7 @@ class WorldParts:
     stop: wp.array(dtype=wp.int32)
 
     slot: wp.array(dtype=wp.int32)
+    static_slot: wp.array(dtype=wp.int32)
     driven: wp.array(dtype=wp.int32)
     kind: wp.array(dtype=wp.int32)
     vertex_start: wp.array(dtype=wp.int32)
@@ -76,7 +77,6 @@ class WorldParts:
     vertices: wp.array2d(dtype=scalar)
     normals: wp.array2d(dtype=scalar)
     reach: wp.array(dtype=scalar)
-    fixed: wp.array2d(dtype=scalar)
     pair_bodies: wp.array2d(dtype=wp.int32)
     pair_number: wp.array(dtype=wp.int32)
     joint_bodies: wp.array2d(dtype=wp.int32)
@@ -92,6 +92,8 @@ class WorldParts:
     restitution: wp.int32
     friction: wp.int32
     velocity_decay: wp.int32
+    sliding_deceleration: wp.int32
+    static_pose: wp.int32
     gravity: wp.int32
     anchors: wp.int32
     joint_angle: wp.int32

@@ -36,6 +36,7 @@ from .impact_adjoint import event_adjoint, impact_adjoint
 from .islands import fall_asleep, scale_of, wake_all
 from .remembered import wake_as_noted, write_note
 from .resting import prepare_resting, sort_touching
+from .sliding import end_sliding, end_sliding_adjoint, start_sliding, start_sliding_adjoint
 from .step import load, recall, step, store
 
 # Their functions work on one workspace by reference: inlining them as far as Warp's own flags do takes 1.4 to 1.9
@@ -164,7 +165,9 @@ def forward(
                 operations[world, k] = 0
                 sound = is_finite(t.q0, n) * is_finite(t.v0, n) * is_finite(t.control, 3 * s.moving + s.motors)
                 if sound == 1 and too_fast(s, t) == 0:
+                    start_sliding(s, t)
                     operations[world, k] = step(s, t, 0)
+                    end_sliding(s, t)
                     write_note(s, t, notes[world, (k + 1) % notes.shape[1]])
                     settle(s, t, q[world, k], v[world, k])
                     if operations[world, k] == -1:
@@ -269,8 +272,10 @@ def backward(
             count = 0
         if count != 0:
             add_seed(s, t, q_bar[world, k + 1], v_bar[world, k + 1])
+            end_sliding_adjoint(s, t, v[world, k + 1])
         t.keep[LEFT_BAR] = scalar(0.0)
         load(s, t, q[world, k], v[world, k])
+        start_sliding(s, t)
         t.known = notes[world, k]
         wake_as_noted(s, t, notes[world, k + 1])
         if count == 1:
@@ -283,6 +288,8 @@ def backward(
                 kind, event, about, h = recall(s, t, wp.abs(count) - 1 - done)
                 t.known = notes[world, k]
                 undo(s, t, kind, event, about, h)
+        if count != 0:
+            start_sliding_adjoint(s, t, v[world, k])
     add_seed(s, t, q_bar[world, 0], v_bar[world, 0])
     for body in range(s.bodies):
         slot = s.slot[body]
@@ -290,3 +297,7 @@ def backward(
             for k in range(3):
                 q_start_bar[world, 3 * slot + k] = t.seed_q[3 * body + k]
                 v_start_bar[world, 3 * slot + k] = t.seed_v[3 * body + k]
+        else:
+            # A static body is where its properties say, from the first step to the last.
+            for k in range(3):
+                theta_bar[world, s.static_pose + 3 * s.static_slot[body] + k] = t.seed_q[3 * body + k]

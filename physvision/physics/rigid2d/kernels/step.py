@@ -54,14 +54,14 @@ def load(s: Parts, t: Workspace, q: wp.array(dtype=scalar), v: wp.array(dtype=sc
         for k in range(3):
             i = 3 * body + k
             t.v0[i] = scalar(0.0)
-            slot = wp.int32(-1)
+            t.q0[i] = scalar(0.0)
             if body < s.bodies:
                 slot = s.slot[body]
-            if slot >= 0:
-                t.q0[i] = q[3 * slot + k]
-                t.v0[i] = v[3 * slot + k]
-            else:
-                t.q0[i] = s.fixed[body, k]
+                if slot >= 0:
+                    t.q0[i] = q[3 * slot + k]
+                    t.v0[i] = v[3 * slot + k]
+                else:
+                    t.q0[i] = t.theta[s.static_pose + 3 * s.static_slot[body] + k]
 
 
 @wp.func

@@ -1,0 +1,114 @@
+"""Coulomb friction between a body and the plane that it slides on: two velocity kicks around each step.
+
+A body that slides on the plane itself, such as a ball or puck on a table, decelerates at a constant rate a against its
+velocity until it rests. The deceleration is split off the step, symmetrically: before it, the speed v becomes the mean
+speed of the step, afterwards the final one,
+
+    start    g(v) = v − a h/2     for v ≥ a h,     v²/(2 a h) below, where the body stops within the step;
+    end      k(w) = w − a h/2     for w ≥ a h/2,   0 below.
+
+So position and velocity are exact in free flight, including the step in which the body stops, and of second order in h
+where impacts happen within a step. Both maps keep the direction, so their adjoints scale the radial component of a
+cotangent by g′ or k′ and the transverse one by g/v or k/w. No other force should hold the body: one below the friction
+makes it creep.
+"""
+
+import warp as wp
+
+from . import scalar
+from .data import Parts, Workspace
+
+
+@wp.func
+def deceleration_of(s: Parts, t: Workspace, body: wp.int32):
+    """The deceleration of a body, zero for none; −1 for bodies that nothing can decelerate."""
+    rate = scalar(-1.0)
+    if s.slot[body] >= 0 and s.driven[body] == 0:
+        rate = t.theta[s.sliding_deceleration + s.slot[body]]
+    return rate
+
+
+@wp.func
+def scale_adjoint(
+    s: Parts, t: Workspace, body: wp.int32, vx: scalar, vy: scalar, radial: scalar, across: scalar, by_rate: scalar
+):
+    """Pull the velocity cotangent back through a map along the unit vector (vx, vy); add that of the deceleration."""
+    i = 3 * body
+    along = vx * t.seed_v[i] + vy * t.seed_v[i + 1]
+    t.seed_v[i] = across * t.seed_v[i] + (radial - across) * along * vx
+    t.seed_v[i + 1] = across * t.seed_v[i + 1] + (radial - across) * along * vy
+    at = s.sliding_deceleration + s.slot[body]
+    t.theta_bar[at] = t.theta_bar[at] + by_rate * along
+
+
+@wp.func
+def start_sliding(s: Parts, t: Workspace):
+    """Replace the velocities at the start of a step by their means over it."""
+    for body in range(s.bodies):
+        rate = deceleration_of(s, t, body)
+        i = 3 * body
+        if rate > scalar(0.0):
+            speed = wp.sqrt(t.v0[i] * t.v0[i] + t.v0[i + 1] * t.v0[i + 1])
+            loss = rate * s.dt
+            factor = scalar(0.5) * speed / loss
+            if speed >= loss:
+                factor = scalar(1.0) - scalar(0.5) * loss / speed
+            t.v0[i] = factor * t.v0[i]
+            t.v0[i + 1] = factor * t.v0[i + 1]
+
+
+@wp.func
+def end_sliding(s: Parts, t: Workspace):
+    """Replace mean velocities over a step by those at its end."""
+    for body in range(s.bodies):
+        rate = deceleration_of(s, t, body)
+        i = 3 * body
+        if rate > scalar(0.0):
+            speed = wp.sqrt(t.v0[i] * t.v0[i] + t.v0[i + 1] * t.v0[i + 1])
+            factor = scalar(0.0)
+            if speed > scalar(0.5) * rate * s.dt:
+                factor = scalar(1.0) - scalar(0.5) * rate * s.dt / speed
+            t.v0[i] = factor * t.v0[i]
+            t.v0[i + 1] = factor * t.v0[i + 1]
+
+
+@wp.func
+def end_sliding_adjoint(s: Parts, t: Workspace, v: wp.array(dtype=scalar)):
+    """Pull cotangents back through `end_sliding`, given the velocities after it."""
+    for body in range(s.bodies):
+        rate = deceleration_of(s, t, body)
+        if rate >= scalar(0.0):
+            slot = 3 * s.slot[body]
+            speed = wp.sqrt(v[slot] * v[slot] + v[slot + 1] * v[slot + 1])
+            if speed > scalar(0.0):
+                loss = scalar(0.5) * rate * s.dt
+                across = speed / (speed + loss)
+                ux = v[slot] / speed
+                uy = v[slot + 1] / speed
+                scale_adjoint(s, t, body, ux, uy, scalar(1.0), across, scalar(-0.5) * s.dt)
+            elif rate > scalar(0.0):
+                t.seed_v[3 * body] = scalar(0.0)
+                t.seed_v[3 * body + 1] = scalar(0.0)
+
+
+@wp.func
+def start_sliding_adjoint(s: Parts, t: Workspace, v: wp.array(dtype=scalar)):
+    """Pull cotangents back through `start_sliding`, given the velocities before it."""
+    for body in range(s.bodies):
+        rate = deceleration_of(s, t, body)
+        if rate >= scalar(0.0):
+            slot = 3 * s.slot[body]
+            speed = wp.sqrt(v[slot] * v[slot] + v[slot + 1] * v[slot + 1])
+            loss = rate * s.dt
+            if speed > scalar(0.0):
+                radial = scalar(1.0)
+                across = scalar(1.0) - scalar(0.5) * loss / speed
+                by_rate = scalar(-0.5) * s.dt
+                if speed < loss:
+                    radial = speed / loss
+                    across = scalar(0.5) * speed / loss
+                    by_rate = scalar(-0.5) * speed * speed / (rate * loss)
+                scale_adjoint(s, t, body, v[slot] / speed, v[slot + 1] / speed, radial, across, by_rate)
+            elif rate > scalar(0.0):
+                t.seed_v[3 * body] = scalar(0.0)
+                t.seed_v[3 * body + 1] = scalar(0.0)
