@@ -29,14 +29,14 @@ from gymnasium.vector import AsyncVectorEnv
 from jsonargparse import auto_cli
 
 from physvision import State
-from physvision.envs import GAMES, Game, Worlds
-from physvision.envs.games import ant
-from physvision.learning import Replay, Sac, SacSettings
+from physvision.envs import ENVIRONMENTS, Environment, VectorEnv
+from physvision.envs.catalog import ant
+from physvision.learning import ReplayBuffer, Sac, SacSettings
 
 CORES = os.cpu_count() or 1
 ROUNDS, UPDATES = 5, 150
 # Brax's ant steps by Euler's method, gymnasium's by Runge and Kutta's, which asks for the acceleration four times.
-PLAYED = GAMES | {"CompliantAntEuler": partial(ant, compliant=True, integrator="semi_implicit_euler")}
+PLAYED = ENVIRONMENTS | {"CompliantAntEuler": partial(ant, compliant=True, integrator="semi_implicit_euler")}
 PEER = """
 import time, torch
 torch.set_num_threads(1)
@@ -71,31 +71,31 @@ def rate(step: Callable[[], int], seconds: float, processes: Sequence[int] = ())
     return done / (time.perf_counter() - began), done / (spent(processes) - before)
 
 
-def forward(game: Game, batch: int, seed: int) -> Callable[[], int]:
+def forward(game: Environment, batch: int, seed: int) -> Callable[[], int]:
     """A step of all worlds."""
     generator = torch.Generator().manual_seed(seed)
-    worlds, high = Worlds(game, batch, generator), torch.tensor(game.high)
+    worlds, high = VectorEnv(game, batch, generator), torch.tensor(game.action_limit)
 
     def step() -> int:
         moves = worlds.step(high * (2 * torch.rand(batch, len(high), generator=generator) - 1))
-        worlds.restart(moves.lost | moves.over)
+        worlds.reset(moves.terminated | moves.truncated)
         return batch
 
     return step
 
 
-def both(game: Game, batch: int, seed: int) -> Callable[[], int]:
+def both(game: Environment, batch: int, seed: int) -> Callable[[], int]:
     """The same with its backward pass."""
     generator = torch.Generator().manual_seed(seed)
-    worlds, high = Worlds(game, batch, generator), torch.tensor(game.high)
+    worlds, high = VectorEnv(game, batch, generator), torch.tensor(game.action_limit)
 
     def step() -> int:
         action = high * (2 * torch.rand(batch, len(high), generator=generator, dtype=torch.float64) - 1)
         inputs = [each.detach().requires_grad_() for each in (worlds.state.q, worlds.state.v, action)]
         found = game.step(State(*inputs[:2]), inputs[2])
-        torch.autograd.grad(game.see(found.state).sum() + found.reward.sum(), inputs)
-        worlds.move(found.state, found.failed)
-        worlds.restart(found.lost | (worlds.played >= game.periods))
+        torch.autograd.grad(game.observe_state(found.state).sum() + found.reward.sum(), inputs)
+        worlds.advance(found.state, found.failed)
+        worlds.reset(found.terminated | (worlds.elapsed_steps >= game.max_episode_steps))
         return batch
 
     return step
@@ -140,9 +140,9 @@ def updates() -> float:
     torch.manual_seed(0)
     generator = torch.Generator().manual_seed(0)
     agent = Sac(3, 1, SacSettings(), generator)
-    record = Replay(10_000, {"seen": 3, "action": 1, "reward": 0, "after": 3, "end": 0})
-    rows = {name: torch.randn(5000, width) for name, width in (("seen", 3), ("action", 1), ("after", 3))}
-    record.add(rows | {"reward": torch.randn(5000), "end": torch.zeros(5000)})
+    record = ReplayBuffer(10_000, {"obs": 3, "action": 1, "reward": 0, "next_obs": 3, "terminated": 0})
+    rows = {name: torch.randn(5000, width) for name, width in (("obs", 3), ("action", 1), ("next_obs", 3))}
+    record.add(rows | {"reward": torch.randn(5000), "terminated": torch.zeros(5000)})
     began = 0.0
     for number in range(20 + UPDATES):
         began = time.process_time() if number == 20 else began

@@ -21,40 +21,44 @@ from jsonargparse import auto_cli
 
 from physvision.core.result_cache import cached_results
 from physvision.learning import (
-    DynamicsSettings,
-    Length,
     MbpoSettings,
-    NeighbourSettings,
-    RecordedSettings,
+    OffPolicySettings,
     SacSettings,
+    SampleEnhancementSettings,
+    TrainingSchedule,
+    WorldModelSettings,
     learn,
 )
 
 FIRST, EVERY, EPISODES, UPDATES = 1000, 500, 4, 10
 # At ten updates a sample slow critics follow as far in a sample as at twenty with half of the rate.
-SAC = SacSettings(target_entropy=-4, entropy_weight=0.1, target_rate=0.01, batch=128, discount=0.97)
+SAC = SacSettings(target_entropy=-4, init_entropy_coef=0.1, target_tau=0.01, batch_size=128, discount=0.97)
 PLAIN = MbpoSettings(
-    RecordedSettings(SAC, first=FIRST, updates=UPDATES, capacity=20_000),
-    DynamicsSettings(most=200),
-    lengths=(1, 1),
-    real=0.5,
+    OffPolicySettings(SAC, learning_starts=FIRST, updates_per_step=UPDATES, buffer_size=20_000),
+    WorldModelSettings(max_updates=200),
+    rollout_length=(1, 1),
+    real_ratio=0.5,
 )
 VARIANTS = {
     "plain": PLAIN,
-    "enhanced": replace(PLAIN, near=NeighbourSettings(9)),
-    "dropped": replace(PLAIN, near=NeighbourSettings(9, drop=True)),
+    "enhanced": replace(PLAIN, sample_enhancement=SampleEnhancementSettings(9)),
+    "dropped": replace(PLAIN, sample_enhancement=SampleEnhancementSettings(9, drop_contact_changes=True)),
 }
 
 
 def trained(variant: str, seed: int, steps: int, out: Path) -> dict:
     """The reward against true samples, once something is learned, of a run or of what is left of it."""
     folder = out / "ant-enhanced" / f"{variant}-{seed}"
-    length = Length(steps, every=EVERY, episodes=EPISODES, keep=FIRST)
-    learn("Ant", "mbpo", length, mbpo=VARIANTS[variant], seed=seed, out=folder)
+    schedule = TrainingSchedule(steps, eval_every=EVERY, eval_episodes=EPISODES, checkpoint_every=FIRST)
+    learn("Ant", VARIANTS[variant], schedule, seed, folder)
     lines = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
-    lines = [line for line in lines if line["steps"] > VARIANTS[variant].play.first]
+    lines = [line for line in lines if line["steps"] > VARIANTS[variant].agent.learning_starts]
     rewards = {str(line["steps"]): line["reward"] for line in lines}
-    return {"rewards": rewards, "seconds": lines[-1]["seconds"], "dropped": lines[-1].get("unknown_dropped", 0.0)}
+    return {
+        "rewards": rewards,
+        "seconds": lines[-1]["seconds"],
+        "dropped": lines[-1].get("skipped_contact_changes", 0.0),
+    }
 
 
 def passed(rewards: dict[str, float], aim: float) -> int | None:

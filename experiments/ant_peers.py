@@ -1,6 +1,6 @@
 """How soon stable-baselines3's SAC and PPO teach the ant to walk, and when our learner earned as much.
 
-    physvision learn --config ant.yaml
+    physvision learn shac --config ant.yaml
     python experiments/ant_peers.py --peer PYTHON --run out/ant [--methods SAC,PPO] [--out out]
 
 They play gymnasium's Ant-v5 in MuJoCo as it comes, with the numbers that the library gives each method; what is seen

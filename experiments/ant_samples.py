@@ -17,53 +17,61 @@ import torch
 from jsonargparse import auto_cli
 
 from physvision.core import State
-from physvision.envs import GAMES, Game
-from physvision.learning import Dynamics, DynamicsSettings, NeighbourSettings, Recorded, RecordedSettings
-from physvision.learning.neighbourhood import Neighbourhood, changes_contact
-from physvision.learning.replay import Batch, Replay
+from physvision.envs import ENVIRONMENTS, Environment
+from physvision.learning import (
+    OffPolicyAgent,
+    OffPolicySettings,
+    SampleEnhancementSettings,
+    WorldModel,
+    WorldModelSettings,
+)
+from physvision.learning.replay_buffer import Batch, ReplayBuffer
+from physvision.learning.sample_enhancement import SampleEnhancement, changes_contact
 
 WORLDS, UNSEEN, COUNT = 16, 2000, 9
 
 
-def played(game: Game, steps: int) -> Replay:
+def played(game: Environment, steps: int) -> ReplayBuffer:
     """A record of steps under random actions, in no order."""
-    learner = Recorded(game, RecordedSettings(worlds=WORLDS, first=2 * steps, capacity=steps), seed=0)
-    while learner.record.size < steps:
-        learner.play()
+    learner = OffPolicyAgent(
+        game, OffPolicySettings(num_envs=WORLDS, learning_starts=2 * steps, buffer_size=steps), seed=0
+    )
+    while learner.replay_buffer.size < steps:
+        learner.collect()
     order = torch.randperm(steps, generator=torch.Generator().manual_seed(0))
-    learner.record.put(order, learner.record.take(torch.arange(steps)))
-    return learner.record
+    learner.replay_buffer.overwrite(order, learner.replay_buffer.gather(torch.arange(steps)))
+    return learner.replay_buffer
 
 
-def told(near: Neighbourhood, record: Replay, places: torch.Tensor) -> float:
+def told(near: SampleEnhancement, record: ReplayBuffer, places: torch.Tensor) -> float:
     """Of one neighbour of each step what is said wrongly, over what it differs by."""
-    rows = record.take(places)
-    found = near.vary(rows, places, torch.Generator().manual_seed(1))
-    moved = near.game.step(State(found["q"], found["v"]), found["action"].double())
-    true = torch.cat([near.game.see(moved.state), moved.reward[:, None]], 1).float()
-    said, here = (torch.cat([each["after"], each["reward"][:, None]], 1) for each in (found, rows))
+    rows = record.gather(places)
+    found = near.augment(rows, places, torch.Generator().manual_seed(1))
+    moved = near.env.step(State(found["q"], found["v"]), found["action"].double())
+    true = torch.cat([near.env.observe_state(moved.state), moved.reward[:, None]], 1).float()
+    said, here = (torch.cat([each["next_obs"], each["reward"][:, None]], 1) for each in (found, rows))
     differs = ((found["v"] != rows["v"]).any(1) | (found["action"] != rows["action"]).any(1)) & ~moved.failed
     scale = here.std(0)
     wrong, change = (((each - true) / scale)[differs].norm(dim=1).median() for each in (said, here))
     return float(wrong / change)
 
 
-def named(size: NeighbourSettings) -> str:
+def named(size: SampleEnhancementSettings) -> str:
     """How far neighbours are."""
-    return f"actions within {size.action:g}, velocities {size.velocity:g}"
+    return f"actions within {size.action_range:g}, velocities {size.velocity_range:g}"
 
 
-def error(rows: Batch, unseen: Batch, updates: int, near: Neighbourhood | None = None) -> float:
+def error(rows: Batch, unseen: Batch, updates: int, near: SampleEnhancement | None = None) -> float:
     """Of a model of these rows, the first of the record, over others; or of neighbours of them."""
     torch.manual_seed(0)
-    generator, places = torch.Generator().manual_seed(0), torch.arange(len(rows["seen"]))
-    settings = DynamicsSettings(most=updates, patience=updates)
-    model = Dynamics(rows["seen"].shape[1], rows["action"].shape[1], settings, generator)
-    model.fit(rows, None if near is None else lambda: near.vary(rows, places, generator))
-    target = torch.cat([unseen["after"] - unseen["seen"], unseen["reward"][:, None]], 1)
+    generator, places = torch.Generator().manual_seed(0), torch.arange(len(rows["obs"]))
+    settings = WorldModelSettings(max_updates=updates, patience=updates)
+    model = WorldModel(rows["obs"].shape[1], rows["action"].shape[1], settings, generator)
+    model.fit(rows, None if near is None else lambda: near.augment(rows, places, generator))
+    target = torch.cat([unseen["next_obs"] - unseen["obs"], unseen["reward"][:, None]], 1)
     with torch.no_grad():
-        said = model(torch.cat([unseen["seen"], unseen["action"]], 1))[0][model.elites].mean(0)
-    return float((said - (target - model.change) / model.spread).square().mean())
+        said = model(torch.cat([unseen["obs"], unseen["action"]], 1))[0][model.elites].mean(0)
+    return float((said - (target - model.target_mean) / model.target_std).square().mean())
 
 
 def main(
@@ -81,23 +89,26 @@ def main(
         updates: of a fit.
     """
     torch.set_num_threads(1)
-    game, most = GAMES["Ant"](), max(counts)
+    game, most = ENVIRONMENTS["Ant"](), max(counts)
     record = played(game, 4 * most + UNSEEN)
-    unseen = record.take(torch.arange(4 * most, 4 * most + UNSEEN))
-    near, dropped = (Neighbourhood(game, NeighbourSettings(COUNT, drop=drop), most) for drop in (False, True))
+    unseen = record.gather(torch.arange(4 * most, 4 * most + UNSEEN))
+    near, dropped = (
+        SampleEnhancement(game, SampleEnhancementSettings(COUNT, drop_contact_changes=drop), most)
+        for drop in (False, True)
+    )
     for each in (near, dropped):
         each.add(most)
-    unknown, _ = near.look_around(record)
+    unknown = near.compute_jacobians(record).failed
     print(f"{1 - unknown / most:.0%} of steps have derivatives; ", end="")
-    print(f"in {dropped.look_around(record)[1] / most:.0%} a contact or a stop opens or closes")
-    changed = torch.nonzero(changes_contact(game, record.take(torch.arange(most))))[:, 0]
-    sizes = [NeighbourSettings(COUNT, *size) for size in zip(action, velocity, strict=True)]
+    print(f"in {dropped.compute_jacobians(record).dropped / most:.0%} a contact or a stop opens or closes")
+    changed = torch.nonzero(changes_contact(game, record.gather(torch.arange(most))))[:, 0]
+    sizes = [SampleEnhancementSettings(COUNT, *size) for size in zip(action, velocity, strict=True)]
     for size in sizes:
         near.settings = size
         wrong = [told(near, record, places) for places in (torch.arange(most), changed)]
         print(f"{named(size)}: the first order is wrong by {wrong[0]:.1%} of the change, where one does {wrong[1]:.1%}")
     for count in counts:
-        rows = [record.take(torch.arange(times * count)) for times in (1, 2, 4)]
+        rows = [record.gather(torch.arange(times * count)) for times in (1, 2, 4)]
         print(f"{count} steps: {error(rows[0], unseen, updates):.3f}", end="", flush=True)
         for size in sizes:
             near.settings = size

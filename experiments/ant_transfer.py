@@ -1,6 +1,6 @@
 """What a policy that learned to walk here earns in MuJoCo's own simulation of the ant.
 
-    physvision learn --config compliant-ant.yaml
+    physvision learn shac --config compliant-ant.yaml
     python experiments/ant_transfer.py --run out/compliant-ant [--episodes 8]
 
 The best policy of a run plays episodes without noise here and there, from the same starts: MuJoCo's contact, its
@@ -22,7 +22,7 @@ import torch
 from jsonargparse import auto_cli
 
 from physvision.core import InputError
-from physvision.envs import GAMES, Game
+from physvision.envs import ENVIRONMENTS, Environment
 from physvision.learning import Actor, evaluate
 
 BAR, SEED = 0.7, 1000
@@ -40,22 +40,22 @@ def ant(hard: bool) -> mujoco.MjModel:
     return model
 
 
-def replayed(game: Game, actor: Actor, episodes: int, hard: bool) -> tuple[list[float], list[int]]:
+def replayed(game: Environment, actor: Actor, episodes: int, hard: bool) -> tuple[list[float], list[int]]:
     """What each episode earns in MuJoCo, and how many steps it lasts."""
     model = ant(hard)
-    data, found, lengths, high = mujoco.MjData(model), [], [], np.array(game.high)
-    steps = round(game.steps * game.engine.dt / model.opt.timestep)
-    start = game.begin(episodes, torch.Generator().manual_seed(SEED))
+    data, found, lengths, high = mujoco.MjData(model), [], [], np.array(game.action_limit)
+    steps = round(game.frame_skip * game.engine.dt / model.opt.timestep)
+    start = game.reset(episodes, torch.Generator().manual_seed(SEED))
     for q, v in zip(start.q, start.v, strict=True):
         mujoco.mj_resetData(model, data)
         data.qpos[:], data.qvel[:] = q.numpy(), v.numpy()
         earned: list[float] = []
-        for _ in range(game.periods):
+        for _ in range(game.max_episode_steps):
             seen = torch.from_numpy(np.concatenate([data.qpos[2:], 0.05 * data.qvel]))
-            data.ctrl[:] = high * actor.best(seen[None].float())[0].numpy()
+            data.ctrl[:] = high * actor.deterministic_action(seen[None].float())[0].numpy()
             before = data.qpos[0]
             mujoco.mj_step(model, data, steps)
-            speed = (data.qpos[0] - before) / (game.steps * game.engine.dt)
+            speed = (data.qpos[0] - before) / (game.frame_skip * game.engine.dt)
             earned.append(speed - 0.5 * float(np.square(data.ctrl).sum()) + 1.0)
             if not 0.2 <= data.qpos[2] <= 1.0:
                 break
@@ -91,15 +91,17 @@ def main(run: Path = Path("out/compliant-ant"), episodes: int = 8) -> float:
         episodes: of each.
     """
     torch.set_num_threads(1)
-    about = json.loads((run / "about.json").read_text())
-    game = GAMES[about["game"]]()
-    if about["method"] != "shac":
+    config = json.loads((run / "config.json").read_text())
+    game = ENVIRONMENTS[config["env"]]()
+    if config["algorithm"] != "shac":
         raise InputError(f"run: expected one of SHAC, got {about['method']}")
-    actor = Actor(27, tuple(about["settings"]["hidden"]), 8, "elu", steady=about["settings"]["steady"])
+    settings = config["settings"]
+    options = {name: settings[name] for name in ("normalize_obs", "layer_norm", "state_independent_std")}
+    actor = Actor(27, tuple(settings["hidden_sizes"]), 8, "elu", **options)
     kept = torch.load(run / "best.ckpt", weights_only=True)
     actor.load_state_dict(kept["actor"])
     ours = evaluate(game, actor, episodes, SEED).tolist()
-    print(f"after {kept['steps']:,} steps, {episodes} episodes: here {_told(ours)}")
+    print(f"after {kept['env_steps']:,} steps, {episodes} episodes: here {_told(ours)}")
     (soft, long), (hard, held) = (replayed(game, actor, episodes, each) for each in (False, True))
     print(f"in MuJoCo, made hard: {_told(hard)}, {np.mean(held):.0f} steps long, {np.mean(hard) / np.mean(ours):.0%}")
     share = float(np.mean(soft) / np.mean(ours))

@@ -20,12 +20,12 @@ import numpy as np
 from jsonargparse import auto_cli
 
 from physvision.control.breakout import Bounces, Paddle, Player, play
-from physvision.envs.atari import Atari
+from physvision.envs.atari import AtariEnv
 
 MOST_FRAMES = 108_000
 
 
-def played(game: Atari, paddle: Paddle, seed: int, most: int, bounces: Bounces | None = None) -> dict:
+def played(game: AtariEnv, paddle: Paddle, seed: int, most: int, bounces: Bounces | None = None) -> dict:
     """One game: its score and length, and how many decisions a second the player made."""
     result = play(game, Player(paddle, seed, bounces), seed, most)
     return {**result._asdict(), "decisions_a_second": result.frames / result.seconds}
@@ -41,7 +41,7 @@ def main(
 ) -> None:
     """Play what is missing, and print the table."""
     out.mkdir(exist_ok=True)
-    path, game = out / ("breakout_aimed.jsonl" if aimed else "breakout.jsonl"), Atari("Breakout")
+    path, game = out / ("breakout_aimed.jsonl" if aimed else "breakout.jsonl"), AtariEnv("Breakout")
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() and not aimed else []
     for count in map(int, frames.split(",")):
         paddle, bounces = Paddle.learned(game, count, 1), Bounces() if aimed else None

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from physvision import State
 from physvision.control import Goal, Model, Mpc, Record
-from physvision.envs import balance
+from physvision.envs import classic_cartpole
 from physvision.estimation import Unknown, Unknowns
 from physvision.physics import articulated
 from physvision.physics.engine import Engine, Overrides
@@ -42,10 +42,10 @@ def random_play(episodes: int, generator: torch.Generator) -> Record:
     """Steps of so many episodes under random forces."""
     record = Record()
     for _ in range(episodes):
-        state = balance.begin(1, generator)
-        while not bool(balance.lost(state)):
+        state = classic_cartpole.reset(1, generator)
+        while not bool(classic_cartpole.is_terminal(state)):
             action = 2 * torch.rand(1, generator=generator, dtype=torch.float64) - 1
-            end = balance.step(state, action)
+            end = classic_cartpole.step(state, action)
             record.add(model_state(state), action[:, None], model_state(end))
             state = end
     return record
@@ -62,7 +62,7 @@ class Network(SteppedEngine):
     def __init__(self, record: Record, seed: int) -> None:
         super().__init__()
         torch.manual_seed(seed)
-        self.nq, self.nv, self.nu, self.dt = 2, 2, 1, balance.DT
+        self.nq, self.nv, self.nu, self.dt = 2, 2, 1, classic_cartpole.DT
         layers = [nn.Linear(5, 100), nn.Tanh(), nn.Linear(100, 100), nn.Tanh(), nn.Linear(100, 4)]
         self.layers = nn.Sequential(*layers).double()
         starts, controls, ends = record.all()
@@ -116,8 +116,8 @@ def game(engine: Engine, properties: Overrides, force: float, starts: Tensor, ro
     state, going, reward = starts, torch.ones(len(starts), dtype=torch.bool), torch.zeros(len(starts))
     for _ in range(MOST):
         control = controller.act(model_state(state)).control[:, 0] / force
-        state = torch.where(going[:, None], balance.step(state, control), starts)
-        going = going & ~balance.lost(state)
+        state = torch.where(going[:, None], classic_cartpole.step(state, control), starts)
+        going = going & ~classic_cartpole.is_terminal(state)
         reward += going
         if not bool(going.any()):
             break
@@ -135,21 +135,21 @@ def error(engine: Engine, properties: Overrides, force: float, seed: int) -> flo
 
 def physics(episodes: int, seeds: range) -> list[dict]:
     """Our cartpole fitted to each seed's episodes; the games of all seeds are worlds of one batch."""
-    engine = articulated.cartpole(dt=balance.DT)
+    engine = articulated.cartpole(dt=classic_cartpole.DT)
     unknowns = Unknowns([Unknown(name, 1.0, low=0.0) for name in ("cart", "pole", "length")])
     model, rows, found = Model(engine, unknowns, leaves), [], []
     for seed in seeds:
         played = random_play(episodes, torch.Generator().manual_seed(seed))
-        pushed = Record(played.starts, [balance.FORCE * each for each in played.controls], played.ends)
+        pushed = Record(played.starts, [classic_cartpole.MAX_FORCE_N * each for each in played.controls], played.ends)
         z = model.fitted(pushed).z
         found.append(z.repeat(STARTS, 1))
         cart, pole, length = (float(value) for value in unknowns.values(z).values())
         row = {"model": "physics", "episodes": episodes, "seed": seed, "steps": len(played)}
         row |= {"mass": cart + pole, "moment": pole * length / 2, "inertia": pole * length**2 / 3}
-        rows.append(row | {"error": error(engine, engine.checked(model.known(z)), balance.FORCE, seed)})
+        rows.append(row | {"error": error(engine, engine.checked(model.known(z)), classic_cartpole.MAX_FORCE_N, seed)})
     known = engine.checked(leaves(unknowns.values(torch.cat(found))))
     starts = torch.cat([beginnings(seed) for seed in seeds])
-    rewards = game(engine, known, balance.FORCE, starts, 4).unflatten(0, (-1, STARTS)).mean(1)
+    rewards = game(engine, known, classic_cartpole.MAX_FORCE_N, starts, 4).unflatten(0, (-1, STARTS)).mean(1)
     return [row | {"reward": float(reward)} for row, reward in zip(rows, rewards, strict=True)]
 
 
@@ -163,7 +163,7 @@ def network(episodes: int, seed: int) -> dict:
 
 
 def beginnings(seed: int) -> Tensor:
-    return balance.begin(STARTS, torch.Generator().manual_seed(20_000 + seed))
+    return classic_cartpole.reset(STARTS, torch.Generator().manual_seed(20_000 + seed))
 
 
 def main(

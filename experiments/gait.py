@@ -35,7 +35,7 @@ from quadruped import BAR, DAMPING, DT, GAIN, LEFT, PAPER, TROT, WEIGHT, Gait, l
 from torch import Tensor
 
 from physvision.core import State, Trajectory
-from physvision.envs import Game
+from physvision.envs import Environment
 from physvision.learning import Actor, Shac, ShacSettings
 from physvision.physics import articulated
 from physvision.physics.articulated import scenes
@@ -51,7 +51,14 @@ HIDDEN = (128, 64, 32)
 # A wheel that nothing turns and nothing stops.
 CLOCK = """<body pos="0 5 1"><joint axis="0 1 0"/>
 <geom type="sphere" size="0.1" mass="1" contype="0" conaffinity="0"/></body></worldbody>"""
-SETTINGS = ShacSettings(worlds=32, horizon=16, through=0.9, signal=100.0, spread=-2.0, hidden=HIDDEN)
+SETTINGS = ShacSettings(
+    num_envs=32,
+    horizon=16,
+    gradient_decay=0.9,
+    max_state_grad_norm=100.0,
+    init_log_std=-2.0,
+    hidden_sizes=HIDDEN,
+)
 
 
 class Trotting(EngineWrapper):
@@ -75,8 +82,8 @@ class Trotting(EngineWrapper):
         return self.engine._simulate(state, steps, self.targets(state, steps, controls), properties, truncate)
 
 
-def running(energy: float = 0.0, noise: float = 0.03, seconds: float = 10.0) -> Game:
-    """The game: it is paid its speed, less what energy counts for, and is over where the torso falls.
+def running(energy: float = 0.0, noise: float = 0.03, seconds: float = 10.0) -> Environment:
+    """Build the environment: the reward is the speed less the cost of energy, and a fallen torso terminates.
 
     Args:
         energy: m/s that a cost of transport of 1 at 1 m/s counts for.
@@ -87,14 +94,14 @@ def running(energy: float = 0.0, noise: float = 0.03, seconds: float = 10.0) -> 
     stand = engine.initial_state(1, torch.float64)
     high = CHANGES * 4
 
-    def begin(batch: int, generator: torch.Generator) -> State:
+    def reset(batch: int, generator: torch.Generator) -> State:
         way, v = noise * torch.randn(2, batch, engine.nv, generator=generator, dtype=torch.float64)
         way[:, :2], way[:, 2] = 0.0, way[:, 2].abs() + noise / 3
         phase = torch.rand(batch, generator=generator, dtype=torch.float64)
         way[:, 14], v[:, 14] = 2 * math.pi * phase * bool(noise), 2 * math.pi * TROT[0]
         return State(engine.integrate(stand.q.expand(batch, -1), way), v)
 
-    def see(state: State) -> Tensor:
+    def observe(state: State) -> Tensor:
         clock = state.q[:, 15:]
         return torch.cat([state.q[:, 2:15], 0.2 * state.v[:, :14], clock.sin(), clock.cos()], 1)
 
@@ -106,11 +113,11 @@ def running(energy: float = 0.0, noise: float = 0.03, seconds: float = 10.0) -> 
         power = pulled(joints, speeds, engine.targets(start, HELD, control[:, None])[:, 0], SOFT) * speeds
         return paid - energy * power.clamp(min=0.0).sum(1) / WEIGHT
 
-    def lost(seen: Tensor) -> Tensor:
-        x, y = seen[..., 2], seen[..., 3]
-        return (seen[..., 0] < LOW) | (1 - 2 * (x * x + y * y) < TILT)
+    def termination(obs: Tensor) -> Tensor:
+        x, y = obs[..., 2], obs[..., 3]
+        return (obs[..., 0] < LOW) | (1 - 2 * (x * x + y * y) < TILT)
 
-    return Game(engine, begin, see, reward, high, round(seconds / (HELD * DT)), HELD, lost)
+    return Environment(engine, reset, observe, reward, high, round(seconds / (HELD * DT)), HELD, termination)
 
 
 @dataclass(frozen=True)
@@ -125,14 +132,14 @@ class Learned:
 def learned(seed: int, episodes: int, energy: float, seconds: float, looks: int = 10) -> Learned:
     """Learn to run, beginning with the trot by hand."""
     game, total = running(energy, seconds=seconds), round(episodes * seconds / (HELD * DT))
-    learner = Shac(game, replace(SETTINGS, steps=total), seed)
+    learner = Shac(game, replace(SETTINGS, lr_decay_steps=total), seed)
     learner.actor.still()
     began, course = time.process_time(), []
-    while learner.steps < total:
-        before = learner.steps
+    while learner.env_steps < total:
+        before = learner.env_steps
         learner.advance()
-        if before * looks // total < learner.steps * looks // total:
-            course.append((learner.steps * HELD * DT, asked(learner.actor, seconds).speed))
+        if before * looks // total < learner.env_steps * looks // total:
+            course.append((learner.env_steps * HELD * DT, asked(learner.actor, seconds).speed))
     return Learned(learner.actor, time.process_time() - began, course)
 
 
@@ -155,19 +162,20 @@ class Run:
         return self.power / (WEIGHT * abs(self.speed))
 
 
-def changes(actor: Actor, game: Game, state: State) -> Tensor:
+def changes(actor: Actor, game: Environment, state: State) -> Tensor:
     """What the network adds to the trot, without noise, (batch, 1, 8)."""
-    return (actor.best(game.see(state).float()) * torch.tensor(game.high)).double()[:, None]
+    action = actor.deterministic_action(game.observe_state(state).float())
+    return (action * torch.tensor(game.action_limit)).double()[:, None]
 
 
 @torch.no_grad()
 def asked(actor: Actor, seconds: float) -> Run:
     """An episode from standing."""
     game = running(noise=0.0, seconds=seconds)
-    engine, state = game.engine, game.begin(1, torch.Generator())
+    engine, state = game.engine, game.reset(1, torch.Generator())
     assert isinstance(engine, Trotting)
     q, v, told, power = [state.q[:, None]], [state.v[:, None]], [], 0.0
-    for _ in range(game.periods):
+    for _ in range(game.max_episode_steps):
         change = changes(actor, game, state)
         motion = engine.rollout(state, HELD, change.expand(-1, HELD, -1))
         told.append(engine.targets(state, HELD, change)[0])
@@ -175,13 +183,13 @@ def asked(actor: Actor, seconds: float) -> Run:
         power += float((pulled(motion.q[0, :-1, 7:15], speeds, told[-1], SOFT) * speeds).clamp(min=0.0).sum())
         q, v, state = [*q, motion.q[:, 1:]], [*v, motion.v[:, 1:]], motion.final
     path = Trajectory(torch.cat(q, 1)[..., :15], torch.cat(v, 1)[..., :14], dt=DT)
-    return Run(path, torch.cat(told), power / (game.periods * HELD))
+    return Run(path, torch.cat(told), power / (game.max_episode_steps * HELD))
 
 
 def in_mujoco(actor: Actor | None, run: Run, starts: int) -> list[Trajectory]:
     """Motions in MuJoCo, its servos as soft, from starts a millimetre apart: of the network, or of a run's targets."""
     game = running(noise=0.0)
-    engine, at = game.engine, game.begin(1, torch.Generator())
+    engine, at = game.engine, game.reset(1, torch.Generator())
     assert isinstance(engine, Trotting)
 
     def soften(model: mujoco.MjModel) -> None:

@@ -22,21 +22,26 @@ import torch
 from jsonargparse import auto_cli
 
 from physvision.core.result_cache import cached_results
-from physvision.envs import GAMES
-from physvision.learning import Length, MbpoSettings, RecordedSettings, SacSettings, ShacSettings, learn
+from physvision.envs import ENVIRONMENTS
+from physvision.learning import MbpoSettings, OffPolicySettings, SacSettings, ShacSettings, TrainingSchedule, learn
 
 AIM, GOOD, WORLDS = 0.95, 0.9, 4
 # Without discount the end of the time has to be heard of 100 steps before: a step back each 1/rate updates.
-SAC = SacSettings(discount=1.0, target_rate=0.02, learning_rate=1e-3, entropy_weight=1e-3)
-PLAY = RecordedSettings(SAC, first=500, updates=5)
+SAC = SacSettings(discount=1.0, target_tau=0.02, learning_rate=1e-3, init_entropy_coef=1e-3)
+PLAY = OffPolicySettings(SAC, learning_starts=500, updates_per_step=5)
 METHODS = {
-    "rollout": {"method": "shac", "shac": ShacSettings(worlds=WORLDS, horizon=100, discount=1.0)},
-    "shac": {"method": "shac", "shac": ShacSettings(worlds=WORLDS, horizon=25)},
-    "enhanced": {
-        "method": "mbpo",
-        "mbpo": MbpoSettings(PLAY, by_engine=True, horizon=100, starts=8, every=25, steepest=1.0, stepped=0.95),
-    },
-    "mbpo": {"method": "mbpo", "mbpo": MbpoSettings(PLAY)},
+    "rollout": ShacSettings(num_envs=WORLDS, horizon=100, discount=1.0),
+    "shac": ShacSettings(num_envs=WORLDS, horizon=25),
+    "enhanced": MbpoSettings(
+        PLAY,
+        policy_enhancement=True,
+        horizon=100,
+        actor_batch=8,
+        actor_every=25,
+        max_action_grad=1.0,
+        engine_ratio=0.95,
+    ),
+    "mbpo": MbpoSettings(PLAY),
 }
 
 
@@ -47,14 +52,14 @@ def largest(links: int) -> float:
 
 def optimum(links: int, iterations: int = 300, starts: int = 8) -> float:
     """The share of the largest reward that torques known beforehand reach."""
-    game = GAMES[f"Links{links}"]()
+    game = ENVIRONMENTS[f"Links{links}"]()
     generator = torch.Generator().manual_seed(0)
-    start = game.begin(starts, generator)
-    raw = 0.5 * torch.randn(starts, game.periods, links, generator=generator, dtype=torch.float64)
+    start = game.reset(starts, generator)
+    raw = 0.5 * torch.randn(starts, game.max_episode_steps, links, generator=generator, dtype=torch.float64)
     raw.requires_grad_()
     optimizer, best = torch.optim.Adam([raw], 0.1), 0.0
     for _ in range(iterations):
-        end = game.engine.rollout(start, game.periods, game.high[0] * raw.tanh()).final
+        end = game.engine.rollout(start, game.max_episode_steps, game.action_limit[0] * raw.tanh()).final
         # The sum of all rewards telescopes: a single step from start to end is paid the same.
         reward = game.reward(start, end, raw[:, 0])
         best = max(best, float(reward.detach().max()))
@@ -66,13 +71,20 @@ def optimum(links: int, iterations: int = 300, starts: int = 8) -> float:
 
 def trained(links: int, method: str, seed: int, seconds: float | None, out: Path) -> dict:
     """A run, or what is left of it."""
-    every, keep, held = (100, 500, 3) if method in ("enhanced", "mbpo") else (400, 4000, 1)
-    length = Length(10_000 * links, every=every, keep=keep, aim=AIM * largest(links), held=held, seconds=seconds)
+    eval_every, checkpoint_every, patience = (100, 500, 3) if method in ("enhanced", "mbpo") else (400, 4000, 1)
+    schedule = TrainingSchedule(
+        10_000 * links,
+        eval_every=eval_every,
+        checkpoint_every=checkpoint_every,
+        target_reward=AIM * largest(links),
+        target_patience=patience,
+        max_cpu_seconds=seconds,
+    )
     folder = out / "links" / f"{method}-{links}-{seed}"
-    learn(f"Links{links}", length=length, **METHODS[method], seed=seed, out=folder)
+    learn(f"Links{links}", METHODS[method], schedule, seed, folder)
     lines = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
     # A policy that has learned nothing yet may be lucky.
-    learned = PLAY.first if method in ("enhanced", "mbpo") else 0
+    learned = PLAY.learning_starts if method in ("enhanced", "mbpo") else 0
     shares = [(line["reward"] / largest(links), line["steps"]) for line in lines if line["steps"] > learned]
     last = sum(share for share, _ in shares[-5:]) / len(shares[-5:])
     found = {"best": max(shares)[0], "last five": last, "seconds": lines[-1]["seconds"], "steps": lines[-1]["steps"]}

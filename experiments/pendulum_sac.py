@@ -23,7 +23,7 @@ import torch
 from jsonargparse import auto_cli
 
 from physvision.core.result_cache import cached_results
-from physvision.learning import Replay, Sac, SacSettings
+from physvision.learning import ReplayBuffer, Sac, SacSettings
 
 NAME, FIRST, EPISODES, EVERY, HIGH, GOOD = "Pendulum-v1", 100, 20, 1000, 2.0, -200.0
 PEER = """
@@ -73,10 +73,10 @@ def ours(seed: int, steps: int) -> Lines:
     torch.manual_seed(seed)
     generator, random = torch.Generator().manual_seed(seed), np.random.default_rng(seed)
     agent = Sac(3, 1, SacSettings(), generator)
-    record = Replay(steps, {"seen": 3, "action": 1, "reward": 0, "after": 3, "end": 0})
+    record = ReplayBuffer(steps, {"obs": 3, "action": 1, "reward": 0, "next_obs": 3, "terminated": 0})
 
     def best(seen: np.ndarray) -> np.ndarray:
-        return HIGH * agent.actor.best(torch.as_tensor(seen)[None])[0].numpy()
+        return HIGH * agent.actor.deterministic_action(torch.as_tensor(seen)[None])[0].numpy()
 
     world = gymnasium.make(NAME)
     seen, lines, spent, began = world.reset(seed=seed)[0], [], 0.0, time.process_time()
@@ -87,7 +87,7 @@ def ours(seed: int, steps: int) -> Lines:
             with torch.no_grad():
                 action = agent.actor.sample(torch.as_tensor(seen)[None], generator)[0][0].numpy()
         after, reward, _, over, _ = world.step(HIGH * action)
-        row = {"seen": seen, "action": action, "reward": float(reward), "after": after, "end": 0.0}
+        row = {"obs": seen, "action": action, "reward": float(reward), "next_obs": after, "terminated": 0.0}
         record.add({name: torch.as_tensor(value, dtype=torch.float32)[None] for name, value in row.items()})
         seen = world.reset()[0] if over else after
         if step > FIRST:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from physvision import State
 from physvision.control import Goal
-from physvision.envs.suite import Moment, Suite
+from physvision.envs.control_suite import ControlSuiteEnv, TimeStep
 
 PERIODS, HOLD, UP = 140, 5, 0.95
 TASKS = {1: "swingup", 2: "two_poles"}
@@ -34,20 +34,20 @@ class Poles:
     """Episodes of 140 periods of 0.05 s; the reward of a period is what its start and its force do not cost."""
 
     def __init__(self, poles: int, force: float, seed: int) -> None:
-        self.world = Suite("cartpole", TASKS[poles], seed, HOLD)
+        self.world = ControlSuiteEnv("cartpole", TASKS[poles], seed, HOLD)
         self.world.physics.model.jnt_limited[:] = 0
         self.world.physics.model.actuator_gear[0, 0] = force
         self._goal, self._force = goal(poles, 1.0), force
 
     def begin(self) -> State:
         """Start an episode, hanging."""
-        return self.world.begin().state
+        return self.world.reset().state
 
     def act(self, state: State, share: Tensor) -> tuple[State, float]:
         """Where a share of the force leads from here, and the reward."""
-        moment: Moment = self.world.act(share)
+        result: TimeStep = self.world.step(share)
         missed = (features(state)[0] - self._goal.wanted).square() @ self._goal.weights
-        return moment.state, -float(missed + EFFORT * share.square().sum())
+        return result.state, -float(missed + EFFORT * share.square().sum())
 
 
 def heights(state: State) -> Tensor:

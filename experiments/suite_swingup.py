@@ -22,7 +22,7 @@ from jsonargparse import auto_cli
 
 from physvision.control import AdaptiveMpc, Goal, Model, Mpc
 from physvision.core.result_cache import cached_results
-from physvision.envs.suite import Suite
+from physvision.envs.control_suite import ControlSuiteEnv
 from physvision.physics import articulated
 
 FORCE, HOLD, HORIZON, ROUNDS = 10.0, 2, 75, 6
@@ -30,10 +30,10 @@ FORCE, HOLD, HORIZON, ROUNDS = 10.0, 2, 75, 6
 WEIGHTS, EFFORT = (0.3, 1.0, 3.0, 0.05, 0.05), 0.1
 
 
-def controller(world: Suite, seed: int) -> AdaptiveMpc:
+def controller(world: ControlSuiteEnv, seed: int) -> AdaptiveMpc:
     """A planner whose model knows nothing but its form."""
     wrong = adaptive_cartpoles.model(1)
-    engine = articulated.cartpole(dt=world.period, substeps=HOLD, integrator="runge_kutta_4")
+    engine = articulated.cartpole(dt=world.control_period, substeps=HOLD, integrator="runge_kutta_4")
     learner = Model(engine, wrong.unknowns, wrong.leaves, wrong.features)
     wanted = torch.tensor([0.0, 0.0, 1.0, 0.0, 0.0]).double()
     goal = Goal(suite.features, wanted, torch.tensor(WEIGHTS).double(), EFFORT / FORCE**2)
@@ -44,16 +44,16 @@ def controller(world: Suite, seed: int) -> AdaptiveMpc:
 
 def play(seed: int, episodes: int) -> dict[str, Any]:
     """The rewards of so many episodes."""
-    world = Suite("cartpole", "swingup", seed, HOLD)
+    world = ControlSuiteEnv("cartpole", "swingup", seed, HOLD)
     adaptive, rewards = controller(world, seed), []
     for episode in range(episodes):
         adaptive.controller.reset()
-        moment, reward, played = world.begin(), 0.0, 0
-        while not moment.over:
-            force = adaptive.act(moment.state).control
-            after = world.act(force[0] / FORCE)
-            adaptive.saw(moment.state, force, after.state)
-            moment, reward, played = after, reward + after.reward, played + 1
+        result, reward, played = world.reset(), 0.0, 0
+        while not result.last:
+            force = adaptive.act(result.state).control
+            after = world.step(force[0] / FORCE)
+            adaptive.saw(result.state, force, after.state)
+            result, reward, played = after, reward + after.reward, played + 1
             if episode == 0 and played in (50, 100):
                 adaptive.refit()
         adaptive.refit()

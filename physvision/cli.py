@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import re
 import sys
+from argparse import ArgumentParser
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -32,8 +32,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "validate": ("physvision.trainers.commands:run", "measure a model on data that was kept for choosing settings"),
     "test": ("physvision.trainers.commands:run", "measure a model on data that was kept for the end"),
     "learn": (
-        "physvision.learning.command:learn",
-        "learn a game, for example with --config links.yaml",
+        "physvision.learning.command:COMMANDS",
+        "train a policy by SAC, MBPO or SHAC, for example with mbpo --config links.yaml",
     ),
     "fit-flow": ("physvision.trainers.commands:fit_flow", "train the network that sees how pixels move"),
     "fit-policy": ("physvision.trainers.commands:fit_policy", "train a pendulum to swing up by what a camera sees"),
@@ -92,6 +92,8 @@ def _call(name: str, arguments: list[str]) -> int:
             from physvision.identification.command import arguments_of
 
             arguments = arguments_of(arguments)
+        if isinstance(called, dict) and not arguments:
+            arguments = ["--help"]
         result = auto_cli(called, args=_with_switches(arguments, called), prog=f"physvision {name}")
     except PhysvisionError as error:
         print(f"physvision {name}: {_in_options(str(error))}", file=sys.stderr)
@@ -123,18 +125,29 @@ def _name(path: str, folder: str) -> str:
 
 
 def _with_switches(arguments: list[str], called: Callable[..., object] | dict[str, Callable[..., object]]) -> list[str]:
-    """The arguments with options that are on or off spelt out: `--force` and `--no-film` need no value."""
-    functions = called.values() if isinstance(called, dict) else [called]
-    parameters = [each for function in functions for each in inspect.signature(function).parameters.values()]
-    switches = {f"--{each.name}" for each in parameters if each.annotation in ("bool", bool)}
-    found = []
+    """Return the arguments with a value for each boolean option: `--force` and `--no-film` need none."""
+    from jsonargparse import auto_parser
+
+    switches = _boolean_options(auto_parser(called))
+    expanded = []
     for option, following in zip(arguments, [*arguments, ""][1:], strict=True):
         if option in switches and following.lower() not in ("true", "false"):
             option += "=true"
         elif option.startswith("--no-") and f"--{option[5:]}" in switches:
             option = f"--{option[5:]}=false"
-        found.append(option)
-    return found
+        expanded.append(option)
+    return expanded
+
+
+def _boolean_options(parser: ArgumentParser) -> set[str]:
+    """Return the boolean options of a parser and of its subcommands."""
+    options: set[str] = set()
+    for action in parser._actions:
+        if isinstance(action.choices, dict):
+            options.update(*map(_boolean_options, action.choices.values()))
+        elif getattr(action, "_typehint", None) in (bool, "bool"):
+            options.update(action.option_strings)
+    return options
 
 
 def _in_options(message: str) -> str:

@@ -38,7 +38,7 @@ def test_your_own_video(tmp_path, monkeypatch):
 def test_learning(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run("learning.md")
-    about = json.loads((tmp_path / "out/one-link/about.json").read_text())
+    about = json.loads((tmp_path / "out/one-link/config.json").read_text())
     assert about["seed"] == 1
     assert len((tmp_path / "out/one-link/progress.jsonl").read_text().splitlines()) == 2
 
@@ -95,11 +95,11 @@ def test_robots():
 
 
 def test_control():
-    pytest.importorskip("gymnasium", reason="pip install 'physvision[environments]' brings games")
+    pytest.importorskip("gymnasium", reason="pip install 'physvision[environments]' brings environments")
     names = run("control.md")
     assert float(names["progress"].cost) < 0.5 * float(names["progress"].costs[0])
     assert float(names["plan"].trajectory.final.q[0, 1].cos()) > 0.95
-    assert names["seen"].shape == (8, 5)
+    assert names["obs"].shape == (8, 5)
 
 
 @pytest.mark.extended

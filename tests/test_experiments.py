@@ -15,7 +15,13 @@ import torch
 from physvision import video
 from physvision.core import InputError, State, Trajectory
 from physvision.datasets import BlockRecipe, DyeRecipe
-from physvision.learning import DynamicsSettings, MbpoSettings, NeighbourSettings, RecordedSettings, SacSettings
+from physvision.learning import (
+    MbpoSettings,
+    OffPolicySettings,
+    SacSettings,
+    SampleEnhancementSettings,
+    WorldModelSettings,
+)
 from physvision.physics.articulated import scenes
 
 
@@ -379,10 +385,14 @@ def test_a_learned_force_beats_its_engine_and_networks(tmp_path, monkeypatch):
 def test_samples_are_counted_until_a_run_without_neighbours_is_passed(tmp_path, monkeypatch, capsys):
     pytest.importorskip("gymnasium")
     module = import_module("ant_enhanced")
-    play = RecordedSettings(SacSettings((8,), batch=8), first=20, updates=1, capacity=60)
-    small = MbpoSettings(play, DynamicsSettings(2, 1, (8,), most=4), refit=20, rollouts=20, lengths=(1, 1), real=0.5)
-    near = {"enhanced": NeighbourSettings(1), "dropped": NeighbourSettings(1, drop=True)}
-    variants = {"plain": small} | {name: replace(small, near=each) for name, each in near.items()}
+    play = OffPolicySettings(SacSettings((8,), batch_size=8), learning_starts=20, buffer_size=60)
+    model = WorldModelSettings(2, 1, (8,), max_updates=4)
+    small = MbpoSettings(play, model, model_update_every=20, model_rollouts=20, rollout_length=(1, 1), real_ratio=0.5)
+    near = {
+        "enhanced": SampleEnhancementSettings(1),
+        "dropped": SampleEnhancementSettings(1, drop_contact_changes=True),
+    }
+    variants = {"plain": small} | {name: replace(small, sample_enhancement=each) for name, each in near.items()}
     monkeypatch.setattr(module, "VARIANTS", variants)
     monkeypatch.setattr(module, "EVERY", 20)
     monkeypatch.setattr(module, "EPISODES", 1)

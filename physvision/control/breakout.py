@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool
 
-from physvision.envs.atari import Atari, Picture
-from physvision.envs.breakout import (
+from physvision.envs.atari import AtariEnv, Image
+from physvision.envs.breakout_screen import (
     BALL_HEIGHT,
     BALL_WIDTH,
     BRICK_HEIGHT,
@@ -49,19 +49,19 @@ class Paddle:
     response: np.ndarray
 
     @classmethod
-    def learned(cls, game: Atari, frames: int, seed: int) -> Paddle:
+    def learned(cls, game: AtariEnv, frames: int, seed: int) -> Paddle:
         """From frames under random keys, each held for some: least squares over what is seen away from the walls."""
         random, pressed, moved = np.random.default_rng(seed), [], []
-        frame, keys, left = game.begin(seed), [0] * MEMORY, 0
+        frame, keys, left = game.reset(seed), [0] * MEMORY, 0
         for _ in range(frames):
-            if frame.over:
-                frame, keys, left = game.begin(seed + 1), [0] * MEMORY, 0
+            if frame.done:
+                frame, keys, left = game.reset(seed + 1), [0] * MEMORY, 0
             key = keys[0] if left else int(random.integers(-1, 2))
             left = (left or int(random.integers(1, 15))) - 1
             keys = [key, *keys[:-1]]
-            old = find_paddle(frame.picture)
-            frame = game.act(KEYS[key])
-            new = find_paddle(frame.picture)
+            old = find_paddle(frame.image)
+            frame = game.step(KEYS[key])
+            new = find_paddle(frame.image)
             if old is not None and new is not None and not _at_walls(old, new):
                 pressed.append(keys)
                 moved.append(new[0] - old[0])
@@ -202,13 +202,13 @@ class Player:
         self._met: tuple[float, float] | None = None
         self._left, self._vain = 0, 0  # bricks when the ball last fell, and how often it fell since without one less
 
-    def key(self, picture: Picture) -> str:
+    def key(self, picture: Image) -> str:
         """What to press."""
         chosen = self._chosen(picture)
         self.keys = [chosen or 0, *self.keys[:-1]]
         return "FIRE" if chosen is None else KEYS[chosen]
 
-    def _chosen(self, picture: Picture) -> int | None:
+    def _chosen(self, picture: Image) -> int | None:
         """Right, left or nothing, as a sign; None to ask for a ball."""
         place, paddle = find_ball(picture), find_paddle(picture)
         if place is None:
@@ -291,7 +291,7 @@ class Score(NamedTuple):
 
 
 def play(
-    game: Atari, player: Player, seed: int, most: int, show: Callable[[Picture, Player], None] | None = None
+    game: AtariEnv, player: Player, seed: int, most: int, show: Callable[[Image, Player], None] | None = None
 ) -> Score:
     """One game, which begins after 0 to 30 idle frames.
 
@@ -302,14 +302,14 @@ def play(
         most: frames after which it is stopped; it also is when there are no more bricks to come.
         show: is given each frame once the player has seen it.
     """
-    frame = game.begin(seed, int(np.random.default_rng(seed).integers(0, 31)))
+    frame = game.reset(seed, int(np.random.default_rng(seed).integers(0, 31)))
     score, frames, thinking = 0.0, 0, 0.0
-    while not frame.over and frames < most and score < MOST_POINTS:
+    while not frame.done and frames < most and score < MOST_POINTS:
         begun = time.perf_counter()
-        key = player.key(frame.picture)
+        key = player.key(frame.image)
         thinking += time.perf_counter() - begun
         if show is not None:
-            show(frame.picture, player)
-        frame = game.act(key)
-        score, frames = score + frame.score, frames + 1
+            show(frame.image, player)
+        frame = game.step(key)
+        score, frames = score + frame.reward, frames + 1
     return Score(score, frames, frame.lives, thinking)

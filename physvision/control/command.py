@@ -132,15 +132,15 @@ def _told(adaptive: AdaptiveMpc) -> str:
 def _play(path: Path, seconds: float, learned: int, seed: int) -> int:
     """Breakout, from random frames on; its frames with where the ball is thought to go."""
     from physvision.control.breakout import Paddle, Player, play
-    from physvision.envs.atari import Atari, Picture
+    from physvision.envs.atari import AtariEnv, Image
 
-    game = Atari("Breakout")
+    game = AtariEnv("Breakout")
     paddle = Paddle.learned(game, check_count("frames", learned), seed + 1)
     print(f"from {learned} random frames: a key moves the paddle by {paddle.speed:.2f} pixels a frame")
     with OutputFolder(path.parent):
         shown = VideoFigure(path, 60.0)
 
-        def show(picture: Picture, player: Player) -> None:
+        def show(picture: Image, player: Player) -> None:
             shown.add([_drawn(picture, [] if player.landing is None else player.landing.way())])
 
         result = play(game, Player(paddle, seed), 100 + seed, round(60 * seconds), show)

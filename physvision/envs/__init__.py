@@ -1,18 +1,17 @@
-"""What an agent plays in: games of our engines with gradients, as gymnasium's environments, and others' as ours.
+"""Reinforcement learning environments: differentiable ones on our engines, Gymnasium adapters, and others' simulators.
 
-With gymnasium installed, importing this package registers each game, as `physvision/Pendulum-v0`.
+With gymnasium installed, importing this package registers every environment, for example `physvision/Pendulum-v0`.
 """
 
 from importlib.util import find_spec
 
-from physvision.envs.extras import needed
-from physvision.envs.game import Game, Outcome
-from physvision.envs.games import GAMES
-from physvision.envs.worlds import Moves, Worlds
+from physvision.envs.catalog import ENVIRONMENTS
+from physvision.envs.environment import Environment, StepResult, require_package
+from physvision.envs.vector_env import Transitions, VectorEnv
 
-__all__ = ["GAMES", "Game", "Moves", "Outcome", "Worlds", "needed"]
+__all__ = ["ENVIRONMENTS", "Environment", "StepResult", "Transitions", "VectorEnv", "require_package"]
 
 if find_spec("gymnasium") is not None:
-    from physvision.envs.environments import register
+    from physvision.envs.gymnasium_env import register
 
     register()

@@ -1,4 +1,4 @@
-"""Atari's games as frames and actions, one frame an action, without sticky keys."""
+"""Atari games as frames and actions: one emulator frame an action, without sticky actions."""
 
 from __future__ import annotations
 
@@ -8,44 +8,58 @@ import numpy as np
 from jaxtyping import UInt8
 
 from physvision.core import InputError
-from physvision.envs.extras import needed
+from physvision.envs.environment import require_package
 
-Picture = UInt8[np.ndarray, "height width channels"]
-
-
-class Frame(NamedTuple):
-    """What is on the screen after an action, what it scored, lives that are left, and whether the game is over."""
-
-    picture: Picture
-    score: float
-    lives: int
-    over: bool
+Image = UInt8[np.ndarray, "height width channels"]
 
 
-class Atari:
-    """A game of the Arcade Learning Environment, through gymnasium.
+class AtariFrame(NamedTuple):
+    """Screen after an action.
 
     Attributes:
-        actions: their names, in order.
+        image: RGB screen of 210 × 160 pixels, 0 … 255.
+        reward: Points scored by the action.
+        lives: Remaining lives.
+        done: If true, the game has ended or reached its time limit.
+    """
+
+    image: Image
+    reward: float
+    lives: int
+    done: bool
+
+
+class AtariEnv:
+    """A game of the Arcade Learning Environment, through Gymnasium.
+
+    | Action | Meaning |
+    |---|---|
+    | a name in `actions` | buttons held for one frame, for example `NOOP`, `FIRE`, `LEFT` |
+
+    Observation: an `AtariFrame`. Reward: points of the frame. Termination: no life is left. Truncation: Gymnasium's
+    limit of 108,000 frames.
+
+    Attributes:
+        actions: Names of the actions, in the emulator's order.
     """
 
     def __init__(self, name: str = "Breakout") -> None:
-        gymnasium, ale = needed("gymnasium", "atari"), needed("ale_py", "atari")
+        gymnasium, ale = require_package("gymnasium", "atari"), require_package("ale_py", "atari")
         gymnasium.register_envs(ale)
-        self._game = gymnasium.make(f"ALE/{name}-v5", frameskip=1, repeat_action_probability=0.0)
-        self.actions: tuple[str, ...] = tuple(self._game.unwrapped.get_action_meanings())
+        self._env = gymnasium.make(f"ALE/{name}-v5", frameskip=1, repeat_action_probability=0.0)
+        self.actions: tuple[str, ...] = tuple(self._env.unwrapped.get_action_meanings())
 
-    def begin(self, seed: int, idle: int = 0) -> Frame:
-        """Start a game, and let so many frames pass."""
-        picture, told = self._game.reset(seed=seed)
-        frame = Frame(picture, 0.0, int(told["lives"]), False)
-        for _ in range(idle):
-            frame = self.act("NOOP")
+    def reset(self, seed: int, noop_frames: int = 0) -> AtariFrame:
+        """Start a new game, after a number of frames without action."""
+        image, info = self._env.reset(seed=seed)
+        frame = AtariFrame(image, 0.0, int(info["lives"]), False)
+        for _ in range(noop_frames):
+            frame = self.step("NOOP")
         return frame
 
-    def act(self, action: str) -> Frame:
-        """One frame under an action."""
+    def step(self, action: str) -> AtariFrame:
+        """Emulate one frame under an action."""
         if action not in self.actions:
             raise InputError(f"action: expected one of {', '.join(self.actions)}, got {action!r}")
-        picture, score, over, cut, told = self._game.step(self.actions.index(action))
-        return Frame(picture, float(score), int(told["lives"]), bool(over or cut))
+        image, reward, terminated, truncated, info = self._env.step(self.actions.index(action))
+        return AtariFrame(image, float(reward), int(info["lives"]), bool(terminated or truncated))

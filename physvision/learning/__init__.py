@@ -1,35 +1,35 @@
-"""Reinforcement learning that uses the engine's gradients: SAC, MBPO with both enhancements, SHAC; runs that resume."""
+"""Reinforcement learning with the engine's gradients: SAC, MBPO with both enhancements, SHAC, and runs that resume."""
 
 from physvision.learning.command import learn
-from physvision.learning.dynamics import Dynamics, DynamicsSettings
 from physvision.learning.learner import Learner, evaluate
 from physvision.learning.mbpo import Mbpo, MbpoSettings
-from physvision.learning.neighbourhood import NeighbourSettings
-from physvision.learning.networks import Actor, Layers
-from physvision.learning.recorded import Recorded, RecordedSettings
-from physvision.learning.replay import Replay
-from physvision.learning.run import Length, run
+from physvision.learning.networks import Actor, EnsembleMlp
+from physvision.learning.off_policy import OffPolicyAgent, OffPolicySettings
+from physvision.learning.replay_buffer import ReplayBuffer
 from physvision.learning.sac import Sac, SacSettings
+from physvision.learning.sample_enhancement import SampleEnhancementSettings
 from physvision.learning.shac import Shac, ShacSettings
+from physvision.learning.training import TrainingSchedule, train
+from physvision.learning.world_model import WorldModel, WorldModelSettings
 
 __all__ = [
     "Actor",
-    "Dynamics",
-    "DynamicsSettings",
-    "Layers",
+    "EnsembleMlp",
     "Learner",
-    "Length",
     "Mbpo",
     "MbpoSettings",
-    "NeighbourSettings",
-    "Recorded",
-    "RecordedSettings",
-    "Replay",
+    "OffPolicyAgent",
+    "OffPolicySettings",
+    "ReplayBuffer",
     "Sac",
     "SacSettings",
+    "SampleEnhancementSettings",
     "Shac",
     "ShacSettings",
+    "TrainingSchedule",
+    "WorldModel",
+    "WorldModelSettings",
     "evaluate",
     "learn",
-    "run",
+    "train",
 ]

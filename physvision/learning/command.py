@@ -1,55 +1,112 @@
-"""`physvision learn`: one configuration, one run."""
+"""`physvision learn`: one algorithm, one environment, one configuration, one run."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 from physvision.core import InputError
-from physvision.envs import GAMES
+from physvision.envs import ENVIRONMENTS
 from physvision.learning.learner import Learner
 from physvision.learning.mbpo import Mbpo, MbpoSettings
-from physvision.learning.recorded import Recorded, RecordedSettings
-from physvision.learning.run import Length, run
+from physvision.learning.off_policy import OffPolicyAgent, OffPolicySettings
 from physvision.learning.shac import Shac, ShacSettings
+from physvision.learning.training import TrainingSchedule, train
 
-Method = Literal["sac", "mbpo", "shac"]
+Settings = OffPolicySettings | MbpoSettings | ShacSettings
 
-
-_LENGTH, _SAC, _MBPO, _SHAC = Length(20_000), RecordedSettings(), MbpoSettings(), ShacSettings()
+_ALGORITHMS: dict[type, tuple[str, type]] = {
+    OffPolicySettings: ("sac", OffPolicyAgent),
+    MbpoSettings: ("mbpo", Mbpo),
+    ShacSettings: ("shac", Shac),
+}
+_SCHEDULE, _OUT = TrainingSchedule(), Path("out/learn")
 
 
 def learn(
-    game: str = "Links2",
-    method: Method = "mbpo",
-    length: Length = _LENGTH,
-    sac: RecordedSettings = _SAC,
-    mbpo: MbpoSettings = _MBPO,
-    shac: ShacSettings = _SHAC,
-    seed: int = 0,
-    out: Path = Path("out/learn"),
-) -> None:
-    """Learn a game; run it again to go on after an interruption, with the same numbers as without.
+    env: str, settings: Settings, schedule: TrainingSchedule = _SCHEDULE, seed: int = 0, out: Path = _OUT
+) -> list[dict[str, Any]]:
+    """Train a policy, or resume an interrupted run with the same numbers as without the interruption.
 
     Args:
-        game: its name, as Links2 or Ant.
-        method: how.
-        length: of the run.
-        sac: numbers of soft actor–critic.
-        mbpo: of model-based policy optimisation, with both enhancements.
-        shac: of short-horizon actor–critic.
-        seed: of all that is drawn, written to about.json.
-        out: folder of the checkpoint, progress.jsonl and TensorBoard's files.
+        env: Name of the environment, for example Links2 or Ant.
+        settings: Settings of the algorithm, whose type chooses it.
+        schedule: When to evaluate, save and end.
+        seed: Seed of all random numbers.
+        out: Folder of config.json, checkpoints, progress.jsonl and TensorBoard's files.
+
+    Returns:
+        One line of metrics for each evaluation.
     """
-    if game not in GAMES:
-        raise InputError(f"game: expected one of {', '.join(GAMES)}, got {game!r}")
-    makers = {"sac": (Recorded, sac), "mbpo": (Mbpo, mbpo), "shac": (Shac, shac)}
-    maker, settings = makers[method]
-    # As JSON gives it back, so that a checkpoint's can be compared with it.
-    about = json.loads(json.dumps({"game": game, "method": method, "seed": seed, "settings": asdict(settings)}))
-    learner: Learner = maker(GAMES[game](), settings, seed)
+    if env not in ENVIRONMENTS:
+        raise InputError(f"env: expected one of {', '.join(ENVIRONMENTS)}, got {env!r}")
+    algorithm, learner_class = _ALGORITHMS[type(settings)]
+    # Through JSON, so that it equals the one that a checkpoint has stored.
+    run_config = {"env": env, "algorithm": algorithm, "seed": seed, "settings": asdict(settings)}
+    run_config = json.loads(json.dumps(run_config))
+    learner: Learner = learner_class(ENVIRONMENTS[env](), settings, seed)
     out.mkdir(parents=True, exist_ok=True)
-    (out / "about.json").write_text(json.dumps(about | {"length": asdict(length)}, indent=1))
-    run(learner, length, out, about)
+    (out / "config.json").write_text(json.dumps(run_config | {"schedule": asdict(schedule)}, indent=1))
+    return train(learner, schedule, out, run_config)
+
+
+def sac(
+    env: str = "Links2",
+    schedule: TrainingSchedule = _SCHEDULE,
+    seed: int = 0,
+    out: Path = _OUT,
+    **settings: Any,
+) -> None:
+    """Train by soft actor–critic, without gradients of the engine.
+
+    Args:
+        env: Name of the environment, for example Links2 or Ant.
+        schedule: When to evaluate, save and end.
+        seed: Seed of all random numbers.
+        out: Folder of config.json, checkpoints, progress.jsonl and TensorBoard's files.
+        settings: Settings of `OffPolicySettings`.
+    """
+    learn(env, OffPolicySettings(**settings), schedule, seed, out)
+
+
+def mbpo(
+    env: str = "Links2",
+    schedule: TrainingSchedule = _SCHEDULE,
+    seed: int = 0,
+    out: Path = _OUT,
+    **settings: Any,
+) -> None:
+    """Train by model-based policy optimization, with policy and sample enhancement as options.
+
+    Args:
+        env: Name of the environment, for example Links2 or Ant.
+        schedule: When to evaluate, save and end.
+        seed: Seed of all random numbers.
+        out: Folder of config.json, checkpoints, progress.jsonl and TensorBoard's files.
+        settings: Settings of `MbpoSettings`.
+    """
+    learn(env, MbpoSettings(**settings), schedule, seed, out)
+
+
+def shac(
+    env: str = "Links2",
+    schedule: TrainingSchedule = _SCHEDULE,
+    seed: int = 0,
+    out: Path = _OUT,
+    **settings: Any,
+) -> None:
+    """Train by short-horizon actor–critic, with gradients through policy and engine.
+
+    Args:
+        env: Name of the environment, for example Links2 or Ant.
+        schedule: When to evaluate, save and end.
+        seed: Seed of all random numbers.
+        out: Folder of config.json, checkpoints, progress.jsonl and TensorBoard's files.
+        settings: Settings of `ShacSettings`.
+    """
+    learn(env, ShacSettings(**settings), schedule, seed, out)
+
+
+COMMANDS = {"sac": sac, "mbpo": mbpo, "shac": shac}

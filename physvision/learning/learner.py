@@ -1,4 +1,4 @@
-"""What learns a game, a piece at a time, so that it can be kept and gone on with between any two pieces."""
+"""The base class of learning algorithms, which advance in pieces and can be saved between any two pieces."""
 
 from __future__ import annotations
 
@@ -9,82 +9,82 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from physvision.envs import Game, Worlds
+from physvision.envs import Environment, VectorEnv
 from physvision.learning.networks import Actor
 
 
 class Learner(ABC):
-    """A method at work on a game.
+    """A learning algorithm at work on an environment.
 
     Attributes:
-        game: what is learned.
-        worlds: where it is played.
-        actor: the policy so far.
-        generator: of all that is drawn, but for weights, which are drawn by torch's own, seeded alike.
-        steps: of the game so far, in all worlds together.
-        dtype: of networks and of what they are told.
+        env: Environment to learn.
+        worlds: Worlds of the environment that collect experience.
+        actor: Current policy.
+        generator: Random generator of everything but initial weights, which come from torch's global one.
+        env_steps: Environment steps so far, summed over all worlds.
+        dtype: Floating-point type of networks and observations.
     """
 
     actor: Actor
     dtype: torch.dtype = torch.float32
 
-    def __init__(self, game: Game, worlds: int, seed: int) -> None:
-        """Start the worlds.
+    def __init__(self, env: Environment, num_envs: int, seed: int) -> None:
+        """Reset the worlds.
 
         Args:
-            game: what is to be learned.
-            worlds: how many play it.
-            seed: of all that is drawn.
+            env: Environment to learn.
+            num_envs: Number of worlds.
+            seed: Seed of all random numbers.
         """
         torch.manual_seed(seed)
-        self.game, self.generator, self.steps = game, torch.Generator().manual_seed(seed), 0
-        self.worlds = Worlds(game, worlds, self.generator)
+        self.env, self.generator, self.env_steps = env, torch.Generator().manual_seed(seed), 0
+        self.worlds = VectorEnv(env, num_envs, self.generator)
 
     @abstractmethod
     def advance(self) -> None:
-        """Play for a while, and learn of it."""
+        """Collect some experience and learn from it."""
 
     @abstractmethod
-    def told(self) -> dict[str, float]:
-        """What is worth being drawn, by name."""
+    def metrics(self) -> dict[str, float]:
+        """Return scalars to log, by name."""
 
     @abstractmethod
-    def parts(self) -> dict[str, Any]:
-        """What has a `state_dict`, by name."""
+    def modules(self) -> dict[str, Any]:
+        """Return everything that has a `state_dict`, by name."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that is needed to go on as if nothing had happened."""
-        kept = {name: part.state_dict() for name, part in ({"worlds": self.worlds} | self.parts()).items()}
-        chances = {"generator": self.generator.get_state(), "torch": torch.get_rng_state()}
-        return {"steps": self.steps, "parts": kept, "chances": chances}
+        """Return everything that is needed to resume with the same numbers."""
+        modules = {name: module.state_dict() for name, module in ({"worlds": self.worlds} | self.modules()).items()}
+        random = {"generator": self.generator.get_state(), "torch": torch.get_rng_state()}
+        return {"env_steps": self.env_steps, "modules": modules, "random": random}
 
-    def load_state_dict(self, kept: dict[str, Any]) -> None:
-        """Go on from where `state_dict` was called."""
-        self.steps = kept["steps"]
-        for name, part in ({"worlds": self.worlds} | self.parts()).items():
-            part.load_state_dict(kept["parts"][name])
-        self.generator.set_state(kept["chances"]["generator"])
-        torch.set_rng_state(kept["chances"]["torch"])
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore the result of `state_dict`."""
+        self.env_steps = state["env_steps"]
+        for name, module in ({"worlds": self.worlds} | self.modules()).items():
+            module.load_state_dict(state["modules"][name])
+        self.generator.set_state(state["random"]["generator"])
+        torch.set_rng_state(state["random"]["torch"])
 
 
 @torch.no_grad()
-def evaluate(game: Game, actor: Actor, episodes: int, seed: int) -> Float[Tensor, " episodes"]:
-    """What the policy earns without noise, in so many episodes at once; failed worlds are left out.
+def evaluate(env: Environment, actor: Actor, episodes: int, seed: int) -> Float[Tensor, " episodes"]:
+    """Return the episode rewards of the deterministic policy; failed worlds are left out.
 
     Args:
-        game: what is played.
-        actor: the policy.
-        episodes: how many.
-        seed: of their starts.
+        env: Environment to simulate.
+        actor: Policy to evaluate.
+        episodes: Number of episodes, simulated side by side.
+        seed: Seed of the initial states.
     """
-    worlds = Worlds(game, episodes, torch.Generator().manual_seed(seed))
-    playing, good = torch.ones(episodes, dtype=torch.bool), torch.ones(episodes, dtype=torch.bool)
-    total, high = torch.zeros(episodes, dtype=torch.float64), torch.tensor(game.high)
-    for _ in range(game.periods):
-        moves = worlds.step(actor.best(worlds.seen().float()) * high)
-        total += torch.where(playing, moves.reward, 0.0)
-        good &= ~(playing & moves.failed)
-        playing &= ~moves.lost
-        if not bool(playing.any()):
+    worlds = VectorEnv(env, episodes, torch.Generator().manual_seed(seed))
+    active, valid = torch.ones(episodes, dtype=torch.bool), torch.ones(episodes, dtype=torch.bool)
+    total, limit = torch.zeros(episodes, dtype=torch.float64), torch.tensor(env.action_limit)
+    for _ in range(env.max_episode_steps):
+        moves = worlds.step(actor.deterministic_action(worlds.observations().float()) * limit)
+        total += torch.where(active, moves.reward, 0.0)
+        valid &= ~(active & moves.failed)
+        active &= ~moves.terminated
+        if not bool(active.any()):
             break
-    return total[good]
+    return total[valid]

@@ -1,9 +1,9 @@
-"""Model-based policy optimisation (Janner et al., 2019): soft actor–critic that learns mostly of imagined steps.
+"""Model-based policy optimization (Janner et al., 2019): soft actor–critic that learns mostly from a world model.
 
-Every so many steps a model is fitted to all true steps, and played from their states for a few steps; batches are
-mostly of what it imagined. Policy enhancement (`enhancement`) and sample enhancement (`neighbourhood`) are options.
-What the engine steps for policy enhancement can take the place of imagined steps; where none of these are left, no
-model is fitted.
+At intervals a model is fitted to all true transitions and rolled out from their states for a few steps; batches consist
+mostly of these steps. Policy enhancement (`policy_enhancement`) and sample enhancement (`sample_enhancement`) are
+options. Steps that the engine simulates for policy enhancement can replace those of the model; if they replace all of
+them, no model is fitted.
 """
 
 from __future__ import annotations
@@ -17,196 +17,213 @@ import torch
 from torch import Tensor
 
 from physvision.core import InputError, State
-from physvision.envs import Game
-from physvision.learning.dynamics import Dynamics, DynamicsSettings
-from physvision.learning.enhancement import played_by_engine
-from physvision.learning.neighbourhood import Neighbourhood, NeighbourSettings
-from physvision.learning.recorded import Recorded, RecordedSettings
-from physvision.learning.replay import Batch, Replay
-from physvision.learning.sac import Tried
+from physvision.envs import Environment
+from physvision.learning.off_policy import OffPolicyAgent, OffPolicySettings
+from physvision.learning.policy_enhancement import engine_rollouts
+from physvision.learning.replay_buffer import Batch, ReplayBuffer
+from physvision.learning.sac import ActionEvaluation
+from physvision.learning.sample_enhancement import SampleEnhancement, SampleEnhancementSettings
+from physvision.learning.world_model import WorldModel, WorldModelSettings
 
 
 @dataclass(frozen=True)
 class MbpoSettings:
-    """How the model is made and used.
+    """Settings of MBPO. Defaults are those of the paper, but for a tenth of its model rollouts.
 
     Attributes:
-        play: how is played and learned.
-        model: numbers of the model.
-        refit: true steps between two fits.
-        rollouts: imagined after each fit.
-        lengths: of them, first and last.
-        epochs: between which they grow from the first to the last.
-        epoch: true steps of an epoch.
-        real: share of true steps in a batch.
-        by_engine: whether the worth of actions is told by the engine (policy enhancement).
-        horizon: steps of the game over which the engine tells it; the critic values what comes after.
-        starts: true states in which an update of the actor has the engine begin; a batch of them if not given.
-        every: updates of the critics for one of the actor, by the engine.
-        steepest: norm of the derivative of an action's worth; longer ones are shortened, none if not given.
-        stepped: share of steps that the engine made so in a batch, of the last as many as can be imagined.
-        near: neighbours of true steps (sample enhancement).
+        agent: Settings of data collection and of soft actor–critic.
+        model: Settings of the world model.
+        model_update_every: True steps between fits of the model; more of them save time.
+        model_rollouts: Rollouts of the model after each fit; more of them give more varied batches.
+        rollout_length: Steps of a model rollout, initially and finally; longer ones add more model error.
+        rollout_schedule: Epochs between which the length grows from the initial to the final one.
+        epoch_steps: True steps of an epoch.
+        real_ratio: Fraction of true transitions in a batch; more of them rely less on the model.
+        policy_enhancement: If true, the actor learns from the engine's gradients instead of the critics'.
+        horizon: Environment steps of an engine rollout; longer ones rely less on the critic and have larger gradients.
+        actor_batch: True states from which an actor update starts engine rollouts; None for the batch size.
+        actor_every: Updates of the critics for each of the actor, with policy enhancement.
+        max_action_grad: Largest norm of an action's gradient from the engine, to which longer ones are scaled down;
+            None for no limit.
+        engine_ratio: Fraction of a batch that are steps of engine rollouts, in place of the model's.
+        sample_enhancement: Settings of augmented transitions.
     """
 
-    play: RecordedSettings = field(default_factory=RecordedSettings)
-    model: DynamicsSettings = field(default_factory=DynamicsSettings)
-    refit: int = 250
-    rollouts: int = 10_000
-    lengths: tuple[int, int] = (1, 10)
-    epochs: tuple[int, int] = (1, 15)
-    epoch: int = 100
-    real: float = 0.05
-    by_engine: bool = False
+    agent: OffPolicySettings = field(default_factory=OffPolicySettings)
+    model: WorldModelSettings = field(default_factory=WorldModelSettings)
+    model_update_every: int = 250
+    model_rollouts: int = 10_000
+    rollout_length: tuple[int, int] = (1, 10)
+    rollout_schedule: tuple[int, int] = (1, 15)
+    epoch_steps: int = 100
+    real_ratio: float = 0.05
+    policy_enhancement: bool = False
     horizon: int = 1
-    starts: int | None = None
-    every: int = 1
-    steepest: float | None = None
-    stepped: float = 0.0
-    near: NeighbourSettings = field(default_factory=NeighbourSettings)
+    actor_batch: int | None = None
+    actor_every: int = 1
+    max_action_grad: float | None = None
+    engine_ratio: float = 0.0
+    sample_enhancement: SampleEnhancementSettings = field(default_factory=SampleEnhancementSettings)
 
 
-class Mbpo(Recorded):
-    """Soft actor–critic with a learned model of the game.
+class Mbpo(OffPolicyAgent):
+    """Model-based policy optimization, with policy and sample enhancement as options.
+
+    Use it where true steps are expensive, or, with policy enhancement, where the engine's gradients over a horizon are
+    well-behaved. It assumes transitions without contact changes for sample enhancement to pay off.
 
     Attributes:
-        model: of the game.
-        imagined: steps that it imagined.
-        stepped: steps that the engine made for the policy.
-        near: what true steps have neighbours by, if they have some.
-        around: neighbours of true steps that critics learn from until the next fit.
-        unknown: how often the engine's derivative for the policy was no number, and for how many true steps.
-        done: updates, and steps of the game that the engine made beside the true ones.
+        model: World model of the environment.
+        model_buffer: Steps of the model's rollouts.
+        engine_buffer: Steps of the engine's rollouts.
+        sample_enhancement: Jacobians of true transitions; None if there are no augmented ones.
+        augmented_buffer: Augmented transitions that critics learn from until the next fit.
+        skipped: Number of engine branches, Jacobians, contact changes and model steps that were left out.
+        counts: Number of updates, and of environment steps that the engine simulated beside the true ones.
     """
 
-    def __init__(self, game: Game, settings: MbpoSettings, seed: int) -> None:
-        """Start with an empty record and an unfitted model."""
-        if settings.stepped and not settings.by_engine:
+    def __init__(self, env: Environment, settings: MbpoSettings, seed: int) -> None:
+        """Start with an empty replay buffer and an unfitted model.
+
+        Args:
+            env: Environment to learn.
+            settings: Settings of MBPO.
+            seed: Seed of all random numbers.
+        """
+        if settings.engine_ratio and not settings.policy_enhancement:
             raise InputError(
-                f"stepped: expected 0 where the engine does not step for the policy, got {settings.stepped}"
+                f"engine_ratio: expected 0 without policy_enhancement, got {settings.engine_ratio}; turn it on"
             )
-        if settings.real + settings.stepped > 1:
-            raise InputError(f"stepped: expected at most 1 − real, {1 - settings.real}, got {settings.stepped}")
-        super().__init__(game, settings.play, seed)
-        self.wanted = settings
-        self.model = Dynamics(self._widths["seen"], len(game.high), settings.model, self.generator)
-        batch = settings.play.sac.batch
-        self._true = round(settings.real * batch)
-        self._stepped = min(round(settings.stepped * batch), batch - self._true)
-        room = settings.rollouts * settings.lengths[1]
-        self.imagined, self.stepped = Replay(room, self._widths), Replay(room, self._widths)
-        self.near = Neighbourhood(game, settings.near, settings.play.capacity) if settings.near.count else None
-        self.around = Replay(settings.rollouts if self.near else 1, self._widths)
-        self.unknown = Counts(policy=0, samples=0, dropped=0, imagined=0)
-        self.done = Counts(updates=0, steps=0)
-        self._model_told: dict[str, float] = {}
+        if settings.real_ratio + settings.engine_ratio > 1:
+            raise InputError(
+                f"engine_ratio: expected at most 1 − real_ratio, {1 - settings.real_ratio}, got {settings.engine_ratio}"
+            )
+        super().__init__(env, settings.agent, seed)
+        self.mbpo_settings = settings
+        self.model = WorldModel(self._widths["obs"], len(env.action_limit), settings.model, self.generator)
+        batch_size = settings.agent.sac.batch_size
+        self._num_real = round(settings.real_ratio * batch_size)
+        self._num_engine = min(round(settings.engine_ratio * batch_size), batch_size - self._num_real)
+        self._num_model = batch_size - self._num_real - self._num_engine
+        capacity = settings.model_rollouts * settings.rollout_length[1]
+        self.model_buffer, self.engine_buffer = (ReplayBuffer(capacity, self._widths) for _ in range(2))
+        enhancement = settings.sample_enhancement
+        self.sample_enhancement = (
+            SampleEnhancement(env, enhancement, settings.agent.buffer_size) if enhancement.count else None
+        )
+        self.augmented_buffer = ReplayBuffer(settings.model_rollouts if enhancement.count else 1, self._widths)
+        self.skipped = Counts(branches=0, jacobians=0, contact_changes=0, model_steps=0)
+        self.counts = Counts(updates=0, engine_steps=0)
+        self._model_metrics: dict[str, float] = {}
 
     def advance(self) -> None:
-        """One step of every world, a fit if it is due, and the updates."""
-        before = self.steps
-        moves = self.play()
-        if self.near is not None:
-            self.near.add(int((~moves.failed).sum()))
-        if self.steps < self.settings.first:
+        """Take one step in every world, a fit of the model if it is due, and the updates."""
+        before = self.env_steps
+        moves = self.collect()
+        if self.sample_enhancement is not None:
+            self.sample_enhancement.add(int((~moves.failed).sum()))
+        start, interval = self.settings.learning_starts, self.mbpo_settings.model_update_every
+        if self.env_steps < start:
             return
-        due = before < self.settings.first or before // self.wanted.refit < self.steps // self.wanted.refit
-        if due:
-            self._refit()
-        for _ in range(self.settings.updates * self.worlds.count):
-            self.learn()
+        if before < start or before // interval < self.env_steps // interval:
+            self._update_model()
+        for _ in range(self.settings.updates_per_step * self.worlds.num_envs):
+            self.update()
 
-    def _refit(self) -> None:
-        """Fit the model to all true steps and their neighbours, and imagine others."""
-        if self.near is not None:
-            found = self.near.look_around(self.record)
-            self.unknown["samples"] += found.unknown
-            self.unknown["dropped"] += found.dropped
-            self.done["steps"] += found.steps
-        imagines = self._true + self._stepped < self.settings.sac.batch
-        if imagines:
-            near = None if self.near is None else partial(self._varied, torch.arange(self.record.size))
-            self._model_told = self.model.fit(self.record.all(), near)
-        if self.near is not None:
-            self.around.add(self._varied(self.record.draw(self.wanted.rollouts, self.generator)))
-        if imagines:
-            self._imagine()
+    def _update_model(self) -> None:
+        """Compute new Jacobians, fit the model to all true and augmented transitions, and roll it out."""
+        augment = None
+        if self.sample_enhancement is not None:
+            stats = self.sample_enhancement.compute_jacobians(self.replay_buffer)
+            self.skipped["jacobians"] += stats.failed
+            self.skipped["contact_changes"] += stats.dropped
+            self.counts["engine_steps"] += stats.engine_steps
+            augment = partial(self._augmented, torch.arange(self.replay_buffer.size))
+        if self._num_model:
+            self._model_metrics = self.model.fit(self.replay_buffer.contents(), augment)
+        if self.sample_enhancement is not None:
+            indices = self.replay_buffer.sample_indices(self.mbpo_settings.model_rollouts, self.generator)
+            self.augmented_buffer.add(self._augmented(indices))
+        if self._num_model:
+            self._roll_out_model()
 
-    def _varied(self, places: Tensor) -> Batch:
-        """Neighbours of true steps, drawn anew."""
-        assert self.near is not None
-        return self.near.vary(self.record.take(places), places, self.generator)
+    def _augmented(self, indices: Tensor) -> Batch:
+        """Draw augmented transitions in the place of true ones."""
+        assert self.sample_enhancement is not None
+        return self.sample_enhancement.augment(self.replay_buffer.gather(indices), indices, self.generator)
 
     @torch.no_grad()
-    def _imagine(self) -> None:
-        """Play the model from true states for as long as is trusted by now, and where it knows what comes."""
-        seen = self.record.sample(self.wanted.rollouts, self.generator)["seen"]
-        for _ in range(self.trusted()):
-            action, _ = self.actor.sample(seen, self.generator)
-            after, reward = self.model.step(seen, action)
-            end, known = self.game.is_over(after), self.model.knows(after)
-            rows = {"seen": seen, "action": action, "reward": reward, "after": after, "end": end}
-            self.imagined.add({name: value[known] for name, value in rows.items()})
-            self.unknown["imagined"] += int((~known).sum())
-            seen = after[known & ~end]
-            if not len(seen):
+    def _roll_out_model(self) -> None:
+        """Roll out the model from true states, as long as observations stay near those it was fitted to."""
+        obs = self.replay_buffer.sample(self.mbpo_settings.model_rollouts, self.generator)["obs"]
+        for _ in range(self.current_rollout_length()):
+            action, _ = self.actor.sample(obs, self.generator)
+            next_obs, reward = self.model.predict(obs, action)
+            terminated, in_range = self.env.is_terminal(next_obs), self.model.in_training_range(next_obs)
+            rows = {"obs": obs, "action": action, "reward": reward, "next_obs": next_obs, "terminated": terminated}
+            self.model_buffer.add({name: value[in_range] for name, value in rows.items()})
+            self.skipped["model_steps"] += int((~in_range).sum())
+            obs = next_obs[in_range & ~terminated]
+            if not len(obs):
                 break
 
-    def trusted(self) -> int:
-        """How many steps are imagined in a row by now."""
-        (low, high), (first, last) = self.wanted.lengths, self.wanted.epochs
-        share = (self.steps / self.wanted.epoch - first) / max(1, last - first)
-        return int(low + min(max(share, 0.0), 1.0) * (high - low))
+    def current_rollout_length(self) -> int:
+        """Return the number of steps of a model rollout at this time."""
+        (short, long), (first, last) = self.mbpo_settings.rollout_length, self.mbpo_settings.rollout_schedule
+        progress = (self.env_steps / self.mbpo_settings.epoch_steps - first) / max(1, last - first)
+        return int(short + min(max(progress, 0.0), 1.0) * (long - short))
 
-    def learn(self) -> None:
-        """One update; with policy enhancement the actor learns of what the engine says, if it is due."""
-        tried, of_actor = None, True
-        if self.wanted.by_engine:
-            tried = self._try() if self.done["updates"] % self.wanted.every == 0 else None
-            of_actor = tried is not None and len(tried.seen) > 0
-        self.agent.update(self.batch(), tried, of_actor)
-        self.done["updates"] += 1
+    def update(self) -> None:
+        """Update the networks once; with policy enhancement the actor only if it is due."""
+        evaluation, update_actor = None, True
+        if self.mbpo_settings.policy_enhancement:
+            due = self.counts["updates"] % self.mbpo_settings.actor_every == 0
+            evaluation = self._evaluate_actions() if due else None
+            update_actor = evaluation is not None and len(evaluation.obs) > 0
+        self.sac.update(self.batch(), evaluation, update_actor)
+        self.counts["updates"] += 1
 
-    def _try(self) -> Tried:
-        """Play the policy by the engine from states that were truly visited, and keep the steps."""
-        wanted = self.wanted
-        rows = self.record.sample(wanted.starts or self.settings.sac.batch, self.generator)
-        start = State(rows["q"], rows["v"])
-        horizon, steepest = wanted.horizon, wanted.steepest
-        found = played_by_engine(self.agent, self.game, self.high, start, rows["played"], horizon, steepest)
-        self.stepped.add(found.rows)
-        self.unknown["policy"] += len(found.unknown)
-        self.done["steps"] += found.steps
-        return found.tried
+    def _evaluate_actions(self) -> ActionEvaluation:
+        """Roll out the policy by the engine from true states, and store the steps."""
+        settings = self.mbpo_settings
+        rows = self.replay_buffer.sample(settings.actor_batch or self.settings.sac.batch_size, self.generator)
+        start, elapsed = State(rows["q"], rows["v"]), rows["elapsed_steps"]
+        rollouts = engine_rollouts(self.sac, self.env, start, elapsed, settings.horizon, settings.max_action_grad)
+        self.engine_buffer.add(rollouts.transitions)
+        self.skipped["branches"] += len(rollouts.failed_branches)
+        self.counts["engine_steps"] += rollouts.engine_steps
+        return rollouts.evaluation
 
     def batch(self) -> Batch:
-        """Some true steps or their neighbours, those of the engine, and imagined ones."""
-        count = self.settings.sac.batch
-        stepped = self._stepped if self.stepped.size else 0
-        imagined = count - self._true - self._stepped if self.imagined.size else 0
-        known = self.around if self.near else self.record
-        sizes = ((self.imagined, imagined), (known, count - imagined - stepped), (self.stepped, stepped))
-        parts = [rows.sample(size, self.generator) for rows, size in sizes if size]
+        """Draw a batch of true or augmented transitions, of engine steps and of model steps."""
+        engine = self._num_engine if self.engine_buffer.size else 0
+        model = self._num_model if self.model_buffer.size else 0
+        real_buffer = self.augmented_buffer if self.sample_enhancement else self.replay_buffer
+        real = self.settings.sac.batch_size - model - engine
+        sources = ((self.model_buffer, model), (real_buffer, real), (self.engine_buffer, engine))
+        parts = [buffer.sample(count, self.generator) for buffer, count in sources if count]
         return {name: torch.cat([part[name] for part in parts]) for name in self._widths}
 
-    def told(self) -> dict[str, float]:
-        """Also how well the model predicts, what the engine was asked, and what it could not tell."""
-        counts = {f"unknown_{name}": float(value) for name, value in self.unknown.items()}
-        counts |= {"engine_steps": float(self.done["steps"])}
-        return super().told() | self._model_told | counts
+    def metrics(self) -> dict[str, float]:
+        """Return also the model's error, the engine's steps and the number of skipped steps."""
+        skipped = {f"skipped_{name}": float(value) for name, value in self.skipped.items()}
+        engine_steps = {"engine_steps": float(self.counts["engine_steps"])}
+        return super().metrics() | self._model_metrics | skipped | engine_steps
 
-    def parts(self) -> dict[str, Any]:
-        """The model and all records too."""
-        more = {"model": self.model, "imagined": self.imagined, "stepped": self.stepped}
-        more |= {"unknown": self.unknown, "done": self.done}
-        return super().parts() | more | ({} if self.near is None else {"near": self.near, "around": self.around})
+    def modules(self) -> dict[str, Any]:
+        """Return also the model, the buffers and the counts."""
+        names = ["model", "model_buffer", "engine_buffer", "skipped", "counts"]
+        names += ["sample_enhancement", "augmented_buffer"] if self.sample_enhancement else []
+        return super().modules() | {name: getattr(self, name) for name in names}
 
 
 class Counts(dict[str, int]):
-    """Numbers by name, that can be kept."""
+    """Integer counters by name with a `state_dict`, so that checkpoints include them."""
 
     def state_dict(self) -> dict[str, int]:
-        """The numbers."""
+        """Return the counters."""
         return dict(self)
 
-    def load_state_dict(self, kept: Mapping[str, int]) -> None:
-        """Take the numbers back."""
-        self.update(kept)
+    def load_state_dict(self, state: Mapping[str, int]) -> None:
+        """Restore the result of `state_dict`."""
+        self.update(state)

@@ -1,4 +1,4 @@
-"""Networks side by side as one product of matrices, and the policy that they make."""
+"""Ensembles of networks as one matrix product a layer, running normalization, and the stochastic actor."""
 
 from __future__ import annotations
 
@@ -20,353 +20,384 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "elu": functional.elu,
     "swish": functional.silu,
 }
-_LEAST, _MOST = -20.0, 2.0  # logarithm of a deviation
+MIN_LOG_STD, MAX_LOG_STD = -20.0, 2.0  # as in the SAC authors' program
+MAX_NORMALIZED = 10.0  # standard deviations at which normalized observations are clipped
 
 
-class Layers(nn.Module):
-    """Several networks of one shape, each with weights of its own, all in one product a layer."""
+class EnsembleMlp(nn.Module):
+    """Multilayer perceptrons of one shape with separate weights, evaluated together by one product a layer.
+
+    Attributes:
+        weights: Weight matrices of each layer, (networks, inputs, outputs).
+        biases: Biases of each layer, (networks, 1, outputs).
+    """
 
     def __init__(
         self,
-        members: int,
-        widths: Sequence[int],
+        ensemble_size: int,
+        layer_sizes: Sequence[int],
         activation: str = "relu",
-        rounded: bool = False,
-        levelled: bool = False,
+        bf16: bool = False,
+        layer_norm: bool = False,
     ) -> None:
-        """Draw the weights, as `nn.Linear` does.
+        """Initialize the weights as `nn.Linear` does.
 
         Args:
-            members: how many networks.
-            widths: numbers that come in, of the layers between, and that go out.
-            activation: "relu", "elu" or "swish".
-            rounded: whether products between hidden layers are taken of bfloat16, in half of the time. What comes in
-                and what goes out stays in single precision.
-            levelled: whether what comes out of each layer between is shifted and scaled to mean 0 and deviation 1 over
-                its numbers, which bounds what the next one is told; not of rectifiers.
+            ensemble_size: Number of networks.
+            layer_sizes: Sizes of the input, the hidden layers and the output.
+            activation: Activation of the hidden layers: "relu", "elu" or "swish".
+            bf16: If true, products between hidden layers are computed in bfloat16, in half the time; the first and the
+                last layer stay in single precision.
+            layer_norm: If true, the output of each hidden layer is normalized to mean 0 and standard deviation 1 over
+                its units, without learned gain and bias. Not available for "relu".
         """
         super().__init__()
-        if levelled and activation == "relu":
-            raise InputError("activation: expected one other than relu where layers are levelled, got 'relu'")
-        self.activation, self.rounded, self.levelled = ACTIVATIONS[activation], rounded, levelled
+        if layer_norm and activation == "relu":
+            raise InputError("activation: expected 'elu' or 'swish' with layer_norm, got 'relu'")
+        self.activation, self.bf16, self.layer_norm = ACTIVATIONS[activation], bf16, layer_norm
         self.weights, self.biases = nn.ParameterList(), nn.ParameterList()
-        for low, high in pairwise(widths):
-            for kept, shape in ((self.weights, (members, low, high)), (self.biases, (members, 1, high))):
-                kept.append(nn.Parameter(low**-0.5 * (2 * torch.rand(shape) - 1)))
-        # In turn, as a plain list: to read one of torch's takes as long as a small product.
-        self._numbers = [each for pair in zip(self.weights, self.biases, strict=True) for each in pair]
+        for inputs, outputs in pairwise(layer_sizes):
+            for parameters, rows in ((self.weights, inputs), (self.biases, 1)):
+                values = torch.rand(ensemble_size, rows, outputs)
+                parameters.append(nn.Parameter(inputs**-0.5 * (2 * values - 1)))
+        # Weight and bias of each layer in turn as a plain list: to read nn.ParameterList takes as long as a product.
+        self._layers = [value for pair in zip(self.weights, self.biases, strict=True) for value in pair]
 
-    def forward(self, inputs: Float[Tensor, "*members batch low"], frozen: bool = False) -> Tensor:
-        """What each network makes of the same inputs, or of its own: (members, batch, outputs).
+    def forward(self, inputs: Float[Tensor, "*members batch inputs"], frozen: bool = False) -> Tensor:
+        """Return the outputs of every network, (networks, batch, outputs).
 
         Args:
-            inputs: of all networks, (batch, numbers), or of each.
-            frozen: whether weights are constants, which saves what their gradients take.
+            inputs: Inputs shared by all networks, (batch, inputs), or one batch for each network.
+            frozen: If true, the weights are constants, which saves the computation of their gradients.
         """
-        numbers = [each.detach() for each in self._numbers] if frozen else self._numbers
-        layer = inputs.expand(len(numbers[0]), -1, -1) if inputs.ndim == 2 else inputs
+        layers = [value.detach() for value in self._layers] if frozen else self._layers
+        layer = inputs.expand(len(layers[0]), -1, -1) if inputs.ndim == 2 else inputs
         if self.activation is torch.relu:
-            return _Rectified.apply(self.rounded, layer, *numbers)  # pyright: ignore[reportReturnType]
-        last = len(numbers) // 2 - 1
-        for number, (weight, bias) in enumerate(zip(numbers[::2], numbers[1::2], strict=True)):
-            kind = torch.bfloat16 if self.rounded and 0 < number < last else inputs.dtype
-            layer = torch.baddbmm(bias.to(kind), layer.to(kind), weight.to(kind))
-            if number < last:
+            return _ReluMlp.apply(self.bf16, layer, *layers)  # pyright: ignore[reportReturnType]
+        last = len(layers) // 2 - 1
+        for index, (weight, bias) in enumerate(zip(layers[::2], layers[1::2], strict=True)):
+            dtype = torch.bfloat16 if self.bf16 and 0 < index < last else inputs.dtype
+            layer = torch.baddbmm(bias.to(dtype), layer.to(dtype), weight.to(dtype))
+            if index < last:
                 layer = self.activation(layer)
-                # Without a gain and a shift of its own: the next layer's weights hold them.
-                layer = functional.layer_norm(layer, layer.shape[-1:]) if self.levelled else layer
+                # Without learned gain and bias, which the weights of the next layer can represent.
+                layer = functional.layer_norm(layer, layer.shape[-1:]) if self.layer_norm else layer
         return layer
 
     @torch.no_grad()
-    def forth(self, inputs: Float[Tensor, "batch low"]) -> tuple[Float[Tensor, "members batch high"], Passed]:
-        """What networks of rectifiers make of the same inputs, without torch's record of it, and what `back` needs."""
-        return _forth(self.rounded, inputs.expand(len(self._numbers[0]), -1, -1), self._numbers)
+    def forward_cached(
+        self, inputs: Float[Tensor, "batch inputs"]
+    ) -> tuple[Float[Tensor, "members batch outputs"], ForwardCache]:
+        """Return the outputs of ReLU networks and what their written-out backward pass needs, without autograd."""
+        return _relu_forward(self.bf16, inputs.expand(len(self._layers[0]), -1, -1), self._layers)
 
     @torch.no_grad()
-    def back(self, passed: Passed, gradient: Float[Tensor, "members batch high"]) -> None:
-        """Write the gradients of weights and biases, for which `joined` made room, from that of what `forth` gave."""
-        for number, found in zip(self._numbers, _back(passed, gradient)[1], strict=True):
-            assert number.grad is not None
-            number.grad.copy_(found)
+    def backward_parameters(self, cache: ForwardCache, gradient: Float[Tensor, "members batch outputs"]) -> None:
+        """Write the gradients of weights and biases, given that of the outputs; see `flatten_parameters`."""
+        for parameter, parameter_gradient in zip(self._layers, _relu_backward(cache, gradient)[1], strict=True):
+            assert parameter.grad is not None
+            parameter.grad.copy_(parameter_gradient)
 
     @torch.no_grad()
-    def back_to_inputs(self, passed: Passed, gradient: Tensor) -> Float[Tensor, "batch low"]:
-        """The gradient of what came in, of all networks together."""
-        found, _ = _back(passed, gradient, of_weights=False, of_inputs=True)
-        assert found is not None
-        return found.sum(0)
+    def backward_inputs(self, cache: ForwardCache, gradient: Tensor) -> Float[Tensor, "batch inputs"]:
+        """Return the gradient of the shared inputs, given that of the outputs."""
+        input_gradient, _ = _relu_backward(cache, gradient, needs_parameters=False, needs_inputs=True)
+        assert input_gradient is not None
+        return input_gradient.sum(0)
 
 
-class Passed(NamedTuple):
-    """What rectified networks keep of a pass for the way back.
+class ForwardCache(NamedTuple):
+    """Activations and weights of a forward pass of ReLU networks, for the backward pass.
 
     Attributes:
-        layers: what each layer was told, each network's by rows.
-        weights: of each layer, as they were multiplied.
+        layers: Inputs of each layer, (networks, batch, inputs).
+        weights: Weights of each layer in the precision of the product.
     """
 
     layers: list[Tensor]
     weights: list[Tensor]
 
-    def rows(self, first: int) -> Passed:
-        """Of the rows from the first on alone."""
-        return Passed([layer[:, first:] for layer in self.layers], self.weights)
+    def rows(self, start: int) -> ForwardCache:
+        """Return the cache of the batch's rows from a start on."""
+        return ForwardCache([layer[:, start:] for layer in self.layers], self.weights)
 
 
-def _forth(rounded: bool, inputs: Tensor, numbers: Sequence[Tensor]) -> tuple[Tensor, Passed]:
-    """Layers h' = max(0, h W + b) and a linear last one; W and b of each in turn are the numbers."""
-    last = len(numbers) // 2 - 1
-    layer, passed = inputs, Passed([], [])
-    for number in range(last + 1):
-        kind = torch.bfloat16 if rounded and 0 < number < last else inputs.dtype
-        weight, bias, layer = numbers[2 * number].to(kind), numbers[2 * number + 1].to(kind), layer.to(kind)
-        passed.layers.append(layer)
-        passed.weights.append(weight)
-        layer = torch.baddbmm(bias, layer, weight).relu_() if number < last else _into_few(layer, weight).add_(bias)
-    return layer, passed
+def _relu_forward(bf16: bool, inputs: Tensor, parameters: Sequence[Tensor]) -> tuple[Tensor, ForwardCache]:
+    """Evaluate layers h' = max(0, h W + b) and a linear last one; the parameters are W and b of each layer in turn."""
+    last = len(parameters) // 2 - 1
+    layer, cache = inputs, ForwardCache([], [])
+    for index in range(last + 1):
+        dtype = torch.bfloat16 if bf16 and 0 < index < last else inputs.dtype
+        weight, bias, layer = parameters[2 * index].to(dtype), parameters[2 * index + 1].to(dtype), layer.to(dtype)
+        cache.layers.append(layer)
+        cache.weights.append(weight)
+        if index < last:
+            layer = torch.baddbmm(bias, layer, weight).relu_()
+        else:
+            layer = _narrow_product(layer, weight).add_(bias)
+    return layer, cache
 
 
-def _back(
-    passed: Passed, gradient: Tensor, of_weights: bool = True, of_inputs: bool = False
+def _relu_backward(
+    cache: ForwardCache, gradient: Tensor, needs_parameters: bool = True, needs_inputs: bool = False
 ) -> tuple[Tensor | None, list[Tensor]]:
-    """The gradient of what came in, and those of W and b of each layer in turn.
+    """Return the gradient of the inputs, and those of W and b of each layer in turn.
 
-    With g the gradient of a layer's outputs, zero where they were cut off: that of W is hᵀ g, of b Σ g, of h g Wᵀ.
+    With g the gradient of a layer's outputs, zero where ReLU was inactive: that of W is hᵀ g, of b Σ g, of h g Wᵀ.
     """
-    found = []
-    for number in reversed(range(len(passed.layers))):
-        layer, weight = passed.layers[number], passed.weights[number]
-        if of_weights:
-            product = torch.bmm if found else _from_few
-            found += [gradient.sum(1, keepdim=True), product(layer.mT, gradient)]
-        if number or of_inputs:
+    gradients = []
+    for index in reversed(range(len(cache.layers))):
+        layer, weight = cache.layers[index], cache.weights[index]
+        if needs_parameters:
+            product = torch.bmm if gradients else _transposed_product
+            gradients += [gradient.sum(1, keepdim=True), product(layer.mT, gradient)]
+        if index or needs_inputs:
             gradient = gradient * weight.mT if weight.shape[2] == 1 else torch.bmm(gradient, weight.mT)
-        if number:
-            # A layer was rounded after it was cut off, so that it is zero in the same places.
-            gradient = torch.ops.aten.threshold_backward(gradient, layer, 0).to(passed.weights[number - 1].dtype)
-    return gradient if of_inputs else None, found[::-1]
+        if index:
+            # A layer was rounded after its ReLU, so that it is zero at the same units.
+            gradient = torch.ops.aten.threshold_backward(gradient, layer, 0).to(cache.weights[index - 1].dtype)
+    return gradient if needs_inputs else None, gradients[::-1]
 
 
-def _into_few(left: Tensor, right: Tensor) -> Tensor:
-    """A product with few columns, which libraries are slow at as it stands."""
-    few = right.mT
-    return (left * few).sum(2, keepdim=True) if few.shape[1] == 1 else torch.bmm(few.contiguous(), left.mT).mT
+def _narrow_product(left: Tensor, right: Tensor) -> Tensor:
+    """Multiply by a matrix of few columns, for which batched products are slow as they stand."""
+    columns = right.mT
+    if columns.shape[1] == 1:
+        return (left * columns).sum(2, keepdim=True)
+    return torch.bmm(columns.contiguous(), left.mT).mT
 
 
-def _from_few(left: Tensor, right: Tensor) -> Tensor:
-    """The same of a left one that lies transposed."""
+def _transposed_product(left: Tensor, right: Tensor) -> Tensor:
+    """Multiply a transposed matrix by one of few columns, for which batched products are slow as they stand."""
     return torch.bmm(right.mT, left.mT).mT
 
 
 # pyright: reportIncompatibleMethodOverride=false
-class _Rectified(torch.autograd.Function):
-    """`_forth` and `_back` as one operation, in half of the time of its parts."""
+class _ReluMlp(torch.autograd.Function):
+    """`_relu_forward` and `_relu_backward` as one autograd operation, in half the time of separate ones."""
 
     @staticmethod
-    def forward(ctx: Any, rounded: bool, inputs: Tensor, *numbers: Tensor) -> Tensor:
-        outputs, passed = _forth(rounded, inputs, numbers)
-        ctx.save_for_backward(*passed.layers, *passed.weights)
+    def forward(ctx: Any, bf16: bool, inputs: Tensor, *parameters: Tensor) -> Tensor:
+        outputs, cache = _relu_forward(bf16, inputs, parameters)
+        ctx.save_for_backward(*cache.layers, *cache.weights)
         return outputs
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Any:
         count = len(ctx.saved_tensors) // 2
-        passed = Passed(list(ctx.saved_tensors[:count]), list(ctx.saved_tensors[count:]))
-        of_inputs, of_weights = ctx.needs_input_grad[1:3]
-        of_input, found = _back(passed, gradient, of_weights, of_inputs)
-        return None, of_input, *([each.to(gradient.dtype) for each in found] or [None] * (2 * count))
+        cache = ForwardCache(list(ctx.saved_tensors[:count]), list(ctx.saved_tensors[count:]))
+        needs_inputs, needs_parameters = ctx.needs_input_grad[1:3]
+        input_gradient, gradients = _relu_backward(cache, gradient, needs_parameters, needs_inputs)
+        parameter_gradients = [value.to(gradient.dtype) for value in gradients] or [None] * (2 * count)
+        return None, input_gradient, *parameter_gradients
 
 
 @torch.no_grad()
-def joined(numbers: Sequence[nn.Parameter]) -> nn.Parameter:
-    """Lay numbers side by side in one tensor, and their gradients in its gradient; what is a step for all is one.
+def flatten_parameters(parameters: Sequence[nn.Parameter]) -> nn.Parameter:
+    """Lay parameters and their gradients side by side in one tensor, so that an optimizer steps them at once.
 
-    They stay what they are, and are parts of it from then on, until they are copied or sent elsewhere.
+    The parameters become views of it, until they are copied or moved to another device.
     """
-    whole = nn.Parameter(torch.cat([number.flatten() for number in numbers]))
-    whole.grad = torch.zeros_like(whole)
-    sizes = [number.numel() for number in numbers]
-    for number, part, of_part in zip(numbers, whole.detach().split(sizes), whole.grad.split(sizes), strict=True):
-        number.data, number.grad = part.view_as(number), of_part.view_as(number)
-    return whole
+    flat = nn.Parameter(torch.cat([parameter.flatten() for parameter in parameters]))
+    flat.grad = torch.zeros_like(flat)
+    sizes = [parameter.numel() for parameter in parameters]
+    views = zip(parameters, flat.detach().split(sizes), flat.grad.split(sizes), strict=True)
+    for parameter, values, gradient in views:
+        parameter.data, parameter.grad = values.view_as(parameter), gradient.view_as(parameter)
+    return flat
 
 
-def follow(slow: nn.Module, fast: nn.Module, share: float) -> None:
-    """Move the weights of a network by a share of the way to those of another."""
-    ways = [[each.detach() for each in network.parameters()] for network in (slow, fast)]
-    torch._foreach_lerp_(ways[0], ways[1], share)
+def polyak_update(target: nn.Module, online: nn.Module, tau: float) -> None:
+    """Move the weights of a target network by a fraction tau towards those of the online network."""
+    weights = [[parameter.detach() for parameter in network.parameters()] for network in (target, online)]
+    torch._foreach_lerp_(weights[0], weights[1], tau)
 
 
-class Measure(nn.Module):
-    """Means and deviations of numbers that come in by batches, and the numbers in units of these.
+class RunningNormalizer(nn.Module):
+    """Normalization of rows by the mean and variance of all rows so far.
 
     Attributes:
-        mean: of each number so far.
-        square: mean square of its distance from that.
-        count: how many rows there were.
+        mean: Mean of each entry.
+        variance: Variance of each entry.
+        count: Number of rows.
     """
 
     mean: Tensor
-    square: Tensor
+    variance: Tensor
     count: Tensor
 
-    def __init__(self, numbers: int) -> None:
-        """Start with mean 0 and deviation 1.
+    def __init__(self, size: int) -> None:
+        """Start with mean 0 and variance 1.
 
         Args:
-            numbers: in a row.
+            size: Length of a row.
         """
         super().__init__()
-        self.register_buffer("mean", torch.zeros(numbers, dtype=torch.float64))
-        self.register_buffer("square", torch.ones(numbers, dtype=torch.float64))
+        self.register_buffer("mean", torch.zeros(size, dtype=torch.float64))
+        self.register_buffer("variance", torch.ones(size, dtype=torch.float64))
         self.register_buffer("count", torch.zeros((), dtype=torch.float64))
 
-    def forward(self, rows: Float[Tensor, "*batch numbers"]) -> Float[Tensor, "*batch numbers"]:
-        """The distances from the means, in deviations, at most ten."""
-        return ((rows - self.mean.to(rows)) / self.square.clamp(min=1e-5).sqrt().to(rows)).clamp(-10.0, 10.0)
+    def forward(self, rows: Float[Tensor, "*batch size"]) -> Float[Tensor, "*batch size"]:
+        """Return the distances from the mean in standard deviations, clipped to ±`MAX_NORMALIZED`."""
+        normalized = (rows - self.mean.to(rows)) / self.variance.clamp(min=1e-5).sqrt().to(rows)
+        return normalized.clamp(-MAX_NORMALIZED, MAX_NORMALIZED)
 
     @torch.no_grad()
-    def add(self, rows: Float[Tensor, "batch numbers"]) -> None:
-        """Count these rows in."""
+    def update(self, rows: Float[Tensor, "batch size"]) -> None:
+        """Include more rows in the mean and variance."""
         rows = rows.double()
-        mean, fresh = rows.mean(0), rows.square().mean(0) - rows.mean(0).square()
+        mean, variance = rows.mean(0), rows.square().mean(0) - rows.mean(0).square()
         count = self.count + len(rows)
-        share, way = len(rows) / count, mean - self.mean
-        # The square of a union: the mean of both, and what their means are apart.
-        self.square += share * (fresh - self.square + (1 - share) * way.square())
-        self.mean += share * way
+        fraction, delta = len(rows) / count, mean - self.mean
+        # Variance of a union: mean of both variances, plus the spread of the two means.
+        self.variance += fraction * (variance - self.variance + (1 - fraction) * delta.square())
+        self.mean += fraction * delta
         self.count.copy_(count)
 
 
 class Actor(Policy):
-    """Puts out means and logarithms of deviations of what `squashed` makes actions of.
+    """A stochastic policy: a network whose outputs are means and logarithms of standard deviations.
+
+    `sample_tanh_normal` turns the outputs into actions in [−1, 1].
 
     Attributes:
-        layers: of the network.
-        measure: of what is sensed, if that is put into units of its own deviations.
-        spread: logarithms of deviations where they are the same whatever is sensed; None where layers tell them.
+        layers: Network from observations to outputs.
+        action_size: Length of an action.
+        normalizer: Running normalization of observations; None without.
+        log_std: State-independent logarithms of standard deviations; None if the network computes them.
     """
 
-    spread: nn.Parameter | None
+    log_std: nn.Parameter | None
 
     def __init__(
         self,
-        sensors: int,
-        hidden: Sequence[int],
-        actions: int,
+        obs_size: int,
+        hidden_sizes: Sequence[int],
+        action_size: int,
         activation: str = "relu",
-        rounded: bool = False,
-        spread: float = 0.0,
-        steady: bool = False,
+        *,
+        bf16: bool = False,
+        init_log_std: float = 0.0,
+        normalize_obs: bool = False,
+        layer_norm: bool = False,
+        state_independent_std: bool = False,
     ) -> None:
-        """Draw the weights.
+        """Initialize the weights.
 
         Args:
-            sensors: numbers that it is told.
-            hidden: widths of the layers between.
-            actions: numbers in an action.
-            activation: as of `Layers`.
-            rounded: as of `Layers`.
-            spread: added to the logarithms of deviations.
-            steady: whether what is sensed is measured, layers are levelled, and deviations are the same whatever is
-                sensed.
+            obs_size: Length of an observation.
+            hidden_sizes: Sizes of the hidden layers.
+            action_size: Length of an action.
+            activation: Activation of the hidden layers, see `EnsembleMlp`.
+            bf16: If true, products between hidden layers are computed in bfloat16.
+            init_log_std: Initial logarithm of the standard deviations, added to the network's if it computes them.
+            normalize_obs: If true, observations are normalized by their running mean and standard deviation.
+            layer_norm: If true, hidden layers are normalized, see `EnsembleMlp`.
+            state_independent_std: If true, standard deviations are parameters; otherwise the network computes them.
         """
         super().__init__()
-        outputs = actions if steady else 2 * actions
-        self.layers = Layers(1, (sensors, *hidden, outputs), activation, rounded, levelled=steady)
-        self.actions = actions
-        self.measure = Measure(sensors) if steady else None
-        self.spread = nn.Parameter(torch.full((actions,), spread)) if steady else None
-        if not steady:
+        outputs = action_size if state_independent_std else 2 * action_size
+        self.layers = EnsembleMlp(1, (obs_size, *hidden_sizes, outputs), activation, bf16, layer_norm)
+        self.action_size = action_size
+        self.normalizer = RunningNormalizer(obs_size) if normalize_obs else None
+        self.log_std = nn.Parameter(torch.full((action_size,), init_log_std)) if state_independent_std else None
+        if not state_independent_std:
             with torch.no_grad():
-                self.layers.biases[-1][..., actions:] += spread
+                self.layers.biases[-1][..., action_size:] += init_log_std
 
     def still(self) -> None:
-        """Make all outputs zero, whatever is sensed; what is below the last layer stays."""
+        """Set the last layer to zero, so that all its outputs are zero."""
         nn.init.zeros_(self.layers.weights[-1])
         nn.init.zeros_(self.layers.biases[-1])
 
     def forward(self, sensed: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Means, then logarithms of deviations; and the empty memory."""
-        return self.output_of(sensed), memory
+        """Return means and logarithms of standard deviations, side by side, and the empty hidden state."""
+        return self.distribution(sensed), memory
 
-    def output_of(self, sensed: Float[Tensor, "batch sensors"]) -> Float[Tensor, "batch outputs"]:
-        """Means, then logarithms of deviations."""
-        if self.measure is None or self.spread is None:
-            return self.layers(sensed)[0]
-        mean = self.layers(self.measure(sensed))[0]
-        return torch.cat([mean, self.spread.expand_as(mean)], 1)
+    def distribution(self, obs: Float[Tensor, "batch obs"]) -> Float[Tensor, "batch outputs"]:
+        """Return means and logarithms of standard deviations, side by side."""
+        outputs = self.layers(obs if self.normalizer is None else self.normalizer(obs))[0]
+        return outputs if self.log_std is None else torch.cat([outputs, self.log_std.expand_as(outputs)], 1)
 
     def sample(
-        self, sensed: Float[Tensor, "batch sensors"], generator: torch.Generator
+        self, obs: Float[Tensor, "batch obs"], generator: torch.Generator
     ) -> tuple[Float[Tensor, "batch actions"], Float[Tensor, " batch"]]:
-        """Actions, and the logarithms of their densities."""
-        noise = torch.randn(len(sensed), self.actions, generator=generator)
-        return squashed(self.output_of(sensed), noise)
+        """Draw actions and return them with their log-probabilities."""
+        noise = torch.randn(len(obs), self.action_size, generator=generator)
+        return sample_tanh_normal(self.distribution(obs), noise)
 
     @torch.no_grad()
-    def best(self, sensed: Float[Tensor, "batch sensors"]) -> Float[Tensor, "batch actions"]:
-        """The actions without noise."""
-        return self.output_of(sensed)[:, : self.actions].tanh()
+    def deterministic_action(self, obs: Float[Tensor, "batch obs"]) -> Float[Tensor, "batch actions"]:
+        """Return the actions without noise."""
+        return self.distribution(obs)[:, : self.action_size].tanh()
 
 
-def squashed(
+def sample_tanh_normal(
     output: Float[Tensor, "batch outputs"], noise: Float[Tensor, "batch actions"]
 ) -> tuple[Float[Tensor, "batch actions"], Float[Tensor, " batch"]]:
-    """Actions a = tanh(u), u normal, and the logarithms of their densities."""
-    return _Squashed.apply(output, noise)  # pyright: ignore[reportReturnType]
+    """Return actions a = tanh(u) of a normal u, and their log-probabilities.
+
+    Args:
+        output: Means and logarithms of standard deviations of u, side by side.
+        noise: Standard normal noise that u is made of.
+    """
+    return _TanhNormal.apply(output, noise)  # pyright: ignore[reportReturnType]
 
 
-class Squash(NamedTuple):
-    """Of mean m and logarithm s of a deviation: a = tanh(u), u = m + e^s n, and log p(a) = log N(u) − Σ log(1 − a²).
+class TanhNormalSample(NamedTuple):
+    """A sample of the tanh-normal distribution, with what its backward pass needs.
 
-    log(1 − tanh² u) = 2 (log 2 − u − softplus(−2u)), which does not overflow.
+    With m the mean and s the logarithm of the standard deviation: a = tanh(u), u = m + e^s n, and
+    log p(a) = log N(u) − Σ log(1 − a²), where log(1 − tanh² u) = 2 (log 2 − u − softplus(−2u)) does not overflow.
 
     Attributes:
-        action: a.
-        density: log p(a).
-        apart: e^s n.
-        free: where s is within its bounds.
+        action: Action a.
+        log_prob: Log-probability log p(a).
+        scaled_noise: Noise in units of u, e^s n.
+        unclipped: If true, s is within its bounds.
     """
 
     action: Float[Tensor, "batch actions"]
-    density: Float[Tensor, " batch"]
-    apart: Float[Tensor, "batch actions"]
-    free: Bool[Tensor, "batch actions"]
+    log_prob: Float[Tensor, " batch"]
+    scaled_noise: Float[Tensor, "batch actions"]
+    unclipped: Bool[Tensor, "batch actions"]
 
     @classmethod
-    def of(cls, output: Tensor, noise: Tensor) -> Squash:
-        """Means and logarithms of deviations side by side, and n."""
-        mean, told = output.chunk(2, 1)
-        spread = told.clamp(_LEAST, _MOST)
-        apart = noise * spread.exp()
-        whole = mean + apart
-        density = -0.5 * noise.square() - spread - 0.5 * log(2 * torch.pi)
-        change = 2 * (log(2) - whole - functional.softplus(-2 * whole))
-        return cls(whole.tanh(), (density - change).sum(1), apart, told == spread)
+    def draw(cls, output: Tensor, noise: Tensor) -> TanhNormalSample:
+        """Return the sample of m and s, side by side, and of the noise n."""
+        mean, raw_log_std = output.chunk(2, 1)
+        log_std = raw_log_std.clamp(MIN_LOG_STD, MAX_LOG_STD)
+        scaled_noise = noise * log_std.exp()
+        pre_tanh = mean + scaled_noise
+        normal_log_prob = -0.5 * noise.square() - log_std - 0.5 * log(2 * torch.pi)
+        log_slope = 2 * (log(2) - pre_tanh - functional.softplus(-2 * pre_tanh))
+        return cls(pre_tanh.tanh(), (normal_log_prob - log_slope).sum(1), scaled_noise, raw_log_std == log_std)
 
-    def back(self, of_action: Tensor, of_density: Tensor) -> Float[Tensor, "batch outputs"]:
-        """With g and h the gradients of a and log p: that of m is g (1 − a²) + 2 h a, of s e^s n times it, less h."""
-        dense = of_density[:, None]
-        of_mean = of_action * (1 - self.action.square()) + 2 * dense * self.action
-        return torch.cat([of_mean, (of_mean * self.apart - dense) * self.free], 1)
+    def backward(self, action_gradient: Tensor, log_prob_gradient: Tensor) -> Float[Tensor, "batch outputs"]:
+        """Return the gradient of m and s.
 
-    def rows(self, first: int, end: int | None = None) -> Squash:
-        """Of the rows from the first on alone, up to an end if there is one."""
-        return Squash(*(each[first:end] for each in self))
+        With g and h the gradients of a and log p: that of m is g (1 − a²) + 2 h a, that of s is e^s n times it, less h.
+        """
+        h = log_prob_gradient[:, None]
+        mean_gradient = action_gradient * (1 - self.action.square()) + 2 * h * self.action
+        return torch.cat([mean_gradient, (mean_gradient * self.scaled_noise - h) * self.unclipped], 1)
+
+    def rows(self, start: int, end: int | None = None) -> TanhNormalSample:
+        """Return the sample's rows from a start up to an end."""
+        return TanhNormalSample(*(value[start:end] for value in self))
 
 
-class _Squashed(torch.autograd.Function):
-    """The same as one operation."""
+class _TanhNormal(torch.autograd.Function):
+    """`TanhNormalSample` as one autograd operation."""
 
     @staticmethod
     def forward(ctx: Any, output: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        found = Squash.of(output, noise)
-        ctx.save_for_backward(*found)
-        return found.action, found.density
+        sample = TanhNormalSample.draw(output, noise)
+        ctx.save_for_backward(*sample)
+        return sample.action, sample.log_prob
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, of_action: Tensor, of_density: Tensor) -> tuple[Tensor, None]:
-        return Squash(*ctx.saved_tensors).back(of_action, of_density), None
+    def backward(ctx: Any, action_gradient: Tensor, log_prob_gradient: Tensor) -> tuple[Tensor, None]:
+        return TanhNormalSample(*ctx.saved_tensors).backward(action_gradient, log_prob_gradient), None

@@ -1,12 +1,12 @@
-"""Soft actor–critic (Haarnoja et al., 2018): learns from steps that were recorded, whoever took them.
+"""Soft actor–critic (Haarnoja et al., 2018): off-policy learning from transitions, whichever policy collected them.
 
-With twin critics Q_i, slow copies Q̄_i of them, and entropy's weight α, which holds the entropy at a target H:
+With twin critics Q_i, target critics Q̄_i and the entropy coefficient α, which holds the entropy at a target H:
 
-    critics   Σ_i ½ (Q_i(s, a) − r − γ (1 − end) (min_i Q̄_i(s', a') − α log π(a' | s')))²
+    critics   Σ_i ½ (Q_i(s, a) − r − γ (1 − terminated) (min_i Q̄_i(s', a') − α log π(a' | s')))²
     actor     α log π(a | s) − min_i Q_i(s, a)
     α         −log α · (log π(a | s) + H)
 
-Nothing is read back in an update: α is a tensor, and losses are taken only when somebody asks.
+An update reads nothing back from the device: α is a tensor, and losses are computed only when metrics are asked for.
 """
 
 from __future__ import annotations
@@ -20,159 +20,175 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from physvision.learning.networks import Actor, Layers, Passed, Squash, follow, joined
-from physvision.learning.replay import Batch
+from physvision.learning.networks import (
+    Actor,
+    EnsembleMlp,
+    ForwardCache,
+    TanhNormalSample,
+    flatten_parameters,
+    polyak_update,
+)
+from physvision.learning.replay_buffer import Batch
 
 
-class Tried(NamedTuple):
-    """Actions that the policy took, and what was found of them.
+class ActionEvaluation(NamedTuple):
+    """Actions of the policy with their values and the gradients of these.
 
     Attributes:
-        seen: where it took them.
-        noise: by which they were drawn.
-        worth: of each.
-        steep: the gradient of the worth by the action, a constant for the actor.
+        obs: Observations at which the policy acted.
+        noise: Standard normal noise of the actions.
+        value: Value of each action.
+        action_gradient: Gradient of the value with respect to the action, a constant for the actor.
     """
 
-    seen: Float[Tensor, "batch numbers"]
+    obs: Float[Tensor, "batch obs"]
     noise: Float[Tensor, "batch actions"]
-    worth: Float[Tensor, " batch"]
-    steep: Float[Tensor, "batch actions"]
+    value: Float[Tensor, " batch"]
+    action_gradient: Float[Tensor, "batch actions"]
 
 
 @dataclass(frozen=True)
 class SacSettings:
-    """Numbers of soft actor–critic.
+    """Settings of soft actor–critic. Defaults are those of the paper.
 
     Attributes:
-        hidden: widths of all networks.
-        learning_rate: of Adam, for all.
-        target_rate: share by which the slow critics follow.
-        batch: rows in an update.
-        discount: γ.
-        target_entropy: H; the negative number of actions if not given.
-        entropy_weight: α at the start.
-        rounded: whether products between hidden layers are taken in bfloat16.
+        hidden_sizes: Hidden layer sizes of all networks; larger ones represent more and cost more.
+        learning_rate: Learning rate of Adam for all networks; a higher one learns faster and less stably.
+        target_tau: Fraction by which target critics follow the critics in each update; a higher one carries rewards
+            back in time sooner and makes targets noisier.
+        batch_size: Transitions in an update; more of them make gradients less noisy.
+        discount: Discount factor γ; closer to 1 it looks further ahead.
+        target_entropy: Target entropy H, in nats; higher explores more; None for the negative length of an action.
+        init_entropy_coef: Initial entropy coefficient α; higher explores more at the start.
+        bf16: If true, products between hidden layers are computed in bfloat16.
     """
 
-    hidden: tuple[int, ...] = (256, 256)
+    hidden_sizes: tuple[int, ...] = (256, 256)
     learning_rate: float = 3e-4
-    target_rate: float = 5e-3
-    batch: int = 256
+    target_tau: float = 5e-3
+    batch_size: int = 256
     discount: float = 0.99
     target_entropy: float | None = None
-    entropy_weight: float = 1.0
-    rounded: bool = True
+    init_entropy_coef: float = 1.0
+    bf16: bool = True
 
 
 class Sac:
-    """An actor, its critics and what they learn by.
+    """Actor, critics and entropy coefficient of soft actor–critic, with their update.
 
     Attributes:
-        actor: the policy.
-        critics: both, side by side; from what is seen and done to the value.
+        actor: Stochastic policy.
+        critics: Twin critics side by side, from observation and action to a value.
+        target_critics: Slowly following copies of the critics.
+        log_alpha: Logarithm of the entropy coefficient.
     """
 
-    def __init__(self, seen: int, actions: int, settings: SacSettings, generator: torch.Generator) -> None:
-        """Draw the weights.
+    def __init__(self, obs_size: int, action_size: int, settings: SacSettings, generator: torch.Generator) -> None:
+        """Initialize the networks.
 
         Args:
-            seen: numbers that are seen.
-            actions: numbers in an action.
-            settings: of the method.
-            generator: of all noise.
+            obs_size: Length of an observation.
+            action_size: Length of an action.
+            settings: Settings of the algorithm.
+            generator: Random generator of action noise.
         """
         self.settings, self.generator = settings, generator
-        self.actor = Actor(seen, settings.hidden, actions, rounded=settings.rounded)
-        self.critics = Layers(2, (seen + actions, *settings.hidden, 1), rounded=settings.rounded)
-        self.slow = deepcopy(self.critics).requires_grad_(False)
-        self.weight = nn.Parameter(torch.tensor([log(settings.entropy_weight)]))  # log α
-        self.target_entropy = -float(actions) if settings.target_entropy is None else settings.target_entropy
-        self._policy = joined([*self.actor.parameters(), self.weight])
-        self._of_policy = self._policy.grad
-        parts = [self._policy, joined([*self.critics.parameters()])]
-        self.optimizer = torch.optim.Adam(parts, settings.learning_rate, fused=True)
-        # What was freed in a piece of this size the C library keeps from then on, and need not ask for in each update.
+        self.actor = Actor(obs_size, settings.hidden_sizes, action_size, bf16=settings.bf16)
+        critic_sizes = (obs_size + action_size, *settings.hidden_sizes, 1)
+        self.critics = EnsembleMlp(2, critic_sizes, bf16=settings.bf16)
+        self.target_critics = deepcopy(self.critics).requires_grad_(False)
+        self.log_alpha = nn.Parameter(torch.tensor([log(settings.init_entropy_coef)]))
+        self.target_entropy = -float(action_size) if settings.target_entropy is None else settings.target_entropy
+        self._actor_parameters = flatten_parameters([*self.actor.parameters(), self.log_alpha])
+        self._actor_gradient = self._actor_parameters.grad
+        parameters = [self._actor_parameters, flatten_parameters([*self.critics.parameters()])]
+        self.optimizer = torch.optim.Adam(parameters, settings.learning_rate, fused=True)
+        # The C library keeps what was freed in a piece of this size, and need not ask for memory in each update.
         torch.empty(2**24, dtype=torch.uint8)
-        self._error: Tensor | None = None
-        self._valued: tuple[Tensor, Tensor] | None = None
+        self._td_error: Tensor | None = None
+        self._actor_result: tuple[Tensor, Tensor] | None = None  # log-probabilities and values of the last update
 
     @torch.no_grad()
-    def update(self, batch: Batch, tried: Tried | None = None, of_actor: bool = True) -> None:
-        """One step of Adam for actor, critics and weight, with the gradients of all at the same weights.
+    def update(self, batch: Batch, evaluation: ActionEvaluation | None = None, update_actor: bool = True) -> None:
+        """Take one step of Adam for actor, critics and α, with all gradients at the same weights.
 
         Args:
-            batch: `seen`, `action`, `reward`, `after`, and `end`: 1 where nothing comes after.
-            tried: actions whose worth the actor learns of; if not given, it draws some where the batch saw something,
-                and the lower critic values them.
-            of_actor: whether actor and weight learn too, or the critics alone.
+            batch: Transitions: `obs`, `action`, `reward`, `next_obs`, and `terminated`, 1 at terminal states.
+            evaluation: Actions whose values the actor learns from; if None, it acts at the batch's observations and
+                the lower critic evaluates its actions.
+            update_actor: If true, actor and α are updated too; otherwise only the critics.
         """
-        later, now = self._drawn(batch, tried, of_actor)
-        weight = self.weight.exp()
-        following = self.slow.forth(torch.cat([batch["after"], later.action], 1))[0].amin(0)[:, 0]
-        following = following - weight * later.density
-        goal = batch["reward"] + self.settings.discount * (1 - batch["end"]) * following
-        value, passed = self.critics.forth(torch.cat([batch["seen"], batch["action"]], 1))
-        error = value - goal[:, None]
-        self.critics.back(passed, error / len(goal))
-        self._error = error
-        # Without a gradient Adam leaves them as they are.
-        self._policy.grad = None if now is None else self._of_policy
-        if now is not None:
-            drawn, kept = now
-            told = batch["seen"] if tried is None else tried.seen
-            valued, steep = self._lower(told, drawn.action) if tried is None else (tried.worth, tried.steep)
-            of_output = drawn.back(steep / -len(told), (weight / len(told)).expand(len(told)))
-            self.actor.layers.back(kept, of_output[None])
-            assert self.weight.grad is not None
-            self.weight.grad.copy_(-drawn.density.mean() - self.target_entropy)
-            self._valued = drawn.density, valued
+        next_actions, actor_pass = self._act(batch, evaluation, update_actor)
+        alpha = self.log_alpha.exp()
+        next_inputs = torch.cat([batch["next_obs"], next_actions.action], 1)
+        next_value = self.target_critics.forward_cached(next_inputs)[0].amin(0)[:, 0]
+        next_value = next_value - alpha * next_actions.log_prob
+        target = batch["reward"] + self.settings.discount * (1 - batch["terminated"]) * next_value
+        value, cache = self.critics.forward_cached(torch.cat([batch["obs"], batch["action"]], 1))
+        td_error = value - target[:, None]
+        self.critics.backward_parameters(cache, td_error / len(target))
+        self._td_error = td_error
+        # Adam leaves parameters without a gradient as they are.
+        self._actor_parameters.grad = None if actor_pass is None else self._actor_gradient
+        if actor_pass is not None:
+            sample, cache = actor_pass
+            obs = batch["obs"] if evaluation is None else evaluation.obs
+            if evaluation is None:
+                value, action_gradient = self._lower_critic(obs, sample.action)
+            else:
+                value, action_gradient = evaluation.value, evaluation.action_gradient
+            output_gradient = sample.backward(action_gradient / -len(obs), (alpha / len(obs)).expand(len(obs)))
+            self.actor.layers.backward_parameters(cache, output_gradient[None])
+            assert self.log_alpha.grad is not None
+            self.log_alpha.grad.copy_(-sample.log_prob.mean() - self.target_entropy)
+            self._actor_result = sample.log_prob, value
         self.optimizer.step()
-        follow(self.slow, self.critics, self.settings.target_rate)
+        polyak_update(self.target_critics, self.critics, self.settings.target_tau)
 
-    def _drawn(self, batch: Batch, tried: Tried | None, of_actor: bool) -> tuple[Squash, tuple[Squash, Passed] | None]:
-        """Actions after the batch's steps, and those that the actor learns of with what its way back needs."""
-        later = len(batch["after"])
-        told = [] if not of_actor else [batch["seen"] if tried is None else tried.seen]
-        output, kept = self.actor.layers.forth(torch.cat([batch["after"], *told]))
-        fresh = output.shape[1] if tried is None else later
-        noise = torch.randn(fresh, self.actor.actions, generator=self.generator)
-        noise = noise if tried is None or not of_actor else torch.cat([noise, tried.noise])
-        drawn = Squash.of(output[0], noise)
-        return drawn.rows(0, later), (drawn.rows(later), kept.rows(later)) if of_actor else None
+    def _act(
+        self, batch: Batch, evaluation: ActionEvaluation | None, update_actor: bool
+    ) -> tuple[TanhNormalSample, tuple[TanhNormalSample, ForwardCache] | None]:
+        """Return next actions, and the actions that the actor learns from with the cache of its backward pass."""
+        count = len(batch["next_obs"])
+        actor_obs = [] if not update_actor else [batch["obs"] if evaluation is None else evaluation.obs]
+        output, cache = self.actor.layers.forward_cached(torch.cat([batch["next_obs"], *actor_obs]))
+        num_drawn = output.shape[1] if evaluation is None else count
+        noise = torch.randn(num_drawn, self.actor.action_size, generator=self.generator)
+        noise = noise if evaluation is None or not update_actor else torch.cat([noise, evaluation.noise])
+        sample = TanhNormalSample.draw(output[0], noise)
+        return sample.rows(0, count), (sample.rows(count), cache.rows(count)) if update_actor else None
 
-    def _lower(self, seen: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
-        """The lower critic's value of actions, and its gradient by them."""
-        value, passed = self.critics.forth(torch.cat([seen, action], 1))
+    def _lower_critic(self, obs: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the lower critic's value of actions, and its gradient with respect to them."""
+        value, cache = self.critics.forward_cached(torch.cat([obs, action], 1))
         lower = value.amin(0)
-        steep = self.critics.back_to_inputs(passed, (value == lower).to(value.dtype))
-        return lower[:, 0], steep[:, seen.shape[1] :]
+        gradient = self.critics.backward_inputs(cache, (value == lower).to(value.dtype))
+        return lower[:, 0], gradient[:, obs.shape[1] :]
 
-    @property
-    def told(self) -> dict[str, Tensor]:
-        """The last losses, and the entropy."""
-        if self._error is None:
+    def metrics(self) -> dict[str, Tensor]:
+        """Return the losses and the entropy of the last update."""
+        if self._td_error is None:
             return {}
-        critics = {"critics": 0.5 * self._error.square().mean((1, 2)).sum()}
-        if self._valued is None:
+        critics = {"critic_loss": 0.5 * self._td_error.square().mean((1, 2)).sum()}
+        if self._actor_result is None:
             return critics
-        density, valued = self._valued
-        policy = (self.weight.detach().exp() * density - valued).mean()
-        return critics | {"actor": policy, "entropy": -density.mean()}
+        log_prob, value = self._actor_result
+        actor_loss = (self.log_alpha.detach().exp() * log_prob - value).mean()
+        return critics | {"actor_loss": actor_loss, "entropy": -log_prob.mean()}
 
-    def values(self, seen: Tensor, action: Tensor, frozen: bool = False) -> Float[Tensor, "critics batch"]:
-        """What both critics think; frozen, they are constants, with gradients to what is seen and done."""
-        return self.critics(torch.cat([seen, action], 1), frozen).squeeze(2)
+    def q_values(self, obs: Tensor, action: Tensor, frozen: bool = False) -> Float[Tensor, "critics batch"]:
+        """Return the values of both critics; if frozen, with gradients to observation and action alone."""
+        return self.critics(torch.cat([obs, action], 1), frozen).squeeze(2)
 
     def state_dict(self) -> dict[str, Any]:
-        """All weights, and what the optimizers remember."""
-        networks = {name: getattr(self, name).state_dict() for name in ("actor", "critics", "slow")}
-        return networks | {"weight": self.weight, "optimizer": self.optimizer.state_dict()}
+        """Return all weights and the state of the optimizer."""
+        networks = {name: getattr(self, name).state_dict() for name in ("actor", "critics", "target_critics")}
+        return networks | {"log_alpha": self.log_alpha, "optimizer": self.optimizer.state_dict()}
 
-    def load_state_dict(self, kept: dict[str, Any]) -> None:
-        """Go on from where `state_dict` was called."""
-        for name in ("actor", "critics", "slow"):
-            getattr(self, name).load_state_dict(kept[name])
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore the result of `state_dict`."""
+        for name in ("actor", "critics", "target_critics"):
+            getattr(self, name).load_state_dict(state[name])
         with torch.no_grad():
-            self.weight.copy_(kept["weight"])
-        self.optimizer.load_state_dict(kept["optimizer"])
+            self.log_alpha.copy_(state["log_alpha"])
+        self.optimizer.load_state_dict(state["optimizer"])

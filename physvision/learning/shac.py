@@ -1,16 +1,16 @@
-"""Short-horizon actor–critic (Xu et al., ICLR 2022): gradients through policy and engine over short windows.
+"""Short-horizon actor–critic (SHAC; Xu et al., ICLR 2022): gradients through policy and engine over short windows.
 
-All worlds are played for a window of h periods with gradients; what lies beyond is told by a critic V:
+All worlds are simulated for a window of h steps with gradients; a critic V estimates the return beyond:
 
     actor     −(Σ_t γ^t r_t + γ^h V(s_h)) / h        mean over worlds
-    critic    (V(s_t) − R_t)²,   R_t = r_t + γ ((1 − λ) V̄(s_{t+1}) + λ R_{t+1}),   V̄ a slow copy
+    critic    (V(s_t) − R_t)²,   R_t = r_t + γ ((1 − λ) V̄(s_{t+1}) + λ R_{t+1}),   V̄ the target critic
 
-With a window as long as the episode of a timed game no critic is asked: that is backpropagation through the whole
-rollout.
+With a window as long as the episode of a time-aware environment the critic is not evaluated: that is backpropagation
+through the whole rollout.
 
-Adaptive horizon (after AHAC, Georgiev et al., ICML 2024): a period in which velocities change by more than a limit, as
-in a stiff contact, ends a world's window as far as gradients go; the critic tells what comes after, and the next window
-begins there. The length h rises where changes are on average below the limit, and falls where they are above.
+Adaptive horizon (after AHAC, Georgiev et al., ICML 2024): a step whose acceleration exceeds a limit, as in a stiff
+contact, ends a world's window as far as gradients go; the critic estimates the rest, and the next window starts there.
+The length h grows where the mean acceleration is below the limit, and shrinks where it is above.
 """
 
 from __future__ import annotations
@@ -25,273 +25,318 @@ from torch import Tensor
 
 from physvision.control.policies import Played, Watch, play
 from physvision.core import InputError, State, TrainingError
-from physvision.envs import Game
+from physvision.envs import Environment
+from physvision.learning.env_task import EnvironmentTask
 from physvision.learning.learner import Learner
-from physvision.learning.networks import Actor, Layers, follow
-from physvision.learning.task import GameTask
+from physvision.learning.networks import Actor, EnsembleMlp, polyak_update
+
+ADAM_BETAS = (0.7, 0.95)  # those of the SHAC authors' program
+MIN_LR_FRACTION = 0.01  # of the initial learning rate, at the end of its decay
 
 
 @dataclass(frozen=True)
 class ShacSettings:
-    """Numbers of the method.
+    """Settings of SHAC. Defaults are those of the authors' program, with sizes for small environments.
 
     Attributes:
-        worlds: how many are played at once.
-        horizon: periods of a window, at first if it adapts.
-        hidden: widths of the actor.
-        critic_hidden: widths of the critic.
-        rate: of Adam for the actor; it falls to a hundredth by the `steps`-th step.
-        critic_rate: of Adam for the critic.
-        steps: of the game over which the rates fall; they stay if it is 0.
-        discount: γ.
-        trace: λ.
-        through: share of a world's signal that goes on through each period on its way back; the critic at the end of
-            the period makes up for the rest.
-        slow: share of the slow critic that stays with each window.
-        passes: over what was seen, for the critic.
-        parts: that a pass is split into.
-        clip: largest norm of the actor's gradient.
-        signal: largest norm of the derivative of what a world earns by its state between two periods; none if not
-            given. Near contacts a few worlds' are a hundred times all others', which then learn nothing.
-        spread: logarithm of the deviation of actions at the start.
-        steady: whether networks are told what is seen in units of its deviations so far, layers between are levelled,
-            and the deviation of actions is the same whatever is seen: three things that the authors' program does.
-        varied: whether each world has properties of its own, drawn around those of the game's engine; evaluations have
+        num_envs: Worlds that are simulated together; more of them make gradients less noisy.
+        horizon: Environment steps of a window, initially if it adapts; longer ones rely less on the critic and have
+            noisier gradients.
+        hidden_sizes: Hidden layer sizes of the actor.
+        critic_hidden_sizes: Hidden layer sizes of the critic.
+        actor_lr: Initial learning rate of Adam for the actor; a higher one learns faster and less stably.
+        critic_lr: Initial learning rate of Adam for the critic.
+        lr_decay_steps: Environment steps over which learning rates fall to a hundredth; 0 for constant rates.
+        discount: Discount factor γ; closer to 1 it looks further ahead.
+        td_lambda: Weight λ of long returns in the critic's targets; higher has less bias and more variance.
+        gradient_decay: Fraction of a world's gradient that passes each step on its way back, in place of which the
+            critic is evaluated after the step; lower is smoother and more biased.
+        target_tau: Fraction by which the target critic follows the critic after each window; higher is faster and less
+            stable.
+        critic_epochs: Epochs of critic updates over a window.
+        num_minibatches: Minibatches of an epoch.
+        max_grad_norm: Largest norm of the actor's gradient, to which longer ones are scaled down.
+        init_log_std: Initial logarithm of the standard deviation of actions; higher explores more.
+        max_acceleration: Acceleration over a step, m/s² and rad/s² in one norm, above which a window's gradient is cut;
+            None for no limit and a constant horizon.
+        horizon_range: Shortest and longest window, in environment steps.
+        horizon_lr: Steps by which the window grows at accelerations far below the limit.
+        max_state_grad_norm: Largest norm of the derivative of a world's return with respect to its state between two
+            steps; None for no limit. Near contacts those of a few worlds are a hundred times all others'.
+        normalize_obs: If true, observations are normalized by their running mean and standard deviation.
+        layer_norm: If true, hidden layers are normalized.
+        state_independent_std: If true, the standard deviation of actions does not depend on the observation.
+        domain_randomization: If true, each world has properties of its own, drawn around the engine's; evaluations have
             the engine's.
-        push: deviation of what is added to each velocity where a window begins, m/s or rad/s.
-        limit: of the acceleration over a period, m/s² and rad/s² as one norm, beyond which a window is cut; none if not
-            given, and then the horizon does not adapt.
-        horizons: the shortest and the longest window.
-        adapt: periods by which the window changes where changes are far below the limit.
+        reset_noise: Standard deviation of the noise on velocities at the start of each window, in m/s or rad/s.
     """
 
-    worlds: int = 64
+    num_envs: int = 64
     horizon: int = 32
-    hidden: tuple[int, ...] = (128, 64, 32)
-    critic_hidden: tuple[int, ...] = (64, 64)
-    rate: float = 2e-3
-    critic_rate: float = 2e-3
-    steps: int = 0
+    hidden_sizes: tuple[int, ...] = (128, 64, 32)
+    critic_hidden_sizes: tuple[int, ...] = (64, 64)
+    actor_lr: float = 2e-3
+    critic_lr: float = 2e-3
+    lr_decay_steps: int = 0
     discount: float = 0.99
-    trace: float = 0.95
-    through: float = 1.0
-    slow: float = 0.2
-    passes: int = 16
-    parts: int = 4
-    clip: float = 1.0
-    spread: float = -1.0
-    limit: float | None = None
-    horizons: tuple[int, int] = (8, 64)
-    adapt: float = 1.0
-    signal: float | None = None
-    steady: bool = True
-    varied: bool = False
-    push: float = 0.0
-
-
-class Shac(Learner):
-    """An actor that learns through the engine, and its critic.
-
-    Attributes:
-        critic: values what is seen.
-        horizon: of windows by now, which may lie between two whole numbers.
-        unknown: how often the gradient of a world's period was no number.
-    """
-
-    def __init__(self, game: Game, settings: ShacSettings, seed: int) -> None:
-        """Start the worlds, each at a time of its own if they end by time alone."""
-        super().__init__(game, settings.worlds, seed)
-        self.settings, self.horizon, self.unknown = settings, float(settings.horizon), 0
-        seen = self.worlds.seen().shape[1]
-        spread, steady = settings.spread, settings.steady
-        self.actor = Actor(seen, settings.hidden, len(game.high), "elu", spread=spread, steady=steady)
-        self.critic = Layers(1, (seen, *settings.critic_hidden, 1), "elu", levelled=steady)
-        self.slow = deepcopy(self.critic).requires_grad_(False)
-        betas = (0.7, 0.95)
-        self.by_actor = torch.optim.Adam(self.actor.parameters(), settings.rate, betas, fused=True)
-        self.by_critic = torch.optim.Adam(self.critic.parameters(), settings.critic_rate, betas, fused=True)
-        if settings.varied and game.vary is None:
-            raise InputError("varied: expected false for a game that has no other worlds, got true")
-        chances = torch.Generator().manual_seed(seed)
-        self._properties = game.vary(settings.worlds, chances) if settings.varied and game.vary else None
-        self._told: dict[str, float] = {}
-
-    def advance(self) -> None:
-        """Play a window, and learn of it."""
-        self._set_rates()
-        task = GameTask(self.game, round(self.horizon), self.generator, self.settings.limit, self.dtype)
-        watch, start = Watch(), self._pushed()
-        times = self.worlds.played[:, None] + torch.arange(task.periods)
-        # The backward pass is of the mean over worlds and periods.
-        limit = None if self.settings.signal is None else self.settings.signal / times.numel()
-        through, aims, properties = self.settings.through, times[..., None].float(), self._properties
-        played = play(task, self.actor, start, aims, decay=through, limit=limit, watch=watch, properties=properties)
-        window = self._judged(played, times)
-        earned = self._returns(window)
-        self.by_actor.zero_grad()
-        (-earned[window.good].sum() / max(1, int(window.good.sum())) / task.periods).backward()
-        self._follow(watch)
-        values = self._learn_values(window)
-        self._move(played, window)
-        if self.settings.limit is not None:
-            self._adapt(task, played)
-        self.steps += self.worlds.count * task.periods
-        paid, lost = window.reward.detach()[window.going].mean(), window.lost.any(1).double().mean()
-        self._told |= {"paid": float(paid), "lost": float(lost), "critic": values, "horizon": float(task.periods)}
-
-    def _pushed(self) -> State:
-        """Where the worlds are, moving a little differently."""
-        state, push = self.worlds.state, self.settings.push
-        noise = torch.randn(state.v.shape, generator=self.generator, dtype=state.v.dtype) if push else 0.0
-        return State(state.q, state.v + push * noise)
-
-    def _judged(self, played: Played, times: Tensor) -> Window:
-        """What was seen and earned in a window, and where worlds ended."""
-        assert played.starts is not None
-        game, before, after = self.game, played.starts.flatten(), played.trajectory[1:].flatten()
-        reward = game.reward(before, after, played.controls.flatten(0, 1)).unflatten(0, times.shape).to(self.dtype)
-        seen = game.observe(after, times.flatten() + 1).to(self.dtype).unflatten(0, times.shape)
-        first = game.observe(before, times.flatten()).detach().to(self.dtype).unflatten(0, times.shape)
-        assert played.failed is not None
-        lost, over = game.is_over(seen.detach()), times + 1 >= game.periods
-        ended = lost | over | played.failed
-        going = torch.cat([torch.ones_like(ended[:, :1]), ~ended[:, :-1]], 1).cumprod(1).bool()
-        good = ~(played.failed & going).any(1)
-        cut = torch.zeros_like(ended) if played.cut is None else played.cut
-        return Window(first, seen, reward, lost, over & ~lost, cut, going, good)
-
-    def _returns(self, window: Window) -> Float[Tensor, " batch"]:
-        """What each world earns: the stretches between cuts, each with the value of where it ends.
-
-        Only the gradient counts where signals fade between periods: with g_t that by the state after period t, and d
-        the share that goes through, g_t = ∂r_{t+1}/∂s_t + γ ∂s_{t+1}/∂s_t ((1 − d) ∂V/∂s_{t+1} + d g_{t+1}).
-        """
-        value = self._value(self.critic, window.seen, frozen=True)
-        count = window.reward.shape[1]
-        total, weight = window.reward.new_zeros(len(value)), window.reward.new_ones(len(value))
-        for k in range(count):
-            total = total + torch.where(window.going[:, k], weight * window.reward[:, k], 0.0)
-            weight = weight * self.settings.discount
-            ends = window.over[:, k] | window.cut[:, k] | (k == count - 1)
-            told = torch.where(ends, weight, (1 - self.settings.through) * weight)
-            total = total + torch.where(window.going[:, k] & ~window.lost[:, k], told * value[:, k], 0.0)
-            weight = torch.where(window.cut[:, k], 1.0, weight)
-        return total
-
-    def _follow(self, watch: Watch) -> None:
-        """One step of the actor."""
-        self.unknown += len(watch.found)
-        parameters = list(self.actor.parameters())
-        norm = torch.nn.utils.clip_grad_norm_(parameters, self.settings.clip)
-        self._told["norm"] = float(norm)
-        if not bool(norm.isfinite()):
-            where = ", ".join(f"world {world} in period {period}" for world, period in watch.found[:5])
-            raise TrainingError(
-                f"the actor's gradient after {self.steps} steps is no number; first at {where or 'none'}"
-            )
-        self.by_actor.step()
-
-    @torch.no_grad()
-    def _targets(self, window: Window) -> Float[Tensor, "batch periods"]:
-        """R_t of every period that was played."""
-        value = self._value(self.slow, window.seen)
-        found, following = torch.zeros_like(value), value[:, -1]
-        for k in reversed(range(value.shape[1])):
-            trace = self.settings.trace
-            mixed = torch.where(window.over[:, k], value[:, k], (1 - trace) * value[:, k] + trace * following)
-            following = window.reward[:, k] + self.settings.discount * torch.where(window.lost[:, k], 0.0, mixed)
-            found[:, k] = following
-        return found
-
-    def _learn_values(self, window: Window) -> float:
-        """Fit the critic to what the window earned; its mean squared error."""
-        window = window.detached()
-        chosen = window.going & window.good[:, None]
-        seen, target = window.first[chosen], self._targets(window)[chosen]
-        total, count = 0.0, 0
-        for _ in range(self.settings.passes):
-            for part in torch.randperm(len(seen), generator=self.generator).chunk(self.settings.parts):
-                loss = (self._value(self.critic, seen[part]) - target[part]).square().mean()
-                self.by_critic.zero_grad()
-                loss.backward()
-                self.by_critic.step()
-                total, count = total + loss.detach(), count + 1
-        follow(self.slow, self.critic, 1 - self.settings.slow)
-        if self.actor.measure is not None and len(seen):
-            # Only now: within a window all networks are told in the same units.
-            self.actor.measure.add(seen)
-        return float(total) / max(1, count)
-
-    def _value(self, critic: Layers, seen: Float[Tensor, "*batch numbers"], frozen: bool = False) -> Tensor:
-        """What a critic thinks of what is seen, (*batch)."""
-        rows = seen.flatten(0, -2)
-        rows = rows if self.actor.measure is None else self.actor.measure(rows)
-        return critic(rows, frozen)[0, :, 0].unflatten(0, seen.shape[:-1])
-
-    def _move(self, played: Played, window: Window) -> None:
-        """Put the worlds where they have got to, and start those anew that ended."""
-        bad = ~window.good
-        self.worlds.move(played.trajectory.final.detach(), bad, played.controls.shape[1])
-        ended = (window.lost | window.over).any(1)
-        self.worlds.restart(ended | bad)
-
-    def _adapt(self, task: GameTask, played: Played) -> None:
-        """Lengthen or shorten the windows to come."""
-        path, limit = played.trajectory, self.settings.limit
-        stiff = task.stiffness(path[:-1].flatten(), path[1:].flatten()).mean()
-        low, high = self.settings.horizons
-        assert limit is not None
-        self.horizon = min(max(self.horizon + self.settings.adapt * (1 - float(stiff) / limit), low), high)
-
-    def _set_rates(self) -> None:
-        left = max(0.01, 1 - self.steps / self.settings.steps) if self.settings.steps else 1.0
-        for optimizer, rate in ((self.by_actor, self.settings.rate), (self.by_critic, self.settings.critic_rate)):
-            for group in optimizer.param_groups:
-                group["lr"] = rate * left
-
-    def told(self) -> dict[str, float]:
-        """The last window, and what failed so far."""
-        return self._told | {"failures": float(self.worlds.failures), "unknown": float(self.unknown)}
-
-    def parts(self) -> dict[str, Any]:
-        """Networks and optimizers."""
-        names = ("actor", "critic", "slow", "by_actor", "by_critic")
-        return {name: getattr(self, name) for name in names}
-
-    def state_dict(self) -> dict[str, Any]:
-        """Also the horizon."""
-        return super().state_dict() | {"horizon": self.horizon, "unknown": self.unknown}
-
-    def load_state_dict(self, kept: dict[str, Any]) -> None:
-        """Go on from where `state_dict` was called."""
-        super().load_state_dict(kept)
-        self.horizon, self.unknown = kept["horizon"], kept["unknown"]
+    td_lambda: float = 0.95
+    gradient_decay: float = 1.0
+    target_tau: float = 0.8
+    critic_epochs: int = 16
+    num_minibatches: int = 4
+    max_grad_norm: float = 1.0
+    init_log_std: float = -1.0
+    max_acceleration: float | None = None
+    horizon_range: tuple[int, int] = (8, 64)
+    horizon_lr: float = 1.0
+    max_state_grad_norm: float | None = None
+    normalize_obs: bool = True
+    layer_norm: bool = True
+    state_independent_std: bool = True
+    domain_randomization: bool = False
+    reset_noise: float = 0.0
 
 
 @dataclass(frozen=True)
 class Window:
-    """What was seen in each period of a window.
+    """Experience of all worlds over a window.
 
     Attributes:
-        first: at its start, without gradients.
-        seen: at its end.
-        reward: of it.
-        lost: whether the game was over then.
-        over: whether its time was, and the game was not.
-        cut: whether no signal goes back through it.
-        going: whether the world still played.
-        good: worlds that did not fail.
+        obs: Observations at the start of each step, without gradients.
+        next_obs: Observations at the end of each step.
+        reward: Reward of each step.
+        terminated: If true, the step ends in a terminal state.
+        truncated: If true, the step reaches the time limit of an episode that is not terminated.
+        gradient_cut: If true, no gradient passes the step.
+        active: If true, the episode had not ended before the step.
+        valid: If true, the world did not fail.
     """
 
-    first: Float[Tensor, "batch periods numbers"]
-    seen: Float[Tensor, "batch periods numbers"]
-    reward: Float[Tensor, "batch periods"]
-    lost: Bool[Tensor, "batch periods"]
-    over: Bool[Tensor, "batch periods"]
-    cut: Bool[Tensor, "batch periods"]
-    going: Bool[Tensor, "batch periods"]
-    good: Bool[Tensor, " batch"]
+    obs: Float[Tensor, "batch steps obs"]
+    next_obs: Float[Tensor, "batch steps obs"]
+    reward: Float[Tensor, "batch steps"]
+    terminated: Bool[Tensor, "batch steps"]
+    truncated: Bool[Tensor, "batch steps"]
+    gradient_cut: Bool[Tensor, "batch steps"]
+    active: Bool[Tensor, "batch steps"]
+    valid: Bool[Tensor, " batch"]
 
     def detached(self) -> Window:
-        """The same without gradients."""
-        return replace(self, seen=self.seen.detach(), reward=self.reward.detach())
+        """Return the window without gradients."""
+        return replace(self, next_obs=self.next_obs.detach(), reward=self.reward.detach())
+
+
+class Shac(Learner):
+    """Short-horizon actor–critic: an actor that learns through the engine, and its critic.
+
+    Use it where the engine is differentiable and many worlds are cheap; it assumes rewards that are smooth in state and
+    action. Method: see the module.
+
+    Attributes:
+        critic: Value network on observations.
+        target_critic: Slowly following copy of the critic.
+        horizon: Current length of a window, not rounded.
+        nonfinite_gradients: Number of steps whose gradient was not finite and was set to zero.
+    """
+
+    def __init__(self, env: Environment, settings: ShacSettings, seed: int) -> None:
+        """Reset the worlds and initialize the networks.
+
+        Args:
+            env: Environment to learn.
+            settings: Settings of SHAC.
+            seed: Seed of all random numbers.
+        """
+        super().__init__(env, settings.num_envs, seed)
+        self.settings, self.horizon, self.nonfinite_gradients = settings, float(settings.horizon), 0
+        obs_size = self.worlds.observations().shape[1]
+        self.actor = Actor(
+            obs_size,
+            settings.hidden_sizes,
+            len(env.action_limit),
+            "elu",
+            init_log_std=settings.init_log_std,
+            normalize_obs=settings.normalize_obs,
+            layer_norm=settings.layer_norm,
+            state_independent_std=settings.state_independent_std,
+        )
+        critic_sizes = (obs_size, *settings.critic_hidden_sizes, 1)
+        self.critic = EnsembleMlp(1, critic_sizes, "elu", layer_norm=settings.layer_norm)
+        self.target_critic = deepcopy(self.critic).requires_grad_(False)
+        self.actor_optimizer = torch.optim.Adam(self.actor.parameters(), settings.actor_lr, ADAM_BETAS, fused=True)
+        self.critic_optimizer = torch.optim.Adam(self.critic.parameters(), settings.critic_lr, ADAM_BETAS, fused=True)
+        self._properties = None
+        if settings.domain_randomization:
+            if env.randomize is None:
+                raise InputError("domain_randomization: expected false for an environment without it, got true")
+            self._properties = env.randomize(settings.num_envs, torch.Generator().manual_seed(seed))
+        self._metrics: dict[str, float] = {}
+
+    def advance(self) -> None:
+        """Simulate a window and learn from it."""
+        settings = self.settings
+        self._decay_learning_rates()
+        task = EnvironmentTask(self.env, round(self.horizon), self.generator, settings.max_acceleration, self.dtype)
+        monitor, start = Watch(), self._noisy_state()
+        steps = self.worlds.elapsed_steps[:, None] + torch.arange(task.periods)
+        # The backward pass is that of the mean over worlds and steps.
+        limit = None if settings.max_state_grad_norm is None else settings.max_state_grad_norm / steps.numel()
+        rollout = play(
+            task,
+            self.actor,
+            start,
+            steps[..., None].float(),
+            decay=settings.gradient_decay,
+            limit=limit,
+            watch=monitor,
+            properties=self._properties,
+        )
+        window = self._window(rollout, steps)
+        returns = self._returns(window)
+        self.actor_optimizer.zero_grad()
+        (-returns[window.valid].sum() / max(1, int(window.valid.sum())) / task.periods).backward()
+        self._update_actor(monitor)
+        critic_loss = self._update_critic(window)
+        self._advance_worlds(rollout, window)
+        if settings.max_acceleration is not None:
+            self._adapt_horizon(task, rollout, settings.max_acceleration)
+        self.env_steps += self.worlds.num_envs * task.periods
+        self._metrics |= {
+            "mean_reward": float(window.reward.detach()[window.active].mean()),
+            "termination_rate": float(window.terminated.any(1).double().mean()),
+            "critic_loss": critic_loss,
+            "horizon": float(task.periods),
+        }
+
+    def _noisy_state(self) -> State:
+        """Return the worlds' states with noise on velocities."""
+        state, std = self.worlds.state, self.settings.reset_noise
+        noise = torch.randn(state.v.shape, generator=self.generator, dtype=state.v.dtype) if std else 0.0
+        return State(state.q, state.v + std * noise)
+
+    def _window(self, rollout: Played, steps: Tensor) -> Window:
+        """Return observations, rewards and ends of episodes of a rollout."""
+        assert rollout.starts is not None
+        assert rollout.failed is not None
+        env, before, after = self.env, rollout.starts.flatten(), rollout.trajectory[1:].flatten()
+        reward = env.reward(before, after, rollout.controls.flatten(0, 1)).unflatten(0, steps.shape).to(self.dtype)
+        next_obs = env.observe(after, steps.flatten() + 1).to(self.dtype).unflatten(0, steps.shape)
+        obs = env.observe(before, steps.flatten()).detach().to(self.dtype).unflatten(0, steps.shape)
+        terminated, time_limit = env.is_terminal(next_obs.detach()), steps + 1 >= env.max_episode_steps
+        ended = terminated | time_limit | rollout.failed
+        active = torch.cat([torch.ones_like(ended[:, :1]), ~ended[:, :-1]], 1).cumprod(1).bool()
+        valid = ~(rollout.failed & active).any(1)
+        cut = torch.zeros_like(ended) if rollout.cut is None else rollout.cut
+        return Window(obs, next_obs, reward, terminated, time_limit & ~terminated, cut, active, valid)
+
+    def _returns(self, window: Window) -> Float[Tensor, " batch"]:
+        """Return what each world earns: the stretches between cuts, each with the value of its last state.
+
+        Only its gradient matters where gradients decay between steps: with g_t that by the state after step t, and d
+        the fraction that passes, g_t = ∂r_{t+1}/∂s_t + γ ∂s_{t+1}/∂s_t ((1 − d) ∂V/∂s_{t+1} + d g_{t+1}).
+        """
+        value = self._value(self.critic, window.next_obs, frozen=True)
+        count = window.reward.shape[1]
+        total, weight = window.reward.new_zeros(len(value)), window.reward.new_ones(len(value))
+        for k in range(count):
+            total = total + torch.where(window.active[:, k], weight * window.reward[:, k], 0.0)
+            weight = weight * self.settings.discount
+            ends = window.truncated[:, k] | window.gradient_cut[:, k] | (k == count - 1)
+            value_weight = torch.where(ends, weight, (1 - self.settings.gradient_decay) * weight)
+            bootstraps = window.active[:, k] & ~window.terminated[:, k]
+            total = total + torch.where(bootstraps, value_weight * value[:, k], 0.0)
+            weight = torch.where(window.gradient_cut[:, k], 1.0, weight)
+        return total
+
+    def _update_actor(self, monitor: Watch) -> None:
+        """Take one step of Adam for the actor."""
+        self.nonfinite_gradients += len(monitor.found)
+        norm = torch.nn.utils.clip_grad_norm_(list(self.actor.parameters()), self.settings.max_grad_norm)
+        self._metrics["grad_norm"] = float(norm)
+        if not bool(norm.isfinite()):
+            places = ", ".join(f"world {world} at step {step}" for world, step in monitor.found[:5])
+            raise TrainingError(
+                f"actor gradient is {float(norm)} after {self.env_steps} environment steps (not finite first in: "
+                f"{places or 'no single world'}); lower actor_lr or max_state_grad_norm"
+            )
+        self.actor_optimizer.step()
+
+    @torch.no_grad()
+    def _targets(self, window: Window) -> Float[Tensor, "batch steps"]:
+        """Return the TD(λ) return R_t of every step."""
+        value = self._value(self.target_critic, window.next_obs)
+        targets, following, td_lambda = torch.zeros_like(value), value[:, -1], self.settings.td_lambda
+        for k in reversed(range(value.shape[1])):
+            mixed = (1 - td_lambda) * value[:, k] + td_lambda * following
+            mixed = torch.where(window.truncated[:, k], value[:, k], mixed)
+            following = window.reward[:, k] + self.settings.discount * torch.where(window.terminated[:, k], 0.0, mixed)
+            targets[:, k] = following
+        return targets
+
+    def _update_critic(self, window: Window) -> float:
+        """Fit the critic to the window's returns and return its mean squared error."""
+        window = window.detached()
+        mask = window.active & window.valid[:, None]
+        obs, target = window.obs[mask], self._targets(window)[mask]
+        total, count = 0.0, 0
+        for _ in range(self.settings.critic_epochs):
+            order = torch.randperm(len(obs), generator=self.generator)
+            for minibatch in order.chunk(self.settings.num_minibatches):
+                loss = (self._value(self.critic, obs[minibatch]) - target[minibatch]).square().mean()
+                self.critic_optimizer.zero_grad()
+                loss.backward()
+                self.critic_optimizer.step()
+                total, count = total + loss.detach(), count + 1
+        polyak_update(self.target_critic, self.critic, self.settings.target_tau)
+        if self.actor.normalizer is not None and len(obs):
+            # Only now, because all networks have to see one normalization within a window.
+            self.actor.normalizer.update(obs)
+        return float(total) / max(1, count)
+
+    def _value(self, critic: EnsembleMlp, obs: Float[Tensor, "*batch obs"], frozen: bool = False) -> Tensor:
+        """Return a critic's values of observations, (*batch)."""
+        rows = obs.flatten(0, -2)
+        rows = rows if self.actor.normalizer is None else self.actor.normalizer(rows)
+        return critic(rows, frozen)[0, :, 0].unflatten(0, obs.shape[:-1])
+
+    def _advance_worlds(self, rollout: Played, window: Window) -> None:
+        """Set the worlds to the end of the window and reset those whose episode ended."""
+        failed = ~window.valid
+        self.worlds.advance(rollout.trajectory.final.detach(), failed, rollout.controls.shape[1])
+        self.worlds.reset((window.terminated | window.truncated).any(1) | failed)
+
+    def _adapt_horizon(self, task: EnvironmentTask, rollout: Played, max_acceleration: float) -> None:
+        """Lengthen or shorten later windows by the mean acceleration of this one."""
+        path = rollout.trajectory
+        acceleration = task.mean_acceleration(path[:-1].flatten(), path[1:].flatten()).mean()
+        shortest, longest = self.settings.horizon_range
+        horizon = self.horizon + self.settings.horizon_lr * (1 - float(acceleration) / max_acceleration)
+        self.horizon = min(max(horizon, shortest), longest)
+
+    def _decay_learning_rates(self) -> None:
+        """Set the learning rates of the current environment step."""
+        settings = self.settings
+        decay_steps = settings.lr_decay_steps
+        fraction = max(MIN_LR_FRACTION, 1 - self.env_steps / decay_steps) if decay_steps else 1.0
+        for optimizer, lr in ((self.actor_optimizer, settings.actor_lr), (self.critic_optimizer, settings.critic_lr)):
+            for group in optimizer.param_groups:
+                group["lr"] = lr * fraction
+
+    def metrics(self) -> dict[str, float]:
+        """Return statistics of the last window and the number of failures so far."""
+        failures = {"failures": self.worlds.failures, "nonfinite_gradients": self.nonfinite_gradients}
+        return self._metrics | {name: float(value) for name, value in failures.items()}
+
+    def modules(self) -> dict[str, Any]:
+        """Return the networks and their optimizers."""
+        names = ("actor", "critic", "target_critic", "actor_optimizer", "critic_optimizer")
+        return {name: getattr(self, name) for name in names}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return also the horizon."""
+        return super().state_dict() | {"horizon": self.horizon, "nonfinite_gradients": self.nonfinite_gradients}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore the result of `state_dict`."""
+        super().load_state_dict(state)
+        self.horizon, self.nonfinite_gradients = state["horizon"], state["nonfinite_gradients"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from physvision.control.breakout import KEYS, Bounces, Paddle, fly
-from physvision.envs.breakout import BALL_HEIGHT, BRICK_HEIGHT, BRICK_TOP, FLOOR, LEFT, RIGHT, ROOF
+from physvision.envs.breakout_screen import BALL_HEIGHT, BRICK_HEIGHT, BRICK_TOP, FLOOR, LEFT, RIGHT, ROOF
 
 
 def no_bricks():

@@ -4,55 +4,55 @@ import pytest
 import torch
 
 from physvision.core import TrainingError
-from physvision.envs import GAMES
-from physvision.learning.dynamics import DynamicsSettings
+from physvision.envs import ENVIRONMENTS
 from physvision.learning.mbpo import Mbpo, MbpoSettings
-from physvision.learning.recorded import RecordedSettings
+from physvision.learning.off_policy import OffPolicySettings
 from physvision.learning.sac import SacSettings
+from physvision.learning.world_model import WorldModelSettings
 
-PLAY = RecordedSettings(SacSettings((16, 16), batch=20), first=30)
-MODEL = DynamicsSettings(members=2, elites=1, hidden=(16,), batch=8, most=20)
+PLAY = OffPolicySettings(SacSettings((16, 16), batch_size=20), learning_starts=30)
+MODEL = WorldModelSettings(ensemble_size=2, num_elites=1, hidden_sizes=(16,), batch_size=8, max_updates=20)
 
 
 @pytest.fixture
 def learner():
-    made = Mbpo(GAMES["Links2"](), MbpoSettings(PLAY, MODEL, rollouts=40, lengths=(2, 2)), 0)
-    while made.steps < 30:
+    made = Mbpo(ENVIRONMENTS["Links2"](), MbpoSettings(PLAY, MODEL, model_rollouts=40, rollout_length=(2, 2)), 0)
+    while made.env_steps < 30:
         made.advance()
     return made
 
 
 def test_steps_into_the_unknown_are_left_out_and_counted(learner):
     """A quarter comes to 1e30, and a quarter to no number; the rest goes on, and is imagined further."""
-    before, step = learner.unknown["imagined"], learner.model.step
+    before, predict = learner.skipped["model_steps"], learner.model.predict
 
-    def wild(seen, action):
-        after, reward = step(seen, action)
-        after[0::4, 0], after[1::4, 0] = 1e30, float("nan")
-        return after, reward
+    def wild(obs, action):
+        next_obs, reward = predict(obs, action)
+        next_obs[0::4, 0], next_obs[1::4, 0] = 1e30, float("nan")
+        return next_obs, reward
 
-    learner.model.step = wild
-    learner._imagine()
-    kept = learner.imagined.all()
-    assert kept["after"].abs().max() < 1e3
-    assert kept["seen"].abs().max() < 1e3
+    learner.model.predict = wild
+    learner._roll_out_model()
+    kept = learner.model_buffer.contents()
+    assert kept["next_obs"].abs().max() < 1e3
+    assert kept["obs"].abs().max() < 1e3
     # Of 40 and, at most, of the 20 that are left.
-    assert 20 + 10 >= learner.unknown["imagined"] - before >= 20
+    assert 20 + 10 >= learner.skipped["model_steps"] - before >= 20
 
 
 def test_where_nothing_is_known_true_steps_are_learned_from(learner):
-    learner.imagined.size = 0
-    learner.model.knows = lambda seen: torch.zeros(len(seen), dtype=torch.bool)
-    learner._imagine()
-    assert learner.imagined.size == 0
-    batch, known = learner.batch(), learner.record.all()["after"]
-    assert len(batch["after"]) == 20
-    assert (batch["after"][:, None] == known).all(2).any(1).all()
+    learner.model_buffer.size = 0
+    learner.model.in_training_range = lambda obs: torch.zeros(len(obs), dtype=torch.bool)
+    learner._roll_out_model()
+    assert learner.model_buffer.size == 0
+    batch, known = learner.batch(), learner.replay_buffer.contents()["next_obs"]
+    assert len(batch["next_obs"]) == 20
+    assert (batch["next_obs"][:, None] == known).all(2).any(1).all()
 
 
 def test_networks_that_are_no_numbers_end_the_run_with_an_error(learner):
     with torch.no_grad():
-        learner.agent.critics.weights[0][0, 0, 0] = float("nan")
+        learner.sac.critics.weights[0][0, 0, 0] = float("nan")
     learner.advance()
-    with pytest.raises(TrainingError, match=r"critics: expected a number, got nan after 31 steps"):
-        learner.told()
+    with pytest.raises(TrainingError, match=r"critic_loss: expected a finite loss, got nan after 31 environment steps"):
+        learner.metrics()

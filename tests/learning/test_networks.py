@@ -7,8 +7,8 @@ from torch.distributions import Normal, TransformedDistribution
 from torch.distributions.transforms import TanhTransform
 
 from physvision.core import InputError
-from physvision.learning.networks import Actor, Layers, Measure, squashed
-from physvision.learning.replay import Replay
+from physvision.learning.networks import Actor, EnsembleMlp, RunningNormalizer, sample_tanh_normal
+from physvision.learning.replay_buffer import ReplayBuffer
 
 
 def alone(layers, member):
@@ -18,14 +18,16 @@ def alone(layers, member):
         linear = nn.Linear(*weight.shape[1:])
         linear.weight.data, linear.bias.data = weight[member].T.clone(), bias[member, 0].clone()
         parts += [linear, {"relu": nn.ReLU(), "elu": nn.ELU(), "swish": nn.SiLU()}[layers.named]]
-        parts += [nn.LayerNorm(weight.shape[2], elementwise_affine=False)] if layers.levelled else []
-    return nn.Sequential(*parts[: -2 if layers.levelled else -1]).to(layers.weights[0].dtype)
+        parts += [nn.LayerNorm(weight.shape[2], elementwise_affine=False)] if layers.layer_norm else []
+    return nn.Sequential(*parts[: -2 if layers.layer_norm else -1]).to(layers.weights[0].dtype)
 
 
-@pytest.mark.parametrize(("activation", "levelled"), [("relu", False), ("elu", False), ("swish", False), ("elu", True)])
+@pytest.mark.parametrize(
+    ("activation", "layer_norm"), [("relu", False), ("elu", False), ("swish", False), ("elu", True)]
+)
 @pytest.mark.parametrize("outputs", [1, 3])
-def test_networks_side_by_side_are_those_one_by_one(activation, levelled, outputs):
-    layers = Layers(2, (3, 8, 8, outputs), activation, levelled=levelled).double()
+def test_networks_side_by_side_are_those_one_by_one(activation, layer_norm, outputs):
+    layers = EnsembleMlp(2, (3, 8, 8, outputs), activation, layer_norm=layer_norm).double()
     layers.named = activation
     inputs = torch.randn(5, 3, dtype=torch.float64, requires_grad=True)
     found = layers(inputs)
@@ -46,7 +48,7 @@ def test_networks_side_by_side_are_those_one_by_one(activation, levelled, output
 
 
 def test_frozen_networks_have_gradients_to_what_comes_in_alone():
-    layers, inputs = Layers(2, (3, 8, 1)), torch.randn(5, 3, requires_grad=True)
+    layers, inputs = EnsembleMlp(2, (3, 8, 1)), torch.randn(5, 3, requires_grad=True)
     (free,) = torch.autograd.grad(layers(inputs).sum(), inputs)
     layers(inputs, frozen=True).sum().backward()
     torch.testing.assert_close(inputs.grad, free)
@@ -54,70 +56,85 @@ def test_frozen_networks_have_gradients_to_what_comes_in_alone():
 
 
 def test_products_of_half_precision_err_by_its_rounding():
-    layers, inputs = Layers(2, (3, 64, 64, 1)), torch.randn(50, 3)
+    layers, inputs = EnsembleMlp(2, (3, 64, 64, 1)), torch.randn(50, 3)
     single = layers(inputs)
-    layers.rounded = True
+    layers.bf16 = True
     rounded = layers(inputs)
     # Two factors rounded to 8 bits, 64 of them added up with signs of their own, and the sum rounded.
     assert 0 < float((rounded - single).abs().max()) < 4 * 2**-8 * float(single.abs().max())
 
 
 def test_layers_of_rectifiers_are_not_levelled():
-    with pytest.raises(InputError, match="expected one other than relu where layers are levelled"):
-        Layers(1, (3, 8, 1), levelled=True)
+    with pytest.raises(InputError, match="with layer_norm, got 'relu'"):
+        EnsembleMlp(1, (3, 8, 1), layer_norm=True)
 
 
 def test_numbers_are_measured_over_all_batches_together():
-    measure, rows = Measure(2), 5 * torch.randn(60, 2, dtype=torch.float64) + 100
+    normalizer, rows = RunningNormalizer(2), 5 * torch.randn(60, 2, dtype=torch.float64) + 100
     rows[:, 1] = 7.0
     small = torch.tensor([[0.5, -3.0]])
-    assert torch.equal(measure(small), small)
+    assert torch.equal(normalizer(small), small)
     for part in rows.split([10, 1, 49]):
-        measure.add(part)
-    found = measure(rows)
+        normalizer.update(part)
+    found = normalizer(rows)
     torch.testing.assert_close(found[:, 0], (rows[:, 0] - rows[:, 0].mean()) / rows[:, 0].std(correction=0))
     # One that never changes is at its mean, and what is far off is bounded.
     assert found[:, 1].abs().max() < 1e-6
-    assert measure(torch.tensor([[1e9, -1e9]])).tolist() == [[10.0, -10.0]]
+    assert normalizer(torch.tensor([[1e9, -1e9]])).tolist() == [[10.0, -10.0]]
+
+
+@pytest.mark.parametrize("option", ["normalize_obs", "layer_norm", "state_independent_std"])
+def test_options_of_an_actor_work_alone(option):
+    """Each option changes what it names and nothing else."""
+    actor = Actor(3, (8,), 2, "elu", init_log_std=-1.0, **{option: True})
+    obs = torch.randn(50, 3) + 5
+    assert (actor.normalizer is not None) == (option == "normalize_obs")
+    assert actor.layers.layer_norm == (option == "layer_norm")
+    log_std = actor.distribution(obs)[:, 2:]
+    assert (float(log_std.std(0).max()) < 1e-6) == (option == "state_independent_std")
+    before = actor.deterministic_action(obs)
+    if actor.normalizer is not None:
+        actor.normalizer.update(obs)
+    assert torch.equal(actor.deterministic_action(obs), before) == (option != "normalize_obs")
 
 
 def test_a_steady_actor_tells_the_same_deviations_everywhere():
-    actor = Actor(3, (8,), 2, "elu", spread=-1.0, steady=True)
+    actor = Actor(3, (8,), 2, "elu", init_log_std=-1.0, normalize_obs=True, layer_norm=True, state_independent_std=True)
     told, _ = actor(torch.randn(5, 3), torch.zeros(5, 0))
     assert told.shape == (5, 4)
     assert (told[:, 2:] == -1).all()
     told[:, 2:].sum().backward()
-    assert actor.spread.grad.tolist() == [5.0, 5.0]
+    assert actor.log_std.grad.tolist() == [5.0, 5.0]
 
 
 def test_the_density_is_that_of_a_squashed_normal():
     # Of actions that are all but 1 torch does not find the way back.
     drawn = 0.5 * torch.randn(6, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     output, noise = drawn[:, :4], drawn[:, 4:]
-    action, density = squashed(output, noise)
+    action, density = sample_tanh_normal(output, noise)
     mean, spread = output.chunk(2, 1)
     law = TransformedDistribution(Normal(mean, spread.exp()), TanhTransform())
     torch.testing.assert_close(density, law.log_prob(action).sum(1))
-    far, told = squashed(torch.tensor([[60.0, 0.0]]), torch.zeros(1, 1))
+    far, told = sample_tanh_normal(torch.tensor([[60.0, 0.0]]), torch.zeros(1, 1))
     assert float(far) == 1.0
     assert told.isfinite().all()
 
 
 def test_a_ring_holds_the_newest_rows():
-    ring = Replay(5, {"x": 0})
+    ring = ReplayBuffer(5, {"x": 0})
     for first in (0, 3, 6):
         ring.add({"x": torch.arange(first, first + 3.0)})
-    assert sorted(ring.all()["x"].tolist()) == [4, 5, 6, 7, 8]
-    assert ring.take(torch.tensor([2, 0]))["x"].tolist() == [7, 5]
-    ring.put(torch.tensor([2, 0]), {"x": torch.tensor([17.0, 15.0])})
-    assert sorted(ring.all()["x"].tolist()) == [4, 6, 8, 15, 17]
-    other = Replay(5, {"x": 0})
+    assert sorted(ring.contents()["x"].tolist()) == [4, 5, 6, 7, 8]
+    assert ring.gather(torch.tensor([2, 0]))["x"].tolist() == [7, 5]
+    ring.overwrite(torch.tensor([2, 0]), {"x": torch.tensor([17.0, 15.0])})
+    assert sorted(ring.contents()["x"].tolist()) == [4, 6, 8, 15, 17]
+    other = ReplayBuffer(5, {"x": 0})
     other.load_state_dict(ring.state_dict())
     for each in (ring, other):
         each.add({"x": torch.tensor([9.0])})
-    assert torch.equal(ring.all()["x"], other.all()["x"])
+    assert torch.equal(ring.contents()["x"], other.contents()["x"])
     ring.add({"x": torch.arange(100.0, 112.0)})
-    assert sorted(ring.all()["x"].tolist()) == [107, 108, 109, 110, 111]
+    assert sorted(ring.contents()["x"].tolist()) == [107, 108, 109, 110, 111]
     drawn = ring.sample(4000, torch.Generator().manual_seed(0))["x"]
     # Each of five in a binomial draw, within five deviations.
     for value in range(107, 112):

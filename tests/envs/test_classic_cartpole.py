@@ -4,20 +4,20 @@ import numpy as np
 import pytest
 import torch
 
-from physvision.envs import balance
+from physvision.envs import classic_cartpole
 
 
 def test_it_is_gymnasiums_cartpole_at_full_force():
     gymnasium = pytest.importorskip("gymnasium")
     theirs = gymnasium.make("CartPole-v1").unwrapped
     generator = torch.Generator().manual_seed(0)
-    states = balance.begin(5, generator)
+    states = classic_cartpole.reset(5, generator)
     for start in states:
         theirs.reset(seed=0)
         theirs.state = start.numpy().copy()
         ours = start[None]
         for action in (1, 1, 0, 1, 0, 0, 0, 1):
             _, _, ended, *_ = theirs.step(action)
-            ours = balance.step(ours, torch.tensor([2.0 * action - 1]).double())
+            ours = classic_cartpole.step(ours, torch.tensor([2.0 * action - 1]).double())
             np.testing.assert_allclose(np.array(theirs.state, float), ours[0], rtol=1e-12, atol=1e-14)
-            assert bool(balance.lost(ours)) == ended
+            assert bool(classic_cartpole.is_terminal(ours)) == ended

@@ -1,7 +1,8 @@
-"""Games as gymnasium's environments, by its own checker; gradients through a game's steps; what is missing."""
+"""Games as gymnasium's environments, by its own checker; gradients through a env's steps; what is missing."""
 
 import math
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,12 +14,12 @@ from gymnasium.utils.env_checker import check_env  # noqa: E402
 import physvision.envs  # noqa: E402
 from physvision import State  # noqa: E402
 from physvision.core import InputError, MissingError  # noqa: E402
-from physvision.envs import GAMES, Game, needed  # noqa: E402
-from physvision.envs.environments import GameEnvironment, GameVectorEnvironment  # noqa: E402
+from physvision.envs import ENVIRONMENTS, require_package  # noqa: E402
+from physvision.envs.gymnasium_env import GymnasiumEnv, GymnasiumVectorEnv  # noqa: E402
 
 
 # Links start at the same place whatever the seed, which the checker does not allow.
-@pytest.mark.parametrize("name", [*list(GAMES)[:4], pytest.param("Ant", marks=pytest.mark.extended)])
+@pytest.mark.parametrize("name", [*list(ENVIRONMENTS)[:4], pytest.param("Ant", marks=pytest.mark.extended)])
 def test_gymnasiums_checker_passes(name):
     check_env(gymnasium.make(f"physvision/{name}-v0").unwrapped, skip_render_check=True)
 
@@ -26,73 +27,73 @@ def test_gymnasiums_checker_passes(name):
 @pytest.mark.parametrize("name", ["CartPole", "Links2"])
 def test_stable_baselines_take_a_game_as_it_is(name):
     checker = pytest.importorskip("stable_baselines3.common.env_checker")
-    game = gymnasium.make(f"physvision/{name}-v0")
-    checker.check_env(game.unwrapped, warn=True, skip_render_check=True)
-    learner = sys.modules["stable_baselines3"].PPO("MlpPolicy", game, n_steps=8, batch_size=8, n_epochs=1)
+    env = gymnasium.make(f"physvision/{name}-v0")
+    checker.check_env(env.unwrapped, warn=True, skip_render_check=True)
+    learner = sys.modules["stable_baselines3"].PPO("MlpPolicy", env, n_steps=8, batch_size=8, n_epochs=1)
     learner.learn(16)
     assert learner.num_timesteps == 16
 
 
 def test_worlds_of_a_vector_are_those_of_one_environment():
     many = gymnasium.make_vec("physvision/CartPole-v0", num_envs=3, vectorization_mode="vector_entry_point")
-    seen, _ = many.reset(seed=4)
-    one = GameEnvironment("CartPole")
+    obs, _ = many.reset(seed=4)
+    one = GymnasiumEnv("CartPole")
     one.reset(seed=0)
     actions = np.array([[0.5], [-1.0], [0.2]], np.float32)
-    start = many.unwrapped._players.worlds.state
+    start = many.unwrapped._simulation.worlds.state
     after, reward, *_ = many.step(actions)
     for k in range(3):
-        one._players.worlds.state = State(start.q[k : k + 1], start.v[k : k + 1])
+        one._simulation.worlds.state = State(start.q[k : k + 1], start.v[k : k + 1])
         alone, alone_reward, *_ = one.step(actions[k])
         np.testing.assert_array_equal(after[k], alone)
         assert reward[k] == alone_reward
-    assert seen.shape == (3, 5)
+    assert obs.shape == (3, 5)
 
 
-def short(periods):
-    game = GAMES["CartPole"]()
-    return Game(game.engine, game.begin, game.see, game.reward, game.high, periods, lost=lambda seen: seen[:, 0] > 0.5)
+def short(max_episode_steps):
+    env = ENVIRONMENTS["CartPole"]()
+    return replace(env, max_episode_steps=max_episode_steps, frame_skip=1, termination=lambda obs: obs[:, 0] > 0.5)
 
 
 def test_a_world_that_ended_starts_anew_with_the_step_after():
-    worlds = GameVectorEnvironment(short(3), 2)
+    worlds = GymnasiumVectorEnv(short(3), 2)
     worlds.reset(seed=1)
-    worlds._players.worlds.state.q[0, 0] = 0.6
+    worlds._simulation.worlds.state.q[0, 0] = 0.6
     still = np.zeros((2, 1))
-    _, _, lost, over, _ = worlds.step(still)
-    assert lost.tolist() == [True, False]
-    seen, reward, lost, over, _ = worlds.step(still)
-    assert abs(seen[0, 0]) < 0.5
+    _, _, terminated, truncated, _ = worlds.step(still)
+    assert terminated.tolist() == [True, False]
+    obs, reward, terminated, truncated, _ = worlds.step(still)
+    assert abs(obs[0, 0]) < 0.5
     assert reward[0] == 0
-    assert not lost.any()
-    assert not over.any()
-    *_, over, _ = worlds.step(still)
-    assert over.tolist() == [False, True]
+    assert not terminated.any()
+    assert not truncated.any()
+    *_, truncated, _ = worlds.step(still)
+    assert truncated.tolist() == [False, True]
 
 
 def test_a_world_that_fails_ends_and_is_told():
-    environment = GameEnvironment("DoublePendulum")
+    environment = GymnasiumEnv("DoublePendulum")
     environment.reset(seed=0)
-    environment._players.worlds.state.v[0, 0] = 1e200
+    environment._simulation.worlds.state.v[0, 0] = 1e200
     with pytest.warns(RuntimeWarning, match="worlds failed"):
-        seen, reward, lost, _, told = environment.step([0.0, 0.0])
-    assert lost
-    assert told["failed"]
+        obs, reward, terminated, _, info = environment.step([0.0, 0.0])
+    assert terminated
+    assert info["failed"]
     assert np.isfinite(reward)
-    assert np.isfinite(seen).all()
+    assert np.isfinite(obs).all()
     with pytest.raises(InputError, match="expected finite numbers"):
         environment.step([np.nan, 0.0])
     with pytest.raises(InputError, match="reset"):
-        GameEnvironment("Pendulum").step([0.0])
+        GymnasiumEnv("Pendulum").step([0.0])
 
 
 def test_a_step_has_the_gradient_of_finite_differences():
-    game = GAMES["CartPole"]()
-    start = game.begin(2, torch.Generator().manual_seed(0))
+    env = ENVIRONMENTS["CartPole"]()
+    start = env.reset(2, torch.Generator().manual_seed(0))
     control = torch.tensor([[3.0], [-2.0]]).double().requires_grad_()
 
     def total(u):
-        return game.step(game.step(start, u).state, u).reward
+        return env.step(env.step(start, u).state, u).reward
 
     assert torch.autograd.gradcheck(total, control, eps=1e-5, atol=1e-8)
 
@@ -100,5 +101,5 @@ def test_a_step_has_the_gradient_of_finite_differences():
 def test_a_missing_package_names_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "ale_py", None)
     with pytest.raises(MissingError, match=r'pip install "physvision\[atari\]"'):
-        needed("ale_py", "atari")
-    assert physvision.envs.needed("math", "none") is math
+        require_package("ale_py", "atari")
+    assert physvision.envs.require_package("math", "none") is math

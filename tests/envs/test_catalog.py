@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from physvision import State
-from physvision.envs import GAMES, Worlds
+from physvision.envs import ENVIRONMENTS, VectorEnv
 
 
 def worlds(name, count, seed=0):
-    return Worlds(GAMES[name](), count, torch.Generator().manual_seed(seed))
+    return VectorEnv(ENVIRONMENTS[name](), count, torch.Generator().manual_seed(seed))
 
 
 def test_a_link_without_a_motor_falls_as_a_pendulum():
@@ -56,12 +56,12 @@ def test_rewards_of_links_add_up_to_how_much_nearer_the_tip_is():
     for step in range(100):
         moves = many.step(10 * (2 * torch.rand(4, 2, generator=generator, dtype=torch.float64) - 1))
         total += moves.reward
-        assert bool(moves.over.all()) == (step == 99)
-        assert bool(many.game.is_over(moves.after).all()) == (step == 99)
+        assert bool(moves.truncated.all()) == (step == 99)
+        assert bool(many.env.is_terminal(moves.next_obs).all()) == (step == 99)
     angles = many.state.q.cumsum(1)
     ahead, up = 0.5 * angles.cos().sum(1), 0.5 * angles.sin().sum(1)
     torch.testing.assert_close(total, 0.5 * 2**2 - ahead.square() - (up - 1).square())
-    torch.testing.assert_close(moves.after[:, 2 + 1], ahead)
+    torch.testing.assert_close(moves.next_obs[:, 2 + 1], ahead)
     assert float(total.max()) < 0.5 * 2**2
 
 
@@ -69,7 +69,7 @@ def test_links_that_turn_by_more_than_half_a_turn_in_a_step_have_failed():
     many = worlds("Links2", 3)
     many.state = State(many.state.q, torch.tensor([[100.0, 0.0], [400.0, 0.0], [0.0, -400.0]], dtype=torch.float64))
     moves = many.step(torch.zeros(3, 2))
-    assert moves.failed.tolist() == moves.lost.tolist() == [False, True, True]
+    assert moves.failed.tolist() == moves.terminated.tolist() == [False, True, True]
     assert moves.reward[1:].tolist() == [0.0, 0.0]
     assert many.failures == 2
 
@@ -80,31 +80,31 @@ def test_a_world_that_fails_is_started_anew_and_counted_and_no_other_is_touched(
     with pytest.warns(RuntimeWarning, match="1 of 3 worlds failed"):
         moves = many.step(torch.full((3, 2), 5.0))
     expected = alone.step(torch.full((1, 2), 5.0))
-    assert moves.failed.tolist() == moves.lost.tolist() == [False, True, False]
+    assert moves.failed.tolist() == moves.terminated.tolist() == [False, True, False]
     assert many.failures == 1
     assert moves.reward[1] == 0
     for k in (0, 2):
-        assert torch.equal(moves.after[k], expected.after[0])
-    many.restart(moves.lost)
-    assert many.played.tolist() == [1, 0, 1]
-    assert many.seen().isfinite().all()
+        assert torch.equal(moves.next_obs[k], expected.next_obs[0])
+    many.reset(moves.terminated)
+    assert many.elapsed_steps.tolist() == [1, 0, 1]
+    assert many.observations().isfinite().all()
 
 
-def test_the_ant_stands_and_falls_and_is_seen_as_told():
+def test_the_ant_stands_and_falls_and_is_observed_as_documented():
     pytest.importorskip("gymnasium")
     many = worlds("Ant", 3, seed=3)
-    assert many.seen().shape == (3, 27)
+    assert many.observations().shape == (3, 27)
     still = torch.zeros(3, 8, dtype=torch.float64)
     for _ in range(40):
         moves = many.step(still)
         assert not moves.failed.any()
-    assert not moves.lost.any()
+    assert not moves.terminated.any()
     # At rest: no way along x is paid for, so that what is left is the one for being alive.
     torch.testing.assert_close(moves.reward, torch.ones(3).double(), rtol=0, atol=0.05)
     state = many.state
     high = State(state.q + torch.tensor([0.0, 0.0, 1.0] + [0.0] * 12), state.v)
-    assert many.game.step(high, still).lost.all()
-    pushed = many.game.step(many.state, torch.ones(3, 8, dtype=torch.float64)).reward
+    assert many.env.step(high, still).terminated.all()
+    pushed = many.env.step(many.state, torch.ones(3, 8, dtype=torch.float64)).reward
     assert (pushed < 0).all()  # all motors at full power cost 4
 
 
@@ -117,13 +117,13 @@ def test_the_compliant_ant_is_mujocos():
     gymnasium = pytest.importorskip("gymnasium")
     model = mujoco.MjModel.from_xml_path(f"{Path(gymnasium.__file__).parent}/envs/mujoco/assets/ant.xml")
     model.opt.jacobian, model.opt.tolerance = mujoco.mjtJacobian.mjJAC_DENSE, 0.0
-    game, generator, count = GAMES["CompliantAnt"](), torch.Generator().manual_seed(0), 8
-    start = game.begin(count, generator)
+    env, generator, count = ENVIRONMENTS["CompliantAnt"](), torch.Generator().manual_seed(0), 8
+    start = env.reset(count, generator)
     start.q[:, 2] -= 0.2  # some begin in the ground, to be pushed out
     controls = 2 * torch.rand(count, 20, 8, generator=generator, dtype=torch.float64) - 1
     states, data = [start], mujoco.MjData(model)
     for control in controls.unbind(1):
-        states.append(game.step(states[-1], control).state)
+        states.append(env.step(states[-1], control).state)
     touched, off = 0, []
     for world in range(count):
         for before, after, control in zip(states[:-1], states[1:], controls[world], strict=True):

@@ -1,0 +1,138 @@
+"""Gymnasium adapters of our environments: one world, or a vector of worlds. Actions are scaled to [−1, 1]."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from physvision.core import InputError
+from physvision.envs.catalog import ENVIRONMENTS
+from physvision.envs.environment import Environment, require_package
+from physvision.envs.vector_env import VectorEnv
+
+require_package("gymnasium", "environments")
+
+import gymnasium  # noqa: E402
+from gymnasium.vector import AutoresetMode  # noqa: E402
+from gymnasium.vector.utils import batch_space  # noqa: E402
+
+
+def _spaces(env: Environment) -> tuple[gymnasium.spaces.Box, gymnasium.spaces.Box]:
+    """Return the observation space of one world, unbounded, and its action space, [−1, 1]."""
+    obs_size = VectorEnv(env, 1, torch.Generator().manual_seed(0)).observations().shape[1]
+    return (
+        gymnasium.spaces.Box(-np.inf, np.inf, (obs_size,), np.float32),
+        gymnasium.spaces.Box(-1.0, 1.0, (len(env.action_limit),), np.float32),
+    )
+
+
+def _to_float32(obs: torch.Tensor) -> NDArray[np.float32]:
+    """Convert to single precision, clipped to its range."""
+    limit = float(np.finfo(np.float32).max)
+    return obs.clamp(-limit, limit).numpy().astype(np.float32)
+
+
+class _Simulation:
+    """Worlds of an environment behind NumPy arrays, which both adapters share."""
+
+    def __init__(self, env: Environment, num_envs: int) -> None:
+        self.env, self.num_envs = env, num_envs
+        self.worlds: VectorEnv | None = None
+
+    def reset(self, random: np.random.Generator) -> NDArray[np.float32]:
+        """Reset all worlds and return their observations."""
+        self.worlds = VectorEnv(self.env, self.num_envs, torch.Generator().manual_seed(int(random.integers(2**31))))
+        return _to_float32(self.worlds.observations())
+
+    def reset_worlds(self, mask: NDArray[np.bool_]) -> NDArray[np.float32]:
+        """Reset the worlds where the mask is true and return the observations of all."""
+        assert self.worlds is not None
+        self.worlds.reset(torch.as_tensor(mask))
+        return _to_float32(self.worlds.observations())
+
+    def step(self, actions: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray, NDArray, NDArray, NDArray]:
+        """Return observations, rewards, and the flags terminated, truncated and failed."""
+        if self.worlds is None:
+            raise InputError("step: call reset() before the first step")
+        limit = np.asarray(self.env.action_limit)
+        if actions.shape != (self.num_envs, len(limit)) or not np.isfinite(actions).all():
+            raise InputError(f"action: expected finite numbers of shape {(self.num_envs, len(limit))}, got {actions}")
+        moves = self.worlds.step(torch.as_tensor(actions * limit, dtype=self.worlds.state.q.dtype))
+        results = (value.numpy() for value in (moves.reward, moves.terminated, moves.truncated, moves.failed))
+        return _to_float32(moves.next_obs), *results  # pyright: ignore[reportReturnType]
+
+
+class GymnasiumEnv(gymnasium.Env):
+    """One world of an environment with Gymnasium's interface.
+
+    Observations are those of the environment in single precision, without bounds. Actions are its controls divided by
+    `Environment.action_limit`, in [−1, 1]. `info["failed"]` is true where the engine could not simulate a step.
+    """
+
+    metadata = {"render_modes": []}  # noqa: RUF012  as gymnasium has it
+
+    def __init__(self, env: Environment | str) -> None:
+        environment = ENVIRONMENTS[env]() if isinstance(env, str) else env
+        self.observation_space, self.action_space = _spaces(environment)
+        self._simulation = _Simulation(environment, 1)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Start a new episode."""
+        super().reset(seed=seed)
+        return self._simulation.reset(self.np_random)[0], {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Simulate one environment step."""
+        obs, reward, terminated, truncated, failed = self._simulation.step(np.asarray(action, float)[None])
+        return obs[0], float(reward[0]), bool(terminated[0]), bool(truncated[0]), {"failed": bool(failed[0])}
+
+
+class GymnasiumVectorEnv(gymnasium.vector.VectorEnv):
+    """Many worlds of an environment with Gymnasium's vector interface, simulated in one launch.
+
+    Spaces are those of `GymnasiumEnv`, batched. A finished world is reset in the step after (`NEXT_STEP`).
+    """
+
+    metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012  as gymnasium has it
+
+    def __init__(self, env: Environment | str, num_envs: int = 1) -> None:
+        environment = ENVIRONMENTS[env]() if isinstance(env, str) else env
+        self.num_envs = num_envs
+        self.single_observation_space, self.single_action_space = _spaces(environment)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._simulation = _Simulation(environment, num_envs)
+        self._finished = np.zeros(num_envs, bool)
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Start a new episode in every world."""
+        super().reset(seed=seed)
+        self._finished[:] = False
+        return self._simulation.reset(self.np_random), {}
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Simulate one environment step in every world; those that had finished are reset instead."""
+        fresh = self._finished.copy()
+        obs, *results = self._simulation.step(np.asarray(actions, float))
+        if fresh.any():
+            obs = self._simulation.reset_worlds(fresh)
+            results = [np.where(fresh, 0, value) for value in results]
+        reward, terminated, truncated, failed = results
+        terminated, truncated = terminated.astype(bool), truncated.astype(bool)
+        self._finished = terminated | truncated
+        return obs, reward, terminated, truncated, {"failed": failed.astype(bool)}
+
+
+def register() -> None:
+    """Register every environment with Gymnasium as physvision/NAME-v0."""
+    for name in ENVIRONMENTS:
+        if f"physvision/{name}-v0" not in gymnasium.registry:
+            gymnasium.register(
+                f"physvision/{name}-v0",
+                entry_point="physvision.envs.gymnasium_env:GymnasiumEnv",
+                vector_entry_point="physvision.envs.gymnasium_env:GymnasiumVectorEnv",
+                kwargs={"env": name},
+            )

@@ -1,0 +1,123 @@
+"""Off-policy learning: soft actor–critic that collects transitions in a replay buffer and learns from samples of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any
+
+import torch
+
+from physvision.core import TrainingError
+from physvision.envs import Environment, Transitions
+from physvision.learning.learner import Learner
+from physvision.learning.replay_buffer import Batch, ReplayBuffer
+from physvision.learning.sac import Sac, SacSettings
+
+
+@dataclass(frozen=True)
+class OffPolicySettings:
+    """Settings of data collection for soft actor–critic. Defaults are those of the SAC and MBPO papers.
+
+    Attributes:
+        sac: Settings of the actor, the critics and their updates.
+        num_envs: Worlds that are stepped together; more of them collect more varied data between updates.
+        learning_starts: Environment steps under uniform random actions before learning; more explore further.
+        updates_per_step: Updates for each environment step of a world; more learn faster by steps, slower by time.
+        buffer_size: Capacity of the replay buffer, in transitions; a larger one remembers older policies.
+    """
+
+    sac: SacSettings = field(default_factory=SacSettings)
+    num_envs: int = 1
+    learning_starts: int = 5000
+    updates_per_step: int = 1
+    buffer_size: int = 1_000_000
+
+
+class OffPolicyAgent(Learner):
+    """Soft actor–critic (SAC): acts by its stochastic policy and learns from all transitions so far.
+
+    Use it where the engine's gradients are not wanted, or as the base of `Mbpo`. Method: see `sac`.
+
+    Attributes:
+        sac: Actor, critics and their updates.
+        replay_buffer: True transitions with the states that they started from.
+    """
+
+    def __init__(self, env: Environment, settings: OffPolicySettings, seed: int) -> None:
+        """Start with an empty replay buffer.
+
+        Args:
+            env: Environment to learn.
+            settings: Settings of collection and learning.
+            seed: Seed of all random numbers.
+        """
+        super().__init__(env, settings.num_envs, seed)
+        self.settings, self.action_limit = settings, torch.tensor(env.action_limit)
+        obs_size, engine = self.worlds.observations().shape[1], env.engine
+        self.sac = Sac(obs_size, len(env.action_limit), settings.sac, self.generator)
+        self.actor = self.sac.actor
+        self._widths = {
+            "obs": obs_size,
+            "action": len(env.action_limit),
+            "reward": 0,
+            "next_obs": obs_size,
+            "terminated": 0,
+        }
+        widths = self._widths | {"q": engine.nq, "v": engine.nv, "elapsed_steps": 0}
+        dtypes = {"q": torch.float64, "v": torch.float64, "elapsed_steps": torch.int64}
+        self.replay_buffer = ReplayBuffer(settings.buffer_size, widths, dtypes)
+
+    def advance(self) -> None:
+        """Take one step in every world, and the updates that are due for it."""
+        self.collect()
+        if self.env_steps > self.settings.learning_starts:
+            for _ in range(self.settings.updates_per_step * self.worlds.num_envs):
+                self.update()
+
+    def collect(self) -> Transitions:
+        """Take one step in every world and store the transitions, except those of failed worlds."""
+        with torch.no_grad():
+            if self.env_steps < self.settings.learning_starts:
+                action = 2 * torch.rand(self.worlds.num_envs, len(self.action_limit), generator=self.generator) - 1
+            else:
+                action, _ = self.actor.sample(self.worlds.observations().float(), self.generator)
+        elapsed = self.worlds.elapsed_steps
+        moves = self.worlds.step(action * self.action_limit)
+        rows = {
+            "obs": moves.obs,
+            "action": action,
+            "reward": moves.reward,
+            "next_obs": moves.next_obs,
+            "terminated": moves.terminated | (moves.truncated & self.env.time_aware),
+            "q": moves.state.q,
+            "v": moves.state.v,
+            "elapsed_steps": elapsed,
+        }
+        self.replay_buffer.add({name: value[~moves.failed] for name, value in rows.items()})
+        self.worlds.reset(moves.terminated | moves.truncated)
+        self.env_steps += self.worlds.num_envs
+        return moves
+
+    def update(self) -> None:
+        """Update the networks once."""
+        self.sac.update(self.batch())
+
+    def batch(self) -> Batch:
+        """Draw the transitions of the next update."""
+        return self.replay_buffer.sample(self.settings.sac.batch_size, self.generator)
+
+    def metrics(self) -> dict[str, float]:
+        """Return the last losses and the number of simulation failures."""
+        losses = {name: float(value) for name, value in self.sac.metrics().items()}
+        for name, value in losses.items():
+            if not isfinite(value):
+                raise TrainingError(
+                    f"{name}: expected a finite loss, got {value} after {self.env_steps} environment steps; "
+                    "try a lower learning rate"
+                )
+        return losses | {"failures": float(self.worlds.failures)}
+
+    def modules(self) -> dict[str, Any]:
+        """Return the networks and the replay buffer."""
+        return {"sac": self.sac, "replay_buffer": self.replay_buffer}

@@ -1,0 +1,149 @@
+"""Policy enhancement: action gradients from the differentiable engine instead of a critic (Qiao et al., ICML 2021).
+
+The value of an action comes from a step of the engine, and not from a critic that has to generalize over actions. With
+s' and r the engine's next state and reward for a state and the policy's own action a, and μ its action without noise,
+
+    D = ∂(r + γ Q(s', μ(s')))/∂a = ∂r/∂a + γ (∂s'/∂a)ᵀ ∂Q(s', μ(s'))/∂s'
+
+is a constant, and the actor's loss has −D · a in the place of −Q(s, a). D is valid at the action at which it was taken.
+
+Over a horizon of h steps, which ends early at terminal states, the critic is evaluated after the last step alone. The
+policy continues from s' by actions of its own, and each of them has a D, from the gradient g that reaches its step:
+
+    D = ∂r/∂a + γ (∂s'/∂a)ᵀ g',    g = ∂r/∂s + (∂a/∂s)ᵀ D + γ (∂s'/∂s)ᵀ g',    last g' = ∂Q(s', μ(s'))/∂s'
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from physvision.control.policies.loop import LARGEST, faded
+from physvision.core import State
+from physvision.envs import Environment
+from physvision.learning.networks import sample_tanh_normal
+from physvision.learning.replay_buffer import Batch
+from physvision.learning.sac import ActionEvaluation, Sac
+
+
+class BranchedRollouts(NamedTuple):
+    """Rollouts of the policy by the engine from given states; branches with a failure are left out as a whole.
+
+    Attributes:
+        evaluation: Actions of the policy in all steps, their values and their gradients D.
+        transitions: Steps: `obs`, `action`, `reward`, `next_obs`, `terminated`.
+        failed_branches: Indices of branches with a failed step, an observation beyond `LARGEST`, or a D that is not
+            finite.
+        engine_steps: Environment steps that the engine simulated, failed branches included.
+    """
+
+    evaluation: ActionEvaluation
+    transitions: Batch
+    failed_branches: list[int]
+    engine_steps: int
+
+
+class _Trace(NamedTuple):
+    """Forward pass of all branches.
+
+    Attributes:
+        steps: Transitions and noise of each step, of the branches that were active in it.
+        branches: Indices of the branches that were active in each step.
+        rewards: Rewards of each step, in the engine's precision.
+        perturbations: Zeros added to the actions of each step, whose gradients are D.
+        failed: If true, a step of the branch failed.
+        active: Indices of the branches that reached the horizon.
+        final_value: Critic's value at the horizon, of the active branches.
+        objective: Sum of all rewards and final values.
+    """
+
+    steps: list[Batch]
+    branches: list[Int[Tensor, " active"]]
+    rewards: list[Float[Tensor, " active"]]
+    perturbations: list[Float[Tensor, "active actions"]]
+    failed: Bool[Tensor, " batch"]
+    active: Int[Tensor, " active"]
+    final_value: Float[Tensor, " active"]
+    objective: Float[Tensor, ""]
+
+
+def engine_rollouts(
+    agent: Sac,
+    env: Environment,
+    start: State,
+    elapsed_steps: Int[Tensor, " batch"],
+    horizon: int = 1,
+    max_action_grad: float | None = None,
+) -> BranchedRollouts:
+    """Simulate the stochastic policy from given states and return the value and the gradient D of every action.
+
+    Args:
+        agent: Actor that acts, and critics that evaluate the state at the horizon.
+        env: Environment whose engine is differentiated.
+        start: Initial state of each branch.
+        elapsed_steps: Environment steps of the episode before each initial state.
+        horizon: Environment steps of a rollout, fewer at terminal states.
+        max_action_grad: Largest norm of a D, to which longer ones are scaled down; None for no limit.
+    """
+    with torch.enable_grad():
+        trace = _simulate(agent, env, start, elapsed_steps, horizon)
+        gradients = torch.autograd.grad(trace.objective, trace.perturbations)
+    failed = trace.failed
+    for branch, gradient in zip(trace.branches, gradients, strict=True):
+        failed[branch] |= ~gradient.isfinite().all(1)
+    valid = ~failed[torch.cat(trace.branches)]
+    transitions = {name: torch.cat([step[name] for step in trace.steps])[valid] for name in trace.steps[0]}
+    gradient = torch.cat(gradients)[valid].float()
+    if max_action_grad is not None:
+        gradient = gradient * (max_action_grad / gradient.norm(dim=1, keepdim=True).clamp_min(max_action_grad))
+    value = torch.cat(_returns(trace, start, agent.settings.discount))[valid].float()
+    evaluation = ActionEvaluation(transitions["obs"], transitions.pop("noise"), value, gradient)
+    return BranchedRollouts(evaluation, transitions, torch.nonzero(failed).flatten().tolist(), len(valid))
+
+
+def _simulate(agent: Sac, env: Environment, start: State, elapsed_steps: Tensor, horizon: int) -> _Trace:
+    """Simulate all branches up to the horizon, with gradients to the actions of each step."""
+    discount, actor, limit = agent.settings.discount, agent.actor.layers, torch.tensor(env.action_limit)
+    state, active = start, torch.arange(len(elapsed_steps))
+    steps, branches, rewards, perturbations = [], [], [], []
+    failed, obs = torch.zeros(len(elapsed_steps), dtype=torch.bool), env.observe(start, elapsed_steps).float()
+    objective = start.q.new_zeros(())
+    for _ in range(horizon):
+        noise = torch.randn(len(active), len(limit), generator=agent.generator)
+        action = sample_tanh_normal(actor(obs, frozen=True)[0], noise)[0].to(state.q)
+        perturbations.append(torch.zeros_like(action).requires_grad_())
+        result = env.step(state, (action + perturbations[-1]) * limit)
+        elapsed_steps = elapsed_steps + 1
+        next_obs = env.observe(result.state, elapsed_steps)
+        terminated = env.is_terminal(next_obs.detach())
+        lost = result.failed | ~(next_obs.detach().abs().amax(1) < LARGEST)
+        step = {"obs": obs, "action": action, "reward": result.reward, "next_obs": next_obs}
+        step |= {"terminated": terminated, "noise": noise}
+        steps.append({name: value.detach().float() for name, value in step.items()})
+        branches.append(active)
+        rewards.append(result.reward.detach())
+        failed[active] |= lost
+        objective = objective + result.reward[~lost].sum()
+        continues = ~(terminated | lost)
+        active, elapsed_steps = active[continues], elapsed_steps[continues]
+        state = State(*(faded(values[continues], discount) for values in (result.state.q, result.state.v)))
+        obs = env.observe(state, elapsed_steps).float()
+        if not len(active):
+            break
+    final_action = actor(obs, frozen=True)[0][:, : len(limit)].tanh()
+    final_value = agent.q_values(obs, final_action, frozen=True).amin(0)
+    return _Trace(steps, branches, rewards, perturbations, failed, active, final_value, objective + final_value.sum())
+
+
+def _returns(trace: _Trace, start: State, discount: float) -> list[Float[Tensor, " active"]]:
+    """Return the discounted return of each step: its reward and what follows it, the critic's value at the end."""
+    following = start.q.new_zeros(len(trace.failed))
+    following[trace.active] = trace.final_value.detach().to(following)
+    returns = []
+    for branch, reward in zip(reversed(trace.branches), reversed(trace.rewards), strict=True):
+        following[branch] = reward + discount * following[branch]
+        returns.append(following[branch])
+    return returns[::-1]

@@ -1,0 +1,79 @@
+"""Replay buffer of transitions, in tensors that are allocated once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Batch = dict[str, Tensor]
+
+
+class ReplayBuffer:
+    """A ring buffer of rows with several fields; the newest row replaces the oldest.
+
+    Attributes:
+        capacity: Largest number of rows.
+        widths: Length of each field; 0 for scalars.
+        size: Current number of rows.
+    """
+
+    def __init__(
+        self, capacity: int, widths: Mapping[str, int], dtypes: Mapping[str, torch.dtype] | None = None
+    ) -> None:
+        """Allocate the buffer.
+
+        Args:
+            capacity: Largest number of rows.
+            widths: Length of each field; 0 for scalars.
+            dtypes: Types of the fields that are not in single precision.
+        """
+        self.capacity, self.widths, self.size, self._next = capacity, widths, 0, 0
+        dtypes = dtypes or {}
+        self._rows = {
+            name: torch.empty((capacity, width) if width else (capacity,), dtype=dtypes.get(name, torch.float32))
+            for name, width in widths.items()
+        }
+
+    def add(self, batch: Mapping[str, Tensor]) -> None:
+        """Append rows; if they exceed the capacity, only the last ones remain."""
+        count = len(next(iter(batch.values())))
+        indices = (self._next + torch.arange(count)[-self.capacity :]) % self.capacity
+        for name, rows in self._rows.items():
+            rows[indices] = batch[name][-self.capacity :].to(rows.dtype)
+        self._next = (self._next + count) % self.capacity
+        self.size = min(self.size + count, self.capacity)
+
+    def sample(self, count: int, generator: torch.Generator) -> Batch:
+        """Draw rows with replacement."""
+        return self.gather(self.sample_indices(count, generator))
+
+    def sample_indices(self, count: int, generator: torch.Generator) -> Tensor:
+        """Draw indices of rows with replacement."""
+        return torch.randint(self.size, (count,), generator=generator)
+
+    def gather(self, indices: Tensor) -> Batch:
+        """Return the rows at these indices."""
+        return {name: rows.index_select(0, indices) for name, rows in self._rows.items()}
+
+    def overwrite(self, indices: Tensor, batch: Mapping[str, Tensor]) -> None:
+        """Replace the rows at these indices."""
+        for name, rows in self._rows.items():
+            rows[indices] = batch[name].to(rows.dtype)
+
+    def contents(self) -> Batch:
+        """Return all rows, which are in no order once the buffer is full."""
+        return {name: rows[: self.size] for name, rows in self._rows.items()}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all rows and the index of the next one."""
+        return {"rows": {name: rows.clone() for name, rows in self.contents().items()}, "next": self._next}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore the result of `state_dict`."""
+        self._next = state["next"]
+        for name, rows in state["rows"].items():
+            self.size = len(rows)
+            self._rows[name][: self.size] = rows

@@ -1,0 +1,126 @@
+"""Training runs of a learner: evaluations, TensorBoard logs, checkpoints, and resuming after an interruption."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils.tensorboard.writer import SummaryWriter
+
+from physvision.core import CheckpointError
+from physvision.core.checkpoints import write_atomically
+from physvision.learning.learner import Learner, evaluate
+
+CHECKPOINT, BEST, PROGRESS = "last.ckpt", "best.ckpt", "progress.jsonl"
+
+
+@dataclass(frozen=True)
+class TrainingSchedule:
+    """When a run evaluates, saves and ends. Defaults suit the small environments.
+
+    Attributes:
+        total_steps: Environment steps of the run, summed over all worlds; more steps train longer.
+        eval_every: Environment steps between evaluations; a larger number saves time.
+        eval_episodes: Episodes of an evaluation; more of them average out the initial states.
+        checkpoint_every: Environment steps between checkpoints; a larger number loses more at an interruption.
+        target_reward: Mean reward of an evaluation that ends the run early; None for no early end.
+        target_patience: Evaluations in a row that have to reach the target; more of them rule out a lucky one.
+        max_cpu_seconds: Processor time, in s, after which the run ends with the next evaluation; None for no limit.
+    """
+
+    total_steps: int = 20_000
+    eval_every: int = 1000
+    eval_episodes: int = 1
+    checkpoint_every: int = 5000
+    target_reward: float | None = None
+    target_patience: int = 1
+    max_cpu_seconds: float | None = None
+
+    def is_finished(self, evaluations: list[dict[str, Any]]) -> bool:
+        """Return true if a run ends with the last of these evaluations; a longer schedule resumes from it."""
+        last = evaluations[-1]
+        timeout = self.max_cpu_seconds is not None and last["seconds"] >= self.max_cpu_seconds
+        rewards = [line["reward"] for line in evaluations[-self.target_patience :]]
+        solved = (
+            self.target_reward is not None
+            and len(rewards) == self.target_patience
+            and min(rewards) >= self.target_reward
+        )
+        return last["steps"] >= self.total_steps or timeout or solved
+
+
+def train(
+    learner: Learner, schedule: TrainingSchedule, folder: Path, run_config: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Train a learner to the end of the schedule, from the last checkpoint in the folder if there is one.
+
+    Args:
+        learner: Newly made learner.
+        schedule: When to evaluate, save and end.
+        folder: Folder of checkpoints, progress.jsonl and TensorBoard's files.
+        run_config: Configuration of the run with its seed; a checkpoint of another configuration is rejected.
+
+    Returns:
+        One line of metrics for each evaluation.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    lines, spent = _resume(learner, folder, run_config)
+    writer = SummaryWriter(str(folder), purge_step=learner.env_steps or None)
+    start = time.process_time() - spent
+    while not (lines and schedule.is_finished(lines)):
+        before = learner.env_steps
+        learner.advance()
+        if not _crosses(before, learner.env_steps, schedule.eval_every):
+            continue
+        lines.append(_evaluation(learner, schedule, time.process_time() - start, lines))
+        for name, value in lines[-1].items():
+            writer.add_scalar(f"learn/{name}", value, learner.env_steps)
+        writer.flush()
+        if lines[-1]["reward"] >= max(line["reward"] for line in lines):
+            best = {"run_config": run_config, "env_steps": learner.env_steps, "actor": learner.actor.state_dict()}
+            write_atomically(best, folder / BEST)
+        print(" ".join(f"{name} {value:.5g}" for name, value in lines[-1].items()), flush=True)
+        if lines[-1]["finished"] or _crosses(before, learner.env_steps, schedule.checkpoint_every):
+            seconds = time.process_time() - start
+            state = {"run_config": run_config, "seconds": seconds, "lines": lines, "learner": learner.state_dict()}
+            write_atomically(state, folder / CHECKPOINT)
+        (folder / PROGRESS).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    writer.close()
+    return lines
+
+
+def _crosses(before: int, after: int, interval: int) -> bool:
+    """Return true if a multiple of the interval lies between two counts of steps."""
+    return before // interval < after // interval
+
+
+def _evaluation(
+    learner: Learner, schedule: TrainingSchedule, seconds: float, previous: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Evaluate the policy and return a line of metrics."""
+    rewards = evaluate(learner.env, learner.actor, schedule.eval_episodes, seed=schedule.eval_episodes)
+    reward = float(rewards.mean()) if len(rewards) else float("-inf")
+    line = {"steps": learner.env_steps, "reward": reward, "seconds": seconds}
+    return line | {"finished": schedule.is_finished([*previous, line])} | learner.metrics()
+
+
+def _resume(learner: Learner, folder: Path, run_config: dict[str, Any]) -> tuple[list[dict[str, Any]], float]:
+    """Restore a checkpoint, if there is one, and return its lines of metrics and its processor time in s."""
+    path = folder / CHECKPOINT
+    if not path.exists():
+        return [], 0.0
+    try:
+        state = torch.load(path, weights_only=True)
+    except Exception as error:
+        raise CheckpointError(f"{path}: cannot be read ({error}); remove it to start again") from error
+    if (stored := state.get("run_config")) != run_config:
+        raise CheckpointError(
+            f"{path}: expected a checkpoint of this run, {run_config}, got one of another run, {stored}; "
+            "choose another folder or remove it"
+        )
+    learner.load_state_dict(state["learner"])
+    return state["lines"], state["seconds"]

@@ -1,0 +1,127 @@
+"""Runs that are killed go on with the same numbers; a checkpoint of another run is refused."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from physvision.core import CheckpointError
+from physvision.learning.command import learn
+from physvision.learning.mbpo import Mbpo, MbpoSettings
+from physvision.learning.off_policy import OffPolicyAgent, OffPolicySettings
+from physvision.learning.sac import SacSettings
+from physvision.learning.sample_enhancement import SampleEnhancementSettings
+from physvision.learning.shac import Shac, ShacSettings
+from physvision.learning.training import CHECKPOINT, TrainingSchedule
+from physvision.learning.world_model import WorldModelSettings
+
+PLAY = OffPolicySettings(SacSettings((16, 16), batch_size=16), num_envs=2, learning_starts=20, updates_per_step=1)
+MODEL = WorldModelSettings(ensemble_size=2, num_elites=1, hidden_sizes=(16,), batch_size=32, max_updates=20)
+MBPO = MbpoSettings(
+    PLAY,
+    MODEL,
+    model_update_every=20,
+    model_rollouts=50,
+    rollout_length=(1, 3),
+    rollout_schedule=(0, 2),
+    policy_enhancement=True,
+    sample_enhancement=SampleEnhancementSettings(2),
+)
+FAR = replace(MBPO, horizon=10, actor_batch=3, actor_every=3, max_action_grad=1.0, engine_ratio=0.5)
+SHAC = ShacSettings(
+    num_envs=2, horizon=10, hidden_sizes=(8,), critic_hidden_sizes=(8,), critic_epochs=2, max_acceleration=5.0
+)
+ALGORITHMS = {"sac": (OffPolicyAgent, PLAY), "mbpo": (Mbpo, MBPO), "far": (Mbpo, FAR), "shac": (Shac, SHAC)}
+
+
+class Interrupted(Exception):  # noqa: N818  no error of the package
+    pass
+
+
+def same(one, other):
+    if isinstance(one, torch.Tensor):
+        return torch.equal(one, other)
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one if key != "seconds")
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return one == other
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_an_interrupted_run_ends_with_the_same_numbers(tmp_path, monkeypatch, algorithm):
+    maker, settings = ALGORITHMS[algorithm]
+    schedule = TrainingSchedule(160, eval_every=40, checkpoint_every=40)
+    learn("Links2", settings, schedule, seed=3, out=tmp_path / "whole")
+    advance = maker.advance
+
+    def stopped(self):
+        if self.env_steps >= 100:
+            raise Interrupted
+        advance(self)
+
+    monkeypatch.setattr(maker, "advance", stopped)
+    with pytest.raises(Interrupted):
+        learn("Links2", settings, schedule, seed=3, out=tmp_path / "parts")
+    monkeypatch.undo()
+    torch.manual_seed(99)  # the chances of this process are not those of the first
+    assert 80 <= torch.load(tmp_path / "parts" / CHECKPOINT, weights_only=True)["learner"]["env_steps"] < 120
+    learn("Links2", settings, schedule, seed=3, out=tmp_path / "parts")
+    ends = [torch.load(tmp_path / each / CHECKPOINT, weights_only=True) for each in ("whole", "parts")]
+    assert ends[0]["learner"]["env_steps"] >= 160
+    assert same(*ends)
+    assert json.loads((tmp_path / "parts" / "config.json").read_text())["seed"] == 3
+    with pytest.raises(CheckpointError, match="got one of another run"):
+        learn("Links2", settings, schedule, seed=4, out=tmp_path / "parts")
+
+
+def test_a_run_ends_once_the_aim_is_held(tmp_path, monkeypatch):
+    """Three evaluations in a row; two in a row and one alone are not enough."""
+    rewards = iter([1.0, 1.0, 0.0, 1.0, 0.5, 1.0, 1.0, 1.0, 1.0])
+    monkeypatch.setattr(
+        sys.modules["physvision.learning.training"], "evaluate", lambda *_, **__: torch.tensor([next(rewards)])
+    )
+    schedule = TrainingSchedule(1000, eval_every=10, target_reward=0.9, target_patience=3)
+    learn("Links1", replace(PLAY, learning_starts=2000), schedule, out=tmp_path)
+    lines = [json.loads(line) for line in (tmp_path / "progress.jsonl").read_text().splitlines()]
+    assert len(lines) == 8
+    assert [line["finished"] for line in lines] == [False] * 7 + [True]
+
+
+def test_a_longer_run_goes_on_where_a_shorter_one_ended(tmp_path):
+    learn("Links2", PLAY, TrainingSchedule(160, eval_every=40, checkpoint_every=40), seed=3, out=tmp_path / "whole")
+    for steps in (80, 160):
+        learn(
+            "Links2", PLAY, TrainingSchedule(steps, eval_every=40, checkpoint_every=40), seed=3, out=tmp_path / "parts"
+        )
+    ends = [torch.load(tmp_path / each / CHECKPOINT, weights_only=True)["learner"] for each in ("whole", "parts")]
+    assert ends[0]["env_steps"] >= 160
+    assert same(*ends)
+
+
+@pytest.mark.extended
+def test_a_killed_command_goes_on_with_the_same_numbers(tmp_path):
+    """`physvision learn`, killed between two checkpoints."""
+    options = "--schedule.total_steps 400 --schedule.eval_every 20 --schedule.checkpoint_every 60 --learning_starts 20"
+    options += " --sac.hidden_sizes [16,16] --seed 7"
+    command = [sys.executable, "-m", "physvision.cli", "learn", "sac", "--env", "Links1", *options.split()]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    subprocess.run([*command, "--out", tmp_path / "whole"], check=True, env=environment, stdout=subprocess.DEVNULL)
+    parts: Path = tmp_path / "parts"
+    first = subprocess.Popen([*command, "--out", parts], env=environment, stdout=subprocess.DEVNULL)
+    while not (parts / CHECKPOINT).exists():
+        time.sleep(0.01)
+        assert first.poll() is None
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    at = torch.load(parts / CHECKPOINT, weights_only=True)["learner"]["env_steps"]
+    assert at < 400
+    subprocess.run([*command, "--out", parts], check=True, env=environment, stdout=subprocess.DEVNULL)
+    assert same(*(torch.load(each / CHECKPOINT, weights_only=True) for each in (tmp_path / "whole", parts)))
