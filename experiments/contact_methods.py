@@ -18,6 +18,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 import torch
+from contact_comparison import Complementarity, Penalty, Relaxed, Soft  # pyright: ignore[reportMissingImports]
 from contact_scenes import (  # pyright: ignore[reportMissingImports]
     DOUBLE,
     GRAVITY,
@@ -32,7 +33,7 @@ from contact_scenes import (  # pyright: ignore[reportMissingImports]
 )
 from jsonargparse import auto_cli
 
-from physvision.physics.articulated import Complementarity, Compliant, Penalty, Relaxed, Soft
+from physvision.physics.articulated import Compliant
 
 STEPS = (1e-2, 1e-3, 1e-4)
 LONGER = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 1e-1)

@@ -15,14 +15,14 @@ from torch import Tensor
 from physvision import State
 from physvision.core import Box, Placed, Plane, Sphere
 from physvision.physics import articulated
-from physvision.physics.articulated import Articulation, Body, Complementarity, Compliant, Joint, Penalty, Relaxed, Soft
+from physvision.physics.articulated import Articulation, Body, ContactLaw, Joint
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))  # where the robot is described
 
 DOUBLE = torch.float64
 GRAVITY, RADIUS = 10.0, 0.1
 
-Method = str | Penalty | Soft | Compliant | Complementarity | Relaxed
+Method = str | ContactLaw
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from itertools import product
 
 import torch
+from contact_comparison import Complementarity  # pyright: ignore[reportMissingImports]
 from jsonargparse import auto_cli
 from torch import Tensor
 
@@ -90,7 +91,7 @@ def by_engine(friction: float) -> Callable[[Tensor], Tensor]:
     """The same, of a step without weight in which complementarity is solved once."""
     box = Body("box", None, [Joint("free")], mass=MASS, inertia=(MOMENT,) * 3, shapes=[Placed(Box(SIZES))])
     made = articulated.tree(
-        [box], gravity=(0, 0, 0), scenery=[Placed(Plane())], contact="complementarity", friction=friction
+        [box], gravity=(0, 0, 0), scenery=[Placed(Plane())], contact=Complementarity(), friction=friction
     )
     q = made.initial_state(dtype=DOUBLE).q + torch.tensor([0, 0, SIZES[2] / 2, 0, 0, 0, 0], dtype=DOUBLE)
     return lambda v: made.step(State(q, v[None])).v[0]

@@ -18,10 +18,9 @@ from physvision.kernels import precision
 
 # Options that a package of kernels is compiled with on demand; they are tested in float64 alone.
 PARTS = {"physvision.physics.soft.kernels": ["solid", "cloth"]}
-# Those of the tests marked `extended`; kernels that only they need in float32, and modules that only they need at all.
+# Those of the tests marked `extended`; and kernels that only they need in float32.
 MORE_PARTS = {"physvision.physics.articulated.kernels": ["convex_pairs"]}
 MORE_FLOAT32 = {"contact_list", "contact_rollout", "contact_rollout_backward"}
-MORE_MODULES = {"rollouts.complementarity", "rollouts.relaxed", "rollouts.yielding"}
 # A module whose kernels have an option to themselves: nothing else is compiled with that option, nor it without.
 ALONE = {"rollouts.convex_contact": "midway"}
 # No test runs these in float32: that they compile shows in a sixth of the time without optimisation.
@@ -51,21 +50,30 @@ def _modules(on_demand: bool) -> list[wp.Module]:
     for place in sorted(root.glob("*/**/kernels/__init__.py")):
         _load(place, on_demand)
     places = [(name, vars(module)) for name, module in list(sys.modules.items()) if name.startswith("physvision.")]
-    kernels = {value: name for name, place in places for value in place.values() if isinstance(value, wp.Kernel)}
-    parts = {f"_{part}": f".{module}" for module, part in ALONE.items()}
+    kernels = {
+        value: f"{name}.{key}" for name, place in places for key, value in place.items() if isinstance(value, wp.Kernel)
+    }
+    parts = {f"_{part}.": f".{module}." for module, part in ALONE.items()}
     kernels = {
         each: name
         for each, name in kernels.items()
-        if all(name.endswith(module) for part, module in parts.items() if part in name)
+        if all(module in name for part, module in parts.items() if part in name)
     }
     if not on_demand:
-        kernels = {each: name for each, name in kernels.items() if not ("float32" in name and each.key in MORE_FLOAT32)}
+        kernels = {
+            each: name for each, name in kernels.items() if not ("float32" in name and _key(name) in MORE_FLOAT32)
+        }
     for kernel, name in kernels.items():
-        if "float32" in name and kernel.key in ONLY_COMPILED:
+        if "float32" in name and _key(name) in ONLY_COMPILED:
             kernel.module.options["optimization_level"] = 0
             kernel.module.mark_modified()
     # Modules of functions alone are not among them; Warp would compile them to nothing.
     return sorted({kernel.module for kernel in kernels}, key=_length, reverse=True)
+
+
+def _key(name: str) -> str:
+    """The last part of a dotted name."""
+    return name.rpartition(".")[2]
 
 
 def _load(source: Path, on_demand: bool) -> None:
@@ -84,7 +92,7 @@ def _load(source: Path, on_demand: bool) -> None:
         if last in ALONE:
             if on_demand:
                 precision.load_module(f"{package}.{last}", torch.float64, ALONE[last])
-        elif on_demand or last not in MORE_MODULES:
+        else:
             importlib.import_module(module.name)
     for part in parts:
         precision.load(package, torch.float64, part)

@@ -11,12 +11,9 @@ from physvision.physics.articulated.builders import (
     tree,
 )
 from physvision.physics.articulated.contact import (
-    Complementarity,
     Compliant,
+    ContactLaw,
     ContactList,
-    Penalty,
-    Relaxed,
-    Soft,
 )
 from physvision.physics.articulated.engine import Articulation
 from physvision.physics.articulated.loading import load
@@ -29,15 +26,12 @@ from physvision.physics.articulated.model.transmissions import Transmission
 __all__ = [
     "Articulation",
     "Body",
-    "Complementarity",
     "Compliant",
     "Connection",
+    "ContactLaw",
     "ContactList",
     "Joint",
     "Medium",
-    "Penalty",
-    "Relaxed",
-    "Soft",
     "Transmission",
     "TreeProperties",
     "cartpole",
@@ -53,8 +47,7 @@ __all__ = [
 register_all(
     "physvision.physics.articulated",
     (
-        *(Articulation, Body, Connection, Joint, Medium, Transmission, load, tree),
-        *(Complementarity, Compliant, Penalty, Relaxed, Soft),
+        *(Articulation, Body, Compliant, Connection, Joint, Medium, Transmission, load, tree),
         *(cartpole, cartpole_properties, chain, chain_properties, from_dh, from_dh_properties),
     ),
 )

@@ -22,7 +22,7 @@ from physvision.physics.articulated.compiler.device_model import (
 )
 from physvision.physics.articulated.compiler.link_parameters import Parameters
 from physvision.physics.articulated.compiler.struct_cache import MOST_OPERATIONS, MOST_OVERLAP, REST_SPEED, Structs
-from physvision.physics.articulated.contact import Law
+from physvision.physics.articulated.contact import ContactLaw
 from physvision.physics.articulated.model.integrators import Integrator
 
 
@@ -130,7 +130,7 @@ class ContactRollout(_Operation):
     steps: int
     dt: float
     truncate: int
-    law: Law | None = None  # of contacts that are no events
+    law: ContactLaw | None = None  # of contacts that are no events
     integrator: Integrator | None = None  # of a law that has no steps of its own
     substeps: int = 1
     differentiable = 2
@@ -143,11 +143,12 @@ class ContactRollout(_Operation):
     @property
     def _numbers(self) -> list[Any]:
         """The arguments that both launches share behind the memory they work in."""
-        law = [self.program.law(self.law)] if self.law is not None and self.law.numbers else []
-        step: Any = self.dt
+        method: Any = self.dt
         if self.integrator is not None:
-            step = self.program.schedule(self.integrator, self.substeps, self.dt / self.substeps)
-        return [*law, step, self.steps]
+            method = self.program.schedule(self.integrator, self.substeps, self.dt / self.substeps)
+        elif self.law is not None:
+            method = self.program.law(self.law, self.dt)
+        return [method, self.steps]
 
     @property
     def _stages(self) -> int:

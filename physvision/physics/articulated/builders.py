@@ -56,9 +56,7 @@ def tree(
         scenery: what stands still in the world.
         contact: "event" lets shapes of bodies touch those of other bodies and of the scenery, but for bodies that a
             joint connects; None lets everything pass. "compliant", or a `Compliant` with its numbers, is MuJoCo's
-            contact, by either integrator. For comparison there are "penalty", "soft", "complementarity" and "relaxed",
-            or a `Penalty`, `Soft`, `Complementarity` or `Relaxed`. All of these step by a fixed time: their gradients
-            of bounces are wrong, but those of forces at very short steps.
+            contact, by either integrator; another `ContactLaw` steps by a fixed time with kernels of its own.
         exempt: pairs of names of bodies that pass through each other; "world" is what stands still.
         friction: coefficient of every shape, where `properties` say no other.
         restitution: of every shape.

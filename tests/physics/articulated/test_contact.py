@@ -305,7 +305,7 @@ def test_what_cannot_touch_is_refused():
         world([ball, drum], exempt=[("body", "barrel")])
     with pytest.raises(UnsupportedError, match=r"rectangle .* use a Plane or a flat Box"):
         world([ball], scenery=[placed(Rectangle(1.0, 1.0))])
-    with pytest.raises(InputError, match=r"contact: expected 'event', 'penalty', 'soft', .* or None, got 'hard'"):
+    with pytest.raises(InputError, match=r"contact: expected 'event', 'compliant', .* or None, got 'hard'"):
         world([free(placed(Sphere(0.1)))], contact="hard")
     with pytest.raises(InputError, match="scheme of its own"):
         world([free(placed(Sphere(0.1)))], integrator="runge_kutta_4")

@@ -3,19 +3,19 @@
 The gradients of all methods that step by a fixed time are here too, forces among them.
 """
 
-from importlib import import_module
-
 import numpy as np
 import pytest
 import torch
 import warp as wp
+from contact_comparison import Complementarity, Penalty, Relaxed, Soft
 from physics.articulated.impulses import problems_of, solved
 from physics.articulated.slopes import compare
 from physics.articulated.trees import stepping_robot
 
 from physvision import State
 from physvision.core import Box, InputError, Placed, Plane, Sphere
-from physvision.physics.articulated import Body, Complementarity, Joint, Penalty, Relaxed, Soft, load, tree
+from physvision.kernels import precision
+from physvision.physics.articulated import Body, Joint, load, tree
 
 pytestmark = pytest.mark.extended
 DOUBLE = torch.float64
@@ -99,7 +99,7 @@ def relaxed(smoothing):
     """The solver of relaxed contact, as `solved` takes it."""
 
     def solver(kernels):
-        module = import_module(f"{kernels.__name__}.rollouts.relaxed")
+        module = precision.load_module(Relaxed.kernels, DOUBLE)
         Law, solve, number = module.Law, module.solve, wp.constant(wp.float64(smoothing))
 
         @wp.func
@@ -142,7 +142,7 @@ def test_a_model_file_is_simulated_by_the_method_that_is_asked_for():
     file = """<mujoco><option gravity="0 0 -10"/><worldbody><geom type="plane" size="1 1 1"/>
     <body pos="0 0 0.12"><freejoint/><geom type="sphere" size="0.1" mass="0.8"/></body></worldbody></mujoco>"""
     ends = []
-    for law in ("event", "complementarity"):
+    for law in ("event", Complementarity()):
         engine = load(file, dt=1e-2, restitution=0.5, contact=law)
         ends.append(engine.rollout(engine.initial_state(dtype=DOUBLE), 20).final.q[0, 2].item())
     ball = Body("body", None, [Joint("free")], mass=MASS, inertia=(0.0032,) * 3, shapes=[Placed(Sphere(0.1))])
@@ -200,5 +200,5 @@ def test_bad_numbers_and_names_are_refused():
         Relaxed(smoothing=0.0)
     with pytest.raises(InputError, match="compliance"):
         Complementarity(compliance=-1.0)
-    with pytest.raises(InputError, match="'relaxed'"):
+    with pytest.raises(InputError, match="'compliant'"):
         world([free(Sphere(0.1))], "springy")

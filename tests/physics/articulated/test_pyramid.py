@@ -169,6 +169,6 @@ def test_gradients_of_every_input_and_property():
 def test_what_has_friction_of_its_own_is_refused():
     ball = Body("ball", None, [Joint("free")], mass=1.0, inertia=(0.01,) * 3, shapes=[Placed(Sphere(0.1))])
     with pytest.raises(InputError, match="friction_model: 'pyramid' is simulated with contact='event'"):
-        tree([ball], contact="penalty", friction_model="pyramid")
+        tree([ball], contact="compliant", friction_model="pyramid")
     with pytest.raises(InputError, match="friction_model: expected one of cone, pyramid, got 'round'"):
         tree([ball], contact="event", friction_model="round")

@@ -136,4 +136,4 @@ def test_gradients_of_turning_friction():
 
 def test_turning_friction_asks_for_events():
     with pytest.raises(InputError, match="contact='event' alone"):
-        tree([ball()], contact="penalty", scenery=[Placed(Plane())], turning_friction=(0.1, 0.0))
+        tree([ball()], contact="compliant", scenery=[Placed(Plane())], turning_friction=(0.1, 0.0))

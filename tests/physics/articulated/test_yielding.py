@@ -4,10 +4,11 @@ import math
 
 import pytest
 import torch
+from contact_comparison import Penalty, Soft
 
 from physvision import State
 from physvision.core import Box, InputError, Placed, Plane, Sphere
-from physvision.physics.articulated import Body, Joint, Penalty, Soft, tree
+from physvision.physics.articulated import Body, Joint, tree
 
 DOUBLE = torch.float64
 LAWS = [Penalty(stiffness=2e3, damping=30.0), Soft(stiffness=2e3, distance=4e-3)]

@@ -13,7 +13,6 @@ from physvision.core import Capsule, Placed
 from physvision.physics.articulated.arrays import CONTACT_PARAMETERS
 from physvision.physics.articulated.compiler.link_parameters import Packing, Parameters, expanded, with_row
 from physvision.physics.articulated.contact.bounds import group_kind, reach
-from physvision.physics.articulated.contact.compliant import Compliant, CompliantEach
 from physvision.physics.articulated.contact.features import (
     CONVEX,
     POINT_PLANE,
@@ -23,6 +22,7 @@ from physvision.physics.articulated.contact.features import (
     Row,
     features,
 )
+from physvision.physics.articulated.contact.laws import Compliant, CompliantEach
 from physvision.physics.articulated.contact.polytopes import table
 from physvision.physics.articulated.contact.shape_pairs import Touching, check_supported, link_of
 from physvision.physics.articulated.model.kinematic_tree import KINDS, Model

@@ -22,7 +22,7 @@ from physvision.physics.articulated.arrays import (
 )
 from physvision.physics.articulated.compiler.contact_pairs import Pairs
 from physvision.physics.articulated.compiler.link_parameters import Packing, Parameters
-from physvision.physics.articulated.contact import Law
+from physvision.physics.articulated.contact import ContactLaw
 from physvision.physics.articulated.model.integrators import Integrator
 from physvision.physics.articulated.model.kinematic_tree import Model
 
@@ -175,16 +175,16 @@ class Program:
             self._fill(contacts, name, CONTACT_PARAMETERS[name], value)
         return contacts
 
-    def kernels_of(self, law: Law) -> Any:
-        """The module of kernels of a method of contact, loaded only where it is asked for."""
+    def kernels_of(self, law: ContactLaw) -> Any:
+        """Load the module of kernels of a contact law."""
         return precision.load_module(law.kernels, self.dtype, *(self.pairs.parts if self.pairs is not None else ()))
 
-    def law(self, law: Law) -> Any:
-        """The kernels' `Law`."""
-        found = self.kernels_of(law).Law()
-        for name, value in law.numbers.items():
-            setattr(found, name, value)
-        return found
+    def law(self, law: ContactLaw, dt: float) -> Any:
+        """Return the kernels' struct `Law` of a contact law, for steps of length `dt`."""
+        struct = self.kernels_of(law).Law()
+        for name, value in (law.parameters | {"dt": dt}).items():
+            setattr(struct, name, value)
+        return struct
 
     def contact_gradients(self, batch: int, wanted: bool) -> tuple[Any, list[Tensor]]:
         """The kernels' `ContactGradients`, and the tensors behind it that belong to parameters, zero."""

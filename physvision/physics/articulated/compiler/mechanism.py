@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from physvision.core import InputError, Placed
-from physvision.physics.articulated.contact import Complementarity, Law
+from physvision.physics.articulated.contact import ContactLaw
 from physvision.physics.articulated.model.actuators import Activation
 from physvision.physics.articulated.model.fluid import Medium, boxes, check
 from physvision.physics.articulated.model.kinematic_tree import Body, Model, compile_model
@@ -96,12 +96,12 @@ def friction_losses(model: Model, bodies: Sequence[Body]) -> np.ndarray:
     return np.repeat(np.asarray(losses, float), np.diff(model.first_velocity))
 
 
-def is_pyramid(friction_model: str, law: Law | None) -> bool:
-    """Whether friction is a pyramid."""
+def is_pyramid(friction_model: str, law: ContactLaw | None) -> bool:
+    """Return True if friction is a pyramid, and raise for a model that the contact law does not support."""
     if friction_model not in FRICTION_MODELS:
         raise InputError(f"friction_model: expected one of {', '.join(FRICTION_MODELS)}, got {friction_model!r}")
-    if friction_model == "pyramid" and not isinstance(law, Complementarity | None):
-        raise InputError("friction_model: 'pyramid' is simulated with contact='event' and 'complementarity' alone")
+    if friction_model == "pyramid" and law is not None and not law.has_friction_pyramid:
+        raise InputError(f"friction_model: 'pyramid' is simulated with contact='event', got {type(law).__name__}")
     return friction_model == "pyramid"
 
 

@@ -289,6 +289,7 @@ def note_quality(memory: ContactMemory, world: int, row: int):
 
 @wp.func(inline=True)
 def run_step(
+    h: scalar,
     tree: Tree,
     work: Workspace,
     forces: Forces,
@@ -296,16 +297,15 @@ def run_step(
     memory: ContactMemory,
     world: int,
     step: int,
-    h: scalar,
-    noting: int,
+    is_last: int,
 ):
-    """All operations of a step from row 0: their number, or a negative one where the step fails.
+    """Run all events of a step from row 0; returns their number, or -1 if the step fails.
 
-    Where `noting`, the impulses of the step are added up.
+    In the last step of a rollout the impulses are summed up.
     """
     memory.left[world, 0] = h
     memory.grazes[world] = 0
-    if noting != 0:
+    if is_last != 0:
         for pair in range(contacts.pairs):
             memory.pushed[world, pair] = zero3()
     done = wp.int32(0)
@@ -319,11 +319,13 @@ def run_step(
             memory.residual[world] = wp.max(memory.residual[world], residual)
             note_quality(memory, world, done)
             end_operation(tree, work, contacts, memory, world, done)
-            if noting != 0:
+            if is_last != 0:
                 note_impulses(contacts, memory, world, done)
             done += 1
     if done > contacts.operations / 2:
         memory.crowded[world] = memory.crowded[world] + 1
+    if memory.grazes[world] != 0 and memory.grazing[world] < 0:
+        memory.grazing[world] = step + 1
     if failed != 0 or memory.left[world, done] > scalar(0.0):
         done = -1
     return done

@@ -2,12 +2,8 @@
 
 import warp as wp
 
-from physvision.physics.articulated.kernels.collision.broad_phase import find_bounds
 from physvision.physics.articulated.kernels.collision.narrow_phase import place_moved, turn_moved
-from physvision.physics.articulated.kernels.collision.narrow_phase_adjoint import (
-    contact_work_backward,
-    finish_shape_gradient,
-)
+from physvision.physics.articulated.kernels.collision.narrow_phase_adjoint import contact_work_backward
 from physvision.physics.articulated.kernels.contact.convex_contact import (
     friction_backward,
     gap_backward,
@@ -30,32 +26,18 @@ from physvision.physics.articulated.kernels.dynamics.kinematics import move_link
 from physvision.physics.articulated.kernels.precision import DOUBLE, FUSED, scalar
 from physvision.physics.articulated.kernels.structs import (
     ContactGradients,
-    ContactGradientsStruct,
     ContactMemory,
-    ContactMemoryStruct,
     Contacts,
-    ContactsStruct,
     Forces,
-    ForcesStruct,
     Gradients,
-    GradientsStruct,
+    Schedule,
     ScheduleStruct,
     Tree,
-    TreeStruct,
     Workspace,
-    WorkspaceStruct,
 )
 
-from .trajectory import (
-    begin,
-    begin_backward,
-    carry_backward,
-    end_backward,
-    forget,
-    load_state,
-    store_failure,
-    store_state,
-)
+from .template import rollout_kernels
+from .trajectory import carry_backward
 
 ACCEPTED = wp.constant(scalar(1.0e-6 if DOUBLE else 1.0e-3))
 
@@ -146,103 +128,76 @@ def accelerate_backward(
     residual_backward(tree, work, forces, gradients, world, step, row, row, drag_interval)
 
 
-@wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 3, **FUSED})
-def rollout(
-    first: int,
-    tree: TreeStruct,
-    work: WorkspaceStruct,
-    forces: ForcesStruct,
-    contacts: ContactsStruct,
-    memory: ContactMemoryStruct,
-    schedule: ScheduleStruct,
-    steps: int,
-    start_q: wp.array2d(dtype=scalar),
-    start_v: wp.array2d(dtype=scalar),
-    q: wp.array3d(dtype=scalar),
-    v: wp.array3d(dtype=scalar),
-    first_failed_step: wp.array(dtype=wp.int32),
+@wp.func(inline=True)
+def take_step(
+    schedule: Schedule,
+    tree: Tree,
+    work: Workspace,
+    forces: Forces,
+    contacts: Contacts,
+    memory: ContactMemory,
+    world: int,
+    step: int,
+    is_last: int,
 ):
-    """Fill q and v, [world, step, number], from a start. A world whose step fails is marked and left."""
-    world = first + wp.tid()
+    """Run all stages of a step; returns the row of the state after it, or -1 if a solve fails."""
     last = schedule.stages * schedule.substeps
-    forget(memory, world)
-    find_bounds(contacts, memory, world)
-    bad = wp.int32(-1)
-    if not begin(tree, world, start_q, start_v, q, v):
-        bad = 0
-    for step in range(steps):
-        if bad < 0:
-            load_state(tree, work, world, step, q, v)
-            for row in range(last):
-                begin_stage(tree, work, schedule, world, row)
-                drag = schedule.drag_interval
-                count = accelerate_pushed(tree, work, forces, contacts, memory, world, step, row, drag)
-                if count < 0:
-                    bad = step + 1
-                if (row + 1) % schedule.stages == 0:
-                    predict(tree, work, schedule, world, row + 1)
-                    advance_positions(tree, work, schedule, world, row + 1)
-                if step == steps - 1:
-                    interval = schedule.weight[row % schedule.stages] * schedule.h
-                    note_pushes(contacts, memory, world, row, count, interval)
-            if not store_state(tree, work, world, last, step + 1, q, v):
-                bad = step + 1
-        if bad >= 0:
-            store_failure(tree, world, step + 1, q, v)
-    first_failed_step[world] = bad
+    end = wp.int32(last)
+    for row in range(last):
+        begin_stage(tree, work, schedule, world, row)
+        drag = schedule.drag_interval
+        count = accelerate_pushed(tree, work, forces, contacts, memory, world, step, row, drag)
+        if count < 0:
+            end = -1
+        if (row + 1) % schedule.stages == 0:
+            predict(tree, work, schedule, world, row + 1)
+            advance_positions(tree, work, schedule, world, row + 1)
+        if is_last != 0:
+            interval = schedule.weight[row % schedule.stages] * schedule.h
+            note_pushes(contacts, memory, world, row, count, interval)
+    return end
 
 
-@wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 3, **FUSED})
-def rollout_backward(
-    first: int,
-    tree: TreeStruct,
-    work: WorkspaceStruct,
-    forces: ForcesStruct,
-    contacts: ContactsStruct,
-    memory: ContactMemoryStruct,
-    gradients: GradientsStruct,
-    touch: ContactGradientsStruct,
-    schedule: ScheduleStruct,
+@wp.func(inline=True)
+def step_backward(
+    schedule: Schedule,
+    tree: Tree,
+    work: Workspace,
+    forces: Forces,
+    contacts: Contacts,
+    memory: ContactMemory,
+    gradients: Gradients,
+    touch: ContactGradients,
+    world: int,
+    step: int,
     steps: int,
     truncate: int,
-    start_q: wp.array2d(dtype=scalar),
     q: wp.array3d(dtype=scalar),
-    v: wp.array3d(dtype=scalar),
-    first_failed_step: wp.array(dtype=wp.int32),
     trajectory_q_bar: wp.array3d(dtype=scalar),
     trajectory_v_bar: wp.array3d(dtype=scalar),
-    q_bar: wp.array2d(dtype=scalar),
-    v_bar: wp.array2d(dtype=scalar),
 ):
-    """Adjoint of `rollout`. A world that failed gives no gradient."""
-    world = first + wp.tid()
-    if first_failed_step[world] >= 0:
-        return
+    """Run all stages of a step forward, then their adjoints backward; the last factorization serves both ways."""
     last = schedule.stages * schedule.substeps
-    begin_backward(tree, work, world)
-    find_bounds(contacts, memory, world)
-    for backwards in range(steps):
-        step = steps - 1 - backwards
-        carry_backward(tree, work, world, last, step + 1, steps, truncate, q, trajectory_q_bar, trajectory_v_bar)
-        load_state(tree, work, world, step, q, v)
-        # Forward through all rows, then back; the last row's factorisation serves both ways.
-        for visit in range(2 * last - 1):
-            row = wp.min(visit, 2 * last - 2 - visit)
-            drag = schedule.drag_interval
-            if visit < last:
-                begin_stage(tree, work, schedule, world, row)
-            count = accelerate_pushed(tree, work, forces, contacts, memory, world, step, row, drag)
-            ends_substep = (row + 1) % schedule.stages == 0
-            if visit < last and ends_substep:
-                predict(tree, work, schedule, world, row + 1)
-                advance_positions(tree, work, schedule, world, row + 1)
-            if visit >= last - 1:
-                if ends_substep:
-                    advance_positions_backward(tree, work, schedule, world, row + 1)
-                    predict_backward(tree, work, schedule, world, row + 1)
-                accelerate_backward(
-                    tree, work, forces, contacts, memory, gradients, touch, world, step, row, drag, count
-                )
-                begin_stage_backward(tree, work, schedule, world, row)
-    finish_shape_gradient(contacts, touch, world)
-    end_backward(tree, work, gradients, world, start_q, q, trajectory_q_bar, trajectory_v_bar, q_bar, v_bar)
+    carry_backward(tree, work, world, last, step + 1, steps, truncate, q, trajectory_q_bar, trajectory_v_bar)
+    for visit in range(2 * last - 1):
+        row = wp.min(visit, 2 * last - 2 - visit)
+        drag = schedule.drag_interval
+        if visit < last:
+            begin_stage(tree, work, schedule, world, row)
+        count = accelerate_pushed(tree, work, forces, contacts, memory, world, step, row, drag)
+        ends_substep = (row + 1) % schedule.stages == 0
+        if visit < last and ends_substep:
+            predict(tree, work, schedule, world, row + 1)
+            advance_positions(tree, work, schedule, world, row + 1)
+        if visit >= last - 1:
+            if ends_substep:
+                advance_positions_backward(tree, work, schedule, world, row + 1)
+                predict_backward(tree, work, schedule, world, row + 1)
+            accelerate_backward(tree, work, forces, contacts, memory, gradients, touch, world, step, row, drag, count)
+            begin_stage_backward(tree, work, schedule, world, row)
+
+
+_OPTIONS = {"max_unroll": 3, **FUSED}
+rollout, rollout_backward = rollout_kernels(
+    ScheduleStruct, take_step, step_backward, options=_OPTIONS, backward_options=_OPTIONS
+)

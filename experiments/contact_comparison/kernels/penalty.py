@@ -11,15 +11,27 @@ import warp as wp
 
 from physvision.physics.articulated.kernels.collision.broad_phase import first_near
 from physvision.physics.articulated.kernels.collision.joint_limits import stop_gap, write_stop_jacobian
-from physvision.physics.articulated.kernels.collision.narrow_phase import closest_of, write_jacobian
+from physvision.physics.articulated.kernels.collision.narrow_phase import (
+    closest_of,
+    place_moved,
+    turn_moved,
+    write_jacobian,
+)
 from physvision.physics.articulated.kernels.collision.narrow_phase_adjoint import contact_work_backward
 from physvision.physics.articulated.kernels.contact.delassus import add_push, contact_velocity
+from physvision.physics.articulated.kernels.dynamics.forward import accelerate_moved, solve
+from physvision.physics.articulated.kernels.dynamics.inverse import accelerate_links, residual_backward
+from physvision.physics.articulated.kernels.dynamics.joints import advance
+from physvision.physics.articulated.kernels.dynamics.kinematics import move_links
 from physvision.physics.articulated.kernels.precision import scalar, vec3
+from physvision.physics.articulated.kernels.rollouts.template import rollout_kernels
+from physvision.physics.articulated.kernels.rollouts.trajectory import euler_backward
 from physvision.physics.articulated.kernels.spatial.vectors import transposed, zero3
 from physvision.physics.articulated.kernels.structs import (
     ContactGradients,
     ContactMemory,
     Contacts,
+    Forces,
     Gradients,
     Tree,
     Workspace,
@@ -32,6 +44,7 @@ NOTHING = wp.constant(scalar(40.0))  # distances at which a soft force is less t
 class Law:
     """The numbers of `Penalty` (distance 0) or `Soft`."""
 
+    dt: scalar
     stiffness: scalar
     damping: scalar
     distance: scalar
@@ -159,3 +172,75 @@ def push_apart_backward(
             if touch.wanted != 0 and pair < contacts.pairs:
                 touch.friction[world, pair] = touch.friction[world, pair] + friction_bar
         pair = first_near(contacts, memory, world, pair + 1, enough)
+
+
+@wp.func(inline=True)
+def accelerate_pushed(
+    tree: Tree,
+    work: Workspace,
+    forces: Forces,
+    contacts: Contacts,
+    memory: ContactMemory,
+    law: Law,
+    world: int,
+    step: int,
+    h: scalar,
+):
+    """work.a[0] = q̈ with the forces of contacts at (work.q[0], work.v[0]), and the velocity after the step in row 1."""
+    move_links(tree, work, world, 0)
+    place_moved(tree, work, contacts, memory, world, 0)
+    turn_moved(tree, work, memory, world)
+    accelerate_moved(tree, work, forces, world, step, 0, h)
+    push_apart(tree, work, contacts, memory, law, world, 0, h)
+    solve(tree, work, world, memory.jump, 0, memory.jump, 0)
+    for d in range(tree.velocities):
+        work.a[world, 0, d] = work.a[world, 0, d] + memory.jump[world, 0, d]
+        work.v[world, 1, d] = work.v[world, 0, d] + h * work.a[world, 0, d]
+
+
+@wp.func(inline=True)
+def take_step(
+    law: Law,
+    tree: Tree,
+    work: Workspace,
+    forces: Forces,
+    contacts: Contacts,
+    memory: ContactMemory,
+    world: int,
+    step: int,
+    is_last: int,
+):
+    accelerate_pushed(tree, work, forces, contacts, memory, law, world, step, law.dt)
+    advance(tree, world, work.q, 0, 1, work.v, 1, law.dt)
+    return wp.int32(1)
+
+
+@wp.func(inline=True)
+def step_backward(
+    law: Law,
+    tree: Tree,
+    work: Workspace,
+    forces: Forces,
+    contacts: Contacts,
+    memory: ContactMemory,
+    gradients: Gradients,
+    touch: ContactGradients,
+    world: int,
+    step: int,
+    steps: int,
+    truncate: int,
+    q: wp.array3d(dtype=scalar),
+    trajectory_q_bar: wp.array3d(dtype=scalar),
+    trajectory_v_bar: wp.array3d(dtype=scalar),
+):
+    """Add the contact forces to the residual of inverse dynamics as −Σ Jᵀ F."""
+    h = law.dt
+    accelerate_pushed(tree, work, forces, contacts, memory, law, world, step, h)
+    euler_backward(tree, work, world, step, steps, truncate, h, q, trajectory_q_bar, trajectory_v_bar)
+    solve(tree, work, world, work.a_bar, 0, work.multiplier, 0)
+    accelerate_links(tree, work, world, 0)
+    push_apart_backward(tree, work, contacts, memory, gradients, touch, law, world, 0)
+    residual_backward(tree, work, forces, gradients, world, step, 0, 0, h)
+
+
+rollout, rollout_backward = rollout_kernels(Law, take_step, step_backward)

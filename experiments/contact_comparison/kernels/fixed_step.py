@@ -13,7 +13,7 @@ The adjoint is that of a flight of `contact_backward`, with an impact's restitut
 
 import warp as wp
 
-from physvision.physics.articulated.kernels.collision.broad_phase import find_bounds, first_near
+from physvision.physics.articulated.kernels.collision.broad_phase import first_near
 from physvision.physics.articulated.kernels.collision.joint_limits import stop_gap, write_stop_jacobian
 from physvision.physics.articulated.kernels.collision.narrow_phase import (
     closest_of,
@@ -21,10 +21,7 @@ from physvision.physics.articulated.kernels.collision.narrow_phase import (
     turn_moved,
     write_jacobian,
 )
-from physvision.physics.articulated.kernels.collision.narrow_phase_adjoint import (
-    contact_work_backward,
-    finish_shape_gradient,
-)
+from physvision.physics.articulated.kernels.collision.narrow_phase_adjoint import contact_work_backward
 from physvision.physics.articulated.kernels.contact.delassus import (
     add_halves,
     add_push,
@@ -41,34 +38,18 @@ from physvision.physics.articulated.kernels.dynamics.inverse import accelerate_l
 from physvision.physics.articulated.kernels.dynamics.joints import advance
 from physvision.physics.articulated.kernels.dynamics.kinematics import move_links
 from physvision.physics.articulated.kernels.precision import scalar, vec3
+from physvision.physics.articulated.kernels.rollouts.template import rollout_kernels
+from physvision.physics.articulated.kernels.rollouts.trajectory import euler_backward
 from physvision.physics.articulated.kernels.spatial.vectors import transposed, zero3
 from physvision.physics.articulated.kernels.structs import (
     TOUCHES,
     ContactGradients,
-    ContactGradientsStruct,
     ContactMemory,
-    ContactMemoryStruct,
     Contacts,
-    ContactsStruct,
     Forces,
-    ForcesStruct,
     Gradients,
-    GradientsStruct,
     Tree,
-    TreeStruct,
     Workspace,
-    WorkspaceStruct,
-)
-
-from .trajectory import (
-    begin,
-    begin_backward,
-    end_backward,
-    euler_backward,
-    forget,
-    load_state,
-    store_failure,
-    store_state,
 )
 
 
@@ -176,14 +157,18 @@ def answers_backward(
 
 
 def kernels(Law, solve, solve_backward):
-    """The rollout whose impulses `solve` finds by the numbers of a `Law`, and its adjoint.
+    """Make the kernels of a law: the rollout and its adjoint.
 
-    `solve(law, memory, world, count)` returns the residual, relative to the largest velocity;
-    `solve_backward(law, memory, world, count)` makes ū, in slip_bar, of the impulses' adjoint in impulse_bar.
+    Args:
+        Law: Struct of the parameters of the law, with the length of a step, `dt`.
+        solve: Warp function (law, memory, world, count) that solves for the impulses; returns the residual relative to
+            the largest velocity.
+        solve_backward: Warp function (law, memory, world, count) that turns the adjoint of the impulses, `impulse_bar`,
+            into that of the contact velocities, `slip_bar`.
     """
 
     @wp.func(inline=True)
-    def take_step(
+    def solve_step(
         law: Law,
         tree: Tree,
         work: Workspace,
@@ -192,9 +177,9 @@ def kernels(Law, solve, solve_backward):
         memory: ContactMemory,
         world: int,
         step: int,
-        h: scalar,
     ):
-        """The state after the step in row 1; its contacts, or −1 where it fails."""
+        """Write the velocity after the step to row 1; returns the number of contacts, or -1 if the solve fails."""
+        h = law.dt
         move_links(tree, work, world, 0)
         place_moved(tree, work, contacts, memory, world, 0)
         turn_moved(tree, work, memory, world)
@@ -217,95 +202,64 @@ def kernels(Law, solve, solve_backward):
             work.v[world, 1, d] = work.v[world, 0, d] + h * work.a[world, 0, d]
         return count
 
-    @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 3})
-    def rollout(
-        first: int,
-        tree: TreeStruct,
-        work: WorkspaceStruct,
-        forces: ForcesStruct,
-        contacts: ContactsStruct,
-        memory: ContactMemoryStruct,
+    @wp.func(inline=True)
+    def take_step(
         law: Law,
-        h: scalar,
-        steps: int,
-        start_q: wp.array2d(dtype=scalar),
-        start_v: wp.array2d(dtype=scalar),
-        q: wp.array3d(dtype=scalar),
-        v: wp.array3d(dtype=scalar),
-        first_failed_step: wp.array(dtype=wp.int32),
+        tree: Tree,
+        work: Workspace,
+        forces: Forces,
+        contacts: Contacts,
+        memory: ContactMemory,
+        world: int,
+        step: int,
+        is_last: int,
     ):
-        """Fill q and v, [world, step, number], from a start. A world whose step fails is marked and left."""
-        world = first + wp.tid()
-        forget(memory, world)
-        find_bounds(contacts, memory, world)
-        bad = wp.int32(-1)
-        if not begin(tree, world, start_q, start_v, q, v):
-            bad = 0
-        for step in range(steps):
-            if bad < 0:
-                load_state(tree, work, world, step, q, v)
-                count = take_step(law, tree, work, forces, contacts, memory, world, step, h)
-                advance(tree, world, work.q, 0, 1, work.v, 1, h)
-                if step == steps - 1:
-                    note_touching(contacts, memory, world, count)
-                if count < 0 or not store_state(tree, work, world, 1, step + 1, q, v):
-                    bad = step + 1
-            if bad >= 0:
-                store_failure(tree, world, step + 1, q, v)
-        first_failed_step[world] = bad
+        count = solve_step(law, tree, work, forces, contacts, memory, world, step)
+        advance(tree, world, work.q, 0, 1, work.v, 1, law.dt)
+        if is_last != 0:
+            note_touching(contacts, memory, world, count)
+        row = wp.int32(1)
+        if count < 0:
+            row = -1
+        return row
 
-    @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 1})
-    def rollout_backward(
-        first: int,
-        tree: TreeStruct,
-        work: WorkspaceStruct,
-        forces: ForcesStruct,
-        contacts: ContactsStruct,
-        memory: ContactMemoryStruct,
-        gradients: GradientsStruct,
-        touch: ContactGradientsStruct,
+    @wp.func(inline=True)
+    def step_backward(
         law: Law,
-        h: scalar,
+        tree: Tree,
+        work: Workspace,
+        forces: Forces,
+        contacts: Contacts,
+        memory: ContactMemory,
+        gradients: Gradients,
+        touch: ContactGradients,
+        world: int,
+        step: int,
         steps: int,
         truncate: int,
-        start_q: wp.array2d(dtype=scalar),
         q: wp.array3d(dtype=scalar),
-        v: wp.array3d(dtype=scalar),
-        first_failed_step: wp.array(dtype=wp.int32),
         trajectory_q_bar: wp.array3d(dtype=scalar),
         trajectory_v_bar: wp.array3d(dtype=scalar),
-        q_bar: wp.array2d(dtype=scalar),
-        v_bar: wp.array2d(dtype=scalar),
     ):
-        """Adjoint of `rollout`. A world that failed gives no gradient."""
-        world = first + wp.tid()
-        if first_failed_step[world] >= 0:
-            return
-        begin_backward(tree, work, world)
-        find_bounds(contacts, memory, world)
-        for backwards in range(steps):
-            step = steps - 1 - backwards
-            load_state(tree, work, world, step, q, v)
-            count = take_step(law, tree, work, forces, contacts, memory, world, step, h)
-            euler_backward(tree, work, world, step, steps, truncate, h, q, trajectory_q_bar, trajectory_v_bar)
-            solve_inward(tree, work, world, work.a_bar, 0)
-            if count > 0:
-                for c in range(count):
-                    memory.impulse_bar[world, c] = scalar(-1.0) / h * response(tree, work, memory, world, c)
-                solve_backward(law, memory, world, count)
-                for c in range(count):
-                    add_push(tree, memory, world, c, memory.slip_bar[world, c], work.v_bar, 0)
-                    add_halves(tree, work, memory, world, c, -h * memory.slip_bar[world, c])
-            solve_outward(tree, work, world, work.multiplier, 0)
-            if count > 0:
-                for d in range(tree.velocities):
-                    work.rate[world, 0, d] = work.v[world, 0, d]
-                    work.rate[world, 1, d] = work.v[world, 1, d]
-                    work.rate[world, 2, d] = work.multiplier[world, 0, d]
-                answers_backward(tree, work, contacts, memory, gradients, touch, world, h, count)
-                accelerate_links(tree, work, world, 0)
-            residual_backward(tree, work, forces, gradients, world, step, 0, 0, h)
-        finish_shape_gradient(contacts, touch, world)
-        end_backward(tree, work, gradients, world, start_q, q, trajectory_q_bar, trajectory_v_bar, q_bar, v_bar)
+        h = law.dt
+        count = solve_step(law, tree, work, forces, contacts, memory, world, step)
+        euler_backward(tree, work, world, step, steps, truncate, h, q, trajectory_q_bar, trajectory_v_bar)
+        solve_inward(tree, work, world, work.a_bar, 0)
+        if count > 0:
+            for c in range(count):
+                memory.impulse_bar[world, c] = scalar(-1.0) / h * response(tree, work, memory, world, c)
+            solve_backward(law, memory, world, count)
+            for c in range(count):
+                add_push(tree, memory, world, c, memory.slip_bar[world, c], work.v_bar, 0)
+                add_halves(tree, work, memory, world, c, -h * memory.slip_bar[world, c])
+        solve_outward(tree, work, world, work.multiplier, 0)
+        if count > 0:
+            for d in range(tree.velocities):
+                work.rate[world, 0, d] = work.v[world, 0, d]
+                work.rate[world, 1, d] = work.v[world, 1, d]
+                work.rate[world, 2, d] = work.multiplier[world, 0, d]
+            answers_backward(tree, work, contacts, memory, gradients, touch, world, h, count)
+            accelerate_links(tree, work, world, 0)
+        residual_backward(tree, work, forces, gradients, world, step, 0, 0, h)
 
-    return rollout, rollout_backward
+    return rollout_kernels(Law, take_step, step_backward, backward_options={"max_unroll": 1})

@@ -13,6 +13,7 @@ from .fixed_step import kernels
 class Law:
     """The number of `Complementarity`."""
 
+    dt: scalar
     compliance: scalar
 
 

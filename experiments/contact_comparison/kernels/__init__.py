@@ -1,0 +1,1 @@
+"""Kernels of the contact laws that are compared, written against those of the articulated engine."""

@@ -1,0 +1,110 @@
+"""Contact laws that are solved once in each step of fixed length: values of `contact=` beside "event"."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from physvision.core import InputError
+from physvision.core.checks import check_positive
+
+
+class ContactLaw(ABC):
+    """Base class of contact laws; a subclass with kernels of its own extends the engine.
+
+    Attributes:
+        kernels: Dotted name of the module, within a package called `kernels`, that has the Warp kernels `rollout` and
+            `rollout_backward` (see `kernels.rollouts.template`) and the struct `Law` where there are parameters.
+        has_friction_pyramid: If true, the law can replace the friction cone by a pyramid.
+    """
+
+    kernels: ClassVar[str]
+    has_friction_pyramid: ClassVar[bool] = False
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """Fields of the struct `Law` of the kernels, besides the length of a step, `dt`."""
+        return {}
+
+
+@dataclass(frozen=True)
+class Compliant(ContactLaw):
+    """MuJoCo's convex contact: the acceleration that minimizes ½ |a − a₀|² in the metric of the inertia plus a penalty.
+
+    The penalty pulls penetrating contacts towards a reference acceleration −b u − k d g for the contact velocity u and
+    the separation g. With equal parameters the result is MuJoCo's to rounding: pyramidal friction, contact points
+    midway between the surfaces, tangents along capsules, joint limits. The impedance d grows from `shares[0]` to
+    `shares[1]` with the penetration. Sliding contacts are lifted by the pyramid, unlike under Coulomb's law.
+
+    Attributes:
+        time_constant: Time constant T of the return from penetration, s; steps should be at most half as long.
+        damping_ratio: Damping ratio ζ; k = 1/(d₁ T ζ)², b = 2/(d₁ T), with the largest impedance d₁.
+        shares: Smallest and largest impedance d.
+        width: Penetration at which the impedance is largest, m, or rad of a joint.
+    """
+
+    kernels: ClassVar[str] = "physvision.physics.articulated.kernels.rollouts.convex_contact"
+
+    time_constant: float = 0.02
+    damping_ratio: float = 1.0
+    shares: tuple[float, float] = (0.9, 0.95)
+    width: float = 1e-3
+
+    def __post_init__(self) -> None:
+        for name in ("time_constant", "damping_ratio", "width"):
+            check_positive(name, getattr(self, name))
+        low, high = self.shares
+        if not 0 < low <= high < 1:
+            raise InputError(f"shares: expected the smallest and the largest, between zero and one, got {self.shares}")
+
+    @property
+    def reference(self) -> tuple[float, float, float]:
+        """Stiffness k and damping b of the reference acceleration, and the width."""
+        high = self.shares[1]
+        return (high * self.time_constant * self.damping_ratio) ** -2, 2 / (high * self.time_constant), self.width
+
+    def each(self, pairs: int, stops: int) -> tuple[Sequence[Compliant], Sequence[Compliant]]:
+        """Repeat these parameters for every pair of shapes and for every joint with limits."""
+        return [self] * pairs, [self] * stops
+
+
+@dataclass(frozen=True)
+class CompliantEach(ContactLaw):
+    """Compliant contact with separate parameters for every pair and joint, as model files have them.
+
+    Attributes:
+        pairs: Parameters of the pairs of shapes, in the order of the engine's `touching`.
+        stops: Parameters of the joints with limits, in their order.
+    """
+
+    kernels: ClassVar[str] = Compliant.kernels
+
+    pairs: tuple[Compliant, ...] = ()
+    stops: tuple[Compliant, ...] = ()
+
+    def each(self, pairs: int, stops: int) -> tuple[Sequence[Compliant], Sequence[Compliant]]:
+        """Return the parameters of all pairs of shapes, and of all joints with limits."""
+        for name, count, given in (("pairs", pairs, self.pairs), ("stops", stops, self.stops)):
+            if len(given) != count:
+                raise InputError(f"{name}: expected parameters of {count}, got those of {len(given)}")
+        return self.pairs, self.stops
+
+
+Contact = str | ContactLaw | None
+
+
+def law_of(contact: Contact) -> ContactLaw | None:
+    """Return the law that `contact=` names; None for contact by events, and without contact.
+
+    Raises:
+        InputError: The name is not that of a method.
+    """
+    if isinstance(contact, ContactLaw):
+        return contact
+    if contact in (None, "event"):
+        return None
+    if contact != "compliant":
+        raise InputError(f"contact: expected 'event', 'compliant', an instance of ContactLaw, or None, got {contact!r}")
+    return Compliant()
