@@ -14,6 +14,7 @@ from physvision.datasets.registry import repair
 from physvision.datasets.sample import Sample
 from physvision.datasets.sampling import ShardSampler
 from physvision.datasets.showing import show
+from physvision.datasets.tabletop import TabletopRecipe
 from physvision.datasets.windows import Windows, WindowShape
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ __all__ = [
     "Recipe",
     "Sample",
     "ShardSampler",
+    "TabletopRecipe",
     "WindowShape",
     "Windows",
     "generate",

@@ -13,6 +13,7 @@ from physvision.datasets.generation import generate as make
 from physvision.datasets.importing import import_video
 from physvision.datasets.pendulum import PendulumRecipe
 from physvision.datasets.showing import show as draw
+from physvision.datasets.tabletop import TabletopRecipe
 
 
 def generate_billiards(
@@ -67,12 +68,27 @@ def generate_dye(out: str = "data/dye", workers: int | None = None, executor: Ex
     print(make(DyeRecipe(**recipe), out, workers=workers, executor=executor))
 
 
+def generate_tabletop(
+    out: str = "data/tabletop", workers: int | None = None, executor: Executor = "local", **recipe
+) -> None:
+    """Textured balls on a cluttered table under a moving camera, exact from event to event.
+
+    Args:
+        out: Folder of the data set; run again after an interruption to go on.
+        workers: Number of processes; all cores if not given.
+        executor: "local", or "ray" for an existing Ray cluster.
+        recipe: Values of the recipe.
+    """
+    print(make(TabletopRecipe(**recipe), out, workers=workers, executor=executor))
+
+
 # `physvision generate NAME …`
 generate = {
     "billiards": generate_billiards,
     "block": generate_block,
     "dye": generate_dye,
     "pendulum": generate_pendulum,
+    "tabletop": generate_tabletop,
 }
 
 

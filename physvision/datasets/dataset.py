@@ -51,7 +51,7 @@ class Dataset:
         description = self.folder.description()
         self.name: str = description["name"]
         self.recipe: dict = description["recipe"]
-        self.frame_format = FrameFormat(**description["frame_format"])
+        self.frame_format = FrameFormat.from_description(description["frame_format"])
         self.fields = {name: Field.from_description(entry) for name, entry in description["fields"].items()}
         self.shards = [shard for shard in self.folder.shards() if shard.split == split]
         written = self.folder.checksums()

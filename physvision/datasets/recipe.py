@@ -77,6 +77,12 @@ class FrameFormat:
         """Plain values for the data set's description."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
+    @classmethod
+    def from_description(cls, description: Mapping[str, Any]) -> FrameFormat:
+        """Rebuild the format from its plain values."""
+        rows = description.get("intrinsics")
+        return cls(**{**description, "intrinsics": None if rows is None else tuple(map(tuple, rows))})
+
 
 @dataclass(frozen=True)
 class Recipe(ABC):

@@ -212,6 +212,6 @@ def test_states_do_not_depend_on_which_times_are_asked():
 
 
 def test_endless_impacts_raise_instead_of_hanging(monkeypatch):
-    monkeypatch.setattr(simulation, "_MOST_EVENTS", 10)
+    monkeypatch.setattr(simulation, "_MAX_IMPACTS", 10)
     with pytest.raises(DataError, match=r"more than 10 impacts by .* s: the balls collapse"):
         simulate(table(1, (5.0, 5.0)), np.full((1, 2), 2.5), np.array([[9.0, 7.0]]), TIMES)

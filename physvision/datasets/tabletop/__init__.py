@@ -1,0 +1,5 @@
+"""Table with textured balls, seen by a tilted, moving camera: exact motion, ray-cast frames."""
+
+from physvision.datasets.tabletop.recipe import TabletopRecipe
+
+__all__ = ["TabletopRecipe"]

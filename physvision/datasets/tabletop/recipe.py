@@ -1,0 +1,275 @@
+"""Recipe of the data set `tabletop`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from physvision.core import InputError
+from physvision.datasets.billiards.rolling import random_orientations
+from physvision.datasets.billiards.simulation import Motion, Table, simulate
+from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe
+from physvision.datasets.rendering import CameraPath, Sensor, handheld_path, intrinsics, random_lighting
+from physvision.datasets.rendering.cameras import project
+from physvision.datasets.tabletop.rendering import MOMENTS, TabletopLooks, TabletopRenderer
+from physvision.datasets.tabletop.scene import (
+    SURFACE_MARGIN,
+    SURFACE_SCALE,
+    place_balls,
+    random_palette,
+    random_walls,
+    table_surface,
+)
+from physvision.video.overlay import Arrow, Mark, Ring
+
+# Distance of the camera from the table, in sides of the picture.
+_DISTANCE = 2.5
+# Fraction of the table that balls may cover.
+_MAX_COVER = 0.4
+
+
+@dataclass(frozen=True)
+class TabletopRecipe(Recipe):
+    """Textured balls on a cluttered table under a moving camera: exact from event to event, ray cast.
+
+    One world unit is one pixel at the table's height under an upright camera; x points right, y down, z into the table.
+    Every trial has its own balls, walls, properties, looks and camera. All ranges are drawn from uniformly.
+
+    Attributes:
+        trials: Number of trials; a tenth each is for validation and test.
+        frames: Number of frames of a trial.
+        seed: Seed of all random choices.
+        balls: Lowest and highest number of balls; the highest is the number of slots of the state.
+        size: Side of the picture, pixels.
+        fps: Frames per second.
+        radius: Lowest and highest radius, the same for all balls of a trial, px.
+        speed: Lowest and highest speed at the start, px a frame.
+        masses: Lowest and highest mass, drawn for every ball, kg.
+        restitution: Lowest and highest coefficient of restitution between balls.
+        wall_restitution: Lowest and highest coefficient of restitution at walls.
+        rolling_friction: Lowest and highest deceleration by table friction, px/s².
+        wall_margin: Lowest and highest distance of a wall from the border of the picture, px.
+        tilt: Largest tilt of the camera against the table's normal, degrees.
+        roll: Largest rotation of the camera about its line of sight, degrees.
+        shake: Standard deviation of the camera's rotation about each axis during a trial, degrees.
+        exposure: Lowest and highest exposure time, as a fraction of the time between frames: motion blur.
+        contrast: Lowest and highest contrast of patterns on cloth, rails and floor, 0 to 1.
+        clutter: Largest number of shapes drawn onto the cloth.
+        unevenness: Largest unevenness of the light, as a fraction of its mean.
+        flicker: Largest change of the light with time, as a fraction of its mean.
+        noise: Lowest and highest standard deviation of the sensor's noise; 1 is full scale.
+        quality: Lowest and highest quality of JPEG compression, 1 to 100; no compression if not given.
+        masks: If true, store which ball each pixel shows.
+    """
+
+    trials: int = 1250
+    frames: int = 100
+    seed: int = 0
+    balls: tuple[int, int] = (1, 5)
+    size: int = 64
+    fps: Number = 30
+    radius: tuple[Number, Number] = (2.5, 6.0)
+    speed: tuple[Number, Number] = (0.5, 2.0)
+    masses: tuple[Number, Number] = (0.5, 2.0)
+    restitution: tuple[Number, Number] = (0.8, 0.95)
+    wall_restitution: tuple[Number, Number] = (0.7, 0.9)
+    rolling_friction: tuple[Number, Number] = (2.0, 10.0)
+    wall_margin: tuple[Number, Number] = (4.0, 12.0)
+    tilt: Number = 15.0
+    roll: Number = 6.0
+    shake: Number = 0.15
+    exposure: tuple[Number, Number] = (0.1, 0.6)
+    contrast: tuple[Number, Number] = (0.1, 0.6)
+    clutter: int = 8
+    unevenness: Number = 0.35
+    flicker: Number = 0.1
+    noise: tuple[Number, Number] = (0.0, 0.02)
+    quality: tuple[int, int] | None = (60, 95)
+    masks: bool = True
+
+    name: ClassVar[str] = "tabletop"
+    packages: ClassVar[tuple[str, ...]] = ("numpy", "opencv-python-headless", "physvision", "pyarrow")
+
+    def check(self) -> None:
+        """Raise if a value is out of range."""
+        super().check()
+        self.require_whole("size", 16)
+        self.require_whole("clutter", 0)
+        self.require_number("fps", 0, above=True)
+        for name in ("radius", "masses"):
+            self.require_range(name, 0, above=True)
+        for name in ("speed", "restitution", "wall_restitution", "rolling_friction", "wall_margin", "exposure"):
+            self.require_range(name, 0)
+        for name in ("contrast", "noise", "balls"):
+            self.require_range(name, 0)
+        for name in ("restitution", "wall_restitution", "exposure", "contrast"):
+            if getattr(self, name)[1] > 1:
+                raise InputError(f"{name}: expected numbers of at most 1, got {getattr(self, name)}")
+        self.require_number("tilt", 0, 45)
+        for name in ("roll", "shake", "unevenness", "flicker"):
+            self.require_number(name, 0)
+        whole = {"balls": (1, math.inf), **({"quality": (1, 100)} if self.quality is not None else {})}
+        for name, (low, high) in whole.items():
+            value = getattr(self, name)
+            if not all(isinstance(bound, int) and low <= bound <= high for bound in value) or value[0] > value[1]:
+                raise InputError(f"{name}: expected two growing whole numbers of {low} to {high:g}, got {value}")
+        side, balls, radius = self.size - 2 * self.wall_margin[1], self.balls[1], self.radius[1]
+        if side <= 2 * radius or (balls > 1 and balls * math.pi * radius**2 > _MAX_COVER * side**2):
+            raise InputError(
+                f"size: a table of {side:g} px at the least is too small for {balls} balls of radius {radius:g} px; "
+                f"they may cover {_MAX_COVER:.0%} of it. Make it larger, the margin narrower or the balls smaller"
+            )
+
+    @property
+    def intrinsics(self) -> np.ndarray:
+        """Camera matrix, which shows a px of the table under an upright camera as a pixel."""
+        return intrinsics(_DISTANCE * self.size, self.size, self.size)
+
+    @property
+    def frame_format(self) -> FrameFormat:
+        """Size and rate of the frames."""
+        geometry = (
+            "x right, y down, z into the table, px; balls rest on the plane z = 0 with their centers at z = -radius. "
+            "A point of the world is seen at K (X/Z, Y/Z, 1) with (X, Y, Z, 1) = extrinsics (x, y, z, 1) and the "
+            "camera matrix K = intrinsics; the center of the pixel of row i and column j has the coordinates (j, i)"
+        )
+        matrix = tuple(map(tuple, self.intrinsics.tolist()))
+        return FrameFormat(self.size, self.size, 3, float(self.fps), geometry, matrix)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """State, camera and properties of every frame."""
+        balls = self.balls[1]
+        fields = {
+            "q": Field((balls, 3), "px, px, rad", "x, y of the center and 0 for every slot; 0 where there is no ball"),
+            "v": Field((balls, 3), "px/s, px/s, rad/s", "rate of q; after an impact at this very moment"),
+            "orientation": Field((balls, 4), "1", "quaternion (w, x, y, z) from the ball's frame to the world's"),
+            "impacts": Field((balls, 2), "1", "number of impacts of each ball so far, with balls and with walls"),
+            "extrinsics": Field((4, 4), "1, px", "pose of the camera, from the world to the camera's frame"),
+            "mass": Field((balls,), "kg", "masses of the balls; 1 where there is no ball", per_trial=True),
+            "radius": Field((balls,), "px", "radius of the balls", per_trial=True),
+            "present": Field((balls,), "1", "1 where a slot holds a ball, 0 where it is empty", per_trial=True),
+            "restitution": Field((), "1", "coefficient of restitution between balls", per_trial=True),
+            "wall_restitution": Field((), "1", "coefficient of restitution at walls", per_trial=True),
+            "rolling_friction": Field((), "px/s^2", "deceleration of moving balls by the table", per_trial=True),
+            "walls": Field(
+                (4,), "px", "x of the left, y of the top, x of the right and y of the bottom wall", per_trial=True
+            ),
+        }
+        if self.masks:
+            meaning = "number of the ball, from 1 on, that the center of each pixel shows; 0 elsewhere"
+            fields["masks"] = Field((self.size, self.size), "1", meaning, "uint8")
+        return fields
+
+    def trial(self, random: np.random.Generator) -> dict[str, np.ndarray]:
+        """Make one trial, its frames and fields."""
+        slots, times = self.balls[1], np.arange(self.frames) / self.fps
+        count, radius = int(random.integers(self.balls[0], slots + 1)), random.uniform(*self.radius)
+        walls = random_walls(self.size, self.wall_margin, random)
+        table = Table(
+            radii=np.full(count, radius),
+            masses=random.uniform(*self.masses, count),
+            box=(walls[2] - walls[0], walls[3] - walls[1]),
+            restitution=random.uniform(*self.restitution),
+            rolling_friction=random.uniform(*self.rolling_friction),
+            wall_restitution=random.uniform(*self.wall_restitution),
+        )
+        exposure = random.uniform(*self.exposure) / self.fps
+        motion = self._motion(table, times, exposure, random)
+        positions = motion.positions + walls[:2]
+        looks = self._looks(count, radius, walls, times, random)
+        renderer = TabletopRenderer(looks, self.size, self.size)
+        # Moments of an exposure, and last the frame's own time.
+        blurred, exact = slice(0, len(MOMENTS)), len(MOMENTS)
+        orientations = motion.orientations
+        assert orientations is not None
+        present = np.arange(slots) < count
+        return {
+            "frames": renderer.frames(times, positions[:, blurred], orientations[:, blurred], random),
+            "q": _in_slots(positions[:, exact], slots, 3),
+            "v": _in_slots(motion.velocities[:, exact], slots, 3),
+            "orientation": _in_slots(orientations[:, exact], slots, 4) + (~present)[:, None] * np.array([1.0, 0, 0, 0]),
+            "impacts": _in_slots(motion.impact_counts[:, exact], slots, 2),
+            "extrinsics": looks.camera.extrinsics,
+            "mass": np.append(table.masses, np.ones(slots - count)),
+            "radius": np.full(slots, radius),
+            "present": present.astype(float),
+            "restitution": np.array(table.restitution),
+            "wall_restitution": np.array(table.wall_restitution),
+            "rolling_friction": np.array(table.rolling_friction),
+            "walls": walls,
+            **({"masks": renderer.masks(positions[:, exact])} if self.masks else {}),
+        }
+
+    def _motion(self, table: Table, times: np.ndarray, exposure: float, random: np.random.Generator) -> Motion:
+        """Motion at the moments of each frame's exposure and at the frame's time, (frames, moments + 1, balls, …)."""
+        count = len(table.radii)
+        assert table.box is not None
+        start = place_balls(count, float(table.radii[0]), np.array(table.box), random)
+        headings = random.uniform(0.0, 2 * np.pi, count)
+        speeds = random.uniform(*self.speed, count) * self.fps
+        velocities = speeds[:, None] * np.stack([np.cos(headings), np.sin(headings)], 1)
+        # The simulation begins half an exposure before the first frame.
+        moments = exposure * np.append(MOMENTS, 0.0)
+        order = np.argsort(moments, kind="stable")
+        requested = (times[:, None] + moments[order] + 0.5 * exposure).ravel()
+        motion = simulate(table, start, velocities, requested, random_orientations(count, random))
+        back = np.argsort(order)
+
+        def by_frame(values: np.ndarray) -> np.ndarray:
+            return values.reshape(len(times), len(moments), *values.shape[1:])[:, back]
+
+        assert motion.orientations is not None
+        return Motion(
+            by_frame(motion.positions),
+            by_frame(motion.velocities),
+            motion.impacts,
+            by_frame(motion.orientations),
+            by_frame(motion.impact_counts),
+        )
+
+    def _looks(
+        self, count: int, radius: float, walls: np.ndarray, times: np.ndarray, random: np.random.Generator
+    ) -> TabletopLooks:
+        palette, middle = random_palette(count, random), 0.5 * self.size
+        target = np.array([middle, middle, 0.0])
+        distance = _DISTANCE * self.size
+        tilt, roll, shake = (math.radians(angle) for angle in (self.tilt, self.roll, self.shake))
+        camera = CameraPath(self.intrinsics, handheld_path(times, target, distance, tilt, roll, shake, random))
+        contrast, clutter = random.uniform(*self.contrast), int(random.integers(self.clutter + 1))
+        quality = None if self.quality is None else int(random.integers(self.quality[0], self.quality[1] + 1))
+        return TabletopLooks(
+            surface=table_surface(self.size, walls, palette, contrast, clutter, random),
+            surface_origin=np.full(2, -float(SURFACE_MARGIN)),
+            surface_scale=SURFACE_SCALE,
+            textures=palette.textures(random),
+            radius=radius,
+            lighting=random_lighting(self.unevenness, self.flicker, random),
+            sensor=Sensor(random.uniform(*self.noise), quality),
+            camera=camera,
+        )
+
+    def marks(self, values: Mapping[str, np.ndarray]) -> list[Mark]:
+        """A ring around every ball, and an arrow to its place in a fifth of a second without impacts."""
+        marks: list[Mark] = []
+        for place, rate, radius, present in zip(
+            values["q"], values["v"], values["radius"], values["present"], strict=True
+        ):
+            if present:
+                center = np.array([*place[:2], -radius])
+                points = np.stack([center, center + 0.2 * np.array([*rate[:2], 0.0])])
+                pixels = project(self.intrinsics, values["extrinsics"], points)
+                start, end = (tuple(pixel + 0.5) for pixel in pixels[:, :2])
+                marks += [Ring(start, float(radius * self.intrinsics[0, 0] / pixels[0, 2])), Arrow(start, end)]
+        return marks
+
+
+def _in_slots(values: np.ndarray, slots: int, entries: int) -> np.ndarray:
+    """Values of the balls in the first slots and entries of an array of zeros, (frames, slots, entries)."""
+    filled = np.zeros((len(values), slots, entries))
+    filled[:, : values.shape[1], : values.shape[2]] = values
+    return filled
