@@ -49,7 +49,7 @@ class Sample:
 
     @property
     def batch(self) -> int:
-        """Number of samples."""
+        """Number of samples in the batch."""
         return len(self.frames)
 
     @property
@@ -92,7 +92,7 @@ class Sample:
 
 
 def join(samples: Sequence[Sample]) -> Sample:
-    """Concatenate several batches."""
+    """Concatenate several batches into one."""
     leaves, structures = zip(*(pytree.tree_flatten(sample) for sample in samples), strict=True)
     return pytree.tree_unflatten([torch.cat(tensors) for tensors in zip(*leaves, strict=True)], structures[0])
 

@@ -52,7 +52,7 @@ class ShardSampler(DistributedSampler):
         check_number("labeled_share", labeled_share, 0, 1)
         if labeled_share == 1 and not windows.labeled.any():
             raise InputError(
-                "labeled_share: 1 leaves nothing to learn from, since no sample is labelled; raise label_fraction"
+                "labeled_share: 1 leaves nothing to learn from, since no sample is labeled; raise label_fraction"
             )
         self.labeled_share = labeled_share
         super().__init__(windows, num_replicas=ranks, rank=rank, shuffle=shuffle, seed=seed, drop_last=drop_last)

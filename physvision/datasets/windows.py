@@ -106,7 +106,7 @@ class Windows(TorchDataset):
         return marks
 
     def __len__(self) -> int:
-        """Number of windows."""
+        """Number of windows of all trials."""
         return int(self._ends[-1]) if len(self._ends) else 0
 
     def locate(self, index: int) -> tuple[int, int]:
@@ -121,7 +121,7 @@ class Windows(TorchDataset):
         return range(int(self._ends[trial - 1]) if trial else 0, int(self._ends[trial]))
 
     def __repr__(self) -> str:
-        labels = f", {int(self.labeled.sum())} of them labelled" if self.states else ""
+        labels = f", {int(self.labeled.sum())} of them labeled" if self.states else ""
         return f"Windows({len(self)} of {self.shape.frames_in} + {self.shape.horizon} frames{labels}, {self.dataset!r})"
 
     def __getitem__(self, index: int) -> Sample:

@@ -84,7 +84,7 @@ def test_one_oblique_impact(offset, restitution):
 def test_a_ball_rolls_to_rest():
     friction, speed = 1.5, 6.0
     heading = np.array([0.6, 0.8])
-    motion = simulate(table(1, rolling_friction=friction), np.zeros((1, 2)), speed * heading[None], TIMES)
+    motion = simulate(table(1, sliding_deceleration=friction), np.zeros((1, 2)), speed * heading[None], TIMES)
     rolled = np.minimum(TIMES, speed / friction)
     way = speed * rolled - 0.5 * friction * rolled**2
     np.testing.assert_allclose(motion.positions[:, 0], way[:, None] * heading, **EXACT)
@@ -97,7 +97,7 @@ def test_a_rolling_ball_that_slows_down_hits_another():
     hit = (speed - np.sqrt(speed**2 - 2 * friction * gap)) / friction
     left = speed - friction * hit
     start = np.array([[0.0, 0.0], [gap + 4.0, 0.0]])
-    motion = simulate(table(2, rolling_friction=friction), start, np.array([[speed, 0.0], [0.0, 0.0]]), TIMES)
+    motion = simulate(table(2, sliding_deceleration=friction), start, np.array([[speed, 0.0], [0.0, 0.0]]), TIMES)
     rolled = np.clip(TIMES - hit, 0.0, left / friction)
     second = start[1, 0] + left * rolled - 0.5 * friction * rolled**2
     np.testing.assert_allclose(motion.positions[:, 1, 0], second, **EXACT)
@@ -111,7 +111,7 @@ def test_a_rolling_ball_that_slows_down_hits_another():
 def test_balls_that_slow_down_alike_come_to_rest_together_and_stay():
     start = np.array([[0.0, 0.0], [0.0, 9.0], [50.0, 0.0]])
     velocities = np.array([[7.0, 3.0], [7.0, 3.0], [0.0, 0.0]])
-    motion = simulate(table(3, rolling_friction=2.5), start, velocities, TIMES)
+    motion = simulate(table(3, sliding_deceleration=2.5), start, velocities, TIMES)
     speed = np.linalg.norm(velocities[0])
     expected = start[:2] + velocities[:2] / speed * speed**2 / 5.0
     after = motion.positions[speed / 2.5 < TIMES][:, :2]
@@ -124,7 +124,7 @@ def test_balls_that_crawl_along_a_wall_do_not_pass_through_each_other(restitutio
     """Their accelerations differ by less than numbers can square."""
     start = np.array([[25.2, 36.7], [22.9, 14.8], [26.8, 6.1]])
     velocities = np.array([[-14.7, -7.0], [39.8, 0.33], [36.2, 7.66]])
-    options = {"restitution": restitution, "rolling_friction": 1.0}
+    options = {"restitution": restitution, "sliding_deceleration": 1.0}
     motion = simulate(table(3, (40.0, 40.0), [2.9, 2.6, 1.6], **options), start, velocities, TIMES)
     gaps = np.linalg.norm(motion.positions - np.roll(motion.positions, 1, 1), axis=2)
     assert gaps.min() >= 4.0 - 1e-9
@@ -180,7 +180,7 @@ def test_momentum_is_kept_in_free_space(scene, restitution):
 @given(scenes(), st.floats(0.0, 1.0), st.floats(0.5, 20.0))
 def test_rolling_balls_lose_energy_stay_apart_and_come_to_rest(scene, restitution, friction):
     start, velocities, masses, box = scene
-    options = {"restitution": restitution, "rolling_friction": friction}
+    options = {"restitution": restitution, "sliding_deceleration": friction}
     until = np.linspace(0.0, 60.0 / friction + 1.0, 200)
     motion = simulate(table(len(start), box, masses, **options), start, velocities, until)
     # Balls that lean on each other part at 1e-3 a second: up to m (1e-3)² / 8 an impact is added.

@@ -25,7 +25,7 @@ PLAIN = {"contrast": (0.0, 0.0), "clutter": 0, "unevenness": 0.0, "flicker": 0.0
 def random_table(seed, balls=4, **options):
     """Table with walls, start, velocities and orientations of its balls."""
     random = np.random.default_rng(seed)
-    values = {"restitution": 0.9, "wall_restitution": 0.75, "rolling_friction": 6.0, **options}
+    values = {"restitution": 0.9, "wall_restitution": 0.75, "sliding_deceleration": 6.0, **options}
     table = Table(np.full(balls, 3.0), random.uniform(0.5, 2.0, balls), tuple(BOX), **values)
     start = place_balls(balls, 3.0, BOX, random)
     return table, start, random.uniform(-40.0, 40.0, (balls, 2)), random_orientations(balls, random)
@@ -44,7 +44,7 @@ def test_energy_falls_by_the_work_of_friction(seed):
     paths = np.linalg.norm(np.diff(motion.positions, axis=0), axis=-1)
     free = intervals_without_impacts(motion)
     assert free.sum() > 400
-    work = table.masses * table.rolling_friction * paths
+    work = table.masses * table.sliding_deceleration * paths
     np.testing.assert_allclose(-np.diff(energies, axis=0)[free], work[free], atol=1e-9)
     assert (np.diff(energies.sum(1)) <= 1e-9).all()
 
@@ -55,7 +55,7 @@ def test_moving_balls_slow_down_uniformly(seed):
     motion = simulate(table, start, velocities, np.linspace(0.0, 6.0, 601))
     speeds = np.linalg.norm(motion.velocities, axis=-1)
     moving = intervals_without_impacts(motion)[:, None] & (speeds[1:] > 0)
-    np.testing.assert_allclose(np.diff(speeds, axis=0)[moving], -table.rolling_friction * 0.01, atol=1e-9)
+    np.testing.assert_allclose(np.diff(speeds, axis=0)[moving], -table.sliding_deceleration * 0.01, atol=1e-9)
     # Paths between impacts are straight.
     (x, y), (dx, dy) = (np.moveaxis(a, -1, 0) for a in (motion.velocities[:-1], np.diff(motion.positions, axis=0)))
     crossed = x * dy - y * dx
@@ -105,7 +105,7 @@ def test_impacts_keep_momentum_and_have_their_restitution(seed):
 
 def test_elastic_motion_runs_backwards_with_the_turning_of_its_balls():
     table, start, velocities, orientations = random_table(
-        3, restitution=1.0, wall_restitution=1.0, rolling_friction=0.0
+        3, restitution=1.0, wall_restitution=1.0, sliding_deceleration=0.0
     )
     until = np.array([0.0, 1.5])
     forth = simulate(table, start, velocities, until, orientations)
@@ -120,7 +120,7 @@ def stepped(table, start, velocities, until, dt):
     p, v = start.copy(), velocities.copy()
     for _ in range(round(until / dt)):
         speed = np.linalg.norm(v, axis=1, keepdims=True)
-        slower = v * np.maximum(1.0 - table.rolling_friction * dt / np.maximum(speed, 1e-12), 0.0)
+        slower = v * np.maximum(1.0 - table.sliding_deceleration * dt / np.maximum(speed, 1e-12), 0.0)
         p, v = p + 0.5 * dt * (v + slower), slower
         out = ((p < table.radii[:, None]) & (v < 0)) | ((p > BOX - table.radii[:, None]) & (v > 0))
         v = np.where(out, -table.wall_restitution * v, v)
@@ -188,7 +188,7 @@ def test_trials_hold_what_their_ranges_allow():
         for name, low, high in (
             ("restitution", 0.8, 0.95),
             ("wall_restitution", 0.7, 0.9),
-            ("rolling_friction", 2, 10),
+            ("sliding_deceleration", 2, 10),
         ):
             assert low <= trial[name][0] <= high
         assert ((trial["mass"] >= 0.5) & (trial["mass"] <= 2.0)).all()

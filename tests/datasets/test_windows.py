@@ -98,7 +98,7 @@ def test_properties_are_those_of_the_trial_and_hidden_with_the_states(folder):
     windows = Windows(dataset, label_fraction=0.5, given_properties=("radius",))
     indices = list(range(0, len(windows), 7))
     batch = windows.__getitems__(indices)
-    assert set(batch.properties) == {"mass", "radius", "restitution", "rolling_friction"}
+    assert set(batch.properties) == {"mass", "radius", "restitution", "sliding_deceleration"}
     assert batch.labeled.any()
     assert not batch.labeled.all()
     for row, trial in enumerate(batch.trial.tolist()):
@@ -233,7 +233,7 @@ def test_they_say_what_they_are(folder):
     assert said.startswith("Dataset(billiards, valid: 4 trials, 100 frames of 32 x 32 x 3 at 30 fps, fields q, v,")
     assert str(folder) in said
     windows = Windows(dataset, WindowShape(2, 4), 0.5)
-    assert repr(windows) == f"Windows(80 of 2 + 4 frames, 40 of them labelled, {said})"
+    assert repr(windows) == f"Windows(80 of 2 + 4 frames, 40 of them labeled, {said})"
 
 
 class Brightness(lightning.LightningModule):

@@ -34,7 +34,7 @@ class BilliardsRecipe(Recipe):
         fps: frames a second.
         speed: lowest and highest speed at the start, pixels a frame.
         restitution: of all impacts, 0 to 1.
-        rolling_friction: deceleration of rolling balls, pixels a second squared.
+        sliding_deceleration: deceleration of rolling balls, pixels a second squared.
         masses: lowest and highest mass, drawn for every ball of every trial; kg.
         colors: red, green, blue of each ball, 0 to 1; hues at equal steps if not given.
         background: red, green, blue behind the balls, 0 to 1.
@@ -52,7 +52,7 @@ class BilliardsRecipe(Recipe):
     fps: Number = 30
     speed: tuple[Number, Number] = (0.3, 1.5)
     restitution: Number = 1.0
-    rolling_friction: Number = 0.0
+    sliding_deceleration: Number = 0.0
     masses: tuple[Number, Number] = (1.0, 1.0)
     colors: tuple[tuple[Number, Number, Number], ...] | None = None
     background: tuple[Number, Number, Number] = (0.0, 0.0, 0.0)
@@ -69,7 +69,7 @@ class BilliardsRecipe(Recipe):
         self.require_whole("size", 2)
         for name in ("radius", "fps"):
             self.require_number(name, 0, above=True)
-        for name in ("rolling_friction", "shake", "noise"):
+        for name in ("sliding_deceleration", "shake", "noise"):
             self.require_number(name, 0)
         for name in ("restitution", "texture"):
             self.require_number(name, 0, 1)
@@ -113,7 +113,7 @@ class BilliardsRecipe(Recipe):
             "mass": Field((balls,), "kg", "masses of the balls", per_trial=True),
             "radius": Field((balls,), "px", "radii of the balls", per_trial=True),
             "restitution": Field((), "1", "restitution of all impacts", per_trial=True),
-            "rolling_friction": Field((), "px/s^2", "deceleration of rolling balls", per_trial=True),
+            "sliding_deceleration": Field((), "px/s^2", "deceleration of rolling balls", per_trial=True),
             "camera": Field((2,), "px", "offset of the picture by camera shake"),
         }
 
@@ -130,7 +130,7 @@ class BilliardsRecipe(Recipe):
             masses=random.uniform(*self.masses, self.balls),
             box=(float(self.size), float(self.size)),
             restitution=float(self.restitution),
-            rolling_friction=float(self.rolling_friction),
+            sliding_deceleration=float(self.sliding_deceleration),
         )
         positions = self._place(random)
         speeds = random.uniform(*self.speed, self.balls) * self.fps
@@ -154,7 +154,7 @@ class BilliardsRecipe(Recipe):
             "mass": table.masses,
             "radius": table.radii,
             "restitution": np.array(table.restitution),
-            "rolling_friction": np.array(table.rolling_friction),
+            "sliding_deceleration": np.array(table.sliding_deceleration),
         }
 
     def marks(self, values: Mapping[str, np.ndarray]) -> list[OverlayShape]:

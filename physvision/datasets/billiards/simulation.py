@@ -37,7 +37,7 @@ class Table:
         masses: Masses of the balls, (balls,).
         box: Width and height of the walls, which begin at (0, 0); None for free space.
         restitution: Coefficient of restitution between balls, 0 to 1.
-        rolling_friction: Deceleration of a rolling ball, length a second squared.
+        sliding_deceleration: Deceleration of a rolling ball, length a second squared.
         wall_restitution: Coefficient of restitution at walls, 0 to 1; that between balls if None.
     """
 
@@ -45,7 +45,7 @@ class Table:
     masses: Float[np.ndarray, " balls"]
     box: tuple[float, float] | None
     restitution: float = 1.0
-    rolling_friction: float = 0.0
+    sliding_deceleration: float = 0.0
     wall_restitution: float | None = None
 
 
@@ -125,10 +125,10 @@ class _Balls:
         self.acceleration = self._acceleration()
 
     def _acceleration(self) -> np.ndarray:
-        if self.table.rolling_friction == 0.0:
+        if self.table.sliding_deceleration == 0.0:
             return np.zeros_like(self.v)
         speed = np.linalg.norm(self.v, axis=1, keepdims=True)
-        return -self.table.rolling_friction * np.divide(self.v, speed, out=np.zeros_like(self.v), where=speed > 0)
+        return -self.table.sliding_deceleration * np.divide(self.v, speed, out=np.zeros_like(self.v), where=speed > 0)
 
     def after(self, wait: float) -> tuple[np.ndarray, np.ndarray]:
         """Positions and velocities `wait` seconds from now, if no event comes before."""
@@ -153,7 +153,7 @@ class _Balls:
 
     def _stopping_times(self) -> np.ndarray:
         """Seconds until each ball stops by friction, if nothing comes before; infinity for those at rest."""
-        friction = self.table.rolling_friction
+        friction = self.table.sliding_deceleration
         speed = np.linalg.norm(self.v, axis=1)
         return np.divide(speed, friction, out=np.full(len(speed), np.inf), where=(speed > 0) & (friction > 0))
 
@@ -211,7 +211,7 @@ class _Balls:
         normal /= np.linalg.norm(normal)
         approach_speed = float((self.v[first] - self.v[second]) @ normal)
         rebound_speed = self.table.restitution * approach_speed
-        if self.table.rolling_friction > 0.0:
+        if self.table.sliding_deceleration > 0.0:
             rebound_speed = max(rebound_speed, _MIN_REBOUND_SPEED)
         masses = self.table.masses
         impulse = (approach_speed + rebound_speed) * masses[first] * masses[second] / (masses[first] + masses[second])

@@ -24,7 +24,7 @@ from physvision.datasets.tabletop.scene import (
     random_walls,
     table_surface,
 )
-from physvision.video.overlay import Arrow, Mark, Ring
+from physvision.video.overlay import Arrow, CircleOutline, OverlayShape
 
 # Distance of the camera from the table, in sides of the picture.
 _DISTANCE = 2.5
@@ -51,7 +51,7 @@ class TabletopRecipe(Recipe):
         masses: Lowest and highest mass, drawn for every ball, kg.
         restitution: Lowest and highest coefficient of restitution between balls.
         wall_restitution: Lowest and highest coefficient of restitution at walls.
-        rolling_friction: Lowest and highest deceleration by table friction, px/s².
+        sliding_deceleration: Lowest and highest deceleration by table friction, px/s².
         wall_margin: Lowest and highest distance of a wall from the border of the picture, px.
         tilt: Largest tilt of the camera against the table's normal, degrees.
         roll: Largest rotation of the camera about its line of sight, degrees.
@@ -77,7 +77,7 @@ class TabletopRecipe(Recipe):
     masses: tuple[Number, Number] = (0.5, 2.0)
     restitution: tuple[Number, Number] = (0.8, 0.95)
     wall_restitution: tuple[Number, Number] = (0.7, 0.9)
-    rolling_friction: tuple[Number, Number] = (2.0, 10.0)
+    sliding_deceleration: tuple[Number, Number] = (2.0, 10.0)
     wall_margin: tuple[Number, Number] = (4.0, 12.0)
     tilt: Number = 15.0
     roll: Number = 6.0
@@ -102,7 +102,7 @@ class TabletopRecipe(Recipe):
         self.require_number("fps", 0, above=True)
         for name in ("radius", "masses"):
             self.require_range(name, 0, above=True)
-        for name in ("speed", "restitution", "wall_restitution", "rolling_friction", "wall_margin", "exposure"):
+        for name in ("speed", "restitution", "wall_restitution", "sliding_deceleration", "wall_margin", "exposure"):
             self.require_range(name, 0)
         for name in ("contrast", "noise", "balls"):
             self.require_range(name, 0)
@@ -155,7 +155,7 @@ class TabletopRecipe(Recipe):
             "present": Field((balls,), "1", "1 where a slot holds a ball, 0 where it is empty", per_trial=True),
             "restitution": Field((), "1", "coefficient of restitution between balls", per_trial=True),
             "wall_restitution": Field((), "1", "coefficient of restitution at walls", per_trial=True),
-            "rolling_friction": Field((), "px/s^2", "deceleration of moving balls by the table", per_trial=True),
+            "sliding_deceleration": Field((), "px/s^2", "deceleration of moving balls by the table", per_trial=True),
             "walls": Field(
                 (4,), "px", "x of the left, y of the top, x of the right and y of the bottom wall", per_trial=True
             ),
@@ -175,7 +175,7 @@ class TabletopRecipe(Recipe):
             masses=random.uniform(*self.masses, count),
             box=(walls[2] - walls[0], walls[3] - walls[1]),
             restitution=random.uniform(*self.restitution),
-            rolling_friction=random.uniform(*self.rolling_friction),
+            sliding_deceleration=random.uniform(*self.sliding_deceleration),
             wall_restitution=random.uniform(*self.wall_restitution),
         )
         exposure = random.uniform(*self.exposure) / self.fps
@@ -200,7 +200,7 @@ class TabletopRecipe(Recipe):
             "present": present.astype(float),
             "restitution": np.array(table.restitution),
             "wall_restitution": np.array(table.wall_restitution),
-            "rolling_friction": np.array(table.rolling_friction),
+            "sliding_deceleration": np.array(table.sliding_deceleration),
             "walls": walls,
             **({"masks": renderer.masks(positions[:, exact])} if self.masks else {}),
         }
@@ -253,9 +253,9 @@ class TabletopRecipe(Recipe):
             camera=camera,
         )
 
-    def marks(self, values: Mapping[str, np.ndarray]) -> list[Mark]:
+    def marks(self, values: Mapping[str, np.ndarray]) -> list[OverlayShape]:
         """A ring around every ball, and an arrow to its place in a fifth of a second without impacts."""
-        marks: list[Mark] = []
+        marks: list[OverlayShape] = []
         for place, rate, radius, present in zip(
             values["q"], values["v"], values["radius"], values["present"], strict=True
         ):
@@ -264,7 +264,7 @@ class TabletopRecipe(Recipe):
                 points = np.stack([center, center + 0.2 * np.array([*rate[:2], 0.0])])
                 pixels = project(self.intrinsics, values["extrinsics"], points)
                 start, end = (tuple(pixel + 0.5) for pixel in pixels[:, :2])
-                marks += [Ring(start, float(radius * self.intrinsics[0, 0] / pixels[0, 2])), Arrow(start, end)]
+                marks += [CircleOutline(start, float(radius * self.intrinsics[0, 0] / pixels[0, 2])), Arrow(start, end)]
         return marks
 
 

@@ -87,7 +87,7 @@ class TabletopRenderer:
         orientations: Float[np.ndarray, "frames moments balls 4"],
         random: np.random.Generator,
     ) -> UInt8[np.ndarray, "frames height width 3"]:
-        """Render all frames.
+        """Render all frames of the trial.
 
         Args:
             times: Times of the frames, s.

@@ -79,10 +79,10 @@ def random_palette(balls: int, random: np.random.Generator) -> Palette:
             base[2] = base[2] + 0.2 if base[2] < 0.8 else random.uniform(0.1, 0.9)
         first.append(color)
         while True:
-            other = hsv_color(random.uniform(), random.uniform(0.0, 0.9), random.uniform(0.1, 1.0))
-            if np.abs(other - color).max() > 0.2:
+            accent = hsv_color(random.uniform(), random.uniform(0.0, 0.9), random.uniform(0.1, 1.0))
+            if np.abs(accent - color).max() > 0.2:
                 break
-        second.append(other)
+        second.append(accent)
     return Palette(cloth, rail, floor, np.array(first).reshape(-1, 3), np.array(second).reshape(-1, 3))
 
 
