@@ -18,7 +18,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "predict": ("physvision.prediction.command:predict", "see what moves in a video, and predict what happens next"),
     "identify": ("physvision.identification.command:command", "find the law and the parameters of a motion in a video"),
-    "simulate": ("physvision.simulation:simulate", "simulate a mechanism from an MJCF or URDF file, and film it"),
+    "simulate": ("physvision.simulation:command", "simulate a mechanism from an MJCF or URDF file, and film it"),
     "control": ("physvision.control.command:control", "swing up poles, or play Breakout, and film it"),
     "generate": (
         "physvision.datasets.commands:generate",

@@ -1,26 +1,62 @@
-"""`physvision simulate`: a model file and its controls in, a film of the motion out."""
+"""Simulate a mechanism from a model file or a shipped scene; `physvision simulate` also films the motion."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from physvision.core import InputError, State, load_states, save_states
+from physvision.core import InputError, State, Trajectory, load_states, save_states
 from physvision.core.checks import check_positive
 from physvision.core.tables import read_table
 from physvision.physics import articulated
 from physvision.physics.articulated import Articulation, scenes
 from physvision.report import OutputFolder, render_video
 
-# What is shown where neither controls nor an option say how long, s.
-_SECONDS = 5.0
+DEFAULT_SECONDS = 5.0  # s, where neither controls nor an option set the duration
 
 
 def simulate(
+    scene: str | Articulation,
+    controls: Tensor | None = None,
+    seconds: float | None = None,
+    dt: float = 0.01,
+    start: State | None = None,
+    ignore: Sequence[str] = (),
+    restitution: float | None = None,
+) -> Trajectory:
+    """Simulate a mechanism from a start state.
+
+    Args:
+        scene: Path of an MJCF or URDF file, name of a shipped scene, or an engine.
+        controls: Controls of the actuators, (batch, steps, nu), held constant within a step; zero by default.
+        seconds: Duration, s; as long as the controls, or 5 s, by default.
+        dt: Time step, s; that of an engine is its own.
+        start: Initial state; the reference pose of the file by default.
+        ignore: Elements of the file that are left out although they cannot be simulated, such as "contact" or "limit".
+        restitution: Coefficient of restitution of all contacts; that of the scene, or 0 for a file, by default.
+    """
+    engine = scene if isinstance(scene, Articulation) else load_engine(scene, dt, ignore, restitution)
+    state = engine.initial_state(dtype=torch.float64) if start is None else start
+    duration = DEFAULT_SECONDS if seconds is None else check_positive("seconds", seconds)
+    steps = math.ceil(duration / engine.dt - 1e-9)
+    return engine.rollout(state, steps if controls is None else controls.shape[1], controls)
+
+
+def load_engine(
+    scene: str, dt: float = 0.01, ignore: Sequence[str] = (), restitution: float | None = None
+) -> Articulation:
+    """Load the engine of a shipped scene by its name, or of an MJCF or URDF file; arguments as in `simulate`."""
+    if scene in scenes.names() and not Path(scene).exists():
+        return scenes.load(scene, dt, list(ignore), restitution)
+    return articulated.load(scene, dt, ignore=list(ignore), restitution=restitution or 0.0)
+
+
+def command(
     scene: str,
     controls: str | None = None,
     seconds: float | None = None,
@@ -34,75 +70,67 @@ def simulate(
     """Simulate a mechanism and film its motion in real time.
 
     Args:
-        scene: an MJCF or URDF file, or the name of a scene that comes with physvision.
-        controls: a table with a column for each control that is not zero, by name. Its rows are held for a step each,
-            or, with a column t, from then on.
-        seconds: how long to simulate; as long as the controls, or 5 s, if not given.
-        dt: seconds a step.
-        start: where to begin: a keyframe of the file by name, or states written by `save_states`; as the file places
-            its bodies if not given.
-        out: the film, an MP4 file; the states go beside it as .safetensors. out/NAME.mp4 of the scene if not given.
-        ignore: what the file may hold that is not simulated, as contact,limit.
-        restitution: of every shape that may touch; the scene's own, or 0 for a file, if not given.
-        separate: push apart what overlaps at the start; without it such a world fails.
+        scene: MJCF or URDF file, or the name of a shipped scene.
+        controls: Table with a column for every control that is not zero, by name. A row is held for one step or, with a
+            column t, until the next time.
+        seconds: Duration, s; as long as the controls, or 5 s, by default.
+        dt: Time step, s.
+        start: Name of a keyframe of the file, or a file of states; the reference pose of the file by default.
+        out: Film, an MP4 file; the states are written beside it as .safetensors. Default: out/SCENE.mp4.
+        ignore: Elements of the file to leave out although they cannot be simulated, such as contact,limit.
+        restitution: Coefficient of restitution of all contacts; that of the scene, or 0 for a file, by default.
+        separate: If true, push apart bodies that overlap at the start; without it such a world fails.
     """
     path = Path(out) if out else Path("out") / f"{Path(scene).stem}.mp4"
-    left_out = [word.strip() for word in (ignore or "").split(",") if word.strip()]
-    if scene in scenes.names() and not Path(scene).exists():
-        engine = scenes.load(scene, dt, left_out, restitution)
-    else:
-        engine = articulated.load(scene, dt, ignore=left_out, restitution=restitution or 0.0)
+    engine = load_engine(scene, dt, [word.strip() for word in (ignore or "").split(",") if word.strip()], restitution)
     table = None if controls is None else read_controls(engine, controls, seconds)
-    steps = math.ceil((_SECONDS if seconds is None else check_positive("seconds", seconds)) / dt - 1e-9)
-    begin = _beginning(engine, start)
-    if separate:
-        begin = engine.separated(begin)
-    trajectory = engine.rollout(begin, steps if table is None else table.shape[1], table)
-    good = torch.nonzero(trajectory.q[0].isfinite().all(-1)).flatten()
+    state = _initial_state(engine, start)
+    trajectory = simulate(engine, table, seconds, start=engine.separated(state) if separate else state)
+    finite = torch.nonzero(trajectory.q[0].isfinite().all(-1)).flatten()
     with OutputFolder(path.parent):
-        print(render_video(engine, trajectory[: int(good[-1]) + 1], path))
+        print(render_video(engine, trajectory[: int(finite[-1]) + 1], path))
         print(save_states(path.with_suffix(".safetensors"), trajectory))
     failed = trajectory.status is not None and not bool(trajectory.status.converged.all())
     return 1 if failed else 0
 
 
 def read_controls(engine: Articulation, path: str, seconds: float | None = None) -> Tensor:
-    """The controls (1, steps, nu) that a table holds.
+    """Read the controls of an engine from a table, (1, steps, nu).
 
     Args:
-        engine: whose controls they are.
-        path: the table: a column for each control that is not zero, by name, and perhaps one of times, `t`, s.
-        seconds: how long they are wanted; the last row is held. As long as the table if not given.
+        engine: Engine whose controls the table names.
+        path: Table with a column for every control that is not zero, by name, and optionally one of times `t`, s.
+        seconds: Duration, s, for which the last row is held; that of the table by default.
     """
     names, values = read_table(path)
     names = [name.strip() for name in names]
-    timed = next((column for column, name in enumerate(names) if name.lower() in ("t", "time")), None)
-    strange = [name for column, name in enumerate(names) if column != timed and name not in engine.control_names]
-    if strange:
-        known = ", ".join(engine.control_names) or "none"
-        raise InputError(f"{path}: there is no control {strange[0]!r}; there are {known}")
+    time_column = next((column for column, name in enumerate(names) if name.lower() in ("t", "time")), None)
+    unknown = [name for column, name in enumerate(names) if column != time_column and name not in engine.control_names]
+    if unknown:
+        available = ", ".join(engine.control_names) or "none"
+        raise InputError(f"{path}: there is no control {unknown[0]!r}; there are {available}")
     if not len(values) or not np.isfinite(values).all():
         raise InputError(f"{path}: expected rows without empty fields, got {len(values)} rows")
-    times = np.arange(len(values)) * engine.dt if timed is None else values[:, timed]
-    if timed is not None and (times[0] > 0.0 or (np.diff(times) <= 0.0).any()):
-        raise InputError(f"{path}: expected times that begin at 0 and grow")
+    times = np.arange(len(values)) * engine.dt if time_column is None else values[:, time_column]
+    if time_column is not None and (times[0] > 0.0 or (np.diff(times) <= 0.0).any()):
+        raise InputError(f"{path}: expected times that begin at 0 and increase")
     end = seconds if seconds is not None else times[-1] + engine.dt
-    moments = np.arange(math.ceil(end / engine.dt - 1e-9)) * engine.dt
-    rows = np.searchsorted(times, moments + 1e-9 * engine.dt, side="right") - 1
-    held = torch.zeros(1, len(moments), engine.nu, dtype=torch.float64)
+    step_times = np.arange(math.ceil(end / engine.dt - 1e-9)) * engine.dt
+    rows = np.searchsorted(times, step_times + 1e-9 * engine.dt, side="right") - 1
+    controls = torch.zeros(1, len(step_times), engine.nu, dtype=torch.float64)
     for column, name in enumerate(names):
-        if column != timed:
-            held[0, :, engine.control_names.index(name)] = torch.tensor(values[rows, column])
-    return held
+        if column != time_column:
+            controls[0, :, engine.control_names.index(name)] = torch.tensor(values[rows, column])
+    return controls
 
 
-def _beginning(engine: Articulation, start: str | None) -> State:
+def _initial_state(engine: Articulation, start: str | None) -> State:
     if start is None:
         return engine.initial_state(dtype=torch.float64)
     if start in engine.keyframes:
         return engine.keyframes[start]
     if not Path(start).is_file():
-        known = ", ".join(engine.keyframes) or "none"
-        raise InputError(f"start: expected a keyframe (there are {known}) or a file of states, got {start!r}")
+        available = ", ".join(engine.keyframes) or "none"
+        raise InputError(f"start: expected a keyframe (there are {available}) or a file of states, got {start!r}")
     states = load_states(start)
     return (states if isinstance(states, State) else states.final).to(torch.float64)

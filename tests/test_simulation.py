@@ -54,7 +54,7 @@ def test_rows_without_times_are_steps_and_the_start_is_a_keyframe_or_a_file(tmp_
     ("text", "options", "wanted"),
     [
         ("t,pull\n0,1\n", [], "there is no control 'pull'; there are push"),
-        ("t,push\n0,1\n0,2\n", [], "expected times that begin at 0 and grow"),
+        ("t,push\n0,1\n0,2\n", [], "expected times that begin at 0 and increase"),
         ("t,push\n0,\n", [], "without empty fields"),
         ("t,push\n0,1\n", ["--start", "there"], r"there are moved\) or a file of states, got 'there'"),
         ("t,push\n0,1\n", ["--seconds", "-1"], "seconds"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import torch
 from torch import Tensor, nn
@@ -76,7 +76,11 @@ def shipped() -> list[str]:
     return names
 
 
-def load(name: str | os.PathLike[str], kind: type[Kind] = PredictiveAutoencoder) -> Kind:
+@overload
+def load(name: str | os.PathLike[str]) -> PredictiveAutoencoder: ...
+@overload
+def load(name: str | os.PathLike[str], kind: type[Kind]) -> Kind: ...
+def load(name: str | os.PathLike[str], kind: type[nn.Module] = PredictiveAutoencoder) -> nn.Module:
     """Load a module: a pretrained one ("pendulum"), a .safetensors file, or a training checkpoint (.ckpt).
 
     Weights come in float32, in evaluation mode, on the CPU.

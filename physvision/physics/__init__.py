@@ -1,4 +1,7 @@
-"""Differentiable engines: articulated bodies, rigid bodies in the plane, and the contract that they share."""
+"""Differentiable engines and their common interface; the packages of the engines are imported when first used."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from physvision.core.registry import register_all
 from physvision.physics.engine import Engine, MechanicalEngine
@@ -8,6 +11,9 @@ from physvision.physics.properties import Properties
 from physvision.physics.stepped import LearnedEngine
 from physvision.physics.wrapper import EngineWrapper
 
+if TYPE_CHECKING:
+    from physvision.physics import articulated, fluid, lcp, particle, rigid2d, soft
+
 __all__ = [
     "Engine",
     "EngineWrapper",
@@ -16,6 +22,18 @@ __all__ = [
     "MechanicalEngine",
     "PhysicsLayer",
     "Properties",
+    "articulated",
+    "fluid",
+    "lcp",
+    "particle",
+    "rigid2d",
+    "soft",
 ]
 
 register_all("physvision.physics", (Hybrid, PhysicsLayer))
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'physvision.physics' has no attribute {name!r}")
+    return importlib.import_module(f"physvision.physics.{name}")
