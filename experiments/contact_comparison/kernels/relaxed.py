@@ -137,7 +137,7 @@ def newton_step(memory: ContactMemory, world: int, start: int, end: int, smoothi
     share = scalar(1.0)
     after = scalar(0.0)
     tries = wp.int32(0)
-    too_far = True
+    too_far = bool(True)
     while tries < HALVINGS and too_far:
         for m in range(start, end):
             c = memory.member[world, m]
@@ -168,13 +168,13 @@ def solve_island(law: Law, memory: ContactMemory, world: int, start: int, end: i
     find_slip(memory, world, start, end)
     smoothing = wp.max(softest, law.smoothing)
     present = imbalance(memory, world, start, end, smoothing) / size
-    falling = True
+    falling = bool(True)
     step = wp.int32(0)
     while step < STEPS and falling:
         after = newton_step(memory, world, start, end, smoothing, size * present) / size
         # At the last κ it goes on until rounding is all that is left.
         if smoothing <= law.smoothing and (after <= TIGHT or not (after < present)):
-            falling = False
+            falling = bool(False)
         present = after
         while present <= FOLLOWED and smoothing > law.smoothing:
             smoothing = wp.max(law.smoothing, FALL * smoothing)
