@@ -42,7 +42,7 @@ def held(joint: articulated.Joint) -> articulated.Joint:
     if joint.kind == "free":
         return joint
     angle = next((angle for part, angle in BENT.items() if part in joint.name), 0.0)
-    return replace(joint, stiffness=STIFFNESS, damping=DAMPING, start=(angle,), spring_reference=(angle,))
+    return replace(joint, stiffness=STIFFNESS, damping=DAMPING, initial_position=(angle,), spring_reference=(angle,))
 
 
 def standing_bodies(behind: str) -> list[articulated.Body]:
@@ -61,7 +61,9 @@ def standing_bodies(behind: str) -> list[articulated.Body]:
 
 def engine(contact: str | None, robots: int = 1) -> articulated.Articulation:
     bodies = [body for k in range(robots) for body in standing_bodies(f" {k}")]
-    return articulated.tree(bodies, dt=1e-3, scenery=[Placed(Plane())], contact=contact, friction=0.8)
+    return articulated.tree(
+        bodies, dt=1e-3, static_shapes=[Placed(Plane())], contact=articulated.ContactSettings(contact, friction=0.8)
+    )
 
 
 def above_ground(made: articulated.Articulation) -> State:

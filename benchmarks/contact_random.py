@@ -70,10 +70,10 @@ def scene(seed: int) -> tuple[articulated.Articulation, State, float]:
         bodies,
         dt=float(10 ** rng.uniform(-3, -2)),
         gravity=(0, 0, -9.81 * float(rng.random() < 0.8)),
-        scenery=scenery,
-        contact="event",
-        friction=float(rng.choice([0.0, rng.random()])),
-        restitution=float(rng.choice([0.0, rng.random(), 1.0])),
+        static_shapes=scenery,
+        contact=articulated.ContactSettings(
+            friction=float(rng.choice([0.0, rng.random()])), restitution=float(rng.choice([0.0, rng.random(), 1.0]))
+        ),
     )
     sizes = [
         min(size for size in placed.shape.sizes if size > 0) for placed in engine.geometry if placed.body is not None
@@ -92,9 +92,9 @@ def pushing(engine: articulated.Articulation, path: Trajectory, steps: int) -> t
 def line(seed: int) -> dict[str, float | int | str]:
     """What is told of a scene."""
     engine, start, smallest = scene(seed)
-    listed = engine.contacts(start, within=0.0)
-    if listed.gap.numel():
-        start = engine.separated(start)
+    listed = engine.contacts(start, max_separation=0.0)
+    if listed.separation.numel():
+        start = engine.resolve_penetration(start)
     began = time.process_time()
     path = engine.rollout(start, STEPS)
     took = 1e3 * (time.process_time() - began) / STEPS

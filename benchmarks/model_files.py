@@ -67,12 +67,12 @@ def verdict(path: Path, seconds: float, most: float) -> tuple[str, str]:
         return "loads", "nothing moves"
     how = ""
     try:
-        start = engine.separated(engine.initial_state(1, torch.float64))
+        start = engine.resolve_penetration(engine.initial_state(1, torch.float64))
     except InputError:
         how = ", what overlaps at the start passing through"
-        engine = articulated.load(path, dt=DT, overlapping="pass")
+        engine = articulated.load(path, dt=DT, initial_penetration="exclude")
         try:
-            start = engine.separated(engine.initial_state(1, torch.float64))
+            start = engine.resolve_penetration(engine.initial_state(1, torch.float64))
         except InputError:
             return "loads", f"{engine.nv} velocities, but its start cannot be freed of overlaps"
     return "loads", f"{engine.nv} velocities, {motion(engine, start, seconds, most)}{how}"

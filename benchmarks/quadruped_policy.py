@@ -57,7 +57,9 @@ def quadruped() -> articulated.Articulation:
                 f"{name} shank", f"{name} thigh", [elbow], position=(0, 0, -0.15), shapes=foot, **rod(0.9, 0.15)
             )
             bodies.append(shank)
-    return articulated.tree(bodies, dt=0.01, scenery=[Placed(Plane())], contact="event", friction=1.0)
+    return articulated.tree(
+        bodies, dt=0.01, static_shapes=[Placed(Plane())], contact=articulated.ContactSettings(friction=1.0)
+    )
 
 
 @dataclass

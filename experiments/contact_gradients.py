@@ -178,10 +178,13 @@ def scene(seed: int) -> Scene:
         friction = float(rng.choice([0.0, rng.uniform(0.1, 0.4), rng.uniform(0.4, 1.0)]))
         restitution = float(rng.choice([0.0, rng.uniform(0.2, 0.9)]))
         engine = articulated.tree(
-            bodies, scenery=scenery, gravity=gravity, contact="event", friction=friction, restitution=restitution
+            bodies,
+            static_shapes=scenery,
+            gravity=gravity,
+            contact=articulated.ContactSettings(friction=friction, restitution=restitution),
         )
         start = State(torch.tensor([q], dtype=DOUBLE), torch.tensor([v], dtype=DOUBLE))
-        gap = engine.contacts(start, within=0.0).gap
+        gap = engine.contacts(start, max_separation=0.0).separation
         if gap.numel() == 0 or float(gap.min()) > -1e-9:
             return Scene(kind, engine, start, int(rng.integers(20, 201)))
 

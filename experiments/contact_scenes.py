@@ -64,7 +64,11 @@ def dropped() -> Scene:
 
     def engine(method: Method, dt: float) -> Articulation:
         return articulated.tree(
-            [ball("ball")], dt=dt, gravity=(0, 0, -GRAVITY), scenery=[Placed(Plane())], contact=method, restitution=1.0
+            [ball("ball")],
+            dt=dt,
+            gravity=(0, 0, -GRAVITY),
+            static_shapes=[Placed(Plane())],
+            contact=articulated.ContactSettings(method, restitution=1.0),
         )
 
     def state(made: Articulation, value: Tensor) -> State:
@@ -81,7 +85,12 @@ def head_on() -> Scene:
     speed, seconds = 2.0, 0.8
 
     def engine(method: Method, dt: float) -> Articulation:
-        return articulated.tree([ball("one"), ball("two")], dt=dt, gravity=(0, 0, 0), contact=method, restitution=1.0)
+        return articulated.tree(
+            [ball("one"), ball("two")],
+            dt=dt,
+            gravity=(0, 0, 0),
+            contact=articulated.ContactSettings(method, restitution=1.0),
+        )
 
     def state(made: Articulation, value: Tensor) -> State:
         rest = made.initial_state(dtype=DOUBLE)
@@ -101,7 +110,9 @@ def row() -> Scene:
 
     def engine(method: Method, dt: float) -> Articulation:
         balls = [ball(f"{k}") for k in range(4)]
-        return articulated.tree(balls, dt=dt, gravity=(0, 0, 0), contact=method, restitution=1.0)
+        return articulated.tree(
+            balls, dt=dt, gravity=(0, 0, 0), contact=articulated.ContactSettings(method, restitution=1.0)
+        )
 
     def state(made: Articulation, value: Tensor) -> State:
         rest = made.initial_state(dtype=DOUBLE)
@@ -125,7 +136,11 @@ def on_a_slope(name: str, friction: float, exact: Callable[[float, float], tuple
         )
         down = (GRAVITY * math.sin(angle), 0.0, -GRAVITY * math.cos(angle))
         return articulated.tree(
-            [block], dt=dt, gravity=down, scenery=[Placed(Plane())], contact=method, friction=friction
+            [block],
+            dt=dt,
+            gravity=down,
+            static_shapes=[Placed(Plane())],
+            contact=articulated.ContactSettings(method, friction=friction),
         )
 
     def state(made: Articulation, value: Tensor) -> State:
@@ -152,10 +167,12 @@ def robot(method: Method, dt: float) -> Articulation:
     from contact import standing_bodies  # pyright: ignore[reportMissingImports]
 
     bodies = [
-        replace(body, joints=[replace(joint, servo=joint.kind != "free") for joint in body.joints])
+        replace(body, joints=[replace(joint, implicit_spring=joint.kind != "free") for joint in body.joints])
         for body in standing_bodies("")
     ]
-    return articulated.tree(bodies, dt=dt, scenery=[Placed(Plane())], contact=method, friction=0.8)
+    return articulated.tree(
+        bodies, dt=dt, static_shapes=[Placed(Plane())], contact=articulated.ContactSettings(method, friction=0.8)
+    )
 
 
 @cache

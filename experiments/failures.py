@@ -118,7 +118,7 @@ def divergence() -> tuple[Engine, State]:
 def grazing() -> tuple[Engine, State]:
     """A ball that passes another at a tenth of a micrometre, beside one that passes far off."""
     bodies = [ball("one"), ball("other")]
-    engine = articulated.tree(bodies, dt=0.01, gravity=(0, 0, 0), contact="event", restitution=1.0)
+    engine = articulated.tree(bodies, dt=0.01, gravity=(0, 0, 0), contact=articulated.ContactSettings(restitution=1.0))
     start = engine.initial_state(2, DOUBLE)
     q, v = start.q.clone(), start.v.clone()
     q[:, 0], q[:, 1], v[:, 0] = -0.503, torch.tensor([0.2 + 1e-7, 5.0]), 1.0
@@ -131,7 +131,9 @@ def energy_of_impacts() -> tuple[Engine, State]:
     rod = articulated.Body(
         "rod", None, [articulated.Joint("free")], mass=1.0, inertia=(1e-3, 0.02, 0.02), shapes=[block]
     )
-    engine = articulated.tree([rod], dt=0.01, scenery=[floor()], contact="event", restitution=1.0, friction=1.0)
+    engine = articulated.tree(
+        [rod], dt=0.01, static_shapes=[floor()], contact=articulated.ContactSettings(restitution=1.0, friction=1.0)
+    )
     start = engine.initial_state(2, DOUBLE)
     q, v = start.q.clone(), start.v.clone()
     q[:, 2] = torch.tensor([0.4, 3.0])
@@ -154,7 +156,9 @@ def bullet() -> tuple[Engine, State]:
     """A ball that would be a hundred of its sizes behind a plate after one step, beside one at rest."""
     bodies = [ball("bullet", 0.01)]
     plate = Placed(Box((0.01, 2.0, 2.0)), pose=((1.0, 0, 0, 1.0), (0, 1, 0, 0), (0, 0, 1, 0), (0, 0, 0, 1)))
-    engine = articulated.tree(bodies, dt=0.02, gravity=(0, 0, 0), scenery=[plate], contact="event", restitution=0.5)
+    engine = articulated.tree(
+        bodies, dt=0.02, gravity=(0, 0, 0), static_shapes=[plate], contact=articulated.ContactSettings(restitution=0.5)
+    )
     start = engine.initial_state(2, DOUBLE)
     v = start.v.clone()
     v[0, 0] = 100.0

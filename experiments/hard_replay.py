@@ -61,7 +61,7 @@ def replay(
     data = mujoco.MjData(model)
     data.qpos[:], data.qvel[:] = start.q[0].tolist(), start.v[0].tolist()
     q, v = [data.qpos.copy()], [data.qvel.copy()]
-    speed, wanted = scenes.SERVO_SPEED.get(scene), np.zeros(model.nu)
+    speed, wanted = scenes.MAX_SERVO_SPEED.get(scene), np.zeros(model.nu)
     # Targets no further ahead than this make no servo, whose gain is kp / kv, ask for more than its largest speed.
     ahead = None if speed is None else speed * model.actuator_biasprm[:, 2] / model.actuator_biasprm[:, 1]
     for count in range(steps):

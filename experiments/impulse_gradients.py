@@ -91,7 +91,10 @@ def by_engine(friction: float) -> Callable[[Tensor], Tensor]:
     """The same, of a step without weight in which complementarity is solved once."""
     box = Body("box", None, [Joint("free")], mass=MASS, inertia=(MOMENT,) * 3, shapes=[Placed(Box(SIZES))])
     made = articulated.tree(
-        [box], gravity=(0, 0, 0), scenery=[Placed(Plane())], contact=Complementarity(), friction=friction
+        [box],
+        gravity=(0, 0, 0),
+        static_shapes=[Placed(Plane())],
+        contact=articulated.ContactSettings(Complementarity(), friction=friction),
     )
     q = made.initial_state(dtype=DOUBLE).q + torch.tensor([0, 0, SIZES[2] / 2, 0, 0, 0, 0], dtype=DOUBLE)
     return lambda v: made.step(State(q, v[None])).v[0]

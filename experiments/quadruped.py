@@ -117,7 +117,7 @@ def pulled(q: Tensor, v: Tensor, targets: Tensor, share: float = 1.0) -> Tensor:
         targets: of the servos, rad.
         share: of the scene's stiffness and damping that the servos have.
     """
-    speed = scenes.SERVO_SPEED["quadruped"]
+    speed = scenes.MAX_SERVO_SPEED["quadruped"]
     return (share * DAMPING * ((GAIN * (targets - q)).clamp(-speed, speed) - v)).clamp(-TORQUE, TORQUE)
 
 

@@ -40,7 +40,7 @@ ENGINE = articulated.tree(
     [Body("arm", None, [Joint("revolute", (0, 0, 1), name="hinge")], mass=1.0, inertia=(INERTIA,) * 3)],
     dt=DT,
     contact="event",
-    transmissions=[Transmission({"hinge": 1.0}, stiffness=DAMPING, damping=DAMPING, speed=1.0)],
+    transmissions=[Transmission({"hinge": 1.0}, stiffness=DAMPING, damping=DAMPING, max_speed=1.0)],
 )
 
 
@@ -61,7 +61,7 @@ def setup(values) -> Setup:
     told = torch.arange(round((SECONDS + LONGEST) / DT)) >= round((AT + LONGEST) / DT)
     pull = (stiffness[:, None] * WAY * told).unsqueeze(-1)
     controls = torch.cat([torch.zeros_like(pull), pull], -1)
-    properties = {"transmission_stiffness": stiffness[:, None], "transmission_speed": speed[:, None]}
+    properties = {"transmission_stiffness": stiffness[:, None], "transmission_max_speed": speed[:, None]}
     return Setup(ENGINE.initial_state(len(gain), torch.float64), properties, controls)
 
 

@@ -53,7 +53,8 @@ def load_engine(
     """Load the engine of a shipped scene by its name, or of an MJCF or URDF file; arguments as in `simulate`."""
     if scene in scenes.names() and not Path(scene).exists():
         return scenes.load(scene, dt, list(ignore), restitution)
-    return articulated.load(scene, dt, ignore=list(ignore), restitution=restitution or 0.0)
+    contact = articulated.ContactSettings(restitution=restitution or 0.0)
+    return articulated.load(scene, dt, ignore=list(ignore), contact=contact)
 
 
 def command(
@@ -85,7 +86,7 @@ def command(
     engine = load_engine(scene, dt, [word.strip() for word in (ignore or "").split(",") if word.strip()], restitution)
     table = None if controls is None else read_controls(engine, controls, seconds)
     state = _initial_state(engine, start)
-    trajectory = simulate(engine, table, seconds, start=engine.separated(state) if separate else state)
+    trajectory = simulate(engine, table, seconds, start=engine.resolve_penetration(state) if separate else state)
     finite = torch.nonzero(trajectory.q[0].isfinite().all(-1)).flatten()
     with OutputFolder(path.parent):
         print(render_video(engine, trajectory[: int(finite[-1]) + 1], path))

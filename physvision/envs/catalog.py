@@ -247,7 +247,7 @@ def ant(compliant: bool = False, integrator: str = "runge_kutta_4") -> Environme
         displacement = 0.2 * torch.rand(batch, engine.nv, generator=generator, dtype=torch.float64) - 0.1
         v = 0.1 * torch.randn(batch, engine.nv, generator=generator, dtype=torch.float64)
         start = State(engine.integrate(stand.expand(batch, -1), displacement), v)
-        return start if compliant else engine.separated(start)
+        return start if compliant else engine.resolve_penetration(start)
 
     def observe(state: State) -> Tensor:
         return torch.cat([state.q[:, 2:], 0.05 * state.v], 1)

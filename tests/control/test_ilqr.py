@@ -197,7 +197,9 @@ def test_a_plan_leads_through_a_strike():
         )
         for name, mass, x in zip("ab", masses, (0.0, 0.2 + gap), strict=True)
     ]
-    engine = articulated.tree(sliders, dt=0.01, contact="event", gravity=(0, 0, 0), restitution=restitution)
+    engine = articulated.tree(
+        sliders, dt=0.01, contact=articulated.ContactSettings(restitution=restitution), gravity=(0, 0, 0)
+    )
     goal = Goal(
         lambda state: state.q[:, 1:],
         torch.tensor([way]).double(),

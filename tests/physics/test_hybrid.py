@@ -116,7 +116,7 @@ def test_what_contact_tells_of_a_step_is_told_of_the_motion():
     bodies = [
         articulated.Body(name, None, joint, mass=1.0, inertia=(0.004,) * 3, shapes=[sphere]) for name in ("a", "b")
     ]
-    engine = articulated.tree(bodies, dt=0.01, gravity=(0, 0, 0), contact="event", restitution=1.0)
+    engine = articulated.tree(bodies, dt=0.01, gravity=(0, 0, 0), contact=articulated.ContactSettings(restitution=1.0))
     start = engine.initial_state(1, torch.float64)
     q, v = start.q.clone(), start.v.clone()
     q[:, 0], q[:, 1], v[:, 0] = -0.503, 0.2 + 1e-7, 1.0

@@ -117,7 +117,9 @@ def test_binomial_places_cost_the_fewest_steps(slots):
 
 def test_contact_cannot_be_undone():
     ball = articulated.Body("ball", None, [articulated.Joint("free")], inertia=(0.1,) * 3, shapes=[Placed(Sphere(0.1))])
-    engine = articulated.tree([ball], dt=0.01, scenery=[Placed(Plane())], contact="event", restitution=0.5)
+    engine = articulated.tree(
+        [ball], dt=0.01, static_shapes=[Placed(Plane())], contact=articulated.ContactSettings(restitution=0.5)
+    )
     start = engine.initial_state(dtype=DOUBLE)
     q = (start.q + torch.tensor([0, 0, 0.3, 0, 0, 0, 0])).requires_grad_()
     end = end_of_motion(engine, State(q, start.v), 60, keep=KeepEnd())
@@ -127,7 +129,7 @@ def test_contact_cannot_be_undone():
 
 def test_how_deep_shapes_overlapped_is_kept():
     ball = articulated.Body("ball", None, [articulated.Joint("free")], inertia=(0.1,) * 3, shapes=[Placed(Sphere(0.1))])
-    engine = articulated.tree([ball], dt=0.01, scenery=[Placed(Plane())], contact="event")
+    engine = articulated.tree([ball], dt=0.01, static_shapes=[Placed(Plane())], contact="event")
     start = engine.initial_state(dtype=DOUBLE)
     low = State(start.q + torch.tensor([0, 0, 0.0995, 0, 0, 0, 0], dtype=DOUBLE), start.v)
     end = end_of_motion(engine, low, 6, keep=KeepEvery(2))

@@ -1,4 +1,4 @@
-"""Trees of rigid bodies in reduced coordinates, differentiable in everything."""
+"""Trees of rigid bodies in reduced coordinates, differentiable with respect to states, controls and properties."""
 
 from physvision.core.registry import register_all
 from physvision.physics.articulated.builders import (
@@ -14,12 +14,14 @@ from physvision.physics.articulated.contact import (
     Compliant,
     ContactLaw,
     ContactList,
+    ContactSettings,
 )
 from physvision.physics.articulated.engine import Articulation
 from physvision.physics.articulated.loading import load
-from physvision.physics.articulated.model.fluid import Medium
-from physvision.physics.articulated.model.kinematic_tree import Body, Joint
-from physvision.physics.articulated.model.loop_joints import Connection
+from physvision.physics.articulated.model.bodies import Body, Joint
+from physvision.physics.articulated.model.fluid import Fluid
+from physvision.physics.articulated.model.loop_joints import LoopJoint
+from physvision.physics.articulated.model.mechanism import Mechanism
 from physvision.physics.articulated.model.properties import TreeProperties
 from physvision.physics.articulated.model.transmissions import Transmission
 
@@ -27,11 +29,13 @@ __all__ = [
     "Articulation",
     "Body",
     "Compliant",
-    "Connection",
     "ContactLaw",
     "ContactList",
+    "ContactSettings",
+    "Fluid",
     "Joint",
-    "Medium",
+    "LoopJoint",
+    "Mechanism",
     "Transmission",
     "TreeProperties",
     "cartpole",
@@ -47,7 +51,7 @@ __all__ = [
 register_all(
     "physvision.physics.articulated",
     (
-        *(Articulation, Body, Compliant, Connection, Joint, Medium, Transmission, load, tree),
+        *(Articulation, Body, Compliant, ContactSettings, Fluid, Joint, LoopJoint, Mechanism, Transmission, load, tree),
         *(cartpole, cartpole_properties, chain, chain_properties, from_dh, from_dh_properties),
     ),
 )

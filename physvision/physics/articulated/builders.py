@@ -1,4 +1,4 @@
-"""Common trees, each with a pure twin from tensors to properties, through which gradients pass."""
+"""Builders of common trees, each with a pure function from tensors to properties, through which gradients flow."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from torch import Tensor
 from physvision.core import Box, Capsule, InputError, Placed, Plane
 from physvision.core.checks import check_count
 from physvision.core.shapes import IDENTITY
-from physvision.physics.articulated.contact import Contact
+from physvision.physics.articulated.contact import Contact, ContactSettings
 from physvision.physics.articulated.engine import Articulation
-from physvision.physics.articulated.model.fluid import Medium
-from physvision.physics.articulated.model.kinematic_tree import Body, Joint
-from physvision.physics.articulated.model.loop_joints import Connection
+from physvision.physics.articulated.model.actuators import Actuators
+from physvision.physics.articulated.model.bodies import Body, Joint
+from physvision.physics.articulated.model.fluid import Fluid
+from physvision.physics.articulated.model.loop_joints import LoopJoint
+from physvision.physics.articulated.model.mechanism import EARTH_GRAVITY, Mechanism
 from physvision.physics.articulated.model.transmissions import Transmission
-from physvision.physics.articulated.tree_engine import EARTH, Actuators
+from physvision.physics.articulated.settings import SETTINGS
 
-_SLENDERNESS = 0.05  # radius of a rod over its length: gives it an inertia about itself, which pendulums do not feel
 _COLORS = ((0.84, 0.37, 0.30), (0.95, 0.71, 0.31), (0.36, 0.66, 0.55), (0.30, 0.50, 0.75), (0.55, 0.42, 0.68))
 
 Numbers = Sequence[float] | np.ndarray | Tensor
@@ -31,60 +32,34 @@ def tree(
     bodies: Sequence[Body],
     *,
     dt: float = 0.01,
-    gravity: Sequence[float] = EARTH,
+    gravity: Sequence[float] = EARTH_GRAVITY,
     integrator: str = "semi_implicit_euler",
     substeps: int = 1,
-    scenery: Sequence[Placed] = (),
-    contact: Contact = None,
-    exempt: Sequence[tuple[str, str]] = (),
-    friction: float = 0.0,
-    restitution: float = 0.0,
-    turning_friction: Sequence[float] = (0.0, 0.0),
+    static_shapes: Sequence[Placed] = (),
+    contact: Contact | ContactSettings = None,
     transmissions: Sequence[Transmission] = (),
-    medium: Medium | None = None,
-    connections: Sequence[Connection] = (),
-    friction_model: str = "cone",
+    loop_joints: Sequence[LoopJoint] = (),
+    fluid: Fluid | None = None,
 ) -> Articulation:
-    """An engine from a description of bodies.
+    """Make an engine from a description of bodies.
 
     Args:
-        bodies: the tree, in any order.
-        dt: seconds a step.
-        gravity: m/s², in the world's axes.
-        integrator: "semi_implicit_euler" or "runge_kutta_4".
-        substeps: how many steps of the integrator make one of the engine.
-        scenery: what stands still in the world.
-        contact: "event" lets shapes of bodies touch those of other bodies and of the scenery, but for bodies that a
-            joint connects; None lets everything pass. "compliant", or a `Compliant` with its numbers, is MuJoCo's
-            contact, by either integrator; another `ContactLaw` steps by a fixed time with kernels of its own.
-        exempt: pairs of names of bodies that pass through each other; "world" is what stands still.
-        friction: coefficient of every shape, where `properties` say no other.
-        restitution: of every shape.
-        turning_friction: lengths of every shape, m: times the normal force they are the greatest moments against
-            spinning about the contact's normal, and against rolling.
-        transmissions: servos, friction and ties along combinations of joints. With transmissions there is a control for
-            each velocity, and then one for each of these.
-        medium: what drags the bodies.
-        connections: points and frames of bodies that stay together.
-        friction_model: "cone", alike in all directions, or "pyramid": along each of two tangents by itself.
+        bodies: Bodies of the tree, in any order.
+        dt: Length of a step, s.
+        gravity: Gravity in the world's axes, m/s².
+        integrator: Time integrator: "semi_implicit_euler" or "runge_kutta_4".
+        substeps: Number of integrator steps in a step of the engine.
+        static_shapes: Shapes that are fixed to the world.
+        contact: Contact method: "event" for hard contact between shapes of bodies that no joint connects, "compliant"
+            for MuJoCo's contact by either integrator, None for no contact; or `ContactSettings` with the method,
+            friction and restitution. Another `ContactLaw` steps by a fixed time with kernels of its own.
+        transmissions: Servos, dry friction and equality constraints along combinations of joints. There is a control
+            for each velocity, then one for each transmission.
+        loop_joints: Equality constraints that close kinematic loops.
+        fluid: Fluid that exerts drag; None for none.
     """
-    return Articulation(
-        bodies,
-        dt=dt,
-        gravity=gravity,
-        integrator=integrator,
-        substeps=substeps,
-        scenery=scenery,
-        contact=contact,
-        exempt=exempt,
-        friction=friction,
-        restitution=restitution,
-        turning_friction=turning_friction,
-        transmissions=transmissions,
-        medium=medium,
-        connections=connections,
-        friction_model=friction_model,
-    )
+    mechanism = Mechanism(bodies, gravity, static_shapes, None, transmissions, (), loop_joints, fluid)
+    return Articulation(mechanism, dt=dt, integrator=integrator, substeps=substeps, contact=contact)
 
 
 def chain(
@@ -96,31 +71,31 @@ def chain(
     integrator: str = "semi_implicit_euler",
     substeps: int = 1,
 ) -> Articulation:
-    """A compound pendulum of uniform rods that hangs along −z and turns about y, each angle against the rod before.
+    """Make a compound pendulum of uniform rods that hangs along −z and rotates about y, with relative angles.
 
     Args:
-        lengths: of the rods, m.
-        masses: of the rods, kg; one each where not given.
-        dt: seconds a step.
-        damping: of every hinge, N m s/rad.
-        integrator: "semi_implicit_euler" or "runge_kutta_4".
-        substeps: how many steps of the integrator make one of the engine.
+        lengths: Lengths of the rods, m.
+        masses: Masses of the rods, kg; 1 kg each by default.
+        dt: Length of a step, s.
+        damping: Viscous damping of every joint, N m s/rad.
+        integrator: Time integrator: "semi_implicit_euler" or "runge_kutta_4".
+        substeps: Number of integrator steps in a step of the engine.
     """
-    lengths, masses = _rods(lengths, masses)
+    lengths, masses = _check_rods(lengths, masses)
     bodies = [
         Body(f"rod {k}", f"rod {k - 1}" if k else None, [Joint("revolute", (0.0, 1.0, 0.0), damping=damping)])
         for k in range(len(lengths))
     ]
-    bodies = _with_values(bodies, chain_properties(lengths, masses))
-    return Articulation(bodies, dt=dt, integrator=integrator, substeps=substeps)
+    bodies = _with_shapes(bodies, chain_properties(lengths, masses))
+    return Articulation(Mechanism(bodies), dt=dt, integrator=integrator, substeps=substeps)
 
 
 def chain_properties(
     lengths: Float[Tensor, "*worlds rods"], masses: Float[Tensor, "*worlds rods"] | None = None
 ) -> dict[str, Tensor]:
-    """The leaves of `chain`'s properties that depend on lengths (m) and masses (kg); a pure function."""
+    """Leaves of `chain`'s properties that depend on lengths (m) and masses (kg); a pure function."""
     masses = torch.ones_like(lengths) if masses is None else masses
-    return _rod_leaves(lengths, masses, direction=-1.0)
+    return _rod_properties(lengths, masses, direction=-1.0)
 
 
 def cartpole(
@@ -134,20 +109,21 @@ def cartpole(
     integrator: str = "semi_implicit_euler",
     substeps: int = 1,
 ) -> Articulation:
-    """A cart on a rail along x with a chain of rods on it, upright at zero; the one control pushes the cart, N.
+    """Make a cart on a rail along x with a chain of rods on it, upright at zero; its one control is a force, N.
 
     Args:
-        links: number of rods.
-        cart_mass: kg.
-        lengths: of the rods, m; one each where not given.
-        masses: of the rods, kg; 0.1 each where not given.
-        dt: seconds a step.
-        damping: of every hinge, N m s/rad.
-        integrator: "semi_implicit_euler" or "runge_kutta_4".
-        substeps: how many steps of the integrator make one of the engine.
+        links: Number of rods.
+        cart_mass: Mass of the cart, kg.
+        lengths: Lengths of the rods, m; 1 m each by default.
+        masses: Masses of the rods, kg; 0.1 kg each by default.
+        dt: Length of a step, s.
+        damping: Viscous damping of every revolute joint, N m s/rad.
+        integrator: Time integrator: "semi_implicit_euler" or "runge_kutta_4".
+        substeps: Number of integrator steps in a step of the engine.
     """
     check_count("links", links)
-    lengths, masses = _rods([1.0] * links if lengths is None else lengths, [0.1] * links if masses is None else masses)
+    lengths = [1.0] * links if lengths is None else lengths
+    lengths, masses = _check_rods(lengths, [0.1] * links if masses is None else masses)
     if len(lengths) != links:
         raise InputError(f"lengths: expected {links}, one for each link, got {len(lengths)}")
     cart = Body("cart", None, [Joint("prismatic", (1.0, 0.0, 0.0), name="slider")])
@@ -155,30 +131,32 @@ def cartpole(
         Body(f"rod {k}", f"rod {k - 1}" if k else "cart", [Joint("revolute", (0.0, 1.0, 0.0), damping=damping)])
         for k in range(links)
     ]
-    values = cartpole_properties(torch.tensor(float(cart_mass), dtype=torch.float64), lengths, masses)
-    bodies = _with_values([cart, *rods], values)
+    leaves = cartpole_properties(torch.tensor(float(cart_mass), dtype=torch.float64), lengths, masses)
+    bodies = _with_shapes([cart, *rods], leaves)
     push = Actuators(np.eye(1, links + 1), np.array([-np.inf]), np.array([np.inf]), ("push",))
-    return Articulation(bodies, dt=dt, integrator=integrator, substeps=substeps, actuators=push, scenery=(_FLOOR,))
+    mechanism = Mechanism(bodies, static_shapes=(_FLOOR,), actuators=push)
+    return Articulation(mechanism, dt=dt, integrator=integrator, substeps=substeps)
 
 
 def cartpole_properties(
     cart_mass: Float[Tensor, "*worlds"], lengths: Float[Tensor, "*worlds rods"], masses: Float[Tensor, "*worlds rods"]
 ) -> dict[str, Tensor]:
-    """The leaves of `cartpole`'s properties that depend on masses (kg) and lengths (m); a pure function."""
-    rods = _rod_leaves(lengths, masses, direction=1.0)
+    """Leaves of `cartpole`'s properties that depend on masses (kg) and lengths (m); a pure function."""
+    rods = _rod_properties(lengths, masses, direction=1.0)
     cart = cart_mass.unsqueeze(-1)
     zeros = torch.zeros_like(rods["position"][..., :1, :])
-    cart_inertia = (cart[..., None, None] * _CART_INERTIA * torch.eye(3, dtype=cart.dtype, device=cart.device)).expand(
-        *rods["inertia"].shape[:-3], 1, 3, 3
-    )
+    identity = torch.eye(3, dtype=cart.dtype, device=cart.device)
+    cart_inertia = cart[..., None, None] * SETTINGS.cart_inertia * identity
     return {
         "mass": torch.cat([cart.expand(*masses.shape[:-1], 1), rods["mass"]], -1),
         "center_of_mass": torch.cat([zeros, rods["center_of_mass"]], -2),
-        "inertia": torch.cat([cart_inertia, rods["inertia"]], -3),
+        "inertia": torch.cat([cart_inertia.expand(*rods["inertia"].shape[:-3], 1, 3, 3), rods["inertia"]], -3),
         "position": torch.cat([zeros, rods["position"]], -2),
-        # The rail's floor and the cart come before the rods.
-        "shape_pose": torch.cat([_like(rods["shape_pose"], [_FLOOR.pose, IDENTITY]), rods["shape_pose"]], -3),
-        "shape_size": torch.cat([_like(rods["shape_size"], [_FLOOR.shape.sizes, _CART.sizes]), rods["shape_size"]], -2),
+        # The floor and the cart come before the rods.
+        "shape_pose": torch.cat([_expand(rods["shape_pose"], [_FLOOR.pose, IDENTITY]), rods["shape_pose"]], -3),
+        "shape_size": torch.cat(
+            [_expand(rods["shape_size"], [_FLOOR.shape.sizes, _CART.sizes]), rods["shape_size"]], -2
+        ),
     }
 
 
@@ -190,7 +168,6 @@ _FLOOR = Placed(
     (0.9, 0.9, 0.9),
     "floor",
 )
-_CART_INERTIA = 0.01  # kg m² a kilogram; the cart never turns
 
 
 def from_dh(
@@ -202,43 +179,46 @@ def from_dh(
     kinds: str | None = None,
     masses: Numbers | None = None,
     dt: float = 0.01,
-    gravity: Sequence[float] = (0.0, 0.0, -9.81),
+    gravity: Sequence[float] = EARTH_GRAVITY,
     integrator: str = "semi_implicit_euler",
     substeps: int = 1,
 ) -> Articulation:
-    """An arm from Denavit–Hartenberg parameters, link k's transform being Rz(θ) Tz(d) Tx(a) Rx(α).
+    """Make an arm from Denavit–Hartenberg parameters, with the transform Rz(θ) Tz(d) Tx(a) Rx(α) of each link.
 
-    Body `link k` turns (or slides) about the z of the frame before it; body `tip` is the last frame.
+    Body `link k` rotates about (or slides along) the z of the previous frame; body `tip` is the last frame.
 
     Args:
-        a: along x, m.
-        alpha: about x, rad.
-        d: along z, m.
-        theta: offsets of the joint angles, rad; zero where not given.
-        kinds: one letter a joint, R or P; all R where not given.
-        masses: of the links, kg, spread along straight rods from frame to frame; one each where not given.
-        dt: seconds a step.
-        gravity: m/s².
-        integrator: "semi_implicit_euler" or "runge_kutta_4".
-        substeps: how many steps of the integrator make one of the engine.
+        a: Link lengths along x, m.
+        alpha: Link twists about x, rad.
+        d: Link offsets along z, m.
+        theta: Offsets of the joint angles, rad; zero by default.
+        kinds: One letter for each joint, R (revolute) or P (prismatic); R by default.
+        masses: Masses of the links, kg, spread along straight rods from frame to frame; 1 kg each by default.
+        dt: Length of a step, s.
+        gravity: Gravity in the world's axes, m/s².
+        integrator: Time integrator: "semi_implicit_euler" or "runge_kutta_4".
+        substeps: Number of integrator steps in a step of the engine.
     """
     table = [torch.as_tensor(values, dtype=torch.float64) for values in (a, alpha, d)]
     count = len(table[0])
-    table.append(
-        torch.zeros(count, dtype=torch.float64) if theta is None else torch.as_tensor(theta, dtype=torch.float64)
-    )
-    weights = torch.ones(count, dtype=torch.float64) if masses is None else torch.as_tensor(masses, dtype=torch.float64)
+    zeros, ones = torch.zeros(count, dtype=torch.float64), torch.ones(count, dtype=torch.float64)
+    table.append(zeros if theta is None else torch.as_tensor(theta, dtype=torch.float64))
+    weights = ones if masses is None else torch.as_tensor(masses, dtype=torch.float64)
     kinds = "R" * count if kinds is None else kinds
     if any(values.shape != (count,) for values in (*table, weights)) or len(kinds) != count or count == 0:
-        raise InputError("from_dh: a, alpha, d, theta, masses and kinds need one entry for each joint, at least one")
+        raise InputError(
+            "from_dh: a, alpha, d, theta, masses and kinds: expected one entry for each joint, at least one, got "
+            f"{[len(values) for values in (*table, weights)]} and {len(kinds)}"
+        )
     if set(kinds) - set("RP"):
-        raise InputError(f"from_dh: kinds are letters R and P, got {kinds!r}")
+        raise InputError(f"kinds: expected letters R and P, got {kinds!r}")
     names = [f"link {k}" for k in range(count)]
     joints = [Joint("revolute" if kind == "R" else "prismatic", (0.0, 0.0, 1.0)) for kind in kinds]
     bodies = [Body(names[k], names[k - 1] if k else None, [joints[k]]) for k in range(count)]
     bodies.append(Body("tip", names[-1], (), mass=0.0, inertia=(0.0, 0.0, 0.0)))
     leaves = from_dh_properties(*table, masses=weights)
-    return Articulation(_with_leaves(bodies, leaves), dt=dt, gravity=gravity, integrator=integrator, substeps=substeps)
+    mechanism = Mechanism(_with_properties(bodies, leaves), gravity)
+    return Articulation(mechanism, dt=dt, integrator=integrator, substeps=substeps)
 
 
 def from_dh_properties(
@@ -249,32 +229,30 @@ def from_dh_properties(
     *,
     masses: Float[Tensor, "*worlds links"] | None = None,
 ) -> dict[str, Tensor]:
-    """The leaves of `from_dh`'s properties that depend on its table; a pure function."""
+    """Leaves of `from_dh`'s properties that depend on its table; a pure function."""
     theta = torch.zeros_like(a) if theta is None else theta
     masses = torch.ones_like(a) if masses is None else masses
-    none = torch.zeros_like(a[..., :1])
-    reach = torch.stack([a, torch.zeros_like(a), d], -1)
-    # Body k stands where the link before it ends, turned by its own offset; the tip ends the last link.
-    before, turn = torch.cat([none, alpha], -1) / 2, torch.cat([theta, none], -1) / 2
-    cx, sx, cz, sz = before.cos(), before.sin(), turn.cos(), turn.sin()
+    zero = torch.zeros_like(a[..., :1])
+    offset = torch.stack([a, torch.zeros_like(a), d], -1)
+    # Body k is at the end of the previous link, rotated by its own angle offset; the tip ends the last link.
+    twist, angle = torch.cat([zero, alpha], -1) / 2, torch.cat([theta, zero], -1) / 2
+    cx, sx, cz, sz = twist.cos(), twist.sin(), angle.cos(), angle.sin()
     identity = torch.eye(3, dtype=a.dtype, device=a.device)
-    square = (reach * reach).sum(-1)[..., None, None]
-    rods = square * (identity * (1 + 2 * _SLENDERNESS**2)) - reach.unsqueeze(-1) * reach.unsqueeze(-2)
-    inertia = masses[..., None, None] * (rods / 12 + _LEAST_GYRATION**2 * identity)
-    no_point = torch.zeros_like(reach[..., :1, :])
+    square = (offset * offset).sum(-1)[..., None, None]
+    slenderness = SETTINGS.rod_slenderness
+    rods = square * (identity * (1 + 2 * slenderness**2)) - offset.unsqueeze(-1) * offset.unsqueeze(-2)
+    inertia = masses[..., None, None] * (rods / 12 + SETTINGS.min_link_gyration**2 * identity)
+    origin = torch.zeros_like(offset[..., :1, :])
     return {
-        "mass": torch.cat([masses, none], -1),
-        "center_of_mass": torch.cat([reach / 2, no_point], -2),
+        "mass": torch.cat([masses, zero], -1),
+        "center_of_mass": torch.cat([offset / 2, origin], -2),
         "inertia": torch.cat([inertia, torch.zeros_like(inertia[..., :1, :, :])], -3),
-        "position": torch.cat([no_point, reach], -2),
+        "position": torch.cat([origin, offset], -2),
         "orientation": torch.stack([cx * cz, sx * cz, -sx * sz, cx * sz], -1),
     }
 
 
-_LEAST_GYRATION = 0.03  # m; a link whose frames coincide still has an inertia
-
-
-def _rods(lengths: Numbers, masses: Numbers | None) -> tuple[Tensor, Tensor]:
+def _check_rods(lengths: Numbers, masses: Numbers | None) -> tuple[Tensor, Tensor]:
     lengths = torch.as_tensor(lengths, dtype=torch.float64).detach().clone()
     masses = torch.ones_like(lengths) if masses is None else torch.as_tensor(masses, dtype=torch.float64).detach()
     if lengths.dim() != 1 or len(lengths) == 0 or masses.shape != lengths.shape:
@@ -287,28 +265,28 @@ def _rods(lengths: Numbers, masses: Numbers | None) -> tuple[Tensor, Tensor]:
     return lengths, masses
 
 
-def _rod_leaves(lengths: Tensor, masses: Tensor, direction: float) -> dict[str, Tensor]:
-    """Rods end to end along z: centre in the middle, inertia m l²/12 across and that of a cylinder along."""
+def _rod_properties(lengths: Tensor, masses: Tensor, direction: float) -> dict[str, Tensor]:
+    """Rods end to end along z, with inertia m l²/12 across and that of a cylinder along."""
     lengths, masses = torch.broadcast_tensors(lengths, masses)
     zero = torch.zeros_like(lengths)
     across = masses * lengths**2 / 12
-    along = masses * (_SLENDERNESS * lengths) ** 2 / 2
-    reached = torch.cat([zero[..., :1], lengths[..., :-1]], -1)
-    middle = torch.stack([zero, zero, direction * lengths / 2], -1)
-    placed = torch.eye(4, dtype=lengths.dtype, device=lengths.device).repeat(*lengths.shape, 1, 1)
-    radius = (_SLENDERNESS * lengths.mean(-1, keepdim=True)).expand_as(lengths)
+    along = masses * (SETTINGS.rod_slenderness * lengths) ** 2 / 2
+    previous = torch.cat([zero[..., :1], lengths[..., :-1]], -1)
+    center = torch.stack([zero, zero, direction * lengths / 2], -1)
+    pose = torch.eye(4, dtype=lengths.dtype, device=lengths.device).repeat(*lengths.shape, 1, 1)
+    radius = (SETTINGS.rod_slenderness * lengths.mean(-1, keepdim=True)).expand_as(lengths)
     return {
         "mass": masses,
-        "center_of_mass": middle,
+        "center_of_mass": center,
         "inertia": torch.diag_embed(torch.stack([across, across, along], -1)),
-        "position": torch.stack([zero, zero, direction * reached], -1),
-        "shape_pose": torch.cat([placed[..., :3], torch.cat([middle, placed[..., 0, 3:] + 1], -1).unsqueeze(-1)], -1),
+        "position": torch.stack([zero, zero, direction * previous], -1),
+        "shape_pose": torch.cat([pose[..., :3], torch.cat([center, pose[..., 0, 3:] + 1], -1).unsqueeze(-1)], -1),
         "shape_size": torch.stack([radius, zero, lengths], -1),
     }
 
 
-def _with_leaves(bodies: Sequence[Body], leaves: dict[str, Tensor]) -> list[Body]:
-    """The bodies with numbers from the leaves that have a row for each of them."""
+def _with_properties(bodies: Sequence[Body], leaves: dict[str, Tensor]) -> list[Body]:
+    """Bodies with the values of leaves that have a row for each of them."""
     return [
         replace(
             body,
@@ -322,19 +300,19 @@ def _with_leaves(bodies: Sequence[Body], leaves: dict[str, Tensor]) -> list[Body
     ]
 
 
-def _with_values(bodies: list[Body], leaves: dict[str, Tensor]) -> list[Body]:
-    """The bodies with numbers from `leaves`, and with shapes: a capsule for each rod, and a box for a cart before."""
+def _with_shapes(bodies: list[Body], leaves: dict[str, Tensor]) -> list[Body]:
+    """Bodies with the values of leaves, and with shapes: a capsule for each rod, and a box for a cart before them."""
     shapes = list(zip(leaves["shape_pose"], leaves["shape_size"], strict=True))[-len(bodies) :]
-    drawn = []
+    shaped = []
     for row, (body, (pose, (radius, _, length))) in enumerate(zip(bodies, shapes, strict=True)):
-        rod = row - sum(each.name == "cart" for each in bodies)
+        rod = row - sum(other.name == "cart" for other in bodies)
         shape = _CART if body.name == "cart" else Capsule(float(radius), float(length))
         color = _COLORS[3] if body.name == "cart" else _COLORS[rod % len(_COLORS)]
-        drawn.append(replace(body, shapes=[Placed(shape, pose=tuple(map(tuple, pose.tolist())), color=color)]))
-    return _with_leaves(drawn, leaves)
+        shaped.append(replace(body, shapes=[Placed(shape, pose=tuple(map(tuple, pose.tolist())), color=color)]))
+    return _with_properties(shaped, leaves)
 
 
-def _like(rods: Tensor, rows: Sequence) -> Tensor:
-    """Constant rows of shapes, for as many worlds as those of the rods."""
-    found = torch.tensor(rows, dtype=rods.dtype, device=rods.device)
-    return found.expand(*rods.shape[: -found.dim()], *found.shape)
+def _expand(rods: Tensor, rows: Sequence) -> Tensor:
+    """Constant rows of shapes, expanded to the worlds of the rods."""
+    constant = torch.tensor(rows, dtype=rods.dtype, device=rods.device)
+    return constant.expand(*rods.shape[: -constant.dim()], *constant.shape)

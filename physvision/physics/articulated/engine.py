@@ -1,47 +1,97 @@
-"""A tree of rigid bodies as an Engine."""
+"""Engine for trees of rigid bodies in reduced coordinates: time stepping and contact."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.nn.functional import pad
 
-from physvision.core import InputError, State, Status, Trajectory
-from physvision.core.checks import check_like, check_shape, check_tensor
+from physvision.core import InputError, State, Trajectory
+from physvision.core.checks import check_count, check_positive
 from physvision.kernels import batched_function
 from physvision.physics.articulated import autograd
-from physvision.physics.articulated.contact import ContactList, nearest
-from physvision.physics.articulated.launch import Stepping
+from physvision.physics.articulated.autograd.contact_rollout import contact_geometry
+from physvision.physics.articulated.compiler.device_model import DeviceModel
+from physvision.physics.articulated.compiler.struct_cache import ModelStructs
+from physvision.physics.articulated.contact import (
+    Contact,
+    ContactList,
+    ContactSettings,
+    ShapePair,
+    contact_settings,
+    select_contacts,
+)
+from physvision.physics.articulated.dynamics import TreeDynamics
+from physvision.physics.articulated.launch import TrajectoryLauncher
 from physvision.physics.articulated.model.integrators import INTEGRATORS
-from physvision.physics.articulated.model.kinematic_tree import Model
-from physvision.physics.articulated.tree_engine import TreeEngine
+from physvision.physics.articulated.model.mechanism import Mechanism
+from physvision.physics.articulated.settings import SETTINGS
+from physvision.physics.articulated.status import contact_status, rollout_status
 from physvision.physics.engine import Overrides
 from physvision.physics.feedback import Bounds, Plan
-from physvision.physics.properties import Properties
-
-PUSHES = 200  # steps in which `separated` pushes apart
-STILL = 1e-9  # m or rad by which a push moves something, at least
-FARTHEST = 0.1  # m or rad by which it does at most
 
 
-class Articulation(TreeEngine):
-    """Trees of rigid bodies in reduced coordinates; made by `articulated.tree`, `load`, `chain` and their like.
+class Articulation(TreeDynamics):
+    """Trees of rigid bodies in reduced coordinates; made by `articulated.tree`, `load`, `chain` and other builders.
 
-    Time steps are semi-implicit Euler with drag taken implicitly (`integrator="semi_implicit_euler"`), or the
-    classical fourth-order Runge–Kutta method (`"runge_kutta_4"`), `substeps` of them to a step of `dt` seconds.
+    Forward dynamics is Featherstone's articulated-body algorithm. Time steps are semi-implicit Euler with implicit
+    damping (`integrator="semi_implicit_euler"`, first order, use it by default), or the classical Runge–Kutta method
+    (`"runge_kutta_4"`, fourth order, for smooth motion and energy over long horizons), `substeps` of them in a step of
+    `dt` seconds. With contact by events, a step consists of flights of second order between impacts, each at its
+    exact time. Gradients are implicit: adjoints of the dynamics and of the contact problem at its solution.
 
     Attributes:
-        body_names: names of the rows of `poses`.
-        joint_names: names of what moves, in the order of positions.
-        geometry: what the bodies look like, for the camera.
-        control_names: names of the controls.
-        keyframes: states of one world by name, float64, where the model's file has some.
+        body_names: Names of the rows of `poses`.
+        joint_names: Names of the joints, in the order of the positions.
+        geometry: Shapes of the world and of the bodies.
+        control_names: Names of the controls.
+        keyframes: States of one world by name, float64, from the model file.
     """
 
     takes_forces = True
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        *,
+        dt: float,
+        integrator: str = "semi_implicit_euler",
+        substeps: int = 1,
+        contact: Contact | ContactSettings = None,
+        shape_pairs: Sequence[ShapePair] | None = None,
+    ) -> None:
+        """Compile a mechanism.
+
+        Args:
+            mechanism: Bodies and whatever acts on them.
+            dt: Length of a step, s.
+            integrator: Time integrator: "semi_implicit_euler" or "runge_kutta_4".
+            substeps: Number of integrator steps in a step of the engine.
+            contact: Contact method, or whole settings with friction and restitution; None for no contact.
+            shape_pairs: Pairs of shapes that may collide, from a model file; None for all that no joint connects.
+        """
+        settings = contact_settings(contact)
+        if integrator not in INTEGRATORS:
+            raise InputError(f"integrator: expected one of {', '.join(INTEGRATORS)}, got {integrator!r}")
+        default = (integrator, substeps) == ("semi_implicit_euler", 1)
+        if settings.method is not None and settings.compliant_law is None and not default:
+            raise InputError(
+                "integrator, substeps: with contact they are used by compliant contact only, leave them out; got "
+                f"{integrator!r}, {substeps}"
+            )
+        super().__init__(mechanism, settings, shape_pairs)
+        self.dt, self.integrator = check_positive("dt", dt), integrator
+        self.substeps = check_count("substeps", substeps)
+        self.keyframes: dict[str, State] = {}
+
+    def extra_repr(self) -> str:
+        """Sizes, step and integrator, for `print(engine)`."""
+        return (
+            f"bodies={self.model.bodies}, nq={self.nq}, nv={self.nv}, nu={self.nu}, dt={self.dt:g}, {self.integrator}"
+        )
 
     def rollout(
         self,
@@ -55,17 +105,16 @@ class Articulation(TreeEngine):
         """Simulate `steps` steps in one launch.
 
         Args:
-            state: where every world starts; its dtype is that of the computation.
-            steps: how many steps, at least 1.
-            controls: held over each step, (batch, steps, nu); None for zero.
-            properties: leaves that override the engine's own, shared or one a world.
-            truncate: backward, the gradient of a state reaches at most so many steps into the past: the chain is cut
-                at every step whose number it divides.
-            wrenches: force (N) and torque (N m) on each body, at its centre of mass, in the world's axes,
+            state: Initial state of every world; its dtype is that of the computation.
+            steps: Number of steps, at least 1.
+            controls: Controls, held over each step, (batch, steps, nu); None for zero.
+            properties: Leaves that override the engine's own, shared or per world.
+            truncate: Number of steps after which the gradient of a state is cut: at every step that is a multiple.
+            wrenches: Force (N) and torque (N m) on each body at its center of mass, in the world's axes,
                 (batch, steps, bodies, 6).
         """
         self._check_rollout(state, steps, controls, truncate)
-        wrenches = _checked_wrenches(self.model, state, steps, wrenches)
+        wrenches = self._check_wrenches(state, steps, wrenches)
         return self._reported(self._simulate(state, steps, controls, properties, truncate, wrenches))
 
     def _simulate(
@@ -78,20 +127,29 @@ class Articulation(TreeEngine):
         wrenches: Tensor | None = None,
         forces: Tensor | None = None,
     ) -> Trajectory:
-        touching, horizon = self._pairs is not None, truncate or 0
-        program, structs, parameters = self._prepared_for(state, properties, contacts=touching)
-        if touching:
-            operation = autograd.ContactRollout(program, structs, steps, self.dt, horizon, **self._method)
+        in_contact, horizon = self._pairs is not None, truncate or 0
+        model, structs, parameters = self._model_and_parameters(state, properties, contacts=in_contact)
+        if in_contact:
+            operation = self._contact_rollout(model, structs, steps, horizon)
         else:
-            scheme = INTEGRATORS[self.integrator]
-            operation = autograd.Rollout(program, structs, steps, scheme, self.substeps, self.dt, horizon)
+            integrator = INTEGRATORS[self.integrator]
+            operation = autograd.Rollout(model, structs, steps, integrator, self.substeps, self.dt, horizon)
         if forces is not None and controls is None:
             controls = state.v.new_zeros(state.batch, steps, self.nu)
-        torque = self._torque(controls)
+        torque = self._generalized_forces(controls)
         if forces is not None and torque is not None:
             torque = torque + pad(forces, (0, torque.shape[-1] - self.nv))
-        q, v, *found = batched_function.apply(operation, state.q, state.v, torque, wrenches, *parameters.values())
-        return Trajectory(q, v, _contact_status(*found) if touching else _status(*found), self.dt)
+        q, v, *report = batched_function.apply(operation, state.q, state.v, torque, wrenches, *parameters.values())
+        return Trajectory(q, v, contact_status(*report) if in_contact else rollout_status(*report), self.dt)
+
+    def _contact_rollout(
+        self, model: DeviceModel, structs: ModelStructs | None, steps: int, truncate: int
+    ) -> autograd.ContactRollout:
+        law = self.contact.law
+        if self.contact.compliant_law is None:
+            return autograd.ContactRollout(model, structs, steps, self.dt, truncate, law)
+        integrator = INTEGRATORS[self.integrator]
+        return autograd.ContactRollout(model, structs, steps, self.dt, truncate, law, integrator, self.substeps)
 
     def _pushed(self, state: State, force: Tensor, control: Tensor | None, properties: Overrides) -> Trajectory:
         controls = None if control is None else control.unsqueeze(1)
@@ -104,7 +162,7 @@ class Articulation(TreeEngine):
         control: Float[Tensor, "batch *steps nu"] | None = None,
         properties: Overrides = None,
     ) -> tuple[Float[Tensor, "batch *steps twice_nv twice_nv"], Float[Tensor, "batch *steps twice_nv nu"]]:
-        """Derivatives of a step, or of all steps of a trajectory, in one launch; through contacts as any engine's."""
+        """Derivatives of a step, or of all steps of a trajectory in one launch; with contact as in `Engine`."""
         if self._pairs is not None:
             return super().linearize(state, control, properties)
         if isinstance(state, State):
@@ -113,71 +171,75 @@ class Articulation(TreeEngine):
             return A[:, 0], B[:, 0]
         start = state.state(0)
         self._check_rollout(start, state.steps, control, None)
-        stepping = self._stepping(start, properties)
-        q, actuation = stepping.program.packing.normalized(state.q), self._actuation(state.q)
+        launcher = self._launcher(start, properties)
+        q, control_map = launcher.model.link_parameters.normalize(state.q), self._control_map(state.q)
         used = q.new_zeros(state.batch, state.steps, self.nu) if control is None else control
-        A, B = stepping.linearize(q, state.v, actuation.forces(used))
-        return A, actuation.slopes(B, used)
+        A, B = launcher.linearize(q, state.v, control_map.forces(used))
+        return A, control_map.chain(B, used)
 
     @torch.no_grad()
     def _follow(
         self, start: State, plan: Plan, bounds: Bounds, change: Tensor, shares: Tensor, properties: Overrides
     ) -> tuple[Trajectory, Tensor]:
-        """In one launch; step by step where there are contacts."""
+        """Rollout under feedback in one launch; step by step with contact."""
         if self._pairs is not None:
             return super()._follow(start, plan, bounds, change, shares, properties)
-        stepping = self._stepping(start, properties, len(shares))
-        q = stepping.program.packing.normalized(start.q)
-        positions, velocities, controls = stepping.follow(q, start.v, plan, bounds, change, shares, self._actuation(q))
-        return Trajectory(positions, velocities, None, self.dt), controls
+        launcher = self._launcher(start, properties, len(shares))
+        q = launcher.model.link_parameters.normalize(start.q)
+        q, v, controls = launcher.follow((q, start.v), plan, bounds, change, shares, self._control_map(q))
+        return Trajectory(q, v, None, self.dt), controls
 
-    def _stepping(self, start: State, properties: Overrides, copies: int = 1) -> Stepping:
-        """How so many copies of each world are stepped, next to each other."""
-        worlds, apart = start, False
+    def _launcher(self, start: State, properties: Overrides, copies: int = 1) -> TrajectoryLauncher:
+        """Launcher for adjacent copies of each world."""
+        worlds, per_world = start, False
         if properties is not None:
             properties = self.checked(properties, start.batch, start.q.device)
-            apart = bool(properties.per_world(self.properties))
-            if apart and copies > 1:
+            per_world = bool(properties.per_world(self.properties))
+            if per_world and copies > 1:
                 properties, worlds = properties.repeat(copies, self.properties), start.repeat(copies)
-        program, structs, parameters = self._prepared_for(worlds, properties)
-        tree, held = (program.tree(parameters), parameters) if structs is None else (structs.tree, structs)
-        return Stepping(program, tree, held, INTEGRATORS[self.integrator], self.substeps, self.dt, not apart)
+        model, structs, parameters = self._model_and_parameters(worlds, properties)
+        tree = model.tree_struct(parameters) if structs is None else structs.tree
+        integrator = INTEGRATORS[self.integrator]
+        return TrajectoryLauncher(model, tree, structs or parameters, integrator, self.substeps, self.dt, not per_world)
 
     @torch.no_grad()
-    def separated(self, state: State, properties: Overrides = None) -> State:
-        """A state near this one in which shapes do not overlap and joints are within their limits.
+    def resolve_penetration(self, state: State, properties: Overrides = None) -> State:
+        """Find a nearby state without penetration and within joint limits.
 
-        What overlaps is pushed apart without weight, friction and momentum, heavy bodies least; velocities stay as they
-        are. Overlaps of less than a thousandth of a millimetre may be left. Without gradients.
+        Penetrating shapes are pushed apart without gravity, friction and momentum, in proportion to their mobility;
+        velocities stay. Penetrations below a micrometer may remain. There are no gradients.
 
         Raises:
-            InputError: a world could not be freed of its overlaps.
+            InputError: The penetration of a world could not be resolved.
         """
         if self._pairs is None:
             return state
         self._check_state(state)
-        prepared = self._prepare(state.q)
-        program, forceless = prepared.program, prepared.forceless
+        cache = self._cache(state.q)
+        model, forceless = cache.device_model, cache.own_forceless
         if properties is not None:
-            forceless = prepared.without_forces(self._cast(state, properties), state.batch)
-        push, step = (autograd.ContactRollout(program, each, 1, self.dt, 0) for each in forceless)
-        q, still = program.packing.normalized(state.q).clone(), torch.zeros_like(state.v)
+            forceless = cache.forceless(self._cast(state, properties), state.batch)
+        push, check = (autograd.ContactRollout(model, structs, 1, self.dt, 0) for structs in forceless)
+        q, still = model.link_parameters.normalize(state.q).clone(), torch.zeros_like(state.v)
         rows = torch.arange(state.batch, device=q.device)
-        for _ in range(PUSHES):
-            there = q[rows]
-            moved = self.difference(there, push.forward(there, still[rows], None, None)[0][:, -1])
-            farthest = moved.abs().amax(-1, keepdim=True)
-            moves = farthest[:, 0] > STILL
+        for _ in range(SETTINGS.max_separation_iterations):
+            before = q[rows]
+            displacement = self.difference(before, push.forward(before, still[rows], None, None)[0][:, -1])
+            largest = displacement.abs().amax(-1, keepdim=True)
+            moves = largest[:, 0] > SETTINGS.min_separation_step
             if not bool(moves.any()):
                 break
-            # Normals and levers are those from before the push.
-            q[rows] = self.integrate(there, moved * (FARTHEST / farthest).clamp(max=1.0))
-            # Properties of their own belong to all worlds.
+            # Normals and levers are those before the push, so it must be short.
+            q[rows] = self.integrate(before, displacement * (SETTINGS.max_separation_step / largest).clamp(max=1.0))
+            # Structs over properties of the call have a row for every world.
             rows = rows[moves] if properties is None else rows
-        bad = step.forward(q, still, None, None)[2][:, 0]
-        if bool((bad >= 0).any()):
-            worlds = torch.nonzero(bad >= 0).flatten().tolist()
-            raise InputError(f"separated: worlds {worlds} could not be freed of their overlaps; start them elsewhere")
+        failed = check.forward(q, still, None, None)[2][:, 0]
+        if bool((failed >= 0).any()):
+            worlds = torch.nonzero(failed >= 0).flatten().tolist()
+            raise InputError(
+                f"resolve_penetration: the penetration of worlds {worlds} could not be resolved; start from other "
+                "positions"
+            )
         return State(q, state.v)
 
     @torch.no_grad()
@@ -186,160 +248,27 @@ class Articulation(TreeEngine):
         state: State,
         control: Float[Tensor, "batch nu"] | None = None,
         properties: Overrides = None,
-        within: float = 1e-6,
+        max_separation: float = 1e-6,
     ) -> ContactList:
-        """What touches in these states, or comes to touch in a step from them; without gradients.
+        """List the contacts of states, and those that occur in a step from them, without gradients.
 
         Args:
-            state: where every world is.
-            control: held over the step, which the impulses depend on.
-            properties: as in `rollout`.
-            within: pairs no farther apart than this are listed, m.
+            state: State of every world.
+            control: Control over the step, on which the impulses depend.
+            properties: Properties as in `rollout`.
+            max_separation: Largest separation of a pair that is listed, m.
         """
         if self._pairs is None or self._pairs.count == 0:
-            raise InputError("contacts: nothing can touch in this engine; make it with contact and shapes")
+            raise InputError("contacts: no shapes can collide in this engine; make it with contact and shapes")
         self._check_state(state)
         controls = None if control is None else control.unsqueeze(1)
         self._check_controls(state, 1, controls)
-        prepared = self._prepare(state.q)
-        program, known = prepared.program, self._cast(state, properties)
-        q = program.packing.normalized(state.q)
-        parameters, pairs = (make(known, state.batch) for make in (prepared.tree_numbers, prepared.contact_numbers))
-        values = autograd.contact_list(program, q, parameters, pairs) | {"friction": pairs["friction"]}
-        step = autograd.ContactRollout(program, None, 1, self.dt, 0, **self._method)
-        inputs = (*parameters.values(), *pairs.values())
-        values["impulse"] = step.impulses(q, state.v, self._torque(controls), None, *inputs)
-        rows = {name: row.to(q.device) for name, row in self._pairs.numbers(self.geometry).items()}
-        return nearest(within, rows, values)
-
-    def acceleration(
-        self,
-        state: State,
-        control: Float[Tensor, "batch nu"] | None = None,
-        properties: Overrides = None,
-        wrenches: Float[Tensor, "batch bodies 6"] | None = None,
-    ) -> Float[Tensor, "batch nv"]:
-        """Forward dynamics: rad/s² and m/s², without what contacts, dry friction and transmissions do."""
-        self._check_state(state)
-        controls = None if control is None else control.unsqueeze(1)
-        self._check_controls(state, 1, controls)
-        program, structs, parameters = self._prepared_for(state, properties)
-        (acceleration,) = batched_function.apply(
-            autograd.Acceleration(program, structs),
-            program.packing.normalized(state.q),
-            state.v,
-            self._torque(controls),
-            _checked_wrenches(self.model, state, 1, None if wrenches is None else wrenches.unsqueeze(1)),
-            *parameters.values(),
-        )
-        return acceleration
-
-    def inverse_dynamics(
-        self,
-        state: State,
-        acceleration: Float[Tensor, "batch nv"],
-        properties: Overrides = None,
-        wrenches: Float[Tensor, "batch bodies 6"] | None = None,
-    ) -> Float[Tensor, "batch nv"]:
-        """The generalised force, N m and N, that this acceleration asks for beside drag, springs and wrenches."""
-        self._check_state(state)
-        check_shape("acceleration", check_tensor("acceleration", acceleration), (state.batch, self.nv))
-        check_like("acceleration", acceleration, "state.q", state.q)
-        program, structs, parameters = self._prepared_for(state, properties)
-        (torque,) = batched_function.apply(
-            autograd.InverseDynamics(program, structs),
-            program.packing.normalized(state.q),
-            state.v,
-            acceleration,
-            _checked_wrenches(self.model, state, 1, None if wrenches is None else wrenches.unsqueeze(1)),
-            *parameters.values(),
-        )
-        return torque
-
-    def mass_matrix(self, state: State, properties: Overrides = None) -> Float[Tensor, "batch nv nv"]:
-        """Inertia M(q) with armature: column k is the force that accelerates velocity k alone, by one."""
-        self._check_state(state)
-        unit = torch.eye(self.nv, dtype=state.q.dtype, device=state.q.device).repeat(state.batch, 1)
-        program, parameters = self._inertial(state, properties)
-        repeated = [parameter.repeat_interleave(self.nv, 0) for parameter in parameters.values()]
-        q = program.packing.normalized(state.q).repeat_interleave(self.nv, 0)
-        (columns,) = batched_function.apply(
-            autograd.InverseDynamics(program, None), q, torch.zeros_like(unit), unit, None, *repeated
-        )
-        return columns.reshape(state.batch, self.nv, self.nv).mT
-
-    def _energy(self, state: State, properties: Properties) -> tuple[Float[Tensor, " batch"], Float[Tensor, " batch"]]:
-        program, parameters = self._inertial(state, properties)
-        q = program.packing.normalized(state.q)
-        (momentum,) = batched_function.apply(
-            autograd.InverseDynamics(program, None), q, torch.zeros_like(state.v), state.v, None, *parameters.values()
-        )
-        kinetic = (momentum * state.v).sum(-1) / 2
-        p = self._cast(state, properties)
-        poses = self._poses(state, properties)
-        centers = poses[..., :3, 3] + (poses[..., :3, :3] @ p.center_of_mass.unsqueeze(-1)).squeeze(-1)
-        weight = -(p.mass.unsqueeze(-1) * centers * p.gravity.unsqueeze(-2)).sum((-1, -2))
-        away = self._manifold.difference(program.packing.normalized(p.spring_reference).expand_as(q), q)
-        counts = torch.as_tensor(np.diff(self.model.first_velocity), device=q.device)
-        stiffness = p.joint_stiffness.repeat_interleave(counts, -1)
-        return kinetic, weight + (stiffness * away * away).sum(-1) / 2
-
-    def _poses(self, state: State, properties: Properties) -> Float[Tensor, "batch bodies 4 4"]:
-        program, structs, parameters = self._prepared_for(state, properties)
-        rotation, position = batched_function.apply(
-            autograd.LinkPoses(program, structs), program.packing.normalized(state.q), *parameters.values()
-        )
-        prepared = self._prepare(state.q)
-        own = self._are_own(properties)
-        placed = prepared.placed if own else program.packing.bodies_in_links(self._cast(state, properties))
-        return program.packing.body_poses(placed, rotation, position)
-
-    def _appearance(
-        self, state: State, properties: Properties
-    ) -> tuple[Float[Tensor, "batch shapes 4 4"], Float[Tensor, "batch shapes 3"]]:
-        p = self._cast(state, properties)
-        bodies = self._poses(state, properties)
-        # Row 0 is the world, the bodies follow.
-        world = torch.eye(4, dtype=bodies.dtype, device=bodies.device).expand(state.batch, 1, 4, 4)
-        carriers = torch.cat([world, bodies], 1)
-        rows = [0 if placed.body is None else placed.body + 1 for placed in self.geometry]
-        return carriers[:, rows] @ p.shape_pose, p.shape_size.expand(state.batch, -1, -1)
-
-
-def _checked_wrenches(model: Model, state: State, steps: int, wrenches: Tensor | None) -> Tensor | None:
-    if wrenches is not None:
-        check_like("wrenches", check_tensor("wrenches", wrenches), "state.q", state.q)
-        check_shape("wrenches", wrenches, (state.batch, steps, model.bodies, 6))
-    return wrenches
-
-
-def _status(bad: Tensor, coarse: Tensor, coarseness: Tensor) -> Status:
-    """A world fails where numbers stop being finite; where its steps are too coarse for its motion, that is named."""
-
-    def made() -> Status:
-        residual = torch.where(bad < 0, coarseness, torch.inf)
-        return Status(bad < 0, residual, torch.ones_like(bad), bad, first_underresolved_step=coarse)
-
-    return Status.deferred(made) if _are_none(bad) and _are_none(coarse) else made()
-
-
-def _contact_status(told: Tensor, worst: Tensor) -> Status:
-    """The status from what `autograd.ContactRollout` tells of each world."""
-
-    def made() -> Status:
-        failed, grazing, fallback, regularized = told.unbind(1)
-        residual, penetration = worst.unbind(1)
-        residual = torch.where(failed < 0, residual, torch.inf)
-        more = {"first_grazing_step": grazing, "regularized_impacts": regularized, "penetration": penetration}
-        return Status(failed < 0, residual, torch.ones_like(failed), failed, fallback, **more)
-
-    return Status.deferred(made) if _are_none(told, 0) else made()
-
-
-def _are_none(steps: Tensor, *column: int) -> bool:
-    """Whether it is known without waiting that no world names a step, of a table those in a column."""
-    if steps.is_cuda or is_functorch_wrapped_tensor(steps) or not len(steps):
-        return False
-    named = steps.numpy()[(slice(None), *column)]
-    # Of few numbers Python finds the largest in a fifth of the time that numpy takes.
-    return (max(named.tolist()) if len(named) < 32 else int(named.max())) < 0
+        cache = self._cache(state.q)
+        model, own = cache.device_model, self._cast(state, properties)
+        q = model.link_parameters.normalize(state.q)
+        parameters, pairs = cache.link_parameters(own, state.batch), cache.contact_parameters(own, state.batch)
+        values = contact_geometry(model, q, parameters, pairs) | {"friction": pairs["friction"]}
+        inputs = (self._generalized_forces(controls), None, *parameters.values(), *pairs.values())
+        values["impulse"] = self._contact_rollout(model, None, 1, 0).impulses(q, state.v, *inputs)
+        rows = {name: row.to(q.device) for name, row in self._pairs.list_rows(self.geometry).items()}
+        return select_contacts(max_separation, rows, values)

@@ -1,4 +1,4 @@
-"""Linearised trajectories and motion under feedback, each a launch without gradients; what repeats of it is kept."""
+"""Launches without gradients: linearization of trajectories and rollouts under feedback, recorded and reused."""
 
 from __future__ import annotations
 
@@ -10,54 +10,63 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from physvision.kernels.launching import Repeated, argument, fill
-from physvision.physics.articulated.compiler.device_model import BACKWARD_COST, FORWARD_COST, Program
+from physvision.physics.articulated.compiler.device_model import DeviceModel
 from physvision.physics.articulated.model.integrators import Integrator
+from physvision.physics.articulated.settings import SETTINGS
 from physvision.physics.feedback import Bounds, Plan
 
 
-class Actuation(NamedTuple):
-    """How controls become forces of velocities, (nu, nv): those between `low` and `high`, (nu), count."""
+class ControlMap(NamedTuple):
+    """Map from controls to generalized forces: clamp, then multiply.
+
+    Attributes:
+        gain: Force per unit of control, (nu, nv).
+        low: Lower limits of the controls, (nu,).
+        high: Upper limits of the controls, (nu,).
+        is_identity: If true, each control is the force of a velocity.
+        driver: Control that drives each velocity, (nv,); None if several controls drive a velocity.
+    """
 
     gain: Tensor
     low: Tensor
     high: Tensor
-    plain: bool  # whether each control is the force of a velocity
-    driver: Tensor | None  # of each velocity the control that drives it; None where several drive one
+    is_identity: bool
+    driver: Tensor | None
 
     def forces(self, controls: Tensor) -> Tensor:
-        """The forces of velocities."""
-        if self.plain:
+        """Generalized forces of controls."""
+        if self.is_identity:
             return controls
-        held = controls.clamp(self.low, self.high)
+        clamped = controls.clamp(self.low, self.high)
         if self.driver is None:
-            return held @ self.gain
-        # Not as a product of matrices: threads that share a small one wait a thousand times as long for each other.
-        return held.index_select(-1, self.driver) * self.gain.sum(0)
+            return clamped @ self.gain
+        # Threads that share a small matrix product wait for each other a thousand times as long.
+        return clamped.index_select(-1, self.driver) * self.gain.sum(0)
 
-    def slopes(self, B: Tensor, controls: Tensor) -> Tensor:
-        """Derivatives to controls from those to forces."""
-        if self.plain:
+    def chain(self, B: Tensor, controls: Tensor) -> Tensor:
+        """Derivatives with respect to controls from those with respect to generalized forces."""
+        if self.is_identity:
             return B
         return (B @ self.gain.mT) * ((controls >= self.low) & (controls <= self.high)).unsqueeze(-2)
 
 
 @dataclass(frozen=True, eq=False)
-class Stepping:
-    """A model, its numbers, and how it is stepped.
+class TrajectoryLauncher:
+    """Launcher of kernels that step a tree without contact.
 
     Attributes:
-        program: the kernels.
-        tree: their `Tree`.
-        held: what the tree points into.
-        integrator: of a substep.
-        substeps: in a step.
-        dt: of a step.
-        shared: whether all worlds have the same numbers.
+        model: Kernels and constant arrays.
+        tree: Struct of the tree with its parameters.
+        references: Owners of the memory behind the struct.
+        integrator: Integrator of a substep.
+        substeps: Number of substeps in a step.
+        dt: Length of a step, s.
+        shared: If true, all worlds have the same parameters.
     """
 
-    program: Program
+    model: DeviceModel
     tree: Any
-    held: Any
+    references: Any
     integrator: Integrator
     substeps: int
     dt: float
@@ -65,82 +74,109 @@ class Stepping:
 
     @property
     def evaluations(self) -> int:
-        """Of the dynamics in a step."""
+        """Number of evaluations of the dynamics in a step."""
         return self.integrator.stages * self.substeps
 
     @property
     def schedule(self) -> Any:
-        """The kernels' `Schedule`."""
-        return self.program.schedule(self.integrator, self.substeps, self.dt / self.substeps)
+        """Struct `Schedule` of a step."""
+        return self.model.schedule_struct(self.integrator, self.substeps, self.dt)
 
     def linearize(self, q: Tensor, v: Tensor, torque: Tensor) -> tuple[Tensor, Tensor]:
-        """(A, B), forces for controls, of the steps from the states q and v under the torques (batch, steps, nv)."""
+        """Compute the derivatives (A, B) of steps with respect to states and generalized forces.
+
+        Args:
+            q: Positions at which the steps start, (batch, steps or more, nq).
+            v: Velocities at which the steps start, (batch, steps or more, nv).
+            torque: Generalized forces, (batch, steps, nv).
+        """
         batch, steps, _ = torque.shape
-        if self.program.device.type == "cuda" and steps > 1 and self.shared:
-            # A thread a step: here there are threads enough.
-            A, B = self.linearize(*(each[:, :steps].flatten(0, 1).unsqueeze(1) for each in (q, v, torque)))
+        if self.model.device.type == "cuda" and steps > 1 and self.shared:
+            # One thread a step: a GPU has enough of them.
+            flat = (values[:, :steps].flatten(0, 1).unsqueeze(1) for values in (q, v, torque))
+            A, B = self.linearize(*flat)
             return A.unflatten(0, (batch, steps))[:, :, 0], B.unflatten(0, (batch, steps))[:, :, 0]
-        A, B = (self.program.empty(batch, steps, 2 * self._n, count) for count in (2 * self._n, self._n))
-        with self._launch("linearize", (q, v, torque, A, B), self._linearization) as launch:
+        A, B = (self.model.allocator.empty(batch, steps, 2 * self._nv, count) for count in (2 * self._nv, self._nv))
+        with self._launch("linearize", (q, v, torque, A, B), self._record_linearization) as launch:
             launch.move(2, torque, "torque")
-            for back, tensor in enumerate((q, v, A, B)):
-                launch.move(back - 4, tensor)
+            for k, tensor in enumerate((q, v, A, B)):
+                launch.move(k - 4, tensor)
             launch.run()
         return A, B
 
     def follow(
-        self, q: Tensor, v: Tensor, plan: Plan, bounds: Bounds, change: Tensor, shares: Tensor, actuation: Actuation
+        self,
+        start: tuple[Tensor, Tensor],
+        plan: Plan,
+        bounds: Bounds,
+        change: Tensor,
+        step_sizes: Tensor,
+        controls: ControlMap,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """States and controls from q and v under a plan, once for each share of a change of its controls."""
-        program, path, (batch, steps, nu) = self.program, plan.trajectory, plan.controls.shape
-        worlds = batch * len(shares)
-        positions, velocities = (program.empty_trajectory(worlds, steps + 1, count) for count in (q.shape[1], self._n))
-        for states, start in ((positions, q), (velocities, v)):
-            states[:, 0].unflatten(0, (batch, -1)).copy_(start.unsqueeze(1))
-        controls = program.empty(worlds, steps, nu)
-        given = (shares, path.q, path.v, plan.controls, change, plan.gains, *bounds, *actuation[:3])
-        moving = (*(each.to(program.dtype) for each in given), positions, velocities, controls)
-        with self._launch("follow", moving, self._pursuit) as launch:
-            for back, tensor in enumerate(moving):
-                launch.move(back - len(moving), tensor)
+        """Simulate under feedback, once for each step size.
+
+        Args:
+            start: Positions and velocities at the start.
+            plan: Feedforward controls, their trajectory and feedback gains.
+            bounds: Limits of the controls.
+            change: Change of the feedforward controls, (batch, steps, nu).
+            step_sizes: Factors of the change, (step sizes,).
+            controls: Map from controls to generalized forces.
+
+        Returns:
+            Positions, velocities and controls.
+        """
+        model, path, (batch, steps, nu) = self.model, plan.trajectory, plan.controls.shape
+        worlds = batch * len(step_sizes)
+        counts = (start[0].shape[1], self._nv)
+        positions, velocities = (model.allocator.trajectory(worlds, steps + 1, count) for count in counts)
+        for states, initial in zip((positions, velocities), start, strict=True):
+            states[:, 0].unflatten(0, (batch, -1)).copy_(initial.unsqueeze(1))
+        used = model.allocator.empty(worlds, steps, nu)
+        inputs = (step_sizes, path.q, path.v, plan.controls, change, plan.gains, *bounds, *controls[:3])
+        tensors = (*(value.to(model.dtype) for value in inputs), positions, velocities, used)
+        with self._launch("follow", tensors, self._record_feedback_rollout) as launch:
+            for k, tensor in enumerate(tensors):
+                launch.move(k - len(tensors), tensor)
             launch.run()
-        return positions, velocities, controls
+        return positions, velocities, used
 
     @property
-    def _n(self) -> int:
-        return self.program.model.nv
+    def _nv(self) -> int:
+        return self.model.tree.nv
 
     @contextmanager
-    def _launch(self, name: str, moving: Sequence[Tensor], make: Callable[..., Repeated]) -> Iterator[Repeated]:
-        """The launch of a kernel that was made last for tensors of these shapes, or a new one."""
-        key = (name, self.integrator, self.substeps, self.dt, *((each.shape, each.stride()) for each in moving))
-        shelf = self.program.shelf
-        launch = shelf.take(key, self.program.device, lambda: make(*moving))
+    def _launch(self, name: str, tensors: Sequence[Tensor], record: Callable[..., Repeated]) -> Iterator[Repeated]:
+        """Launch recorded for tensors of these shapes, or a new one."""
+        shapes = ((tensor.shape, tensor.stride()) for tensor in tensors)
+        key = (name, self.integrator, self.substeps, self.dt, *shapes)
+        launch = self.model.recorded.take(key, self.model.device, lambda: record(*tensors))
         launch.replace(0, self.tree)
         yield launch
-        shelf.give(key, self.program.device, launch)
+        self.model.recorded.give(key, self.model.device, launch)
 
-    def _linearization(self, q: Tensor, v: Tensor, torque: Tensor, A: Tensor, B: Tensor) -> Repeated:
-        program, n, (batch, steps, _) = self.program, self._n, torque.shape
-        gradients = program.kernels.GradientsStruct()
-        # Of one step at a time.
-        summed = program.zeros(batch, 1, n).expand(batch, steps, n)
-        fill(gradients, "torque", summed)
-        work = program.workspace(batch, self.evaluations + 1, True)
-        inputs = [self.tree, work[0], program.forces(torque, None), gradients, self.schedule, steps]
-        inputs += [argument(each) for each in (q, v, A, B)]
-        # Semi-implicit Euler needs rows for velocities alone.
-        rows = n if self.evaluations == 1 else 2 * n
-        cost = (FORWARD_COST + BACKWARD_COST * rows) * self.evaluations * program.model.links * batch * steps
-        return Repeated(program.kernels.linearize, batch, inputs, program.device, cost, (work, summed))
+    def _record_linearization(self, q: Tensor, v: Tensor, torque: Tensor, A: Tensor, B: Tensor) -> Repeated:
+        model, nv, (batch, steps, _) = self.model, self._nv, torque.shape
+        gradients = model.kernels.GradientsStruct()
+        # All steps share the memory of one.
+        torque_bar = model.allocator.zeros(batch, 1, nv).expand(batch, steps, nv)
+        fill(gradients, "torque", torque_bar)
+        workspace = model.workspaces.allocate(batch, self.evaluations + 1, "backward")
+        inputs = [self.tree, workspace.struct, model.forces_struct(torque, None), gradients, self.schedule, steps]
+        inputs += [argument(tensor) for tensor in (q, v, A, B)]
+        # Semi-implicit Euler needs an adjoint for each velocity only.
+        rows = nv if self.evaluations == 1 else 2 * nv
+        cost = (SETTINGS.forward_cost + SETTINGS.backward_cost * rows) * self.evaluations
+        cost *= model.tree.links * batch * steps
+        return Repeated(model.kernels.linearize, batch, inputs, model.device, cost, (workspace, torque_bar))
 
-    def _pursuit(self, *moving: Tensor) -> Repeated:
-        program, controls = self.program, moving[-1]
+    def _record_feedback_rollout(self, *tensors: Tensor) -> Repeated:
+        model, controls = self.model, tensors[-1]
         worlds, steps, _ = controls.shape
-        apart = program.zeros(worlds, 2 * self._n)
-        torque = program.zeros(worlds, 1, self._n).expand(worlds, steps, self._n)
-        work = program.workspace(worlds, self.evaluations + 1, False)
-        inputs = [self.tree, work[0], program.forces(torque, None), self.schedule, steps]
-        inputs += [argument(each) for each in (apart, *moving)]
-        cost = FORWARD_COST * self.evaluations * program.model.links * worlds * steps
-        return Repeated(program.kernels.follow, worlds, inputs, program.device, cost, (work, torque, apart))
+        deviation = model.allocator.zeros(worlds, 2 * self._nv)
+        torque = model.allocator.zeros(worlds, 1, self._nv).expand(worlds, steps, self._nv)
+        workspace = model.workspaces.allocate(worlds, self.evaluations + 1, "forward")
+        inputs = [self.tree, workspace.struct, model.forces_struct(torque, None), self.schedule, steps]
+        inputs += [argument(tensor) for tensor in (deviation, *tensors)]
+        cost = SETTINGS.forward_cost * self.evaluations * model.tree.links * worlds * steps
+        return Repeated(model.kernels.follow, worlds, inputs, model.device, cost, (workspace, torque, deviation))

@@ -8,7 +8,7 @@ from physics.articulated.billiard import Billiard
 
 from physvision import State
 from physvision.core import Placed, Plane, Sphere
-from physvision.physics.articulated import Body, Joint, tree
+from physvision.physics.articulated import Body, ContactSettings, Joint, tree
 
 DOUBLE = torch.float64
 SIZE = 1.0
@@ -42,7 +42,9 @@ def engine_of(radii, masses, dt, restitution):
         Body(f"{k}", None, [Joint("free")], mass=m, inertia=[0.4 * m * r**2] * 3, shapes=[Placed(Sphere(r))])
         for k, (r, m) in enumerate(zip(radii, masses, strict=True))
     ]
-    return tree(bodies, dt=dt, gravity=(0, 0, 0), scenery=walls(), contact="event", restitution=restitution)
+    return tree(
+        bodies, dt=dt, gravity=(0, 0, 0), static_shapes=walls(), contact=ContactSettings(restitution=restitution)
+    )
 
 
 def flat(state):

@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from physvision.core import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
 from physvision.kernels import precision
-from physvision.physics.articulated.contact.features import features
+from physvision.physics.articulated.contact.features import pair_features
 
 kernels = precision.load("physvision.physics.articulated.kernels", torch.float64)
 closest, cores_backward, gap_pull = (
@@ -100,7 +100,7 @@ def random_shape(kind, rng):
 
 def rows(one, other, turn, origin, rng):
     """All features of a pair of shapes as arrays for `evaluated`."""
-    found = features(one, other) or []
+    found = pair_features(one, other) or []
     orders = [[1, 0] if row[1] else [0, 1] for row in found]
     sizes = np.array([one.sizes, other.sizes])
     return (

@@ -9,11 +9,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from physics.articulated.slopes import compare
-from physics.articulated.trees import stepping_robot
+from physics.articulated.trees import contact_tree, stepping_robot
 
 from physvision import State
 from physvision.core import Capsule, InputError, Placed, Plane, Sphere, UnsupportedError
-from physvision.physics.articulated import Body, Compliant, Joint, load, tree
+from physvision.physics.articulated import Body, Compliant, Joint, load
 
 pytestmark = pytest.mark.extended
 DOUBLE = torch.float64
@@ -97,7 +97,7 @@ def test_accelerations_are_mujocos_whatever_the_numbers(time_constant, damping_r
 
 
 def world(bodies, law, **options):
-    return tree(bodies, gravity=(0, 0, -GRAVITY), scenery=[Placed(Plane())], contact=law, **options)
+    return contact_tree(bodies, gravity=(0, 0, -GRAVITY), static_shapes=[Placed(Plane())], contact=law, **options)
 
 
 def ball(damping=0.0):
@@ -122,7 +122,7 @@ def test_a_ball_rests_where_its_weight_is_carried(friction, integrator):
     # Four edges of D/(2 μ² (1 + μ²)) each, or one of D.
     edges = 4 / (2 * friction**2 * (1 + friction**2)) if friction else 1
     assert edges * MASS * share / (1 - share) * reference == pytest.approx(MASS * GRAVITY, rel=1e-6)
-    listed = engine.contacts(end, within=1.0)
+    listed = engine.contacts(end, max_separation=1.0)
     torch.testing.assert_close(listed.impulse[0, 0], torch.tensor([0, 0, MASS * GRAVITY * 5e-3], dtype=DOUBLE))
 
 
@@ -241,7 +241,7 @@ def test_what_contacts_are_said_to_give_is_what_momentum_gains(integrator, subst
     q, v = start.q + torch.tensor([0, 0, SIZE - 1e-3, 0, 0, 0, 0]), start.v.clone()
     v[0, :3] = torch.tensor([0.7, 0.2, -1.0])
     gained = MASS * (engine.step(State(q, v)).v - v)[0, :3] + torch.tensor([0, 0, MASS * GRAVITY * engine.dt])
-    torch.testing.assert_close(engine.contacts(State(q, v), within=1.0).impulse[0, 0], gained.double())
+    torch.testing.assert_close(engine.contacts(State(q, v), max_separation=1.0).impulse[0, 0], gained.double())
 
 
 def test_a_file_has_numbers_of_its_own_for_each_contact_and_stop():
@@ -273,7 +273,7 @@ def test_a_file_has_numbers_of_its_own_for_each_contact_and_stop():
     load(file.replace('jacobian="dense"', 'impratio="10"'), contact="compliant", ignore=("contact",))
     with pytest.raises(UnsupportedError, match="elliptic"):
         load(file.replace("pyramidal", "elliptic"), contact="compliant")
-    with pytest.raises(UnsupportedError, match="two frictions"):
+    with pytest.raises(UnsupportedError, match="anisotropic friction"):
         load(paired.replace('solref="0.07 1.2"', 'friction="1 0.2"'), contact="compliant")
     fine, cut = load(file, dt=0.01, contact="compliant"), load(file, dt=0.04, contact="compliant", substeps=4)
     here = State(fine.initial_state(dtype=DOUBLE).q + 0.3, torch.zeros(1, fine.nv, dtype=DOUBLE))
@@ -285,8 +285,8 @@ def test_a_file_has_numbers_of_its_own_for_each_contact_and_stop():
 def test_bad_numbers_are_refused():
     with pytest.raises(InputError, match="time_constant"):
         Compliant(time_constant=0.0)
-    with pytest.raises(InputError, match="shares"):
-        Compliant(shares=(0.9, 1.0))
+    with pytest.raises(InputError, match="impedance_range"):
+        Compliant(impedance_range=(0.9, 1.0))
     with pytest.raises(InputError, match="width"):
         Compliant(width=-1.0)
     with pytest.raises(InputError, match="restitution"):

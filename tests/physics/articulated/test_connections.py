@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 from physvision import State
 from physvision.core import InputError, ModelError, Placed, Plane, Sphere
 from physvision.physics import articulated
-from physvision.physics.articulated import Body, Connection, Joint, tree
+from physvision.physics.articulated import Body, ContactSettings, Joint, LoopJoint, tree
 
 DOUBLE = torch.float64
 
@@ -37,9 +37,9 @@ def test_two_welded_bodies_are_one():
     free = [
         Body(name, None, [Joint("free")], mass=m, inertia=i) for name, m, i in zip("ab", masses, moments, strict=True)
     ]
-    weld = Connection("a", "b", pose(apart, turn), np.eye(4), weld=True)
+    weld = LoopJoint("a", "b", pose(apart, turn), np.eye(4), weld=True)
     dt = 1e-5
-    pair = tree(free, dt=dt, contact="event", connections=[weld])
+    pair = tree(free, dt=dt, contact="event", loop_joints=[weld])
     center = masses[1] * apart / sum(masses)
     whole = moved(moments[0], masses[0], center)
     whole = whole + moved(rotation @ moments[1] @ rotation.T, masses[1], apart - center)
@@ -70,10 +70,10 @@ def test_a_weld_holds_and_keeps_momentum_and_energy():
         Body("a", None, [Joint("free")], mass=1.3, inertia=(0.02, 0.03, 0.04)),
         Body("b", None, [Joint("free")], mass=0.7, inertia=(0.03, 0.01, 0.025)),
     ]
-    weld = Connection("a", "b", pose((0.3, -0.2, 0.4)), np.eye(4), weld=True)
+    weld = LoopJoint("a", "b", pose((0.3, -0.2, 0.4)), np.eye(4), weld=True)
     off = []
     for dt in (4e-3, 1e-3):
-        engine = tree(free, dt=dt, gravity=(0, 0, 0), contact="event", connections=[weld])
+        engine = tree(free, dt=dt, gravity=(0, 0, 0), contact="event", loop_joints=[weld])
         spin, apart = np.array([1.0, 2.0, -0.5]), np.array([0.3, -0.2, 0.4])
         q = torch.tensor([[0, 0, 0, 1, 0, 0, 0, *apart, 1, 0, 0, 0]], dtype=DOUBLE)
         v = torch.tensor([[0, 0, 0, *spin, *np.cross(spin, apart), *spin]], dtype=DOUBLE)
@@ -100,8 +100,8 @@ def linkage(dt, connections=True):
         Body("coupler", "left", [Joint("revolute", (0, 1, 0))], mass=0.9, position=(0, 0, -0.4), center_of_mass=(0.3, 0, 0), inertia=(0.01,) * 3),
         Body("right", None, [Joint("revolute", (0, 1, 0))], position=(0.6, 0, 0), **crank),
     ]  # fmt: skip
-    meets = Connection("coupler", "right", pose((0.6, 0, 0)), pose((0, 0, -0.4)))
-    return tree(bodies, dt=dt, contact="event", connections=[meets] if connections else [])
+    meets = LoopJoint("coupler", "right", pose((0.6, 0, 0)), pose((0, 0, -0.4)))
+    return tree(bodies, dt=dt, contact="event", loop_joints=[meets] if connections else [])
 
 
 def test_a_parallelogram_is_a_pendulum():
@@ -134,9 +134,9 @@ def test_gradients_through_connections():
         Body("free", None, [Joint("free")], shapes=[Placed(Sphere(0.1))], **bar),
     ]
     engine = tree(
-        bodies, dt=0.01, contact="event", scenery=[Placed(Plane(), pose=tuple(map(tuple, pose((0, 0, -0.35)).tolist())))], friction=0.3,
-        connections=[
-            Connection("middle", "free", pose((0.3, 0, 0), (0.1, 0.2, 0.3)), pose((0, 0, 0)), weld=True),
+        bodies, dt=0.01, contact=ContactSettings(friction=0.3), static_shapes=[Placed(Plane(), pose=tuple(map(tuple, pose((0, 0, -0.35)).tolist())))],
+        loop_joints=[
+            LoopJoint("middle", "free", pose((0.3, 0, 0), (0.1, 0.2, 0.3)), pose((0, 0, 0)), weld=True),
         ],
     )  # fmt: skip
     leaves = ("mass", "position", "center_of_mass", "shape_pose", "friction")
@@ -242,8 +242,8 @@ def test_what_is_welded_to_a_mocap_body_follows_it():
 def test_bad_connections():
     bodies = [Body("a", None, [Joint("revolute")]), Body("b", "a", [Joint("revolute")])]
     with pytest.raises(ModelError, match="there is no body 'c'"):
-        tree(bodies, contact="event", connections=[Connection("a", "c", np.eye(4), np.eye(4))])
-    with pytest.raises(ModelError, match="with itself"):
-        tree(bodies, contact="event", connections=[Connection("a", "a", np.eye(4), np.eye(4))])
+        tree(bodies, contact="event", loop_joints=[LoopJoint("a", "c", np.eye(4), np.eye(4))])
+    with pytest.raises(ModelError, match="expected two bodies"):
+        tree(bodies, contact="event", loop_joints=[LoopJoint("a", "a", np.eye(4), np.eye(4))])
     with pytest.raises(InputError, match="contact='event'"):
-        tree(bodies, connections=[Connection("a", "b", np.eye(4), np.eye(4))])
+        tree(bodies, loop_joints=[LoopJoint("a", "b", np.eye(4), np.eye(4))])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 import warp as wp
+from physics.articulated.trees import contact_tree
 from scipy.optimize import linprog, minimize
 from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
@@ -16,7 +17,7 @@ from physvision import State
 from physvision.core import Box, Capsule, Cylinder, Ellipsoid, Hull, Placed, Sphere
 from physvision.kernels import precision
 from physvision.physics import articulated
-from physvision.physics.articulated.contact.polytopes import table
+from physvision.physics.articulated.contact.polytopes import polytope_arrays
 
 pytestmark = pytest.mark.extended
 kernels = precision.load("physvision.physics.articulated.kernels", torch.float64, "convex_pairs")
@@ -106,7 +107,7 @@ class Found:
     """What the kernel tells of pairs (shapes by number), one row each; the shapes may be given as their table."""
 
     def __init__(self, shapes, pairs, turn, origin, size, slot=0, bar=None):
-        count, made = len(pairs), shapes if isinstance(shapes, dict) else table(shapes)
+        count, made = len(pairs), shapes if isinstance(shapes, dict) else polytope_arrays(shapes)
         entry = {(3, 3): mat33, (3,): vec3}
 
         def given(value, dtype):
@@ -276,7 +277,7 @@ def test_points_and_normals_move_as_their_adjoints_say(one, other):
     size = np.array([each.sizes for each in shapes]).reshape(count, 2, 3)
     if one == "cylinder" or other == "cylinder":  # edges across the side of a cylinder are seldom
         turn[::2, 0] = np.linalg.qr(turn[::2, 0] * [1, 1, 0.3])[0]
-    low, high, shapes = np.zeros(count), np.full(count, 3.0), table(shapes)
+    low, high, shapes = np.zeros(count), np.full(count, 3.0), polytope_arrays(shapes)
     wanted = rng.choice([-2e-3, 0.03], count)  # what the shapes are apart
     for _ in range(40):
         middle = (low + high) / 2
@@ -366,7 +367,7 @@ def test_flat_sides_touch_where_they_have_corners_in_common(upper, lower, tilt):
 
 
 def world(bodies, **options):
-    return articulated.tree(bodies, contact="event", **({"gravity": STILL, "dt": 0.01} | options))
+    return contact_tree(bodies, contact="event", **({"gravity": STILL, "dt": 0.01} | options))
 
 
 def free(name, shape, mass=1.0, inertia=(0.01, 0.012, 0.014)):
@@ -469,7 +470,10 @@ def test_what_stands_on_flat_sides_stays():
         Box((4.0, 4.0, 1.0)), pose=tuple(map(tuple, (np.eye(4) + np.outer([0, 0, -0.5, 0], [0, 0, 0, 1])).tolist()))
     )
     engine = world(
-        [free(f"{k}", shape) for k, shape in enumerate(shapes)], scenery=[floor], gravity=(0, 0, -10), friction=0.5
+        [free(f"{k}", shape) for k, shape in enumerate(shapes)],
+        static_shapes=[floor],
+        gravity=(0, 0, -10),
+        friction=0.5,
     )
     start = state(*((place, STILL, STILL, STRAIGHT) for place in places))
     path = engine.rollout(start, 200)
@@ -484,7 +488,7 @@ def test_a_cylinder_rolls_on_a_box():
     drum = free("drum", Cylinder(radius, length), mass, (across, across, mass * radius**2 / 2))
     downhill = 10 * math.sin(0.2)
     engine = world(
-        [drum], scenery=[Placed(Box((6.0, 2.0, 0.2)))], gravity=(downhill, 0.0, -10 * math.cos(0.2)), friction=0.6
+        [drum], static_shapes=[Placed(Box((6.0, 2.0, 0.2)))], gravity=(downhill, 0.0, -10 * math.cos(0.2)), friction=0.6
     )
     lying = (math.sqrt(0.5), math.sqrt(0.5), 0.0, 0.0)  # its axis along y
     path = engine.rollout(state(((0, 0, 0.1 + radius), STILL, STILL, lying)), 100)

@@ -10,12 +10,12 @@ import warp as wp
 from contact_comparison import Complementarity, Penalty, Relaxed, Soft
 from physics.articulated.impulses import problems_of, solved
 from physics.articulated.slopes import compare
-from physics.articulated.trees import stepping_robot
+from physics.articulated.trees import contact_tree, stepping_robot
 
 from physvision import State
 from physvision.core import Box, InputError, Placed, Plane, Sphere
 from physvision.kernels import precision
-from physvision.physics.articulated import Body, Joint, load, tree
+from physvision.physics.articulated import Body, ContactSettings, Joint, load
 
 pytestmark = pytest.mark.extended
 DOUBLE = torch.float64
@@ -29,7 +29,9 @@ def free(shape):
 
 
 def world(bodies, law, dt=STEP, **options):
-    return tree(bodies, dt=dt, gravity=(0, 0, -GRAVITY), scenery=[Placed(Plane())], contact=law, **options)
+    return contact_tree(
+        bodies, dt=dt, gravity=(0, 0, -GRAVITY), static_shapes=[Placed(Plane())], contact=law, **options
+    )
 
 
 def at_height(engine, height):
@@ -78,7 +80,7 @@ def test_a_box_rests_where_its_weight_is_carried(law, impulse_to_gap):
     push = MASS * GRAVITY * STEP / 4
     assert float(end.q[0, 2]) - 0.05 == pytest.approx(impulse_to_gap(push) * STEP / TAKEN_BACK, abs=1e-12)
     assert float(end.v.abs().max()) < 1e-9
-    listed = engine.contacts(end, within=1e-3)
+    listed = engine.contacts(end, max_separation=1e-3)
     assert float(listed.impulse[0, :, 2].sum()) == pytest.approx(4 * push, rel=1e-9)
 
 
@@ -143,7 +145,7 @@ def test_a_model_file_is_simulated_by_the_method_that_is_asked_for():
     <body pos="0 0 0.12"><freejoint/><geom type="sphere" size="0.1" mass="0.8"/></body></worldbody></mujoco>"""
     ends = []
     for law in ("event", Complementarity()):
-        engine = load(file, dt=1e-2, restitution=0.5, contact=law)
+        engine = load(file, dt=1e-2, contact=ContactSettings(law, restitution=0.5))
         ends.append(engine.rollout(engine.initial_state(dtype=DOUBLE), 20).final.q[0, 2].item())
     ball = Body("body", None, [Joint("free")], mass=MASS, inertia=(0.0032,) * 3, shapes=[Placed(Sphere(0.1))])
     same = world([ball], Complementarity(), 1e-2, restitution=0.5, friction=1.0)

@@ -16,7 +16,7 @@ from physvision.physics.articulated.model.properties import TreeProperties
 LEAVES = tuple(
     name
     for name, leaf in TreeProperties.leaves().items()
-    if leaf.shape[0] not in ("shapes", "transmissions") and name not in ("joint_limits", "medium", "drag_size")
+    if leaf.shape[0] not in ("shapes", "transmissions") and name not in ("joint_limits", "fluid", "drag_size")
 )
 
 INTEGRATORS = ("semi_implicit_euler", "runge_kutta_4")

@@ -7,7 +7,7 @@ import torch
 
 from physvision import State
 from physvision.core import Placed, Plane, Sphere
-from physvision.physics.articulated import Body, Joint, tree
+from physvision.physics.articulated import Body, ContactSettings, Joint, tree
 
 DOUBLE = torch.float64
 R = 0.1
@@ -21,7 +21,7 @@ def ball(name):
 @pytest.mark.parametrize(("depth", "named"), [(3e-7, True), (-3e-7, True), (1e-4, False), (-1e-4, False)])
 def test_a_ball_that_passes_another(depth, named, ahead, passes):
     """They come within 2 R of each other by so much, in a step or at its end: a micrometre decides."""
-    engine = tree([ball("a"), ball("b")], dt=0.01, gravity=(0, 0, 0), contact="event", restitution=1.0)
+    engine = tree([ball("a"), ball("b")], dt=0.01, gravity=(0, 0, 0), contact=ContactSettings(restitution=1.0))
     start = engine.initial_state(2, DOUBLE)
     q, v = start.q.clone(), start.v.clone()
     q[:, 0], q[0, 1], v[:, 0] = -ahead, 2 * R - depth, 1.0
@@ -37,7 +37,7 @@ def test_a_ball_that_passes_another(depth, named, ahead, passes):
 def test_a_ball_thrown_up_to_a_ceiling(reach, named):
     """It gets so much higher than the ceiling, at no speed."""
     ceiling = Placed(Plane(), pose=((1.0, 0, 0, 0), (0, -1, 0, 0), (0, 0, -1, 1.0), (0, 0, 0, 1)))
-    engine = tree([ball("a")], dt=0.01, scenery=[ceiling], contact="event", restitution=0.5)
+    engine = tree([ball("a")], dt=0.01, static_shapes=[ceiling], contact=ContactSettings(restitution=0.5))
     start = engine.initial_state(1, DOUBLE)
     v = start.v.clone()
     v[0, 2] = math.sqrt(2 * 9.81 * (1.0 - R + reach))
@@ -49,7 +49,9 @@ def test_a_ball_thrown_up_to_a_ceiling(reach, named):
 
 
 def test_what_falls_and_bounces_does_not_graze():
-    engine = tree([ball("a")], dt=0.01, scenery=[Placed(Plane())], contact="event", restitution=0.5, friction=0.3)
+    engine = tree(
+        [ball("a")], dt=0.01, static_shapes=[Placed(Plane())], contact=ContactSettings(restitution=0.5, friction=0.3)
+    )
     start = engine.initial_state(1, DOUBLE)
     q = start.q.clone()
     q[0, 2] = 0.7

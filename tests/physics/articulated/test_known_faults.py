@@ -13,7 +13,7 @@ from physics.articulated.slopes import compare
 from physvision import State
 from physvision.core import Placed, Plane, Sphere
 from physvision.physics import articulated
-from physvision.physics.articulated import Body, Joint, tree
+from physvision.physics.articulated import Body, ContactSettings, Joint, tree
 
 DOUBLE = torch.float64
 
@@ -32,7 +32,7 @@ def walker(friction=0.7):
             position=(-0.2, -0.04, -0.3), shapes=[Placed(Sphere(0.05))], **small,
         ),
     ]  # fmt: skip
-    return tree(bodies, dt=0.01, scenery=[Placed(Plane())], contact="event", friction=friction)
+    return tree(bodies, dt=0.01, static_shapes=[Placed(Plane())], contact=ContactSettings(friction=friction))
 
 
 def state_of(engine, seed):
@@ -61,7 +61,7 @@ def test_shared_ancestors_offset_slides_friction_and_controls_have_right_gradien
             assert path.status.converged.all()
             return torch.cat([path.q[:, -1], path.v[:, -1]], 1) @ weights
 
-        rows = engine.contacts(engine.rollout(start, 25, values["u"]).final, within=1e-3)
+        rows = engine.contacts(engine.rollout(start, 25, values["u"]).final, max_separation=1e-3)
         assert rows.present.sum() == 2
 
         def along(name, value, rng=rng):

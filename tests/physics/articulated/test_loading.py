@@ -49,7 +49,7 @@ def two(option="", joint="", body="", geom='contype="0" conaffinity="0"', rest="
         ("contact", two(geom='surfacevel="1 0 0 0 0 0"'), "surface: "),
         ("equality", two(rest='<equality><joint name="e" joint1="ja" joint2="jb" polycoef="0 1 2 0 0"/></equality>'), r"equality: e \(its polynomial is not linear\)"),
         ("tendon", two(rest='<tendon><fixed name="t" limited="true" range="-1 1"><joint joint="ja" coef="1"/></fixed></tendon>'), r"tendon: t \(its length is limited"),
-        ("tendon", two(rest='<tendon><fixed name="t" stiffness="1" springlength="0 1"><joint joint="ja" coef="1"/></fixed></tendon>'), r"tendon: t \(its spring is slack"),
+        ("tendon", two(rest='<tendon><fixed name="t" stiffness="1" springlength="0 1"><joint joint="ja" coef="1"/></fixed></tendon>'), r"tendon: t \(its spring has a dead band"),
         ("actuator", two(joint='actuatorfrcrange="-1 1"', rest='<actuator><position name="m" joint="ja" kp="1"/><motor joint="ja"/></actuator>'), r"m \(its force is limited together with"),
         ("fluid", two(option='<option viscosity="0.1" wind="1 0 0"/>'), "fluid: wind"),
         ("gravity_compensation", two(body='gravcomp="1"'), "gravity_compensation: b"),
@@ -143,7 +143,9 @@ def test_a_mesh_stands_as_the_box_that_it_is():
       <geom size="2" contype="0" conaffinity="0" mass="0"/></body></worldbody></mujoco>"""
     ends = []
     for geom in ('type="mesh" mesh="m"', 'type="box" size="0.1 0.2 0.3"'):
-        engine = articulated.load(source.format(corners=corners, geom=geom), dt=0.01, restitution=0.5)
+        engine = articulated.load(
+            source.format(corners=corners, geom=geom), dt=0.01, contact=articulated.ContactSettings(restitution=0.5)
+        )
         path = engine.rollout(engine.initial_state(1, torch.float64), 150)
         assert path.status is not None
         assert bool(path.status.converged)
@@ -172,8 +174,8 @@ def test_the_collision_shapes_of_a_urdf_touch():
         "base",
         "end",
     ]
-    assert float(listed.gap[0, 0]) == pytest.approx(-0.2)
-    with pytest.raises(InputError, match="nothing can touch"):
+    assert float(listed.separation[0, 0]) == pytest.approx(-0.2)
+    with pytest.raises(InputError, match="no shapes can collide"):
         articulated.load(two()).contacts(State(torch.zeros(1, 2), torch.zeros(1, 2)))
 
 
@@ -205,7 +207,7 @@ def test_meshes_of_packages_are_found(tmp_path):
         (folder / "r.urdf").write_text(urdf)
         if given:
             with pytest.raises(
-                FileError, match=r"'package://arm/meshes/box.obj' is not there; name the folder .* packages="
+                FileError, match=r"'package://arm/meshes/box.obj' does not exist; name the folder .* packages="
             ):
                 articulated.load(folder / "r.urdf")
         assert articulated.load(folder / "r.urdf", packages=given).nv == 6
@@ -264,11 +266,11 @@ def test_what_resists_may_be_left_out():
     )
     source = two(joint='frictionloss="1"', geom='condim="4"', rest=rest)
     engine = articulated.load(source)
-    assert engine.properties.transmission_rest.shape == (2,)
+    assert engine.properties.transmission_rest_position.shape == (2,)
     assert engine.properties.friction_loss.tolist() == [1.0, 0.0]
-    assert engine.properties.turning_friction.tolist() == [[0.005, 0.0001]] * 2
-    plain = articulated.load(source, ignore=("turning_friction", "friction_loss", "equality", "tendon"))
-    assert plain.properties.transmission_rest.shape == (0,)
+    assert engine.properties.rotational_friction.tolist() == [[0.005, 0.0001]] * 2
+    plain = articulated.load(source, ignore=("rotational_friction", "friction_loss", "equality", "tendon"))
+    assert plain.properties.transmission_rest_position.shape == (0,)
     assert plain.properties.friction_loss.tolist() == [0.0, 0.0]
 
 
@@ -296,8 +298,10 @@ def test_shapes_that_overlap_at_the_start_may_pass_through_each_other():
     state = State(torch.zeros(1, 3, dtype=torch.float64), torch.tensor([[1.0, 0.0, 0.0]], dtype=torch.float64))
     with pytest.warns(RuntimeWarning):
         assert articulated.load(source).rollout(state, 1).status.first_failed_step.tolist() == [0]
-    engine = articulated.load(source, overlapping="pass", restitution=1.0)
+    engine = articulated.load(
+        source, initial_penetration="exclude", contact=articulated.ContactSettings(restitution=1.0)
+    )
     end = engine.rollout(state, 100).final
     torch.testing.assert_close(end.v, torch.tensor([[0.0, 0.0, 1.0]], dtype=torch.float64), rtol=0, atol=1e-9)
-    with pytest.raises(InputError, match="overlapping: expected one of touch, pass, got 'ignore'"):
-        articulated.load(source, overlapping="ignore")
+    with pytest.raises(InputError, match="initial_penetration: expected one of keep, exclude, got 'ignore'"):
+        articulated.load(source, initial_penetration="ignore")

@@ -11,7 +11,7 @@ from physics.articulated.slopes import compare
 from physvision import State
 from physvision.core import ModelError, UnsupportedError
 from physvision.physics import articulated
-from physvision.physics.articulated import Body, Joint, Medium, tree
+from physvision.physics.articulated import Body, Fluid, Joint, tree
 
 DOUBLE = torch.float64
 
@@ -25,7 +25,7 @@ def test_a_falling_box_ends_at_its_terminal_velocity():
     mass, sizes, density = 2.0, np.array([0.3, 0.4, 0.5]), 60.0
     inertia = mass / 12 * (np.sum(sizes**2) - sizes**2)
     body = Body("box", None, [Joint("free")], mass=mass, inertia=inertia)
-    engine = tree([body], dt=1e-3, medium=Medium(density))
+    engine = tree([body], dt=1e-3, fluid=Fluid(density))
     assert sorted(engine.properties.drag_size[0].tolist()) == pytest.approx(sizes.tolist())
     end = engine.rollout(engine.initial_state(1, DOUBLE), 5000).final
     assert float(end.v[0, 2]) == pytest.approx(-math.sqrt(2 * mass * 9.81 / (density * 0.3 * 0.4)), rel=1e-6)
@@ -64,7 +64,7 @@ def test_drag_is_that_of_mujoco():
 @pytest.mark.parametrize("contact", ["contact", None])
 def test_gradients_of_drag(contact):
     engine = articulated.load(SWIMMER, 0.01, ignore=("contact",) if contact else ())
-    leaves = ("medium", "drag_size", "mass", "center_of_mass", "position", "orientation", "inertia")
+    leaves = ("fluid", "drag_size", "mass", "center_of_mass", "position", "orientation", "inertia")
     state, _ = swimmer(1, seed=3)
     rng = torch.Generator().manual_seed(1)
     weights = torch.randn(engine.nq + engine.nv, generator=rng, dtype=DOUBLE)
@@ -78,16 +78,16 @@ def test_gradients_of_drag(contact):
         found = torch.randn(value.shape, generator=rng, dtype=DOUBLE)
         if name == "inertia":
             return 1e-3 * torch.eye(3, dtype=DOUBLE).expand(value.shape)
-        return found * value if name in ("medium", "drag_size", "mass") else found
+        return found * value if name in ("fluid", "drag_size", "mass") else found
 
     assert compare(loss, values, along) == 9
 
 
 def test_a_medium_has_no_negative_density():
     with pytest.raises(ModelError, match="at least zero"):
-        tree([Body("a", None, [Joint("free")])], medium=Medium(-1.0))
-    with pytest.raises(ModelError, match="made without a medium"):
-        tree([Body("a", None, [Joint("free")])]).checked({"medium": torch.ones(2)})
+        tree([Body("a", None, [Joint("free")])], fluid=Fluid(-1.0))
+    with pytest.raises(ModelError, match="made without a fluid"):
+        tree([Body("a", None, [Joint("free")])]).checked({"fluid": torch.ones(2)})
 
 
 def test_what_the_boxes_do_not_cover_is_refused():
@@ -140,7 +140,7 @@ def test_gradients_through_activations():
     """To states and controls, of an actuator whose limited force is a row, beside one without."""
     both = LATE.replace('name="i"', 'name="i" forcerange="-2 2"') + '<position name="p" joint="x" kp="3"/>'
     engine = articulated.load(ACTUATED.format(dt=0.01, actuators=both), 0.01)
-    assert engine.properties.transmission_rest.shape == (1,)
+    assert engine.properties.transmission_rest_position.shape == (1,)
     rng = torch.Generator().manual_seed(0)
     values = {
         "q": torch.randn(1, 3, generator=rng, dtype=DOUBLE),

@@ -230,7 +230,7 @@ def ours(engine: articulated.Articulation, inputs: list) -> np.ndarray:
     controls = None if control is None else control.unsqueeze(1)
     # What rows of the contact problem do, as dry friction, is part of a step alone.
     stepped = (engine.rollout(state, 1, controls).final.v - v) / SHORT
-    rows = engine.properties.transmission_rest.numel() or bool(engine.properties.friction_loss.any())
+    rows = engine.properties.transmission_rest_position.numel() or bool(engine.properties.friction_loss.any())
     acceleration = (stepped if rows else engine.acceleration(state, control))[:, :moving].numpy()
     places = engine.poses(State(q, v))[:, :bodies, :3, 3].reshape(len(q), -1).numpy()
     return np.concatenate([acceleration, np.zeros((len(q), 3)), places], 1)  # the world's own place comes first
@@ -270,7 +270,7 @@ def test_each_line_of_the_table(element, attribute, example):
     engine = articulated.load(source, dt=SHORT)
     _, expected, inputs = motion(source)
     if not element.startswith("equality"):  # soft in MuJoCo
-        rows = engine.properties.transmission_rest.numel() or bool(engine.properties.friction_loss.any())
+        rows = engine.properties.transmission_rest_position.numel() or bool(engine.properties.friction_loss.any())
         # A short step tells accelerations to its length times what they change in a second.
         exact = (1e-6 if rows else 1e-8) * np.abs(expected).max()
         np.testing.assert_allclose(ours(engine, inputs), expected, atol=exact)
@@ -315,7 +315,7 @@ def test_what_touches_is_what_mujoco_lets_touch(attribute):
         for contact in data.contact
     }
     engine = articulated.load(source)
-    listed = engine.contacts(engine.initial_state(1, torch.float64), within=0.0)
+    listed = engine.contacts(engine.initial_state(1, torch.float64), max_separation=0.0)
     found = {
         frozenset(engine.geometry[row].name for row in (first, second)): friction
         for first, second, friction in zip(
@@ -331,6 +331,6 @@ def test_a_margin_is_where_shapes_touch():
     engine = articulated.load(source)
     q = engine.initial_state(1, torch.float64).q
     q[0, 2], q[0, 9] = 0.5, 9.0
-    listed = engine.contacts(State(q, torch.zeros(1, engine.nv, dtype=torch.float64)), within=1.0)
+    listed = engine.contacts(State(q, torch.zeros(1, engine.nv, dtype=torch.float64)), max_separation=1.0)
     names = [engine.geometry[row].name for row in listed.first[0].tolist()]
-    assert float(listed.gap[0, names.index("ga")]) == pytest.approx(0.5 - 0.2 - 0.1 - 0.03)
+    assert float(listed.separation[0, names.index("ga")]) == pytest.approx(0.5 - 0.2 - 0.1 - 0.03)

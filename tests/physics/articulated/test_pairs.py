@@ -6,10 +6,11 @@ import math
 import pytest
 import torch
 from physics.articulated.slopes import compare
+from physics.articulated.trees import contact_tree
 
 from physvision import State
 from physvision.core import Box, Capsule, Cylinder, Ellipsoid, Hull, Placed, Plane, Sphere
-from physvision.physics.articulated import Body, Joint, tree
+from physvision.physics.articulated import Body, Joint
 
 DOUBLE = torch.float64
 
@@ -19,7 +20,7 @@ def free(name, shape, mass=1.0, inertia=(0.01, 0.012, 0.015)):
 
 
 def world(bodies, **options):
-    return tree(bodies, **({"dt": 0.01, "contact": "event", "gravity": (0, 0, 0)} | options))
+    return contact_tree(bodies, **({"dt": 0.01, "contact": "event", "gravity": (0, 0, 0)} | options))
 
 
 def state(*bodies):
@@ -216,7 +217,7 @@ def test_gradients_on_obstacles_that_stand_still(obstacle):
     ball = free("ball", Sphere(0.15), 1.0)
     stick = free("stick", Capsule(0.08, 0.3), 1.0)
     engine = world(
-        [ball, stick], scenery=[Placed(shape, pose=pose)], gravity=(0, 0, -10), friction=0.5, restitution=0.4
+        [ball, stick], static_shapes=[Placed(shape, pose=pose)], gravity=(0, 0, -10), friction=0.5, restitution=0.4
     )
     rng = torch.Generator().manual_seed(3)
     start = state(((0.1, 0.2, 1.0), STILL, STILL), ((-0.2, -0.25, 1.2), STILL, (1.0, 2.0, 0.5), turned(rng)))
@@ -226,23 +227,23 @@ def test_gradients_on_obstacles_that_stand_still(obstacle):
 def test_an_ellipsoid_on_the_ground():
     """It rocks about where it is lowest: its energy stays, and gradients are right while it bounces and rubs."""
     engine = world(
-        [free("egg", Ellipsoid((0.12, 0.15, 0.2)))], scenery=[Placed(Plane())], gravity=(0, 0, -10), friction=0.6,
+        [free("egg", Ellipsoid((0.12, 0.15, 0.2)))], static_shapes=[Placed(Plane())], gravity=(0, 0, -10), friction=0.6,
         dt=1e-3,
     )  # fmt: skip
     tilt = (math.cos(0.6), math.sin(0.6), 0.0, 0.0)
     start = state(((0, 0, 0.3), STILL, STILL, tilt))
-    low = float(engine.contacts(start, within=1.0).gap[0, 0])
+    low = float(engine.contacts(start, max_separation=1.0).separation[0, 0])
     start.q[0, 2] -= low
     path = engine.rollout(start, 1000)
     assert succeeded(path)
-    assert float(engine.contacts(path.final, within=1.0).gap[0, 0]) == pytest.approx(0.0, abs=1e-5)
+    assert float(engine.contacts(path.final, max_separation=1.0).separation[0, 0]) == pytest.approx(0.0, abs=1e-5)
     kinetic, potential = engine.energy(State(path.q[0], path.v[0]))
     assert float(kinetic.max()) > 0.05
     # It sticks where it touches, so nothing is lost but what acceleration held over a step errs by.
     assert float((kinetic + potential - potential[0]).abs().max()) < 0.02 * float(kinetic.max())
     rng = torch.Generator().manual_seed(2)
     engine = world(
-        [free("egg", Ellipsoid((0.12, 0.15, 0.2)))], scenery=[Placed(Plane())], gravity=(0, 0, -10), friction=0.4,
+        [free("egg", Ellipsoid((0.12, 0.15, 0.2)))], static_shapes=[Placed(Plane())], gravity=(0, 0, -10), friction=0.4,
         restitution=0.5,
     )  # fmt: skip
     start = state(((0, 0, 0.4), (0.3, 0.1, -1.0), (1.0, 2.0, 0.5), turned(rng)))
@@ -277,7 +278,7 @@ def test_a_pile_of_boxes_rests():
     shapes = [Box((0.4, 0.4, 0.2)), Box((0.4, 0.4, 0.2)), Box((1.0, 0.2, 0.1))]
     engine = world(
         [free(f"{k}", shape, 1.0 + k) for k, shape in enumerate(shapes)],
-        scenery=[Placed(Plane())],
+        static_shapes=[Placed(Plane())],
         gravity=(0, 0, -10),
         friction=0.5,
     )
@@ -292,13 +293,13 @@ def test_a_cylinder_stands_rolls_and_spins():
     radius, length, mass = 0.1, 0.3, 2.0
     across = mass * (3 * radius**2 + length**2) / 12
     drum = free("drum", Cylinder(radius, length), mass, (across, across, mass * radius**2 / 2))
-    engine = world([drum], scenery=[Placed(Plane())], gravity=(0, 0, -10), friction=0.6)
+    engine = world([drum], static_shapes=[Placed(Plane())], gravity=(0, 0, -10), friction=0.6)
     path = engine.rollout(state(((0, 0, length / 2), STILL, STILL)), 200)
     assert succeeded(path)
     assert float((path.q[0, -1] - path.q[0, 0]).abs().max()) < 1e-8
     downhill = 10 * math.sin(0.2)
     gravity = (downhill, 0.0, -10 * math.cos(0.2))
-    engine = world([drum], scenery=[Placed(Plane())], gravity=gravity, friction=0.6)
+    engine = world([drum], static_shapes=[Placed(Plane())], gravity=gravity, friction=0.6)
     lying = (math.sqrt(0.5), math.sqrt(0.5), 0.0, 0.0)  # its axis along y
     path = engine.rollout(state(((0, 0, radius), STILL, STILL, lying)), 100)
     assert succeeded(path)
@@ -311,7 +312,7 @@ def test_contacts_are_listed_with_what_they_push():
     shape = Box((0.4, 0.4, 0.2))
     engine = world(
         [free("low", shape, 2.0), free("high", Sphere(0.1), 0.5)],
-        scenery=[Placed(Plane(), name="ground")],
+        static_shapes=[Placed(Plane(), name="ground")],
         gravity=(0, 0, -10),
         friction=0.5,
         restitution=0.5,
@@ -342,7 +343,7 @@ def test_contacts_are_listed_with_what_they_push():
     # 1 mm at 2 m/s and a little more; restitution one half.
     speed = math.sqrt(4 + 2 * 10 * 0.001)
     assert float(listed.impulse[2, 0, 2]) == pytest.approx(0.5 * 1.5 * speed, abs=1e-9)
-    assert float(listed.gap[2, 0]) == pytest.approx(0.001)
+    assert float(listed.separation[2, 0]) == pytest.approx(0.001)
     pushed = engine.contacts(rest, control=torch.tensor([[0.0] * 8 + [3.0] + [0.0] * 3], dtype=DOUBLE))
     assert float(pushed.impulse[0, :, 2].sum()) == pytest.approx(0.01 * (25 - 3 + 5 - 3), abs=1e-9)
 
@@ -351,7 +352,8 @@ def test_what_overlaps_at_the_start_is_pushed_apart_by_choice():
     """Otherwise its world fails. The heavy body moves least; what lies in the ground comes up; limits are kept."""
     arm = Body("arm", None, [Joint("revolute", (0, 1, 0), limits=(0.3, 1.0))], position=(5.0, 0, 1.0))
     engine = world(
-        [free("light", Sphere(0.2), 1.0), free("heavy", Box((0.4, 0.4, 0.4)), 9.0), arm], scenery=[Placed(Plane())]
+        [free("light", Sphere(0.2), 1.0), free("heavy", Box((0.4, 0.4, 0.4)), 9.0), arm],
+        static_shapes=[Placed(Plane())],
     )
     deep = state(((0, 0, 1.0), (1.0, 0, 0), STILL), ((0.3, 0, 1.0), STILL, STILL))
     deep = State(
@@ -360,15 +362,17 @@ def test_what_overlaps_at_the_start_is_pushed_apart_by_choice():
     deep.q[0, 9] = 0.15  # the box lies 5 cm in the ground, and then below the ball
     with pytest.warns(RuntimeWarning):
         assert engine.rollout(deep, 1).status.first_failed_step.tolist() == [0]
-    apart = engine.separated(deep)
-    assert engine.contacts(apart, within=0.0).gap.min(-1).values.tolist() == pytest.approx([0.0], abs=1e-6)
+    apart = engine.resolve_penetration(deep)
+    assert engine.contacts(apart, max_separation=0.0).separation.min(-1).values.tolist() == pytest.approx(
+        [0.0], abs=1e-6
+    )
     assert torch.equal(apart.v, deep.v)
     assert float(apart.q[0, 9]) == pytest.approx(0.2, abs=1e-6)
     assert float(apart.q[0, 14]) == pytest.approx(0.3, abs=1e-6)
     assert bool(engine.rollout(apart, 1).status.converged)
     side = deep.q.clone()
     side[0, [2, 9]] = 3.0
-    moved = engine.separated(State(side, deep.v)).q - side
+    moved = engine.resolve_penetration(State(side, deep.v)).q - side
     assert float(moved[0, 0]) == pytest.approx(-0.09, abs=1e-5)  # 10 cm, of which the heavy body takes a tenth
     assert float(moved[0, 7]) == pytest.approx(0.01, abs=1e-5)
 
@@ -377,10 +381,10 @@ def test_what_no_joint_can_free_keeps_its_overlap():
     """A ball on two rails lies 2 mm in the ground; it rolls on, and what lies beside it is freed alone."""
     rails = [Joint("prismatic", (1, 0, 0)), Joint("prismatic", (0, 1, 0))]
     rider = Body("rider", None, rails, 1.0, inertia=(0.01,) * 3, position=(0, 0, 0.098), shapes=[Placed(Sphere(0.1))])
-    engine = world([rider, free("ball", Sphere(0.1), 1.0)], scenery=[Placed(Plane())], gravity=(0, 0, -10))
+    engine = world([rider, free("ball", Sphere(0.1), 1.0)], static_shapes=[Placed(Plane())], gravity=(0, 0, -10))
     q = torch.tensor([[0.0, 0, 1, 0, 0.097, 1, 0, 0, 0]], dtype=DOUBLE)
     v = torch.tensor([[0.5, -0.2, 0, 0, 0, 0, 0, 0]], dtype=DOUBLE)
-    start = engine.separated(State(q, v))
+    start = engine.resolve_penetration(State(q, v))
     assert float(start.q[0, 4]) == pytest.approx(0.1, abs=1e-6)
     path = engine.rollout(start, 50)
     assert bool(path.status.converged)
@@ -396,9 +400,9 @@ def test_a_hinge_is_pushed_out_no_farther_than_it_must():
 
     shapes = [Placed(Sphere(0.1), pose=at(0.005, 0.3))]
     arm = Body("arm", None, [Joint("revolute", (0, 1, 0))], 1.0, inertia=(0.1,) * 3, shapes=shapes)
-    engine = world([arm], scenery=[Placed(Sphere(0.1), pose=at(0.0, 0.42))])
+    engine = world([arm], static_shapes=[Placed(Sphere(0.1), pose=at(0.0, 0.42))])
     given = torch.tensor([[0.0], [1.5], [0.0]], dtype=DOUBLE)  # the second one is free
-    freed = engine.separated(State(given, torch.zeros(3, 1, dtype=DOUBLE)))
+    freed = engine.resolve_penetration(State(given, torch.zeros(3, 1, dtype=DOUBLE)))
     assert given.flatten().tolist() == [0.0, 1.5, 0.0]
     assert float(freed.q[1, 0]) == 1.5
     assert float(freed.q[2, 0]) == float(freed.q[0, 0])
@@ -413,7 +417,7 @@ def test_gradients_of_a_pile_are_finite():
     shapes = [Box((0.6, 1.0, 0.2)), Box((0.5, 1.0, 0.2)), Box((0.4, 1.0, 0.2))]
     engine = world(
         [free(f"{k}", shape) for k, shape in enumerate(shapes)],
-        scenery=[Placed(Plane())],
+        static_shapes=[Placed(Plane())],
         gravity=(0, 0, -10),
         friction=0.3,
     )

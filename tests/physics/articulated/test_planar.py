@@ -13,7 +13,7 @@ import torch
 from physvision import State
 from physvision.core import Box, Placed, Plane, Sphere
 from physvision.physics import rigid2d
-from physvision.physics.articulated import Body, Joint, tree
+from physvision.physics.articulated import Body, ContactSettings, Joint, tree
 
 DOUBLE = torch.float64
 SIGNS = (1.0, -1.0, 1.0)
@@ -48,8 +48,7 @@ def both(circles, boxes, planes, obstacles, dt, friction, restitution):
         for k, (s, _, _) in enumerate(boxes)
     ]
     engine = tree(
-        bodies, dt=dt, gravity=(0, 0, -10.0), scenery=[plane(*each) for each in planes], contact="event",
-        friction=friction, restitution=restitution,
+        bodies, dt=dt, gravity=(0, 0, -10.0), static_shapes=[plane(*each) for each in planes], contact=ContactSettings(friction=friction, restitution=restitution),
     )  # fmt: skip
     return world, engine
 
@@ -138,9 +137,7 @@ def struck_chain(dt, seconds):
         [*links, planar("ball", Sphere(0.1), 0.04, 0.04 * 0.1**2 / 2)],
         dt=dt,
         gravity=(0, 0, -10.0),
-        contact="event",
-        friction=0.3,
-        restitution=0.5,
+        contact=ContactSettings(friction=0.3, restitution=0.5),
     )
     q = torch.tensor([[0.0, 0.0, -0.3, -0.75, 0.0]], dtype=DOUBLE)
     v = torch.tensor([[0.0, 0.0, 2.0, 0.5, 0.0]], dtype=DOUBLE)

@@ -20,7 +20,7 @@ ENGINES = {
     "every joint": everything,
     "Runge–Kutta": lambda: everything(integrator="runge_kutta_4"),
     "substeps": lambda: everything(substeps=3),
-    "in a medium": lambda: everything(medium=articulated.Medium(density=40.0, viscosity=0.5)),
+    "in a medium": lambda: everything(fluid=articulated.Fluid(density=40.0, viscosity=0.5)),
     "actuated": lambda: articulated.load(ACTUATED, dt=0.02),
 }
 

@@ -7,11 +7,12 @@ import pytest
 import torch
 from physics.articulated.impulses import check_laws, on_pyramid, problems_of, solved
 from physics.articulated.slopes import compare
+from physics.articulated.trees import contact_tree
 from scipy.optimize import linprog
 
 from physvision import State
 from physvision.core import Box, InputError, Placed, Plane, Sphere
-from physvision.physics.articulated import Body, Joint, tree
+from physvision.physics.articulated import Body, ContactSettings, Joint, tree
 
 pytestmark = pytest.mark.extended
 DOUBLE = torch.float64
@@ -114,7 +115,9 @@ def test_velocities_are_those_of_one_of_all_modes_in_many_problems(sample):
 
 
 def world(bodies, scenery=(), **options):
-    return tree(bodies, gravity=(0, 0, -10), scenery=scenery, contact="event", friction_model="pyramid", **options)
+    down = (0, 0, -10)
+    options = {"contact": "event", "friction_model": "pyramid"} | options
+    return contact_tree(bodies, gravity=down, static_shapes=scenery, **options)
 
 
 @pytest.mark.slow
@@ -168,7 +171,7 @@ def test_gradients_of_every_input_and_property():
 
 def test_what_has_friction_of_its_own_is_refused():
     ball = Body("ball", None, [Joint("free")], mass=1.0, inertia=(0.01,) * 3, shapes=[Placed(Sphere(0.1))])
-    with pytest.raises(InputError, match="friction_model: 'pyramid' is simulated with contact='event'"):
-        tree([ball], contact="compliant", friction_model="pyramid")
+    with pytest.raises(InputError, match="friction_model: 'pyramid' needs contact='event'"):
+        tree([ball], contact=ContactSettings("compliant", friction_model="pyramid"))
     with pytest.raises(InputError, match="friction_model: expected one of cone, pyramid, got 'round'"):
-        tree([ball], contact="event", friction_model="round")
+        tree([ball], contact=ContactSettings(friction_model="round"))

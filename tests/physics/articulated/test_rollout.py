@@ -11,7 +11,7 @@ from physics.articulated.trees import everything, random_state
 from physvision import State
 from physvision.kernels import launching
 from physvision.physics import articulated
-from physvision.physics.articulated.compiler.link_parameters import Packing
+from physvision.physics.articulated.compiler.link_parameters import LinkParameters
 from physvision.physics.properties import Properties
 
 
@@ -149,7 +149,7 @@ def test_properties_are_checked_once(monkeypatch):
         monkeypatch.setattr(owner, name, call)
 
     counted(Properties, "hold")
-    counted(Packing, "pack")
+    counted(LinkParameters, "pack")
     for _ in range(3):
         assert torch.equal(engine.step(state, properties=known).q, expected.q)
     assert work == {"hold": 0, "pack": 1}

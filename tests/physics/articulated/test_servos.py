@@ -8,13 +8,15 @@ from physics.articulated.slopes import compare
 
 from physvision import State
 from physvision.core import ModelError, Placed, Plane, Sphere
-from physvision.physics.articulated import Body, Joint, tree
+from physvision.physics.articulated import Body, ContactSettings, Joint, tree
 
 DOUBLE = torch.float64
 
 
 def slider(stiffness, damping, dt, **options):
-    joint = Joint("prismatic", (1, 0, 0), stiffness=stiffness, damping=damping, spring_reference=(0.7,), servo=True)
+    joint = Joint(
+        "prismatic", (1, 0, 0), stiffness=stiffness, damping=damping, spring_reference=(0.7,), implicit_spring=True
+    )
     return tree([Body("slider", None, [joint], mass=2.0)], dt=dt, gravity=(0, 0, 0), **options)
 
 
@@ -24,7 +26,7 @@ def test_a_step_ends_where_its_spring_says(stiffness, contact):
     """m (v′ − v) = h (k (q* − q − h v′) − c v′): stable at any stiffness, here up to h² k / m = 150."""
     h, c, m, q, v = 0.01, 1.5, 2.0, 0.2, -0.4
     # Event contact asks for something that may touch.
-    scenery = {"contact": contact, "scenery": [Placed(Plane())]} if contact else {}
+    scenery = {"contact": contact, "static_shapes": [Placed(Plane())]} if contact else {}
     engine = slider(stiffness, c, h, **scenery)
     path = engine.rollout(State(torch.tensor([[q]], dtype=DOUBLE), torch.tensor([[v]], dtype=DOUBLE)), 1000)
     after = (m * v + h * stiffness * (0.7 - q)) / (m + h * c + h * h * stiffness)
@@ -45,7 +47,7 @@ def test_its_error_falls_with_the_step():
 
 def leg(contact):
     """A hip and a knee with servos, above the ground that the foot strikes."""
-    shared = {"damping": 0.6, "stiffness": 90.0, "servo": True}
+    shared = {"damping": 0.6, "stiffness": 90.0, "implicit_spring": True}
     body = {"mass": 0.8, "inertia": (0.01, 0.012, 0.004), "center_of_mass": (0, 0, -0.1)}
     bodies = [
         Body("trunk", None, [Joint("prismatic", (0, 0, 1))], mass=3.0),
@@ -55,7 +57,7 @@ def leg(contact):
             shapes=[Placed(Sphere(0.05), pose=((1.0, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, -0.25), (0, 0, 0, 1)))], **body,
         ),
     ]  # fmt: skip
-    return tree(bodies, dt=0.01, contact=contact, scenery=[Placed(Plane())], friction=0.6)
+    return tree(bodies, dt=0.01, contact=ContactSettings(contact, friction=0.6), static_shapes=[Placed(Plane())])
 
 
 @pytest.mark.parametrize("contact", [None, "event"])
@@ -88,5 +90,5 @@ def test_gradients_of_servos(contact):
 
 
 def test_a_ball_joint_has_no_servo():
-    with pytest.raises(ModelError, match="a ball joint has no servo"):
-        tree([Body("a", None, [Joint("ball", servo=True)])])
+    with pytest.raises(ModelError, match="implicit_spring needs a revolute or prismatic joint, got 'ball'"):
+        tree([Body("a", None, [Joint("ball", implicit_spring=True)])])

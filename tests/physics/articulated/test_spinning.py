@@ -21,7 +21,7 @@ SPIN = (9.0, 6.0, -8.0)  # rad/s
 def thrown(dt, height=50.0, center=CENTER):
     """A weightless body above a plane, its centre of mass aside."""
     body = Body("body", None, [Joint("free")], MASS, center, INERTIA, shapes=[Placed(Sphere(0.1))])
-    engine = tree([body], dt=dt, gravity=(0, 0, 0), scenery=[Placed(Plane())], contact="event")
+    engine = tree([body], dt=dt, gravity=(0, 0, 0), static_shapes=[Placed(Plane())], contact="event")
     q = torch.tensor([[0.0, 0.0, height, 1.0, 0.0, 0.0, 0.0]], dtype=DOUBLE)
     # The centre of mass rests: the origin moves about it.
     return engine, State(q, torch.tensor([[*-np.cross(SPIN, center), *SPIN]], dtype=DOUBLE))

@@ -9,7 +9,7 @@ import torch
 
 from physvision import State
 from physvision.core import Placed, Plane, Sphere
-from physvision.physics.articulated import Articulation, Body, Joint, tree
+from physvision.physics.articulated import Articulation, Body, ContactSettings, Joint, tree
 from physvision.physics.articulated.loading import translate
 
 DOUBLE = torch.float64
@@ -24,7 +24,9 @@ def held(joint: Joint) -> Joint:
     if joint.kind == "free":
         return joint
     angle = next((angle for part, angle in BENT.items() if part in joint.name), 0.0)
-    return replace(joint, stiffness=300.0, damping=10.0, servo=True, start=(angle,), spring_reference=(angle,))
+    return replace(
+        joint, stiffness=300.0, damping=10.0, implicit_spring=True, initial_position=(angle,), spring_reference=(angle,)
+    )
 
 
 def laikagos(count: int) -> Articulation:
@@ -43,7 +45,7 @@ def laikagos(count: int) -> Articulation:
         )
 
     robots = [copied(body, k) for k in range(count) for body in bodies]
-    return tree(robots, dt=1e-3, scenery=[Placed(Plane())], contact="event", friction=0.8)
+    return tree(robots, dt=1e-3, static_shapes=[Placed(Plane())], contact=ContactSettings(friction=0.8))
 
 
 def dropped(engine: Articulation, robots: int) -> State:

@@ -9,7 +9,7 @@ from physics.articulated.slopes import compare
 from physvision import State
 from physvision.core import Capsule, InputError, ModelError, Placed, Plane
 from physvision.physics import articulated
-from physvision.physics.articulated import Body, Joint, tree
+from physvision.physics.articulated import Body, ContactSettings, Joint, tree
 
 DOUBLE = torch.float64
 
@@ -71,7 +71,7 @@ def test_gradients_through_stops(scenery):
         bar("b", "a", Joint("revolute", (0.2, 1, 0), damping=0.01, limits=(-0.3, 0.25))),
         bar("c", "b", Joint("revolute", (0, 1, 0), damping=0.01, limits=(-0.35, 0.4))),
     ]
-    engine = tree(bars, dt=0.01, contact="event", scenery=scenery, friction=0.5, exempt=[("a", "c")])
+    engine = tree(bars, dt=0.01, contact=ContactSettings(friction=0.5, exclude=[("a", "c")]), static_shapes=scenery)
     own = engine.properties
     checked, stopped = 0, 0
     for seed in range(4):
@@ -176,9 +176,9 @@ def test_limits_of_files():
 
 
 def test_bad_limits_are_refused():
-    with pytest.raises(InputError, match="a joint has limits, which are contacts"):
+    with pytest.raises(InputError, match="joint limits are part of the contact problem"):
         tree([bar("bar", None, Joint(limits=(0, 1)))], dt=0.01)
-    with pytest.raises(ModelError, match="a ball joint has limits \\(-inf, largest angle\\)"):
+    with pytest.raises(ModelError, match="expected limits \\(-inf, largest angle\\) of a ball joint"):
         tree([bar("bar", None, Joint("ball", limits=(0, 1)))], dt=0.01, contact="event")
     with pytest.raises(ModelError, match="a free joint cannot have limits"):
         tree([bar("bar", None, Joint("free", limits=(0, 1)))], dt=0.01, contact="event")
@@ -186,6 +186,6 @@ def test_bad_limits_are_refused():
         tree([bar("bar", None, Joint(limits=(1, 0)))], dt=0.01, contact="event")
     engine = tree([bar("bar", None, Joint())], dt=0.01)
     with pytest.raises(
-        ModelError, match="joint_limits of 'bar': expected infinite limits of joints that were made without"
+        ModelError, match="joint_limits of 'bar': expected infinite limits of joints that were made without limits"
     ):
         engine.rollout(engine.initial_state(), 1, properties={"joint_limits": torch.tensor([[0.0, 1.0]])})

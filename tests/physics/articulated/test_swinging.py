@@ -4,10 +4,11 @@ from itertools import pairwise
 
 import torch
 from physics.articulated.slopes import compare
+from physics.articulated.trees import contact_tree
 
 from physvision import State
 from physvision.core import Placed, Plane, Sphere
-from physvision.physics.articulated import Body, Joint, tree
+from physvision.physics.articulated import Body, ContactSettings, Joint, tree
 
 DOUBLE = torch.float64
 INERTIA = (0.006, 0.009, 0.013)
@@ -24,7 +25,7 @@ def floating(dt, **more):
     base = Body("base", None, [Joint("free")], 0.7, (0.03, -0.02, 0.05), INERTIA, shapes=[Placed(Sphere(0.1))])
     bodies = [base, arm("left", (1, 0.5, 0), (0.1, 0, 0)), arm("right", (0, 1, 0.3), (-0.1, 0, 0.05))]
     more = {"gravity": (0, 0, 0)} | more
-    return tree(bodies, dt=dt, scenery=[Placed(Plane())], contact="event", **more)
+    return contact_tree(bodies, dt=dt, static_shapes=[Placed(Plane())], contact="event", **more)
 
 
 def spun(height=50.0):
@@ -65,7 +66,7 @@ def test_a_pendulum_keeps_its_energy_to_second_order():
     bob = Body("bob", None, [hinge], 0.5, (0, 0, -0.3), (0.002,) * 3, (0, 0, 9), shapes=[Placed(Sphere(0.1))])
     errors = []
     for dt in (1e-2, 5e-3, 2.5e-3):
-        engine = tree([bob], dt=dt, scenery=[Placed(Plane())], contact="event")
+        engine = tree([bob], dt=dt, static_shapes=[Placed(Plane())], contact="event")
         start = State(torch.tensor([[2.0]], dtype=DOUBLE), torch.zeros(1, 1, dtype=DOUBLE))
         total = sum(engine.energy(engine.rollout(start, round(1.0 / dt))))
         errors.append(float((total - total[:, :1]).abs().max()))
@@ -79,13 +80,18 @@ def test_gradients_of_a_tree_in_flight_and_through_an_impact():
     bodies = [
         base,
         arm("left", (1, 0.5, 0), (0.1, 0, 0), **held),
-        arm("right", (0, 1, 0.3), (-0.1, 0, 0.05), **held, servo=True),
+        arm("right", (0, 1, 0.3), (-0.1, 0, 0.05), **held, implicit_spring=True),
     ]
     wrist = Body("wrist", "left", [Joint("ball")], 0.2, (0.01, 0.02, 0.05), (0.001, 0.002, 0.0015))
     slider = Body("slider", "right", [Joint("prismatic", (0.3, 0, 1))], 0.1, (0, 0.02, 0.0), (0.001,) * 3)
     # Its impacts cut the flights of the others too.
     ball = Body("ball", None, [Joint("free")], 0.4, (0, 0, 0), (0.001,) * 3, shapes=[Placed(Sphere(0.1))])
-    engine = tree([*bodies, wrist, slider, ball], dt=8e-3, scenery=[Placed(Plane())], contact="event", restitution=0.5)
+    engine = tree(
+        [*bodies, wrist, slider, ball],
+        dt=8e-3,
+        static_shapes=[Placed(Plane())],
+        contact=ContactSettings(restitution=0.5),
+    )
     generator = torch.Generator().manual_seed(3)
     q = engine.initial_state(1, DOUBLE).q
     q[:, 2], q[:, -7], q[:, -5] = 0.25, 2.0, 0.17

@@ -9,7 +9,7 @@ from scipy.integrate import solve_ivp
 
 from physvision import State
 from physvision.core import Box, Placed, Plane
-from physvision.physics.articulated import Body, Joint, tree
+from physvision.physics.articulated import Body, ContactSettings, Joint, tree
 
 DOUBLE = torch.float64
 MASS, DEEP, HIGH, G = 2.0, 0.3, 0.5, 10.0
@@ -23,7 +23,9 @@ def tipped(dt: float, turn: float, total: float) -> tuple[float, float, float]:
     box = Body(
         "box", None, [Joint("free")], mass=MASS, inertia=(0.05, MOMENT, 0.05), shapes=[Placed(Box((DEEP, 0.4, HIGH)))]
     )
-    engine = tree([box], dt=dt, gravity=(0, 0, -G), scenery=[Placed(Plane())], contact="event", friction=1.5)
+    engine = tree(
+        [box], dt=dt, gravity=(0, 0, -G), static_shapes=[Placed(Plane())], contact=ContactSettings(friction=1.5)
+    )
     start = engine.initial_state(1, DOUBLE)
     q = start.q.clone()
     # Turned by `turn` about the edge at x = 0, y, which lies on the ground; the centre is at an angle from upright.

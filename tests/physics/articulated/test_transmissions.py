@@ -8,7 +8,7 @@ from physics.articulated.slopes import compare
 
 from physvision import State
 from physvision.core import InputError, ModelError, Placed, Plane, Sphere
-from physvision.physics.articulated import Body, Joint, Transmission, tree
+from physvision.physics.articulated import Body, ContactSettings, Joint, Transmission, tree
 
 DOUBLE = torch.float64
 
@@ -27,7 +27,9 @@ def two_sliders(transmissions, dt=0.01, masses=(2.0, 3.0), contact="event", shap
         Body(name, None, [Joint("prismatic", (1, 0, 0), name=name)], mass=mass, shapes=own)
         for name, mass, own in zip("ab", masses, shapes, strict=True)
     ]
-    return tree(bodies, dt=dt, gravity=(0, 0, 0), contact=contact, transmissions=transmissions, restitution=1.0)
+    return tree(
+        bodies, dt=dt, gravity=(0, 0, 0), contact=ContactSettings(contact, restitution=1.0), transmissions=transmissions
+    )
 
 
 def pushed(engine, force, steps, pulls=0):
@@ -74,12 +76,14 @@ def test_the_place_of_a_stop_within_a_step_is_of_second_order_in_its_length():
 @pytest.mark.parametrize("stiffness", [30.0, 3e6])
 def test_a_servo_without_limits_is_that_of_a_joint(stiffness):
     """Spring and drag at the end of the step, the spring's rest at 0.7 by the control or by itself."""
-    of_joint = slider(stiffness=stiffness, damping=1.5, spring_reference=(0.7,), servo=True, limits=(-9.0, 9.0))
+    of_joint = slider(
+        stiffness=stiffness, damping=1.5, spring_reference=(0.7,), implicit_spring=True, limits=(-9.0, 9.0)
+    )
     start = State(row(0.2), row(-0.4))
     wanted = of_joint.rollout(start, 300)
     for rest, control in ((0.7 / 0.5, 0.0), (0.0, 0.7 * stiffness * 2)):
         # With gear g the joint feels g² of stiffness and damping.
-        servo = Transmission({"x": 2.0}, stiffness=stiffness / 4, damping=1.5 / 4, rest=rest)
+        servo = Transmission({"x": 2.0}, stiffness=stiffness / 4, damping=1.5 / 4, rest_position=rest)
         engine = slider([servo])
         controls = torch.tensor([0.0, control / 4], dtype=DOUBLE).expand(1, 300, 2)
         path = engine.rollout(start, 300, controls)
@@ -89,7 +93,7 @@ def test_a_servo_without_limits_is_that_of_a_joint(stiffness):
 
 def test_a_velocity_servo_with_a_largest_force():
     """At its limit it accelerates at F / m until the wanted velocity is reached, which it then keeps, and no longer."""
-    servo = Transmission({"x": 1.0}, damping=1e9, limits=(-4.0, 4.0))
+    servo = Transmission({"x": 1.0}, damping=1e9, force_range=(-4.0, 4.0))
     engine = slider([servo])
     wanted, steps = 0.6, 60
     controls = torch.tensor([0.0, wanted * 1e9], dtype=DOUBLE).expand(1, steps, 2).clone()
@@ -109,7 +113,7 @@ def test_a_servo_with_a_largest_speed_is_a_motor_with_a_gain():
     What it asks for it has at the end of the step, but for m / (h c) = 2e-7 of it.
     """
     gain, speed, damping = 30.0, 0.5, 1e9
-    servo = Transmission({"x": 1.0}, stiffness=gain * damping, damping=damping, speed=speed)
+    servo = Transmission({"x": 1.0}, stiffness=gain * damping, damping=damping, max_speed=speed)
     target, q, before, expected = 0.103, 0.0, 0.0, [0.0]
     controls = torch.tensor([0.0, gain * damping * target], dtype=DOUBLE).expand(1, 60, 2)
     path = slider([servo]).rollout(State(row(0.0), row(0.0)), 60, controls)
@@ -118,13 +122,13 @@ def test_a_servo_with_a_largest_speed_is_a_motor_with_a_gain():
         q, before = q + 0.01 * (before + asked) / 2, asked
         expected.append(q)
     assert path.q[0, :, 0].tolist() == pytest.approx(expected, abs=1e-6)
-    with pytest.raises(ModelError, match="a largest speed is a number from zero on, of a servo with damping"):
-        slider([Transmission({"x": 1.0}, stiffness=1.0, speed=1.0)])
+    with pytest.raises(ModelError, match="max_speed must be at least zero and needs a servo with damping"):
+        slider([Transmission({"x": 1.0}, stiffness=1.0, max_speed=1.0)])
 
 
 def test_what_is_tied_moves_as_one():
     """x_a = 3 x_b: a force on a accelerates m_a + m_b / 9; energy and tie stay."""
-    engine = two_sliders([Transmission({"a": 1.0, "b": -3.0}, "tie")])
+    engine = two_sliders([Transmission({"a": 1.0, "b": -3.0}, "equality")])
     path = engine.rollout(State(row(0.3, 0.1), row(0.6, 0.2)), 100, pushed(engine, 1.4, 100))
     acceleration = 1.4 / (2.0 + 3.0 / 9)
     assert float(path.q[0, -1, 0]) == pytest.approx(0.3 + 0.6 + acceleration / 2, abs=1e-11)
@@ -132,7 +136,7 @@ def test_what_is_tied_moves_as_one():
 
 
 def test_a_tie_that_is_off_closes():
-    engine = two_sliders([Transmission({"a": 1.0, "b": -1.0}, "tie", rest=0.5)])
+    engine = two_sliders([Transmission({"a": 1.0, "b": -1.0}, "equality", rest_position=0.5)])
     path = engine.rollout(State(row(0.4, 0.0), row(0.0, 0.0)), 200)
     apart = path.q[0, :, 0] - path.q[0, :, 1] - 0.5
     assert float(apart[-1].abs()) < 1e-9
@@ -147,8 +151,8 @@ def test_an_impact_is_felt_through_a_tie():
         Body("b", None, [Joint("prismatic", (1, 0, 0), name="b")], mass=3.0, position=(0, 5, 0)),
     ]
     engine = tree(
-        [ball, *bodies], dt=0.01, gravity=(0, 0, 0), contact="event", restitution=1.0,
-        transmissions=[Transmission({"a": 1.0, "b": -10.0}, "tie")],
+        [ball, *bodies], dt=0.01, gravity=(0, 0, 0), contact=ContactSettings(restitution=1.0),
+        transmissions=[Transmission({"a": 1.0, "b": -10.0}, "equality")],
     )  # fmt: skip
     path = engine.rollout(State(row(-0.5, 0.0, 0.0), row(1.0, 0.0, 0.0)), 60)
     mass = 2.0 + 3.0 / 100
@@ -171,14 +175,23 @@ def leg(speeds=(math.inf, math.inf)):
         Body("wheel", "trunk", [Joint("revolute", (1, 0, 0), name="wheel")], mass=0.4, inertia=(0.01, 0.01, 0.02)),
     ]  # fmt: skip
     rows = [
-        Transmission({"hip": 1.0}, stiffness=90.0, damping=0.6, rest=0.3, limits=(-4.0, 6.0), speed=speeds[0]),
         Transmission(
-            {"hip": 0.5, "knee": 1.0}, stiffness=60.0, damping=1.2, rest=-0.6, limits=(-30.0, 30.0), speed=speeds[1]
+            {"hip": 1.0}, stiffness=90.0, damping=0.6, rest_position=0.3, force_range=(-4.0, 6.0), max_speed=speeds[0]
         ),
-        Transmission({"knee": 1.0, "wheel": -0.4}, "tie", rest=-0.5),
-        Transmission({"wheel": 1.0, "hip": -1.0}, "friction", limits=(-0.2, 0.4)),
+        Transmission(
+            {"hip": 0.5, "knee": 1.0},
+            stiffness=60.0,
+            damping=1.2,
+            rest_position=-0.6,
+            force_range=(-30.0, 30.0),
+            max_speed=speeds[1],
+        ),
+        Transmission({"knee": 1.0, "wheel": -0.4}, "equality", rest_position=-0.5),
+        Transmission({"wheel": 1.0, "hip": -1.0}, "friction", force_range=(-0.2, 0.4)),
     ]
-    return tree(bodies, dt=0.01, contact="event", scenery=[Placed(Plane())], friction=0.6, transmissions=rows)
+    return tree(
+        bodies, dt=0.01, contact=ContactSettings(friction=0.6), static_shapes=[Placed(Plane())], transmissions=rows
+    )
 
 
 @pytest.mark.parametrize("speeds", [(math.inf, math.inf), (2.0, 0.7)])
@@ -186,7 +199,14 @@ def test_gradients_of_all_rows(speeds):
     """Also where the foot strikes the ground within a step, which cuts the time that forces have."""
     engine, checked = leg(speeds), 0
     leaves = (
-        *("transmission_stiffness", "transmission_damping", "transmission_rest", "friction_loss", "mass", "position"),
+        *(
+            "transmission_stiffness",
+            "transmission_damping",
+            "transmission_rest_position",
+            "friction_loss",
+            "mass",
+            "position",
+        ),
         *("joint_damping", "friction"),
     )
     for seed in range(3):
@@ -195,20 +215,20 @@ def test_gradients_of_all_rows(speeds):
             "q": row(0.62, 0.2, -0.5, 0.0) + 0.02 * torch.randn(1, 4, generator=rng, dtype=DOUBLE),
             "v": torch.randn(1, 4, generator=rng, dtype=DOUBLE),
             "controls": torch.randn(1, 30, engine.nu, generator=rng, dtype=DOUBLE),
-            "limits": engine.properties.transmission_force[:2].clone(),
+            "limits": engine.properties.transmission_force_range[:2].clone(),
         }
         if math.isfinite(speeds[0]):
-            values["speeds"] = engine.properties.transmission_speed[:2].clone()
+            values["speeds"] = engine.properties.transmission_max_speed[:2].clone()
         values |= {name: getattr(engine.properties, name).clone() for name in leaves}
         weights = torch.randn(8, generator=rng, dtype=DOUBLE)
 
         def loss(given, weights=weights):
             properties = {name: given[name] for name in leaves}
-            others = engine.properties.transmission_force[2:].expand(*given["limits"].shape[:-2], -1, -1)
-            properties["transmission_force"] = torch.cat([given["limits"], others], -2)
+            others = engine.properties.transmission_force_range[2:].expand(*given["limits"].shape[:-2], -1, -1)
+            properties["transmission_force_range"] = torch.cat([given["limits"], others], -2)
             if "speeds" in given:
-                others = engine.properties.transmission_speed[2:].expand(*given["speeds"].shape[:-1], -1)
-                properties["transmission_speed"] = torch.cat([given["speeds"], others], -1)
+                others = engine.properties.transmission_max_speed[2:].expand(*given["speeds"].shape[:-1], -1)
+                properties["transmission_max_speed"] = torch.cat([given["speeds"], others], -1)
             path = engine.rollout(State(given["q"], given["v"]), 30, given["controls"], properties)
             assert path.status is not None
             assert path.status.converged.all()
@@ -234,13 +254,13 @@ def test_bad_rows():
         made({"a": 1.0}, damping=1.0)
     with pytest.raises(ModelError, match="needs stiffness or damping"):
         made({"b": 1.0})
-    with pytest.raises(ModelError, match="not in order"):
-        made({"b": 1.0}, damping=1.0, limits=(1.0, -1.0))
-    with pytest.raises(ModelError, match="no kind 'rope'"):
+    with pytest.raises(ModelError, match="expected force_range"):
+        made({"b": 1.0}, damping=1.0, force_range=(1.0, -1.0))
+    with pytest.raises(ModelError, match=r"expected a kind among .*, got 'rope'"):
         made({"b": 1.0}, "rope")
-    with pytest.raises(ModelError, match="limits of friction must hold zero"):
-        made({"b": 1.0}, "friction", limits=(1.0, 2.0))
+    with pytest.raises(ModelError, match="force_range of friction must contain zero"):
+        made({"b": 1.0}, "friction", force_range=(1.0, 2.0))
     with pytest.raises(InputError, match="make the engine with contact='event'"):
         tree(bodies, transmissions=[Transmission({"b": 1.0}, damping=1.0)])
-    with pytest.raises(InputError, match="dry friction is a row of its own"):
+    with pytest.raises(InputError, match="dry friction is a constraint of its own"):
         slider().rollout(State(row(0.0), row(0.0)), 1, properties={"friction_loss": torch.ones(1, dtype=DOUBLE)})

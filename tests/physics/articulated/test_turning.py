@@ -6,7 +6,7 @@ from physics.articulated.slopes import compare
 
 from physvision import State
 from physvision.core import InputError, Placed, Plane, Sphere
-from physvision.physics.articulated import Body, Joint, tree
+from physvision.physics.articulated import Body, ContactSettings, Joint, tree
 
 DOUBLE = torch.float64
 MASS, RADIUS, INERTIA, GRAVITY = 0.5, 0.2, 0.01, 9.81
@@ -20,10 +20,8 @@ def ball(name="ball", **options):
 
 
 def on_ground(turning_friction=(SPINNING, ROLLING), dt=0.01, friction=0.8, **options):
-    return tree(
-        [ball()], dt=dt, scenery=[Placed(Plane())], contact="event", friction=friction,
-        turning_friction=turning_friction, **options,
-    )  # fmt: skip
+    contact = ContactSettings(friction=friction, rotational_friction=turning_friction)
+    return tree([ball()], dt=dt, static_shapes=[Placed(Plane())], contact=contact, **options)
 
 
 def state(height=RADIUS, velocity=(0.0,) * 6):
@@ -96,18 +94,16 @@ def test_without_lengths_it_is_the_contact_without():
     start = state(velocity=(0.5, 0.2, 0.0, 1.0, -2.0, 3.0))
     with_none = on_ground((0.0, 0.0)).rollout(start, 60)
     # The lengths are turned off in the call: the blocks are there.
-    none = {"turning_friction": torch.zeros(2, 2, dtype=DOUBLE)}
+    none = {"rotational_friction": torch.zeros(2, 2, dtype=DOUBLE)}
     assert float((on_ground().rollout(start, 60, properties=none).q - with_none.q).abs().max()) < 1e-11
 
 
 def test_gradients_of_turning_friction():
     """Two balls, one on the other's way, on the ground: falling, sliding, rolling, spinning, with impacts."""
     bodies = [ball("a"), ball("b")]
-    engine = tree(
-        bodies, dt=0.01, scenery=[Placed(Plane())], contact="event", friction=0.4, restitution=0.3,
-        turning_friction=(SPINNING, ROLLING),
-    )  # fmt: skip
-    leaves = ("turning_friction", "friction", "mass", "shape_size", "inertia")
+    contact = ContactSettings(friction=0.4, restitution=0.3, rotational_friction=(SPINNING, ROLLING))
+    engine = tree(bodies, dt=0.01, static_shapes=[Placed(Plane())], contact=contact)
+    leaves = ("rotational_friction", "friction", "mass", "shape_size", "inertia")
     checked = 0
     for seed in range(4):
         rng = torch.Generator().manual_seed(seed)
@@ -135,5 +131,6 @@ def test_gradients_of_turning_friction():
 
 
 def test_turning_friction_asks_for_events():
-    with pytest.raises(InputError, match="contact='event' alone"):
-        tree([ball()], contact="compliant", scenery=[Placed(Plane())], turning_friction=(0.1, 0.0))
+    contact = ContactSettings("compliant", rotational_friction=(0.1, 0.0))
+    with pytest.raises(InputError, match="need contact='event'"):
+        tree([ball()], contact=contact, static_shapes=[Placed(Plane())])

@@ -5,10 +5,11 @@ import math
 import pytest
 import torch
 from contact_comparison import Penalty, Soft
+from physics.articulated.trees import contact_tree
 
 from physvision import State
 from physvision.core import Box, InputError, Placed, Plane, Sphere
-from physvision.physics.articulated import Body, Joint, tree
+from physvision.physics.articulated import Body, Joint
 
 DOUBLE = torch.float64
 LAWS = [Penalty(stiffness=2e3, damping=30.0), Soft(stiffness=2e3, distance=4e-3)]
@@ -20,7 +21,7 @@ def free(shape, damping=0.0):
 
 
 def world(bodies, law, **options):
-    return tree(bodies, gravity=(0, 0, -GRAVITY), scenery=[Placed(Plane())], contact=law, **options)
+    return contact_tree(bodies, gravity=(0, 0, -GRAVITY), static_shapes=[Placed(Plane())], contact=law, **options)
 
 
 @pytest.mark.extended
@@ -35,7 +36,7 @@ def test_a_ball_rests_where_its_weight_is_carried(law):
         gap = -law.distance * math.log(math.expm1(MASS * GRAVITY / (law.stiffness * law.distance)))
     assert float(end.q[0, 2]) - 0.1 == pytest.approx(gap, rel=1e-9)
     assert float(end.v.abs().max()) < 1e-9
-    listed = engine.contacts(end, within=1.0)
+    listed = engine.contacts(end, max_separation=1.0)
     torch.testing.assert_close(listed.impulse[0, 0], torch.tensor([0, 0, MASS * GRAVITY * 1e-3], dtype=DOUBLE))
 
 

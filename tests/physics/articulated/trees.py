@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 import torch
 from hypothesis import strategies as st
 
 from physvision import State
 from physvision.core import Box, Capsule, Placed, Sphere
-from physvision.physics.articulated import Articulation, Body, Joint, tree
+from physvision.physics.articulated import Articulation, Body, ContactSettings, Joint, tree
 
 KINDS = ("revolute", "prismatic", "ball", "fixed")
 
@@ -72,6 +74,14 @@ def random_state(engine: Articulation, seed: int, batch: int = 1) -> State:
     return State(engine.integrate(start.q, shift), v)
 
 
+def contact_tree(bodies, **options) -> Articulation:
+    """An engine whose contact settings are given one by one beside the arguments of `tree`."""
+    names = {field.name for field in fields(ContactSettings)} & set(options)
+    settings = {name: options.pop(name) for name in names}
+    contact = ContactSettings(options.pop("contact", None), **settings)
+    return tree(bodies, contact=contact, **options)
+
+
 def everything(**options) -> Articulation:
     """Every kind of joint, in a tree with branches, each property different from zero."""
     rng = np.random.default_rng(3)
@@ -96,7 +106,7 @@ def everything(**options) -> Articulation:
             unit(rng, 3),
             anchor=np.zeros(3) if kind == "free" else rng.normal(size=3) * 0.1,
             spring_reference=reference.get(kind, [0.3]),
-            zero=0.2 if kind in ("revolute", "prismatic") else 0.0,
+            reference_position=0.2 if kind in ("revolute", "prismatic") else 0.0,
             **used,
         )
 

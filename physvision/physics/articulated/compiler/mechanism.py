@@ -1,114 +1,165 @@
-"""The parts that an engine of trees is assembled from: its model, names, shapes, and what fits together."""
+"""Compilation of a mechanism to all that its engine holds."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from physvision.core import InputError, Placed
-from physvision.physics.articulated.contact import ContactLaw
-from physvision.physics.articulated.model.actuators import Activation
-from physvision.physics.articulated.model.fluid import Medium, boxes, check
-from physvision.physics.articulated.model.kinematic_tree import Body, Model, compile_model
-from physvision.physics.articulated.model.loop_joints import Connection
-from physvision.physics.articulated.model.transmissions import Transmission
-
-FRICTION_MODELS = ("cone", "pyramid")
-
-
-def compiled(
-    bodies: Sequence[Body], wheels: int, medium: Medium | None, drag_axes: np.ndarray | None
-) -> tuple[Model, np.ndarray]:
-    """The model, and the boxes by which a medium drags each body; the wheels of activations, the last, have none."""
-    model, drag_size = compile_model(bodies), np.zeros((len(bodies), 3))
-    if medium is not None:
-        check(medium)
-        given = None if drag_axes is None else np.concatenate([drag_axes, *[np.eye(3)[None]] * wheels])
-        drag_size, axes = boxes(bodies, given)
-        drag_size[len(bodies) - wheels :] = 0.0
-        model = replace(model, drag_axes=axes)
-    return model, drag_size
+from physvision.physics.articulated.compiler.constraint_rows import compile_loop_constraints, compile_scalar_rows
+from physvision.physics.articulated.compiler.contact_pairs import ContactPairs
+from physvision.physics.articulated.compiler.properties import compile_properties, per_velocity
+from physvision.physics.articulated.compiler.tree import compile_tree
+from physvision.physics.articulated.contact import ContactSettings, ShapePair, default_shape_pairs
+from physvision.physics.articulated.model.actuators import couple_actuator_states
+from physvision.physics.articulated.model.bodies import Body, body_shapes, sort_bodies
+from physvision.physics.articulated.model.fluid import inertia_boxes
+from physvision.physics.articulated.model.kinematic_tree import KinematicTree
+from physvision.physics.articulated.model.loop_joints import loop_joint_markers
+from physvision.physics.articulated.model.mechanism import Mechanism
+from physvision.physics.articulated.model.properties import TreeProperties
 
 
-def check_without_contact(
-    model: Model, transmissions: Sequence[Transmission], connections: Sequence[Connection]
-) -> None:
-    """Raise for what is part of the contact problem."""
-    if model.limited.any():
-        raise InputError("a joint has limits, which are contacts: make the engine with contact='event'")
-    if transmissions or connections:
-        raise InputError(
-            "transmissions and connections are part of the contact problem: make the engine with contact='event'"
-        )
+@dataclass(frozen=True)
+class CompiledMechanism:
+    """A mechanism as an engine holds it.
+
+    Attributes:
+        tree: Kinematic tree of the bodies and of the rotors of actuator states.
+        geometry: All shapes; the markers of loop joints are the last.
+        pairs: Contact problem; None if there is nothing to solve.
+        properties: Values of all properties, float64.
+        friction_velocities: Velocities whose dry friction is a constraint row.
+        row_names: Names of the rows of the properties' dimensions.
+        control_names: Names of the controls.
+    """
+
+    tree: KinematicTree
+    geometry: tuple[Placed, ...]
+    pairs: ContactPairs | None
+    properties: TreeProperties
+    friction_velocities: np.ndarray
+    row_names: dict[str, Sequence[str]]
+    control_names: tuple[str, ...]
+
+    def insert_friction_columns(self, gain: np.ndarray) -> np.ndarray:
+        """Insert columns of zeros for rows of dry friction, on which no control acts, behind those of velocities."""
+        count = len(self.friction_velocities)
+        return np.insert(gain, [self.tree.nv] * count, 0.0, axis=1) if count else gain
 
 
-def names_of_rows(
-    model: Model, geometry: Sequence[Placed], transmissions: Sequence[Transmission]
-) -> dict[str, Sequence[str]]:
-    """What the rows of properties belong to, for messages."""
-    return {
-        "bodies": model.body_names,
-        "joints": model.joint_names,
-        "nq": _along(model.joint_names, model.first_position),
-        "nv": _along(model.joint_names, model.first_velocity),
-        "shapes": tuple(placed.name or f"shape {row}" for row, placed in enumerate(geometry)),
-        "transmissions": tuple(each.name for each in transmissions),
-    }
+def compile_mechanism(
+    mechanism: Mechanism, contact: ContactSettings, shape_pairs: Sequence[ShapePair] | None
+) -> CompiledMechanism:
+    """Compile a mechanism.
 
-
-def _along(names: Sequence[str], first: np.ndarray) -> tuple[str, ...]:
-    """The name of the joint of each number of a position or a velocity."""
-    return tuple(np.repeat(names, np.diff(first)).tolist())
-
-
-def coupled(model: Model, activations: Sequence[Activation], rubbing: int) -> Model:
-    """The model with what activations push; rows of dry friction stand between velocities and transmissions."""
-    source, target, gain = [], [], []
-    first = model.nv - len(activations)
-    for k, each in enumerate(activations):
-        for column in np.flatnonzero(each.push).tolist():
-            source.append(first + k)
-            target.append(column if column < first else model.nv + rubbing + column - first)
-            gain.append(float(each.push[column]))
-    return replace(
-        model,
-        coupling_source=np.array(source, np.int32),
-        coupling_target=np.array(target, np.int32),
-        coupling_gain=np.array(gain),
+    Args:
+        mechanism: Description of bodies and of what acts on them.
+        contact: Contact method, friction and restitution.
+        shape_pairs: Pairs of shapes that may collide, from a model file, by rows of the geometry: static shapes, then
+            those of bodies; None for all pairs of shapes that no joint connects.
+    """
+    states = tuple(mechanism.actuator_states)
+    bodies = [*sort_bodies(mechanism.bodies), *(state.rotor for state in states)]
+    tree, drag_size = _compile_bodies(mechanism, bodies)
+    shapes = (*mechanism.static_shapes, *body_shapes(bodies))
+    geometry = (*shapes, *loop_joint_markers(tree, mechanism.loop_joints))
+    pairs, friction_velocities = None, np.zeros(0, int)
+    if contact.method is None:
+        _check_without_contact(tree, mechanism)
+    else:
+        rotational = bool(np.any(contact.rotational_friction))
+        # The friction of pairs from a model file is mixed in MuJoCo's way.
+        mixing = "mean" if shape_pairs is None else "maximum"
+        if shape_pairs is None:
+            shape_pairs = default_shape_pairs(tree, shapes, contact.exclude, rotational)
+        if contact.by_events:
+            losses = [joint.friction_loss for body in bodies for joint in body.joints]
+            friction_velocities = np.flatnonzero(per_velocity(tree, losses))
+        pairs = _compile_contact(mechanism, contact, tree, geometry, shape_pairs, mixing, friction_velocities)
+    if pairs is None:
+        friction_velocities = np.zeros(0, int)
+    if states:
+        tree = couple_actuator_states(tree, states, len(friction_velocities))
+    return CompiledMechanism(
+        tree=tree,
+        geometry=geometry,
+        pairs=pairs,
+        properties=compile_properties(mechanism, bodies, tree, geometry, contact, drag_size),
+        friction_velocities=friction_velocities,
+        row_names=_row_names(tree, geometry, mechanism),
+        control_names=_control_names(tree, mechanism),
     )
 
 
-def with_none(values: float | Sequence[float] | np.ndarray, count: int, many: bool | None = None) -> Any:
-    """Numbers one for each shape, with zeros for more shapes behind them; a number for all stays."""
-    if not count or not (np.ndim(values) > 0 if many is None else many):
-        return values
-    numbers = np.asarray(values, float)
-    padded = np.concatenate([numbers, np.zeros((count, *numbers.shape[1:]))])
-    return padded if numbers.ndim > 1 else padded.tolist()
+def _compile_bodies(mechanism: Mechanism, bodies: Sequence[Body]) -> tuple[KinematicTree, np.ndarray]:
+    """Kinematic tree, and the sizes of the boxes for fluid drag; the rotors of actuator states have none."""
+    tree, drag_size = compile_tree(bodies), np.zeros((len(bodies), 3))
+    if mechanism.fluid is not None:
+        rotors = len(mechanism.actuator_states)
+        axes = mechanism.drag_axes
+        if axes is not None:
+            axes = np.concatenate([axes, *[np.eye(3)[None]] * rotors])
+        drag_size, axes = inertia_boxes(bodies, axes)
+        drag_size[len(bodies) - rotors :] = 0.0
+        tree = replace(tree, drag_axes=axes)
+    return tree, drag_size
 
 
-def friction_losses(model: Model, bodies: Sequence[Body]) -> np.ndarray:
-    """Dry friction along each velocity."""
-    losses = [joint.friction_loss for body in bodies for joint in body.joints]
-    return np.repeat(np.asarray(losses, float), np.diff(model.first_velocity))
+def _check_without_contact(tree: KinematicTree, mechanism: Mechanism) -> None:
+    """Raise for parts of the contact problem."""
+    if tree.limited.any():
+        raise InputError("joint limits are part of the contact problem: make the engine with contact='event'")
+    if mechanism.transmissions or mechanism.loop_joints:
+        raise InputError(
+            "transmissions and loop joints are part of the contact problem: make the engine with contact='event'"
+        )
 
 
-def is_pyramid(friction_model: str, law: ContactLaw | None) -> bool:
-    """Return True if friction is a pyramid, and raise for a model that the contact law does not support."""
-    if friction_model not in FRICTION_MODELS:
-        raise InputError(f"friction_model: expected one of {', '.join(FRICTION_MODELS)}, got {friction_model!r}")
-    if friction_model == "pyramid" and law is not None and not law.has_friction_pyramid:
-        raise InputError(f"friction_model: 'pyramid' is simulated with contact='event', got {type(law).__name__}")
-    return friction_model == "pyramid"
+def _compile_contact(
+    mechanism: Mechanism,
+    contact: ContactSettings,
+    tree: KinematicTree,
+    geometry: Sequence[Placed],
+    shape_pairs: Sequence[ShapePair],
+    mixing: str,
+    friction_velocities: np.ndarray,
+) -> ContactPairs | None:
+    """Contact problem, or None if it is empty."""
+    transmissions, loop_joints = mechanism.transmissions, mechanism.loop_joints
+    rotational = any(pair.has_rotational_friction for pair in shape_pairs)
+    if contact.law is not None and (transmissions or loop_joints or rotational):
+        raise InputError("transmissions, loop joints and rotational friction need contact='event'")
+    if contact.compliant_law is not None and any(pair.tendon is not None for pair in shape_pairs):
+        raise InputError("spatial tendons are not simulated with compliant contact; use ignore=('tendon',)")
+    rows = compile_scalar_rows(tree, friction_velocities, transmissions)
+    if not (shape_pairs or tree.limited.any() or rows.count or loop_joints):
+        return None
+    loops = compile_loop_constraints(loop_joints, len(geometry) - 2 * len(loop_joints))
+    return ContactPairs(tree, geometry, shape_pairs, mixing, rows, loops, contact)
 
 
-def geometry_of(bodies: Sequence[Body]) -> list[Placed]:
-    """The shapes of all bodies, each with the row of its body and a name."""
-    return [
-        Placed(shape.shape, row, shape.pose, shape.color, shape.name or body.name)
-        for row, body in enumerate(bodies)
-        for shape in body.shapes
-    ]
+def _row_names(tree: KinematicTree, geometry: Sequence[Placed], mechanism: Mechanism) -> dict[str, Sequence[str]]:
+    """Names of the rows of the properties' dimensions, for messages."""
+
+    def repeat(first: np.ndarray) -> tuple[str, ...]:
+        return tuple(np.repeat(tree.joint_names, np.diff(first)).tolist())
+
+    return {
+        "bodies": tree.body_names,
+        "joints": tree.joint_names,
+        "nq": repeat(tree.first_position),
+        "nv": repeat(tree.first_velocity),
+        "shapes": tuple(placed.name or f"shape {row}" for row, placed in enumerate(geometry)),
+        "transmissions": tuple(transmission.name for transmission in mechanism.transmissions),
+    }
+
+
+def _control_names(tree: KinematicTree, mechanism: Mechanism) -> tuple[str, ...]:
+    if mechanism.actuators is not None:
+        return mechanism.actuators.names
+    transmissions = enumerate(mechanism.transmissions)
+    names = (transmission.name or f"transmission {k}" for k, transmission in transmissions)
+    return (*(f"force {k}" for k in range(tree.nv)), *names)

@@ -1,4 +1,4 @@
-"""How far bodies and joints give way to a force in the start of a tree, on which the hardness of contacts rests."""
+"""Mobility of bodies and joints in the initial position, which scales the stiffness of compliant contacts."""
 
 from __future__ import annotations
 
@@ -8,87 +8,99 @@ import numpy as np
 import torch
 
 from physvision.physics.articulated.compiler.link_parameters import Parameters, rotation_matrix
-from physvision.physics.articulated.model.kinematic_tree import KINDS, Model
+from physvision.physics.articulated.model.bodies import JOINT_KINDS
+from physvision.physics.articulated.model.kinematic_tree import KinematicTree
 
 
-def mobilities(model: Model, parameters: Parameters) -> tuple[np.ndarray, np.ndarray]:
-    """By how much a force of 1 N accelerates each body in the tree's start, 1/kg; and a moment each link's joint.
+def compute_mobilities(tree: KinematicTree, parameters: Parameters) -> tuple[np.ndarray, np.ndarray]:
+    """Compute the acceleration of each body by a unit force, and of each joint by a unit moment.
 
-    Of a body the mean over three directions, at its centre of mass; of a joint over its axes: (bodies,), (links,).
-    With the columns of a Jacobian J_b of each body, M = Σ J_bᵀ diag(I, m) J_b + armature, and J M⁻¹ Jᵀ follows.
+    That of a body is the mean over three directions at its center of mass; that of a joint the mean over its axes.
+    With the Jacobian J_b of each body, M = Σ J_bᵀ diag(I, m) J_b + armature, and J M⁻¹ Jᵀ follows.
 
     Args:
-        model: the tree.
-        parameters: its numbers, as of `Packing.pack`, for at least one world.
+        tree: Kinematic tree, in its initial position.
+        parameters: Parameters of the links, as of `LinkParameters.pack`, for at least one world.
+
+    Returns:
+        Mobilities of the bodies, (bodies,), 1/kg, and of the links' joints, (links,).
     """
-    known = {name: value[0].double().cpu().numpy() for name, value in parameters.items()}
-    turns, places, axes = _columns(model, known)
-    inertia = np.diag(known["armature"])
-    for link in range(model.links):
+    values = {name: value[0].double().cpu().numpy() for name, value in parameters.items()}
+    rotations, origins, axes = _link_frames(tree, values)
+    inertia = np.diag(values["armature"])
+    for link in range(tree.links):
         # In the world's axes, about the link's origin.
-        angular, linear = _moved(model, axes, places, link, places[link])
-        moment = turns[link] @ known["moment"][link]
-        spread = turns[link] @ known["inertia"][link] @ turns[link].T
-        cross = np.cross(angular, moment, axis=0)  # of ω × (m c), a column each
-        inertia += angular.T @ spread @ angular + known["mass"][link] * linear.T @ linear
+        angular, linear = _jacobian(tree, axes, origins, link, origins[link])
+        moment = rotations[link] @ values["moment"][link]
+        rotational_inertia = rotations[link] @ values["inertia"][link] @ rotations[link].T
+        cross = np.cross(angular, moment, axis=0)  # columns of ω × (m c)
+        inertia += angular.T @ rotational_inertia @ angular + values["mass"][link] * linear.T @ linear
         inertia += linear.T @ cross + cross.T @ linear
-    response = np.linalg.inv(inertia) if model.nv else inertia
-    of_bodies = np.zeros(model.bodies)
-    for body, link in enumerate(model.body_link.tolist()):
+    inverse = np.linalg.inv(inertia) if tree.nv else inertia
+    bodies = np.zeros(tree.bodies)
+    for body, link in enumerate(tree.body_link.tolist()):
         if link >= 0:
-            _, linear = _moved(model, axes, places, link, places[link] + turns[link] @ known["center"][body])
-            of_bodies[body] = np.trace(linear @ response @ linear.T) / 3
-    alone = response.diagonal()
-    bounds = zip(model.first_velocity[:-1], model.first_velocity[1:], strict=True)
-    return of_bodies, np.array([alone[start:end].mean() for start, end in bounds])
+            center = origins[link] + rotations[link] @ values["center"][body]
+            _, linear = _jacobian(tree, axes, origins, link, center)
+            bodies[body] = np.trace(linear @ inverse @ linear.T) / 3
+    diagonal = inverse.diagonal()
+    bounds = zip(tree.first_velocity[:-1], tree.first_velocity[1:], strict=True)
+    return bodies, np.array([diagonal[start:end].mean() for start, end in bounds])
 
 
-def _columns(
-    model: Model, known: dict[str, np.ndarray]
+def _link_frames(
+    tree: KinematicTree, values: dict[str, np.ndarray]
 ) -> tuple[list[np.ndarray], list[np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """Rotation and origin of each link in the start, and the turn and shift of each velocity, columns of (3, nv)."""
-    turns: list[np.ndarray] = []
-    places: list[np.ndarray] = []
-    spun, shifted = np.zeros((3, model.nv)), np.zeros((3, model.nv))
-    for link in range(model.links):
-        rotation, offset = known["rotation"][link].T, known["offset"][link]
-        parent, start = model.parent[link], model.start[model.first_position[link] :]
-        carrier = turns[parent] if parent >= 0 else np.eye(3)
-        base = places[parent] if parent >= 0 else np.zeros(3)
-        kind, columns = model.kind[link], slice(model.first_velocity[link], model.first_velocity[link + 1])
-        before = carrier @ rotation
-        own = before
-        if kind == KINDS["revolute"][0]:
-            own = before @ _turned((np.cos(start[0] / 2), 0.0, 0.0, np.sin(start[0] / 2)))
-        elif kind == KINDS["prismatic"][0]:
-            offset = offset + rotation @ np.array([0.0, 0.0, start[0]])
-        elif kind == KINDS["ball"][0]:
-            own = before @ _turned(start[:4])
+    """Rotation and origin of each link in the initial position, and the axes of all velocities.
+
+    The axes are columns of (3, nv), angular and linear.
+    """
+    rotations: list[np.ndarray] = []
+    origins: list[np.ndarray] = []
+    angular, linear = np.zeros((3, tree.nv)), np.zeros((3, tree.nv))
+    for link in range(tree.links):
+        rotation, offset = values["rotation"][link].T, values["offset"][link]
+        parent, q = tree.parent[link], tree.initial_q[tree.first_position[link] :]
+        parent_rotation = rotations[parent] if parent >= 0 else np.eye(3)
+        parent_origin = origins[parent] if parent >= 0 else np.zeros(3)
+        kind, columns = tree.kind[link], slice(tree.first_velocity[link], tree.first_velocity[link + 1])
+        joint_rotation = parent_rotation @ rotation
+        link_rotation = joint_rotation
+        if kind == JOINT_KINDS["revolute"].code:
+            link_rotation = joint_rotation @ _matrix((np.cos(q[0] / 2), 0.0, 0.0, np.sin(q[0] / 2)))
+        elif kind == JOINT_KINDS["prismatic"].code:
+            offset = offset + rotation @ np.array([0.0, 0.0, q[0]])
+        elif kind == JOINT_KINDS["ball"].code:
+            link_rotation = joint_rotation @ _matrix(q[:4])
         else:
-            offset = offset + rotation @ start[:3]
-            own = before @ _turned(start[3:7])
-        turns.append(own)
-        places.append(base + carrier @ offset)
-        spun[:, columns] = own @ model.axes[columns, :3].T
-        # A free joint's linear velocity is told in the axes of the frame that it moves in.
-        shifted[:, columns] = (before if kind == KINDS["free"][0] else own) @ model.axes[columns, 3:].T
-    return turns, places, (spun, shifted)
+            offset = offset + rotation @ q[:3]
+            link_rotation = joint_rotation @ _matrix(q[3:7])
+        rotations.append(link_rotation)
+        origins.append(parent_origin + parent_rotation @ offset)
+        angular[:, columns] = link_rotation @ tree.motion_subspace[columns, :3].T
+        # A free joint's linear velocity is in the axes of the frame that it moves in.
+        is_free = kind == JOINT_KINDS["free"].code
+        linear[:, columns] = (joint_rotation if is_free else link_rotation) @ tree.motion_subspace[columns, 3:].T
+    return rotations, origins, (angular, linear)
 
 
-def _moved(
-    model: Model, axes: tuple[np.ndarray, np.ndarray], places: list[np.ndarray], link: int, point: np.ndarray
+def _jacobian(
+    tree: KinematicTree,
+    axes: tuple[np.ndarray, np.ndarray],
+    origins: list[np.ndarray],
+    link: int,
+    point: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """How each velocity turns a link and moves a point of it, (3, nv) each."""
-    angular, linear = np.zeros((3, model.nv)), np.zeros((3, model.nv))
+    """Angular Jacobian of a link and linear Jacobian of a point of it, (3, nv) each."""
+    angular, linear = np.zeros((3, tree.nv)), np.zeros((3, tree.nv))
     while link >= 0:
-        columns = slice(model.first_velocity[link], model.first_velocity[link + 1])
+        columns = slice(tree.first_velocity[link], tree.first_velocity[link + 1])
         angular[:, columns] = axes[0][:, columns]
-        arm = (point - places[link])[:, None]
-        linear[:, columns] = axes[1][:, columns] + np.cross(axes[0][:, columns], arm, axis=0)
-        link = int(model.parent[link])
+        lever = (point - origins[link])[:, None]
+        linear[:, columns] = axes[1][:, columns] + np.cross(axes[0][:, columns], lever, axis=0)
+        link = int(tree.parent[link])
     return angular, linear
 
 
-def _turned(quaternion: Sequence[float] | np.ndarray) -> np.ndarray:
-    """The matrix of a quaternion (w, x, y, z)."""
+def _matrix(quaternion: Sequence[float] | np.ndarray) -> np.ndarray:
     return rotation_matrix(torch.as_tensor(quaternion, dtype=torch.float64)).numpy()

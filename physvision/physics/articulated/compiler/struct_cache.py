@@ -1,4 +1,4 @@
-"""Kernels and numbers that are ready for calls, in one precision on one device."""
+"""Structs over the properties of an engine that are ready for calls, in one dtype on one device."""
 
 from __future__ import annotations
 
@@ -10,78 +10,89 @@ from weakref import ref
 
 import torch
 
-from physvision.physics.articulated.compiler.contact_pairs import Pairs
-from physvision.physics.articulated.compiler.device_model import Program
+from physvision.physics.articulated.compiler.contact_pairs import ContactPairs
+from physvision.physics.articulated.compiler.device_model import DeviceModel
 from physvision.physics.articulated.compiler.link_parameters import Parameters
-from physvision.physics.articulated.model.kinematic_tree import Model
+from physvision.physics.articulated.model.kinematic_tree import KinematicTree
 from physvision.physics.articulated.model.properties import TreeProperties
+from physvision.physics.articulated.settings import SETTINGS
 
-MOST_OPERATIONS = 64  # flights and impacts in a step
-REST_SPEED = 1e-2  # m/s below which nothing bounces
-MOST_OVERLAP = 1e-2  # m, or rad of a joint, that a world may start beyond what stops it
-# Properties that are zero where bodies are only to be pushed apart.
+# Properties that are zero where bodies are only separated.
 _FORCES = (
-    *("gravity", "friction", "turning_friction", "restitution"),
-    *("friction_loss", "transmission_force", "joint_stiffness"),
+    *("gravity", "friction", "rotational_friction", "restitution"),
+    *("friction_loss", "transmission_force_range", "joint_stiffness"),
 )
 
 
-class Structs(NamedTuple):
-    """The kernels' structs over numbers that ask for no gradient; these must stay alive as long as the structs."""
+class ModelStructs(NamedTuple):
+    """Structs over parameters without gradients, which must stay alive as long as the structs.
+
+    Attributes:
+        tree: Struct of the kinematic tree.
+        contacts: Struct of the contact problem; None without contact.
+        parameters: Parameters of the links and of the contact problem behind the structs.
+    """
 
     tree: Any
     contacts: Any
-    held: tuple[Parameters, Parameters]
+    parameters: tuple[Parameters, Parameters]
 
 
-class Prepared:
-    """A program, with structs over the engine's own properties and over those that were given last.
+class StructCache:
+    """A device model with structs over the engine's own properties and over those of the last call.
 
     Attributes:
-        program: the kernels.
-        own: structs over the engine's own properties, for any number of worlds.
-        placed: where bodies are in their links by the engine's own properties.
+        device_model: Constant arrays and kernels.
+        own: Structs over the engine's own properties, for any number of worlds.
+        placements: Rotation and offset of each body in its link by the engine's own properties.
     """
 
-    def __init__(self, model: Model, pairs: Pairs | None, own: TreeProperties) -> None:
-        self.program = Program(model, own.mass.dtype, own.mass.device, pairs)
-        self._pairs, self._own = pairs, own
-        springs, rubs = (bool((value != 0).any()) for value in (own.joint_stiffness, own.friction_loss))
-        self.own = self._structs(own, 1, springs, rubs)
-        self.placed = self.program.packing.bodies_in_links(own)
+    def __init__(self, tree: KinematicTree, pairs: ContactPairs | None, own: TreeProperties) -> None:
+        self.device_model = DeviceModel(tree, own.mass.dtype, own.mass.device, pairs)
+        self._pairs, self._own_properties = pairs, own
+        springs, friction = (bool((value != 0).any()) for value in (own.joint_stiffness, own.friction_loss))
+        self.own = self._structs(own, 1, springs, friction)
+        self.placements = self.device_model.link_parameters.bodies_in_links(own)
         self._last: tuple | None = None
 
-    def tree_numbers(self, properties: TreeProperties, batch: int) -> Parameters:
-        """The numbers of the tree for so many worlds."""
-        return self.program.packing.pack(properties, batch)
+    def link_parameters(self, properties: TreeProperties, batch: int) -> Parameters:
+        """Parameters of the links for a number of worlds."""
+        return self.device_model.link_parameters.pack(properties, batch)
 
-    def contact_numbers(self, properties: TreeProperties, batch: int) -> Parameters:
-        """The numbers of what may touch for so many worlds; none where nothing may."""
-        return {} if self._pairs is None else self._pairs.pack(properties, self.program.packing, batch)
+    def contact_parameters(self, properties: TreeProperties, batch: int) -> Parameters:
+        """Parameters of the contact problem for a number of worlds; empty without contact."""
+        return {} if self._pairs is None else self._pairs.pack(properties, self.device_model.link_parameters, batch)
 
-    def last(self, properties: TreeProperties, batch: int) -> Structs | None:
-        """The structs over these properties, if `keep` made them for the last ones that were given."""
+    def lookup(self, properties: TreeProperties, batch: int) -> ModelStructs | None:
+        """Structs of the last call if it had these properties and this batch size, otherwise None."""
         if self._last is None:
             return None
-        given, versions, worlds, structs = self._last
-        same = given() is properties and (versions, worlds) == (_versions(properties), batch)
+        last, versions, worlds, structs = self._last
+        same = last() is properties and (versions, worlds) == (_versions(properties), batch)
         return structs if same else None
 
-    def keep(self, properties: TreeProperties, cast: TreeProperties, batch: int) -> Structs:
-        """Structs over properties that were checked and cast, kept for the next call."""
+    def store(self, properties: TreeProperties, cast: TreeProperties, batch: int) -> ModelStructs:
+        """Make structs over checked properties and keep them for the next call.
+
+        Args:
+            properties: Properties as they were passed to the call.
+            cast: Same properties in the dtype of the computation.
+            batch: Number of worlds.
+        """
         structs = self._structs(cast, batch)
         self._last = ref(properties), _versions(properties), batch, structs
         return structs
 
     @cached_property
-    def forceless(self) -> tuple[Structs, Structs]:
-        """Structs as of `without_forces` over the engine's own properties, for any number of worlds."""
-        return self.without_forces(self._own, 1)
+    def own_forceless(self) -> tuple[ModelStructs, ModelStructs]:
+        """Structs of `forceless` over the engine's own properties, for any number of worlds."""
+        return self.forceless(self._own_properties, 1)
 
-    def without_forces(self, properties: TreeProperties, batch: int) -> tuple[Structs, Structs]:
-        """Structs in which nothing pushes but contacts: first with any overlap, then with a small one at most."""
-        still = replace(properties, **{name: torch.zeros_like(getattr(properties, name)) for name in _FORCES})
-        return self._structs(still, batch, overlap=math.inf), self._structs(still, batch)
+    def forceless(self, properties: TreeProperties, batch: int) -> tuple[ModelStructs, ModelStructs]:
+        """Structs without forces other than contacts: with any initial penetration, and with the default limit."""
+        zeros = {name: torch.zeros_like(getattr(properties, name)) for name in _FORCES}
+        still = replace(properties, **zeros)
+        return self._structs(still, batch, max_penetration=math.inf), self._structs(still, batch)
 
     @torch.no_grad()
     def _structs(
@@ -89,16 +100,20 @@ class Prepared:
         properties: TreeProperties,
         batch: int,
         springs: bool = True,
-        rubs: bool = True,
-        overlap: float = MOST_OVERLAP,
-    ) -> Structs:
-        # What two worlds share is read with stride zero, and so serves any number of them.
+        friction: bool = True,
+        max_penetration: float = SETTINGS.max_initial_penetration,
+    ) -> ModelStructs:
+        # Parameters that two worlds share have a stride of zero, and so serve any number of worlds.
         worlds = max(batch, 2)
-        parameters, touching = self.tree_numbers(properties, worlds), self.contact_numbers(properties, worlds)
+        link_parameters = self.link_parameters(properties, worlds)
+        contact_parameters = self.contact_parameters(properties, worlds)
         contacts = None
         if self._pairs is not None:
-            contacts = self.program.contacts(touching, MOST_OPERATIONS, REST_SPEED, overlap)
-        return Structs(self.program.tree(parameters, springs, rubs), contacts, (parameters, touching))
+            contacts = self.device_model.contacts_struct(
+                contact_parameters, SETTINGS.max_events, SETTINGS.restitution_threshold, max_penetration
+            )
+        tree = self.device_model.tree_struct(link_parameters, springs, friction)
+        return ModelStructs(tree, contacts, (link_parameters, contact_parameters))
 
 
 def _versions(properties: TreeProperties) -> list[int]:

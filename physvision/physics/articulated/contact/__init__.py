@@ -1,19 +1,21 @@
-"""What of a tree may touch what else, and of the world."""
+"""Contact methods and their settings, pairs of shapes that may collide, and their contact features."""
 
-from physvision.physics.articulated.contact.features import features
-from physvision.physics.articulated.contact.laws import Compliant, CompliantEach, Contact, ContactLaw, law_of
-from physvision.physics.articulated.contact.listed import ContactList, nearest
-from physvision.physics.articulated.contact.shape_pairs import Touching, all_touching
+from physvision.physics.articulated.contact.contact_list import ContactList, select_contacts
+from physvision.physics.articulated.contact.features import pair_features
+from physvision.physics.articulated.contact.laws import Compliant, CompliantPairs, Contact, ContactLaw
+from physvision.physics.articulated.contact.settings import ContactSettings, contact_settings
+from physvision.physics.articulated.contact.shape_pairs import ShapePair, default_shape_pairs
 
 __all__ = [
     "Compliant",
-    "CompliantEach",
+    "CompliantPairs",
     "Contact",
     "ContactLaw",
     "ContactList",
-    "Touching",
-    "all_touching",
-    "features",
-    "law_of",
-    "nearest",
+    "ContactSettings",
+    "ShapePair",
+    "contact_settings",
+    "default_shape_pairs",
+    "pair_features",
+    "select_contacts",
 ]

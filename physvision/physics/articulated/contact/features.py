@@ -1,27 +1,29 @@
-"""What of two shapes can touch: for each pair of kinds the features that the kernels compare.
+"""Contact features of each pair of kinds of shapes, as the kernels compare them.
 
-A feature is a point of the first shape as a share of its sizes: a corner, an end, an angle of a rim. The rows of a
-general pair are its closest points, and further ones where flat sides meet.
+A feature is a point of the first shape in units of its sizes: a corner, an end, an angle of a rim. The rows of a
+general convex pair are its closest points, and further points where flat faces meet.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
 
 from physvision.core import Box, Capsule, Cylinder, Ellipsoid, Hull, Plane, Rectangle, Shape, Sphere
+from physvision.physics.articulated.settings import SETTINGS
 
-# As `kernels/collision/closest_points.py` numbers them.
+# Kinds of pairs, numbered as in `kernels/collision/closest_points.py`.
 POINT_PLANE, POINT_POINT, POINT_SEGMENT, SEGMENT_SEGMENT, POINT_BOX = range(5)
 RIM_PLANE, CORNER_PLANE, POINT_ELLIPSOID, SEGMENT_ELLIPSOID, ELLIPSOID_ELLIPSOID, ELLIPSOID_PLANE = range(5, 11)
-POINT_CYLINDER, SEGMENT_CYLINDER, STRING, STRUT, CONVEX = range(11, 16)
-
-_FLAT_POINTS = 4  # of flat sides that meet, beside the closest points
+POINT_CYLINDER, SEGMENT_CYLINDER, MAX_LENGTH, MIN_LENGTH, CONVEX = range(11, 16)
+# Kinds of broad-phase tests, numbered as in `kernels/collision/broad_phase.py`.
+_SPHERE_SPHERE, _SPHERE_PLANE, _ALWAYS = range(3)
 
 Feature = tuple[float, float, float]
-Row = tuple[int, bool, Feature]  # kind, whether the shapes change places, feature
+FeatureRow = tuple[int, bool, Feature]  # kind of the pair, true if the shapes are swapped, feature
 
 _CENTER: Feature = (0.0, 0.0, 0.0)
 _ENDS: list[Feature] = [(0.0, 0.0, -0.5), (0.0, 0.0, 0.5)]
@@ -32,14 +34,14 @@ _RIM: list[Feature] = [
     for end in (-0.5, 0.5)
     for angle in (0.0, 2 * np.pi / 3, -2 * np.pi / 3)
 ]
+TENDON_ROWS: dict[str, FeatureRow] = {
+    "max_length": (MAX_LENGTH, False, _CENTER),
+    "min_length": (MIN_LENGTH, False, _CENTER),
+}
 
 
-STRING_ROW: Row = (STRING, False, _CENTER)
-STRUT_ROW: Row = (STRUT, False, _CENTER)
-
-
-def features(first: Shape, second: Shape) -> list[Row] | None:
-    """The rows of a pair of shapes, in this order; None where there is no such pair."""
+def pair_features(first: Shape, second: Shape) -> list[FeatureRow] | None:
+    """Feature rows of a pair of shapes, in this order; None if the pair is not supported."""
     for a, b, swapped in ((first, second, False), (second, first, True)):
         rows = list(_rows(a, b))
         if rows:
@@ -80,7 +82,34 @@ def _rows(first: Shape, second: Shape) -> Iterator[tuple[int, Feature]]:
         case Sphere(), Box():
             yield POINT_BOX, _CENTER
         case (Box(), Sphere()) | (Cylinder(), Sphere() | Capsule()):
-            return  # they have forms of their own, the other way round
+            return  # these have kinds of their own in the other order
         case ((Hull() | Cylinder() | Box()), (Hull() | Cylinder() | Box() | Capsule() | Ellipsoid() | Sphere())):
-            further = 0 if isinstance(second, Ellipsoid | Sphere) else _FLAT_POINTS
+            further = 0 if isinstance(second, Ellipsoid | Sphere) else SETTINGS.face_contacts
             yield from ((CONVEX, _CENTER) for _ in range(1 + further))
+
+
+def broad_phase_kind(kind: int) -> int:
+    """Kind of the broad-phase test of a pair of shapes, from the kind of its first feature row."""
+    if kind in (POINT_PLANE, RIM_PLANE, CORNER_PLANE, ELLIPSOID_PLANE):
+        return _SPHERE_PLANE
+    return _ALWAYS if kind in (MAX_LENGTH, MIN_LENGTH) else _SPHERE_SPHERE
+
+
+def bounding_factors(shape: Shape) -> Feature:
+    """Factors of a shape's sizes whose product vector has the length of the bounding radius about its origin."""
+    match shape:
+        case Sphere():
+            return 1.0, 0.0, 0.0
+        case Capsule():
+            return math.sqrt(2), 0.0, math.sqrt(0.5)  # at least radius plus half the length
+        case Cylinder():
+            return 1.0, 0.0, 0.5
+        case Box():
+            return 0.5, 0.5, 0.5
+        case Ellipsoid():
+            return 1.0, 1.0, 1.0
+        case Hull():
+            x, y, z = np.abs(shape.vertices).max(0).tolist()
+            return x, y, z
+        case _:
+            return 0.0, 0.0, 0.0

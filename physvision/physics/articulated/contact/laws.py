@@ -35,13 +35,13 @@ class Compliant(ContactLaw):
 
     The penalty pulls penetrating contacts towards a reference acceleration −b u − k d g for the contact velocity u and
     the separation g. With equal parameters the result is MuJoCo's to rounding: pyramidal friction, contact points
-    midway between the surfaces, tangents along capsules, joint limits. The impedance d grows from `shares[0]` to
-    `shares[1]` with the penetration. Sliding contacts are lifted by the pyramid, unlike under Coulomb's law.
+    midway between the surfaces, tangents along capsules, joint limits. The impedance d grows with the penetration
+    within `impedance_range`. Sliding contacts are lifted by the pyramid, unlike under Coulomb's law.
 
     Attributes:
         time_constant: Time constant T of the return from penetration, s; steps should be at most half as long.
         damping_ratio: Damping ratio ζ; k = 1/(d₁ T ζ)², b = 2/(d₁ T), with the largest impedance d₁.
-        shares: Smallest and largest impedance d.
+        impedance_range: Smallest and largest impedance d.
         width: Penetration at which the impedance is largest, m, or rad of a joint.
     """
 
@@ -49,47 +49,49 @@ class Compliant(ContactLaw):
 
     time_constant: float = 0.02
     damping_ratio: float = 1.0
-    shares: tuple[float, float] = (0.9, 0.95)
+    impedance_range: tuple[float, float] = (0.9, 0.95)
     width: float = 1e-3
 
     def __post_init__(self) -> None:
         for name in ("time_constant", "damping_ratio", "width"):
             check_positive(name, getattr(self, name))
-        low, high = self.shares
+        low, high = self.impedance_range
         if not 0 < low <= high < 1:
-            raise InputError(f"shares: expected the smallest and the largest, between zero and one, got {self.shares}")
+            raise InputError(
+                f"impedance_range: expected two increasing numbers between zero and one, got {self.impedance_range}"
+            )
 
     @property
     def reference(self) -> tuple[float, float, float]:
         """Stiffness k and damping b of the reference acceleration, and the width."""
-        high = self.shares[1]
+        high = self.impedance_range[1]
         return (high * self.time_constant * self.damping_ratio) ** -2, 2 / (high * self.time_constant), self.width
 
-    def each(self, pairs: int, stops: int) -> tuple[Sequence[Compliant], Sequence[Compliant]]:
+    def laws(self, pairs: int, joint_limits: int) -> tuple[Sequence[Compliant], Sequence[Compliant]]:
         """Repeat these parameters for every pair of shapes and for every joint with limits."""
-        return [self] * pairs, [self] * stops
+        return [self] * pairs, [self] * joint_limits
 
 
 @dataclass(frozen=True)
-class CompliantEach(ContactLaw):
+class CompliantPairs(ContactLaw):
     """Compliant contact with separate parameters for every pair and joint, as model files have them.
 
     Attributes:
-        pairs: Parameters of the pairs of shapes, in the order of the engine's `touching`.
-        stops: Parameters of the joints with limits, in their order.
+        pairs: Parameters of the pairs of shapes, in the order of the engine's shape pairs.
+        joint_limits: Parameters of the joints with limits, in their order.
     """
 
     kernels: ClassVar[str] = Compliant.kernels
 
     pairs: tuple[Compliant, ...] = ()
-    stops: tuple[Compliant, ...] = ()
+    joint_limits: tuple[Compliant, ...] = ()
 
-    def each(self, pairs: int, stops: int) -> tuple[Sequence[Compliant], Sequence[Compliant]]:
+    def laws(self, pairs: int, joint_limits: int) -> tuple[Sequence[Compliant], Sequence[Compliant]]:
         """Return the parameters of all pairs of shapes, and of all joints with limits."""
-        for name, count, given in (("pairs", pairs, self.pairs), ("stops", stops, self.stops)):
-            if len(given) != count:
-                raise InputError(f"{name}: expected parameters of {count}, got those of {len(given)}")
-        return self.pairs, self.stops
+        for name, count, laws in (("pairs", pairs, self.pairs), ("joint_limits", joint_limits, self.joint_limits)):
+            if len(laws) != count:
+                raise InputError(f"{name}: expected {count} laws, got {len(laws)}")
+        return self.pairs, self.joint_limits
 
 
 Contact = str | ContactLaw | None

@@ -1,6 +1,6 @@
-"""Convex shapes as the kernels' general pair reads them: corners and faces of all shapes in one table."""
+"""Vertices and faces of convex shapes, in one table for the general convex pair of the kernels."""
 
-# MuJoCo's compiled module does not tell type checkers what it holds.
+# MuJoCo's compiled module has no types for type checkers.
 # pyright: reportAttributeAccessIssue=false
 
 from __future__ import annotations
@@ -13,49 +13,47 @@ import mujoco
 import numpy as np
 
 from physvision.core import Box, Capsule, Cylinder, Ellipsoid, Hull, InputError, Shape, Sphere
+from physvision.physics.articulated.settings import SETTINGS
 
-# As `kernels/solids.py` numbers them.
+# Kinds of convex shapes, numbered as in `kernels/collision/support_shapes.py`.
 _POLYTOPE, _ROUNDED, _CYLINDER, _ELLIPSOID = range(4)
-_SIDES = 8  # of the prism on which a cylinder stands
 
-_ROUNDING = 1e-6  # of their size, by which MuJoCo's vertices differ from those given
-
-Loops = list[list[int]]  # of each face its corners, anticlockwise as seen from outside
+Loops = list[list[int]]  # vertices of each face, counterclockwise as seen from outside
 
 
-def table(shapes: Sequence[Shape]) -> dict[str, np.ndarray]:
-    """The arrays of the kernels' `Contacts` that tell the corners and faces of these shapes."""
-    kinds, bounds, corners, normals, loops = [], [], [], [], []
-    neighbours: list[list[int]] = []
-    corner_start, face_start = [0], [0]
+def polytope_arrays(shapes: Sequence[Shape]) -> dict[str, np.ndarray]:
+    """Vertices, edges and faces of all shapes, by the names of the kernels' `Contacts`."""
+    kinds, bounds, vertices, normals, loops = [], [], [], [], []
+    neighbors: list[list[int]] = []
+    vertex_start, face_start = [0], [0]
     for shape in shapes:
-        kind, points, faces = _solid(shape)
-        # Few corners are all looked at, and what is no hull has few.
-        edges = _hull(shape.vertices).neighbours if isinstance(shape, Hull) else [[] for _ in points]
-        neighbours += [[corner + corner_start[-1] for corner in each] for each in edges]
+        kind, points, faces = _convex_shape(shape)
+        # The kernels visit all vertices of a shape without edges, of which only hulls have many.
+        edges = _hull(shape.vertices).neighbors if isinstance(shape, Hull) else [[] for _ in points]
+        neighbors += [[vertex + vertex_start[-1] for vertex in row] for row in edges]
         kinds.append(kind)
         bounds.append(np.linalg.norm(points, axis=1).max() if kind == _POLYTOPE else 1.0)
         normals.append(_normals(points, faces))
-        loops += [np.array(face, int) + corner_start[-1] for face in faces]
-        corners.append(points)
-        corner_start.append(corner_start[-1] + len(points))
+        loops += [np.array(face, int) + vertex_start[-1] for face in faces]
+        vertices.append(points)
+        vertex_start.append(vertex_start[-1] + len(points))
         face_start.append(face_start[-1] + len(faces))
     return {
         "solid_kind": np.array(kinds, np.int32),
         "solid_bound": np.array(bounds, float),
-        "solid_corner": np.array(corner_start, np.int32),
+        "solid_corner": np.array(vertex_start, np.int32),
         "solid_face": np.array(face_start, np.int32),
-        "corner": np.concatenate([*corners, np.zeros((1, 3))]),
-        "neighbour_start": np.cumsum([0, *map(len, neighbours), 0]).astype(np.int32),
-        "neighbour": np.array([*(corner for each in neighbours for corner in each), 0], np.int32),
+        "corner": np.concatenate([*vertices, np.zeros((1, 3))]),
+        "neighbour_start": np.cumsum([0, *map(len, neighbors), 0]).astype(np.int32),
+        "neighbour": np.array([*(vertex for row in neighbors for vertex in row), 0], np.int32),
         "face_normal": np.concatenate([*normals, np.zeros((1, 3))]),
         "loop_start": np.cumsum([0, *map(len, loops)]).astype(np.int32),
         "loop": np.concatenate([*loops, [0]]).astype(np.int32),
     }
 
 
-def _solid(shape: Shape) -> tuple[int, np.ndarray, Loops]:
-    """Kind, corners as shares of sizes, and faces; a capsule's one face, and a cylinder's last, is its axis."""
+def _convex_shape(shape: Shape) -> tuple[int, np.ndarray, Loops]:
+    """Kind, vertices in units of sizes, and faces; a capsule's only face, and a cylinder's last, is its axis."""
     match shape:
         case Box():
             points = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)])
@@ -63,21 +61,22 @@ def _solid(shape: Shape) -> tuple[int, np.ndarray, Loops]:
             return _POLYTOPE, points, faces
         case Hull():
             hull = _hull(shape.vertices)
-            return _POLYTOPE, hull.corners, hull.faces
+            return _POLYTOPE, hull.vertices, hull.faces
         case Sphere():
             return _ROUNDED, np.zeros((1, 3)), []
         case Capsule():
             return _ROUNDED, _axis(), [[0, 1]]
         case Cylinder():
-            angle = 2 * np.pi * (np.arange(_SIDES) + 0.5) / _SIDES
+            sides = SETTINGS.prism_sides
+            angle = 2 * np.pi * (np.arange(sides) + 0.5) / sides
             top, bottom = (np.stack([np.cos(angle), np.sin(angle), 0 * angle + end], 1) for end in (0.5, -0.5))
-            around = list(range(_SIDES))
-            faces = [around, [_SIDES + k for k in reversed(around)], [2 * _SIDES, 2 * _SIDES + 1]]
+            around = list(range(sides))
+            faces = [around, [sides + k for k in reversed(around)], [2 * sides, 2 * sides + 1]]
             return _CYLINDER, np.concatenate([top, bottom, _axis()]), faces
         case Ellipsoid():
             return _ELLIPSOID, np.zeros((1, 3)), []
         case _:
-            # Planes have pairs of their own.
+            # Planes have kinds of pairs of their own.
             return _POLYTOPE, np.zeros((1, 3)), []
 
 
@@ -86,31 +85,31 @@ def _axis() -> np.ndarray:
 
 
 def _normals(points: np.ndarray, loops: Loops) -> np.ndarray:
-    """The unit normal of each loop of corners (Newell's sum), (loops, 3); zero of one without area."""
+    """Unit normal of each loop of vertices by Newell's sum, (loops, 3); zero for a loop without area."""
     if not loops:
         return np.zeros((0, 3))
     start = np.cumsum([0, *map(len, loops)])
-    corner = np.concatenate(loops)
-    after = np.arange(1, len(corner) + 1)
-    after[start[1:] - 1] = start[:-1]
-    found = np.add.reduceat(np.cross(points[corner], points[corner[after]]), start[:-1])
-    return found / np.linalg.norm(found, axis=1, keepdims=True).clip(1e-300)
+    vertex = np.concatenate(loops)
+    following = np.arange(1, len(vertex) + 1)
+    following[start[1:] - 1] = start[:-1]
+    normals = np.add.reduceat(np.cross(points[vertex], points[vertex[following]]), start[:-1])
+    return normals / np.linalg.norm(normals, axis=1, keepdims=True).clip(1e-300)
 
 
 class _Polytope(NamedTuple):
-    """A convex hull: its corners alone, its faces, and of each corner those that edges lead to."""
+    """Vertices and faces of a convex hull, and the neighbors of each vertex along its edges."""
 
-    corners: np.ndarray
+    vertices: np.ndarray
     faces: Loops
-    neighbours: list[list[int]]
+    neighbors: list[list[int]]
 
 
 @cache
 def _hull(vertices: tuple[tuple[float, float, float], ...]) -> _Polytope:
-    """The convex hull of some points, faces in one plane joined, as MuJoCo finds it.
+    """Convex hull of points by MuJoCo, with coplanar triangles merged to faces.
 
-    Edges are those of its triangles, of which more than one may make a face: within a face too every corner that is not
-    the highest then has an edge that leads uphill.
+    Edges are those of the triangles, of which a face may have several. So within a face too, every vertex that is not
+    the extreme one in a direction has an edge that leads uphill.
     """
     points = np.array(vertices, float)
     specification = mujoco.MjSpec()
@@ -121,44 +120,45 @@ def _hull(vertices: tuple[tuple[float, float, float], ...]) -> _Polytope:
         model = specification.compile()
     except ValueError as error:
         raise InputError(f"hull: {error}") from error
-    row = _rows(points, model)
+    row = _point_rows(points, model)
     triangles = _triangles(model)
-    kept = sorted({row[corner] for corner in triangles.flat})
-    number = {each: place for place, each in enumerate(kept)}
-    edges: list[set[int]] = [set() for _ in kept]
+    extreme = sorted({row[vertex] for vertex in triangles.flat})
+    number = {point: k for k, point in enumerate(extreme)}
+    edges: list[set[int]] = [set() for _ in extreme]
     for a, b in ((triangle[k], triangle[k - 1]) for triangle in triangles for k in range(3)):
-        one, other = number[row[a]], number[row[b]]
-        if one != other:
-            edges[one].add(other)
-            edges[other].add(one)
+        start, end = number[row[a]], number[row[b]]
+        if start != end:
+            edges[start].add(end)
+            edges[end].add(start)
     loops = [
-        [row[corner] for corner in model.mesh_polyvert[start : start + count]]
+        [row[vertex] for vertex in model.mesh_polyvert[start : start + count]]
         for start, count in zip(model.mesh_polyvertadr.tolist(), model.mesh_polyvertnum.tolist(), strict=True)
     ]
     normals = _normals(points, loops)
     sense = (normals * (points[[loop[0] for loop in loops]] - points.mean(0))).sum(1)
     faces = [
-        [number[corner] for corner in (loop if outwards > 0 else loop[::-1])]
-        for loop, whole, outwards in zip(loops, (normals != 0).any(1).tolist(), sense, strict=True)
-        if whole
+        [number[vertex] for vertex in (loop if outwards > 0 else loop[::-1])]
+        for loop, has_area, outwards in zip(loops, (normals != 0).any(1).tolist(), sense, strict=True)
+        if has_area
     ]
-    return _Polytope(points[kept], faces, [sorted(each) for each in edges])
+    return _Polytope(points[extreme], faces, [sorted(ends) for ends in edges])
 
 
-def _rows(points: np.ndarray, model: mujoco.MjModel) -> list[int]:
-    """Which of some points each vertex of the model's mesh is; MuJoCo turns and shifts meshes."""
-    turn = np.zeros(9)
-    mujoco.mju_quat2Mat(turn, model.mesh_quat[0])
-    placed = model.mesh_vert @ turn.reshape(3, 3).T + model.mesh_pos[0]
-    if len(placed) == len(points) and np.allclose(placed, points, atol=_ROUNDING * float(np.ptp(points))):
+def _point_rows(points: np.ndarray, model: mujoco.MjModel) -> list[int]:
+    """Row of the given point that each vertex of the model's mesh is; MuJoCo rotates and shifts meshes."""
+    rotation = np.zeros(9)
+    mujoco.mju_quat2Mat(rotation, model.mesh_quat[0])
+    placed = model.mesh_vert @ rotation.reshape(3, 3).T + model.mesh_pos[0]
+    tolerance = SETTINGS.hull_tolerance * float(np.ptp(points))
+    if len(placed) == len(points) and np.allclose(placed, points, atol=tolerance):
         return list(range(len(points)))
-    return [int(np.square(points - each).sum(1).argmin()) for each in placed]
+    return [int(np.square(points - vertex).sum(1).argmin()) for vertex in placed]
 
 
 def _triangles(model: mujoco.MjModel) -> np.ndarray:
-    """The triangles of the convex hull of the model's mesh, (triangles, 3).
+    """Triangles of the convex hull of the model's mesh, (triangles, 3).
 
-    MuJoCo's graph holds two counts; of each corner of the hull where its edges begin, and its vertex; the edges, as
+    MuJoCo's graph holds two counts; the start of the edges and the vertex of each corner of the hull; the edges, as
     many as corners and three times the triangles; then the triangles.
     """
     corners, count = model.mesh_graph[:2]

@@ -1,4 +1,4 @@
-"""Which shapes of a world may touch each other."""
+"""Pairs of shapes that may collide."""
 
 from __future__ import annotations
 
@@ -18,120 +18,112 @@ from physvision.core import (
     Sphere,
     UnsupportedError,
 )
-from physvision.physics.articulated.contact.features import features
-from physvision.physics.articulated.model.kinematic_tree import Model
+from physvision.physics.articulated.contact.features import pair_features
+from physvision.physics.articulated.model.kinematic_tree import KinematicTree
 
 
 @dataclass(frozen=True)
-class Touching:
-    """Two shapes that may touch, by their rows in the engine's geometry, and how their friction mixes.
+class ShapePair:
+    """Two shapes that may collide, by their rows in the engine's geometry, and the mixing of their friction.
 
     Attributes:
-        first: row of one shape.
-        second: row of the other.
-        friction: a coefficient of the pair's own; None to mix those of the shapes.
-        prevails: 1 where the first shape's friction is the pair's, −1 where the second's is, 0 where both count.
-        slippery: whether there is no friction, whatever the shapes have.
-        margin: distance at which they touch already, m.
-        string: whether it is a string between their origins instead, `-margin` long.
-        strut: whether their origins are kept `margin` apart instead.
-        turns: whether there is friction against turning, too.
-        turning: lengths of the pair's own against spinning and rolling, m; None to mix those of the shapes.
+        first: Row of the first shape.
+        second: Row of the second shape.
+        friction: Coefficient of friction of the pair; None to mix those of the shapes.
+        priority: Shape whose friction is the pair's: 1 for the first, −1 for the second, 0 for both.
+        frictionless: If true, the pair has no friction.
+        margin: Separation at which contact begins, m; of a tendon its largest or smallest length.
+        has_rotational_friction: If true, the pair has torsional and rolling friction.
+        rotational_friction: Lengths (torsional, rolling) of the pair, m; None to mix those of the shapes.
+        tendon: Unilateral distance constraint between the origins of the shapes in place of contact: "max_length" or
+            "min_length"; None for contact.
     """
 
     first: int
     second: int
     friction: float | None = None
-    prevails: int = 0
-    slippery: bool = False
+    priority: int = 0
+    frictionless: bool = False
     margin: float = 0.0
-    turns: bool = False
-    turning: tuple[float, float] | None = None
-    string: bool = False
-    strut: bool = False
+    has_rotational_friction: bool = False
+    rotational_friction: tuple[float, float] | None = None
+    tendon: str | None = None
 
 
-def all_touching(
-    model: Model, geometry: Sequence[Placed], exempt: Sequence[tuple[str, str]], turns: bool = False
-) -> list[Touching]:
-    """All pairs of shapes of different links, but those of parent and child and of exempt pairs of bodies.
+def default_shape_pairs(
+    tree: KinematicTree, geometry: Sequence[Placed], exclude: Sequence[tuple[str, str]], rotational_friction: bool
+) -> list[ShapePair]:
+    """Pairs of all shapes on different links, except those of parent and child and of excluded bodies.
 
-    What is fixed to the world touches whatever moves. All of them, or none, have friction against turning.
+    Shapes that are fixed to the world collide with everything that moves.
+
+    Args:
+        tree: Kinematic tree of the bodies.
+        geometry: Shapes of the engine.
+        exclude: Pairs of names of bodies that do not collide.
+        rotational_friction: If true, all pairs have torsional and rolling friction.
     """
-    apart = _exempt(model, exempt)
-    found = []
+    excluded = _excluded_bodies(tree, exclude)
+    pairs = []
     for first, second in combinations(range(len(geometry)), 2):
-        links = [link_of(model, geometry[row]) for row in (first, second)]
-        related = links[1] in (links[0], carrier(model, links[0])) or links[0] == carrier(model, links[1])
+        a, b = (tree.shape_link(geometry[row]) for row in (first, second))
+        related = b in (a, tree.parent_body_link(a)) or a == tree.parent_body_link(b)
         bodies = frozenset((geometry[first].body, geometry[second].body))
-        if links[0] == links[1] or (related and -1 not in links) or bodies in apart:
+        if a == b or (related and -1 not in (a, b)) or bodies in excluded:
             continue
         for row in (first, second):
             if isinstance(geometry[row].shape, Rectangle):
-                raise UnsupportedError(f"contact: rectangle {named(model, geometry[row])}; use a Plane or a flat Box")
-        found.append(Touching(first, second, turns=turns))
-    return found
+                raise UnsupportedError(
+                    f"contact: rectangle {_describe(tree, geometry[row])} cannot collide; use a Plane or a flat Box"
+                )
+        pairs.append(ShapePair(first, second, has_rotational_friction=rotational_friction))
+    return pairs
 
 
-def link_of(model: Model, placed: Placed) -> int:
-    """The link that a shape is part of, −1 for the world."""
-    return -1 if placed.body is None else int(model.body_link[placed.body])
-
-
-def carrier(model: Model, link: int) -> int:
-    """The link of the body that carries the body of this one; between them are the further joints of the latter."""
-    with_bodies = {int(each) for each in model.body_link}
-    while link >= 0:
-        link = int(model.parent[link])
-        if link in with_bodies:
-            break
-    return link
-
-
-def named(model: Model, placed: Placed) -> str:
-    """A shape and its body, for messages."""
-    body = "the world" if placed.body is None else f"body {model.body_names[placed.body]!r}"
-    return f"{placed.name!r} of {body}" if placed.name else f"of {body}"
-
-
-def check_supported(model: Model, geometry: Sequence[Placed], touching: Sequence[Touching]) -> None:
-    """Raise for the first pair of shapes that has no rule, and for shapes that have no size."""
-    for each in touching:
-        if each.string or each.strut:
+def check_shape_pairs(tree: KinematicTree, geometry: Sequence[Placed], pairs: Sequence[ShapePair]) -> None:
+    """Raise for the first pair of shapes whose collision is not supported, and for shapes without a size."""
+    for pair in pairs:
+        if pair.tendon is not None:
             continue
-        first, second = geometry[each.first], geometry[each.second]
-        _check_size(model, first)
-        _check_size(model, second)
-        if features(first.shape, second.shape) is None:
+        first, second = geometry[pair.first], geometry[pair.second]
+        _check_size(tree, first)
+        _check_size(tree, second)
+        if pair_features(first.shape, second.shape) is None:
             kinds = [type(placed.shape).__name__.lower() for placed in (first, second)]
             raise UnsupportedError(
-                f"contact: {kinds[0]} {named(model, first)} and {kinds[1]} {named(model, second)}: such a pair is not "
-                f"simulated; keep it from touching, or use another shape"
+                f"contact: collision of {kinds[0]} {_describe(tree, first)} with {kinds[1]} {_describe(tree, second)} "
+                f"is not supported; exclude the pair, or use another shape"
             )
 
 
-def _check_size(model: Model, placed: Placed) -> None:
-    """Raise for a point, a line or a flat thing: nothing says to which side such shapes push each other."""
+def _check_size(tree: KinematicTree, placed: Placed) -> None:
+    """Raise for a point, a line or a flat shape, whose contact normal is undefined."""
     match placed.shape:
         case Sphere(radius) | Capsule(radius):  # a capsule without a length is a sphere
-            least = radius
+            smallest = radius
         case Cylinder(radius, length):
-            least = min(radius, length)
+            smallest = min(radius, length)
         case Box() | Ellipsoid():
-            least = min(placed.shape.sizes)
+            smallest = min(placed.shape.sizes)
         case _:
             return
-    if least == 0:
+    if smallest == 0:
         raise ModelError(
-            f"contact: {type(placed.shape).__name__.lower()} {named(model, placed)}: expected sizes above zero of what "
-            f"can touch, got {placed.shape.sizes}"
+            f"contact: {type(placed.shape).__name__.lower()} {_describe(tree, placed)}: expected sizes above zero of a "
+            f"shape that can collide, got {placed.shape.sizes}"
         )
 
 
-def _exempt(model: Model, exempt: Sequence[tuple[str, str]]) -> set[frozenset[int | None]]:
-    number: dict[str, int | None] = {name: row for row, name in enumerate(model.body_names)}
+def _describe(tree: KinematicTree, placed: Placed) -> str:
+    """Name of a shape and of its body, for messages."""
+    body = "the world" if placed.body is None else f"body {tree.body_names[placed.body]!r}"
+    return f"{placed.name!r} of {body}" if placed.name else f"of {body}"
+
+
+def _excluded_bodies(tree: KinematicTree, exclude: Sequence[tuple[str, str]]) -> set[frozenset[int | None]]:
+    number: dict[str, int | None] = {name: row for row, name in enumerate(tree.body_names)}
     number.setdefault("world", None)
-    for pair in exempt:
+    for pair in exclude:
         if isinstance(pair, str) or len(pair) != 2 or set(pair) - set(number):
-            raise InputError(f"exempt: expected pairs of names of bodies (or 'world'), got {pair!r}")
-    return {frozenset(number[name] for name in pair) for pair in exempt}
+            raise InputError(f"exclude: expected pairs of names of bodies (or 'world'), got {pair!r}")
+    return {frozenset(number[name] for name in pair) for pair in exclude}

@@ -1,6 +1,6 @@
-"""Which geoms of a MuJoCo model may touch, with whose friction, and what of that cannot be simulated."""
+"""Pairs of geoms of a MuJoCo model that may collide, with their friction, and unsupported contact features."""
 
-# MuJoCo's compiled module does not tell type checkers what it holds.
+# MuJoCo's compiled module has no types for type checkers.
 # pyright: reportAttributeAccessIssue=false
 
 from __future__ import annotations
@@ -11,134 +11,138 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
-from physvision.physics.articulated.contact import Touching, features
-from physvision.physics.articulated.loading.geometry import shape_of
-from physvision.physics.articulated.loading.names import any_in_row, disabled, listed, named
+from physvision.physics.articulated.contact import ShapePair, pair_features
+from physvision.physics.articulated.loading.geometry import geom_shape
+from physvision.physics.articulated.loading.names import is_disabled, join_names, nonzero_rows, object_name
 
 _DISABLE = mujoco.mjtDisableBit
-# What of contact may be refused; to leave contact out leaves these out too.
-CONTACT_KINDS = ("pair", "turning_friction", "surface")
+# Features of contact that can be ignored; ignoring "contact" ignores them too.
+CONTACT_FEATURES = ("pair", "rotational_friction", "surface")
 _OVERRIDE = mujoco.mjtEnableBit.mjENBL_OVERRIDE
 
 
 @dataclass(frozen=True)
 class GeomPair:
-    """Two geoms that may touch, by MuJoCo's rules.
+    """Two geoms that may collide by MuJoCo's rules.
 
     Attributes:
-        first: number of one geom.
-        second: number of the other.
-        directions: 1 without friction, 3 with it, more where it resists turning.
-        friction: of an explicit pair; None where the geoms' own mix.
-        prevails: 1 where only the first geom's friction counts, −1 where only the second's.
-        margin: m apart at which they touch.
-        turning: lengths of an explicit pair against spinning and rolling, m; None where the geoms' own mix.
+        first: Number of the first geom.
+        second: Number of the second geom.
+        condim: Dimension of the contact space: 1 frictionless, 3 sliding, 4 torsional, 6 rolling friction.
+        friction: Friction of an explicit pair; None to mix those of the geoms.
+        priority: Geom whose friction is the pair's: 1 for the first, −1 for the second, 0 for both.
+        margin: Separation at which contact begins, m.
+        rotational_friction: Lengths (torsional, rolling) of an explicit pair, m; None to mix those of the geoms.
     """
 
     first: int
     second: int
-    directions: int
+    condim: int
     friction: float | None
-    prevails: int
+    priority: int
     margin: float
-    turning: tuple[float, float] | None = None
+    rotational_friction: tuple[float, float] | None = None
 
 
 def geom_pairs(model: mujoco.MjModel) -> list[GeomPair]:
-    """All pairs that may touch: those that the file names, and those that its masks let through."""
-    if disabled(model, _DISABLE.mjDSBL_CONTACT) or disabled(model, _DISABLE.mjDSBL_CONSTRAINT):
+    """All pairs that may collide: explicit ones, and those that pass the collision masks."""
+    if is_disabled(model, _DISABLE.mjDSBL_CONTACT) or is_disabled(model, _DISABLE.mjDSBL_CONSTRAINT):
         return []
-    named_pairs = list(_explicit(model))
-    taken = {frozenset((pair.first, pair.second)) for pair in named_pairs}
-    return named_pairs + [pair for pair in _by_masks(model) if frozenset((pair.first, pair.second)) not in taken]
+    explicit = list(_explicit_pairs(model))
+    taken = {frozenset((pair.first, pair.second)) for pair in explicit}
+    return explicit + [pair for pair in _filtered_pairs(model) if frozenset((pair.first, pair.second)) not in taken]
 
 
-def by_rule(model: mujoco.MjModel, pairs: Sequence[GeomPair]) -> tuple[list[GeomPair], list[GeomPair]]:
-    """The pairs of whose shapes there is a rule, and the others."""
-    shapes = {geom: shape_of(model, geom) for geom in {geom for pair in pairs for geom in (pair.first, pair.second)}}
-    found: tuple[list[GeomPair], list[GeomPair]] = ([], [])
+def split_supported(model: mujoco.MjModel, pairs: Sequence[GeomPair]) -> tuple[list[GeomPair], list[GeomPair]]:
+    """Pairs whose collision is supported, and the others."""
+    shapes = {geom: geom_shape(model, geom) for geom in {geom for pair in pairs for geom in (pair.first, pair.second)}}
+    supported, unsupported = [], []
     for pair in pairs:
         first, second = shapes[pair.first], shapes[pair.second]
-        ruled = first is not None and second is not None and features(first, second) is not None
-        found[0 if ruled else 1].append(pair)
-    return found
+        has_features = first is not None and second is not None and pair_features(first, second) is not None
+        (supported if has_features else unsupported).append(pair)
+    return supported, unsupported
 
 
-def touching(pairs: Sequence[GeomPair], rows: dict[int, int], turns: bool) -> list[Touching]:
-    """Pairs by the rows that their geoms have in the engine's geometry; friction against turning where `turns`."""
+def shape_pairs(pairs: Sequence[GeomPair], rows: dict[int, int], rotational_friction: bool) -> list[ShapePair]:
+    """Pairs of shapes of pairs of geoms.
+
+    Args:
+        pairs: Pairs of geoms.
+        rows: Row of each geom in the engine's geometry.
+        rotational_friction: If false, torsional and rolling friction are ignored.
+    """
     return [
-        Touching(
-            rows[each.first],
-            rows[each.second],
-            each.friction,
-            each.prevails,
-            each.directions == 1,
-            each.margin,
-            turns and each.directions > 3,
-            _turning(each),
+        ShapePair(
+            rows[pair.first],
+            rows[pair.second],
+            pair.friction,
+            pair.priority,
+            frictionless=pair.condim == 1,
+            margin=pair.margin,
+            has_rotational_friction=rotational_friction and pair.condim > 3,
+            rotational_friction=_rotational_friction(pair),
         )
-        for each in pairs
+        for pair in pairs
     ]
 
 
-def _turning(pair: GeomPair) -> tuple[float, float]:
-    """Lengths against spinning and rolling: not a number where the geoms' mix, no rolling in four directions."""
-    torsion, rolling = pair.turning or (np.nan, np.nan)
-    return torsion, rolling if pair.directions > 4 else 0.0
+def _rotational_friction(pair: GeomPair) -> tuple[float, float]:
+    """Lengths (torsional, rolling): NaN to mix those of the geoms, no rolling friction with condim 4."""
+    torsional, rolling = pair.rotational_friction or (np.nan, np.nan)
+    return torsional, rolling if pair.condim > 4 else 0.0
 
 
-def contact_findings(model: mujoco.MjModel) -> dict[str, str]:
-    """What of contact cannot be simulated: of each of `CONTACT_KINDS` the geoms by name."""
+def unsupported_contacts(model: mujoco.MjModel) -> dict[str, str]:
+    """Unsupported features of contact, each of `CONTACT_FEATURES` with the names of its geoms."""
     pairs = geom_pairs(model)
 
-    def names(chosen: Iterable[GeomPair]) -> str:
-        return listed(f"{_geom_name(model, each.first)} and {_geom_name(model, each.second)}" for each in chosen)
+    def names(unsupported: Iterable[GeomPair]) -> str:
+        return join_names(
+            f"{_geom_name(model, pair.first)} and {_geom_name(model, pair.second)}" for pair in unsupported
+        )
 
-    return {
-        "pair": names(by_rule(model, pairs)[1]),
-        "surface": _driven_surfaces(model, pairs),
-    }
-
-
-def _driven_surfaces(model: mujoco.MjModel, pairs: Sequence[GeomPair]) -> str:
-    """Geoms that stick, or whose surface moves by itself."""
-    touch = {geom for pair in pairs for geom in (pair.first, pair.second)}
-    special = set(np.flatnonzero(any_in_row(model.geom_adhesion) | any_in_row(model.geom_surfacevel)).tolist())
-    special |= set(model.pair_geom1[any_in_row(model.pair_adhesion)].tolist())
-    return listed(_geom_name(model, geom) for geom in sorted(touch & special))
+    return {"pair": names(split_supported(model, pairs)[1]), "surface": _special_surfaces(model, pairs)}
 
 
-def _explicit(model: mujoco.MjModel) -> Iterator[GeomPair]:
+def _special_surfaces(model: mujoco.MjModel, pairs: Sequence[GeomPair]) -> str:
+    """Names of colliding geoms with adhesion or a surface velocity."""
+    colliding = {geom for pair in pairs for geom in (pair.first, pair.second)}
+    special = set(np.flatnonzero(nonzero_rows(model.geom_adhesion) | nonzero_rows(model.geom_surfacevel)).tolist())
+    special |= set(model.pair_geom1[nonzero_rows(model.pair_adhesion)].tolist())
+    return join_names(_geom_name(model, geom) for geom in sorted(colliding & special))
+
+
+def _explicit_pairs(model: mujoco.MjModel) -> Iterator[GeomPair]:
     for k in range(model.npair):
         first, second = int(model.pair_geom1[k]), int(model.pair_geom2[k])
-        given = model.pair_friction[k]
-        friction, margin, turning = _overridden(model, given, float(model.pair_margin[k]))
-        yield GeomPair(first, second, int(model.pair_dim[k]), friction, 0, margin, turning)
+        friction, margin, rotational = _overridden(model, model.pair_friction[k], float(model.pair_margin[k]))
+        yield GeomPair(first, second, int(model.pair_dim[k]), friction, 0, margin, rotational)
 
 
-def _by_masks(model: mujoco.MjModel) -> Iterator[GeomPair]:
+def _filtered_pairs(model: mujoco.MjModel) -> Iterator[GeomPair]:
     excluded = {int(signature) for signature in model.exclude_signature}
-    filters_parents = not disabled(model, _DISABLE.mjDSBL_FILTERPARENT)
+    filters_parents = not is_disabled(model, _DISABLE.mjDSBL_FILTERPARENT)
     for first in range(model.ngeom):
         for second in range(first + 1, model.ngeom):
-            if _may_touch(model, first, second, excluded, filters_parents):
-                yield _mixed(model, first, second)
+            if _may_collide(model, first, second, excluded, filters_parents):
+                yield _mixed_pair(model, first, second)
 
 
-def _mixed(model: mujoco.MjModel, first: int, second: int) -> GeomPair:
-    """The geom of higher priority decides; of equals the larger numbers do."""
-    higher = int(np.sign(model.geom_priority[first] - model.geom_priority[second]))
-    condim = [int(model.geom_condim[geom]) for geom in (first, second)]
-    directions = {1: condim[0], -1: condim[1], 0: max(condim)}[higher]
+def _mixed_pair(model: mujoco.MjModel, first: int, second: int) -> GeomPair:
+    """Pair with the numbers of the geom of higher priority; of equals the larger numbers count."""
+    priority = int(np.sign(model.geom_priority[first] - model.geom_priority[second]))
+    condims = [int(model.geom_condim[geom]) for geom in (first, second)]
+    condim = {1: condims[0], -1: condims[1], 0: max(condims)}[priority]
     margin = float(model.geom_margin[first] + model.geom_margin[second])
-    friction, margin, turning = _overridden(model, None, margin)
-    return GeomPair(first, second, directions, friction, higher, margin, turning)
+    friction, margin, rotational = _overridden(model, None, margin)
+    return GeomPair(first, second, condim, friction, priority, margin, rotational)
 
 
 def _overridden(
     model: mujoco.MjModel, friction: np.ndarray | None, margin: float
 ) -> tuple[float | None, float, tuple[float, float] | None]:
-    """A pair's own friction, margin and lengths of turning friction, or those that the options give all pairs."""
+    """Friction, margin and rotational friction of a pair, or those by which the options override all pairs."""
     if model.opt.enableflags & _OVERRIDE.value:
         friction, margin = model.opt.o_friction, float(model.opt.o_margin)
     if friction is None:
@@ -146,7 +150,7 @@ def _overridden(
     return float(friction[0]), margin, (float(friction[2]), float(friction[3]))
 
 
-def _may_touch(model: mujoco.MjModel, first: int, second: int, excluded: set[int], filters_parents: bool) -> bool:
+def _may_collide(model: mujoco.MjModel, first: int, second: int, excluded: set[int], filters_parents: bool) -> bool:
     types, affinities = model.geom_contype, model.geom_conaffinity
     if not (types[first] & affinities[second] or types[second] & affinities[first]):
         return False
@@ -154,13 +158,13 @@ def _may_touch(model: mujoco.MjModel, first: int, second: int, excluded: set[int
     roots = [int(model.body_weldid[body]) for body in bodies]
     if roots[0] == roots[1] or (bodies[0] << 16) + bodies[1] in excluded:
         return False
-    carriers = [int(model.body_weldid[model.body_parentid[root]]) for root in roots]
-    related = carriers[0] == roots[1] or carriers[1] == roots[0]
-    # MuJoCo lets a body touch the world even where the world is its parent.
+    parents = [int(model.body_weldid[model.body_parentid[root]]) for root in roots]
+    related = parents[0] == roots[1] or parents[1] == roots[0]
+    # In MuJoCo a body collides with the world even where the world is its parent.
     return not (filters_parents and related and 0 not in roots)
 
 
 def _geom_name(model: mujoco.MjModel, geom: int) -> str:
     kind = mujoco.mjtGeom(int(model.geom_type[geom])).name.removeprefix("mjGEOM_").lower()
-    body = named(model, "body", int(model.geom_bodyid[geom]))
+    body = object_name(model, "body", int(model.geom_bodyid[geom]))
     return f"{kind} {model.geom(geom).name!r} of {body!r}" if model.geom(geom).name else f"{kind} of {body!r}"

@@ -1,6 +1,6 @@
-"""The geoms of a MuJoCo model as shapes."""
+"""Geoms of a MuJoCo model as shapes."""
 
-# MuJoCo's compiled module does not tell type checkers what it holds.
+# MuJoCo's compiled module has no types for type checkers.
 # pyright: reportAttributeAccessIssue=false
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 from physvision.core import Box, Capsule, Cylinder, Ellipsoid, Hull, Placed, Plane, Rectangle, Shape, Sphere
 
 
-def shape_of(model: mujoco.MjModel, geom: int) -> Shape | None:
-    """The shape of a geom; of a mesh its convex hull; None where there is none such."""
+def geom_shape(model: mujoco.MjModel, geom: int) -> Shape | None:
+    """Shape of a geom, of a mesh its convex hull; None if there is no such shape."""
     kind = mujoco.mjtGeom(int(model.geom_type[geom]))
     if kind == mujoco.mjtGeom.mjGEOM_MESH:
         return _hull(model, int(model.geom_dataid[geom]))
@@ -25,37 +25,42 @@ def shape_of(model: mujoco.MjModel, geom: int) -> Shape | None:
     return None if make is None else make(model.geom_size[geom])
 
 
-def geoms_of(model: mujoco.MjModel, body: int, touching: Collection[int]) -> list[int]:
-    """The geoms of a body that are shapes of the engine: those that a camera knows, and others that may touch."""
+def body_geoms(model: mujoco.MjModel, body: int, colliding: Collection[int]) -> list[int]:
+    """Geoms of a body that are shapes of the engine: those that a camera draws, and others that may collide."""
     return [
         int(geom)
         for geom in np.flatnonzero(model.geom_bodyid == body)
         if mujoco.mjtGeom(int(model.geom_type[geom])) in _SHAPES
-        or (int(geom) in touching and shape_of(model, int(geom)) is not None)
+        or (int(geom) in colliding and geom_shape(model, int(geom)) is not None)
     ]
 
 
-def placed(model: mujoco.MjModel, geom: int) -> Placed:
-    """A geom in its body's frame; the body's row is filled in later."""
-    shape = shape_of(model, geom)
+def placed_geom(model: mujoco.MjModel, geom: int) -> Placed:
+    """Geom in its body's frame; the body's row is filled in later."""
+    shape = geom_shape(model, geom)
     assert shape is not None
-    pose = np.eye(4)
-    pose[:3, :3], pose[:3, 3] = matrix(model.geom_quat[geom]), model.geom_pos[geom]
     material = int(model.geom_matid[geom])
     color = (model.mat_rgba[material] if material >= 0 else model.geom_rgba[geom])[:3]
     return Placed(
         shape=shape,
-        pose=tuple(map(tuple, pose.tolist())),
+        pose=pose_tuple(model.geom_pos[geom], model.geom_quat[geom]),
         color=(float(color[0]), float(color[1]), float(color[2])),
         name=model.geom(geom).name,
     )
 
 
 def matrix(quaternion: np.ndarray) -> np.ndarray:
-    """The rotation matrix of a quaternion (w, x, y, z)."""
+    """Rotation matrix of a quaternion (w, x, y, z)."""
     flat = np.zeros(9)
     mujoco.mju_quat2Mat(flat, np.asarray(quaternion, float))
     return flat.reshape(3, 3)
+
+
+def pose_tuple(position: np.ndarray, quaternion: np.ndarray) -> tuple[tuple[float, ...], ...]:
+    """Pose of a frame, 4×4, as nested tuples."""
+    pose = np.eye(4)
+    pose[:3, :3], pose[:3, 3] = matrix(quaternion), position
+    return tuple(map(tuple, pose.tolist()))
 
 
 def _hull(model: mujoco.MjModel, mesh: int) -> Hull:
@@ -63,15 +68,15 @@ def _hull(model: mujoco.MjModel, mesh: int) -> Hull:
     vertices = model.mesh_vert[start : start + count]
     graph = int(model.mesh_graphadr[mesh])
     if graph >= 0:
-        # The hull's graph begins with its numbers of vertices and faces, then where each one's edges start, and which
-        # of the mesh's vertices it is.
+        # The hull's graph starts with its numbers of vertices and faces, then the start of the edges of each vertex,
+        # and its row among the vertices of the mesh.
         corners = int(model.mesh_graph[graph])
         vertices = vertices[model.mesh_graph[graph + 2 + corners : graph + 2 + 2 * corners]]
     return Hull(tuple((float(x), float(y), float(z)) for x, y, z in vertices))
 
 
 def _plane(size: np.ndarray) -> Shape:
-    # MuJoCo's planes are endless where a half size is zero, and collide as endless ones in any case.
+    # MuJoCo's planes are infinite where a half size is zero, and collide as infinite ones in any case.
     return Plane() if size[0] == 0 or size[1] == 0 else Rectangle(2 * float(size[0]), 2 * float(size[1]))
 
 

@@ -1,6 +1,6 @@
-"""Open a model file, compile it with MuJoCo, refuse what cannot be simulated, build the engine."""
+"""Loading of MJCF and URDF files: compile with MuJoCo, reject unsupported features, build the engine."""
 
-# MuJoCo's compiled module does not tell type checkers what it holds.
+# MuJoCo's compiled module has no types for type checkers.
 # pyright: reportAttributeAccessIssue=false
 
 from __future__ import annotations
@@ -8,31 +8,49 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import mujoco
 import numpy as np
 import torch
 
 from physvision.core import FileError, InputError, ModelError, UnsupportedError
-from physvision.physics.articulated.compiler.struct_cache import MOST_OVERLAP
-from physvision.physics.articulated.contact import Contact
+from physvision.physics.articulated.contact import Contact, ContactSettings, contact_settings
 from physvision.physics.articulated.engine import Articulation
 from physvision.physics.articulated.loading import translate
-from physvision.physics.articulated.loading.compliance import compliance, move_stops
-from physvision.physics.articulated.loading.connections import connections
-from physvision.physics.articulated.loading.contacts import CONTACT_KINDS, GeomPair, by_rule, geom_pairs, touching
-from physvision.physics.articulated.loading.geometry import geoms_of, matrix, placed
-from physvision.physics.articulated.loading.packages import find_meshes
+from physvision.physics.articulated.loading.compliance import compliant_law, shift_joint_limits
+from physvision.physics.articulated.loading.contacts import (
+    CONTACT_FEATURES,
+    GeomPair,
+    geom_pairs,
+    shape_pairs,
+    split_supported,
+)
+from physvision.physics.articulated.loading.geometry import body_geoms, matrix, placed_geom
+from physvision.physics.articulated.loading.loop_joints import loop_joints
+from physvision.physics.articulated.loading.packages import resolve_meshes
 from physvision.physics.articulated.loading.sizes import check_sizes
-from physvision.physics.articulated.loading.strings import knot, pulling, sites_of, strings
-from physvision.physics.articulated.loading.unsupported import IGNORABLE, findings, friction_holds, limits_hold
-from physvision.physics.articulated.model.fluid import Medium
+from physvision.physics.articulated.loading.tendons import (
+    SiteTendon,
+    site_marker,
+    site_tendons,
+    tendon_pairs,
+    tendon_sites,
+)
+from physvision.physics.articulated.loading.unsupported import (
+    IGNORABLE,
+    friction_enabled,
+    limits_enabled,
+    unsupported_features,
+)
+from physvision.physics.articulated.model.fluid import Fluid
+from physvision.physics.articulated.model.mechanism import Mechanism
+from physvision.physics.articulated.settings import SETTINGS
 
 BASES = ("auto", "fixed", "free")
-OVERLAPPING = ("touch", "pass")
-INLINE = "the given XML"
+INITIAL_PENETRATION = ("keep", "exclude")
+INLINE = "the inline XML"
 
 
 def load(
@@ -43,153 +61,185 @@ def load(
     *,
     integrator: str = "semi_implicit_euler",
     substeps: int = 1,
-    restitution: float = 0.0,
-    servo_speed: float = math.inf,
+    contact: Contact | ContactSettings = "event",
+    max_servo_speed: float = math.inf,
+    initial_penetration: str = "keep",
     packages: Sequence[str | os.PathLike[str]] = (),
-    overlapping: str = "touch",
-    contact: Contact = "event",
-    friction_model: str = "cone",
 ) -> Articulation:
-    """The engine of an MJCF or URDF model.
+    """Load the engine of an MJCF or URDF model.
 
     Defaults, includes and inertias from geometry are MuJoCo's own. Bodies behind fixed joints keep their names and
-    poses; the file's keyframes are in `engine.keyframes`, its sites in `engine.sites`. Its time step and integrator
-    are not used, and its sensors are not read. What may touch does, by MuJoCo's rules, as hard contact unless
-    another method is asked for.
-    `docs/articulated.md` lists all of MJCF.
+    poses; the file's keyframes are in `engine.keyframes`, its sites in `engine.sites`. Its time step, integrator and
+    sensors are not used. Geoms collide by MuJoCo's rules, with hard contact unless another method is given.
+    `docs/articulated.md` lists all features of MJCF.
 
     Args:
-        source: a path, or the XML itself.
-        dt: seconds a step.
-        base: of a root body without a joint: "fixed" to the world, "free" to move, or "auto", which frees the root of
-            a URDF that has inertia and leaves MJCF as it is written.
-        ignore: names of what may be left out of the simulation: "contact" (all of it), "pair" (of shapes that
-            have no rule), "turning_friction" (against spinning and rolling), "surface" (that sticks or moves by
-            itself), "limit" (of joints), "equality", "tendon", "actuator", "fluid", "gravity_compensation",
-            "friction_loss", "nonlinear" (polynomial springs and dampers), "plasticity" (springs that yield), "flex",
-            "sleep", "plugin". Without it, what cannot be simulated raises.
-        integrator: "semi_implicit_euler" or "runge_kutta_4".
-        substeps: how many steps of the integrator make one of the engine.
-        restitution: of every shape that may touch.
-        servo_speed: that position actuators with a damper (`kv`) and a largest force ask for at most, rad/s or m/s.
-        packages: folders that hold the packages of meshes called `package://NAME/…`; those around the file are found.
-        overlapping: what pairs of shapes do that overlap by more than 1 cm in the file's start: "touch", so that
-            `engine.separated` must push them apart before anything is simulated, or "pass" through each other.
-        contact: the method, as in `tree`; to simulate without contact is to ignore it. "compliant" has the file's
-            `solref`, `solimp` and margins of joints.
-        friction_model: "cone" or "pyramid", as in `tree`; that of the file is not used.
+        source: Path of the file, or the XML itself.
+        dt: Length of a step, s.
+        base: Base of a root body without a joint: "fixed" to the world, "free" to move, or "auto", which frees the
+            root of a URDF that has inertia and leaves MJCF as it is written.
+        ignore: Features that may be left out of the simulation: "contact" (all of it), "pair" (collisions that are
+            not supported), "rotational_friction" (torsional and rolling), "surface" (adhesion and surface velocity),
+            "limit" (of joints), "equality", "tendon", "actuator", "fluid", "gravity_compensation", "friction_loss",
+            "nonlinear" (polynomial springs and dampers), "plasticity" (springs that yield), "flex", "sleep", "plugin".
+            Other unsupported features raise.
+        integrator: Time integrator: "semi_implicit_euler" or "runge_kutta_4".
+        substeps: Number of integrator steps in a step of the engine.
+        contact: Contact method as in `tree`, or `ContactSettings` with the method, restitution and friction model;
+            friction and excluded pairs are those of the file. "compliant" uses the file's `solref`, `solimp` and joint
+            margins. To simulate without contact, ignore it.
+        max_servo_speed: Largest commanded speed of position actuators with a damper (`kv`) and a limited force, rad/s
+            or m/s.
+        initial_penetration: Treatment of pairs of shapes with a penetration above 1 cm in the initial state: "keep",
+            so that `engine.resolve_penetration` must be called before a simulation, or "exclude" from collision.
+        packages: Folders that hold the packages of meshes called `package://NAME/…`, beside those around the file.
 
     Raises:
-        FileError: there is no such file or mesh, or it cannot be read.
-        ModelError: MuJoCo cannot compile it.
-        UnsupportedError: it holds what the engine cannot simulate; the message names it.
+        FileError: The file or a mesh does not exist or cannot be read.
+        ModelError: MuJoCo cannot compile the model.
+        UnsupportedError: The model has features that the engine cannot simulate; the message names them.
     """
-    if overlapping not in OVERLAPPING:
-        raise InputError(f"overlapping: expected one of {', '.join(OVERLAPPING)}, got {overlapping!r}")
+    if initial_penetration not in INITIAL_PENETRATION:
+        raise InputError(
+            f"initial_penetration: expected one of {', '.join(INITIAL_PENETRATION)}, got {initial_penetration!r}"
+        )
     if base not in BASES:
         raise InputError(f"base: expected one of {', '.join(BASES)}, got {base!r}")
     if isinstance(ignore, str) or set(ignore) - set(IGNORABLE):
         raise InputError(f"ignore: expected some of {', '.join(IGNORABLE)} in a tuple, got {ignore!r}")
-    model, name = _compiled(source, base, packages)
-    _refuse_unsupported(model, name, ignore)
-    pairs = [] if "contact" in ignore else by_rule(model, geom_pairs(model))[0]
-    if contact == "compliant":
-        move_stops(model)
-    options: dict[str, Any] = {"dt": dt, "integrator": integrator, "substeps": substeps, "restitution": restitution}
-    options |= {"contact": contact, "friction_model": friction_model}
-    engine, rows = _engine(model, pairs, ignore, servo_speed, options)
-    if overlapping == "pass" and pairs:
-        deep = engine.contacts(engine.initial_state(1, torch.float64), within=-MOST_OVERLAP)
-        inside = set(zip(deep.first[0].tolist(), deep.second[0].tolist(), strict=True))
-        apart = [p for p in pairs if not {(rows[p.first], rows[p.second]), (rows[p.second], rows[p.first])} & inside]
-        if len(apart) < len(pairs):
-            engine, _ = _engine(model, apart, ignore, servo_speed, options)
+    settings = contact_settings(contact)
+    if np.any(settings.friction) or np.any(settings.rotational_friction) or settings.exclude:
+        raise InputError("contact: friction, rotational_friction and exclude are those of the file; leave them out")
+    model, name = _compile(source, base, packages)
+    _check_supported(model, name, ignore)
+    pairs = [] if "contact" in ignore else split_supported(model, geom_pairs(model))[0]
+    if settings.method == "compliant":
+        shift_joint_limits(model)
+    builder = _EngineBuilder(model, ignore, max_servo_speed, settings, dt, integrator, substeps)
+    engine, rows = builder.build(pairs)
+    if initial_penetration == "exclude" and pairs:
+        state = engine.initial_state(1, torch.float64)
+        deep = engine.contacts(state, max_separation=-SETTINGS.max_initial_penetration)
+        deep_rows = {frozenset(row) for row in zip(deep.first[0].tolist(), deep.second[0].tolist(), strict=True)}
+        kept = [pair for pair in pairs if frozenset((rows[pair.first], rows[pair.second])) not in deep_rows]
+        if len(kept) < len(pairs):
+            engine, _ = builder.build(kept)
     return engine
 
 
-def _compiled(
+def _compile(
     source: str | os.PathLike[str], base: str, packages: Sequence[str | os.PathLike[str]]
 ) -> tuple[mujoco.MjModel, str]:
-    """MuJoCo's model of the file, and what to call it in messages."""
-    specification, name, urdf = _open(source)
+    """MuJoCo's model of the file, and its name for messages."""
+    specification, name, is_urdf = _open(source)
     specification.compiler.fusestatic = False
-    find_meshes(specification, None if name == INLINE else Path(name), packages, name)
-    _free_roots(specification, base, urdf)
+    resolve_meshes(specification, None if name == INLINE else Path(name), packages, name)
+    _free_roots(specification, base, is_urdf)
     try:
         return specification.compile(), name
     except ValueError as error:
         raise ModelError(f"{name}: {error}") from error
 
 
-def _refuse_unsupported(model: mujoco.MjModel, name: str, ignore: Sequence[str]) -> None:
-    """Raise for what cannot be simulated and may not be left out."""
-    refused = {kind: what for kind, what in findings(model).items() if kind not in ignore}
-    if "contact" in ignore:
-        refused = {kind: what for kind, what in refused.items() if kind not in CONTACT_KINDS}
-    if refused:
-        listed = "; ".join(f"{kind}: {what}" for kind, what in refused.items())
-        allowed = ", ".join(repr(kind) for kind in refused)
+def _check_supported(model: mujoco.MjModel, name: str, ignore: Sequence[str]) -> None:
+    """Raise for unsupported features that are not ignored."""
+    ignored = {*ignore, *(CONTACT_FEATURES if "contact" in ignore else ())}
+    unsupported = {feature: where for feature, where in unsupported_features(model).items() if feature not in ignored}
+    if unsupported:
+        details = "; ".join(f"{feature}: {where}" for feature, where in unsupported.items())
+        names = ", ".join(repr(feature) for feature in unsupported)
         raise UnsupportedError(
-            f"{name} holds what cannot be simulated ({listed}). Leave it out with ignore=({allowed},)"
+            f"{name} has features that cannot be simulated ({details}); leave them out with ignore=({names},)"
         )
 
 
-def _engine(
-    model: mujoco.MjModel,
-    found: Sequence[GeomPair],
-    ignore: Sequence[str],
-    servo_speed: float,
-    options: dict[str, Any],
-) -> tuple[Articulation, dict[int, int]]:
-    """The engine in which these pairs may touch, with options that it has itself, and its row of each geom's shape."""
-    taking_part = {geom for pair in found for geom in (pair.first, pair.second)}
-    hanging = [] if "tendon" in ignore else strings(model)
-    order: list[tuple[str, int]] = []
-    for body in range(model.nbody):
-        order += [("geom", geom) for geom in geoms_of(model, body, taking_part)]
-        order += [("site", site) for site in sites_of(model, hanging, body)]
-    rows = {kind: {number: row for row, (of, number) in enumerate(order) if of == kind} for kind in ("geom", "site")}
-    friction = np.array([model.geom_friction[number] if kind == "geom" else np.zeros(3) for kind, number in order])
-    limits = "limit" not in ignore and limits_hold(model)
-    if options["contact"] == "compliant":
-        options = options | {"contact": compliance(model, found, limits, options["dt"] / options["substeps"])}
-    rubs = "friction_loss" not in ignore and friction_holds(model)
-    bodies = translate.bodies(model, taking_part, limits, rubs, hanging)
-    transmissions = translate.transmissions_of(model, bodies, ignore, servo_speed)
-    activations = translate.activations(model, len(transmissions))
-    tied = [] if "equality" in ignore else connections(model, [body.name for body in bodies])
-    joints = [joint for body in bodies for joint in body.joints]
-    constrained = any(joint.limits is not None or joint.friction_loss for joint in joints)
-    if not (found or constrained or transmissions or hanging or tied):
-        options = options | {"contact": None}
-    engine = Articulation(
-        bodies,
-        gravity=translate.gravity(model),
-        actuators=translate.actuators(model, len(transmissions), activations),
-        scenery=[placed(model, geom) for geom in geoms_of(model, 0, taking_part)]
-        + [knot(model, site) for site in sites_of(model, hanging, 0)],
-        touching=touching(found, rows["geom"], "turning_friction" not in ignore) + pulling(hanging, rows["site"]),
-        friction=friction.reshape(-1, 3)[:, 0].tolist(),
-        turning_friction=friction.reshape(-1, 3)[:, 1:],
-        transmissions=transmissions,
-        activations=activations,
-        connections=tied,
-        medium=_medium(model) if "fluid" not in ignore else None,
-        drag_axes=np.array([matrix(turn) for turn in model.body_iquat[1:]]).reshape(-1, 3, 3),
-        **options,
-    )
-    engine.keyframes = translate.keyframes(model)
-    engine.sites = translate.sites(model)
-    return engine, rows["geom"]
+@dataclass(frozen=True)
+class _EngineBuilder:
+    """Builder of engines from a compiled model, for different pairs of colliding geoms."""
+
+    model: mujoco.MjModel
+    ignore: Sequence[str]
+    max_servo_speed: float
+    contact: ContactSettings
+    dt: float
+    integrator: str
+    substeps: int
+
+    def build(self, pairs: Sequence[GeomPair]) -> tuple[Articulation, dict[int, int]]:
+        """Build the engine in which these pairs collide, and return the row of each geom in its geometry."""
+        model, ignore = self.model, self.ignore
+        colliding = {geom for pair in pairs for geom in (pair.first, pair.second)}
+        tendons = [] if "tendon" in ignore else site_tendons(model)
+        order: list[tuple[str, int]] = []
+        for body in range(model.nbody):
+            order += [("geom", geom) for geom in body_geoms(model, body, colliding)]
+            order += [("site", site) for site in tendon_sites(model, tendons, body)]
+        rows = {
+            kind: {number: row for row, (other, number) in enumerate(order) if other == kind}
+            for kind in ("geom", "site")
+        }
+        mechanism = self._mechanism(colliding, tendons)
+        rotational = "rotational_friction" not in ignore
+        engine = Articulation(
+            mechanism,
+            dt=self.dt,
+            integrator=self.integrator,
+            substeps=self.substeps,
+            contact=self._contact_settings(mechanism, pairs, order, bool(tendons)),
+            shape_pairs=shape_pairs(pairs, rows["geom"], rotational) + tendon_pairs(tendons, rows["site"]),
+        )
+        engine.keyframes = translate.keyframes(model)
+        engine.sites = translate.sites(model)
+        return engine, rows["geom"]
+
+    @property
+    def _has_limits(self) -> bool:
+        return "limit" not in self.ignore and limits_enabled(self.model)
+
+    def _mechanism(self, colliding: set[int], tendons: Sequence[SiteTendon]) -> Mechanism:
+        model, ignore = self.model, self.ignore
+        has_friction = "friction_loss" not in ignore and friction_enabled(model)
+        bodies = translate.bodies(model, colliding, self._has_limits, has_friction, tendons)
+        transmissions = translate.all_transmissions(model, bodies, ignore, self.max_servo_speed)
+        states = translate.actuator_states(model, len(transmissions))
+        return Mechanism(
+            bodies,
+            gravity=translate.gravity(model),
+            static_shapes=[placed_geom(model, geom) for geom in body_geoms(model, 0, colliding)]
+            + [site_marker(model, site) for site in tendon_sites(model, tendons, 0)],
+            actuators=translate.actuators(model, len(transmissions), states),
+            transmissions=transmissions,
+            actuator_states=states,
+            loop_joints=[] if "equality" in ignore else loop_joints(model, [body.name for body in bodies]),
+            fluid=None if "fluid" in ignore else _fluid(model),
+            drag_axes=np.array([matrix(quaternion) for quaternion in model.body_iquat[1:]]).reshape(-1, 3, 3),
+        )
+
+    def _contact_settings(
+        self, mechanism: Mechanism, pairs: Sequence[GeomPair], order: Sequence[tuple[str, int]], tendons: bool
+    ) -> ContactSettings:
+        """Contact settings with the friction of the file, and without contact where there is nothing to solve."""
+        model, method = self.model, self.contact.method
+        friction = np.array([model.geom_friction[number] if kind == "geom" else np.zeros(3) for kind, number in order])
+        friction = friction.reshape(-1, 3)
+        if method == "compliant":
+            method = compliant_law(model, pairs, self._has_limits, self.dt / self.substeps)
+        joints = [joint for body in mechanism.bodies for joint in body.joints]
+        constrained = any(joint.limits is not None or joint.friction_loss for joint in joints)
+        if not (pairs or constrained or mechanism.transmissions or tendons or mechanism.loop_joints):
+            method = None
+        return replace(
+            self.contact, method=method, friction=friction[:, 0].tolist(), rotational_friction=friction[:, 1:]
+        )
 
 
-def _medium(model: mujoco.MjModel) -> Medium | None:
+def _fluid(model: mujoco.MjModel) -> Fluid | None:
     density, viscosity = float(model.opt.density), float(model.opt.viscosity)
-    return Medium(density, viscosity) if density or viscosity else None
+    return Fluid(density, viscosity) if density or viscosity else None
 
 
 def _open(source: str | os.PathLike[str]) -> tuple[mujoco.MjSpec, str, bool]:
-    """The specification, what to call it in messages, and whether it is a URDF."""
+    """Specification of the model, its name for messages, and true for URDF."""
     text = os.fspath(source)
     inline = text.lstrip().startswith("<")
     name = INLINE if inline else text
@@ -211,8 +261,8 @@ def _open(source: str | os.PathLike[str]) -> tuple[mujoco.MjSpec, str, bool]:
     return specification, name, "<robot" in content and "<mujoco" not in content.split("<robot")[0]
 
 
-def _free_roots(specification: mujoco.MjSpec, base: str, urdf: bool) -> None:
-    if base == "fixed" or (base == "auto" and not urdf):
+def _free_roots(specification: mujoco.MjSpec, base: str, is_urdf: bool) -> None:
+    if base == "fixed" or (base == "auto" and not is_urdf):
         return
     for root in specification.worldbody.bodies:
         if not root.joints and (base == "free" or root.mass > 0):

@@ -1,53 +1,74 @@
-"""From a compiled MuJoCo model to bodies, joints, actuators and shapes."""
+"""Translation of a compiled MuJoCo model to bodies, joints, actuators and keyframes."""
 
-# MuJoCo's compiled module does not tell type checkers what it holds.
+# MuJoCo's compiled module has no types for type checkers.
 # pyright: reportAttributeAccessIssue=false
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
 import torch
 
 from physvision.core import State
-from physvision.physics.articulated.loading.geometry import geoms_of, matrix, placed
-from physvision.physics.articulated.loading.names import disabled, named
-from physvision.physics.articulated.loading.strings import TwoSites, knot, sites_of
-from physvision.physics.articulated.loading.transmissions import driven_joints, feedback, is_row, transmissions
-from physvision.physics.articulated.loading.unsupported import actuator_obstacle, switched_off
-from physvision.physics.articulated.model.actuators import Activation
-from physvision.physics.articulated.model.kinematic_tree import Body, Joint
+from physvision.physics.articulated.loading.geometry import body_geoms, matrix, placed_geom
+from physvision.physics.articulated.loading.names import is_disabled, object_name
+from physvision.physics.articulated.loading.tendons import SiteTendon, site_marker, tendon_sites
+from physvision.physics.articulated.loading.transmissions import driven_joints, feedback, is_transmission, transmissions
+from physvision.physics.articulated.loading.unsupported import actuator_obstacle, is_switched_off
+from physvision.physics.articulated.model.actuators import Actuators, ActuatorState
+from physvision.physics.articulated.model.bodies import JOINT_KINDS, Body, Joint
 from physvision.physics.articulated.model.transmissions import Transmission
-from physvision.physics.articulated.tree_engine import Actuators
 
 _JOINTS = {
-    mujoco.mjtJoint.mjJNT_FREE: ("free", 7, 6),
-    mujoco.mjtJoint.mjJNT_BALL: ("ball", 4, 3),
-    mujoco.mjtJoint.mjJNT_SLIDE: ("prismatic", 1, 1),
-    mujoco.mjtJoint.mjJNT_HINGE: ("revolute", 1, 1),
+    mujoco.mjtJoint.mjJNT_FREE: "free",
+    mujoco.mjtJoint.mjJNT_BALL: "ball",
+    mujoco.mjtJoint.mjJNT_SLIDE: "prismatic",
+    mujoco.mjtJoint.mjJNT_HINGE: "revolute",
 }
 _DISABLE = mujoco.mjtDisableBit
 
 
+class _Features(NamedTuple):
+    """Features of a model that bodies are translated with.
+
+    Attributes:
+        colliding: Geoms that may collide.
+        limits: If true, joints have limits.
+        friction: If true, joints have dry friction.
+        tendons: Tendons between sites, whose ends are drawn.
+    """
+
+    colliding: Collection[int]
+    limits: bool
+    friction: bool
+    tendons: Sequence[SiteTendon]
+
+
 def gravity(model: mujoco.MjModel) -> tuple[float, float, float]:
-    """m/s²."""
-    off = disabled(model, _DISABLE.mjDSBL_GRAVITY)
-    x, y, z = (0.0 if off else float(value) for value in model.opt.gravity)
+    """Gravity in the world's axes, m/s²."""
+    disabled = is_disabled(model, _DISABLE.mjDSBL_GRAVITY)
+    x, y, z = (0.0 if disabled else float(value) for value in model.opt.gravity)
     return x, y, z
 
 
 def bodies(
     model: mujoco.MjModel,
-    touching: Collection[int] = (),
+    colliding: Collection[int] = (),
     limits: bool = False,
-    rubs: bool = False,
-    hanging: Sequence[TwoSites] = (),
+    friction: bool = False,
+    tendons: Sequence[SiteTendon] = (),
 ) -> list[Body]:
-    """All bodies but the world, in MuJoCo's order; those without a name get one that no other has.
+    """All bodies but the world, in MuJoCo's order, with unique names for those without one.
 
-    With limits of joints where `limits`, with their dry friction where `rubs`.
+    Args:
+        model: Model of the file.
+        colliding: Geoms that may collide.
+        limits: If true, joints have limits.
+        friction: If true, joints have dry friction.
+        tendons: Tendons between sites, whose ends are drawn.
     """
     names = [model.body(number).name for number in range(model.nbody)]
     taken = set(names)
@@ -57,20 +78,13 @@ def bodies(
             while names[number] in taken:
                 names[number] += " (without a name)"
             taken.add(names[number])
-    return [_body(model, number, names, touching, limits, rubs, hanging) for number in range(1, model.nbody)]
+    features = _Features(colliding, limits, friction, tendons)
+    return [_body(model, number, names, features) for number in range(1, model.nbody)]
 
 
-def _body(
-    model: mujoco.MjModel,
-    number: int,
-    names: list[str],
-    touching: Collection[int],
-    limits: bool,
-    rubs: bool,
-    hanging: Sequence[TwoSites],
-) -> Body:
+def _body(model: mujoco.MjModel, number: int, names: list[str], features: _Features) -> Body:
     first = int(model.body_jntadr[number])
-    joints = [_joint(model, first + k, limits, rubs) for k in range(int(model.body_jntnum[number]))]
+    joints = [_joint(model, first + k, features) for k in range(int(model.body_jntnum[number]))]
     free = bool(joints) and joints[0].kind == "free"
     parent = int(model.body_parentid[number])
     axes = matrix(model.body_iquat[number])
@@ -81,175 +95,180 @@ def _body(
         mass=float(model.body_mass[number]),
         center_of_mass=model.body_ipos[number].copy(),
         inertia=axes @ np.diag(model.body_inertia[number]) @ axes.T,
-        # A free body's position is its pose in the world already.
+        # The position of a free joint is its pose in the world.
         position=np.zeros(3) if free else model.body_pos[number].copy(),
         orientation=np.array([1.0, 0, 0, 0]) if free else model.body_quat[number].copy(),
-        shapes=[placed(model, geom) for geom in geoms_of(model, number, touching)]
-        + [knot(model, site) for site in sites_of(model, list(hanging), number)],
+        shapes=[placed_geom(model, geom) for geom in body_geoms(model, number, features.colliding)]
+        + [site_marker(model, site) for site in tendon_sites(model, features.tendons, number)],
     )
 
 
-def _joint(model: mujoco.MjModel, number: int, limits: bool, rubs: bool) -> Joint:
-    kind, nq, nv = _JOINTS[mujoco.mjtJoint(int(model.jnt_type[number]))]
+def _joint(model: mujoco.MjModel, number: int, features: _Features) -> Joint:
+    kind = _JOINTS[mujoco.mjtJoint(int(model.jnt_type[number]))]
+    _, nq, nv = JOINT_KINDS[kind]
     q, v = int(model.jnt_qposadr[number]), int(model.jnt_dofadr[number])
-    stiffness = 0.0 if disabled(model, _DISABLE.mjDSBL_SPRING) else float(model.jnt_stiffness[number])
-    damping = 0.0 if disabled(model, _DISABLE.mjDSBL_DAMPER) else float(model.dof_damping[v])
-    reference = model.qpos_spring[q : q + nq].copy()
-    zero = float(model.qpos0[q]) if nv == 1 else 0.0
+    stiffness = 0.0 if is_disabled(model, _DISABLE.mjDSBL_SPRING) else float(model.jnt_stiffness[number])
+    damping = 0.0 if is_disabled(model, _DISABLE.mjDSBL_DAMPER) else float(model.dof_damping[v])
+    spring_reference = model.qpos_spring[q : q + nq].copy()
     if nv == 1:
-        stiffness, reference, damping = _with_servos(model, number, stiffness, reference, damping)
+        stiffness, spring_reference, damping = _add_servos(model, number, stiffness, spring_reference, damping)
+    limited = features.limits and kind != "free" and model.jnt_limited[number]
     return Joint(
         kind=kind,
         axis=model.jnt_axis[number].copy(),
         anchor=model.jnt_pos[number].copy() if kind != "free" else np.zeros(3),
         damping=damping,
         armature=float(model.dof_armature[v]),
-        friction_loss=float(model.dof_frictionloss[v]) if rubs else 0.0,
+        friction_loss=float(model.dof_frictionloss[v]) if features.friction else 0.0,
         stiffness=stiffness,
-        spring_reference=reference,
-        zero=zero,
-        start=model.qpos0[q : q + nq].copy(),
-        limits=_limits(model, number) if limits and kind != "free" and model.jnt_limited[number] else None,
+        spring_reference=spring_reference,
+        reference_position=float(model.qpos0[q]) if nv == 1 else 0.0,
+        initial_position=model.qpos0[q : q + nq].copy(),
+        limits=_limits(model, number) if limited else None,
         name=model.joint(number).name,
     )
 
 
 def _limits(model: mujoco.MjModel, joint: int) -> tuple[float, float]:
-    """A joint's range; of a ball joint MuJoCo takes the larger number for the largest angle."""
-    low, high = (float(each) for each in model.jnt_range[joint])
+    """Range of a joint; for a ball joint MuJoCo takes the larger number as the largest angle."""
+    low, high = (float(limit) for limit in model.jnt_range[joint])
     is_ball = model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_BALL.value
     return (-np.inf, max(low, high)) if is_ball else (low, high)
 
 
-def _with_servos(
+def _add_servos(
     model: mujoco.MjModel, joint: int, stiffness: float, reference: np.ndarray, damping: float
 ) -> tuple[float, np.ndarray, float]:
-    """Springs and dampers of a joint with those that its position and velocity servos amount to.
+    """Add the springs and dampers of a joint's position and velocity servos to its own.
 
-    A servo with gear g pulls with g (b₀ + b₁ g q + b₂ g q̇), b₁ and b₂ not above zero.
+    A servo with gear g exerts g (b₀ + b₁ g q + b₂ g q̇), b₁ and b₂ not above zero.
     """
     for k in usable_actuators(model):
-        if not switched_off(model, k) and not is_row(model, k) and joint in (driven_joints(model, k) or ()):
+        if not is_switched_off(model, k) and not is_transmission(model, k) and joint in (driven_joints(model, k) or ()):
             gear = float(model.actuator_gear[model.actuator_outadr[k], 0])
-            constant, servo, drag = feedback(model, k)
-            pull = stiffness * reference + gear * constant
-            stiffness, damping = stiffness + servo * gear**2, damping + drag * gear**2
-            reference = pull / stiffness if stiffness else reference
+            constant, servo_stiffness, servo_damping = feedback(model, k)
+            force = stiffness * reference + gear * constant
+            stiffness, damping = stiffness + servo_stiffness * gear**2, damping + servo_damping * gear**2
+            reference = force / stiffness if stiffness else reference
     return stiffness, reference, damping
 
 
 def usable_actuators(model: mujoco.MjModel) -> list[int]:
-    """Those that are forces linear in control, position and velocity, also those that are switched off."""
-    if disabled(model, _DISABLE.mjDSBL_ACTUATION):
+    """Actuators whose force is linear in control, position and velocity, including those that are switched off."""
+    if is_disabled(model, _DISABLE.mjDSBL_ACTUATION):
         return []
     return [k for k in range(model.nactuator) if actuator_obstacle(model, k) is None]
 
 
-def rows(model: mujoco.MjModel) -> list[int]:
-    """The actuators that are bounded rows."""
-    return [k for k in usable_actuators(model) if not switched_off(model, k) and is_row(model, k)]
+def transmission_actuators(model: mujoco.MjModel) -> list[int]:
+    """Actuators that are simulated as transmissions."""
+    return [k for k in usable_actuators(model) if not is_switched_off(model, k) and is_transmission(model, k)]
 
 
-def transmissions_of(
-    model: mujoco.MjModel, bodies: list[Body], ignore: Collection[str], speed: float
+def all_transmissions(
+    model: mujoco.MjModel, bodies: list[Body], ignore: Collection[str], max_speed: float
 ) -> list[Transmission]:
-    """All bounded rows; those of actuators come first, which ask for no more than this speed."""
+    """Transmissions of actuators, with this largest commanded speed, then those of tendons and equalities."""
     names = [
         joint.name or (f"{body.name}.{order}" if len(body.joints) > 1 else body.name)
         for body in bodies
         for order, joint in enumerate(body.joints)
     ]
-    return transmissions(model, names, rows(model), ignore, speed)
+    return transmissions(model, names, transmission_actuators(model), ignore, max_speed)
 
 
-def activations(model: mujoco.MjModel, transmissions: int) -> list[Activation]:
-    """The actuators with dynamics of their own, in their order, and what they push."""
-    pulling, found = {k: t for t, k in enumerate(rows(model))}, []
+def actuator_states(model: mujoco.MjModel, transmissions: int) -> list[ActuatorState]:
+    """Inner states of actuators, in their order, given the number of transmissions."""
+    rows, states = {k: row for row, k in enumerate(transmission_actuators(model))}, []
     for k in usable_actuators(model):
-        if late(model, k):
-            push = np.zeros(model.nv + transmissions)
-            if not switched_off(model, k):
-                _push(model, k, pulling, push)
-            adds_up = model.actuator_dyntype[k] == mujoco.mjtDyn.mjDYN_INTEGRATOR.value
-            time = np.inf if adds_up else float(model.actuator_dynprm[k, 0])
-            found.append(Activation(named(model, "actuator", k), time, push))
-    return found
+        if has_state(model, k):
+            force = np.zeros(model.nv + transmissions)
+            if not is_switched_off(model, k):
+                _add_force(model, k, rows, force)
+            integrates = model.actuator_dyntype[k] == mujoco.mjtDyn.mjDYN_INTEGRATOR.value
+            time_constant = np.inf if integrates else float(model.actuator_dynprm[k, 0])
+            states.append(ActuatorState(object_name(model, "actuator", k), time_constant, force))
+    return states
 
 
-def late(model: mujoco.MjModel, k: int) -> bool:
-    """Whether actuator k has an activation."""
+def has_state(model: mujoco.MjModel, k: int) -> bool:
+    """If true, actuator k has an inner state (activation)."""
     return bool(model.actuator_dyntype[k] != mujoco.mjtDyn.mjDYN_NONE.value)
 
 
-def _push(model: mujoco.MjModel, k: int, pulling: dict[int, int], columns: np.ndarray) -> None:
-    """Add the force on velocities, or the pull on its transmission, that a unit of actuator k's signal gives."""
-    scale = float(model.actuator_gainprm[k, 0])
-    if k in pulling:
-        columns[model.nv + pulling[k]] += scale
+def _add_force(model: mujoco.MjModel, k: int, rows: dict[int, int], columns: np.ndarray) -> None:
+    """Add the force of actuator k per unit of its signal on velocities, or on its transmission."""
+    gain = float(model.actuator_gainprm[k, 0])
+    if k in rows:
+        columns[model.nv + rows[k]] += gain
         return
-    for joint, share in (driven_joints(model, k) or {}).items():
-        columns[model.jnt_dofadr[joint]] += scale * share
+    for joint, coefficient in (driven_joints(model, k) or {}).items():
+        columns[model.jnt_dofadr[joint]] += gain * coefficient
 
 
-def actuators(
-    model: mujoco.MjModel, transmissions: int = 0, activations: Sequence[Activation] = ()
-) -> Actuators | None:
-    """How the file's actuators turn controls into forces; None where it has none: a control is then a force."""
+def actuators(model: mujoco.MjModel, transmissions: int = 0, states: Sequence[ActuatorState] = ()) -> Actuators | None:
+    """Map from the controls of the file's actuators to forces; None without actuators: a control is then a force."""
     usable = usable_actuators(model)
     if not usable:
         return None
-    pulling = {k: t for t, k in enumerate(rows(model))}
-    wheels = {each.name: (column, each.gain) for column, each in enumerate(activations)}
-    direct, through = np.zeros((len(usable), model.nv + transmissions)), np.zeros((len(usable), len(wheels)))
+    rows = {k: row for row, k in enumerate(transmission_actuators(model))}
+    columns = {state.name: column for column, state in enumerate(states)}
+    direct, to_states = np.zeros((len(usable), model.nv + transmissions)), np.zeros((len(usable), len(states)))
     low, high = np.full(len(usable), -np.inf), np.full(len(usable), np.inf)
     for row, k in enumerate(usable):
-        if switched_off(model, k):
+        if is_switched_off(model, k):
             continue
-        scale, driven = float(model.actuator_gainprm[k, 0]), driven_joints(model, k) or {}
-        if late(model, k):
-            column, torque = wheels[named(model, "actuator", k)]
-            through[row, column] = torque
+        if has_state(model, k):
+            column = columns[object_name(model, "actuator", k)]
+            to_states[row, column] = states[column].gain
         else:
-            _push(model, k, pulling, direct[row])
-        control = int(model.actuator_ctrladr[k])
-        if model.actuator_ctrllimited[control] and not disabled(model, _DISABLE.mjDSBL_CLAMPCTRL):
-            low[row], high[row] = model.actuator_ctrlrange[control]
-        if k not in pulling and not late(model, k):
-            # Without feedback a limit of the force is one of the control.
-            if model.actuator_forcelimited[k]:
-                low[row], high[row] = _narrowed(low[row], high[row], model.actuator_forcerange[k], scale)
-            for joint, share in driven.items():
-                if model.jnt_actfrclimited[joint]:
-                    low[row], high[row] = _narrowed(low[row], high[row], model.jnt_actfrcrange[joint], scale * share)
-    gain = np.concatenate([direct[:, : model.nv], through, direct[:, model.nv :]], 1)
-    return Actuators(gain, low, high, tuple(named(model, "actuator", k) for k in usable))
+            _add_force(model, k, rows, direct[row])
+        low[row], high[row] = _control_range(model, k, clamps_force=k not in rows and not has_state(model, k))
+    gain = np.concatenate([direct[:, : model.nv], to_states, direct[:, model.nv :]], 1)
+    return Actuators(gain, low, high, tuple(object_name(model, "actuator", k) for k in usable))
 
 
-def _narrowed(low: float, high: float, forces: np.ndarray, scale: float) -> tuple[float, float]:
-    """The controls of a range that give forces, scale times as large, of another range; what is beyond is clamped."""
-    if scale == 0:
+def _control_range(model: mujoco.MjModel, k: int, clamps_force: bool) -> tuple[float, float]:
+    """Range of the control of actuator k; without feedback limits of its force are limits of the control."""
+    low, high = -np.inf, np.inf
+    control = int(model.actuator_ctrladr[k])
+    if model.actuator_ctrllimited[control] and not is_disabled(model, _DISABLE.mjDSBL_CLAMPCTRL):
+        low, high = model.actuator_ctrlrange[control]
+    if clamps_force:
+        gain = float(model.actuator_gainprm[k, 0])
+        if model.actuator_forcelimited[k]:
+            low, high = _clamp_range(low, high, model.actuator_forcerange[k], gain)
+        for joint, coefficient in (driven_joints(model, k) or {}).items():
+            if model.jnt_actfrclimited[joint]:
+                low, high = _clamp_range(low, high, model.jnt_actfrcrange[joint], gain * coefficient)
+    return low, high
+
+
+def _clamp_range(low: float, high: float, forces: np.ndarray, gain: float) -> tuple[float, float]:
+    """Clamp a range of controls to those whose forces are within another range."""
+    if gain == 0:
         return low, high
-    least, most = sorted((float(forces[0]) / scale, float(forces[1]) / scale))
-    return float(np.clip(low, least, most)), float(np.clip(high, least, most))
+    lower, upper = sorted((float(forces[0]) / gain, float(forces[1]) / gain))
+    return float(np.clip(low, lower, upper)), float(np.clip(high, lower, upper))
 
 
 def keyframes(model: mujoco.MjModel) -> dict[str, State]:
-    """The file's keyframes by name (or number): states of one world."""
-    addresses = [int(model.actuator_actadr[k]) for k in usable_actuators(model) if late(model, k)]
-    still = np.zeros(len(addresses))
+    """Keyframes of the file by name (or number), as states of one world."""
+    addresses = [int(model.actuator_actadr[k]) for k in usable_actuators(model) if has_state(model, k)]
+    rest = np.zeros(len(addresses))
 
     def state(k: int) -> State:
-        q, v = (model.key_qpos[k], still), (model.key_qvel[k], model.key_act[k][addresses])
+        q, v = (model.key_qpos[k], rest), (model.key_qvel[k], model.key_act[k][addresses])
         return State(*(torch.tensor(np.concatenate(parts))[None] for parts in (q, v)))
 
-    return {named(model, "key", k): state(k) for k in range(model.nkey)}
+    return {object_name(model, "key", k): state(k) for k in range(model.nkey)}
 
 
 def sites(model: mujoco.MjModel) -> dict[str, tuple[int, tuple[float, ...]]]:
-    """The named sites of bodies: the body's row, and the place in its frame, m."""
-    found = {}
+    """Named sites of bodies: row of the body, and position in its frame, m."""
+    named = {}
     for k in range(model.nsite):
         body, name = int(model.site_bodyid[k]), model.site(k).name
         if body and name:
-            found[name] = (body - 1, tuple(float(value) for value in model.site_pos[k]))
-    return found
+            named[name] = (body - 1, tuple(float(value) for value in model.site_pos[k]))
+    return named

@@ -1,106 +1,94 @@
-"""What a MuJoCo model may hold that the articulated engine does not simulate, found and named."""
+"""Features of a MuJoCo model that the articulated engine does not simulate."""
 
-# MuJoCo's compiled module does not tell type checkers what it holds.
+# MuJoCo's compiled module has no types for type checkers.
 # pyright: reportAttributeAccessIssue=false
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import mujoco
 import numpy as np
 
-from physvision.physics.articulated.loading.contacts import contact_findings
-from physvision.physics.articulated.loading.names import any_in_row, disabled, listed, named
+from physvision.physics.articulated.loading.contacts import unsupported_contacts
+from physvision.physics.articulated.loading.names import is_disabled, join_names, nonzero_rows, object_name
 from physvision.physics.articulated.loading.transmissions import (
     driven_joints,
-    equalities_refused,
     feedback,
-    is_row,
-    tendons_refused,
+    is_transmission,
+    unsupported_equalities,
+    unsupported_tendons,
 )
 
 IGNORABLE = (
-    "contact",
-    "pair",
-    "turning_friction",
-    "surface",
-    "limit",
-    "equality",
-    "tendon",
-    "actuator",
-    "fluid",
-    "gravity_compensation",
-    "friction_loss",
-    "nonlinear",
-    "plasticity",
-    "flex",
-    "sleep",
-    "plugin",
+    *("contact", "pair", "rotational_friction", "surface", "limit", "equality", "tendon", "actuator", "fluid"),
+    *("gravity_compensation", "friction_loss", "nonlinear", "plasticity", "flex", "sleep", "plugin"),
 )
 _DISABLE = mujoco.mjtDisableBit
-_ONE_NUMBER = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
+_SCALAR_JOINTS = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
+_LINEAR_DYNAMICS = (mujoco.mjtDyn.mjDYN_FILTER, mujoco.mjtDyn.mjDYN_FILTEREXACT, mujoco.mjtDyn.mjDYN_INTEGRATOR)
 
 
-def findings(model: mujoco.MjModel) -> dict[str, str]:
-    """Kind: what of it there is; only what has an effect, which is nothing where nothing moves."""
+def unsupported_features(model: mujoco.MjModel) -> dict[str, str]:
+    """Unsupported features with an effect, each with where it occurs; none in a model without velocities."""
     if model.nv == 0:
         return {}
-    falls = not disabled(model, _DISABLE.mjDSBL_GRAVITY) and np.any(model.opt.gravity)
-    found = {
-        **contact_findings(model),
-        "equality": equalities_refused(model),
-        "tendon": tendons_refused(model),
-        "actuator": listed(
-            f"{named(model, 'actuator', k)} ({reason})"
-            for k in range(model.nactuator)
-            if (reason := actuator_obstacle(model, k)) is not None
-        ),
-        "fluid": _fluid(model),
-        "gravity_compensation": _of(model, "body", model.body_gravcomp) if falls else "",
-        "nonlinear": _nonlinear(model),
-        "plasticity": _of(model, "joint", model.jnt_springyield),
-        "flex": listed(named(model, "flex", k) for k in range(model.nflex)),
-        "sleep": "bodies may fall asleep" if model.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SLEEP.value else "",
+    has_gravity = not is_disabled(model, _DISABLE.mjDSBL_GRAVITY) and np.any(model.opt.gravity)
+    obstacles = ((k, actuator_obstacle(model, k)) for k in range(model.nactuator))
+    features = {
+        **unsupported_contacts(model),
+        "equality": unsupported_equalities(model),
+        "tendon": unsupported_tendons(model),
+        "actuator": join_names(f"{object_name(model, 'actuator', k)} ({reason})" for k, reason in obstacles if reason),
+        "fluid": _unsupported_fluid(model),
+        "gravity_compensation": _nonzero_names(model, "body", model.body_gravcomp) if has_gravity else "",
+        "nonlinear": _nonlinear_joints(model),
+        "plasticity": _nonzero_names(model, "joint", model.jnt_springyield),
+        "flex": _names(model, "flex", range(model.nflex)),
+        "sleep": "sleeping is enabled" if model.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SLEEP.value else "",
         "plugin": f"{model.nplugin} plugins" if model.nplugin else "",
     }
-    return {kind: what for kind, what in found.items() if what}
+    return {feature: where for feature, where in features.items() if where}
 
 
-def _of(model: mujoco.MjModel, kind: str, *values: np.ndarray) -> str:
-    """Names of those with a number other than zero; a second array is that of the numbers that the first points to."""
-    numbers = values[0] if len(values) == 1 else values[1][values[0]]
-    return listed(named(model, kind, k) for k in np.flatnonzero(any_in_row(numbers)).tolist())
+def _names(model: mujoco.MjModel, kind: str, numbers: Iterable[int]) -> str:
+    return join_names(object_name(model, kind, k) for k in numbers)
 
 
-def switched_off(model: mujoco.MjModel, k: int) -> bool:
-    """Whether actuator k never pushes: all are switched off, or its group is."""
+def _nonzero_names(model: mujoco.MjModel, kind: str, values: np.ndarray) -> str:
+    return _names(model, kind, np.flatnonzero(nonzero_rows(values)).tolist())
+
+
+def is_switched_off(model: mujoco.MjModel, k: int) -> bool:
+    """If true, actuator k exerts no force because all actuators or its group are disabled."""
     group = int(model.actuator_group[k])
-    return disabled(model, _DISABLE.mjDSBL_ACTUATION) or (
+    return is_disabled(model, _DISABLE.mjDSBL_ACTUATION) or (
         0 <= group < 31 and bool(int(model.opt.disableactuator) & (1 << group))
     )
 
 
 def actuator_obstacle(model: mujoco.MjModel, k: int) -> str | None:
-    """Why actuator k is not a force that is linear in its control, a joint's position and its velocity."""
-    if switched_off(model, k):
+    """Reason why the force of actuator k is not linear in control, position and velocity; None if it is."""
+    if is_switched_off(model, k):
         return None
-    driven = driven_joints(model, k)
-    if driven is None:
+    joints = driven_joints(model, k)
+    if joints is None:
         return "it does not drive a joint or a fixed tendon"
-    if any(mujoco.mjtJoint(int(model.jnt_type[joint])) not in _ONE_NUMBER for joint in driven):
+    if any(mujoco.mjtJoint(int(model.jnt_type[joint])) not in _SCALAR_JOINTS for joint in joints):
         return "it drives a ball or free joint"
-    if (reason := _activation_obstacle(model, k)) is not None:
+    if (reason := _state_obstacle(model, k)) is not None:
         return reason
     if model.actuator_gaintype[k] != mujoco.mjtGain.mjGAIN_FIXED.value:
         return "its gain is not constant"
     if model.actuator_biastype[k] == mujoco.mjtBias.mjBIAS_AFFINE.value:
         constant, stiffness, damping = feedback(model, k)
         if constant != 0 and stiffness == 0:
-            return "it pushes without being told to"
+            return "it has a constant force without a control"
         if stiffness < 0 or damping < 0:
             return "its feedback is positive"
     elif model.actuator_biastype[k] != mujoco.mjtBias.mjBIAS_NONE.value:
         return "its bias is not affine"
-    if _limited_together(model, k):
+    if _shares_force_limit(model, k):
         return "its force is limited together with that of another actuator"
     if model.actuator_ctrlnum[k] != 1:
         return "it has more than one control"
@@ -111,11 +99,8 @@ def actuator_obstacle(model: mujoco.MjModel, k: int) -> str | None:
     return None
 
 
-_LINEAR_DYNAMICS = (mujoco.mjtDyn.mjDYN_FILTER, mujoco.mjtDyn.mjDYN_FILTEREXACT, mujoco.mjtDyn.mjDYN_INTEGRATOR)
-
-
-def _activation_obstacle(model: mujoco.MjModel, k: int) -> str | None:
-    """Why the activation of actuator k does not follow its control linearly."""
+def _state_obstacle(model: mujoco.MjModel, k: int) -> str | None:
+    """Reason why the inner state of actuator k does not follow its control linearly; None if it does."""
     kind = mujoco.mjtDyn(int(model.actuator_dyntype[k]))
     if kind == mujoco.mjtDyn.mjDYN_NONE:
         return None
@@ -126,36 +111,36 @@ def _activation_obstacle(model: mujoco.MjModel, k: int) -> str | None:
     if model.actuator_actlimited[k] or model.actuator_actearly[k]:
         return "its activation is limited, or taken early"
     limited = model.actuator_forcelimited[k] or any(model.jnt_actfrclimited[j] for j in driven_joints(model, k) or ())
-    return "its force is limited, and follows its activation" if limited and not is_row(model, k) else None
+    return "its force is limited, and follows its activation" if limited and not is_transmission(model, k) else None
 
 
-def _limited_together(model: mujoco.MjModel, k: int) -> bool:
-    """Whether a limit of the force on a joint holds for actuator k and others together."""
-    driven = set(driven_joints(model, k) or ())
+def _shares_force_limit(model: mujoco.MjModel, k: int) -> bool:
+    """If true, a limit of the force on a joint applies to actuator k and others together."""
+    joints = set(driven_joints(model, k) or ())
     others = (set(driven_joints(model, other) or ()) for other in range(model.nactuator) if other != k)
-    shared = len(driven) > 1 or any(driven & each for each in others)
-    return shared and any(model.jnt_actfrclimited[joint] for joint in driven)
+    shared = len(joints) > 1 or any(joints & other for other in others)
+    return shared and any(model.jnt_actfrclimited[joint] for joint in joints)
 
 
-def _fluid(model: mujoco.MjModel) -> str:
-    """What of a medium is beyond the drag of boxes at rest."""
+def _unsupported_fluid(model: mujoco.MjModel) -> str:
+    """Fluid forces beyond the drag of boxes in a fluid at rest."""
     if not (model.opt.density or model.opt.viscosity):
         return ""
-    shaped = listed(named(model, "body", int(model.geom_bodyid[k])) for k in np.flatnonzero(model.geom_fluid[:, 0]))
-    return shaped or ("wind" if np.any(model.opt.wind) else "")
+    bodies = (int(model.geom_bodyid[geom]) for geom in np.flatnonzero(model.geom_fluid[:, 0]))
+    return _names(model, "body", bodies) or ("wind" if np.any(model.opt.wind) else "")
 
 
-def limits_hold(model: mujoco.MjModel) -> bool:
-    """Whether the limits of joints have an effect."""
-    return not disabled(model, _DISABLE.mjDSBL_LIMIT) and not disabled(model, _DISABLE.mjDSBL_CONSTRAINT)
+def limits_enabled(model: mujoco.MjModel) -> bool:
+    """If true, the limits of joints have an effect."""
+    return not is_disabled(model, _DISABLE.mjDSBL_LIMIT) and not is_disabled(model, _DISABLE.mjDSBL_CONSTRAINT)
 
 
-def friction_holds(model: mujoco.MjModel) -> bool:
-    """Whether the dry friction of joints has an effect."""
-    return not disabled(model, _DISABLE.mjDSBL_FRICTIONLOSS) and not disabled(model, _DISABLE.mjDSBL_CONSTRAINT)
+def friction_enabled(model: mujoco.MjModel) -> bool:
+    """If true, the dry friction of joints has an effect."""
+    return not is_disabled(model, _DISABLE.mjDSBL_FRICTIONLOSS) and not is_disabled(model, _DISABLE.mjDSBL_CONSTRAINT)
 
 
-def _nonlinear(model: mujoco.MjModel) -> str:
-    springs = np.flatnonzero(any_in_row(model.jnt_stiffnesspoly))
-    dampers = np.flatnonzero(any_in_row(model.dof_dampingpoly))
-    return listed(named(model, "joint", j) for j in sorted({*springs.tolist(), *model.dof_jntid[dampers].tolist()}))
+def _nonlinear_joints(model: mujoco.MjModel) -> str:
+    springs = np.flatnonzero(nonzero_rows(model.jnt_stiffnesspoly))
+    dampers = np.flatnonzero(nonzero_rows(model.dof_dampingpoly))
+    return _names(model, "joint", sorted({*springs.tolist(), *model.dof_jntid[dampers].tolist()}))

@@ -1,4 +1,4 @@
-"""Drag of a medium at rest: of each body as of the box of its mass and inertia."""
+"""Drag of a fluid at rest, computed for each body from its equivalent inertia box."""
 
 from __future__ import annotations
 
@@ -10,58 +10,61 @@ import torch
 from torch import Tensor
 
 from physvision.core import ModelError
-from physvision.physics.articulated.model.kinematic_tree import Body
+from physvision.physics.articulated.model.bodies import Body
 
 
 @dataclass(frozen=True)
-class Medium:
-    """What bodies move in. Its drag is that of MuJoCo's model of boxes.
+class Fluid:
+    """A fluid at rest around the bodies, with the drag of MuJoCo's inertia-box model.
 
     Attributes:
-        density: kg/m³.
-        viscosity: Pa s.
+        density: Density, kg/m³.
+        viscosity: Dynamic viscosity, Pa s.
     """
 
     density: float = 0.0
     viscosity: float = 0.0
 
+    def __post_init__(self) -> None:
+        if not (self.density >= 0 and self.viscosity >= 0):
+            raise ModelError(f"fluid: density and viscosity must be at least zero, got {self}")
 
-def boxes(bodies: Sequence[Body], axes: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Sizes, (bodies, 3), and axes, (bodies, 3, 3), of the boxes that have the bodies' masses and inertias.
 
-    Axes are principal ones; given ones decide where moments are equal. Bodies without mass get no size.
+def inertia_boxes(bodies: Sequence[Body], axes: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Boxes with the mass and inertia of each body: sizes (bodies, 3), m, and axes (bodies, 3, 3).
+
+    The axes are principal axes; given ones decide between equal moments. The box of a massless body has no size.
     """
-    sizes, found = np.zeros((len(bodies), 3)), np.tile(np.eye(3), (len(bodies), 1, 1))
+    sizes, rotations = np.zeros((len(bodies), 3)), np.tile(np.eye(3), (len(bodies), 1, 1))
     for row, body in enumerate(bodies):
         inertia = np.asarray(body.inertia, float)
         inertia = np.diag(inertia) if inertia.shape == (3,) else (inertia + inertia.T) / 2
-        turn = np.linalg.eigh(inertia)[1] if axes is None else axes[row]
-        moments = np.diag(turn.T @ inertia @ turn)
+        rotation = np.linalg.eigh(inertia)[1] if axes is None else axes[row]
+        moments = np.diag(rotation.T @ inertia @ rotation)
         if body.mass > 0:
             squares = 6 * (moments.sum() - 2 * moments) / body.mass
             sizes[row] = np.sqrt(np.maximum(squares, 0.0))
-        found[row] = turn * np.sign(np.linalg.det(turn))
-    return sizes, found
+        rotations[row] = rotation * np.sign(np.linalg.det(rotation))
+    return sizes, rotations
 
 
-def drag(size: Tensor, medium: Tensor) -> dict[str, Tensor]:
-    """The viscous and dynamic shares of the drag of boxes, for moments and forces along their axes.
+def drag_coefficients(size: Tensor, fluid: Tensor) -> dict[str, Tensor]:
+    """Viscous and quadratic drag coefficients of boxes, for forces and moments along their axes.
 
-    Viscous is that of a ball whose diameter is the mean d of the sizes: 3 π η d v and π η d³ ω. Dynamic is, along x,
-    that of the face, ½ ρ b c |v| v, and of its turning, ρ a (b⁴ + c⁴) |ω| ω / 64.
+    Viscous drag is that of a sphere whose diameter d is the mean size: 3 π η d v and π η d³ ω. Quadratic drag along x
+    is that of the face, ½ ρ b c |v| v, and of its rotation, ρ a (b⁴ + c⁴) |ω| ω / 64.
+
+    Args:
+        size: Sizes (a, b, c) of the boxes, (..., bodies, 3), m.
+        fluid: Density and viscosity, (..., 2).
     """
-    density, viscosity = medium[..., None, 0:1], medium[..., None, 1:2]
+    density, viscosity = fluid[..., None, 0:1], fluid[..., None, 1:2]
     mean = size.mean(-1, keepdim=True)
     a, b = size.roll(-1, -1), size.roll(-2, -1)
+    shape = torch.broadcast_shapes(mean.shape, size.shape)
     return {
-        "viscous_force": (3 * torch.pi * viscosity * mean).expand(torch.broadcast_shapes(mean.shape, size.shape)),
-        "viscous_moment": (torch.pi * viscosity * mean**3).expand(torch.broadcast_shapes(mean.shape, size.shape)),
+        "viscous_force": (3 * torch.pi * viscosity * mean).expand(shape),
+        "viscous_moment": (torch.pi * viscosity * mean**3).expand(shape),
         "dynamic_force": density * a * b / 2,
         "dynamic_moment": density * size * (a**4 + b**4) / 64,
     }
-
-
-def check(medium: Medium) -> None:
-    """Raise for a medium that cannot be."""
-    if not (medium.density >= 0 and medium.viscosity >= 0):
-        raise ModelError(f"medium: density and viscosity are at least zero, got {medium}")

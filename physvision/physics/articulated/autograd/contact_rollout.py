@@ -1,0 +1,204 @@
+"""Rollouts with contact, by events or by a law that steps by a fixed time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from typing_extensions import override
+
+from physvision.kernels.batched_function import Tensors
+from physvision.kernels.launching import Repeated, argument, is_short, launch
+from physvision.physics.articulated.arrays import CONTACT_PARAMETERS, PARAMETERS
+from physvision.physics.articulated.autograd.operation import TreeOperation, zeros_if_none
+from physvision.physics.articulated.compiler.device_model import DeviceModel
+from physvision.physics.articulated.compiler.link_parameters import Parameters
+from physvision.physics.articulated.contact import ContactLaw
+from physvision.physics.articulated.model.integrators import Integrator
+from physvision.physics.articulated.settings import SETTINGS
+from physvision.physics.articulated.workspace import Workspace
+
+
+@dataclass(frozen=True, eq=False)
+class ContactRollout(TreeOperation):
+    """Rollout with contact.
+
+    Inputs: q, v, generalized forces, wrenches, then parameters of the links and of the contact problem. Outputs:
+    trajectories of q and v, and two tables for the status with the columns `workspace.STEP_COLUMNS`, behind the first
+    failed step, and `workspace.WORST_COLUMNS`.
+
+    Attributes:
+        steps: Number of steps.
+        dt: Length of a step, s.
+        truncate: Number of steps after which the gradient is cut; zero for no cut.
+        law: Law of contact that steps by a fixed time; None for events.
+        integrator: Integrator of a law that has no time stepping of its own.
+        substeps: Number of substeps of the integrator in a step.
+    """
+
+    steps: int
+    dt: float
+    truncate: int
+    law: ContactLaw | None = None
+    integrator: Integrator | None = None
+    substeps: int = 1
+    differentiable = 2
+
+    def _kernel(self, name: str) -> Any:
+        if self.law is None:
+            return getattr(self.model.kernels, f"contact_{name}")
+        return getattr(self.model.law_kernels(self.law), name)
+
+    @property
+    def _schedule(self) -> list[Any]:
+        """Arguments of both launches behind the workspaces: law or length of a step, and number of steps."""
+        method: Any = self.dt
+        if self.integrator is not None:
+            method = self.model.schedule_struct(self.integrator, self.substeps, self.dt)
+        elif self.law is not None:
+            method = self.model.law_struct(self.law, self.dt)
+        return [method, self.steps]
+
+    @property
+    def _evaluations_per_step(self) -> int:
+        return 1 if self.integrator is None else self.integrator.stages * self.substeps
+
+    @property
+    def _rows(self) -> int:
+        """Number of evaluations that the workspace holds."""
+        return max(SETTINGS.max_events + 3, self._evaluations_per_step + 1)
+
+    @property
+    def _evaluations(self) -> int:
+        """Number of evaluations of contact-free dynamics that cost as much as the rollout."""
+        return SETTINGS.contact_cost_factor * self.steps * self._evaluations_per_step
+
+    def _structs(self, parameters: list[Tensor]) -> tuple[Any, Any]:
+        if self.structs is not None:
+            return self.structs.tree, self.structs.contacts
+        count = len(CONTACT_PARAMETERS)
+        contact_parameters = dict(zip(CONTACT_PARAMETERS, parameters[-count:], strict=True))
+        limits = (SETTINGS.max_events, SETTINGS.restitution_threshold, SETTINGS.max_initial_penetration)
+        contacts = self.model.contacts_struct(contact_parameters, *limits)
+        return self.model.tree_struct(dict(zip(PARAMETERS, parameters[:-count], strict=True))), contacts
+
+    @override
+    def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
+        return self._run(("steps", "worst"), *inputs)
+
+    def impulses(self, *inputs: Any) -> Tensor:
+        """Impulse on the first shape of each pair over the last step, (batch, pairs, 3), N s; zero where it failed."""
+        _, _, steps, impulses = self._run(("steps", "pushed"), *inputs)
+        return torch.where(steps[:, :1, None] < 0, impulses, 0.0)
+
+    def _recorded(
+        self, name: str, memory: Workspace, key: tuple, batch: int, arguments: Callable[[], list]
+    ) -> Repeated:
+        """Launch that was recorded with this memory and an equal key, or a new one."""
+        last = memory.launches.get(name)
+        if last is not None and len(last[0]) == len(key) and all(map(_is_same, last[0], key)):
+            return last[1]
+        recorded = Repeated(self._kernel(name), batch, arguments(), self.model.device)
+        memory.launches[name] = key, recorded
+        return recorded
+
+    def _run(self, results: Sequence[str], *inputs: Any) -> tuple[Tensor, ...]:
+        """Simulate, and return the trajectories of q and v with copies of some tensors of the contact workspace."""
+        q, v, torque, wrenches, *parameters = inputs
+        model, batch, rows = self.model, q.shape[0], self._rows
+        positions = model.allocator.trajectory(batch, self.steps + 1, model.tree.nq)
+        velocities = model.allocator.trajectory(batch, self.steps + 1, model.tree.nv)
+        workspace = model.workspaces.borrow(batch, rows, "backward")
+        memory = model.workspaces.borrow(batch, rows, "contacts")
+        forces = self._torque(torque, batch, self.steps)
+
+        def arguments() -> list[Any]:
+            tree, contacts = self._structs(parameters)
+            structs = [tree, workspace.struct, model.forces_struct(forces, wrenches), contacts, memory.struct]
+            states = map(argument, (q, v, positions, velocities, memory.tensors["steps"][:, 0]))
+            return [*structs, *self._schedule, *states]
+
+        if self._can_record(wrenches, batch, False):
+            strides = (q.stride(), v.stride(), forces.stride())
+            key = (workspace, self.structs, self.law, self.integrator, self.dt, self.steps, *strides)
+            recorded = self._recorded("rollout", memory, key, batch, arguments)
+            recorded.move(2, forces, "torque")
+            for position, tensor in zip((-5, -4, -3, -2), (q, v, positions, velocities), strict=True):
+                recorded.move(position, tensor)
+            recorded.run()
+        else:
+            self._launch(self._kernel("rollout"), batch, arguments(), False, self._evaluations)
+        copies = [memory.tensors[name].clone() for name in results]
+        model.workspaces.give(batch, rows, "backward", workspace)
+        model.workspaces.give(batch, rows, "contacts", memory)
+        return (positions, velocities, *copies)
+
+    def _can_record(self, wrenches: Tensor | None, batch: int, backward: bool) -> bool:
+        if self.structs is None or wrenches is not None:
+            return False
+        return is_short(batch, self._cost(batch, backward, self._evaluations), self.model.device)
+
+    @override
+    def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:
+        q, _, torque, wrenches, *parameters = inputs
+        positions, velocities, steps, _ = outputs
+        model, batch, rows = self.model, positions.shape[0], self._rows
+        q_bar, v_bar = (model.allocator.zeros(batch, count) for count in (model.tree.nq, model.tree.nv))
+        wrench_bar = self._wrench_gradient(wrenches, needed[3], batch, self.steps)
+        workspace = model.workspaces.borrow(batch, rows, "backward")
+        memory = model.workspaces.borrow(batch, rows, "contacts")
+        torque_bar = memory.tensors["discarded"].expand(-1, self.steps, -1)
+        if needed[2] and torque is not None:
+            torque_bar = model.allocator.zeros(batch, self.steps, model.forces_per_step)
+        forces = self._torque(torque, batch, self.steps)
+        parameter_bars: list[Tensor] = []
+        output_bars = map(zeros_if_none, gradients, (positions, velocities))
+        states = (q, positions, velocities, steps[:, 0], *output_bars, q_bar, v_bar)
+
+        def arguments() -> list[Any]:
+            bars, tree_bars = model.gradients_struct(batch, torque_bar, wrench_bar, bool(parameters))
+            contact_struct, contact_bars = model.contact_gradients_struct(batch, bool(parameters))
+            parameter_bars.extend((*tree_bars, *contact_bars))
+            tree, contacts = self._structs(parameters)
+            structs = [tree, workspace.struct, model.forces_struct(forces, wrenches), contacts, memory.struct]
+            return [*structs, bars, contact_struct, *self._schedule, self.truncate, *map(argument, states)]
+
+        if self._can_record(wrenches, batch, True):
+            strides = (forces.stride(), torque_bar.stride(), *(state.stride() for state in states))
+            key = (workspace, self.structs, self.law, self.integrator, self.dt, self.steps, self.truncate, strides)
+            recorded = self._recorded("rollout_backward", memory, key, batch, arguments)
+            recorded.move(2, forces, "torque")
+            recorded.move(5, torque_bar, "torque")
+            for k, tensor in enumerate(states):
+                recorded.move(k - len(states), tensor)
+            recorded.run()
+        else:
+            self._launch(self._kernel("rollout_backward"), batch, arguments(), True, self._evaluations)
+        model.workspaces.give(batch, rows, "backward", workspace)
+        model.workspaces.give(batch, rows, "contacts", memory)
+        force_bars = (torque_bar if needed[2] else None, wrench_bar if needed[3] else None)
+        return (q_bar, v_bar, *force_bars, *parameter_bars)
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    """If true, both are one object, or equal numbers."""
+    return a is b or (type(a) in (int, float, tuple) and a == b)
+
+
+def contact_geometry(
+    model: DeviceModel, q: Tensor, link_parameters: Parameters, contact_parameters: Parameters
+) -> dict[str, Tensor]:
+    """Separation, contact point and normal of all pairs at q, (batch, pairs, …), without gradients."""
+    batch, count, vector = q.shape[0], model.counts["pairs"], model.kernels.ENTRIES["vec3"]
+    separation, point, normal = (model.allocator.empty(batch, count, *entry) for entry in ((), (3,), (3,)))
+    memory = model.workspaces.borrow(batch, 1, "contacts")
+    structs = [model.tree_struct(link_parameters), model.contacts_struct(contact_parameters, 0, 0.0, 0.0)]
+    arguments = [*structs, memory.struct, argument(q.unsqueeze(1)), argument(separation)]
+    arguments += [argument(point, vector), argument(normal, vector)]
+    cost = SETTINGS.forward_cost * model.tree.links * batch
+    launch(model.kernels.contact_list, batch, arguments, model.device, cost)
+    model.workspaces.give(batch, 1, "contacts", memory)
+    return {"separation": separation, "point": point, "normal": normal}

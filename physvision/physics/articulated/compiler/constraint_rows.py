@@ -1,0 +1,101 @@
+"""Constraint rows beside contacts: dry friction, transmissions and loop joints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from physvision.physics.articulated.model.kinematic_tree import KinematicTree
+from physvision.physics.articulated.model.loop_joints import LoopJoint
+from physvision.physics.articulated.model.transmissions import TRANSMISSION_KINDS, Transmission
+
+
+@dataclass(frozen=True)
+class ScalarRows:
+    """Constraints of one row with a bounded force: the dry friction of velocities, then the transmissions.
+
+    Attributes:
+        friction_velocities: Velocities whose dry friction is a row, (friction rows,).
+        count: Number of rows.
+        arrays: Integers and coefficients of all rows, by the names of the kernels' `Contacts`.
+    """
+
+    friction_velocities: np.ndarray
+    count: int
+    arrays: dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class LoopConstraints:
+    """Equality constraints of loop joints, by the rows of their markers in the engine's geometry.
+
+    Attributes:
+        first: Row of the first marker of each joint, (loop joints,).
+        second: Row of the second marker of each joint, (loop joints,).
+        weld: If true, the joint constrains orientations too, (loop joints,).
+    """
+
+    first: np.ndarray
+    second: np.ndarray
+    weld: np.ndarray
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks of three rows."""
+        return len(self.weld) + int(self.weld.sum())
+
+
+def compile_scalar_rows(
+    tree: KinematicTree, friction_velocities: np.ndarray, transmissions: Sequence[Transmission]
+) -> ScalarRows:
+    """Compile the rows of velocities with dry friction and of transmissions, which are checked."""
+    number = {name: link for link, name in enumerate(tree.joint_names)}
+    kinds = [TRANSMISSION_KINDS.index("friction")] * len(friction_velocities)
+    terms: list[list[tuple[int, int, float]]] = [[(int(d), 0, 1.0)] for d in friction_velocities]
+    links = [[int(np.searchsorted(tree.first_velocity, d, side="right")) - 1] for d in friction_velocities]
+    for transmission in transmissions:
+        transmission.check(tree)
+        kinds.append(TRANSMISSION_KINDS.index(transmission.kind))
+        row_links = [number[name] for name in transmission.coefficients]
+        links.append(row_links)
+        coefficients = transmission.coefficients.values()
+        terms.append(
+            [
+                (int(tree.first_velocity[link]), int(tree.first_position[link]), float(coefficient))
+                for link, coefficient in zip(row_links, coefficients, strict=True)
+            ]
+        )
+    paths = [_ancestors(tree, row_links) for row_links in links]
+    flat = [term for row in terms for term in row]
+    arrays = {
+        "transmission_kind": np.array(kinds, np.int32),
+        "transmission_first": _starts(terms),
+        "transmission_velocity": np.array([velocity for velocity, _, _ in flat], np.int32),
+        "transmission_position": np.array([position for _, position, _ in flat], np.int32),
+        "transmission_share": np.array([coefficient for _, _, coefficient in flat], float),
+        "transmission_path_first": _starts(paths),
+        "transmission_path": np.array([link for path in paths for link in path], np.int32),
+    }
+    return ScalarRows(np.asarray(friction_velocities, np.int64), len(kinds), arrays)
+
+
+def compile_loop_constraints(loop_joints: Sequence[LoopJoint], first_marker: int) -> LoopConstraints:
+    """Compile the constraints of loop joints whose markers start at a row of the geometry."""
+    first = first_marker + 2 * np.arange(len(loop_joints))
+    return LoopConstraints(first, first + 1, np.array([joint.weld for joint in loop_joints], bool))
+
+
+def _starts(rows: Sequence[Sequence[object]]) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int32)
+
+
+def _ancestors(tree: KinematicTree, links: Sequence[int]) -> list[int]:
+    """The links and all their ancestors, outermost first."""
+    ancestors = set()
+    for link in links:
+        while link >= 0 and link not in ancestors:
+            ancestors.add(link)
+            link = int(tree.parent[link])
+    return sorted(ancestors, reverse=True)

@@ -1,0 +1,49 @@
+"""Equality constraints of a MuJoCo model between points (`connect`) or frames (`weld`) of bodies."""
+
+# MuJoCo's compiled module has no types for type checkers.
+# pyright: reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import mujoco
+import numpy as np
+
+from physvision.physics.articulated.loading.geometry import matrix
+from physvision.physics.articulated.loading.names import object_name
+from physvision.physics.articulated.loading.transmissions import LOOP_EQUALITIES, active_equalities
+from physvision.physics.articulated.model.loop_joints import LoopJoint
+
+_WELD, _SITE = mujoco.mjtEq.mjEQ_WELD, mujoco.mjtObj.mjOBJ_SITE
+
+
+def loop_joints(model: mujoco.MjModel, body_names: Sequence[str]) -> list[LoopJoint]:
+    """All constraints that are active from the start, given the names of all bodies but the world."""
+    return [
+        _loop_joint(model, e, ["", *body_names])
+        for e in active_equalities(model)
+        if mujoco.mjtEq(int(model.eq_type[e])) in LOOP_EQUALITIES
+    ]
+
+
+def _loop_joint(model: mujoco.MjModel, e: int, names: Sequence[str]) -> LoopJoint:
+    bodies = [int(model.eq_obj1id[e]), int(model.eq_obj2id[e])]
+    weld = model.eq_type[e] == _WELD.value
+    if model.eq_objtype[e] == _SITE.value:
+        poses = [_pose(model.site_pos[site], matrix(model.site_quat[site])) for site in bodies]
+        bodies = [int(model.site_bodyid[site]) for site in bodies]
+    elif weld:
+        # The point in the second body, then in the first, and the second's orientation in the first.
+        first = _pose(model.eq_data[e, 3:6], matrix(model.eq_data[e, 6:10]))
+        poses = [first, _pose(model.eq_data[e, :3], np.eye(3))]
+    else:
+        poses = [_pose(model.eq_data[e, :3], np.eye(3)), _pose(model.eq_data[e, 3:6], np.eye(3))]
+    first, second = (names[body] or None for body in bodies)
+    return LoopJoint(first, second, *poses, weld=bool(weld), name=object_name(model, "equality", e))
+
+
+def _pose(point: np.ndarray, rotation: np.ndarray) -> np.ndarray:
+    pose = np.eye(4)
+    pose[:3, :3], pose[:3, 3] = rotation, point
+    return pose
