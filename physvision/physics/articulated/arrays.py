@@ -1,7 +1,7 @@
-"""What the kernels read and write: one line for each parameter and for each piece of working memory.
+"""Arrays that the kernels read and write: parameters of a model, their gradients and working memory.
 
-From the tables follow the kernels' structs, the tensors behind them, the order of a call's inputs and the buffers of
-their gradients. Rows are counted by "links" (what one joint moves; several bodies fixed to each other are one link),
+The tables define the kernels' structs, the tensors behind them, the order of a call's inputs and the buffers of their
+gradients. Rows are counted by "links" (what one joint moves; several bodies fixed to each other are one link),
 "bodies", "positions" and "velocities".
 """
 
@@ -10,7 +10,7 @@ from physvision.kernels.layout import field
 # Numbers of the model. Those with the name of a property are that property as it is; `Packing.pack` makes the others.
 PARAMETERS = {
     "mass": field("scalar", "links"),
-    "moment": field("vec3", "links"),  # mass times centre of mass, link frame
+    "moment": field("vec3", "links"),  # mass times center of mass, link frame
     "center": field("vec3", "bodies"),  # of mass of a body, frame of its link
     "inertia": field("mat33", "links"),  # about the link's origin
     "rotation": field("mat33", "links"),  # parent to link at q = 0
@@ -59,7 +59,7 @@ FORWARD_MEMORY = {
     "inertia_linear": field("mat33", "links"),
     "moment": field("vec3", "links"),
     "force": field("vec3", "links"),
-    # The factorisation, a column for each velocity: U, 1/D, and the right-hand side u.
+    # The factorization, a column for each velocity: U, 1/D, and the right-hand side u.
     "column_angular": field("vec3", "velocities"),
     "column_linear": field("vec3", "velocities"),
     "pivot": field("scalar", "velocities"),

@@ -305,7 +305,7 @@ def _with_shapes(bodies: list[Body], leaves: dict[str, Tensor]) -> list[Body]:
     shapes = list(zip(leaves["shape_pose"], leaves["shape_size"], strict=True))[-len(bodies) :]
     shaped = []
     for row, (body, (pose, (radius, _, length))) in enumerate(zip(bodies, shapes, strict=True)):
-        rod = row - sum(other.name == "cart" for other in bodies)
+        rod = row - sum(candidate.name == "cart" for candidate in bodies)
         shape = _CART if body.name == "cart" else Capsule(float(radius), float(length))
         color = _COLORS[3] if body.name == "cart" else _COLORS[rod % len(_COLORS)]
         shaped.append(replace(body, shapes=[Placed(shape, pose=tuple(map(tuple, pose.tolist())), color=color)]))

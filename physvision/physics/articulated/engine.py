@@ -63,7 +63,7 @@ class Articulation(TreeDynamics):
         contact: Contact | ContactSettings = None,
         shape_pairs: Sequence[ShapePair] | None = None,
     ) -> None:
-        """Compile a mechanism.
+        """Make an engine of a mechanism.
 
         Args:
             mechanism: Bodies and whatever acts on them.

@@ -9,20 +9,20 @@ from torch._C._functorch import is_functorch_wrapped_tensor
 from physvision.core import Status
 
 
-def rollout_status(failed: Tensor, coarse: Tensor, coarseness: Tensor) -> Status:
+def rollout_status(failed: Tensor, underresolved: Tensor, error: Tensor) -> Status:
     """Status of a rollout without contact.
 
     Args:
         failed: First step at which a world stops being finite, −1 for none, (batch,).
-        coarse: First step that does not resolve the motion, −1 for none, (batch,).
-        coarseness: Largest integration error relative to the velocities, (batch,).
+        underresolved: First step that does not resolve the motion, −1 for none, (batch,).
+        error: Largest integration error relative to the velocities, (batch,).
     """
 
     def make() -> Status:
-        residual = torch.where(failed < 0, coarseness, torch.inf)
-        return Status(failed < 0, residual, torch.ones_like(failed), failed, first_underresolved_step=coarse)
+        residual = torch.where(failed < 0, error, torch.inf)
+        return Status(failed < 0, residual, torch.ones_like(failed), failed, first_underresolved_step=underresolved)
 
-    return Status.deferred(make) if _is_known_negative(failed) and _is_known_negative(coarse) else make()
+    return Status.deferred(make) if _is_known_negative(failed) and _is_known_negative(underresolved) else make()
 
 
 def contact_status(steps: Tensor, worst: Tensor) -> Status:
@@ -34,10 +34,10 @@ def contact_status(steps: Tensor, worst: Tensor) -> Status:
     """
 
     def make() -> Status:
-        failed, grazing, fallback, regularized = steps.unbind(1)
+        failed, grazing_step, fallback, regularized = steps.unbind(1)
         residual, penetration = worst.unbind(1)
         residual = torch.where(failed < 0, residual, torch.inf)
-        details = {"first_grazing_step": grazing, "regularized_impacts": regularized, "penetration": penetration}
+        details = {"first_grazing_step": grazing_step, "regularized_impacts": regularized, "penetration": penetration}
         return Status(failed < 0, residual, torch.ones_like(failed), failed, fallback, **details)
 
     return Status.deferred(make) if _is_known_negative(steps, 0) else make()

@@ -24,7 +24,7 @@ from physvision.physics.articulated.workspace import Workspace
 
 @dataclass(frozen=True, eq=False)
 class ContactRollout(TreeOperation):
-    """Rollout with contact.
+    """Rollout with contact in one launch.
 
     Inputs: q, v, generalized forces, wrenches, then parameters of the links and of the contact problem. Outputs:
     trajectories of q and v, and two tables for the status with the columns `workspace.STEP_COLUMNS`, behind the first
@@ -95,14 +95,14 @@ class ContactRollout(TreeOperation):
         return torch.where(steps[:, :1, None] < 0, impulses, 0.0)
 
     def _recorded(
-        self, name: str, memory: Workspace, key: tuple, batch: int, arguments: Callable[[], list]
+        self, name: str, contact_workspace: Workspace, key: tuple, batch: int, arguments: Callable[[], list]
     ) -> Repeated:
-        """Launch that was recorded with this memory and an equal key, or a new one."""
-        last = memory.launches.get(name)
+        """Launch that was recorded with this workspace and an equal key, or a new one."""
+        last = contact_workspace.launches.get(name)
         if last is not None and len(last[0]) == len(key) and all(map(_is_same, last[0], key)):
             return last[1]
         recorded = Repeated(self._kernel(name), batch, arguments(), self.model.device)
-        memory.launches[name] = key, recorded
+        contact_workspace.launches[name] = key, recorded
         return recorded
 
     def _run(self, results: Sequence[str], *inputs: Any) -> tuple[Tensor, ...]:
@@ -112,28 +112,34 @@ class ContactRollout(TreeOperation):
         positions = model.allocator.trajectory(batch, self.steps + 1, model.tree.nq)
         velocities = model.allocator.trajectory(batch, self.steps + 1, model.tree.nv)
         workspace = model.workspaces.borrow(batch, rows, "backward")
-        memory = model.workspaces.borrow(batch, rows, "contacts")
+        contact_workspace = model.workspaces.borrow(batch, rows, "contacts")
         forces = self._torque(torque, batch, self.steps)
 
         def arguments() -> list[Any]:
             tree, contacts = self._structs(parameters)
-            structs = [tree, workspace.struct, model.forces_struct(forces, wrenches), contacts, memory.struct]
-            states = map(argument, (q, v, positions, velocities, memory.tensors["steps"][:, 0]))
+            structs = [
+                tree,
+                workspace.struct,
+                model.forces_struct(forces, wrenches),
+                contacts,
+                contact_workspace.struct,
+            ]
+            states = map(argument, (q, v, positions, velocities, contact_workspace.tensors["steps"][:, 0]))
             return [*structs, *self._schedule, *states]
 
         if self._can_record(wrenches, batch, False):
             strides = (q.stride(), v.stride(), forces.stride())
             key = (workspace, self.structs, self.law, self.integrator, self.dt, self.steps, *strides)
-            recorded = self._recorded("rollout", memory, key, batch, arguments)
+            recorded = self._recorded("rollout", contact_workspace, key, batch, arguments)
             recorded.move(2, forces, "torque")
             for position, tensor in zip((-5, -4, -3, -2), (q, v, positions, velocities), strict=True):
                 recorded.move(position, tensor)
             recorded.run()
         else:
             self._launch(self._kernel("rollout"), batch, arguments(), False, self._evaluations)
-        copies = [memory.tensors[name].clone() for name in results]
+        copies = [contact_workspace.tensors[name].clone() for name in results]
         model.workspaces.give(batch, rows, "backward", workspace)
-        model.workspaces.give(batch, rows, "contacts", memory)
+        model.workspaces.give(batch, rows, "contacts", contact_workspace)
         return (positions, velocities, *copies)
 
     def _can_record(self, wrenches: Tensor | None, batch: int, backward: bool) -> bool:
@@ -149,8 +155,8 @@ class ContactRollout(TreeOperation):
         q_bar, v_bar = (model.allocator.zeros(batch, count) for count in (model.tree.nq, model.tree.nv))
         wrench_bar = self._wrench_gradient(wrenches, needed[3], batch, self.steps)
         workspace = model.workspaces.borrow(batch, rows, "backward")
-        memory = model.workspaces.borrow(batch, rows, "contacts")
-        torque_bar = memory.tensors["discarded"].expand(-1, self.steps, -1)
+        contact_workspace = model.workspaces.borrow(batch, rows, "contacts")
+        torque_bar = contact_workspace.tensors["discarded"].expand(-1, self.steps, -1)
         if needed[2] and torque is not None:
             torque_bar = model.allocator.zeros(batch, self.steps, model.forces_per_step)
         forces = self._torque(torque, batch, self.steps)
@@ -163,13 +169,19 @@ class ContactRollout(TreeOperation):
             contact_struct, contact_bars = model.contact_gradients_struct(batch, bool(parameters))
             parameter_bars.extend((*tree_bars, *contact_bars))
             tree, contacts = self._structs(parameters)
-            structs = [tree, workspace.struct, model.forces_struct(forces, wrenches), contacts, memory.struct]
+            structs = [
+                tree,
+                workspace.struct,
+                model.forces_struct(forces, wrenches),
+                contacts,
+                contact_workspace.struct,
+            ]
             return [*structs, bars, contact_struct, *self._schedule, self.truncate, *map(argument, states)]
 
         if self._can_record(wrenches, batch, True):
             strides = (forces.stride(), torque_bar.stride(), *(state.stride() for state in states))
             key = (workspace, self.structs, self.law, self.integrator, self.dt, self.steps, self.truncate, strides)
-            recorded = self._recorded("rollout_backward", memory, key, batch, arguments)
+            recorded = self._recorded("rollout_backward", contact_workspace, key, batch, arguments)
             recorded.move(2, forces, "torque")
             recorded.move(5, torque_bar, "torque")
             for k, tensor in enumerate(states):
@@ -178,7 +190,7 @@ class ContactRollout(TreeOperation):
         else:
             self._launch(self._kernel("rollout_backward"), batch, arguments(), True, self._evaluations)
         model.workspaces.give(batch, rows, "backward", workspace)
-        model.workspaces.give(batch, rows, "contacts", memory)
+        model.workspaces.give(batch, rows, "contacts", contact_workspace)
         force_bars = (torque_bar if needed[2] else None, wrench_bar if needed[3] else None)
         return (q_bar, v_bar, *force_bars, *parameter_bars)
 
@@ -194,11 +206,11 @@ def contact_geometry(
     """Separation, contact point and normal of all pairs at q, (batch, pairs, …), without gradients."""
     batch, count, vector = q.shape[0], model.counts["pairs"], model.kernels.ENTRIES["vec3"]
     separation, point, normal = (model.allocator.empty(batch, count, *entry) for entry in ((), (3,), (3,)))
-    memory = model.workspaces.borrow(batch, 1, "contacts")
+    contact_workspace = model.workspaces.borrow(batch, 1, "contacts")
     structs = [model.tree_struct(link_parameters), model.contacts_struct(contact_parameters, 0, 0.0, 0.0)]
-    arguments = [*structs, memory.struct, argument(q.unsqueeze(1)), argument(separation)]
+    arguments = [*structs, contact_workspace.struct, argument(q.unsqueeze(1)), argument(separation)]
     arguments += [argument(point, vector), argument(normal, vector)]
     cost = SETTINGS.forward_cost * model.tree.links * batch
     launch(model.kernels.contact_list, batch, arguments, model.device, cost)
-    model.workspaces.give(batch, 1, "contacts", memory)
+    model.workspaces.give(batch, 1, "contacts", contact_workspace)
     return {"separation": separation, "point": point, "normal": normal}

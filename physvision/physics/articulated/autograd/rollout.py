@@ -1,4 +1,4 @@
-"""Rollouts without contact."""
+"""Rollouts of trees without contact."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ class Rollout(TreeOperation):
         model, batch = self.model, q.shape[0]
         positions = model.allocator.trajectory(batch, self.steps + 1, model.tree.nq)
         velocities = model.allocator.trajectory(batch, self.steps + 1, model.tree.nv)
-        failed, coarse = (torch.empty(batch, dtype=torch.int32, device=model.device) for _ in range(2))
-        coarseness = torch.empty(batch, dtype=model.dtype, device=model.device)
+        failed, underresolved = (torch.empty(batch, dtype=torch.int32, device=model.device) for _ in range(2))
+        error = torch.empty(batch, dtype=model.dtype, device=model.device)
         workspace = model.workspaces.borrow(batch, self._rows, "forward")
         forces = model.forces_struct(self._torque(torque, batch, self.steps), wrenches)
-        states = map(argument, (q, v, positions, velocities, failed, coarse, coarseness))
+        states = map(argument, (q, v, positions, velocities, failed, underresolved, error))
         arguments = [self._tree(tuple(parameters)), workspace.struct, forces, *self._schedule, *states]
         evaluations = self.steps * (self._rows - 1)
         self._launch(model.kernels.rollout, batch, arguments, False, evaluations)
         model.workspaces.give(batch, self._rows, "forward", workspace)
-        return positions, velocities, failed, coarse, coarseness
+        return positions, velocities, failed, underresolved, error
 
     @override
     def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:

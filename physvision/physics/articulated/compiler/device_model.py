@@ -91,8 +91,8 @@ class DeviceModel:
 
         Args:
             parameters: Parameters of the links by the names of `arrays.PARAMETERS`.
-            springs: If false, the joints have no springs.
-            friction: If false, the joints have no dry friction.
+            springs: If true, the springs of joints exert forces.
+            friction: If true, the dry friction of joints exerts forces.
         """
         struct, tree = self.kernels.TreeStruct(), self.tree
         struct.links, struct.positions, struct.velocities, struct.bodies = tree.links, tree.nq, tree.nv, tree.bodies
@@ -138,7 +138,7 @@ class DeviceModel:
             struct.h, struct.substeps, struct.stages = h, substeps, integrator.stages
             struct.drag_interval = h if integrator.implicit_drag else 0.0
             struct.share = integrator.position_weight
-            for name, row in (("reach", integrator.reach), ("weight", integrator.weight)):
+            for name, row in (("reach", integrator.stage_offset), ("weight", integrator.weight)):
                 fill(struct, name, torch.tensor(row, dtype=self.dtype, device=self.device))
             self._schedules[key] = struct
         return self._schedules[key]
@@ -163,7 +163,7 @@ class DeviceModel:
         return struct
 
     def gradients_struct(
-        self, batch: int, torque: Tensor, wrenches: Tensor | None, wanted: bool
+        self, batch: int, torque: Tensor, wrenches: Tensor | None, needed: bool
     ) -> tuple[Any, list[Tensor]]:
         """Struct `Gradients`, and the zeroed tensors behind it that belong to parameters.
 
@@ -171,19 +171,19 @@ class DeviceModel:
             batch: Number of worlds.
             torque: Tensor for the gradient to generalized forces.
             wrenches: Tensor for the gradient to wrenches; None without wrenches.
-            wanted: If true, the gradients to parameters are computed.
+            needed: If true, the gradients to parameters are computed.
         """
         struct = self.kernels.GradientsStruct()
-        struct.wanted = int(wanted)
+        struct.wanted = int(needed)
         fill(struct, "torque", torque)
         self._fill_wrenches(struct, wrenches)
-        return struct, self._zero_gradients(struct, batch, PARAMETERS, TANGENT_GRADIENTS) if wanted else []
+        return struct, self._zero_gradients(struct, batch, PARAMETERS, TANGENT_GRADIENTS) if needed else []
 
-    def contact_gradients_struct(self, batch: int, wanted: bool) -> tuple[Any, list[Tensor]]:
+    def contact_gradients_struct(self, batch: int, needed: bool) -> tuple[Any, list[Tensor]]:
         """Struct `ContactGradients`, and the zeroed tensors behind it that belong to parameters."""
         struct = self.kernels.ContactGradientsStruct()
-        struct.wanted = int(wanted)
-        return struct, self._zero_gradients(struct, batch, CONTACT_PARAMETERS, SHAPE_TANGENTS) if wanted else []
+        struct.wanted = int(needed)
+        return struct, self._zero_gradients(struct, batch, CONTACT_PARAMETERS, SHAPE_TANGENTS) if needed else []
 
     def _zero_gradients(self, struct: Any, batch: int, table: dict, tangents: dict) -> list[Tensor]:
         fields = table | tangents

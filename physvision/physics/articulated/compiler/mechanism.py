@@ -53,7 +53,7 @@ class CompiledMechanism:
 def compile_mechanism(
     mechanism: Mechanism, contact: ContactSettings, shape_pairs: Sequence[ShapePair] | None
 ) -> CompiledMechanism:
-    """Compile a mechanism.
+    """Compile a mechanism for an engine.
 
     Args:
         mechanism: Description of bodies and of what acts on them.

@@ -46,7 +46,9 @@ def compile_properties(
         "transmission_stiffness": [float(transmission.stiffness) for transmission in transmissions],
         "transmission_damping": [float(transmission.damping) for transmission in transmissions],
         "transmission_rest_position": [float(transmission.rest_position) for transmission in transmissions],
-        "transmission_force_range": np.array([each.force_range for each in transmissions], float).reshape(-1, 2),
+        "transmission_force_range": np.array(
+            [transmission.force_range for transmission in transmissions], float
+        ).reshape(-1, 2),
         "transmission_max_speed": [float(transmission.max_speed) for transmission in transmissions],
         "fluid": (fluid.density, fluid.viscosity),
         "drag_size": drag_size,
@@ -139,8 +141,8 @@ def property_constraints(
         masses = value.where(torch.as_tensor(~fixed, device=value.device), 1.0)
         return [Claim(masses, "positive", "numbers above zero")]
     if name == "inertia":
-        wanted = "a positive definite matrix, its principal minors above zero"
-        return [Claim(smallest_minor(value, fixed), "positive", wanted)]
+        expected = "a positive definite matrix, its principal minors above zero"
+        return [Claim(smallest_minor(value, fixed), "positive", expected)]
     if name == "joint_limits":
         unlimited = torch.as_tensor(~tree.limited, device=value.device)
         allowed = value.isinf().all(-1) | ~unlimited
@@ -151,15 +153,15 @@ def property_constraints(
     if name == "friction_loss" and contact.by_events:
         has_row = torch.zeros(tree.nv, dtype=torch.bool, device=value.device)
         has_row[friction_velocities] = True
-        wanted = "zero for joints made without: with contact='event' dry friction is a constraint of its own"
-        return [Claim(((value == 0) | has_row).to(value.dtype), "positive", wanted)]
+        expected = "zero for joints made without: with contact='event' dry friction is a constraint of its own"
+        return [Claim(((value == 0) | has_row).to(value.dtype), "positive", expected)]
     if name == "restitution" and compliant:
         return [Claim((value == 0).to(value.dtype), "positive", "zero: compliant contact has no restitution")]
     if name == "fluid" and tree.drag_axes is None:
         return [Claim((value == 0).to(value.dtype), "positive", "zero: the engine was made without a fluid")]
     if name == "transmission_force_range":
-        wanted = "the lower limit of the force first"
-        return [Claim((value[..., 1] - value[..., 0]).clamp(max=1.0), "not negative", wanted)]
+        expected = "the lower limit of the force first"
+        return [Claim((value[..., 1] - value[..., 0]).clamp(max=1.0), "not negative", expected)]
     if name == "transmission_max_speed":
         return [Claim(value.clamp(max=1.0), "not negative", "speeds of at least zero, or infinite")]
     if name == "orientation":

@@ -49,8 +49,10 @@ def geom_pairs(model: mujoco.MjModel) -> list[GeomPair]:
     if is_disabled(model, _DISABLE.mjDSBL_CONTACT) or is_disabled(model, _DISABLE.mjDSBL_CONSTRAINT):
         return []
     explicit = list(_explicit_pairs(model))
-    taken = {frozenset((pair.first, pair.second)) for pair in explicit}
-    return explicit + [pair for pair in _filtered_pairs(model) if frozenset((pair.first, pair.second)) not in taken]
+    explicit_geoms = {frozenset((pair.first, pair.second)) for pair in explicit}
+    return explicit + [
+        pair for pair in _filtered_pairs(model) if frozenset((pair.first, pair.second)) not in explicit_geoms
+    ]
 
 
 def split_supported(model: mujoco.MjModel, pairs: Sequence[GeomPair]) -> tuple[list[GeomPair], list[GeomPair]]:
@@ -70,7 +72,7 @@ def shape_pairs(pairs: Sequence[GeomPair], rows: dict[int, int], rotational_fric
     Args:
         pairs: Pairs of geoms.
         rows: Row of each geom in the engine's geometry.
-        rotational_friction: If false, torsional and rolling friction are ignored.
+        rotational_friction: If true, pairs have torsional and rolling friction.
     """
     return [
         ShapePair(

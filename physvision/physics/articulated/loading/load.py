@@ -121,9 +121,9 @@ def load(
         state = engine.initial_state(1, torch.float64)
         deep = engine.contacts(state, max_separation=-SETTINGS.max_initial_penetration)
         deep_rows = {frozenset(row) for row in zip(deep.first[0].tolist(), deep.second[0].tolist(), strict=True)}
-        kept = [pair for pair in pairs if frozenset((rows[pair.first], rows[pair.second])) not in deep_rows]
-        if len(kept) < len(pairs):
-            engine, _ = builder.build(kept)
+        remaining = [pair for pair in pairs if frozenset((rows[pair.first], rows[pair.second])) not in deep_rows]
+        if len(remaining) < len(pairs):
+            engine, _ = builder.build(remaining)
     return engine
 
 
@@ -175,7 +175,7 @@ class _EngineBuilder:
             order += [("geom", geom) for geom in body_geoms(model, body, colliding)]
             order += [("site", site) for site in tendon_sites(model, tendons, body)]
         rows = {
-            kind: {number: row for row, (other, number) in enumerate(order) if other == kind}
+            kind: {number: row for row, (row_kind, number) in enumerate(order) if row_kind == kind}
             for kind in ("geom", "site")
         }
         mechanism = self._mechanism(colliding, tendons)

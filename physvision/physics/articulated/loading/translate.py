@@ -71,13 +71,13 @@ def bodies(
         tendons: Tendons between sites, whose ends are drawn.
     """
     names = [model.body(number).name for number in range(model.nbody)]
-    taken = set(names)
+    unique = set(names)
     for number, name in enumerate(names):
         if not name:
             names[number] = f"body {number}"
-            while names[number] in taken:
+            while names[number] in unique:
                 names[number] += " (without a name)"
-            taken.add(names[number])
+            unique.add(names[number])
     features = _Features(colliding, limits, friction, tendons)
     return [_body(model, number, names, features) for number in range(1, model.nbody)]
 

@@ -117,8 +117,8 @@ def _state_obstacle(model: mujoco.MjModel, k: int) -> str | None:
 def _shares_force_limit(model: mujoco.MjModel, k: int) -> bool:
     """If true, a limit of the force on a joint applies to actuator k and others together."""
     joints = set(driven_joints(model, k) or ())
-    others = (set(driven_joints(model, other) or ()) for other in range(model.nactuator) if other != k)
-    shared = len(joints) > 1 or any(joints & other for other in others)
+    other_joints = (set(driven_joints(model, m) or ()) for m in range(model.nactuator) if m != k)
+    shared = len(joints) > 1 or any(joints & more for more in other_joints)
     return shared and any(model.jnt_actfrclimited[joint] for joint in joints)
 
 

@@ -9,19 +9,19 @@ from dataclasses import dataclass
 class Integrator:
     """Tableau of a substep of length h from (q, v): s stages, each one evaluation of the dynamics.
 
-        stage 0 is at (q, v), stage s at q ⊕ h reach_s v_{s−1}, v + h reach_s q̈_{s−1}
+        stage 0 is at (q, v), stage s at q ⊕ h offset_s v_{s−1}, v + h offset_s q̈_{s−1}
         v′ = v + h Σ weight_s q̈_s
         q′ = q ⊕ h (position_weight Σ weight_s v_s + (1 − position_weight) v′)
 
     Attributes:
-        reach: Offset of each stage from the start of the substep, as a fraction of h.
+        stage_offset: Offset of each stage from the start of the substep, as a fraction of h.
         weight: Weight of each stage; the weights sum to one.
         position_weight: Weight of the stages' velocities in the position update; that of the final velocity is the
             rest.
         implicit_drag: If true, damping is evaluated at the end of the substep, which keeps strong damping stable.
     """
 
-    reach: tuple[float, ...]
+    stage_offset: tuple[float, ...]
     weight: tuple[float, ...]
     position_weight: float
     implicit_drag: bool

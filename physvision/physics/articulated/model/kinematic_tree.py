@@ -45,12 +45,12 @@ class KinematicTree:
 
     @property
     def links(self) -> int:
-        """Number of links."""
+        """Number of links of the tree."""
         return len(self.kind)
 
     @property
     def bodies(self) -> int:
-        """Number of bodies."""
+        """Number of bodies of the tree."""
         return len(self.body_names)
 
     @property
