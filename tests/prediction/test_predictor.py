@@ -110,7 +110,7 @@ def test_frames_of_another_kind(video, error, match):
 def test_options_that_make_no_sense():
     with pytest.raises(InputError, match="horizon: expected a positive"):
         rolling.predictor(horizon=0)
-    with pytest.raises(InputError, match="batch: expected a whole number"):
+    with pytest.raises(InputError, match="batch: expected an integer"):
         rolling.predictor(batch=0)
     with pytest.raises(DeviceError, match=r"device: 'abacus' cannot be used .*give cpu"):
         rolling.predictor(device="abacus")

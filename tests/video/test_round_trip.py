@@ -201,7 +201,7 @@ def test_a_folder_of_pictures_is_a_video(tmp_path):
 
 def test_a_clip_says_what_it_is_in_a_line(tmp_path):
     clip = video.read(video.write(tmp_path / "a.mkv", moving_texture(), 25, lossless=True))
-    assert repr(clip) == f"Clip(12 frames of 64 x 48 pixels in colour, 25 frames a second, from {tmp_path}/a.mkv)"
+    assert repr(clip) == f"Clip(12 frames of 64 x 48 pixels in color, 25 frames a second, from {tmp_path}/a.mkv)"
     assert repr(clip.window(0, 1).gray()).startswith("Clip(1 frames of 64 x 48 pixels in gray, from")
 
 

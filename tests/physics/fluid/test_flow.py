@@ -208,7 +208,7 @@ def test_steps_far_too_long_are_marked():
     assert run.status.failed() == [0]
     assert torch.isfinite(run.q[1]).all()
     flow = Flow((8, 8), (1.0, 1.0), dt=0.2, viscosity=0.1, wall_speed=(0.0, 0.0, 0.0, 5.0))
-    with pytest.warns(RuntimeWarning, match="too fast for their steps"):
+    with pytest.warns(RuntimeWarning, match="too fast for the time step"):
         assert flow.rollout(flow.initial_state(), 3).status.first_underresolved_step.tolist() == [1]
 
 

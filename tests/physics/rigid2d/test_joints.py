@@ -202,7 +202,7 @@ def test_substeps_are_smaller_steps():
 def test_joints_that_turn_too_fast_for_their_steps_are_named_and_substeps_cure_them():
     # A step turns them by 2000/60 = 33 rad: 167 flows of a fifth of a radian, which is more than are followed.
     world = whirled(2000.0)
-    with pytest.warns(RuntimeWarning, match="more substeps"):
+    with pytest.warns(RuntimeWarning, match="add substeps"):
         trajectory = world.rollout(start(world), 3)
     assert trajectory.status.converged.all()
     assert trajectory.status.first_underresolved_step.tolist() == [1]
