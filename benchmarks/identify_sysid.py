@@ -29,7 +29,7 @@ from mujoco import sysid
 
 from physvision.estimation import gauss_newton
 from physvision.estimation.uncertainty import uncertainty
-from physvision.identification import Identification, OwnMotion, identify
+from physvision.identification import CustomScene, Identification, identify
 from physvision.perception import Track
 
 FPS, SECONDS, NOISE, FINE = 60, 3.0, 0.3, 4
@@ -128,7 +128,7 @@ SYSTEMS = {
             "hinge": (0.003, 0.0, 0.1, _damping("hinge")),
         },
         ([0.1, 1.1], [0.2, -1.0]), 400.0, False,
-        lambda tracks, xml: identify(tracks, OwnMotion(xml, {
+        lambda tracks, xml: identify(tracks, CustomScene(xml, {
             "mass:cart": (0.1, 5.0), "joint_damping:rail": (0.0, 2.0), "joint_damping:hinge": (0.0, 0.1),
         }, follow=["cart", "bob"])),
         {"cart": "mass:cart", "rail": "joint_damping:rail", "hinge": "joint_damping:hinge"},

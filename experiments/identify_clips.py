@@ -18,7 +18,7 @@ from PIL import Image
 
 from physvision import video
 from physvision.datasets.clips import draw
-from physvision.identification.command import command
+from physvision.identification.command import run_command
 
 BAR = 0.01  # of the leading parameter, the largest error
 HEIGHT = 240  # pixels of each frame in the picture
@@ -42,8 +42,9 @@ def main(out: Path = Path("out/identify_clips")) -> float:
         clip = draw(kind, seed)
         path = clip.write(out / f"{kind}.mp4")
         told = f"{known}={clip.truth[known]:.4g}"
-        print(f"\nphysvision identify {path} {f'--motion {named} ' if named else ''}--known {told}")
-        command(str(path), named, told, out=str(out / kind))
+        arguments = [str(path), *(["--motion", named] if named else []), "--known", told]
+        print(f"\nphysvision identify {' '.join(arguments)}")
+        run_command([*arguments, "--out", str(out / kind)])
         found = json.loads((out / kind / "parameters.json").read_text())
         value, truth = found["parameters"][leading]["value"], clip.truth[leading]
         print(f"  {leading} of the drawing: {truth:.5g}, found as {found['motion']}: {value / truth - 1:+.2%}")

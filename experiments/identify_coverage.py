@@ -44,7 +44,7 @@ def judge(kind: str, seed: int, name_kind: bool) -> dict:
             found = identify(path, kind if name_kind else None, told, fps=clip.options.get("fps"))
         except PhysvisionError as error:
             return {**result, "refused": str(error)[:200]}
-    result |= {"named": found.motion, "alike": list(found.alike), "seconds": time.process_time() - began}
+    result |= {"named": found.motion, "alike": list(found.indistinguishable), "seconds": time.process_time() - began}
     result["ahead"] = ahead(found)
     for name, each in found.parameters.items():
         truth = clip.truth.get(name)
@@ -64,10 +64,10 @@ def ahead(found: Identification) -> dict[str, float] | None:
 
     A constant velocity is that of the last five places; a constant acceleration that of all since the motion began.
     """
-    if found.held_out is None:
+    if found.holdout is None:
         return None
-    ours, times = found.held_out.places, found.case.times.numpy()
-    seen = np.concatenate([found.case.seen(k).numpy() for k in range(len(found.case.tracks))], 1)
+    ours, times = found.holdout.positions, found.evidence.times.numpy()
+    seen = found.evidence.observed.numpy()
     there = np.asarray(np.isfinite(seen).all(1))
     cut = int(np.flatnonzero(np.isfinite(ours).all(1))[0])
     late = there & np.isfinite(ours).all(1) & (times < times[cut] + 0.5)

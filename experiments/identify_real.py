@@ -130,8 +130,8 @@ def show(name: str, clip: Real, folder: Path, out: Path) -> None:
     noise, unit = next((value, key.removeprefix("noise_")) for key, value in found.items() if key.startswith("noise_"))
     print(f"  fitted to {noise:.3g} {unit}")
     if clip.fitted:
-        held = found.get("held_out", {"error_px": math.nan, "share_of_extent": math.nan})
-        error, share = (next(v for k, v in held.items() if k.startswith("error")), held["share_of_extent"])
+        held = found.get("holdout", {"error_px": math.nan, "relative_error": math.nan})
+        error, share = (next(v for k, v in held.items() if k.startswith("error")), held["relative_error"])
         unit = next(k for k in held if k.startswith("error")).removeprefix("error_")
         fine = share < SHARE or (unit == "px" and error < PIXELS)
         print(f"  last third predicted to {error:.4g} {unit}, {share:.2%} of the extent: {verdict(fine)}")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         video,
     )
     from physvision.core import InputError, PhysvisionError, State, Status, Trajectory
-    from physvision.identification.identify import identify
+    from physvision.identification.pipeline import identify
     from physvision.models import load
     from physvision.prediction import predict
     from physvision.simulation import simulate

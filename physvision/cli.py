@@ -17,7 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "make videos, predict what happens in them, find a law, and say where the reports are",
     ),
     "predict": ("physvision.prediction.command:predict", "see what moves in a video, and predict what happens next"),
-    "identify": ("physvision.identification.command:command", "find the law and the parameters of a motion in a video"),
+    "identify": ("physvision.identification.command:run_command", "identify the motion in a video and its parameters"),
     "simulate": ("physvision.simulation:command", "simulate a mechanism from an MJCF or URDF file, and film it"),
     "control": ("physvision.control.command:control", "swing up poles, or play Breakout, and film it"),
     "generate": (
@@ -89,9 +89,7 @@ def _call(name: str, arguments: list[str]) -> int:
         if name in SHIPPED:
             arguments = _with_recipes(arguments, SHIPPED[name])
         if name == "identify":
-            from physvision.identification.command import arguments_of
-
-            arguments = arguments_of(arguments)
+            return called(arguments)
         if isinstance(called, dict) and not arguments:
             arguments = ["--help"]
         result = auto_cli(called, args=_with_switches(arguments, called), prog=f"physvision {name}")

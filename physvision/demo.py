@@ -16,7 +16,7 @@ from physvision.core import FileError, InputError
 from physvision.datasets import BilliardsRecipe, PendulumRecipe
 from physvision.datasets.clips import Filming, draw
 from physvision.datasets.recipe import Recipe
-from physvision.identification.command import command as find_law
+from physvision.identification.command import run_command as identify
 from physvision.models import shipped
 from physvision.prediction.command import predict
 from physvision.report import palette
@@ -78,7 +78,7 @@ def _swing(out: Path) -> Path:
     drawn, folder = draw(*_SWING), out / "swing"
     clip = drawn.write(out / "swing.mp4")
     print(f"\nphysvision identify {clip} --motion pendulum --known gravity=9.81 --out {folder}")
-    find_law(str(clip), "pendulum", "gravity=9.81", out=str(folder))
+    identify([str(clip), "--motion", "pendulum", "--known", "gravity=9.81", "--out", str(folder)])
     print(f"It was drawn with a length of {drawn.truth['length']:.5g} m.")
     return folder / "prediction.mp4"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from physvision.identification.leaves import place_of
+from physvision.identification.property_names import find_entry
 from physvision.physics.articulated import load, scenes
 from physvision.physics.articulated.model.properties import TreeProperties
 from physvision.physics.fluid import FlowProperties
@@ -121,7 +121,7 @@ def test_a_scene_of_ones_own():
     page = (ROOT / "docs/identify.md").read_text()
     arm = load(re.search(r"<mujoco>.*?</mujoco>", page, re.DOTALL).group())
     for name in re.findall(r"--unknown (\S+?)=", page):
-        assert place_of(arm, name).mask.sum() == 1
+        assert find_entry(arm, name).mask.sum() == 1
     block = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[-1]
     names: dict = {}
     exec(compile(block, "identify.md", "exec"), names)

@@ -1,9 +1,19 @@
-"""A clip and a kind of motion in; physical parameters with intervals out."""
+"""Identification of a simple motion in a clip: its kind, and its physical parameters with intervals."""
 
-from physvision.identification.identification import HeldOut, Identification
-from physvision.identification.identify import identify
-from physvision.identification.model import Known
-from physvision.identification.own_motion import OwnMotion
+from physvision.identification.custom_scene import CustomScene
+from physvision.identification.holdout import Holdout
+from physvision.identification.model import KnownValue
 from physvision.identification.parameters import Parameter
+from physvision.identification.pipeline import identify
+from physvision.identification.result import Identification
+from physvision.identification.settings import IdentificationSettings
 
-__all__ = ["HeldOut", "Identification", "Known", "OwnMotion", "Parameter", "identify"]
+__all__ = [
+    "CustomScene",
+    "Holdout",
+    "Identification",
+    "IdentificationSettings",
+    "KnownValue",
+    "Parameter",
+    "identify",
+]

@@ -1,4 +1,4 @@
-"""Fit a hypothesis to tracks, and say how sure one can be."""
+"""Fit a motion model to tracks, with the uncertainty of its unknowns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from torch import Tensor
 from physvision.core import DerivativeError
 from physvision.estimation import (
     MotionResidual,
-    Optimum,
     SampledState,
     Unknowns,
     fit_with_continuation,
@@ -24,151 +23,182 @@ from physvision.estimation import (
 from physvision.estimation.residual import Linearization
 from physvision.estimation.uncertainty import Uncertainty, uncertainty
 from physvision.estimation.unknowns import Values
-from physvision.identification.model import Case, Model, UnsuitableError
+from physvision.identification.initial_guesses import MAD_TO_STD
+from physvision.identification.model import Evidence, MotionModel, UnsuitableError
 from physvision.identification.view import View
-
-_READ = 2  # rounds in which the row that a thing is seen in and the moment when that is read are found
-_FURTHER = 3.0  # times the fitted stretch: nobody wants to know where a thrown ball would be minutes later
 
 
 @dataclass(frozen=True)
 class Fit:
-    """What was found of one hypothesis.
+    """Fit of one motion model to the evidence.
 
     Attributes:
-        model: the hypothesis.
-        problem: the residuals that were made small.
-        z: the numbers found, (unknowns,).
-        known: how sure they are.
-        noise: the usual distance of a coordinate from the fitted motion, pixels.
-        model_start: when the motion begins, s of the clip.
-        early: where searches stood before any of the last third was fitted, (starts, unknowns).
-        linear: the residuals there, and their derivatives.
-        view: of the camera.
+        evidence: Tracks and camera that were fitted.
+        model: Motion model.
+        problem: Residuals that were minimized.
+        z: Unconstrained numbers at the minimum.
+        uncertainty: Uncertainty of z.
+        noise: Robust standard deviation of the residuals of a coordinate, pixels.
+        training_starts: Searches before any of the held-out samples was fitted, (starts, unknowns).
+        linearization: Residuals and Jacobian at z.
     """
 
-    model: Model
+    evidence: Evidence
+    model: MotionModel
     problem: MotionResidual
     z: Float[Tensor, " unknowns"]
-    known: Uncertainty
+    uncertainty: Uncertainty
     noise: float
-    model_start: float
-    early: Float[Tensor, "starts unknowns"]
-    linear: Linearization
-    view: View
+    training_starts: Float[Tensor, "starts unknowns"]
+    linearization: Linearization
 
     @property
-    def cut(self) -> int:
-        """The first sample of the last third of what was fitted."""
+    def values(self) -> dict[str, Tensor]:
+        """Values of the unknowns at the minimum, with a batch of one."""
+        return self.problem.unknowns.values(self.z[None])
+
+    @property
+    def start_time(self) -> float:
+        """Time of the clip at which the motion starts, s."""
+        return float(self.evidence.times[self.model.first])
+
+    @property
+    def holdout_start(self) -> int:
+        """First held-out sample, counted from the start of the motion."""
         return 2 * len(self.problem.times) // 3
 
-    def without_end(self) -> Fit:
-        """The fit to the first two thirds alone."""
-        problem = self.problem.truncate(float(self.problem.times[self.cut - 1]))
-        z, linear = _best(gauss_newton(problem, self.early, robust=True, tolerance=1e-6, patience=3))
-        return replace(self, problem=problem, z=z, linear=linear)
+    def without_holdout(self) -> Fit:
+        """Return the fit to the samples before the held-out ones."""
+        problem = self.problem.truncate(float(self.problem.times[self.holdout_start - 1]))
+        optimum = gauss_newton(problem, self.training_starts, robust=True, tolerance=1e-6, patience=3)
+        return replace(self, problem=problem, z=optimum.best_z, linearization=optimum.best_linearization)
 
-    def places(self, times: Float[Tensor, " samples"]) -> Float[Tensor, "samples numbers"]:
-        """Where the motion is seen at times of the clip, pixels; NaN before it begins and long after what was seen."""
-        found = torch.full((len(times), self.problem.observed.shape[1]), torch.nan, dtype=torch.float64)
-        shown = times.double() - self.model_start
-        keep = (shown >= 0) & (shown <= _FURTHER * self.problem.times[-1])
-        asked, where = shown[keep].unique(return_inverse=True)
-        if len(asked):
-            empty = torch.full((len(asked), found.shape[1]), torch.nan, dtype=torch.float64)
-            problem = replace(self.problem, times=asked, observed=empty, delay=None, weight=1.0)
-            for _ in range(_READ if self.problem.delay else 0):
-                rows = self.view.rows(problem.predictions(self.z[None]).detach()[0])
-                problem = replace(problem, delay=partial(_delay, self.view, rows))
-            found[keep] = problem.predictions(self.z[None]).detach()[0][where]
-        return found
+    def positions(self, times: Float[Tensor, " samples"]) -> Float[Tensor, "samples numbers"]:
+        """Return the fitted positions at times of the clip, pixels; NaN before the motion and long after the samples.
+
+        Each object's position is that at the time at which its image row is read.
+        """
+        settings, view = self.evidence.settings.fit, self.evidence.view
+        positions = torch.full((len(times), self.problem.observed.shape[1]), torch.nan, dtype=torch.float64)
+        elapsed = times.double() - self.start_time
+        valid = (elapsed >= 0) & (elapsed <= settings.max_extrapolation * self.problem.times[-1])
+        unique, inverse = elapsed[valid].unique(return_inverse=True)
+        if len(unique):
+            empty = torch.full((len(unique), positions.shape[1]), torch.nan, dtype=torch.float64)
+            problem = replace(self.problem, times=unique, observed=empty, delay=None, weight=1.0)
+            for _ in range(settings.readout_iterations if self.problem.delay else 0):
+                rows = view.image_rows(problem.predictions(self.z[None]).detach()[0])
+                problem = replace(problem, delay=partial(_readout_delay, view, rows))
+            positions[valid] = problem.predictions(self.z[None]).detach()[0][inverse]
+        return positions
 
 
-def _delay(view: View, rows: Tensor, values: Values, sample: Tensor) -> Tensor:
-    """By how much later than each sample's first row those were read in which things are seen, (worlds, things)."""
-    return view.delay(values, rows[sample])
+def _readout_delay(view: View, rows: Tensor, values: Values, sample: Tensor) -> Tensor:
+    """Return the delay of each sample's objects after the sample's first row, s, (worlds, objects)."""
+    return view.readout_delay(values, rows[sample])
 
 
-def problem_of(case: Case, model: Model) -> MotionResidual:
-    """The residuals of a model: every seen coordinate against where the model says that it is seen."""
-    window = slice(model.first, model.last)
-    objects = len(case.tracks)
-    seen = torch.cat([case.seen(k)[window] for k in range(objects)], 1)
+def build_problem(evidence: Evidence, model: MotionModel) -> MotionResidual:
+    """Return the residuals of a model: observed coordinates against predicted ones."""
+    window = slice(model.first, model.end)
+    view = evidence.view
+    observed = evidence.observed[window]
     sigma = torch.cat(
-        [torch.from_numpy(case.tracks[k].sigma.copy())[window, None].expand(-1, 2) for k in range(objects)], 1
+        [torch.from_numpy(track.sigma.copy())[window, None].expand(-1, 2) for track in evidence.tracks], 1
     ).double()
-    usual = sigma[torch.isfinite(sigma)].median()
-    weight = 1 / sigma.clamp(min=float(0.5 * usual))
-    times = case.times[window] - case.times[model.first]
-    rows = case.view.rows(seen)
+    typical = sigma[torch.isfinite(sigma)].median()
+    weight = 1 / sigma.clamp(min=float(evidence.settings.fit.min_sigma_ratio * typical))
+    rows = view.image_rows(observed)
 
-    def observe(seen: SampledState) -> Tensor:
-        places = model.places(seen)
-        return torch.cat([case.view.see(place, seen.values) for place in places.split(2, 1)], 1)
+    def observe(sampled: SampledState) -> Tensor:
+        positions = model.observe(sampled)
+        return torch.cat([view.project(position, sampled.values) for position in positions.split(2, 1)], 1)
 
     return MotionResidual(
         model.engine,
-        Unknowns([*model.unknowns, *case.view.unknowns(case.dt)]),
+        Unknowns([*model.unknowns, *view.unknowns(evidence.dt)]),
         model.setup,
-        times,
-        seen,
+        evidence.times[window] - evidence.times[model.first],
+        observed,
         observe,
         weight,
-        delay=partial(_delay, case.view, rows) if case.view.filmed else None,
+        delay=partial(_readout_delay, view, rows) if view.filmed else None,
     )
 
 
-def fit(case: Case, model: Model, keep: int = 3) -> Fit:
-    """The best fit of a model from its starts."""
-    problem = problem_of(case, model)
-    start = problem.unknowns.unconstrain(
-        {each.name: model.starts.get(each.name, each.start) for each in problem.unknowns}
-    )
-    span = float(problem.times[-1])
-    horizons = [] if model.horizon is None else geometric_horizons(model.horizon, span)
-    # The first two thirds are fitted for themselves as well, to be compared with the last.
-    inside = [horizon for horizon in horizons if horizon <= 2 / 3 * span]
-    early = horizon_continuation(problem.truncate(2 / 3 * span), inside, start, max_candidates=keep)
-    early = horizon_continuation(problem, [2 / 3 * span] if inside else [], early, max_candidates=keep)
-    found = fit_with_continuation(problem, horizons[len(inside) :], early, max_candidates=keep, tolerance=1e-5)
-    return _settled(case, model, problem, *_best(found), early)
+def fit_model(evidence: Evidence, model: MotionModel) -> Fit:
+    """Fit a model from its starts.
 
-
-def refit(case: Case, model: Model, found: Fit) -> Fit:
-    """The fit of a model with more freedom from where the search of another led."""
-    problem = problem_of(case, model)
-
-    def led(z: Tensor) -> Tensor:
-        reached = found.problem.unknowns.values(z)
-        return problem.unknowns.unconstrain(
-            {each.name: reached.get(each.name, each.start) for each in problem.unknowns}
-        )
-
-    reached = gauss_newton(problem, led(found.z[None]), robust=True, tolerance=1e-8)
-    return _settled(case, model, problem, *_best(reached), led(found.without_end().z[None]))
-
-
-def _best(found: Optimum) -> tuple[Tensor, Linearization]:
-    """The best of several searches, with the residuals there and their derivatives."""
-    return found.best_z, found.best_linearization
-
-
-def _settled(case: Case, model: Model, problem: MotionResidual, z: Tensor, linear: Linearization, early: Tensor) -> Fit:
-    """The minimum near z where what is known beforehand is weighed against the noise as it is, and how sure it is.
+    The samples before the holdout are fitted first and for themselves, so that they can predict the holdout.
 
     Raises:
-        UnsuitableError: the search has run to where the motion has no derivative, as it may of what nothing explains.
+        UnsuitableError: The search has diverged.
     """
+    problem = build_problem(evidence, model)
+    settings = evidence.settings.fit
+    count = settings.max_candidates
+    start = problem.unknowns.unconstrain(
+        {unknown.name: model.starts.get(unknown.name, unknown.start) for unknown in problem.unknowns}
+    )
+    duration = float(problem.times[-1])
+    horizons = [] if model.horizon is None else geometric_horizons(model.horizon, duration)
+    training_end = settings.training_fraction * duration
+    training_horizons = [horizon for horizon in horizons if horizon <= training_end]
+    candidates = horizon_continuation(problem.truncate(training_end), training_horizons, start, max_candidates=count)
+    candidates = horizon_continuation(
+        problem, [training_end] if training_horizons else [], candidates, max_candidates=count
+    )
+    # A coarse tolerance suffices: the minimum is refined below.
+    optimum = fit_with_continuation(
+        problem, horizons[len(training_horizons) :], candidates, max_candidates=count, tolerance=1e-5
+    )
+    return _refined(evidence, model, problem, (optimum.best_z, optimum.best_linearization), candidates)
+
+
+def refit(evidence: Evidence, model: MotionModel, fit: Fit) -> Fit:
+    """Fit a model with more unknowns from the minimum of another.
+
+    Raises:
+        UnsuitableError: The search has diverged.
+    """
+    problem = build_problem(evidence, model)
+
+    def transferred(z: Tensor) -> Tensor:
+        values = fit.problem.unknowns.values(z)
+        return problem.unknowns.unconstrain(
+            {unknown.name: values.get(unknown.name, unknown.start) for unknown in problem.unknowns}
+        )
+
+    optimum = gauss_newton(problem, transferred(fit.z[None]), robust=True, tolerance=1e-8)
+    minimum = optimum.best_z, optimum.best_linearization
+    return _refined(evidence, model, problem, minimum, transferred(fit.without_holdout().z[None]))
+
+
+def _refined(
+    evidence: Evidence,
+    model: MotionModel,
+    problem: MotionResidual,
+    minimum: tuple[Tensor, Linearization],
+    training_starts: Tensor,
+) -> Fit:
+    """Refine a minimum with priors weighed against the noise that was found, and estimate its uncertainty.
+
+    Raises:
+        UnsuitableError: The search has diverged to where the motion has no derivative.
+    """
+    z, linearization = minimum
     try:
-        known = uncertainty(problem, z, robust=True, linearization=linear)
-        # It was weighed against noise as the tracker told it: now it is known what is left, and how long it lasts.
-        larger = max(known.residual_std * math.sqrt((1 + known.autocorrelation) / (1 - known.autocorrelation)), 1.0)
-        problem = replace(problem, weight=problem.weight / larger)
-        linear = linear[0] / larger, linear[1] / larger
-        z, linear = _best(gauss_newton(problem, z[None], robust=True, tolerance=1e-8, linearization=linear))
-        known = uncertainty(problem, z, robust=True, linearization=linear)
+        estimate = uncertainty(problem, z, robust=True, linearization=linearization)
+        # The tracker's noise was assumed so far; now the size and the autocorrelation of the residuals are known.
+        inflation = math.sqrt((1 + estimate.autocorrelation) / (1 - estimate.autocorrelation))
+        noise_ratio = max(estimate.residual_std * inflation, 1.0)
+        problem = replace(problem, weight=problem.weight / noise_ratio)
+        linearization = linearization[0] / noise_ratio, linearization[1] / noise_ratio
+        optimum = gauss_newton(problem, z[None], robust=True, tolerance=1e-8, linearization=linearization)
+        z, linearization = optimum.best_z, optimum.best_linearization
+        estimate = uncertainty(problem, z, robust=True, linearization=linearization)
     except DerivativeError as error:
-        raise UnsuitableError("no such motion comes near the track") from error
-    off = (linear[0][0] / torch.as_tensor(problem.weight))[torch.isfinite(problem.observed)]
-    noise = float(1.4826 * off.abs().median())
-    return Fit(model, problem, z, known, noise, float(case.times[model.first]), early, linear, case.view)
+        raise UnsuitableError("the search diverged: no motion of this kind comes near the track") from error
+    errors = (linearization[0][0] / torch.as_tensor(problem.weight))[torch.isfinite(problem.observed)]
+    noise = float(MAD_TO_STD * errors.abs().median())
+    return Fit(evidence, model, problem, z, estimate, noise, training_starts, linearization)

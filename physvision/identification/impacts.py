@@ -1,98 +1,150 @@
-"""When velocities change at once: bounces, the flights between them, and two things that meet."""
+"""Sudden changes of velocity in tracks: bounces, the flights between them, and impacts of two objects."""
 
 from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
-from physvision.identification.starts import polynomial
+from physvision.identification.initial_guesses import fit_polynomial
+from physvision.identification.kind_settings import BounceSettings, CollisionSettings
+
+_BOUNCE_DEFAULTS, _COLLISION_DEFAULTS = BounceSettings(), CollisionSettings()
 
 
-def bounces(times: Float[np.ndarray, " samples"], down: Float[np.ndarray, " samples"], noise: float) -> list[int]:
-    """The samples after which something that moved down moves up: each the last before its impact."""
-    speed = np.diff(down) / np.diff(times)
-    usual = np.median(np.abs(np.diff(speed)))
-    # A frame that shows the one before again makes the next step look twice as fast.
-    fastest = float(np.median([np.abs(speed[at : at + 3]) for at in range(max(len(speed) - 2, 1))], axis=1).max())
-    jump = max(3 * usual, 0.12 * fastest, 6 * noise / float(np.median(np.diff(times))))
-    found: list[int] = []
+def find_bounces(
+    times: Float[np.ndarray, " samples"],
+    heights: Float[np.ndarray, " samples"],
+    noise: float,
+    settings: BounceSettings = _BOUNCE_DEFAULTS,
+) -> list[int]:
+    """Find the last sample before each impact, at which a downward motion turns upward.
+
+    Args:
+        times: Times of the samples, s.
+        heights: Positions along the vertical, y down, pixels.
+        noise: Standard deviation of a coordinate, pixels.
+        settings: Thresholds of the change of velocity.
+    """
+    speed = np.diff(heights) / np.diff(times)
+    typical_change = np.median(np.abs(np.diff(speed)))
+    # A repeated frame makes the next step look twice as fast, so the fastest motion is a median over three steps.
+    windows = [np.abs(speed[index : index + 3]) for index in range(max(len(speed) - 2, 1))]
+    max_speed = float(np.median(windows, axis=1).max())
+    min_jump = max(3 * typical_change, settings.min_jump * max_speed, 6 * noise / float(np.median(np.diff(times))))
+    bounces: list[int] = []
     hardest = 0.0
-    for at in range(1, len(speed) - 1):
-        # The step in which it hits may show any speed between: the steps around it show the jump.
-        turned = speed[at - 1] > 0 > speed[at + 1] and speed[at - 1] - speed[at + 1] > jump
-        if turned and (not found or at - found[-1] > 2):
-            lowest = at + int(np.argmax(down[at : at + 2]))
-            found.append(lowest)
-        if turned:
-            hardest = max(hardest, float(speed[at - 1] - speed[at + 1]))
-    # What swings turns round as well, but softly.
-    return found if hardest > 0.8 * fastest else []
+    for index in range(1, len(speed) - 1):
+        # The step in which the impact lies may show any speed between: the steps around it show the jump.
+        jump = float(speed[index - 1] - speed[index + 1])
+        if speed[index - 1] > 0 > speed[index + 1] and jump > min_jump:
+            if not bounces or index - bounces[-1] > 2:
+                bounces.append(index + int(np.argmax(heights[index : index + 2])))
+            hardest = max(hardest, jump)
+    # A swing turns as well, but softly.
+    return bounces if hardest > settings.min_hardest_jump * max_speed else []
 
 
-def flights(
-    times: Float[np.ndarray, " samples"], places: Float[np.ndarray, "samples 2"], hits: list[int]
-) -> tuple[float, float, float, np.ndarray, np.ndarray] | None:
-    """Acceleration, height of the floor, restitution, first place and velocity, from flights between impacts."""
-    edges = [0, *hits, len(times)]
-    weights = []
+class BounceGuess(NamedTuple):
+    """Initial guess of a bouncing ball.
+
+    Attributes:
+        gravity: Downward acceleration, px/s².
+        floor: Height of the center at impact, y down, pixels.
+        restitution: Coefficient of restitution.
+        position: First position, pixels.
+        velocity: First velocity, px/s.
+    """
+
+    gravity: float
+    floor: float
+    restitution: float
+    position: Float[np.ndarray, "2"]
+    velocity: Float[np.ndarray, "2"]
+
+
+def guess_bounces(
+    times: Float[np.ndarray, " samples"], positions: Float[np.ndarray, "samples 2"], bounces: list[int]
+) -> BounceGuess | None:
+    """Estimate a bouncing ball's parameters from the parabolas between impacts; None if none of them opens down."""
+    edges = [0, *bounces, len(times)]
+    accelerations = []
     for first, last in pairwise(edges):
-        part = slice(first + (first > 0) + 1 if first else 0, max(last - 1, first))
+        part = slice(first + 2 if first else 0, max(last - 1, first))
         if last - first < 5:
             continue
-        arc = polynomial(times[part] - times[part.start], places[part], 2)
-        weights.append((2 * float(arc[2][1]), last - first))
-    usable = [(weight, count) for weight, count in weights if weight > 0]
-    if not usable:
+        coefficients = fit_polynomial(times[part] - times[part.start], positions[part], 2)
+        accelerations.append((2 * float(coefficients[2][1]), last - first))
+    downward = [(value, count) for value, count in accelerations if value > 0]
+    if not downward:
         return None
-    weight = float(np.average([w for w, _ in usable], weights=[c**3 for _, c in usable]))
-    ratios, floors = [], []
-    for number, hit in enumerate(hits):
-        floors.append(float(places[max(hit - 1, 0) : hit + 2, 1].max()))
-        before, after = edges[number + 1] - edges[number], edges[number + 2] - edges[number + 1]
-        if number + 1 < len(hits):
-            if number > 0:
-                ratios.append(after / before)
-            else:
-                rise = floors[-1] - places[hits[0] : hits[1], 1].min()
-                drop = floors[-1] - places[: hits[0], 1].min()
-                ratios.append(math.sqrt(max(rise, 1e-9) / max(drop, 1e-9)))
-        elif not ratios:
-            rise, drop = (floors[-1] - part[:, 1].min() for part in (places[hit:], places[:hit]))
-            ratios.append(math.sqrt(max(rise, 1e-9) / max(drop, 1e-9)))
-    few = max(4, min(hits[0] - 1, 12))
-    local = times[:few] - times[0]
-    rest = places[:few].copy()
-    rest[:, 1] -= weight / 2 * local**2
-    line = polynomial(local, rest, 1)
-    return weight, float(np.median(floors)), float(np.median(ratios)), line[0], line[1]
+    gravity = float(np.average([value for value, _ in downward], weights=[count**3 for _, count in downward]))
+    floors = [float(positions[max(bounce - 1, 0) : bounce + 2, 1].max()) for bounce in bounces]
+    ratios = [after / before for before, after in pairwise(np.diff(bounces).tolist())]
+    if len(bounces) > 1:
+        ratios.insert(0, _height_ratio(positions[: bounces[0], 1], positions[bounces[0] : bounces[1], 1], floors[0]))
+    else:
+        ratios = [_height_ratio(positions[: bounces[0], 1], positions[bounces[0] :, 1], floors[0])]
+    count = max(4, min(bounces[0] - 1, 12))
+    elapsed = times[:count] - times[0]
+    linear = positions[:count].copy()
+    linear[:, 1] -= gravity / 2 * elapsed**2
+    line = fit_polynomial(elapsed, linear, 1)
+    return BounceGuess(gravity, float(np.median(floors)), float(np.median(ratios)), line[0], line[1])
 
 
-def meeting(
-    times: Float[np.ndarray, " samples"], places: Float[np.ndarray, "samples numbers"]
-) -> tuple[float, np.ndarray, np.ndarray, np.ndarray] | None:
-    """When velocities change at once, the velocities before and after, and the places then.
+def _height_ratio(before: np.ndarray, after: np.ndarray, floor: float) -> float:
+    """Return the restitution by the heights before and after an impact."""
+    return math.sqrt(max(floor - after.min(), 1e-9) / max(floor - before.min(), 1e-9))
 
-    Every sample is tried: lines before and after it that meet. Around it a third of a second counts, or fifteen
-    samples: over more, friction bends the lines.
+
+class Impact(NamedTuple):
+    """Impact of two objects.
+
+    Attributes:
+        time: Time of the impact, s.
+        before: Velocities of both objects before it, px/s.
+        after: Velocities of both objects after it, px/s.
+        positions: Positions of both objects, pixels.
     """
-    reach = min(0.35, 15 * float(np.median(np.diff(times))))
-    best, found = np.inf, None
-    everything = float(((places - places.mean(0)) ** 2).sum())
-    for at in range(4, len(times) - 4):
-        local = times - times[at]
-        near = np.abs(local) < reach
-        if (near & (local < 0)).sum() < 3 or (near & (local > 0)).sum() < 3:
+
+    time: float
+    before: Float[np.ndarray, "4"]
+    after: Float[np.ndarray, "4"]
+    positions: Float[np.ndarray, "4"]
+
+
+def find_impact(
+    times: Float[np.ndarray, " samples"],
+    positions: Float[np.ndarray, "samples numbers"],
+    settings: CollisionSettings = _COLLISION_DEFAULTS,
+) -> Impact | None:
+    """Find the sample at which a change of velocity explains most; None if nothing changes.
+
+    At each sample, two lines that meet there are compared with one line. Only a short time around it counts, since
+    friction bends the lines.
+    """
+    duration = min(settings.fit_duration, settings.fit_samples * float(np.median(np.diff(times))))
+    min_cost, impact = np.inf, None
+    total = float(((positions - positions.mean(0)) ** 2).sum())
+    for index in range(4, len(times) - 4):
+        elapsed = times - times[index]
+        window = np.abs(elapsed) < duration
+        if (window & (elapsed < 0)).sum() < 3 or (window & (elapsed > 0)).sum() < 3:
             continue
-        part = local[near]
-        basis = np.stack([np.ones_like(part), np.minimum(part, 0), np.maximum(part, 0)], 1)
-        solved = np.linalg.lstsq(basis, places[near], rcond=None)[0]
-        cost = float(((places[near] - basis @ solved) ** 2).sum())
-        # How much better than without a change of velocity, for each sample.
-        straight = np.stack([np.ones_like(part), part], 1)
-        plain = float(((places[near] - straight @ np.linalg.lstsq(straight, places[near], rcond=None)[0]) ** 2).sum())
-        if cost - plain < best:
-            best, found = cost - plain, (float(times[at]), solved[1], solved[2], solved[0])
-    return found if best < -1e-4 * everything else None
+        part = elapsed[window]
+        bent = np.stack([np.ones_like(part), np.minimum(part, 0), np.maximum(part, 0)], 1)
+        solution, cost = _fit(bent, positions[window])
+        cost -= _fit(np.stack([np.ones_like(part), part], 1), positions[window])[1]
+        if cost < min_cost:
+            min_cost, impact = cost, Impact(float(times[index]), solution[1], solution[2], solution[0])
+    return impact if min_cost < -1e-4 * total else None
+
+
+def _fit(basis: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, float]:
+    """Solve linear least squares; the coefficients and the sum of squared errors."""
+    solution = np.linalg.lstsq(basis, values, rcond=None)[0]
+    return solution, float(((values - basis @ solution) ** 2).sum())

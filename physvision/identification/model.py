@@ -1,4 +1,4 @@
-"""A hypothesis: an engine, what is unknown of it, and how it is seen."""
+"""Evidence of a clip, and motion models: engines with unknowns and an observation model."""
 
 from __future__ import annotations
 
@@ -7,124 +7,155 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from physvision.core import PhysvisionError
 from physvision.estimation import SampledState, Setup, Unknown
 from physvision.estimation.unknowns import Values
+from physvision.identification.settings import DEFAULT_SETTINGS, IdentificationSettings
 from physvision.identification.view import View
 from physvision.perception import Track
 from physvision.physics import Engine
 
 
 class UnsuitableError(PhysvisionError):
-    """Tracks that a kind of motion cannot be tried on, and why."""
+    """Tracks that a kind of motion cannot be fitted to, with the reason."""
 
 
 @dataclass(frozen=True)
-class Known:
-    """What somebody tells.
+class KnownValue:
+    """Value known beforehand, with its uncertainty.
 
     Attributes:
-        value: SI.
-        deviation: its standard deviation; zero where it is exact.
+        value: Value in SI units.
+        std: Standard deviation; zero for an exact value.
     """
 
     value: float
-    deviation: float = 0.0
+    std: float = 0.0
 
 
-Knowns = Mapping[str, Tensor]
-Parameters = dict[str, "Tensor | str"]
+KnownTensors = Mapping[str, Tensor]
+ParameterValues = dict[str, Tensor | str]
 
 
 @dataclass(frozen=True)
-class Model:
-    """One hypothesis about tracks, in pixels and seconds: nothing in it needs a scale.
+class MotionModel:
+    """Hypothesis about tracks, in pixels and seconds, so that it needs no scale.
 
     Attributes:
-        kind: of the motion.
-        engine: what moves; a step of it leads from frame to frame.
-        unknowns: of the motion; the view adds the camera's.
-        setup: from values, what the motion is made from.
-        places: what is seen of a state if the camera stood straight, pixels, (worlds, 2 · objects).
-        parameters: from values and what is known, each physical parameter, (worlds,), SI; or why it cannot be told.
-        units: of the parameters.
-        first: the sample that the motion starts at, and one past the last one that it holds for.
-        last: see `first`.
-        starts: where searches begin: values of each unknown, shared or one a start.
-        horizon: seconds over which the first search goes; None for all at once.
-        metric: by how many powers of a length each leaf of the engine's properties scales; others do not. None where
-            the engine is in metres already, not in pixels.
-        state_metric: the same of the state.
-        scale: from values and what is known, pixels a metre; None where it is not identifiable.
-        notes: what a person should know if this is the model, in whole sentences.
-        wider: the same with more unknowns, each worth a search from where this one's led.
-        also: other kinds that would predict the same tracks, and what would tell them apart.
-        spans: the values that parameters can have at all, where their names do not say so.
+        kind: Name of the kind of motion.
+        engine: Engine that simulates the motion, one step a frame.
+        unknowns: Unknowns of the motion; the view adds the camera's.
+        setup: Function from values to the inputs of the rollout.
+        observe: Function from sampled states to positions in the picture of an upright camera on the normal of the
+            plane, pixels, (worlds, 2 · objects).
+        parameters: Function from values and known values to the physical parameters, (worlds,), SI units; a string
+            instead says why a parameter is not identifiable.
+        units: Units of the parameters.
+        first: Sample at which the motion starts.
+        end: One past the last sample for which the model holds.
+        starts: Starts of the search: values of unknowns, shared or one a start.
+        horizon: Duration of the first fit, s; None to fit all samples at once.
+        length_powers: Power of length in each leaf of the engine's properties, for conversion to meters; None if the
+            engine is in meters already.
+        state_length_power: Power of length in the state.
+        scale: Function from values and known values to the scale, pixels a meter; None if it is not identifiable.
+        notes: Warnings if this is the selected model, in whole sentences.
+        relaxations: Models with more unknowns, searched from this one's fit.
+        alternatives: Other kinds that predict the same tracks, with what would distinguish them.
+        bounds: Physical bounds of parameters that are not in the settings.
     """
 
     kind: str
     engine: Engine
     unknowns: Sequence[Unknown]
     setup: Callable[[Values], Setup]
-    places: Callable[[SampledState], Float[Tensor, "worlds numbers"]]
-    parameters: Callable[[Values, Knowns], Parameters]
+    observe: Callable[[SampledState], Float[Tensor, "worlds numbers"]]
+    parameters: Callable[[Values, KnownTensors], ParameterValues]
     units: Mapping[str, str]
     first: int
-    last: int
+    end: int
     starts: Mapping[str, object] = field(default_factory=dict)
     horizon: float | None = None
-    metric: Mapping[str, int] | None = field(default_factory=dict)
-    state_metric: int = 0
-    scale: Callable[[Values, Knowns], Tensor | None] = lambda values, known: known.get("scale")
+    length_powers: Mapping[str, int] | None = field(default_factory=dict)
+    state_length_power: int = 0
+    scale: Callable[[Values, KnownTensors], Tensor | None] = lambda values, known_values: known_values.get("scale")
     notes: Sequence[str] = ()
-    wider: Sequence[Model] = ()
-    also: Mapping[str, str] = field(default_factory=dict)
-    spans: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    relaxations: Sequence[MotionModel] = ()
+    alternatives: Mapping[str, str] = field(default_factory=dict)
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Case:
-    """What a kind of motion is asked about.
+class Evidence:
+    """Data that a motion model is fitted to.
 
     Attributes:
-        tracks: of what moves, all at the same moments.
-        view: of the camera.
-        known: what was told.
-        knocks: when the sound track knocks, s; none where there is no sound.
+        tracks: Tracks of the moving objects, all of the same times.
+        view: Picture and camera priors.
+        known_values: Values known beforehand.
+        onsets: Onsets in the sound track, s; none without sound.
+        settings: Tuning numbers.
     """
 
     tracks: Sequence[Track]
     view: View
-    known: Mapping[str, Known]
-    knocks: Float[np.ndarray, " onsets"] = field(default_factory=lambda: np.zeros(0))
+    known_values: Mapping[str, KnownValue]
+    onsets: Float[np.ndarray, " onsets"] = field(default_factory=lambda: np.zeros(0))
+    settings: IdentificationSettings = DEFAULT_SETTINGS
 
     @property
     def times(self) -> Float[Tensor, " samples"]:
-        """Seconds."""
+        """Times of the samples, s."""
         return torch.from_numpy(self.tracks[0].times.copy()).double()
 
-    def seen(self, number: int = 0) -> Float[Tensor, "samples 2"]:
-        """Where an object was seen; NaN where it was not."""
-        track = self.tracks[number]
-        places = torch.from_numpy(track.positions.copy()).double()
-        places[~torch.from_numpy(track.observed)] = torch.nan
-        return places
+    @property
+    def observed(self) -> Float[Tensor, "samples numbers"]:
+        """Positions of all objects, (samples, 2 · objects); NaN where not observed."""
+        positions = []
+        for track in self.tracks:
+            values = torch.from_numpy(track.positions.copy()).double()
+            values[~torch.from_numpy(track.observed)] = torch.nan
+            positions.append(values)
+        return torch.cat(positions, 1)
+
+    @property
+    def known_tensors(self) -> dict[str, Tensor]:
+        """Known values as scalar tensors."""
+        return {name: torch.tensor(known.value, dtype=torch.float64) for name, known in self.known_values.items()}
 
     @property
     def unit(self) -> str:
-        """Of places: "px", or "m" for tables of lengths."""
+        """Unit of positions: "px", or "m" for tables of lengths."""
         return self.tracks[0].unit
 
     @property
     def dt(self) -> float:
-        """The usual time from a sample to the next, s."""
+        """Median time between samples, s."""
         return float((self.times[1:] - self.times[:-1]).median())
 
+    @property
+    def extent(self) -> float:
+        """Largest extent of a track, pixels."""
+        return max(track.extent for track in self.tracks)
 
-def need(known: Knowns, *names: str) -> str | None:
-    """Why something cannot be told that needs these: None if all of them are known."""
-    missing = [name for name in names if name not in known]
-    return f"needs {' and '.join(missing)}" if missing else None
+    def samples(
+        self, min_count: int
+    ) -> tuple[Int[np.ndarray, " samples"], Float[np.ndarray, " samples"], Float[np.ndarray, "samples numbers"]]:
+        """Return the indices, times and positions of the samples in which all objects are observed.
+
+        Raises:
+            UnsuitableError: There are fewer than `min_count`.
+        """
+        positions = self.observed.numpy()
+        indices = np.flatnonzero(np.isfinite(positions).all(1))
+        if len(indices) < min_count:
+            raise UnsuitableError(f"only {len(indices)} positions are observed, at least {min_count} are needed")
+        return indices, self.times.numpy()[indices], positions[indices]
+
+    def noise(self, indices: Int[np.ndarray, " samples"]) -> float:
+        """Return the typical standard deviation of a coordinate in these samples, pixels."""
+        noise = float(np.median([np.median(track.sigma[indices]) for track in self.tracks]))
+        return max(noise, self.settings.fit.min_noise)

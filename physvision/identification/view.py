@@ -1,8 +1,7 @@
-"""The camera, as far as a single clip of a plane motion tells of it."""
+"""Camera model of a single clip of plane motion: keystone, foreshortening and rolling shutter."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -13,79 +12,88 @@ from torch import Tensor
 
 from physvision.estimation import Unknown
 from physvision.estimation.unknowns import Values
+from physvision.identification.settings import ViewSettings
 from physvision.perception import Track
 
-TILT = math.radians(1)  # of a camera that is meant to stand upright: people see a degree or two
-_KEYSTONE = 0.005  # change of scale over half a picture for a camera held by hand, a degree or two off the normal
-_UNKNOWN_KEYSTONE = 0.05  # the same where nothing is known of the camera
-_FORESHORTENED = 0.01  # of lengths along one direction against those across it, for such a camera
-_SQUASHED = 2e-4  # the same for one held by hand: half of what the cosine of two degrees lacks
-_SLOWEST = 0.035  # s, readout of the slowest phones
-_READOUT = 0.008  # s from the first row to the last of a phone, and how far from that others are
+_DEFAULTS = ViewSettings()
 
 
 @dataclass(frozen=True)
 class View:
-    """The picture that tracks were found in.
+    """Picture in which tracks were found, with the priors of its camera.
 
     Attributes:
-        width: pixels.
-        height: pixels.
-        corner: x and y of its upper left.
-        filmed: whether a camera that has its own ways took it: one that does not look straight on, and reads rows one
-            after another.
-        oblique: standard deviation of the change of scale over half a picture, from how it looks.
+        width: Width of the picture, pixels.
+        height: Height of the picture, pixels.
+        corner: Position of its upper left corner, pixels.
+        filmed: If true, a camera took the picture: at an angle, and one row after another.
+        keystone_std: Standard deviation of the relative change of scale over half a picture.
+        settings: Priors of the camera.
     """
 
     width: float
     height: float
     corner: tuple[float, float] = (0.0, 0.0)
     filmed: bool = True
-    oblique: float = _KEYSTONE
+    keystone_std: float = _DEFAULTS.keystone_std
+    settings: ViewSettings = _DEFAULTS
 
     @classmethod
-    def around(cls, tracks: Sequence[Track]) -> View:
-        """For tracks without a picture: what they fill, seen all at once and straight on."""
-        places = np.concatenate([track.positions[track.observed] for track in tracks])
-        middle = (places.min(0) + places.max(0)) / 2
-        span = 1.2 * max(float(np.ptp(places, axis=0).max()), 1e-9)
-        return cls(span, span, (float(middle[0]) - span / 2, float(middle[1]) - span / 2), filmed=False)
+    def around(cls, tracks: Sequence[Track], settings: ViewSettings = _DEFAULTS) -> View:
+        """Return the view of tracks without a picture: around their positions, straight on, all rows at once."""
+        positions = np.concatenate([track.positions[track.observed] for track in tracks])
+        center = (positions.min(0) + positions.max(0)) / 2
+        span = settings.table_margin * max(float(np.ptp(positions, axis=0).max()), 1e-9)
+        corner = (float(center[0]) - span / 2, float(center[1]) - span / 2)
+        return cls(span, span, corner, filmed=False, settings=settings)
 
-    def by_camera(self) -> View:
-        """The same seen by a camera, nobody knows how: people measure from close by, and from one side."""
-        return replace(self, filmed=True, oblique=_UNKNOWN_KEYSTONE)
+    def as_filmed(self) -> View:
+        """Return the view by a camera at an unknown angle; people measure from close by, and from one side."""
+        return replace(self, filmed=True, keystone_std=self.settings.unknown_keystone_std)
+
+    def tilt_unknown(self) -> Unknown:
+        """Return the unknown roll of a camera that is meant to stand upright."""
+        return Unknown("tilt", 0.0, scale=self.settings.tilt_std, std=self.settings.tilt_std, unit="rad")
 
     def unknowns(self, dt: float) -> list[Unknown]:
-        """What is not known of a camera that takes a frame every `dt` seconds, and how far it may be off."""
+        """Return the unknowns of a camera that takes a frame every `dt` seconds."""
         if not self.filmed:
             return []
-        most = _FORESHORTENED if self.oblique > _KEYSTONE else _SQUASHED
+        settings, keystone = self.settings, self.keystone_std
+        at_angle = keystone > settings.keystone_std
+        foreshortening = settings.unknown_foreshortening_std if at_angle else settings.foreshortening_std
+        bound = settings.max_keystone_ratio * keystone
+        # The rows of a frame are read before the next frame begins.
+        readout = min(settings.readout, 0.4 * dt)
         return [
-            Unknown("keystone", [0.0, 0.0], -12 * self.oblique, 12 * self.oblique, std=self.oblique),
-            # The rows of a frame are read before the next frame begins.
-            Unknown("readout", min(_READOUT, 0.4 * dt), 0.0, min(_SLOWEST, dt), std=_READOUT, unit="s"),
-            Unknown("foreshortening", [0.0, 0.0], scale=most, std=most),
+            Unknown("keystone", [0.0, 0.0], -bound, bound, std=keystone),
+            Unknown("readout", readout, 0.0, min(settings.max_readout, dt), std=settings.readout, unit="s"),
+            Unknown("foreshortening", [0.0, 0.0], scale=foreshortening, std=foreshortening),
         ]
 
-    def see(self, places: Float[Tensor, "worlds 2"], values: Values) -> Float[Tensor, "worlds 2"]:
-        """Pixels of places that would be there if the camera stood on the normal of their plane."""
+    def project(self, positions: Float[Tensor, "worlds 2"], values: Values) -> Float[Tensor, "worlds 2"]:
+        """Return the pixels at which the camera shows positions as seen from the normal of their plane."""
         if "keystone" not in values:
-            return places
-        middle = places.new_tensor(self.corner) + places.new_tensor([self.width / 2, self.height / 2])
-        away, slant = places - middle, values["keystone"]
-        share = (slant * away).sum(1, keepdim=True) / (self.width / 2)
-        if "foreshortening" in values:
-            # With a scale, a turn, a shift and the keystone that is all that a camera can do to a plane.
-            x, y = away.unbind(1)
-            a, b = values["foreshortening"].unbind(1)
-            away = torch.stack([x + a * x + b * y, y + b * x - a * y], 1)
-        return middle + away / (1 + share)
+            return positions
+        center = positions.new_tensor(self.corner) + positions.new_tensor([self.width / 2, self.height / 2])
+        offset = positions - center
+        depth = (values["keystone"] * offset).sum(1, keepdim=True) / (self.width / 2)
+        # With a scale, a rotation, a shift and the keystone, that is all that a camera can do to a plane.
+        x, y = offset.unbind(1)
+        a, b = values["foreshortening"].unbind(1)
+        return center + torch.stack([x + a * x + b * y, y + b * x - a * y], 1) / (1 + depth)
 
-    def rows(self, places: Float[Tensor, "samples numbers"]) -> Float[Tensor, "samples objects"]:
-        """The rows of the picture in which things are seen at these places; the middle one where they are not seen."""
+    def image_rows(self, positions: Float[Tensor, "samples numbers"]) -> Float[Tensor, "samples objects"]:
+        """Return the image rows of positions; the middle row where they are NaN."""
         top = self.corner[1]
-        return places[:, 1::2].nan_to_num(top + self.height / 2).clamp(top, top + self.height)
+        return positions[:, 1::2].nan_to_num(top + self.height / 2).clamp(top, top + self.height)
 
-    def delay(self, values: Values, rows: Float[Tensor, "worlds objects"]) -> Float[Tensor, "worlds objects"]:
-        """How much later than a picture's first row these were read, s."""
+    def readout_delay(self, values: Values, rows: Float[Tensor, "worlds objects"]) -> Float[Tensor, "worlds objects"]:
+        """Return how much later than a picture's first row these rows were read, s."""
         return values["readout"][:, None] * (rows - self.corner[1]) / self.height
+
+
+def rotate(vectors: Tensor, angle: Tensor) -> Tensor:
+    """Rotate vectors, (…, 2), from x towards y."""
+    x, y = vectors.unbind(-1)
+    return torch.stack([x * angle.cos() - y * angle.sin(), x * angle.sin() + y * angle.cos()], -1)

@@ -34,8 +34,8 @@ def softer(speed):
 
 def test_what_each_impact_keeps():
     times, down, shares = bounced(softer)
-    hits = impacts.bounces(times, down, 0.2)
-    found = bounce.kept(times, down, hits, FLOOR)
+    hits = impacts.find_bounces(times, down, 0.2)
+    found = bounce.impact_restitutions(times, down, hits, FLOOR)
     assert len(found) >= 4
     # Of flights of twenty samples, with 0.2 px of noise, which are led on to the floor by two samples at either end.
     np.testing.assert_allclose(found[:4, 1], shares[:4], atol=0.02)

@@ -10,7 +10,7 @@ from physvision.datasets.clips import Filming, draw
 from physvision.datasets.clips.motion import GRAVITY
 from physvision.identification import identify, impacts
 from physvision.identification.kinds import collision
-from physvision.identification.model import Case
+from physvision.identification.model import Evidence
 from physvision.identification.view import View
 
 RUBS = 950.0  # px/s²
@@ -34,7 +34,7 @@ def test_velocities_before_and_after_a_meeting_where_friction_is_strong():
     one = np.where((times < met)[:, None], slowed(first, launch, times), slowed(hit, before - impulse, late))
     other = slowed(hit + 17 * normal, impulse, late)
     places = np.concatenate([one, other], 1) + random.normal(0, 0.1, (100, 4))
-    moment, found_before, found_after, _ = impacts.meeting(times, places)
+    moment, found_before, found_after, _ = impacts.find_impact(times, places)
     assert abs(moment - met) < 1.5 / 240
     # Lines through fifteen samples of a motion that slows down: half of what it loses meanwhile.
     off = RUBS * 15 / 240 / 2 + 10
@@ -56,7 +56,7 @@ def test_a_table_slows_bodies_against_the_velocities_that_they_part_with():
     clip = draw("collision", 253, Filming(size=(640, 480), fps=60))
     pixels, places = clip.view.scale, torch.from_numpy(clip.places())
     tracks = [replace(track, positions=places[:, body].numpy()) for body, track in enumerate(tracks_of(clip))]
-    (model,) = collision.propose(Case(tracks, View(640, 480), {}))
+    (model,) = collision.candidate_models(Evidence(tracks, View(640, 480), {}))
     early = clip.times[model.first] + np.array([0, 2e-5])
     velocities = np.diff(clip.motion.poses(early)[..., :2], axis=0)[0] / 2e-5 * [pixels, -pixels]
     slowing = clip.truth["friction"] * GRAVITY * pixels
@@ -67,7 +67,7 @@ def test_a_table_slows_bodies_against_the_velocities_that_they_part_with():
     }  # fmt: skip
     made = model.setup({name: torch.tensor([value], dtype=torch.float64) for name, value in truth.items()})
     assert made.controls is not None
-    steps = 2 * (model.last - 1 - model.first)
+    steps = 2 * (model.end - 1 - model.first)
     motion = model.engine.rollout(made.state, steps, made.controls[:, :steps], made.properties)
-    off = motion.q[0, ::2].unflatten(1, (2, 3))[..., :2] - places[model.first : model.last]
+    off = motion.q[0, ::2].unflatten(1, (2, 3))[..., :2] - places[model.first : model.end]
     assert float(off.abs().max()) < slowing * model.engine.dt**2

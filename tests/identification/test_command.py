@@ -8,7 +8,7 @@ from identification.drawn import tracks_of
 
 from physvision.cli import main
 from physvision.datasets.clips import draw
-from physvision.identification.command import arguments_of
+from physvision.identification.command import build_parser
 from physvision.perception import write_tracks
 
 
@@ -35,7 +35,7 @@ def test_a_folder_of_tracks(tmp_path):
     assert main(["identify", "--batch", str(tmp_path), "--motion", "circular", "--out", str(tmp_path / "out")]) == 0
     table = (tmp_path / "out" / "parameters.csv").read_text()
     assert "round.csv,circular,period" in table
-    assert "broken.csv,refused" in table
+    assert "broken.csv,rejected" in table
 
 
 @pytest.mark.slow
@@ -51,15 +51,16 @@ def test_a_clip(tmp_path):
 
 def test_options_as_people_write_them():
     given = ["a.mp4", "--known", "gravity=9.81", "--from", "1", "--to=2", "--known=mass=3"]
-    expected = ["--video", "a.mp4", "--start", "1", "--stop=2", "--known", "gravity=9.81,mass=3"]
-    assert arguments_of(given) == expected
+    options = build_parser().parse_args(given)
+    assert (options.video, options.start, options.stop) == ("a.mp4", 1.0, 2.0)
+    assert options.known == ["gravity=9.81", "mass=3"]
 
 
 def test_nothing_and_a_folder_that_is_not_there(capsys):
     assert main(["identify"]) == 1
-    assert "name one, or a folder" in capsys.readouterr().err
+    assert "expected a video, or a folder" in capsys.readouterr().err
     assert main(["identify", "--batch", "nowhere"]) == 1
-    assert "expected a folder with clips, got nowhere" in capsys.readouterr().err
+    assert "expected a folder of clips, got nowhere" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,12 @@ def test_nothing_and_a_folder_that_is_not_there(capsys):
         (["--known", "gravity=-9.81"], "expected a number above zero"),
         (["--known", "gravity=nan"], "expected a finite number"),
         (["--known", "gravity=9.81±-1"], "at least zero, got 9.81 ± -1"),
-        (["--known"], "expected a value behind --known"),
+        (["--known"], "argument --known: expected one argument"),
+        (
+            ["--known", "mass=1", "--motion", "pendulum"],
+            "pendulum cannot use mass; leave it out",
+        ),
+        (["--known", "mass=1", "--motion", "circular"], "a kind that uses it: spring"),
         (["--scale", "inf"], "expected a finite number"),
         (["--fps", "0"], "expected a positive finite number"),
         (["--fps", "-30"], "expected a positive finite number"),
@@ -116,8 +122,8 @@ def written(path, rows, head="t,x_bob,y_bob,x_cart,y_cart"):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([f"{t:.4f},5,5,7,7" for t in SWING], "nothing moves: of bob, cart, none leaves the place"),
-        ([f"{t:.4f},,,nan,nan" for t in SWING], "at least 5 places of something that moves, got bob: 0, cart: 0"),
+        ([f"{t:.4f},5,5,7,7" for t in SWING], "nothing moves: none of bob, cart leaves its first position"),
+        ([f"{t:.4f},,,nan,nan" for t in SWING], "at least 5 positions of a moving object, got bob: 0, cart: 0"),
         (ROWS[:1], "at least three rows"),
         (ROWS[::-1], "each later than the one before"),
     ],
@@ -131,9 +137,9 @@ def test_tables_of_which_nothing_can_be_told(tmp_path, rows, message, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--crop", "0,0,100,100"], "crop: cuts pictures, and these are tracks"),
-        (["--object", "#c02020"], "expected the name of one, bob, cart, got '#c02020'"),
-        (["--from", "5"], "at least 5 places of something that moves, got bob: 0, cart: 0"),
+        (["--crop", "0,0,100,100"], "crop: applies to videos, but tracks were given"),
+        (["--object", "#c02020"], "expected the name of a track, one of bob, cart, got '#c02020'"),
+        (["--from", "5"], "at least 5 positions of a moving object, got bob: 0, cart: 0"),
         (["--from", "1", "--to", "0.5"], "stop: expected more than start"),
     ],
 )

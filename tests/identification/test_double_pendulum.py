@@ -10,7 +10,7 @@ from physvision.datasets.clips import Filming, draw
 from physvision.estimation import Unknowns
 from physvision.identification import identify
 from physvision.identification.kinds import double_pendulum
-from physvision.identification.model import Case
+from physvision.identification.model import Evidence
 from physvision.identification.view import View
 from physvision.perception import Track
 
@@ -65,7 +65,7 @@ def bars(times):
 def test_the_law_of_bars_from_their_accelerations():
     times = np.arange(70) / 100
     angles, swing = bars(times)
-    omega, _, reach = double_pendulum.law(times, *angles.T, 0.15 / 0.2)
+    omega, _, reach = double_pendulum.estimate_dynamics(times, *angles.T, 0.15 / 0.2)
     # The quartics' own error: they span ninety degrees of the fastest turns.
     assert abs(omega * 0.2 / 9.81 - 1) < 0.02
     assert abs(reach[1] * 0.15 / swing - 1) < 0.02
@@ -107,7 +107,7 @@ def test_bars_with_masses_of_their_own_seen_by_a_camera_aside():
 def test_point_masses_in_air_move_as_the_law_has_it():
     """With every unknown at its truth; bobs with a thousandth of their inertia about the hinge are 12 mrad off."""
     clip = draw("double_pendulum", 0, Filming(fps=60.0))
-    model = double_pendulum.propose(Case(tracks_of(clip), View(*clip.filming.size), {}))[0]
+    model = double_pendulum.candidate_models(Evidence(tracks_of(clip), View(*clip.filming.size), {}))[0]
     angles = clip.motion.poses(clip.times)[:, :, 2]
     truth, scale = clip.truth, clip.view.scale
     told = {

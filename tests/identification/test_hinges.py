@@ -5,7 +5,7 @@ import pytest
 
 from physvision.datasets.clips import draw
 from physvision.identification import identify
-from physvision.identification.hinges import hinged
+from physvision.identification.hinges import project_to_hinge_circle
 from physvision.perception import Track
 
 TIMES = np.arange(120) / 30
@@ -26,7 +26,7 @@ def test_a_rod_that_is_seen_in_part_keeps_its_direction():
     hinge, angles = np.array([160.0, 40.0]), np.pi / 2 + 1.2 * np.cos(6 * TIMES)
     # Less of it is seen near the hinge where it is slow.
     reach = 100 + 3 * np.abs(np.cos(6 * TIMES))
-    found = hinged(track(hinge + reach[:, None] * arms(angles), angles))
+    found = project_to_hinge_circle(track(hinge + reach[:, None] * arms(angles), angles))
     apart = found.positions - hinge
     assert np.ptp(np.linalg.norm(apart, axis=1)) < 0.5
     np.testing.assert_allclose(np.arctan2(apart[:, 1], apart[:, 0]), angles, atol=0.003)
@@ -42,7 +42,7 @@ def test_what_has_no_hinge_is_left_as_it_is(what):
     if what == "a tilted rod":  # its angle is told from another direction than its own
         places = np.array([160.0, 40.0]) + 100 * arms(angles + 0.3)
     given = track(places, angles)
-    assert hinged(given) is given
+    assert project_to_hinge_circle(given) is given
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from identification.drawn import NOISE, tracks_of
 from physvision.core import InputError
 from physvision.datasets.clips import LEADING, draw
 from physvision.identification import identify
-from physvision.identification.attempts import expected_error
+from physvision.identification.holdout import expected_holdout_error
 from physvision.perception import Track
 
 
@@ -20,7 +20,7 @@ def identified(kind, seed, **options):
     clip = draw(kind, seed, doubled=0.0)
     told = {**clip.known, **{name: value for name, value in clip.options.items() if name == "scale"}}
     options.setdefault("motion", kind)
-    return clip, identify(tracks_of(clip, seed), known=told, size=clip.filming.size, **options)
+    return clip, identify(tracks_of(clip, seed), known_values=told, size=clip.filming.size, **options)
 
 
 # What a short, quick flight and a table's friction leave open; scales that differ by half a percent over the picture.
@@ -55,7 +55,7 @@ def test_a_readout_at_its_bound_does_not_hold_the_search_back():
 def test_the_right_kind_is_named(kind):
     _, found = identified(kind, 2, motion=None)
     assert found.motion == kind
-    assert not found.alike
+    assert not found.indistinguishable
 
 
 def test_a_mass_that_sways_on_its_spring_is_still_one():
@@ -71,8 +71,8 @@ def test_a_mass_that_sways_on_its_spring_is_still_one():
 @pytest.mark.extended
 def test_kinds_that_predict_the_same_are_named_together():
     _, found = identified("roll", 1, motion=None)
-    assert {found.motion, *found.alike} == {"roll", "slide"}
-    assert "turns" in next(iter(found.alike.values()))
+    assert {found.motion, *found.indistinguishable} == {"roll", "slide"}
+    assert "turns" in next(iter(found.indistinguishable.values()))
 
 
 def test_what_is_not_identifiable_is_said_with_the_reason():
@@ -86,27 +86,27 @@ def test_what_is_not_identifiable_is_said_with_the_reason():
 
 def test_the_last_third_is_predicted_and_the_engine_goes_on():
     clip, found = identified("pendulum", 1)
-    assert found.held_out.share < 0.01
+    assert found.holdout.relative_error < 0.01
     engine, motion = found.engine, found.trajectory
     assert found.unit == "m"
     again = engine.rollout(motion.state(0), motion.steps)
     torch.testing.assert_close(again.q, motion.q)
     assert abs(float(engine.properties.length) / clip.truth["length"] - 1) < 0.03
-    assert found.places(np.array([-1.0, 0.5])).shape == (2, 2)
+    assert found.positions(np.array([-1.0, 0.5])).shape == (2, 2)
 
 
 def test_the_error_that_is_to_be_expected_of_a_prediction():
     _, found = identified("fall", 1)
-    expected = expected_error(found.fit)
-    assert found.held_out.error < 3 * expected
+    expected = expected_holdout_error(found.fit)
+    assert found.holdout.error < 3 * expected
     # What was known beforehand of drag and of the camera leaves a few pixels open, not more.
-    assert expected < 0.05 * found.held_out.error / found.held_out.share
+    assert expected < 0.05 * found.holdout.error / found.holdout.relative_error
 
 
 def test_where_things_are_said_to_be_seen_counts_when_their_rows_are_read():
     _, found = identified("fall", 1)
     fit = found.fit
-    places = fit.places(found.case.times)[fit.model.first : fit.model.last]
+    places = fit.positions(found.evidence.times)[fit.model.first : fit.model.end]
     fitted = fit.problem.predictions(fit.z[None]).detach()[0]
     seen = torch.isfinite(fit.problem.observed)
     # Of what is fitted the row is that in which it was seen, a pixel of noise beside where it is said to be.
@@ -126,7 +126,7 @@ def test_what_follows_no_law_is_refused_with_what_was_seen():
     times = np.arange(60) / 30
     places = np.cumsum(random.normal(0, 15, (60, 2)), 0) + 300
     track = Track(times, places, np.full(60, 0.2), np.ones(60, bool))
-    with pytest.raises(InputError, match="no kind of motion explains what was seen"):
+    with pytest.raises(InputError, match="no kind of motion explains the tracks"):
         identify([track], "pendulum")
 
 

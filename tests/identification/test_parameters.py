@@ -4,8 +4,10 @@ from statistics import NormalDist
 
 import numpy as np
 
-from physvision.identification.parameters import _interval, _possible
+from physvision.identification.parameters import _feasible_samples, _interval
+from physvision.identification.settings import ParameterSettings
 
+SETTINGS = ParameterSettings()
 BOUNDED, FREE = (0.0, 1.0), (-np.inf, np.inf)
 
 
@@ -18,7 +20,7 @@ def scattered(correlation):
 def test_what_is_at_its_bound_together_with_another_makes_a_third_no_less_sure():
     """Of two that are almost opposite hardly any draw has both above zero, however far they are from it."""
     off = scattered(-0.9999)
-    draws = _possible([BOUNDED, BOUNDED, FREE], np.array([0.0, 0.0, 5.0]), off)
+    draws = _feasible_samples([BOUNDED, BOUNDED, FREE], np.array([0.0, 0.0, 5.0]), off, SETTINGS)
     assert (draws[:, :2] >= 0).all()
     assert np.ptp(np.quantile(draws[:, 2], [0.025, 0.975])) <= np.ptp(np.quantile(off[:, 2], [0.025, 0.975]))
     assert abs(np.median(draws[:, 2]) - 5) < 3 * off[:, 2].std()
@@ -26,7 +28,7 @@ def test_what_is_at_its_bound_together_with_another_makes_a_third_no_less_sure()
 
 def test_draws_that_are_possible_are_left_as_they_are():
     off = scattered(0.5)
-    draws = _possible([BOUNDED, BOUNDED, FREE], np.array([1.0, 1.0, 5.0]), off)
+    draws = _feasible_samples([BOUNDED, BOUNDED, FREE], np.array([1.0, 1.0, 5.0]), off, SETTINGS)
     np.testing.assert_array_equal(draws, (np.array([1.0, 1.0, 5.0]) + off)[(off[:, :2] >= -1).all(1)])
 
 
@@ -34,7 +36,7 @@ def test_what_may_be_nothing_has_an_interval_that_begins_there():
     """Of a normal number of which the upper half is possible, the likeliest 68 % reach from 0 to its 84 % quantile."""
     draws = np.abs(np.random.default_rng(0).normal(size=20_000))
     for share in (0.68, 0.95):
-        low, high = _interval(BOUNDED, draws, share)
+        low, high = _interval(BOUNDED, draws, share, SETTINGS.interval_starts)
         quantile = NormalDist().inv_cdf((1 + share) / 2)
         scatter = np.sqrt(share * (1 - share) / len(draws)) / (2 * NormalDist().pdf(quantile))
         assert low == 0.0
@@ -50,7 +52,7 @@ def test_intervals_hold_what_is_drawn_from_what_was_known_before():
         # Of a normal number with deviation one, seen with an error of one, a half of what was seen is left.
         draws = seen / 2 + np.sqrt(0.5) * random.normal(size=4000)
         for share, inside in held.items():
-            low, high = _interval(BOUNDED, draws[draws >= 0], share)
+            low, high = _interval(BOUNDED, draws[draws >= 0], share, SETTINGS.interval_starts)
             inside.append((low <= truth <= high, truth))
     for share, inside in held.items():
         scatter = np.sqrt(share * (1 - share) / len(inside))

@@ -24,7 +24,7 @@ def test_what_glides_until_it_is_struck_back(slowing):
     low, high = found.parameters["speed"].interval_95
     assert low < 120 / 300 < high
     assert high - low < 0.1 * 120 / 300
-    assert found.held_out.share < 0.02
+    assert found.holdout.relative_error < 0.02
 
 
 def test_without_a_scale_nothing_is_told_of_what_glides_but_where_it_goes():

@@ -1,8 +1,9 @@
-"""The kinds of motion that are known: each builds an engine and says what is unknown of it."""
+"""Kinds of motion that can be identified, with their candidate models and the known values that they use."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from physvision.identification.kinds import (
     bounce,
@@ -14,30 +15,38 @@ from physvision.identification.kinds import (
     slope,
     spring,
 )
-from physvision.identification.model import Case, Model
+from physvision.identification.model import Evidence, MotionModel
 
-Propose = Callable[[Case], list[Model]]
 
-KINDS: Mapping[str, Propose] = {
-    "pendulum": pendulum.propose,
-    "double_pendulum": double_pendulum.propose,
-    "projectile": flight.projectile,
-    "bounce": bounce.propose,
-    "spring": spring.propose,
-    "slide": slope.slide,
-    "roll": slope.roll,
-    "collision": collision.propose,
-    "circular": circular.propose,
-    "fall": flight.fall,
+@dataclass(frozen=True)
+class MotionKind:
+    """Kind of motion that tracks may show.
+
+    Attributes:
+        candidate_models: Function from the evidence to the models to fit.
+        known_names: Known values that the kind uses besides the scale.
+        objects: Number of objects in the motion.
+        detects_release: If true, the kind's models find the release by a hand themselves, from the motion before it.
+        special_case_of: Kinds that generalize this one, and so explain nothing more where this one explains the tracks.
+    """
+
+    candidate_models: Callable[[Evidence], list[MotionModel]]
+    known_names: tuple[str, ...] = ()
+    objects: int = 1
+    detects_release: bool = False
+    special_case_of: tuple[str, ...] = ()
+
+
+KINDS: Mapping[str, MotionKind] = {
+    "pendulum": MotionKind(pendulum.candidate_models, ("gravity", "length")),
+    "double_pendulum": MotionKind(double_pendulum.candidate_models, ("gravity",), objects=2),
+    "projectile": MotionKind(flight.projectile_models, ("gravity", "angle"), detects_release=True),
+    "bounce": MotionKind(bounce.candidate_models, ("gravity", "radius")),
+    "spring": MotionKind(spring.candidate_models, ("mass", "stiffness"), special_case_of=("pendulum",)),
+    "slide": MotionKind(slope.slide_models, ("gravity", "angle"), special_case_of=("projectile",)),
+    "roll": MotionKind(slope.roll_models, ("angle",), special_case_of=("projectile",)),
+    "collision": MotionKind(collision.candidate_models, objects=2),
+    "circular": MotionKind(circular.candidate_models, ("radius",), special_case_of=("pendulum",)),
+    "fall": MotionKind(flight.fall_models, ("gravity",), detects_release=True, special_case_of=("projectile",)),
 }
-# What may be told of a motion, beside its properties in a scene of one's own.
-KNOWN = ("gravity", "length", "mass", "stiffness", "radius", "angle", "scale")
-# How many things move; one if not said.
-OBJECTS = {"double_pendulum": 2, "collision": 2}
-# Kinds that find out themselves when a hand lets go, from what it does before.
-LET_GO = ("projectile", "fall")
-# Kinds that are special cases of others: where the first explains the tracks, the second says nothing more.
-SIMPLER = (
-    ("fall", "projectile"), ("circular", "pendulum"), ("roll", "projectile"), ("slide", "projectile"),
-    ("spring", "pendulum"),
-)  # fmt: skip
+KNOWN_NAMES = ("gravity", "length", "mass", "stiffness", "radius", "angle", "scale")

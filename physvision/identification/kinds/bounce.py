@@ -1,4 +1,4 @@
-"""A ball that falls on a floor and bounces."""
+"""Ball that falls on a floor and bounces."""
 
 from __future__ import annotations
 
@@ -7,160 +7,193 @@ from itertools import pairwise
 
 import numpy as np
 import torch
+from jaxtyping import Float
 
 from physvision.core import State
 from physvision.estimation import SampledState, Setup, Unknown
 from physvision.estimation.unknowns import Values
-from physvision.identification import arcs, impacts
-from physvision.identification.hearing import heard
-from physvision.identification.model import Case, Knowns, Model, Parameters, UnsuitableError
-from physvision.identification.view import TILT
+from physvision.identification.audio_restitution import AudioRestitution, audio_restitution
+from physvision.identification.impacts import BounceGuess, find_bounces, guess_bounces
+from physvision.identification.kind_settings import BounceSettings
+from physvision.identification.model import Evidence, KnownTensors, MotionModel, ParameterValues, UnsuitableError
+from physvision.identification.parabolas import departure_index
+from physvision.identification.view import rotate
 from physvision.physics import rigid2d
 
-_FLIGHT = 6  # samples from which a parabola tells how long a flight lasts
-_IMPACTS, _DIFFERENT = 4, 0.05  # from how many on it is said that restitution differs, and by how much at least
-_RADIUS = 10.0  # px, of the ball in the engine: what is sought is the height at which its middle turns round
 
-
-def propose(case: Case) -> list[Model]:
-    """The model to try."""
-    seen = case.seen().numpy()
-    there = np.flatnonzero(np.isfinite(seen).all(1))
-    if len(there) < 12:
-        raise UnsuitableError("fewer than twelve places were seen")
-    times, places = case.times.numpy()[there], seen[there]
-    noise = max(float(np.median(case.tracks[0].sigma[there])), 0.15)
-    hits = impacts.bounces(times, places[:, 1], noise)
-    if not hits:
+def candidate_models(evidence: Evidence) -> list[MotionModel]:
+    """Return the model of all impacts, and one without the first impact."""
+    settings = evidence.settings
+    indices, times, positions = evidence.samples(settings.bounce.min_samples)
+    noise = evidence.noise(indices)
+    bounces = find_bounces(times, positions[:, 1], noise, settings.bounce)
+    if not bounces:
         raise UnsuitableError("it does not bounce")
-    first = arcs.departure(times[: hits[0]], places[: hits[0]], 1.3 * noise) if hits[0] >= 8 else 0
-    models = [_model(case, there, times, places, hits, first)]
-    if len(hits) >= 3:
-        # Balls lose more in a hard impact: where the first is much harder than all others it may be left out.
-        models.append(_model(case, there, times, places, hits[1:], hits[0] + 2))
-    return models
+    first = 0
+    if bounces[0] >= 8:
+        before = slice(bounces[0])
+        first = departure_index(
+            times[before], positions[before], settings.parabola.noise_ratio * noise, settings.parabola
+        )
+    size = float(np.ptp(positions, axis=0).max())
+    windows = [(first, bounces)]
+    if len(bounces) >= 3:
+        # Balls lose more in a hard impact: where the first one is much harder than the others it may be left out.
+        windows.append((bounces[0] + 2, bounces[1:]))
+    return [
+        _model(
+            evidence, indices[start:], times[start:], positions[start:], [bounce - start for bounce in impacts], size
+        )
+        for start, impacts in windows
+    ]
 
 
-def kept(times: np.ndarray, down: np.ndarray, hits: list[int], floor: float) -> np.ndarray:
-    """For each impact the flight before it, s, and the share of its speed that the ball keeps, (impacts, 2).
+def impact_restitutions(
+    times: Float[np.ndarray, " samples"],
+    heights: Float[np.ndarray, " samples"],
+    bounces: list[int],
+    floor: float,
+    min_samples: int = BounceSettings.min_flight_samples,
+) -> Float[np.ndarray, "impacts 2"]:
+    """Return the duration of the flight before each impact, s, and the impact's restitution.
 
-    A parabola through each flight, led on to the floor, says how long that was; the speed grows in proportion.
+    A parabola through each flight, extrapolated to the floor, gives its duration, which is proportional to the speed.
+
+    Args:
+        times: Times of the samples, s.
+        heights: Positions along the vertical, y down, pixels.
+        bounces: Last samples before each impact.
+        floor: Height at impact, y down, pixels.
+        min_samples: Smallest number of samples of a flight.
     """
-    edges, lasts = [0, *hits, len(times)], []
+    edges, durations = [0, *bounces, len(times)], []
     for first, last in pairwise(edges):
         part = slice(first + 2 if first else 0, last - 1)
-        if last - first < _FLIGHT:
-            lasts.append(math.nan)
+        if last - first < min_samples:
+            durations.append(math.nan)
             continue
-        bend, slope, level = np.polyfit(times[part] - times[part.start], down[part] - floor, 2)
-        square = slope**2 - 4 * bend * level
-        lasts.append(math.sqrt(square) / bend if bend > 0 and square > 0 else math.nan)
-    found = np.array([(before, after / before) for before, after in pairwise(lasts)])
-    return found[np.isfinite(found).all(1)]
+        a, b, c = np.polyfit(times[part] - times[part.start], heights[part] - floor, 2)
+        discriminant = b**2 - 4 * a * c
+        durations.append(math.sqrt(discriminant) / a if a > 0 and discriminant > 0 else math.nan)
+    pairs = np.array([(before, after / before) for before, after in pairwise(durations)])
+    return pairs[np.isfinite(pairs).all(1)]
 
 
-def _harder(found: np.ndarray) -> list[str]:
-    """That hard impacts keep less than soft ones, where they do: a note for people."""
-    if len(found) < _IMPACTS:
+def _restitution_notes(impacts: Float[np.ndarray, "impacts 2"], settings: BounceSettings) -> list[str]:
+    """Return a warning if hard impacts have a lower restitution than soft ones."""
+    if len(impacts) < settings.min_impacts:
         return []
-    size = np.log(found[:, 0])
-    (slope, level), covariance = np.polyfit(size, found[:, 1], 1, cov=True)
-    hardest, softest = level + slope * size.max(), level + slope * size.min()
-    if softest - hardest < _DIFFERENT or -slope < 3 * math.sqrt(covariance[0, 0]):
+    hardness = np.log(impacts[:, 0])
+    (slope, intercept), covariance = np.polyfit(hardness, impacts[:, 1], 1, cov=True)
+    hardest, softest = intercept + slope * hardness.max(), intercept + slope * hardness.min()
+    if softest - hardest < settings.min_difference or -slope < 3 * math.sqrt(covariance[0, 0]):
         return []
     return [
-        f"It keeps {hardest:.2f} of its speed in the hardest impact and {softest:.2f} in the softest: one restitution "
-        "stands for all of them; --from and --to say which ones."
+        f"The restitution is {hardest:.2f} in the hardest impact and {softest:.2f} in the softest, but the model has "
+        "one restitution for all; --from and --to select impacts."
     ]
 
 
-def _model(case: Case, there: np.ndarray, times: np.ndarray, places: np.ndarray, hits: list[int], first: int) -> Model:
-    flights = impacts.flights(times[first:], places[first:], [hit - first for hit in hits])
-    if flights is None:
+def _model(
+    evidence: Evidence,
+    indices: np.ndarray,
+    times: np.ndarray,
+    positions: np.ndarray,
+    bounces: list[int],
+    size: float,
+) -> MotionModel:
+    settings = evidence.settings.bounce
+    guess = guess_bounces(times, positions, bounces)
+    if guess is None:
         raise UnsuitableError("between bounces it does not fly along parabolas")
-    weight, floor, restitution, place, velocity = flights
-    sound = heard(times[hits], case.knocks, 1.5 * case.dt)
-    restitution = restitution if sound is None else sound.restitution
-    notes = [] if sound is None else [
-        f"{sound.count} bounces are heard: they tell a restitution of {sound.restitution:.4f} ± {sound.deviation:.4f}."
-    ]  # fmt: skip
-    dt = case.dt / 3  # an impact blurs the step that it is in
-    size = float(np.ptp(places, axis=0).max())
-    ball = rigid2d.Circle(_RADIUS, (0, -100), restitution=0.5, friction=0.1, name="ball")
-    ground = rigid2d.Rectangle(
-        (200 * size, 10 * size), (0, _RADIUS + 5 * size), static=True, restitution=0.5, friction=0.1, name="floor"
+    audio = audio_restitution(times[bounces], evidence.onsets, 1.5 * evidence.dt, evidence.settings.audio)
+    notes = _restitution_notes(
+        impact_restitutions(times, positions[:, 1], bounces, guess.floor, settings.min_flight_samples), settings
     )
-    engine = rigid2d.World([ball, ground], gravity=(0, weight), dt=dt)
-    speed = math.sqrt(2 * weight * size)
-    unknowns = [
-        Unknown("weight", weight, low=0.0, unit="px/s²"),
-        Unknown("floor", floor, scale=2.0, unit="px"),
-        Unknown(
-            "restitution",
-            min(max(restitution, 0.05), 0.98),
-            0.0,
-            1.0,
-            std=None if sound is None else sound.deviation,
-        ),
-        Unknown("tilt", 0.0, scale=TILT, std=TILT, unit="rad"),
-        Unknown("place", place.tolist(), scale=5.0, unit="px"),
-        Unknown("velocity", velocity.tolist(), scale=0.05 * speed, unit="px/s"),
-        Unknown("friction", 0.1, low=0.0, std=0.1),
-    ]
-    start = torch.tensor([float(place[0])], dtype=torch.float64)
+    if audio is not None:
+        note = f"{audio.count} bounces are heard, with a restitution of {audio.restitution:.4f} ± {audio.std:.4f}."
+        notes.insert(0, note)
+    start = torch.tensor([float(guess.position[0])], dtype=torch.float64)
 
     def setup(values: Values) -> Setup:
-        none = torch.zeros_like(values["floor"])
-        x, y = _turned(values["place"] - torch.stack([start.expand_as(none), values["floor"]], 1), -values["tilt"])
-        u, w = _turned(values["velocity"], -values["tilt"])
-        state = State(torch.stack([x, y, none], 1), torch.stack([u, w, none], 1))
-        both = {name: values[name][:, None].expand(-1, 2) for name in ("restitution", "friction")}
-        return Setup(state, {**both, "gravity": torch.stack([none, values["weight"]], 1)})
+        zero = torch.zeros_like(values["floor"])
+        origin = torch.stack([start.expand_as(zero), values["floor"]], 1)
+        x, y = rotate(values["place"] - origin, -values["tilt"]).unbind(1)
+        vx, vy = rotate(values["velocity"], -values["tilt"]).unbind(1)
+        state = State(torch.stack([x, y, zero], 1), torch.stack([vx, vy, zero], 1))
+        materials = {name: values[name][:, None].expand(-1, 2) for name in ("restitution", "friction")}
+        return Setup(state, {**materials, "gravity": torch.stack([zero, values["weight"]], 1)})
 
-    def places_of(seen: SampledState) -> torch.Tensor:
-        x, y = _turned(seen.state.q[:, :2], seen.values["tilt"])
-        return torch.stack([x + start, y + seen.values["floor"]], 1)
+    def observe(sampled: SampledState) -> torch.Tensor:
+        x, y = rotate(sampled.state.q[:, :2], sampled.values["tilt"]).unbind(1)
+        return torch.stack([x + start, y + sampled.values["floor"]], 1)
 
-    radius = case.tracks[0].radius
+    radius = evidence.tracks[0].radius
+    # The second flight shows whether the ball slid or stuck at the first impact; less of it is ambiguous.
+    second_flight = (bounces[0] + [*bounces, len(times) - 1][1]) // 2
+    horizon_sample = max(second_flight, min(bounces[0] + 3, len(times) - 1))
+    return MotionModel(
+        "bounce",
+        _engine(size, guess.gravity, evidence.dt / settings.substeps, settings),
+        _unknowns(evidence, guess, audio, size),
+        setup,
+        observe,
+        lambda values, known_values: _parameters(values, known_values, radius),
+        {"restitution": "", "gravity": "m/s²", "radius": "m", "friction": ""},
+        int(indices[0]),
+        int(indices[-1]) + 1,
+        # Sliding or sticking at an impact: the one has no gradient that leads to the other.
+        starts={"friction": torch.tensor([0.003, 0.2], dtype=torch.float64)},
+        horizon=float(times[horizon_sample] - times[0]),
+        scale=lambda values, known_values: _scale(values, known_values, radius),
+        length_powers={"gravity": 1, "radius": 1},
+        state_length_power=1,
+        notes=notes,
+    )
 
-    def parameters(values: Values, known: Knowns) -> Parameters:
-        return _parameters(values, known, radius)
 
-    # The second flight tells whether the ball rubbed or gripped: over less of it nothing leads to the right one.
-    tells = (hits[0] + [*hits, len(times) - 1][1]) // 2
-    notes += _harder(kept(times[first:], places[first:, 1], [hit - first for hit in hits], floor))
-    return Model(
-            "bounce", engine, unknowns, setup, places_of, parameters,
-            {"restitution": "", "gravity": "m/s²", "radius": "m", "friction": ""},
-            int(there[first]), int(there[-1]) + 1,
-            # Rubbing or gripping at an impact: the one has no slope that leads to the other.
-            starts={"friction": torch.tensor([0.003, 0.2], dtype=torch.float64)},
-            horizon=float(times[max(tells, min(hits[0] + 3, len(times) - 1))] - times[first]),
-            scale=lambda values, known: _scale(values, known, radius), metric={"gravity": 1, "radius": 1},
-            state_metric=1, notes=notes,
-        )  # fmt: skip
+def _engine(size: float, gravity: float, dt: float, settings: BounceSettings) -> rigid2d.World:
+    radius = settings.radius
+    ball = rigid2d.Circle(radius, (0, -100), restitution=0.5, friction=0.1, name="ball")
+    ground = rigid2d.Rectangle(
+        (200 * size, 10 * size), (0, radius + 5 * size), static=True, restitution=0.5, friction=0.1, name="floor"
+    )
+    return rigid2d.World([ball, ground], gravity=(0, gravity), dt=dt)
 
 
-def _turned(pair: torch.Tensor, angle: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    x, y = pair.unbind(1)
-    return x * angle.cos() - y * angle.sin(), x * angle.sin() + y * angle.cos()
+def _unknowns(evidence: Evidence, guess: BounceGuess, audio: AudioRestitution | None, size: float) -> list[Unknown]:
+    friction, restitution = evidence.settings.bounce.friction_std, guess.restitution
+    if audio is not None:
+        restitution = audio.restitution
+    restitution = min(max(restitution, 0.05), 0.98)
+    speed = math.sqrt(2 * guess.gravity * size)
+    return [
+        Unknown("weight", guess.gravity, low=0.0, unit="px/s²"),
+        Unknown("floor", guess.floor, scale=2.0, unit="px"),
+        Unknown("restitution", restitution, 0.0, 1.0, std=None if audio is None else audio.std),
+        evidence.view.tilt_unknown(),
+        Unknown("place", guess.position.tolist(), scale=5.0, unit="px"),
+        Unknown("velocity", guess.velocity.tolist(), scale=0.05 * speed, unit="px/s"),
+        Unknown("friction", friction, low=0.0, std=friction),
+    ]
 
 
-def _scale(values: Values, known: Knowns, radius: float | None) -> torch.Tensor | None:
-    if "scale" in known:
-        return known["scale"]
-    if "gravity" in known:
-        return values["weight"] / known["gravity"]
-    if "radius" in known and radius is not None:
-        return radius / known["radius"]
+def _scale(values: Values, known_values: KnownTensors, radius: float | None) -> torch.Tensor | None:
+    if "scale" in known_values:
+        return known_values["scale"]
+    if "gravity" in known_values:
+        return values["weight"] / known_values["gravity"]
+    if "radius" in known_values and radius is not None:
+        return radius / known_values["radius"]
     return None
 
 
-def _parameters(values: Values, known: Knowns, radius: float | None) -> Parameters:
-    pixels = _scale(values, known, radius)
-    found: Parameters = {"restitution": values["restitution"]}
-    if "gravity" not in known:
-        found["gravity"] = "needs radius or scale" if pixels is None else values["weight"] / pixels
-    if "radius" not in known:
-        found["radius"] = "needs gravity or scale" if pixels is None or radius is None else radius / pixels
-    return found
+def _parameters(values: Values, known_values: KnownTensors, radius: float | None) -> ParameterValues:
+    scale = _scale(values, known_values, radius)
+    parameters: ParameterValues = {"restitution": values["restitution"]}
+    if "gravity" not in known_values:
+        parameters["gravity"] = "needs radius or scale" if scale is None else values["weight"] / scale
+    if "radius" not in known_values:
+        missing = scale is None or radius is None
+        parameters["radius"] = "needs gravity or scale" if missing else radius / scale
+    return parameters

@@ -8,169 +8,179 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from jaxtyping import Float
+from torch import Tensor
 
 from physvision.core import State
 from physvision.estimation import SampledState, Setup, Unknown
 from physvision.estimation.unknowns import Values
-from physvision.identification import impacts
-from physvision.identification.model import Case, Knowns, Model, Parameters, UnsuitableError
+from physvision.identification.impacts import Impact, find_impact
+from physvision.identification.kind_settings import CollisionSettings
+from physvision.identification.model import Evidence, KnownTensors, MotionModel, ParameterValues, UnsuitableError
 from physvision.physics import rigid2d
 
-_AROUND = 1.0  # s before and after
-_NEWTON = 4  # steps to the moment at which they meet
-_EARLIER = 0.2  # s by which they may meet earlier, or later, than the tracks tell
-_SLOWEST = 0.01  # of their speed: what comes nearer more slowly does not meet
-_FRAMES = 40  # samples before and after: over more, what a table does to a motion is no longer the same everywhere
 
-
-def propose(case: Case) -> list[Model]:
-    """The model to try; the first body is the one that is faster before they meet."""
-    if len(case.tracks) != 2:
-        raise UnsuitableError("a collision needs two things that move")
-    both = np.concatenate([case.seen(k).numpy() for k in range(2)], 1)
-    there = np.flatnonzero(np.isfinite(both).all(1))
-    if len(there) < 12:
-        raise UnsuitableError("both were seen together fewer than twelve times")
-    times, places = case.times.numpy()[there], both[there]
-    noise = max(float(np.median([np.median(track.sigma[there]) for track in case.tracks])), 0.15)
-    met = impacts.meeting(times, places)
-    if met is None:
-        raise UnsuitableError("nothing changes as if they had met")
-    moment, before, after, meeting = met
-    change = after - before
-    if min(np.linalg.norm(change[:2]), np.linalg.norm(change[2:])) * 0.2 < 3 * noise:
-        raise UnsuitableError("one of the two does not change its motion")
-    around = min(_AROUND, _FRAMES * case.dt)
-    window = (times > moment - around) & (times < moment + around)
-    first, last = int(np.flatnonzero(window)[0]), int(np.flatnonzero(window)[-1]) + 1
-    ratio = float(np.linalg.norm(change[:2]) / np.linalg.norm(change[2:]))
-    gap = meeting[2:] - meeting[:2]
-    normal = gap / np.linalg.norm(gap)
-    closing = float((before[:2] - before[2:]) @ normal)
-    parting = float((after[2:] - after[:2]) @ normal)
-    distance = float(np.linalg.norm(gap))
-    speed = float(max(np.linalg.norm(before[:2]), np.linalg.norm(before[2:])))
-    begin = meeting + before * (times[first] - moment)
-    swap = bool(np.linalg.norm(before[:2]) < np.linalg.norm(before[2:]))
-    unknowns = [
-        Unknown("ratio", ratio, low=0.0),
-        Unknown("restitution", min(max(parting / max(closing, 1e-9), 0.05), 0.97), low=0.0, high=1.0),
-        Unknown("distance", distance, low=0.0, unit="px"),
-        Unknown("places", begin.tolist(), scale=3.0, unit="px"),
-        Unknown("velocities", before.tolist(), scale=0.05 * speed, unit="px/s"),
-        Unknown("slowing", 0.02 * speed, scale=0.1 * speed, std=speed, unit="px/s²"),
-        Unknown("friction", 0.05, low=0.0, std=0.05),
-    ]
-    engine = _table(distance, case.dt / 2)
-    rubs = _Rubbing(engine.dt, math.ceil((times[last - 1] - times[first]) / engine.dt), float(moment - times[first]))
-    # Rubbing or gripping where they touch: the one has no slope that leads to the other.
-    starts_of = {
-        "restitution": torch.tensor([unknowns[1].start, unknowns[1].start, 0.5, 0.9], dtype=torch.float64),
-        "friction": torch.tensor([0.003, 0.2, 0.003, 0.003], dtype=torch.float64),
-    }
+def candidate_models(evidence: Evidence) -> list[MotionModel]:
+    """Return the model of two discs with friction; the first body is the one that is faster before the impact."""
+    settings, dt = evidence.settings.collision, evidence.dt
+    if len(evidence.tracks) != 2:
+        raise UnsuitableError("a collision needs two moving objects")
+    indices, times, positions = evidence.samples(settings.min_samples)
+    impact = find_impact(times, positions, settings)
+    if impact is None:
+        raise UnsuitableError("no velocity changes as in an impact")
+    change = impact.after - impact.before
+    changes = np.linalg.norm(change[:2]), np.linalg.norm(change[2:])
+    if min(changes) * 0.2 < 3 * evidence.noise(indices):
+        raise UnsuitableError("one of the two objects does not change its motion")
+    duration = min(settings.max_duration, settings.max_samples * dt)
+    window = np.flatnonzero((times > impact.time - duration) & (times < impact.time + duration))
+    first, end = int(window[0]), int(window[-1]) + 1
+    elapsed = float(impact.time - times[first])
+    unknowns = _unknowns(impact, float(changes[0] / changes[1]), elapsed, settings)
+    restitution = unknowns[1].start
+    distance = float(np.linalg.norm(impact.positions[2:] - impact.positions[:2]))
+    engine = _engine(distance, dt / settings.substeps)
+    friction = _TableFriction(engine.dt, math.ceil((times[end - 1] - times[first]) / engine.dt), elapsed, settings)
+    swapped = bool(np.linalg.norm(impact.before[:2]) < np.linalg.norm(impact.before[2:]))
 
     def setup(values: Values) -> Setup:
-        none = torch.zeros_like(values["ratio"])[:, None]
-        one, other = values["places"].split(2, 1)
-        u, w = values["velocities"].split(2, 1)
-        leaves = {name: values[name][:, None].expand(-1, 2) for name in ("restitution", "friction")}
-        leaves["mass"] = torch.cat([torch.ones_like(none), values["ratio"][:, None]], 1)
-        leaves["radius"] = values["distance"][:, None].expand(-1, 2) / 2
-        leaves["gyration"] = leaves["radius"] / 2**0.5
-        force = rubs.forces(values)
-        return Setup(State(torch.cat([one, none, other, none], 1), torch.cat([u, none, w, none], 1)), leaves, force)
+        return _setup(values, friction)
 
-    def parameters(values: Values, known: Knowns) -> Parameters:
+    def parameters(values: Values, known_values: KnownTensors) -> ParameterValues:
         ratio = values["ratio"]
-        return {"mass_ratio": 1 / ratio if swap else ratio, "restitution": values["restitution"]}
+        return {"mass_ratio": 1 / ratio if swapped else ratio, "restitution": values["restitution"]}
 
     return [
-        Model(
-            "collision", engine, unknowns, setup, _middles, parameters, {"mass_ratio": "", "restitution": ""},
-            int(there[first]), int(there[last - 1]) + 1, starts_of, state_metric=1,
+        MotionModel(
+            "collision", engine, unknowns, setup, _observe, parameters, {"mass_ratio": "", "restitution": ""},
+            int(indices[first]), int(indices[end - 1]) + 1,
+            # Sliding or sticking where they touch: the one has no gradient that leads to the other.
+            starts={
+                "restitution": torch.tensor([restitution, restitution, 0.5, 0.9], dtype=torch.float64),
+                "friction": torch.tensor([0.003, 0.2, 0.003, 0.003], dtype=torch.float64),
+            },
+            state_length_power=1,
         )
     ]  # fmt: skip
 
 
+def _unknowns(impact: Impact, ratio: float, elapsed: float, settings: CollisionSettings) -> list[Unknown]:
+    before, after = impact.before, impact.after
+    gap = impact.positions[2:] - impact.positions[:2]
+    distance = float(np.linalg.norm(gap))
+    normal = gap / np.linalg.norm(gap)
+    approach_speed = float((before[:2] - before[2:]) @ normal)
+    separation_speed = float((after[2:] - after[:2]) @ normal)
+    restitution = min(max(separation_speed / max(approach_speed, 1e-9), 0.05), 0.97)
+    speed = float(max(np.linalg.norm(before[:2]), np.linalg.norm(before[2:])))
+    start = impact.positions - before * elapsed
+    return [
+        Unknown("ratio", ratio, low=0.0),
+        Unknown("restitution", restitution, low=0.0, high=1.0),
+        Unknown("distance", distance, low=0.0, unit="px"),
+        Unknown("places", start.tolist(), scale=3.0, unit="px"),
+        Unknown("velocities", before.tolist(), scale=0.05 * speed, unit="px/s"),
+        Unknown("slowing", 0.02 * speed, scale=0.1 * speed, std=speed, unit="px/s²"),
+        Unknown("friction", settings.friction_std, low=0.0, std=settings.friction_std),
+    ]
+
+
+def _setup(values: Values, friction: _TableFriction) -> Setup:
+    zero = torch.zeros_like(values["ratio"])[:, None]
+    first, second = values["places"].split(2, 1)
+    first_velocity, second_velocity = values["velocities"].split(2, 1)
+    leaves = {name: values[name][:, None].expand(-1, 2) for name in ("restitution", "friction")}
+    leaves["mass"] = torch.cat([torch.ones_like(zero), values["ratio"][:, None]], 1)
+    leaves["radius"] = values["distance"][:, None].expand(-1, 2) / 2
+    leaves["gyration"] = leaves["radius"] / 2**0.5
+    q = torch.cat([first, zero, second, zero], 1)
+    v = torch.cat([first_velocity, zero, second_velocity, zero], 1)
+    return Setup(State(q, v), leaves, friction.forces(values))
+
+
 @dataclass(frozen=True)
-class _Rubbing:
-    """The table's friction: a force against each body's motion until it stands still, before they meet and after.
+class _TableFriction:
+    """Friction of the table as a given force against each body's motion, until it rests, before and after the impact.
 
     Attributes:
-        dt: step of the engine, s.
-        steps: of the engine.
-        moment: about when they meet, s after the first sample.
+        dt: Step of the engine, s.
+        steps: Number of engine steps.
+        impact_time: Estimated time of the impact after the first sample, s.
+        settings: Iterations and limits of the time of impact.
     """
 
     dt: float
     steps: int
-    moment: float
+    impact_time: float
+    settings: CollisionSettings
 
-    def forces(self, values: Values) -> Float[torch.Tensor, "worlds steps 6"]:
-        """Forces and torques in each step."""
-        slowing, before = values["slowing"], values["velocities"].unflatten(1, (2, 2))
-        moment, after = self._met(values)
-        begins = self.dt * torch.arange(self.steps, dtype=before.dtype)
-        # During the step in which they meet all is as before, and the next one makes up for that: so they meet with the
-        # velocities that they have then, and part with those that are right from the step after on.
-        late = (begins - moment[:, None]) / self.dt
-        early = torch.where(late <= 0, 1.0, torch.where(late < 1, -late, 0.0))[..., None, None]
-        one = self._shares(before, slowing, begins.expand(len(moment), -1))
-        other = self._shares(after, slowing, begins - moment[:, None])
-        mass = torch.stack([torch.ones_like(slowing), values["ratio"]], 1)
-        force = -(slowing[:, None] * mass)[:, None, :, None] * (early * one + (1 - early) * other)
+    def forces(self, values: Values) -> Float[Tensor, "worlds steps 6"]:
+        """Return forces and torques in each step."""
+        deceleration, before = values["slowing"], values["velocities"].unflatten(1, (2, 2))
+        impact_time, after = self._impact(values)
+        start_times = self.dt * torch.arange(self.steps, dtype=before.dtype)
+        # During the step of the impact the force is that before it, and the next step makes up for that: so the bodies
+        # collide with the right velocities, and have the right ones again one step after the impact.
+        late = (start_times - impact_time[:, None]) / self.dt
+        before_weight = torch.where(late <= 0, 1.0, torch.where(late < 1, -late, 0.0))[..., None, None]
+        direction_before = self._directions(before, deceleration, start_times.expand(len(impact_time), -1))
+        direction_after = self._directions(after, deceleration, start_times - impact_time[:, None])
+        mass = torch.stack([torch.ones_like(deceleration), values["ratio"]], 1)
+        direction = before_weight * direction_before + (1 - before_weight) * direction_after
+        force = -(deceleration[:, None] * mass)[:, None, :, None] * direction
         return torch.cat([force, torch.zeros_like(force[..., :1])], 3).flatten(2)
 
-    def _met(self, values: Values) -> tuple[Float[torch.Tensor, " worlds"], Float[torch.Tensor, "worlds bodies 2"]]:
-        """When they meet, and their velocities from then on.
+    def _impact(self, values: Values) -> tuple[Float[Tensor, " worlds"], Float[Tensor, "worlds bodies 2"]]:
+        """Return the time of impact, and the velocities after it.
 
-        The distance between the middles, and its rate, lead to the moment by Newton's steps. Along the normal the
-        bodies part with the restitution's share of what they closed with. Across it the impulse is at most μ times the
-        normal one, by Coulomb's law, and no more than makes the rims of two discs, whose inertia is m r²/2, grip each
-        other: a third of what would stop them if they could not turn.
+        Newton's method on the distance between the centers gives the time. Along the normal the separation speed is
+        the approach speed times the restitution. Across it the impulse is at most μ times the normal one, by Coulomb's
+        law, and at most the one that makes the rims of two discs, of inertia m r²/2, stick to each other: a third of
+        what would stop them if they could not turn.
         """
-        ratio = values["ratio"]
-        moment = torch.full_like(ratio, self.moment)
-        for _ in range(_NEWTON):
-            gap, velocities = _meeting(values, moment)
-            closing = _closing(gap, velocities)[1]
-            step = (gap.norm(dim=1) - values["distance"]) / closing
-            moment = (moment + step).clamp(self.moment - _EARLIER, self.moment + _EARLIER)
-        gap, velocities = _meeting(values, moment)
-        normal, closing, aside = _closing(gap, velocities)
-        pushed = (1 + values["restitution"]) * closing / (1 + 1 / ratio)
-        across = (aside.square().sum(1) + 1e-9).sqrt()
-        rubbed = torch.minimum(values["friction"] * pushed, across / (3 * (1 + 1 / ratio)))
-        impulse = pushed[:, None] * normal + (rubbed / across)[:, None] * aside
-        return moment, velocities + torch.stack([-impulse, impulse / ratio[:, None]], 1)
+        ratio, limit = values["ratio"], self.settings.max_shift
+        time = torch.full_like(ratio, self.impact_time)
+        for _ in range(self.settings.newton_iterations):
+            gap, velocities = _state_at(values, time)
+            approach_speed = self._approach(gap, velocities)[1]
+            step = (gap.norm(dim=1) - values["distance"]) / approach_speed
+            time = (time + step).clamp(self.impact_time - limit, self.impact_time + limit)
+        gap, velocities = _state_at(values, time)
+        normal, approach_speed, tangential = self._approach(gap, velocities)
+        normal_impulse = (1 + values["restitution"]) * approach_speed / (1 + 1 / ratio)
+        tangential_speed = (tangential.square().sum(1) + 1e-9).sqrt()
+        sticking_impulse = tangential_speed / (3 * (1 + 1 / ratio))
+        friction_impulse = torch.minimum(values["friction"] * normal_impulse, sticking_impulse)
+        impulse = normal_impulse[:, None] * normal + (friction_impulse / tangential_speed)[:, None] * tangential
+        return time, velocities + torch.stack([-impulse, impulse / ratio[:, None]], 1)
 
-    def _shares(self, velocity: torch.Tensor, slowing: torch.Tensor, since: torch.Tensor) -> torch.Tensor:
-        """Unit vectors along the motion in each step, shorter in the one during which it ends, zero afterwards."""
+    def _directions(self, velocity: Tensor, deceleration: Tensor, elapsed: Tensor) -> Tensor:
+        """Return unit vectors along the motion in each step, shorter in the step in which it ends, zero afterwards."""
         speed = (velocity.square().sum(2) + 1e-9).sqrt()
-        lasts = speed / slowing.clamp(min=1e-6)[:, None]
-        share = ((lasts[:, None] - since[..., None]) / self.dt).clamp(0, 1)
-        return share[..., None] * (velocity / speed[..., None])[:, None]
+        duration = speed / deceleration.clamp(min=1e-6)[:, None]
+        fraction = ((duration[:, None] - elapsed[..., None]) / self.dt).clamp(0, 1)
+        return fraction[..., None] * (velocity / speed[..., None])[:, None]
+
+    def _approach(self, gap: Tensor, velocities: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the normal, the approach speed along it, and the first body's tangential relative velocity."""
+        normal = gap / gap.norm(dim=1, keepdim=True)
+        relative = -velocities.diff(dim=1)[:, 0]
+        speed = (relative * normal).sum(1)
+        min_speed = self.settings.min_approach * relative.detach().norm(dim=1)
+        return normal, torch.maximum(speed, min_speed), relative - speed[:, None] * normal
 
 
-def _meeting(values: Values, moment: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """From the first body's middle to the second's, and both velocities, if nothing but the table stopped them."""
-    places, velocities = (values[name].unflatten(1, (2, 2)) for name in ("places", "velocities"))
+def _state_at(values: Values, time: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the vector from the first body's center to the second's, and both velocities, before any impact."""
+    positions, velocities = (values[name].unflatten(1, (2, 2)) for name in ("places", "velocities"))
     speed = (velocities.square().sum(2) + 1e-9).sqrt()
-    lasts = torch.minimum(moment[:, None], speed / values["slowing"].clamp(min=1e-6)[:, None])[..., None]
-    slowing = values["slowing"][:, None, None] * velocities / speed[..., None]
-    return (places + velocities * lasts - slowing * lasts**2 / 2).diff(dim=1)[:, 0], velocities - slowing * lasts
+    duration = torch.minimum(time[:, None], speed / values["slowing"].clamp(min=1e-6)[:, None])[..., None]
+    deceleration = values["slowing"][:, None, None] * velocities / speed[..., None]
+    moved = positions + velocities * duration - deceleration * duration**2 / 2
+    return moved.diff(dim=1)[:, 0], velocities - deceleration * duration
 
 
-def _closing(gap: torch.Tensor, velocities: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The normal, the speed along it with which the first body comes nearer, and its velocity across it."""
-    normal = gap / gap.norm(dim=1, keepdim=True)
-    relative = -velocities.diff(dim=1)[:, 0]
-    along = (relative * normal).sum(1)
-    least = _SLOWEST * relative.detach().norm(dim=1)
-    return normal, torch.maximum(along, least), relative - along[:, None] * normal
-
-
-def _table(distance: float, dt: float) -> rigid2d.World:
+def _engine(distance: float, dt: float) -> rigid2d.World:
     discs = [
         rigid2d.Circle(distance / 2, (2 * distance * side, 0), restitution=0.5, friction=0.0, name=name)
         for side, name in ((-1, "first"), (1, "second"))
@@ -178,5 +188,5 @@ def _table(distance: float, dt: float) -> rigid2d.World:
     return rigid2d.World(discs, gravity=(0, 0), dt=dt)
 
 
-def _middles(seen: SampledState) -> torch.Tensor:
-    return seen.state.q[:, [0, 1, 3, 4]]
+def _observe(sampled: SampledState) -> Tensor:
+    return sampled.state.q[:, [0, 1, 3, 4]]

@@ -1,228 +1,280 @@
-"""Two bobs, the second hanging from the first."""
+"""Double pendulum: two bobs, the second hanging from the first."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from jaxtyping import Float
 
 from physvision.core import State
 from physvision.estimation import SampledState, Setup, Unknown
 from physvision.estimation.unknowns import Values
-from physvision.identification import starts
-from physvision.identification.model import Case, Knowns, Model, Parameters, UnsuitableError
-from physvision.identification.view import TILT
+from physvision.identification.initial_guesses import (
+    fit_circle,
+    informative_duration,
+    local_derivatives,
+    robust_lstsq,
+)
+from physvision.identification.kind_settings import DoublePendulumSettings
+from physvision.identification.model import Evidence, KnownTensors, MotionModel, ParameterValues, UnsuitableError
 from physvision.physics import articulated
 
-_DEPTH = 0.01  # of the outer arm's plane in front of the inner one's, of the camera's distance
-_PULL = 0.005  # of an arm's length, by which it shifts along itself the middle of what is seen at its ends
-_AROUND = 7  # samples that tell how fast an arm turns
-_LIGHT = 0.25  # share of its length by which an arm's mass may seem to be off its end without being worth a search
-_POINT = 1e-7  # inertia of a bob about itself, of its mass times the square of its arm: none; lengths would be shorter
-_SOME = (0.0, math.inf)
 _UNITS = {
     "length_1": "m", "length_2": "m", "mass_ratio": "", "swing_length_1": "m", "swing_length_2": "m",
     "gravity": "m/s²", "damping": "1/s", "damping_1": "1/s", "damping_2": "1/s",
 }  # fmt: skip
+_BOUNDS = {
+    "damping_1": (0.0, 1.0), "damping_2": (0.0, 1.0), "swing_length_1": (0.0, math.inf),
+    "swing_length_2": (0.0, math.inf),
+}  # fmt: skip
 
 
-def propose(case: Case) -> list[Model]:
-    """Bobs on light arms, slowed by air; and from where that leads, hinges that rub, arms with masses of their own."""
-    if len(case.tracks) != 2:
-        raise UnsuitableError("a double pendulum needs two things that move")
-    both = np.concatenate([case.seen(k).numpy() for k in range(2)], 1)
-    there = np.flatnonzero(np.isfinite(both).all(1))
-    if len(there) < 20:
-        raise UnsuitableError("both were seen together fewer than twenty times")
-    times, places = case.times.numpy()[there], both[there]
-    fits = [(k, *starts.circle(places[:, 2 * k : 2 * k + 2])) for k in range(2)]
-    off = [
-        float(np.std(np.linalg.norm(places[:, 2 * k : 2 * k + 2] - center, axis=1)) / radius)
-        for k, center, radius in fits
+def candidate_models(evidence: Evidence) -> list[MotionModel]:
+    """Return bobs on light arms, slowed by air, with relaxations: friction in the hinges, arms with masses."""
+    guess = _guess(evidence)
+
+    def model(hinges: bool, swing: list[float] | None = None) -> MotionModel:
+        return _model(evidence, guess, hinges, swing)
+
+    # Friction in the hinges is never negative, so it would take over a part of the air's where there is none.
+    general = model(True, [1.0, 1.0])
+    relaxations = [
+        replace(model(True), relaxations=[general]),
+        replace(model(False, [1.0, 1.0]), relaxations=[general]),
     ]
-    inner = int(np.argmin(off))
-    if off[inner] > 0.05:
-        raise UnsuitableError("neither of the two stays on a circle")
-    _, pivot, arc = fits[inner]
-    near, far = (places[:, 2 * k : 2 * k + 2] for k in (inner, 1 - inner))
-    arms = np.linalg.norm(far - near, axis=1)
-    if float(np.std(arms)) > 0.08 * float(arms.mean()):
-        raise UnsuitableError("the two do not keep their distance")
-    one, two = (np.unwrap(np.arctan2(*away.T)) for away in (near - pivot, far - near))
-    few = min(5, len(times))
-    speed = [float(np.polyfit(times[:few] - times[0], angle[:few], 1)[0]) for angle in (one, two)]
-    omega, ratio, reach = law(times, one, two, float(arms.mean()) / arc)
-    where = {"arcs": [arc, float(arms.mean())], "pivot": pivot.tolist(), "angles": [float(one[0]), float(two[0])]}
-    where["turning"] = _turning(times, np.stack([one, two], 1), case.dt)
-    where |= {"weight": omega * arc, "ratio": ratio, "horizon": starts.informative(times, places)}
-    window = int(there[0]), int(there[-1]) + 1
-
-    def model(hinges: bool, reach: list[float] | None = None) -> Model:
-        return _model(case, where, speed, inner, window, hinges, reach)
-
-    # Friction in the hinges, which is never below zero, would take a part of the air's where there is none.
-    whole = model(True, [1.0, 1.0])
-    wider = [replace(model(True), wider=[whole]), replace(model(False, [1.0, 1.0]), wider=[whole])]
-    models = [replace(model(False), wider=wider)]
-    # Of the inner arm alone accelerations say too little.
-    if abs(reach[1] - 1) > _LIGHT:
-        models.append(model(True, reach))
+    models = [replace(model(False), relaxations=relaxations)]
+    # Accelerations determine the swing length of the outer arm, but hardly that of the inner one.
+    if abs(guess.swing_ratios[1] - 1) > evidence.settings.double_pendulum.min_swing_offset:
+        models.append(model(True, guess.swing_ratios))
     return models
 
 
-def law(times: np.ndarray, one: np.ndarray, two: np.ndarray, rho: float) -> tuple[float, float, list[float]]:
-    """Gravity over the inner arc, 1/s², the ratio of masses, and how far down its arm each is, from accelerations.
+@dataclass(frozen=True)
+class _Guess:
+    """Initial guess of a double pendulum.
 
-    With point masses 1 and r at shares e and f of their arms, ρ the outer arm over the inner one, ω = gravity / arc and
-    B = r / (e² + r), h = (e + r) / (e² + r), the equations of motion are linear in B f, f, h ω and ω: with
-    d = a − b, a″ + B f ρ (b″ cos d + b′² sin d) + h ω sin a = 0 and a″ cos d − a′² sin d + f ρ b″ + ω sin b = 0.
+    Attributes:
+        window: First sample, and one past the last.
+        inner: Track of the inner bob.
+        pivot: Position of the pivot, pixels.
+        arcs: Lengths of the arms, pixels.
+        angles: Initial angles of the arms, rad.
+        rates: Initial rates of the arms, rad/s.
+        arm_rates: Rates of both arms and the cosine between them in the middle of each step, (steps, 3).
+        gravity: Gravity, px/s².
+        mass_ratio: Mass of the outer bob over that of the inner one.
+        swing_ratios: Swing length of each arm over its length.
+        horizon: Duration of the first fit, s.
     """
-    (a, u, du), (b, w, dw) = (starts.derivatives(times, angle) for angle in (one, two))
-    cos, sin = np.cos(a - b), np.sin(a - b)
-    inner = np.stack([rho * (cos * dw + sin * w**2), np.sin(a)], 1)
-    outer = np.stack([rho * dw, np.sin(b)], 1)
-    coupled, pull = starts.closest(inner, -du[:, None])[:, 0]
-    reach, omega = starts.closest(outer, -(cos * du - sin * u**2)[:, None])[:, 0]
-    omega = max(float(omega), 1.0)
-    reach = min(max(float(reach), 0.2), 2.0)
-    share, ratio = min(max(coupled / reach, 0.02), 0.9), max(pull / omega, 0.0)
-    ratio = max(ratio, share + 0.05)
-    whole = (1 - share) / (ratio - share) ** 2  # e² + r
-    return omega, share * whole, [min(max((ratio - share) * whole, 0.2), 2.0), reach]
+
+    window: tuple[int, int]
+    inner: int
+    pivot: list[float]
+    arcs: list[float]
+    angles: list[float]
+    rates: list[float]
+    arm_rates: torch.Tensor
+    gravity: float
+    mass_ratio: float
+    swing_ratios: list[float]
+    horizon: float
 
 
-def _turning(times: np.ndarray, angles: np.ndarray, dt: float) -> torch.Tensor:
-    """In the middle of each step, how fast both arms turn and the cosine between them, (steps, 3)."""
-    middles = times[0] + dt * (np.arange(math.ceil((times[-1] - times[0]) / dt)) + 0.5)
-    rows = []
-    for middle in middles:
-        near = np.argsort(np.abs(times - middle))[:_AROUND]
-        powers = np.vander(times[near] - middle, 3, increasing=True)
-        (one, two), (spin, other), _ = np.linalg.lstsq(powers, angles[near], rcond=None)[0]
-        rows.append([spin, other, math.cos(one - two)])
-    return torch.tensor(rows, dtype=torch.float64)
-
-
-def _model(
-    case: Case,
-    where: dict,
-    speed: list[float],
-    inner: int,
-    window: tuple[int, int],
-    hinges: bool,
-    reach: list[float] | None,
-) -> Model:
-    """Light arms; or, with shares of them from which to search, arms that have masses of their own; hinges may rub.
-
-    Two bodies in a plane, hinged to each other, move by four numbers alone: gravity, and of three masses and moments
-    whatever is left when the mass at the outer hinge may count with either arm. Point masses r of the outer and 1 of
-    the inner arm, each as far down its arm as that arm's own swing asks for, have just these four.
-    """
-    dt, arc = case.dt, where["arcs"][0]
-    engine = articulated.chain([1.0, 1.0], dt=dt, substeps=max(1, math.ceil(dt * 200)), integrator="runge_kutta_4")
-    unknowns = [
-        Unknown("weight", where["weight"], low=0.0, unit="px/s²"),
-        Unknown("ratio", where["ratio"], low=0.0),
-        Unknown("arcs", where["arcs"], low=0.0, unit="px"),
-        Unknown("pivot", where["pivot"], scale=0.01 * arc, unit="px"),
-        Unknown("tilt", 0.0, scale=TILT, std=TILT, unit="rad"),
-        Unknown("angles", where["angles"], scale=0.3, unit="rad"),
-        Unknown("spins", speed, scale=1.0, unit="rad/s"),
-        Unknown("air", 0.01, low=0.0, unit="1/s"),
-        # The outer arm swings in front of the inner one: nearer to the camera, or further, and seen from one side.
-        Unknown("depth", 0.0, scale=0.01, std=_DEPTH),
-        Unknown("aside", [0.0, 0.0], scale=0.01 * arc, std=_DEPTH * arc, unit="px"),
-        # A bob and the arms that hold it are hard to tell apart: of the inner bob along either arm, then of the outer.
-        Unknown("pulls", [0.0, 0.0, 0.0], scale=0.01, std=_PULL),
+def _guess(evidence: Evidence) -> _Guess:
+    settings, dt = evidence.settings.double_pendulum, evidence.dt
+    if len(evidence.tracks) != 2:
+        raise UnsuitableError("a double pendulum needs two moving objects")
+    indices, times, positions = evidence.samples(settings.min_samples)
+    bobs = [positions[:, 2 * k : 2 * k + 2] for k in range(2)]
+    circles = [fit_circle(bob) for bob in bobs]
+    errors = [
+        float(np.std(np.linalg.norm(bob - center, axis=1)) / radius)
+        for bob, (center, radius) in zip(bobs, circles, strict=True)
     ]
-    if hinges:
-        unknowns.append(Unknown("damping", [1e-4, 1e-4], low=0.0, unit="1/s"))
-    if reach is not None:
-        unknowns.append(Unknown("reach", reach, low=0.0))
-    weights = where["weight"] * torch.tensor([1.0, 1.0, 1.0, 0.7, 1.4], dtype=torch.float64)
-    ratios = where["ratio"] * torch.tensor([1.0, 0.5, 2.0, 1.0, 1.0], dtype=torch.float64)
-
-    def setup(values: Values) -> Setup:
-        return _two_arms(values, where["turning"])
-
-    def places(seen: SampledState) -> torch.Tensor:
-        values, q = seen.values, seen.state.q
-        turned = torch.stack([q[:, 0], q[:, 0] + q[:, 1]], 1) + values["tilt"][:, None]
-        arms = values["arcs"][..., None] * torch.stack([turned.sin(), turned.cos()], 2)
-        inward, across, outward = values["pulls"][..., None].unbind(1)
-        near = values["pivot"] + (1 + inward) * arms[:, 0] + across * arms[:, 1]
-        depth = 1 + values["depth"][:, None]
-        far = values["pivot"] + values["aside"] + depth * (arms[:, 0] + (1 + outward) * arms[:, 1])
-        return torch.cat([near, far] if inner == 0 else [far, near], 1)
-
-    return Model(
-        "double_pendulum", engine, unknowns, setup, places, parameters,
-        _UNITS, *window, {"weight": weights, "ratio": ratios}, horizon=where["horizon"], scale=scale,
-        spans={"damping_1": (0.0, 1.0), "damping_2": (0.0, 1.0), "swing_length_1": _SOME, "swing_length_2": _SOME},
+    inner = int(np.argmin(errors))
+    if errors[inner] > settings.max_circle_error:
+        raise UnsuitableError("neither of the two objects stays on a circle")
+    pivot, arc = circles[inner]
+    lengths = np.linalg.norm(bobs[1 - inner] - bobs[inner], axis=1)
+    if float(np.std(lengths)) > settings.max_length_change * float(lengths.mean()):
+        raise UnsuitableError("the two objects do not keep their distance")
+    arms = (bobs[inner] - pivot, bobs[1 - inner] - bobs[inner])
+    angles = np.stack([np.unwrap(np.arctan2(*arm.T)) for arm in arms], 1)
+    outer_arc, count = float(lengths.mean()), min(5, len(times))
+    rates = [float(np.polyfit(times[:count] - times[0], angle[:count], 1)[0]) for angle in angles.T]
+    omega, mass_ratio, swing_ratios = estimate_dynamics(times, angles[:, 0], angles[:, 1], outer_arc / arc)
+    return _Guess(
+        (int(indices[0]), int(indices[-1]) + 1), inner, pivot.tolist(), [arc, outer_arc], angles[0].tolist(), rates,
+        _arm_rates(times, angles, dt, settings.rate_samples), omega * arc, mass_ratio, swing_ratios,
+        informative_duration(times, positions),
     )  # fmt: skip
 
 
-def _two_arms(values: Values, turning: torch.Tensor) -> Setup:
-    """The chain's leaves: masses at the ends of arms, or somewhere along them, in pixels; the inner mass is one.
+def estimate_dynamics(
+    times: Float[np.ndarray, " samples"],
+    inner_angle: Float[np.ndarray, " samples"],
+    outer_angle: Float[np.ndarray, " samples"],
+    rho: float,
+) -> tuple[float, float, list[float]]:
+    """Estimate gravity over the inner arc, 1/s², the mass ratio and the swing ratios, from accelerations.
 
-    Air pulls at each bob with a force against its velocity, in proportion to its mass and to that. It is weak, and how
-    the arms turn is well known from the tracks, so that it is a given torque. With bobs at s₁, s₂ of their arms and the
-    outer hinge at a₁ it is, about each bob's own hinge,
+    With point masses 1 and r at fractions e and f of their arms, ρ the outer arm over the inner one, ω = gravity / arc,
+    B = r / (e² + r) and h = (e + r) / (e² + r), the equations of motion are linear in B f, f, h ω and ω: with
+    d = a − b, a″ + B f ρ (b″ cos d + b′² sin d) + h ω sin a = 0 and a″ cos d − a′² sin d + f ρ b″ + ω sin b = 0.
+
+    Args:
+        times: Times of the samples, s.
+        inner_angle: Angle a of the inner arm from straight down, rad.
+        outer_angle: Angle b of the outer arm from straight down, rad.
+        rho: Length of the outer arm over that of the inner one.
+    """
+    a, a_rate, a_acceleration = local_derivatives(times, inner_angle)
+    b, b_rate, b_acceleration = local_derivatives(times, outer_angle)
+    cos, sin = np.cos(a - b), np.sin(a - b)
+    inner_basis = np.stack([rho * (cos * b_acceleration + sin * b_rate**2), np.sin(a)], 1)
+    outer_basis = np.stack([rho * b_acceleration, np.sin(b)], 1)
+    coupling, pull = robust_lstsq(inner_basis, -a_acceleration[:, None])[:, 0]
+    outer_ratio, omega = robust_lstsq(outer_basis, -(cos * a_acceleration - sin * a_rate**2)[:, None])[:, 0]
+    omega = max(float(omega), 1.0)
+    outer_ratio = min(max(float(outer_ratio), 0.2), 2.0)
+    coupled, h = min(max(coupling / outer_ratio, 0.02), 0.9), max(pull / omega, 0.0)
+    h = max(h, coupled + 0.05)
+    inertia = (1 - coupled) / (h - coupled) ** 2  # e² + r
+    return omega, coupled * inertia, [min(max((h - coupled) * inertia, 0.2), 2.0), outer_ratio]
+
+
+def _arm_rates(times: np.ndarray, angles: np.ndarray, dt: float, samples: int) -> torch.Tensor:
+    """Return the rates of both arms and the cosine between them in the middle of each step, (steps, 3)."""
+    rows = []
+    for middle in times[0] + dt * (np.arange(math.ceil((times[-1] - times[0]) / dt)) + 0.5):
+        window = np.argsort(np.abs(times - middle))[:samples]
+        powers = np.vander(times[window] - middle, 3, increasing=True)
+        angle, rate, _ = np.linalg.lstsq(powers, angles[window], rcond=None)[0]
+        rows.append([*rate, math.cos(angle[0] - angle[1])])
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def _model(evidence: Evidence, guess: _Guess, hinges: bool, swing: list[float] | None) -> MotionModel:
+    """Return the model of light arms; with swing ratios, of arms with masses; with `hinges`, of hinges with friction.
+
+    Two hinged bodies in a plane have four dynamic parameters: gravity, and of three masses and moments whatever is left
+    when the mass at the outer hinge may count with either arm. Point masses r of the outer and 1 of the inner arm, each
+    at its arm's swing length, have just these four.
+    """
+    settings, dt = evidence.settings.double_pendulum, evidence.dt
+    engine = articulated.chain(
+        [1.0, 1.0], dt=dt, substeps=max(1, math.ceil(dt * settings.steps_per_second)), integrator="runge_kutta_4"
+    )
+    unknowns = _unknowns(evidence, guess, settings)
+    if hinges:
+        unknowns.append(Unknown("damping", [1e-4, 1e-4], low=0.0, unit="1/s"))
+    if swing is not None:
+        unknowns.append(Unknown("reach", swing, low=0.0))
+
+    def setup(values: Values) -> Setup:
+        return _setup(values, guess.arm_rates, settings.point_inertia)
+
+    def observe(sampled: SampledState) -> torch.Tensor:
+        values, q = sampled.values, sampled.state.q
+        angles = torch.stack([q[:, 0], q[:, 0] + q[:, 1]], 1) + values["tilt"][:, None]
+        arms = values["arcs"][..., None] * torch.stack([angles.sin(), angles.cos()], 2)
+        inner_along, inner_across, outer_along = values["pulls"][..., None].unbind(1)
+        inner = values["pivot"] + (1 + inner_along) * arms[:, 0] + inner_across * arms[:, 1]
+        depth = 1 + values["depth"][:, None]
+        outer = values["pivot"] + values["aside"] + depth * (arms[:, 0] + (1 + outer_along) * arms[:, 1])
+        return torch.cat([inner, outer] if guess.inner == 0 else [outer, inner], 1)
+
+    starts: dict[str, object] = {
+        "weight": guess.gravity * torch.tensor([1.0, 1.0, 1.0, 0.7, 1.4], dtype=torch.float64),
+        "ratio": guess.mass_ratio * torch.tensor([1.0, 0.5, 2.0, 1.0, 1.0], dtype=torch.float64),
+    }
+    return MotionModel(
+        "double_pendulum", engine, unknowns, setup, observe, _parameters, _UNITS, *guess.window, starts,
+        horizon=guess.horizon, scale=_scale, bounds=_BOUNDS,
+    )  # fmt: skip
+
+
+def _unknowns(evidence: Evidence, guess: _Guess, settings: DoublePendulumSettings) -> list[Unknown]:
+    arc = guess.arcs[0]
+    return [
+        Unknown("weight", guess.gravity, low=0.0, unit="px/s²"),
+        Unknown("ratio", guess.mass_ratio, low=0.0),
+        Unknown("arcs", guess.arcs, low=0.0, unit="px"),
+        Unknown("pivot", guess.pivot, scale=0.01 * arc, unit="px"),
+        evidence.view.tilt_unknown(),
+        Unknown("angles", guess.angles, scale=0.3, unit="rad"),
+        Unknown("spins", guess.rates, scale=1.0, unit="rad/s"),
+        Unknown("air", 0.01, low=0.0, unit="1/s"),
+        # The outer arm swings in front of the inner one, so it appears larger and shifted.
+        Unknown("depth", 0.0, scale=0.01, std=settings.depth_std),
+        Unknown("aside", [0.0, 0.0], scale=0.01 * arc, std=settings.depth_std * arc, unit="px"),
+        # Arms shift the observed centers of their bobs: the inner bob along either arm, and the outer one along its.
+        Unknown("pulls", [0.0, 0.0, 0.0], scale=0.01, std=settings.shift_std),
+    ]
+
+
+def _setup(values: Values, arm_rates: torch.Tensor, point_inertia: float) -> Setup:
+    """Return the chain's properties, in pixels, with an inner mass of one, and the air's torques as controls.
+
+    Air pulls at each bob with a force against its velocity, proportional to that and to its mass. It is weak, and the
+    tracks determine the arms' rates well, so it is a given torque. With bobs at s₁, s₂ of their arms and the outer
+    hinge at a₁ it is, about each bob's own hinge,
 
         −c (m₁ s₁² ω₁ + m₂ a₁ (a₁ ω₁ + s₂ ω₂ cos)),   −c m₂ s₂ (s₂ ω₂ + a₁ ω₁ cos)
     """
     arcs, ratio = values["arcs"], values["ratio"]
-    one, none = torch.ones_like(ratio), torch.zeros_like(ratio)
-    mass = torch.stack([one, ratio], 1)
+    zero = torch.zeros_like(ratio)
+    mass = torch.stack([torch.ones_like(ratio), ratio], 1)
     swing = arcs * values["reach"] if "reach" in values else arcs
-    inertia = (mass * swing**2 * _POINT)[..., None, None] * torch.eye(3, dtype=arcs.dtype)
-    ends = torch.stack([torch.stack([none, none, -arm], 1) for arm in swing.unbind(1)], 1)
-    hinges = torch.stack([torch.zeros_like(ends[:, 0]), torch.stack([none, none, -arcs[:, 0]], 1)], 1)
+    inertia = (mass * swing**2 * point_inertia)[..., None, None] * torch.eye(3, dtype=arcs.dtype)
+    centers = torch.stack([torch.stack([zero, zero, -arm], 1) for arm in swing.unbind(1)], 1)
+    hinges = torch.stack([torch.zeros_like(centers[:, 0]), torch.stack([zero, zero, -arcs[:, 0]], 1)], 1)
     leaves = {
         "mass": mass,
-        "center_of_mass": ends,
+        "center_of_mass": centers,
         "inertia": inertia,
         "position": hinges,
-        "gravity": torch.stack([none, none, -values["weight"]], 1),
+        "gravity": torch.stack([zero, zero, -values["weight"]], 1),
     }
     if "damping" in values:
         leaves["joint_damping"] = values["damping"] * mass * swing**2
-    q = torch.stack([values["angles"][:, 0], values["angles"][:, 1] - values["angles"][:, 0]], 1)
-    v = torch.stack([values["spins"][:, 0], values["spins"][:, 1] - values["spins"][:, 0]], 1)
-    spin, other, cosine = turning.to(arcs).unbind(1)
-    (first, second), hinge = (arm[:, None] for arm in swing.unbind(1)), arcs[:, :1]
-    outer = ratio[:, None] * second * (second * other + hinge * spin * cosine)
-    inner = (first**2 + ratio[:, None] * hinge**2) * spin + ratio[:, None] * hinge * second * other * cosine
+    q, v = (torch.stack([values[name][:, 0], values[name].diff(dim=1)[:, 0]], 1) for name in ("angles", "spins"))
+    inner_rate, outer_rate, cosine = arm_rates.to(arcs).unbind(1)
+    (inner_swing, outer_swing), hinge = (arm[:, None] for arm in swing.unbind(1)), arcs[:, :1]
+    outer = ratio[:, None] * outer_swing * (outer_swing * outer_rate + hinge * inner_rate * cosine)
+    inner = (inner_swing**2 + ratio[:, None] * hinge**2) * inner_rate
+    inner = inner + ratio[:, None] * hinge * outer_swing * outer_rate * cosine
     # The outer hinge's torque acts on the inner arm as well.
-    pull = -values["air"][:, None, None] * torch.stack([inner + outer, outer], 2)
-    return Setup(State(q, v), leaves, pull)
+    torques = -values["air"][:, None, None] * torch.stack([inner + outer, outer], 2)
+    return Setup(State(q, v), leaves, torques)
 
 
-def scale(values: Values, known: Knowns) -> torch.Tensor | None:
-    """Pixels a metre: told, or by gravity."""
-    if "scale" in known:
-        return known["scale"]
-    return values["weight"] / known["gravity"] if "gravity" in known else None
+def _scale(values: Values, known_values: KnownTensors) -> torch.Tensor | None:
+    """Return the scale, pixels a meter, known or by gravity."""
+    if "scale" in known_values:
+        return known_values["scale"]
+    return values["weight"] / known_values["gravity"] if "gravity" in known_values else None
 
 
-def parameters(values: Values, known: Knowns) -> Parameters:
-    """Lengths by gravity or by a scale; the damping by air, and that of each joint.
+def _parameters(values: Values, known_values: KnownTensors) -> ParameterValues:
+    """Return lengths by gravity or a scale, the mass ratio, and the damping by air and by each joint.
 
-    Of arms with masses of their own: the length of the simple pendulum that swings as each does alone, the inner one
-    with what it carries at the outer hinge, and the ratio of the point masses that would move like them.
+    For arms with masses: the length of the simple pendulum that swings as each does alone, the inner one with what it
+    carries at the outer hinge, and the ratio of the point masses that would move like them.
     """
-    pixels = scale(values, known)
-    found: Parameters = {"mass_ratio": values["ratio"], "damping": values["air"]}
-    if "scale" in known:
-        found["gravity"] = values["weight"] / known["scale"]
-    for number in range(2):
-        lacking = "needs gravity or scale"
-        found[f"length_{number + 1}"] = lacking if pixels is None else values["arcs"][:, number] / pixels
+    scale = _scale(values, known_values)
+    parameters: ParameterValues = {"mass_ratio": values["ratio"], "damping": values["air"]}
+    if "scale" in known_values:
+        parameters["gravity"] = values["weight"] / known_values["scale"]
+    for index in range(2):
+        arc = values["arcs"][:, index]
+        parameters[f"length_{index + 1}"] = "needs gravity or scale" if scale is None else arc / scale
         if "reach" in values:
-            swing = values["arcs"][:, number] * values["reach"][:, number]
-            found[f"swing_length_{number + 1}"] = lacking if pixels is None else swing / pixels
-        rubs = f"damping_{number + 1}"
-        found[rubs] = values["damping"][:, number] if "damping" in values else "nothing but the air is seen to slow it"
-    return found
+            swing = arc * values["reach"][:, index]
+            parameters[f"swing_length_{index + 1}"] = "needs gravity or scale" if scale is None else swing / scale
+        damping = values["damping"][:, index] if "damping" in values else "only the air is observed to slow it"
+        parameters[f"damping_{index + 1}"] = damping
+    return parameters

@@ -1,4 +1,4 @@
-"""What moves along a straight line: where the line is, and how far along it."""
+"""Straight tracks: the line, and the distance along it."""
 
 from __future__ import annotations
 
@@ -7,76 +7,91 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from jaxtyping import Float, Int
 
 from physvision.estimation import SampledState
-from physvision.identification import arcs, starts
-from physvision.identification.model import Case, UnsuitableError
-
-_STRAIGHT = 0.06  # how far a track may be from a line, of its spread
+from physvision.identification.initial_guesses import principal_direction
+from physvision.identification.model import Evidence, UnsuitableError
+from physvision.identification.parabolas import parabola_window
+from physvision.identification.settings import IdentificationSettings
 
 
 @dataclass(frozen=True)
 class StraightTrack:
-    """A track that is straight.
+    """Track of an object that moves along a line.
 
     Attributes:
-        times: of the samples that were seen, s.
-        away: distances along the line from `middle`, growing in the direction of `heading`, px.
-        middle: a point of the line, px.
-        heading: its direction, rad from x towards y.
-        first: the first sample, and one past the last.
-        last: see `first`.
-        noise: standard deviation of a coordinate, px.
-        frames: number of each sample.
+        times: Times of the observed samples, s.
+        distances: Distances along the line from `center`, growing in the direction of `heading`, pixels.
+        center: Point of the line, pixels.
+        heading: Direction of the line, from x towards y, rad.
+        noise: Standard deviation of a coordinate, pixels.
+        indices: Index of each sample in the clip.
     """
 
-    times: np.ndarray
-    away: np.ndarray
-    middle: np.ndarray
+    times: Float[np.ndarray, " samples"]
+    distances: Float[np.ndarray, " samples"]
+    center: Float[np.ndarray, "2"]
     heading: float
-    first: int
-    last: int
     noise: float
-    frames: np.ndarray
+    indices: Int[np.ndarray, " samples"]
+
+    @property
+    def first(self) -> int:
+        """First sample of the track."""
+        return int(self.indices[0])
+
+    @property
+    def end(self) -> int:
+        """One past the last sample of the track."""
+        return int(self.indices[-1]) + 1
 
 
-def straight(case: Case, number: int = 0, least: int = 6, share: float = _STRAIGHT) -> StraightTrack:
-    """The line of an object's track; refused where it is none. It heads to where the object moves at first."""
-    seen = case.seen(number).numpy()
-    there = np.flatnonzero(np.isfinite(seen).all(1))
-    if len(there) < least:
-        raise UnsuitableError(f"fewer than {least} places were seen")
-    times, places = case.times.numpy()[there], seen[there]
-    direction, width = starts.main_direction(places)
-    noise = max(float(np.median(case.tracks[number].sigma[there])), 0.15)
-    spread = float(np.ptp((places - places.mean(0)) @ direction))
-    if spread < 6 * noise:
+def fit_line(evidence: Evidence, min_samples: int, max_width: float) -> StraightTrack:
+    """Fit a line to the track, headed in the direction of its mean motion.
+
+    Args:
+        evidence: Track of one object.
+        min_samples: Smallest number of samples.
+        max_width: Largest width across the line, relative to the spread along it.
+
+    Raises:
+        UnsuitableError: The track is not straight, or the object hardly moves.
+    """
+    indices, times, positions = evidence.samples(min_samples)
+    min_spread = evidence.settings.line.min_spread
+    direction, width = principal_direction(positions)
+    noise = evidence.noise(indices)
+    center = positions.mean(0)
+    distances = (positions - center) @ direction
+    spread = float(np.ptp(distances))
+    if spread < min_spread * noise:
         raise UnsuitableError("it hardly moves")
-    if width > max(share, 6 * noise / spread):
+    if width > max(max_width, min_spread * noise / spread):
         raise UnsuitableError("it does not move along a straight line")
-    away = (places - places.mean(0)) @ direction
-    if np.polyfit(times, away, 1)[0] < 0:
-        direction, away = -direction, -away
-    heading = math.atan2(direction[1], direction[0])
-    return StraightTrack(times, away, places.mean(0), heading, int(there[0]), int(there[-1]) + 1, noise, there)
+    if np.polyfit(times, distances, 1)[0] < 0:
+        direction, distances = -direction, -distances
+    return StraightTrack(times, distances, center, math.atan2(direction[1], direction[0]), noise, indices)
 
 
-def moving_part(line: StraightTrack) -> StraightTrack:
-    """The stretch of a line's track that a steady acceleration explains: without rests before and after."""
-    places = np.stack([line.away, np.zeros_like(line.away)], 1)
-    window = arcs.parabola_window(line.times, places, 1.3 * line.noise, min(6, len(line.times)))
-    if window is None or np.ptp(line.away[slice(*window)]) < 0.3 * np.ptp(line.away):
-        raise UnsuitableError("no stretch of it moves with a steady acceleration")
-    first, last = window
-    frames = line.frames[first:last]
-    return replace(
-        line, times=line.times[first:last], away=line.away[first:last], frames=frames, first=int(frames[0]),
-        last=int(frames[-1]) + 1,
-    )  # fmt: skip
+def steady_part(line: StraightTrack, settings: IdentificationSettings) -> StraightTrack:
+    """Return the stretch of a straight track with a constant acceleration, without rests before and after.
+
+    Raises:
+        UnsuitableError: There is no such stretch.
+    """
+    positions = np.stack([line.distances, np.zeros_like(line.distances)], 1)
+    parabola = settings.parabola
+    window = parabola_window(line.times, positions, parabola.noise_ratio * line.noise, settings=parabola)
+    min_spread = settings.line.min_moving_fraction * np.ptp(line.distances)
+    if window is None or np.ptp(line.distances[slice(*window)]) < min_spread:
+        raise UnsuitableError("no stretch of it moves with a constant acceleration")
+    part = slice(*window)
+    return replace(line, times=line.times[part], distances=line.distances[part], indices=line.indices[part])
 
 
-def along(seen: SampledState, origin: str) -> torch.Tensor:
-    """Where something on the line is seen, px; q is the distance from the unknown `origin`."""
-    heading = seen.values["heading"]
+def position_on_line(sampled: SampledState, origin: str) -> torch.Tensor:
+    """Return the position of an object on the line, pixels; q is the distance from the unknown called `origin`."""
+    heading = sampled.values["heading"]
     direction = torch.stack([heading.cos(), heading.sin()], 1)
-    return seen.values[origin] + seen.state.q[:, :1] * direction
+    return sampled.values[origin] + sampled.state.q[:, :1] * direction

@@ -1,162 +1,155 @@
-"""What slides or rolls along straight ground: down a slope ever faster, or on the flat until friction stops it."""
+"""Object that slides or rolls along straight ground: down a slope with gain of speed, or on the level to a stop."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 import torch
 
 from physvision.core import State
-from physvision.estimation import SampledState, Setup, Unknown
+from physvision.estimation import Setup, Unknown
 from physvision.estimation.unknowns import Values
-from physvision.identification import starts
-from physvision.identification.kinds.line import StraightTrack, along, moving_part, straight
-from physvision.identification.model import Case, Knowns, Model, Parameters, UnsuitableError
-from physvision.identification.view import TILT
+from physvision.identification.initial_guesses import fit_polynomial
+from physvision.identification.kinds.line import StraightTrack, fit_line, position_on_line, steady_part
+from physvision.identification.model import Evidence, KnownTensors, MotionModel, ParameterValues, UnsuitableError
 from physvision.physics import rigid2d
 from physvision.physics.particle import Particle
 
 _UNITS = {"acceleration": "m/s²", "friction": "", "angle": "rad", "speed": "m/s", "gravity": "m/s²"}
-_PLUMB = math.radians(80)  # what is steeper falls
+_ALTERNATIVES = {
+    "slide": {"roll": "whether it turns: marks on it would show that"},
+    "roll": {"slide": "whether it turns: marks on it would show that"},
+}
+_NEEDS_SCALE = "lengths are observed in pixels: needs scale"
 
 
-def slide(case: Case) -> list[Model]:
-    """Sliding with friction, faster or slower."""
-    line = straight(case)
-    returns = line.away[-1] < line.away.max() - 0.05 * np.ptp(line.away)
-    if _slows(line) and not returns:
+def slide_models(evidence: Evidence) -> list[MotionModel]:
+    """Return the model of sliding with friction, to a stop or with a constant acceleration."""
+    settings = evidence.settings.line
+    line = fit_line(evidence, settings.min_samples, settings.max_width)
+    returns = line.distances[-1] < line.distances.max() - 0.05 * np.ptp(line.distances)
+    if _decelerates(line) and not returns:
         try:
-            return [_stopping(case, line)]
+            return [_stopping_model(evidence, line)]
         except ValueError as error:
             raise UnsuitableError(str(error)) from error
-    line = moving_part(line)
-    steady = starts.polynomial(line.times - line.times[0], line.away[:, None], 2)[:, 0]
-    if _slows(line) and np.argmax(line.away) < len(line.away) - 2:
+    line = steady_part(line, evidence.settings)
+    if _decelerates(line) and np.argmax(line.distances) < len(line.distances) - 2:
         raise UnsuitableError("it becomes slower, and then comes back")
-    return [_accelerating(case, line, "slide", float(2 * steady[2]))]
+    return [_accelerating_model(evidence, line, "slide")]
 
 
-def roll(case: Case) -> list[Model]:
-    """Rolling down a slope."""
-    line = moving_part(straight(case))
-    if _slows(line):
+def roll_models(evidence: Evidence) -> list[MotionModel]:
+    """Return the model of rolling down a slope."""
+    settings = evidence.settings.line
+    line = steady_part(fit_line(evidence, settings.min_samples, settings.max_width), evidence.settings)
+    if _decelerates(line):
         raise UnsuitableError("it becomes slower: what rolls down a slope becomes faster")
-    steady = starts.polynomial(line.times - line.times[0], line.away[:, None], 2)[:, 0]
-    return [_accelerating(case, line, "roll", float(2 * steady[2]))]
+    return [_accelerating_model(evidence, line, "roll")]
 
 
-def _slows(line: StraightTrack) -> bool:
-    """Whether the second half is passed more slowly than the first."""
+def _decelerates(line: StraightTrack) -> bool:
+    """Return whether the second half is slower than the first."""
     half = len(line.times) // 2
-    one, other = (np.polyfit(line.times[part], line.away[part], 1)[0] for part in (slice(half), slice(half, None)))
-    return bool(other < one)
+    early, late = (
+        np.polyfit(line.times[part], line.distances[part], 1)[0] for part in (slice(half), slice(half, None))
+    )
+    return bool(late < early)
 
 
-def _inclined(line: StraightTrack) -> float:
-    """How steep the line is, rad."""
-    return abs(math.atan2(abs(math.sin(line.heading)), abs(math.cos(line.heading))))
-
-
-def _accelerating(case: Case, line: StraightTrack, kind: str, rate: float) -> Model:
-    if _inclined(line) > _PLUMB:
-        raise UnsuitableError("it moves straight down: it falls")
-    dt = case.dt
-    engine = Particle("line", dt=dt)
-    first = starts.polynomial(line.times - line.times[0], line.away[:, None], 2)[:, 0]
-    size, lasts = float(np.ptp(line.away)), float(np.ptp(line.times))
-    unknowns = [
-        Unknown("push", rate, scale=max(abs(rate), 0.05 * size / lasts**2), unit="px/s²"),
-        Unknown("origin", line.middle.tolist(), scale=size, unit="px"),
+def _line_unknowns(line: StraightTrack) -> list[Unknown]:
+    # The origin may lie anywhere along the line: its place there is fixed by the first sample.
+    return [
+        Unknown("origin", line.center.tolist(), scale=float(np.ptp(line.distances)), unit="px"),
         Unknown("heading", line.heading, scale=0.05, unit="rad"),
-        # The origin lies anywhere along the line: the place on it is held by the first sample.
-        Unknown("speed", float(first[1]), scale=0.1 * size, unit="px/s"),
-        Unknown("tilt", 0.0, scale=TILT, std=TILT, unit="rad"),
     ]
-    begin = line.middle + first[0] * np.array([math.cos(line.heading), math.sin(line.heading)])
+
+
+def _origin(line: StraightTrack, distance: float) -> torch.Tensor:
+    """Return the position at a distance along the line, pixels."""
+    return torch.from_numpy(line.center + distance * np.array([math.cos(line.heading), math.sin(line.heading)]))
+
+
+def _accelerating_model(evidence: Evidence, line: StraightTrack, kind: str) -> MotionModel:
+    if math.atan2(abs(math.sin(line.heading)), abs(math.cos(line.heading))) > evidence.settings.line.max_slope:
+        raise UnsuitableError("it moves straight down: it falls")
+    guess = fit_polynomial(line.times - line.times[0], line.distances[:, None], 2)[:, 0]
+    acceleration = float(2 * guess[2])
+    size, duration = float(np.ptp(line.distances)), float(np.ptp(line.times))
+    unknowns = [
+        Unknown("push", acceleration, scale=max(abs(acceleration), 0.05 * size / duration**2), unit="px/s²"),
+        *_line_unknowns(line),
+        Unknown("speed", float(guess[1]), scale=0.1 * size, unit="px/s"),
+        evidence.view.tilt_unknown(),
+    ]
 
     def setup(values: Values) -> Setup:
         speed = values["speed"][:, None]
         return Setup(State(torch.zeros_like(speed), speed), {"push": values["push"][:, None]})
 
-    return Model(
-        kind, engine, unknowns, setup, lambda seen: along(seen, "origin"), _down(kind), _UNITS, line.first, line.last,
-        starts={"origin": torch.from_numpy(begin)}, metric={"push": 1, "radius": 1}, state_metric=1,
-        also=_ALSO[kind],
+    return MotionModel(
+        kind, Particle("line", dt=evidence.dt), unknowns, setup, lambda sampled: position_on_line(sampled, "origin"),
+        partial(_slope_parameters, kind), _UNITS, line.first, line.end, starts={"origin": _origin(line, guess[0])},
+        length_powers={"push": 1, "radius": 1}, state_length_power=1, alternatives=_ALTERNATIVES[kind],
     )  # fmt: skip
 
 
-_ALSO = {
-    "slide": {"roll": "whether it turns: marks on it would show that"},
-    "roll": {"slide": "whether it turns: marks on it would show that"},
-}
-
-
-def _down(kind: str) -> Callable[[Values, Knowns], Parameters]:
-    def parameters(values: Values, known: Knowns) -> Parameters:
-        lacking = "lengths are seen in pixels: needs scale"
-        heading = values["heading"] - values["tilt"]
-        steep = torch.atan2(heading.sin().abs(), heading.cos().abs())
-        found: Parameters = {"angle": steep}
-        if "scale" not in known:
-            found |= {"acceleration": lacking, "speed": lacking}
-        else:
-            found |= {"acceleration": values["push"] / known["scale"], "speed": values["speed"] / known["scale"]}
-        if kind == "slide":
-            acceleration = found["acceleration"]
-            if isinstance(acceleration, str) or "gravity" not in known:
-                found["friction"] = (
-                    "only gravity's share along the slope less friction is seen: needs gravity and scale"
-                )
-            else:
-                angle = known.get("angle", steep)
-                found["friction"] = torch.tan(angle) - acceleration / (known["gravity"] * torch.cos(angle))
-        return found
-
+def _slope_parameters(kind: str, values: Values, known_values: KnownTensors) -> ParameterValues:
+    heading = values["heading"] - values["tilt"]
+    slope = torch.atan2(heading.sin().abs(), heading.cos().abs())
+    parameters: ParameterValues = {"angle": slope, "acceleration": _NEEDS_SCALE, "speed": _NEEDS_SCALE}
+    if kind == "slide":
+        parameters["friction"] = (
+            "only gravity's component along the slope less friction is observable: needs gravity and scale"
+        )
+    if "scale" in known_values:
+        acceleration = values["push"] / known_values["scale"]
+        parameters |= {"acceleration": acceleration, "speed": values["speed"] / known_values["scale"]}
+        if kind == "slide" and "gravity" in known_values:
+            angle = known_values.get("angle", slope)
+            parameters["friction"] = torch.tan(angle) - acceleration / (known_values["gravity"] * torch.cos(angle))
     return parameters
 
 
-def _stopping(case: Case, line: StraightTrack) -> Model:
-    """On the flat: a block of the plane's engine on ground that rubs, which finds the moment of standstill."""
-    dt, size = case.dt, float(np.ptp(line.away))
-    moving = line.away < line.away.max() - 0.02 * size
+def _stopping_model(evidence: Evidence, line: StraightTrack) -> MotionModel:
+    """Return the model on level ground: a block on rough ground in the plane's engine, which stops by itself."""
+    size = float(np.ptp(line.distances))
+    moving = line.distances < line.distances.max() - 0.02 * size
     last = max(6, int(np.flatnonzero(moving)[-1]) + 1)
-    first = starts.polynomial(line.times[:last] - line.times[0], line.away[:last, None], 2)[:, 0]
-    slowing = max(-2 * float(first[2]), 1e-2 * size)
-    weight = 4 * slowing  # of a coefficient of 1/4; the ratio alone matters
+    guess = fit_polynomial(line.times[:last] - line.times[0], line.distances[:last, None], 2)[:, 0]
+    deceleration = max(-2 * float(guess[2]), 1e-2 * size)
+    gravity = 4 * deceleration  # for a friction coefficient of 1/4; only the ratio matters
     block = rigid2d.Rectangle((0.08 * size, 0.02 * size), (0, 0), velocity=(1.0, 0), restitution=0.0, name="block")
     ground = rigid2d.Rectangle((40 * size, size), (0, 0.51 * size), static=True, restitution=0.0, name="ground")
-    engine = rigid2d.World([block, ground], gravity=(0, weight), dt=dt)
     unknowns = [
-        Unknown("slowing", slowing, low=0.0, unit="px/s²"),
-        Unknown("origin", line.middle.tolist(), scale=size, unit="px"),
-        Unknown("heading", line.heading, scale=0.05, unit="rad"),
-        Unknown("speed", max(float(first[1]), 0.1 * size), low=0.0, unit="px/s"),
+        Unknown("slowing", deceleration, low=0.0, unit="px/s²"),
+        *_line_unknowns(line),
+        Unknown("speed", max(float(guess[1]), 0.1 * size), low=0.0, unit="px/s"),
     ]
-    begin = line.middle + first[0] * np.array([math.cos(line.heading), math.sin(line.heading)])
 
     def setup(values: Values) -> Setup:
         speed = values["speed"]
-        none = torch.zeros_like(speed)
-        rubs = (values["slowing"] / weight)[:, None].expand(-1, 2)
-        state = State(torch.stack([none, none, none], 1), torch.stack([speed, none, none], 1))
-        return Setup(state, {"friction": rubs})
+        zero = torch.zeros_like(speed)
+        friction = (values["slowing"] / gravity)[:, None].expand(-1, 2)
+        state = State(torch.stack([zero, zero, zero], 1), torch.stack([speed, zero, zero], 1))
+        return Setup(state, {"friction": friction})
 
-    def places(seen: SampledState) -> torch.Tensor:
-        return along(seen, "origin")
-
-    return Model(
-        "slide", engine, unknowns, setup, places, _flat, _UNITS, line.first, line.last,
-        starts={"origin": torch.from_numpy(begin)}, state_metric=1,
+    return MotionModel(
+        "slide", rigid2d.World([block, ground], gravity=(0, gravity), dt=evidence.dt), unknowns, setup,
+        lambda sampled: position_on_line(sampled, "origin"), _stopping_parameters, _UNITS, line.first, line.end,
+        starts={"origin": _origin(line, guess[0])}, state_length_power=1,
     )  # fmt: skip
 
 
-def _flat(values: Values, known: Mapping[str, torch.Tensor]) -> Parameters:
-    lacking = "lengths are seen in pixels: needs scale"
-    if "scale" not in known:
-        return {"acceleration": lacking, "speed": lacking, "friction": lacking}
-    acceleration = values["slowing"] / known["scale"]
-    found: Parameters = {"acceleration": acceleration, "speed": values["speed"] / known["scale"]}
-    found["friction"] = acceleration / known["gravity"] if "gravity" in known else "needs gravity"
-    return found
+def _stopping_parameters(values: Values, known_values: KnownTensors) -> ParameterValues:
+    if "scale" not in known_values:
+        return dict.fromkeys(("acceleration", "speed", "friction"), _NEEDS_SCALE)
+    acceleration = values["slowing"] / known_values["scale"]
+    has_gravity = "gravity" in known_values
+    return {
+        "acceleration": acceleration,
+        "speed": values["speed"] / known_values["scale"],
+        "friction": acceleration / known_values["gravity"] if has_gravity else "needs gravity",
+    }

@@ -3,20 +3,20 @@
 import numpy as np
 import pytest
 
-from physvision.identification import arcs, impacts, starts
+from physvision.identification import impacts, initial_guesses, parabolas
 
 
 def test_derivatives_of_a_quartic_are_exact_even_where_samples_are_missing():
     times = np.delete(np.arange(40) / 50, [7, 8, 21])
     curve = np.polynomial.Polynomial([0.3, -1.0, 2.0, 5.0, -4.0])
-    for found, order in zip(starts.derivatives(times, curve(times)), range(3), strict=True):
+    for found, order in zip(initial_guesses.local_derivatives(times, curve(times)), range(3), strict=True):
         np.testing.assert_allclose(found, curve.deriv(order)(times), atol=1e-8)
 
 
 def test_half_of_what_is_seen_is_gone_through():
     times = np.arange(100) / 100
     places = np.stack([times**2, 0 * times], 1)
-    assert abs(starts.informative(times, places) - np.sqrt(0.5) * times[-1]) < 0.02
+    assert abs(initial_guesses.informative_duration(times, places) - np.sqrt(0.5) * times[-1]) < 0.02
 
 
 def _lasting(random, count):
@@ -35,7 +35,7 @@ def test_errors_that_last_do_not_belong_to_a_hand(held):
     path[:, 1] += 1350 * np.maximum(times[held] - times, 0) ** 2
     for seed in range(10):
         places = path + _lasting(np.random.default_rng(seed), len(times))
-        assert held - 15 <= arcs.departure(times, places, 0.5) <= held
+        assert held - 15 <= parabolas.departure_index(times, places, 0.5) <= held
 
 
 def test_a_frame_that_is_shown_twice_hides_no_impact():
@@ -46,4 +46,4 @@ def test_a_frame_that_is_shown_twice_hides_no_impact():
         times < hit, 4905 * times**2, 4905 * hit**2 - 5886 * 0.7 * (times - hit) + 4905 * (times - hit) ** 2
     )
     down[33] = down[32]
-    assert impacts.bounces(times, 0.2 * down, 0.1) == [36]
+    assert impacts.find_bounces(times, 0.2 * down, 0.1) == [36]

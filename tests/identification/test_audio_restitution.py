@@ -6,7 +6,7 @@ import numpy as np
 from physvision import video
 from physvision.datasets.clips import Filming, draw
 from physvision.identification import identify
-from physvision.identification.hearing import heard
+from physvision.identification.audio_restitution import audio_restitution
 from physvision.perception import detect_onsets
 
 RATE = 44_100
@@ -45,12 +45,12 @@ def test_knocks_that_come_late_and_between_noises_tell_the_restitution():
     moments = 0.4 + np.concatenate([[0], np.cumsum(0.5 * 0.8 ** np.arange(5))])
     seen = moments + random.uniform(-0.02, 0.0, len(moments))  # the last frame before each
     knocks = np.sort([*(moments + 0.04), 0.1, 0.77])
-    found = heard(seen, knocks, 0.03)
+    found = audio_restitution(seen, knocks, 0.03)
     assert found is not None
     assert found.count == len(moments)
     assert abs(found.restitution - 0.8) < 1e-9
-    assert heard(seen[:2], knocks, 0.03) is None
-    assert heard(seen, np.zeros(0), 0.03) is None
+    assert audio_restitution(seen[:2], knocks, 0.03) is None
+    assert audio_restitution(seen, np.zeros(0), 0.03) is None
 
 
 def test_a_drawn_clip_with_a_drawn_sound_track(tmp_path):

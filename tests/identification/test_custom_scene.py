@@ -12,10 +12,10 @@ from physvision import video
 from physvision.cli import main
 from physvision.core import InputError
 from physvision.estimation import Unknown
-from physvision.identification import OwnMotion, identify
-from physvision.identification.command import arguments_of
-from physvision.identification.followed import Followed, moving_names
-from physvision.identification.leaves import place_of
+from physvision.identification import CustomScene, identify
+from physvision.identification.command import build_parser
+from physvision.identification.property_names import find_entry
+from physvision.identification.tracked_points import TrackedPoints, moving_body_names
 from physvision.perception import Track, write_tracks
 from physvision.physics import articulated, rigid2d
 
@@ -83,7 +83,7 @@ def test_tracks_and_a_model_file_from_the_command_line(tmp_path, swing):
     assert inside_thrice_as_wide(damping, TRUTH["damping"])
     # The arm's length is in the file: it tells the scale.
     assert found["parameters"]["scale"]["value"] == pytest.approx(SCALE, rel=0.01)
-    assert found["held_out"]["share_of_extent"] < 0.02
+    assert found["holdout"]["relative_error"] < 0.02
     assert "<svg" in (tmp_path / "out" / "report.html").read_text()
 
 
@@ -99,7 +99,7 @@ def test_a_drawn_clip_of_a_scene(tmp_path, swing):
             cv2.circle(frame, tuple(middle.tolist()), round(0.03 * SCALE * 16), (200, 25, 25), -1, cv2.LINE_AA, 4)
             writer.add(np.clip(frame + random.normal(0, 3, frame.shape), 0, 255).astype(np.uint8))
     unknown = {"joint_stiffness:hinge": (0.05, 1.0), "joint_damping:hinge": (0.0, 0.05)}
-    found = identify(path, OwnMotion(scene_file(tmp_path), unknown, ["ball"]))
+    found = identify(path, CustomScene(scene_file(tmp_path), unknown, ["ball"]))
     assert found.parameters["joint_stiffness:hinge"].value == pytest.approx(TRUTH["stiffness"], rel=0.01)
     assert found.parameters["joint_damping:hinge"].value == pytest.approx(TRUTH["damping"], rel=0.05)
     assert found.unit == "m"
@@ -108,7 +108,7 @@ def test_a_drawn_clip_of_a_scene(tmp_path, swing):
 def test_an_engine_in_python_goes_on_with_what_was_found(swing):
     engine = articulated.load(SCENE.format(step=0.01, stiffness=0.2, damping=0.004), dt=1 / FPS, substeps=4,
                               integrator="runge_kutta_4")  # fmt: skip
-    found = identify([tracked(swing)], engine, {"scale": SCALE}, unknown={"joint_stiffness:hinge": None})
+    found = identify([tracked(swing)], CustomScene(engine, {"joint_stiffness:hinge": None}), {"scale": SCALE})
     value = found.parameters["joint_stiffness:hinge"].value
     assert value == pytest.approx(TRUTH["stiffness"], rel=0.02)
     assert found.engine.properties.joint_stiffness.tolist() == pytest.approx([value])
@@ -124,41 +124,41 @@ def test_leaves_of_ones_own_make_properties_from_unknowns(swing):
     motion = engine.rollout(type(start)(start.q + 0.9, start.v), len(swing[0]) - 1, properties=truth)
     ends = 0.45 * torch.stack([motion.q[0, :, 0].sin(), -motion.q[0, :, 0].cos()], 1) / 2
     unknown = {"lengths": Unknown("lengths", [1.0], low=0.0, unit="m")}
-    own = OwnMotion(engine, unknown, follow=[engine.body_names[0]], leaves=articulated.chain_properties)
+    own = CustomScene(engine, unknown, follow=[engine.body_names[0]], property_function=articulated.chain_properties)
     found = identify([tracked((swing[0], ends.numpy()), "tip")], own)
     assert float(found.parameters["lengths"].value) == pytest.approx(0.45, rel=0.02)
 
 
 def test_names_of_properties():
     engine = articulated.load(SCENE.format(step=0.01, **TRUTH), dt=0.01)
-    assert place_of(engine, "mass:bob").own == pytest.approx(0.2)
-    assert place_of(engine, "gravity:z").own == pytest.approx(-9.81)
-    assert int(place_of(engine, "mass").mask.sum()) == 2
-    assert float(place_of(engine, "position:bob:z").own) == pytest.approx(-0.3)
-    assert place_of(engine, "inertia:bob:yy").mask[1, 1, 1]
+    assert find_entry(engine, "mass:bob").value == pytest.approx(0.2)
+    assert find_entry(engine, "gravity:z").value == pytest.approx(-9.81)
+    assert int(find_entry(engine, "mass").mask.sum()) == 2
+    assert float(find_entry(engine, "position:bob:z").value) == pytest.approx(-0.3)
+    assert find_entry(engine, "inertia:bob:yy").mask[1, 1, 1]
     for name, message in {
         "weight": "no property 'weight'",
-        "mass:cart": "nothing is called 'cart'; there are arm, bob",
-        "gravity": "say along which axis, as gravity:z",
+        "mass:cart": "nothing is called 'cart'; expected one of arm, bob",
+        "gravity": "an axis is needed, such as gravity:z",
         "gravity:w": "no axis 'w'",
         "mass:bob:x": "has no x",
     }.items():
         with pytest.raises(InputError, match=message):
-            place_of(engine, name)
+            find_entry(engine, name)
 
 
 def test_what_is_seen_of_a_body_and_in_which_plane():
     engine = articulated.load(SCENE.format(step=0.01, **TRUTH), dt=0.01)
-    assert moving_names(engine) == ["arm", "bob"]
+    assert moving_body_names(engine) == ["arm", "bob"]
     start = engine.initial_state(1, torch.float64)
-    seen = Followed(engine, ["bob", "tip"]).places(start)[0]
+    seen = TrackedPoints(engine, ["bob", "tip"]).positions(start)[0]
     torch.testing.assert_close(seen[:, 2], torch.tensor([-0.3, -0.33], dtype=torch.float64))
-    right, up = Followed(engine, ["bob"]).plane()
+    right, up = TrackedPoints(engine, ["bob"]).plane()
     assert right.tolist() == pytest.approx([1, 0, 0], abs=1e-6)
     assert up.tolist() == pytest.approx([0, 0, 1], abs=1e-6)
-    assert Followed(engine, ["bob"]).plane("-xz")[0].tolist() == [-1, 0, 0]
+    assert TrackedPoints(engine, ["bob"]).plane("-xz")[0].tolist() == [-1, 0, 0]
     world = rigid2d.World([rigid2d.Circle(1.0, (0, 0))], gravity=(0, 9.81), dt=0.01)
-    right, up = Followed(world, list(world.body_names)).plane()
+    right, up = TrackedPoints(world, list(world.body_names)).plane()
     assert right.tolist() == pytest.approx([1, 0, 0], abs=1e-6)
     assert up.tolist() == pytest.approx([0, -1, 0], abs=1e-6)
 
@@ -166,8 +166,8 @@ def test_what_is_seen_of_a_body_and_in_which_plane():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"unknown": {}}, "name at least one number"),
-        ({"unknown": {"joint_stiffness:hinge": (2.0, 1.0)}}, "the first below the second"),
+        ({"unknown": {}}, "expected at least one unknown property"),
+        ({"unknown": {"joint_stiffness:hinge": (2.0, 1.0)}}, "with low below high"),
         (
             {"unknown": {"mass:bob": None}, "follow": ["ball", "bell"]},
             "nothing|no body, shape or site is called 'bell'",
@@ -178,14 +178,14 @@ def test_what_is_seen_of_a_body_and_in_which_plane():
 def test_what_makes_no_sense_is_said(tmp_path, swing, options, message):
     tracks = [tracked(swing, name) for name in options.get("follow", ["bob"])]
     with pytest.raises(InputError, match=message):
-        identify(tracks, OwnMotion(scene_file(tmp_path), **options))
+        identify(tracks, CustomScene(scene_file(tmp_path), **options))
 
 
 def test_options_without_a_scene(capsys):
     assert main(["identify", "missing.mp4", "--motion", "pendulum", "--unknown", "mass=1..2"]) == 1
     assert "--motion scene.xml" in capsys.readouterr().err
-    given = arguments_of(["a.mp4", "--unknown", "mass:a=1..2", "--unknown=mass:b=..3"])
-    assert given == ["--video", "a.mp4", "--unknown", "mass:a=1..2,mass:b=..3"]
+    options = build_parser().parse_args(["a.mp4", "--unknown", "mass:a=1..2", "--unknown=mass:b=..3"])
+    assert options.unknown == ["mass:a=1..2", "mass:b=..3"]
     assert math.isfinite(SCALE)
 
 
@@ -201,7 +201,7 @@ def test_a_scene_of_ones_own_in_which_things_touch():
     places = np.stack([100 + 60 * times, 300 - 200 * up], 1) + np.random.default_rng(0).normal(0, 0.2, (60, 2))
     track = Track(times, places, np.full(60, 0.2), np.ones(60, bool), name="ball")
     # Of ball and floor alike: that of a pair is the mean of the two.
-    found = identify([track], OwnMotion(ball, {"restitution": (0.1, 0.99)}, follow=["ball"]), {"scale": 200.0})
+    found = identify([track], CustomScene(ball, {"restitution": (0.1, 0.99)}, follow=["ball"]), {"scale": 200.0})
     low, high = found.parameters["restitution"].interval_95
     assert low < kept < high
     assert high - low < 0.1

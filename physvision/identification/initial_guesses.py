@@ -1,0 +1,130 @@
+"""Initial guesses of searches: robust polynomials, circles, lines and periods of tracks, in plain NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+MAD_TO_STD = 1.4826  # standard deviation of normal numbers over their median absolute deviation
+_MAX_SINE_NUMBERS = 100_000  # bounds the memory of periodograms of long tracks
+
+
+def fit_polynomial(
+    times: Float[np.ndarray, " samples"], values: Float[np.ndarray, "samples numbers"], degree: int
+) -> Float[np.ndarray, "coefficients numbers"]:
+    """Fit a polynomial robustly; its coefficients, the constant first."""
+    return robust_lstsq(np.vander(times, degree + 1, increasing=True), values)
+
+
+def robust_lstsq(
+    basis: Float[np.ndarray, "samples coefficients"],
+    values: Float[np.ndarray, "samples numbers"],
+    iterations: int = 8,
+    exact_rows: int = 0,
+    outlier_scale: float = 2.4,
+) -> Float[np.ndarray, "coefficients numbers"]:
+    """Solve linear least squares with Cauchy weights, iteratively reweighted.
+
+    Args:
+        basis: Basis functions as columns.
+        values: Values to fit.
+        iterations: Number of reweighted solves.
+        exact_rows: Number of last rows that keep a weight of one, such as priors.
+        outlier_scale: Residual at which the weight is a half, in residual standard deviations.
+    """
+    weights = np.ones(len(basis))
+    coefficients = np.zeros((basis.shape[1], values.shape[1]))
+    for _ in range(iterations):
+        root = np.sqrt(weights)[:, None]
+        coefficients = np.linalg.lstsq(root * basis, root * values, rcond=None)[0]
+        errors = np.linalg.norm(values - basis @ coefficients, axis=1)
+        scale = max(MAD_TO_STD * float(np.median(errors)), 1e-9)
+        weights = 1 / (1 + (errors / (outlier_scale * scale)) ** 2)
+        weights[len(weights) - exact_rows :] = 1.0
+    return coefficients
+
+
+def local_derivatives(
+    times: Float[np.ndarray, " samples"], values: Float[np.ndarray, " samples"], width: int = 9
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return smoothed values and their first and second derivatives, from a quartic through `width` samples."""
+    rows = []
+    for index in range(len(times)):
+        first = min(max(index - width // 2, 0), max(len(times) - width, 0))
+        window = slice(first, first + width)
+        powers = np.vander(times[window] - times[index], 5, increasing=True)
+        rows.append(np.linalg.lstsq(powers, values[window], rcond=None)[0][:3] * [1, 1, 2])
+    value, rate, acceleration = np.array(rows).T
+    return value, rate, acceleration
+
+
+def informative_duration(
+    times: Float[np.ndarray, " samples"],
+    positions: Float[np.ndarray, "samples numbers"],
+    fraction: float = 0.5,
+    min_samples: int = 12,
+) -> float:
+    """Return the time, s, until positions have covered a fraction of their range, after `min_samples` at least."""
+    extent = np.nanmax(np.nanmax(positions, 0) - np.nanmin(positions, 0))
+    for count in range(min(min_samples, len(times)), len(times)):
+        part = positions[:count]
+        if np.nanmax(np.nanmax(part, 0) - np.nanmin(part, 0)) > fraction * extent:
+            return float(times[count - 1] - times[0])
+    return float(times[-1] - times[0])
+
+
+def fit_circle(positions: Float[np.ndarray, "samples 2"]) -> tuple[np.ndarray, float]:
+    """Fit a circle, with Pratt's and Taubin's normalization; its center and radius."""
+    mean = positions.mean(0)
+    x, y = (positions - mean).T
+    z = x * x + y * y
+    matrix = np.stack([z - z.mean(), x, y], 1)
+    matrix[:, 0] /= max(2 * np.sqrt(z.mean()), 1e-12)
+    direction = np.linalg.svd(matrix, full_matrices=False)[2][-1]
+    a = direction[0] / max(2 * np.sqrt(z.mean()), 1e-12)
+    if abs(a) < 1e-12:
+        return mean + np.array([0.0, -1e6]), 1e6
+    center = -direction[1:] / (2 * a)
+    radius = float(np.sqrt(center @ center + z.mean()))
+    return mean + center, radius
+
+
+def principal_direction(positions: Float[np.ndarray, "samples 2"]) -> tuple[np.ndarray, float]:
+    """Return the unit principal direction of positions, and their width across it relative to the spread along it."""
+    values, vectors = np.linalg.eigh(np.cov((positions - positions.mean(0)).T))
+    return vectors[:, 1], float(np.sqrt(max(values[0], 0.0) / max(values[1], 1e-12)))
+
+
+def dominant_period(times: Float[np.ndarray, " samples"], values: Float[np.ndarray, " samples"]) -> float | None:
+    """Return the period of an oscillation about a drifting level, s; None for less than half a period.
+
+    A periodogram finds the frequency at which a sine, with a level and a slope, explains most; a finer search around it
+    follows.
+    """
+    duration = times[-1] - times[0]
+    step = float(np.median(np.diff(times)))
+    if len(times) < 6 or duration <= 0:
+        return None
+    frequencies = np.arange(0.4 / duration, 0.45 / step, 0.15 / duration)
+    if not len(frequencies):
+        return None
+    coarse = frequencies[int(_sine_residuals(times, values, frequencies).argmin())]
+    fine = np.linspace(coarse - 0.15 / duration, coarse + 0.15 / duration, 31)
+    fine = fine[fine > 0]
+    return 1 / float(fine[int(_sine_residuals(times, values, fine).argmin())])
+
+
+def _sine_residuals(
+    times: Float[np.ndarray, " samples"],
+    values: Float[np.ndarray, " samples"],
+    frequencies: Float[np.ndarray, " frequencies"],
+) -> Float[np.ndarray, " frequencies"]:
+    """Return the sum of squares that a sine of each frequency, with a level and a slope, leaves of values."""
+    elapsed, deviations, residuals = times - times[0], values - values.mean(), []
+    for chunk in np.array_split(frequencies, 1 + len(frequencies) * len(times) // _MAX_SINE_NUMBERS):
+        phase = 2 * np.pi * chunk[:, None] * elapsed
+        line = np.broadcast_to(np.stack([np.ones_like(elapsed), elapsed], -1), (*phase.shape, 2))
+        basis = np.concatenate([line, np.cos(phase)[..., None], np.sin(phase)[..., None]], -1)
+        explained = np.einsum("fsk,s->fk", np.linalg.qr(basis)[0], deviations)
+        residuals.append(deviations @ deviations - (explained**2).sum(1))
+    return np.concatenate(residuals)

@@ -1,0 +1,262 @@
+"""Output files of `identify`: parameters.json, states.csv, prediction.mp4 and report.html."""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from physvision import video
+from physvision.core import Clip
+from physvision.identification.pipeline import Source
+from physvision.identification.result import Identification
+from physvision.report import (
+    Canvas,
+    Curve,
+    Mark,
+    OutputFolder,
+    Page,
+    Panel,
+    ParameterRow,
+    VideoFigure,
+    embed_video,
+    parameter_table,
+    path_chart,
+    phase_chart,
+    stat_cards,
+    table,
+    time_chart,
+)
+from physvision.report.palette import OBJECTS, TEXT, WARN
+
+
+def save_results(
+    result: Identification,
+    folder: str | os.PathLike[str],
+    source: Source,
+    film: bool = True,
+    start: float | None = None,
+) -> list[Path]:
+    """Write all output files, and return their paths.
+
+    Args:
+        result: Identification to write.
+        folder: Output folder.
+        source: Identified clip or tracks.
+        film: If true, a film of a clip is drawn.
+        start: Time of the clip at which the tracks begin, s; its beginning if not given.
+    """
+    with OutputFolder(folder) as output:
+        paths = [output / "parameters.json", output / "states.csv"]
+        result.write(paths[0])
+        _write_states(result, paths[1])
+        film_path = None
+        if film and isinstance(source, Clip | str | os.PathLike):
+            film_path = _write_film(result, source, output / "prediction.mp4", start or 0.0)
+            paths.append(film_path)
+        paths.append(_page(result, film_path).write(output / "report.html"))
+    return paths
+
+
+def _object_columns(index: int) -> slice:
+    return slice(2 * index, 2 * index + 2)
+
+
+def _write_states(result: Identification, path: Path) -> None:
+    """Write a row for each time, with observed and fitted positions of each object; y down."""
+    times, observed = result.evidence.times.numpy(), result.evidence.observed
+    fitted = result.positions(times)
+    names = [track.name.replace(" ", "_") for track in result.evidence.tracks]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        columns = [f"{column}_{result.evidence.unit}" for column in ("x", "y", "fitted_x", "fitted_y")]
+        writer.writerow(["time_s", *(f"{name}_{column}" for name in names for column in columns)])
+        for row, time in enumerate(times):
+            values: list[float] = []
+            for index in range(len(names)):
+                columns_of = _object_columns(index)
+                values += [*observed[row, columns_of].tolist(), *fitted[row, columns_of].tolist()]
+            writer.writerow([f"{time:.6f}", *("" if np.isnan(value) else f"{value:.4f}" for value in values)])
+
+
+def _write_film(result: Identification, source: Clip | str | os.PathLike[str], path: Path, start: float) -> Path:
+    """Draw the clip with the track, the fitted motion, and its prediction for the next half second."""
+    evidence = result.evidence
+    rate = min(evidence.settings.output.max_fps, 1 / evidence.dt)
+    size = (round(evidence.view.width), round(evidence.view.height))
+    film, canvas = VideoFigure(path, rate), Canvas(size, ["observed and fitted"], rate)
+    try:
+        film.add(_draw_frames(result, source, canvas, rate, start))
+        film.close()
+    except BaseException:
+        film.abandon()
+        raise
+    return path
+
+
+def _draw_frames(
+    result: Identification, source: Clip | str | os.PathLike[str], canvas: Canvas, rate: float, start: float
+) -> Iterator[np.ndarray]:
+    """Draw the frames of the film from `start` on; every n-th of a fast clip."""
+    evidence, settings = result.evidence, result.evidence.settings.output
+    times, dt = evidence.times.numpy(), evidence.dt
+    stride = max(1, round(1 / (dt * rate)))
+    if isinstance(source, Clip):
+        frames = zip(source.times.tolist(), source.frames.numpy(), strict=True)
+    else:
+        frames = video.stream(source, color="rgb")
+    fitted = result.positions(times)
+    lookahead = np.linspace(0, settings.lookahead, settings.lookahead_points)
+    predicted = result.positions((times[::stride, None] + lookahead).ravel())
+    predicted = predicted.reshape(-1, len(lookahead), predicted.shape[1])
+    for number, (_, frame) in enumerate(pair for pair in frames if pair[0] >= start):
+        if number >= len(times):
+            return
+        if number % stride:
+            continue
+        trail = fitted[max(0, number - round(1 / dt)) : number + 1]
+        marks = []
+        for index, track in enumerate(evidence.tracks):
+            columns = _object_columns(index)
+            position = track.positions[number : number + 1] if track.observed[number] else None
+            past, future = (
+                path[np.isfinite(path).all(1)] for path in (trail[:, columns], predicted[number // stride][:, columns])
+            )
+            marks.append(
+                Mark(
+                    OBJECTS[index % len(OBJECTS)],
+                    position,
+                    track.radius or 3.0,
+                    past if len(past) else None,
+                    future if len(future) else None,
+                )
+            )
+        yield canvas.draw([Panel(np.ascontiguousarray(frame), marks)], float(times[number]))
+
+
+def _page(result: Identification, film: Path | None) -> Page:
+    page = Page(
+        f"{_readable(result.motion)}: identified motion",
+        "The kind of motion in the clip, its parameters with 95 % intervals, and a holdout test on the last third of "
+        "the clip.",
+        list(result.warnings),
+    )
+    page.add(stat_cards(_key_numbers(result)))
+    if film is not None:
+        page.section(
+            "The clip",
+            embed_video(film),
+            text="Rings: observed positions. Lines: the fitted motion. Dots: the prediction for the next half second.",
+        )
+    unidentifiable = [
+        (_readable(name), parameter.reason)
+        for name, parameter in result.parameters.items()
+        if not parameter.identifiable
+    ]
+    reasons = [table(unidentifiable, ("not identifiable", "reason"))] if unidentifiable else []
+    page.section("Parameters", parameter_table(_parameter_rows(result)), *reasons)
+    page.section("Observed and fitted motion", *_motion_charts(result))
+    page.section(
+        "Kinds of motion", _kinds_table(result), text="Bayes' information criterion of each kind; larger is better."
+    )
+    return page
+
+
+def _readable(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _key_numbers(result: Identification) -> list[tuple[str, str]]:
+    unit = result.evidence.unit
+    numbers = [(f"{result.fit.noise:.2g} {unit}", "typical distance of the fitted motion from the observed positions")]
+    for name, parameter in result.parameters.items():
+        if parameter.value is not None and parameter.interval_68 is not None:
+            std = (parameter.interval_68[1] - parameter.interval_68[0]) / 2
+            digits = min(max(0, -math.floor(math.log10(max(std, 1e-12)))), 8)
+            numbers.append((f"{parameter.value:.{digits}f} ± {std:.{digits}f} {parameter.unit}", _readable(name)))
+    if result.holdout is not None:
+        text = (
+            f"error on the last third, predicted from the first two; {result.holdout.relative_error:.1%} of the extent"
+        )
+        numbers.append((f"{result.holdout.error:.2g} {unit}", text))
+    return numbers
+
+
+def _parameter_rows(result: Identification) -> list[ParameterRow]:
+    rows = [
+        ParameterRow(
+            _readable(name), [parameter.value], parameter.unit or "1", "measured in this clip", parameter.interval_95
+        )
+        for name, parameter in result.parameters.items()
+        if parameter.value is not None
+    ]
+    return rows + [ParameterRow(name, [known.value], "1", "known") for name, known in result.known_values.items()]
+
+
+def _motion_charts(result: Identification) -> list:
+    evidence, unit = result.evidence, result.evidence.unit
+    times = evidence.times.numpy()
+    fitted, all_observed = result.positions(times), evidence.observed.numpy()
+    charts, paths, residuals, phases = [], [], [], []
+    for index, track in enumerate(evidence.tracks):
+        columns = _object_columns(index)
+        observed, line = all_observed[:, columns], fitted[:, columns]
+        color = OBJECTS[index % len(OBJECTS)]
+        for axis, name in enumerate("xy"):
+            curves = [
+                Curve(f"{track.name}, observed", observed[:, axis], color),
+                Curve(f"{track.name}, fitted", line[:, axis], TEXT, "dotted"),
+            ]
+            if result.holdout is not None:
+                predicted = result.holdout.positions[:, 2 * index + axis]
+                curves.append(Curve("predicted from the first two thirds", predicted, WARN, "dotted"))
+            title = f"{name} of {track.name}"
+            charts.append(time_chart(title, unit, times, curves))
+            residual_color = OBJECTS[(2 * index + axis) % len(OBJECTS)]
+            residuals.append(Curve(title, observed[:, axis] - line[:, axis], residual_color))
+        paths += [
+            Curve(f"{track.name}, observed", observed, color), Curve(f"{track.name}, fitted", line, TEXT, "dotted"),
+        ]  # fmt: skip
+        speed = np.gradient(line, times, axis=0)
+        axis = int(np.nanstd(line, axis=0).argmax())
+        phases.append(Curve(track.name, np.stack([line[:, axis], speed[:, axis]], 1), color))
+    charts.append(time_chart("residuals: observed less fitted", unit, times, residuals))
+    size = (round(evidence.view.width), round(evidence.view.height))
+    if max(size) > 1.5 * evidence.extent / 10:
+        charts.append(path_chart("paths", size, paths))
+    finite_phases = [phase for phase in phases if np.isfinite(phase.values).all(1).any()]
+    charts.append(phase_chart("phase", f"position, {unit}", f"velocity, {unit}/s", finite_phases))
+    return charts + _energy_charts(result)
+
+
+def _energy_charts(result: Identification) -> list:
+    engine = result.engine
+    if engine.mechanics is None or result.fit.model.engine.nu == 0:
+        return []
+    trajectory = result.trajectory
+    with torch.no_grad():
+        kinetic, potential = (part[0].numpy() for part in engine.mechanics.energy(trajectory))
+    times = trajectory.times.numpy() + result.fit.start_time
+    curves = [Curve("kinetic", kinetic, OBJECTS[1])]
+    if np.ptp(potential) > 0:
+        curves += [Curve("potential", potential, OBJECTS[4]), Curve("total", kinetic + potential, TEXT)]
+    unit = "J, for a mass of 1 kg where none is known" if result.unit == "m" else "kg px²/s²"
+    return [time_chart("energy", unit, times, curves)]
+
+
+def _kinds_table(result: Identification):
+    rows = [
+        (
+            _readable(name),
+            f"{score:.4g}",
+            "the best" if name == result.motion else result.indistinguishable.get(name, ""),
+        )
+        for name, score in sorted(result.scores.items(), key=lambda item: -item[1])
+    ]
+    rows += [(_readable(name), "–", reason) for name, reason in result.rejected.items()]
+    return table(rows, ("motion", "score", "what would distinguish it, or why it was rejected"))

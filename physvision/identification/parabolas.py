@@ -1,0 +1,164 @@
+"""Parabolic stretches of a track, and the samples at which they begin and end."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from physvision.identification.initial_guesses import fit_polynomial
+from physvision.identification.kind_settings import ParabolaSettings
+
+_DEFAULTS = ParabolaSettings()
+
+
+def parabola_window(
+    times: Float[np.ndarray, " samples"],
+    positions: Float[np.ndarray, "samples 2"],
+    noise: float,
+    falling: bool = False,
+    settings: ParabolaSettings = _DEFAULTS,
+) -> tuple[int, int] | None:
+    """Find the longest run of samples that a parabola explains within the noise.
+
+    The run starts from a well explained stretch with much motion, and grows while the next sample fits.
+
+    Args:
+        times: Times of the samples, s.
+        positions: Observed positions, y down, pixels.
+        noise: Standard deviation of a coordinate, pixels.
+        falling: If true, the acceleration must point down. A hand that throws pulls along parabolas too, but up.
+        settings: Thresholds of the search.
+
+    Returns:
+        The first sample and one past the last; None if there is no such run.
+    """
+    count = len(times)
+    min_samples = min(settings.min_samples, count)
+    cubic_samples = settings.cubic_samples if falling else count + 1
+    longest: tuple[int, int] | None = None
+    for size in {max(min_samples, count // 6), max(min_samples, count // 3), max(min_samples, 2 * count // 3)}:
+        for first in range(0, count - size + 1, max(1, size // 4)):
+            window = _extended(times, positions, noise, (first, first + size), cubic_samples, settings)
+            if window and falling and not _falls(times[slice(*window)], positions[slice(*window)], settings):
+                continue
+            if window and (longest is None or _motion_score(positions, window) > _motion_score(positions, longest)):
+                longest = window
+    if longest is None:
+        return None
+    first, last = longest
+    start = first + departure_index(times[first:last], positions[first:last], noise, settings)
+    end = last - departure_index(-times[start:last][::-1], positions[start:last][::-1], noise, settings)
+    return (start, end) if end - start >= min_samples else longest
+
+
+def departure_index(
+    times: Float[np.ndarray, " samples"],
+    positions: Float[np.ndarray, "samples 2"],
+    noise: float,
+    settings: ParabolaSettings = _DEFAULTS,
+) -> int:
+    """Count the first samples that are off the path of the later ones.
+
+    Going back from the middle, four samples at a time are compared with the polynomial through all later ones, to
+    notice a hand that still holds what flies later. Their misses share the polynomial's own error and autocorrelated
+    noise, so they are weighed jointly; the worst of the four may be an outlier and is left out.
+
+    Args:
+        times: Times of the samples, s.
+        positions: Observed positions, pixels.
+        noise: Standard deviation of a coordinate, pixels.
+        settings: Thresholds of the search.
+    """
+    count = len(times)
+    degree = 3 if count >= settings.cubic_samples else 2
+    reference = max(2 * degree + 2, count // 2)
+    covariance = _noise_covariance(times, positions, noise, degree, reference, settings)
+    for index in range(count - reference - 4, -1, -1):
+        powers = np.vander(times[index:] - times[index], degree + 1, increasing=True)
+        prediction = np.hstack([np.eye(4), -powers[:4] @ np.linalg.pinv(powers[4:])])
+        misses, shared = prediction @ positions[index:], prediction @ covariance[index:, index:] @ prediction.T
+        triples = [[k for k in range(4) if k != outlier] for outlier in range(4)]
+        squares = [np.sum(misses[rows] * np.linalg.solve(shared[np.ix_(rows, rows)], misses[rows])) for rows in triples]
+        if min(squares) > settings.departure_threshold:
+            return index + 3
+    return 0
+
+
+def _noise_covariance(
+    times: Float[np.ndarray, " samples"],
+    positions: Float[np.ndarray, "samples 2"],
+    noise: float,
+    degree: int,
+    reference: int,
+    settings: ParabolaSettings,
+) -> Float[np.ndarray, "samples samples"]:
+    """Estimate the covariance of white and autocorrelated noise from the last `reference` samples.
+
+    The residuals of a polynomial are orthogonal to its powers; the likeliest of several noise models is taken.
+    """
+    elapsed = times[-reference:] - times[-reference]
+    complement = np.linalg.svd(np.vander(elapsed, degree + 1, increasing=True))[0][:, degree + 1 :].T
+    residuals, distances = complement @ positions[-reference:], np.abs(np.subtract.outer(times, times))
+    covariance, max_likelihood = np.eye(len(times)), -np.inf
+    models = [(0.0, 1.0)]
+    models += [(ratio, scale * elapsed[-1]) for ratio in settings.variance_ratios for scale in settings.time_scales]
+    for ratio, time_scale in models:
+        model = np.eye(len(times)) + ratio * np.exp(-distances / time_scale)
+        factor = np.linalg.cholesky(complement @ model[-reference:, -reference:] @ complement.T)
+        variance = float(np.mean(np.linalg.solve(factor, residuals) ** 2))
+        log_determinant = residuals.shape[1] * float(np.log(factor.diagonal()).sum())
+        likelihood = -np.log(variance) / 2 * residuals.size - log_determinant
+        if likelihood > max_likelihood:
+            covariance, max_likelihood = max(variance, noise**2) * model, likelihood
+    return covariance
+
+
+def _falls(times: np.ndarray, positions: np.ndarray, settings: ParabolaSettings) -> bool:
+    """Return whether the acceleration points down in the picture, within about a fourth of a right angle."""
+    sideways, down = fit_polynomial(times - times[0], positions, 2)[2]
+    return bool(abs(sideways) < settings.max_sideways * down)
+
+
+def _motion_score(positions: np.ndarray, window: tuple[int, int]) -> float:
+    """Return the path length of a window times the root of its number of samples."""
+    part = positions[window[0] : window[1]]
+    return float(np.abs(np.diff(part, axis=0)).sum()) * np.sqrt(len(part))
+
+
+def _extended(
+    times: np.ndarray,
+    positions: np.ndarray,
+    noise: float,
+    window: tuple[int, int],
+    cubic_samples: int,
+    settings: ParabolaSettings,
+) -> tuple[int, int] | None:
+    """Extend a window on both sides while its parabola continues, or a cubic from `cubic_samples` on.
+
+    Returns:
+        The extended window, or None if no parabola explains the given one.
+    """
+    first, last = window
+
+    def fit() -> np.ndarray:
+        degree = 3 if last - first >= cubic_samples else 2
+        return fit_polynomial(times[first:last] - times[first], positions[first:last], degree)
+
+    limit = settings.max_miss * noise
+    coefficients = fit()
+    powers = np.vander(times[first:last] - times[first], len(coefficients), increasing=True)
+    misses = np.abs(positions[first:last] - powers @ coefficients)
+    if np.median(misses) > settings.max_median_miss * noise or misses.max() > 2 * limit:
+        return None
+    while True:
+        coefficients = fit()
+        extended = False
+        for side in (-1, 1):
+            index = first - 1 if side < 0 else last
+            if 0 <= index < len(times):
+                predicted = (times[index] - times[first]) ** np.arange(len(coefficients)) @ coefficients
+                if np.abs(positions[index] - predicted).max() < limit:
+                    first, last = (index, last) if side < 0 else (first, index + 1)
+                    extended = True
+        if not extended:
+            return first, last

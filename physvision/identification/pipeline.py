@@ -1,0 +1,227 @@
+"""Identification pipeline: track a clip, prepare the tracks, fit candidate kinds of motion, compare and report them."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from physvision import video
+from physvision.core import Clip, InputError
+from physvision.core.checks import check_positive
+from physvision.identification.candidates import fit_candidates
+from physvision.identification.custom_scene import CustomScene
+from physvision.identification.diagnostics import plausibility_warnings
+from physvision.identification.fitting import Fit
+from physvision.identification.hinges import project_to_hinge_circle
+from physvision.identification.holdout import describe_prediction_gap, evaluate_holdout
+from physvision.identification.kinds import KINDS, KNOWN_NAMES, MotionKind
+from physvision.identification.model import Evidence, KnownValue
+from physvision.identification.model_selection import indistinguishable_kinds, score
+from physvision.identification.parameters import estimate_parameters
+from physvision.identification.result import Identification
+from physvision.identification.settings import DEFAULT_SETTINGS, IdentificationSettings
+from physvision.identification.track_preparation import (
+    check_moving,
+    frame_interval,
+    merge_fragments,
+    moving_tracks,
+    select_tracks,
+    trim_final_rest,
+    trim_initial_rest,
+)
+from physvision.identification.view import View
+from physvision.perception import Track, detect_onsets, find_tracks
+
+Source = Clip | str | os.PathLike[str] | Sequence[Track]
+
+
+def identify(
+    source: Source,
+    motion: str | CustomScene | None = None,
+    known_values: Mapping[str, float | tuple[float, float] | KnownValue] | None = None,
+    *,
+    object: tuple | str | None = None,
+    crop: tuple[float, float, float, float] | None = None,
+    start: float | None = None,
+    stop: float | None = None,
+    fps: float | None = None,
+    size: tuple[float, float] | None = None,
+    settings: IdentificationSettings = DEFAULT_SETTINGS,
+) -> Identification:
+    """Identify the kind of motion in a clip and its physical parameters, with intervals.
+
+    Args:
+        source: Clip, path of a video, or tracks.
+        motion: Name of a kind (see `kinds.KINDS`), or a custom scene; None tries all kinds.
+        known_values: Values known beforehand, SI units: numbers, or pairs of a number and its standard deviation.
+            `scale` is in pixels a meter; in a custom scene, properties have names such as "mass:cart".
+        object: One of several moving objects: a box that it passes through, (x, y, width, height) in pixels, or its
+            color, see `find_tracks`; for tracks, the name of one.
+        crop: Part of the picture to look at, (x, y, width, height), pixels. Not for tracks.
+        start: Time of the clip at which to begin, s.
+        stop: Time of the clip at which to end, s.
+        fps: Frame rate of filming, frames a second, where it differs from the file's.
+        size: Width and height of the picture in which given tracks were found, pixels.
+        settings: Tuning numbers.
+
+    Returns:
+        The best kind with its parameters, and the kinds that cannot be distinguished from it.
+
+    Raises:
+        InputError: An argument is invalid, nothing moves, or no kind of motion explains the tracks.
+    """
+    if fps is not None:
+        check_positive("fps", fps)
+    known = _check_known_values(known_values or {}, motion)
+    min_tracks = KINDS[motion].objects if isinstance(motion, str) else 1
+    if isinstance(source, Clip | str | os.PathLike):
+        tracks, view = _track_objects(source, object, crop, start, stop, min_tracks, settings)
+    else:
+        tracks = select_tracks(source, object, crop, start, stop, settings.tracks)
+        view = View(*size, settings=settings.view) if size else View.around(tracks, settings.view)
+    if fps is not None:
+        tracks = [
+            replace(track, times=track.times / (fps * frame_interval(track.times, settings.tracks))) for track in tracks
+        ]
+    if any(track.unit == "m" for track in tracks):
+        known.setdefault("scale", KnownValue(1.0))
+    tracks, notes = _prepare_tracks(tracks, motion, min_tracks, settings)
+    kinds, max_objects = _candidate_kinds(motion, len(tracks), settings)
+    audio_onsets = _audio_onsets(source, kinds, fps)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # steps of a search may lead where simulations fail
+        fits, rejected = fit_candidates(Evidence(tracks[:max_objects], view, known, audio_onsets, settings), kinds)
+        if not fits:
+            trimmed, rest_notes = trim_final_rest(tracks, settings.tracks)
+            if rest_notes:
+                tracks, notes = trimmed, notes + rest_notes
+                fits, rejected = fit_candidates(
+                    Evidence(tracks[:max_objects], view, known, audio_onsets, settings), kinds
+                )
+        if not fits:
+            reasons = "; ".join(f"{kind}: {reason}" for kind, reason in rejected.items())
+            raise InputError(f"no kind of motion explains the tracks ({_describe(tracks)}). {reasons}")
+        return _report(fits, rejected, tracks, notes)
+
+
+def _check_known_values(
+    known_values: Mapping[str, float | tuple[float, float] | KnownValue], motion: str | CustomScene | None
+) -> dict[str, KnownValue]:
+    """Return the known values with their standard deviations, checked for the kind of motion."""
+    if motion is not None and not isinstance(motion, CustomScene) and motion not in KINDS:
+        raise InputError(f"motion: expected one of {', '.join(KINDS)}, or a custom scene, got {motion!r}")
+    checked = {}
+    for name, value in known_values.items():
+        if not isinstance(value, KnownValue):
+            number, std = value if isinstance(value, tuple) else (value, 0.0)
+            value = KnownValue(float(number), float(std))
+        if not math.isfinite(value.value) or not 0 <= value.std < math.inf:
+            raise InputError(
+                f"known: {name}: expected a finite number and a finite standard deviation of at least zero, got "
+                f"{value.value:g} ± {value.std:g}"
+            )
+        checked[name] = value
+        if isinstance(motion, CustomScene):
+            continue
+        if name not in KNOWN_NAMES:
+            raise InputError(f"known: expected some of {', '.join(KNOWN_NAMES)}, got {name!r}")
+        if name != "angle" and value.value <= 0:
+            raise InputError(f"known: {name}: expected a number above zero, got {value.value:g}")
+        if motion is not None and name not in (*KINDS[motion].known_names, "scale"):
+            users = ", ".join(kind for kind in KINDS if name in KINDS[kind].known_names)
+            raise InputError(f"known: {motion} cannot use {name}; leave it out, or choose a kind that uses it: {users}")
+    return checked
+
+
+def _track_objects(
+    source: Clip | str | os.PathLike[str],
+    object: tuple | str | None,
+    crop: tuple[float, float, float, float] | None,
+    start: float | None,
+    stop: float | None,
+    min_tracks: int,
+    settings: IdentificationSettings,
+) -> tuple[list[Track], View]:
+    """Detect and associate the moving objects of a clip; their tracks, and the view of the picture."""
+    crop, object = (
+        (box[0], box[1], box[0] + box[2], box[1] + box[3]) if isinstance(box, tuple) and len(box) == 4 else box
+        for box in (crop, object)
+    )
+    tracks = find_tracks(source, object=object, crop=crop, start=start, stop=stop, least=min_tracks)
+    if isinstance(source, Clip):
+        height, width = source.frames.shape[1:3]
+    else:
+        description = video.read_info(source)
+        height, width = description.height, description.width
+    return tracks, View(float(width), float(height), settings=settings.view)
+
+
+def _prepare_tracks(
+    tracks: Sequence[Track], motion: str | CustomScene | None, min_tracks: int, settings: IdentificationSettings
+) -> tuple[list[Track], list[str]]:
+    """Merge and trim tracks; those of the moving objects, the best observed first, and warnings."""
+    check_moving(tracks, settings.tracks)
+    notes: list[str] = []
+    tracks = [project_to_hinge_circle(track, settings.tracks) for track in merge_fragments(tracks, settings.tracks)]
+    if not (isinstance(motion, str) and KINDS[motion].detects_release):
+        tracks, notes = trim_initial_rest(tracks, settings.tracks)
+    return moving_tracks(tracks, min_tracks, settings.tracks), notes
+
+
+def _candidate_kinds(
+    motion: str | CustomScene | None, count: int, settings: IdentificationSettings
+) -> tuple[dict[str, MotionKind], int]:
+    """Return the kinds to fit, and the number of moving objects to fit them to."""
+    if isinstance(motion, CustomScene):
+        objects = motion.count_objects(count, settings.custom)
+        return {motion.name: MotionKind(motion.candidate_models, objects=objects)}, count
+    names = KINDS if motion is None else [motion]
+    return {name: KINDS[name] for name in names}, settings.selection.max_objects
+
+
+def _audio_onsets(source: Source, kinds: Collection[str], fps: float | None) -> np.ndarray:
+    """Return the onsets in a file's sound track for kinds that use them; slow motion has no sound of its own."""
+    if "bounce" not in kinds or fps is not None or not isinstance(source, str | os.PathLike):
+        return np.zeros(0)
+    sound = video.read_audio(source)
+    return np.zeros(0) if sound is None else detect_onsets(sound)
+
+
+def _report(
+    fits: Mapping[str, Fit], rejected: Mapping[str, str], tracks: Sequence[Track], notes: Sequence[str]
+) -> Identification:
+    """Compare the fits, and return the best kind with parameters, holdout test and warnings."""
+    # Kinds that explain more of the moving objects are preferred: kinds of two objects are compared on both.
+    scores = {kind: score(fit) for kind, fit in fits.items()}
+    max_objects = max(len(fit.evidence.tracks) for fit in fits.values())
+    comparable = {kind: scores[kind] for kind, fit in fits.items() if len(fit.evidence.tracks) == max_objects}
+    settings = next(iter(fits.values())).evidence.settings.selection
+    motion, *ties = indistinguishable_kinds(comparable, settings.tie_margin)
+    fit = fits[motion]
+    indistinguishable = {kind: fit.model.alternatives.get(kind, "a longer clip, or another view") for kind in ties}
+    parameters = estimate_parameters(fit)
+    ignored = [track for track in tracks if not any(track is used for used in fit.evidence.tracks)]
+    notes = list(notes)
+    if ignored:
+        notes.append(f"Something else moves too, and is ignored ({_describe(ignored)}); --object selects an object.")
+    notes += [note for track in fit.evidence.tracks for note in track.notes]
+    notes += [*fit.model.notes, *plausibility_warnings(fit, parameters)]
+    holdout = evaluate_holdout(fit)
+    if holdout is not None and holdout.relative_error > settings.max_holdout_error:
+        notes.append(describe_prediction_gap(fit, holdout.error))
+    return Identification(
+        motion, indistinguishable, scores, rejected, parameters, tuple(dict.fromkeys(notes)), fit, holdout
+    )
+
+
+def _describe(tracks: Sequence[Track]) -> str:
+    return ", ".join(
+        f"{track.name}: {int(track.observed.sum())} positions over {np.ptp(track.times[track.observed]):.2g} s, "
+        f"{track.extent:.0f} {track.unit} across"
+        for track in tracks
+    )

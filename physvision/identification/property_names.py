@@ -1,0 +1,111 @@
+"""Names of single numbers in an engine's properties, such as `mass:cart`, `joint_damping:hinge` or `gravity:z`.
+
+A name is the property, then, after colons, the row (a body, a joint, a shape) and the axis (x, y, z or a number).
+Without a row, all rows share one number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from physvision.core import InputError
+from physvision.estimation import Unknown
+from physvision.physics import Engine
+from physvision.physics.properties import Leaf
+
+_AXES = {"x": 0, "y": 1, "z": 2}
+_NAMED_DIMENSIONS = ("bodies", "moving", "joints", "springs", "shapes", "nq", "nv")
+
+
+@dataclass(frozen=True)
+class PropertyEntry:
+    """Number in an engine's properties.
+
+    Attributes:
+        leaf: Name of the property.
+        mask: Mask of the number, or of the numbers that share it, in the shape of the property.
+        unit: SI unit.
+        low: Lower bound of the property.
+        high: Upper bound of the property.
+        value: The engine's own number.
+    """
+
+    leaf: str
+    mask: Tensor
+    unit: str
+    low: float
+    high: float
+    value: float
+
+
+def find_entry(engine: Engine, name: str) -> PropertyEntry:
+    """Find the number in an engine's properties that a name means."""
+    leaf, *path = name.split(":")
+    leaves = engine.properties.leaves()
+    if leaf not in leaves:
+        raise InputError(f"{name}: no property {leaf!r}; expected one of {', '.join(leaves) or 'none'}")
+    values = dict(engine.properties.items())[leaf]
+    description = leaves[leaf]
+    mask = torch.zeros(values.shape, dtype=torch.bool)
+    mask[_indices(engine, name, description, path, tuple(values.shape))] = True
+    if not bool(mask.any()):
+        raise InputError(f"{name}: nothing in the scene has this property")
+    low, high = {"any": (-np.inf, np.inf), "share": (0.0, 1.0), "not nan": (-np.inf, np.inf)}.get(
+        description.range, (0.0, np.inf)
+    )
+    return PropertyEntry(leaf, mask, description.unit, low, high, float(values[mask].mean()))
+
+
+def _indices(engine: Engine, name: str, leaf: Leaf, path: Sequence[str], shape: tuple[int, ...]) -> tuple:
+    """Return the index along each dimension of the property."""
+    words, indices = list(path), []
+    for dimension, size in zip(leaf.shape, shape, strict=True):
+        if dimension in _NAMED_DIMENSIONS:
+            rows = list(engine.rows.get(str(dimension), [str(k) for k in range(size)]))
+            if not words:
+                indices.append(slice(None))
+                continue
+            word = words.pop(0)
+            matches = [k for k, row in enumerate(rows) if row == word]
+            if not matches:
+                raise InputError(f"{name}: nothing is called {word!r}; expected one of {', '.join(filter(None, rows))}")
+            indices.append(torch.tensor(matches))
+        else:
+            if not words:
+                raise InputError(f"{name}: an axis is needed, such as {name}:{'z' if size == 3 else 'x'}")
+            axis, *rest = words.pop(0)
+            words[:0] = ["".join(rest)] if rest else []
+            index = _AXES.get(axis, int(axis) if axis.isdigit() else size)
+            if index >= size:
+                raise InputError(f"{name}: no axis {axis!r}; expected one of {', '.join('xyz'[:size])}")
+            indices.append(index)
+    if words:
+        raise InputError(f"{name}: {leaf.meaning} has no {':'.join(words)}")
+    return tuple(indices)
+
+
+def bounded_unknown(entry: PropertyEntry, name: str, low: float | None = None, high: float | None = None) -> Unknown:
+    """Return the unknown for a number of the properties, between bounds; None for the property's own bound."""
+    low, high = entry.low if low is None else low, entry.high if high is None else high
+    if not low < high:
+        raise InputError(f"{name}: expected low..high with low below high, got {low:g}..{high:g}")
+    if low < entry.value < high:
+        start = entry.value
+    elif np.isfinite(low) and np.isfinite(high):
+        start = (low + high) / 2
+    else:
+        raise InputError(
+            f"{name}: the scene has {entry.value:g}, which is outside of its bounds; give both bounds, as {name}=0..1"
+        )
+    return Unknown(name, start, low, high, abs(start) or 1.0, unit=entry.unit)
+
+
+def replace_entry(values: Tensor, entry: PropertyEntry, number: Tensor) -> Tensor:
+    """Return a property, one a world, with each world's number at the entry."""
+    expanded = number.reshape(-1, *[1] * entry.mask.dim())
+    return torch.where(entry.mask, expanded.to(values.dtype), values)

@@ -1,0 +1,139 @@
+"""Result of an identification: kind of motion, parameters with intervals, fitted engine and motion."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from physvision.core import State, Trajectory
+from physvision.identification.fitting import Fit
+from physvision.identification.holdout import Holdout
+from physvision.identification.model import Evidence, KnownValue
+from physvision.identification.parameters import Parameter
+from physvision.physics import Engine
+
+
+@dataclass(frozen=True)
+class Identification:
+    """Result of `identify`.
+
+    Attributes:
+        motion: Kind of motion that explains the tracks best.
+        indistinguishable: Other kinds that explain them as well, with what would distinguish them.
+        scores: Bayes' information criterion of each acceptable kind, larger is better.
+        rejected: Reasons why the other kinds were rejected.
+        parameters: Physical parameters by name, SI units.
+        warnings: Warnings about the clip and the result, in whole sentences.
+        fit: Fit of the best kind.
+        holdout: Prediction of the last third; None with too few samples.
+    """
+
+    motion: str
+    indistinguishable: Mapping[str, str]
+    scores: Mapping[str, float]
+    rejected: Mapping[str, str]
+    parameters: Mapping[str, Parameter]
+    warnings: tuple[str, ...]
+    fit: Fit = field(repr=False)
+    holdout: Holdout | None = field(repr=False, default=None)
+
+    @property
+    def evidence(self) -> Evidence:
+        """Tracks, camera and known values of the fit."""
+        return self.fit.evidence
+
+    @property
+    def known_values(self) -> Mapping[str, KnownValue]:
+        """Values that were known beforehand, SI units."""
+        return self.evidence.known_values
+
+    @property
+    def intervals(self) -> dict[str, tuple[float, float]]:
+        """Interval of each identifiable parameter at 95 %."""
+        return {
+            name: parameter.interval_95
+            for name, parameter in self.parameters.items()
+            if parameter.interval_95 is not None
+        }
+
+    @property
+    def scale(self) -> float | None:
+        """Scale of the picture, pixels a meter; None if not identifiable."""
+        scale = self.fit.model.scale(self.fit.values, self.evidence.known_tensors)
+        return None if scale is None else float(scale)
+
+    @property
+    def unit(self) -> str:
+        """Unit of length of `engine` and `trajectory`: "m" if the scale is known and the engine can be scaled."""
+        powers = self.fit.model.length_powers
+        return "m" if powers is None or (self.scale is not None and powers) else "px"
+
+    @property
+    def engine(self) -> Engine:
+        """Engine with the identified properties, ready for simulation and control."""
+        engine = copy.deepcopy(self.fit.model.engine)
+        setup = self.fit.model.setup(self.fit.values)
+        leaves, powers = {}, self.fit.model.length_powers or {}
+        for name, value in setup.properties.items():
+            power = powers.get(name, 0) if self.unit == "m" else 0
+            leaves[name] = value[0].detach() / (self.scale or 1.0) ** power
+        if engine.mechanics is not None:
+            engine.mechanics.keep(replace(engine.properties, **leaves))
+        return engine
+
+    @property
+    def trajectory(self) -> Trajectory:
+        """Fitted motion over the samples for which the model holds, one state an engine step."""
+        setup, steps = self.fit.model.setup(self.fit.values), self.fit.problem.steps
+        factor = 1 / (self.scale or 1.0) ** self.fit.model.state_length_power if self.unit == "m" else 1.0
+        start = State(factor * setup.state.q.detach(), factor * setup.state.v.detach())
+        controls = None if setup.controls is None else factor * setup.controls.detach()[:, :steps]
+        return self.engine.rollout(start, steps, controls)
+
+    def positions(self, times: Float[np.ndarray, " times"]) -> Float[np.ndarray, "times numbers"]:
+        """Return the fitted positions at times of the clip, (times, 2 · objects), pixels; NaN before the motion."""
+        return self.fit.positions(torch.from_numpy(np.asarray(times, float))).numpy()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the contents of parameters.json."""
+        parameters = {}
+        for name, parameter in self.parameters.items():
+            entry: dict[str, Any] = {
+                "value": parameter.value,
+                "unit": parameter.unit,
+                "interval_68": parameter.interval_68,
+                "interval_95": parameter.interval_95,
+                "identifiable": parameter.identifiable,
+            }
+            parameters[name] = entry if parameter.identifiable else {**entry, "reason": parameter.reason}
+        unit = self.evidence.unit
+        contents: dict[str, Any] = {
+            "motion": self.motion,
+            "indistinguishable": dict(self.indistinguishable),
+            "scores": dict(self.scores),
+            "rejected": dict(self.rejected),
+            "parameters": parameters,
+            "known_values": {
+                name: {"value": known.value, "std": known.std} for name, known in self.known_values.items()
+            },
+            "warnings": list(self.warnings),
+            f"noise_{unit}": self.fit.noise,
+            "scale_px_per_m": self.scale,
+        }
+        if self.holdout is not None:
+            contents["holdout"] = {
+                f"error_{unit}": self.holdout.error, "relative_error": self.holdout.relative_error
+            }  # fmt: skip
+        return contents
+
+    def write(self, path: Path) -> None:
+        """Write parameters.json."""
+        path.write_text(json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

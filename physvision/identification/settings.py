@@ -1,0 +1,273 @@
+"""Tuning numbers of identification, in one settings object with a group for each stage and kind of motion.
+
+Unless a source is given, a default was chosen on drawn clips of ten kinds of motion (`physvision.datasets.clips`), so
+that fits are found and intervals cover the truth as often as they say (`experiments/identify_coverage.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from physvision.identification.kind_settings import (
+    BounceSettings,
+    CircularSettings,
+    CollisionSettings,
+    CustomSceneSettings,
+    DoublePendulumSettings,
+    FlightSettings,
+    LineSettings,
+    ParabolaSettings,
+    PendulumSettings,
+    ReleaseSettings,
+)
+
+
+@dataclass(frozen=True)
+class TrackSettings:
+    """Thresholds of track preparation.
+
+    Attributes:
+        min_positions: Observed positions below which a track is refused.
+        min_gap: Smallest gap between two tracks of one object, frames; negative for tracks that overlap.
+        max_gap: Largest gap between two tracks of one object, frames. Raising it merges more.
+        gap_speed_ratio: Largest speed across a gap, relative to the speed before it.
+        min_rest_fraction: Fraction of positions at rest above which a start or end is trimmed. Raising it trims less.
+        rest_distance: Distance from the resting position that counts as rest, relative to the extent.
+        rest_noise_ratio: Distance that counts as rest, in noise standard deviations.
+        min_extent_ratio: Extent relative to the largest track's above which a track counts as moving.
+        max_frame_ratio: Ratio of a frame's interval to the median above which frames are missing.
+        min_hinge_turn: Smallest turn of a rod whose hinge is sought, rad; axes that turn less do not intersect well.
+        min_hinge_samples: Smallest number of samples of such a rod.
+        hinge_iterations: Reweighted least-squares iterations for the hinge.
+        max_axis_miss: Largest typical distance of the rod's axes from the hinge, relative to the radius.
+        max_hinge_error: Largest standard error of the hinge, relative to the radius.
+        max_radius_change: Largest typical change of the distance to the hinge, relative to the radius.
+    """
+
+    min_positions: int = 5
+    min_gap: int = -2
+    max_gap: int = 6
+    gap_speed_ratio: float = 1.5
+    min_rest_fraction: float = 0.15
+    rest_distance: float = 0.01
+    rest_noise_ratio: float = 5.0
+    min_extent_ratio: float = 0.15
+    max_frame_ratio: float = 1.5
+    min_hinge_turn: float = 0.2
+    min_hinge_samples: int = 12
+    hinge_iterations: int = 10
+    max_axis_miss: float = 0.02
+    max_hinge_error: float = 0.02
+    max_radius_change: float = 0.05
+
+
+@dataclass(frozen=True)
+class ViewSettings:
+    """Priors of the camera. Raising one widens the intervals of what depends on it.
+
+    Attributes:
+        tilt_std: Standard deviation of the roll of a camera meant to stand upright, rad; people notice a degree or two.
+        keystone_std: Relative change of scale over half a picture, for a camera one or two degrees off the normal.
+        unknown_keystone_std: Relative change of scale over half a picture, for a camera at an unknown angle.
+        foreshortening_std: Relative foreshortening of a handheld camera: half of 1 − cos 2°.
+        unknown_foreshortening_std: Relative foreshortening of a camera at an unknown angle.
+        max_keystone_ratio: Bound of the keystone, in standard deviations.
+        readout: Rolling-shutter readout time of a typical phone, s, and its standard deviation.
+        max_readout: Readout time of the slowest phones, s.
+        table_margin: Size of the assumed picture of a table, relative to the extent of its positions.
+    """
+
+    tilt_std: float = math.radians(1)
+    keystone_std: float = 0.005
+    unknown_keystone_std: float = 0.05
+    foreshortening_std: float = 2e-4
+    unknown_foreshortening_std: float = 0.01
+    max_keystone_ratio: float = 12.0
+    readout: float = 0.008
+    max_readout: float = 0.035
+    table_margin: float = 1.2
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """Numbers of the search.
+
+    Attributes:
+        max_candidates: Searches that continue after each horizon. Raising it finds better minima and costs time.
+        training_fraction: Fraction of the samples that is fitted to predict the rest.
+        min_sigma_ratio: Smallest standard deviation of a position, relative to the track's median. Raising it keeps
+            single positions from dominating.
+        min_noise: Smallest assumed noise of a coordinate, pixels.
+        max_extrapolation: Time for which a fitted motion is predicted, relative to the fitted stretch.
+        readout_iterations: Fixed-point iterations of the image row and the time at which that is read.
+    """
+
+    max_candidates: int = 3
+    training_fraction: float = 2 / 3
+    min_sigma_ratio: float = 0.5
+    min_noise: float = 0.15
+    max_extrapolation: float = 3.0
+    readout_iterations: int = 2
+
+
+@dataclass(frozen=True)
+class SelectionSettings:
+    """Thresholds of the comparison of kinds and models.
+
+    Attributes:
+        max_objects: Moving objects that a kind may be tried on.
+        tie_margin: Difference of Bayes' information criterion below which kinds are indistinguishable: odds of 20 : 1
+            (Kass and Raftery, 1995). Raising it names more kinds together.
+        max_error: Largest error of an acceptable fit, relative to the extent.
+        max_error_ratio: Largest error of an acceptable fit, in noise standard deviations.
+        min_residual_scale: Smallest residual scale that scores count, in noise standard deviations.
+        length_lead: Ratio of explained samples above which a choice of objects is preferred.
+        gain_lead: Ratio of gains above which a choice of objects with as many samples is preferred.
+        min_autocorrelation: Autocorrelation of residuals above which a table is refitted as filmed.
+        min_holdout_samples: Samples below which no holdout is evaluated.
+        max_holdout_error: Holdout error above which a warning is given, relative to the extent.
+    """
+
+    max_objects: int = 2
+    tie_margin: float = 6.0
+    max_error: float = 0.02
+    max_error_ratio: float = 6.0
+    min_residual_scale: float = 0.3
+    length_lead: float = 1.2
+    gain_lead: float = 3.0
+    min_autocorrelation: float = 0.3
+    min_holdout_samples: int = 8
+    max_holdout_error: float = 0.1
+
+
+@dataclass(frozen=True)
+class ParameterSettings:
+    """Numbers of parameter intervals.
+
+    Attributes:
+        draws: Posterior samples. Raising it makes intervals more repeatable.
+        min_feasible_draws: Samples within the bounds below which samples are moved to the bounds instead of dropped.
+        projection_sweeps: Sweeps over the bounds when samples are moved.
+        interval_starts: Candidate intervals of which the shortest is taken.
+        edge_std: Error to which compression places the edge of a disc, pixels.
+        min_scale_error: Smallest relative error of a given scale, which is never quite that of the plane of motion.
+        min_radius_error: Smallest relative error of a given radius, which is never quite the observed one.
+        max_ratio: Ratio of a positive parameter's bounds at 95 % above which it is not identifiable.
+        max_range_fraction: Fraction of a bounded parameter's range above which it is not identifiable.
+        bounds: Physical bounds of parameters.
+    """
+
+    draws: int = 20_000
+    min_feasible_draws: int = 200
+    projection_sweeps: int = 8
+    interval_starts: int = 33
+    edge_std: float = 0.16
+    min_scale_error: float = 1e-3
+    min_radius_error: float = 1e-2
+    max_ratio: float = 4.0
+    max_range_fraction: float = 0.5
+    bounds: dict[str, tuple[float, float]] = field(
+        default_factory=lambda: {
+            "damping": (0.0, 1.0), "drag": (0.0, 0.2), "friction": (0.0, 1.0), "restitution": (0.0, 1.0),
+        } | dict.fromkeys(
+            ("length", "length_1", "length_2", "gravity", "speed", "acceleration", "stiffness", "period", "radius",
+             "mass_ratio", "frequency"), (0.0, math.inf),
+        )
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class WarningSettings:
+    """Thresholds of warnings.
+
+    Attributes:
+        max_width: Width of the scene above which slow motion is suspected, m.
+        gravity_range: Gravity that raises no suspicion, m/s².
+        prediction_ratio: Holdout error relative to the expected one below which it counts as expected.
+        contradiction: Difference of a known value from the identified one that counts as a contradiction, in standard
+            deviations.
+        rounding: Relative rounding error allowed of a known value.
+    """
+
+    max_width: float = 12.0
+    gravity_range: tuple[float, float] = (8.8, 10.8)
+    prediction_ratio: float = 3.0
+    contradiction: float = 4.0
+    rounding: float = 0.01
+
+
+@dataclass(frozen=True)
+class AudioSettings:
+    """Numbers of the restitution from audio onsets.
+
+    Attributes:
+        max_lag: Largest lag between sound and picture, s.
+        onset_std: Standard deviation of an onset, s.
+    """
+
+    max_lag: float = 0.15
+    onset_std: float = 1e-3
+
+
+@dataclass(frozen=True)
+class OutputSettings:
+    """Numbers of the film and the report.
+
+    Attributes:
+        lookahead: Time for which the film shows the prediction, s.
+        max_fps: Largest frame rate of the film, frames a second.
+        lookahead_points: Points of the predicted path.
+    """
+
+    lookahead: float = 0.5
+    max_fps: float = 60.0
+    lookahead_points: int = 16
+
+
+@dataclass(frozen=True)
+class IdentificationSettings:
+    """All tuning numbers of identification.
+
+    Attributes:
+        tracks: Thresholds of track preparation.
+        view: Priors of the camera.
+        fit: Numbers of the search.
+        selection: Thresholds of the comparison of kinds and models.
+        parameters: Numbers of parameter intervals.
+        warnings: Thresholds of warnings.
+        audio: Numbers of the restitution from audio onsets.
+        output: Numbers of the film and the report.
+        parabola: Thresholds of the search for a parabolic stretch.
+        release: Numbers of a release by a hand.
+        flight: Priors and thresholds of throws and falls.
+        bounce: Priors and thresholds of bouncing balls.
+        collision: Priors and thresholds of collisions.
+        double_pendulum: Priors and thresholds of double pendulums.
+        pendulum: Thresholds of pendulums.
+        line: Thresholds of straight tracks.
+        circular: Thresholds of circular motion.
+        custom: Numbers of the search for a custom scene's motion.
+    """
+
+    tracks: TrackSettings = field(default_factory=TrackSettings)
+    view: ViewSettings = field(default_factory=ViewSettings)
+    fit: FitSettings = field(default_factory=FitSettings)
+    selection: SelectionSettings = field(default_factory=SelectionSettings)
+    parameters: ParameterSettings = field(default_factory=ParameterSettings)
+    warnings: WarningSettings = field(default_factory=WarningSettings)
+    audio: AudioSettings = field(default_factory=AudioSettings)
+    output: OutputSettings = field(default_factory=OutputSettings)
+    parabola: ParabolaSettings = field(default_factory=ParabolaSettings)
+    release: ReleaseSettings = field(default_factory=ReleaseSettings)
+    flight: FlightSettings = field(default_factory=FlightSettings)
+    bounce: BounceSettings = field(default_factory=BounceSettings)
+    collision: CollisionSettings = field(default_factory=CollisionSettings)
+    double_pendulum: DoublePendulumSettings = field(default_factory=DoublePendulumSettings)
+    pendulum: PendulumSettings = field(default_factory=PendulumSettings)
+    line: LineSettings = field(default_factory=LineSettings)
+    circular: CircularSettings = field(default_factory=CircularSettings)
+    custom: CustomSceneSettings = field(default_factory=CustomSceneSettings)
+
+
+DEFAULT_SETTINGS = IdentificationSettings()

@@ -1,0 +1,174 @@
+"""Preparation of tracks: selection, merging of fragments, trimming of rests, choice of the moving ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from physvision.core import InputError
+from physvision.identification.settings import TrackSettings
+from physvision.perception import Track
+
+
+def select_tracks(
+    tracks: Sequence[Track],
+    name: object,
+    crop: object,
+    start: float | None,
+    stop: float | None,
+    settings: TrackSettings,
+) -> list[Track]:
+    """Select given tracks by name and time.
+
+    Args:
+        tracks: Given tracks.
+        name: Name of the track to select; None for all.
+        crop: None; tracks cannot be cropped.
+        start: First time, s; None for the first sample.
+        stop: Last time, s; None for the last sample.
+        settings: Thresholds of track preparation.
+    """
+    if not tracks:
+        raise InputError("source: expected at least one track")
+    if crop is not None:
+        raise InputError(
+            "crop: applies to videos, but tracks were given; leave out rows of the table, or use start and stop"
+        )
+    if start is not None and stop is not None and stop <= start:
+        raise InputError(f"stop: expected more than start = {start:g} s, got {stop:g} s")
+    named = [track for track in tracks if name is None or track.name == name]
+    if not named:
+        names = ", ".join(track.name for track in tracks)
+        raise InputError(f"object: expected the name of a track, one of {names}, got {name!r}")
+    low, high = -math.inf if start is None else start, math.inf if stop is None else stop
+    first, last = np.searchsorted(named[0].times, [low, high]).tolist()
+    windows = [track.window(first, last) for track in named]
+    long_enough = [track for track in windows if track.observed.sum() >= settings.min_positions]
+    if not long_enough:
+        counts = ", ".join(f"{track.name}: {int(track.observed.sum())}" for track in windows)
+        raise InputError(f"expected at least {settings.min_positions} positions of a moving object, got {counts}")
+    return long_enough
+
+
+def check_moving(tracks: Sequence[Track], settings: TrackSettings) -> None:
+    """Refuse tracks of which none leaves its first position."""
+    if all(_count_resting(track, settings) == track.observed.sum() for track in tracks):
+        names = ", ".join(track.name for track in tracks)
+        raise InputError(f"nothing moves: none of {names} leaves its first position")
+
+
+def merge_fragments(tracks: Sequence[Track], settings: TrackSettings) -> list[Track]:
+    """Merge tracks of which one begins where and when another ends: an object that was lost and found again."""
+    merged: list[Track] = []
+    for track in sorted(tracks, key=lambda track: int(np.flatnonzero(track.observed)[0])):
+        start = int(np.flatnonzero(track.observed)[0])
+        for index, earlier in enumerate(merged):
+            end = int(np.flatnonzero(earlier.observed)[-1])
+            if not settings.min_gap <= start - end <= settings.max_gap or len(earlier) != len(track):
+                continue
+            distance = float(np.linalg.norm(track.positions[start] - earlier.positions[end]))
+            last_positions = earlier.positions[np.flatnonzero(earlier.observed)[-4:]]
+            speed = float(np.linalg.norm(np.diff(last_positions, axis=0), axis=1).max(initial=0.0))
+            reach = settings.gap_speed_ratio * speed * max(start - end, 1)
+            if distance <= reach + 2 * (earlier.radius or 1.0):
+                merged[index] = _merge(earlier, track, end)
+                break
+        else:
+            merged.append(track)
+    return merged
+
+
+def _merge(before: Track, after: Track, end: int) -> Track:
+    late = np.arange(len(before)) > end
+    return replace(
+        before,
+        positions=np.where(late[:, None], after.positions, before.positions),
+        sigma=np.where(late, after.sigma, before.sigma),
+        observed=np.where(late, after.observed, before.observed),
+        angle=None,
+    )
+
+
+def moving_tracks(tracks: list[Track], min_count: int, settings: TrackSettings) -> list[Track]:
+    """Return the tracks that move far, the best observed first, `min_count` of them at least.
+
+    Args:
+        tracks: Tracks to choose from.
+        min_count: Smallest number of tracks to return.
+        settings: Thresholds of track preparation.
+    """
+    ordered = sorted(tracks, key=_signal_to_noise, reverse=True)
+    max_extent = max(track.extent for track in tracks)
+    moving = [track for track in ordered if track.extent > settings.min_extent_ratio * max_extent]
+    return moving if len(moving) >= min_count else ordered[:min_count]
+
+
+def _signal_to_noise(track: Track) -> float:
+    """Return the extent over the noise of all positions combined."""
+    return track.extent / float(np.median(track.sigma[track.observed])) * math.sqrt(float(track.observed.sum()))
+
+
+def trim_initial_rest(tracks: Sequence[Track], settings: TrackSettings) -> tuple[list[Track], list[str]]:
+    """Mark the samples before anything moves as not observed, with a warning; no law says how long a hand holds.
+
+    Args:
+        tracks: Tracks to trim.
+        settings: Thresholds of track preparation.
+
+    Returns:
+        The tracks, and the warnings.
+    """
+    count = min(_count_resting(track, settings) for track in tracks)
+    if count < settings.min_rest_fraction * min(int(track.observed.sum()) for track in tracks):
+        return list(tracks), []
+    trimmed = [_masked(track, np.arange(len(track)) >= np.flatnonzero(track.observed)[count]) for track in tracks]
+    duration = trimmed[0].times[trimmed[0].observed][0] - tracks[0].times[0]
+    return trimmed, [f"Nothing moves in the first {duration:.2g} s; they are left out."]
+
+
+def trim_final_rest(tracks: Sequence[Track], settings: TrackSettings) -> tuple[list[Track], list[str]]:
+    """Mark the samples after a track has come to rest as not observed, with a warning.
+
+    Args:
+        tracks: Tracks to trim.
+        settings: Thresholds of track preparation.
+
+    Returns:
+        The tracks, and the warnings.
+    """
+    trimmed, notes = [], []
+    for track in tracks:
+        count = _count_resting(track, settings, backwards=True)
+        if count >= settings.min_rest_fraction * int(track.observed.sum()):
+            time = float(track.times[track.observed][-count])
+            track = _masked(track, track.times < time)
+            notes.append(
+                f"{track.name} rests from {time:.2f} s on, and no law explains how it came to rest: that part is left "
+                f"out, as by --to {time:.2f}."
+            )
+        trimmed.append(track)
+    return trimmed, notes
+
+
+def _masked(track: Track, mask: np.ndarray) -> Track:
+    """Return the track observed only where the mask is true."""
+    observed = track.observed & mask
+    return replace(track, observed=observed, sigma=np.where(observed, track.sigma, np.inf))
+
+
+def _count_resting(track: Track, settings: TrackSettings, backwards: bool = False) -> int:
+    """Count the first (or last) observed positions that lie where the very first (last) ones do."""
+    positions = track.positions[track.observed][:: -1 if backwards else 1]
+    noise = float(np.median(track.sigma[track.observed]))
+    limit = max(settings.rest_noise_ratio * noise, settings.rest_distance * track.extent)
+    moved = np.linalg.norm(positions - np.median(positions[:5], axis=0), axis=1) > limit
+    return int(moved.argmax()) if moved.any() else len(positions)
+
+
+def frame_interval(times: np.ndarray, settings: TrackSettings) -> float:
+    """Return the mean time between frames, s, missing frames left out; the mean, since timestamps may be rounded."""
+    steps = np.diff(times)
+    return float(steps[steps < settings.max_frame_ratio * np.median(steps)].mean())

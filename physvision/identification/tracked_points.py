@@ -1,0 +1,157 @@
+"""Points of an engine's bodies that are tracked in a clip, and the plane in which they move."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from physvision.core import InputError, State
+from physvision.identification.kind_settings import CustomSceneSettings
+from physvision.physics.engine import MechanicalEngine
+
+_DEFAULTS = CustomSceneSettings()
+_AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+# Properties of the dynamics do not affect where a state has the points; preparing them for every world is costly.
+_DYNAMIC_PROPERTIES = {
+    "mass", "inertia", "center_of_mass", "joint_stiffness", "joint_damping", "friction_loss", "armature",
+    "spring_reference", "gravity", "friction", "turning_friction", "restitution", "medium", "drag_size",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TrackedPoints:
+    """Points of bodies that are tracked in a clip.
+
+    Attributes:
+        engine: Engine of the bodies.
+        names: Names of the points: sites, shapes or bodies.
+        settings: Numbers of the search for the plane.
+    """
+
+    engine: MechanicalEngine
+    names: Sequence[str]
+    settings: CustomSceneSettings = _DEFAULTS
+
+    def __post_init__(self) -> None:
+        for name in self.names:
+            _resolve(self.engine, name)
+
+    def positions(
+        self, state: State, properties: Mapping[str, Tensor] | None = None
+    ) -> Float[Tensor, "worlds points 3"]:
+        """Return the positions of the points, m."""
+        engine = self.engine
+        geometric = {name: leaf for name, leaf in (properties or {}).items() if name not in _DYNAMIC_PROPERTIES} or None
+        points = [_resolve(engine, name) for name in self.names]
+        carriers = {carrier for carrier, _, _ in points}
+        poses = {"shape": engine.appearance(state, geometric).poses} if "shape" in carriers else {}
+        if "body" in carriers:
+            poses["body"] = engine.poses(state, geometric)
+        positions = []
+        for carrier, row, offset in points:
+            pose = poses[carrier][:, row]
+            positions.append(pose[:, :3, 3] + pose[:, :3, :3] @ pose.new_tensor(offset))
+        return torch.stack(positions, 1)
+
+    def random_positions(self) -> Float[Tensor, "states points 3"]:
+        """Return the positions of the points in random states; the first state is that of the scene's description."""
+        count = self.settings.probe_states
+        state = self.engine.initial_state(count, torch.float64)
+        generator = torch.Generator().manual_seed(0)
+        displacement = 2 * torch.rand(count, self.engine.nv, generator=generator, dtype=torch.float64) - 1
+        displacement[0] = 0
+        with torch.no_grad():
+            return self.positions(State(self.engine.integrate(state.q, displacement), state.v))
+
+    def plane(self, axes: str | None = None) -> Float[Tensor, "2 3"]:
+        """Return the directions of the scene that point right and up in the picture.
+
+        Args:
+            axes: Two axes of the scene, such as "xz" or "-xz"; if not given, the plane follows from where the points
+                can go and from gravity, with x (or y) to the right.
+        """
+        if axes is not None:
+            return _parse_plane(axes)
+        positions = self.random_positions()
+        offsets = (positions - positions[:1]).reshape(-1, 3).numpy()
+        _, sizes, directions = np.linalg.svd(offsets, full_matrices=True)
+        sizes = np.append(sizes, [0.0, 0.0])[:3]
+        if sizes[2] > 0.05 * sizes[0]:
+            raise InputError("plane: the points do not move in one plane; give the visible plane, such as plane='xz'")
+        gravity = self.gravity.numpy()
+        normal = directions[2] if sizes[1] > 0.05 * sizes[0] else _normal_to_line(directions[0], gravity)
+        up = -gravity + (gravity @ normal) * normal
+        if np.linalg.norm(up) < 0.05 * max(float(np.linalg.norm(gravity)), 1e-9):  # seen from above
+            up = np.array([0.0, 1.0, 0.0]) if abs(normal[2]) > 0.5 else np.array([0.0, 0.0, 1.0])
+            up = up - (up @ normal) * normal
+        up /= np.linalg.norm(up)
+        right = np.cross(up, normal)
+        right *= np.sign(right[np.abs(right).argmax()])
+        return torch.from_numpy(np.stack([right, up]))
+
+    @property
+    def gravity(self) -> Float[Tensor, " 3"]:
+        """Gravity of the scene, m/s²; zero where it has no such property."""
+        gravity = dict(self.engine.properties.items()).get("gravity", torch.zeros(3, dtype=torch.float64))
+        return torch.nn.functional.pad(gravity.double(), (0, 3 - len(gravity)))
+
+
+def _normal_to_line(direction: np.ndarray, gravity: np.ndarray) -> np.ndarray:
+    """Return the normal of the plane through a line and gravity, or z, or x, whichever is not parallel to the line."""
+    for candidate in (gravity, np.array([0.0, 0.0, 1.0]), np.array([1.0, 0.0, 0.0])):
+        normal = np.cross(direction, candidate)
+        if np.linalg.norm(normal) > 1e-6:
+            break
+    return normal / np.linalg.norm(normal)
+
+
+def moving_body_names(engine: MechanicalEngine) -> list[str]:
+    """Return the bodies that can move and have a visible shape; all that can move if none has."""
+    visible = {shape.body for shape in engine.geometry if shape.body is not None}
+    names = list(engine.body_names)
+    positions = TrackedPoints(engine, names).random_positions()
+    moves = (positions - positions[:1]).norm(dim=2).amax(0) > 1e-6
+    shown = [name for row, name in enumerate(names) if moves[row] and (row in visible or not visible)]
+    return shown or [name for row, name in enumerate(names) if moves[row]]
+
+
+def _resolve(engine: MechanicalEngine, name: str) -> tuple[str, int, tuple[float, ...]]:
+    """Return the carrier of a named point ("shape" or "body"), its row, and the point in its frame."""
+    sites = engine.sites
+    shapes = [shape.name for shape in engine.geometry]
+    if name in sites:
+        return "body", *sites[name]
+    if name in engine.body_names:
+        row = engine.body_names.index(name)
+        # The thickest of several shapes is the visible one; strings and rods are thin.
+        attached = [k for k, shape in enumerate(engine.geometry) if shape.body == row]
+        if attached:
+            return "shape", max(attached, key=lambda k: _thickness(engine, k)), (0.0, 0.0, 0.0)
+        center = dict(engine.properties.items()).get("center_of_mass")
+        return "body", row, (0.0, 0.0, 0.0) if center is None else tuple(center[row].tolist())
+    if name in shapes:
+        return "shape", shapes.index(name), (0.0, 0.0, 0.0)
+    names = ", ".join([*engine.body_names, *filter(None, shapes), *sites])
+    raise InputError(f"follow: no body, shape or site is called {name!r}; expected one of {names}")
+
+
+def _thickness(engine: MechanicalEngine, row: int) -> float:
+    return min((size for size in engine.geometry[row].shape.sizes if size > 0), default=0.0)
+
+
+def _parse_plane(text: str) -> Float[Tensor, "2 3"]:
+    axes, sign = [], 1.0
+    for letter in text:
+        if letter == "-":
+            sign = -1.0
+        else:
+            axes.append([sign * value for value in _AXES[letter]] if letter in _AXES else None)
+            sign = 1.0
+    if len(axes) != 2 or None in axes or abs(np.dot(axes[0], axes[1])) > 0.5:
+        raise InputError(f"plane: expected the axes to the right and up, such as 'xz' or '-xz', got {text!r}")
+    return torch.tensor(axes, dtype=torch.float64)

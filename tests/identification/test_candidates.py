@@ -1,0 +1,31 @@
+"""Hypotheses that cannot be searched to an end are left out, and others stand."""
+
+from dataclasses import replace
+
+import pytest
+from identification.drawn import tracks_of
+
+from physvision.datasets.clips import Filming, draw
+from physvision.identification import candidates
+from physvision.identification.fitting import fit_model
+from physvision.identification.kinds import flight
+from physvision.identification.model import Evidence, UnsuitableError
+from physvision.identification.view import View
+
+
+def test_a_search_that_runs_to_where_nothing_has_a_derivative_counts_for_nothing():
+    clip = draw("fall", 3, Filming(size=(320, 240), fps=60.0, readout=0.0))
+    evidence = Evidence(tracks_of(clip), View(320, 240), {})
+    (model,) = flight.fall_models(evidence)[:1]
+
+    def steep(seen):
+        places = model.observe(seen)
+        return places + (places - places.detach()).abs().sqrt()  # nothing, with endless slopes
+
+    broken = replace(model, observe=steep)
+    with pytest.raises(UnsuitableError, match="no motion of this kind comes near the track"):
+        fit_model(evidence, broken)
+    found = candidates.best_fit(evidence, [broken, model])
+    assert found.noise == pytest.approx(fit_model(evidence, model).noise, rel=0.05)
+    with pytest.raises(UnsuitableError):
+        candidates.best_fit(evidence, [broken])
