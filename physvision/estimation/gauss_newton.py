@@ -105,10 +105,10 @@ def gauss_newton(
         converged = converged | (damping_level > settings.max_damping)
         z = torch.where(accepted[:, None], trial, z)
         history.append(z)
-        best = int(torch.where(accepted, trial_cost, cost).argmin())
-        waited = waited + 1 if bool(converged[best]) else 0
+        best_start = int(torch.where(accepted, trial_cost, cost).argmin())
+        waited = waited + 1 if bool(converged[best_start]) else 0
         # Weights are inverse standard deviations of the expected noise, which costs half a unit for each number.
-        noisy = float(cost[best]) > float((residuals[best] != 0).sum())
+        noisy = float(cost[best_start]) > float((residuals[best_start] != 0).sum())
         if bool(converged.all()) or (patience is not None and waited > (patience if noisy else 0)):
             break
         if bool(accepted.any()):

@@ -197,12 +197,12 @@ def _project(plane_positions: Tensor, values: Values) -> Tensor:
 
 def _camera_unknowns(evidence: Evidence, scale: float, from_above: bool) -> list[Unknown]:
     """Return the unknown scale, tilt and origin of the picture."""
-    known, tilt_std = evidence.known_values.get("scale"), evidence.view.settings.tilt_std
+    known_value, tilt_std = evidence.known_values.get("scale"), evidence.view.settings.tilt_std
     scale_unknown = Unknown("scale", scale, low=0.0, unit="px/m")
-    if known is not None:
+    if known_value is not None:
         # A known scale is never quite that of the plane of motion.
-        std = max(known.std, evidence.settings.parameters.min_scale_error * known.value)
-        scale_unknown = Unknown("scale", known.value, 0.0, std=std, unit="px/m")
+        std = max(known_value.std, evidence.settings.parameters.min_scale_error * known_value.value)
+        scale_unknown = Unknown("scale", known_value.value, 0.0, std=std, unit="px/m")
     return [
         scale_unknown,
         Unknown("tilt", 0.0, scale=tilt_std, std=None if from_above else tilt_std, unit="rad"),
@@ -217,13 +217,13 @@ def _property_unknowns(
 
     Known properties without an uncertainty are constants; those with one are unknowns with a prior, not reported.
     """
-    known_properties = {name: known for name, known in known_values.items() if name != "scale"}
+    known_properties = {name: known_value for name, known_value in known_values.items() if name != "scale"}
     entries = {name: find_entry(engine, name) for name in known_properties}
-    constants = {name: known.value for name, known in known_properties.items() if not known.std}
+    constants = {name: known_value.value for name, known_value in known_properties.items() if not known_value.std}
     priors = [
-        Unknown(name, known.value, entries[name].low, entries[name].high, known.std, std=known.std,
+        Unknown(name, known_value.value, entries[name].low, entries[name].high, known_value.std, std=known_value.std,
                 unit=entries[name].unit)
-        for name, known in known_properties.items() if known.std
+        for name, known_value in known_properties.items() if known_value.std
     ]  # fmt: skip
     reported = []
     for name, bounds in scene.unknown.items():

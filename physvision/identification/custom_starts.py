@@ -122,9 +122,11 @@ class StartSearch:
         rotational, reach = self._rotational_coordinates()
         low, high = (0.3 * extent / reach, 10 * extent / reach) if rotational.any() else (extent / 10, extent * 20)
         scale = torch.exp(self._uniform(generator, math.log(low), math.log(high)))
-        known = self.evidence.known_values.get("scale")
-        if known is not None:
-            scale = known.value * (1 + self._uniform(generator, -1, 1) * min(0.5, known.std / known.value))
+        known_value = self.evidence.known_values.get("scale")
+        if known_value is not None:
+            scale = known_value.value * (
+                1 + self._uniform(generator, -1, 1) * min(0.5, known_value.std / known_value.value)
+            )
         lengths = (extent / scale)[:, None]
         unit = torch.stack([self._uniform(generator, -1, 1) for _ in range(engine.nv)], 1)
         displacement = torch.where(rotational, math.pi * unit, lengths * unit)

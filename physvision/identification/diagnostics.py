@@ -33,7 +33,7 @@ def plausibility_warnings(fit: Fit, parameters: Mapping[str, Parameter]) -> list
 def _contradictions(fit: Fit) -> list[str]:
     """Return a warning of the first known value that disagrees with the motion and the other known values."""
     evidence, settings = fit.evidence, fit.evidence.settings.warnings
-    for name, known in evidence.known_values.items():
+    for name, known_value in evidence.known_values.items():
         rest = {key: value for key, value in evidence.known_values.items() if key != name}
         # A single known value can only contradict what is measured without any: an angle.
         if not rest and name != "angle":
@@ -43,10 +43,10 @@ def _contradictions(fit: Fit) -> list[str]:
             continue
         std = (estimate.interval_68[1] - estimate.interval_68[0]) / 2
         tolerance = settings.contradiction * math.hypot(std, known_value_std(name, evidence))
-        if abs(known.value - estimate.value) > max(tolerance, settings.rounding * abs(known.value)):
+        if abs(known_value.value - estimate.value) > max(tolerance, settings.rounding * abs(known_value.value)):
             sources = " and ".join(["the motion", *rest])
             return [
-                f"{name} is given as {known.value:.4g} {estimate.unit}, but {sources} imply {estimate.value:.4g} ± "
-                f"{std:.2g}: they contradict each other, and results that depend on them are unreliable."
+                f"{name} is given as {known_value.value:.4g} {estimate.unit}, but {sources} imply "
+                f"{estimate.value:.4g} ± {std:.2g}: they contradict each other, and results that depend on them are unreliable."
             ]
     return []

@@ -36,9 +36,9 @@ def evaluate_holdout(fit: Fit) -> Holdout | None:
         return None
     positions = fit.without_holdout().positions(evidence.times)
     samples = torch.arange(len(positions))
-    held_out = (samples >= first + fit.holdout_start) & (samples < end)
-    positions[~held_out] = torch.nan
-    errors = (positions - evidence.observed)[held_out]
+    late = (samples >= first + fit.holdout_start) & (samples < end)
+    positions[~late] = torch.nan
+    errors = (positions - evidence.observed)[late]
     squares = errors[torch.isfinite(errors)].square()
     if not len(squares):
         return None

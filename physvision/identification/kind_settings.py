@@ -183,7 +183,7 @@ class DoublePendulumSettings:
 
 @dataclass(frozen=True)
 class PendulumSettings:
-    """Thresholds of pendulums.
+    """Thresholds of the pendulum kind.
 
     Attributes:
         min_samples: Smallest number of samples.

@@ -124,7 +124,10 @@ class Evidence:
     @property
     def known_tensors(self) -> dict[str, Tensor]:
         """Known values as scalar tensors."""
-        return {name: torch.tensor(known.value, dtype=torch.float64) for name, known in self.known_values.items()}
+        return {
+            name: torch.tensor(known_value.value, dtype=torch.float64)
+            for name, known_value in self.known_values.items()
+        }
 
     @property
     def unit(self) -> str:

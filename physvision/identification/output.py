@@ -195,7 +195,9 @@ def _parameter_rows(result: Identification) -> list[ParameterRow]:
         for name, parameter in result.parameters.items()
         if parameter.value is not None
     ]
-    return rows + [ParameterRow(name, [known.value], "1", "known") for name, known in result.known_values.items()]
+    return rows + [
+        ParameterRow(name, [known_value.value], "1", "known") for name, known_value in result.known_values.items()
+    ]
 
 
 def _motion_charts(result: Identification) -> list:

@@ -44,23 +44,23 @@ def estimate_parameters(fit: Fit) -> dict[str, Parameter]:
     """Estimate all physical parameters of a fit, by propagating posterior samples and the known values' errors."""
     evidence, settings = fit.evidence, fit.evidence.settings.parameters
     names = list(evidence.known_values)
-    known = torch.tensor([evidence.known_values[name].value for name in names], dtype=torch.float64)
+    known_values = torch.tensor([evidence.known_values[name].value for name in names], dtype=torch.float64)
     known_std = torch.tensor([known_value_std(name, evidence) for name in names], dtype=torch.float64)
     unknowns = fit.problem.unknowns
 
-    def evaluate(z: Tensor, known: Tensor) -> dict[str, Tensor | str]:
-        return fit.model.parameters(unknowns.values(z[None]), dict(zip(names, known, strict=True)))
+    def evaluate(z: Tensor, known_values: Tensor) -> dict[str, Tensor | str]:
+        return fit.model.parameters(unknowns.values(z[None]), dict(zip(names, known_values, strict=True)))
 
-    values = evaluate(fit.z, known)
+    values = evaluate(fit.z, known_values)
     identifiable = [name for name, value in values.items() if isinstance(value, Tensor)]
 
-    def vector(z: Tensor, known: Tensor) -> Tensor:
-        parameters = evaluate(z, known)
+    def vector(z: Tensor, known_values: Tensor) -> Tensor:
+        parameters = evaluate(z, known_values)
         # A leading zero, since without a scale some motions have no identifiable parameter.
         scalars = (torch.as_tensor(parameters[name]).reshape(()) for name in identifiable)
         return torch.stack([z.new_zeros(()), *scalars])
 
-    by_z, by_known = (part.detach()[1:] for part in torch.autograd.functional.jacobian(vector, (fit.z, known)))
+    by_z, by_known = (part.detach()[1:] for part in torch.autograd.functional.jacobian(vector, (fit.z, known_values)))
     generator = torch.Generator().manual_seed(1)
     posterior = mixture_posterior(fit.problem, fit.z, linearization=fit.linearization)
     deviations = posterior.sample(settings.draws) @ by_z.T
@@ -86,12 +86,12 @@ def known_value_std(name: str, evidence: Evidence) -> float:
     A scale is never quite that of the plane of motion, and a disc's observed size depends on where blur and compression
     place its edge.
     """
-    known, track, settings = evidence.known_values[name], evidence.tracks[0], evidence.settings.parameters
+    known_value, track, settings = evidence.known_values[name], evidence.tracks[0], evidence.settings.parameters
     min_error = {"scale": settings.min_scale_error, "radius": settings.min_radius_error}.get(name, 0.0)
     if name == "radius" and track.radius:
         edge_std = max(settings.edge_std, float(np.median(track.sigma[track.observed])))
         min_error = max(min_error, edge_std / track.radius)
-    return max(known.std, min_error * known.value)
+    return max(known_value.std, min_error * known_value.value)
 
 
 def _feasible_samples(

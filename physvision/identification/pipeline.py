@@ -77,7 +77,7 @@ def identify(
     """
     if fps is not None:
         check_positive("fps", fps)
-    known = _check_known_values(known_values or {}, motion)
+    priors = _check_known_values(known_values or {}, motion)
     min_tracks = KINDS[motion].objects if isinstance(motion, str) else 1
     if isinstance(source, Clip | str | os.PathLike):
         tracks, view = _track_objects(source, object, crop, start, stop, min_tracks, settings)
@@ -89,19 +89,19 @@ def identify(
             replace(track, times=track.times / (fps * frame_interval(track.times, settings.tracks))) for track in tracks
         ]
     if any(track.unit == "m" for track in tracks):
-        known.setdefault("scale", KnownValue(1.0))
+        priors.setdefault("scale", KnownValue(1.0))
     tracks, notes = _prepare_tracks(tracks, motion, min_tracks, settings)
     kinds, max_objects = _candidate_kinds(motion, len(tracks), settings)
     audio_onsets = _audio_onsets(source, kinds, fps)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # steps of a search may lead where simulations fail
-        fits, rejected = fit_candidates(Evidence(tracks[:max_objects], view, known, audio_onsets, settings), kinds)
+        fits, rejected = fit_candidates(Evidence(tracks[:max_objects], view, priors, audio_onsets, settings), kinds)
         if not fits:
             trimmed, rest_notes = trim_final_rest(tracks, settings.tracks)
             if rest_notes:
                 tracks, notes = trimmed, notes + rest_notes
                 fits, rejected = fit_candidates(
-                    Evidence(tracks[:max_objects], view, known, audio_onsets, settings), kinds
+                    Evidence(tracks[:max_objects], view, priors, audio_onsets, settings), kinds
                 )
         if not fits:
             reasons = "; ".join(f"{kind}: {reason}" for kind, reason in rejected.items())

@@ -23,7 +23,7 @@ from physvision.physics import Engine
 
 @dataclass(frozen=True)
 class Identification:
-    """Result of `identify`.
+    """Identified kind of motion, with its parameters and fit.
 
     Attributes:
         motion: Kind of motion that explains the tracks best.
@@ -122,7 +122,8 @@ class Identification:
             "rejected": dict(self.rejected),
             "parameters": parameters,
             "known_values": {
-                name: {"value": known.value, "std": known.std} for name, known in self.known_values.items()
+                name: {"value": known_value.value, "std": known_value.std}
+                for name, known_value in self.known_values.items()
             },
             "warnings": list(self.warnings),
             f"noise_{unit}": self.fit.noise,
@@ -135,5 +136,5 @@ class Identification:
         return contents
 
     def write(self, path: Path) -> None:
-        """Write parameters.json."""
+        """Write the result as parameters.json."""
         path.write_text(json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

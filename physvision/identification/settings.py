@@ -179,7 +179,7 @@ class ParameterSettings:
 
 @dataclass(frozen=True)
 class WarningSettings:
-    """Thresholds of warnings.
+    """Thresholds of the result's warnings.
 
     Attributes:
         max_width: Width of the scene above which slow motion is suspected, m.

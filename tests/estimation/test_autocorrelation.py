@@ -23,8 +23,8 @@ def swinging(errors):
         away = values["stretch"][:, None]
         return Setup(State(away, 0 * away), {"restoring": values["restoring"], "velocity_decay": values["damping"]})
 
-    def observe(seen):
-        return torch.cat([seen.state.q[:, :1], 0 * seen.state.q[:, :1]], 1)
+    def observe(sampled):
+        return torch.cat([sampled.state.q[:, :1], 0 * sampled.state.q[:, :1]], 1)
 
     problem = MotionResidual(
         Particle("line", dt=1 / 40, substeps=4), unknowns, setup, TIMES, torch.zeros(160, 2), observe, 1 / NOISE
@@ -37,38 +37,38 @@ def white(generator):
     return NOISE * torch.randn(160, 2, generator=generator, dtype=torch.float64)
 
 
-def lasting(generator):
+def autocorrelated(generator):
     """White noise, and an error as large that lasts for a fourth of a second."""
-    alike, series = math.exp(-1 / 10), [torch.randn(2, generator=generator, dtype=torch.float64)]
+    correlation, series = math.exp(-1 / 10), [torch.randn(2, generator=generator, dtype=torch.float64)]
     for _ in range(159):
         news = torch.randn(2, generator=generator, dtype=torch.float64)
-        series.append(alike * series[-1] + math.sqrt(1 - alike**2) * news)
+        series.append(correlation * series[-1] + math.sqrt(1 - correlation**2) * news)
     return white(generator) + NOISE * torch.stack(series)
 
 
 def coverage(errors, tries=40):
     """How often both intervals hold, and the mean deviation of the damping."""
-    held, wide = torch.zeros(2), 0.0
+    hits, wide = torch.zeros(2), 0.0
     for number in range(tries):
         generator = torch.Generator().manual_seed(number)
         problem = swinging(lambda place, g=generator: errors(g))
         z = gauss_newton(problem).z[0]
         off = mixture_posterior(problem, z).sample(4000)
-        found = problem.unknowns.flat_values(z + off)[:, :2]
-        for row, share in enumerate((0.68, 0.95)):
-            low, high = (found.quantile((1 + side * share) / 2, dim=0) for side in (-1, 1))
-            held[row] += ((low < torch.tensor(TRUTH)) & (torch.tensor(TRUTH) < high)).double().mean()
+        result = problem.unknowns.flat_values(z + off)[:, :2]
+        for row, level in enumerate((0.68, 0.95)):
+            low, high = (result.quantile((1 + side * level) / 2, dim=0) for side in (-1, 1))
+            hits[row] += ((low < torch.tensor(TRUTH)) & (torch.tensor(TRUTH) < high)).double().mean()
         wide += float(off[:, 1].std()) / tries
-    return (held / tries).tolist(), wide
+    return (hits / tries).tolist(), wide
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("errors", [white, lasting])
+@pytest.mark.parametrize("errors", [white, autocorrelated])
 def test_intervals_hold_as_often_as_they_say(errors):
-    held, _ = coverage(errors)
+    hits, _ = coverage(errors)
     # Of 40 tries of two parameters, three standard deviations of 80 numbers are 16 % and 7 %.
-    assert abs(held[0] - 0.68) < 0.16
-    assert abs(held[1] - 0.95) < 0.075
+    assert abs(hits[0] - 0.68) < 0.16
+    assert abs(hits[1] - 0.95) < 0.075
 
 
 def test_they_are_hardly_wider_than_fishers_where_nothing_lasts():
@@ -79,8 +79,8 @@ def test_they_are_hardly_wider_than_fishers_where_nothing_lasts():
     assert bool(((ratio > 0.8) & (ratio < 1.5)).all()), ratio
 
 
-def test_an_error_of_places_counts_though_neighbours_are_far_apart():
-    """An error that depends on the place alone, on a motion whose neighbours lie in different places."""
+def test_an_error_of_places_counts_though_neighbors_are_far_apart():
+    """An error that depends on the place alone, on a motion whose neighbors lie in different places."""
     generator = torch.Generator().manual_seed(1)
 
     def of_places(place):
@@ -97,12 +97,12 @@ def test_an_error_of_places_counts_though_neighbours_are_far_apart():
 def test_an_unknown_at_its_bound_leaves_the_others_as_they_are():
     # Where a sigmoid is flat, z varies by any amount: on that scale rounding made other intervals a hundredfold wider.
     problem = swinging(lambda place: white(torch.Generator().manual_seed(0)))
-    found = gauss_newton(problem)
-    missed, slopes = found.linearization
+    result = gauss_newton(problem)
+    residuals, jacobian = result.linearization
     usual, flat = (
         mixture_posterior(
-            problem, found.z[0], linearization=(missed, slopes * slopes.new_tensor([1.0, share, 1.0]))
+            problem, result.z[0], linearization=(residuals, jacobian * jacobian.new_tensor([1.0, level, 1.0]))
         ).sample(500)
-        for share in (1.0, 1e-9)
+        for level in (1.0, 1e-9)
     )
     torch.testing.assert_close(flat * flat.new_tensor([1.0, 1e-9, 1.0]), usual, rtol=1e-5, atol=1e-9)

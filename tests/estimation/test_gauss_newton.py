@@ -33,15 +33,17 @@ def swing(length=0.7, seconds=20.0, noise=0.0, seed=0, truth=0.62):
     times = 0.02 * torch.arange(round(seconds / 0.02), dtype=torch.float64)
     problem = MotionResidual(engine, unknowns, setup, times, torch.zeros(len(times), 1, dtype=torch.float64))
     exact = problem.predictions(unknowns.unconstrain({"length": truth, "angle": 0.8, "spin": 0.0}))[0]
-    seen = exact + noise * torch.randn(exact.shape, generator=torch.Generator().manual_seed(seed), dtype=exact.dtype)
-    return MotionResidual(engine, unknowns, setup, times, seen.detach(), weight=1 / max(noise, 1e-3))
+    observed = exact + noise * torch.randn(
+        exact.shape, generator=torch.Generator().manual_seed(seed), dtype=exact.dtype
+    )
+    return MotionResidual(engine, unknowns, setup, times, observed.detach(), weight=1 / max(noise, 1e-3))
 
 
 def test_a_growing_horizon_keeps_the_phase_where_the_whole_loses_it():
     problem = swing(length=0.9)
-    found = fit_with_continuation(problem, geometric_horizons(0.5, 20.0))
-    assert abs(float(problem.unknowns.values(found.z)["length"]) / 0.62 - 1) < 1e-8
-    assert bool(found.converged.all())
+    result = fit_with_continuation(problem, geometric_horizons(0.5, 20.0))
+    assert abs(float(problem.unknowns.values(result.z)["length"]) / 0.62 - 1) < 1e-8
+    assert bool(result.converged.all())
     at_once = gauss_newton(problem, max_iterations=100, robust=True)
     assert abs(float(problem.unknowns.values(at_once.z)["length"]) / 0.62 - 1) > 0.05
 
@@ -51,9 +53,9 @@ def test_the_best_of_many_starts():
     starts = problem.unknowns.unconstrain({
         "length": torch.tensor([3.0, 0.2, 0.8, 1.5]), "angle": 0.3, "spin": 0.0
     })  # fmt: skip
-    found = fit_with_continuation(problem, geometric_horizons(0.5, 4.0), starts, max_candidates=2)
-    assert len(found.z) <= 2
-    assert abs(float(problem.unknowns.values(found.z)["length"][found.best_start]) / 0.62 - 1) < 1e-8
+    result = fit_with_continuation(problem, geometric_horizons(0.5, 4.0), starts, max_candidates=2)
+    assert len(result.z) <= 2
+    assert abs(float(problem.unknowns.values(result.z)["length"][result.best_start]) / 0.62 - 1) < 1e-8
 
 
 def test_starts_that_meet_go_on_as_one():
@@ -91,9 +93,9 @@ def test_a_horizon_is_left_out_if_what_was_found_leads_beyond_it(monkeypatch):
 
     monkeypatch.setattr(horizons, "gauss_newton", noted)
     start = problem.unknowns.unconstrain({"length": 0.6, "angle": 0.8, "spin": 0.0})
-    found = horizon_continuation(problem, [2.0, 4.0, 6.0], start, max_candidates=2)
+    result = horizon_continuation(problem, [2.0, 4.0, 6.0], start, max_candidates=2)
     assert fitted == pytest.approx([2.0])
-    assert abs(float(problem.unknowns.values(found)["length"]) / 0.62 - 1) < 1e-4
+    assert abs(float(problem.unknowns.values(result)["length"]) / 0.62 - 1) < 1e-4
 
 
 def test_outliers_are_held_down():
@@ -101,8 +103,8 @@ def test_outliers_are_held_down():
     problem.observed[::9] += 2.0
     lengths = {}
     for robust in (False, True):
-        found = fit_with_continuation(problem, geometric_horizons(0.5, 4.0), robust=robust)
-        lengths[robust] = abs(float(problem.unknowns.values(found.z)["length"]) / 0.62 - 1)
+        result = fit_with_continuation(problem, geometric_horizons(0.5, 4.0), robust=robust)
+        lengths[robust] = abs(float(problem.unknowns.values(result.z)["length"]) / 0.62 - 1)
     # Of 200 angles of 0.01 rad noise the period is known to about a thousandth.
     assert lengths[True] < 4e-3 < lengths[False]
 
@@ -110,13 +112,13 @@ def test_outliers_are_held_down():
 def line(offset=None):
     x = torch.linspace(0, 1, 30, dtype=torch.float64)
     unknowns = Unknowns([Unknown("slope", 1.0), Unknown("offset", 0.5, std=offset)])
-    seen = (3 * x + 2)[:, None]
-    return PointResidual(unknowns, lambda v, k: (v["slope"] * x[k] + v["offset"])[:, None], seen)
+    observed = (3 * x + 2)[:, None]
+    return PointResidual(unknowns, lambda v, k: (v["slope"] * x[k] + v["offset"])[:, None], observed)
 
 
 def test_what_is_linear_is_found_in_one_step():
-    found = gauss_newton(line(), damping=0.0, max_iterations=1)
-    torch.testing.assert_close(found.z, torch.tensor([[3.0, 2.0]], dtype=torch.float64), rtol=1e-9, atol=1e-9)
+    result = gauss_newton(line(), damping=0.0, max_iterations=1)
+    torch.testing.assert_close(result.z, torch.tensor([[3.0, 2.0]], dtype=torch.float64), rtol=1e-9, atol=1e-9)
 
 
 def test_what_is_known_beforehand_counts_as_a_measurement():
@@ -138,8 +140,8 @@ def test_unknowns_go_to_numbers_and_back():
     ])  # fmt: skip
     z = torch.randn(4, 4, dtype=torch.float64)
     torch.testing.assert_close(unknowns.unconstrain(unknowns.values(z)), z)
-    slopes = torch.autograd.functional.jacobian(lambda z: unknowns.flat_values(z), z[0])
-    torch.testing.assert_close(slopes.diagonal(), unknowns.derivatives(z)[0])
+    jacobian = torch.autograd.functional.jacobian(lambda z: unknowns.flat_values(z), z[0])
+    torch.testing.assert_close(jacobian.diagonal(), unknowns.derivatives(z)[0])
 
 
 @pytest.mark.parametrize(
@@ -158,8 +160,8 @@ def test_a_start_that_fails_does_not_disturb_the_others():
     problem = swing(seconds=2.0)
     starts = problem.unknowns.start(2)
     starts[1, 2] = 1e300  # rad/s: no motion
-    found = gauss_newton(problem, starts)
+    result = gauss_newton(problem, starts)
     alone = gauss_newton(problem, starts[:1])
-    torch.testing.assert_close(found.z[0], alone.z[0])
-    assert found.converged.tolist() == [True, False]
-    assert found.best_start == 0
+    torch.testing.assert_close(result.z[0], alone.z[0])
+    assert result.converged.tolist() == [True, False]
+    assert result.best_start == 0

@@ -17,9 +17,9 @@ def full_jacobian(problem, z):
 
 
 def check(problem, z, tolerance=1e-9):
-    missed, slopes = problem.linearize(z)
-    torch.testing.assert_close(missed, problem.residual(z).detach())
-    torch.testing.assert_close(slopes[0], full_jacobian(problem, z[:1]), rtol=tolerance, atol=tolerance)
+    residuals, jacobian = problem.linearize(z)
+    torch.testing.assert_close(residuals, problem.residual(z).detach())
+    torch.testing.assert_close(jacobian[0], full_jacobian(problem, z[:1]), rtol=tolerance, atol=tolerance)
 
 
 def double_pendulum(delay=None):
@@ -38,34 +38,34 @@ def double_pendulum(delay=None):
         leaves["joint_damping"] = values["damping"][:, None].expand(-1, 2)
         return Setup(State(values["angle"], values["spin"]), leaves)
 
-    def observe(seen):
-        tip = engine.poses(seen.state, seen.properties)[:, -1, :3, 3]
-        return seen.values["pixels"][:, None] * tip[:, [0, 2]]
+    def observe(sampled):
+        tip = engine.poses(sampled.state, sampled.properties)[:, -1, :3, 3]
+        return sampled.values["pixels"][:, None] * tip[:, [0, 2]]
 
     times = torch.tensor([0.0, 0.02, 0.05, 0.081, 0.16], dtype=torch.float64)
-    seen = torch.zeros(5, 2, dtype=torch.float64)
-    return MotionResidual(engine, unknowns, setup, times, seen, observe, weight=2.0, delay=delay)
+    observed = torch.zeros(5, 2, dtype=torch.float64)
+    return MotionResidual(engine, unknowns, setup, times, observed, observe, weight=2.0, delay=delay)
 
 
 def test_properties_start_and_camera_of_a_chain_seen_between_its_steps():
     problem = double_pendulum(delay=lambda values, sample: (values["late"] * sample / 5)[:, None])
     z = torch.cat([problem.unknowns.start(), problem.unknowns.start() + 0.3])
     check(problem, z)
-    missed, slopes = problem.linearize(z)
+    residuals, jacobian = problem.linearize(z)
     alone = problem.linearize(z[1:])
-    torch.testing.assert_close(missed[1:], alone[0])
-    torch.testing.assert_close(slopes[1:], alone[1])
+    torch.testing.assert_close(residuals[1:], alone[0])
+    torch.testing.assert_close(jacobian[1:], alone[1])
 
 
 def test_parts_that_are_each_seen_at_their_own_moment():
     """x at once and z later: each as if all were seen then."""
-    share = torch.tensor([0.0, 1.0], dtype=torch.float64)
-    problem = double_pendulum(delay=lambda values, sample: values["late"][:, None] * share)
+    fraction = torch.tensor([0.0, 1.0], dtype=torch.float64)
+    problem = double_pendulum(delay=lambda values, sample: values["late"][:, None] * fraction)
     z = problem.unknowns.start()
     check(problem, z)
     for part in range(2):
         all_then = double_pendulum(
-            delay=lambda values, sample, part=part: values["late"][:, None] * share[part : part + 1]
+            delay=lambda values, sample, part=part: values["late"][:, None] * fraction[part : part + 1]
         )
         torch.testing.assert_close(problem.residual(z)[..., part], all_then.residual(z)[..., part])
 
@@ -108,12 +108,12 @@ def test_controls_and_quaternions():
 def test_gaps_count_nothing_and_horizons_cut():
     problem = double_pendulum()
     problem.observed[2] = torch.nan
-    missed, slopes = problem.linearize(problem.unknowns.start())
-    assert bool((missed[:, 2] == 0).all())
-    assert bool((slopes[:, 2] == 0).all())
+    residuals, jacobian = problem.linearize(problem.unknowns.start())
+    assert bool((residuals[:, 2] == 0).all())
+    assert bool((jacobian[:, 2] == 0).all())
     short = problem.truncate(0.06)
     assert short.steps == 3
-    torch.testing.assert_close(short.residual(problem.unknowns.start()), missed[:, :3])
+    torch.testing.assert_close(short.residual(problem.unknowns.start()), residuals[:, :3])
 
 
 def test_points_without_a_motion():

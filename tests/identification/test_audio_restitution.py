@@ -12,7 +12,7 @@ from physvision.perception import detect_onsets
 RATE = 44_100
 
 
-def knocking(moments, seconds, seed=0, hum=0.02):
+def knock_samples(moments, seconds, seed=0, hum=0.02):
     """Samples of knocks that fade within ten milliseconds, in noise and hum."""
     random = np.random.default_rng(seed)
     times = np.arange(round(seconds * RATE)) / RATE
@@ -35,29 +35,29 @@ def bounces(clip):
 
 def test_knocks_are_found_to_a_millisecond_in_noise_and_hum():
     moments = np.array([0.31, 0.82, 1.17, 1.43])
-    found = detect_onsets(video.AudioTrack(knocking(moments, 2.0)[:, None], RATE, 0.25))
-    np.testing.assert_allclose(found, moments + 0.25, atol=1e-3)
-    assert not len(detect_onsets(video.AudioTrack(knocking([], 2.0)[:, None], RATE, 0.0)))
+    result = detect_onsets(video.AudioTrack(knock_samples(moments, 2.0)[:, None], RATE, 0.25))
+    np.testing.assert_allclose(result, moments + 0.25, atol=1e-3)
+    assert not len(detect_onsets(video.AudioTrack(knock_samples([], 2.0)[:, None], RATE, 0.0)))
 
 
 def test_knocks_that_come_late_and_between_noises_tell_the_restitution():
     random = np.random.default_rng(1)
     moments = 0.4 + np.concatenate([[0], np.cumsum(0.5 * 0.8 ** np.arange(5))])
-    seen = moments + random.uniform(-0.02, 0.0, len(moments))  # the last frame before each
-    knocks = np.sort([*(moments + 0.04), 0.1, 0.77])
-    found = audio_restitution(seen, knocks, 0.03)
-    assert found is not None
-    assert found.count == len(moments)
-    assert abs(found.restitution - 0.8) < 1e-9
-    assert audio_restitution(seen[:2], knocks, 0.03) is None
-    assert audio_restitution(seen, np.zeros(0), 0.03) is None
+    bounce_times = moments + random.uniform(-0.02, 0.0, len(moments))  # the last frame before each
+    knock_times = np.sort([*(moments + 0.04), 0.1, 0.77])
+    result = audio_restitution(bounce_times, knock_times, 0.03)
+    assert result is not None
+    assert result.count == len(moments)
+    assert abs(result.restitution - 0.8) < 1e-9
+    assert audio_restitution(bounce_times[:2], knock_times, 0.03) is None
+    assert audio_restitution(bounce_times, np.zeros(0), 0.03) is None
 
 
 def test_a_drawn_clip_with_a_drawn_sound_track(tmp_path):
     clip = draw("bounce", 2, Filming(size=(320, 240), fps=30, noise=1.0))
     moments = bounces(clip)
     assert len(moments) >= 3
-    samples = knocking(moments + 0.02, clip.times[-1] + 0.2)
+    samples = knock_samples(moments + 0.02, clip.times[-1] + 0.2)
     with av.open(str(tmp_path / "loud.mov"), "w") as container:
         picture = container.add_stream("libx264", rate=30, options={"crf": "18"})
         picture.width, picture.height, picture.pix_fmt = 320, 240, "yuv420p"
@@ -70,8 +70,8 @@ def test_a_drawn_clip_with_a_drawn_sound_track(tmp_path):
         container.mux(track.encode(block))
         container.mux(picture.encode(None))
         container.mux(track.encode(None))
-    found = identify(tmp_path / "loud.mov", "bounce", clip.known)
-    assert any("bounces are heard" in note for note in found.warnings)
-    low, high = found.parameters["restitution"].interval_95
+    result = identify(tmp_path / "loud.mov", "bounce", clip.known)
+    assert any("bounces are heard" in note for note in result.warnings)
+    low, high = result.parameters["restitution"].interval_95
     assert low - (high - low) / 2 < clip.truth["restitution"] < high + (high - low) / 2
     assert high - low < 0.02

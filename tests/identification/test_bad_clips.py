@@ -28,25 +28,25 @@ def swing():
 
 
 @pytest.fixture(scope="module")
-def whole(swing):
+def full_width(swing):
     """What the clip tells as it is: the width of its interval of the length, m."""
-    low, high = identified(swing[1]).intervals["length"]
+    low, high = identify_frames(swing[1]).intervals["length"]
     return high - low
 
 
-def identified(frames, fps=FPS, **options):
+def identify_frames(frames, fps=FPS, **options):
     clip = Clip(torch.from_numpy(np.ascontiguousarray(frames)), torch.arange(len(frames), dtype=torch.float64) / fps)
     return identify(clip, "pendulum", {"gravity": 9.81}, **options)
 
 
-def holds(found, truth):
+def contains_truth(result, truth):
     """The interval, once more as wide, contains the truth: one in twenty misses it; and the length is within 1 %."""
-    low, high = found.intervals["length"]
+    low, high = result.intervals["length"]
     width = high - low
-    return low - width / 2 < truth < high + width / 2 and abs(found.parameters["length"].value / truth - 1) < 0.01
+    return low - width / 2 < truth < high + width / 2 and abs(result.parameters["length"].value / truth - 1) < 0.01
 
 
-def flickering(frames):
+def flicker(frames):
     """Frames of which none is the same as another."""
     random = np.random.default_rng(0)
     return np.clip(frames + random.integers(-2, 3, (len(frames), 1, 1, 3)), 0, 255).astype(np.uint8)
@@ -54,7 +54,7 @@ def flickering(frames):
 
 def test_a_still_video_is_refused(swing):
     with pytest.raises(InputError, match="nothing moves"):
-        identified(flickering(np.repeat(swing[1][:1], 30, 0)))
+        identify_frames(flicker(np.repeat(swing[1][:1], 30, 0)))
 
 
 def test_a_camera_that_moves_is_refused(swing):
@@ -62,23 +62,23 @@ def test_a_camera_that_moves_is_refused(swing):
     wall = np.repeat(np.repeat(random.integers(0, 150, (30, 60, 3)), 8, 0), 8, 1)
     frames = [np.roll(frame, -3 * k, 1) // 3 + wall[:, 3 * k : 3 * k + 320] for k, frame in enumerate(swing[1][:40])]
     with pytest.raises(VideoError, match="the camera moves"):
-        identified(np.stack(frames).astype(np.uint8))
+        identify_frames(np.stack(frames).astype(np.uint8))
 
 
-def test_one_swing_tells_less(swing, whole):
+def test_one_swing_tells_less(swing, full_width):
     clip, frames = swing
-    found = identified(frames[: round(clip.truth["period"] * FPS)])
-    assert holds(found, clip.truth["length"])
-    low, high = found.intervals["length"]
-    assert high - low > whole
+    result = identify_frames(frames[: round(clip.truth["period"] * FPS)])
+    assert contains_truth(result, clip.truth["length"])
+    low, high = result.intervals["length"]
+    assert high - low > full_width
 
 
-def test_half_a_swing_tells_less(swing, whole):
+def test_half_a_swing_tells_less(swing, full_width):
     clip, frames = swing
-    found = identified(frames[:13])
-    assert holds(found, clip.truth["length"])
-    low, high = found.intervals["length"]
-    assert high - low > whole
+    result = identify_frames(frames[:13])
+    assert contains_truth(result, clip.truth["length"])
+    low, high = result.intervals["length"]
+    assert high - low > full_width
 
 
 def test_a_folder_of_pictures(swing, tmp_path):
@@ -95,57 +95,57 @@ def test_a_folder_of_pictures(swing, tmp_path):
 
 def test_a_third_of_a_swing_is_refused(swing):
     with pytest.raises(InputError, match="pendulum: "):
-        identified(swing[1][:9])
+        identify_frames(swing[1][:9])
 
 
-def test_what_leaves_the_picture_and_comes_back_tells_less(swing, whole):
+def test_what_leaves_the_picture_and_comes_back_tells_less(swing, full_width):
     clip, frames = swing
-    places = clip.places()[:COUNT, 0, 0]
-    found = identified(frames, crop=(0, 0, int(places.mean() - 0.1 * np.ptp(places)), 240))
-    assert holds(found, clip.truth["length"])
-    low, high = found.intervals["length"]
-    assert high - low > whole
+    positions = clip.places()[:COUNT, 0, 0]
+    result = identify_frames(frames, crop=(0, 0, int(positions.mean() - 0.1 * np.ptp(positions)), 240))
+    assert contains_truth(result, clip.truth["length"])
+    low, high = result.intervals["length"]
+    assert high - low > full_width
 
 
 def test_eight_frames_a_second_are_enough_for_a_slow_swing():
     clip = draw("pendulum", 1, FILMING, fps=8)
-    assert holds(identified(np.stack(list(clip.frames())), 8), clip.truth["length"])
+    assert contains_truth(identify_frames(np.stack(list(clip.frames())), 8), clip.truth["length"])
 
 
 def test_what_is_held_half_of_the_time_counts_from_where_it_is_let_go(swing):
     clip, frames = swing
-    found = identified(flickering(np.concatenate([np.repeat(frames[:1], COUNT, 0), frames])))
-    assert holds(found, clip.truth["length"])
-    assert any("Nothing moves in the first 2." in note for note in found.warnings)
+    result = identify_frames(flicker(np.concatenate([np.repeat(frames[:1], COUNT, 0), frames])))
+    assert contains_truth(result, clip.truth["length"])
+    assert any("Nothing moves in the first 2." in note for note in result.warnings)
 
 
 @pytest.mark.slow
 def test_what_stands_still_in_the_end_is_said(swing):
     clip, frames = swing
-    found = identified(flickering(np.concatenate([frames, np.repeat(frames[-1:], COUNT, 0)])))
-    assert holds(found, clip.truth["length"])
-    assert any("--to" in note for note in found.warnings)
-    assert not any("Something else moves" in note for note in found.warnings)
+    result = identify_frames(flicker(np.concatenate([frames, np.repeat(frames[-1:], COUNT, 0)])))
+    assert contains_truth(result, clip.truth["length"])
+    assert any("--to" in note for note in result.warnings)
+    assert not any("Something else moves" in note for note in result.warnings)
 
 
 @pytest.mark.slow
 def test_two_things_that_move_where_one_is_expected(swing):
     clip, frames = swing
-    both = frames.copy()
-    for k, frame in enumerate(both):
+    frames_of_two = frames.copy()
+    for k, frame in enumerate(frames_of_two):
         place = 160 + 90 * np.sin(2 * np.pi * k / FPS / 1.1)
         cv2.circle(frame, (round(place), 25), 9, (20, 160, 40), -1, cv2.LINE_AA)
-    found = identified(both)
-    assert holds(found, clip.truth["length"])
-    assert any("Something else moves too" in note for note in found.warnings)
-    pointed = Clip(torch.from_numpy(both), torch.arange(COUNT, dtype=torch.float64) / FPS)
-    other = identify(pointed, "spring", object="#14a028")
-    assert other.parameters["period"].value == pytest.approx(1.1, rel=0.01)
+    result = identify_frames(frames_of_two)
+    assert contains_truth(result, clip.truth["length"])
+    assert any("Something else moves too" in note for note in result.warnings)
+    pointed = Clip(torch.from_numpy(frames_of_two), torch.arange(COUNT, dtype=torch.float64) / FPS)
+    second = identify(pointed, "spring", object="#14a028")
+    assert second.parameters["period"].value == pytest.approx(1.1, rel=0.01)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("changes", [{"size": (240, 320), "quarters": 1}, {"repeat": 2}])
 def test_portrait_clips_with_a_rotation_flag_and_screen_recordings(tmp_path, changes):
     clip = draw("pendulum", SEED, FILMING, **changes)
-    found = identify(clip.write(tmp_path / "clip.mp4"), "pendulum", {"gravity": 9.81})
-    assert holds(found, clip.truth["length"])
+    result = identify(clip.write(tmp_path / "clip.mp4"), "pendulum", {"gravity": 9.81})
+    assert contains_truth(result, clip.truth["length"])

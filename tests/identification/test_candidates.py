@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from identification.drawn import tracks_of
+from identification.clip_tracks import tracks_of
 
 from physvision.datasets.clips import Filming, draw
 from physvision.identification import candidates
@@ -18,14 +18,14 @@ def test_a_search_that_runs_to_where_nothing_has_a_derivative_counts_for_nothing
     evidence = Evidence(tracks_of(clip), View(320, 240), {})
     (model,) = flight.fall_models(evidence)[:1]
 
-    def steep(seen):
-        places = model.observe(seen)
-        return places + (places - places.detach()).abs().sqrt()  # nothing, with endless slopes
+    def steep(sampled):
+        positions = model.observe(sampled)
+        return positions + (positions - positions.detach()).abs().sqrt()  # nothing, with endless slopes
 
     broken = replace(model, observe=steep)
     with pytest.raises(UnsuitableError, match="no motion of this kind comes near the track"):
         fit_model(evidence, broken)
-    found = candidates.best_fit(evidence, [broken, model])
-    assert found.noise == pytest.approx(fit_model(evidence, model).noise, rel=0.05)
+    result = candidates.best_fit(evidence, [broken, model])
+    assert result.noise == pytest.approx(fit_model(evidence, model).noise, rel=0.05)
     with pytest.raises(UnsuitableError):
         candidates.best_fit(evidence, [broken])

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from identification.drawn import tracks_of
+from identification.clip_tracks import tracks_of
 
 from physvision.cli import main
 from physvision.datasets.clips import draw
@@ -17,9 +17,9 @@ def test_tracks_as_a_table(tmp_path, capsys):
     write_tracks(tmp_path / "spring.csv", tracks_of(clip))
     arguments = [str(tmp_path / "spring.csv"), "--motion", "spring", "--known", f"mass={clip.truth['mass']}±0.001"]
     assert main(["identify", *arguments, "--out", str(tmp_path / "out")]) == 0
-    found = json.loads((tmp_path / "out" / "parameters.json").read_text())
-    assert found["motion"] == "spring"
-    stiffness = found["parameters"]["stiffness"]
+    result = json.loads((tmp_path / "out" / "parameters.json").read_text())
+    assert result["motion"] == "spring"
+    stiffness = result["parameters"]["stiffness"]
     assert stiffness["unit"] == "N/m"
     low, high = stiffness["interval_68"]
     # A deviation of the mass of one gram is one of the stiffness of k/m grams.
@@ -44,8 +44,8 @@ def test_a_clip(tmp_path):
     path = clip.write(tmp_path / "swing.mp4")
     arguments = [str(path), "--motion", "pendulum", "--known", "gravity=9.81", "--out", str(tmp_path / "out")]
     assert main(["identify", *arguments]) == 0
-    found = json.loads((tmp_path / "out" / "parameters.json").read_text())
-    assert abs(found["parameters"]["length"]["value"] / clip.truth["length"] - 1) < 0.01
+    result = json.loads((tmp_path / "out" / "parameters.json").read_text())
+    assert abs(result["parameters"]["length"]["value"] / clip.truth["length"] - 1) < 0.01
     assert (tmp_path / "out" / "prediction.mp4").stat().st_size > 10_000
 
 
@@ -90,7 +90,7 @@ def test_options_that_make_no_sense(options, message, capsys):
     assert message in capsys.readouterr().err
 
 
-def test_tables_in_millimetres_and_pictures_without_times(tmp_path, capsys):
+def test_tables_in_millimeters_and_pictures_without_times(tmp_path, capsys):
     clip = draw("circular", 1, doubled=0.0)
     (track,) = tracks_of(clip)
     rows = [
@@ -99,10 +99,10 @@ def test_tables_in_millimetres_and_pictures_without_times(tmp_path, capsys):
     (tmp_path / "round.csv").write_text("t;x;y\n" + "\n".join(rows).replace(".", ","))
     options = ["--motion", "circular", "--unit", "mm", "--out", str(tmp_path / "out")]
     assert main(["identify", str(tmp_path / "round.csv"), *options]) == 0
-    found = json.loads((tmp_path / "out" / "parameters.json").read_text())
+    result = json.loads((tmp_path / "out" / "parameters.json").read_text())
     radius = clip.truth["radius"] * clip.options["scale"] / 400
-    assert found["parameters"]["radius"]["value"] == pytest.approx(radius, rel=0.02)
-    assert found["noise_m"] < 0.01  # metres, not pixels
+    assert result["parameters"]["radius"]["value"] == pytest.approx(radius, rel=0.02)
+    assert result["noise_m"] < 0.01  # meters, not pixels
     assert "x_m" in (tmp_path / "out" / "states.csv").read_text().splitlines()[0]
     capsys.readouterr()
     (tmp_path / "pictures").mkdir()
@@ -114,7 +114,7 @@ SWING = np.arange(60) / 30
 ROWS = [f"{t:.4f},{300 + 50 * np.cos(7 * t):.4f},200,{400 + 20 * np.cos(9 * t):.4f},100" for t in SWING]
 
 
-def written(path, rows, head="t,x_bob,y_bob,x_cart,y_cart"):
+def write_table(path, rows, head="t,x_bob,y_bob,x_cart,y_cart"):
     path.write_text("\n".join([head, *rows]) + "\n")
     return str(path)
 
@@ -130,7 +130,7 @@ def written(path, rows, head="t,x_bob,y_bob,x_cart,y_cart"):
     ids=["still", "nothing seen", "one row", "backwards"],
 )
 def test_tables_of_which_nothing_can_be_told(tmp_path, rows, message, capsys):
-    assert main(["identify", written(tmp_path / "table.csv", rows), "--out", str(tmp_path / "out")]) == 1
+    assert main(["identify", write_table(tmp_path / "table.csv", rows), "--out", str(tmp_path / "out")]) == 1
     assert message in capsys.readouterr().err
 
 
@@ -144,25 +144,25 @@ def test_tables_of_which_nothing_can_be_told(tmp_path, rows, message, capsys):
     ],
 )
 def test_options_that_tables_cannot_follow(tmp_path, options, message, capsys):
-    assert main(["identify", written(tmp_path / "table.csv", ROWS), "--motion", "spring", *options]) == 1
+    assert main(["identify", write_table(tmp_path / "table.csv", ROWS), "--motion", "spring", *options]) == 1
     assert message in capsys.readouterr().err
 
 
 def test_the_part_of_a_table_that_is_meant(tmp_path):
-    path, out = written(tmp_path / "table.csv", ROWS), tmp_path / "out"
+    path, out = write_table(tmp_path / "table.csv", ROWS), tmp_path / "out"
     options = ["--motion", "spring", "--object", "cart", "--from", "0.5", "--to", "1.8", "--out", str(out)]
     assert main(["identify", path, *options]) == 0
-    found = json.loads((out / "parameters.json").read_text())
-    assert found["parameters"]["period"]["value"] == pytest.approx(2 * np.pi / 9, rel=1e-4)
-    assert found["warnings"] == []
+    result = json.loads((out / "parameters.json").read_text())
+    assert result["parameters"]["period"]["value"] == pytest.approx(2 * np.pi / 9, rel=1e-4)
+    assert result["warnings"] == []
     assert len((out / "states.csv").read_text().splitlines()) == 1 + 39
 
 
-@pytest.mark.parametrize(("stiffness", "said"), [(98.0, 0), (9.0, 1)])
-def test_what_is_told_twice_must_agree(tmp_path, stiffness, said):
+@pytest.mark.parametrize(("stiffness", "warnings"), [(98.0, 0), (9.0, 1)])
+def test_what_is_told_twice_must_agree(tmp_path, stiffness, warnings):
     """A period of 2 π / 7 s and a mass of 2 kg make 98 N/m."""
-    path, out = written(tmp_path / "table.csv", ROWS), tmp_path / "out"
+    path, out = write_table(tmp_path / "table.csv", ROWS), tmp_path / "out"
     options = ["--motion", "spring", "--object", "bob", "--known", f"mass=2,stiffness={stiffness}", "--out", str(out)]
     assert main(["identify", path, *options]) == 0
-    found = json.loads((out / "parameters.json").read_text())
-    assert sum("contradict" in each for each in found["warnings"]) == said
+    result = json.loads((out / "parameters.json").read_text())
+    assert sum("contradict" in warning for warning in result["warnings"]) == warnings

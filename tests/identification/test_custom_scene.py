@@ -35,24 +35,24 @@ def swing():
     model = mujoco.MjModel.from_xml_string(SCENE.format(step=1 / FPS / 8, **TRUTH))
     data = mujoco.MjData(model)
     data.qpos[:], data.qvel[:] = 0.8, -1.0
-    places = []
+    positions = []
     for _ in range(60):
         mujoco.mj_forward(model, data)
-        places.append(data.geom("ball").xpos[[0, 2]].copy())
+        positions.append(data.geom("ball").xpos[[0, 2]].copy())
         for _ in range(8):
             mujoco.mj_step(model, data)
-    return np.arange(60) / FPS, np.array(places)
+    return np.arange(60) / FPS, np.array(positions)
 
 
-def pixels(places):
-    return CORNER + SCALE * places * [1, -1]
+def to_pixels(positions):
+    return CORNER + SCALE * positions * [1, -1]
 
 
-def tracked(swing, name="bob"):
-    times, places = swing
+def make_track(swing, name="bob"):
+    times, positions = swing
     random = np.random.default_rng(0)
-    seen = pixels(places) + random.normal(0, NOISE, places.shape)
-    return Track(times, seen, np.full(len(times), NOISE), np.ones(len(times), bool), name=name)
+    observed = to_pixels(positions) + random.normal(0, NOISE, positions.shape)
+    return Track(times, observed, np.full(len(times), NOISE), np.ones(len(times), bool), name=name)
 
 
 def scene_file(folder):
@@ -70,20 +70,20 @@ def inside_thrice_as_wide(parameter, truth):
 def test_tracks_and_a_model_file_from_the_command_line(tmp_path, swing):
     import json
 
-    write_tracks(tmp_path / "swing.csv", [tracked(swing)])
+    write_tracks(tmp_path / "swing.csv", [make_track(swing)])
     arguments = [str(tmp_path / "swing.csv"), "--motion", str(scene_file(tmp_path)), "--out", str(tmp_path / "out")]
-    wanted = ["--unknown", "joint_stiffness:hinge=0.05..1", "--unknown", "joint_damping:hinge=0..0.05"]
-    assert main(["identify", *arguments, *wanted, "--follow", "bob"]) == 0
-    found = json.loads((tmp_path / "out" / "parameters.json").read_text())
-    assert found["motion"] == "arm"
-    stiffness, damping = (found["parameters"][f"joint_{name}:hinge"] for name in TRUTH)
+    unknowns = ["--unknown", "joint_stiffness:hinge=0.05..1", "--unknown", "joint_damping:hinge=0..0.05"]
+    assert main(["identify", *arguments, *unknowns, "--follow", "bob"]) == 0
+    result = json.loads((tmp_path / "out" / "parameters.json").read_text())
+    assert result["motion"] == "arm"
+    stiffness, damping = (result["parameters"][f"joint_{name}:hinge"] for name in TRUTH)
     assert stiffness["unit"] == "N m/rad or N/m"
     assert stiffness["value"] == pytest.approx(TRUTH["stiffness"], rel=0.02)
     assert inside_thrice_as_wide(stiffness, TRUTH["stiffness"])
     assert inside_thrice_as_wide(damping, TRUTH["damping"])
     # The arm's length is in the file: it tells the scale.
-    assert found["parameters"]["scale"]["value"] == pytest.approx(SCALE, rel=0.01)
-    assert found["holdout"]["relative_error"] < 0.02
+    assert result["parameters"]["scale"]["value"] == pytest.approx(SCALE, rel=0.01)
+    assert result["holdout"]["relative_error"] < 0.02
     assert "<svg" in (tmp_path / "out" / "report.html").read_text()
 
 
@@ -93,27 +93,27 @@ def test_a_drawn_clip_of_a_scene(tmp_path, swing):
     random = np.random.default_rng(1)
     ground = cv2.GaussianBlur(random.uniform(120, 220, (240, 320, 3)).astype(np.float32), (0, 0), 3)
     with video.VideoWriter(path, FPS) as writer:
-        for place in pixels(swing[1]):
+        for place in to_pixels(swing[1]):
             frame = ground.copy()
             middle = np.rint((place - 0.5) * 16).astype(int)
             cv2.circle(frame, tuple(middle.tolist()), round(0.03 * SCALE * 16), (200, 25, 25), -1, cv2.LINE_AA, 4)
             writer.add(np.clip(frame + random.normal(0, 3, frame.shape), 0, 255).astype(np.uint8))
     unknown = {"joint_stiffness:hinge": (0.05, 1.0), "joint_damping:hinge": (0.0, 0.05)}
-    found = identify(path, CustomScene(scene_file(tmp_path), unknown, ["ball"]))
-    assert found.parameters["joint_stiffness:hinge"].value == pytest.approx(TRUTH["stiffness"], rel=0.01)
-    assert found.parameters["joint_damping:hinge"].value == pytest.approx(TRUTH["damping"], rel=0.05)
-    assert found.unit == "m"
+    result = identify(path, CustomScene(scene_file(tmp_path), unknown, ["ball"]))
+    assert result.parameters["joint_stiffness:hinge"].value == pytest.approx(TRUTH["stiffness"], rel=0.01)
+    assert result.parameters["joint_damping:hinge"].value == pytest.approx(TRUTH["damping"], rel=0.05)
+    assert result.unit == "m"
 
 
 def test_an_engine_in_python_goes_on_with_what_was_found(swing):
     engine = articulated.load(SCENE.format(step=0.01, stiffness=0.2, damping=0.004), dt=1 / FPS, substeps=4,
                               integrator="runge_kutta_4")  # fmt: skip
-    found = identify([tracked(swing)], CustomScene(engine, {"joint_stiffness:hinge": None}), {"scale": SCALE})
-    value = found.parameters["joint_stiffness:hinge"].value
+    result = identify([make_track(swing)], CustomScene(engine, {"joint_stiffness:hinge": None}), {"scale": SCALE})
+    value = result.parameters["joint_stiffness:hinge"].value
     assert value == pytest.approx(TRUTH["stiffness"], rel=0.02)
-    assert found.engine.properties.joint_stiffness.tolist() == pytest.approx([value])
-    assert found.trajectory.steps == found.fit.problem.steps
-    assert "scale" not in found.parameters
+    assert result.engine.properties.joint_stiffness.tolist() == pytest.approx([value])
+    assert result.trajectory.steps == result.fit.problem.steps
+    assert "scale" not in result.parameters
 
 
 def test_leaves_of_ones_own_make_properties_from_unknowns(swing):
@@ -125,8 +125,8 @@ def test_leaves_of_ones_own_make_properties_from_unknowns(swing):
     ends = 0.45 * torch.stack([motion.q[0, :, 0].sin(), -motion.q[0, :, 0].cos()], 1) / 2
     unknown = {"lengths": Unknown("lengths", [1.0], low=0.0, unit="m")}
     own = CustomScene(engine, unknown, follow=[engine.body_names[0]], property_function=articulated.chain_properties)
-    found = identify([tracked((swing[0], ends.numpy()), "tip")], own)
-    assert float(found.parameters["lengths"].value) == pytest.approx(0.45, rel=0.02)
+    result = identify([make_track((swing[0], ends.numpy()), "tip")], own)
+    assert float(result.parameters["lengths"].value) == pytest.approx(0.45, rel=0.02)
 
 
 def test_names_of_properties():
@@ -151,8 +151,8 @@ def test_what_is_seen_of_a_body_and_in_which_plane():
     engine = articulated.load(SCENE.format(step=0.01, **TRUTH), dt=0.01)
     assert moving_body_names(engine) == ["arm", "bob"]
     start = engine.initial_state(1, torch.float64)
-    seen = TrackedPoints(engine, ["bob", "tip"]).positions(start)[0]
-    torch.testing.assert_close(seen[:, 2], torch.tensor([-0.3, -0.33], dtype=torch.float64))
+    observed = TrackedPoints(engine, ["bob", "tip"]).positions(start)[0]
+    torch.testing.assert_close(observed[:, 2], torch.tensor([-0.3, -0.33], dtype=torch.float64))
     right, up = TrackedPoints(engine, ["bob"]).plane()
     assert right.tolist() == pytest.approx([1, 0, 0], abs=1e-6)
     assert up.tolist() == pytest.approx([0, 0, 1], abs=1e-6)
@@ -176,7 +176,7 @@ def test_what_is_seen_of_a_body_and_in_which_plane():
     ],
 )
 def test_what_makes_no_sense_is_said(tmp_path, swing, options, message):
-    tracks = [tracked(swing, name) for name in options.get("follow", ["bob"])]
+    tracks = [make_track(swing, name) for name in options.get("follow", ["bob"])]
     with pytest.raises(InputError, match=message):
         identify(tracks, CustomScene(scene_file(tmp_path), **options))
 
@@ -194,14 +194,14 @@ def test_a_scene_of_ones_own_in_which_things_touch():
     ball = """<mujoco><worldbody><geom type="plane" size="5 5 .1"/><body name="ball" pos="0 0 1">
     <joint name="x" type="slide" axis="1 0 0"/><joint name="z" type="slide" axis="0 0 1"/>
     <geom name="ball" type="sphere" size=".05" mass=".1"/></body></worldbody></mujoco>"""
-    times, kept = np.arange(60) / 60, 0.8
+    times, restitution = np.arange(60) / 60, 0.8
     impact = np.sqrt(2 * 0.95 / 9.81)
     since = times - impact
-    up = np.where(since < 0, 1 - 9.81 * times**2 / 2, 0.05 + kept * 9.81 * impact * since - 9.81 * since**2 / 2)
-    places = np.stack([100 + 60 * times, 300 - 200 * up], 1) + np.random.default_rng(0).normal(0, 0.2, (60, 2))
-    track = Track(times, places, np.full(60, 0.2), np.ones(60, bool), name="ball")
+    up = np.where(since < 0, 1 - 9.81 * times**2 / 2, 0.05 + restitution * 9.81 * impact * since - 9.81 * since**2 / 2)
+    positions = np.stack([100 + 60 * times, 300 - 200 * up], 1) + np.random.default_rng(0).normal(0, 0.2, (60, 2))
+    track = Track(times, positions, np.full(60, 0.2), np.ones(60, bool), name="ball")
     # Of ball and floor alike: that of a pair is the mean of the two.
-    found = identify([track], CustomScene(ball, {"restitution": (0.1, 0.99)}, follow=["ball"]), {"scale": 200.0})
-    low, high = found.parameters["restitution"].interval_95
-    assert low < kept < high
+    result = identify([track], CustomScene(ball, {"restitution": (0.1, 0.99)}, follow=["ball"]), {"scale": 200.0})
+    low, high = result.parameters["restitution"].interval_95
+    assert low < restitution < high
     assert high - low < 0.1

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from identification.drawn import tracks_of
+from identification.clip_tracks import tracks_of
 from scipy.integrate import solve_ivp
 
 from physvision.datasets.clips import Filming, draw
@@ -18,7 +18,7 @@ NOISE = 5e-4  # m
 
 
 @pytest.mark.slow
-def test_a_table_in_metres_of_arms_in_two_planes():
+def test_a_table_in_meters_of_arms_in_two_planes():
     clip = draw("double_pendulum", 1, Filming(fps=60.0))
     random = np.random.default_rng(0)
     poses = clip.motion.poses(clip.times)[..., :2] * [1, -1]
@@ -29,19 +29,19 @@ def test_a_table_in_metres_of_arms_in_two_planes():
         Track(clip.stamps[:90], poses[:, body], np.full(90, NOISE), np.ones(90, bool), name=f"{body}", unit="m")
         for body in range(2)
     ]
-    found = identify(tracks, "double_pendulum")
-    assert found.fit.noise < 1.5 * NOISE
+    result = identify(tracks, "double_pendulum")
+    assert result.fit.noise < 1.5 * NOISE
     for name in ("length_1", "length_2"):
-        low, high = found.parameters[name].interval_95
+        low, high = result.parameters[name].interval_95
         assert low - (high - low) / 2 < clip.truth[name] < high + (high - low) / 2
-    assert abs(found.parameters["gravity"].value / 9.81 - 1) < 0.02
-    assert {"damping_1", "damping_2"} <= found.parameters.keys()
+    assert abs(result.parameters["gravity"].value / 9.81 - 1) < 0.02
+    assert {"damping_1", "damping_2"} <= result.parameters.keys()
 
 
 def bars(times):
     """Angles from straight down of two bars, by Lagrange's equations; and the lengths that each swings like.
 
-    Masses 0.1 and 0.06 kg, centres at 0.08 and 0.05 m, moments 2e-4 and 5e-5 kg m² about them, hinges 0.2 m apart,
+    Masses 0.1 and 0.06 kg, centers at 0.08 and 0.05 m, moments 2e-4 and 5e-5 kg m² about them, hinges 0.2 m apart,
     their joints damped at 0.3 / s.
     """
     mass, center, moment, arm = np.array([0.1, 0.06]), np.array([0.08, 0.05]), np.array([2e-4, 5e-5]), 0.2
@@ -78,28 +78,28 @@ def test_bars_with_masses_of_their_own_seen_by_a_camera_aside():
     fine = np.arange(0, 0.72, 1e-4)
     angles, swing = bars(fine)
 
-    def seen(taken):
-        angle = np.stack([np.interp(taken, fine, each) for each in angles.T], 1)
+    def project(sample_times):
+        angle = np.stack([np.interp(sample_times, fine, angle_of_bar) for angle_of_bar in angles.T], 1)
         joint = 0.2 * np.stack([np.sin(angle[:, 0]), -np.cos(angle[:, 0])], 1)
         ends = joint + 0.15 * np.stack([np.sin(angle[:, 1]), -np.cos(angle[:, 1])], 1)
-        places = np.stack([joint, ends], 1)
-        # From 1 m, eight degrees aside: a pinhole, its pictures measured in metres of the middle, y down.
-        x, y = places[..., 0], -places[..., 1]
+        positions = np.stack([joint, ends], 1)
+        # From 1 m, eight degrees aside: a pinhole, its pictures measured in meters of the middle, y down.
+        x, y = positions[..., 0], -positions[..., 1]
         return np.stack([x * np.cos(0.14), y], -1) / (1 + 0.14 * x)[..., None]
 
-    rows = seen(times)[..., 1]
+    rows = project(times)[..., 1]
     for _ in range(4):  # a row is read the later, the lower it is: 5 ms for 0.7 m
         late = times[:, None] + 5e-3 * (rows + 0.35) / 0.7
-        rows = np.stack([seen(late[:, k])[:, k, 1] for k in range(2)], 1)
-    places = np.stack([seen(late[:, k])[:, k] for k in range(2)], 1) + random.normal(0, NOISE, (70, 2, 2))
+        rows = np.stack([project(late[:, k])[:, k, 1] for k in range(2)], 1)
+    positions = np.stack([project(late[:, k])[:, k] for k in range(2)], 1) + random.normal(0, NOISE, (70, 2, 2))
     tracks = [
-        Track(times, places[:, k].copy(), np.full(70, NOISE), np.ones(70, bool), name=f"{k}", unit="m")
+        Track(times, positions[:, k].copy(), np.full(70, NOISE), np.ones(70, bool), name=f"{k}", unit="m")
         for k in range(2)
     ]
-    found = identify(tracks, "double_pendulum")
-    assert found.fit.noise < 1.3 * NOISE
+    result = identify(tracks, "double_pendulum")
+    assert result.fit.noise < 1.3 * NOISE
     for name, truth in {"length_1": 0.2, "swing_length_2": swing, "gravity": 9.81}.items():
-        low, high = found.parameters[name].interval_95
+        low, high = result.parameters[name].interval_95
         assert low - (high - low) / 2 < truth < high + (high - low) / 2
         assert high - low < 0.1 * truth
 
@@ -110,16 +110,16 @@ def test_point_masses_in_air_move_as_the_law_has_it():
     model = double_pendulum.candidate_models(Evidence(tracks_of(clip), View(*clip.filming.size), {}))[0]
     angles = clip.motion.poses(clip.times)[:, :, 2]
     truth, scale = clip.truth, clip.view.scale
-    told = {
+    truth_values = {
         "weight": 9.81 * scale, "ratio": truth["mass_ratio"], "air": truth["damping"], "angles": angles[0],
         "arcs": [scale * truth["length_1"], scale * truth["length_2"]], "spins": [0.0, 0.0],
     }  # fmt: skip
     unknowns = Unknowns(model.unknowns)
     values = unknowns.values(unknowns.start()) | {
-        name: torch.as_tensor(value, dtype=torch.float64)[None] for name, value in told.items()
+        name: torch.as_tensor(value, dtype=torch.float64)[None] for name, value in truth_values.items()
     }
-    made = model.setup(values)
+    setup = model.setup(values)
     steps = len(clip.times) - 1
-    motion = model.engine.rollout(made.state, steps, made.controls[:, :steps], made.properties)
+    motion = model.engine.rollout(setup.state, steps, setup.controls[:, :steps], setup.properties)
     # Air's torque takes how fast the arms turn from noisy tracks: to some percent of a slow decay.
     assert np.abs(motion.q[0].cumsum(1).numpy() - angles).max() < 2e-3

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from identification.drawn import tracks_of
+from identification.clip_tracks import tracks_of
 
 from physvision.datasets.clips import Filming, Motion, draw, film
 from physvision.identification import identify
@@ -24,8 +24,8 @@ def shot(seed):
 
 
 def launched(clip, track):
-    found = identify([track], "projectile", clip.known, size=clip.filming.size)
-    speed, angle = (found.parameters[name].value for name in ("speed", "angle"))
+    result = identify([track], "projectile", clip.known, size=clip.filming.size)
+    speed, angle = (result.parameters[name].value for name in ("speed", "angle"))
     return speed / clip.truth["speed"], np.degrees(angle - clip.truth["angle"])
 
 
@@ -54,8 +54,8 @@ def test_a_release_that_is_not_seen_is_neither_the_first_sample_nor_long_before(
     """What is seen beside its path at first is still held; what is seen on it was let go before, hidden by the hand."""
     clip = draw("projectile", 9)
     (track,) = tracks_of(clip, 9)
-    seen = clip.stamps > clip.motion.begin - beforehand
-    speed, angle = launched(clip, replace(track, observed=seen, sigma=np.where(seen, track.sigma, np.inf)))
+    observed = clip.stamps > clip.motion.begin - beforehand
+    speed, angle = launched(clip, replace(track, observed=observed, sigma=np.where(observed, track.sigma, np.inf)))
     assert abs(speed - 1) < 0.05
     assert abs(angle) < 4
 
@@ -64,15 +64,15 @@ def test_drag_between_the_release_and_the_first_sample_counts():
     """Where a hand holds it at first, the path that it flies along is followed back to the release, with its drag."""
     thrown = draw("projectile", 1)
     (track,) = tracks_of(thrown, 1)
-    found = identify([track], "projectile", thrown.known, size=thrown.filming.size)
-    values = found.fit.problem.unknowns.values(found.fit.z[None])
+    result = identify([track], "projectile", thrown.known, size=thrown.filming.size)
+    values = result.fit.problem.unknowns.values(result.fit.z[None])
     moment = float(values["release"])
-    step = found.fit.problem.engine.dt
-    states = found.fit.problem.rollout(found.fit.z[None], int(moment / step) + 2)
+    step = result.fit.problem.engine.dt
+    states = result.fit.problem.rollout(result.fit.z[None], int(moment / step) + 2)
     speeds = states.v[0].norm(dim=1).detach().numpy()
-    at_release = np.interp(moment, step * np.arange(len(speeds)), speeds) / found.scale
+    at_release = np.interp(moment, step * np.arange(len(speeds)), speeds) / result.scale
     assert moment > 2 * step
-    assert abs(found.parameters["speed"].value / at_release - 1) < 1e-3
+    assert abs(result.parameters["speed"].value / at_release - 1) < 1e-3
 
 
 def test_what_a_hand_holds_still_does_not_fly_up_before_it_falls():
@@ -81,7 +81,7 @@ def test_what_a_hand_holds_still_does_not_fly_up_before_it_falls():
     (track,) = tracks_of(dropped, 216)
     since = track.times - dropped.motion.begin
     pulled = track.positions + np.array([0.0, 0.8]) * ((since > 0.01) & (since < 0.1))[:, None]
-    known = {"scale": dropped.options["scale"]}
-    found = identify([replace(track, positions=pulled)], "fall", known, size=dropped.filming.size)
-    assert "aside" not in found.fit.problem.unknowns.values(found.fit.z[None])
-    assert abs(found.parameters["acceleration"].value / 9.81 - 1) < 0.03
+    known_values = {"scale": dropped.options["scale"]}
+    result = identify([replace(track, positions=pulled)], "fall", known_values, size=dropped.filming.size)
+    assert "aside" not in result.fit.problem.unknowns.values(result.fit.z[None])
+    assert abs(result.parameters["acceleration"].value / 9.81 - 1) < 0.03

@@ -11,11 +11,11 @@ from physvision.perception import Track
 TIMES = np.arange(120) / 30
 
 
-def track(places, angles):
+def track(positions, angles):
     random = np.random.default_rng(1)
-    places = places + random.normal(0, 0.05, places.shape)
-    seen = np.ones(len(TIMES), bool)
-    return Track(TIMES, places, np.full(len(TIMES), 0.05), seen, angles + random.normal(0, 0.003, len(angles)))
+    positions = positions + random.normal(0, 0.05, positions.shape)
+    observed = np.ones(len(TIMES), bool)
+    return Track(TIMES, positions, np.full(len(TIMES), 0.05), observed, angles + random.normal(0, 0.003, len(angles)))
 
 
 def arms(angles):
@@ -26,8 +26,8 @@ def test_a_rod_that_is_seen_in_part_keeps_its_direction():
     hinge, angles = np.array([160.0, 40.0]), np.pi / 2 + 1.2 * np.cos(6 * TIMES)
     # Less of it is seen near the hinge where it is slow.
     reach = 100 + 3 * np.abs(np.cos(6 * TIMES))
-    found = project_to_hinge_circle(track(hinge + reach[:, None] * arms(angles), angles))
-    apart = found.positions - hinge
+    result = project_to_hinge_circle(track(hinge + reach[:, None] * arms(angles), angles))
+    apart = result.positions - hinge
     assert np.ptp(np.linalg.norm(apart, axis=1)) < 0.5
     np.testing.assert_allclose(np.arctan2(apart[:, 1], apart[:, 0]), angles, atol=0.003)
 
@@ -36,17 +36,17 @@ def test_a_rod_that_is_seen_in_part_keeps_its_direction():
 def test_what_has_no_hinge_is_left_as_it_is(what):
     straight = np.stack([20 + 60 * TIMES, 100 + 0 * TIMES], 1)
     angles = {"a box that slides": 0 * TIMES, "a leaf that falls": np.sin(9 * TIMES)}.get(what, 2 * np.sin(4 * TIMES))
-    places = straight
+    positions = straight
     if what == "a rod about its middle":
-        places = np.array([160.0, 120.0]) + 0 * straight
+        positions = np.array([160.0, 120.0]) + 0 * straight
     if what == "a tilted rod":  # its angle is told from another direction than its own
-        places = np.array([160.0, 40.0]) + 100 * arms(angles + 0.3)
-    given = track(places, angles)
+        positions = np.array([160.0, 40.0]) + 100 * arms(angles + 0.3)
+    given = track(positions, angles)
     assert project_to_hinge_circle(given) is given
 
 
 @pytest.mark.slow
 def test_a_drawn_rod_tells_its_length(tmp_path):
     clip = draw("pendulum", 100)
-    found = identify(clip.write(tmp_path / "rod.mp4"), "pendulum", {"gravity": 9.81})
-    assert found.parameters["length"].value == pytest.approx(clip.truth["length"], rel=1e-3)
+    result = identify(clip.write(tmp_path / "rod.mp4"), "pendulum", {"gravity": 9.81})
+    assert result.parameters["length"].value == pytest.approx(clip.truth["length"], rel=1e-3)

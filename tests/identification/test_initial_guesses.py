@@ -9,17 +9,17 @@ from physvision.identification import impacts, initial_guesses, parabolas
 def test_derivatives_of_a_quartic_are_exact_even_where_samples_are_missing():
     times = np.delete(np.arange(40) / 50, [7, 8, 21])
     curve = np.polynomial.Polynomial([0.3, -1.0, 2.0, 5.0, -4.0])
-    for found, order in zip(initial_guesses.local_derivatives(times, curve(times)), range(3), strict=True):
-        np.testing.assert_allclose(found, curve.deriv(order)(times), atol=1e-8)
+    for result, order in zip(initial_guesses.local_derivatives(times, curve(times)), range(3), strict=True):
+        np.testing.assert_allclose(result, curve.deriv(order)(times), atol=1e-8)
 
 
 def test_half_of_what_is_seen_is_gone_through():
     times = np.arange(100) / 100
-    places = np.stack([times**2, 0 * times], 1)
-    assert abs(initial_guesses.informative_duration(times, places) - np.sqrt(0.5) * times[-1]) < 0.02
+    positions = np.stack([times**2, 0 * times], 1)
+    assert abs(initial_guesses.informative_duration(times, positions) - np.sqrt(0.5) * times[-1]) < 0.02
 
 
-def _lasting(random, count):
+def _autocorrelated_noise(random, count):
     """Errors of which most last for some twenty samples, as of a camera that shakes unnoticed."""
     slow, keeps = np.zeros((count, 2)), np.exp(-1 / 20)
     for at in range(1, count):
@@ -27,15 +27,15 @@ def _lasting(random, count):
     return slow + random.normal(0, 0.4, (count, 2))
 
 
-@pytest.mark.parametrize("held", [0, 25])
-def test_errors_that_last_do_not_belong_to_a_hand(held):
+@pytest.mark.parametrize("held_samples", [0, 25])
+def test_errors_that_last_do_not_belong_to_a_hand(held_samples):
     """A throw at 120 frames a second; a hand speeds it up within a sixth of a second before it lets go."""
     times = np.arange(130) / 120
     path = np.stack([450 - 216 * times, 170 - 240 * times + 345 * times**2], 1)
-    path[:, 1] += 1350 * np.maximum(times[held] - times, 0) ** 2
+    path[:, 1] += 1350 * np.maximum(times[held_samples] - times, 0) ** 2
     for seed in range(10):
-        places = path + _lasting(np.random.default_rng(seed), len(times))
-        assert held - 15 <= parabolas.departure_index(times, places, 0.5) <= held
+        positions = path + _autocorrelated_noise(np.random.default_rng(seed), len(times))
+        assert held_samples - 15 <= parabolas.departure_index(times, positions, 0.5) <= held_samples
 
 
 def test_a_frame_that_is_shown_twice_hides_no_impact():

@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
-from identification.drawn import NOISE, tracks_of
+from identification.clip_tracks import NOISE, tracks_of
 
 from physvision.core import InputError
 from physvision.datasets.clips import LEADING, draw
@@ -16,11 +16,11 @@ from physvision.perception import Track
 
 
 @cache
-def identified(kind, seed, **options):
+def identify_drawn(kind, seed, **options):
     clip = draw(kind, seed, doubled=0.0)
-    told = {**clip.known, **{name: value for name, value in clip.options.items() if name == "scale"}}
+    known_values = {**clip.known, **{name: value for name, value in clip.options.items() if name == "scale"}}
     options.setdefault("motion", kind)
-    return clip, identify(tracks_of(clip, seed), known_values=told, size=clip.filming.size, **options)
+    return clip, identify(tracks_of(clip, seed), known_values=known_values, size=clip.filming.size, **options)
 
 
 # What a short, quick flight and a table's friction leave open; scales that differ by half a percent over the picture.
@@ -34,11 +34,11 @@ QUICK = ("pendulum", "projectile", "fall", "spring", "slide", "roll", "circular"
     "kind", [*QUICK, *(pytest.param(kind, marks=pytest.mark.slow) for kind in LEADING if kind not in QUICK)]
 )
 def test_leading_parameters_are_found_and_lie_in_their_intervals(kind):
-    clip, found = identified(kind, 1)
+    clip, result = identify_drawn(kind, 1)
     for name in LEADING[kind]:
-        value, truth = found.parameters[name].value, clip.truth[name]
+        value, truth = result.parameters[name].value, clip.truth[name]
         assert abs(value / truth - 1) < TOLERANCE.get(kind, 0.01), name
-        low, high = found.parameters[name].interval_95
+        low, high = result.parameters[name].interval_95
         width = high - low
         # Once more as wide: one interval in twenty misses.
         assert low - width / 2 < truth < high + width / 2, name
@@ -46,16 +46,16 @@ def test_leading_parameters_are_found_and_lie_in_their_intervals(kind):
 
 def test_a_readout_at_its_bound_does_not_hold_the_search_back():
     # A swing of 131°, filmed with hardly any rolling shutter: searches stopped 0.2 % short of the period.
-    clip, found = identified("pendulum", 4)
-    assert abs(found.parameters["period"].value / clip.truth["period"] - 1) < 5e-4
+    clip, result = identify_drawn("pendulum", 4)
+    assert abs(result.parameters["period"].value / clip.truth["period"] - 1) < 5e-4
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pendulum", "spring", "circular", "bounce"])
 def test_the_right_kind_is_named(kind):
-    _, found = identified(kind, 2, motion=None)
-    assert found.motion == kind
-    assert not found.indistinguishable
+    _, result = identify_drawn(kind, 2, motion=None)
+    assert result.motion == kind
+    assert not result.indistinguishable
 
 
 def test_a_mass_that_sways_on_its_spring_is_still_one():
@@ -64,68 +64,68 @@ def test_a_mass_that_sways_on_its_spring_is_still_one():
     along = np.linalg.svd(track.positions - track.positions.mean(0), full_matrices=False)[2][0]
     sway = 0.04 * track.extent * np.sin(3.1 * track.times)
     swaying = replace(track, positions=track.positions + sway[:, None] * along[::-1] * (1, -1))
-    found = identify([swaying], "spring", clip.known, size=clip.filming.size)
-    assert abs(found.parameters["period"].value / clip.truth["period"] - 1) < 2e-3
+    result = identify([swaying], "spring", clip.known, size=clip.filming.size)
+    assert abs(result.parameters["period"].value / clip.truth["period"] - 1) < 2e-3
 
 
 @pytest.mark.extended
 def test_kinds_that_predict_the_same_are_named_together():
-    _, found = identified("roll", 1, motion=None)
-    assert {found.motion, *found.indistinguishable} == {"roll", "slide"}
-    assert "turns" in next(iter(found.indistinguishable.values()))
+    _, result = identify_drawn("roll", 1, motion=None)
+    assert {result.motion, *result.indistinguishable} == {"roll", "slide"}
+    assert "turns" in next(iter(result.indistinguishable.values()))
 
 
 def test_what_is_not_identifiable_is_said_with_the_reason():
     clip = draw("pendulum", 1, doubled=0.0)
-    found = identify(tracks_of(clip), "pendulum", size=clip.filming.size)
-    assert not found.parameters["length"].identifiable
-    assert "gravity" in found.parameters["length"].reason
-    assert "mass" in found.parameters["mass"].reason
-    assert abs(found.parameters["period"].value / clip.truth["period"] - 1) < 0.01
+    result = identify(tracks_of(clip), "pendulum", size=clip.filming.size)
+    assert not result.parameters["length"].identifiable
+    assert "gravity" in result.parameters["length"].reason
+    assert "mass" in result.parameters["mass"].reason
+    assert abs(result.parameters["period"].value / clip.truth["period"] - 1) < 0.01
 
 
 def test_the_last_third_is_predicted_and_the_engine_goes_on():
-    clip, found = identified("pendulum", 1)
-    assert found.holdout.relative_error < 0.01
-    engine, motion = found.engine, found.trajectory
-    assert found.unit == "m"
+    clip, result = identify_drawn("pendulum", 1)
+    assert result.holdout.relative_error < 0.01
+    engine, motion = result.engine, result.trajectory
+    assert result.unit == "m"
     again = engine.rollout(motion.state(0), motion.steps)
     torch.testing.assert_close(again.q, motion.q)
     assert abs(float(engine.properties.length) / clip.truth["length"] - 1) < 0.03
-    assert found.positions(np.array([-1.0, 0.5])).shape == (2, 2)
+    assert result.positions(np.array([-1.0, 0.5])).shape == (2, 2)
 
 
 def test_the_error_that_is_to_be_expected_of_a_prediction():
-    _, found = identified("fall", 1)
-    expected = expected_holdout_error(found.fit)
-    assert found.holdout.error < 3 * expected
+    _, result = identify_drawn("fall", 1)
+    expected = expected_holdout_error(result.fit)
+    assert result.holdout.error < 3 * expected
     # What was known beforehand of drag and of the camera leaves a few pixels open, not more.
-    assert expected < 0.05 * found.holdout.error / found.holdout.relative_error
+    assert expected < 0.05 * result.holdout.error / result.holdout.relative_error
 
 
 def test_where_things_are_said_to_be_seen_counts_when_their_rows_are_read():
-    _, found = identified("fall", 1)
-    fit = found.fit
-    places = fit.positions(found.evidence.times)[fit.model.first : fit.model.end]
+    _, result = identify_drawn("fall", 1)
+    fit = result.fit
+    positions = fit.positions(result.evidence.times)[fit.model.first : fit.model.end]
     fitted = fit.problem.predictions(fit.z[None]).detach()[0]
-    seen = torch.isfinite(fit.problem.observed)
+    observed = torch.isfinite(fit.problem.observed)
     # Of what is fitted the row is that in which it was seen, a pixel of noise beside where it is said to be.
-    torch.testing.assert_close(places[seen], fitted[seen], atol=0.05, rtol=0)
+    torch.testing.assert_close(positions[observed], fitted[observed], atol=0.05, rtol=0)
 
 
 def test_slow_motion_that_nobody_told_is_noticed():
     clip = draw("projectile", 1, doubled=0.0)
     slow = [Track(8 * t.times, t.positions, t.sigma, t.observed, radius=t.radius) for t in tracks_of(clip)]
-    found = identify(slow, "projectile", {"gravity": 9.81}, size=clip.filming.size)
-    assert any("--fps" in warning for warning in found.warnings)
+    result = identify(slow, "projectile", {"gravity": 9.81}, size=clip.filming.size)
+    assert any("--fps" in warning for warning in result.warnings)
 
 
 @pytest.mark.extended
 def test_what_follows_no_law_is_refused_with_what_was_seen():
     random = np.random.default_rng(0)
     times = np.arange(60) / 30
-    places = np.cumsum(random.normal(0, 15, (60, 2)), 0) + 300
-    track = Track(times, places, np.full(60, 0.2), np.ones(60, bool))
+    positions = np.cumsum(random.normal(0, 15, (60, 2)), 0) + 300
+    track = Track(times, positions, np.full(60, 0.2), np.ones(60, bool))
     with pytest.raises(InputError, match="no kind of motion explains the tracks"):
         identify([track], "pendulum")
 
@@ -141,9 +141,9 @@ def test_what_a_pendulum_hangs_on_gives_way():
     (track,) = tracks_of(clip)
     drift = np.array([0.4, -0.5])
     moved = replace(track, positions=track.positions + drift * clip.times[:, None])
-    found = identify([moved], "pendulum", clip.known, size=clip.filming.size)
-    assert any("evenly" in note for note in found.warnings)
-    assert found.fit.noise < 1.2 * NOISE
-    told = found.fit.problem.unknowns.values(found.fit.z[None])["drift"][0].numpy()
-    np.testing.assert_allclose(told, drift, atol=0.1)
-    assert abs(found.parameters["length"].value / clip.truth["length"] - 1) < 0.01
+    result = identify([moved], "pendulum", clip.known, size=clip.filming.size)
+    assert any("evenly" in note for note in result.warnings)
+    assert result.fit.noise < 1.2 * NOISE
+    known_values = result.fit.problem.unknowns.values(result.fit.z[None])["drift"][0].numpy()
+    np.testing.assert_allclose(known_values, drift, atol=0.1)
+    assert abs(result.parameters["length"].value / clip.truth["length"] - 1) < 0.01

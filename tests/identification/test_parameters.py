@@ -13,8 +13,8 @@ BOUNDED, FREE = (0.0, 1.0), (-np.inf, np.inf)
 
 def scattered(correlation):
     """Two numbers that do much the same, and a third one that goes with their sum."""
-    one, other = np.random.default_rng(0).multivariate_normal([0, 0], [[1, correlation], [correlation, 1]], 20_000).T
-    return np.stack([one, other, one + other], 1)
+    first, second = np.random.default_rng(0).multivariate_normal([0, 0], [[1, correlation], [correlation, 1]], 20_000).T
+    return np.stack([first, second, first + second], 1)
 
 
 def test_what_is_at_its_bound_together_with_another_makes_a_third_no_less_sure():
@@ -35,10 +35,10 @@ def test_draws_that_are_possible_are_left_as_they_are():
 def test_what_may_be_nothing_has_an_interval_that_begins_there():
     """Of a normal number of which the upper half is possible, the likeliest 68 % reach from 0 to its 84 % quantile."""
     draws = np.abs(np.random.default_rng(0).normal(size=20_000))
-    for share in (0.68, 0.95):
-        low, high = _interval(BOUNDED, draws, share, SETTINGS.interval_starts)
-        quantile = NormalDist().inv_cdf((1 + share) / 2)
-        scatter = np.sqrt(share * (1 - share) / len(draws)) / (2 * NormalDist().pdf(quantile))
+    for level in (0.68, 0.95):
+        low, high = _interval(BOUNDED, draws, level, SETTINGS.interval_starts)
+        quantile = NormalDist().inv_cdf((1 + level) / 2)
+        scatter = np.sqrt(level * (1 - level) / len(draws)) / (2 * NormalDist().pdf(quantile))
         assert low == 0.0
         assert abs(high - quantile) < 4 * scatter
 
@@ -47,14 +47,14 @@ def test_intervals_hold_what_is_drawn_from_what_was_known_before():
     """Drag is known to be at least zero, seen with errors: so often as promised it lies inside, near zero as well."""
     random = np.random.default_rng(0)
     truths = np.abs(random.normal(size=400))
-    held = {0.68: [], 0.95: []}
-    for truth, seen in zip(truths, truths + random.normal(size=400), strict=True):
+    hits = {0.68: [], 0.95: []}
+    for truth, measured in zip(truths, truths + random.normal(size=400), strict=True):
         # Of a normal number with deviation one, seen with an error of one, a half of what was seen is left.
-        draws = seen / 2 + np.sqrt(0.5) * random.normal(size=4000)
-        for share, inside in held.items():
-            low, high = _interval(BOUNDED, draws[draws >= 0], share, SETTINGS.interval_starts)
+        draws = measured / 2 + np.sqrt(0.5) * random.normal(size=4000)
+        for level, inside in hits.items():
+            low, high = _interval(BOUNDED, draws[draws >= 0], level, SETTINGS.interval_starts)
             inside.append((low <= truth <= high, truth))
-    for share, inside in held.items():
-        scatter = np.sqrt(share * (1 - share) / len(inside))
-        assert abs(np.mean([fine for fine, _ in inside]) - share) < 4 * scatter
-        assert np.mean([fine for fine, truth in inside if truth < 0.1]) > share
+    for level, inside in hits.items():
+        scatter = np.sqrt(level * (1 - level) / len(inside))
+        assert abs(np.mean([fine for fine, _ in inside]) - level) < 4 * scatter
+        assert np.mean([fine for fine, truth in inside if truth < 0.1]) > level

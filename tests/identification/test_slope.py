@@ -7,9 +7,9 @@ from physvision.identification import identify
 from physvision.perception import Track
 
 
-def table(times, slowing, struck):
+def table(times, slowing, impact_time):
     """Places of what slides, strikes a wall at `struck` s and comes back slower; y constant; px."""
-    before, after = np.minimum(times, struck), np.maximum(times - struck, 0)
+    before, after = np.minimum(times, impact_time), np.maximum(times - impact_time, 0)
     away = 120 * before - slowing / 2 * before**2 - 60 * after
     return np.stack([40 + away, np.full(len(times), 90.0)], 1)
 
@@ -18,20 +18,20 @@ def table(times, slowing, struck):
 def test_what_glides_until_it_is_struck_back(slowing):
     times = np.arange(60) / 25
     random = np.random.default_rng(0)
-    places = table(times, slowing, 2.0) + random.normal(0, 0.1, (60, 2))
-    track = Track(times, places, np.full(60, 0.1), np.ones(60, bool), radius=8.0)
-    found = identify([track], "slide", {"scale": 300.0}, size=(352, 288))
-    low, high = found.parameters["speed"].interval_95
+    positions = table(times, slowing, 2.0) + random.normal(0, 0.1, (60, 2))
+    track = Track(times, positions, np.full(60, 0.1), np.ones(60, bool), radius=8.0)
+    result = identify([track], "slide", {"scale": 300.0}, size=(352, 288))
+    low, high = result.parameters["speed"].interval_95
     assert low < 120 / 300 < high
     assert high - low < 0.1 * 120 / 300
-    assert found.holdout.relative_error < 0.02
+    assert result.holdout.relative_error < 0.02
 
 
 def test_without_a_scale_nothing_is_told_of_what_glides_but_where_it_goes():
     times = np.arange(40) / 25
     random = np.random.default_rng(0)
-    places = table(times, 60.0, 9.0) + random.normal(0, 0.1, (40, 2))
-    track = Track(times, places, np.full(40, 0.1), np.ones(40, bool), radius=8.0)
-    found = identify([track], "slide", size=(352, 288))
-    assert not any(each.identifiable for each in found.parameters.values())
-    assert all("scale" in each.reason for each in found.parameters.values())
+    positions = table(times, 60.0, 9.0) + random.normal(0, 0.1, (40, 2))
+    track = Track(times, positions, np.full(40, 0.1), np.ones(40, bool), radius=8.0)
+    result = identify([track], "slide", size=(352, 288))
+    assert not any(parameter.identifiable for parameter in result.parameters.values())
+    assert all("scale" in parameter.reason for parameter in result.parameters.values())
