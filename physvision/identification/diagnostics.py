@@ -47,6 +47,6 @@ def _contradictions(fit: Fit) -> list[str]:
             sources = " and ".join(["the motion", *rest])
             return [
                 f"{name} is given as {known_value.value:.4g} {estimate.unit}, but {sources} imply "
-                f"{estimate.value:.4g} ± {std:.2g}: they contradict each other, and results that depend on them are unreliable."
+                f"{estimate.value:.4g} ± {std:.2g}: they contradict each other, and dependent results are unreliable."
             ]
     return []

@@ -99,7 +99,7 @@ def _feasible_samples(
     estimates: Float[np.ndarray, " parameters"],
     deviations: Float[np.ndarray, "draws parameters"],
     settings: ParameterSettings,
-) -> Float[np.ndarray, "draws parameters"]:
+) -> Float[np.ndarray, "samples parameters"]:
     """Return joint samples of all parameters, without those below a lower bound.
 
     Damping and drag, for example, have similar effects: where a search makes one of them negative, the other comes out
