@@ -17,13 +17,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
+import rigid2d_scenes as scenes
 import torch
 from jsonargparse import auto_cli
 
 from physvision.core import State
 from physvision.physics import rigid2d
-from physvision.physics.rigid2d import scenes
-from physvision.physics.rigid2d.overlap import depth
+from physvision.physics.rigid2d.penetration import penetration
 from physvision.physics.rigid2d.rollout import Rollout
 
 DT = 1 / 60
@@ -112,7 +112,7 @@ def with_pymunk(world: rigid2d.World, steps: int) -> Run:
     # Its own is for pixels; this is that of Box2D.
     space.collision_slop = 0.005
     bodies = []
-    for body in world.assembly.bodies:
+    for body in world.model.bodies:
         made = pymunk.Body(body_type=pymunk.Body.STATIC) if body.static else pymunk.Body(body.mass, 1.0)
         made.position, made.angle = body.center, body.angle
         if isinstance(body, rigid2d.Circle):
@@ -132,7 +132,7 @@ def with_box2d(world: rigid2d.World, steps: int) -> Run:
     import Box2D
 
     space, bodies = Box2D.b2World(gravity=(0, -9.81)), []
-    for body in world.assembly.bodies:
+    for body in world.model.bodies:
         make = space.CreateStaticBody if body.static else space.CreateDynamicBody
         made = make(position=body.center, angle=body.angle)
         if isinstance(body, rigid2d.Circle):
@@ -166,12 +166,12 @@ def timed(step: Callable[[], object], poses: Callable[[], list[Pose]], steps: in
 
 def overlap(world: rigid2d.World, poses: list[Pose]) -> float:
     """The deepest overlap, as a share of the smallest body's radius."""
-    bodies = world.assembly.bodies
-    every = [world.assembly.pose(i) for i in range(len(bodies))]
-    for number, pose in zip(world.assembly.moving, poses, strict=True):
+    bodies = world.model.bodies
+    every = [world.model.pose(i) for i in range(len(bodies))]
+    for number, pose in zip(world.model.moving, poses, strict=True):
         every[number] = pose
-    deepest = max(depth(bodies[a], every[a], bodies[b], every[b])[0] for a, b in world.assembly.pairs)
-    return max(deepest, 0.0) / world.assembly.smallest
+    deepest = max(penetration(bodies[a], every[a], bodies[b], every[b])[0] for a, b in world.model.pairs)
+    return max(deepest, 0.0) / world.model.smallest
 
 
 ENGINES = {"physvision": ours, "pymunk": with_pymunk, "box2d": with_box2d}

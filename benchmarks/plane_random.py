@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+import rigid2d_scenes as scenes
 import torch
 from jsonargparse import auto_cli
 from torch import Tensor
@@ -24,8 +25,7 @@ from torch import Tensor
 from physvision.core import State
 from physvision.core.result_cache import cached_results
 from physvision.physics import rigid2d
-from physvision.physics.rigid2d import scenes
-from physvision.physics.rigid2d.overlap import depth
+from physvision.physics.rigid2d.penetration import penetration
 
 
 def difference(found: State, wanted: State) -> float:
@@ -46,13 +46,13 @@ def moved(state: State, order: list[int], flip: float) -> State:
 
 def overlap(world: rigid2d.World, state: State) -> float:
     """The deepest overlap of a state, as a share of the smaller body's reach."""
-    assembly = world.assembly
-    poses = [assembly.pose(i) for i in range(len(assembly.bodies))]
-    for slot, number in enumerate(assembly.moving):
+    model = world.model
+    poses = [model.pose(i) for i in range(len(model.bodies))]
+    for slot, number in enumerate(model.moving):
         x, y, angle = state.q[0, 3 * slot : 3 * slot + 3].tolist()
         poses[number] = (x, y, angle)
-    bodies = assembly.bodies
-    return max(depth(bodies[a], poses[a], bodies[b], poses[b])[0] for a, b in assembly.pairs) / assembly.smallest
+    bodies = model.bodies
+    return max(penetration(bodies[a], poses[a], bodies[b], poses[b])[0] for a, b in model.pairs) / model.smallest
 
 
 def row(seed: int) -> dict[str, object]:

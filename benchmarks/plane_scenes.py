@@ -23,7 +23,7 @@ from torch import Tensor
 
 from physvision.core import Trajectory
 from physvision.physics import rigid2d
-from physvision.physics.rigid2d.overlap import depth
+from physvision.physics.rigid2d.penetration import penetration
 from physvision.report import render_video
 
 DT = 1 / 60
@@ -137,7 +137,7 @@ def card_house() -> rigid2d.World:
 
     across = rigid2d.Rectangle((1.4, thick), (0.5, high + thick / 2), mass=0.1, **surface)
     cards = [*tent(0, 0), *tent(1, 0), across, *tent(0.5, high + thick)]
-    return rigid2d.World([ground(**surface), *cards], gravity=GRAVITY, dt=DT, overlap="push")
+    return rigid2d.World([ground(**surface), *cards], gravity=GRAVITY, dt=DT, initial_penetration="separate")
 
 
 def cradle(balls: int = 5) -> rigid2d.World:
@@ -230,29 +230,29 @@ CASES = (
 
 def joint_gaps(world: rigid2d.World, trajectory: Trajectory) -> float:
     """The largest distance between the two places of a revolute joint, at the end of any step."""
-    from physvision.physics.rigid2d.energy import _points, placements
+    from physvision.physics.rigid2d.energy import planar_poses, points_in_world
 
-    assembly, worst = world.assembly, 0.0
-    pins = [k for k, (joint, _) in enumerate(assembly.joints) if isinstance(joint, rigid2d.Revolute)]
+    model, worst = world.model, 0.0
+    pins = [k for k, (joint, _) in enumerate(model.joints) if isinstance(joint, rigid2d.Revolute)]
     if pins:
-        place = placements(assembly, trajectory.flatten(), world.properties)
+        place = planar_poses(model, trajectory.flatten(), world.properties)
         sides: list[Tensor] = []
         for side in range(2):
-            bodies = [assembly.joints[k][1][side] for k in pins]
-            sides.append(_points(place[:, bodies], world.properties.anchors[pins, side]))
+            bodies = [model.joints[k][1][side] for k in pins]
+            sides.append(points_in_world(place[:, bodies], world.properties.anchors[pins, side]))
         worst = float((sides[0] - sides[1]).norm(dim=-1).max())
     return worst
 
 
 def deepest(world: rigid2d.World, trajectory: Trajectory) -> float:
     """The deepest overlap at the end."""
-    assembly = world.assembly
-    poses = [assembly.pose(i) for i in range(len(assembly.bodies))]
-    for slot, number in enumerate(assembly.moving):
+    model = world.model
+    poses = [model.pose(i) for i in range(len(model.bodies))]
+    for slot, number in enumerate(model.moving):
         x, y, angle = trajectory.q[0, -1, 3 * slot : 3 * slot + 3].tolist()
         poses[number] = (x, y, angle)
-    bodies = assembly.bodies
-    return max((depth(bodies[a], poses[a], bodies[b], poses[b])[0] for a, b in assembly.pairs), default=0.0)
+    bodies = model.bodies
+    return max((penetration(bodies[a], poses[a], bodies[b], poses[b])[0] for a, b in model.pairs), default=0.0)
 
 
 def main(only: str = "", films: Path | None = None) -> None:

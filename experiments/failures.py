@@ -13,6 +13,7 @@ alone.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +25,9 @@ from torch import Tensor
 
 from physvision.core import Box, Placed, Plane, Sphere, State, Trajectory
 from physvision.physics import Engine, articulated, fluid, soft
-from physvision.physics.rigid2d.scenes import billiard, pile
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))  # where the scenes are
+from rigid2d_scenes import billiard, pile  # pyright: ignore[reportMissingImports]
 
 DOUBLE = torch.float64
 HORIZONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # s

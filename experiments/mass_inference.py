@@ -9,6 +9,7 @@ the analytic and of the numerical gradient with respect to the masses of all lin
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +23,9 @@ from torch import Tensor
 from physvision.core import Trajectory
 from physvision.estimation import MotionResidual, Setup, Unknown, Unknowns, descend, gauss_newton
 from physvision.physics import rigid2d
-from physvision.physics.rigid2d import scenes
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))  # where the scenes are
+import rigid2d_scenes as scenes  # pyright: ignore[reportMissingImports]
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -118,7 +121,7 @@ def draw(courses: dict[str, list[float]], clock: dict[int, tuple[float, float]],
     figure, (scene, course, times) = plt.subplots(1, 3, figsize=(12, 4), layout="constrained")
     world, run = chain_runs(10, steps)
     trajectory = run(spread(torch.tensor([TRUE], dtype=torch.float64), 10))
-    rigid2d.draw(world, trajectory.final, axes=scene)
+    rigid2d.plot(world, trajectory.final, axes=scene)
     for body in range(world.nq // 3):
         scene.plot(*trajectory.q[0, :, 3 * body : 3 * body + 2].T, color="0.6", linewidth=0.5, zorder=0)
     scene.set(title=f"After {steps} steps", xlabel="x, px", ylabel="y, px")

@@ -6,6 +6,7 @@ function that cuts it from its rows and the lengths of the rows all follow from 
 
 from __future__ import annotations
 
+import dataclasses
 import linecache
 import re
 from collections.abc import Mapping
@@ -85,3 +86,24 @@ class Layout:
         scope = dict(zip(self._sizes, sizes, strict=True))
         real, whole = (sum(eval(length, {}, scope) for length in parts.values()) for parts in self._parts)
         return real, whole
+
+
+def settings_struct(module: str, settings: type, scalar: Any) -> Any:
+    """Return the struct by which kernels read a settings class: its fields that are whole or real numbers.
+
+    Args:
+        module: Name of the module of kernels that owns the struct.
+        settings: Frozen dataclass of the settings.
+        scalar: Precision of the real numbers.
+    """
+    types = {"int": wp.int32, "float": scalar}
+    fields = {field.name: types[field.type] for field in dataclasses.fields(settings) if field.type in types}
+    return wp.struct(type(settings.__name__, (), {"__module__": module, "__annotations__": fields}))
+
+
+def fill_struct(struct: Any, settings: Any) -> Any:
+    """Return a new `struct` that holds the numbers of `settings`."""
+    values = struct()
+    for name in struct.vars:
+        setattr(values, name, getattr(settings, name))
+    return values

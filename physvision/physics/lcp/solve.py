@@ -1,12 +1,12 @@
-"""Solve linear complementarity problems in batches, with the analytic gradient at the solution."""
+"""Solve contact problems in batches, with the analytic gradient at the solution."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 from typing_extensions import override
 
@@ -14,128 +14,140 @@ from physvision.core import Status
 from physvision.kernels.batched_function import Operation, Tensors, apply
 from physvision.kernels.launching import argument, launch
 from physvision.kernels.precision import start_warp
-from physvision.physics.lcp.problem import MechanicalProblem, Problem
+from physvision.kernels.workspace import fill_struct
+from physvision.physics.lcp.problem import Problem
+from physvision.physics.lcp.settings import SolverSettings
 
-# The scaled residual below which a world counts as solved, and the compliance that shares redundant load.
-TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-4}
-RIDGE = 16 * torch.finfo(torch.float64).eps
-
-# A guess at the time that a problem of size n takes, divided by n³.
+# Estimated time of a problem of n rows, divided by n³, in microseconds.
 MICROSECONDS = 0.01
 
 
 @dataclass(frozen=True)
 class Solution:
-    """The answer to a `Problem`.
+    """Velocities and multipliers that solve a `Problem`; only the velocities carry gradients.
 
     Attributes:
-        z: the unknowns, (batch, n).
-        w: A z + b, (batch, n).
-        status: per world: converged, scaled residual max |min(z, w)|, iterations.
+        velocity: Velocities v of the bodies, (batch, bodies, 3).
+        joint: Multipliers y of the joint rows, (batch, joint rows).
+        normal: Multipliers λ of the contacts' normals, (batch, contacts).
+        tangent: Multipliers τ of the contacts' tangents, (batch, contacts).
+        mode: Contact modes: 0 open, 1 sliding, 2 sticking; (batch, contacts).
+        status: Convergence, largest violation of the problem as a fraction of the largest row value, and
+            factorizations of each world.
     """
 
-    z: Float[Tensor, "batch n"]
-    w: Float[Tensor, "batch n"]
-    status: Status
-
-
-@dataclass(frozen=True)
-class MechanicalSolution:
-    """The answer to a `MechanicalProblem`.
-
-    Attributes:
-        velocity: v after the step or impact, (batch, nv).
-        joint: joint impulses y, (batch, ne).
-        contact: contact impulses c, (batch, nc).
-        friction: friction impulses f, (batch, nf).
-        slip: speed of sliding γ of each contact, (batch, nc); empty without friction.
-        status: as in `Solution`.
-    """
-
-    velocity: Float[Tensor, "batch nv"]
-    joint: Float[Tensor, "batch ne"]
-    contact: Float[Tensor, "batch nc"]
-    friction: Float[Tensor, "batch nf"]
-    slip: Float[Tensor, "batch slips"]
+    velocity: Float[Tensor, "batch bodies 3"]
+    joint: Float[Tensor, "batch joint_rows"]
+    normal: Float[Tensor, "batch contacts"]
+    tangent: Float[Tensor, "batch contacts"]
+    mode: Int[Tensor, "batch contacts"]
     status: Status
 
 
 class _Solve(Operation):
-    """z(A, b), solved in a kernel and differentiated implicitly."""
+    """Velocities (batch, 3 bodies) as a function of inverse masses, free velocities, rows, offsets and friction."""
 
     differentiable = 1
 
-    def __init__(self, free: int) -> None:
-        self.free = free
+    def __init__(self, bodies: Tensor, joint_rows: int, settings: SolverSettings) -> None:
+        self.bodies, self.joint_rows, self.settings = bodies, joint_rows, settings
+
+    def _run(self, kernel: Any, inverse_mass: Tensor, rows: Tensor, *arrays: Any) -> None:
+        from physvision.physics.lcp.kernels.problem import Settings, layout
+
+        batch, size = rows.shape[:2]
+        contacts = (size - self.joint_rows) // 2
+        bodies = inverse_mass.shape[1] // 3 - 1
+        reals, wholes = layout.lengths(bodies, self.joint_rows, contacts, contacts)
+        values = [self.bodies, inverse_mass, rows.flatten(1), *arrays]
+        values += [rows.new_empty(batch, reals), torch.empty(batch, wholes, dtype=torch.int32, device=rows.device)]
+        sizes = [fill_struct(Settings, self.settings), bodies, self.joint_rows, contacts]
+        launch(kernel, batch, [*sizes, *map(argument, values)], rows.device, batch * MICROSECONDS * size**3)
 
     @override
     def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
-        """Solutions, residuals and iterations."""
-        from physvision.physics.lcp.kernels.launch import solve_problems
-        from physvision.physics.lcp.kernels.workspace import whole_layout
+        """Compute velocities, multipliers, friction ratios, modes, residuals and factorizations."""
+        from physvision.physics.lcp.kernels.batch import solve_problems
 
         start_warp()
-        dtype, device = inputs[1].dtype, inputs[1].device
-        matrix, vector = (given.detach().double().contiguous() for given in inputs)
-        batch, n = vector.shape
-        found = torch.zeros_like(vector), vector.new_zeros(batch), vector.new_zeros(batch, dtype=torch.int32)
-        reals, wholes = whole_layout.lengths(n, self.free)
-        real = vector.new_empty(batch, reals)
-        integer = found[2].new_empty(batch, wholes)
-        arrays = [argument(given) for given in (matrix.reshape(batch, n * n), vector, real, integer, *found)]
-        kernel: Any = solve_problems
-        launch(
-            kernel,
-            batch,
-            [*arrays[:2], n, self.free, RIDGE, *arrays[2:]],
-            device,
-            batch * MICROSECONDS * n**3,
+        inverse_mass, velocity, rows, offset, friction = (value.detach().contiguous() for value in inputs)
+        multipliers, ratio, v = torch.zeros_like(offset), torch.zeros_like(friction), velocity.clone()
+        mode = torch.zeros_like(friction, dtype=torch.int32)
+        residual = offset.new_zeros(offset.shape[0])
+        iterations = torch.zeros_like(residual, dtype=torch.int32)
+        self._run(
+            solve_problems, inverse_mass, rows, offset, friction, v, multipliers, ratio, mode, residual, iterations
         )
-        return found[0].to(dtype), found[1].to(dtype), found[2]
+        return v, multipliers, ratio, mode, residual, iterations
 
     @override
     def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:
-        """Cotangents of A and b from that of z."""
-        # With free rows F and complementary rows C, the solution satisfies
-        #     A_F z + b_F = 0,    z_C ∘ (A_C z + b_C) = 0.
-        # Its differential, with w = A z + b,
-        #     A_F dz = −(dA_F z + db_F),    w_C ∘ dz_C + z_C ∘ A_C dz = −z_C ∘ (dA_C z + db_C).
-        # Divided by z_C + w_C, which strict complementarity keeps from zero, with s = z/(z + w) and s = 1 on F:
-        #     K dz = −s ∘ (dA z + db),    K = diag(s) A + diag(1 − s).
-        # For a loss with ∂L/∂z = g: one solve with the transpose, Kᵀ y = g, gives
-        #     ∂L/∂b = −s ∘ y,    ∂L/∂A = (∂L/∂b) zᵀ.
-        # This is equation 10 of de Avila Belbute-Peres et al., 2018, after Amos and Kolter, 2017 (OptNet), scaled.
-        # A ridge of the rounding error shares the load of redundant rows; rows with z = w = 0 count as idle.
-        matrix, vector, z = (saved.double() for saved in (*inputs, outputs[0]))
-        dtype = gradients[0].dtype
-        w = (matrix @ z.unsqueeze(2)).squeeze(2) + vector
-        w = torch.where(w > 64 * torch.finfo(dtype).eps * vector.abs().amax(1, True), w, 0.0)
-        total = z + w
-        share = torch.where(total > 0, z / torch.where(total > 0, total, 1.0), 0.0)
-        share[:, : self.free] = 1.0
-        ridge = RIDGE * matrix.abs().amax((1, 2)).unsqueeze(1)
-        system = share.unsqueeze(2) * matrix + torch.diag_embed(1 - share + share * ridge)
-        answer, _ = torch.linalg.solve_ex(system.transpose(1, 2), gradients[0].double().unsqueeze(2))
-        to_vector = -share * answer.squeeze(2)
-        return (to_vector.unsqueeze(2) * z.unsqueeze(1)).to(dtype), to_vector.to(dtype)
+        """Compute cotangents of the inputs from that of the velocities."""
+        # The solution satisfies v = v° + W Cᵀ λ with R v + b = 0 over the active rows R, C their rows with friction:
+        # C = N + ratio T where a contact slides. With F = R W Cᵀ and the cotangent v̄, one solve Fᵀ κ = C W v̄ gives
+        #     z = v̄ − Rᵀ κ,    v̄° = z,    b̄ = −κ,    W̄ = z ∘ Cᵀ λ,    rows: λ_i W z − κ_i v,
+        # and μ̄ = sign(ratio) λ T W z where it slides. This is equation 10 of de Avila Belbute-Peres et al., 2018,
+        # after Amos and Kolter, 2017 (OptNet), on the active set.
+        from physvision.physics.lcp.kernels.batch import solve_adjoints
+
+        inverse_mass, _, rows, offset, friction = inputs
+        v, multipliers, ratio, mode = outputs[:4]
+        kappa = torch.zeros_like(offset)
+        seed = gradients[0].contiguous()
+        self._run(solve_adjoints, inverse_mass.contiguous(), rows.contiguous(), friction, seed, ratio, mode, kappa)
+        columns = 3 * self.bodies.long().unsqueeze(2) + torch.arange(3, device=v.device)
+        at = columns.flatten().expand(v.shape[0], -1)
+
+        def transposed(weights: Tensor) -> Tensor:
+            return torch.zeros_like(v).scatter_add(1, at, (rows * weights[..., None, None]).flatten(1))
+
+        z = seed - transposed(kappa)
+        force = multipliers[..., None, None]
+        to_rows = force * (inverse_mass * z)[:, columns] - kappa[..., None, None] * v[:, columns]
+        tangents = rows[:, self.joint_rows + 1 :: 2] * (inverse_mass * z)[:, columns[self.joint_rows + 1 :: 2]]
+        to_friction = ratio.sign() * multipliers[:, self.joint_rows :: 2] * tangents.sum((2, 3)) * (mode == 1)
+        return z * transposed(multipliers), z, to_rows, -kappa, to_friction
 
 
-@overload
-def solve(problem: Problem) -> Solution: ...
-@overload
-def solve(problem: MechanicalProblem) -> MechanicalSolution: ...
-def solve(problem: Problem | MechanicalProblem) -> Solution | MechanicalSolution:
-    """Solve every world's problem; differentiable in all its matrices and vectors.
+def solve(problem: Problem, settings: SolverSettings | None = None) -> Solution:
+    """Solve every world's problem; the velocities are differentiable in all its tensors.
 
-    A world that has no solution, or whose solution is not found, is named in the status and disturbs no other.
+    Method: active-set solution from guessed contact modes, then a primal-dual interior point and, where friction folds
+    its path, a relaxed convex problem; the same solver steps `rigid2d.World`. Use it for steps and impacts of your own;
+    bodies have three velocities each. Redundant contacts share their load by a compliance that is then removed. A world
+    without a solution is named in the status and disturbs no other.
+
+    Args:
+        problem: Bodies, rows, offsets and friction of each world.
+        settings: Tolerances and limits of the solver; None for the defaults.
     """
-    general = problem if isinstance(problem, Problem) else problem.assemble()
-    z, residual, iterations = apply(_Solve(general.free), general.matrix, general.vector)
-    converged = (residual < TOLERANCE[z.dtype]) & torch.isfinite(z).all(1)
-    status = Status(converged, residual, iterations.long(), torch.where(converged, -1, 0))
-    if isinstance(problem, Problem):
-        w = (general.matrix @ z.unsqueeze(2)).squeeze(2) + general.vector
-        return Solution(z, w, status)
-    ne, nc, nf = problem.sizes
-    velocity, joint, contact, friction, slip = z.split([problem.momentum.shape[1], ne, nc, nf, nc if nf else 0], 1)
-    return MechanicalSolution(velocity, joint, contact, friction, slip, status)
+    batch, bodies, _ = problem.velocity.shape
+    joints, contacts = len(problem.joint_bodies), len(problem.contact_bodies)
+    empty = problem.velocity.new_zeros
+    world = empty(batch, 1, 3)
+    normals = empty(batch, contacts, 2, 3) if problem.normals is None else problem.normals
+    tangents = torch.zeros_like(normals) if problem.tangents is None else problem.tangents
+    rows = torch.stack([normals, tangents], 2).flatten(1, 2)
+    offset = empty(batch, contacts) if problem.normal_offset is None else problem.normal_offset
+    offset = torch.stack([offset, torch.zeros_like(offset)], 2).flatten(1)
+    friction = empty(batch, contacts) if problem.friction is None else problem.friction
+    if joints and problem.joints is not None:
+        ahead = empty(batch, joints) if problem.joint_offset is None else problem.joint_offset
+        rows, offset = torch.cat([problem.joints, rows], 1), torch.cat([ahead, offset], 1)
+    pairs = [*problem.joint_bodies, *(pair for pair in problem.contact_bodies for _ in range(2))]
+    numbers = torch.tensor(pairs, dtype=torch.int32, device=rows.device).reshape(-1, 2)
+    tensors = (
+        torch.cat([problem.inverse_mass, world], 1).flatten(1),
+        torch.cat([problem.velocity, world], 1).flatten(1),
+        rows,
+        offset,
+        friction,
+    )
+    operation = _Solve(numbers, joints, settings or SolverSettings())
+    v, multipliers, _, mode, residual, iterations = apply(operation, *(tensor.double() for tensor in tensors))
+    dtype = problem.velocity.dtype
+    converged = (residual < operation.settings.max_search_residual) & torch.isfinite(v).all(1)
+    status = Status(converged, residual.to(dtype), iterations.long(), torch.where(converged, -1, 0))
+    velocity, multipliers = v.unflatten(1, (-1, 3))[:, :bodies].to(dtype), multipliers.to(dtype)
+    normal, tangent = multipliers[:, joints::2], multipliers[:, joints + 1 :: 2]
+    return Solution(velocity, multipliers[:, :joints], normal, tangent, mode, status)

@@ -2,9 +2,10 @@
 
 from physvision.core.registry import register_all
 from physvision.physics.rigid2d.bodies import Body, Circle, Polygon, Rectangle
-from physvision.physics.rigid2d.draw import draw
 from physvision.physics.rigid2d.joints import HoldAngle, HoldX, HoldY, Joint, Revolute, Spring, Weld
+from physvision.physics.rigid2d.plot import plot
 from physvision.physics.rigid2d.properties import WorldProperties
+from physvision.physics.rigid2d.settings import StepSettings
 from physvision.physics.rigid2d.world import World
 
 __all__ = [
@@ -18,12 +19,14 @@ __all__ = [
     "Rectangle",
     "Revolute",
     "Spring",
+    "StepSettings",
     "Weld",
     "World",
     "WorldProperties",
-    "draw",
+    "plot",
 ]
 
 register_all(
-    "physvision.physics.rigid2d", (Circle, HoldAngle, HoldX, HoldY, Polygon, Rectangle, Revolute, Spring, Weld, World)
+    "physvision.physics.rigid2d",
+    (Circle, HoldAngle, HoldX, HoldY, Polygon, Rectangle, Revolute, Spring, StepSettings, Weld, World),
 )

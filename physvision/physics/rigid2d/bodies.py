@@ -1,4 +1,4 @@
-"""Bodies of a 2-D world: circles, convex polygons, rectangles; each checked where it is made."""
+"""Bodies of a planar world: circles, convex polygons and rectangles, each checked by its constructor."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ def _between(label: str, value: Number, low: float, high: float) -> float:
 
 @dataclass(eq=False, kw_only=True)
 class Body:
-    """What all bodies have. Lengths are in the world's own unit: metres, pixels, whatever the scene is written in.
+    """Base of all bodies; lengths are in the world's own unit, meters or pixels.
 
     Attributes:
-        angle: orientation at the start, radians.
-        velocity: of the frame at the start, (x, y) a second.
-        spin: angular velocity at the start, radians a second.
-        mass: kilograms.
-        inertia: about the center of mass; None for that of a uniform body.
-        restitution: 0 for none to 1 for elastic; a pair's is the mean of the two.
-        friction: coefficient, at least 0; a pair's is the mean of the two.
-        velocity_decay: rate at which velocities fade, 1/s.
+        angle: Orientation at the start, in radians.
+        velocity: Velocity (x, y) of the frame at the start, per second.
+        spin: Angular velocity at the start, in radians a second.
+        mass: Mass in kilograms.
+        inertia: Moment of inertia about the center of mass; None for that of a uniform body.
+        restitution: Coefficient of restitution, 0 to 1 (elastic); a pair's is the mean of the two.
+        friction: Coefficient of friction, at least 0; a pair's is the mean of the two.
+        velocity_decay: Rate at which velocities decay, in 1/s.
         sliding_deceleration: Coulomb deceleration μ g of the center while the body slides on the plane, until it rests.
-        static: whether it stands still; it then has no state, and its mass does not matter.
-        driven: whether it keeps its velocity whatever touches it, as a moving platform does; its state is set by
-            the caller, and nothing acts on it.
-        name: in messages, and to name it in joints; "body 3" if none is given.
-        color: red, green, blue in [0, 1], for pictures; None for one of a palette.
+        static: If true, the body never moves; it has no state, and its mass does not matter.
+        kinematic: If true, the body keeps its velocity whatever touches it, such as a moving platform; the caller sets
+            its state, and no force acts on it.
+        name: Name in messages and joints; "body 3" if none is given.
+        color: Red, green and blue in [0, 1], for pictures; None for one of a palette.
     """
 
     angle: Number = 0.0
@@ -60,13 +60,13 @@ class Body:
     velocity_decay: Number = 0.0
     sliding_deceleration: Number = 0.0
     static: bool = False
-    driven: bool = False
+    kinematic: bool = False
     name: str = ""
     color: tuple[float, float, float] | None = None
 
     @property
     def label(self) -> str:
-        """How messages call the body."""
+        """Name of the body in messages."""
         return self.name or type(self).__name__.lower()
 
     def _check(self) -> None:
@@ -78,10 +78,10 @@ class Body:
         if self.static and (any(self.velocity) or self.spin):
             raise ModelError(
                 f"{self.label}: a static body stands still, but its velocity is {self.velocity} and its spin "
-                f"{self.spin:g}; a platform that moves is driven=True"
+                f"{self.spin:g}; a platform that moves is kinematic=True"
             )
-        if self.static and self.driven:
-            raise ModelError(f"{self.label}: a body is static, which stands still, or driven, which moves; not both")
+        if self.static and self.kinematic:
+            raise ModelError(f"{self.label}: expected a static or a kinematic body (one that moves), got both")
         self.mass = check_positive(f"{self.label}: mass", self.mass)
         if self.inertia is not None:
             self.inertia = check_positive(f"{self.label}: inertia", self.inertia)
@@ -93,17 +93,17 @@ class Body:
 
     @property
     def center(self) -> tuple[float, float]:
-        """The center of mass, where the body's frame is, at the start."""
+        """Center of mass at the start, the origin of the body's frame."""
         raise NotImplementedError
 
     @property
-    def reach(self) -> float:
-        """The radius about the body's frame that holds all of it."""
+    def bounding_radius(self) -> float:
+        """Radius about the body's frame that holds all of it."""
         raise NotImplementedError
 
     @property
     def gyration(self) -> float:
-        """Radius of gyration: the inertia about the center is mass times its square."""
+        """Radius of gyration, whose square times the mass is the moment of inertia."""
         if self.inertia is not None:
             return math.sqrt(self.inertia / self.mass)
         return math.sqrt(self._uniform())
@@ -113,17 +113,17 @@ class Body:
 
     @property
     def shape(self) -> core_shapes.Shape:
-        """What it looks like, in its own frame."""
+        """Shape in the body's own frame."""
         raise NotImplementedError
 
 
 @dataclass(eq=False)
 class Circle(Body):
-    """A filled circle.
+    """Filled circle, a rigid body.
 
     Attributes:
-        radius: half its width.
-        position: of its center at the start, (x, y).
+        radius: Radius of the circle.
+        position: Position (x, y) of its center at the start.
     """
 
     radius: Number
@@ -136,12 +136,12 @@ class Circle(Body):
 
     @property
     def center(self) -> tuple[float, float]:
-        """Its center at the start."""
+        """Position of the center at the start."""
         return self.position[0], self.position[1]
 
     @property
-    def reach(self) -> float:
-        """The circle's radius."""
+    def bounding_radius(self) -> float:
+        """Radius of the circle itself."""
         return float(self.radius)
 
     def _uniform(self) -> float:
@@ -149,18 +149,18 @@ class Circle(Body):
 
     @property
     def shape(self) -> core_shapes.Shape:
-        """A filled circle."""
+        """Shape of a filled circle."""
         return core_shapes.Circle(self.radius)
 
 
 @dataclass(eq=False)
 class Polygon(Body):
-    """A filled convex polygon.
+    """Filled convex polygon, a rigid body.
 
     Attributes:
-        vertices: corners relative to `position`, in the sense of growing angle: from x towards y.
-        position: origin of the corners at the start, (x, y); `angle` turns the corners about it.
-        corners: the corners about the center of mass, in the body's frame.
+        vertices: Vertices (x, y) relative to `position`, in the direction of growing angle: from x towards y.
+        position: Origin (x, y) of the vertices at the start; `angle` turns them about it.
+        corners: Vertices about the center of mass, in the body's frame.
     """
 
     vertices: Sequence[Sequence[Number]]
@@ -171,8 +171,8 @@ class Polygon(Body):
         self._check()
         self.position = _numbers(f"{self.label}: position", self.position, 2)
         points = [_numbers(f"{self.label}: vertices[{i}]", point, 2) for i, point in enumerate(self.vertices)]
-        self._refuse_bad(points)
-        # Exact sums, which do not hang on which corner is the first.
+        self._check_convex(points)
+        # Exact sums do not depend on which vertex is the first.
         sides = list(zip(points, points[1:] + points[:1], strict=True))
         crosses = [a[0] * b[1] - a[1] * b[0] for a, b in sides]
         area = math.fsum(crosses) / 2
@@ -183,7 +183,7 @@ class Polygon(Body):
         self._centroid = (center[0], center[1])
         self.corners = tuple((point[0] - center[0], point[1] - center[1]) for point in points)
 
-    def _refuse_bad(self, points: list[tuple[float, ...]]) -> None:
+    def _check_convex(self, points: list[tuple[float, ...]]) -> None:
         if len(points) < 3:
             raise ModelError(f"{self.label}: expected at least 3 vertices, got {len(points)}")
         turns = []
@@ -209,14 +209,14 @@ class Polygon(Body):
 
     @property
     def center(self) -> tuple[float, float]:
-        """The center of mass at the start."""
+        """Center of mass at the start."""
         c, s = math.cos(self.angle), math.sin(self.angle)
         x, y = self._centroid
         return self.position[0] + c * x - s * y, self.position[1] + s * x + c * y
 
     @property
-    def reach(self) -> float:
-        """How far the farthest corner is from the center of mass."""
+    def bounding_radius(self) -> float:
+        """Distance of the farthest corner from the center of mass."""
         return max(math.hypot(*corner) for corner in self.corners)
 
     def _uniform(self) -> float:
@@ -230,12 +230,12 @@ class Polygon(Body):
 
     @property
     def shape(self) -> core_shapes.Shape:
-        """A filled polygon about the center of mass."""
+        """Shape of a filled polygon about the center of mass."""
         return core_shapes.Polygon(self.corners)
 
 
 class Rectangle(Polygon):
-    """A filled rectangle of this size, (width, height), centered at `position`."""
+    """Filled rectangle of this size (width, height), centered at `position`."""
 
     def __init__(self, size: Sequence[Number], position: Sequence[Number], angle: Number = 0.0, **body) -> None:
         label = body.get("name") or "rectangle"

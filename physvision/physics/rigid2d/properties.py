@@ -1,4 +1,4 @@
-"""The properties of a world: one dataclass of tensors, packed into one vector a world for the kernels."""
+"""Properties of a world: one dataclass of tensors, packed into one vector a world for the kernels."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from physvision.physics.properties import Properties, leaf, register_properties
 @register_properties
 @dataclass(frozen=True)
 class WorldProperties(Properties):
-    """Masses, sizes, friction … of a world in the plane."""
+    """Masses, sizes, friction and further properties of a planar world."""
 
-    mass: Tensor = leaf("moving", unit="kg", range="positive", meaning="of moving bodies")
+    mass: Tensor = leaf("moving", unit="kg", range="positive", meaning="mass of moving bodies")
     gyration: Tensor = leaf(
         "moving", unit="m", range="positive", meaning="radius of gyration; inertia is mass · gyration²"
     )
@@ -31,49 +31,55 @@ class WorldProperties(Properties):
         meaning="Coulomb deceleration of a body that slides on the plane itself, until it rests",
     )
     static_pose: Tensor = leaf("static", 3, unit="m, m, rad", meaning="x, y and angle of static bodies")
-    radius: Tensor = leaf("bodies", unit="m", range="not negative", meaning="of circles; zero for polygons")
-    restitution: Tensor = leaf("bodies", range="share", meaning="a pair's is the mean of the two")
-    friction: Tensor = leaf("bodies", range="not negative", meaning="coefficient; a pair's is the mean of the two")
-    gravity: Tensor = leaf(2, unit="m/s²", meaning="along x and y")
-    anchors: Tensor = leaf("joints", 2, 2, unit="m", meaning="where each joint sits in the frames of its two bodies")
-    joint_angle: Tensor = leaf(
-        "joints", unit="rad", meaning="angle of the first body less the second's that joints hold, or return to"
+    radius: Tensor = leaf("bodies", unit="m", range="not negative", meaning="radius of circles; zero for polygons")
+    restitution: Tensor = leaf(
+        "bodies", range="share", meaning="coefficient of restitution; a pair's is the mean of the two"
     )
-    joint_stiffness: Tensor = leaf("joints", unit="N m/rad", range="not negative", meaning="of the joint's spring")
-    joint_damping: Tensor = leaf("joints", unit="N m s/rad", range="not negative", meaning="drag of the joint")
+    friction: Tensor = leaf(
+        "bodies", range="not negative", meaning="coefficient of friction; a pair's is the mean of the two"
+    )
+    gravity: Tensor = leaf(2, unit="m/s²", meaning="acceleration along x and y")
+    anchors: Tensor = leaf("joints", 2, 2, unit="m", meaning="anchors of each joint in the frames of its two bodies")
+    joint_angle: Tensor = leaf(
+        "joints", unit="rad", meaning="angle of the first body less the second's that joints hold, or springs return to"
+    )
+    joint_stiffness: Tensor = leaf(
+        "joints", unit="N m/rad", range="not negative", meaning="stiffness of the joint's spring"
+    )
+    joint_damping: Tensor = leaf("joints", unit="N m s/rad", range="not negative", meaning="damping of the joint")
     joint_limits: Tensor = leaf(
         "joints", 2, unit="rad", range="not nan", meaning="lower and upper bound relative to `joint_angle`"
     )
     spring_anchors: Tensor = leaf(
-        "springs", 2, 2, unit="m", meaning="where each spring ends in the frames of its two bodies"
+        "springs", 2, 2, unit="m", meaning="ends of each spring in the frames of its two bodies"
     )
-    spring_stiffness: Tensor = leaf("springs", unit="N/m", range="not negative", meaning="force a length")
-    spring_length: Tensor = leaf("springs", unit="m", range="not negative", meaning="at which springs rest")
-    spring_damping: Tensor = leaf("springs", unit="N s/m", range="not negative", meaning="force a speed")
+    spring_stiffness: Tensor = leaf("springs", unit="N/m", range="not negative", meaning="force per length")
+    spring_length: Tensor = leaf("springs", unit="m", range="not negative", meaning="rest length of springs")
+    spring_damping: Tensor = leaf("springs", unit="N s/m", range="not negative", meaning="force per speed")
 
 
 def pack(
     properties: WorldProperties, own: WorldProperties, batch: int, order: Mapping[str, list[int]]
 ) -> Float[Tensor, "batch numbers"]:
-    """All leaves as one float64 vector a world, in the order of the fields; shared leaves are shared.
+    """Return all leaves as one float64 vector a world, in the order of the fields.
 
-    Rows of bodies, joints and springs are in the kernels' order, which is given.
+    Rows of bodies, joints and springs are in the kernels' `order`.
     """
     parts = []
     for name, value in properties.items():
-        rows_at = value.dim() - getattr(own, name).dim()
-        listed = order.get(str(properties.leaves()[name].shape[0]))
-        if listed is not None:
-            value = value.index_select(rows_at, torch.tensor(listed, dtype=torch.long, device=value.device))
-        flat = value.reshape(batch if rows_at else 1, -1)
+        row_dim = value.dim() - getattr(own, name).dim()
+        indices = order.get(str(properties.leaves()[name].shape[0]))
+        if indices is not None:
+            value = value.index_select(row_dim, torch.tensor(indices, dtype=torch.long, device=value.device))
+        flat = value.reshape(batch if row_dim else 1, -1)
         parts.append(flat.to(torch.float64).expand(batch, -1))
     return torch.cat(parts, 1)
 
 
 def offsets(own: WorldProperties) -> dict[str, int]:
-    """Where each leaf starts in the packed vector."""
-    start, found = 0, {}
+    """Return the first entry of each leaf in the packed vector."""
+    start, first = 0, {}
     for name, value in own.items():
-        found[name] = start
+        first[name] = start
         start += value.numel()
-    return found
+    return first

@@ -3,7 +3,7 @@
 import numpy as np
 
 
-def lemke(matrix, vector, most=2000):
+def lemke(matrix, vector, max_pivots=2000):
     """The solution z, or None where the method ends on a ray."""
     n = len(vector)
     if (vector >= 0).all():
@@ -14,7 +14,7 @@ def lemke(matrix, vector, most=2000):
     basis = list(range(n))
     row = int(np.argmin(vector / cover))
     entering = 2 * n
-    for _ in range(most):
+    for _ in range(max_pivots):
         leaving = basis[row]
         table[row] /= table[row, entering]
         others = np.arange(n) != row
@@ -30,7 +30,7 @@ def lemke(matrix, vector, most=2000):
         if not allowed.any():
             return None
         ratios = np.where(allowed, table[:, -1] / np.where(allowed, column, 1.0), np.inf)
-        ties = np.flatnonzero(ratios <= ratios.min() + 1e-12)
-        zero = [i for i in ties if basis[i] == 2 * n]
-        row = int(zero[0] if zero else ties[0])
+        tied_rows = np.flatnonzero(ratios <= ratios.min() + 1e-12)
+        zero = [i for i in tied_rows if basis[i] == 2 * n]
+        row = int(zero[0] if zero else tied_rows[0])
     return None

@@ -6,93 +6,111 @@ from physics.lcp.lemke import lemke
 from physvision.core import DtypeError, InputError
 from physvision.physics import lcp
 
+ROWS = ("joints", "normals", "tangents")
+
+
+def full_rows(rows, pairs, bodies):
+    """Rows over all velocities, (batch, rows, 3 bodies), the world's left out."""
+    dense = rows.new_zeros(*rows.shape[:2], bodies + 1, 3)
+    for r, (a, b) in enumerate(pairs):
+        dense[:, r, a] += rows[:, r, 0]
+        dense[:, r, b] += rows[:, r, 1]
+    return dense[:, :, :bodies].flatten(2)
+
+
+def dense_problem(problem):
+    """Inverse masses, free velocities, and joint, normal and tangential rows over all velocities."""
+    bodies = problem.velocity.shape[1]
+    pairs = (problem.joint_bodies, problem.contact_bodies, problem.contact_bodies)
+    rows = [full_rows(getattr(problem, name), pair, bodies) for name, pair in zip(ROWS, pairs, strict=True)]
+    return problem.inverse_mass.flatten(1), problem.velocity.flatten(1), *rows
+
+
+def product(matrix, vector):
+    return (matrix @ vector.unsqueeze(2)).squeeze(2)
+
 
 def residual(problem, solution):
-    """max |min(z, w)| over the complementary rows and |w| over the others, scaled by the largest z and |A||z| + |b|."""
-    z, w, free = solution.z.double(), solution.w.double(), problem.free
-    size_z = z.abs().amax(1, True).clamp(min=1)
-    terms = (problem.matrix.double().abs() @ z.abs().unsqueeze(2)).squeeze(2) + problem.vector.double().abs()
-    size_w = terms.amax(1, True).clamp(min=1)
-    found = torch.minimum(z / size_z, w / size_w).abs()
-    found[:, :free] = (w / size_w).abs()[:, :free]
-    return found.amax(1)
+    """Largest violation of the problem's definition, scaled by the sizes of the rows, velocities and multipliers."""
+    weight, free, joints, normals, tangents = dense_problem(problem)
+    v = solution.velocity.flatten(1)
+    impulse = product(joints.mT, solution.joint) + product(normals.mT, solution.normal)
+    motion = v - free - weight * (impulse + product(tangents.mT, solution.tangent))
+    normal = product(normals, v) + problem.normal_offset
+    slip, bound = product(tangents, v), problem.friction * solution.normal.clamp(min=0)
+    friction = solution.tangent - torch.clamp(solution.tangent - slip, -bound, bound)
+    errors = [motion, product(joints, v), torch.minimum(solution.normal, normal), friction]
+    terms = [v, solution.joint, solution.normal, solution.tangent, normals.abs().sum(2) * v.abs().amax(1, True)]
+    scale = torch.cat(terms, 1).abs().amax(1).clamp(min=1)
+    return torch.cat(errors, 1).abs().amax(1) / scale
 
 
-def random_general(n, count, generator):
-    """Positive definite, not symmetric."""
-    rank = n + 1
-    factor = torch.randn(count, n, rank, generator=generator, dtype=torch.float64)
-    skew = torch.randn(count, n, n, generator=generator, dtype=torch.float64)
-    matrix = factor @ factor.mT + 0.3 * (skew - skew.mT)
-    return lcp.Problem(matrix, torch.randn(count, n, generator=generator, dtype=torch.float64))
-
-
-def random_degenerate(n, count, generator):
-    """Half the rank that it needs, and a solution with z = w = 0 in a quarter of the rows."""
-    rank = max(1, n // 2)
-    factor = torch.randn(count, n, rank, generator=generator, dtype=torch.float64)
-    matrix = factor @ factor.mT
-    active, idle = torch.rand(2, count, n, generator=generator) < 0.5
-    z, w = torch.randn(2, count, n, generator=generator, dtype=torch.float64).abs()
-    z, w = z * active, w * ~active * idle
-    return lcp.Problem(matrix, w - (matrix @ z.unsqueeze(2)).squeeze(2))
-
-
-def random_triangular(n, count, generator):
-    """P-matrices, far from symmetric: not monotone, with one solution each."""
-    values = torch.randn(count, n, n, generator=generator, dtype=torch.float64)
-    matrix = values.triu(1) + torch.diag_embed(0.2 + values.diagonal(dim1=1, dim2=2).abs())
-    return lcp.Problem(matrix, torch.randn(count, n, generator=generator, dtype=torch.float64))
-
-
-def random_mechanical(bodies, joints, contacts, count, generator, redundant=False, friction=True):
-    """Bodies in the plane with random rows; redundant ones repeat rows, every third contact is smooth."""
+def random_problem(bodies, joints, contacts, count, generator, redundant=False, friction=True):
+    """Bodies in the plane at random places; redundant rows repeat others, every third contact is smooth."""
 
     def draw(*shape):
         return torch.randn(count, *shape, generator=generator, dtype=torch.float64)
 
-    nv = 3 * bodies
-    mass = torch.diag_embed(0.5 + draw(nv).abs())
-    pins, normals, tangents = draw(joints, nv), draw(contacts, nv), draw(contacts, nv)
+    def pairs(number):
+        first = [i % bodies for i in range(number)]
+        return [(a, (a + 1 + i // bodies) % (bodies + 1)) for i, a in enumerate(first)]
+
+    def rows(direction, arms):
+        turned = torch.stack([-arms[..., 1], arms[..., 0]], -1)
+        sides = torch.stack([direction, -direction], 2)
+        return torch.cat([sides, (turned * sides).sum(-1, keepdim=True)], -1)
+
+    def unit(number):
+        angle = 3 * draw(number)
+        return torch.stack([angle.cos(), angle.sin()], -1)
+
+    ends, joint_ends = pairs(contacts), pairs(joints)
+    normal, arms = unit(contacts), draw(contacts, 2, 2)
+    normals = rows(normal, arms)
+    tangents = rows(torch.stack([-normal[..., 1], normal[..., 0]], -1), arms)
+    pins = rows(unit(joints), draw(joints, 2, 2))
     if redundant:
-        pins[:, -1] = pins[:, 0]
         half = contacts // 2
+        ends[half : 2 * half], joint_ends[-1] = ends[:half], joint_ends[0]
+        pins[:, -1] = pins[:, 0]
         normals[:, half : 2 * half], tangents[:, half : 2 * half] = normals[:, :half], tangents[:, :half]
-    coefficients = draw(contacts).abs()
+    coefficients = 0.5 * torch.rand(count, contacts, generator=generator, dtype=torch.float64)
     coefficients[:, ::3] = 0
-    sides = torch.stack([tangents, -tangents], 2).flatten(1, 2)
-    return lcp.MechanicalProblem(
-        mass,
-        draw(nv),
+    return lcp.Problem(
+        1 / (0.5 + draw(bodies, 3).abs()),
+        draw(bodies, 3),
+        joint_ends,
         pins,
-        normals,
-        sides if friction else None,
-        coefficients if friction else None,
-        rebound=-draw(contacts).abs() * 0.1,
+        contact_bodies=ends,
+        normals=normals,
+        normal_offset=-draw(contacts).abs() * 0.1,
+        tangents=tangents,
+        friction=coefficients if friction else torch.zeros_like(coefficients),
     )
 
 
 def all_problems():
     generator = torch.Generator().manual_seed(7)
-    for n in (1, 2, 3, 5, 8, 13, 21, 40):
-        yield f"general {n}", random_general(n, 75, generator), 1e-12
-        yield f"degenerate {n}", random_degenerate(n, 25, generator), 1e-8
-        yield f"triangular {n}", random_triangular(n, 25, generator), 1e-12
-    for bodies, joints, contacts in ((1, 0, 1), (2, 1, 3), (4, 2, 6), (6, 4, 10)):
-        yield f"cone {contacts}", random_mechanical(bodies, joints, contacts, 50, generator).assemble(), 1e-12
-        smooth = random_mechanical(bodies, joints, contacts, 25, generator, friction=False)
-        yield f"smooth {contacts}", smooth.assemble(), 1e-12
+    for bodies, joints, contacts in ((1, 0, 1), (2, 1, 3), (4, 2, 6), (6, 4, 10), (16, 4, 30)):
+        # Joints yield by 1e-12 of their load, which reaches thirty times the velocities.
+        yield f"cone {contacts}", random_problem(bodies, joints, contacts, 75, generator), 1e-10
+        yield f"smooth {contacts}", random_problem(bodies, joints, contacts, 75, generator, friction=False), 1e-10
     for bodies, joints, contacts in ((3, 2, 2), (4, 3, 6), (8, 4, 10)):
-        redundant = random_mechanical(bodies, joints, contacts, 50, generator, redundant=True)
-        yield f"redundant {contacts}", redundant.assemble(), 1e-8
+        yield f"redundant {contacts}", random_problem(bodies, joints, contacts, 75, generator, redundant=True), 1e-8
 
 
 def reduced(problem, world):
-    """The matrix and vector of the complementary rows, the equations eliminated, in numpy."""
-    matrix, vector, free = problem.matrix[world].numpy(), problem.vector[world].numpy(), problem.free
-    solved = np.linalg.solve(matrix[:free, :free], np.column_stack([matrix[:free, free:], vector[:free]]))
-    lower = matrix[free:, free:] - matrix[free:, :free] @ solved[:, :-1]
-    return lower, vector[free:] - matrix[free:, :free] @ solved[:, -1], solved
+    """Matrix and vector of the normals, the joints eliminated, in numpy; and the velocities they lead to."""
+    weight, free, joints, normals, _ = (value[world].numpy() for value in dense_problem(problem))
+    coupling = joints * weight @ joints.T
+    inverse = np.linalg.pinv(coupling) if len(joints) else coupling
+
+    def constrained(v):
+        return v - weight[:, None] * joints.T @ inverse @ joints @ v
+
+    start, response = constrained(free[:, None]), constrained(weight[:, None] * normals.T)
+    vector = (normals @ start)[:, 0] + problem.normal_offset[world].numpy()
+    return normals @ response, vector, lambda z: (start + response @ z[:, None])[:, 0]
 
 
 @pytest.mark.parametrize(("name", "problem", "bound"), list(all_problems()), ids=lambda value: str(value)[:14])
@@ -100,20 +118,21 @@ def test_random_problems_are_solved_in_both_precisions(name, problem, bound):
     solution = lcp.solve(problem)
     assert solution.status.converged.all()
     assert residual(problem, solution).max() < bound
-    low = lcp.Problem(problem.matrix.float(), problem.vector.float(), problem.free)
+    tensors = {key: value.float() for key, value in vars(problem).items() if isinstance(value, torch.Tensor)}
+    low = lcp.Problem(joint_bodies=problem.joint_bodies, contact_bodies=problem.contact_bodies, **tensors)
     assert residual(low, lcp.solve(low)).max() < 1e-4
 
 
 def test_agrees_with_lemke():
     generator = torch.Generator().manual_seed(11)
     compared = 0
-    for n in (1, 3, 8, 21, 40):
-        problem = random_general(n, 20, generator)
-        z = lcp.solve(problem).z
+    for bodies, joints, contacts in ((1, 0, 1), (2, 1, 3), (4, 2, 6), (8, 4, 10), (20, 4, 30)):
+        problem = random_problem(bodies, joints, contacts, 20, generator, friction=False)
+        z = lcp.solve(problem).normal
         for world in range(20):
-            found = lemke(problem.matrix[world].numpy(), problem.vector[world].numpy())
-            assert found is not None
-            np.testing.assert_allclose(z[world].numpy(), found, atol=1e-9 * max(1.0, np.abs(found).max()))
+            expected = lemke(*reduced(problem, world)[:2])
+            assert expected is not None
+            np.testing.assert_allclose(z[world].numpy(), expected, atol=1e-9 * max(1.0, np.abs(expected).max()))
             compared += 1
     assert compared == 100
 
@@ -121,95 +140,88 @@ def test_agrees_with_lemke():
 def test_velocities_agree_with_lemke_where_multipliers_are_not_unique():
     # With redundant rows many multipliers do, but without friction only one velocity does.
     generator = torch.Generator().manual_seed(12)
-    mechanical = random_mechanical(4, 2, 6, 30, generator, redundant=True, friction=False)
-    problem = mechanical.assemble()
-    velocity = lcp.solve(mechanical).velocity
-    nv = velocity.shape[1]
+    problem = random_problem(4, 2, 6, 30, generator, redundant=True, friction=False)
+    velocity = lcp.solve(problem).velocity.flatten(1)
     for world in range(30):
-        lower, rest, solved = reduced(problem, world)
-        found = lemke(lower, rest)
-        assert found is not None
-        np.testing.assert_allclose(velocity[world].numpy(), (-solved[:, -1] - solved[:, :-1] @ found)[:nv], atol=1e-6)
-
-
-def test_gradients_of_a_general_problem():
-    generator = torch.Generator().manual_seed(3)
-    problem = random_general(4, 3, generator)
-    inputs = problem.matrix.requires_grad_(), problem.vector.requires_grad_()
-    assert torch.autograd.gradcheck(lambda a, b: lcp.solve(lcp.Problem(a, b)).z, inputs)
+        matrix, vector, velocities = reduced(problem, world)
+        expected = lemke(matrix, vector)
+        assert expected is not None
+        np.testing.assert_allclose(velocity[world].numpy(), velocities(expected), atol=1e-6)
 
 
 def test_gradients_with_joints_contacts_and_friction():
     generator = torch.Generator().manual_seed(5)
-    one = random_mechanical(2, 2, 3, 4, generator)
-    inputs = [
-        one.mass,
-        one.momentum,
-        one.joints,
-        one.contacts,
-        one.friction[:, ::2],
-        one.coefficients + 0.1,
-        one.rebound,
-    ]
-    inputs = [value.clone().requires_grad_() for value in inputs]
+    problem = random_problem(3, 2, 3, 4, generator)
+    names = ("inverse_mass", "velocity", *ROWS, "normal_offset", "friction", "joint_offset")
+    values = {**vars(problem), "friction": problem.friction + 0.1, "joint_offset": torch.zeros(4, 2).double()}
+    inputs = [values[name].clone().requires_grad_() for name in names]
 
-    def solve(mass, momentum, joints, contacts, tangents, coefficients, rebound):
-        sides = torch.stack([tangents, -tangents], 2).flatten(1, 2)
-        problem = lcp.MechanicalProblem(mass, momentum, joints, contacts, sides, coefficients, rebound=rebound)
-        return lcp.solve(problem).velocity
+    def solve(*tensors):
+        return lcp.solve(lcp.Problem(**{**values, **dict(zip(names, tensors, strict=True))})).velocity
 
     assert torch.autograd.gradcheck(solve, inputs)
 
 
 def test_gradient_of_a_velocity_passes_through_redundant_rows():
     generator = torch.Generator().manual_seed(6)
-    one = random_mechanical(3, 3, 4, 2, generator, redundant=True, friction=False)
+    problem = random_problem(3, 3, 4, 2, generator, redundant=True, friction=False)
 
-    def velocity(momentum):
-        return lcp.solve(lcp.MechanicalProblem(one.mass, momentum, one.joints, one.contacts)).velocity
+    def velocity(free):
+        return lcp.solve(lcp.Problem(**{**vars(problem), "velocity": free})).velocity
 
-    # The compliance that shares redundant load is 64 ε, its inverse 1e14/64: differences of 1e-4 see the ridge at 1e-7.
-    inputs = one.momentum.clone().requires_grad_()
+    inputs = problem.velocity.clone().requires_grad_()
     assert torch.autograd.gradcheck(velocity, inputs, eps=1e-4, atol=1e-5)
 
 
 def test_an_impact_by_hand():
     # Two particles on a line, masses 1 and 3, meet at 2 and 0 with restitution 1/2: v = (-1/4, 3/4).
     tensor = torch.tensor
-    problem = lcp.MechanicalProblem(
-        tensor([[[1.0, 0.0], [0.0, 3.0]]]),
-        tensor([[2.0, 0.0]]),
-        contacts=tensor([[[-1.0, 1.0]]]),
-        rebound=tensor([[-1.0]]),
+    line = [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    problem = lcp.Problem(
+        tensor([[[1.0, 1.0, 1.0], [1 / 3, 1.0, 1.0]]]),
+        tensor([line]) + tensor([2.0, 0.0, 0.0]) * tensor([[[1.0], [0.0]]]),
+        contact_bodies=[(1, 0)],
+        normals=tensor([[[[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]]]]),
+        normal_offset=tensor([[-1.0]]),
     )
     solution = lcp.solve(problem)
-    torch.testing.assert_close(solution.velocity, tensor([[-0.25, 0.75]]))
-    torch.testing.assert_close(solution.contact, tensor([[2.25]]))
+    torch.testing.assert_close(solution.velocity[:, :, 0], tensor([[-0.25, 0.75]]))
+    torch.testing.assert_close(solution.normal, tensor([[2.25]]))
 
 
 def test_a_world_without_a_solution_is_named_and_harms_no_other():
-    matrix = torch.tensor([[[1.0]], [[-1.0]], [[2.0]]], dtype=torch.float64)
-    solution = lcp.solve(lcp.Problem(matrix, -torch.ones(3, 1, dtype=torch.float64)))
+    # In the second world neither body yields.
+    inverse = torch.tensor([1.0, 0.0, 2.0], dtype=torch.float64)[:, None, None].expand(3, 1, 3)
+    velocity = torch.tensor([-1.0, 0.0, 0.0], dtype=torch.float64).expand(3, 1, 3)
+    normals = torch.tensor([[[1.0, 0, 0], [-1.0, 0, 0]]], dtype=torch.float64).expand(3, 1, 2, 3)
+    solution = lcp.solve(lcp.Problem(inverse, velocity, contact_bodies=[(0, 1)], normals=normals))
     assert solution.status.converged.tolist() == [True, False, True]
     assert solution.status.residual[1] > 1e-3
-    torch.testing.assert_close(solution.z[[0, 2]], torch.tensor([[1.0], [0.5]], dtype=torch.float64))
+    torch.testing.assert_close(solution.normal[[0, 2]], torch.tensor([[1.0], [0.5]], dtype=torch.float64))
 
 
 def test_vmap_folds_into_the_batch():
-    problem = random_general(3, 4, torch.Generator().manual_seed(8))
-    vectors = torch.randn(5, 4, 3, dtype=torch.float64)
-    mapped = torch.func.vmap(lambda b: lcp.solve(lcp.Problem(problem.matrix, b)).z)(vectors)
-    looped = torch.stack([lcp.solve(lcp.Problem(problem.matrix, b)).z for b in vectors])
+    problem = random_problem(3, 1, 3, 4, torch.Generator().manual_seed(8))
+    velocities = torch.randn(5, 4, 3, 3, dtype=torch.float64)
+
+    def velocity(free):
+        return lcp.solve(lcp.Problem(**{**vars(problem), "velocity": free})).velocity
+
+    mapped = torch.func.vmap(velocity)(velocities)
+    looped = torch.stack([velocity(free) for free in velocities])
     assert torch.equal(mapped, looped)
 
 
 def test_bad_problems_are_refused():
-    eye, one = torch.eye(2).expand(1, 2, 2), torch.ones(1, 2)
-    with pytest.raises(DtypeError, match=r"problem.contacts: expected torch.float32 as problem.momentum has"):
-        lcp.MechanicalProblem(eye, one, contacts=eye[:, :1].double())
-    with pytest.raises(InputError, match="expected 0 to 2, the number of unknowns, got 3"):
-        lcp.Problem(eye, one, free=3)
+    ones, rows = torch.ones(1, 2, 3), torch.ones(1, 1, 2, 3)
+    with pytest.raises(DtypeError, match=r"problem.normals: expected torch.float32 as problem.velocity has"):
+        lcp.Problem(ones, ones, contact_bodies=[(0, 1)], normals=rows.double())
+    with pytest.raises(InputError, match=r"problem\.contact_bodies: expected bodies 0 to 2, the world"):
+        lcp.Problem(ones, ones, contact_bodies=[(0, 3)], normals=rows)
+    with pytest.raises(InputError, match=r"problem\.normals: expected 1 rows, one for each pair of bodies, got None"):
+        lcp.Problem(ones, ones, contact_bodies=[(0, 1)])
+    bad = torch.full((1, 1), -0.5)
     with pytest.raises(InputError, match=r"expected μ ≥ 0, got -0\.5"):
-        lcp.MechanicalProblem(eye, one, contacts=eye[:, :1], friction=eye, coefficients=torch.full((1, 1), -0.5))
-    with pytest.raises(InputError, match="friction rows need the coefficient"):
-        lcp.MechanicalProblem(eye, one, contacts=eye[:, :1], friction=eye)
+        lcp.Problem(ones, ones, contact_bodies=[(0, 1)], normals=rows, tangents=rows, friction=bad)
+    with pytest.raises(InputError, match="tangents need the friction coefficient"):
+        lcp.Problem(ones, ones, contact_bodies=[(0, 1)], normals=rows, tangents=rows)

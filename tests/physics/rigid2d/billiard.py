@@ -1,7 +1,7 @@
 """An exact event-driven billiard of equal discs in a box, elastic and frictionless, with its Jacobian.
 
 Written from the closed forms alone: between impacts discs move straight; a wall turns one component round; equal
-discs exchange what they have along the line of centres. The Jacobian of each impact is its saltation matrix.
+discs exchange what they have along the line of centers. The Jacobian of each impact is its saltation matrix.
 """
 
 import numpy as np

@@ -8,11 +8,10 @@ import threading
 
 import pytest
 import torch
-from physics.rigid2d.scenes import THREE, ball, billiard, start
+from physics.rigid2d.scenes import THREE, ball, billiard, start, walls
 
 from physvision.core import DtypeError, InputError, ModelError, ShapeError, State
 from physvision.physics import rigid2d
-from physvision.physics.rigid2d import scenes as rigid2d_scenes
 
 SQUARE = [(-10, -10), (10, -10), (10, 10), (-10, 10)]
 
@@ -62,18 +61,18 @@ def test_joints_to_unknown_bodies_are_refused():
         rigid2d.World([body, ball((100, 0), name="ball")])
 
 
-def test_overlapping_starts_are_refused_or_pushed_apart():
+def test_penetrating_starts_raise_or_are_separated():
     def bodies():
         return [ball((0, 0), name="first"), ball((30, 0), name="second"), ball((60, 10), name="third", mass=3)]
 
-    with pytest.raises(ModelError, match="'first' and 'second' overlap by 10 at the start"):
+    with pytest.raises(ModelError, match="'first' and 'second' penetrate by 10 at the start"):
         rigid2d.World(bodies())
-    world = rigid2d.World(bodies(), overlap="push")
+    world = rigid2d.World(bodies(), initial_penetration="separate")
     place = start(world).q.reshape(3, 3)[:, :2]
     assert torch.pdist(place).min() > 40 - 1e-5
     between = [rigid2d.Rectangle((20, 100), (x, 0), static=True, name=f"wall {x}") for x in (-25, 25)]
-    with pytest.raises(ModelError, match="there is no room to push them apart"):
-        rigid2d.World([*between, ball((0, 0))], overlap="push")
+    with pytest.raises(ModelError, match="there is no room to separate them"):
+        rigid2d.World([*between, ball((0, 0))], initial_penetration="separate")
 
 
 def test_bad_properties_name_the_body():
@@ -120,17 +119,21 @@ def test_a_world_that_fails_is_named_warns_once_and_harms_no_other():
     assert torch.equal(trajectory.q[2], alone.q[0])
 
 
-def test_more_events_than_may_happen_in_a_step_end_it_crowded():
+def test_more_events_than_a_step_allows_end_in_a_fallback_step():
     # A ball of 30,000 px/s in a gap of 4 px bounces 250 times in a step.
     walls = [rigid2d.Rectangle((20, 100), (x, 0), static=True, restitution=1, friction=0) for x in (-32, 32)]
-    world = rigid2d.World([*walls, ball((0, 0), (30_000, 0))], gravity=(0, 0), max_events=64)
+    world = rigid2d.World(
+        [*walls, ball((0, 0), (30_000, 0))], gravity=(0, 0), settings=rigid2d.StepSettings(max_events=64)
+    )
     trajectory = world.rollout(start(world), 2)
     assert trajectory.status.converged.all()
     assert trajectory.status.fallback_steps.tolist() == [1]
     # A crowded step leaves overlaps of two ten-thousandths of the smallest body.
-    assert trajectory.q[:, :, 0].abs().max() <= 2 + 2e-4 * world.assembly.smallest
+    assert trajectory.q[:, :, 0].abs().max() <= 2 + 2e-4 * world.model.smallest
     assert trajectory.v[0, -1, 0].abs() <= 30_000
-    roomy = rigid2d.World([*walls, ball((0, 0), (30_000, 0))], gravity=(0, 0), max_events=1024)
+    roomy = rigid2d.World(
+        [*walls, ball((0, 0), (30_000, 0))], gravity=(0, 0), settings=rigid2d.StepSettings(max_events=1024)
+    )
     assert roomy.rollout(start(roomy), 2).status.fallback_steps.tolist() == [0]
 
 
@@ -146,9 +149,9 @@ def test_a_failed_world_is_nan_from_its_first_bad_step_on():
 
 
 def test_a_static_body_that_moves_is_refused_and_a_driven_one_is_not():
-    with pytest.raises(ModelError, match=r"lift: a static body stands still, but its velocity is .* driven=True"):
+    with pytest.raises(ModelError, match=r"lift: a static body stands still, but its velocity is .* kinematic=True"):
         rigid2d.Rectangle((10, 1), (0, 0), static=True, velocity=(0, 1), name="lift")
-    lift = rigid2d.Rectangle((10, 1), (0, -0.5), driven=True, velocity=(0.5, 1), name="lift", friction=1.0)
+    lift = rigid2d.Rectangle((10, 1), (0, -0.5), kinematic=True, velocity=(0.5, 1), name="lift", friction=1.0)
     box = rigid2d.Rectangle((1, 1), (0, 0.5), velocity=(0.5, 1), friction=1.0, restitution=0.0)
     world = rigid2d.World([lift, box], gravity=(0, -9.81), dt=1 / 60)
     final = world.rollout(start(world), 60).final
@@ -168,11 +171,11 @@ def rolled_in_a_worker(world):
 
 def test_a_world_is_copied_and_pickled_after_use_and_works_in_a_spawned_worker():
     world = billiard(*THREE)
-    wanted = world.rollout(start(world), 3).final.q
+    expected = world.rollout(start(world), 3).final.q
     for same in (copy.deepcopy(world), pickle.loads(pickle.dumps(world))):
-        assert torch.equal(same.rollout(start(same), 3).final.q, wanted)
+        assert torch.equal(same.rollout(start(same), 3).final.q, expected)
     with torch.multiprocessing.get_context("spawn").Pool(1) as pool:
-        assert torch.equal(pool.apply(rolled_in_a_worker, (world,)), wanted)
+        assert torch.equal(pool.apply(rolled_in_a_worker, (world,)), expected)
 
 
 @pytest.fixture
@@ -200,7 +203,7 @@ def test_an_interrupt_is_taken_in_the_middle_of_a_rollout_and_the_world_works_on
 @pytest.mark.parametrize("speed", [1e11, 1e16])
 def test_a_body_of_absurd_speed_is_named_and_passes_no_wall_unsaid(speed):
     box = rigid2d.Rectangle((40, 30), (200, 200), angle=0.4, velocity=(speed, 0.3 * speed), restitution=0.5)
-    world = rigid2d.World([*rigid2d_scenes.walls(), box], gravity=(0, 0))
+    world = rigid2d.World([*walls(), box], gravity=(0, 0))
     with pytest.warns(RuntimeWarning, match="crosses the world"):
         trajectory = world.rollout(start(world), 3)
     assert trajectory.status.first_failed_step.tolist() == [1]

@@ -38,8 +38,8 @@ def test_balls_follow_the_exact_billiard_and_so_does_the_jacobian(balls, dt, ste
     assert trajectory.status.converged.all()
     expected = np.concatenate([exact.x.ravel(), exact.v.ravel()])
     np.testing.assert_allclose(flat(trajectory)[0].numpy(), expected, atol=1e-6)
-    found = jacobian(world, start(world), steps).numpy()
-    assert np.abs(found - exact.jacobian).max() < 1e-6 * np.abs(exact.jacobian).max()
+    actual = jacobian(world, start(world), steps).numpy()
+    assert np.abs(actual - exact.jacobian).max() < 1e-6 * np.abs(exact.jacobian).max()
 
 
 def test_many_balls_in_a_row_or_a_column_follow_the_exact_billiard():
@@ -47,11 +47,11 @@ def test_many_balls_in_a_row_or_a_column_follow_the_exact_billiard():
     generator = np.random.default_rng(3)
     velocities = generator.uniform(-150, 150, (16, 2))
     for along in (0, 1):
-        places = np.stack([[25 + 94 * (i // 4), 25 + 110 * (i % 4)][:: 1 - 2 * along] for i in range(16)])
-        exact = Billiard(places, velocities[:, :: 1 - 2 * along])
+        positions = np.stack([[25 + 94 * (i // 4), 25 + 110 * (i % 4)][:: 1 - 2 * along] for i in range(16)])
+        exact = Billiard(positions, velocities[:, :: 1 - 2 * along])
         assert exact.run(0.5) > 5
-        world = billiard(places.tolist(), velocities[:, :: 1 - 2 * along].tolist())
-        assert len(world.assembly.pairs) > 64
+        world = billiard(positions.tolist(), velocities[:, :: 1 - 2 * along].tolist())
+        assert len(world.model.pairs) > 64
         trajectory = world.rollout(start(world), 15)
         assert trajectory.status.fallback_steps == 0
         np.testing.assert_allclose(flat(trajectory)[0].numpy(), np.r_[exact.x.ravel(), exact.v.ravel()], atol=1e-6)
@@ -61,11 +61,11 @@ def test_many_balls_in_a_row_or_a_column_follow_the_exact_billiard():
 def test_a_bounce_turns_position_and_velocity_round(dt, steps):
     # The grid is met on purpose: the ball reaches the wall at 28/30 s, exactly at the end of a step.
     world = rigid2d.World([*walls(), ball((100, 100), (300, 0))], gravity=(0, 0), dt=dt)
-    found = jacobian(world, start(world), steps)
+    actual = jacobian(world, start(world), steps)
     time = steps * dt
     # Two bounces in 10/3 s: at 380 and at 20; an odd number shows at half the time.
     expected = torch.tensor([1.0, 0.0, time, 0.0], dtype=torch.float64)
-    torch.testing.assert_close(found[0], expected, rtol=1e-6, atol=1e-9)
+    torch.testing.assert_close(actual[0], expected, rtol=1e-6, atol=1e-9)
     half = jacobian(world, start(world), steps // 2)
     torch.testing.assert_close(half[0], -expected * torch.tensor([1, 1, 0.5, 1]), rtol=1e-6, atol=1e-9)
 
@@ -75,9 +75,9 @@ def test_a_bounce_turns_position_and_velocity_round(dt, steps):
 def test_equal_balls_head_on_exchange_their_motion(dt, gap):
     world = rigid2d.World([ball((0, 0), (100, 0)), ball((40 + gap, 0))], gravity=(0, 0), dt=dt)
     steps = round(2 / dt)
-    found = jacobian(world, start(world), steps)
+    actual = jacobian(world, start(world), steps)
     expected = torch.tensor([1.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0], dtype=torch.float64)
-    torch.testing.assert_close(found[2], expected, rtol=1e-6, atol=1e-9)
+    torch.testing.assert_close(actual[2], expected, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("dt", [1 / 30, 1 / 300])
@@ -98,8 +98,8 @@ def test_restitution_of_a_fall(dt, restitution):
 
 def test_ten_elastic_balls_keep_their_energy_for_ten_seconds():
     generator = np.random.default_rng(3)
-    places = [(60 + 90 * (i % 4), 60 + 90 * (i // 4)) for i in range(10)]
-    world = billiard(places, generator.uniform(-200, 200, (10, 2)).tolist())
+    positions = [(60 + 90 * (i % 4), 60 + 90 * (i // 4)) for i in range(10)]
+    world = billiard(positions, generator.uniform(-200, 200, (10, 2)).tolist())
     trajectory = world.rollout(start(world), 300)
     kinetic, _ = world.energy(trajectory.flatten())
     assert trajectory.status.converged.all()

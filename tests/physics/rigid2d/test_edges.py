@@ -44,10 +44,10 @@ def test_what_leaves_a_ledge_falls_from_the_moment_at_which_its_support_ends(rou
     fallen = dt * steps - (beyond - place) / speed
     exact = 0.3 - GRAVITY / 2 * fallen**2
     # An end counts as passed 1.5e-7 of the world's size later.
-    late = 2e-7 * world.assembly.size / 2.3
+    late = 2e-7 * world.model.extent / 2.3
     assert abs(float((height - exact).detach())) < GRAVITY * 0.5 * late
-    found, wanted = (torch.autograd.grad(value, (place, speed)) for value in (height, exact))
-    torch.testing.assert_close(found, wanted, rtol=0, atol=2 * GRAVITY * late)
+    actual, expected = (torch.autograd.grad(value, (place, speed)) for value in (height, exact))
+    torch.testing.assert_close(actual, expected, rtol=0, atol=2 * GRAVITY * late)
 
 
 def test_a_ball_rolls_round_a_corner_as_a_pendulum_stands_on_its_head():
@@ -95,13 +95,13 @@ def test_a_block_that_rocks_from_one_corner_to_the_other_keeps_housners_share_of
     alpha = math.atan2(0.3, 0.9)
 
     def kinetic(tilt):
-        # (4/3) m R² ω²/2 is what the centre, at R cos(α − |θ|), has lost in height; upright it is at R cos α.
+        # (4/3) m R² ω²/2 is what the center, at R cos(α − |θ|), has lost in height; upright it is at R cos α.
         return 2 * GRAVITY * half * (math.cos(alpha - tilt) - math.cos(alpha)) / (inertia * half**2)
 
     before = math.sqrt(kinetic(0.1))
     after = before * (1 - 1.5 * math.sin(alpha) ** 2)
-    found = float(spin[k]) ** 2 + kinetic(float(angle[k]))
-    assert abs(math.sqrt(found) - after) < 1e-3 * after
+    actual = float(spin[k]) ** 2 + kinetic(float(angle[k]))
+    assert abs(math.sqrt(actual) - after) < 1e-3 * after
 
 
 def slides(dt=1 / 60):
@@ -140,10 +140,10 @@ def test_gradients_over_edges_and_corners_are_those_of_differences(scene, seed):
     moves = torch.tensor([1e-4, -1e-4, 1e-5, -1e-5], dtype=torch.float64).unsqueeze(1)
     ends = world.rollout(State(state.q + moves * dq, state.v + moves * dv), steps)
     values = ends.final.q @ weights[0]
-    coarse, fine = (values[0] - values[1]) / 2e-4, (values[2] - values[3]) / 2e-5
+    large_difference, small_difference = (values[0] - values[1]) / 2e-4, (values[2] - values[3]) / 2e-5
     change = torch.zeros((), dtype=torch.float64, requires_grad=True)
     trajectory = world.rollout(State(state.q + change * dq, state.v + change * dv), steps)
     assert trajectory.status.fallback_steps == 0
-    (found,) = torch.autograd.grad(trajectory.final.q[0] @ weights[0], change)
-    torch.testing.assert_close(coarse, fine, rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(found, fine, rtol=1e-5, atol=1e-6)
+    (actual,) = torch.autograd.grad(trajectory.final.q[0] @ weights[0], change)
+    torch.testing.assert_close(large_difference, small_difference, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(actual, small_difference, rtol=1e-5, atol=1e-6)

@@ -153,7 +153,7 @@ def test_the_slow_slip_of_a_corner_that_is_open_by_less_than_a_tolerance_has_its
         return world.rollout(State(place, rates), 1).final.q[0, :3].sum()
 
     speed = torch.tensor(slip, dtype=torch.float64, requires_grad=True)
-    (found,) = torch.autograd.grad(value(speed), speed)
+    (actual,) = torch.autograd.grad(value(speed), speed)
     # Places of a hundred are rounded to 1e-14.
     difference = (value(slip + 1e-6) - value(slip - 1e-6)) / 2e-6
-    torch.testing.assert_close(found, difference, rtol=1e-4, atol=0)
+    torch.testing.assert_close(actual, difference, rtol=1e-4, atol=0)

@@ -2,12 +2,11 @@
 
 import pytest
 import torch
-from physics.rigid2d.scenes import THREE, billiard, start
+from physics.rigid2d.scenes import THREE, billiard, push, start, struck_chain
 
 from physvision.core import State
 from physvision.physics import rigid2d
 from physvision.physics.rigid2d.properties import WorldProperties
-from physvision.physics.rigid2d.scenes import push, struck_chain
 
 
 def machine():
@@ -45,7 +44,7 @@ def tumbling_box():
     return rigid2d.World([floor, box], gravity=(0, 100), dt=1 / 30)
 
 
-def struck():
+def chain_and_ball():
     return struck_chain(3)
 
 
@@ -63,7 +62,7 @@ SCENES = {
     "machine": (machine, 4),
     "slip that ends": (sliding_box, 75),
     "corner that bounces": (tumbling_box, 45),
-    "chain that is struck": (struck, 75),
+    "chain that is struck": (chain_and_ball, 75),
     "limit": (bumped_limit, 15),
 }
 
@@ -73,7 +72,7 @@ def inputs_of(world, steps):
     generator = torch.Generator().manual_seed(0)
     state = start(world)
     controls = 0.3 * torch.randn(1, steps, world.nu, generator=generator, dtype=torch.float64)
-    if "ball" in world.assembly.names:
+    if "ball" in world.model.names:
         controls = controls + push(world, steps)
     # Bodies that joints hold do not slide freely; `test_sliding` has that leaf.
     names = set(WorldProperties.leaves()) - {"sliding_deceleration"}
@@ -119,17 +118,17 @@ def test_gradients_agree_with_differences(name):
             way[:, 1:] = 0  # into the floor, or off it, there is no derivative
         way = way * values[key].detach().abs().amax().clamp(min=1e-3) / way.norm()
         exact = (gradient * way).sum()
-        found = []
+        actual = []
         for size in (1e-5, 1e-6):
             ends = []
             for sign in (1, -1):
                 moved = {k: v.detach() for k, v in values.items()}
                 moved[key] = moved[key] + sign * size * way
                 ends.append(loss_of(world, steps, moved))
-            found.append((ends[0] - ends[1]) / (2 * size))
+            actual.append((ends[0] - ends[1]) / (2 * size))
         # Rounding of the loss, 1e-12 of about 1e4 and enlarged by impacts, over the step; curvature over its square.
-        closest = min((value - exact).abs() for value in found)
-        assert closest < 1e-4 * exact.abs() + 1e-3, (key, found, exact)
+        closest = min((value - exact).abs() for value in actual)
+        assert closest < 1e-4 * exact.abs() + 1e-3, (key, actual, exact)
 
 
 def test_a_shared_leaf_has_the_sum_of_the_worlds_gradients():
@@ -147,7 +146,7 @@ def test_a_shared_leaf_has_the_sum_of_the_worlds_gradients():
 
 
 def test_a_rollout_is_its_steps_chained():
-    world = struck()
+    world = chain_and_ball()
     controls = push(world, 60)
     mass = world.properties.mass.clone().requires_grad_()
     whole = world.rollout(start(world), 60, controls, {"mass": mass}).final
@@ -212,8 +211,8 @@ def test_a_bounce_by_differences_of_every_size(size):
     torch.testing.assert_close((ends[0] - ends[1]) / (2 * size), torch.tensor(-1.0).double(), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize(("late", "wanted"), [(0.0, -0.5), (0.1, 1.0), (0.5, 1.0)])
-def test_an_impact_on_the_grid_moves_with_its_gap_and_one_that_was_due_before_does_not(late, wanted):
+@pytest.mark.parametrize(("late", "expected"), [(0.0, -0.5), (0.1, 1.0), (0.5, 1.0)])
+def test_an_impact_on_the_grid_moves_with_its_gap_and_one_that_was_due_before_does_not(late, expected):
     # With restitution e and unit speed, y₁ = e (dt − gap) where the gap closes on the grid: −e. What overlaps already,
     # as contacts do that a crowded step left so, strikes at once wherever it is: y₁ = y₀ + e dt.
     surface = {"restitution": 0.5, "friction": 0.0}
@@ -222,5 +221,5 @@ def test_an_impact_on_the_grid_moves_with_its_gap_and_one_that_was_due_before_do
     world = rigid2d.World([floor, ball], gravity=(0, 0), dt=1 / 60)
     state = start(world)
     q = (state.q - torch.tensor([0, late * world._settings["tolerance"], 0])).requires_grad_()
-    (found,) = torch.autograd.grad(world.rollout(State(q, state.v), 1).final.q[0, 1], q)
-    torch.testing.assert_close(found[0, 1], torch.tensor(wanted, dtype=torch.float64))
+    (actual,) = torch.autograd.grad(world.rollout(State(q, state.v), 1).final.q[0, 1], q)
+    torch.testing.assert_close(actual[0, 1], torch.tensor(expected, dtype=torch.float64))

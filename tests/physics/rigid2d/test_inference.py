@@ -2,9 +2,7 @@
 
 import pytest
 import torch
-from physics.rigid2d.scenes import start
-
-from physvision.physics.rigid2d.scenes import push, struck_chain
+from physics.rigid2d.scenes import push, start, struck_chain
 
 TRUE = 7.0
 
@@ -20,15 +18,15 @@ def runs(links, steps=100):
 
 
 @pytest.mark.parametrize(
-    ("links", "whole", "most"), [(5, False, 14), (10, False, 20), (5, True, 61), (10, True, 97)], ids=str
+    ("links", "whole", "max_updates"), [(5, False, 14), (10, False, 20), (5, True, 61), (10, True, 97)], ids=str
 )
-def test_the_papers_procedure_finds_the_mass(links, whole, most):
+def test_the_papers_procedure_finds_the_mass(links, whole, max_updates):
     # Gradient descent at 0.01 with gradients clipped at 100, from 1; the published engine needed 14 and 20 updates from
     # the final position, and from the whole trajectory stopped at 6.9 and 6.6.
     run = runs(links)
     target = run(torch.tensor(TRUE, dtype=torch.float64))
     mass = torch.tensor(1.0, dtype=torch.float64, requires_grad=True)
-    for _ in range(most):
+    for _ in range(max_updates):
         q = run(mass)
         loss = (q - target if whole else q[:, -1] - target[:, -1]).square().mean()
         gradient = torch.autograd.grad(loss, mass)[0].clamp(-100, 100)

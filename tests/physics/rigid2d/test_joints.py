@@ -65,21 +65,21 @@ def test_a_weld_makes_one_body_of_two():
 
     halves = [rigid2d.Rectangle((40, 20), (x, 0), mass=2, name=name) for x, name in ((-20, "left"), (20, "right"))]
     two = world([rigid2d.Weld("left", "right")], halves)
-    one = world([], [rigid2d.Rectangle((80, 20), (0, 0), mass=4)])
+    single = world([], [rigid2d.Rectangle((80, 20), (0, 0), mass=4)])
     force = torch.zeros(1, 60, 6, dtype=torch.float64)
-    force[..., 4] = 50  # on the right half, 20 from the centre
+    force[..., 4] = 50  # on the right half, 20 from the center
     alike = torch.zeros(1, 60, 3, dtype=torch.float64)
     alike[..., 1], alike[..., 2] = 50, 0
     q = two.rollout(start(two), 60, force).q[0]
-    # The force stays at the right half's centre: torque 20·cos(angle)·50 about the middle.
-    state = start(one)
+    # The force stays at the right half's center: torque 20·cos(angle)·50 about the middle.
+    state = start(single)
     for k in range(60):
         alike[0, k, 2] = 20 * math.cos(state.q[0, 2]) * 50
-        state = one.step(state, alike[:, k])
-    middle = (q[-1, :3] + q[-1, 3:]) / 2
+        state = single.step(state, alike[:, k])
+    center = (q[-1, :3] + q[-1, 3:]) / 2
     np.testing.assert_allclose(q[-1, 2], q[-1, 5], atol=1e-9)
     # The control is held over a step, so that the torque lags by half a step: 1e-2 relative over two seconds.
-    np.testing.assert_allclose(middle, state.q[0], rtol=2e-2)
+    np.testing.assert_allclose(center, state.q[0], rtol=2e-2)
 
 
 @pytest.mark.parametrize(("kind", "still"), [(rigid2d.HoldX, 0), (rigid2d.HoldY, 1), (rigid2d.HoldAngle, 2)])
@@ -158,7 +158,7 @@ def test_a_free_chain_keeps_momentum_and_spin():
     state = start(world)
     v = torch.zeros_like(state.v)
     v[0, 2::3] = torch.tensor([1.0, -2.0, 3.0, 0.5])
-    # Velocities that respect the joints: each link's centre follows from those before it.
+    # Velocities that respect the joints: each link's center follows from those before it.
     for i in range(1, 4):
         v[0, 3 * i] = v[0, 3 * i - 3] - 25 * (v[0, 3 * i - 1] + v[0, 3 * i + 2])
     trajectory = world.rollout(State(state.q, v), 300)
@@ -185,18 +185,18 @@ def whirled(spin, **options):
 
 
 def test_substeps_are_smaller_steps():
-    coarse, fine = whirled(10.0, substeps=3), whirled(10.0)
-    fine = rigid2d.World(fine.assembly.bodies, [joint for joint, _ in fine.assembly.joints], (0, -9.81), dt=1 / 180)
+    with_substeps, fine = whirled(10.0, substeps=3), whirled(10.0)
+    fine = rigid2d.World(fine.model.bodies, [joint for joint, _ in fine.model.joints], (0, -9.81), dt=1 / 180)
     control = torch.randn(1, 4, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    found = []
-    for world, controls in ((coarse, control), (fine, control.repeat_interleave(3, 1))):
+    actual = []
+    for world, controls in ((with_substeps, control), (fine, control.repeat_interleave(3, 1))):
         state, controls = start(world), controls.clone().requires_grad_()
         trajectory = world.rollout(state, controls.shape[1], controls, truncate=controls.shape[1] // 2)
         trajectory.q[:, -1].sum().backward()
-        found.append((trajectory, controls.grad))
-    torch.testing.assert_close(found[0][0].q, found[1][0].q[:, ::3], rtol=0, atol=0)
-    torch.testing.assert_close(found[0][1], found[1][1].unflatten(1, (4, 3)).sum(2))
-    assert found[0][0].dt == 1 / 60
+        actual.append((trajectory, controls.grad))
+    torch.testing.assert_close(actual[0][0].q, actual[1][0].q[:, ::3], rtol=0, atol=0)
+    torch.testing.assert_close(actual[0][1], actual[1][1].unflatten(1, (4, 3)).sum(2))
+    assert actual[0][0].dt == 1 / 60
 
 
 def test_joints_that_turn_too_fast_for_their_steps_are_named_and_substeps_cure_them():

@@ -4,9 +4,10 @@ from random import Random
 
 import pytest
 import torch
+from physics.rigid2d import scenes
 
 from physvision.core import State
-from physvision.physics.rigid2d import Circle, Revolute, World, scenes
+from physvision.physics.rigid2d import Circle, Revolute, World
 
 
 def placed(state, order, flip=1.0):
@@ -26,12 +27,12 @@ def check(seeds):
         assert trajectory.q.isfinite().all(), f"scene {seed} is not finite"
         state = trajectory.state(Random(seed).randrange(20, 100))
         ahead = world.rollout(state, 1).final
-        others = [(*scenes.mixture(seed, flip=-1.0), -1.0), (*scenes.mixture(seed, shuffle=True), 1.0)]
-        for other, order, flip in others:
+        variants = [(*scenes.mixture(seed, flip=-1.0), -1.0), (*scenes.mixture(seed, shuffle=True), 1.0)]
+        for variant, order, flip in variants:
             order = order if flip > 0 else same
-            found = other.rollout(placed(state, order, flip), 1).final
-            wanted = placed(ahead, order, flip)
-            if not (torch.equal(found.q, wanted.q) and torch.equal(found.v, wanted.v)):
+            actual = variant.rollout(placed(state, order, flip), 1).final
+            expected = placed(ahead, order, flip)
+            if not (torch.equal(actual.q, expected.q) and torch.equal(actual.v, expected.v)):
                 off.append((seed, flip))
     assert off == []
 
@@ -52,11 +53,11 @@ def test_a_rope_may_be_listed_in_any_order():
     Random(0).shuffle(order)
     mixed = World([links[i] for i in order], [pins[i] for i in order], dt=1 / 60)
     start = rope.initial_state(1, torch.float64)
-    wanted = rope.rollout(start, 60).final
-    found = mixed.rollout(placed(start, order), 60).final
-    assert float(wanted.v.abs().max()) > 1.0
-    assert torch.equal(found.q, placed(wanted, order).q)
-    assert torch.equal(found.v, placed(wanted, order).v)
+    expected = rope.rollout(start, 60).final
+    actual = mixed.rollout(placed(start, order), 60).final
+    assert float(expected.v.abs().max()) > 1.0
+    assert torch.equal(actual.q, placed(expected, order).q)
+    assert torch.equal(actual.v, placed(expected, order).v)
 
 
 @pytest.mark.slow  # Two minutes of processor time.

@@ -42,7 +42,7 @@ def test_a_bounce_costs_no_more_than_the_way():
     errors = []
     for steps in (1, 4, 16):
         world = table(velocity=(70.0, 0.0))
-        fine = rigid2d.World(world.assembly.bodies, gravity=(0.0, 0.0), dt=DT, substeps=steps)
+        fine = rigid2d.World(world.model.bodies, gravity=(0.0, 0.0), dt=DT, substeps=steps)
         final = fine.rollout(fine.initial_state(dtype=torch.float64), 30).final
         # 45 to the wall, and back: x = 95 − (path − 45).
         path = 70.0 * 1.0 - 0.5 * RATE

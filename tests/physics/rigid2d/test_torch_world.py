@@ -2,11 +2,10 @@
 
 import pytest
 import torch
-from physics.rigid2d.scenes import start
+from physics.rigid2d.scenes import push, start, struck_chain
 from physics.rigid2d.torch_world import TorchWorld
 
 from physvision.core import State
-from physvision.physics.rigid2d.scenes import push, struck_chain
 
 LINKS, STEPS = 3, 12
 
@@ -17,7 +16,7 @@ def turned(angle, x, y):
 
 def joints(q):
     """Each link's upper pin on the lower pin of the one above it, the first on (300, 30)."""
-    found = []
+    actual = []
     for i in range(LINKS):
         x, y, angle = q[3 * i : 3 * i + 3]
         upper = torch.stack([x, y]) + turned(angle, 0.0, -20.0 if i == 0 else -25.0)
@@ -25,15 +24,15 @@ def joints(q):
         if i:
             a, b, above = q[3 * i - 3 : 3 * i]
             anchor = torch.stack([a, b]) + turned(above, 0.0, 25.0)
-        found.append(upper - anchor)
-    return torch.cat(found)
+        actual.append(upper - anchor)
+    return torch.cat(actual)
 
 
 def gap(q):
     """From the ball to the left side of the last link."""
     x, y, angle = q[3 * LINKS - 3 : 3 * LINKS]
-    apart = q[3 * LINKS : 3 * LINKS + 2] - torch.stack([x, y])
-    return -(torch.cos(angle) * apart[0] + torch.sin(angle) * apart[1]) - 10 - 20
+    separation = q[3 * LINKS : 3 * LINKS + 2] - torch.stack([x, y])
+    return -(torch.cos(angle) * separation[0] + torch.sin(angle) * separation[1]) - 10 - 20
 
 
 def oracle(mass, restitution, gravity, push_force):
@@ -65,24 +64,24 @@ def test_a_struck_chain_moves_as_in_plain_torch_and_so_do_the_gradients():
     leaves = {"mass": mass, "restitution": restitution, "gravity": gravity}
     trajectory = world.rollout(State(q, v), STEPS, push(world, STEPS), leaves)
 
-    other = [value.detach().clone().requires_grad_() for value in (q, v, mass, restitution, gravity)]
-    at, speed, own_mass, own_restitution, own_gravity = other
+    leaves = [value.detach().clone().requires_grad_() for value in (q, v, mass, restitution, gravity)]
+    at, speed, own_mass, own_restitution, own_gravity = leaves
     place, rate = at[0], speed[0]
     pair = (own_restitution[LINKS - 1] + own_restitution[LINKS]) / 2
-    struck = False
+    hit = False
     for k in range(STEPS):
         plain = oracle(own_mass, pair, own_gravity[1], 1500.0 if k < 3 else 0.0)
         before = rate[-3]
         place, rate = plain.step(place, rate, world.dt)
-        struck = struck or bool((rate[-3] - before).abs() > 100)
+        hit = hit or bool((rate[-3] - before).abs() > 100)
         # Both are RATTLE, solved to rounding; the impact lets 1e-9 of differences grow a little.
         torch.testing.assert_close(trajectory.q[0, k + 1], place, rtol=1e-9, atol=1e-7)
         torch.testing.assert_close(trajectory.v[0, k + 1], rate, rtol=1e-8, atol=1e-6)
-    assert struck
+    assert hit
     weights = torch.cos(torch.arange(len(place), dtype=torch.float64))
-    found = torch.autograd.grad((weights * trajectory.final.q[0]).sum(), (q, v, mass, restitution, gravity))
-    expected = torch.autograd.grad((weights * place).sum(), other)
-    for name, mine, theirs in zip(("q", "v", "mass", "restitution", "gravity"), found, expected, strict=True):
+    actual = torch.autograd.grad((weights * trajectory.final.q[0]).sum(), (q, v, mass, restitution, gravity))
+    expected = torch.autograd.grad((weights * place).sum(), leaves)
+    for name, mine, theirs in zip(("q", "v", "mass", "restitution", "gravity"), actual, expected, strict=True):
         if name == "gravity":
             mine, theirs = mine[1:], theirs[1:]
         assert theirs.abs().max() > 0, name
@@ -94,8 +93,8 @@ def test_the_oracle_itself_bounces_as_it_should():
     def wall(q):
         return 10 - q[0]
 
-    one = torch.ones(1, dtype=torch.float64)
-    plain = TorchWorld(one, lambda q: 0 * q, lambda q: q.new_zeros(0), [wall], [1.0])
+    ones = torch.ones(1, dtype=torch.float64)
+    plain = TorchWorld(ones, lambda q: 0 * q, lambda q: q.new_zeros(0), [wall], [1.0])
     q, v = torch.zeros(1, dtype=torch.float64, requires_grad=True), torch.full((1,), 15.0).double().requires_grad_()
     place, _ = plain.step(q, v, 1.0)
     assert place.item() == pytest.approx(5.0)

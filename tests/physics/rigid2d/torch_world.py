@@ -41,15 +41,15 @@ class TorchWorld:
     def first_gap(self, q, v, h):
         """The first gap that is closed after h, and when it closed: Newton's method."""
         q, v = q.detach(), v.detach()
-        found = (h, None)
+        result = (h, None)
         for gap in self.gaps:
             if gap(self.flow(q, v, h)[0]) < 0 < gap(q):
                 time = 0.5 * h
                 for _ in range(20):
                     end, speed = self.flow(q, v, time)
                     time -= float((gap(end) / (self.rows(gap, end.detach())[0] @ speed)).detach())
-                found = min(found, (time, gap), key=lambda pair: pair[0])
-        return found
+                result = min(result, (time, gap), key=lambda pair: pair[0])
+        return result
 
     def impact(self, gap, q, v):
         normal = self.rows(gap, q)

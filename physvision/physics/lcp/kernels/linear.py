@@ -1,8 +1,8 @@
-"""Dense linear systems of run-time size, for one thread: LU with row exchanges, both ways round."""
+"""Dense linear systems of run-time size, for one thread: LU factorization with row exchanges, and both solutions."""
 
 import warp as wp
 
-from . import scalar
+from .precision import scalar
 
 # Warp computes the place of every entry anew: these two loops, in which the time goes, are written for the compiler.
 # Strides are those of the array, so that on a GPU worlds may lie next to each other.
@@ -39,49 +39,49 @@ _ADD_MULTIPLE = """
 
 @wp.func_native(_DOT)
 def dot(a: wp.array(dtype=scalar), i: wp.int32, b: wp.array(dtype=scalar), j: wp.int32, n: wp.int32) -> scalar:
-    """The sum of a[i + k] b[j + k] over k < n."""
+    """Return the sum of a[i + k] b[j + k] over k < n."""
 
 
 @wp.func_native(_ADD_MULTIPLE)
 def add_multiple(
     a: wp.array(dtype=scalar), i: wp.int32, factor: scalar, b: wp.array(dtype=scalar), j: wp.int32, n: wp.int32
 ):
-    """Add `factor` b[j + k] to a[i + k], for k < n; the two parts do not overlap."""
+    """Add `factor` b[j + k] to a[i + k], for k < n; the two ranges do not overlap."""
 
 
 @wp.func
 def factor(matrix: wp.array(dtype=scalar), order: wp.array(dtype=wp.int32), n: wp.int32):
     """Replace the n×n `matrix` (row after row) by its LU factors; `order[k]` is the row exchanged with row k.
 
-    A multiplier that is zero costs nothing. A column without a pivot gets a tiny one: the unknown is then decided by
-    the caller's regularisation, not by chance.
+    Zero multipliers cost nothing. A column without a pivot gets a tiny one, so that the caller's regularization decides
+    its unknown.
     """
     factor_rest(matrix, order, n, 0)
 
 
 @wp.func
 def factor_rest(matrix: wp.array(dtype=scalar), order: wp.array(dtype=wp.int32), n: wp.int32, start: wp.int32):
-    """Factorise what is left once the first `start` columns are done."""
+    """Factorize the columns from `start` on, once those before it are done."""
     largest = scalar(0.0)
     for i in range(start, n):
         for j in range(start, n):
             largest = wp.max(largest, wp.abs(matrix[i * n + j]))
-    least = largest * scalar(1.0e-30) + scalar(1.0e-30)
+    min_pivot = largest * scalar(1.0e-30) + scalar(1.0e-30)
     for k in range(start, n):
         pivot = k
-        best = wp.abs(matrix[k * n + k])
+        largest_entry = wp.abs(matrix[k * n + k])
         for i in range(k + 1, n):
-            if wp.abs(matrix[i * n + k]) > best * scalar(2.0):
-                best = wp.abs(matrix[i * n + k])
+            if wp.abs(matrix[i * n + k]) > largest_entry * scalar(2.0):
+                largest_entry = wp.abs(matrix[i * n + k])
                 pivot = i
         order[k] = pivot
         if pivot != k:
             for j in range(n):
-                held = matrix[k * n + j]
+                swapped = matrix[k * n + j]
                 matrix[k * n + j] = matrix[pivot * n + j]
-                matrix[pivot * n + j] = held
-        if best < least:
-            matrix[k * n + k] = least
+                matrix[pivot * n + j] = swapped
+        if largest_entry < min_pivot:
+            matrix[k * n + k] = min_pivot
         inverse = scalar(1.0) / matrix[k * n + k]
         for i in range(k + 1, n):
             if matrix[i * n + k] != scalar(0.0):
@@ -94,22 +94,22 @@ def factor_rest(matrix: wp.array(dtype=scalar), order: wp.array(dtype=wp.int32),
 def factor_bordered(
     matrix: wp.array(dtype=scalar), order: wp.array(dtype=wp.int32), n: wp.int32, inner: wp.int32, band: wp.int32
 ):
-    """As `factor`, where the first `inner` rows and columns meet each other no farther than `band` from the diagonal.
+    """Factorize a matrix whose first `inner` rows and columns are banded, bordered by the other rows.
 
-    No rows are exchanged among them: they are those of a matrix that is nearly symmetric and positive.
+    No rows are exchanged among the first `inner`: they are those of a nearly symmetric, positive definite matrix.
     """
     for k in range(inner):
         order[k] = k
-        near = wp.min(k + band, inner - 1)
+        band_end = wp.min(k + band, inner - 1)
         inverse = scalar(1.0) / matrix[k * n + k]
-        for row in range(k + 1, near + 1 + n - inner):
+        for row in range(k + 1, band_end + 1 + n - inner):
             i = row
-            if row > near:
-                i = row - near - 1 + inner
+            if row > band_end:
+                i = row - band_end - 1 + inner
             if matrix[i * n + k] != scalar(0.0):
                 multiplier = matrix[i * n + k] * inverse
                 matrix[i * n + k] = multiplier
-                add_multiple(matrix, i * n + k + 1, -multiplier, matrix, k * n + k + 1, near - k)
+                add_multiple(matrix, i * n + k + 1, -multiplier, matrix, k * n + k + 1, band_end - k)
                 add_multiple(matrix, i * n + inner, -multiplier, matrix, k * n + inner, n - inner)
     factor_rest(matrix, order, n, inner)
 
@@ -119,9 +119,9 @@ def solve(factors: wp.array(dtype=scalar), order: wp.array(dtype=wp.int32), x: w
     """Replace `x` by the solution of A x = b, given b in `x` and the factors of A."""
     for k in range(n):
         if order[k] != k:
-            held = x[k]
+            swapped = x[k]
             x[k] = x[order[k]]
-            x[order[k]] = held
+            x[order[k]] = swapped
     for i in range(n):
         x[i] = x[i] - dot(factors, i * n, x, 0, i)
     for back in range(n):
@@ -148,6 +148,6 @@ def solve_transposed(
     for back in range(n):
         k = n - 1 - back
         if order[k] != k:
-            held = x[k]
+            swapped = x[k]
             x[k] = x[order[k]]
-            x[order[k]] = held
+            x[order[k]] = swapped

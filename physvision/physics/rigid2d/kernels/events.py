@@ -1,137 +1,138 @@
-"""Where a flow ends: at the first gap that closes, where a slip or an edge ends, or after the time that is left."""
+"""Events that end a smooth step: a gap closes, or a contact's slip or edge ends."""
 
 import warp as wp
 
-from . import scalar
-from .collision_time import NEVER, next_contact
-from .data import EDGE_ENDED, FAILED, GAP_CLOSED, NOTHING, OPEN, SLIP_ENDED, Parts, Workspace
-from .edges import end_of_edge, past_end
-from .flow import advance, path, place_bodies, positions, velocities
-from .geometry import contact_rows, row_speed
+from physvision.physics.lcp.kernels.problem import OPEN
+from physvision.physics.lcp.kernels.rows import row_velocity
 
-# The shortest durations, as shares of dt: of a flow of bodies that nothing holds, of one whose multipliers are divided
-# by it, and of one that is cut short to look again.
-SHORTEST_FREE = wp.constant(wp.float64(1.0e-12))
-SHORTEST = wp.constant(wp.float64(1.0e-9))
-SHORTEST_CUT = wp.constant(wp.float64(1.0e-3))
-CUTS = wp.constant(wp.float64(64.0))
+from .data import EDGE_ENDED, GAP_CLOSED, NO_EVENT, SLIP_ENDED, Data, Model
+from .feature_changes import next_edge_end, past_end
+from .geometry import contact_rows
+from .precision import scalar
+from .smooth_step import move_bodies, position_stage, set_mean_acceleration, smooth_step, velocity_stage
+from .time_of_impact import NEVER, time_of_impact
 
 
 @wp.func
-def close_gap(s: Parts, t: Workspace, contacts: wp.int32, guess: scalar, most: scalar):
-    """The duration after which the contact on the last line touches, with joints and contacts kept; Newton's method.
+def refine_contact_time(m: Model, d: Data, contacts: wp.int32, initial: scalar, max_duration: scalar):
+    """Return the duration after which the contact on the last line touches, by Newton's method.
 
-    Returns a number beyond `most` if it does not touch after all. Leaves q1 there.
+    Joints and contacts are held. Returns NEVER if the contact does not touch after all; leaves q1 at the end.
     """
-    h = guess
-    r = s.joint_rows + 2 * contacts
-    tries = wp.int32(0)
+    h = initial
+    r = m.joint_rows + 2 * contacts
+    iterations = wp.int32(0)
     before = scalar(1.0e30)
-    going = wp.int32(1)
-    while going == 1:
-        positions(s, t, contacts, h)
-        path(s, t, contacts, h)
-        for k in range(3 * (s.bodies + 1)):
-            t.v1[k] = t.v0[k] + h * t.a1[k]
-        gap = contact_rows(s, t, t.q1, s.capacity, t.rows1, r)
-        rate = row_speed(t, t.rows1, r, t.v1)
-        tries += 1
-        stalls = wp.abs(gap) <= s.tolerance and wp.abs(gap) >= before
-        if wp.abs(gap) <= scalar(1.0e-5) * s.tolerance or stalls or tries > 20 or not (rate < scalar(0.0)):
-            going = wp.int32(0)
-            if wp.abs(gap) > s.tolerance:
+    running = wp.int32(1)
+    while running == 1:
+        position_stage(m, d, contacts, h)
+        set_mean_acceleration(m, d, contacts, h)
+        for k in range(3 * (m.bodies + 1)):
+            d.v1[k] = d.v0[k] + h * d.a1[k]
+        gap = contact_rows(m, d, d.q1, m.max_contacts, d.rows1, r)
+        rate = row_velocity(d.lcp, d.rows1, r, d.v1)
+        iterations += 1
+        stalled = wp.abs(gap) <= m.tolerance and wp.abs(gap) >= before
+        if (
+            wp.abs(gap) <= scalar(1.0e-5) * m.tolerance
+            or stalled
+            or iterations > m.settings.max_contact_iterations
+            or not (rate < scalar(0.0))
+        ):
+            running = wp.int32(0)
+            if wp.abs(gap) > m.tolerance:
                 h = NEVER
         else:
             before = wp.abs(gap)
             h -= gap / rate
-            if h > most or h <= scalar(0.0):
-                going = wp.int32(0)
+            if h > max_duration or h <= scalar(0.0):
+                running = wp.int32(0)
                 if h <= scalar(0.0):
-                    h = guess
+                    h = initial
     return h
 
 
 @wp.func
-def end_of_slip(s: Parts, t: Workspace, contacts: wp.int32, h: scalar):
-    """Which contact's slip turns round first in the flow at hand, after what share of h, and slips; −1 for none."""
-    which = wp.int32(-1)
-    share = scalar(1.0)
+def next_slip_end(m: Model, d: Data, contacts: wp.int32, h: scalar):
+    """Return the contact whose slip reverses first, the fraction of the step, and its slip before and after.
+
+    The contact is −1 if there is none.
+    """
+    index = wp.int32(-1)
+    fraction = scalar(1.0)
     first = scalar(0.0)
     last = scalar(0.0)
     for i in range(contacts):
-        if t.sliding[i] == 1 and t.mode1[i] != OPEN:
-            r = s.joint_rows + 2 * i + 1
-            before = row_speed(t, t.rows0, r, t.v0)
-            after = row_speed(t, t.rows1, r, t.v1)
-            if before * after < scalar(0.0) and wp.abs(after) > scalar(5.0) * s.rest_speed:
-                if before / (before - after) < share:
-                    share = before / (before - after)
-                    which = i
+        if d.lcp.sliding[i] == 1 and d.mode1[i] != OPEN:
+            r = m.joint_rows + 2 * i + 1
+            before = row_velocity(d.lcp, d.rows0, r, d.v0)
+            after = row_velocity(d.lcp, d.rows1, r, d.v1)
+            if before * after < scalar(0.0) and wp.abs(after) > scalar(5.0) * m.restitution_threshold:
+                if before / (before - after) < fraction:
+                    fraction = before / (before - after)
+                    index = i
                     first = before
                     last = after
-    return which, share, first, last
+    return index, fraction, first, last
 
 
 @wp.func
-def first_end(s: Parts, t: Workspace, contacts: wp.int32, h: scalar):
-    """What ends first in the flow at hand, the slip of a contact or its edge: the event, the contact, and when.
-
-    Returns what is zero there, a slip or G of `edges`, at the start and at the end, too.
-    """
+def next_mode_end(m: Model, d: Data, contacts: wp.int32, h: scalar):
+    """Return the event that ends a contact's mode first, its contact, fraction of the step, and values."""
     event = int(SLIP_ENDED)
-    which, share, first, last = end_of_slip(s, t, contacts, h)
-    ended, sooner, before, after = end_of_edge(s, t, contacts)
-    if ended >= 0 and (which < 0 or sooner < share):
+    index, fraction, first, last = next_slip_end(m, d, contacts, h)
+    edge_end, edge_fraction, before, after = next_edge_end(m, d, contacts)
+    if edge_end >= 0 and (index < 0 or edge_fraction < fraction):
         event = EDGE_ENDED
-        which = ended
-        share = sooner
+        index = edge_end
+        fraction = edge_fraction
         first = before
         last = after
-    if which < 0:
-        event = NOTHING
-    return event, which, share, first, last
+    if index < 0:
+        event = NO_EVENT
+    return event, index, fraction, first, last
 
 
 @wp.func
-def stop_early(
-    s: Parts,
-    t: Workspace,
+def refine_end_time(
+    m: Model,
+    d: Data,
     contacts: wp.int32,
     event: wp.int32,
-    which: wp.int32,
+    index: wp.int32,
     first: scalar,
     last: scalar,
-    most: scalar,
-    guess: scalar,
+    max_duration: scalar,
+    initial: scalar,
 ):
-    """The duration after which a slip or an edge ends, by false position with memory; leaves (q1, v1) there.
+    """Return the duration after which a slip or an edge ends, by the Illinois method; leaves (q1, v1) there.
 
-    A contact that is still open by a rounding may stay so through a short flow: it slips all the same.
+    A contact that is open by rounding may stay so through a short step: it slips all the same.
     """
-    i = which
-    enough = s.rest_speed * scalar(1.0e-3)
+    i = index
+    accuracy = m.restitution_threshold * scalar(1.0e-3)
     if event == EDGE_ENDED:
-        i = which // 2
-        enough = s.tolerance * scalar(1.0e-3)
-    r = s.joint_rows + 2 * contacts
-    low = s.dt * SHORTEST
-    high = most
+        i = index // 2
+        accuracy = m.tolerance * scalar(1.0e-3)
+    r = m.joint_rows + 2 * contacts
+    low = m.dt * m.settings.min_duration
+    high = max_duration
     at_low = first
     at_high = last
-    h = wp.max(guess, low)
-    tries = wp.int32(0)
-    going = wp.int32(1)
-    while going == 1:
-        advance(s, t, contacts, h)
+    h = wp.max(initial, low)
+    iterations = wp.int32(0)
+    running = wp.int32(1)
+    while running == 1:
+        smooth_step(m, d, contacts, h)
         value = scalar(0.0)
         if event == EDGE_ENDED:
-            value = past_end(s, t, t.q1, i, which % 2, t.rows1, r)
+            value = past_end(m, d, d.q1, i, index % 2, d.rows1, r)
         else:
-            contact_rows(s, t, t.q1, i, t.rows1, r)
-            value = row_speed(t, t.rows1, r + 1, t.v1)
-        tries += 1
-        if wp.abs(value) <= enough or tries > 40 or t.counts[FAILED] == 1:
-            going = wp.int32(0)
+            contact_rows(m, d, d.q1, i, d.rows1, r)
+            value = row_velocity(d.lcp, d.rows1, r + 1, d.v1)
+        iterations += 1
+        if wp.abs(value) <= accuracy or iterations > m.settings.max_event_iterations or d.lcp.failed == 1:
+            running = wp.int32(0)
         else:
             if value * at_low > scalar(0.0):
                 low = h
@@ -141,79 +142,79 @@ def stop_early(
                 high = h
                 at_high = value
                 at_low = at_low * scalar(0.5)
-            # Halving the end that stays is the Illinois rule: it keeps the false position from stalling.
+            # The Illinois method halves the value at the end that stays, so that false position does not stall.
             step = low + (high - low) * at_low / (at_low - at_high)
             if not (step > low and step < high):
-                going = wp.int32(0)
+                running = wp.int32(0)
             else:
                 h = step
     return h
 
 
 @wp.func
-def flow_to_contact(s: Parts, t: Workspace, contacts: wp.int32, most: scalar):
-    """Shorten the flow at hand, of duration `most`, until no gap closes on its way; returns duration and event.
+def shorten_to_contact(m: Model, d: Data, contacts: wp.int32, max_duration: scalar):
+    """Shorten the smooth step at hand, of `max_duration`, until no gap closes; return duration and event.
 
-    Where bodies are held, the way to q1 is a parabola only in the mean: when a gap closes is found by Newton's method
-    on whole flows, and each shorter flow is looked at again. A gap that closed on the mean way alone cuts the flow
-    short where it is still open: the next one looks again.
+    Where bodies are constrained, the path to q1 is a parabola only in the mean: Newton's method on whole steps finds
+    the time at which a gap closes, and contacts are searched for again in each shorter step. A gap that closed on the
+    mean path alone cuts the step short while it is still open; the next step searches again.
     """
-    h = most
-    event = int(NOTHING)
-    size = s.joint_rows + 2 * contacts
-    tries = wp.int32(0)
-    going = wp.int32(1)
-    while going == 1:
-        path(s, t, contacts, h)
-        time = next_contact(s, t, h)
-        going = wp.int32(0)
-        if time < h - s.dt * SHORTEST:
-            tries += 1
+    h = max_duration
+    event = int(NO_EVENT)
+    size = m.joint_rows + 2 * contacts
+    iterations = wp.int32(0)
+    running = wp.int32(1)
+    while running == 1:
+        set_mean_acceleration(m, d, contacts, h)
+        time = time_of_impact(m, d, h)
+        running = wp.int32(0)
+        if time < h - m.dt * m.settings.min_duration:
+            iterations += 1
             if size == 0:
-                h = wp.max(time, s.dt * SHORTEST_FREE)
+                h = wp.max(time, m.dt * m.settings.min_free_duration)
                 event = GAP_CLOSED
             else:
-                closed = close_gap(s, t, contacts, wp.max(time, s.dt * SHORTEST), h)
-                if closed < h - s.dt * SHORTEST:
-                    h = closed
+                contact_time = refine_contact_time(m, d, contacts, wp.max(time, m.dt * m.settings.min_duration), h)
+                if contact_time < h - m.dt * m.settings.min_duration:
+                    h = contact_time
                     event = GAP_CLOSED
                 else:
-                    # Whole parts of the time left: where one cuts does not depend on the state, nor does its gradient.
-                    parts = wp.floor(wp.max(time, s.dt * SHORTEST_CUT) / most * CUTS)
-                    h = wp.min(h, wp.max(parts / CUTS * most, s.dt * SHORTEST_CUT))
-                    event = NOTHING
-                if tries < 8:
-                    going = wp.int32(1)
-            positions(s, t, contacts, h)
+                    # Whole parts of the time left: the cut does not depend on the state, nor does its gradient.
+                    parts = wp.floor(wp.max(time, m.dt * m.settings.min_cut) / max_duration * m.settings.cut_divisions)
+                    h = wp.min(h, wp.max(parts / m.settings.cut_divisions * max_duration, m.dt * m.settings.min_cut))
+                    event = NO_EVENT
+                if iterations < m.settings.max_event_retries:
+                    running = wp.int32(1)
+            position_stage(m, d, contacts, h)
     return h, event
 
 
 @wp.func
-def flow(s: Parts, t: Workspace, contacts: wp.int32, most: scalar):
-    """Move to the next event, or for `most` if there is none; returns duration, event and the contact it is about.
+def step_to_event(m: Model, d: Data, contacts: wp.int32, max_duration: scalar):
+    """Move to the next event, or for `max_duration` if there is none; return duration, event and its contact.
 
-    The flow is prepared.
+    The smooth step is prepared.
     """
-    h = most
-    event = int(NOTHING)
-    about = wp.int32(0)
-    positions(s, t, contacts, h)
-    if t.counts[FAILED] == 0:
-        h, event = flow_to_contact(s, t, contacts, most)
-        # Looking ahead used the end of the flow as its own.
-        place_bodies(s, t, s.joint_rows + 2 * contacts, 3 * (s.bodies + 1))
-    velocities(s, t, contacts, h)
-    if t.counts[FAILED] == 0:
-        ended, which, share, first, last = first_end(s, t, contacts, h)
-        tries = wp.int32(0)
-        while which >= 0 and tries < 8 and t.counts[FAILED] == 0:
-            event = ended
-            about = which
-            h = stop_early(s, t, contacts, ended, which, first, last, h, h * share)
-            ended, which, share, first, last = first_end(s, t, contacts, h)
-            tries += 1
-        if h > most - s.dt * SHORTEST and h < most:
-            h = most
-            event = NOTHING
-            advance(s, t, contacts, h)
-    return h, event, about
+    h = max_duration
+    event = int(NO_EVENT)
+    contact = wp.int32(0)
+    position_stage(m, d, contacts, h)
+    if d.lcp.failed == 0:
+        h, event = shorten_to_contact(m, d, contacts, max_duration)
+        # The search for contacts overwrote the end of the step.
+        move_bodies(m, d, m.joint_rows + 2 * contacts, 3 * (m.bodies + 1))
+    velocity_stage(m, d, contacts, h)
+    if d.lcp.failed == 0:
+        ending, index, fraction, before, after = next_mode_end(m, d, contacts, h)
+        iterations = wp.int32(0)
+        while index >= 0 and iterations < m.settings.max_event_retries and d.lcp.failed == 0:
+            event = ending
+            contact = index
+            h = refine_end_time(m, d, contacts, ending, index, before, after, h, h * fraction)
+            ending, index, fraction, before, after = next_mode_end(m, d, contacts, h)
+            iterations += 1
+        if h > max_duration - m.dt * m.settings.min_duration and h < max_duration:
+            h = max_duration
+            event = NO_EVENT
+            smooth_step(m, d, contacts, h)
+    return h, event, contact

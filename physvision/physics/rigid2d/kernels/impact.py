@@ -1,4 +1,4 @@
-"""Impacts: velocities jump so that what approaches rebounds, by Newton's law of restitution, joints and friction kept.
+"""Impacts: velocities jump by Newton's law of restitution, while joints and friction hold.
 
 With v⁻ before and v⁺ = v⁻ + W Rᵀ η after, rows R at the pose: joints R v⁺ = 0; normals 0 ≤ η ⟂ R (v⁺ + e v⁻) ≥ 0 where
 they approach, with e = 0 where they do not; tangents R v⁺ = 0 or at the friction bound.
@@ -6,87 +6,95 @@ they approach, with e = 0 where they do not; tangents R v⁺ = 0 or at the frict
 
 import warp as wp
 
-from . import scalar
-from .complementarity import solve_stage
-from .data import Parts, Workspace
-from .detect import properties_of
-from .flow import guess_modes
-from .geometry import add_force, contact_rows, row_speed
+from physvision.physics.lcp.kernels.contact_solver import solve_contacts
+from physvision.physics.lcp.kernels.rows import apply_impulse, row_velocity
+
+from .data import Data, Model
+from .geometry import contact_rows
 from .joints import joint_row
+from .narrow_phase import contact_properties
+from .precision import scalar
+from .smooth_step import close_contacts
 
 
 @wp.func
-def prepare_impact(s: Parts, t: Workspace, contacts: wp.int32):
-    """Rows at the pose, and each contact's friction and restitution."""
-    for r in range(s.joint_rows):
-        joint_row(s, t, t.q0, r, t.rows0)
+def prepare_impact(m: Model, d: Data, contacts: wp.int32):
+    """Set rows at the pose, and friction and restitution of each contact."""
+    for r in range(m.joint_rows):
+        joint_row(m, d, d.q0, r, d.rows0)
     for i in range(contacts):
-        r = s.joint_rows + 2 * i
-        contact_rows(s, t, t.q0, i, t.rows0, r)
-        restitution, friction = properties_of(s, t, i)
-        t.coefficient[i] = friction
-        t.sliding[i] = 0
-        t.slide0[i] = scalar(0.0)
-        t.rebound[i] = scalar(0.0)
-        if row_speed(t, t.rows0, r, t.v0) < scalar(0.0):
-            t.rebound[i] = restitution
+        r = m.joint_rows + 2 * i
+        contact_rows(m, d, d.q0, i, d.rows0, r)
+        restitution, friction = contact_properties(m, d, i)
+        d.lcp.friction[i] = friction
+        d.lcp.sliding[i] = 0
+        d.ratio0[i] = scalar(0.0)
+        d.restitution[i] = scalar(0.0)
+        if row_velocity(d.lcp, d.rows0, r, d.v0) < scalar(0.0):
+            d.restitution[i] = restitution
 
 
 @wp.func
-def energy_gained(s: Parts, t: Workspace, size: wp.int32):
-    """By how much the kinetic energy at v1 exceeds that at v0 and driven bodies' work, as a share of the former."""
+def energy_gain(m: Model, d: Data, size: wp.int32):
+    """Return the gain of kinetic energy in the impact, as a fraction of the energy before.
+
+    The work of kinematic bodies is no gain.
+    """
     before = scalar(0.0)
     after = scalar(0.0)
-    for k in range(3 * (s.bodies + 1)):
-        if t.weight[k] > scalar(0.0):
-            before += t.v0[k] * t.v0[k] / t.weight[k]
-            after += t.v1[k] * t.v1[k] / t.weight[k]
+    for k in range(3 * (m.bodies + 1)):
+        if d.lcp.inverse_mass[k] > scalar(0.0):
+            before += d.v0[k] * d.v0[k] / d.lcp.inverse_mass[k]
+            after += d.v1[k] * d.v1[k] / d.lcp.inverse_mass[k]
     for r in range(size):
         for k in range(3):
-            a = 3 * t.row_a[r] + k
-            b = 3 * t.row_b[r] + k
-            if t.weight[a] == scalar(0.0):
-                after += scalar(2.0) * t.lambda0[r] * t.rows0[6 * r + k] * t.v0[a]
-            if t.weight[b] == scalar(0.0):
-                after += scalar(2.0) * t.lambda0[r] * t.rows0[6 * r + 3 + k] * t.v0[b]
+            a = 3 * d.lcp.row_a[r] + k
+            b = 3 * d.lcp.row_b[r] + k
+            if d.lcp.inverse_mass[a] == scalar(0.0):
+                after += scalar(2.0) * d.lambda0[r] * d.rows0[6 * r + k] * d.v0[a]
+            if d.lcp.inverse_mass[b] == scalar(0.0):
+                after += scalar(2.0) * d.lambda0[r] * d.rows0[6 * r + 3 + k] * d.v0[b]
     return after / wp.max(before, scalar(1.0e-300)) - scalar(1.0)
 
 
 @wp.func
-def rebound(s: Parts, t: Workspace, contacts: wp.int32):
-    """Set v1 to the velocities after the impact, with the restitution in `rebound`."""
-    size = s.joint_rows + 2 * contacts
-    for r in range(s.joint_rows):
-        t.offset[r] = row_speed(t, t.rows0, r, t.v0)
+def solve_impact(m: Model, d: Data, contacts: wp.int32):
+    """Set v1 to the velocities after the impact, with the coefficients in `restitution`."""
+    size = m.joint_rows + 2 * contacts
+    for r in range(m.joint_rows):
+        d.lcp.offset[r] = row_velocity(d.lcp, d.rows0, r, d.v0)
     for i in range(contacts):
-        r = s.joint_rows + 2 * i
-        t.offset[r] = (scalar(1.0) + t.rebound[i]) * row_speed(t, t.rows0, r, t.v0)
-        t.offset[r + 1] = row_speed(t, t.rows0, r + 1, t.v0)
-    guess_modes(s, t, contacts, t.mode0, t.slide0, scalar(1.0))
-    solve_stage(s, t, contacts, t.rows0, t.rows0, t.mode0, t.slide0, t.lambda0, scalar(1.0))
-    for k in range(3 * (s.bodies + 1)):
-        t.v1[k] = t.v0[k]
+        r = m.joint_rows + 2 * i
+        d.lcp.offset[r] = (scalar(1.0) + d.restitution[i]) * row_velocity(d.lcp, d.rows0, r, d.v0)
+        d.lcp.offset[r + 1] = row_velocity(d.lcp, d.rows0, r + 1, d.v0)
+    close_contacts(m, d, contacts, d.mode0, d.ratio0, scalar(1.0))
+    solve_contacts(d.lcp, contacts, d.rows0, d.rows0, d.mode0, d.ratio0, d.lambda0, scalar(1.0))
+    for k in range(3 * (m.bodies + 1)):
+        d.v1[k] = d.v0[k]
     for r in range(size):
-        if t.lambda0[r] != scalar(0.0):
-            add_force(t, t.rows0, r, t.lambda0[r], t.v1)
+        if d.lambda0[r] != scalar(0.0):
+            apply_impulse(d.lcp, d.rows0, r, d.lambda0[r], d.v1)
 
 
 @wp.func
-def impact(s: Parts, t: Workspace, contacts: wp.int32):
-    """Set v1 to the velocities after the impact of all contacts that touch.
+def impact(m: Model, d: Data, contacts: wp.int32):
+    """Set v1 to the velocities after the impact of all touching contacts.
 
-    With friction, or with contacts of different restitution, Newton's law can add energy (Kane, 1984). Where it
-    would, every restitution is halved until it does not; without restitution an impact always takes energy.
+    With friction, or with contacts of different restitution, Newton's law can add energy (Kane, 1984). Then every
+    restitution is halved until it does not; an impact without restitution never adds energy.
     """
-    prepare_impact(s, t, contacts)
-    rebound(s, t, contacts)
-    tries = wp.int32(0)
-    while energy_gained(s, t, s.joint_rows + 2 * contacts) > scalar(1.0e-9) and tries < 8:
-        tries += 1
+    prepare_impact(m, d, contacts)
+    solve_impact(m, d, contacts)
+    halvings = wp.int32(0)
+    while (
+        energy_gain(m, d, m.joint_rows + 2 * contacts) > m.settings.max_impact_energy_gain
+        and halvings < m.settings.max_restitution_halvings
+    ):
+        halvings += 1
         for i in range(contacts):
-            t.rebound[i] = t.rebound[i] * scalar(0.5)
-            if tries == 8:
-                t.rebound[i] = scalar(0.0)
-        rebound(s, t, contacts)
-    for k in range(3 * (s.bodies + 1)):
-        t.q1[k] = t.q0[k]
+            d.restitution[i] = d.restitution[i] * scalar(0.5)
+            if halvings == m.settings.max_restitution_halvings:
+                d.restitution[i] = scalar(0.0)
+        solve_impact(m, d, contacts)
+    for k in range(3 * (m.bodies + 1)):
+        d.q1[k] = d.q0[k]

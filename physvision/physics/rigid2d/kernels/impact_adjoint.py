@@ -1,71 +1,81 @@
-"""The adjoint of an impact; the derivation stands in `adjoint`, with ρ = e R v⁻ besides."""
+"""Adjoint of an impact; the derivation stands in `adjoint`, with ρ = e R v⁻ besides."""
 
 import warp as wp
 
-from . import scalar
-from .adjoint import columns_adjoint, rows_adjoint, solve_adjoint, subtract_rows
-from .data import BODY_A, BODY_B, LEFT_BAR, WANTED, Parts, Workspace, clear, copy
-from .detect import properties_of
-from .flow import advance, prepare_flow
-from .forces import accelerate
-from .geometry import add_property, add_row, contact_rows_adjoint, row_speed
+from physvision.physics.lcp.kernels.contact_solver import solve_contacts_adjoint, subtract_row_forces
+from physvision.physics.lcp.kernels.problem import clear, copy
+from physvision.physics.lcp.kernels.rows import add_row, row_velocity
+
+from .adjoint import columns_adjoint, rows_adjoint
+from .data import BODY_A, BODY_B, Data, Model
+from .forces import free_acceleration
+from .geometry import add_property_cotangent, contact_rows_adjoint
+from .narrow_phase import contact_properties
+from .precision import scalar
+from .smooth_step import prepare_smooth_step, smooth_step
 
 
 @wp.func
-def impact_adjoint(s: Parts, t: Workspace, contacts: wp.int32):
-    """The adjoint of the impact at hand, from (seed_q, seed_v) after it to (q0_bar, v0_bar) before it."""
-    n = 3 * (s.bodies + 1)
-    size = s.joint_rows + 2 * contacts
-    t.keep[WANTED] = scalar(1.0)
-    copy(t.seed_q, t.q0_bar, n)
-    copy(t.seed_v, t.z, n)
-    solve_adjoint(s, t, contacts, t.rows0, t.rows0, t.mode0, t.slide0, t.seed_v)
-    subtract_rows(t, t.rows0, size, t.z)
-    columns_adjoint(s, t, contacts, t.rows0, t.mode0, t.slide0, t.lambda0, t.z, t.columns_bar)
-    copy(t.z, t.v0_bar, n)
+def impact_adjoint(m: Model, d: Data, contacts: wp.int32):
+    """Carry (seed_q, seed_v) after the impact at hand to (q0_bar, v0_bar) before it."""
+    n = 3 * (m.bodies + 1)
+    size = m.joint_rows + 2 * contacts
+    d.property_mask = scalar(1.0)
+    copy(d.seed_q, d.q0_bar, n)
+    copy(d.seed_v, d.z, n)
+    solve_contacts_adjoint(d.lcp, contacts, d.rows0, d.rows0, d.mode0, d.ratio0, d.seed_v)
+    subtract_row_forces(d.lcp, d.rows0, size, d.z)
+    columns_adjoint(m, d, contacts, d.rows0, d.mode0, d.ratio0, d.lambda0, d.z, d.rows_bar)
+    copy(d.z, d.v0_bar, n)
     for r in range(size):
-        if t.kappa[r] != scalar(0.0):
+        if d.lcp.row_adjoint[r] != scalar(0.0):
             restitution = scalar(0.0)
-            if r >= s.joint_rows and (r - s.joint_rows) % 2 == 0:
-                contact = (r - s.joint_rows) // 2
-                restitution = t.rebound[contact]
+            if r >= m.joint_rows and (r - m.joint_rows) % 2 == 0:
+                contact = (r - m.joint_rows) // 2
+                restitution = d.restitution[contact]
                 if restitution > scalar(0.0):
-                    # What an impact keeps of the pair's own restitution is a factor that does not change.
-                    own, _friction = properties_of(s, t, contact)
-                    bar = scalar(-0.5) * restitution / own * t.kappa[r] * row_speed(t, t.rows0, r, t.v0)
-                    add_property(t, s.restitution + t.contact[5 * contact + BODY_A], bar)
-                    add_property(t, s.restitution + t.contact[5 * contact + BODY_B], bar)
+                    # The part of the pair's restitution that an impact keeps is a constant factor.
+                    pair_restitution, _friction = contact_properties(m, d, contact)
+                    bar = (
+                        scalar(-0.5)
+                        * restitution
+                        / pair_restitution
+                        * d.lcp.row_adjoint[r]
+                        * row_velocity(d.lcp, d.rows0, r, d.v0)
+                    )
+                    add_property_cotangent(d, m.restitution + d.contact_features[5 * contact + BODY_A], bar)
+                    add_property_cotangent(d, m.restitution + d.contact_features[5 * contact + BODY_B], bar)
             for k in range(3):
-                a = 3 * t.row_a[r] + k
-                b = 3 * t.row_b[r] + k
+                a = 3 * d.lcp.row_a[r] + k
+                b = 3 * d.lcp.row_b[r] + k
                 c = 6 * r + k
-                t.columns_bar[c] = t.columns_bar[c] - t.kappa[r] * (t.v1[a] + restitution * t.v0[a])
-                t.columns_bar[c + 3] = t.columns_bar[c + 3] - t.kappa[r] * (t.v1[b] + restitution * t.v0[b])
-            add_row(t, t.rows0, r, -restitution * t.kappa[r], t.v0_bar)
-    rows_adjoint(s, t, contacts, t.q0, t.columns_bar, t.q0_bar)
+                d.rows_bar[c] = d.rows_bar[c] - d.lcp.row_adjoint[r] * (d.v1[a] + restitution * d.v0[a])
+                d.rows_bar[c + 3] = d.rows_bar[c + 3] - d.lcp.row_adjoint[r] * (d.v1[b] + restitution * d.v0[b])
+            add_row(d.lcp, d.rows0, r, -restitution * d.lcp.row_adjoint[r], d.v0_bar)
+    rows_adjoint(m, d, contacts, d.q0, d.rows_bar, d.q0_bar)
 
 
 @wp.func
-def event_adjoint(s: Parts, t: Workspace, about: wp.int32):
-    """Add, to (q0_bar, v0_bar) before an impact that fell on the grid, that its time moves with its contact's gap.
+def event_adjoint(m: Model, d: Data, index: wp.int32):
+    """Add, to (q0_bar, v0_bar) before an impact at a step's start, the motion of its time with its contact's gap.
 
-    A flow of no duration, ended by the gap: h̄ = q̄·v + v̄·a less the cotangent of the time left, ġ = ∇gap·v, and
-    −(h̄/ġ) ∇gap. With joints, a is their acceleration: that of a short flow, to first order in its duration.
+    It is a smooth step of no duration, ended by the gap: h̄ = q̄·v + v̄·a less the cotangent of the time left, ġ = ∇gap·v,
+    and −(h̄/ġ) ∇gap. With joints, a is their acceleration: that of a short step, to first order in its duration.
     """
-    n = 3 * (s.bodies + 1)
-    r = s.joint_rows + 2 * about
-    rate = row_speed(t, t.rows0, r, t.v0)
-    total = -t.keep[LEFT_BAR]
-    accelerate(s, t, t.q0, t.v0, t.a0)
+    n = 3 * (m.bodies + 1)
+    r = m.joint_rows + 2 * index
+    rate = row_velocity(d.lcp, d.rows0, r, d.v0)
+    total = -d.time_left_bar
+    free_acceleration(m, d, d.q0, d.v0, d.a0)
     for k in range(n):
-        total += t.q0_bar[k] * t.v0[k] + t.v0_bar[k] * t.a0[k]
-    if s.joint_rows > 0:
-        clear(t.lambda0, s.joint_rows)
-        h = scalar(1.0e-4) * s.dt
-        prepare_flow(s, t, 0)
-        advance(s, t, 0, h)
+        total += d.q0_bar[k] * d.v0[k] + d.v0_bar[k] * d.a0[k]
+    if m.joint_rows > 0:
+        clear(d.lambda0, m.joint_rows)
+        h = scalar(1.0e-4) * m.dt
+        prepare_smooth_step(m, d, 0)
+        smooth_step(m, d, 0, h)
         for k in range(n):
-            total += t.v0_bar[k] * ((t.v1[k] - t.v0[k]) / h - t.a0[k])
-    t.keep[WANTED] = scalar(1.0)
-    clear(t.columns_bar, 6 * (r + 2))
-    contact_rows_adjoint(s, t, t.q0, about, t.columns_bar, r, -total / rate, t.q0_bar)
+            total += d.v0_bar[k] * ((d.v1[k] - d.v0[k]) / h - d.a0[k])
+    d.property_mask = scalar(1.0)
+    clear(d.rows_bar, 6 * (r + 2))
+    contact_rows_adjoint(m, d, d.q0, index, d.rows_bar, r, -total / rate, d.q0_bar)

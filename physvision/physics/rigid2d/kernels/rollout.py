@@ -1,52 +1,30 @@
-"""The two kernels: a rollout forward, and its adjoint backward; one thread a world, the loop over time inside."""
+"""Kernels of a rollout and of its adjoint: one thread a world, the loop over time inside."""
 
 import warp as wp
 
-from . import scalar
-from .adjoint import flow_backward
-from .crowd_adjoint import crowd_adjoint
-from .data import (
-    COARSE,
-    CROWD,
-    EFFORT,
-    FACTORED,
-    FAILED,
-    FLOW,
-    GAP_CLOSED,
-    IMPACT,
-    ITERATIONS,
-    LABOUR,
-    LEFT_BAR,
-    LONGEST,
-    NOTHING,
-    OVERFLOW,
-    WANTED,
-    WORST,
-    Parts,
-    Workspace,
-    WorldParts,
-    carve,
-    clear,
-    copy,
-)
-from .flow import positions, velocities
-from .forces import longest_flow, weigh
+from physvision.physics.lcp.kernels.problem import carve_problem, clear, copy
+
+from .adjoint import smooth_step_backward
+from .data import FALLBACK_STEP, GAP_CLOSED, IMPACT, NO_EVENT, SMOOTH_STEP, Data, Model, ModelStruct, carve
+from .fallback_adjoint import fallback_step_adjoint
+from .forces import max_stable_duration, set_inverse_masses
 from .impact import impact
 from .impact_adjoint import event_adjoint, impact_adjoint
-from .islands import fall_asleep, scale_of, wake_all
-from .remembered import wake_as_noted, write_note
-from .resting import prepare_resting, sort_touching
+from .precision import scalar
+from .resting_contacts import classify_contacts, prepare_resting_contacts
+from .sleeping import length_scale, put_to_sleep, wake_all
 from .sliding import end_sliding, end_sliding_adjoint, start_sliding, start_sliding_adjoint
-from .step import load, recall, step, store
+from .smooth_step import position_stage, velocity_stage
+from .step import load_state, read_operation, step, store_state
+from .warm_start import restore_sleep_state, write_warm_start
 
-# Their functions work on one workspace by reference: inlining them as far as Warp's own flags do takes 1.4 to 1.9
-# times as long to compile, and no clear gain in speed was measured.
+# Without Warp's own inlining flags the kernels compile 1.4 to 1.9 times as fast, at the same measured speed.
 OPTIONS = {"max_unroll": 6, "cpu_compiler_flags": "-march=native"}
 
 
 @wp.func
 def is_finite(x: wp.array(dtype=scalar), n: wp.int32):
-    """Whether the first n numbers are all finite."""
+    """Return 1 if the first n numbers are all finite."""
     finite = wp.int32(1)
     for i in range(n):
         if not wp.isfinite(x[i]):
@@ -55,72 +33,83 @@ def is_finite(x: wp.array(dtype=scalar), n: wp.int32):
 
 
 @wp.func
-def same_numbers(a: wp.array(dtype=scalar), b: wp.array(dtype=scalar), n: wp.int32):
-    """Whether the first n numbers are the same."""
-    same = wp.int32(1)
+def arrays_equal(a: wp.array(dtype=scalar), b: wp.array(dtype=scalar), n: wp.int32):
+    """Return 1 if the first n numbers are equal."""
+    equal = wp.int32(1)
     for i in range(n):
         if a[i] != b[i]:
-            same = wp.int32(0)
-    return same
+            equal = wp.int32(0)
+    return equal
 
 
 @wp.func
-def settle(s: Parts, t: Workspace, q: wp.array(dtype=scalar), v: wp.array(dtype=scalar)):
-    """Leave a world where it was, at rest, if all that moved in a step that began at (q, v) is rounding.
+def snap_to_rest(m: Model, d: Data, q: wp.array(dtype=scalar), v: wp.array(dtype=scalar)):
+    """Restore a world to the start (q, v) of its step, at rest, if it moved by rounding alone.
 
-    What a step does to a world at rest it does again in the next: such steps need not be computed.
+    A world at rest repeats its step: such steps need not be computed.
     """
-    still = wp.int32(1)
-    for body in range(s.bodies):
-        slot = s.slot[body]
+    at_rest = wp.int32(1)
+    for body in range(m.bodies):
+        slot = m.slot[body]
         if slot >= 0:
             for k in range(3):
                 i = 3 * body + k
-                size = scale_of(s, t, i)
-                fast = size * (wp.abs(t.v0[i]) + wp.abs(v[3 * slot + k]))
-                if not (fast <= s.rest_speed and size * wp.abs(t.q0[i] - q[3 * slot + k]) <= s.rest_speed * s.dt):
-                    still = wp.int32(0)
-    if still == 1:
-        for body in range(s.bodies):
-            slot = s.slot[body]
+                size = length_scale(m, d, i)
+                fast = size * (wp.abs(d.v0[i]) + wp.abs(v[3 * slot + k]))
+                if not (
+                    fast <= m.restitution_threshold
+                    and size * wp.abs(d.q0[i] - q[3 * slot + k]) <= m.restitution_threshold * m.dt
+                ):
+                    at_rest = wp.int32(0)
+    if at_rest == 1:
+        for body in range(m.bodies):
+            slot = m.slot[body]
             if slot >= 0:
                 for k in range(3):
-                    t.q0[3 * body + k] = q[3 * slot + k]
-                    t.v0[3 * body + k] = scalar(0.0)
+                    d.q0[3 * body + k] = q[3 * slot + k]
+                    d.v0[3 * body + k] = scalar(0.0)
 
 
 @wp.func
-def too_fast(s: Parts, t: Workspace):
-    """Whether a body is so fast that rounding hides where it is: it crosses the world 10⁵ times in a step."""
-    found = wp.int32(0)
-    for body in range(s.bodies):
-        speed = wp.max(wp.abs(t.v0[3 * body]), wp.abs(t.v0[3 * body + 1]))
-        if speed * s.dt > scalar(1.0e5) * s.size:
-            found = wp.int32(1)
-    return found
+def is_too_fast(m: Model, d: Data):
+    """Return 1 if a body is so fast that rounding hides its position: 10⁵ times the extent in a step."""
+    result = wp.int32(0)
+    for body in range(m.bodies):
+        speed = wp.max(wp.abs(d.v0[3 * body]), wp.abs(d.v0[3 * body + 1]))
+        if speed * m.dt > scalar(1.0e5) * m.extent:
+            result = wp.int32(1)
+    return result
 
 
 @wp.func
-def begin(s: Parts, t: Workspace):
-    """Masses for the properties at hand, and nothing counted yet."""
-    weigh(s, t)
-    t.keep[LONGEST] = longest_flow(s, t)
-    t.keep[WANTED] = scalar(0.0)
-    t.keep[WORST] = scalar(0.0)
-    t.counts[ITERATIONS] = 0
-    t.counts[OVERFLOW] = 0
-    t.counts[FAILED] = 0
-    t.counts[FACTORED] = 0
-    for body in range(s.bodies + 1):
-        t.sweep[body] = body
-        t.group[body] = body
-    wake_all(s, t)
+def initialize(m: Model, d: Data):
+    """Set masses from the properties at hand, wake all bodies, and reset the solver."""
+    d.lcp = carve_problem(
+        m.solver,
+        m.bodies,
+        m.joint_rows,
+        m.joint_band,
+        m.max_speculative_contacts,
+        m.max_contacts,
+        d.lcp_real,
+        d.lcp_integer,
+    )
+    d.lcp.work_budget = m.work_budget
+    d.lcp.restitution_threshold = m.restitution_threshold
+    set_inverse_masses(m, d)
+    d.max_duration = max_stable_duration(m, d)
+    d.property_mask = scalar(0.0)
+    d.overflow = 0
+    for body in range(m.bodies + 1):
+        d.sweep_order[body] = body
+        d.sleep_group[body] = body
+    wake_all(m, d)
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
 def forward(
     first: wp.int32,
-    s: WorldParts,
+    m: ModelStruct,
     theta: wp.array2d(dtype=scalar),
     controls: wp.array3d(dtype=scalar),
     real: wp.array2d(dtype=scalar),
@@ -129,115 +118,117 @@ def forward(
     q: wp.array3d(dtype=scalar),
     v: wp.array3d(dtype=scalar),
     operations: wp.array2d(dtype=wp.int32),
-    notes: wp.array3d(dtype=wp.int32),
+    warm_starts: wp.array3d(dtype=wp.int32),
     residual: wp.array(dtype=scalar),
     iterations: wp.array(dtype=wp.int32),
-    bad: wp.array(dtype=wp.int32),
-    coarse: wp.array(dtype=wp.int32),
+    failed_steps: wp.array(dtype=wp.int32),
+    underresolved: wp.array(dtype=wp.int32),
 ):
     """Fill q and v, (worlds, steps + 1, 3 · moving), from their first states; count the operations of each step.
 
-    The count is negative where the last operation was crowded, and zero from the first bad step on. Steps are coarse
-    that were too long for what joints do in them. Each step has a note of what the next one guesses from; where there
-    are fewer notes than steps, they are written over in turn.
+    The count is negative where the last operation fell back, and zero from the first failed step on. Underresolved
+    steps are too long for the motion of their joints. Each step has a warm start for the next; where there are fewer of
+    those than steps, they are overwritten in turn.
     """
     world = first + wp.tid()
-    t = carve(s, real[world], integer[world])
-    t.theta = theta[world]
-    begin(s, t)
-    n = 3 * (s.bodies + 1)
-    load(s, t, q[world, 0], v[world, 0])
-    failed = wp.int32(-1)
-    t.counts[COARSE] = 0
-    coarse[world] = -1
-    asleep = wp.int32(0)
+    d = carve(m, real[world], integer[world])
+    d.theta = theta[world]
+    initialize(m, d)
+    n = 3 * (m.bodies + 1)
+    load_state(m, d, q[world, 0], v[world, 0])
+    failed_step = wp.int32(-1)
+    d.underresolved = 0
+    underresolved[world] = -1
+    unchanged = wp.int32(0)
     for k in range(steps):
-        if failed < 0 and s.stop[0] == 0:
+        if failed_step < 0 and m.stop[0] == 0:
             if k > 0:
-                if same_numbers(controls[world, k], t.control, 3 * s.moving + s.motors) == 0:
-                    asleep = wp.int32(0)
-                    wake_all(s, t)
-            t.control = controls[world, k]
-            t.known = notes[world, k % notes.shape[1]]
-            if asleep == 0:
-                t.counts[FAILED] = 0
-                t.kept[0] = 0
+                if arrays_equal(controls[world, k], d.control, 3 * m.moving + m.motors) == 0:
+                    unchanged = wp.int32(0)
+                    wake_all(m, d)
+            d.control = controls[world, k]
+            d.previous_modes = warm_starts[world, k % warm_starts.shape[1]]
+            if unchanged == 0:
+                d.lcp.failed = 0
+                d.stored_modes[0] = 0
                 operations[world, k] = 0
-                sound = is_finite(t.q0, n) * is_finite(t.v0, n) * is_finite(t.control, 3 * s.moving + s.motors)
-                if sound == 1 and too_fast(s, t) == 0:
-                    start_sliding(s, t)
-                    operations[world, k] = step(s, t, 0)
-                    end_sliding(s, t)
-                    write_note(s, t, notes[world, (k + 1) % notes.shape[1]])
-                    settle(s, t, q[world, k], v[world, k])
+                valid = is_finite(d.q0, n) * is_finite(d.v0, n) * is_finite(d.control, 3 * m.moving + m.motors)
+                if valid == 1 and is_too_fast(m, d) == 0:
+                    start_sliding(m, d)
+                    operations[world, k] = step(m, d, 0)
+                    end_sliding(m, d)
+                    write_warm_start(m, d, warm_starts[world, (k + 1) % warm_starts.shape[1]])
+                    snap_to_rest(m, d, q[world, k], v[world, k])
                     if operations[world, k] == -1:
-                        fall_asleep(s, t, q[world, k], v[world, k])
+                        put_to_sleep(m, d, q[world, k], v[world, k])
                     else:
-                        wake_all(s, t)
+                        wake_all(m, d)
                 else:
-                    t.counts[FAILED] = 1
-                if is_finite(t.q0, n) * is_finite(t.v0, n) == 0 or t.counts[FAILED] == 1:
-                    failed = k + 1
+                    d.lcp.failed = 1
+                if is_finite(d.q0, n) * is_finite(d.v0, n) == 0 or d.lcp.failed == 1:
+                    failed_step = k + 1
                     operations[world, k] = 0
                     for i in range(n):
-                        t.q0[i] = scalar(wp.nan)
-                        t.v0[i] = scalar(wp.nan)
+                        d.q0[i] = scalar(wp.nan)
+                        d.v0[i] = scalar(wp.nan)
             else:
                 operations[world, k] = operations[world, k - 1]
-                for i in range(notes.shape[2]):
-                    notes[world, (k + 1) % notes.shape[1], i] = notes[world, k % notes.shape[1], i]
-        store(s, t, q[world, k + 1], v[world, k + 1])
-        if t.counts[COARSE] == 1 and coarse[world] < 0:
-            coarse[world] = k + 1
-        if failed < 0:
-            asleep = same_numbers(q[world, k], q[world, k + 1], 3 * s.moving)
-            asleep = asleep * same_numbers(v[world, k], v[world, k + 1], 3 * s.moving)
-    residual[world] = t.keep[WORST]
-    iterations[world] = t.counts[ITERATIONS]
-    bad[world] = failed
+                for i in range(warm_starts.shape[2]):
+                    warm_starts[world, (k + 1) % warm_starts.shape[1], i] = warm_starts[
+                        world, k % warm_starts.shape[1], i
+                    ]
+        store_state(m, d, q[world, k + 1], v[world, k + 1])
+        if d.underresolved == 1 and underresolved[world] < 0:
+            underresolved[world] = k + 1
+        if failed_step < 0:
+            unchanged = arrays_equal(q[world, k], q[world, k + 1], 3 * m.moving)
+            unchanged = unchanged * arrays_equal(v[world, k], v[world, k + 1], 3 * m.moving)
+    residual[world] = d.lcp.residual
+    iterations[world] = d.lcp.iterations
+    failed_steps[world] = failed_step
 
 
 @wp.func
-def add_seed(s: Parts, t: Workspace, q_bar: wp.array(dtype=scalar), v_bar: wp.array(dtype=scalar)):
+def add_seed(m: Model, d: Data, q_bar: wp.array(dtype=scalar), v_bar: wp.array(dtype=scalar)):
     """Add the cotangents of a stored state to the seeds."""
-    for body in range(s.bodies):
-        slot = s.slot[body]
+    for body in range(m.bodies):
+        slot = m.slot[body]
         if slot >= 0:
             for k in range(3):
-                t.seed_q[3 * body + k] = t.seed_q[3 * body + k] + q_bar[3 * slot + k]
-                t.seed_v[3 * body + k] = t.seed_v[3 * body + k] + v_bar[3 * slot + k]
+                d.seed_q[3 * body + k] = d.seed_q[3 * body + k] + q_bar[3 * slot + k]
+                d.seed_v[3 * body + k] = d.seed_v[3 * body + k] + v_bar[3 * slot + k]
 
 
 @wp.func
-def undo(s: Parts, t: Workspace, kind: wp.int32, event: wp.int32, about: wp.int32, h: scalar):
-    """Do one operation again, from the start at hand, and replace the seeds by their cotangents before it."""
-    t.counts[EFFORT] = 0
-    t.counts[LABOUR] = 0
-    if kind == CROWD:
-        crowd_adjoint(s, t, h, event)
+def operation_adjoint(m: Model, d: Data, kind: wp.int32, event: wp.int32, contact: wp.int32, h: scalar):
+    """Repeat one operation from the start at hand, and replace the seeds by their cotangents before it."""
+    d.lcp.work = 0
+    d.lcp.refinement_work = 0
+    if kind == FALLBACK_STEP:
+        fallback_step_adjoint(m, d, h, event)
     resting = wp.int32(0)
-    touching = wp.int32(0)
-    if kind != CROWD:
-        resting, touching = sort_touching(s, t)
-    if kind == FLOW:
-        prepare_resting(s, t, resting)
-        positions(s, t, resting, h)
-        velocities(s, t, resting, h)
-        flow_backward(s, t, resting, h, event, about)
+    touching_contacts = wp.int32(0)
+    if kind != FALLBACK_STEP:
+        resting, touching_contacts = classify_contacts(m, d)
+    if kind == SMOOTH_STEP:
+        prepare_resting_contacts(m, d, resting)
+        position_stage(m, d, resting, h)
+        velocity_stage(m, d, resting, h)
+        smooth_step_backward(m, d, resting, h, event, contact)
     elif kind == IMPACT:
-        impact(s, t, touching)
-        impact_adjoint(s, t, touching)
+        impact(m, d, touching_contacts)
+        impact_adjoint(m, d, touching_contacts)
         if event == GAP_CLOSED:
-            event_adjoint(s, t, about)
-    n = 3 * (s.bodies + 1)
-    copy(t.q0_bar, t.seed_q, n)
-    copy(t.v0_bar, t.seed_v, n)
+            event_adjoint(m, d, contact)
+    n = 3 * (m.bodies + 1)
+    copy(d.q0_bar, d.seed_q, n)
+    copy(d.v0_bar, d.seed_v, n)
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
 def backward(
     first: wp.int32,
-    s: WorldParts,
+    m: ModelStruct,
     theta: wp.array2d(dtype=scalar),
     controls: wp.array3d(dtype=scalar),
     real: wp.array2d(dtype=scalar),
@@ -246,7 +237,7 @@ def backward(
     q: wp.array3d(dtype=scalar),
     v: wp.array3d(dtype=scalar),
     operations: wp.array2d(dtype=wp.int32),
-    notes: wp.array3d(dtype=wp.int32),
+    warm_starts: wp.array3d(dtype=wp.int32),
     q_bar: wp.array3d(dtype=scalar),
     v_bar: wp.array3d(dtype=scalar),
     q_start_bar: wp.array2d(dtype=scalar),
@@ -254,50 +245,50 @@ def backward(
     controls_bar: wp.array3d(dtype=scalar),
     theta_bar: wp.array2d(dtype=scalar),
 ):
-    """Walk the rollout in reverse: each step is done again, then its operations are undone one by one."""
+    """Walk the rollout in reverse: repeat each step, then apply the adjoints of its operations one by one."""
     world = first + wp.tid()
-    t = carve(s, real[world], integer[world])
-    t.theta = theta[world]
-    t.theta_bar = theta_bar[world]
-    begin(s, t)
-    n = 3 * (s.bodies + 1)
-    clear(t.seed_q, n)
-    clear(t.seed_v, n)
+    d = carve(m, real[world], integer[world])
+    d.theta = theta[world]
+    d.theta_bar = theta_bar[world]
+    initialize(m, d)
+    n = 3 * (m.bodies + 1)
+    clear(d.seed_q, n)
+    clear(d.seed_v, n)
     for back in range(steps):
         k = steps - 1 - back
-        t.control = controls[world, k]
-        t.control_bar = controls_bar[world, k]
+        d.control = controls[world, k]
+        d.control_bar = controls_bar[world, k]
         count = operations[world, k]
-        if s.stop[0] != 0:
+        if m.stop[0] != 0:
             count = 0
         if count != 0:
-            add_seed(s, t, q_bar[world, k + 1], v_bar[world, k + 1])
-            end_sliding_adjoint(s, t, v[world, k + 1])
-        t.keep[LEFT_BAR] = scalar(0.0)
-        load(s, t, q[world, k], v[world, k])
-        start_sliding(s, t)
-        t.known = notes[world, k]
-        wake_as_noted(s, t, notes[world, k + 1])
+            add_seed(m, d, q_bar[world, k + 1], v_bar[world, k + 1])
+            end_sliding_adjoint(m, d, v[world, k + 1])
+        d.time_left_bar = scalar(0.0)
+        load_state(m, d, q[world, k], v[world, k])
+        start_sliding(m, d)
+        d.previous_modes = warm_starts[world, k]
+        restore_sleep_state(m, d, warm_starts[world, k + 1])
         if count == 1:
-            undo(s, t, FLOW, NOTHING, 0, s.dt)
+            operation_adjoint(m, d, SMOOTH_STEP, NO_EVENT, 0, m.dt)
         elif count == -1:
-            undo(s, t, CROWD, NOTHING, 0, s.dt)
+            operation_adjoint(m, d, FALLBACK_STEP, NO_EVENT, 0, m.dt)
         elif count != 0:
-            step(s, t, 1)
-            for done in range(wp.abs(count)):
-                kind, event, about, h = recall(s, t, wp.abs(count) - 1 - done)
-                t.known = notes[world, k]
-                undo(s, t, kind, event, about, h)
+            step(m, d, 1)
+            for index in range(wp.abs(count)):
+                kind, event, contact, h = read_operation(m, d, wp.abs(count) - 1 - index)
+                d.previous_modes = warm_starts[world, k]
+                operation_adjoint(m, d, kind, event, contact, h)
         if count != 0:
-            start_sliding_adjoint(s, t, v[world, k])
-    add_seed(s, t, q_bar[world, 0], v_bar[world, 0])
-    for body in range(s.bodies):
-        slot = s.slot[body]
+            start_sliding_adjoint(m, d, v[world, k])
+    add_seed(m, d, q_bar[world, 0], v_bar[world, 0])
+    for body in range(m.bodies):
+        slot = m.slot[body]
         if slot >= 0:
             for k in range(3):
-                q_start_bar[world, 3 * slot + k] = t.seed_q[3 * body + k]
-                v_start_bar[world, 3 * slot + k] = t.seed_v[3 * body + k]
+                q_start_bar[world, 3 * slot + k] = d.seed_q[3 * body + k]
+                v_start_bar[world, 3 * slot + k] = d.seed_v[3 * body + k]
         else:
             # A static body is where its properties say, from the first step to the last.
             for k in range(3):
-                theta_bar[world, s.static_pose + 3 * s.static_slot[body] + k] = t.seed_q[3 * body + k]
+                theta_bar[world, m.static_pose + 3 * m.static_slot[body] + k] = d.seed_q[3 * body + k]

@@ -15,100 +15,100 @@ makes it creep.
 
 import warp as wp
 
-from . import scalar
-from .data import Parts, Workspace
+from .data import Data, Model
+from .precision import scalar
 
 
 @wp.func
-def deceleration_of(s: Parts, t: Workspace, body: wp.int32):
-    """The deceleration of a body, zero for none; −1 for bodies that nothing can decelerate."""
+def body_deceleration(m: Model, d: Data, body: wp.int32):
+    """Return the deceleration of a body, zero for none; −1 for bodies that keep their velocity."""
     rate = scalar(-1.0)
-    if s.slot[body] >= 0 and s.driven[body] == 0:
-        rate = t.theta[s.sliding_deceleration + s.slot[body]]
+    if m.slot[body] >= 0 and m.is_kinematic[body] == 0:
+        rate = d.theta[m.sliding_deceleration + m.slot[body]]
     return rate
 
 
 @wp.func
 def scale_adjoint(
-    s: Parts, t: Workspace, body: wp.int32, vx: scalar, vy: scalar, radial: scalar, across: scalar, by_rate: scalar
+    m: Model, d: Data, body: wp.int32, vx: scalar, vy: scalar, radial: scalar, across: scalar, by_rate: scalar
 ):
     """Pull the velocity cotangent back through a map along the unit vector (vx, vy); add that of the deceleration."""
     i = 3 * body
-    along = vx * t.seed_v[i] + vy * t.seed_v[i + 1]
-    t.seed_v[i] = across * t.seed_v[i] + (radial - across) * along * vx
-    t.seed_v[i + 1] = across * t.seed_v[i + 1] + (radial - across) * along * vy
-    at = s.sliding_deceleration + s.slot[body]
-    t.theta_bar[at] = t.theta_bar[at] + by_rate * along
+    along = vx * d.seed_v[i] + vy * d.seed_v[i + 1]
+    d.seed_v[i] = across * d.seed_v[i] + (radial - across) * along * vx
+    d.seed_v[i + 1] = across * d.seed_v[i + 1] + (radial - across) * along * vy
+    at = m.sliding_deceleration + m.slot[body]
+    d.theta_bar[at] = d.theta_bar[at] + by_rate * along
 
 
 @wp.func
-def start_sliding(s: Parts, t: Workspace):
+def start_sliding(m: Model, d: Data):
     """Replace the velocities at the start of a step by their means over it."""
-    for body in range(s.bodies):
-        rate = deceleration_of(s, t, body)
+    for body in range(m.bodies):
+        rate = body_deceleration(m, d, body)
         i = 3 * body
         if rate > scalar(0.0):
-            speed = wp.sqrt(t.v0[i] * t.v0[i] + t.v0[i + 1] * t.v0[i + 1])
-            loss = rate * s.dt
+            speed = wp.sqrt(d.v0[i] * d.v0[i] + d.v0[i + 1] * d.v0[i + 1])
+            loss = rate * m.dt
             factor = scalar(0.5) * speed / loss
             if speed >= loss:
                 factor = scalar(1.0) - scalar(0.5) * loss / speed
-            t.v0[i] = factor * t.v0[i]
-            t.v0[i + 1] = factor * t.v0[i + 1]
+            d.v0[i] = factor * d.v0[i]
+            d.v0[i + 1] = factor * d.v0[i + 1]
 
 
 @wp.func
-def end_sliding(s: Parts, t: Workspace):
+def end_sliding(m: Model, d: Data):
     """Replace mean velocities over a step by those at its end."""
-    for body in range(s.bodies):
-        rate = deceleration_of(s, t, body)
+    for body in range(m.bodies):
+        rate = body_deceleration(m, d, body)
         i = 3 * body
         if rate > scalar(0.0):
-            speed = wp.sqrt(t.v0[i] * t.v0[i] + t.v0[i + 1] * t.v0[i + 1])
+            speed = wp.sqrt(d.v0[i] * d.v0[i] + d.v0[i + 1] * d.v0[i + 1])
             factor = scalar(0.0)
-            if speed > scalar(0.5) * rate * s.dt:
-                factor = scalar(1.0) - scalar(0.5) * rate * s.dt / speed
-            t.v0[i] = factor * t.v0[i]
-            t.v0[i + 1] = factor * t.v0[i + 1]
+            if speed > scalar(0.5) * rate * m.dt:
+                factor = scalar(1.0) - scalar(0.5) * rate * m.dt / speed
+            d.v0[i] = factor * d.v0[i]
+            d.v0[i + 1] = factor * d.v0[i + 1]
 
 
 @wp.func
-def end_sliding_adjoint(s: Parts, t: Workspace, v: wp.array(dtype=scalar)):
+def end_sliding_adjoint(m: Model, d: Data, v: wp.array(dtype=scalar)):
     """Pull cotangents back through `end_sliding`, given the velocities after it."""
-    for body in range(s.bodies):
-        rate = deceleration_of(s, t, body)
+    for body in range(m.bodies):
+        rate = body_deceleration(m, d, body)
         if rate >= scalar(0.0):
-            slot = 3 * s.slot[body]
+            slot = 3 * m.slot[body]
             speed = wp.sqrt(v[slot] * v[slot] + v[slot + 1] * v[slot + 1])
             if speed > scalar(0.0):
-                loss = scalar(0.5) * rate * s.dt
+                loss = scalar(0.5) * rate * m.dt
                 across = speed / (speed + loss)
                 ux = v[slot] / speed
                 uy = v[slot + 1] / speed
-                scale_adjoint(s, t, body, ux, uy, scalar(1.0), across, scalar(-0.5) * s.dt)
+                scale_adjoint(m, d, body, ux, uy, scalar(1.0), across, scalar(-0.5) * m.dt)
             elif rate > scalar(0.0):
-                t.seed_v[3 * body] = scalar(0.0)
-                t.seed_v[3 * body + 1] = scalar(0.0)
+                d.seed_v[3 * body] = scalar(0.0)
+                d.seed_v[3 * body + 1] = scalar(0.0)
 
 
 @wp.func
-def start_sliding_adjoint(s: Parts, t: Workspace, v: wp.array(dtype=scalar)):
+def start_sliding_adjoint(m: Model, d: Data, v: wp.array(dtype=scalar)):
     """Pull cotangents back through `start_sliding`, given the velocities before it."""
-    for body in range(s.bodies):
-        rate = deceleration_of(s, t, body)
+    for body in range(m.bodies):
+        rate = body_deceleration(m, d, body)
         if rate >= scalar(0.0):
-            slot = 3 * s.slot[body]
+            slot = 3 * m.slot[body]
             speed = wp.sqrt(v[slot] * v[slot] + v[slot + 1] * v[slot + 1])
-            loss = rate * s.dt
+            loss = rate * m.dt
             if speed > scalar(0.0):
                 radial = scalar(1.0)
                 across = scalar(1.0) - scalar(0.5) * loss / speed
-                by_rate = scalar(-0.5) * s.dt
+                by_rate = scalar(-0.5) * m.dt
                 if speed < loss:
                     radial = speed / loss
                     across = scalar(0.5) * speed / loss
                     by_rate = scalar(-0.5) * speed * speed / (rate * loss)
-                scale_adjoint(s, t, body, v[slot] / speed, v[slot + 1] / speed, radial, across, by_rate)
+                scale_adjoint(m, d, body, v[slot] / speed, v[slot + 1] / speed, radial, across, by_rate)
             elif rate > scalar(0.0):
-                t.seed_v[3 * body] = scalar(0.0)
-                t.seed_v[3 * body + 1] = scalar(0.0)
+                d.seed_v[3 * body] = scalar(0.0)
+                d.seed_v[3 * body + 1] = scalar(0.0)

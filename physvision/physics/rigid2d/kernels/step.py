@@ -1,349 +1,341 @@
-"""One step of the fixed grid: flows and impacts in turn until its time is used up, with a log of them."""
+"""One step of the fixed time grid: smooth steps and impacts in turn until its time is used up, with a log of them."""
 
 import warp as wp
 
-from . import scalar
-from .complementarity import charge, is_spent
-from .crowd import CORRECTIONS, crowd
-from .data import (
-    ASLEEP,
-    COARSE,
-    CROWD,
-    CUT,
-    DEEPEST,
-    EFFORT,
-    FAILED,
-    FLOW,
-    GAP_CLOSED,
-    IMPACT,
-    LABOUR,
-    LEFT,
-    LONGEST,
-    NOTHING,
-    OVERFLOW,
-    WORST,
-    Parts,
-    Workspace,
-    copy,
-)
-from .detect import deepest, find_touching
-from .events import flow
-from .geometry import row_speed
+from physvision.physics.lcp.kernels.contact_solver import charge_work, is_work_exhausted
+from physvision.physics.lcp.kernels.problem import copy
+from physvision.physics.lcp.kernels.rows import row_velocity
+
+from .data import CUT, FALLBACK_STEP, GAP_CLOSED, IMPACT, NO_EVENT, SMOOTH_STEP, Data, Model
+from .events import step_to_event
+from .fallback_step import fallback_step
 from .impact import impact
-from .islands import wake_all, wake_what_is_near
 from .joints import joint_row
-from .resting import closed_on_the_grid, first_striking, prepare_resting, sort_touching
-
-# A crowded step of jointed bodies is done in so many parts at most, in each of which no body turns by more than this.
-CROWDED_PARTS = wp.constant(16)
-FARTHEST_TURN = wp.constant(wp.float64(0.2))
-
-# The shortest part of the time left that a flow is tried for.
-SHORTEST_PART = wp.constant(wp.float64(0.01))
-
-# What a flow may gain of the energy at hand before it counts as failed; joints conserve energy in the mean alone.
-ROUGH = wp.constant(wp.float64(1.0e-4))
-# What a flow of joints without contact may gain or lose: more is a sign of a motion too fast for its duration.
-LOOSE = wp.constant(wp.float64(1.0e-3))
+from .narrow_phase import max_penetration, narrow_phase
+from .precision import scalar
+from .resting_contacts import classify_contacts, closed_at_step_start, first_impacting, prepare_resting_contacts
+from .sleeping import wake_all, wake_near
 
 
 @wp.func
-def load(s: Parts, t: Workspace, q: wp.array(dtype=scalar), v: wp.array(dtype=scalar)):
-    """Set the start from a state of the moving bodies; static bodies and the world stand where they stand."""
-    for body in range(s.bodies + 1):
+def load_state(m: Model, d: Data, q: wp.array(dtype=scalar), v: wp.array(dtype=scalar)):
+    """Set the start from a state of the moving bodies; static bodies and the world have their poses."""
+    for body in range(m.bodies + 1):
         for k in range(3):
             i = 3 * body + k
-            t.v0[i] = scalar(0.0)
-            t.q0[i] = scalar(0.0)
-            if body < s.bodies:
-                slot = s.slot[body]
+            d.v0[i] = scalar(0.0)
+            d.q0[i] = scalar(0.0)
+            if body < m.bodies:
+                slot = m.slot[body]
                 if slot >= 0:
-                    t.q0[i] = q[3 * slot + k]
-                    t.v0[i] = v[3 * slot + k]
+                    d.q0[i] = q[3 * slot + k]
+                    d.v0[i] = v[3 * slot + k]
                 else:
-                    t.q0[i] = t.theta[s.static_pose + 3 * s.static_slot[body] + k]
+                    d.q0[i] = d.theta[m.static_pose + 3 * m.static_slot[body] + k]
 
 
 @wp.func
-def store(s: Parts, t: Workspace, q: wp.array(dtype=scalar), v: wp.array(dtype=scalar)):
-    """Write the start's state of the moving bodies."""
-    for body in range(s.bodies):
-        slot = s.slot[body]
+def store_state(m: Model, d: Data, q: wp.array(dtype=scalar), v: wp.array(dtype=scalar)):
+    """Write the state of the moving bodies at the start."""
+    for body in range(m.bodies):
+        slot = m.slot[body]
         if slot >= 0:
             for k in range(3):
-                q[3 * slot + k] = t.q0[3 * body + k]
-                v[3 * slot + k] = t.v0[3 * body + k]
+                q[3 * slot + k] = d.q0[3 * body + k]
+                v[3 * slot + k] = d.v0[3 * body + k]
 
 
 @wp.func
-def record(
-    s: Parts, t: Workspace, at: wp.int32, kind: wp.int32, event: wp.int32, about: wp.int32, h: scalar, left: scalar
+def log_operation(
+    m: Model, d: Data, at: wp.int32, kind: wp.int32, event: wp.int32, contact: wp.int32, h: scalar, left: scalar
 ):
-    """Write operation `at` to the log: its start, duration, the time left before it, what ended it and about what."""
-    width = 6 * s.moving + 8
-    store(s, t, t.log[at * width : at * width + 3 * s.moving], t.log[at * width + 3 * s.moving : (at + 1) * width])
-    base = at * width + 6 * s.moving
-    t.log[base] = h
-    t.log[base + 1] = left
+    """Log operation `at`: start, duration, the time left before it, its ending event and contact."""
+    width = 6 * m.moving + 8
+    store_state(
+        m,
+        d,
+        d.log_state[at * width : at * width + 3 * m.moving],
+        d.log_state[at * width + 3 * m.moving : (at + 1) * width],
+    )
+    base = at * width + 6 * m.moving
+    d.log_state[base] = h
+    d.log_state[base + 1] = left
     for k in range(6):
-        t.log[base + 2 + k] = t.feature[6 * s.capacity + k]
-    t.log_kind[5 * at] = kind + 4 * event
-    t.log_kind[5 * at + 1] = about
-    if event == GAP_CLOSED and kind == FLOW:
-        # Kind, bodies and features of the contact, folded into what is left of the line.
-        line = 5 * s.capacity
-        t.log_kind[5 * at + 1] = t.contact[line]
-        t.log_kind[5 * at + 2] = t.contact[line + 1]
-        t.log_kind[5 * at + 3] = t.contact[line + 2]
-        t.log_kind[5 * at + 4] = t.contact[line + 3] * 65536 + t.contact[line + 4]
+        d.log_state[base + 2 + k] = d.contact_points[6 * m.max_contacts + k]
+    d.log_kind[5 * at] = kind + 4 * event
+    d.log_kind[5 * at + 1] = contact
+    if event == GAP_CLOSED and kind == SMOOTH_STEP:
+        # Type, bodies and features of the contact, packed into the rest of the line.
+        line = 5 * m.max_contacts
+        d.log_kind[5 * at + 1] = d.contact_features[line]
+        d.log_kind[5 * at + 2] = d.contact_features[line + 1]
+        d.log_kind[5 * at + 3] = d.contact_features[line + 2]
+        d.log_kind[5 * at + 4] = d.contact_features[line + 3] * 65536 + d.contact_features[line + 4]
 
 
 @wp.func
-def recall(s: Parts, t: Workspace, at: wp.int32):
-    """Set the start from the log; return kind, what ended it, the contact and the duration."""
-    width = 6 * s.moving + 8
-    load(s, t, t.log[at * width : at * width + 3 * s.moving], t.log[at * width + 3 * s.moving : (at + 1) * width])
-    base = at * width + 6 * s.moving
+def read_operation(m: Model, d: Data, at: wp.int32):
+    """Set the start from the log; return the operation's type, ending event, contact and duration."""
+    width = 6 * m.moving + 8
+    load_state(
+        m,
+        d,
+        d.log_state[at * width : at * width + 3 * m.moving],
+        d.log_state[at * width + 3 * m.moving : (at + 1) * width],
+    )
+    base = at * width + 6 * m.moving
     for k in range(6):
-        t.feature[6 * s.capacity + k] = t.log[base + 2 + k]
-    t.keep[LEFT] = t.log[base + 1]
-    kind = t.log_kind[5 * at] % 4
-    event = t.log_kind[5 * at] // 4
-    about = t.log_kind[5 * at + 1]
-    if event == GAP_CLOSED and kind == FLOW:
-        line = 5 * s.capacity
-        t.contact[line] = t.log_kind[5 * at + 1]
-        t.contact[line + 1] = t.log_kind[5 * at + 2]
-        t.contact[line + 2] = t.log_kind[5 * at + 3]
-        t.contact[line + 3] = t.log_kind[5 * at + 4] // 65536
-        t.contact[line + 4] = t.log_kind[5 * at + 4] % 65536
-    return kind, event, about, t.log[base]
+        d.contact_points[6 * m.max_contacts + k] = d.log_state[base + 2 + k]
+    d.time_left = d.log_state[base + 1]
+    kind = d.log_kind[5 * at] % 4
+    event = d.log_kind[5 * at] // 4
+    contact = d.log_kind[5 * at + 1]
+    if event == GAP_CLOSED and kind == SMOOTH_STEP:
+        line = 5 * m.max_contacts
+        d.contact_features[line] = d.log_kind[5 * at + 1]
+        d.contact_features[line + 1] = d.log_kind[5 * at + 2]
+        d.contact_features[line + 2] = d.log_kind[5 * at + 3]
+        d.contact_features[line + 3] = d.log_kind[5 * at + 4] // 65536
+        d.contact_features[line + 4] = d.log_kind[5 * at + 4] % 65536
+    return kind, event, contact, d.log_state[base]
 
 
 @wp.func
-def turning(s: Parts, t: Workspace):
-    """The fastest angular velocity at the start, where there are joints: their rows turn with the bodies."""
-    fastest = scalar(0.0)
-    if s.joint_rows > 0:
-        for body in range(s.bodies):
-            fastest = wp.max(fastest, wp.abs(t.v0[3 * body + 2]))
-    return fastest
+def max_angular_velocity(m: Model, d: Data):
+    """Return the fastest angular velocity at the start of a world with joints, whose rows turn with the bodies."""
+    max_rate = scalar(0.0)
+    if m.joint_rows > 0:
+        for body in range(m.bodies):
+            max_rate = wp.max(max_rate, wp.abs(d.v0[3 * body + 2]))
+    return max_rate
 
 
 @wp.func
-def crowded_flow(s: Parts, t: Workspace, count: wp.int32, left: scalar, worst: scalar, logged: wp.int32):
-    """Use up the time that is left in one crowded operation, or the part in which no jointed body turns far."""
+def run_fallback(m: Model, d: Data, count: wp.int32, left: scalar, residual: scalar, logged: wp.int32):
+    """Use up the time left in one fallback step, or the part in which no jointed body turns far."""
     h = left
-    event = int(NOTHING)
-    if s.joint_rows > 0 and left > scalar(0.0):
-        parts = wp.ceil(left * wp.min(turning(s, t) / FARTHEST_TURN, scalar(CROWDED_PARTS) / s.dt))
+    event = int(NO_EVENT)
+    if m.joint_rows > 0 and left > scalar(0.0):
+        parts = wp.ceil(
+            left
+            * wp.min(max_angular_velocity(m, d) / m.settings.max_rotation, scalar(m.settings.max_fallback_parts) / m.dt)
+        )
         if parts > scalar(1.5):
             event = CUT
             h = left / parts
-    t.counts[FAILED] = 0
-    t.counts[OVERFLOW] = 0
-    t.keep[WORST] = worst
+    d.lcp.failed = 0
+    d.overflow = 0
+    d.lcp.residual = residual
     if logged == 1:
-        record(s, t, count, CROWD, event, 0, h, left)
-    crowd(s, t, h, CORRECTIONS)
+        log_operation(m, d, count, FALLBACK_STEP, event, 0, h, left)
+    fallback_step(m, d, h, m.settings.max_corrections)
     return h
 
 
 @wp.func
-def gained(s: Parts, t: Workspace, resting: wp.int32):
-    """Whether the flow at hand gained energy that no force accounts for: contacts only take it, joints keep it."""
+def gains_energy(m: Model, d: Data, resting: wp.int32):
+    """Return 1 if the smooth step gained energy that no force explains: contacts dissipate, joints conserve."""
     before = scalar(0.0)
     after = scalar(0.0)
     work = scalar(0.0)
-    # What rests has the energy of rounding, of which any share may come and go.
-    least = scalar(0.0)
-    for k in range(3 * (s.bodies + 1)):
-        if t.weight[k] > scalar(0.0):
-            least += scalar(0.5) * s.rest_speed * s.rest_speed / t.weight[3 * (k // 3)]
-            before += scalar(0.5) * t.v0[k] * t.v0[k] / t.weight[k]
-            after += scalar(0.5) * t.v1[k] * t.v1[k] / t.weight[k]
-            work += scalar(0.5) * (t.q1[k] - t.q0[k]) * (t.a0[k] + t.a1[k]) / t.weight[k]
-    found = wp.int32(0)
-    share = ROUGH
-    if s.joint_rows > 0:
-        share = scalar(100.0) * ROUGH
+    # The energy of resting bodies is rounding, any fraction of which may change.
+    rounding = scalar(0.0)
+    for k in range(3 * (m.bodies + 1)):
+        if d.lcp.inverse_mass[k] > scalar(0.0):
+            rounding += (
+                scalar(0.5) * m.restitution_threshold * m.restitution_threshold / d.lcp.inverse_mass[3 * (k // 3)]
+            )
+            before += scalar(0.5) * d.v0[k] * d.v0[k] / d.lcp.inverse_mass[k]
+            after += scalar(0.5) * d.v1[k] * d.v1[k] / d.lcp.inverse_mass[k]
+            work += scalar(0.5) * (d.q1[k] - d.q0[k]) * (d.a0[k] + d.a1[k]) / d.lcp.inverse_mass[k]
+    result = wp.int32(0)
+    fraction = m.settings.max_energy_gain
+    if m.joint_rows > 0:
+        fraction = scalar(100.0) * m.settings.max_energy_gain
     change = after - before - work
     if resting == 0:
-        share = LOOSE
+        fraction = m.settings.max_energy_error
         change = wp.abs(change)
-        for r in range(s.joint_rows):
-            if wp.abs(joint_row(s, t, t.q0, r, t.rows0)) > s.tolerance:
-                # Joints that were off, as given ones may be, are put right, at what it takes.
+        for r in range(m.joint_rows):
+            if wp.abs(joint_row(m, d, d.q0, r, d.rows0)) > m.tolerance:
+                # Violated joints, such as given ones, are corrected at any energy.
                 change = scalar(0.0)
-    if s.platforms == 0 and not (change <= least + share * (before + wp.abs(work))):
-        found = wp.int32(1)
-    return found
+    if m.kinematic_bodies == 0 and not (change <= rounding + fraction * (before + wp.abs(work))):
+        result = wp.int32(1)
+    return result
 
 
 @wp.func
-def exact_flow(s: Parts, t: Workspace, resting: wp.int32, left: scalar):
-    """Move to the next event; where joints and contacts do not hold over all the time left, over a part of it.
+def exact_smooth_step(m: Model, d: Data, resting: wp.int32, left: scalar):
+    """Move to the next event; halve the step where joints and contacts do not hold all along it.
 
-    The flow is prepared. A flow without contact that is still too rough is taken as it is: nothing better is known.
+    The step is prepared. A step without contact that stays inaccurate is accepted: nothing better is known.
     """
-    most = left / wp.max(
-        wp.ceil(left * wp.max(scalar(1.0) / t.keep[LONGEST], turning(s, t) / FARTHEST_TURN)), scalar(1.0)
+    max_duration = left / wp.max(
+        wp.ceil(left * wp.max(scalar(1.0) / d.max_duration, max_angular_velocity(m, d) / m.settings.max_rotation)),
+        scalar(1.0),
     )
     h = left
-    worst = t.keep[WORST]
-    event = int(NOTHING)
-    about = wp.int32(0)
-    going = wp.int32(1)
-    while going == 1:
-        charge(s, t, resting)
-        h, event, about = flow(s, t, resting, most)
-        going = wp.int32(0)
-        rough = t.counts[FAILED]
-        if rough == 0 and (resting > 0 or turning(s, t) * h > scalar(0.1) * FARTHEST_TURN):
-            rough = gained(s, t, resting)
-        if rough == 1 and most > left * SHORTEST_PART and is_spent(s, t) == 0:
-            t.counts[FAILED] = 0
-            t.keep[WORST] = worst
-            most = most * scalar(0.5)
-            prepare_resting(s, t, resting)
-            going = wp.int32(1)
-        elif rough == 1 and resting > 0:
-            t.counts[FAILED] = 1
-        elif rough == 1 and t.counts[FAILED] == 0:
-            t.counts[COARSE] = 1
-    if event == NOTHING and h < left:
+    residual = d.lcp.residual
+    event = int(NO_EVENT)
+    contact = wp.int32(0)
+    running = wp.int32(1)
+    while running == 1:
+        charge_work(d.lcp, resting)
+        h, event, contact = step_to_event(m, d, resting, max_duration)
+        running = wp.int32(0)
+        inaccurate = d.lcp.failed
+        if inaccurate == 0 and (resting > 0 or max_angular_velocity(m, d) * h > scalar(0.1) * m.settings.max_rotation):
+            inaccurate = gains_energy(m, d, resting)
+        if inaccurate == 1 and max_duration > left * m.settings.min_part and is_work_exhausted(d.lcp) == 0:
+            d.lcp.failed = 0
+            d.lcp.residual = residual
+            max_duration = max_duration * scalar(0.5)
+            prepare_resting_contacts(m, d, resting)
+            running = wp.int32(1)
+        elif inaccurate == 1 and resting > 0:
+            d.lcp.failed = 1
+        elif inaccurate == 1 and d.lcp.failed == 0:
+            d.underresolved = 1
+    if event == NO_EVENT and h < left:
         event = CUT
-    return h, event, about
+    return h, event, contact
 
 
 @wp.func
-def joints_are_off(s: Parts, t: Workspace):
-    """Whether the velocities at the start violate joints, whose rows there are at hand."""
-    off = scalar(0.0)
-    fastest = scalar(0.0)
-    for r in range(s.joint_rows):
-        off = wp.max(off, wp.abs(row_speed(t, t.rows0, r, t.v0)))
+def joints_violated(m: Model, d: Data):
+    """Return 1 if the velocities at the start violate joints, whose rows there are at hand."""
+    error = scalar(0.0)
+    max_velocity = scalar(0.0)
+    for r in range(m.joint_rows):
+        error = wp.max(error, wp.abs(row_velocity(d.lcp, d.rows0, r, d.v0)))
         for k in range(6):
-            body = t.row_a[r]
+            body = d.lcp.row_a[r]
             if k >= 3:
-                body = t.row_b[r]
-            fastest = wp.max(fastest, wp.abs(t.rows0[6 * r + k] * t.v0[3 * body + k % 3]))
-    found = wp.int32(0)
-    if off > wp.max(scalar(100.0) * s.rest_speed, scalar(1.0e-5) * fastest):
-        found = wp.int32(1)
-    return found
+                body = d.lcp.row_b[r]
+            max_velocity = wp.max(max_velocity, wp.abs(d.rows0[6 * r + k] * d.v0[3 * body + k % 3]))
+    result = wp.int32(0)
+    if error > wp.max(scalar(100.0) * m.restitution_threshold, scalar(1.0e-5) * max_velocity):
+        result = wp.int32(1)
+    return result
 
 
 @wp.func
 def exact_operation(
-    s: Parts,
-    t: Workspace,
+    m: Model,
+    d: Data,
     resting: wp.int32,
-    touching: wp.int32,
+    touching_contacts: wp.int32,
     count: wp.int32,
     left: scalar,
     logged: wp.int32,
 ):
-    """Do the impact that is due, or else move to the next event; returns the time that it took."""
+    """Do the impact that is due, or else move to the next event; return the duration."""
     h = scalar(0.0)
-    struck = first_striking(s, t, resting, touching)
-    jolt = wp.int32(0)
-    if struck < 0:
-        prepare_resting(s, t, resting)
+    impacting = first_impacting(m, d, resting, touching_contacts)
+    corrects_joints = wp.int32(0)
+    if impacting < 0:
+        prepare_resting_contacts(m, d, resting)
         if count == 0:
-            # Velocities that violate joints, as given ones may, are put right by an impact.
-            jolt = joints_are_off(s, t)
-    if struck >= 0 or jolt == 1:
-        charge(s, t, touching)
+            # An impact corrects velocities that violate joints, such as given ones.
+            corrects_joints = joints_violated(m, d)
+    if impacting >= 0 or corrects_joints == 1:
+        charge_work(d.lcp, touching_contacts)
         if logged == 1:
-            # An impact that no flow of this step led to may have fallen on the grid: it ends a flow of no duration.
-            event = int(NOTHING)
-            if count == 0 and jolt == 0:
-                if closed_on_the_grid(s, t, struck) == 1:
+            # An impact at the start of a step may have closed there: it ends a smooth step of no duration.
+            event = int(NO_EVENT)
+            if count == 0 and corrects_joints == 0:
+                if closed_at_step_start(m, d, impacting) == 1:
                     event = GAP_CLOSED
-            record(s, t, count, IMPACT, event, struck, scalar(0.0), left)
-        impact(s, t, touching)
-        copy(t.q0, t.q1, 3 * (s.bodies + 1))
+            log_operation(m, d, count, IMPACT, event, impacting, scalar(0.0), left)
+        impact(m, d, touching_contacts)
+        copy(d.q0, d.q1, 3 * (m.bodies + 1))
     else:
-        h, event, about = exact_flow(s, t, resting, left)
+        h, event, contact = exact_smooth_step(m, d, resting, left)
         if logged == 1:
-            record(s, t, count, FLOW, event, about, h, left)
+            log_operation(m, d, count, SMOOTH_STEP, event, contact, h, left)
     return h
 
 
 @wp.func
-def step_of_awake(s: Parts, t: Workspace):
-    """Do a crowded step of what is awake; whether that is all there is to do. Else nobody is asleep any more."""
-    done = wp.int32(0)
-    worst = t.keep[WORST]
-    wake_what_is_near(s, t, s.dt)
-    if t.counts[ASLEEP] > 0:
-        h = crowded_flow(s, t, 0, s.dt, worst, 0)
-        if h == s.dt and t.counts[ASLEEP] > 0 and t.counts[FAILED] == 0:
-            done = wp.int32(1)
-            copy(t.q1, t.q0, 3 * (s.bodies + 1))
-            copy(t.v1, t.v0, 3 * (s.bodies + 1))
-    if done == 0:
-        t.counts[FAILED] = 0
-        t.keep[WORST] = worst
-        wake_all(s, t)
-    return done
+def step_awake(m: Model, d: Data):
+    """Do a fallback step of the awake bodies; return 1 if that completes the step, else wake all."""
+    completed = wp.int32(0)
+    residual = d.lcp.residual
+    wake_near(m, d, m.dt)
+    if d.sleeping_bodies > 0:
+        h = run_fallback(m, d, 0, m.dt, residual, 0)
+        if h == m.dt and d.sleeping_bodies > 0 and d.lcp.failed == 0:
+            completed = wp.int32(1)
+            copy(d.q1, d.q0, 3 * (m.bodies + 1))
+            copy(d.v1, d.v0, 3 * (m.bodies + 1))
+    if completed == 0:
+        d.lcp.failed = 0
+        d.lcp.residual = residual
+        wake_all(m, d)
+    return completed
 
 
 @wp.func
-def step_of_all(s: Parts, t: Workspace, logged: wp.int32):
-    """Advance q0, v0 by one step of the grid where nobody is asleep; returns the same as `step`."""
-    n = 3 * (s.bodies + 1)
-    left = s.dt
+def step_all(m: Model, d: Data, logged: wp.int32):
+    """Advance q0, v0 by one step of the grid with every body awake; return what `step` does."""
+    n = 3 * (m.bodies + 1)
+    left = m.dt
     count = wp.int32(0)
-    crowded = wp.int32(0)
-    t.counts[EFFORT] = 0
-    t.counts[LABOUR] = 0
-    t.counts[OVERFLOW] = 0
-    deep = scalar(0.0)
-    held = wp.int32(0)
+    fallback = wp.int32(0)
+    d.lcp.work = 0
+    d.lcp.refinement_work = 0
+    d.overflow = 0
+    initial_penetration = scalar(0.0)
+    max_resting = wp.int32(0)
     while left > scalar(0.0):
         h = left
-        worst = t.keep[WORST]
-        if crowded == 0:
-            resting, touching = sort_touching(s, t)
-            held = wp.max(held, resting)
+        residual = d.lcp.residual
+        if fallback == 0:
+            resting, touching_contacts = classify_contacts(m, d)
+            max_resting = wp.max(max_resting, resting)
             if count == 0:
-                deep = t.keep[DEEPEST]
-            if t.counts[OVERFLOW] == 1 or count >= s.operations - CROWDED_PARTS - 2 or is_spent(s, t) == 1:
-                crowded = wp.int32(1)
+                initial_penetration = d.max_penetration
+            if (
+                d.overflow == 1
+                or count >= m.max_operations - m.settings.max_fallback_parts - 2
+                or is_work_exhausted(d.lcp) == 1
+            ):
+                fallback = wp.int32(1)
             else:
-                h = exact_operation(s, t, resting, touching, count, left, logged)
-                if t.counts[FAILED] == 1 or is_spent(s, t) == 1:
-                    crowded = wp.int32(1)
-        if crowded == 1:
-            h = crowded_flow(s, t, count, left, worst, logged)
-        copy(t.q1, t.q0, n)
-        copy(t.v1, t.v0, n)
+                h = exact_operation(m, d, resting, touching_contacts, count, left, logged)
+                if d.lcp.failed == 1 or is_work_exhausted(d.lcp) == 1:
+                    fallback = wp.int32(1)
+        if fallback == 1:
+            h = run_fallback(m, d, count, left, residual, logged)
+        copy(d.q1, d.q0, n)
+        copy(d.v1, d.v0, n)
         left -= h
         count += 1
-    if crowded == 0 and held > 0:
-        touching = find_touching(s, t)
-        if t.counts[OVERFLOW] == 1 or deepest(s, t, touching) > wp.max(scalar(5.0) * s.tolerance, scalar(1.01) * deep):
-            # A corner came off its edge, or round it, on the way: what overlaps is put right.
-            crowded = wp.int32(1)
-            crowded_flow(s, t, count, scalar(0.0), t.keep[WORST], logged)
-            copy(t.q1, t.q0, n)
+    if fallback == 0 and max_resting > 0:
+        touching_contacts = narrow_phase(m, d)
+        if d.overflow == 1 or max_penetration(m, d, touching_contacts) > wp.max(
+            scalar(5.0) * m.tolerance, scalar(1.01) * initial_penetration
+        ):
+            # A corner left its edge, or rolled round it, on the way: penetrations are corrected.
+            fallback = wp.int32(1)
+            run_fallback(m, d, count, scalar(0.0), d.lcp.residual, logged)
+            copy(d.q1, d.q0, n)
             count += 1
-    if crowded == 1:
+    if fallback == 1:
         count = -count
-        if s.capacity == 1:
-            # Nothing can touch, nor reach a limit: it is the joints that turn too fast.
-            t.counts[COARSE] = 1
+        if m.max_contacts == 1:
+            # Nothing can touch, nor reach a limit: the joints turn too fast.
+            d.underresolved = 1
     return count
 
 
 @wp.func
-def step(s: Parts, t: Workspace, logged: wp.int32):
-    """Advance q0, v0 by one step of the grid; returns the number of operations, negative if the last was crowded."""
+def step(m: Model, d: Data, logged: wp.int32):
+    """Advance q0, v0 by one step of the grid; return the number of operations, negative if the last fell back."""
     count = wp.int32(0)
-    if t.counts[ASLEEP] > 0:
-        count = -step_of_awake(s, t)
+    if d.sleeping_bodies > 0:
+        count = -step_awake(m, d)
     if count == 0:
-        count = step_of_all(s, t, logged)
+        count = step_all(m, d, logged)
     return count

@@ -1,4 +1,8 @@
-"""Scenes of "End-to-End Differentiable Physics for Learning and Control" (2018), in pixels, y down; piles; mixtures."""
+"""Scenes that planar benchmarks, experiments and tests share.
+
+They are those of "End-to-End Differentiable Physics for Learning and Control" (2018), in pixels with y down; piles; and
+random mixtures of bodies and joints.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +16,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from physvision.core.checks import check_count
-from physvision.physics.rigid2d.bodies import Body, Circle, Number, Polygon, Rectangle
-from physvision.physics.rigid2d.joints import Joint, Revolute, Spring
-from physvision.physics.rigid2d.world import World
+from physvision.physics.rigid2d import Body, Circle, Joint, Polygon, Rectangle, Revolute, Spring, World
 
 GRAVITY = 100.0
 PUSH = 1500.0
 PUSH_STEPS = 3
 
 
-def walls(restitution: Number = 1.0, friction: Number = 0.0) -> list[Rectangle]:
-    """A box with an inside of 400 × 400, from (0, 0); its walls are 20 thick."""
+def walls(restitution: float = 1.0, friction: float = 0.0) -> list[Rectangle]:
+    """Return the walls, 20 thick, of a box with an inside of 400 × 400, from (0, 0)."""
     wide, high = (440, 20), (20, 440)
     places = {"top": (wide, (200, -10)), "bottom": (wide, (200, 410)), "left": (high, (-10, 200))}
     places["right"] = (high, (410, 200))
@@ -33,12 +35,12 @@ def walls(restitution: Number = 1.0, friction: Number = 0.0) -> list[Rectangle]:
 
 
 def billiard(
-    positions: Sequence[Sequence[Number]],
-    velocities: Sequence[Sequence[Number]],
-    radius: Number = 20,
-    dt: Number = 1 / 30,
+    positions: Sequence[Sequence[float]],
+    velocities: Sequence[Sequence[float]],
+    radius: float = 20,
+    dt: float = 1 / 30,
 ) -> World:
-    """Elastic, frictionless balls of mass 1 in the box, without gravity."""
+    """Return a world of elastic, frictionless balls of mass 1 in the box, without gravity."""
     balls = [
         Circle(radius, place, velocity=velocity, restitution=1.0, friction=0.0)
         for place, velocity in zip(positions, velocities, strict=True)
@@ -46,13 +48,13 @@ def billiard(
     return World([*walls(), *balls], gravity=(0, 0), dt=dt)
 
 
-def struck_chain(links: int, mass: Number = 7.0, dt: Number = 1 / 30) -> World:
-    """A chain hung up at (300, 30), and a ball of mass 1 that `push` drives against its last link.
+def struck_chain(links: int, mass: float = 7.0, dt: float = 1 / 30) -> World:
+    """Return a chain that hangs at (300, 30), and a ball of mass 1 that `push` drives against its last link.
 
     Args:
-        links: how many rectangles of 20 × 60; neighbours do not touch.
-        mass: of the whole chain.
-        dt: seconds a step.
+        links: float of rectangles of 20 × 60; neighbors do not touch.
+        mass: Mass of the whole chain.
+        dt: Duration of a step, in seconds.
     """
     check_count("links", links)
     rods = [
@@ -65,15 +67,15 @@ def struck_chain(links: int, mass: Number = 7.0, dt: Number = 1 / 30) -> World:
 
 
 def push(world: World, steps: int, batch: int = 1) -> Float[Tensor, "batch steps nu"]:
-    """Controls that push the ball of a struck chain to the right for its first three steps, and carry its weight."""
+    """Return controls that push the ball of a struck chain to the right for three steps, and carry its weight."""
     controls = torch.zeros(1, steps, world.nu, dtype=torch.float64)
     controls[:, :PUSH_STEPS, -3] = PUSH
     controls[:, :, -2] = -GRAVITY
     return controls.expand(batch, -1, -1)
 
 
-def pile(count: int, seed: int, dt: Number = 1 / 60) -> World:
-    """Circles, boxes and convex polygons, dropped into a bin, all with random sizes, friction and restitution."""
+def pile(count: int, seed: int, dt: float = 1 / 60) -> World:
+    """Return circles, boxes and convex polygons of random size, friction and restitution, dropped into a bin."""
     generator = Random(seed)
     friction, restitution = generator.uniform(0.0, 0.6), generator.choice((0.0, 0.0, generator.uniform(0.0, 0.5)))
     columns = max(2, round(math.sqrt(count / 2)))
@@ -105,10 +107,10 @@ def pile(count: int, seed: int, dt: Number = 1 / 60) -> World:
 
 
 def mixture(seed: int, flip: float = 1.0, shuffle: bool = False) -> tuple[World, list[int]]:
-    """Three to twelve bodies between walls, with joints and springs, all random; and the order of those that move.
+    """Return three to twelve random bodies between walls, with joints and springs, and their order.
 
-    The same scene mirrored if `flip` is −1, with bodies and joints in another order if wanted. Steps are of 1e-3 to
-    1/30 s.
+    The scene is mirrored if `flip` is −1; if `shuffle` is true, bodies and joints are in another order. Steps are of
+    1e-3 to 1/30 s.
     """
     generator = Random(seed)
     count, dt = generator.randint(3, 12), 10 ** generator.uniform(-3, math.log10(1 / 30))

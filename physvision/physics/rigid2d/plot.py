@@ -1,4 +1,4 @@
-"""A picture of a world, for people."""
+"""Plot of a world with matplotlib."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from physvision.physics.rigid2d.world import World
 
 
-def draw(world: World, state: State | None = None, index: int = 0, axes: Any = None, y_down: bool = True) -> Any:
-    """Draw one world of a batch with matplotlib; returns the axes.
+def plot(world: World, state: State | None = None, index: int = 0, axes: Any = None, y_down: bool = True) -> Any:
+    """Plot one world of a batch with matplotlib; return the axes.
 
     Args:
-        world: the engine.
-        state: what to draw; the initial state by default.
-        index: which world of the batch.
-        axes: where to draw; new axes by default.
-        y_down: whether y grows downwards.
+        world: World to plot.
+        state: State to plot; None for the initial one.
+        index: Index of the world in the batch.
+        axes: Axes to plot into; None for new ones.
+        y_down: If true, y grows downwards.
     """
     import matplotlib.pyplot as plt
     from matplotlib import patches

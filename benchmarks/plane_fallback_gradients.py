@@ -13,12 +13,12 @@ from __future__ import annotations
 from itertools import combinations
 from random import Random
 
+import rigid2d_scenes as scenes
 import torch
 from jsonargparse import auto_cli
 from torch import Tensor
 
 from physvision.core import State
-from physvision.physics.rigid2d import scenes
 
 MOVES = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
 QUANTILES = (0.5, 0.75, 0.9, 0.99)

@@ -4,26 +4,26 @@ from copy import copy
 
 import pytest
 import torch
+from physics.rigid2d import scenes
 from physics.rigid2d.scenes import start
 
 from physvision.core import State
 from physvision.physics import rigid2d
-from physvision.physics.rigid2d import scenes
-from physvision.physics.rigid2d.energy import _points, placements
-from physvision.physics.rigid2d.overlap import depth
+from physvision.physics.rigid2d.energy import planar_poses, points_in_world
+from physvision.physics.rigid2d.penetration import penetration
 from physvision.physics.rigid2d.rollout import Kernels
 
 
-def deepest(world, state):
-    poses = [world.assembly.pose(i) for i in range(len(world.assembly.bodies))]
-    for slot, number in enumerate(world.assembly.moving):
+def max_penetration(world, state):
+    poses = [world.model.pose(i) for i in range(len(world.model.bodies))]
+    for slot, number in enumerate(world.model.moving):
         poses[number] = tuple(state.q[0, 3 * slot : 3 * slot + 3].tolist())
-    bodies = world.assembly.bodies
-    return max(depth(bodies[a], poses[a], bodies[b], poses[b])[0] for a, b in world.assembly.pairs)
+    bodies = world.model.bodies
+    return max(penetration(bodies[a], poses[a], bodies[b], poses[b])[0] for a, b in world.model.pairs)
 
 
 @pytest.mark.parametrize(("count", "seed"), [(10, 0), (14, 1), (20, 2)])
-def test_piles_come_to_rest_without_gaining_energy_or_overlapping(count, seed):
+def test_piles_come_to_rest_without_gaining_energy_or_penetrating(count, seed):
     world = scenes.pile(count, seed)
     trajectory = world.rollout(start(world), 600)
     assert trajectory.status.converged.all()
@@ -32,7 +32,7 @@ def test_piles_come_to_rest_without_gaining_energy_or_overlapping(count, seed):
     # Position correction lifts bodies by what they overlap; the bar of the whole is a thousandth of the start's energy.
     assert total.diff().clamp(min=0).sum() < 1e-3 * total[0]
     assert trajectory.v[0, -1].abs().max() < 0.1
-    assert deepest(world, trajectory.final) < 1e-2 * world.assembly.smallest
+    assert max_penetration(world, trajectory.final) < 1e-2 * world.model.smallest
 
 
 def test_a_pile_of_forty_stands_still_in_the_end():
@@ -47,13 +47,13 @@ def test_what_sleeps_is_woken_and_does_what_it_would_have_done_awake(ground):
     # Two pyramids at rest, more contacts each than can be followed; a ball that rolls strikes the first after a while.
     surface = {"friction": 0.5, "restitution": 0.0}
     bodies = []
-    for middle in (0.0, 15.0):
+    for center in (0.0, 15.0):
         for row in range(4):
             for i in range(4 - row):
-                place = (middle + 1.2 * (i - (3 - row) / 2), 0.5 + row)
+                place = (center + 1.2 * (i - (3 - row) / 2), 0.5 + row)
                 bodies.append(rigid2d.Rectangle((1, 1), place, **surface))
     ball = rigid2d.Circle(0.5, (-3.5, 0.5), velocity=(3, 0), spin=-6, **surface)
-    floor = rigid2d.Rectangle((60, 1), (0, -0.5), static=ground == "static", driven=ground == "driven", **surface)
+    floor = rigid2d.Rectangle((60, 1), (0, -0.5), static=ground == "static", kinematic=ground == "driven", **surface)
     world = rigid2d.World([*bodies, ball, floor], gravity=(0, -9.81), dt=1 / 60)
     trajectory = world.rollout(start(world), 40)
     assert trajectory.status.fallback_steps == 40
@@ -102,21 +102,21 @@ def test_the_gradient_of_a_step_with_several_answers_is_that_of_the_answer_taken
                 return world.rollout(State(before.q + change * dq, before.v + change * dv), 2).final.q[0] @ weights[0]
 
             change = torch.zeros((), dtype=torch.float64, requires_grad=True)
-            (found,) = torch.autograd.grad(value(change), change)
+            (actual,) = torch.autograd.grad(value(change), change)
             # Most contacts of a pile change what they do within 1e-7: only what another difference confirms counts.
             wide, narrow = ((value(x) - value(-x)) / (2 * x) for x in (1e-9, 1e-10))
             if abs(wide - narrow) < 1e-4 * abs(wide):
                 confirmed += 1
-                torch.testing.assert_close(found, wide, rtol=1e-4, atol=0)
+                torch.testing.assert_close(actual, wide, rtol=1e-4, atol=0)
     assert confirmed > 0
 
 
 def test_the_gradient_of_a_relaxed_step_is_that_of_the_step_taken():
     # So much friction that in some steps the ways to an answer end before it, and a relaxed problem's stands.
-    bodies = [copy(body) for body in scenes.pile(10, 11).assembly.bodies]
+    bodies = [copy(body) for body in scenes.pile(10, 11).model.bodies]
     for body in bodies:
         body.friction = 3.0
-    world = rigid2d.World(bodies, gravity=(0, -9.81), dt=1 / 60, max_contacts=1)
+    world = rigid2d.World(bodies, gravity=(0, -9.81), dt=1 / 60, settings=rigid2d.StepSettings(max_contacts=1))
     trajectory = world.rollout(start(world), 60)
     missed = world.rollout(State(trajectory.q[0, :-1], trajectory.v[0, :-1]), 1).status.residual
     fallen = trajectory.state(int((missed > 1e-3).nonzero()[0]))
@@ -131,9 +131,9 @@ def test_the_gradient_of_a_relaxed_step_is_that_of_the_step_taken():
         return ahead.final.q[0] @ weights[0]
 
     change = torch.zeros((), dtype=torch.float64, requires_grad=True)
-    (found,) = torch.autograd.grad(value(change), change)
+    (actual,) = torch.autograd.grad(value(change), change)
     # Answers are exact to 1e-9 of speeds, so that a difference over 2e-7 is to a few 1e-5.
-    torch.testing.assert_close(found, (value(1e-7) - value(-1e-7)) / 2e-7, rtol=1e-4, atol=0)
+    torch.testing.assert_close(actual, (value(1e-7) - value(-1e-7)) / 2e-7, rtol=1e-4, atol=0)
 
 
 def test_a_world_that_stayed_as_it_was_is_not_computed_again_until_something_changes(monkeypatch):
@@ -161,16 +161,16 @@ def test_a_world_that_stayed_as_it_was_is_not_computed_again_until_something_cha
     assert len(launches) == count + 2
 
 
-def test_a_platform_carries_a_crowd_at_its_own_velocity():
+def test_a_platform_carries_a_pile_at_its_own_velocity():
     surface = {"friction": 0.5, "restitution": 0.2}
-    lift = rigid2d.Rectangle((40, 1), (0, -0.5), driven=True, velocity=(0.5, 1.0), name="lift", **surface)
+    lift = rigid2d.Rectangle((40, 1), (0, -0.5), kinematic=True, velocity=(0.5, 1.0), name="lift", **surface)
     boxes = [rigid2d.Rectangle((1, 1), (2.0 * i, 0.5), velocity=(0.5, 1.0), **surface) for i in range(-5, 6)]
     world = rigid2d.World([lift, *boxes], gravity=(0, -9.81), dt=1 / 60)
     trajectory = world.rollout(start(world), 60)
     assert trajectory.status.fallback_steps == 60
-    wanted = torch.tensor([0.5, 1.0, 0.0], dtype=torch.float64).expand(12, 3)
-    for found in (trajectory.final.v, trajectory.final.q - trajectory.q[:, 0]):
-        torch.testing.assert_close(found.reshape(-1, 3), wanted, rtol=0, atol=1e-5)
+    expected = torch.tensor([0.5, 1.0, 0.0], dtype=torch.float64).expand(12, 3)
+    for actual in (trajectory.final.v, trajectory.final.q - trajectory.q[:, 0]):
+        torch.testing.assert_close(actual.reshape(-1, 3), expected, rtol=0, atol=1e-5)
 
 
 def busy_world():
@@ -185,11 +185,18 @@ def busy_world():
         rigid2d.Rectangle((0.5, 0.5), (5, 0.2501), **surface),
     ]
     joints = [rigid2d.Revolute(4, 5, (3.0, 0.3))]
-    return rigid2d.World(bodies, joints, gravity=(0, -9.81), dt=1 / 60, max_contacts=1, overlap="push")
+    return rigid2d.World(
+        bodies,
+        joints,
+        gravity=(0, -9.81),
+        dt=1 / 60,
+        settings=rigid2d.StepSettings(max_contacts=1),
+        initial_penetration="separate",
+    )
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_gradient_of_a_crowded_step_is_that_of_the_step_taken(seed):
+def test_the_gradient_of_a_fallback_step_is_that_of_the_step_taken(seed):
     world, generator = busy_world(), torch.Generator().manual_seed(seed)
 
     def draw(*shape):
@@ -217,10 +224,10 @@ def test_the_gradient_of_a_crowded_step_is_that_of_the_step_taken(seed):
         return trajectory.final.q[0] @ weights[0] + 0.1 * trajectory.final.v[0] @ weights[1]
 
     change = torch.zeros((), dtype=torch.float64, requires_grad=True)
-    (found,) = torch.autograd.grad(value(change), change)
+    (actual,) = torch.autograd.grad(value(change), change)
     difference = (value(1e-6) - value(-1e-6)) / 2e-6
     # The adjoint is that of the exact solution; where joints and contacts alternate, sweeps end some 1e-5 from it.
-    torch.testing.assert_close(found, difference, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(actual, difference, rtol=1e-4, atol=1e-6)
 
 
 def test_another_order_of_bodies_and_a_mirror_change_nothing():
@@ -240,12 +247,19 @@ def test_another_order_of_bodies_and_a_mirror_change_nothing():
     ]
     bodies += [shapes[i] for i in order]
     joints = [rigid2d.Revolute("small", "alone", (-3.0, 0.3))]
-    other = rigid2d.World(bodies, joints, gravity=(0, -9.81), dt=1 / 60, max_contacts=1, overlap="push")
+    rotated = rigid2d.World(
+        bodies,
+        joints,
+        gravity=(0, -9.81),
+        dt=1 / 60,
+        settings=rigid2d.StepSettings(max_contacts=1),
+        initial_penetration="separate",
+    )
 
     def turned(values):
         return (values * flip).reshape(1, 5, 3)[:, order].reshape(1, -1)
 
-    same = other.rollout(State(turned(state.q), turned(state.v)), 1).final
+    same = rotated.rollout(State(turned(state.q), turned(state.v)), 1).final
     torch.testing.assert_close(same.q, turned(ahead.q), rtol=0, atol=1e-9)
     torch.testing.assert_close(same.v, turned(ahead.v), rtol=0, atol=1e-9 * 60)
 
@@ -286,9 +300,9 @@ def test_a_rope_of_twenty_links_holds_at_a_sixtieth_of_a_second():
     world = rigid2d.World(rods, pins, gravity=(0, -9.81), dt=1 / 60, exempt=exempt)
     trajectory = world.rollout(start(world), 300)
     assert trajectory.status.converged.all()
-    place = placements(world.assembly, trajectory.flatten(), world.properties)
-    ends = [[ends[side] for _, ends in world.assembly.joints] for side in range(2)]
-    sides = [_points(place[:, ends[side]], world.properties.anchors[:, side]) for side in range(2)]
+    place = planar_poses(world.model, trajectory.flatten(), world.properties)
+    ends = [[ends[side] for _, ends in world.model.joints] for side in range(2)]
+    sides = [points_in_world(place[:, ends[side]], world.properties.anchors[:, side]) for side in range(2)]
     assert (sides[0] - sides[1]).norm(dim=-1).max() < 1e-8
     total = sum(world.energy(trajectory))[0]
     # Its last links whip round at three hundred radians a second; nothing takes energy, so that none is lost.
@@ -296,7 +310,7 @@ def test_a_rope_of_twenty_links_holds_at_a_sixtieth_of_a_second():
 
 
 @pytest.mark.parametrize("seed", [2, 24])
-def test_what_comes_to_rest_in_a_crowded_step_has_the_gradient_of_staying(seed):
+def test_bodies_frozen_in_a_fallback_step_have_the_gradient_of_staying(seed):
     # Part of the pile lies still already: it stays where it is, wherever that is.
     world = scenes.pile(10 + seed, seed)
     trajectory = world.rollout(start(world), 130)
@@ -311,5 +325,5 @@ def test_what_comes_to_rest_in_a_crowded_step_has_the_gradient_of_staying(seed):
     stays = (trajectory.q[0, 0] == trajectory.q[0, 1]) & (trajectory.v[0, 1] == 0)
     stays = stays.reshape(-1, 3).all(1).repeat_interleave(3)
     assert stays.any()
-    (found,) = torch.autograd.grad(trajectory.final.q[0] @ (weights[0] * stays), change)
-    torch.testing.assert_close(found, (dq[0] * stays) @ weights[0], rtol=1e-12, atol=1e-12)
+    (actual,) = torch.autograd.grad(trajectory.final.q[0] @ (weights[0] * stays), change)
+    torch.testing.assert_close(actual, (dq[0] * stays) @ weights[0], rtol=1e-12, atol=1e-12)

@@ -1,0 +1,328 @@
+"""Equations of many contacts and joints, solved for the bodies: sparse where a body touches few others.
+
+With x = x° + W Cᵀ λ and row values R x + ρ, let the multipliers of a contact be λ = K (r − R dx), with K of 2 × 2 the
+inverse of its compliance, zero where it is open; joints have R dx + ε λ = r. Then
+    (W⁻¹ + Cᵀ K R) dx − C_jᵀ λ_j = Cᵀ K r,    R_j dx + ε λ_j = r_j,
+three unknowns a moving body and one a joint row. Bodies are numbered by a breadth-first walk through their contacts
+(Cuthill and McKee, 1969), joints right after their bodies: the factors L U fill no more than each row's envelope.
+Given x̄, the transposed system gives y = W z and κ_j, and κ = Kᵀ C y: the adjoint z = x̄ − Rᵀ κ.
+"""
+
+import warp as wp
+
+from .linear import add_multiple, dot
+from .precision import scalar
+from .problem import OPEN, STICK, Problem, clear
+from .rows import apply_impulse, delassus_entry, row_velocity
+
+
+@wp.func
+def delassus_diagonal(p: Problem, contacts: wp.int32, rows: wp.array(dtype=scalar), columns: wp.array(dtype=scalar)):
+    """Set `diagonal` to that of the Delassus matrix; one for a row without effect."""
+    for r in range(p.joint_rows + 2 * contacts):
+        p.diagonal[r] = delassus_entry(p, rows, columns, r, r)
+        if not (p.diagonal[r] > scalar(0.0)):
+            p.diagonal[r] = scalar(1.0)
+
+
+@wp.func
+def enqueue_body(p: Problem, body: wp.int32, island: wp.int32, count: wp.int32):
+    """Append a body to the queue if it moves, is awake and is new; return the length of the queue."""
+    length = count
+    if p.inverse_mass[3 * body] > scalar(0.0) and p.island[body] < 0 and p.awake[body] == 1:
+        p.island[body] = island
+        p.queue[count] = body
+        length = count + 1
+    return length
+
+
+@wp.func
+def order_bodies(p: Problem, contacts: wp.int32):
+    """List the moving bodies in `queue`, breadth first, and number their islands; return their number."""
+    for body in range(p.bodies + 1):
+        p.island[body] = -1
+    count = wp.int32(0)
+    processed = wp.int32(0)
+    for start in range(p.bodies):
+        count = enqueue_body(p, start, start, count)
+        while processed < count:
+            body = p.queue[processed]
+            processed += 1
+            for k in range(p.joint_rows + contacts):
+                r = k
+                if k >= p.joint_rows:
+                    r = 2 * k - p.joint_rows
+                if p.row_a[r] == body:
+                    count = enqueue_body(p, p.row_b[r], p.island[body], count)
+                elif p.row_b[r] == body:
+                    count = enqueue_body(p, p.row_a[r], p.island[body], count)
+    return count
+
+
+@wp.func
+def number_unknowns(p: Problem, contacts: wp.int32):
+    """Number the unknowns of bodies and joints, set the envelope of each row, and return their number."""
+    bodies = order_bodies(p, contacts)
+    for body in range(p.bodies + 1):
+        p.body_unknown[body] = -1
+    for r in range(p.joint_rows):
+        p.joint_unknown[r] = -1
+    n = wp.int32(0)
+    for k in range(bodies):
+        # In reverse order (George, 1971) the envelope is smaller.
+        body = p.queue[bodies - 1 - k]
+        p.body_unknown[body] = n
+        for i in range(3):
+            p.envelope[n + i] = n
+        n += 3
+        for r in range(p.joint_rows):
+            a = p.row_a[r]
+            b = p.row_b[r]
+            if a == body or b == body:
+                neighbor = a + b - body
+                if p.inverse_mass[3 * neighbor] == scalar(0.0) or p.body_unknown[neighbor] >= 0:
+                    p.joint_unknown[r] = n
+                    p.envelope[n] = p.body_unknown[body]
+                    if p.body_unknown[neighbor] >= 0:
+                        p.envelope[n] = wp.min(p.body_unknown[neighbor], p.body_unknown[body])
+                    n += 1
+    for i in range(contacts):
+        r = p.joint_rows + 2 * i
+        a = p.body_unknown[p.row_a[r]]
+        b = p.body_unknown[p.row_b[r]]
+        if a >= 0 and b >= 0:
+            for k in range(3):
+                row = wp.max(a, b) + k
+                p.envelope[row] = wp.min(p.envelope[row], wp.min(a, b))
+    return n
+
+
+@wp.func
+def add_entry(p: Problem, n: wp.int32, i: wp.int32, j: wp.int32, value: scalar):
+    """Add to entry (i, j): below the diagonal row by row in `lower`, else column by column in `upper`."""
+    if i > j:
+        p.lower[i * n + j] = p.lower[i * n + j] + value
+    else:
+        p.upper[j * n + i] = p.upper[j * n + i] + value
+
+
+@wp.func
+def add_block(
+    p: Problem,
+    n: wp.int32,
+    row: wp.int32,
+    column: wp.int32,
+    at_row: wp.int32,
+    at_column: wp.int32,
+    i: wp.int32,
+    rows: wp.array(dtype=scalar),
+    columns: wp.array(dtype=scalar),
+):
+    """Add Cᵀ K R of contact i, between the bodies whose unknowns begin at `row` and `column`, to the system.
+
+    The bodies' parts of the contact begin at `at_row` of the columns C, and at `at_column` of the rows R.
+    """
+    for k in range(3):
+        normal = columns[at_row + k] * p.stiffness[4 * i] + columns[at_row + 6 + k] * p.stiffness[4 * i + 2]
+        tangential = columns[at_row + k] * p.stiffness[4 * i + 1] + columns[at_row + 6 + k] * p.stiffness[4 * i + 3]
+        for m in range(3):
+            value = normal * rows[at_column + m] + tangential * rows[at_column + 6 + m]
+            add_entry(p, n, row + k, column + m, value)
+
+
+@wp.func
+def add_contact(
+    p: Problem,
+    i: wp.int32,
+    n: wp.int32,
+    rows: wp.array(dtype=scalar),
+    columns: wp.array(dtype=scalar),
+):
+    """Add Cᵀ K R of contact i to the system."""
+    r = p.joint_rows + 2 * i
+    a = p.body_unknown[p.row_a[r]]
+    b = p.body_unknown[p.row_b[r]]
+    if a >= 0:
+        add_block(p, n, a, a, 6 * r, 6 * r, i, rows, columns)
+    if b >= 0:
+        add_block(p, n, b, b, 6 * r + 3, 6 * r + 3, i, rows, columns)
+    if a >= 0 and b >= 0:
+        add_block(p, n, a, b, 6 * r, 6 * r + 3, i, rows, columns)
+        add_block(p, n, b, a, 6 * r + 3, 6 * r, i, rows, columns)
+
+
+@wp.func
+def factor_system(
+    p: Problem,
+    contacts: wp.int32,
+    n: wp.int32,
+    rows: wp.array(dtype=scalar),
+    columns: wp.array(dtype=scalar),
+):
+    """Factorize the system with the contacts' K in `stiffness`, within the envelope, without row exchanges."""
+    p.factorizations = p.factorizations + 1
+    for i in range(n):
+        for j in range(p.envelope[i], i + 1):
+            p.lower[i * n + j] = scalar(0.0)
+            p.upper[i * n + j] = scalar(0.0)
+    for body in range(p.bodies):
+        if p.body_unknown[body] >= 0:
+            for k in range(3):
+                add_entry(
+                    p, n, p.body_unknown[body] + k, p.body_unknown[body] + k, scalar(1.0) / p.inverse_mass[3 * body + k]
+                )
+    for i in range(contacts):
+        if p.stiffness[4 * i] > scalar(0.0):
+            add_contact(p, i, n, rows, columns)
+    for r in range(p.joint_rows):
+        row = p.joint_unknown[r]
+        if row >= 0:
+            add_entry(p, n, row, row, p.settings.joint_compliance * p.diagonal[r])
+            for k in range(6):
+                column = p.body_unknown[p.row_a[r]]
+                if k >= 3:
+                    column = p.body_unknown[p.row_b[r]]
+                if column >= 0:
+                    add_entry(p, n, row, column + k % 3, rows[6 * r + k])
+                    add_entry(p, n, column + k % 3, row, -columns[6 * r + k])
+    for i in range(n):
+        start = p.envelope[i]
+        for j in range(start, i):
+            k = wp.max(start, p.envelope[j])
+            below = p.lower[i * n + j] - dot(p.lower, i * n + k, p.upper, j * n + k, j - k)
+            above = p.upper[i * n + j] - dot(p.lower, j * n + k, p.upper, i * n + k, j - k)
+            p.lower[i * n + j] = below / p.upper[j * n + j]
+            p.upper[i * n + j] = above
+        pivot = p.upper[i * n + i] - dot(p.lower, i * n + start, p.upper, i * n + start, i - start)
+        if wp.abs(pivot) < scalar(1.0e-30):
+            pivot = scalar(1.0e-30)
+        p.upper[i * n + i] = pivot
+
+
+@wp.func
+def solve_system(p: Problem, n: wp.int32):
+    """Replace `unknowns`, the right-hand side, by the solution."""
+    for i in range(n):
+        start = p.envelope[i]
+        p.unknowns[i] = p.unknowns[i] - dot(p.lower, i * n + start, p.unknowns, start, i - start)
+    for back in range(n):
+        i = n - 1 - back
+        start = p.envelope[i]
+        p.unknowns[i] = p.unknowns[i] / p.upper[i * n + i]
+        add_multiple(p.unknowns, start, -p.unknowns[i], p.upper, i * n + start, i - start)
+
+
+@wp.func
+def solve_system_transposed(p: Problem, n: wp.int32):
+    """Replace `unknowns`, the right-hand side, by the solution of the transposed system."""
+    for i in range(n):
+        start = p.envelope[i]
+        total = p.unknowns[i] - dot(p.upper, i * n + start, p.unknowns, start, i - start)
+        p.unknowns[i] = total / p.upper[i * n + i]
+    for back in range(n):
+        i = n - 1 - back
+        start = p.envelope[i]
+        add_multiple(p.unknowns, start, -p.unknowns[i], p.lower, i * n + start, i - start)
+
+
+@wp.func
+def row_displacement(p: Problem, size: wp.int32, columns: wp.array(dtype=scalar), multipliers: wp.array(dtype=scalar)):
+    """Set `displacement` to W Cᵀ λ."""
+    clear(p.displacement, 3 * (p.bodies + 1))
+    for r in range(size):
+        if multipliers[r] != scalar(0.0):
+            apply_impulse(p, columns, r, multipliers[r], p.displacement)
+
+
+@wp.func
+def solve_rows(
+    p: Problem,
+    contacts: wp.int32,
+    n: wp.int32,
+    rows: wp.array(dtype=scalar),
+    columns: wp.array(dtype=scalar),
+    solves: wp.int32,
+):
+    """Set the multipliers in `solution` that move the rows by `row_target`, from the factors at hand.
+
+    Stiff contacts magnify rounding: each solve after the first removes the error of the one before.
+    """
+    size = p.joint_rows + 2 * contacts
+    clear(p.solution, size)
+    clear(p.displacement, 3 * (p.bodies + 1))
+    for solve in range(solves):
+        if solve > 0:
+            row_displacement(p, size, columns, p.solution)
+        clear(p.unknowns, n)
+        for r in range(p.joint_rows):
+            if p.joint_unknown[r] >= 0:
+                p.unknowns[p.joint_unknown[r]] = p.row_target[r] - row_velocity(p, rows, r, p.displacement)
+        for i in range(contacts):
+            r = p.joint_rows + 2 * i
+            normal = p.row_target[r]
+            tangent = p.row_target[r + 1]
+            if solve > 0:
+                normal -= row_velocity(p, rows, r, p.displacement) + p.compliance[2 * i] * p.solution[r]
+                tangent -= row_velocity(p, rows, r + 1, p.displacement) + p.compliance[2 * i + 1] * p.solution[r + 1]
+            p.contact_impulse[r] = p.stiffness[4 * i] * normal + p.stiffness[4 * i + 1] * tangent
+            p.contact_impulse[r + 1] = p.stiffness[4 * i + 2] * normal + p.stiffness[4 * i + 3] * tangent
+            a = p.body_unknown[p.row_a[r]]
+            b = p.body_unknown[p.row_b[r]]
+            for k in range(3):
+                c = 6 * r + k
+                if a >= 0:
+                    force = columns[c] * p.contact_impulse[r] + columns[c + 6] * p.contact_impulse[r + 1]
+                    p.unknowns[a + k] = p.unknowns[a + k] + force
+                if b >= 0:
+                    force = columns[c + 3] * p.contact_impulse[r] + columns[c + 9] * p.contact_impulse[r + 1]
+                    p.unknowns[b + k] = p.unknowns[b + k] + force
+        solve_system(p, n)
+        scatter_solution(p)
+        for r in range(p.joint_rows):
+            if p.joint_unknown[r] >= 0:
+                p.solution[r] = p.solution[r] + p.unknowns[p.joint_unknown[r]]
+        for i in range(contacts):
+            r = p.joint_rows + 2 * i
+            normal_velocity = row_velocity(p, rows, r, p.displacement)
+            slip = row_velocity(p, rows, r + 1, p.displacement)
+            normal_part = p.stiffness[4 * i] * normal_velocity + p.stiffness[4 * i + 1] * slip
+            tangential_part = p.stiffness[4 * i + 2] * normal_velocity + p.stiffness[4 * i + 3] * slip
+            p.solution[r] = p.solution[r] + p.contact_impulse[r] - normal_part
+            p.solution[r + 1] = p.solution[r + 1] + p.contact_impulse[r + 1] - tangential_part
+
+
+@wp.func
+def scatter_solution(p: Problem):
+    """Set `displacement` to the bodies' part of the solution; zero for bodies without unknowns."""
+    for body in range(p.bodies + 1):
+        for k in range(3):
+            p.displacement[3 * body + k] = scalar(0.0)
+            if p.body_unknown[body] >= 0:
+                p.displacement[3 * body + k] = p.unknowns[p.body_unknown[body] + k]
+
+
+@wp.func
+def set_contact_stiffness(
+    p: Problem, contacts: wp.int32, mode: wp.array(dtype=wp.int32), ratio: wp.array(dtype=scalar)
+):
+    """Set `compliance` and `stiffness` of all contacts from their modes and friction ratios.
+
+    Sticking contacts stop both rows, sliding ones the normal row, with friction along; the relaxed
+    problem has N + ratio T on both sides.
+    """
+    for i in range(contacts):
+        r = p.joint_rows + 2 * i
+        for k in range(4):
+            p.stiffness[4 * i + k] = scalar(0.0)
+        p.compliance[2 * i] = p.softness * p.diagonal[r]
+        p.compliance[2 * i + 1] = p.softness * p.diagonal[r + 1]
+        if mode[i] == STICK:
+            p.stiffness[4 * i] = scalar(1.0) / p.compliance[2 * i]
+            p.stiffness[4 * i + 3] = scalar(1.0) / p.compliance[2 * i + 1]
+        elif mode[i] != OPEN:
+            along = ratio[i]
+            across = ratio[i] * p.relaxation * scalar(1 - p.sliding[i])
+            p.stiffness[4 * i] = scalar(1.0) / (p.compliance[2 * i] + along * across * p.compliance[2 * i + 1])
+            p.stiffness[4 * i + 1] = across * p.stiffness[4 * i]
+            p.stiffness[4 * i + 2] = along * p.stiffness[4 * i]
+            p.stiffness[4 * i + 3] = along * across * p.stiffness[4 * i]

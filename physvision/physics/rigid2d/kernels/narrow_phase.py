@@ -1,0 +1,355 @@
+"""Narrow phase: the features by which two bodies touch, or will touch next, at a pose.
+
+Two circles have one contact, a circle and a polygon one (with the nearest edge or corner), two polygons at most two:
+the edge of largest separation against the two lowest corners of the incident polygon, each clipped to the edge's ends.
+Edges are measured from their midpoints, so that their direction does not matter, not even for rounding.
+"""
+
+import warp as wp
+
+from .broad_phase import bounding_radius, broad_phase, max_travel
+from .data import BODY_A, BODY_B, CIRCLE, EDGE, FEATURE_A, FEATURE_B, KIND, LIMIT, POINT, Data, Model
+from .geometry import contact_rows, cross, perp, position, rotate
+from .precision import scalar, vec2, vec4
+
+
+@wp.func
+def polygon_vertex(m: Model, body: wp.int32, i: wp.int32):
+    """Return vertex i of a polygon, modulo their number, in its own frame."""
+    at = m.vertex_start[body] + i % m.vertex_count[body]
+    return vec2(m.vertices[at, 0], m.vertices[at, 1])
+
+
+@wp.func
+def edge_normal(m: Model, body: wp.int32, i: wp.int32):
+    """Return the outward unit normal of the edge from vertex i to the next, in the polygon's frame."""
+    at = m.vertex_start[body] + i
+    return vec2(m.normals[at, 0], m.normals[at, 1])
+
+
+@wp.func
+def edge_midpoint(m: Model, body: wp.int32, edge: wp.int32):
+    """Return the midpoint of an edge, in the polygon's frame."""
+    return scalar(0.5) * (polygon_vertex(m, body, edge) + polygon_vertex(m, body, edge + 1))
+
+
+@wp.func
+def to_local(q: wp.array(dtype=scalar), body: wp.int32, point: vec2):
+    """Return a point of the world in a body's frame."""
+    return rotate(-q[3 * body + 2], point - position(q, body))
+
+
+@wp.func
+def write_contact(
+    d: Data,
+    i: wp.int32,
+    kind: wp.int32,
+    a: wp.int32,
+    b: wp.int32,
+    fa: wp.int32,
+    fb: wp.int32,
+    la: vec2,
+    lb: vec2,
+    n: vec2,
+):
+    """Write line i of the table of contacts: type, bodies, features, points and normal."""
+    d.contact_features[5 * i + KIND] = kind
+    d.contact_features[5 * i + BODY_A] = a
+    d.contact_features[5 * i + BODY_B] = b
+    d.contact_features[5 * i + FEATURE_A] = fa
+    d.contact_features[5 * i + FEATURE_B] = fb
+    d.contact_points[6 * i] = la[0]
+    d.contact_points[6 * i + 1] = la[1]
+    d.contact_points[6 * i + 2] = lb[0]
+    d.contact_points[6 * i + 3] = lb[1]
+    d.contact_points[6 * i + 4] = n[0]
+    d.contact_points[6 * i + 5] = n[1]
+
+
+@wp.func
+def collide_circle_polygon(m: Model, d: Data, q: wp.array(dtype=scalar), a: wp.int32, b: wp.int32, i: wp.int32):
+    """Write, on line i, the contact of circle a with the nearest edge or corner of polygon b."""
+    center = to_local(q, b, position(q, a))
+    max_separation = scalar(-1.0e30)
+    edge = wp.int32(0)
+    for k in range(m.vertex_count[b]):
+        separation = wp.dot(edge_normal(m, b, k), center - edge_midpoint(m, b, k))
+        if separation > max_separation:
+            max_separation = separation
+            edge = k
+    start = polygon_vertex(m, b, edge)
+    end = polygon_vertex(m, b, edge + 1)
+    n = edge_normal(m, b, edge)
+    origin = vec2(scalar(0.0), scalar(0.0))
+    if max_separation > scalar(0.0) and wp.dot(center - start, end - start) < scalar(0.0):
+        write_contact(d, i, POINT, a, b, 0, edge, origin, start, n)
+    elif max_separation > scalar(0.0) and wp.dot(center - end, start - end) < scalar(0.0):
+        write_contact(d, i, POINT, a, b, 0, (edge + 1) % m.vertex_count[b], origin, end, n)
+    else:
+        write_contact(d, i, EDGE, a, b, 0, edge, origin, edge_midpoint(m, b, edge), n)
+
+
+@wp.func
+def relative_pose(q: wp.array(dtype=scalar), body: wp.int32, incident: wp.int32):
+    """Return the pose of `incident` in the frame of `body`: cosine and sine of its angle, and its position."""
+    angle = q[3 * incident + 2] - q[3 * body + 2]
+    at = to_local(q, body, position(q, incident))
+    return vec4(wp.cos(angle), wp.sin(angle), at[0], at[1])
+
+
+@wp.func
+def transform_point(stance: vec4, point: vec2):
+    """Return the image of a point under a relative pose."""
+    x = stance[0] * point[0] - stance[1] * point[1]
+    return vec2(stance[2] + x, stance[3] + stance[1] * point[0] + stance[0] * point[1])
+
+
+@wp.func
+def support_vertex(m: Model, stance: vec4, body: wp.int32, incident: wp.int32, edge: wp.int32):
+    """Return the vertex of `incident` that is lowest over an edge of `body`, and its height.
+
+    Among vertices of equal height, the one nearest to the edge's midpoint is returned.
+    """
+    min_height = scalar(1.0e30)
+    nearest = scalar(1.0e30)
+    which = wp.int32(0)
+    n = edge_normal(m, body, edge)
+    origin = edge_midpoint(m, body, edge)
+    for k in range(m.vertex_count[incident]):
+        point = transform_point(stance, polygon_vertex(m, incident, k)) - origin
+        height = wp.dot(n, point)
+        offset = wp.abs(cross(n, point))
+        if height < min_height or (height == min_height and offset < nearest):
+            min_height = height
+            nearest = offset
+            which = k
+    return which, min_height
+
+
+@wp.func
+def max_separation_edge(m: Model, q: wp.array(dtype=scalar), body: wp.int32, incident: wp.int32):
+    """Return the edge of `body` with the largest separation from `incident`, and that separation."""
+    max_separation = scalar(-1.0e30)
+    which = wp.int32(0)
+    stance = relative_pose(q, body, incident)
+    for edge in range(m.vertex_count[body]):
+        _low, height = support_vertex(m, stance, body, incident, edge)
+        if height > max_separation:
+            max_separation = height
+            which = edge
+    return which, max_separation
+
+
+@wp.func
+def separating_edge(m: Model, d: Data, q: wp.array(dtype=scalar), a: wp.int32, b: wp.int32):
+    """Return owner, incident polygon and edge of largest separation of two polygons; ties go to a."""
+    edge_a, apart_a = max_separation_edge(m, q, a, b)
+    edge_b, apart_b = max_separation_edge(m, q, b, a)
+    owner = a
+    incident = b
+    edge = edge_a
+    if apart_b > apart_a:
+        owner = b
+        incident = a
+        edge = edge_b
+    return owner, incident, edge
+
+
+@wp.func
+def collide_polygons(
+    m: Model,
+    d: Data,
+    q: wp.array(dtype=scalar),
+    owner: wp.int32,
+    incident: wp.int32,
+    edge: wp.int32,
+    which: wp.int32,
+    i: wp.int32,
+):
+    """Write, on line i, one of the two contacts of a polygon with an edge; return 0 if there is none.
+
+    The first (`which` 0) is that of the lowest vertex, the second that of its lower neighbor.
+    """
+    count = m.vertex_count[incident]
+    stance = relative_pose(q, owner, incident)
+    lowest, _height = support_vertex(m, stance, owner, incident, edge)
+    n = edge_normal(m, owner, edge)
+    center = edge_midpoint(m, owner, edge)
+    half = scalar(0.5) * wp.length(polygon_vertex(m, owner, edge + 1) - polygon_vertex(m, owner, edge))
+    back = (lowest + count - 1) % count
+    ahead = (lowest + 1) % count
+    before = transform_point(stance, polygon_vertex(m, incident, back))
+    after = transform_point(stance, polygon_vertex(m, incident, ahead))
+    neighbor = ahead
+    incident_edge = lowest
+    if wp.dot(n, before) < wp.dot(n, after):
+        neighbor = back
+        incident_edge = back
+    index = lowest
+    if which == 1:
+        index = neighbor
+    slack = scalar(100.0) * m.tolerance
+    along = wp.dot(perp(n), transform_point(stance, polygon_vertex(m, incident, index)) - center)
+    exists = wp.int32(1)
+    if wp.abs(along) <= half + slack:
+        write_contact(d, i, EDGE, incident, owner, index, edge, polygon_vertex(m, incident, index), center, n)
+    else:
+        owner_vertex = edge
+        if along > scalar(0.0):
+            owner_vertex = (edge + 1) % m.vertex_count[owner]
+        clipped = position(q, owner) + rotate(q[3 * owner + 2], polygon_vertex(m, owner, owner_vertex))
+        inner = to_local(q, incident, clipped)
+        origin = edge_midpoint(m, incident, incident_edge)
+        span = wp.length(polygon_vertex(m, incident, incident_edge + 1) - polygon_vertex(m, incident, incident_edge))
+        incident_normal = edge_normal(m, incident, incident_edge)
+        if wp.abs(cross(incident_normal, inner - origin)) < scalar(0.5) * span - slack:
+            write_contact(
+                d,
+                i,
+                EDGE,
+                owner,
+                incident,
+                owner_vertex,
+                incident_edge,
+                polygon_vertex(m, owner, owner_vertex),
+                origin,
+                incident_normal,
+            )
+        else:
+            exists = wp.int32(0)
+    return exists
+
+
+@wp.func
+def write_joint_limit(m: Model, d: Data, joint: wp.int32, side: wp.int32, i: wp.int32):
+    """Write, on line i, the contact of a joint's angle with its lower (side 0) or upper limit."""
+    zero = vec2(scalar(0.0), scalar(0.0))
+    write_contact(d, i, LIMIT, m.joint_bodies[joint, 0], m.joint_bodies[joint, 1], joint, side, zero, zero, zero)
+
+
+@wp.func
+def accept_contact(m: Model, d: Data, at: wp.int32):
+    """Keep the contact on line `at`, the last of the table, if it touches; return the number of contacts."""
+    gap = contact_rows(m, d, d.q0, at, d.rows0, m.joint_rows + 2 * at)
+    count = at
+    if gap <= m.tolerance:
+        d.gap[at] = gap
+        if at + 1 < m.max_contacts:
+            count = at + 1
+        else:
+            d.overflow = 1
+    return count
+
+
+@wp.func
+def narrow_phase(m: Model, d: Data):
+    """Fill the table with all contacts that touch at the start; return their number.
+
+    The search ends once there are more than the table of events holds.
+    """
+    count = wp.int32(0)
+    for pair_at in range(broad_phase(m, d, d.q0, d.a0, scalar(0.0))):
+        pair = d.candidate_pairs[pair_at]
+        a = m.pair_bodies[pair, 0]
+        b = m.pair_bodies[pair, 1]
+        offset = position(d.q0, a) - position(d.q0, b)
+        contact_range = bounding_radius(m, d, a) + bounding_radius(m, d, b) + m.tolerance
+        if wp.dot(offset, offset) <= contact_range * contact_range and d.overflow == 0:
+            if m.shape_type[b] == CIRCLE:
+                zero = vec2(scalar(0.0), scalar(0.0))
+                write_contact(d, count, POINT, a, b, 0, 0, zero, zero, zero)
+                count = accept_contact(m, d, count)
+            elif m.shape_type[a] == CIRCLE:
+                collide_circle_polygon(m, d, d.q0, a, b, count)
+                count = accept_contact(m, d, count)
+            else:
+                owner, incident, edge = separating_edge(m, d, d.q0, a, b)
+                for which in range(2):
+                    if collide_polygons(m, d, d.q0, owner, incident, edge, which, count) == 1:
+                        count = accept_contact(m, d, count)
+    for joint in range(m.joints):
+        if (
+            m.has_limits[joint] == 1
+            and d.lcp.awake[m.joint_bodies[joint, 0]] + d.lcp.awake[m.joint_bodies[joint, 1]] > 0
+        ):
+            for side in range(2):
+                write_joint_limit(m, d, joint, side, count)
+                count = accept_contact(m, d, count)
+    d.contacts = count
+    return count
+
+
+@wp.func
+def accept_speculative_contact(m: Model, d: Data, q: wp.array(dtype=scalar), at: wp.int32, max_gap: scalar):
+    """Keep the contact on line `at` if its gap is at most `max_gap`; return the number of contacts."""
+    count = at
+    if at < m.max_speculative_contacts:
+        gap = contact_rows(m, d, q, at, d.rows0, m.joint_rows + 2 * at)
+        if gap <= max_gap:
+            count = at + 1
+    return count
+
+
+@wp.func
+def find_speculative_contacts(m: Model, d: Data, q: wp.array(dtype=scalar), duration: scalar):
+    """Fill the table with contacts that touch or may within `duration`, at poses q; return their number."""
+    count = wp.int32(0)
+    for pair_at in range(broad_phase(m, d, q, d.a0, duration)):
+        pair = d.candidate_pairs[pair_at]
+        a = m.pair_bodies[pair, 0]
+        b = m.pair_bodies[pair, 1]
+        offset = position(q, a) - position(q, b)
+        radii = bounding_radius(m, d, a) + bounding_radius(m, d, b)
+        max_gap = m.settings.speculative_margin * wp.min(bounding_radius(m, d, a), bounding_radius(m, d, b))
+        if duration > scalar(0.0):
+            max_gap += max_travel(m, d, a, d.a0, duration) + max_travel(m, d, b, d.a0, duration)
+        if wp.dot(offset, offset) <= (radii + max_gap) * (radii + max_gap):
+            if m.shape_type[b] == CIRCLE:
+                zero = vec2(scalar(0.0), scalar(0.0))
+                write_contact(d, count, POINT, a, b, 0, 0, zero, zero, zero)
+                count = accept_speculative_contact(m, d, q, count, max_gap)
+            elif m.shape_type[a] == CIRCLE:
+                collide_circle_polygon(m, d, q, a, b, count)
+                count = accept_speculative_contact(m, d, q, count, max_gap)
+            else:
+                owner, incident, edge = separating_edge(m, d, q, a, b)
+                for which in range(2):
+                    if collide_polygons(m, d, q, owner, incident, edge, which, count) == 1:
+                        count = accept_speculative_contact(m, d, q, count, max_gap)
+    for joint in range(m.joints):
+        if (
+            m.has_limits[joint] == 1
+            and d.lcp.awake[m.joint_bodies[joint, 0]] + d.lcp.awake[m.joint_bodies[joint, 1]] > 0
+        ):
+            for side in range(2):
+                write_joint_limit(m, d, joint, side, count)
+                max_gap = m.settings.speculative_margin
+                if duration > scalar(0.0):
+                    max_gap += duration * (
+                        wp.abs(d.v0[3 * m.joint_bodies[joint, 0] + 2]) + wp.abs(d.v0[3 * m.joint_bodies[joint, 1] + 2])
+                    )
+                count = accept_speculative_contact(m, d, q, count, max_gap)
+    d.contacts = count
+    return count
+
+
+@wp.func
+def max_penetration(m: Model, d: Data, contacts: wp.int32):
+    """Return the deepest penetration of the contacts in the table."""
+    worst = scalar(0.0)
+    for i in range(contacts):
+        worst = wp.max(worst, -d.gap[i])
+    return worst
+
+
+@wp.func
+def contact_properties(m: Model, d: Data, i: wp.int32):
+    """Return restitution and friction of contact i: the mean of the two bodies'; zero for a limit."""
+    restitution = scalar(0.0)
+    friction = scalar(0.0)
+    if d.contact_features[5 * i + KIND] != LIMIT:
+        a = d.contact_features[5 * i + BODY_A]
+        b = d.contact_features[5 * i + BODY_B]
+        restitution = (d.theta[m.restitution + a] + d.theta[m.restitution + b]) * scalar(0.5)
+        friction = (d.theta[m.friction + a] + d.theta[m.friction + b]) * scalar(0.5)
+    return restitution, friction

@@ -1,0 +1,154 @@
+"""Classification of touching contacts: resting or sliding through the next smooth step, parting, impacting.
+
+A contact that parts, or would rebound, but is back within a hundredth of a step, rests: bounces that short would go on
+without end. A trial step of that duration, with the contacts that certainly rest, decides it. In one step a ball of
+restitution e then bounces at most ln((1 − e)/0.01)/(1 − e) < 37 times before it rests, whatever e. A slip that friction
+would end at once has ended.
+"""
+
+import warp as wp
+
+from physvision.physics.lcp.kernels.problem import OPEN
+from physvision.physics.lcp.kernels.rows import row_velocity
+
+from .data import Data, Model
+from .forces import free_acceleration
+from .geometry import contact_rows
+from .narrow_phase import contact_properties, max_penetration, narrow_phase
+from .precision import scalar
+from .smooth_step import position_stage, prepare_smooth_step, smooth_step
+
+
+@wp.func
+def swap_contacts(d: Data, i: wp.int32, j: wp.int32):
+    """Exchange two lines of the table of contacts."""
+    if i != j:
+        for k in range(5):
+            number = d.contact_features[5 * i + k]
+            d.contact_features[5 * i + k] = d.contact_features[5 * j + k]
+            d.contact_features[5 * j + k] = number
+        for k in range(6):
+            value = d.contact_points[6 * i + k]
+            d.contact_points[6 * i + k] = d.contact_points[6 * j + k]
+            d.contact_points[6 * j + k] = value
+
+
+@wp.func
+def absorb_brief_bounces(m: Model, d: Data, resting: wp.int32, count: wp.int32):
+    """Move contacts that are back after a brief step to the resting ones; return the number of those."""
+    h = m.settings.brief_bounce * m.dt
+    prepare_smooth_step(m, d, resting)
+    position_stage(m, d, resting, h)
+    absorbed = resting
+    for i in range(resting, count):
+        r = m.joint_rows + 2 * i
+        gap = contact_rows(m, d, d.q0, i, d.rows0, r)
+        speed = row_velocity(d.lcp, d.rows0, r, d.v0)
+        restitution, _friction = contact_properties(m, d, i)
+        lift = scalar(0.0)
+        if speed < scalar(0.0):
+            # A contact without restitution impacts, too: only slow ones are left to the smooth step.
+            lift = -(scalar(1.0) + wp.max(restitution, scalar(0.5))) * speed * h
+        if contact_rows(m, d, d.q1, i, d.rows1, r) + lift <= gap:
+            swap_contacts(d, i, absorbed)
+            absorbed += 1
+    return absorbed
+
+
+@wp.func
+def stop_brief_slip(m: Model, d: Data, contacts: wp.int32):
+    """Make contacts stick whose slip reverses within a brief step; the step of all `contacts` is prepared.
+
+    A contact that stays open through it, since touching contacts may be apart by a tolerance, closes by an impact that
+    may reverse its slip at once: the problem decides how it slides.
+    """
+    max_acceleration = scalar(0.0)
+    for k in range(3 * (m.bodies + 1)):
+        max_acceleration = wp.max(max_acceleration, wp.abs(d.a0[k]))
+    any_slow = wp.int32(0)
+    for i in range(contacts):
+        if d.lcp.sliding[i] == 1:
+            # Friction of a hundred times the largest acceleration: a filter for contacts worth a trial step.
+            slip = row_velocity(d.lcp, d.rows0, m.joint_rows + 2 * i + 1, d.v0)
+            if wp.abs(slip) < scalar(100.0) * m.settings.brief_slip * m.dt * max_acceleration:
+                any_slow = wp.int32(1)
+    if any_slow == 1:
+        smooth_step(m, d, contacts, m.settings.brief_slip * m.dt)
+        for i in range(contacts):
+            r = m.joint_rows + 2 * i + 1
+            if d.lcp.sliding[i] == 1:
+                reversed = row_velocity(d.lcp, d.rows0, r, d.v0) * row_velocity(d.lcp, d.rows1, r, d.v1) <= scalar(0.0)
+                if reversed or d.mode1[i] == OPEN:
+                    d.lcp.sliding[i] = 0
+                    d.ratio0[i] = scalar(0.0)
+
+
+@wp.func
+def classify_contacts(m: Model, d: Data):
+    """Fill the table with touching contacts, resting ones first; return the number of resting and of all."""
+    count = narrow_phase(m, d)
+    d.max_penetration = max_penetration(m, d, count)
+    failed = d.lcp.failed
+    worst = d.lcp.residual
+    resting = wp.int32(0)
+    for i in range(count):
+        if wp.abs(row_velocity(d.lcp, d.rows0, m.joint_rows + 2 * i, d.v0)) <= m.restitution_threshold:
+            swap_contacts(d, i, resting)
+            resting += 1
+    before = wp.int32(-1)
+    if d.overflow == 1:
+        # Too many contacts for events: a fallback step follows.
+        before = resting
+    while resting < count and resting > before:
+        before = resting
+        resting = absorb_brief_bounces(m, d, resting, count)
+    d.contacts = resting
+    # Failures of trial steps do not count.
+    d.lcp.failed = failed
+    d.lcp.residual = worst
+    return resting, count
+
+
+@wp.func
+def first_impacting(m: Model, d: Data, resting: wp.int32, count: wp.int32):
+    """Return the first touching contact that approaches and does not rest; −1 if there is none."""
+    result = wp.int32(-1)
+    for i in range(resting, count):
+        r = m.joint_rows + 2 * i
+        d.gap[i] = contact_rows(m, d, d.q0, i, d.rows0, r)
+        if result < 0 and row_velocity(d.lcp, d.rows0, r, d.v0) < -m.restitution_threshold:
+            result = i
+    return result
+
+
+@wp.func
+def closed_at_step_start(m: Model, d: Data, i: wp.int32):
+    """Return 1 if contact i, which impacts as a step begins, closed there: then its time moves with its gap.
+
+    A contact that penetrates, or impacts no faster than after a fall through the tolerance, was left by a fallback
+    step: it impacts at once, wherever it is.
+    """
+    free_acceleration(m, d, d.q0, d.v0, d.a0)
+    max_acceleration = scalar(0.0)
+    for k in range(3 * (m.bodies + 1)):
+        if k % 3 != 2:
+            max_acceleration = wp.max(max_acceleration, wp.abs(d.a0[k]))
+    speed = row_velocity(d.lcp, d.rows0, m.joint_rows + 2 * i, d.v0)
+    result = wp.int32(0)
+    if (
+        wp.abs(d.gap[i]) <= scalar(1.0e-3) * m.tolerance
+        and speed * speed > scalar(2.0) * max_acceleration * m.tolerance
+    ):
+        result = wp.int32(1)
+    return result
+
+
+@wp.func
+def prepare_resting_contacts(m: Model, d: Data, resting: wp.int32):
+    """Prepare the smooth step of the contacts that rest or slide."""
+    failed = d.lcp.failed
+    worst = d.lcp.residual
+    prepare_smooth_step(m, d, resting)
+    stop_brief_slip(m, d, resting)
+    d.lcp.failed = failed
+    d.lcp.residual = worst
