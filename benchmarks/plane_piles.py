@@ -1,4 +1,4 @@
-"""Random piles of circles, boxes and polygons at 1/60 s, beside pymunk and Box2D: time, overlap, energy, rest.
+"""Random piles of circles, boxes and polygons at 1/60 s, beside pymunk and Box2D: time, penetration, energy, rest.
 
     python benchmarks/plane_piles.py [--piles 200] [--seconds 10] [--record piles.csv]
 
@@ -27,23 +27,23 @@ from physvision.physics.rigid2d.penetration import penetration
 from physvision.physics.rigid2d.rollout import Rollout
 
 DT = 1 / 60
-# Steps that take more milliseconds are timed three times again, and the least counts.
-SLOW = 20.0
+# Steps that take more milliseconds are timed three times again, and the minimum counts.
+SLOW_MS = 20.0
 Pose = tuple[float, float, float]
 
 
 @dataclass
 class Run:
-    """What was measured of a pile: milliseconds of each step, and of one in a rollout of all; and how it ended.
+    """Measurements of a pile: milliseconds of each step, and of one in a rollout of all; and its end.
 
-    `moving` holds those of steps that change something.
+    `moving` holds the milliseconds of steps that change the state.
     """
 
     milliseconds: list[float] = field(default_factory=list)
     moving: list[float] = field(default_factory=list)
     whole: float = 0.0
     bad: bool = False
-    crowded: int = 0
+    fallback: int = 0
     gained: float = 0.0
     missed: float = 0.0
     rest: float = 0.0
@@ -53,7 +53,7 @@ class Run:
 
 
 def ours(world: rigid2d.World, steps: int) -> Run:
-    """All steps one by one, for their times; then all in one go, and ten seconds more, for the time at rest."""
+    """Time all steps one by one, all in one rollout, and ten seconds more at rest."""
     state, run = world.initial_state(1, torch.float64), Run()
     world.rollout(state, 1)
     began = time.process_time()
@@ -66,7 +66,7 @@ def ours(world: rigid2d.World, steps: int) -> Run:
         began = time.process_time()
         trajectory = world.rollout(state, 1)
         run.milliseconds.append(1e3 * (time.process_time() - began))
-        if run.milliseconds[-1] > SLOW:
+        if run.milliseconds[-1] > SLOW_MS:
             run.milliseconds[-1] = min(again(world, state) for _ in range(3))
         state, status = trajectory.final, trajectory.status
         if not torch.equal(state.q, start.q):
@@ -75,7 +75,7 @@ def ours(world: rigid2d.World, steps: int) -> Run:
             worst = start
         assert status is not None
         run.bad |= not bool(status.converged.all())
-        run.crowded += int(status.fallback_steps[0])
+        run.fallback += int(status.fallback_steps[0])
         run.missed = max(run.missed, float(status.residual[0]))
         total = float(sum(world.energy(state)))
         run.gained += max(total - last, 0.0) / scale
@@ -92,14 +92,14 @@ def ours(world: rigid2d.World, steps: int) -> Run:
 
 
 def again(world: rigid2d.World, state: State) -> float:
-    """The milliseconds of a step that is done once more: what other work on the machine added is seldom added twice."""
+    """Return the milliseconds of a repeated step: other work on the machine seldom delays it twice."""
     began = time.process_time()
     world.rollout(state, 1)
     return 1e3 * (time.process_time() - began)
 
 
 def events(world: rigid2d.World, state: State) -> int:
-    """How many impacts, flows and crowded operations the step from a state is made of."""
+    """Return the number of impacts, smooth steps and fallback steps in the step from a state."""
     numbers, controls = world._theta(None, state), state.q.new_zeros(1, 1, world.nu)
     return abs(int(Rollout(world._on(state.q.device), 1).forward(state.q, state.v, controls, numbers)[2]))
 
@@ -113,18 +113,18 @@ def with_pymunk(world: rigid2d.World, steps: int) -> Run:
     space.collision_slop = 0.005
     bodies = []
     for body in world.model.bodies:
-        made = pymunk.Body(body_type=pymunk.Body.STATIC) if body.static else pymunk.Body(body.mass, 1.0)
-        made.position, made.angle = body.center, body.angle
+        copy = pymunk.Body(body_type=pymunk.Body.STATIC) if body.static else pymunk.Body(body.mass, 1.0)
+        copy.position, copy.angle = body.center, body.angle
         if isinstance(body, rigid2d.Circle):
-            shape: pymunk.Shape = pymunk.Circle(made, float(body.radius))
+            shape: pymunk.Shape = pymunk.Circle(copy, float(body.radius))
         else:
             assert isinstance(body, rigid2d.Polygon)
-            shape = pymunk.Poly(made, body.corners)
+            shape = pymunk.Poly(copy, body.corners)
         if not body.static:
-            made.moment = body.mass * body.gyration**2
-            bodies.append(made)
+            copy.moment = body.mass * body.gyration**2
+            bodies.append(copy)
         shape.friction, shape.elasticity = float(body.friction), float(body.restitution)
-        space.add(made, shape)
+        space.add(copy, shape)
     return timed(lambda: space.step(DT), lambda: [(*body.position, body.angle) for body in bodies], steps)
 
 
@@ -134,17 +134,17 @@ def with_box2d(world: rigid2d.World, steps: int) -> Run:
     space, bodies = Box2D.b2World(gravity=(0, -9.81)), []
     for body in world.model.bodies:
         make = space.CreateStaticBody if body.static else space.CreateDynamicBody
-        made = make(position=body.center, angle=body.angle)
+        copy = make(position=body.center, angle=body.angle)
         if isinstance(body, rigid2d.Circle):
             shape = Box2D.b2CircleShape(radius=float(body.radius))
         else:
             assert isinstance(body, rigid2d.Polygon)
             shape = Box2D.b2PolygonShape(vertices=list(body.corners))
         surface = {"friction": float(body.friction), "restitution": float(body.restitution)}
-        made.CreateFixture(shape=shape, density=1.0, **surface)
+        copy.CreateFixture(shape=shape, density=1.0, **surface)
         if not body.static:
-            made.massData = Box2D.b2MassData(mass=body.mass, I=body.mass * body.gyration**2, center=(0, 0))
-            bodies.append(made)
+            copy.massData = Box2D.b2MassData(mass=body.mass, I=body.mass * body.gyration**2, center=(0, 0))
+            bodies.append(copy)
     return timed(lambda: space.Step(DT, 8, 3), lambda: [(*body.position, body.angle) for body in bodies], steps)
 
 
@@ -164,14 +164,14 @@ def timed(step: Callable[[], object], poses: Callable[[], list[Pose]], steps: in
     return run
 
 
-def overlap(world: rigid2d.World, poses: list[Pose]) -> float:
-    """The deepest overlap, as a share of the smallest body's radius."""
+def max_penetration(world: rigid2d.World, poses: list[Pose]) -> float:
+    """Return the deepest penetration, as a fraction of the smallest body's radius."""
     bodies = world.model.bodies
     every = [world.model.pose(i) for i in range(len(bodies))]
     for number, pose in zip(world.model.moving, poses, strict=True):
         every[number] = pose
-    deepest = max(penetration(bodies[a], every[a], bodies[b], every[b])[0] for a, b in world.model.pairs)
-    return max(deepest, 0.0) / world.model.smallest
+    depth = max(penetration(bodies[a], every[a], bodies[b], every[b])[0] for a, b in world.model.pairs)
+    return max(depth, 0.0) / world.model.smallest
 
 
 ENGINES = {"physvision": ours, "pymunk": with_pymunk, "box2d": with_box2d}
@@ -186,10 +186,10 @@ COLUMNS: tuple[str, ...] = (
     "p999",
     "worst",
     "rest",
-    "crowded",
+    "fallback",
     "gained",
     "missed",
-    "overlap",
+    "penetration",
     "drift",
     "events",
 )
@@ -201,28 +201,28 @@ def row(engine: str, count: int, seed: int, steps: int) -> dict[str, object]:
     ordered = sorted(run.milliseconds)
     moving = median(run.moving or run.milliseconds)
     numbers = (median(ordered), moving, run.whole, ordered[int(0.999 * len(ordered))], ordered[-1], run.rest)
-    ends = (run.crowded, run.gained, run.missed, overlap(world, run.poses), run.drift, run.events)
+    ends = (run.fallback, run.gained, run.missed, max_penetration(world, run.poses), run.drift, run.events)
     return dict(zip(COLUMNS, (engine, count, seed, int(run.bad), *numbers, *ends), strict=True))
 
 
 def main(piles: int = 200, seconds: float = 10.0, record: Path = Path("piles.csv")) -> None:
-    """Simulate piles that the record does not have yet, and print what it says of each engine.
+    """Simulate piles that are missing in the record, and print a summary of each engine.
 
     Args:
-        piles: how many.
-        seconds: simulated of each.
-        record: a file that rows are added to.
+        piles: Number of piles.
+        seconds: Simulated seconds of each pile.
+        record: File to which rows are added.
     """
     torch.set_num_threads(1)
     known = list(csv.DictReader(record.open())) if record.exists() else []
-    done = {(entry["engine"], int(entry["seed"])) for entry in known}
+    finished = {(entry["engine"], int(entry["seed"])) for entry in known}
     with record.open("a", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS)
         if not known:
             writer.writeheader()
         for seed in range(piles):
             for engine in ENGINES:
-                if (engine, seed) not in done:
+                if (engine, seed) not in finished:
                     writer.writerow(row(engine, 10 + seed % 31, seed, round(seconds / DT)))
                     file.flush()
     rows = list(csv.DictReader(record.open()))
@@ -230,7 +230,7 @@ def main(piles: int = 200, seconds: float = 10.0, record: Path = Path("piles.csv
         f"{'engine':<12}{'piles':>6}{'bad':>5}{'median ms':>11}{'of 20':>7}{'moving':>8}{'in one go':>11}",
         end="",
     )
-    print(f"{'99.9 %':>8}{'worst':>8}{'at rest':>9}{'gained':>9}{'missed':>9}{'overlap':>9}{'drift':>9}")
+    print(f"{'99.9 %':>8}{'worst':>8}{'at rest':>9}{'gained':>9}{'missed':>9}{'depth':>9}{'drift':>9}")
     for engine in ENGINES:
         mine = [entry for entry in rows if entry["engine"] == engine]
         if mine:
@@ -244,7 +244,7 @@ def main(piles: int = 200, seconds: float = 10.0, record: Path = Path("piles.csv
             print(f"{max(float(entry['p999']) for entry in mine):>8.1f}", end="")
             print(f"{max(float(entry['worst']) for entry in mine):>8.1f}", end="")
             print(f"{median(float(entry['rest']) for entry in mine):>9.4f}", end="")
-            for name in ("gained", "missed", "overlap", "drift"):
+            for name in ("gained", "missed", "penetration", "drift"):
                 print(f"{max(float(entry[name]) for entry in mine):>9.1e}", end="")
             print()
             slow = max(mine, key=lambda entry: float(entry["worst"]))
@@ -252,7 +252,7 @@ def main(piles: int = 200, seconds: float = 10.0, record: Path = Path("piles.csv
             moving = sum(float(entry["drift"]) > 1e-3 for entry in restless)
             if engine == "physvision":
                 text = f"the worst step has {slow['events']} events (seed {slow['seed']}); {len(restless)} piles take"
-                print(f"  {text} over 0.1 ms at rest, in {moving} something moves over a millimetre in a second")
+                print(f"  {text} over 0.1 ms at rest, in {moving} something moves over a millimeter in a second")
 
 
 if __name__ == "__main__":

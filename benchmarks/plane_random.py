@@ -1,4 +1,4 @@
-"""Random scenes of three to twelve bodies: nothing that is not a number, no hang, no overlap that nothing names.
+"""Random scenes of three to twelve bodies: no NaN, no hang, no penetration that the status does not report.
 
     python benchmarks/plane_random.py [--count 1000] [--first 0] [--record random.jsonl]
 
@@ -28,14 +28,15 @@ from physvision.physics import rigid2d
 from physvision.physics.rigid2d.penetration import penetration
 
 
-def difference(found: State, wanted: State) -> float:
-    """How far states are apart, as a share of the larger numbers."""
+def difference(actual: State, expected: State) -> float:
+    """Return the largest difference of two states, as a fraction of the larger numbers."""
     return max(
-        float((a - b).abs().max() / b.abs().max().clamp(min=1.0)) for a, b in ((found.q, wanted.q), (found.v, wanted.v))
+        float((a - b).abs().max() / b.abs().max().clamp(min=1.0))
+        for a, b in ((actual.q, expected.q), (actual.v, expected.v))
     )
 
 
-def moved(state: State, order: list[int], flip: float) -> State:
+def transform(state: State, order: list[int], flip: float) -> State:
     signs = torch.tensor([flip, 1.0, flip], dtype=state.q.dtype)
 
     def change(values: Tensor) -> Tensor:
@@ -44,8 +45,8 @@ def moved(state: State, order: list[int], flip: float) -> State:
     return State(change(state.q), change(state.v))
 
 
-def overlap(world: rigid2d.World, state: State) -> float:
-    """The deepest overlap of a state, as a share of the smaller body's reach."""
+def max_penetration(world: rigid2d.World, state: State) -> float:
+    """Return the deepest penetration of a state, as a fraction of the smallest body's radius."""
     model = world.model
     poses = [model.pose(i) for i in range(len(model.bodies))]
     for slot, number in enumerate(model.moving):
@@ -63,22 +64,22 @@ def row(seed: int) -> dict[str, object]:
     status = trajectory.status
     assert status is not None
     bad = not bool(status.converged[0]) or not bool(torch.isfinite(trajectory.q).all())
-    # The first step after which something overlaps by more than what was there; a crowded step before it names it.
-    deepest, named = 0.0, 1
+    # The first step after which bodies penetrate deeper than before; a fallback step before it reports it.
+    deepest_so_far, reported = 0.0, 1
     for k in range(10, 101, 10):
-        found = overlap(world, trajectory.state(k))
-        if found > max(deepest, 1e-6):
-            deepest = found
-            named = int(bool(world.rollout(trajectory.state(0), k).status.fallback_steps[0] > 0))  # pyright: ignore
+        depth = max_penetration(world, trajectory.state(k))
+        if depth > max(deepest_so_far, 1e-6):
+            deepest_so_far = depth
+            reported = int(bool(world.rollout(trajectory.state(0), k).status.fallback_steps[0] > 0))  # pyright: ignore
     start = trajectory.state(Random(seed).randrange(20, 100))
     ahead = world.rollout(start, 1).final
     mirror, _ = scenes.mixture(seed, -1.0)
-    mirrored = mirror.rollout(moved(start, same, -1.0), 1).final
-    other, order = scenes.mixture(seed, shuffle=True)
-    ordered = other.rollout(moved(start, order, 1.0), 1).final
-    off = {
-        "mirror": difference(mirrored, moved(ahead, same, -1.0)),
-        "order": difference(ordered, moved(ahead, order, 1.0)),
+    mirrored = mirror.rollout(transform(start, same, -1.0), 1).final
+    shuffled, order = scenes.mixture(seed, shuffle=True)
+    ordered = shuffled.rollout(transform(start, order, 1.0), 1).final
+    errors = {
+        "mirror": difference(mirrored, transform(ahead, same, -1.0)),
+        "order": difference(ordered, transform(ahead, order, 1.0)),
     }
     batch = 0.0
     if seed % 16 == 0:
@@ -86,41 +87,43 @@ def row(seed: int) -> dict[str, object]:
         many = replace(start, q=start.q.repeat(size, 1), v=start.v.repeat(size, 1))
         many.v[17, 0] = math.nan
         together = world.rollout(many, 1).final
-        kept = [i for i in range(size) if i != 17]
-        batch = float((together.q[kept] != ahead.q).any() or (together.v[kept] != ahead.v).any())
+        good = [i for i in range(size) if i != 17]
+        batch = float((together.q[good] != ahead.q).any() or (together.v[good] != ahead.v).any())
     return {
         "scene": seed,
         "bodies": len(same),
         "milliseconds": took,
         "bad": int(bad),
-        "crowded": int(status.fallback_steps[0]),
-        "overlap": deepest,
-        "named": named,
-        **off,
+        "fallback": int(status.fallback_steps[0]),
+        "penetration": deepest_so_far,
+        "reported": reported,
+        **errors,
         "batch": batch,
     }
 
 
 def main(count: int = 1000, first: int = 0, record: Path = Path("random.jsonl")) -> None:
-    """Simulate scenes that the record does not have yet, and print what it says.
+    """Simulate scenes that are missing in the record, and print a summary of it.
 
     Args:
-        count: how many scenes.
-        first: the number of the first.
-        record: a file that rows are added to.
+        count: Number of scenes.
+        first: Number of the first scene.
+        record: File to which rows are added.
     """
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", RuntimeWarning)
     rows = list(cached_results(record, range(first, first + count), row, lambda entry: entry["scene"]).values())
-    crowded = sum(entry["crowded"] for entry in rows) / 100 / len(rows)
-    print(f"{len(rows)} scenes: {sum(entry['bad'] for entry in rows)} bad, {crowded:.1%} of the steps crowded")
-    unnamed = [entry for entry in rows if entry["overlap"] > 1e-6 and not entry["named"]]
-    print(f"overlaps over 1e-6 that no status names: {len(unnamed)}; batches that differ: ", end="")
+    fallback = sum(entry["fallback"] for entry in rows) / 100 / len(rows)
+    print(
+        f"{len(rows)} scenes: {sum(entry['bad'] for entry in rows)} bad, {fallback:.1%} of the steps are fallback steps"
+    )
+    unreported = [entry for entry in rows if entry["penetration"] > 1e-6 and not entry["reported"]]
+    print(f"penetrations over 1e-6 that no status reports: {len(unreported)}; batches that differ: ", end="")
     print(sum(entry["batch"] > 0 for entry in rows))
     for name in ("mirror", "order"):
-        off = [entry["scene"] for entry in rows if not entry[name] <= 1e-9]
+        errors = [entry["scene"] for entry in rows if not entry[name] <= 1e-9]
         equal = sum(entry[name] == 0 for entry in rows)
-        print(f"{name}: {equal} steps are equal to the last bit, {len(off)} differ by over 1e-9 {off[:10]}")
+        print(f"{name}: {equal} steps are equal to the last bit, {len(errors)} differ by over 1e-9 {errors[:10]}")
     times = sorted(entry["milliseconds"] for entry in rows)
     print(f"milliseconds a step: median {times[len(times) // 2]:.3f}, worst scene {times[-1]:.1f}")
 

@@ -23,7 +23,7 @@ MOVES = (3e-5, 3e-6, 3e-7, 3e-8)
 
 
 def scene(seed: int) -> tuple[rigid2d.World, int]:
-    """A scene and the number of its steps."""
+    """Return a scene and the number of its steps."""
     generator = Random(seed)
     count, dt = generator.randint(1, 4), generator.choice([1 / 30, 1 / 60])
 
@@ -54,35 +54,35 @@ def scene(seed: int) -> tuple[rigid2d.World, int]:
 
 
 def error(seed: int) -> float | None:
-    """How far the gradient is off the nearest difference that another confirms; None where none is confirmed."""
+    """Return the gradient's error against the nearest confirmed difference; None if none is confirmed."""
     world, steps = scene(seed)
     state, generator = world.initial_state(1, torch.float64), torch.Generator().manual_seed(seed)
     dq, dv, weights = torch.randn(3, 1, world.nq, generator=generator, dtype=torch.float64)
     moves = torch.tensor([sign * move for move in MOVES for sign in (1, -1)], dtype=torch.float64).unsqueeze(1)
     ends = world.rollout(State(state.q + moves * dq, state.v + moves * dv), steps).final.q @ weights[0]
-    found = ((ends[::2] - ends[1::2]) / (2 * moves[::2, 0])).tolist()
+    differences = ((ends[::2] - ends[1::2]) / (2 * moves[::2, 0])).tolist()
     change = torch.zeros((), dtype=torch.float64, requires_grad=True)
     end = world.rollout(State(state.q + change * dq, state.v + change * dv), steps).final.q[0] @ weights[0]
     gradient = float(torch.autograd.grad(end, change)[0])
-    confirmed = [x for x, y in combinations(found, 2) if abs(x - y) <= 2e-3 * max(abs(x), 1e-2)]
+    confirmed = [x for x, y in combinations(differences, 2) if abs(x - y) <= 2e-3 * max(abs(x), 1e-2)]
     return min((abs(gradient - x) / max(abs(x), 1e-2) for x in confirmed), default=None)
 
 
 def main(scenes: int = 150, first: int = 0) -> None:
-    """Compare, and print the seeds of what is off.
+    """Compare gradients with differences, and print the seeds of wrong ones.
 
     Args:
-        scenes: how many.
-        first: the seed of the first.
+        scenes: Number of scenes.
+        first: Seed of the first scene.
     """
     torch.set_num_threads(1)
     errors = {seed: error(seed) for seed in range(first, first + scenes)}
-    known = {seed: off for seed, off in errors.items() if off is not None}
-    wrong = [seed for seed, off in known.items() if off > 0.01]
+    compared = {seed: relative_error for seed, relative_error in errors.items() if relative_error is not None}
+    wrong = [seed for seed, relative_error in compared.items() if relative_error > 0.01]
     print(f"{len(known)} scenes compared, {len(errors) - len(known)} without a converged difference")
-    quantiles = torch.tensor(list(known.values())).quantile(torch.tensor([0.5, 0.9, 0.99]))
-    print(f"off by, median / 90 % / 99 %: {' / '.join(f'{float(x):.1e}' for x in quantiles)}")
-    print(f"off by over 1 %: {len(wrong)} {wrong}")
+    quantiles = torch.tensor(list(compared.values())).quantile(torch.tensor([0.5, 0.9, 0.99]))
+    print(f"errors, median / 90 % / 99 %: {' / '.join(f'{float(x):.1e}' for x in quantiles)}")
+    print(f"wrong by over 1 %: {len(wrong)} {wrong}")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Ropes, loops, dominoes, card houses, cradles and boxes of balls at 1/60 s: right, and how fast.
+"""Ropes, loops, dominoes, card houses, cradles and boxes of balls at 1/60 s: accuracy and speed.
 
     python benchmarks/plane_scenes.py [--only rope] [--films films]
 
 Each scene is simulated for its seconds in one thread. Printed are seconds of processor time a simulated second, the
-share of steps that were crowded, how far joints are off at the end of any step, the deepest overlap at the end, what
-energy was gained at most in a step, as a share of the largest kinetic energy or fall, and what is known in closed form.
+fraction of fallback steps, the largest joint error at the end of any step, the deepest penetration at the end, the
+largest gain of energy in a step, as a fraction of the largest kinetic energy or fall, and results in closed form.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ GRAVITY = (0.0, -9.81)
 
 @dataclass(frozen=True)
 class Case:
-    """A scene, how long it runs, and what is known of its end: a text of what was found and what is right."""
+    """Scene, its duration in seconds, and a check of its end: a text of the result and the right one."""
 
     name: str
     build: Callable[[], rigid2d.World]
@@ -45,7 +45,7 @@ def ground(**surface: float) -> rigid2d.Rectangle:
 
 
 def rope(links: int) -> rigid2d.World:
-    """A rope of a hundred centimetres, held at one end, that falls from the horizontal."""
+    """A rope of one meter, held at one end, that falls from the horizontal."""
     length = 1 / links
     rods = [
         rigid2d.Rectangle((length, 0.02), ((i + 0.5) * length, 0), mass=1 / links, name=f"{i}") for i in range(links)
@@ -229,7 +229,7 @@ CASES = (
 
 
 def joint_gaps(world: rigid2d.World, trajectory: Trajectory) -> float:
-    """The largest distance between the two places of a revolute joint, at the end of any step."""
+    """Return the largest distance between the two anchors of a revolute joint, at the end of any step."""
     from physvision.physics.rigid2d.energy import planar_poses, points_in_world
 
     model, worst = world.model, 0.0
@@ -244,8 +244,8 @@ def joint_gaps(world: rigid2d.World, trajectory: Trajectory) -> float:
     return worst
 
 
-def deepest(world: rigid2d.World, trajectory: Trajectory) -> float:
-    """The deepest overlap at the end."""
+def max_penetration(world: rigid2d.World, trajectory: Trajectory) -> float:
+    """Return the deepest penetration at the end."""
     model = world.model
     poses = [model.pose(i) for i in range(len(model.bodies))]
     for slot, number in enumerate(model.moving):
@@ -259,11 +259,11 @@ def main(only: str = "", films: Path | None = None) -> None:
     """Simulate every scene, or those whose name begins with `only`.
 
     Args:
-        only: the beginning of a name.
-        films: a folder for a film of each; none are drawn if not given.
+        only: Beginning of the names.
+        films: Folder for a film of each scene; None for no films.
     """
     torch.set_num_threads(1)
-    print(f"{'scene':<14}{'s/s':>7}{'worst ms':>9}{'crowded':>9}{'joints':>9}{'overlap':>9}{'gained':>9}{'lost':>8}")
+    print(f"{'scene':<14}{'s/s':>7}{'worst ms':>9}{'fallback':>9}{'joints':>9}{'depth':>9}{'gained':>9}{'lost':>8}")
     for case in CASES:
         if not case.name.startswith(only):
             continue
@@ -286,9 +286,9 @@ def main(only: str = "", films: Path | None = None) -> None:
         scale = float(torch.maximum(kinetic.max(), potential.max() - potential.min()))
         gained, lost = float(total.diff().max()) / scale, float(total[0] - total[-1]) / scale
         bad = "" if bool(status.converged[0]) else f"  FAILED at {int(status.first_failed_step[0])}"
-        share = int(status.fallback_steps[0]) / steps
+        fraction = int(status.fallback_steps[0]) / steps
         print(
-            f"{case.name:<14}{took:>7.3f}{1e3 * worst:>9.1f}{share:>9.1%}{joint_gaps(world, trajectory):>9.1e}", end=""
+            f"{case.name:<14}{took:>7.3f}{1e3 * worst:>9.1f}{fraction:>9.1%}{joint_gaps(world, trajectory):>9.1e}", end=""
         )
         print(f"{deepest(world, trajectory):>9.1e}{gained:>9.1e}{lost:>8.2f}  ", end="")
         print(f"{case.known(world, trajectory)}{bad}", flush=True)

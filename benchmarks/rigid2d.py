@@ -4,7 +4,7 @@
 
 Times are microseconds of one thread a world and step, medians over rounds; those of the published engine (lcp-physics,
 measured on a machine of the same kind, with the same scenes) are printed beside them. The gradient is that of the mean
-squared final position with respect to the masses. Memory is what autograd keeps for the backward pass.
+squared final position with respect to the masses. Memory is what autograd stores for the backward pass.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MEMORY_BAR = 2000.0  # bytes a world and step
 
 @dataclass(frozen=True)
 class Case:
-    """A scene, how many worlds of it, the published engine's times and the bars: forward, and with backward; µs."""
+    """Scene, number of worlds, the published engine's times and the bars: forward, and with backward, in µs."""
 
     name: str
     batch: int
@@ -74,7 +74,7 @@ def microseconds(work: Callable[[], object], rounds: int) -> float:
 
 
 def stored_bytes(world: rigid2d.World, batch: int) -> float:
-    """What autograd keeps for a rollout, each storage counted once; its scratch is gone by then."""
+    """Return the bytes that autograd stores for a rollout, each storage counted once, a world and step."""
     storages: dict[int, int] = {}
 
     def keep(tensor: Tensor) -> Tensor:
@@ -89,13 +89,13 @@ def stored_bytes(world: rigid2d.World, batch: int) -> float:
 
 
 def main(rounds: int = 15) -> bool:
-    """Time every scene.
+    """Measure time and memory of every scene.
 
     Args:
-        rounds: how often each is timed.
+        rounds: Number of timings of each scene.
 
     Returns:
-        Whether every bar was met.
+        True if every bar was met.
     """
     torch.set_num_threads(1)
     print(f"{'scene':<9}{'batch':>6}{'forward':>10}{'bar':>6}{'published':>11}", end="")

@@ -73,20 +73,20 @@ def separate(model: Model, start: list[Pose], tolerance: float, move: bool) -> l
     poses = {i: model.pose(i) for i in range(len(model.bodies))}
     poses.update(zip(model.moving, start, strict=True))
     weights = {i: 0.0 if body.static else 1.0 / body.mass for i, body in enumerate(model.bodies)}
-    deepest, names = 0.0, ""
+    max_penetration, names = 0.0, ""
     for _ in range(MAX_PASSES if move else 1):
-        deepest = 0.0
+        max_penetration = 0.0
         for a, b in model.pairs:
             amount, direction = penetration(model.bodies[a], poses[a], model.bodies[b], poses[b])
             if amount <= tolerance:
                 continue
-            if amount > deepest:
-                deepest, names = amount, f"{model.names[a]!r} and {model.names[b]!r}"
+            if amount > max_penetration:
+                max_penetration, names = amount, f"{model.names[a]!r} and {model.names[b]!r}"
             for body, sign in ((a, 1.0), (b, -1.0)):
                 shift = sign * amount * weights[body] / (weights[a] + weights[b]) if move else 0.0
                 x, y, angle = poses[body]
                 poses[body] = (x + shift * direction[0], y + shift * direction[1], angle)
-        if deepest == 0.0:
+        if max_penetration == 0.0:
             return [poses[i] for i in model.moving]
     remedy = "there is no room to separate them" if move else "move them, or use initial_penetration='separate'"
-    raise ModelError(f"{names} penetrate by {deepest:.6g} at the start; {remedy}")
+    raise ModelError(f"{names} penetrate by {max_penetration:.6g} at the start; {remedy}")
