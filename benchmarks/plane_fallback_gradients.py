@@ -70,12 +70,12 @@ def main(piles: int = 100, steps: int = 1, first: int = 0) -> None:
     print(f"{piles} piles, {steps} steps each: {fraction:.1%} of the steps are fallback steps")
     print(f"errors, {' / '.join(f'{q:.0%}' for q in QUANTILES)}, against differences of size")
     for i, move in enumerate(MOVES):
-        print(f"  {move:.0e}     {quantiles([errors[i] for _, errors, _ in found])}")
+        print(f"  {move:.0e}     {quantiles([errors[i] for _, errors, _ in results])}")
     for name, fell_back in (("fallback", True), ("exact", False)):
         mine = [error for fallback, _, error in results if (fallback > 0) == fell_back]
         confirmed_errors = [error for error in mine if error is not None]
         wrong = sum(error > 0.01 for error in confirmed_errors)
-        text = f"{len(known)} of {len(mine)} with a difference that another confirms: {quantiles(known)}"
+        text = f"{len(confirmed_errors)} of {len(mine)} with a confirmed difference: {quantiles(confirmed_errors)}"
         print(f"{name}: {text}; {wrong} off by over 1 %")
 
 

@@ -79,7 +79,7 @@ def main(scenes: int = 150, first: int = 0) -> None:
     errors = {seed: error(seed) for seed in range(first, first + scenes)}
     compared = {seed: relative_error for seed, relative_error in errors.items() if relative_error is not None}
     wrong = [seed for seed, relative_error in compared.items() if relative_error > 0.01]
-    print(f"{len(known)} scenes compared, {len(errors) - len(known)} without a converged difference")
+    print(f"{len(compared)} scenes compared, {len(errors) - len(compared)} without a converged difference")
     quantiles = torch.tensor(list(compared.values())).quantile(torch.tensor([0.5, 0.9, 0.99]))
     print(f"errors, median / 90 % / 99 %: {' / '.join(f'{float(x):.1e}' for x in quantiles)}")
     print(f"wrong by over 1 %: {len(wrong)} {wrong}")

@@ -288,9 +288,10 @@ def main(only: str = "", films: Path | None = None) -> None:
         bad = "" if bool(status.converged[0]) else f"  FAILED at {int(status.first_failed_step[0])}"
         fraction = int(status.fallback_steps[0]) / steps
         print(
-            f"{case.name:<14}{took:>7.3f}{1e3 * worst:>9.1f}{fraction:>9.1%}{joint_gaps(world, trajectory):>9.1e}", end=""
+            f"{case.name:<14}{took:>7.3f}{1e3 * worst:>9.1f}{fraction:>9.1%}{joint_gaps(world, trajectory):>9.1e}",
+            end="",
         )
-        print(f"{deepest(world, trajectory):>9.1e}{gained:>9.1e}{lost:>8.2f}  ", end="")
+        print(f"{max_penetration(world, trajectory):>9.1e}{gained:>9.1e}{lost:>8.2f}  ", end="")
         print(f"{case.known(world, trajectory)}{bad}", flush=True)
         if films is not None:
             render_video(world, trajectory, films / f"{case.name}.mp4")

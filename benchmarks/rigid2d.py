@@ -118,7 +118,7 @@ def main(rounds: int = 15) -> bool:
         for time_found, bar, peer, width in zip(times, case.bars, case.published, (10, 13), strict=True):
             print(f"{time_found:>{width}.1f}{bar or '':>6}{peer or '':>11}", end="")
             met &= bar is None or time_found <= bar
-        print(f"{kept:>13.0f}")
+        print(f"{stored:>13.0f}")
         met &= stored < MEMORY_BAR
     print(f"all bars, and under {MEMORY_BAR:.0f} bytes kept a world and step: {'met' if met else 'MISSED'}")
     return met

@@ -144,7 +144,7 @@ def test_the_slow_slip_of_a_corner_that_is_open_by_less_than_a_tolerance_has_its
     bob, pin = rigid2d.Circle(5, (1000, -100), name="bob"), rigid2d.Revolute("bob", None, (900, -100))
     world = rigid2d.World([floor, box, bob], [pin], gravity=(0, 100), dt=1 / 60)
     arm = (10 * (math.cos(0.3) - math.sin(0.3)), 10 * (math.cos(0.3) + math.sin(0.3)))
-    height = 100 - arm[1] - 0.5 * world._settings["tolerance"]
+    height = 100 - arm[1] - 0.5 * world._limits["tolerance"]
     place = torch.tensor([[0, height, 0.3, 1000, -100, 0]], dtype=torch.float64)
     about_corner = torch.tensor([[spin * arm[1], -spin * arm[0], spin, 0, 0, 0]], dtype=torch.float64)
 

@@ -220,6 +220,6 @@ def test_an_impact_on_the_grid_moves_with_its_gap_and_one_that_was_due_before_do
     ball = rigid2d.Circle(1, (0, 1), velocity=(0, -1), **surface)
     world = rigid2d.World([floor, ball], gravity=(0, 0), dt=1 / 60)
     state = start(world)
-    q = (state.q - torch.tensor([0, late * world._settings["tolerance"], 0])).requires_grad_()
+    q = (state.q - torch.tensor([0, late * world._limits["tolerance"], 0])).requires_grad_()
     (actual,) = torch.autograd.grad(world.rollout(State(q, state.v), 1).final.q[0, 1], q)
     torch.testing.assert_close(actual[0, 1], torch.tensor(expected, dtype=torch.float64))
