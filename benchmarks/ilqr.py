@@ -39,8 +39,8 @@ def ours(worlds: int) -> Callable[[], int]:
     first = 0.1 * torch.randn(worlds, KNOTS, 2, generator=generator, dtype=torch.float64)
 
     def solve() -> int:
-        _, progress = ilqr(chain, start, first, goal, rounds=16, tolerance=0.0)
-        return len(progress.costs) - 1
+        _, progress = ilqr(chain, start, first, goal, iterations=16, tolerance=0.0)
+        return len(progress.cost_history) - 1
 
     return solve
 

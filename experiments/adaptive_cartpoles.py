@@ -24,8 +24,8 @@ from panel import panel, save
 from torch import Tensor
 
 from physvision import Trajectory
-from physvision.control import AdaptiveMpc, Model, Mpc
-from physvision.control.swingup import with_deep_floor
+from physvision.control import AdaptiveModel, AdaptiveMpc, Mpc
+from physvision.control.swing_up import lowered_floor
 from physvision.estimation import Optimum, Unknown, Unknowns
 from physvision.physics import articulated
 from physvision.report import render_video
@@ -36,7 +36,7 @@ _FREE = 1e3  # deviation of what is not known: only what has no effect is held b
 _POINT = 1e-9  # inertia of what is nearly a point, kg m²
 
 
-def model(poles: int) -> Model:
+def model(poles: int) -> AdaptiveModel:
     """Our cartpole with point masses, and all its numbers unknown."""
     engine = articulated.cartpole(poles, dt=0.01 * suite.HOLD, substeps=suite.HOLD, integrator="runge_kutta_4")
     unknowns = [
@@ -55,7 +55,7 @@ def model(poles: int) -> Model:
             found["position"] = torch.cat([mass.new_zeros(*mass.shape[:-1], 2, 3), up], -2)
         return found
 
-    return Model(engine, Unknowns(unknowns), leaves, suite.features)
+    return AdaptiveModel(engine, Unknowns(unknowns), leaves, suite.features)
 
 
 def known_lumps(adaptive: AdaptiveMpc) -> dict[str, float]:
@@ -93,7 +93,9 @@ def learn(poles: int, force: float, seed: int, episodes: int, out: Path) -> list
     horizon, truth = HORIZON[poles] if force > 10 else 2 * HORIZON[poles], suite.true_lumps(world)
     generator = torch.Generator().manual_seed(seed)
     first = force * (2 * torch.rand(1, horizon, 1, generator=generator).double() - 1) / 2
-    controller = Mpc(learner.engine, suite.goal(poles, force), horizon, (-force, force), first=first, rounds=ROUNDS)
+    controller = Mpc(
+        learner.engine, suite.goal(poles, force), horizon, (-force, force), initial_controls=first, iterations=ROUNDS
+    )
     adaptive, rows = AdaptiveMpc(controller, learner), []
     for episode in range(1, episodes + 1):
         controller.reset()
@@ -101,7 +103,7 @@ def learn(poles: int, force: float, seed: int, episodes: int, out: Path) -> list
         for period in range(1, suite.PERIODS + 1):
             force_now = adaptive.act(state).control
             end, earned = world.act(state, force_now[0] / force)
-            adaptive.saw(state, force_now, end)
+            adaptive.observe(state, force_now, end)
             path.append(state)
             state, reward = end, reward + earned
             course.append(suite.heights(state))
@@ -117,7 +119,7 @@ def learn(poles: int, force: float, seed: int, episodes: int, out: Path) -> list
         if seed == 0 and episode == 3:
             q, v = torch.cat([each.q for each in path])[None], torch.cat([each.v for each in path])[None]
             cart, seen = articulated.cartpole(poles), Trajectory(q, v, None, controller.engine.dt)
-            render_video(cart, seen, out / f"adaptive_cartpoles_{poles}.mp4", properties=with_deep_floor(cart))
+            render_video(cart, seen, out / f"adaptive_cartpoles_{poles}.mp4", properties=lowered_floor(cart))
     return rows
 
 

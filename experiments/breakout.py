@@ -19,15 +19,15 @@ from pathlib import Path
 import numpy as np
 from jsonargparse import auto_cli
 
-from physvision.control.breakout import Bounces, Paddle, Player, play
+from physvision.control.breakout import BounceStatistics, BreakoutAgent, PaddleModel, play_game
 from physvision.envs.atari import AtariEnv
 
 MOST_FRAMES = 108_000
 
 
-def played(game: AtariEnv, paddle: Paddle, seed: int, most: int, bounces: Bounces | None = None) -> dict:
+def played(game: AtariEnv, paddle: PaddleModel, seed: int, most: int, bounces: BounceStatistics | None = None) -> dict:
     """One game: its score and length, and how many decisions a second the player made."""
-    result = play(game, Player(paddle, seed, bounces), seed, most)
+    result = play_game(game, BreakoutAgent(paddle, seed, bounces), seed, most)
     return {**result._asdict(), "decisions_a_second": result.frames / result.seconds}
 
 
@@ -44,8 +44,8 @@ def main(
     path, game = out / ("breakout_aimed.jsonl" if aimed else "breakout.jsonl"), AtariEnv("Breakout")
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() and not aimed else []
     for count in map(int, frames.split(",")):
-        paddle, bounces = Paddle.learned(game, count, 1), Bounces() if aimed else None
-        told = f"{paddle.speed:.2f} pixels a frame, by frames {paddle.response.round(2)}"
+        paddle, bounces = PaddleModel.fit(game, count, 1), BounceStatistics() if aimed else None
+        told = f"{paddle.speed:.2f} pixels a frame, by frames {paddle.impulse_response.round(2)}"
         print(f"{count:5d} random frames: {told}", flush=True)
         for seed in range(first, first + games):
             if not any((row["learned"], row["seed"], row["most"]) == (count, seed, most) for row in rows):

@@ -22,7 +22,7 @@ from jsonargparse import auto_cli
 from torch import Tensor, nn
 
 from physvision import State
-from physvision.control import Goal, Model, Mpc, Record
+from physvision.control import AdaptiveModel, Goal, Mpc, TransitionLog
 from physvision.envs import classic_cartpole
 from physvision.estimation import Unknown, Unknowns
 from physvision.physics import articulated
@@ -38,9 +38,9 @@ def model_state(state: Tensor) -> State:
     return State(state[:, [0, 2]], state[:, [1, 3]])
 
 
-def random_play(episodes: int, generator: torch.Generator) -> Record:
+def random_play(episodes: int, generator: torch.Generator) -> TransitionLog:
     """Steps of so many episodes under random forces."""
-    record = Record()
+    record = TransitionLog()
     for _ in range(episodes):
         state = classic_cartpole.reset(1, generator)
         while not bool(classic_cartpole.is_terminal(state)):
@@ -59,13 +59,13 @@ def leaves(values: Mapping[str, Tensor]) -> dict[str, Tensor]:
 class Network(SteppedEngine):
     """A network that predicts the change of place, angle and their rates."""
 
-    def __init__(self, record: Record, seed: int) -> None:
+    def __init__(self, record: TransitionLog, seed: int) -> None:
         super().__init__()
         torch.manual_seed(seed)
         self.nq, self.nv, self.nu, self.dt = 2, 2, 1, classic_cartpole.DT
         layers = [nn.Linear(5, 100), nn.Tanh(), nn.Linear(100, 100), nn.Tanh(), nn.Linear(100, 4)]
         self.layers = nn.Sequential(*layers).double()
-        starts, controls, ends = record.all()
+        starts, controls, ends = record.batch()
         before, after = (torch.cat([each.q, each.v], 1) for each in (starts, ends))
         spreads = (each.std(0, correction=0).clamp(min=1e-9) for each in (before, after - before))
         self.scale, self.change = spreads
@@ -112,7 +112,7 @@ def game(engine: Engine, properties: Overrides, force: float, starts: Tensor, ro
     """Steps until each game ends, with plans by this model."""
     one = torch.ones(1, dtype=torch.float64)
     cost = Goal(lambda state: state.q[:, 1:], 0 * one, one, EFFORT / force**2)
-    controller = Mpc(engine, cost, HORIZON, (-force, force), rounds=rounds, properties=properties)
+    controller = Mpc(engine, cost, HORIZON, (-force, force), iterations=rounds, properties=properties)
     state, going, reward = starts, torch.ones(len(starts), dtype=torch.bool), torch.zeros(len(starts))
     for _ in range(MOST):
         control = controller.act(model_state(state)).control[:, 0] / force
@@ -137,16 +137,20 @@ def physics(episodes: int, seeds: range) -> list[dict]:
     """Our cartpole fitted to each seed's episodes; the games of all seeds are worlds of one batch."""
     engine = articulated.cartpole(dt=classic_cartpole.DT)
     unknowns = Unknowns([Unknown(name, 1.0, low=0.0) for name in ("cart", "pole", "length")])
-    model, rows, found = Model(engine, unknowns, leaves), [], []
+    model, rows, found = AdaptiveModel(engine, unknowns, leaves), [], []
     for seed in seeds:
         played = random_play(episodes, torch.Generator().manual_seed(seed))
-        pushed = Record(played.starts, [classic_cartpole.MAX_FORCE_N * each for each in played.controls], played.ends)
-        z = model.fitted(pushed).z
+        pushed = TransitionLog(
+            played.starts, [classic_cartpole.MAX_FORCE_N * each for each in played.controls], played.ends
+        )
+        z = model.fit(pushed).z
         found.append(z.repeat(STARTS, 1))
         cart, pole, length = (float(value) for value in unknowns.values(z).values())
         row = {"model": "physics", "episodes": episodes, "seed": seed, "steps": len(played)}
         row |= {"mass": cart + pole, "moment": pole * length / 2, "inertia": pole * length**2 / 3}
-        rows.append(row | {"error": error(engine, engine.checked(model.known(z)), classic_cartpole.MAX_FORCE_N, seed)})
+        rows.append(
+            row | {"error": error(engine, engine.checked(model.properties(z)), classic_cartpole.MAX_FORCE_N, seed)}
+        )
     known = engine.checked(leaves(unknowns.values(torch.cat(found))))
     starts = torch.cat([beginnings(seed) for seed in seeds])
     rewards = game(engine, known, classic_cartpole.MAX_FORCE_N, starts, 4).unflatten(0, (-1, STARTS)).mean(1)

@@ -133,7 +133,7 @@ def learned(seed: int, episodes: int, energy: float, seconds: float, looks: int 
     """Learn to run, beginning with the trot by hand."""
     game, total = running(energy, seconds=seconds), round(episodes * seconds / (HELD * DT))
     learner = Shac(game, replace(SETTINGS, lr_decay_steps=total), seed)
-    learner.actor.still()
+    learner.actor.zero_output()
     began, course = time.process_time(), []
     while learner.env_steps < total:
         before = learner.env_steps

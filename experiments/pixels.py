@@ -16,7 +16,14 @@ from pathlib import Path
 import torch
 from jsonargparse import auto_cli
 
-from physvision.control.pixels import FramePolicy, FromFrames, View, load_policy, task_of, trials
+from physvision.control.pixels import (
+    CartPoleRenderer,
+    FramePolicy,
+    PixelCartPoleTask,
+    load_policy,
+    run_trials,
+    task_for_policy,
+)
 from physvision.core import State
 from physvision.physics import articulated
 from physvision.physics.articulated import scenes
@@ -25,7 +32,7 @@ LAST = 0.8  # share of a trial in which the pole has to be upright
 BAR = 18
 
 
-def other_pole(task: FromFrames, mass: float = 1.0, length: float = 1.0) -> FromFrames:
+def other_pole(task: PixelCartPoleTask, mass: float = 1.0, length: float = 1.0) -> PixelCartPoleTask:
     """The same task with a pole so many times as heavy and as long, before the same camera."""
     tree = ElementTree.parse(scenes.path("cart"))
     pole = next(each for each in tree.iter("geom") if each.get("name") == "pole")
@@ -34,37 +41,37 @@ def other_pole(task: FromFrames, mass: float = 1.0, length: float = 1.0) -> From
     pole.set("pos", f"0 -0.04 {length * half}")
     pole.set("mass", str(mass * float(pole.attrib["mass"])))
     task.engine = articulated.load(ElementTree.tostring(tree.getroot(), encoding="unicode"), task.engine.dt)
-    _, height, width_seen = task.view.backdrop.shape
-    task.view = View(task.engine, height, width_seen)
+    _, height, width_seen = task.renderer.background.shape
+    task.renderer = CartPoleRenderer(task.engine, height, width_seen)
     return task
 
 
-class Lit(FromFrames):
+class Lit(PixelCartPoleTask):
     """In all worlds colours are multiplied by a gain and stains of a seed are laid over everything."""
 
     gain, stain = 1.0, 0.0
 
-    def begin(self, batch: int, generator: torch.Generator) -> tuple[State, torch.Tensor]:
+    def reset(self, batch: int, generator: torch.Generator) -> tuple[State, torch.Tensor]:
         """As ever, and how it looks."""
-        state, aim = super().begin(batch, generator)
-        aim[:, :3], aim[:, 3:] = self.gain - 1, self.stain
-        return state, aim
+        state, goal = super().reset(batch, generator)
+        goal[:, :3], goal[:, 3:] = self.gain - 1, self.stain
+        return state, goal
 
 
-def lit(task: FromFrames, gain: float = 1.0, stain: float = 0.0, seed: int = 11) -> FromFrames:
-    _, height, width = task.view.backdrop.shape
+def lit(task: PixelCartPoleTask, gain: float = 1.0, stain: float = 0.0, seed: int = 11) -> PixelCartPoleTask:
+    _, height, width = task.renderer.background.shape
     other = Lit(height, width)
-    other.gain, other.stain, other.stain_seed = gain, stain, seed
+    other.gain, other.stain, other.noise_seed = gain, stain, seed
     return other
 
 
-def noisy(task: FromFrames, noise: float) -> FromFrames:
-    task.noise = noise
+def noisy(task: PixelCartPoleTask, noise: float) -> PixelCartPoleTask:
+    task.pixel_noise = noise
     return task
 
 
 # What is other, and the push after 10 s, rad/s.
-OTHERWISE: dict[str, tuple[Callable[[FromFrames], FromFrames], float]] = {
+OTHERWISE: dict[str, tuple[Callable[[PixelCartPoleTask], PixelCartPoleTask], float]] = {
     "as learned": (lambda task: task, 0.0),
     "textures: stains of 10 % that were not learned": (lambda task: lit(task, stain=0.1, seed=97), 0.0),
     "textures: stains of 20 %": (lambda task: lit(task, stain=0.2, seed=97), 0.0),
@@ -87,10 +94,10 @@ def told(name: str, policy: FramePolicy, starts: int, seconds: float) -> int:
     change, push = OTHERWISE[name]
     torch.manual_seed(0)
     begun = time.process_time()
-    found = trials(change(task_of(policy)), policy, starts, seconds, LAST * seconds, push)
-    count, worst = int(found.stays.sum()), found.angles[:, -round(LAST * found.angles.shape[1]) :].abs().amax(1)
+    found = run_trials(change(task_for_policy(policy)), policy, starts, seconds, LAST * seconds, push)
+    count, worst = int(found.upright.sum()), found.angles[:, -round(LAST * found.angles.shape[1]) :].abs().amax(1)
     print(
-        f"{name:<48}{count:>4} of {starts}{float(found.rises.median()):>9.2f} s{float(worst.median()):>10.3f} rad"
+        f"{name:<48}{count:>4} of {starts}{float(found.rise_times.median()):>9.2f} s{float(worst.median()):>10.3f} rad"
         f"{time.process_time() - begun:>7.0f} s",
         flush=True,
     )

@@ -22,7 +22,7 @@ import physvision  # noqa: F401  makes lightning importable beside a torch witho
 from lightning import Callback, LightningModule, Trainer  # isort: skip
 from lightning.pytorch.callbacks import ModelCheckpoint
 
-from physvision.control.pixels import FramePolicy, FromState, task_of, trials
+from physvision.control.pixels import FramePolicy, StateCartPoleTask, run_trials, task_for_policy
 from physvision.core import resources
 from physvision.trainers import PendulumTraining
 
@@ -48,14 +48,14 @@ class Tried(Callback):
             return
         begun = time.process_time()
         policy = pl_module.policy
-        task = task_of(policy) if isinstance(policy, FramePolicy) else FromState()
-        found = trials(task, policy, 20, self.seconds, LAST * self.seconds)
+        task = task_for_policy(policy) if isinstance(policy, FramePolicy) else StateCartPoleTask()
+        found = run_trials(task, policy, 20, self.seconds, LAST * self.seconds)
         worst = found.angles[:, -round(LAST * found.angles.shape[1]) :].abs().amax(1)
         updates = trainer.global_step
         print(
             f"{self.kind:<8}{updates:>6} updates{updates * pl_module.batch:>7} episodes{float(pl_module.spent):>7.0f} s"
-            f"{int(found.stays.sum()):>4} of 20 upright; largest angle{float(worst.median()):>7.3f} rad, from"
-            f"{float(found.rises.median()):>7.2f} s on, medians (tried in {time.process_time() - begun:.0f} s)",
+            f"{int(found.upright.sum()):>4} of 20 upright; largest angle{float(worst.median()):>7.3f} rad, from"
+            f"{float(found.rise_times.median()):>7.2f} s on, medians (tried in {time.process_time() - begun:.0f} s)",
             flush=True,
         )
 

@@ -14,8 +14,8 @@ from statistics import median
 import torch
 from jsonargparse import auto_cli
 
-from physvision.control.pixels import FramePolicy, FromFrames
-from physvision.control.policies import play
+from physvision.control.pixels import FramePolicy, PixelCartPoleTask
+from physvision.control.policies import rollout_policy
 
 PERIODS, FEWER = 20, 5
 
@@ -23,22 +23,22 @@ PERIODS, FEWER = 20, 5
 def update(height: int, width: int, batch: int, periods: int, recompute: bool) -> Callable[[], None]:
     """An episode of so many decisions forward and backward."""
     torch.manual_seed(0)
-    task, policy = FromFrames(height, width, periods), FramePolicy(height, width, recompute=recompute)
-    state, aim = task.begin(batch, torch.Generator().manual_seed(0))
-    return lambda: play(task, policy, state, aim).losses.mean().backward()
+    task, policy = PixelCartPoleTask(height, width, periods), FramePolicy(height, width, recompute=recompute)
+    state, goal = task.reset(batch, torch.Generator().manual_seed(0))
+    return lambda: rollout_policy(task, policy, state, goal).losses.mean().backward()
 
 
 def parts(height: int, width: int, batch: int) -> dict[str, Callable[[], None]]:
     """What a decision is made of, each by itself, forward and backward."""
     torch.manual_seed(0)
-    task, policy = FromFrames(height, width), FramePolicy(height, width)
-    state, aim = task.begin(batch, torch.Generator().manual_seed(0))
+    task, policy = PixelCartPoleTask(height, width), FramePolicy(height, width)
+    state, goal = task.reset(batch, torch.Generator().manual_seed(0))
     state.q.requires_grad_()
-    control = torch.zeros(batch, task.steps, 1, requires_grad=True)
-    frames, memory = task.sense(state, aim).detach().requires_grad_(), policy.blank(state.q)
+    control = torch.zeros(batch, task.frame_skip, 1, requires_grad=True)
+    frames, memory = task.observe(state, goal).detach().requires_grad_(), policy.initial_hidden(state.q)
     return {
-        "engine": lambda: task.engine.rollout(state, task.steps, control).final.q.sum().backward(),
-        "camera": lambda: task.sense(state, aim).sum().backward(),
+        "engine": lambda: task.engine.rollout(state, task.frame_skip, control).final.q.sum().backward(),
+        "camera": lambda: task.observe(state, goal).sum().backward(),
         "network": lambda: policy(frames, memory)[0].sum().backward(),
     }
 

@@ -16,8 +16,8 @@ from jsonargparse import auto_cli
 from torch import Tensor
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from physvision.control.pixels import FramePolicy, FromFrames, Starts, load_policy
-from physvision.control.policies import play
+from physvision.control.pixels import FramePolicy, PixelCartPoleTask, StartDistribution, load_policy
+from physvision.control.policies import rollout_policy
 
 STEPS = tuple(2e-3 / 2**k for k in range(12))
 CONVERGES, BAR = 0.002, 0.01
@@ -31,17 +31,17 @@ def converged(differences: list[float]) -> float | None:
     return None
 
 
-def compared(task: FromFrames, policy: FramePolicy, count: int) -> tuple[int, float]:
+def compared(task: PixelCartPoleTask, policy: FramePolicy, count: int) -> tuple[int, float]:
     """Print slopes beside differences; in how many directions these converge, and how far slopes are off at most."""
     generator = torch.Generator().manual_seed(0)
-    start, aim = task.begin(1, generator)
-    start, aim = start.to(torch.float64), torch.zeros(1, 6, dtype=torch.float64)
+    start, goal = task.reset(1, generator)
+    start, goal = start.to(torch.float64), torch.zeros(1, 6, dtype=torch.float64)
     weights = list(policy.parameters())
     vector = parameters_to_vector(weights).detach()
 
     def cost(at: Tensor) -> Tensor:
         vector_to_parameters(at, weights)
-        return play(task, policy, start, aim).losses.mean()
+        return rollout_policy(task, policy, start, goal).losses.mean()
 
     gradient = torch.cat([each.flatten() for each in torch.autograd.grad(cost(vector), weights)])
     found = []
@@ -81,8 +81,8 @@ def main(
     torch.manual_seed(0)
     network = FramePolicy(height, width) if policy is None else load_policy(policy)
     _, height, width = network.shape
-    task = FromFrames(height, width, round(seconds / 0.02), varied=0.0)
-    task.starts = Starts()
+    task = PixelCartPoleTask(height, width, round(seconds / 0.02), variation_fraction=0.0)
+    task.starts = StartDistribution()
     print(f"{'':>3}{'gradient':>14}{'differences':>14}")
     count, worst = compared(task, network.double(), directions)
     print(f"{count} of {directions} converge; the largest error is {100 * worst:.3f} %")

@@ -23,11 +23,11 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import VecEnv
 from torch import Tensor, nn
 
-from physvision.control.pixels import FromFrames, FromState, Starts, leaning, stays_up
+from physvision.control.pixels import PixelCartPoleTask, StartDistribution, StateCartPoleTask, is_upright, upright_angle
 from physvision.core import State
 from physvision.trainers.pixels import course_at
 
-WORLDS, HEIGHT, WIDTH, SEEN = 8, 32, 96, 3
+WORLDS, HEIGHT, WIDTH, CONTEXT_FRAMES = 8, 32, 96, 3
 NEEDED, WIDENING = 0.5, 200
 
 
@@ -35,9 +35,9 @@ class Worlds(VecEnv):
     """Poles side by side, whose episodes begin and end together."""
 
     def __init__(self, sees: str, seed: int, tried: bool = False) -> None:
-        self.task = FromFrames(HEIGHT, WIDTH) if sees == "frames" else FromState()
+        self.task = PixelCartPoleTask(HEIGHT, WIDTH) if sees == "frames" else StateCartPoleTask()
         self.sees, self.tried, self.seed_now = sees, tried, seed
-        size = (SEEN * 3, HEIGHT, WIDTH) if sees == "frames" else (FromState.sensors,)
+        size = (CONTEXT_FRAMES * 3, HEIGHT, WIDTH) if sees == "frames" else (StateCartPoleTask.obs_size,)
         box = gymnasium.spaces.Box(-np.inf, np.inf, size, np.float32)
         self.progress, self.standing, self.episodes = 0.0, 0.0, 0
         super().__init__(20 if tried else WORLDS, box, gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32))
@@ -46,11 +46,11 @@ class Worlds(VecEnv):
     def reset(self) -> np.ndarray:
         """New starts, as wide as they are."""
         if self.tried:
-            self.task.starts, self.task.varied, self.task.periods = Starts(), 0.0, 750
+            self.task.starts, self.task.variation_fraction, self.task.episode_steps = StartDistribution(), 0.0, 750
         else:
             course_at(self.task, self.progress)
         self.seed_now += 1
-        self.state, self.aim = self.task.begin(self.num_envs, torch.Generator().manual_seed(self.seed_now))
+        self.state, self.goal = self.task.reset(self.num_envs, torch.Generator().manual_seed(self.seed_now))
         self.time, self.seen = 0, None
         return self._observed()
 
@@ -61,16 +61,16 @@ class Worlds(VecEnv):
     @torch.no_grad()
     def step_wait(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
         """One period."""
-        held = self.actions.unsqueeze(1).expand(-1, self.task.steps, -1)
-        self.state = self.task.engine.rollout(self.state, self.task.steps, held).final
+        held = self.actions.unsqueeze(1).expand(-1, self.task.frame_skip, -1)
+        self.state = self.task.engine.rollout(self.state, self.task.frame_skip, held).final
         self.time += 1
-        rewards = -self.task.losses(self.state, self.aim).numpy()
-        ends = self.time >= self.task.periods
+        rewards = -self.task.losses(self.state, self.goal).numpy()
+        ends = self.time >= self.task.episode_steps
         observed, told = self._observed(), [{} for _ in range(self.num_envs)]
         if ends:
             # The episode has no end of its own: what would follow counts.
             told = [{"terminal_observation": each, "TimeLimit.truncated": True} for each in observed]
-            stands = float((leaning(self.state).abs() < 0.3).float().mean())
+            stands = float((upright_angle(self.state).abs() < 0.3).float().mean())
             self.standing += 0.1 * (stands - self.standing)
             self.episodes += self.num_envs
             if self.standing >= NEEDED or self.progress > 0:
@@ -79,11 +79,11 @@ class Worlds(VecEnv):
         return observed, rewards, np.full(self.num_envs, ends), told
 
     def _observed(self) -> np.ndarray:
-        sensed = self.task.sense(self.state, self.aim)
+        sensed = self.task.observe(self.state, self.goal)
         if self.sees == "state":
             return sensed.numpy()
         new = sensed.unflatten(1, (3, HEIGHT, WIDTH))
-        old = new.repeat(1, SEEN, 1, 1) if self.seen is None else self.seen
+        old = new.repeat(1, CONTEXT_FRAMES, 1, 1) if self.seen is None else self.seen
         self.seen = torch.cat([new, old[:, :-3]], 1)
         return self.seen.numpy().copy()
 
@@ -115,11 +115,11 @@ class Eye(BaseFeaturesExtractor):
 
         eye = FramePolicy(HEIGHT, WIDTH)
         super().__init__(observation_space, 32)
-        self.eye, self.first = eye, nn.Linear(SEEN * eye.features, 32)
+        self.eye, self.first = eye, nn.Linear(CONTEXT_FRAMES * eye.features, 32)
 
     def forward(self, observations: Tensor) -> Tensor:
         """32 features of three frames."""
-        new, before, older = (self.eye.encoded(each) for each in observations.split(3, 1))
+        new, before, older = (self.eye.encode(each) for each in observations.split(3, 1))
         return self.first(torch.cat([new, 5 * (new - before), 5 * (before - older)], 1)).relu()
 
 
@@ -142,11 +142,11 @@ class Watch(BaseCallback):
         """Print how it fares; of 20 unseen starts how many stay upright over the last 12 of 15 s."""
         tried = Worlds(self.sees, 1_000_000_006, tried=True)
         observed, angles = tried.reset(), []
-        for _ in range(tried.task.periods - 1):
+        for _ in range(tried.task.episode_steps - 1):
             tried.step_async(self.model.predict(observed, deterministic=True)[0])
             observed, *_ = tried.step_wait()
-            angles.append(leaning(State(tried.state.q, tried.state.v)))
-        stays = int(stays_up(torch.stack(angles, 1), 600).sum())
+            angles.append(upright_angle(State(tried.state.q, tried.state.v)))
+        stays = int(is_upright(torch.stack(angles, 1), 600).sum())
         worlds = self.worlds
         print(
             f"{spent:>7.0f} s{worlds.episodes:>8} episodes{worlds.progress:>7.2f} wide{worlds.standing:>7.2f} stand at "

@@ -46,7 +46,7 @@ class Poles:
     def act(self, state: State, share: Tensor) -> tuple[State, float]:
         """Where a share of the force leads from here, and the reward."""
         result: TimeStep = self.world.step(share)
-        missed = (features(state)[0] - self._goal.wanted).square() @ self._goal.weights
+        missed = (features(state)[0] - self._goal.target).square() @ self._goal.weights
         return result.state, -float(missed + EFFORT * share.square().sum())
 
 

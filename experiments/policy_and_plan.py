@@ -25,8 +25,8 @@ from torch.optim.lr_scheduler import CosineAnnealingLR
 
 from physvision import State
 from physvision.control import Goal, ilqr
-from physvision.control.policies import Dense, Task, play
-from physvision.control.swingup import POLES
+from physvision.control.policies import FeedbackTask, MlpPolicy, rollout_policy
+from physvision.control.swing_up import SWING_UP_TASKS
 from physvision.core.result_cache import cached_results
 from physvision.trainers import PolicyTraining
 
@@ -35,46 +35,46 @@ PERIODS, OFF, TESTS = 200, 0.1, 10
 ANYWHERE, PLACE, SPEED, TURN = 0.7, 0.5, 1.0, 2.0
 
 
-class Swing(Task):
+class Swing(FeedbackTask):
     """Stand up and stay."""
 
     def __init__(self) -> None:
-        self.poles = POLES["cartpole"]()
-        self.engine, self.periods = self.poles.engine, PERIODS
+        self.poles = SWING_UP_TASKS["cartpole"]()
+        self.engine, self.episode_steps = self.poles.engine, PERIODS
         self.goal = self.poles.goal()
 
-    def begin(self, batch: int, generator: torch.Generator) -> tuple[State, Tensor]:
+    def reset(self, batch: int, generator: torch.Generator) -> tuple[State, Tensor]:
         """Near hanging at rest."""
-        rest = self.poles.begin(batch)
+        rest = self.poles.reset(batch)
         off = OFF * torch.randn(2, *rest.q.shape, generator=generator, dtype=torch.float64)
         return State(rest.q + off[0], rest.v + off[1]), rest.q[:, :0]
 
-    def sense(self, state: State, aim: Tensor) -> Tensor:
+    def observe(self, state: State, goal: Tensor) -> Tensor:
         """The whole state."""
         return self.poles.features(state)
 
     def act(self, state: State, output: Tensor) -> Tensor:
         """A share of the largest force."""
-        return self.poles.high[0] * output.tanh()
+        return self.poles.control_limit[0] * output.tanh()
 
-    def losses(self, state: State, aim: Tensor) -> Tensor:
+    def losses(self, state: State, goal: Tensor) -> Tensor:
         """What the state costs."""
-        return (self.poles.features(state) - self.goal.wanted).square() @ self.goal.weights
+        return (self.poles.features(state) - self.goal.target).square() @ self.goal.weights
 
 
 class Practice(Swing):
     """The same from states that a swing-up passes, too: who never stands cannot learn to stay."""
 
-    def begin(self, batch: int, generator: torch.Generator) -> tuple[State, Tensor]:
+    def reset(self, batch: int, generator: torch.Generator) -> tuple[State, Tensor]:
         """Most anywhere, the others near hanging at rest."""
-        start, aim = super().begin(batch, generator)
+        start, goal = super().reset(batch, generator)
         many = int(ANYWHERE * batch)
         q, v = start.q.clone(), start.v.clone()
         off = torch.randn(3, many, generator=generator, dtype=torch.float64)
         q[:many, 1] = math.pi * (2 * torch.rand(many, generator=generator, dtype=torch.float64) - 1)
         q[:many, 0] += PLACE * off[0]
         v[:many] += torch.stack([SPEED * off[1], TURN * off[2]], 1)
-        return State(q, v), aim
+        return State(q, v), goal
 
 
 class Training(PolicyTraining):
@@ -93,23 +93,23 @@ def taught(seed: int, updates: int, batch: int) -> dict:
 
     task = Swing()
     torch.manual_seed(seed)
-    policy = Dense(len(task.poles.wanted), (64, 64), 1).double()
+    policy = MlpPolicy(len(task.poles.target), (64, 64), 1).double()
     training = Training(policy, Practice(), updates, batch, seed, learning_rate=5e-3, decay=0.96)
     options = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "accelerator": "cpu"}
     begun = time.process_time()
     Trainer(max_epochs=1, enable_model_summary=False, **options).fit(training)
     seconds = time.process_time() - begun
-    start, aim = task.begin(TESTS, torch.Generator().manual_seed(1_000 + seed))
+    start, goal = task.reset(TESTS, torch.Generator().manual_seed(1_000 + seed))
     begun = time.process_time()
     with torch.no_grad():
-        played = play(task, policy, start, aim)
+        played = rollout_policy(task, policy, start, goal)
     return {
         "method": "policy",
         "seed": seed,
         "updates": updates,
         "batch": batch,
         "cost": played.losses.sum(1).tolist(),
-        "standing": task.poles.standing(played.trajectory.final).tolist(),
+        "standing": task.poles.upright_cosine(played.trajectory.final).tolist(),
         "seconds": seconds,
         "playing": (time.process_time() - begun) / TESTS,
     }
@@ -118,15 +118,15 @@ def taught(seed: int, updates: int, batch: int) -> dict:
 def planned(seed: int) -> dict:
     """Plans by iLQR from the same starts, all at once, from random forces; the same cost, force all but free."""
     task = Swing()
-    start, _ = task.begin(TESTS, torch.Generator().manual_seed(1_000 + seed))
-    goal = Goal(task.goal.features, task.goal.wanted, task.goal.weights, 1e-9)
-    first = 0.5 * task.poles.random(TESTS, PERIODS, seed)
+    start, _ = task.reset(TESTS, torch.Generator().manual_seed(1_000 + seed))
+    goal = Goal(task.goal.features, task.goal.target, task.goal.weights, 1e-9)
+    first = 0.5 * task.poles.random_controls(TESTS, PERIODS, seed)
     begun = time.process_time()
-    plan, progress = ilqr(task.engine, start, first, goal, task.poles.bounds(), rounds=200)
+    plan, progress = ilqr(task.engine, start, first, goal, task.poles.bounds(), iterations=200)
     seconds = time.process_time() - begun
     losses = task.losses(plan.trajectory[1:].flatten(), first).unflatten(0, (TESTS, PERIODS))
-    found = {"method": "iLQR", "seed": seed, "cost": losses.sum(1).tolist(), "rounds": progress.rounds.tolist()}
-    return found | {"standing": task.poles.standing(plan.trajectory.final).tolist(), "playing": seconds / TESTS}
+    found = {"method": "iLQR", "seed": seed, "cost": losses.sum(1).tolist(), "rounds": progress.iterations.tolist()}
+    return found | {"standing": task.poles.upright_cosine(plan.trajectory.final).tolist(), "playing": seconds / TESTS}
 
 
 def main(updates: int = 300, batch: int = 64, seeds: int = 1, out: Path = Path("out")) -> None:

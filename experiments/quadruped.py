@@ -15,7 +15,7 @@ import torch
 from hard_replay import replay
 from torch import Tensor
 
-from physvision.control.policies import OpenLoop, Played
+from physvision.control.policies import OpenLoopTask, PolicyRollout
 from physvision.core import State, Trajectory
 from physvision.physics.articulated import scenes
 
@@ -28,27 +28,27 @@ BEGIN = 0.2  # s in which a gait comes up
 PAPER = "paper: 1.17 m/s after 500 evaluations, a somersault every third step; a trot tuned by hand 0.7 m/s"
 
 
-class Gait(OpenLoop):
+class Gait(OpenLoopTask):
     """The torso is to move along x."""
 
     def __init__(self, seconds: float = 10.0) -> None:
         self.engine = scenes.load("quadruped", DT)
-        self.periods = round(seconds / DT)
+        self.episode_steps = round(seconds / DT)
 
-    def begin(self, batch: int, generator: torch.Generator) -> tuple[State, Tensor]:
-        """It stands; there is no aim."""
+    def reset(self, batch: int, generator: torch.Generator) -> tuple[State, Tensor]:
+        """It stands; there is no goal."""
         return self.engine.initial_state(batch, torch.float64), torch.zeros(batch, 0, dtype=torch.float64)
 
-    def foresee(self, aim: Tensor) -> Tensor:
+    def observe(self, goal: Tensor) -> Tensor:
         """The clock's sine and cosine."""
-        phase = 2 * math.pi * CLOCK * DT * torch.arange(self.periods, dtype=torch.float64)
-        return torch.stack([phase.sin(), phase.cos()], 1).expand(len(aim), -1, 2)
+        phase = 2 * math.pi * CLOCK * DT * torch.arange(self.episode_steps, dtype=torch.float64)
+        return torch.stack([phase.sin(), phase.cos()], 1).expand(len(goal), -1, 2)
 
     def act(self, output: Tensor) -> Tensor:
         """Targets of the servos, rad."""
         return output
 
-    def losses(self, state: State, aim: Tensor) -> Tensor:
+    def losses(self, state: State, goal: Tensor) -> Tensor:
         """The torso's velocity backwards, m/s; its mean over the episode is that of the way."""
         return -state.v[:, 0]
 
@@ -121,13 +121,13 @@ def pulled(q: Tensor, v: Tensor, targets: Tensor, share: float = 1.0) -> Tensor:
     return (share * DAMPING * ((GAIN * (targets - q)).clamp(-speed, speed) - v)).clamp(-TORQUE, TORQUE)
 
 
-def powers(played: Played) -> Tensor:
+def powers(played: PolicyRollout) -> Tensor:
     """The servos' mechanical power in each period, where they do not brake, W."""
     q, v = played.trajectory.q[:, :-1, 7:], played.trajectory.v[:, 1:, 6:]
     return (pulled(q, v, played.controls) * v).clamp(min=0.0).sum(-1)
 
 
-def measured(played: Played) -> Tensor:
+def measured(played: PolicyRollout) -> Tensor:
     """Velocity backwards, m/s, which is least in the best episode; cost of transport; turns of the torso."""
     with torch.no_grad():
         speed = played.losses.mean(1)
@@ -181,7 +181,7 @@ def again(
         properties: of the robot, one row; the scene's if not given.
         change: gives MuJoCo's model the same properties.
     """
-    start = gait.begin(1, torch.Generator())[0] if start is None else start
+    start = gait.reset(1, torch.Generator())[0] if start is None else start
     q, v = start.q.repeat(starts, 1), start.v.repeat(starts, 1)
     q[:, :3] += shifts(starts)
     own = None if properties is None else {name: each[0] for name, each in properties.items()}

@@ -24,7 +24,7 @@ from panel import panel, save
 from side_by_side import Habits, Many, Teaching, taught
 from torch import Tensor
 
-from physvision.control.policies import Dense, Played, Task, play
+from physvision.control.policies import FeedbackTask, MlpPolicy, PolicyRollout, rollout_policy
 from physvision.core import State, Trajectory
 from physvision.physics.articulated import scenes
 from physvision.report import render_video
@@ -44,48 +44,48 @@ HABITS = {
 }
 
 
-class Reach(Task):
+class Reach(FeedbackTask):
     """The tip of the arm is to be at a point."""
 
     def __init__(self, seconds: float = 8.0) -> None:
         self.engine = self.arm = scenes.load("arm", DT)
-        self.periods = round(seconds / DT)
+        self.episode_steps = round(seconds / DT)
         body, self.offset = self.engine.sites["tip"]
         self.body = body
 
-    def begin(self, batch: int, generator: torch.Generator) -> tuple[State, Tensor]:
+    def reset(self, batch: int, generator: torch.Generator) -> tuple[State, Tensor]:
         """The arm stands upright."""
-        aim = torch.tensor(TARGET, dtype=torch.float64).expand(batch, 3)
-        return self.engine.initial_state(batch, torch.float64), aim
+        goal = torch.tensor(TARGET, dtype=torch.float64).expand(batch, 3)
+        return self.engine.initial_state(batch, torch.float64), goal
 
     def tip(self, state: State) -> Tensor:
         """Where the tip is, m."""
         pose = self.arm.poses(state)[:, self.body]
         return pose[:, :3, 3] + pose[:, :3, :3] @ pose.new_tensor(self.offset)
 
-    def distance(self, state: State, aim: Tensor) -> Tensor:
-        """From the tip to the aim, m."""
-        return ((self.tip(state) - aim).square().sum(-1) + 1e-12).sqrt()
+    def distance(self, state: State, goal: Tensor) -> Tensor:
+        """From the tip to the goal, m."""
+        return ((self.tip(state) - goal).square().sum(-1) + 1e-12).sqrt()
 
-    def sense(self, state: State, aim: Tensor) -> Tensor:
+    def observe(self, state: State, goal: Tensor) -> Tensor:
         """The distance, m."""
-        return self.distance(state, aim).unsqueeze(-1)
+        return self.distance(state, goal).unsqueeze(-1)
 
     def act(self, state: State, output: Tensor) -> Tensor:
         """Targets of the servos, rad."""
         return output
 
-    def losses(self, state: State, aim: Tensor) -> Tensor:
+    def losses(self, state: State, goal: Tensor) -> Tensor:
         """The distance, m."""
-        return self.distance(state, aim)
+        return self.distance(state, goal)
 
 
-def network(seed: int) -> Dense:
+def network(seed: int) -> MlpPolicy:
     torch.manual_seed(seed)
-    return Dense(1, (128, 128), 4).double()
+    return MlpPolicy(1, (128, 128), 4).double()
 
 
-def measured(played: Played) -> Tensor:
+def measured(played: PolicyRollout) -> Tensor:
     """The distance over the last half second, and over all of the episode, cm."""
     distances = 100 * played.losses.detach()
     return torch.stack([distances[:, -round(0.5 / DT) :].mean(1), distances.mean(1)], 1)
@@ -100,24 +100,28 @@ def replayed(task: Reach, vector: Tensor) -> tuple[float, Trajectory]:
     """The error in MuJoCo, cm, of the policy with these parameters, which is told of MuJoCo's distances."""
     policy = Many([network(0)])
     policy.set(vector[None])
-    start, aim = task.begin(1, torch.Generator())
-    blank = policy.blank(start.q)
+    start, goal = task.reset(1, torch.Generator())
+    blank = policy.initial_hidden(start.q)
     motion = replay(
-        "arm", start, task.periods, DT, controls=lambda state: policy(task.sense(state, aim), blank)[0].detach()
+        "arm",
+        start,
+        task.episode_steps,
+        DT,
+        controls=lambda state: policy(task.observe(state, goal), blank)[0].detach(),
     )
     states = motion[1:].flatten()
-    return 100 * float(task.distance(states, aim)[-round(0.5 / DT) :].mean()), motion
+    return 100 * float(task.distance(states, goal)[-round(0.5 / DT) :].mean()), motion
 
 
 def evolved(seed: int, task: Reach, most: int, spread: float) -> tuple[Evolved, list[list[float]]]:
     """By CMA-ES from the policy that stands still; the error and mean distance of each evaluation, cm."""
     policy = Many([network(seed)])
-    policy.still()
+    policy.zero_output()
     tried: list[list[float]] = []
 
     def judge(vectors: Tensor) -> tuple[Tensor, Tensor]:
         policy.set(vectors)
-        played = play(task, policy, *task.begin(len(vectors), torch.Generator()))
+        played = rollout_policy(task, policy, *task.reset(len(vectors), torch.Generator()))
         tried.extend(measured(played).tolist())
         return played.losses.mean(1), torch.zeros(len(vectors), dtype=torch.bool)
 

@@ -22,7 +22,7 @@ from panel import panel, save
 from reach import Reach
 from torch import Tensor
 
-from physvision.control.policies import Dense, OpenLoop, Played, Policy, play_open_loop
+from physvision.control.policies import MlpPolicy, OpenLoopTask, Policy, PolicyRollout, rollout_open_loop
 from physvision.core import State
 from physvision.report import render_video
 from physvision.trainers import PolicyTraining
@@ -36,47 +36,47 @@ POINTS, REPLAYED = 1000, 20  # new ones after the last update; those of them tha
 FAR = 20.0  # cm, of points that the network does not really know
 
 
-class ReachAnywhere(OpenLoop):
+class ReachAnywhere(OpenLoopTask):
     """The tip of the arm is to be at a point that is told once."""
 
     def __init__(self, seconds: float = 8.0) -> None:
         self.reach = Reach(seconds)
-        self.engine, self.periods = self.reach.engine, self.reach.periods
+        self.engine, self.episode_steps = self.reach.engine, self.reach.episode_steps
 
-    def begin(self, batch: int, generator: torch.Generator) -> tuple[State, Tensor]:
-        """The arm stands upright; aims are where its tip is with angles drawn from all that there are."""
+    def reset(self, batch: int, generator: torch.Generator) -> tuple[State, Tensor]:
+        """The arm stands upright; goals are where its tip is with angles drawn from all that there are."""
         angles = math.pi * (2 * torch.rand(batch, 4, generator=generator, dtype=torch.float64) - 1)
         return self.engine.initial_state(batch, torch.float64), self.reach.tip(State(angles, torch.zeros_like(angles)))
 
-    def foresee(self, aim: Tensor) -> Tensor:
+    def observe(self, goal: Tensor) -> Tensor:
         """The point, once."""
-        return aim.float().unsqueeze(1)
+        return goal.float().unsqueeze(1)
 
     def act(self, output: Tensor) -> Tensor:
         """Targets of the servos, rad."""
         return output.double()
 
-    def losses(self, state: State, aim: Tensor) -> Tensor:
+    def losses(self, state: State, goal: Tensor) -> Tensor:
         """The distance, m."""
-        return self.reach.distance(state, aim)
+        return self.reach.distance(state, goal)
 
 
-def followed(task: OpenLoop, policy: Policy, start: State, aim: Tensor, **options) -> Played:
-    """`play_open_loop`, half a second in a launch."""
-    return play_open_loop(task, policy, start, aim, piece=PIECE, **options)
+def followed(task: OpenLoopTask, policy: Policy, start: State, goal: Tensor, **options) -> PolicyRollout:
+    """`rollout_open_loop`, half a second in a launch."""
+    return rollout_open_loop(task, policy, start, goal, chunk_steps=PIECE, **options)
 
 
-def error_of(played: Played) -> Tensor:
+def error_of(played: PolicyRollout) -> Tensor:
     """The distance over the last half second, cm, (batch,)."""
     return 100 * played.losses.detach()[:, -round(0.5 / DT) :].mean(1)
 
 
-def in_mujoco(task: ReachAnywhere, played: Played, aim: Tensor, point: int) -> float:
+def in_mujoco(task: ReachAnywhere, played: PolicyRollout, goal: Tensor, point: int) -> float:
     """The error of one of the points, cm, with the same targets of the servos in MuJoCo."""
     start, controls = played.trajectory.state(0), played.controls[point]
-    motion = replay("arm", State(start.q[point, None], start.v[point, None]), task.periods, DT, controls=controls)
+    motion = replay("arm", State(start.q[point, None], start.v[point, None]), task.episode_steps, DT, controls=controls)
     states = motion[1:].flatten()
-    distances = task.losses(states, aim[point, None].expand(len(states.q), 3))
+    distances = task.losses(states, goal[point, None].expand(len(states.q), 3))
     return 100 * float(distances[-round(0.5 / DT) :].mean())
 
 
@@ -139,7 +139,7 @@ def main(
 
     torch.set_num_threads(1)
     torch.manual_seed(seed)
-    policy, task = Dense(3, (width,) * 3, 4), ReachAnywhere(seconds)
+    policy, task = MlpPolicy(3, (width,) * 3, 4), ReachAnywhere(seconds)
     print(f"{PAPER}; network of {sum(each.numel() for each in policy.parameters()):,} parameters, {batch} robots")
     training = Teaching(policy, task, updates, batch=batch, seed=seed, stop=min(BARS))
     quiet = dict.fromkeys(("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False)
@@ -148,14 +148,14 @@ def main(
         Trainer(max_epochs=1, accelerator="cpu", **quiet).fit(training)
     spent = (time.process_time() - training.began) / len(training.errors)
     with torch.no_grad():
-        start, aim = task.begin(POINTS, torch.Generator().manual_seed(seed + 10**6))
-        played = play_open_loop(task, policy, start, aim)
+        start, goal = task.reset(POINTS, torch.Generator().manual_seed(seed + 10**6))
+        played = rollout_open_loop(task, policy, start, goal)
     found = error_of(played)
     far = found > FAR
     mean, rest, middle = (float(each) for each in (found.mean(), found[~far].mean(), found.median()))
     print(f"{POINTS} more points: mean {mean:.1f} cm, median {middle:.1f}; {spent:.2f} s an update")
     print(f"farther than {FAR:g} cm are {float(far.double().mean()):.1%} of them; mean of the others {rest:.1f} cm")
-    again = [in_mujoco(task, played, aim, point) for point in range(REPLAYED)]
+    again = [in_mujoco(task, played, goal, point) for point in range(REPLAYED)]
     ours, theirs = found[:REPLAYED].mean(), sum(again) / REPLAYED
     most = max(abs(error - mine) for error, mine in zip(again, found.tolist(), strict=False))
     print(f"the first {REPLAYED} of them: mean {ours:.2f} cm; in MuJoCo {theirs:.2f}, at most {most:.2f} cm from ours")

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from physvision.control.policies import Dense, Episode, Played, Policy
+from physvision.control.policies import ControlTask, MlpPolicy, Policy, PolicyRollout
 from physvision.trainers import PolicyTraining
 
 
@@ -29,7 +29,7 @@ class Habits:
 class Many(Policy):
     """Networks of one shape that differ from world to world: batches of matrices."""
 
-    def __init__(self, networks: Sequence[Dense]) -> None:
+    def __init__(self, networks: Sequence[MlpPolicy]) -> None:
         super().__init__()
         self.depth = len(networks[0].hidden)
         layers = [[*each.hidden, each.output, *([each.direct] if each.direct else [])] for each in networks]
@@ -83,13 +83,13 @@ class Teaching(PolicyTraining):
     def __init__(
         self,
         policy: Many,
-        task: Episode,
+        task: ControlTask,
         updates: int,
-        measure: Callable[[Played], Tensor],
+        measure: Callable[[PolicyRollout], Tensor],
         habits: Sequence[Habits],
         told: str = "",
         enough: float = -math.inf,
-        losses: Callable[[Played], Tensor] = lambda played: played.losses,
+        losses: Callable[[PolicyRollout], Tensor] = lambda played: played.losses,
         **options,
     ) -> None:
         decay = torch.tensor([[each.decay] for each in habits], dtype=torch.float64)
@@ -118,7 +118,7 @@ class Teaching(PolicyTraining):
         return each.where(losses.detach().isfinite().all(1), 0.0).sum()
 
     @torch.no_grad()
-    def _take_down(self, played: Played) -> None:
+    def _take_down(self, played: PolicyRollout) -> None:
         found = self.measure(played)
         better = found[:, 0] < self.least
         self.least = torch.where(better, found[:, 0], self.least)
@@ -148,10 +148,10 @@ class Teaching(PolicyTraining):
 
 
 def taught(
-    networks: Sequence[Dense],
-    task: Episode,
+    networks: Sequence[MlpPolicy],
+    task: ControlTask,
     updates: int,
-    measure: Callable[[Played], Tensor],
+    measure: Callable[[PolicyRollout], Tensor],
     habits: Sequence[Habits],
     **options,
 ) -> Teaching:

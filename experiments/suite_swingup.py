@@ -20,7 +20,7 @@ import poles as suite
 import torch
 from jsonargparse import auto_cli
 
-from physvision.control import AdaptiveMpc, Goal, Model, Mpc
+from physvision.control import AdaptiveModel, AdaptiveMpc, Goal, Mpc
 from physvision.core.result_cache import cached_results
 from physvision.envs.control_suite import ControlSuiteEnv
 from physvision.physics import articulated
@@ -34,12 +34,12 @@ def controller(world: ControlSuiteEnv, seed: int) -> AdaptiveMpc:
     """A planner whose model knows nothing but its form."""
     wrong = adaptive_cartpoles.model(1)
     engine = articulated.cartpole(dt=world.control_period, substeps=HOLD, integrator="runge_kutta_4")
-    learner = Model(engine, wrong.unknowns, wrong.leaves, wrong.features)
+    learner = AdaptiveModel(engine, wrong.unknowns, wrong.leaves, wrong.features)
     wanted = torch.tensor([0.0, 0.0, 1.0, 0.0, 0.0]).double()
     goal = Goal(suite.features, wanted, torch.tensor(WEIGHTS).double(), EFFORT / FORCE**2)
     generator = torch.Generator().manual_seed(seed)
     first = FORCE * (2 * torch.rand(1, HORIZON, 1, generator=generator).double() - 1)
-    return AdaptiveMpc(Mpc(engine, goal, HORIZON, (-FORCE, FORCE), first=first, rounds=ROUNDS), learner)
+    return AdaptiveMpc(Mpc(engine, goal, HORIZON, (-FORCE, FORCE), initial_controls=first, iterations=ROUNDS), learner)
 
 
 def play(seed: int, episodes: int) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def play(seed: int, episodes: int) -> dict[str, Any]:
         while not result.last:
             force = adaptive.act(result.state).control
             after = world.step(force[0] / FORCE)
-            adaptive.saw(result.state, force, after.state)
+            adaptive.observe(result.state, force, after.state)
             result, reward, played = after, reward + after.reward, played + 1
             if episode == 0 and played in (50, 100):
                 adaptive.refit()

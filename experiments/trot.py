@@ -22,7 +22,7 @@ from quadruped import BAR, DT, HEADER, LEFT, PAPER, TROT, WEIGHT, Again, Gait, a
 from quadruped_body import DESIGN, built, described, remodelled, standing
 from torch import Tensor
 
-from physvision.control.policies import Played
+from physvision.control.policies import PolicyRollout
 from physvision.core import State, Trajectory
 from physvision.report import render_video
 
@@ -49,18 +49,18 @@ class Runner:
     def start(self, unknowns: Tensor) -> State:
         """At rest on four straight legs."""
         properties = self.body(unknowns)
-        return self.gait.begin(len(unknowns), torch.Generator())[0] if properties is None else standing(properties)
+        return self.gait.reset(len(unknowns), torch.Generator())[0] if properties is None else standing(properties)
 
-    def run(self, unknowns: Tensor) -> Played:
+    def run(self, unknowns: Tensor) -> PolicyRollout:
         """Episodes of robots (robots, unknowns), of which one that falls lies still from then on.
 
         Gradients go back to the start of their piece of the episode.
         """
         properties, state = self.body(unknowns), self.start(unknowns)
-        targets = steps(unknowns[:, : len(TROT)], self.gait.periods, PIECE)
+        targets = steps(unknowns[:, : len(TROT)], self.gait.episode_steps, PIECE)
         fallen = SUNK * state.q[:, 2].detach()
         q, v = [state.q[:, None]], [state.v[:, None]]
-        for first in range(0, self.gait.periods, PIECE):
+        for first in range(0, self.gait.episode_steps, PIECE):
             controls = targets[:, first : first + PIECE]
             up = torch.nonzero(state.q[:, 2] > fallen)[:, 0]
             lie_q = state.q[:, None].expand(-1, controls.shape[1], -1)
@@ -74,10 +74,10 @@ class Runner:
             v.append(lie_v)
             state = State(lie_q[:, -1].detach(), lie_v[:, -1].detach())
         motion = Trajectory(torch.cat(q, 1), torch.cat(v, 1), dt=DT)
-        return Played(motion, targets, -motion.v[:, 1:, 0])
+        return PolicyRollout(motion, targets, -motion.v[:, 1:, 0])
 
 
-def scores(played: Played, energy: float) -> Tensor:
+def scores(played: PolicyRollout, energy: float) -> Tensor:
     """Speeds, less what energy counts for, m/s; falls and failures that are no numbers count as standing."""
     found = -played.losses.mean(1) - (energy * powers(played).mean(1) / WEIGHT if energy else 0.0)
     return torch.where(found.isfinite(), found, 0.0)

@@ -19,7 +19,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "predict": ("physvision.prediction.command:predict", "see what moves in a video, and predict what happens next"),
     "identify": ("physvision.identification.command:run_command", "identify the motion in a video and its parameters"),
     "simulate": ("physvision.simulation:command", "simulate a mechanism from an MJCF or URDF file, and film it"),
-    "control": ("physvision.control.command:control", "swing up poles, or play Breakout, and film it"),
+    "control": ("physvision.control.command:COMMANDS", "swing up a pendulum or play Breakout by control, and film it"),
     "generate": (
         "physvision.datasets.commands:generate",
         "make a data set: videos of billiards, a pendulum, an elastic block or stirred dye",
@@ -76,7 +76,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _call(name: str, arguments: list[str]) -> int:
     from jsonargparse import auto_cli
 
-    from physvision.core import PhysvisionError
+    from physvision.core import InputError, PhysvisionError
     from physvision.core.yaml_reader import check_yaml
 
     module, function = COMMANDS[name][0].split(":")
@@ -90,8 +90,10 @@ def _call(name: str, arguments: list[str]) -> int:
             arguments = _with_recipes(arguments, SHIPPED[name])
         if name == "identify":
             return called(arguments)
-        if isinstance(called, dict) and not arguments:
-            arguments = ["--help"]
+        if isinstance(called, dict):
+            arguments = arguments or ["--help"]
+            if not arguments[0].startswith("-") and arguments[0] not in called:
+                raise InputError(f"expected one of {', '.join(called)}, got {arguments[0]!r}")
         result = auto_cli(called, args=_with_switches(arguments, called), prog=f"physvision {name}")
     except PhysvisionError as error:
         print(f"physvision {name}: {_in_options(str(error))}", file=sys.stderr)

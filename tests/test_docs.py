@@ -97,8 +97,8 @@ def test_robots():
 def test_control():
     pytest.importorskip("gymnasium", reason="pip install 'physvision[environments]' brings environments")
     names = run("control.md")
-    assert float(names["progress"].cost) < 0.5 * float(names["progress"].costs[0])
-    assert float(names["plan"].trajectory.final.q[0, 1].cos()) > 0.95
+    assert float(names["result"].cost) < 0.5 * float(names["result"].cost_history[0])
+    assert float(names["policy"].trajectory.final.q[0, 1].cos()) > 0.95
     assert names["obs"].shape == (8, 5)
 
 

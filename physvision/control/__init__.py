@@ -1,27 +1,28 @@
-"""Control through an engine's gradients: iterative linear-quadratic regulation of any engine, all worlds at once."""
+"""Control through an engine's gradients: iLQR, model-predictive control and point-to-point plans of any engine."""
 
-from physvision.control.adaptive import AdaptiveMpc, Model, Record
-from physvision.control.arrival import Arrival, Target, least_effort, least_time
+from physvision.control.adaptive import AdaptiveModel, AdaptiveMpc, TransitionLog
 from physvision.control.cost import Cost, Goal, Objective
-from physvision.control.ilqr import Progress, ilqr
+from physvision.control.ilqr import IlqrResult, IlqrSettings, ilqr
 from physvision.control.mpc import Decision, Mpc
-from physvision.physics.feedback import Bounds, Plan
+from physvision.control.point_to_point import PointToPointPlan, Target, minimum_effort, minimum_time
+from physvision.physics.feedback import Bounds, FeedbackPolicy
 
 __all__ = [
+    "AdaptiveModel",
     "AdaptiveMpc",
-    "Arrival",
     "Bounds",
     "Cost",
     "Decision",
+    "FeedbackPolicy",
     "Goal",
-    "Model",
+    "IlqrResult",
+    "IlqrSettings",
     "Mpc",
     "Objective",
-    "Plan",
-    "Progress",
-    "Record",
+    "PointToPointPlan",
     "Target",
+    "TransitionLog",
     "ilqr",
-    "least_effort",
-    "least_time",
+    "minimum_effort",
+    "minimum_time",
 ]

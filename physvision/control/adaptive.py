@@ -1,8 +1,8 @@
-"""Learn a model while controlling with it: plan, act, record what followed, refit the model, again.
+"""Adaptive model-predictive control: plan, act, record the transition, refit the model, and plan again.
 
-The fit is that of one step at a time: from each recorded state and control to the state that followed, by Gauss–Newton
-(`physvision.estimation`). A state may be compared by features of it, each divided by its spread over what was recorded,
-so that no unit counts more than another.
+The fit compares single steps: from each recorded state and control to the next state, by Gauss–Newton
+(`physvision.estimation`). States are compared by features, each divided by its standard deviation in the record, so
+that units do not matter.
 """
 
 from __future__ import annotations
@@ -19,13 +19,19 @@ from physvision.core import InputError, State
 from physvision.estimation import Optimum, PointResidual, Unknowns, gauss_newton
 from physvision.physics import Engine
 
-_GUESSES = 5  # starts of a fit beside where the model is
+NUM_RESTARTS, RESTART_STD = 5, 0.5  # initial values of a fit beside the current ones, and their spread
 Leaves = Callable[[Mapping[str, Tensor]], Mapping[str, Tensor]]
 
 
 @dataclass
-class Record:
-    """Steps of what is controlled: where it was, what was done, and where it came to, a step a row."""
+class TransitionLog:
+    """Recorded transitions of the controlled mechanism.
+
+    Attributes:
+        starts: States before each control.
+        controls: Controls, (batch, nu).
+        ends: States after each control.
+    """
 
     starts: list[State] = field(default_factory=list)
     controls: list[Tensor] = field(default_factory=list)
@@ -35,30 +41,30 @@ class Record:
         return sum(state.batch for state in self.starts)
 
     def add(self, start: State, control: Float[Tensor, "batch nu"], end: State) -> None:
-        """Remember steps; those with numbers that are not finite are left out."""
+        """Record transitions; those with numbers that are not finite are left out."""
         rows = torch.cat([start.q, start.v, control, end.q, end.v], 1).isfinite().all(1)
         self.starts.append(State(start.q[rows], start.v[rows]))
         self.controls.append(control[rows])
         self.ends.append(State(end.q[rows], end.v[rows]))
 
-    def all(self) -> tuple[State, Tensor, State]:
-        """All steps as one batch."""
-        return _joined(self.starts), torch.cat(self.controls), _joined(self.ends)
+    def batch(self) -> tuple[State, Tensor, State]:
+        """Return all transitions as one batch."""
+        return _concatenated(self.starts), torch.cat(self.controls), _concatenated(self.ends)
 
 
-def _joined(states: list[State]) -> State:
-    return State(torch.cat([each.q for each in states]), torch.cat([each.v for each in states]))
+def _concatenated(states: list[State]) -> State:
+    return State(torch.cat([state.q for state in states]), torch.cat([state.v for state in states]))
 
 
 @dataclass(frozen=True)
-class Model:
-    """An engine and what is not known of it.
+class AdaptiveModel:
+    """An engine with unknown properties that are fitted to transitions.
 
     Attributes:
-        engine: the model.
-        unknowns: what is sought.
-        leaves: from values, each with the worlds in front, leaves of the engine's properties.
-        features: of states, by which what followed is compared; positions and velocities if not given.
+        engine: Engine of the model.
+        unknowns: Unknown parameters.
+        leaves: Function from parameter values, worlds first, to leaves of the engine's properties.
+        features: Features of states, by which predictions are compared; positions and velocities by default.
     """
 
     engine: Engine
@@ -66,73 +72,73 @@ class Model:
     leaves: Leaves
     features: Callable[[State], Tensor] = lambda state: torch.cat([state.q, state.v], 1)
 
-    def problem(self, record: Record) -> PointResidual:
-        """The residuals of all recorded steps."""
-        if not len(record):
-            raise InputError("record: expected steps to fit to, got none")
-        starts, controls, ends = record.all()
-        seen = self.features(ends)
-        spread = seen.std(0, correction=0)
+    def residual(self, log: TransitionLog) -> PointResidual:
+        """Return the residual of all recorded transitions."""
+        if not len(log):
+            raise InputError("log: expected recorded transitions, got none; call observe() first")
+        starts, controls, ends = log.batch()
+        observed = self.features(ends)
+        std = observed.std(0, correction=0)
 
-        def predict(values: Mapping[str, Tensor], which: Tensor) -> Tensor:
-            start = State(starts.q[which], starts.v[which])
-            return self.features(self.engine.step(start, controls[which], self.leaves(values)))
+        def predict(values: Mapping[str, Tensor], indices: Tensor) -> Tensor:
+            start = State(starts.q[indices], starts.v[indices])
+            return self.features(self.engine.step(start, controls[indices], self.leaves(values)))
 
-        weight = 1 / torch.where(spread > 0, spread, 1.0)
-        return PointResidual(self.unknowns, predict, seen, weight / len(seen) ** 0.5)
+        weight = 1 / torch.where(std > 0, std, 1.0)
+        return PointResidual(self.unknowns, predict, observed, weight / len(observed) ** 0.5)
 
-    def fitted(self, record: Record, z: Tensor | None = None, iterations: int = 30) -> Optimum:
-        """The unknowns that explain the record best, from z on."""
-        return gauss_newton(self.problem(record), z, max_iterations=iterations)
+    def fit(self, log: TransitionLog, z: Tensor | None = None, iterations: int = 30) -> Optimum:
+        """Fit the unknown parameters to recorded transitions, from the internal coordinates z on."""
+        return gauss_newton(self.residual(log), z, max_iterations=iterations)
 
-    def known(self, z: Float[Tensor, "one unknowns"]) -> dict[str, Tensor]:
-        """The leaves that z stands for, shared by all worlds."""
+    def properties(self, z: Float[Tensor, "one unknowns"]) -> dict[str, Tensor]:
+        """Return the leaves of the properties at the internal coordinates z, shared by all worlds."""
         return {name: leaf[0] for name, leaf in self.leaves(self.unknowns.values(z)).items()}
 
 
 class AdaptiveMpc:
-    """Model-predictive control with a model that is refitted to what was seen.
+    """Model-predictive control with a model that is refitted to observed transitions.
 
     Attributes:
-        controller: plans with the model as it is now.
-        model: what is fitted.
-        record: all steps so far.
-        z: the unknowns as they are now, (1, unknowns).
+        controller: Controller that plans with the current model.
+        model: Model that is fitted.
+        log: All transitions so far.
+        z: Internal coordinates of the current parameters, (1, unknowns).
     """
 
-    def __init__(self, controller: Mpc, model: Model) -> None:
-        self.controller, self.model, self.record = controller, model, Record()
+    def __init__(self, controller: Mpc, model: AdaptiveModel) -> None:
+        self.controller, self.model, self.log = controller, model, TransitionLog()
         self.z = model.unknowns.start()
-        self._settled, self._generator = False, torch.Generator().manual_seed(0)
-        self._use()
+        self._converged, self._generator = False, torch.Generator().manual_seed(0)
+        self._update_controller()
 
     def act(self, state: State) -> Decision:
-        """The control for a step from what is seen now."""
+        """Return the control of a step from the observed state."""
         return self.controller.act(state)
 
-    def saw(self, start: State, control: Float[Tensor, "batch nu"], end: State) -> None:
-        """Remember what followed."""
-        self.record.add(start, control, end)
+    def observe(self, start: State, control: Float[Tensor, "batch nu"], end: State) -> None:
+        """Record a transition."""
+        self.log.add(start, control, end)
 
     def refit(self, iterations: int = 30) -> Optimum:
-        """Fit the model to all that was seen, and plan with it from now on; a fit that fails changes nothing.
+        """Fit the model to all transitions and plan with it from now on; a fit that fails changes nothing.
 
-        Until a fit has converged, searches begin from the first guess and near it too, and the best counts.
+        Until a fit has converged, the search also starts from the first guess and near it, and takes the best.
         """
-        found = self.model.fitted(self.record, self.z if self._settled else self._starts(), iterations)
-        best = slice(found.best_start, found.best_start + 1)
-        self._settled = bool(found.converged[best])
-        if bool(found.cost[best].isfinite()) and bool(found.z[best].isfinite().all()):
-            self.z = found.z[best]
-            self._use()
-        return found
+        optimum = self.model.fit(self.log, self.z if self._converged else self._initial_values(), iterations)
+        best = slice(optimum.best_start, optimum.best_start + 1)
+        self._converged = bool(optimum.converged[best])
+        if bool(optimum.cost[best].isfinite()) and bool(optimum.z[best].isfinite().all()):
+            self.z = optimum.z[best]
+            self._update_controller()
+        return optimum
 
-    def _starts(self) -> Tensor:
-        """Where searches begin: where the model is now, its first guess, and others a sensible step from that."""
-        guess = self.model.unknowns.start(_GUESSES)
-        others = torch.randn(guess.shape, generator=self._generator, dtype=guess.dtype)
-        others[0] = 0.0
-        return torch.cat([self.z, guess + 0.5 * others])
+    def _initial_values(self) -> Tensor:
+        """Return initial values of a fit: the current ones, the first guess, and some drawn near that."""
+        guess = self.model.unknowns.start(NUM_RESTARTS)
+        noise = torch.randn(guess.shape, generator=self._generator, dtype=guess.dtype)
+        noise[0] = 0.0
+        return torch.cat([self.z, guess + RESTART_STD * noise])
 
-    def _use(self) -> None:
-        self.controller.properties = self.model.engine.checked(self.model.known(self.z))
+    def _update_controller(self) -> None:
+        self.controller.properties = self.model.engine.checked(self.model.properties(self.z))

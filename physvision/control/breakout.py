@@ -1,8 +1,9 @@
-"""A player of Breakout that learns how keys move the paddle, and follows the ball ahead by elastic bounces.
+"""An agent for Breakout that learns how keys move the paddle and predicts the ball by elastic bounces.
 
-Where the ball comes down is known from its speed since it last bounced: free flight between planes, and bricks as they
-are in the picture. Which part of the paddle is hit is drawn anew for each ball that comes down, which breaks loops; a
-player that also learns how the ball leaves the paddle (`Bounces`) prefers parts from which it meets a brick.
+The ball's path to the paddle follows from its velocity since the last bounce: free flight between walls, and the bricks
+that are on the screen. The part of the paddle that meets the ball is drawn anew for each falling ball, which breaks
+loops; an agent that also learns how the ball leaves the paddle (`BounceStatistics`) prefers parts from which it meets a
+brick.
 """
 
 from __future__ import annotations
@@ -36,253 +37,311 @@ from physvision.envs.breakout_screen import (
 Bricks = Bool[np.ndarray, "rows columns"]
 Pair = tuple[float, float]
 KEYS = ("NOOP", "RIGHT", "LEFT")
-MOST_POINTS = 864.0  # two walls; there is no third
-MEMORY, _LONGEST, _PATIENCE = 8, 400, 6
-_LOWEST = FLOOR - BALL_HEIGHT
-_BOTTOM = BRICK_TOP + ROWS * BRICK_HEIGHT
+MAX_SCORE = 864.0  # two walls of bricks; there is no third
+KEY_HISTORY = 8  # frames for which a key moves the paddle
+MAX_PATH_FRAMES = 400  # of a predicted path above the bricks' lower edge
+MAX_EMPTY_FALLS = 6  # falls without a brick after which the paddle's very edges are used
+PADDLE_Y = FLOOR - BALL_HEIGHT  # upper edge of a ball on the paddle
+BRICK_BOTTOM = BRICK_TOP + ROWS * BRICK_HEIGHT
 
 
 @dataclass
-class Paddle:
-    """How far a frame under a key moves the paddle, in that frame and in those that follow; keys add up."""
+class PaddleModel:
+    """Linear model of the paddle: keys of the last frames move it independently.
 
-    response: np.ndarray
+    Attributes:
+        impulse_response: Displacement by a key in its frame and in those after it, in pixels.
+    """
+
+    impulse_response: np.ndarray
 
     @classmethod
-    def learned(cls, game: AtariEnv, frames: int, seed: int) -> Paddle:
-        """From frames under random keys, each held for some: least squares over what is seen away from the walls."""
-        random, pressed, moved = np.random.default_rng(seed), [], []
-        frame, keys, left = game.reset(seed), [0] * MEMORY, 0
+    def fit(cls, env: AtariEnv, frames: int, seed: int) -> PaddleModel:
+        """Fit the model by least squares to frames of random keys, each held for a while, away from the walls."""
+        random, histories, displacements = np.random.default_rng(seed), [], []
+        frame, keys, remaining = env.reset(seed), [0] * KEY_HISTORY, 0
         for _ in range(frames):
             if frame.done:
-                frame, keys, left = game.reset(seed + 1), [0] * MEMORY, 0
-            key = keys[0] if left else int(random.integers(-1, 2))
-            left = (left or int(random.integers(1, 15))) - 1
+                frame, keys, remaining = env.reset(seed + 1), [0] * KEY_HISTORY, 0
+            key = keys[0] if remaining else int(random.integers(-1, 2))
+            remaining = (remaining or int(random.integers(1, 15))) - 1
             keys = [key, *keys[:-1]]
             old = find_paddle(frame.image)
-            frame = game.step(KEYS[key])
+            frame = env.step(KEYS[key])
             new = find_paddle(frame.image)
             if old is not None and new is not None and not _at_walls(old, new):
-                pressed.append(keys)
-                moved.append(new[0] - old[0])
-        if not moved:
-            return cls(np.zeros(MEMORY))
-        return cls(np.linalg.lstsq(np.array(pressed, float), np.array(moved, float), rcond=1e-6)[0])
+                histories.append(keys)
+                displacements.append(new[0] - old[0])
+        if not displacements:
+            return cls(np.zeros(KEY_HISTORY))
+        return cls(np.linalg.lstsq(np.array(histories, float), np.array(displacements, float), rcond=1e-6)[0])
 
     @property
     def speed(self) -> float:
-        """How far a key moves it in all, pixels."""
-        return float(self.response.sum())
+        """Total displacement by a key, in pixels."""
+        return float(self.impulse_response.sum())
 
-    def coming(self, keys: list[int]) -> float:
-        """How far it still moves after these keys, the last one first."""
-        return sum(key * float(self.response[k + 1 :].sum()) for k, key in enumerate(keys))
+    def pending_displacement(self, keys: list[int]) -> float:
+        """Return the displacement still to come from these keys, the last one first, in pixels."""
+        return sum(key * float(self.impulse_response[k + 1 :].sum()) for k, key in enumerate(keys))
 
-    def key(self, distance: float, keys: list[int]) -> int:
-        """What to press so that the paddle comes to rest at a distance, after these keys."""
-        rest = distance - self.coming(keys)
+    def choose_key(self, distance: float, keys: list[int]) -> int:
+        """Return the key after which the paddle comes to rest closest to a distance, given the keys before."""
+        rest = distance - self.pending_displacement(keys)
         return int(np.sign(rest * self.speed)) if abs(rest) > abs(self.speed) / 2 else 0
 
 
-def _at_walls(*places: tuple[int, int]) -> bool:
-    return any(left <= LEFT + 6 or left + width >= RIGHT - 6 for left, width in places)
+def _at_walls(*paddles: tuple[int, int]) -> bool:
+    return any(left <= LEFT + 6 or left + width >= RIGHT - 6 for left, width in paddles)
 
 
-class Flight(NamedTuple):
-    """Where the ball comes down to the paddle (its left edge), after how many frames, and what it meets before.
+class BallPath(NamedTuple):
+    """Predicted path of the ball down to the paddle.
 
     Attributes:
-        place: its left edge as it meets the paddle.
-        frames: until then.
-        struck: bricks on the way.
-        path: where its corner is in each frame until it falls below the bricks.
-        speed: with which it falls from there.
+        landing_x: Left edge of the ball as it meets the paddle, in pixels.
+        frames: Frames until then.
+        bricks_hit: Number of bricks on the way.
+        corners: Upper left corner of the ball in each frame until it falls below the bricks, in pixels.
+        velocity: Velocity from there on, in pixels a frame.
     """
 
-    place: float
+    landing_x: float
     frames: float
-    struck: int
-    path: list[Pair]
-    speed: Pair
+    bricks_hit: int
+    corners: list[Pair]
+    velocity: Pair
 
-    def way(self) -> list[Pair]:
-        """Where its corner is in each frame, down to the paddle."""
-        (x, y), (vx, vy) = self.path[-1], self.speed
-        steps = range(1, int((_LOWEST - y) / vy) + 1) if vy > 0 else range(0)
-        return [*self.path, *((_between_walls(x + vx * k), y + vy * k) for k in steps)]
+    def full_path(self) -> list[Pair]:
+        """Return the ball's upper left corner in each frame down to the paddle."""
+        (x, y), (vx, vy) = self.corners[-1], self.velocity
+        steps = range(1, int((PADDLE_Y - y) / vy) + 1) if vy > 0 else range(0)
+        return [*self.corners, *((_reflect_at_walls(x + vx * k), y + vy * k) for k in steps)]
 
 
-def _between_walls(x: float) -> float:
-    """Where a ball is that would be at x if there were no walls."""
+def _reflect_at_walls(x: float) -> float:
+    """Return the position between the walls of a ball that would be at x without them."""
     width = RIGHT - BALL_WIDTH - LEFT
-    along = (x - LEFT) % (2 * width)
-    return LEFT + (2 * width - along if along > width else along)
+    phase = (x - LEFT) % (2 * width)
+    return LEFT + (2 * width - phase if phase > width else phase)
 
 
-def fly(place: Pair, speed: Pair, bricks: Bricks) -> Flight | None:
-    """The ball's way until it comes down, with elastic bounces off walls, roof and bricks; None if it does not."""
-    (x, y), (vx, vy), there, path, struck = place, speed, bricks.copy(), [place], 0
+def predict_path(position: Pair, velocity: Pair, bricks: Bricks) -> BallPath | None:
+    """Predict the ball's path with elastic bounces off walls, roof and bricks; None if it does not come down."""
+    (x, y), (vx, vy), remaining, corners, bricks_hit = position, velocity, bricks.copy(), [position], 0
     right = RIGHT - BALL_WIDTH
-    while (vy < 0 or y < _BOTTOM) and len(path) < _LONGEST:
+    while (vy < 0 or y < BRICK_BOTTOM) and len(corners) < MAX_PATH_FRAMES:
         x, y = x + vx, y + vy
         if x < LEFT or x > right:
             x, vx = (2 * LEFT - x if x < LEFT else 2 * right - x), -vx
-        ahead = y if vy < 0 else y + BALL_HEIGHT - 1
-        row, column = int((ahead - BRICK_TOP) // BRICK_HEIGHT), int((x + 1 - LEFT) // BRICK_WIDTH)
-        if 0 <= row < ROWS and 0 <= column < COLUMNS and there[row, column]:
-            there[row, column], vy, struck = False, -vy, struck + 1
+        front = y if vy < 0 else y + BALL_HEIGHT - 1
+        row, column = int((front - BRICK_TOP) // BRICK_HEIGHT), int((x + 1 - LEFT) // BRICK_WIDTH)
+        if 0 <= row < ROWS and 0 <= column < COLUMNS and remaining[row, column]:
+            remaining[row, column], vy, bricks_hit = False, -vy, bricks_hit + 1
         elif y < ROOF and vy < 0:
             vy = -vy
-        path.append((x, y))
+        corners.append((x, y))
     if vy <= 0:
         return None
-    frames = max(0.0, (_LOWEST - y) / vy)
-    return Flight(_between_walls(x + vx * frames), len(path) - 1 + frames, struck, path, (vx, vy))
+    frames = max(0.0, (PADDLE_Y - y) / vy)
+    return BallPath(_reflect_at_walls(x + vx * frames), len(corners) - 1 + frames, bricks_hit, corners, (vx, vy))
 
 
 @dataclass
-class Ball:
-    """Where the ball was since it last bounced, and how it moved when it did."""
+class BallTracker:
+    """Positions of the ball since its last bounce, and its velocity after it.
 
-    places: list[Pair] = field(default_factory=list)
-    bounced: Pair | None = None
+    Attributes:
+        positions: Positions since the last bounce, in pixels.
+        bounce_velocity: Velocity before the last bounce, mirrored, in pixels a frame; None before the first one.
+    """
 
-    def see(self, place: Pair) -> None:
-        """Remember where it is; where a velocity turns round it bounced, and the step over the bounce tells nothing."""
-        speed = self.velocity
-        if speed is not None:
-            step = place[0] - self.places[-1][0], place[1] - self.places[-1][1]
-            turned = [-1.0 if now * old < 0 else 1.0 for now, old in zip(step, speed, strict=True)]
-            if -1.0 in turned:
-                self.places, self.bounced = [], (speed[0] * turned[0], speed[1] * turned[1])
-        self.places.append(place)
+    positions: list[Pair] = field(default_factory=list)
+    bounce_velocity: Pair | None = None
+
+    def update(self, position: Pair) -> None:
+        """Add a position; a reversed velocity is a bounce, and the step over a bounce is not used."""
+        velocity = self.velocity
+        if velocity is not None:
+            step = position[0] - self.positions[-1][0], position[1] - self.positions[-1][1]
+            signs = [-1.0 if new * old < 0 else 1.0 for new, old in zip(step, velocity, strict=True)]
+            if -1.0 in signs:
+                self.positions, self.bounce_velocity = [], (velocity[0] * signs[0], velocity[1] * signs[1])
+        self.positions.append(position)
 
     @property
     def velocity(self) -> Pair | None:
-        """Pixels a frame: the mean since it bounced; mirrored, of before, where it was not seen twice since."""
-        count = len(self.places) - 1
+        """Mean velocity since the last bounce, in pixels a frame; before two positions that before it, mirrored."""
+        count = len(self.positions) - 1
         if count < 1:
-            return self.bounced
-        (ax, ay), (bx, by) = self.places[0], self.places[-1]
+            return self.bounce_velocity
+        (ax, ay), (bx, by) = self.positions[0], self.positions[-1]
         return (bx - ax) / count, (by - ay) / count
 
 
 @dataclass
-class Bounces:
-    """How the ball left the paddle, by where it met it and how fast it fell: the most alike of what was seen."""
-
-    seen: list[tuple[float, float, Pair]] = field(default_factory=list)
-    _ALIKE = 2.0  # pixels of the paddle, beyond which nothing is known
-
-    def add(self, offset: float, falling: float, left: Pair) -> None:
-        """Remember a bounce; of the many only the last are kept."""
-        self.seen = [*self.seen[-499:], (offset, falling, left)]
-
-    def expected(self, offset: float, falling: float) -> Pair | None:
-        """The speed with which it leaves; None where nothing like it was seen."""
-        if not self.seen:
-            return None
-        apart, left = min((abs(each[0] - offset) + 4 * abs(each[1] - falling), each[2]) for each in self.seen)
-        return left if apart < self._ALIKE else None
-
-
-class Player:
-    """Sees a frame and says a key.
+class BounceStatistics:
+    """Observed bounces off the paddle, from which the nearest one predicts others.
 
     Attributes:
-        landing: where the ball is thought to come down.
+        bounces: Offset from the paddle's middle in pixels, falling speed, and velocity afterwards in pixels a frame.
+        max_distance: Largest distance of the nearest bounce, in pixels of offset; a larger one predicts more and worse.
+        max_bounces: Number of latest bounces that are kept; more of them predict better and take more time.
+        speed_weight: Pixels of offset that a pixel a frame of falling speed counts for.
     """
 
-    def __init__(self, paddle: Paddle, seed: int, bounces: Bounces | None = None) -> None:
-        """Play with what is known of the paddle; `bounces` is learned on while playing, and used to aim."""
+    bounces: list[tuple[float, float, Pair]] = field(default_factory=list)
+    max_distance: float = 2.0
+    max_bounces: int = 500
+    speed_weight: float = 4.0
+
+    def add(self, offset: float, falling_speed: float, velocity: Pair) -> None:
+        """Record a bounce."""
+        self.bounces = [*self.bounces[1 - self.max_bounces :], (offset, falling_speed, velocity)]
+
+    def predict(self, offset: float, falling_speed: float) -> Pair | None:
+        """Return the velocity after a bounce; None if no similar one was observed."""
+        if not self.bounces:
+            return None
+        distance, velocity = min(
+            (abs(known_offset - offset) + self.speed_weight * abs(known_speed - falling_speed), velocity)
+            for known_offset, known_speed, velocity in self.bounces
+        )
+        return velocity if distance < self.max_distance else None
+
+
+class BreakoutAgent:
+    """An agent that sees frames and returns keys.
+
+    | Observation | Meaning | Unit | Bounds |
+    |---|---|---|---|
+    | the screen | RGB image of 210 × 160 pixels | 1 | 0 … 255 |
+
+    | Action | Meaning |
+    |---|---|
+    | `FIRE` | ask for a new ball |
+    | `LEFT`, `RIGHT`, `NOOP` | move the paddle, or not |
+
+    Attributes:
+        prediction: Predicted path of the ball; None if it is not known.
+    """
+
+    def __init__(self, paddle: PaddleModel, seed: int, bounces: BounceStatistics | None = None) -> None:
+        """Set up the agent.
+
+        Args:
+            paddle: Model of the paddle.
+            seed: Seed of the part of the paddle that meets the ball.
+            bounces: Statistics that are extended while playing and used to aim at bricks; None to aim at random.
+        """
         self.paddle, self.bounces, self.random = paddle, bounces, np.random.default_rng(seed)
-        self.ball, self.unseen, self.share, self.width = Ball(), 100, 0.0, 16
-        self.keys, self.falling, self.low = [0] * MEMORY, False, False
-        self.landing: Flight | None = None
-        self._met: tuple[float, float] | None = None
-        self._left, self._vain = 0, 0  # bricks when the ball last fell, and how often it fell since without one less
+        self.ball, self.frames_without_ball, self.paddle_width = BallTracker(), 100, 16
+        self.contact_fraction = 0.0  # of the reachable half of the paddle
+        self.keys, self.was_falling, self.was_low = [0] * KEY_HISTORY, False, False
+        self.prediction: BallPath | None = None
+        self._contact: tuple[float, float] | None = None  # offset and falling speed of a ball about to bounce
+        self._bricks_left, self._empty_falls = 0, 0  # bricks at the last fall, and falls since without a brick less
 
-    def key(self, picture: Image) -> str:
-        """What to press."""
-        chosen = self._chosen(picture)
-        self.keys = [chosen or 0, *self.keys[:-1]]
-        return "FIRE" if chosen is None else KEYS[chosen]
+    def choose_key(self, image: Image) -> str:
+        """Return the key to press after a frame."""
+        direction = self._direction(image)
+        self.keys = [direction or 0, *self.keys[:-1]]
+        return "FIRE" if direction is None else KEYS[direction]
 
-    def _chosen(self, picture: Image) -> int | None:
-        """Right, left or nothing, as a sign; None to ask for a ball."""
-        place, paddle = find_ball(picture), find_paddle(picture)
-        if place is None:
-            self.unseen, self.landing = self.unseen + 1, None
-            if self.unseen > 8:
-                self.ball = Ball()
+    def _direction(self, image: Image) -> int | None:
+        """Return 1 for right, −1 for left, 0 for neither, None to ask for a ball."""
+        position, paddle = find_ball(image), find_paddle(image)
+        if position is None:
+            self.frames_without_ball, self.prediction = self.frames_without_ball + 1, None
+            if self.frames_without_ball > 8:
+                self.ball = BallTracker()
                 return None
             return 0
-        self.unseen = 0
-        self.ball.see(place)
+        self.frames_without_ball = 0
+        self.ball.update(position)
         if paddle is None:
             return 0
         if paddle[1] in (8, 16):
-            self.width = paddle[1]
-        bricks, speed = find_bricks(picture), self.ball.velocity
-        self.landing = None if speed is None or speed[1] == 0 else fly(place, speed, bricks)
-        middle = paddle[0] + self.width / 2
-        self._watch(place, speed, middle)
-        falls = speed is not None and speed[1] > 0
-        if falls and not self.falling:
-            most = 1.0 if self._vain > _PATIENCE else 0.8
-            self.share = float(self.random.uniform(-most, most))
-        low = falls and place[1] > _BOTTOM + BRICK_HEIGHT  # where the ball itself is not taken for a brick
-        if low and not self.low:
+            self.paddle_width = paddle[1]
+        bricks, velocity = find_bricks(image), self.ball.velocity
+        self.prediction = None
+        if velocity is not None and velocity[1] != 0:
+            self.prediction = predict_path(position, velocity, bricks)
+        middle = paddle[0] + self.paddle_width / 2
+        self._record_bounce(position, velocity, middle)
+        falling = velocity is not None and velocity[1] > 0
+        self._plan_contact(position, falling, bricks)
+        target = (LEFT + RIGHT) / 2 if self.prediction is None else self.prediction.landing_x + BALL_WIDTH / 2
+        distance = target + self.contact_fraction * self._reach - middle
+        # After two falls in vain one is left to chance, which ends loops.
+        if self.bounces is not None and falling and self.prediction is not None and self._empty_falls % 3 < 2:
+            distance = self._aim(self.bounces, self.prediction, target - middle, distance, bricks)
+        return self.paddle.choose_key(distance, self.keys)
+
+    def _plan_contact(self, position: Pair, falling: bool, bricks: Bricks) -> None:
+        """Draw the part of the paddle for a ball that begins to fall, and count falls without a brick."""
+        if falling and not self.was_falling:
+            limit = 1.0 if self._empty_falls > MAX_EMPTY_FALLS else 0.8
+            self.contact_fraction = float(self.random.uniform(-limit, limit))
+        low = falling and position[1] > BRICK_BOTTOM + BRICK_HEIGHT  # where the ball is not taken for a brick
+        if low and not self.was_low:
             left = int(bricks.sum())
-            self._vain, self._left = self._vain + 1 if left == self._left else 0, left
-        self.falling, self.low = falls, low
-        target = (LEFT + RIGHT) / 2 if self.landing is None else self.landing.place + BALL_WIDTH / 2
-        distance = target + self.share * self._room - middle
-        # What was aimed at twice and missed is left to chance for once: so loops end.
-        if self.bounces is not None and falls and self.landing is not None and self._vain % 3 < 2:
-            distance = self._aimed(target - middle, distance, bricks)
-        return self.paddle.key(distance, self.keys)
+            self._empty_falls = self._empty_falls + 1 if left == self._bricks_left else 0
+            self._bricks_left = left
+        self.was_falling, self.was_low = falling, low
 
     @property
-    def _room(self) -> float:
-        """How far from its middle the paddle may be met: at its very edges where all else was in vain."""
-        return (self.width - (1 if self._vain > _PATIENCE else 4)) / 2
+    def _reach(self) -> float:
+        """Largest offset of the ball from the paddle's middle, in pixels: its very edges after falls in vain."""
+        return (self.paddle_width - (1 if self._empty_falls > MAX_EMPTY_FALLS else 4)) / 2
 
-    def _watch(self, place: Pair, speed: Pair | None, middle: float) -> None:
-        """Learn from a ball that has left the paddle, once its speed was measured over some frames."""
-        if self.bounces is None or speed is None:
+    def _record_bounce(self, position: Pair, velocity: Pair | None, middle: float) -> None:
+        """Record a bounce off the paddle, once the velocity after it is known from some frames."""
+        if self.bounces is None or velocity is None:
             return
-        if speed[1] > 0:
-            self._met = (place[0] + BALL_WIDTH / 2 - middle, speed[1]) if place[1] > _LOWEST - 2 * speed[1] else None
-        elif self._met is not None and len(self.ball.places) > 4:
-            self.bounces.add(*self._met, speed)
-            self._met = None
+        if velocity[1] > 0:
+            near = position[1] > PADDLE_Y - 2 * velocity[1]
+            self._contact = (position[0] + BALL_WIDTH / 2 - middle, velocity[1]) if near else None
+        elif self._contact is not None and len(self.ball.positions) > 4:
+            self.bounces.add(*self._contact, velocity)
+            self._contact = None
 
-    def _aimed(self, off: float, drawn: float, bricks: Bricks) -> float:
-        """How far to go: of the places where keys can leave the paddle, one from which the ball meets a brick.
+    def _aim(
+        self, bounces: BounceStatistics, prediction: BallPath, offset: float, default: float, bricks: Bricks
+    ) -> float:
+        """Return the distance to move: a reachable one from which the ball meets a brick, nearest to the default.
 
         Args:
-            off: of where the ball comes down from the paddle's middle.
-            drawn: how far to go where it does not matter.
-            bricks: that are there.
+            bounces: Statistics of bounces off the paddle.
+            prediction: Predicted path of the ball.
+            offset: Offset of the landing point from the paddle's middle, in pixels.
+            default: Distance to move if no bounce meets a brick, in pixels.
+            bricks: Bricks on the screen.
         """
-        assert self.bounces is not None
-        assert self.landing is not None
-        coming, step = self.paddle.coming(self.keys), abs(self.paddle.speed) or 1.0
-        falling = abs(self.ball.velocity[1]) if self.ball.velocity else 0.0
-        places = [coming + step * k for k in range(-30, 31) if abs(off - coming - step * k) <= self._room]
-        best, most = drawn, -1
-        for place in sorted(places, key=lambda each: abs(each - drawn)):
-            speed = self.bounces.expected(off - place, falling)
-            flight = None if speed is None or speed[1] >= 0 else fly((self.landing.place, _LOWEST), speed, bricks)
-            struck = 0 if flight is None else min(flight.struck, 1)
-            if struck > most:
-                best, most = place, struck
+        pending, step = self.paddle.pending_displacement(self.keys), abs(self.paddle.speed) or 1.0
+        falling_speed = abs(self.ball.velocity[1]) if self.ball.velocity else 0.0
+        distances = [pending + step * k for k in range(-30, 31) if abs(offset - pending - step * k) <= self._reach]
+        best, max_hits = default, -1
+        for distance in sorted(distances, key=lambda value: abs(value - default)):
+            velocity = bounces.predict(offset - distance, falling_speed)
+            path = None
+            if velocity is not None and velocity[1] < 0:
+                path = predict_path((prediction.landing_x, PADDLE_Y), velocity, bricks)
+            hits = 0 if path is None else min(path.bricks_hit, 1)
+            if hits > max_hits:
+                best, max_hits = distance, hits
         return best
 
 
-class Score(NamedTuple):
-    """How a game went: points, frames, lives that were left, and seconds that the player thought."""
+class GameResult(NamedTuple):
+    """Result of a game.
+
+    Attributes:
+        score: Points.
+        frames: Frames played.
+        lives: Remaining lives.
+        seconds: Time that the agent took for its decisions, in s.
+    """
 
     score: float
     frames: int
@@ -290,26 +349,30 @@ class Score(NamedTuple):
     seconds: float
 
 
-def play(
-    game: AtariEnv, player: Player, seed: int, most: int, show: Callable[[Image, Player], None] | None = None
-) -> Score:
-    """One game, which begins after 0 to 30 idle frames.
+def play_game(
+    env: AtariEnv,
+    agent: BreakoutAgent,
+    seed: int,
+    max_frames: int,
+    on_frame: Callable[[Image, BreakoutAgent], None] | None = None,
+) -> GameResult:
+    """Play one game, which starts after 0 to 30 frames without action.
 
     Args:
-        game: Breakout.
-        player: who plays.
-        seed: of the game, and of how long it idles.
-        most: frames after which it is stopped; it also is when there are no more bricks to come.
-        show: is given each frame once the player has seen it.
+        env: Breakout.
+        agent: Agent that plays.
+        seed: Seed of the game and of the number of frames before its start.
+        max_frames: Frames after which the game is stopped; it also is when no bricks are left.
+        on_frame: Function called with each frame after the agent's decision.
     """
-    frame = game.reset(seed, int(np.random.default_rng(seed).integers(0, 31)))
-    score, frames, thinking = 0.0, 0, 0.0
-    while not frame.done and frames < most and score < MOST_POINTS:
-        begun = time.perf_counter()
-        key = player.key(frame.image)
-        thinking += time.perf_counter() - begun
-        if show is not None:
-            show(frame.image, player)
-        frame = game.step(key)
+    frame = env.reset(seed, int(np.random.default_rng(seed).integers(0, 31)))
+    score, frames, seconds = 0.0, 0, 0.0
+    while not frame.done and frames < max_frames and score < MAX_SCORE:
+        start = time.perf_counter()
+        key = agent.choose_key(frame.image)
+        seconds += time.perf_counter() - start
+        if on_frame is not None:
+            on_frame(frame.image, agent)
+        frame = env.step(key)
         score, frames = score + frame.reward, frames + 1
-    return Score(score, frames, frame.lives, thinking)
+    return GameResult(score, frames, frame.lives, seconds)

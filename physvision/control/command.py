@@ -1,165 +1,228 @@
-"""`physvision control`: a task by name in; a film of how it is done, and a table, out."""
+"""`physvision control TASK`: a film and a table of a task done by control through the engine's gradients."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 from physvision.control.adaptive import AdaptiveMpc
-from physvision.control.arrival import Arrival, least_effort, least_time
-from physvision.control.swingup import DT, POLES, Poles, with_deep_floor
+from physvision.control.point_to_point import PointToPointPlan, minimum_effort, minimum_time
+from physvision.control.swing_up import DT, SWING_UP_TASKS, SwingUpTask, lowered_floor
 from physvision.core import InputError, State, Trajectory
 from physvision.core.checks import check_count, check_positive
 from physvision.report import OutputFolder, VideoFigure, render_video
 
-PIXELS = "pendulum-pixels"
-_AIMS = ("goal", "time", "energy")
-_TRIES, _SECONDS = 8, {"goal": 6.0, "time": 3.0, "energy": 3.0}
-_LARGER, _WAY = 3, (120, 220, 120)  # pixels for one of the game, and the colour of the ball's way
-_WRONG, _EVERY = 2.0, 25  # masses and lengths that a learner begins with, and steps between its fits
+NUM_SEARCHES, DEFAULT_SECONDS = 8, {"stabilize": 6.0, "time": 3.0, "effort": 3.0}
+INITIAL_GUESS, REFIT_STEPS, LAST_REFIT_STEP = 2.0, 25, 250  # of masses and lengths, in kg and m
+FRAME_SCALE, PATH_COLOR = 3, (120, 220, 120)  # film pixels for a screen pixel, and the color of the ball's path
 
 
-def control(
-    task: str,
-    aim: str = "goal",
-    learn: bool = False,
-    seconds: float | None = None,
-    frames: int = 1000,
-    seed: int = 0,
-    policy: str = PIXELS,
-    out: str | None = None,
-) -> int:
-    """Do a task by control through an engine's gradients, and film it.
+def cartpole(**options: Any) -> None:
+    """Swing up a pole on a cart.
 
     Args:
-        task: pendulum, cartpole, double-pendulum or acrobot, which are swung up; pendulum-pixels, swung up by a
-            network that sees it; or breakout, Atari's game.
-        aim: for poles, goal: plan before each step to stand up soon and stay; time: to stand after the least time;
-            energy: after the given seconds, with the least squares of the controls.
-        learn: begin with masses and lengths that are all 2, and refit them to what is seen each half second.
-        seconds: how long: 6 for the aim goal; at most, for time, or exactly, for energy, 3; of breakout's film, 30,
-            and of that of pendulum-pixels, 15.
-        frames: of breakout, played at random first, from which the paddle's motion is learned.
-        seed: of what is drawn.
-        policy: of pendulum-pixels, a file that `physvision fit-policy` wrote.
-        out: the film, an MP4 file; out/control/TASK.mp4 if not given.
+        options: Options of `swing_up`.
     """
-    path = Path(out) if out else Path("out/control") / f"{task}.mp4"
-    if task == "breakout":
-        return _play(path, 30.0 if seconds is None else check_positive("seconds", seconds), frames, seed)
-    if task == PIXELS:
-        from physvision.control.pixels.showing import show
+    swing_up("cartpole", **options)
 
-        show(path, 15.0 if seconds is None else check_positive("seconds", seconds), policy)
-        return 0
-    if task not in POLES:
-        raise InputError(f"task: expected one of {', '.join([*POLES, PIXELS, 'breakout'])}, got {task!r}")
-    if aim not in _AIMS:
-        raise InputError(f"aim: expected one of {', '.join(_AIMS)}, got {aim!r}")
-    if learn and aim != "goal":
-        raise InputError(f"learn: works with `aim=goal`, got {aim}")
-    poles, duration = POLES[task](), _SECONDS[aim] if seconds is None else check_positive("seconds", seconds)
-    steps = check_count("steps", round(duration / DT))
+
+def pendulum(**options: Any) -> None:
+    """Swing up one rod by a motor too weak to lift it at once.
+
+    Args:
+        options: Options of `swing_up`.
+    """
+    swing_up("pendulum", **options)
+
+
+def double_pendulum(**options: Any) -> None:
+    """Swing up two rods by two motors.
+
+    Args:
+        options: Options of `swing_up`.
+    """
+    swing_up("double-pendulum", **options)
+
+
+def acrobot(**options: Any) -> None:
+    """Swing up two rods by a motor between them.
+
+    Args:
+        options: Options of `swing_up`.
+    """
+    swing_up("acrobot", **options)
+
+
+def swing_up(
+    task: str,
+    objective: str = "stabilize",
+    learn: bool = False,
+    seconds: float | None = None,
+    seed: int = 0,
+    out: str | None = None,
+) -> None:
+    """Swing up a pendulum by control through the engine's gradients, and film it.
+
+    Args:
+        task: Task, one of `SWING_UP_TASKS`.
+        objective: stabilize: plan before each step to stand up soon and stay; time: stand after the shortest time;
+            effort: stand after the given time with the smallest integral of squared controls.
+        learn: If true, start from masses and lengths of 2 kg and 2 m, and refit them each half second; only with the
+            objective stabilize.
+        seconds: Duration, in s; the longest for the objective time, the exact one for effort. 6 to stabilize, 3
+            otherwise.
+        seed: Seed of the initial controls.
+        out: MP4 file of the film; out/control/TASK.mp4 if not given.
+    """
+    if task not in SWING_UP_TASKS:
+        raise InputError(f"task: expected one of {', '.join(SWING_UP_TASKS)}, got {task!r}")
+    if objective not in DEFAULT_SECONDS:
+        raise InputError(f"objective: expected one of {', '.join(DEFAULT_SECONDS)}, got {objective!r}")
+    if learn and objective != "stabilize":
+        raise InputError(f"learn: expected `objective=stabilize`, got {objective}")
+    mechanism = SWING_UP_TASKS[task]()
+    duration = DEFAULT_SECONDS[objective] if seconds is None else check_positive("seconds", seconds)
+    steps, path = check_count("steps", round(duration / DT)), _film_path(task, out)
     with OutputFolder(path.parent):
-        path_taken = _swung(poles, steps, learn, seed) if aim == "goal" else _arrived(poles, aim, steps, seed)
-        looks = with_deep_floor(poles.engine) if poles.cart else None
-        print(render_video(poles.engine, path_taken, path, properties=looks))
-    return 0
+        if objective == "stabilize":
+            motion = _stabilize(mechanism, steps, learn, seed)
+        else:
+            motion = _reach_upright(mechanism, objective, steps, seed)
+        properties = lowered_floor(mechanism.engine) if mechanism.has_cart else None
+        print(render_video(mechanism.engine, motion, path, properties=properties))
 
 
-def _swung(poles: Poles, steps: int, learn: bool, seed: int) -> Trajectory:
-    """Planned anew before each step."""
-    controller = poles.controller(seed)
-    adaptive = AdaptiveMpc(controller, poles.model(_WRONG)) if learn else None
-    state, states, thinking = poles.begin(), [poles.begin()], 0.0
-    print("  time  cosine of the lowest rod   controls" + (" " * 16 + "masses; lengths as learned" if learn else ""))
-    for step in range(1, steps + 1):
-        begun = time.perf_counter()
-        chosen = controller.act(state).control
-        thinking += time.perf_counter() - begun
-        end = poles.engine.step(state, chosen)
-        if adaptive is not None:
-            adaptive.saw(state, chosen, end)
-            if step % _EVERY == 0 and step <= 10 * _EVERY:
-                adaptive.refit()
-        state = end
-        states.append(state)
-        if step % round(0.5 / DT) == 0:
-            told = " ".join(f"{value:7.2f}" for value in chosen[0].tolist())
-            known = "" if adaptive is None else _told(adaptive)
-            print(f"{step * DT:6.2f} {float(poles.standing(state)):25.3f}   {told:16s} {known}".rstrip())
-    q, v = torch.stack([each.q for each in states], 1), torch.stack([each.v for each in states], 1)
-    low = torch.nonzero(poles.standing(State(q[0], v[0])) < 0.95)
-    last = int(low[-1]) + 1 if len(low) else 0
-    print(f"stands from {last * DT:.2f} s on" if last <= steps else "does not stand")
-    print(f"{1e3 * thinking / steps:.1f} ms a decision")
-    return Trajectory(q, v, None, DT)
+def pendulum_pixels(seconds: float = 15.0, policy: str = "pendulum-pixels", out: str | None = None) -> None:
+    """Swing up a pole on a cart by a network that observes camera frames, and film it.
+
+    Args:
+        seconds: Duration, in s.
+        policy: Name of a policy that comes with physvision, or a file that `physvision fit-policy` wrote.
+        out: MP4 file of the film; out/control/pendulum-pixels.mp4 if not given.
+    """
+    from physvision.control.pixels.film_policy import film_policy
+
+    film_policy(_film_path("pendulum-pixels", out), check_positive("seconds", seconds), policy)
 
 
-def _arrived(poles: Poles, aim: str, steps: int, seed: int) -> Trajectory:
-    """Planned once; then held upright for a second."""
-    tries = poles.random(_TRIES, steps, seed)
-    if aim == "time":
-        found = least_time(poles.engine, poles.begin(), tries, poles.target(), poles.bounds())
-    else:
-        found = least_effort(poles.engine, poles.begin(_TRIES), 0.3 * tries, poles.target(), poles.bounds())
-    best = found.best()
-    _tell(found, best)
-    path = found.plan.trajectory
-    held, holder = [State(path.final.q[best : best + 1], path.final.v[best : best + 1])], poles.controller(seed)
-    for _ in range(round(1 / DT)):
-        held.append(poles.engine.step(held[-1], holder.act(held[-1]).control))
-    q = torch.cat([path.q[best], *(each.q for each in held[1:])])[None]
-    return Trajectory(q, torch.cat([path.v[best], *(each.v for each in held[1:])])[None], None, DT)
+def breakout(seconds: float = 30.0, frames: int = 1000, seed: int = 0, out: str | None = None) -> None:
+    """Play Atari's Breakout with a learned model of the paddle, and film it with the ball's predicted path.
 
-
-def _tell(found: Arrival, best: int) -> None:
-    reached, effort = int(found.reached.sum()), float(found.effort[best])
-    largest = ", ".join(f"{value:.3f}" for value in found.plan.controls[best].abs().amax(0).tolist())
-    print(f"{reached} of {len(found.reached)} searches stand after {found.seconds:.2f} s; the one of the least effort:")
-    print(f"∫ u² dt {effort:.4f}, largest controls {largest}, missed by {float(found.missed[best]):.1e}")
-
-
-def _told(adaptive: AdaptiveMpc) -> str:
-    values = adaptive.model.unknowns.values(adaptive.z)
-    masses = values["mass"][0].tolist() + (values["cart"].tolist() if "cart" in values else [])
-    return "; ".join(" ".join(f"{value:.4f}" for value in each) for each in (masses, values["length"][0].tolist()))
-
-
-def _play(path: Path, seconds: float, learned: int, seed: int) -> int:
-    """Breakout, from random frames on; its frames with where the ball is thought to go."""
-    from physvision.control.breakout import Paddle, Player, play
+    Args:
+        seconds: Duration of the film, in s, at 60 frames a second.
+        frames: Frames of random play from which the paddle's motion is learned.
+        seed: Seed of the game and of the agent.
+        out: MP4 file of the film; out/control/breakout.mp4 if not given.
+    """
+    from physvision.control.breakout import BreakoutAgent, PaddleModel, play_game
     from physvision.envs.atari import AtariEnv, Image
 
-    game = AtariEnv("Breakout")
-    paddle = Paddle.learned(game, check_count("frames", learned), seed + 1)
-    print(f"from {learned} random frames: a key moves the paddle by {paddle.speed:.2f} pixels a frame")
+    seconds, path = check_positive("seconds", seconds), _film_path("breakout", out)
+    env = AtariEnv("Breakout")
+    paddle = PaddleModel.fit(env, check_count("frames", frames), seed + 1)
+    print(f"from {frames} random frames: a key moves the paddle by {paddle.speed:.2f} pixels a frame")
     with OutputFolder(path.parent):
-        shown = VideoFigure(path, 60.0)
+        video = VideoFigure(path, 60.0)
 
-        def show(picture: Image, player: Player) -> None:
-            shown.add([_drawn(picture, [] if player.landing is None else player.landing.way())])
+        def record(image: Image, agent: BreakoutAgent) -> None:
+            video.add([_with_path(image, [] if agent.prediction is None else agent.prediction.full_path())])
 
-        result = play(game, Player(paddle, seed), 100 + seed, round(60 * seconds), show)
-        shown.close()
+        result = play_game(env, BreakoutAgent(paddle, seed), 100 + seed, round(60 * seconds), record)
+        video.close()
     rate = result.frames / result.seconds
     print(
         f"{result.score:.0f} points in {result.frames} frames, {result.lives} lives left, {rate:.0f} decisions a second"
     )
     print(path)
-    return 0
 
 
-def _drawn(picture: np.ndarray, way: list[tuple[float, float]]) -> np.ndarray:
-    """A frame three times as large, with the ball's way ahead and where the paddle has to be."""
-    shown = picture.repeat(_LARGER, 0).repeat(_LARGER, 1)
-    for number, (x, y) in enumerate(way[1:]):
-        row, column, last = int(_LARGER * (y + 2)), int(_LARGER * (x + 1)), number == len(way) - 2
+COMMANDS = {
+    "pendulum": pendulum,
+    "cartpole": cartpole,
+    "double-pendulum": double_pendulum,
+    "acrobot": acrobot,
+    "pendulum-pixels": pendulum_pixels,
+    "breakout": breakout,
+}
+
+
+def _film_path(task: str, out: str | None) -> Path:
+    return Path(out) if out else Path("out/control") / f"{task}.mp4"
+
+
+def _stabilize(task: SwingUpTask, steps: int, learn: bool, seed: int) -> Trajectory:
+    """Swing up by model-predictive control and print a line each half second."""
+    controller = task.controller(seed)
+    adaptive = AdaptiveMpc(controller, task.adaptive_model(INITIAL_GUESS)) if learn else None
+    state, states, planning_s = task.reset(), [task.reset()], 0.0
+    print("  time  cosine of the lowest rod   controls" + (" " * 16 + "masses; lengths as learned" if learn else ""))
+    for step in range(1, steps + 1):
+        start = time.perf_counter()
+        control = controller.act(state).control
+        planning_s += time.perf_counter() - start
+        end = task.engine.step(state, control)
+        if adaptive is not None:
+            adaptive.observe(state, control, end)
+            if step % REFIT_STEPS == 0 and step <= LAST_REFIT_STEP:
+                adaptive.refit()
+        state = end
+        states.append(state)
+        if step % round(0.5 / DT) == 0:
+            controls = " ".join(f"{value:7.2f}" for value in control[0].tolist())
+            estimates = "" if adaptive is None else _estimates(adaptive)
+            print(f"{step * DT:6.2f} {float(task.upright_cosine(state)):25.3f}   {controls:16s} {estimates}".rstrip())
+    q, v = torch.stack([state.q for state in states], 1), torch.stack([state.v for state in states], 1)
+    low = torch.nonzero(task.upright_cosine(State(q[0], v[0])) < 0.95)
+    rise_step = int(low[-1]) + 1 if len(low) else 0
+    print(f"stands from {rise_step * DT:.2f} s on" if rise_step <= steps else "does not stand")
+    print(f"{1e3 * planning_s / steps:.1f} ms a decision")
+    return Trajectory(q, v, None, DT)
+
+
+def _reach_upright(task: SwingUpTask, objective: str, steps: int, seed: int) -> Trajectory:
+    """Stand up by a plan of minimum time or effort, then hold upright for a second."""
+    controls, target, bounds = task.random_controls(NUM_SEARCHES, steps, seed), task.final_target(), task.bounds()
+    if objective == "time":
+        result = minimum_time(task.engine, task.reset(), controls, target, bounds)
+    else:
+        result = minimum_effort(task.engine, task.reset(NUM_SEARCHES), 0.3 * controls, target, bounds)
+    best = result.best()
+    _print_plan(result, best)
+    path, controller = result.policy.trajectory, task.controller(seed)
+    states = [State(path.final.q[best : best + 1], path.final.v[best : best + 1])]
+    for _ in range(round(1 / DT)):
+        states.append(task.engine.step(states[-1], controller.act(states[-1]).control))
+    q = torch.cat([path.q[best], *(state.q for state in states[1:])])[None]
+    return Trajectory(q, torch.cat([path.v[best], *(state.v for state in states[1:])])[None], None, DT)
+
+
+def _print_plan(result: PointToPointPlan, best: int) -> None:
+    reached, effort = int(result.reached.sum()), float(result.effort[best])
+    largest = ", ".join(f"{value:.3f}" for value in result.policy.feedforward[best].abs().amax(0).tolist())
+    count = len(result.reached)
+    print(f"{reached} of {count} searches stand after {result.seconds:.2f} s; the one of the least effort:")
+    print(f"∫ u² dt {effort:.4f}, largest controls {largest}, missed by {float(result.error[best]):.1e}")
+
+
+def _estimates(adaptive: AdaptiveMpc) -> str:
+    """Format the masses and lengths as learned so far."""
+    values = adaptive.model.unknowns.values(adaptive.z)
+    masses = values["mass"][0].tolist() + (values["cart"].tolist() if "cart" in values else [])
+    groups = (masses, values["length"][0].tolist())
+    return "; ".join(" ".join(f"{value:.4f}" for value in group) for group in groups)
+
+
+def _with_path(image: np.ndarray, path: list[tuple[float, float]]) -> np.ndarray:
+    """Return an enlarged frame with the ball's predicted path and the position that the paddle has to reach."""
+    frame = image.repeat(FRAME_SCALE, 0).repeat(FRAME_SCALE, 1)
+    for index, (x, y) in enumerate(path[1:]):
+        row, column, last = int(FRAME_SCALE * (y + 2)), int(FRAME_SCALE * (x + 1)), index == len(path) - 2
         if last:
-            shown[row : row + 6, column - 9 : column + 9] = _WAY
-        elif number % 2:
-            shown[row - 1 : row + 1, column - 1 : column + 1] = _WAY
-    return shown
+            frame[row : row + 6, column - 9 : column + 9] = PATH_COLOR
+        elif index % 2:
+            frame[row - 1 : row + 1, column - 1 : column + 1] = PATH_COLOR
+    return frame

@@ -1,8 +1,8 @@
-"""Iterative linear-quadratic regulation: controls that make the cost of an engine's motion small, all worlds at once.
+"""Iterative linear-quadratic regulator (iLQR): trajectory optimization of any engine, all worlds at once.
 
-Each round linearises the motion about the present trajectory, solves the linear-quadratic problem within the bounds
-(`kernels/riccati.py`), and follows its policy. A world keeps the whole change where that lowers its cost by half of
-what was promised, or the share of it that lowers it most. Where none does, the problem is damped. References: Li and
+Each iteration linearizes the motion about the current trajectory, solves the linear-quadratic problem within the bounds
+(`kernels/riccati.py`), and rolls out its policy. A world takes the whole change if that lowers its cost by half of the
+expected decrease, otherwise the step size that lowers it most. If none does, the problem is damped. References: Li and
 Todorov, Iterative linear quadratic regulator design for nonlinear biological movement systems, 2004; Tassa, Mansard
 and Todorov, 2014.
 """
@@ -19,38 +19,61 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from physvision.control.backward_pass import BackwardPass, backward_pass
 from physvision.control.cost import Objective
-from physvision.control.improvement import Improvement, improvement
 from physvision.core import InputError, State, Trajectory
 from physvision.core.checks import check_count
 from physvision.physics import Engine
 from physvision.physics.engine import Overrides
-from physvision.physics.feedback import Bounds, Plan
+from physvision.physics.feedback import Bounds, FeedbackPolicy
 from physvision.physics.properties import Properties
-
-# Shorter changes that are tried together where the whole one keeps less than half of its promise.
-SHARES = (0.6, 0.3, 0.1, 0.03)
-# Damping of Q_uu: where it begins, by what it grows and falls, and beyond what nothing more is tried.
-_FIRST, _GROWTH, _FALL, _LEAST, _LARGEST = 1e-6, 4.0, 3.0, 1e-12, 1e10
-# A promise of less than this share of the cost is rounding.
-_ROUNDING = 1e-15
 
 
 @dataclass(frozen=True)
-class Progress:
-    """How the search for controls went.
+class IlqrSettings:
+    """Settings of the line search and of the damping. Defaults are those of Tassa's program, but for the step sizes.
 
     Attributes:
-        cost: of each world's controls.
-        converged: whether the last round lowered it by less than the tolerance, or there was nothing to lower.
-        rounds: how many lowered it.
-        costs: before the first round, and after each.
+        step_sizes: Step sizes that are tried together if the whole change is not good enough; more of them find better
+            steps and take more time.
+        sufficient_decrease: Fraction of the expected decrease that accepts the whole change; a larger one searches
+            more.
+        initial_damping: Initial damping of Q_uu; a larger one starts with smaller changes.
+        damping_growth: Factor of the damping after a failed iteration.
+        damping_decay: Divisor of the damping after a successful iteration.
+        min_damping: Smallest damping.
+        max_damping: Largest damping, beyond which a world is given up.
+        rounding: Expected decrease, relative to the cost, below which it is rounding and the search has converged.
+    """
+
+    step_sizes: tuple[float, ...] = (0.6, 0.3, 0.1, 0.03)
+    sufficient_decrease: float = 0.5
+    initial_damping: float = 1e-6
+    damping_growth: float = 4.0
+    damping_decay: float = 3.0
+    min_damping: float = 1e-12
+    max_damping: float = 1e10
+    rounding: float = 1e-15
+
+
+_SETTINGS = IlqrSettings()
+
+
+@dataclass(frozen=True)
+class IlqrResult:
+    """Result of a trajectory optimization, beside its policy.
+
+    Attributes:
+        cost: Cost of each world's controls.
+        converged: If true, the last iteration lowered the cost by less than the tolerance, or none was to gain.
+        iterations: Number of iterations that lowered the cost.
+        cost_history: Cost before the first iteration and after each.
     """
 
     cost: Float[Tensor, " batch"]
     converged: Bool[Tensor, " batch"]
-    rounds: Int[Tensor, " batch"]
-    costs: Float[Tensor, "rounds batch"]
+    iterations: Int[Tensor, " batch"]
+    cost_history: Float[Tensor, "iterations batch"]
 
 
 @torch.no_grad()
@@ -61,156 +84,168 @@ def ilqr(
     cost: Objective,
     bounds: Bounds | tuple[Any, Any] | None = None,
     *,
-    rounds: int = 100,
+    iterations: int = 100,
     tolerance: float = 1e-6,
     properties: Overrides = None,
-) -> tuple[Plan, Progress]:
-    """Find controls that make the cost of the motion from `state` small, in each world.
+    settings: IlqrSettings = _SETTINGS,
+) -> tuple[FeedbackPolicy, IlqrResult]:
+    """Optimize the controls of each world from an initial state.
+
+    Method: Gauss–Newton second-order, with control bounds, a line search and damping. Use it for smooth engines and
+    horizons of up to some hundred steps; it assumes that `Engine.linearize` is exact, and finds a local minimum.
 
     Args:
-        engine: any that can be stepped.
-        state: where each world starts.
-        controls: to begin with; those outside the bounds are moved to them.
-        cost: what is made small.
-        bounds: the least and the largest controls, numbers or (nu,), the same for one that is held; none if not given.
-        rounds: at most so many are tried.
-        tolerance: a world is finished once a round lowers its cost by less than this share of it.
-        properties: as in `Engine.rollout`.
+        engine: Engine of the mechanism.
+        state: Initial state of each world.
+        controls: Initial controls; those outside the bounds are clipped.
+        cost: Cost function.
+        bounds: Smallest and largest controls, numbers or (nu,), equal for a constant one; None for no bounds.
+        iterations: Largest number of iterations.
+        tolerance: Relative decrease of the cost in an iteration below which a world has converged.
+        properties: Overrides of the engine's properties, as in `Engine.rollout`.
+        settings: Settings of the line search and of the damping.
 
     Raises:
-        InputError: the bounds are in the wrong order.
+        InputError: The bounds are in the wrong order.
     """
-    check_count("rounds", rounds)
-    limits = bounded(engine, bounds, controls)
+    check_count("iterations", iterations)
+    limits = control_bounds(engine, bounds, controls)
     controls = controls.clamp(limits.low, limits.high)
-    known = None if properties is None else engine.checked(properties, state.batch)
-    trajectory = engine.rollout(state, controls.shape[1], controls, known)
-    best = _Found(controls, trajectory, cost.value(trajectory, controls))
-    search = _Search(engine, cost, limits, known)
-    # Numbers of each world are kept in NumPy, which is faster with so few.
+    overrides = None if properties is None else engine.checked(properties, state.batch)
+    trajectory = engine.rollout(state, controls.shape[1], controls, overrides)
+    best = _Candidate(controls, trajectory, cost.value(trajectory, controls))
+    search = _LineSearch(engine, cost, limits, overrides, settings)
+    # Scalars of each world are in NumPy, which is faster with so few.
     value = best.costs()
-    rho = np.full(state.batch, _FIRST)
-    going, costs = np.isfinite(value), [best.value]
-    lowered = np.zeros(state.batch, dtype=np.int64)
-    for _ in range(rounds):
-        if not going.any():
+    damping = np.full(state.batch, settings.initial_damping)
+    active, history = np.isfinite(value), [best.value]
+    successes = np.zeros(state.batch, dtype=np.int64)
+    for _ in range(iterations):
+        if not active.any():
             break
         residuals = cost.residuals(engine, best.trajectory, best.controls)
-        damping = torch.from_numpy(rho).to(best.value.device)
-        step = improvement(engine, best.trajectory, best.controls, residuals, limits, damping, known)
-        promise, found = step.promise.cpu().numpy(), step.found.cpu().numpy()
-        # Nothing to gain but rounding.
-        going = going & ~(found & (-promise <= _ROUNDING * value))
-        tried = search.along(best, step, value, promise, going & found)
-        reached = tried.costs()
-        better = going & found & (reached < value)
-        finished = better & (value - reached <= tolerance * value)
-        best = best.where(better, tried)
+        rho = torch.from_numpy(damping).to(best.value.device)
+        step = backward_pass(engine, best.trajectory, best.controls, residuals, limits, rho, overrides)
+        expected, solved = step.expected_decrease.cpu().numpy(), step.status.cpu().numpy()
+        active = active & ~(solved & (expected <= settings.rounding * value))
+        candidate = search.run(best, step, value, expected, active & solved)
+        new_value = candidate.costs()
+        better = active & solved & (new_value < value)
+        finished = better & (value - new_value <= tolerance * value)
+        best = best.where(better, candidate)
         value = best.costs()
-        rho = np.where(better, np.maximum(rho / _FALL, _LEAST), rho * _GROWTH)
-        lowered += better
-        costs.append(best.value)
-        going = going & ~finished & (rho <= _LARGEST)
+        shrunk = np.maximum(damping / settings.damping_decay, settings.min_damping)
+        damping = np.where(better, shrunk, damping * settings.damping_growth)
+        successes += better
+        history.append(best.value)
+        active = active & ~finished & (damping <= settings.max_damping)
     residuals = cost.residuals(engine, best.trajectory, best.controls)
-    damping = best.value.new_zeros(state.batch)
-    gains = improvement(engine, best.trajectory, best.controls, residuals, limits, damping, known).gains
-    converged, used = (torch.from_numpy(each).to(damping.device) for each in (np.isfinite(value) & ~going, lowered))
-    return best.plan(gains), Progress(best.value, converged, used, torch.stack(costs))
+    undamped = best.value.new_zeros(state.batch)
+    gains = backward_pass(engine, best.trajectory, best.controls, residuals, limits, undamped, overrides).gains
+    counts = (torch.from_numpy(array).to(undamped.device) for array in (np.isfinite(value) & ~active, successes))
+    return best.policy(gains), IlqrResult(best.value, *counts, torch.stack(history))
 
 
-class _Found(NamedTuple):
-    """Controls, where they lead, and what that costs."""
+class _Candidate(NamedTuple):
+    """Controls, their trajectory and its cost."""
 
     controls: Tensor
     trajectory: Trajectory
     value: Tensor
 
-    def plan(self, gains: Tensor) -> Plan:
-        """These controls with gains."""
-        return Plan(self.controls, self.trajectory, gains)
+    def policy(self, gains: Tensor) -> FeedbackPolicy:
+        """Return these controls with feedback gains."""
+        return FeedbackPolicy(self.controls, self.trajectory, gains)
 
     def costs(self) -> NDArray[Any]:
-        """The cost of each world, in NumPy."""
+        """Return the cost of each world as a NumPy array."""
         return self.value.cpu().numpy()
 
-    def rows(self, worlds: Tensor) -> _Found:
-        """Those of some worlds."""
+    def rows(self, worlds: Tensor) -> _Candidate:
+        """Return the candidates of some worlds."""
         path = self.trajectory
-        chosen = Trajectory(path.q[worlds], path.v[worlds], None, path.dt)
-        return _Found(self.controls[worlds], chosen, self.value[worlds])
+        trajectory = Trajectory(path.q[worlds], path.v[worlds], None, path.dt)
+        return _Candidate(self.controls[worlds], trajectory, self.value[worlds])
 
-    def where(self, better: NDArray[np.bool_], other: _Found) -> _Found:
-        """In each world the other where that is better, these elsewhere."""
+    def where(self, better: NDArray[np.bool_], new: _Candidate) -> _Candidate:
+        """Return the new candidate in worlds where it is better, this one elsewhere."""
         if better.all():
-            return other
+            return new
         flags = torch.from_numpy(better).to(self.value.device)
-        taken, path, its = flags[:, None, None], self.trajectory, other.trajectory
-        q, v = torch.where(taken, its.q, path.q), torch.where(taken, its.v, path.v)
-        controls = torch.where(taken, other.controls, self.controls)
-        return _Found(controls, Trajectory(q, v, None, path.dt), torch.where(flags, other.value, self.value))
+        mask, path, new_path = flags[:, None, None], self.trajectory, new.trajectory
+        q, v = torch.where(mask, new_path.q, path.q), torch.where(mask, new_path.v, path.v)
+        controls = torch.where(mask, new.controls, self.controls)
+        return _Candidate(controls, Trajectory(q, v, None, path.dt), torch.where(flags, new.value, self.value))
 
-    def put(self, worlds: Tensor, other: _Found) -> None:
-        """Let others take the place of some worlds."""
-        path, its = self.trajectory, other.trajectory
-        self.controls[worlds], self.value[worlds] = other.controls, other.value
-        path.q[worlds], path.v[worlds] = its.q, its.v
+    def overwrite(self, worlds: Tensor, new: _Candidate) -> None:
+        """Replace the candidates of some worlds."""
+        path, new_path = self.trajectory, new.trajectory
+        self.controls[worlds], self.value[worlds] = new.controls, new.value
+        path.q[worlds], path.v[worlds] = new_path.q, new_path.v
 
 
-class _Search:
-    """Tries shares of changes of controls: the whole one first, or all at once while most rounds needed less."""
+class _LineSearch:
+    """Search over step sizes: first the whole change, or all step sizes at once if most worlds needed shorter ones."""
 
-    def __init__(self, engine: Engine, cost: Objective, limits: Bounds, properties: Properties | None) -> None:
-        self._engine, self._cost, self._limits, self._properties = engine, cost, limits, properties
-        self._together = False
-
-    def along(
+    def __init__(
         self,
-        best: _Found,
-        step: Improvement,
-        value: NDArray[Any],
-        promise: NDArray[Any],
-        wanted: NDArray[np.bool_],
-    ) -> _Found:
-        """What the whole change leads to, or the best share of it where that keeps less than half of its promise."""
-        plan = best.plan(step.gains)
-        shares = (1.0, *SHARES) if self._together else (1.0,)
-        whole, found = self._tried(plan, step.change, shares, self._properties)
-        short = wanted & ~(value - whole >= -0.5 * promise)
-        together, self._together = self._together, 2 * short.sum() > wanted.sum()
-        if together or not short.any():
-            return found
-        rows = torch.from_numpy(short.nonzero()[0]).to(best.value.device)
-        known = None if self._properties is None else self._properties.chosen(rows, self._engine.properties)
-        some = best.rows(rows).plan(step.gains[rows])
-        _, shorter = self._tried(some, step.change[rows], SHARES, known)
-        kept = found.rows(rows)
-        found.put(rows, kept.where(shorter.costs() < kept.costs(), shorter))
-        return found
+        engine: Engine,
+        cost: Objective,
+        limits: Bounds,
+        properties: Properties | None,
+        settings: IlqrSettings,
+    ) -> None:
+        self._engine, self._cost, self._limits, self._properties = engine, cost, limits, properties
+        self._settings, self._all_at_once = settings, False
 
-    def _tried(
-        self, plan: Plan, change: Tensor, shares: tuple[float, ...], known: Properties | None
-    ) -> tuple[NDArray[Any], _Found]:
-        """The costs of the first share, and the best of all shares in each world."""
-        start = plan.trajectory.state(0)
-        along = _tensor(shares, change.dtype, change.device)
-        path, used = self._engine.follow(start, plan, self._limits, change, along, known)
-        found = _Found(used, path, self._cost.value(path, used))
-        if len(shares) == 1:
-            return found.costs(), found
-        values = found.value.unflatten(0, (start.batch, len(shares)))
-        rows = torch.arange(start.batch, device=values.device) * len(shares) + values.argmin(1)
-        return values[:, 0].cpu().numpy(), found.rows(rows)
+    def run(
+        self,
+        best: _Candidate,
+        step: BackwardPass,
+        value: NDArray[Any],
+        expected: NDArray[Any],
+        active: NDArray[np.bool_],
+    ) -> _Candidate:
+        """Return the candidates of the whole change, or of the best step size in worlds where that is not enough."""
+        policy, step_sizes = best.policy(step.gains), self._settings.step_sizes
+        first_sizes = (1.0, *step_sizes) if self._all_at_once else (1.0,)
+        whole_value, candidate = self._evaluate(policy, step.change, first_sizes, self._properties)
+        short = active & ~(value - whole_value >= self._settings.sufficient_decrease * expected)
+        all_at_once, self._all_at_once = self._all_at_once, 2 * short.sum() > active.sum()
+        if all_at_once or not short.any():
+            return candidate
+        rows = torch.from_numpy(short.nonzero()[0]).to(best.value.device)
+        properties = None if self._properties is None else self._properties.chosen(rows, self._engine.properties)
+        row_policy = best.rows(rows).policy(step.gains[rows])
+        _, shorter = self._evaluate(row_policy, step.change[rows], step_sizes, properties)
+        whole = candidate.rows(rows)
+        candidate.overwrite(rows, whole.where(shorter.costs() < whole.costs(), shorter))
+        return candidate
+
+    def _evaluate(
+        self, policy: FeedbackPolicy, change: Tensor, step_sizes: tuple[float, ...], properties: Properties | None
+    ) -> tuple[NDArray[Any], _Candidate]:
+        """Return the costs of the first step size, and the best candidate of all of them in each world."""
+        start = policy.trajectory.state(0)
+        sizes = _tensor(step_sizes, change.dtype, change.device)
+        path, controls = self._engine.rollout_feedback(start, policy, self._limits, change, sizes, properties)
+        candidate = _Candidate(controls, path, self._cost.value(path, controls))
+        if len(step_sizes) == 1:
+            return candidate.costs(), candidate
+        values = candidate.value.unflatten(0, (start.batch, len(step_sizes)))
+        rows = torch.arange(start.batch, device=values.device) * len(step_sizes) + values.argmin(1)
+        return values[:, 0].cpu().numpy(), candidate.rows(rows)
 
 
 @cache
-def _tensor(shares: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
-    return torch.tensor(shares, dtype=dtype, device=device)
+def _tensor(step_sizes: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.tensor(step_sizes, dtype=dtype, device=device)
 
 
-def bounded(engine: Engine, bounds: Bounds | tuple[Any, Any] | None, like: Tensor) -> Bounds:
-    """The bounds of each control; none where they are not given."""
+def control_bounds(engine: Engine, bounds: Bounds | tuple[Any, Any] | None, like: Tensor) -> Bounds:
+    """Return the bounds of each control; infinite if they are not given."""
     limits = (-torch.inf, torch.inf) if bounds is None else bounds
-    low, high = (torch.as_tensor(each, dtype=like.dtype, device=like.device).expand(engine.nu) for each in limits)
+    low, high = (torch.as_tensor(limit, dtype=like.dtype, device=like.device).expand(engine.nu) for limit in limits)
     if not bool((low <= high).all()):
         raise InputError(f"bounds: expected the lower ones first, got {low.tolist()} and {high.tolist()}")
     return Bounds(low, high)

@@ -1,7 +1,7 @@
-"""Model-predictive control: plan over a horizon from what is seen now, act for one step, and plan again from there.
+"""Model-predictive control: plan over a horizon from the current state, act for one step, and plan again.
 
-Each plan starts from the last one, one step further. Where none can be made (what was seen is not a number, or the
-model fails), a world goes on with its last good plan, and that is said.
+Each plan starts from the last one, shifted by a step. If no plan can be made, since the state is not finite or the
+model fails, a world continues with its last good plan, and a warning says so.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from physvision.control.cost import Objective
-from physvision.control.ilqr import bounded, ilqr
+from physvision.control.ilqr import control_bounds, ilqr
 from physvision.core import ShapeError, State, Trajectory
 from physvision.core.checks import check_count, check_shape
 from physvision.physics import Engine
@@ -23,26 +23,32 @@ from physvision.physics.feedback import Bounds
 
 
 class Decision(NamedTuple):
-    """What to do now, and what it rests on.
+    """Control of a step, and the plan that it comes from.
 
     Attributes:
-        control: of this step, within the bounds.
-        planned: whether it comes from a plan made now; otherwise from the last good one.
-        age: steps since that plan was made; the horizon or more where there is none left, and the control is zero or
-            what of the bounds is nearest to it.
-        cost: of the plan.
-        path: where the plan leads.
+        control: Control of this step, within the bounds.
+        replanned: If true, the plan was made in this step; otherwise it is the last good one.
+        plan_age: Steps since the plan was made; the horizon or more if none is left, and the control is zero or the
+            bound nearest to it.
+        cost: Cost of the plan.
+        predicted: Predicted trajectory of the plan.
     """
 
     control: Float[Tensor, "batch nu"]
-    planned: Bool[Tensor, " batch"]
-    age: Int[Tensor, " batch"]
+    replanned: Bool[Tensor, " batch"]
+    plan_age: Int[Tensor, " batch"]
     cost: Float[Tensor, " batch"]
-    path: Trajectory
+    predicted: Trajectory
 
 
 class Mpc:
-    """A controller that plans by `ilqr` before each step."""
+    """A controller that plans by `ilqr` before each step.
+
+    Use it where a model is known and a plan takes less time than a step. It assumes that states are observed in full.
+
+    Attributes:
+        properties: Overrides of the model's properties, which may be set between steps.
+    """
 
     def __init__(
         self,
@@ -51,90 +57,91 @@ class Mpc:
         horizon: int,
         bounds: tuple[Any, Any] | None = None,
         *,
-        first: Float[Tensor, "batch steps nu"] | None = None,
-        rounds: int = 8,
+        initial_controls: Float[Tensor, "batch steps nu"] | None = None,
+        iterations: int = 8,
         tolerance: float = 1e-4,
         properties: Overrides = None,
     ) -> None:
-        """Plan with a model of what is controlled.
+        """Set up the controller.
 
         Args:
-            engine: the model.
-            cost: what is made small over the horizon.
-            horizon: steps that a plan reaches ahead.
-            bounds: of the controls, as in `ilqr`.
-            first: controls that the first plan starts from, as many as the horizon; zero if not given.
-            rounds: of `ilqr` for one plan.
-            tolerance: of `ilqr`.
-            properties: of the model, as in `Engine.rollout`; may be set between steps.
+            engine: Model of the mechanism.
+            cost: Cost function over the horizon.
+            horizon: Steps of a plan.
+            bounds: Bounds of the controls, as in `ilqr`.
+            initial_controls: Initial controls of the first plan, as many as the horizon; zero if None.
+            iterations: Largest number of iterations of `ilqr` for one plan.
+            tolerance: Tolerance of `ilqr`.
+            properties: Overrides of the model's properties, as in `Engine.rollout`.
         """
-        if first is not None and first.shape[1] != check_count("horizon", horizon):
-            raise ShapeError(f"first: expected controls of {horizon} steps, got {first.shape[1]}")
+        if initial_controls is not None and initial_controls.shape[1] != check_count("horizon", horizon):
+            raise ShapeError(f"initial_controls: expected controls of {horizon} steps, got {initial_controls.shape[1]}")
         self.engine, self.cost, self.horizon, self.bounds = engine, cost, horizon, bounds
-        self.rounds, self.tolerance, self.properties = rounds, tolerance, properties
-        self._first, self._warned = first, False
+        self.iterations, self.tolerance, self.properties = iterations, tolerance, properties
+        self._initial_controls, self._warned = initial_controls, False
         self.reset()
 
     def reset(self) -> None:
-        """Forget all plans: the next step begins an episode."""
+        """Discard all plans, before a new episode."""
         self._controls: Tensor | None = None
 
     @torch.no_grad()
     def act(self, state: State) -> Decision:
-        """The control for a step from what is seen now; worlds of a batch are controlled each on its own."""
+        """Return the control of a step from the observed state; worlds of a batch are independent."""
         check_shape("state.q", state.q, (None, self.engine.nq))
         check_shape("state.v", state.v, (len(state.q), self.engine.nv))
         batch, like = state.batch, state.q
-        low, high = limits = bounded(self.engine, self.bounds, like)
+        low, high = limits = control_bounds(self.engine, self.bounds, like)
         if self._controls is None:
-            self._begin(state, limits)
+            self._start_plan(state, limits)
         elif len(self._controls) != batch:
             raise ShapeError(f"state: expected {len(self._controls)} worlds as before, got {batch}; reset() first")
         assert self._controls is not None
-        seen = (state.q.isfinite().all(1) & state.v.isfinite().all(1)).unsqueeze(1)
-        # What is not seen is not planned from; the engine gets numbers all the same.
+        observed = (state.q.isfinite().all(1) & state.v.isfinite().all(1)).unsqueeze(1)
+        # A state that is not finite is not planned from; the engine gets finite numbers all the same.
         rest = self.engine.initial_state(batch, like.dtype)
-        start = State(torch.where(seen, state.q, rest.q), torch.where(seen, state.v, rest.v))
-        options = {"rounds": self.rounds, "tolerance": self.tolerance, "properties": self.properties}
-        plan, progress = ilqr(self.engine, start, self._controls, self.cost, limits, **options)
-        planned = seen[:, 0] & progress.cost.isfinite() & plan.controls.isfinite().all(2).all(1)
-        self._keep(planned, plan.controls, plan.trajectory, progress.cost)
-        decision = Decision(self._controls[:, 0].clone(), planned, self._age.clone(), self._cost.clone(), self._path)
-        self._say(planned, seen[:, 0])
+        start = State(torch.where(observed, state.q, rest.q), torch.where(observed, state.v, rest.v))
+        options = {"iterations": self.iterations, "tolerance": self.tolerance, "properties": self.properties}
+        plan, result = ilqr(self.engine, start, self._controls, self.cost, limits, **options)
+        replanned = observed[:, 0] & result.cost.isfinite() & plan.feedforward.isfinite().all(2).all(1)
+        self._update_plan(replanned, plan.feedforward, plan.trajectory, result.cost)
+        control, age, cost = self._controls[:, 0].clone(), self._plan_age.clone(), self._cost.clone()
+        self._notify(replanned, observed[:, 0])
         idle = torch.zeros_like(self._controls[:, :1]).clamp(low, high)
         self._controls = torch.cat([self._controls[:, 1:], idle], 1)
-        return decision
+        return Decision(control, replanned, age, cost, self._predicted)
 
-    def _begin(self, state: State, limits: Bounds) -> None:
-        """The plan before the first one: the controls to begin with, and to stay."""
+    def _start_plan(self, state: State, limits: Bounds) -> None:
+        """Set the plan before the first one: the initial controls, and a state that stays."""
         batch, like = state.batch, state.q
-        idle = like.new_zeros(batch, self.horizon, self.engine.nu)
-        self._controls = (idle if self._first is None else self._first.to(like).expand_as(idle)).clamp(*limits)
-        self._age = torch.full((batch,), self.horizon, device=like.device)
+        zero, initial = like.new_zeros(batch, self.horizon, self.engine.nu), self._initial_controls
+        self._controls = (zero if initial is None else initial.to(like).expand_as(zero)).clamp(*limits)
+        self._plan_age = torch.full((batch,), self.horizon, device=like.device)
         self._cost = like.new_full((batch,), torch.inf)
-        q, v = (each[:, None].repeat(1, self.horizon + 1, 1) for each in (like, state.v))
-        self._path = Trajectory(q, v)
+        q, v = (value[:, None].repeat(1, self.horizon + 1, 1) for value in (like, state.v))
+        self._predicted = Trajectory(q, v)
 
-    def _keep(self, planned: Tensor, controls: Tensor, path: Trajectory, cost: Tensor) -> None:
-        """The new plan where there is one; elsewhere the last one, a step older."""
+    def _update_plan(self, replanned: Tensor, controls: Tensor, path: Trajectory, cost: Tensor) -> None:
+        """Take the new plan where there is one; elsewhere the last one is a step older."""
         assert self._controls is not None
-        taken, old = planned[:, None, None], self._path
-        self._controls = torch.where(taken, controls, self._controls)
-        q, v = torch.where(taken, path.q, old.q), torch.where(taken, path.v, old.v)
-        self._path = Trajectory(q, v, None, self.engine.dt)
-        self._cost = torch.where(planned, cost, self._cost)
-        self._age = torch.where(planned, 0, self._age + 1)
+        mask, old = replanned[:, None, None], self._predicted
+        self._controls = torch.where(mask, controls, self._controls)
+        q, v = torch.where(mask, path.q, old.q), torch.where(mask, path.v, old.v)
+        self._predicted = Trajectory(q, v, None, self.engine.dt)
+        self._cost = torch.where(replanned, cost, self._cost)
+        self._plan_age = torch.where(replanned, 0, self._plan_age + 1)
 
-    def _say(self, planned: Tensor, seen: Tensor) -> None:
-        if self._warned or bool(planned.all()):
+    def _notify(self, replanned: Tensor, observed: Tensor) -> None:
+        """Warn once if some worlds have no new plan."""
+        if self._warned or bool(replanned.all()):
             return
         self._warned = True
-        worlds = (~planned).nonzero().flatten().tolist()
-        why = "the model failed on every plan" if bool(seen[worlds[0]]) else "what was seen of it is not finite"
+        worlds = (~replanned).nonzero().flatten().tolist()
+        reason = "the model failed on every plan" if bool(observed[worlds[0]]) else "its observed state is not finite"
         warnings.warn(
-            f"{len(worlds)} of {len(planned)} worlds could not be planned for (world {worlds[0]}: {why}). They go on "
-            "with their last good plan, and stand still once that ends. See Decision.planned and Decision.age; this is "
-            "said once a controller.",
+            f"{len(worlds)} of {len(replanned)} worlds have no new plan (world {worlds[0]}: {reason}). They continue "
+            "with their last good plan, and with zero controls once that ends. See Decision.replanned and "
+            "Decision.plan_age; a controller warns once.",
             RuntimeWarning,
             stacklevel=3,
         )

@@ -6,13 +6,13 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from physvision.control.policies import Task
+from physvision.control.policies import FeedbackTask
 from physvision.core import State
 from physvision.envs import Environment
 from physvision.learning.networks import sample_tanh_normal
 
 
-class EnvironmentTask(Task):
+class EnvironmentTask(FeedbackTask):
     """A window of an environment under a stochastic policy; the goal is the number of elapsed environment steps."""
 
     def __init__(
@@ -33,31 +33,31 @@ class EnvironmentTask(Task):
                 go back; None for no limit.
             dtype: Floating-point type of the observations.
         """
-        self.env, self.engine, self.periods, self.steps = env, env.engine, horizon, env.frame_skip
+        self.env, self.engine, self.episode_steps, self.frame_skip = env, env.engine, horizon, env.frame_skip
         self._generator, self._max_acceleration, self._dtype = generator, max_acceleration, dtype
         self._action_limit = torch.tensor(env.action_limit)
 
-    def begin(self, batch: int, generator: torch.Generator) -> tuple[State, Float[Tensor, "batch 1"]]:
-        """Reset the environment."""
+    def reset(self, batch: int, generator: torch.Generator) -> tuple[State, Float[Tensor, "batch 1"]]:
+        """Draw initial states of the environment, at step zero."""
         return self.env.reset(batch, generator), torch.zeros(batch, 1)
 
-    def sense(self, state: State, aim: Float[Tensor, "batch 1"]) -> Tensor:
+    def observe(self, state: State, goal: Float[Tensor, "batch 1"]) -> Tensor:
         """Return the environment's observation."""
-        return self.env.observe(state, aim[:, 0].long()).to(self._dtype)
+        return self.env.observe(state, goal[:, 0].long()).to(self._dtype)
 
     def act(self, state: State, output: Tensor) -> Tensor:
         """Sample the actor's action and scale it to a control."""
         noise = torch.randn(len(output), len(self._action_limit), generator=self._generator)
         return (sample_tanh_normal(output, noise)[0] * self._action_limit).to(state.q)
 
-    def losses(self, state: State, aim: Tensor) -> Tensor:
+    def losses(self, state: State, goal: Tensor) -> Tensor:
         """Return zeros, because rewards also depend on controls and on the states before."""
         return state.q.new_zeros(state.batch)
 
     def mean_acceleration(self, start: State, end: State) -> Float[Tensor, " batch"]:
         """Return the norm of the mean acceleration over a step."""
-        return (end.v - start.v).detach().norm(dim=1) / (self.steps * self.engine.dt)
+        return (end.v - start.v).detach().norm(dim=1) / (self.frame_skip * self.engine.dt)
 
-    def cut(self, start: State, end: State) -> Bool[Tensor, " batch"] | None:
+    def gradient_cut(self, start: State, end: State) -> Bool[Tensor, " batch"] | None:
         """Return true for worlds that accelerate beyond the limit."""
         return None if self._max_acceleration is None else self.mean_acceleration(start, end) > self._max_acceleration

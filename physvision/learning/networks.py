@@ -306,14 +306,14 @@ class Actor(Policy):
             with torch.no_grad():
                 self.layers.biases[-1][..., action_size:] += init_log_std
 
-    def still(self) -> None:
+    def zero_output(self) -> None:
         """Set the last layer to zero, so that all its outputs are zero."""
         nn.init.zeros_(self.layers.weights[-1])
         nn.init.zeros_(self.layers.biases[-1])
 
-    def forward(self, sensed: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, obs: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
         """Return means and logarithms of standard deviations, side by side, and the empty hidden state."""
-        return self.distribution(sensed), memory
+        return self.distribution(obs), hidden
 
     def distribution(self, obs: Float[Tensor, "batch obs"]) -> Float[Tensor, "batch outputs"]:
         """Return means and logarithms of standard deviations, side by side."""

@@ -21,7 +21,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from physvision.control.policies.loop import LARGEST, faded
+from physvision.control.policies.rollouts import MAX_OBSERVATION, scale_gradient
 from physvision.core import State
 from physvision.envs import Environment
 from physvision.learning.networks import sample_tanh_normal
@@ -35,8 +35,8 @@ class BranchedRollouts(NamedTuple):
     Attributes:
         evaluation: Actions of the policy in all steps, their values and their gradients D.
         transitions: Steps: `obs`, `action`, `reward`, `next_obs`, `terminated`.
-        failed_branches: Indices of branches with a failed step, an observation beyond `LARGEST`, or a D that is not
-            finite.
+        failed_branches: Indices of branches with a failed step, an observation beyond `MAX_OBSERVATION`, or a D that is
+            not finite.
         engine_steps: Environment steps that the engine simulated, failed branches included.
     """
 
@@ -119,17 +119,17 @@ def _simulate(agent: Sac, env: Environment, start: State, elapsed_steps: Tensor,
         elapsed_steps = elapsed_steps + 1
         next_obs = env.observe(result.state, elapsed_steps)
         terminated = env.is_terminal(next_obs.detach())
-        lost = result.failed | ~(next_obs.detach().abs().amax(1) < LARGEST)
+        invalid = result.failed | ~(next_obs.detach().abs().amax(1) < MAX_OBSERVATION)
         step = {"obs": obs, "action": action, "reward": result.reward, "next_obs": next_obs}
         step |= {"terminated": terminated, "noise": noise}
         steps.append({name: value.detach().float() for name, value in step.items()})
         branches.append(active)
         rewards.append(result.reward.detach())
-        failed[active] |= lost
-        objective = objective + result.reward[~lost].sum()
-        continues = ~(terminated | lost)
+        failed[active] |= invalid
+        objective = objective + result.reward[~invalid].sum()
+        continues = ~(terminated | invalid)
         active, elapsed_steps = active[continues], elapsed_steps[continues]
-        state = State(*(faded(values[continues], discount) for values in (result.state.q, result.state.v)))
+        state = State(*(scale_gradient(values[continues], discount) for values in (result.state.q, result.state.v)))
         obs = env.observe(state, elapsed_steps).float()
         if not len(active):
             break

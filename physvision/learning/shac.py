@@ -23,7 +23,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from physvision.control.policies import Played, Watch, play
+from physvision.control.policies import GradientMonitor, PolicyRollout, rollout_policy
 from physvision.core import InputError, State, TrainingError
 from physvision.envs import Environment
 from physvision.learning.env_task import EnvironmentTask
@@ -177,35 +177,35 @@ class Shac(Learner):
         settings = self.settings
         self._decay_learning_rates()
         task = EnvironmentTask(self.env, round(self.horizon), self.generator, settings.max_acceleration, self.dtype)
-        monitor, start = Watch(), self._noisy_state()
-        steps = self.worlds.elapsed_steps[:, None] + torch.arange(task.periods)
+        monitor, start = GradientMonitor(), self._noisy_state()
+        steps = self.worlds.elapsed_steps[:, None] + torch.arange(task.episode_steps)
         # The backward pass is that of the mean over worlds and steps.
         limit = None if settings.max_state_grad_norm is None else settings.max_state_grad_norm / steps.numel()
-        rollout = play(
+        rollout = rollout_policy(
             task,
             self.actor,
             start,
             steps[..., None].float(),
-            decay=settings.gradient_decay,
-            limit=limit,
-            watch=monitor,
+            gradient_decay=settings.gradient_decay,
+            max_state_grad_norm=limit,
+            monitor=monitor,
             properties=self._properties,
         )
         window = self._window(rollout, steps)
         returns = self._returns(window)
         self.actor_optimizer.zero_grad()
-        (-returns[window.valid].sum() / max(1, int(window.valid.sum())) / task.periods).backward()
+        (-returns[window.valid].sum() / max(1, int(window.valid.sum())) / task.episode_steps).backward()
         self._update_actor(monitor)
         critic_loss = self._update_critic(window)
         self._advance_worlds(rollout, window)
         if settings.max_acceleration is not None:
             self._adapt_horizon(task, rollout, settings.max_acceleration)
-        self.env_steps += self.worlds.num_envs * task.periods
+        self.env_steps += self.worlds.num_envs * task.episode_steps
         self._metrics |= {
             "mean_reward": float(window.reward.detach()[window.active].mean()),
             "termination_rate": float(window.terminated.any(1).double().mean()),
             "critic_loss": critic_loss,
-            "horizon": float(task.periods),
+            "horizon": float(task.episode_steps),
         }
 
     def _noisy_state(self) -> State:
@@ -214,7 +214,7 @@ class Shac(Learner):
         noise = torch.randn(state.v.shape, generator=self.generator, dtype=state.v.dtype) if std else 0.0
         return State(state.q, state.v + std * noise)
 
-    def _window(self, rollout: Played, steps: Tensor) -> Window:
+    def _window(self, rollout: PolicyRollout, steps: Tensor) -> Window:
         """Return observations, rewards and ends of episodes of a rollout."""
         assert rollout.starts is not None
         assert rollout.failed is not None
@@ -223,11 +223,12 @@ class Shac(Learner):
         next_obs = env.observe(after, steps.flatten() + 1).to(self.dtype).unflatten(0, steps.shape)
         obs = env.observe(before, steps.flatten()).detach().to(self.dtype).unflatten(0, steps.shape)
         terminated, time_limit = env.is_terminal(next_obs.detach()), steps + 1 >= env.max_episode_steps
-        ended = terminated | time_limit | rollout.failed
-        active = torch.cat([torch.ones_like(ended[:, :1]), ~ended[:, :-1]], 1).cumprod(1).bool()
+        done = terminated | time_limit | rollout.failed
+        active = torch.cat([torch.ones_like(done[:, :1]), ~done[:, :-1]], 1).cumprod(1).bool()
         valid = ~(rollout.failed & active).any(1)
-        cut = torch.zeros_like(ended) if rollout.cut is None else rollout.cut
-        return Window(obs, next_obs, reward, terminated, time_limit & ~terminated, cut, active, valid)
+        gradient_cut = torch.zeros_like(done) if rollout.gradient_cut is None else rollout.gradient_cut
+        truncated = time_limit & ~terminated
+        return Window(obs, next_obs, reward, terminated, truncated, gradient_cut, active, valid)
 
     def _returns(self, window: Window) -> Float[Tensor, " batch"]:
         """Return what each world earns: the stretches between cuts, each with the value of its last state.
@@ -248,13 +249,13 @@ class Shac(Learner):
             weight = torch.where(window.gradient_cut[:, k], 1.0, weight)
         return total
 
-    def _update_actor(self, monitor: Watch) -> None:
+    def _update_actor(self, monitor: GradientMonitor) -> None:
         """Take one step of Adam for the actor."""
-        self.nonfinite_gradients += len(monitor.found)
+        self.nonfinite_gradients += len(monitor.nonfinite)
         norm = torch.nn.utils.clip_grad_norm_(list(self.actor.parameters()), self.settings.max_grad_norm)
         self._metrics["grad_norm"] = float(norm)
         if not bool(norm.isfinite()):
-            places = ", ".join(f"world {world} at step {step}" for world, step in monitor.found[:5])
+            places = ", ".join(f"world {world} at step {step}" for world, step in monitor.nonfinite[:5])
             raise TrainingError(
                 f"actor gradient is {float(norm)} after {self.env_steps} environment steps (not finite first in: "
                 f"{places or 'no single world'}); lower actor_lr or max_state_grad_norm"
@@ -299,13 +300,13 @@ class Shac(Learner):
         rows = rows if self.actor.normalizer is None else self.actor.normalizer(rows)
         return critic(rows, frozen)[0, :, 0].unflatten(0, obs.shape[:-1])
 
-    def _advance_worlds(self, rollout: Played, window: Window) -> None:
+    def _advance_worlds(self, rollout: PolicyRollout, window: Window) -> None:
         """Set the worlds to the end of the window and reset those whose episode ended."""
         failed = ~window.valid
         self.worlds.advance(rollout.trajectory.final.detach(), failed, rollout.controls.shape[1])
         self.worlds.reset((window.terminated | window.truncated).any(1) | failed)
 
-    def _adapt_horizon(self, task: EnvironmentTask, rollout: Played, max_acceleration: float) -> None:
+    def _adapt_horizon(self, task: EnvironmentTask, rollout: PolicyRollout, max_acceleration: float) -> None:
         """Lengthen or shorten later windows by the mean acceleration of this one."""
         path = rollout.trajectory
         acceleration = task.mean_acceleration(path[:-1].flatten(), path[1:].flatten()).mean()

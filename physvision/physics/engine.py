@@ -13,7 +13,7 @@ from torch._C._functorch import is_functorch_wrapped_tensor
 
 from physvision.core import Appearance, Placed, State, Status, Trajectory, UnsupportedError
 from physvision.core.checks import check_count, check_like, check_shape, check_tensor
-from physvision.physics.feedback import Bounds, Plan, followed
+from physvision.physics.feedback import Bounds, FeedbackPolicy, rollout_feedback
 from physvision.physics.properties import Claim, Properties
 
 Overrides = Properties | Mapping[str, Tensor] | None
@@ -185,37 +185,43 @@ class Engine(nn.Module):
         gq, gv, gu = (g.reshape(batch, rows, -1) for g in gradients)
         return torch.cat([gq, gv], 2), gu
 
-    def follow(
+    def rollout_feedback(
         self,
         start: State,
-        plan: Plan,
+        policy: FeedbackPolicy,
         bounds: Bounds,
         change: Float[Tensor, "batch steps nu"] | None = None,
-        shares: Float[Tensor, " shares"] | None = None,
+        step_sizes: Float[Tensor, " step_sizes"] | None = None,
         properties: Overrides = None,
     ) -> tuple[Trajectory, Float[Tensor, "repeated steps nu"]]:
-        """The motion under a plan that is held by feedback, and its controls, without gradients or a status.
+        """Simulate the motion under a feedback policy, without gradients or a status, and return it with its controls.
 
-        Each world is simulated once for each share, copies of one world next to each other.
+        Each world is simulated once for each step size, copies of one world next to each other.
 
         Args:
-            start: of each world.
-            plan: what is followed.
-            bounds: of the controls.
-            change: added to the plan's controls before feedback; none if not given.
-            shares: of the change that are tried; all of it if not given.
-            properties: as in `rollout`.
+            start: Initial state of each world.
+            policy: Policy of each world.
+            bounds: Bounds of the controls.
+            change: Change of the feedforward controls; zero if None.
+            step_sizes: Fractions of the change; the whole change if None.
+            properties: Overrides of the engine's properties, as in `rollout`.
         """
-        self._check_rollout(start, plan.controls.shape[1], plan.controls, None)
-        change = torch.zeros_like(plan.controls) if change is None else change
-        shares = start.q.new_ones(1) if shares is None else shares
-        return self._follow(start, plan, bounds, change, shares, properties)
+        self._check_rollout(start, policy.feedforward.shape[1], policy.feedforward, None)
+        change = torch.zeros_like(policy.feedforward) if change is None else change
+        step_sizes = start.q.new_ones(1) if step_sizes is None else step_sizes
+        return self._rollout_feedback(start, policy, bounds, change, step_sizes, properties)
 
-    def _follow(
-        self, start: State, plan: Plan, bounds: Bounds, change: Tensor, shares: Tensor, properties: Overrides
+    def _rollout_feedback(
+        self,
+        start: State,
+        policy: FeedbackPolicy,
+        bounds: Bounds,
+        change: Tensor,
+        step_sizes: Tensor,
+        properties: Overrides,
     ) -> tuple[Trajectory, Tensor]:
-        """What `follow` returns; the arguments are checked, but for the properties."""
-        return followed(self, start, plan, bounds, change, shares, properties)
+        """Return the result of `rollout_feedback` for checked arguments; the properties are not checked yet."""
+        return rollout_feedback(self, start, policy, bounds, change, step_sizes, properties)
 
     def _claims(self, own: Properties, name: str, value: Tensor) -> Sequence[Claim]:
         """What must hold for numbers of the leaf `name`, to stand in `own`."""

@@ -1,4 +1,4 @@
-"""Motion under a plan that is held by feedback: u = clip(u̅ + K (x ⊖ x̅))."""
+"""Motion under a feedback policy: u = clip(u̅ + K (x ⊖ x̅))."""
 
 from __future__ import annotations
 
@@ -16,59 +16,65 @@ if TYPE_CHECKING:
 
 
 class Bounds(NamedTuple):
-    """The least and the largest value of each control, (nu,)."""
+    """Bounds of the controls.
+
+    Attributes:
+        low: Smallest value of each control.
+        high: Largest value of each control.
+    """
 
     low: Float[Tensor, " nu"]
     high: Float[Tensor, " nu"]
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Controls that lead along a trajectory, and how to correct them where the motion leaves it.
+class FeedbackPolicy:
+    """Feedforward controls along a trajectory, and the gains that correct them beside it.
 
     Attributes:
-        controls: of each step.
-        trajectory: where they lead.
-        gains: of each step, changes of the controls for displacements (q, then v) from the trajectory.
+        feedforward: Controls of each step.
+        trajectory: Trajectory along which they lead.
+        gains: Change of each step's controls for displacements (q, then v) from the trajectory.
     """
 
-    controls: Float[Tensor, "batch steps nu"]
+    feedforward: Float[Tensor, "batch steps nu"]
     trajectory: Trajectory
     gains: Float[Tensor, "batch steps nu twice_nv"]
 
-    def repeat(self, times: int) -> Plan:
-        """The plan of each world `times` times, copies of one world next to each other."""
+    def repeat(self, times: int) -> FeedbackPolicy:
+        """Return copies of each world's policy, next to each other."""
         path = self.trajectory
         repeated = Trajectory(path.q.repeat_interleave(times, 0), path.v.repeat_interleave(times, 0), None, path.dt)
-        return Plan(self.controls.repeat_interleave(times, 0), repeated, self.gains.repeat_interleave(times, 0))
+        feedforward, gains = (value.repeat_interleave(times, 0) for value in (self.feedforward, self.gains))
+        return FeedbackPolicy(feedforward, repeated, gains)
 
     def control(
         self, engine: Engine, step: int, state: State, bounds: Bounds, change: Float[Tensor, "batch nu"] | None = None
     ) -> Float[Tensor, "batch nu"]:
-        """The control of a step from a state near the plan's, within the bounds; `change` is added to the plan's."""
-        planned = self.trajectory.state(step)
-        apart = torch.cat([engine.difference(planned.q, state.q), state.v - planned.v], 1)
-        control = self.controls[:, step] + (self.gains[:, step] @ apart[..., None])[..., 0]
+        """Return the control of a step at a state, within the bounds; `change` is added to the feedforward control."""
+        nominal = self.trajectory.state(step)
+        displacement = torch.cat([engine.difference(nominal.q, state.q), state.v - nominal.v], 1)
+        control = self.feedforward[:, step] + (self.gains[:, step] @ displacement[..., None])[..., 0]
         return (control if change is None else control + change).clamp(bounds.low, bounds.high)
 
 
 @torch.no_grad()
-def followed(
+def rollout_feedback(
     engine: Engine,
     start: State,
-    plan: Plan,
+    policy: FeedbackPolicy,
     bounds: Bounds,
     change: Float[Tensor, "batch steps nu"],
-    shares: Float[Tensor, " shares"],
+    step_sizes: Float[Tensor, " step_sizes"],
     properties: Overrides,
 ) -> tuple[Trajectory, Float[Tensor, "repeated steps nu"]]:
-    """What `Engine.follow` returns, one step after the other."""
-    count = len(shares)
-    known = None if properties is None else engine.checked(properties, start.batch).repeat(count, engine.properties)
-    plan, states, controls = plan.repeat(count), [start.repeat(count)], []
-    changes = (shares[None, :, None, None] * change[:, None]).flatten(0, 1)
+    """Return the result of `Engine.rollout_feedback`, one step after the other."""
+    count = len(step_sizes)
+    overrides = None if properties is None else engine.checked(properties, start.batch).repeat(count, engine.properties)
+    policy, states, controls = policy.repeat(count), [start.repeat(count)], []
+    changes = (step_sizes[None, :, None, None] * change[:, None]).flatten(0, 1)
     for step in range(changes.shape[1]):
-        controls.append(plan.control(engine, step, states[-1], bounds, changes[:, step]))
-        states.append(engine.step(states[-1], controls[-1], known))
-    q, v = torch.stack([each.q for each in states], 1), torch.stack([each.v for each in states], 1)
+        controls.append(policy.control(engine, step, states[-1], bounds, changes[:, step]))
+        states.append(engine.step(states[-1], controls[-1], overrides))
+    q, v = torch.stack([state.q for state in states], 1), torch.stack([state.v for state in states], 1)
     return Trajectory(q, v, None, engine.dt), torch.stack(controls, 1)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from physvision.core import InputError, State, Trajectory
 from physvision.physics.engine import Engine, Overrides
-from physvision.physics.feedback import Bounds, Plan
+from physvision.physics.feedback import Bounds, FeedbackPolicy
 from physvision.physics.properties import Properties
 from physvision.physics.wrapper import EngineWrapper
 
@@ -102,11 +102,17 @@ class PhysicsLayer(EngineWrapper):
         """Derivatives of a step of the engine inside, with the learned properties."""
         return self.engine.linearize(state, control, self._known(properties, state.batch))
 
-    def _follow(
-        self, start: State, plan: Plan, bounds: Bounds, change: Tensor, shares: Tensor, properties: Overrides
+    def _rollout_feedback(
+        self,
+        start: State,
+        policy: FeedbackPolicy,
+        bounds: Bounds,
+        change: Tensor,
+        step_sizes: Tensor,
+        properties: Overrides,
     ) -> tuple[Trajectory, Tensor]:
         known = self._known(properties, start.batch)
-        return self.engine._follow(start, plan, bounds, change, shares, known)
+        return self.engine._rollout_feedback(start, policy, bounds, change, step_sizes, known)
 
     @torch.no_grad()
     def _known(self, properties: Overrides, batch: int) -> Properties:

@@ -10,8 +10,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from physvision.control.pixels import FramePolicy, FromFrames, FromState, Starts, Upright, leaning, save_policy
-from physvision.control.policies import Dense
+from physvision.control.pixels import (
+    CartPoleTask,
+    FramePolicy,
+    PixelCartPoleTask,
+    StartDistribution,
+    StateCartPoleTask,
+    save_policy,
+    upright_angle,
+)
+from physvision.control.policies import MlpPolicy
 from physvision.core import InputError
 from physvision.trainers.checkpoints import keep_checkpoints_whole
 from physvision.trainers.policies import PolicyTraining
@@ -23,16 +31,16 @@ _FINAL_LR_FACTOR = 0.02
 _STANDS, _NEEDED, _MEMORY = 0.3, 0.5, 0.9  # rad, share, and what is left of the mean share after an update
 
 
-def course_at(task: Upright, done: float) -> None:
+def course_at(task: CartPoleTask, done: float) -> None:
     """Set initial states and episode length for a stage of the curriculum.
 
     Args:
         task: Task to modify.
         done: Progress of the curriculum, 0 to 1.
     """
-    task.periods = _EPISODE if done >= 1 else round(_SHORT + done * (_LONG - _SHORT))
+    task.episode_steps = _EPISODE if done >= 1 else round(_SHORT + done * (_LONG - _SHORT))
     hanging = 0.5 * done if done > 0.3 else 0.0
-    task.starts = Starts(hanging, _NEAR + done * (_FAR - _NEAR), _SLOW + done * (_FAST - _SLOW))
+    task.starts = StartDistribution(hanging, _NEAR + done * (_FAR - _NEAR), _SLOW + done * (_FAST - _SLOW))
 
 
 class PendulumTraining(PolicyTraining):
@@ -91,10 +99,10 @@ class PendulumTraining(PolicyTraining):
         """
         torch.manual_seed(seed)
         if sees == "frames":
-            task = FromFrames(height, width, _SHORT, varied, through_camera)
+            task = PixelCartPoleTask(height, width, _SHORT, varied, through_camera)
             policy = FramePolicy(height, width, recompute=recompute)
         elif sees == "state":
-            task, policy = FromState(_SHORT), Dense(FromState.sensors, (64, 64), 1)
+            task, policy = StateCartPoleTask(_SHORT), MlpPolicy(StateCartPoleTask.obs_size, (64, 64), 1)
         else:
             raise InputError(f'sees: expected "frames" or "state", got {sees!r}')
         super().__init__(policy, task, updates, batch, seed, learning_rate, decay=decay, clip=clip, limit=limit)
@@ -110,8 +118,8 @@ class PendulumTraining(PolicyTraining):
     def choose_episode(self) -> None:
         """Set initial states, length and noise of the next episode."""
         course_at(self.course, float(self.progress))
-        if isinstance(self.course, FromFrames):
-            self.course.noise = self.noise if float(self.progress) >= 1 else 0.0
+        if isinstance(self.course, PixelCartPoleTask):
+            self.course.pixel_noise = self.noise if float(self.progress) >= 1 else 0.0
 
     def on_train_batch_start(self, batch: int, batch_idx: int) -> None:
         """Set up the episode and the learning rate."""
@@ -125,7 +133,7 @@ class PendulumTraining(PolicyTraining):
         """Measure the success rate, and advance the curriculum if it is high enough."""
         assert self.last is not None
         final = self.last.trajectory.final
-        stands = (leaning(final.detach()).abs() < _STANDS).double().mean()
+        stands = (upright_angle(final.detach()).abs() < _STANDS).double().mean()
         self.standing += (1 - _MEMORY) * (stands - self.standing)
         if float(self.progress) >= 1:
             self.settled += 1 / self.settling

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.optim import Adam, Optimizer
 from torch.utils.data import DataLoader
 
-from physvision.control.policies import Episode, Played, Policy, play
+from physvision.control.policies import ControlTask, Policy, PolicyRollout, rollout_policy
 
 
 class PolicyTraining(LightningModule):
@@ -23,7 +23,7 @@ class PolicyTraining(LightningModule):
     def __init__(
         self,
         policy: Policy,
-        task: Episode,
+        task: ControlTask,
         updates: int,
         batch: int = 1,
         seed: int = 0,
@@ -32,7 +32,7 @@ class PolicyTraining(LightningModule):
         decay: float | Tensor = 0.99,
         still: bool = True,
         clip: float | None = 1.0,
-        player: Callable[..., Played] = play,
+        player: Callable[..., PolicyRollout] = rollout_policy,
         limit: float | None = None,
     ) -> None:
         """Choose policy, task and stabilizers.
@@ -48,18 +48,18 @@ class PolicyTraining(LightningModule):
             decay: Factor of the backward signal a period; 1 for the exact gradient. One for all worlds, or (batch, 1).
             still: If true, zero the outputs at the start.
             clip: largest norm of the gradient; None for no limit.
-            player: `play` for a `Task`, `play_open_loop` for an `OpenLoop`.
+            player: `rollout_policy` for a `FeedbackTask`, `rollout_open_loop` for an `OpenLoopTask`.
             limit: largest norm of a world's backward signal between periods, beside the weight that its loss in one of
-                them has in the mean; only of `play`. None for no limit.
+                them has in the mean; only of `rollout_policy`. None for no limit.
         """
         super().__init__()
         self.policy, self.task = policy, task
         self.updates, self.batch, self.seed = updates, batch, seed
         self.learning_rate, self.averaged, self.decay, self.clip = learning_rate, averaged, decay, clip
         self.player, self.limit = player, limit
-        self.last: Played | None = None
+        self.last: PolicyRollout | None = None
         if still:
-            policy.still()
+            policy.zero_output()
 
     def train_dataloader(self) -> DataLoader:
         """Load the indices of the updates."""
@@ -68,10 +68,10 @@ class PolicyTraining(LightningModule):
     def training_step(self, batch: int, batch_idx: int) -> Tensor:
         """Compute the loss of an episode, and keep its rollout as `last`."""
         generator = torch.Generator().manual_seed(self.seed + 1_000_003 * self.global_step)
-        start, aim = self.task.begin(self.batch, generator)
-        counted = self.batch * (self.task.periods if self.averaged else 1)
-        limits = {} if self.limit is None else {"limit": self.limit / counted}
-        rollout = self.player(self.task, self.policy, start, aim, decay=self.decay, **limits)
+        start, goal = self.task.reset(self.batch, generator)
+        counted = self.batch * (self.task.episode_steps if self.averaged else 1)
+        limits = {} if self.limit is None else {"max_state_grad_norm": self.limit / counted}
+        rollout = self.player(self.task, self.policy, start, goal, gradient_decay=self.decay, **limits)
         self.last = rollout
         loss = (rollout.losses if self.averaged else rollout.losses[:, -1]).mean()
         self.log("train/loss", loss.detach(), prog_bar=True, batch_size=self.batch)

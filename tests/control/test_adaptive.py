@@ -7,7 +7,7 @@ import torch
 
 from physvision import State
 from physvision.control import Goal, Mpc
-from physvision.control.adaptive import AdaptiveMpc, Model
+from physvision.control.adaptive import AdaptiveModel, AdaptiveMpc
 from physvision.core import InputError
 from physvision.estimation import Unknown, Unknowns
 from physvision.physics import articulated
@@ -28,8 +28,8 @@ def adaptive():
         masses, lengths = values["pole"].unsqueeze(-1), values["length"].unsqueeze(-1)
         return articulated.cartpole_properties(values["cart"], lengths, masses)
 
-    model = Model(engine, unknowns, leaves, features)
-    return AdaptiveMpc(Mpc(engine, cost, 25, (-20.0, 20.0), first=first), model)
+    model = AdaptiveModel(engine, unknowns, leaves, features)
+    return AdaptiveMpc(Mpc(engine, cost, 25, (-20.0, 20.0), initial_controls=first), model)
 
 
 def test_it_finds_the_real_cart_and_swings_it_up():
@@ -41,7 +41,7 @@ def test_it_finds_the_real_cart_and_swings_it_up():
     for step in range(90):
         control = controller.act(state).control
         end = real.step(state, control)
-        controller.saw(state, control, end)
+        controller.observe(state, control, end)
         state = end
         heights.append(float(state.q[0, 1].cos()))
         if step in (5, 20):
@@ -53,7 +53,7 @@ def test_it_finds_the_real_cart_and_swings_it_up():
 
     # From masses with which the model fails the search begins anew.
     lost = adaptive()
-    lost.record, lost.z = controller.record, torch.full_like(controller.z, 90.0)
+    lost.log, lost.z = controller.log, torch.full_like(controller.z, 90.0)
     lost.refit()
     torch.testing.assert_close(lost.z, controller.z, rtol=1e-6, atol=1e-6)
 
@@ -62,5 +62,5 @@ def test_steps_that_were_not_seen_are_left_out():
     controller = adaptive()
     still, control = controller.model.engine.initial_state(2, torch.float64), torch.zeros(2, 1).double()
     unseen = State(torch.tensor([[0.0, torch.nan], [0.0, 0.0]]).double(), still.v)
-    controller.saw(still, control, unseen)
-    assert len(controller.record) == 1
+    controller.observe(still, control, unseen)
+    assert len(controller.log) == 1

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from physvision.control.breakout import KEYS, Bounces, Paddle, fly
+from physvision.control.breakout import KEYS, BounceStatistics, PaddleModel, predict_path
 from physvision.envs.breakout_screen import BALL_HEIGHT, BRICK_HEIGHT, BRICK_TOP, FLOOR, LEFT, RIGHT, ROOF
 
 
@@ -13,46 +13,46 @@ def no_bricks():
 
 def test_a_ball_bounces_off_walls_and_roof_as_light_does():
     """Unfolded at the walls its way is straight: by hand, from x = 20 to the left by 2 a frame, down by 3."""
-    flight = fly((20.0, 100.0), (-2.0, 3.0), no_bricks())
+    path = predict_path((20.0, 100.0), (-2.0, 3.0), no_bricks())
     frames = (FLOOR - BALL_HEIGHT - 100.0) / 3
-    assert flight.frames == pytest.approx(frames)
-    assert flight.place == pytest.approx(LEFT + abs(20.0 - LEFT - 2 * frames))
-    assert flight.struck == 0
+    assert path.frames == pytest.approx(frames)
+    assert path.landing_x == pytest.approx(LEFT + abs(20.0 - LEFT - 2 * frames))
+    assert path.bricks_hit == 0
     # Each dot of its way is a frame on, within the field.
-    xs = np.array(flight.way())
+    xs = np.array(path.full_path())
     assert (xs[:, 0] >= LEFT).all()
     assert (xs[:, 0] <= RIGHT - 2).all()
     np.testing.assert_allclose(np.diff(xs[:, 1]), 3.0)
-    up = fly((80.0, 60.0), (0.5, -4.0), no_bricks())
-    assert min(y for _, y in up.path) >= ROOF - 4.0
-    assert up.place == pytest.approx(80.0 + 0.5 * up.frames)
+    up = predict_path((80.0, 60.0), (0.5, -4.0), no_bricks())
+    assert min(y for _, y in up.corners) >= ROOF - 4.0
+    assert up.landing_x == pytest.approx(80.0 + 0.5 * up.frames)
 
 
 def test_a_ball_takes_a_brick_and_turns():
     bricks = no_bricks()
     bricks[5, 9] = True
     below = BRICK_TOP + 6 * BRICK_HEIGHT
-    flight = fly((LEFT + 9 * 8 + 3.0, below + 20.0), (0.0, -3.0), bricks)
-    assert flight.struck == 1
-    assert min(y for _, y in flight.path) >= below - 3.0
+    path = predict_path((LEFT + 9 * 8 + 3.0, below + 20.0), (0.0, -3.0), bricks)
+    assert path.bricks_hit == 1
+    assert min(y for _, y in path.corners) >= below - 3.0
     assert bricks[5, 9]  # what is thought of is not changed
 
 
 def test_the_nearest_bounce_is_expected():
-    bounces = Bounces()
-    assert bounces.expected(0.0, 3.0) is None
+    bounces = BounceStatistics()
+    assert bounces.predict(0.0, 3.0) is None
     bounces.add(-4.0, 3.0, (-2.0, -3.0))
     bounces.add(4.0, 3.0, (2.0, -3.0))
-    assert bounces.expected(-3.0, 3.1) == (-2.0, -3.0)
-    assert bounces.expected(3.5, 3.0) == (2.0, -3.0)
-    assert bounces.expected(0.0, 3.0) is None
-    assert bounces.expected(4.0, 6.0) is None
+    assert bounces.predict(-3.0, 3.1) == (-2.0, -3.0)
+    assert bounces.predict(3.5, 3.0) == (2.0, -3.0)
+    assert bounces.predict(0.0, 3.0) is None
+    assert bounces.predict(4.0, 6.0) is None
 
 
 def test_a_key_counts_what_still_comes_of_those_before():
-    paddle = Paddle(np.array([0.0, 3.0, 2.0, 1.0, 0, 0, 0, 0]))
+    paddle = PaddleModel(np.array([0.0, 3.0, 2.0, 1.0, 0, 0, 0, 0]))
     still = [0] * 8
-    assert KEYS[paddle.key(10.0, still)] == "RIGHT"
-    assert KEYS[paddle.key(-10.0, still)] == "LEFT"
-    assert paddle.coming([1, 1, 0, 0, 0, 0, 0, 0]) == pytest.approx(6.0 + 3.0)
-    assert KEYS[paddle.key(10.0, [1, 1, 0, 0, 0, 0, 0, 0])] == "NOOP"
+    assert KEYS[paddle.choose_key(10.0, still)] == "RIGHT"
+    assert KEYS[paddle.choose_key(-10.0, still)] == "LEFT"
+    assert paddle.pending_displacement([1, 1, 0, 0, 0, 0, 0, 0]) == pytest.approx(6.0 + 3.0)
+    assert KEYS[paddle.choose_key(10.0, [1, 1, 0, 0, 0, 0, 0, 0])] == "NOOP"

@@ -27,7 +27,7 @@ def test_a_cartpole_stands_up_with_a_model_that_was_wrong(tmp_path, capsys):
 
 def test_a_pendulum_stands_after_a_given_time_with_the_least_effort(tmp_path, capsys):
     path = tmp_path / "pendulum.mp4"
-    assert main(["control", "pendulum", "--aim", "energy", "--seconds", "2.9", "--out", str(path)]) == 0
+    assert main(["control", "pendulum", "--objective", "effort", "--seconds", "2.9", "--out", str(path)]) == 0
     told = capsys.readouterr().out
     assert "8 of 8 searches stand after 2.90 s" in told
     assert path.stat().st_size > 5_000
@@ -40,8 +40,8 @@ def test_a_pendulum_stands_after_a_given_time_with_the_least_effort(tmp_path, ca
             ["spinning-top"],
             "one of pendulum, cartpole, double-pendulum, acrobot, pendulum-pixels, breakout, got 'spinning-top'",
         ),
-        (["cartpole", "--aim", "fame"], "expected one of goal, time, energy, got 'fame'"),
-        (["cartpole", "--aim", "time", "--learn"], "--aim goal"),
+        (["cartpole", "--objective", "fame"], "expected one of stabilize, time, effort, got 'fame'"),
+        (["cartpole", "--objective", "time", "--learn"], "--objective stabilize"),
         (["cartpole", "--seconds", "-1"], "seconds"),
     ],
 )
@@ -53,7 +53,7 @@ def test_what_is_asked_for_wrongly_is_told(arguments, told, capsys):
 @pytest.mark.extended
 def test_a_policy_that_sees_is_filmed_with_what_it_sees(tmp_path, capsys):
     policy = FramePolicy(32, 96)
-    policy.still()
+    policy.zero_output()
     file = str(save_policy(tmp_path / "still.safetensors", policy))
     path = tmp_path / "still.mp4"
     assert main(["control", "pendulum-pixels", "--policy", file, "--seconds", "0.4", "--out", str(path)]) == 0

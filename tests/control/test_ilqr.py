@@ -71,7 +71,7 @@ def test_it_is_riccatis_solution_where_motion_is_linear(masses):
     wanted, end = riccati(A, B, W, F, offset, np.concatenate([start.q[0], start.v[0]]), steps)
     plan, progress = ilqr(engine, start, torch.zeros(1, steps, masses, dtype=torch.float64), cost)
     assert bool(progress.converged.all())
-    np.testing.assert_allclose(plan.controls[0], wanted, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(plan.feedforward[0], wanted, rtol=1e-10, atol=1e-10)
     final = plan.trajectory.final
     np.testing.assert_allclose(np.concatenate([final.q[0], final.v[0]]), end, rtol=1e-10, atol=1e-10)
 
@@ -82,7 +82,7 @@ def test_bounds_hold_and_what_they_leave_is_the_least():
     start = State(torch.tensor([[1.0, -1.0]]).double(), torch.zeros(1, 2).double())
     low, high = torch.tensor([-1.0, -0.4]).double(), torch.tensor([0.5, 2.0]).double()
     plan, progress = ilqr(engine, start, torch.zeros(1, steps, 2).double(), cost, (low, high), tolerance=1e-14)
-    controls = plan.controls
+    controls = plan.feedforward
     assert bool(((controls >= low) & (controls <= high)).all())
     assert bool((controls == low).any())
     assert bool((controls == high).any())
@@ -95,7 +95,7 @@ def test_bounds_hold_and_what_they_leave_is_the_least():
     assert float(slope[(controls > low) & (controls < high)].abs().max()) < 1e-6 * float(size)
     assert float(slope[controls == low].min()) > -1e-6 * float(size)
     assert float(slope[controls == high].max()) < 1e-6 * float(size)
-    assert bool((progress.costs.diff(dim=0) <= 0).all())
+    assert bool((progress.cost_history.diff(dim=0) <= 0).all())
 
 
 def upright(state: State) -> torch.Tensor:
@@ -117,9 +117,9 @@ def test_two_links_swing_up(reach, steps, rounds):
     first = 0.5 * torch.randn(worlds, steps, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     hanging = State(torch.zeros(worlds, 2).double(), torch.zeros(worlds, 2).double())
     largest = torch.tensor(reach).double()
-    plan, progress = ilqr(chain, hanging, first, cost, (-largest, largest), rounds=rounds, tolerance=1e-4)
-    assert bool((progress.costs.diff(dim=0) <= 0).all())
-    assert bool((plan.controls.abs() <= largest).all())
+    plan, progress = ilqr(chain, hanging, first, cost, (-largest, largest), iterations=rounds, tolerance=1e-4)
+    assert bool((progress.cost_history.diff(dim=0) <= 0).all())
+    assert bool((plan.feedforward.abs() <= largest).all())
     # From random controls some searches end in a worse local least than others.
     off = (upright(plan.trajectory.final) - wanted).abs().amax(1)
     assert float(off[progress.cost.argmin()]) < 0.05
@@ -151,8 +151,8 @@ def expanded(cost, engine, path, controls):
     J = torch.nn.functional.pad(J, (0, 2 * engine.nv + nu - J.shape[3]))
     W, K, V = found.weights, found.final_jacobian, found.final_weights
     slope, curvature = 2 * (W * found.running)[:, :, None] @ J, 2 * J.mT * W @ J
-    slope[..., -nu:] += 2 * found.effort * controls[:, :, None]
-    curvature.diagonal(dim1=2, dim2=3)[..., -nu:] += 2 * found.effort
+    slope[..., -nu:] += 2 * found.control_weight * controls[:, :, None]
+    curvature.diagonal(dim1=2, dim2=3)[..., -nu:] += 2 * found.control_weight
     return slope, curvature, 2 * (V * found.final)[:, None] @ K, 2 * K.mT * V @ K
 
 
@@ -165,8 +165,10 @@ def test_feedback_brings_a_disturbed_motion_back():
     still = torch.zeros(1, 60, 2).double()
     plan, _ = ilqr(chain, inverted, still, cost)
     off = State(inverted.q + 0.05, inverted.v)
-    held, _ = chain.follow(off, plan, Bounds(torch.full((2,), -50.0).double(), torch.full((2,), 50.0).double()))
-    fallen = chain.rollout(off, 60, plan.controls)
+    held, _ = chain.rollout_feedback(
+        off, plan, Bounds(torch.full((2,), -50.0).double(), torch.full((2,), 50.0).double())
+    )
+    fallen = chain.rollout(off, 60, plan.feedforward)
     # The last steps, which little depends on, are held less.
     assert float((held.state(40).q - inverted.q).abs().max()) < 0.2 * 0.05
     assert float((fallen.final.q - inverted.q).abs().max()) > 0.5
@@ -210,10 +212,10 @@ def test_a_plan_leads_through_a_strike():
     rest, first = State(torch.zeros(1, 2).double(), torch.zeros(1, 2).double()), torch.zeros(1, 100, 2).double()
     first[:, :, 0] = 6.0
     low, high = torch.tensor([-100.0, 0.0]).double(), torch.tensor([100.0, 0.0]).double()
-    plan, progress = ilqr(engine, rest, first, goal, (low, high), rounds=60, tolerance=1e-8)
+    plan, progress = ilqr(engine, rest, first, goal, (low, high), iterations=60, tolerance=1e-8)
     times = np.linspace(0.1, 0.5, 401)
     speed = way * sum(masses) / ((1 + restitution) * masses[0] * (1 - times))
     effort = 4 * (speed**2 * times**2 - 3 * gap * speed * times + 3 * gap**2) / times**3
-    assert bool((progress.costs.diff(dim=0) <= 0).all())
+    assert bool((progress.cost_history.diff(dim=0) <= 0).all())
     assert float(plan.trajectory.q[0, -1, 1]) == pytest.approx(way, abs=1e-3)
-    assert float(0.01 * plan.controls.square().sum()) < 1.1 * effort.min()
+    assert float(0.01 * plan.feedforward.square().sum()) < 1.1 * effort.min()

@@ -23,12 +23,12 @@ def upright(horizon=25, **options):
 
 
 def test_a_cartpole_swings_up_and_stays():
-    cart, controller = upright(first=0.2 * torch.ones(1, 25, 1).double())
+    cart, controller = upright(initial_controls=0.2 * torch.ones(1, 25, 1).double())
     state = State(torch.tensor([[0.0, math.pi]]).double(), torch.zeros(1, 2).double())
     angles = []
     for _ in range(100):
         decision = controller.act(state)
-        assert bool(decision.planned.all())
+        assert bool(decision.replanned.all())
         assert float(decision.control.abs().max()) <= 20.0
         state = cart.step(state, decision.control)
         angles.append(float(state.q[0, 1]))
@@ -42,16 +42,16 @@ def test_what_is_not_seen_goes_on_with_the_last_good_plan():
     wanted = controller._controls[0].clone()
     blind = State(state.q.clone(), state.v.clone())
     blind.q[0, 1] = torch.nan
-    with pytest.warns(RuntimeWarning, match=r"world 0: what was seen of it is not finite.*last good plan"):
+    with pytest.warns(RuntimeWarning, match=r"world 0: its observed state is not finite.*last good plan"):
         after = controller.act(blind)
-    assert before.planned.tolist() == [True, True]
-    assert after.planned.tolist() == [False, True]
-    assert after.age.tolist() == [1, 0]
+    assert before.replanned.tolist() == [True, True]
+    assert after.replanned.tolist() == [False, True]
+    assert after.plan_age.tolist() == [1, 0]
     torch.testing.assert_close(after.control[0], wanted[0])
     for step in range(1, 30):
         last = controller.act(blind)
         torch.testing.assert_close(last.control[0], wanted[step] if step < 24 else torch.zeros(1).double())
-    assert int(last.age[0]) == 30
+    assert int(last.plan_age[0]) == 30
 
 
 def test_a_model_that_fails_is_told_and_the_last_plan_goes_on():
@@ -63,14 +63,14 @@ def test_a_model_that_fails_is_told_and_the_last_plan_goes_on():
     controller.properties = {"joint_stiffness": torch.full_like(cart.properties.joint_stiffness, 1e306)}
     with pytest.warns(RuntimeWarning, match="the model failed on every plan"):
         decision = controller.act(state)
-    assert decision.planned.tolist() == [False]
+    assert decision.replanned.tolist() == [False]
     torch.testing.assert_close(decision.control[0], wanted)
 
 
 def test_bad_arguments():
     cart, controller = upright()
     with pytest.raises(ShapeError, match="expected controls of 25 steps, got 3"):
-        upright(first=torch.zeros(1, 3, 1))
+        upright(initial_controls=torch.zeros(1, 3, 1))
     controller.act(cart.initial_state(2, torch.float64))
     with pytest.raises(ShapeError, match="expected 2 worlds as before, got 1"):
         controller.act(cart.initial_state(1, torch.float64))

@@ -6,20 +6,20 @@ import pytest
 import torch
 
 from physvision.control.pixels import (
+    CartPoleRenderer,
     FramePolicy,
-    FromFrames,
-    FromState,
-    Looks,
-    Starts,
-    View,
-    leaning,
+    PixelCartPoleTask,
+    SceneVariation,
+    StartDistribution,
+    StateCartPoleTask,
+    is_upright,
     load_policy,
+    run_trials,
     save_policy,
-    stays_up,
-    task_of,
-    trials,
+    task_for_policy,
+    upright_angle,
 )
-from physvision.control.policies import Dense, play
+from physvision.control.policies import MlpPolicy, rollout_policy
 from physvision.core import CheckpointError, InputError, State
 from physvision.physics.articulated import scenes
 
@@ -34,8 +34,8 @@ class Cost:
 
     def __call__(self, vector):
         torch.nn.utils.vector_to_parameters(vector, self.weights)
-        aim = torch.zeros(self.start.batch, 6, dtype=torch.float64)
-        return play(self.task, self.policy, self.start, aim).losses.mean()
+        goal = torch.zeros(self.start.batch, 6, dtype=torch.float64)
+        return rollout_policy(self.task, self.policy, self.start, goal).losses.mean()
 
     def directions(self, count, seed):
         """Random ones, in which weights change by as much as they are large on average."""
@@ -61,33 +61,35 @@ def test_a_frame_is_encoded_once_and_used_in_three_decisions(recompute):
     torch.manual_seed(0)
     policy = FramePolicy(22, 30, channels=4, hidden=(6, 5), recompute=recompute).double()
     frames = torch.rand(5, 2, 3 * 22 * 30, dtype=torch.float64, requires_grad=True)
-    memory, outputs, encoded, calls = policy.blank(frames[0]), [], policy.encoded, []
-    policy.encoded = lambda given: calls.append(len(given)) or encoded(given)
+    memory, outputs, encoded, calls = policy.initial_hidden(frames[0]), [], policy.encode, []
+    policy.encode = lambda given: calls.append(len(given)) or encoded(given)
     for frame in frames:
         output, memory = policy(frame, memory)
         outputs.append(output)
     assert calls == [2] * len(frames)
-    at, before, older = (policy.encoded(frames[k].unflatten(1, (3, 22, 30))) for k in (4, 3, 2))
+    at, before, older = (policy.encode(frames[k].unflatten(1, (3, 22, 30))) for k in (4, 3, 2))
     told = torch.cat([at, 5 * (at - before), 5 * (before - older)], 1)
     fresh = policy.output(policy.second(policy.first(told).relu()).relu())
     torch.testing.assert_close(outputs[-1], fresh)
     slopes = [torch.autograd.grad(each.sum(), frames, retain_graph=True)[0] for each in (outputs[-1], fresh)]
     torch.testing.assert_close(*slopes)
     # The first frame stands for those before it, so nothing has changed yet.
-    still, _ = policy(frames[0], policy.blank(frames[0]))
+    still, _ = policy(frames[0], policy.initial_hidden(frames[0]))
     torch.testing.assert_close(outputs[0], still)
-    one = policy.encoded(frames[0].unflatten(1, (3, 22, 30)))
+    one = policy.encode(frames[0].unflatten(1, (3, 22, 30)))
     alone = policy.first(torch.cat([one, 0 * one, 0 * one], 1)).relu()
     torch.testing.assert_close(outputs[0], policy.output(policy.second(alone).relu()))
 
 
 def test_a_batch_is_drawn_as_its_worlds_are_one_by_one():
-    view = View(scenes.load("cart"), 16, 48)
+    view = CartPoleRenderer(scenes.load("cart"), 16, 48)
     state = State(torch.tensor([[0.1, 0.3], [-0.2, 2.9]]), torch.zeros(2, 2))
-    looks = Looks(torch.tensor([[1.0, 1.0, 1.0], [0.9, 1.1, 1.0]]), torch.tensor([[0.0, 0.0, 0.0], [0.1, 0.1, -0.1]]))
+    looks = SceneVariation(
+        torch.tensor([[1.0, 1.0, 1.0], [0.9, 1.1, 1.0]]), torch.tensor([[0.0, 0.0, 0.0], [0.1, 0.1, -0.1]])
+    )
     both = view(state, looks)
     torch.testing.assert_close(both[0], view(State(state.q[:1], state.v[:1]))[0])
-    alone = view(State(state.q[1:], state.v[1:]), Looks(looks.gains[1:], looks.stains[1:]))[0]
+    alone = view(State(state.q[1:], state.v[1:]), SceneVariation(looks.color_gains[1:], looks.noise_strengths[1:]))[0]
     torch.testing.assert_close(both[1], alone)
     # Light and stains change the picture where nothing moves, too.
     plain = view(State(state.q[1:], state.v[1:]))[0]
@@ -96,11 +98,11 @@ def test_a_batch_is_drawn_as_its_worlds_are_one_by_one():
 
 def test_the_tip_is_seen_where_the_engine_has_it():
     """The pole's colours are around the projection of the middle of the rod."""
-    view = View(scenes.load("cart"), 96, 288)
+    view = CartPoleRenderer(scenes.load("cart"), 96, 288)
     state = State(torch.tensor([[0.2, 0.8]]), torch.zeros(1, 2))
-    changed = (view(state)[0] - view.backdrop).abs().sum(0)
+    changed = (view(state)[0] - view.background).abs().sum(0)
     # Red is more, blue less: what the pole does to the wall, and the cart does not.
-    shown = ((view(state)[0] - view.backdrop)[0] > 0.1) * changed
+    shown = ((view(state)[0] - view.background)[0] > 0.1) * changed
     rows, columns = torch.meshgrid(torch.arange(96.0), torch.arange(288.0), indexing="ij")
     focal, away = 48 / math.tan(0.2), 2.4 - 0.04
     middle = torch.tensor([0.2 + 0.2 * math.sin(0.8), 0.2 * math.cos(0.8)])
@@ -111,7 +113,7 @@ def test_the_tip_is_seen_where_the_engine_has_it():
 
 def test_the_servo_reaches_its_velocity_with_ten_newtons():
     """From rest its force is at the limit, so 10 N speed up what 0.6 kg hang on; then it runs at what is asked for."""
-    task = FromState()
+    task = StateCartPoleTask()
     start = State(torch.tensor([[0.0, math.pi]], dtype=torch.float64), torch.zeros(1, 2, dtype=torch.float64))
     first = task.engine.step(start, torch.ones(1, 1, dtype=torch.float64))
     # A rod that hangs and is free to turn weighs on its hinge with a quarter of its mass.
@@ -124,7 +126,10 @@ def test_the_servo_reaches_its_velocity_with_ten_newtons():
 
 def test_gradients_through_camera_network_and_physics_are_those_of_differences():
     """In three random directions, where differences at three step sizes agree within half a percent."""
-    task, start = FromFrames(22, 64, periods=6), State(*torch.tensor([[[0.1, 0.4]], [[0.2, 0.5]]], dtype=torch.float64))
+    task, start = (
+        PixelCartPoleTask(22, 64, episode_steps=6),
+        State(*torch.tensor([[[0.1, 0.4]], [[0.2, 0.5]]], dtype=torch.float64)),
+    )
     torch.manual_seed(1)
     policy = FramePolicy(22, 64, 4, (8, 8)).double()
     cost = Cost(task, policy, start)
@@ -145,14 +150,14 @@ def test_gradients_through_camera_network_and_physics_are_those_of_differences()
 
 def test_the_backward_signal_is_limited_world_by_world():
     """At the unstable top it grows from period to period; a limit keeps the others' as it is."""
-    task = FromState(periods=40)
+    task = StateCartPoleTask(episode_steps=40)
     torch.manual_seed(0)
-    policy = Dense(5, (8,), 1).double()
+    policy = MlpPolicy(5, (8,), 1).double()
     start = State(torch.tensor([[0.0, 0.02], [0.0, 3.1]], dtype=torch.float64), torch.zeros(2, 2, dtype=torch.float64))
     q = start.q.requires_grad_()
 
     def slopes(limit):
-        losses = play(task, policy, State(q, start.v), torch.zeros(2, 6), limit=limit).losses
+        losses = rollout_policy(task, policy, State(q, start.v), torch.zeros(2, 6), max_state_grad_norm=limit).losses
         return torch.autograd.grad(losses[:, -1].sum(), q)[0]
 
     free, limited = slopes(None), slopes(1e3)
@@ -163,20 +168,20 @@ def test_the_backward_signal_is_limited_world_by_world():
 
 def test_starts_hang_or_lean_as_they_are_asked_to():
     generator = torch.Generator().manual_seed(0)
-    hanging = Starts().draw(200, generator)
+    hanging = StartDistribution().sample(200, generator)
     assert float((hanging.q[:, 1] - math.pi).abs().max()) <= 0.1
     assert float(hanging.q[:, 0].abs().max()) <= 0.05
     assert not bool(hanging.v.any())
-    leans = Starts(0.0, 0.3, 1.0).draw(200, generator)
+    leans = StartDistribution(0.0, 0.3, 1.0).sample(200, generator)
     assert 0.25 < float(leans.q[:, 1].abs().max()) <= 0.3
     assert 0.4 < float(leans.v[:, 0].abs().max()) <= 0.5
 
 
 def test_whole_turns_stand_as_well():
     state = State(torch.tensor([[0.0, 2 * math.pi + 0.1], [0.0, math.pi + 0.1]]), torch.zeros(2, 2))
-    torch.testing.assert_close(leaning(state), torch.tensor([0.1, 0.1 - math.pi]))
+    torch.testing.assert_close(upright_angle(state), torch.tensor([0.1, 0.1 - math.pi]))
     angles = torch.tensor([[1.0, 0.1, -0.1], [0.1, 0.1, 0.3]])
-    assert stays_up(angles, 2).tolist() == [True, False]
+    assert is_upright(angles, 2).tolist() == [True, False]
 
 
 def test_a_policy_is_tried_and_kept_in_a_file(tmp_path):
@@ -185,12 +190,12 @@ def test_a_policy_is_tried_and_kept_in_a_file(tmp_path):
     path = save_policy(tmp_path / "mine.safetensors", policy)
     again = load_policy(path)
     assert all(torch.equal(a, b) for a, b in zip(again.parameters(), policy.parameters(), strict=True))
-    again.still()
-    found = trials(task_of(again), again, count=2, seconds=0.2, last=0.1)
+    again.zero_output()
+    found = run_trials(task_for_policy(again), again, count=2, seconds=0.2, hold_seconds=0.1)
     assert found.angles.shape == (2, 10)
     assert float(found.angles.abs().min()) > 3.0
-    assert not bool(found.stays.any())
-    assert found.rises.tolist() == pytest.approx([0.2, 0.2])
+    assert not bool(found.upright.any())
+    assert found.rise_times.tolist() == pytest.approx([0.2, 0.2])
     with pytest.raises(CheckpointError, match="expected the format 'physvision pendulum 1'"):
         load_policy("flow")
 
@@ -199,28 +204,30 @@ def test_a_policy_is_tried_and_kept_in_a_file(tmp_path):
 def test_a_trial_of_a_part_of_a_decision_more(seconds):
     """What is too short for another decision is left out."""
     policy = FramePolicy(22, 64, 4, (8, 8))
-    policy.still()
-    assert trials(task_of(policy), policy, 1, seconds, 0.02).angles.shape == (1, round(seconds / 0.02))
+    policy.zero_output()
+    assert run_trials(task_for_policy(policy), policy, 1, seconds, 0.02).angles.shape == (1, round(seconds / 0.02))
 
 
 def test_a_trial_without_a_decision_is_refused():
     policy = FramePolicy(22, 64, 4, (8, 8))
     with pytest.raises(InputError, match=r"seconds: expected at least those of one decision, 0.02, got 0.001"):
-        trials(task_of(policy), policy, 1, 0.001)
+        run_trials(task_for_policy(policy), policy, 1, 0.001)
 
 
 @pytest.mark.extended
 def test_the_policy_that_is_shipped_swings_poles_up():
     """Poles that hang are upright in the end as often as is asked of it: eighteen of twenty starts."""
     policy = load_policy()
-    found = trials(task_of(policy), policy, count=20, seconds=15.0, last=5.0)
+    found = run_trials(task_for_policy(policy), policy, count=20, seconds=15.0, hold_seconds=5.0)
     assert float(found.angles[:, 0].abs().min()) > 2.5
-    assert int(found.stays.sum()) >= 18
+    assert int(found.upright.sum()) >= 18
 
 
 def test_a_push_changes_the_poles_rate():
     policy = FramePolicy(22, 64, 4, (8, 8))
-    policy.still()
-    still, pushed = (trials(task_of(policy), policy, 1, 10.02, 0.02, push=push).motion for push in (0.0, 2.0))
+    policy.zero_output()
+    still, pushed = (
+        run_trials(task_for_policy(policy), policy, 1, 10.02, 0.02, push=push).motion for push in (0.0, 2.0)
+    )
     torch.testing.assert_close(still.q[:, :500], pushed.q[:, :500])
     assert float((pushed.v - still.v)[0, -1, 1]) == pytest.approx(2.0, abs=0.1)

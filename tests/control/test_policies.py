@@ -5,37 +5,44 @@ import math
 import pytest
 import torch
 
-from physvision.control.policies import Dense, OpenLoop, Recurrent, Task, play, play_open_loop
-from physvision.control.policies.loop import faded
+from physvision.control.policies import (
+    FeedbackTask,
+    GruPolicy,
+    MlpPolicy,
+    OpenLoopTask,
+    rollout_open_loop,
+    rollout_policy,
+)
+from physvision.control.policies.rollouts import scale_gradient
 from physvision.core import State
 from physvision.physics import articulated
 from physvision.trainers import PolicyTraining
 
 
-class Swing(Task):
+class Swing(FeedbackTask):
     """A pendulum of two rods whose policy senses all of its state and pushes both hinges."""
 
-    def __init__(self, periods=6, steps=2):
+    def __init__(self, episode_steps=6, frame_skip=2):
         self.engine = articulated.chain([0.5, 0.4], dt=0.01)
-        self.periods, self.steps = periods, steps
+        self.episode_steps, self.frame_skip = episode_steps, frame_skip
 
-    def begin(self, batch, generator):
+    def reset(self, batch, generator):
         q = torch.randn(batch, 2, generator=generator, dtype=torch.float64)
         return State(q, torch.zeros_like(q)), torch.ones(batch, 1, dtype=torch.float64)
 
-    def sense(self, state, aim):
-        return torch.cat([state.q, state.v, aim], 1)
+    def observe(self, state, goal):
+        return torch.cat([state.q, state.v, goal], 1)
 
     def act(self, state, output):
         return 10 * output
 
-    def losses(self, state, aim):
-        return (state.q - aim).square().sum(1)
+    def losses(self, state, goal):
+        return (state.q - goal).square().sum(1)
 
 
 def make(kind):
     torch.manual_seed(3)
-    policy = Dense(5, (7,), 2) if kind == "dense" else Recurrent(5, 6, 2)
+    policy = MlpPolicy(5, (7,), 2) if kind == "dense" else GruPolicy(5, 6, 2)
     return policy.double()
 
 
@@ -43,13 +50,13 @@ def make(kind):
 def test_gradients_of_weights_are_those_of_differences(kind):
     """Central differences at two step sizes, whose extrapolation leaves a fourth order."""
     task, policy = Swing(), make(kind)
-    start, aim = task.begin(2, torch.Generator().manual_seed(1))
+    start, goal = task.reset(2, torch.Generator().manual_seed(1))
     vector = torch.nn.utils.parameters_to_vector(policy.parameters()).detach()
     direction = torch.randn(len(vector), generator=torch.Generator().manual_seed(2), dtype=torch.float64)
 
     def loss(step):
         torch.nn.utils.vector_to_parameters(vector + step * direction, policy.parameters())
-        return play(task, policy, start, aim).losses.mean()
+        return rollout_policy(task, policy, start, goal).losses.mean()
 
     gradient = torch.cat([each.flatten() for each in torch.autograd.grad(loss(0.0), list(policy.parameters()))])
     with torch.no_grad():
@@ -61,7 +68,7 @@ def test_a_memory_carries_gradients_and_starts_blank():
     """What is sensed in the first period matters for the last output only through the memory."""
     policy = make("recurrent")
     first = torch.randn(1, 5, dtype=torch.float64, requires_grad=True)
-    memory = policy.blank(first)
+    memory = policy.initial_hidden(first)
     assert not bool(memory.any())
     _, memory = policy(first, memory)
     output, _ = policy(torch.zeros_like(first), memory)
@@ -69,87 +76,95 @@ def test_a_memory_carries_gradients_and_starts_blank():
 
 
 def test_a_period_is_steps_of_one_control():
-    task, policy = Swing(periods=3, steps=4), make("dense")
-    start, aim = task.begin(2, torch.Generator().manual_seed(1))
-    played = play(task, policy, start, aim)
+    task, policy = Swing(episode_steps=3, frame_skip=4), make("dense")
+    start, goal = task.reset(2, torch.Generator().manual_seed(1))
+    played = rollout_policy(task, policy, start, goal)
     whole = task.engine.rollout(start, 12, played.controls.repeat_interleave(4, 1))
     torch.testing.assert_close(played.trajectory.q, whole.q[:, ::4], rtol=0, atol=1e-14)
-    torch.testing.assert_close(played.losses[:, -1], task.losses(whole.final, aim))
+    torch.testing.assert_close(played.losses[:, -1], task.losses(whole.final, goal))
 
 
 def test_the_backward_signal_decays():
     """Of a loss at the end, the gradient by the start is the decay to the power of the periods between."""
-    task, policy = Swing(periods=5), make("dense")
-    start, aim = task.begin(1, torch.Generator().manual_seed(1))
+    task, policy = Swing(episode_steps=5), make("dense")
+    start, goal = task.reset(1, torch.Generator().manual_seed(1))
     q = start.q.requires_grad_()
 
     def slope(decay):
-        return torch.autograd.grad(play(task, policy, State(q, start.v), aim, decay=decay).losses[0, -1], q)[0]
+        rollout = rollout_policy(task, policy, State(q, start.v), goal, gradient_decay=decay)
+        return torch.autograd.grad(rollout.losses[0, -1], q)[0]
 
     torch.testing.assert_close(slope(0.9), 0.9**4 * slope(1.0))
-    assert faded(q, 0.5).equal(q)
+    assert scale_gradient(q, 0.5).equal(q)
 
 
-class Ahead(OpenLoop):
-    """The same pendulum, whose policy is told the time and the aim."""
+class Ahead(OpenLoopTask):
+    """The same pendulum, whose policy is told the time and the goal."""
 
-    def __init__(self, periods=6):
-        self.swing = Swing(periods)
-        self.engine, self.periods, self.steps = self.swing.engine, periods, self.swing.steps
+    def __init__(self, episode_steps=6):
+        self.swing = Swing(episode_steps)
+        self.engine, self.episode_steps, self.frame_skip = self.swing.engine, episode_steps, self.swing.frame_skip
 
-    def begin(self, batch, generator):
-        return self.swing.begin(batch, generator)
+    def reset(self, batch, generator):
+        return self.swing.reset(batch, generator)
 
-    def losses(self, state, aim):
-        return self.swing.losses(state, aim)
+    def losses(self, state, goal):
+        return self.swing.losses(state, goal)
 
-    def foresee(self, aim):
-        times = torch.arange(self.periods, dtype=aim.dtype)[:, None].expand(len(aim), -1, 4)
-        return torch.cat([times, aim.unsqueeze(1).expand(-1, self.periods, -1)], 2)
+    def observe(self, goal):
+        times = torch.arange(self.episode_steps, dtype=goal.dtype)[:, None].expand(len(goal), -1, 4)
+        return torch.cat([times, goal.unsqueeze(1).expand(-1, self.episode_steps, -1)], 2)
 
     def act(self, output):
         return 10 * output
 
 
 def test_a_plan_is_played_as_if_asked_period_by_period():
-    """Motion, losses, and gradients that decay between pieces; piece by piece of one period as in `play`."""
+    """Motion, losses, and gradients that decay between pieces; piece by piece of one period as in `rollout_policy`."""
     plan, policy = Ahead(), make("dense")
-    start, aim = plan.begin(2, torch.Generator().manual_seed(1))
-    times = plan.foresee(aim)
+    start, goal = plan.reset(2, torch.Generator().manual_seed(1))
+    times = plan.observe(goal)
 
     class Clocked(Swing):
         count = -1
 
-        def sense(self, state, aim):
+        def observe(self, state, goal):
             self.count += 1
             return times[:, self.count]
 
     def found(player, task, **options):
-        played = player(task, policy, start, aim, **options)
+        played = player(task, policy, start, goal, **options)
         slopes = torch.autograd.grad(played.losses.mean(), list(policy.parameters()))
         return [played.trajectory.q, played.controls, played.losses, *slopes]
 
     for decay in (1.0, 0.9, torch.tensor([[0.9], [0.5]], dtype=torch.float64)):
         for one, other in zip(
-            found(play_open_loop, plan, decay=decay, piece=1), found(play, Clocked(), decay=decay), strict=True
+            found(rollout_open_loop, plan, gradient_decay=decay, chunk_steps=1),
+            found(rollout_policy, Clocked(), gradient_decay=decay),
+            strict=True,
         ):
             torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
     # A longer piece moves alike, and its gradient decays less often.
     apart = [
-        a - b for a, b in zip(found(play_open_loop, plan, decay=0.9, piece=3), found(play_open_loop, plan), strict=True)
+        a - b
+        for a, b in zip(
+            found(rollout_open_loop, plan, gradient_decay=0.9, chunk_steps=3),
+            found(rollout_open_loop, plan),
+            strict=True,
+        )
     ]
     assert max(float(each.detach().abs().max()) for each in apart[:3]) < 1e-12
     assert max(float(each.abs().max()) for each in apart[3:]) > 1e-6
 
 
 def test_a_direct_layer_is_still_at_first_and_learns():
-    policy = Dense(2, (7,), 3, direct=True)
+    policy = MlpPolicy(2, (7,), 3, skip=True)
     sensed = torch.randn(4, 5, 2)
-    policy.still()
-    output, _ = policy(sensed, policy.blank(sensed))
+    policy.zero_output()
+    output, _ = policy(sensed, policy.initial_hidden(sensed))
     assert output.shape == (4, 5, 3)
     assert not bool(output.any())
-    slopes = torch.autograd.grad(output.sum(), [policy.direct.weight])
+    slopes = torch.autograd.grad(output.sum(), [policy.skip.weight])
     torch.testing.assert_close(slopes[0][0], sensed.sum((0, 1)))
 
 
@@ -165,12 +180,12 @@ def trained(**habits):
 def test_training_makes_the_loss_smaller():
     module = trained(updates=40, learning_rate=0.01)
     task = module.task
-    start, aim = task.begin(64, torch.Generator().manual_seed(9))
+    start, goal = task.reset(64, torch.Generator().manual_seed(9))
     still = make("dense")
-    still.still()
+    still.zero_output()
     with torch.no_grad():
-        assert float(play(task, module.policy, start, aim).losses.mean()) < 0.9 * float(
-            play(task, still, start, aim).losses.mean()
+        assert float(rollout_policy(task, module.policy, start, goal).losses.mean()) < 0.9 * float(
+            rollout_policy(task, still, start, goal).losses.mean()
         )
 
 

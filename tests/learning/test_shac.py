@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from physvision.control.policies import Watch, play
+from physvision.control.policies import GradientMonitor, rollout_policy
 from physvision.core import InputError, State, TrainingError
 from physvision.envs import ENVIRONMENTS
 from physvision.learning.env_task import EnvironmentTask
@@ -26,12 +26,12 @@ def learner(settings=SMALL, name="Links2"):
     return made
 
 
-def window(made, limit=None, watch=None):
+def window(made, limit=None, monitor=None):
     """Always with the same noise."""
     task = EnvironmentTask(made.env, made.settings.horizon, torch.Generator().manual_seed(1), limit, made.dtype)
-    times = made.worlds.elapsed_steps[:, None] + torch.arange(task.periods)
-    aims, through = times[..., None].float(), made.settings.gradient_decay
-    rollout = play(task, made.actor, made.worlds.state, aims, decay=through, watch=watch)
+    times = made.worlds.elapsed_steps[:, None] + torch.arange(task.episode_steps)
+    goals, through = times[..., None].float(), made.settings.gradient_decay
+    rollout = rollout_policy(task, made.actor, made.worlds.state, goals, gradient_decay=through, monitor=monitor)
     return rollout, made._window(rollout, times)
 
 
@@ -165,13 +165,13 @@ def test_worlds_that_diverge_in_single_precision_do_not_reach_the_weights():
 
 
 def test_a_gradient_that_is_no_number_is_named_by_world_and_period_and_left_out():
-    made, watch = learner(), Watch()
-    rollout, judged = window(made, watch=watch)
+    made, watch = learner(), GradientMonitor()
+    rollout, judged = window(made, monitor=watch)
     gradients = torch.tensor([0.0, float("nan"), 0.0], dtype=torch.float64)
     # The state after period 2 is that at time 3.
     poisoned = made._returns(judged).sum() + (rollout.trajectory.q[:, 3, 0] * gradients).sum()
     found = torch.autograd.grad(poisoned, weights(made))
-    assert watch.found == [(1, 2)]
+    assert watch.nonfinite == [(1, 2)]
     assert all(each.isfinite().all() for each in found)
     assert any(each.ne(0).any() for each in found)
 

@@ -1,4 +1,7 @@
-"""Real type of the kernels of control, float64 whatever the dtype of the caller."""
+"""Floating-point type of the control kernels: float64 whatever the caller's.
+
+Values of states far ahead differ by many orders of magnitude.
+"""
 
 import warp as wp
 

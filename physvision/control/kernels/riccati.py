@@ -1,32 +1,32 @@
-"""The backward pass of iLQR: the best affine policy for a linear motion and a quadratic cost, one thread a world.
+"""The backward pass of iLQR: the optimal affine policy of a linear motion and a quadratic cost, one thread a world.
 
 With the motion δx′ = F z of z = (δx, δu), F = [A B], the step's cost Σ w (r + J z)² + e |u + δu|² (Gauss–Newton) and
-the value V(δx) = V_xᵀ δx + ½ δxᵀ V_xx δx of what follows, the cost from here is Q_zᵀ z + ½ zᵀ Q_zz z with
+the value V(δx) = V_xᵀ δx + ½ δxᵀ V_xx δx of the next state, the cost to go is Q_zᵀ z + ½ zᵀ Q_zz z with
 
     Q_z = 2 Jᵀ W r + 2 e (0, u) + Fᵀ V_x,        Q_zz = 2 Jᵀ W J + 2 e diag(0, 1) + Fᵀ V_xx F,
 
-whose blocks are called Q_x, Q_u, Q_xx, Q_ux and Q_uu; at the end V_x = 2 Jᵀ W r and V_xx = 2 Jᵀ W J. Its least over the
-controls within their bounds is at δu = k + K δx, where k solves the bounded problem of Q_uu + ρ and Q_u, and
-K = −(Q_uu + ρ)⁻¹ Q_ux on what is free and zero on what is held at a bound. The value of that policy is
+with blocks Q_x, Q_u, Q_xx, Q_ux and Q_uu; at the end V_x = 2 Jᵀ W r and V_xx = 2 Jᵀ W J. Its minimum over the controls
+within their bounds is at δu = k + K δx, where k solves the bounded problem of Q_uu + ρ and Q_u, and
+K = −(Q_uu + ρ)⁻¹ Q_ux for free controls and zero for those clamped at a bound. The value of that policy is
 
     V_x  = Q_x + Kᵀ Q_uu k + Kᵀ Q_u + Q_uxᵀ k,        V_xx = Q_xx + Kᵀ Q_uu K + Kᵀ Q_ux + Q_uxᵀ K,
 
-and it promises a change of cost of kᵀ Q_u + ½ kᵀ Q_uu k.
+and its expected decrease of the cost is −(kᵀ Q_u + ½ kᵀ Q_uu k).
 
-Four neighbouring columns of a matrix are added at once: rows of F, Q_zz, K and what is made of them are padded to whole
-fours, and stand in memory that is read both by numbers and by fours. Of symmetric matrices the lower half is computed.
+Four neighboring columns of a matrix are added at once: rows of F, Q_zz, K and their products are padded to multiples of
+four, in memory that is read both by scalars and by vectors of four. Symmetric matrices are computed in the lower half.
 """
 
 import warp as wp
 
 from physvision.kernels.workspace import Layout
 
-from .bounded import least
+from .box_qp import solve_box_qp
 from .precision import scalar
 
 four = wp.types.vector(4, scalar)
 
-# Lengths in fours, of matrices that are read by numbers too. A row of z has (n + m + 3) // 4 of them.
+# Lengths in vectors of four, of matrices that are read by scalars too. A row of z has (n + m + 3) // 4 of them.
 _FOURS = {
     "motion": "n * ((n + m + 3) // 4)",
     "row": "(n + m + 3) // 4",  # of J
@@ -42,7 +42,7 @@ layout = Layout(
     __name__,
     scalar,
     _SIZES,
-    # First the same memory by numbers.
+    # First the same memory by scalars.
     real={name: f"4 * ({length})" for name, length in _FOURS.items()}
     | {
         "value_x": "n",
@@ -50,7 +50,7 @@ layout = Layout(
         **dict.fromkeys(("q_u", "k", "low", "high", "step", "trial"), "m"),
         **dict.fromkeys(("q_uu", "damped", "factors"), "m * m"),
     },
-    whole={"held": "m"},
+    whole={"clamped": "m"},
 )
 Workspace = wp.ref[layout.Workspace]
 Fours = wp.ref[fours.Workspace]
@@ -60,17 +60,17 @@ carve_fours = fours.carve
 
 @wp.struct
 class ExpansionStruct:
-    """Motion and residuals of the cost about a trajectory, [world, step, …], and those of its end, [world, …]."""
+    """Linearized motion and residuals about a trajectory, [world, step, …], and those of its end, [world, …]."""
 
     A: wp.array4d(dtype=scalar)
     B: wp.array4d(dtype=scalar)
     residual: wp.array3d(dtype=scalar)
-    jacobian: wp.array4d(dtype=scalar)  # columns: x, then u where residuals depend on it
+    jacobian: wp.array4d(dtype=scalar)  # columns: x, then u if residuals depend on it
     final_residual: wp.array2d(dtype=scalar)
     final_jacobian: wp.array3d(dtype=scalar)
     weights: wp.array(dtype=scalar)
     final_weights: wp.array(dtype=scalar)
-    effort: scalar  # weight of |u|²
+    control_weight: scalar  # weight of |u|²
     controls: wp.array3d(dtype=scalar)
     low: wp.array(dtype=scalar)
     high: wp.array(dtype=scalar)
@@ -80,8 +80,8 @@ Expansion = wp.ref[ExpansionStruct]
 
 
 @wp.func
-def end(e: Expansion, t: Workspace, world: int, n: int):
-    """The value of the last state."""
+def terminal_value(e: Expansion, t: Workspace, world: int, n: int):
+    """Set the value of the final state."""
     wide = 4 * ((n + 3) // 4)
     for i in range(n):
         total = scalar(0.0)
@@ -96,8 +96,8 @@ def end(e: Expansion, t: Workspace, world: int, n: int):
 
 
 @wp.func
-def load(e: Expansion, t: Workspace, f: Fours, world: int, step: int, n: int, m: int):
-    """The step's F, and the cost's own part of Q_z and of the lower half of Q_zz in their places."""
+def load_step(e: Expansion, t: Workspace, f: Fours, world: int, step: int, n: int, m: int):
+    """Load the step's F, and the terms of Q_z and of the lower half of Q_zz that come from the cost."""
     z = (n + m + 3) // 4
     for i in range(n):
         for j in range(n):
@@ -109,8 +109,8 @@ def load(e: Expansion, t: Workspace, f: Fours, world: int, step: int, n: int, m:
         for b in range(i // 4 + 1):
             f.q_zz[i * z + b] = four()
     for i in range(m):
-        t.q_z[n + i] = scalar(2.0) * e.effort * e.controls[world, step, i]
-        t.q_zz[(n + i) * 4 * z + n + i] = scalar(2.0) * e.effort
+        t.q_z[n + i] = scalar(2.0) * e.control_weight * e.controls[world, step, i]
+        t.q_zz[(n + i) * 4 * z + n + i] = scalar(2.0) * e.control_weight
     for s in range(e.residual.shape[2]):
         residual = e.residual[world, step, s]
         weight = scalar(2.0) * e.weights[s]
@@ -118,15 +118,15 @@ def load(e: Expansion, t: Workspace, f: Fours, world: int, step: int, n: int, m:
             t.row[i] = e.jacobian[world, step, s, i]
         for i in range(e.jacobian.shape[3]):
             slope = weight * t.row[i]
-            if slope != scalar(0.0):  # many are zero
+            if slope != scalar(0.0):  # many entries are zero
                 t.q_z[i] = t.q_z[i] + slope * residual
                 for b in range(i // 4 + 1):
                     f.q_zz[i * z + b] = f.q_zz[i * z + b] + slope * f.row[b]
 
 
 @wp.func
-def expand(t: Workspace, f: Fours, n: int, m: int):
-    """Q_z and the lower half of Q_zz, from the value of what follows and what `load` left."""
+def expand_q(t: Workspace, f: Fours, n: int, m: int):
+    """Add the terms of Q_z and of the lower half of Q_zz that come from the value of the next state."""
     z = (n + m + 3) // 4
     wide = 4 * ((n + 3) // 4)
     for i in range(n):
@@ -148,8 +148,8 @@ def expand(t: Workspace, f: Fours, n: int, m: int):
 
 
 @wp.func
-def choose(e: Expansion, t: Workspace, f: Fours, world: int, step: int, n: int, m: int, rho: scalar):
-    """The step's k and K; whether the damped Q_uu is positive definite."""
+def solve_controls(e: Expansion, t: Workspace, f: Fours, world: int, step: int, n: int, m: int, rho: scalar):
+    """Solve for the step's k and K; true if the damped Q_uu is positive definite."""
     z = (n + m + 3) // 4
     for i in range(m):
         t.low[i] = e.low[i] - e.controls[world, step, i]
@@ -162,20 +162,20 @@ def choose(e: Expansion, t: Workspace, f: Fours, world: int, step: int, n: int, 
             t.damped[i * m + j] = entry
             t.damped[j * m + i] = entry
         t.damped[i * m + i] = t.damped[i * m + i] + rho
-    definite = least(t.damped, t.q_u, t.low, t.high, t.k, t.held, t.factors, t.step, t.trial, m)
+    definite = solve_box_qp(t.damped, t.q_u, t.low, t.high, t.k, t.clamped, t.factors, t.step, t.trial, m)
     for b in range((n + 3) // 4):
-        solve_four(t, f, b, n, m)
+        solve_gain_columns(t, f, b, n, m)
     return definite
 
 
 @wp.func
-def solve_four(t: Workspace, f: Fours, b: int, n: int, m: int):
-    """Four columns of K, as `solve` does one; beyond the n-th they are never read."""
+def solve_gain_columns(t: Workspace, f: Fours, b: int, n: int, m: int):
+    """Solve for four columns of K at once; those beyond the n-th are never read."""
     z = (n + m + 3) // 4
     wide = (n + 3) // 4
     for i in range(m):
         total = four()
-        if t.held[i] == 0:
+        if t.clamped[i] == 0:
             total = -f.q_zz[(n + i) * z + b]
         for k in range(i):
             total -= t.factors[i * m + k] * f.gain[k * wide + b]
@@ -189,17 +189,17 @@ def solve_four(t: Workspace, f: Fours, b: int, n: int, m: int):
 
 
 @wp.func
-def evaluate(t: Workspace, f: Fours, n: int, m: int):
-    """Replace the value of what follows by that from this step on; the change of cost that k promises."""
+def update_value(t: Workspace, f: Fours, n: int, m: int):
+    """Replace the value of the next state by that of this step; return the change of cost expected of k."""
     z = (n + m + 3) // 4
     wide = (n + 3) // 4
-    promise = scalar(0.0)
+    cost_change = scalar(0.0)
     for i in range(m):
         total = t.q_u[i]
         for s in range(m):
             total += t.q_uu[i * m + s] * t.k[s]
         t.step[i] = total  # Q_u + Q_uu k
-        promise += scalar(0.5) * t.k[i] * (t.q_u[i] + total)
+        cost_change += scalar(0.5) * t.k[i] * (t.q_u[i] + total)
         for b in range(wide):
             slopes = f.q_zz[(n + i) * z + b]
             for s in range(m):
@@ -218,7 +218,7 @@ def evaluate(t: Workspace, f: Fours, n: int, m: int):
             f.value_xx[i * wide + b] = entries
         for j in range(i):
             t.value_xx[j * 4 * wide + i] = t.value_xx[i * 4 * wide + j]
-    return promise
+    return cost_change
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
@@ -238,24 +238,24 @@ def backward(
     rho: wp.array(dtype=scalar),
     change: wp.array3d(dtype=scalar),
     gains: wp.array4d(dtype=scalar),
-    promise: wp.array(dtype=scalar),
-    found: wp.array(dtype=wp.int32),
-    effort: scalar,
-    real: wp.array2d(dtype=scalar),
-    in_fours: wp.array2d(dtype=four),
-    whole: wp.array2d(dtype=wp.int32),
+    expected_decrease: wp.array(dtype=scalar),
+    status: wp.array(dtype=wp.int32),
+    control_weight: scalar,
+    scalars: wp.array2d(dtype=scalar),
+    scalar_fours: wp.array2d(dtype=four),
+    integers: wp.array2d(dtype=wp.int32),
 ):
-    """Fill δu = change + gains δx, [world, step, …], the change of cost that it promises, and whether it exists.
+    """Compute δu = change + gains δx, its expected decrease of the cost, and 1 if there is a solution.
 
-    From the last step to the first; a world stops where Q_uu + ρ is not positive definite. `in_fours` is the memory of
-    `real`, zero at first.
+    It goes from the last step to the first; a world stops where Q_uu + ρ is not positive definite. `scalar_fours` is
+    the memory of `scalars` by vectors of four, zero at first.
     """
     world = first + wp.tid()
     steps, n, m = B.shape[1], B.shape[2], B.shape[3]
     wide = 4 * ((n + 3) // 4)
-    t = carve(n, m, real[world], whole[world])
-    f = carve_fours(n, m, in_fours[world], whole[world])
-    e = ExpansionStruct()  # an array costs less as an argument than as a field of one
+    t = carve(n, m, scalars[world], integers[world])
+    f = carve_fours(n, m, scalar_fours[world], integers[world])
+    e = ExpansionStruct()  # an array costs less as an argument than as a field of a struct
     e.A = A
     e.B = B
     e.residual = residual
@@ -264,25 +264,25 @@ def backward(
     e.final_jacobian = final_jacobian
     e.weights = weights
     e.final_weights = final_weights
-    e.effort = effort
+    e.control_weight = control_weight
     e.controls = controls
     e.low = low
     e.high = high
-    end(e, t, world, n)
-    exists = wp.int32(1)
+    terminal_value(e, t, world, n)
+    solved = wp.int32(1)
     total = scalar(0.0)
     for back in range(steps):
         step = steps - 1 - back
-        if exists == 1:
-            load(e, t, f, world, step, n, m)
-            expand(t, f, n, m)
-            if not choose(e, t, f, world, step, n, m, rho[world]):
-                exists = 0
-        if exists == 1:
-            total += evaluate(t, f, n, m)
+        if solved == 1:
+            load_step(e, t, f, world, step, n, m)
+            expand_q(t, f, n, m)
+            if not solve_controls(e, t, f, world, step, n, m, rho[world]):
+                solved = 0
+        if solved == 1:
+            total += update_value(t, f, n, m)
         for i in range(m):
-            change[world, step, i] = wp.where(exists == 1, t.k[i], scalar(0.0))
+            change[world, step, i] = wp.where(solved == 1, t.k[i], scalar(0.0))
             for j in range(n):
-                gains[world, step, i, j] = wp.where(exists == 1, t.gain[i * wide + j], scalar(0.0))
-    promise[world] = total
-    found[world] = exists
+                gains[world, step, i, j] = wp.where(solved == 1, t.gain[i * wide + j], scalar(0.0))
+    expected_decrease[world] = -total
+    status[world] = solved

@@ -1,25 +1,32 @@
-"""A pendulum on a cart that is swung up by what a camera sees of it: scene, camera, task and network."""
+"""A pendulum on a cart that is swung up from camera frames: scene, renderer, task, network and evaluation."""
 
-from physvision.control.pixels.files import load_policy, policy_of, save_policy
 from physvision.control.pixels.network import FramePolicy
-from physvision.control.pixels.task import FromFrames, FromState, Starts, Upright, leaning, stays_up
-from physvision.control.pixels.trials import Trials, task_of, trials
-from physvision.control.pixels.view import Looks, View
+from physvision.control.pixels.policy_file import build_policy, load_policy, save_policy
+from physvision.control.pixels.renderer import CartPoleRenderer, SceneVariation
+from physvision.control.pixels.task import (
+    CartPoleTask,
+    PixelCartPoleTask,
+    StartDistribution,
+    StateCartPoleTask,
+    is_upright,
+    upright_angle,
+)
+from physvision.control.pixels.trials import TrialResults, run_trials, task_for_policy
 
 __all__ = [
+    "CartPoleRenderer",
+    "CartPoleTask",
     "FramePolicy",
-    "FromFrames",
-    "FromState",
-    "Looks",
-    "Starts",
-    "Trials",
-    "Upright",
-    "View",
-    "leaning",
+    "PixelCartPoleTask",
+    "SceneVariation",
+    "StartDistribution",
+    "StateCartPoleTask",
+    "TrialResults",
+    "build_policy",
+    "is_upright",
     "load_policy",
-    "policy_of",
+    "run_trials",
     "save_policy",
-    "stays_up",
-    "task_of",
-    "trials",
+    "task_for_policy",
+    "upright_angle",
 ]

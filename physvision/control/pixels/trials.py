@@ -1,4 +1,4 @@
-"""Trials of a policy that sees: 75 s from starts that it was not trained on, as it learned it or otherwise."""
+"""Evaluation of a swing-up policy on initial states that training does not draw, as it was trained or under changes."""
 
 from __future__ import annotations
 
@@ -9,74 +9,82 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from physvision.control.pixels.network import FramePolicy
-from physvision.control.pixels.task import DT, STEPS, UPRIGHT, FromFrames, Starts, Upright, leaning, stays_up
-from physvision.control.policies import Policy, play
+from physvision.control.pixels.task import (
+    CONTROL_PERIOD_S,
+    UPRIGHT_RAD,
+    CartPoleTask,
+    PixelCartPoleTask,
+    StartDistribution,
+    is_upright,
+    upright_angle,
+)
+from physvision.control.policies import Policy, rollout_policy
 from physvision.core import InputError, State, Trajectory
 
-SECONDS, LAST, PUSHED = 75.0, 60.0, 10.0
-UNSEEN = 1_000_000_007  # a seed that no update has
+TRIAL_SECONDS, HOLD_SECONDS, PUSH_TIME_S = 75.0, 60.0, 10.0  # those of the paper, and the time of a push
+TEST_SEED = 1_000_000_007  # no update of the training has it
 
 
 @dataclass(frozen=True)
-class Trials:
-    """What a policy did.
+class TrialResults:
+    """Motion and success of a policy.
 
     Attributes:
-        motion: at the ends of decisions.
-        angles: from upright, rad.
-        stays: whether the pole was upright all of the last time.
+        motion: States at the ends of control steps.
+        angles: Angles from upright, in rad.
+        upright: If true, the pole was upright during the whole hold time at the end.
     """
 
     motion: Trajectory
     angles: Float[Tensor, "batch times"]
-    stays: Bool[Tensor, " batch"]
+    upright: Bool[Tensor, " batch"]
 
     @property
-    def rises(self) -> Float[Tensor, " batch"]:
-        """When each pole was upright for good, s; the end of the trial where it was not."""
-        times = torch.arange(1, self.angles.shape[1] + 1) * DT * STEPS
-        return (times * ~(self.angles.abs() < UPRIGHT)).amax(1)
+    def rise_times(self) -> Float[Tensor, " batch"]:
+        """Time from which each pole stays upright, in s; the end of the trial if it does not."""
+        times = torch.arange(1, self.angles.shape[1] + 1) * CONTROL_PERIOD_S
+        return (times * ~(self.angles.abs() < UPRIGHT_RAD)).amax(1)
 
 
 @torch.no_grad()
-def trials(
-    task: Upright,
+def run_trials(
+    task: CartPoleTask,
     policy: Policy,
     count: int = 20,
-    seconds: float = SECONDS,
-    last: float = LAST,
+    seconds: float = TRIAL_SECONDS,
+    hold_seconds: float = HOLD_SECONDS,
     push: float = 0.0,
-    varied: bool = False,
-) -> Trials:
-    """Let a policy swing poles up that hang, from starts that training does not draw.
+) -> TrialResults:
+    """Swing up hanging poles by a policy, from initial states that training does not draw.
 
     Args:
-        task: what it is told and what moves.
-        policy: without a memory beyond the last frames.
-        count: of starts.
-        seconds: of a trial.
-        last: seconds at its end in which the pole has to be upright.
-        push: change of the pole's rate after 10 s, rad/s.
-        varied: whether light and textures vary, as in training, from start to start.
+        task: Task with engine and observations; its starts, variation and episode length are changed.
+        policy: Policy without a hidden state beyond the last frames.
+        count: Number of trials.
+        seconds: Duration of a trial, in s.
+        hold_seconds: Time at its end in which the pole has to be upright, in s.
+        push: Change of the pole's angular velocity after 10 s, in rad/s.
     """
-    before, after = (round(each / (DT * STEPS)) for each in (min(PUSHED, seconds), max(seconds - PUSHED, 0)))
+    before, after = (
+        round(duration / CONTROL_PERIOD_S) for duration in (min(PUSH_TIME_S, seconds), max(seconds - PUSH_TIME_S, 0))
+    )
     if before < 1:
-        raise InputError(f"seconds: expected at least those of one decision, {DT * STEPS:g}, got {seconds:g}")
-    task.starts, task.varied, task.periods = Starts(), float(varied), before
-    start, aim = task.begin(count, torch.Generator().manual_seed(UNSEEN))
-    first = play(task, policy, start, aim).trajectory
-    parts = [first[1:]]
+        raise InputError(f"seconds: expected at least those of one decision, {CONTROL_PERIOD_S:g}, got {seconds:g}")
+    task.starts, task.variation_fraction, task.episode_steps = StartDistribution(), 0.0, before
+    start, goal = task.reset(count, torch.Generator().manual_seed(TEST_SEED))
+    parts = [rollout_policy(task, policy, start, goal).trajectory[1:]]
     if after:
-        final = first.final
-        kick = torch.tensor([0.0, push]).to(final.v)
-        task.periods = after
-        parts.append(play(task, policy, State(final.q, final.v + kick), aim).trajectory[1:])
-    q, v = torch.cat([each.q for each in parts], 1), torch.cat([each.v for each in parts], 1)
-    angles = leaning(State(q.flatten(0, 1), v.flatten(0, 1))).unflatten(0, q.shape[:2])
-    return Trials(Trajectory(q, v, dt=DT * STEPS), angles, stays_up(angles, round(last / (DT * STEPS))))
+        final = parts[0].final
+        task.episode_steps = after
+        pushed = State(final.q, final.v + torch.tensor([0.0, push]).to(final.v))
+        parts.append(rollout_policy(task, policy, pushed, goal).trajectory[1:])
+    q, v = torch.cat([part.q for part in parts], 1), torch.cat([part.v for part in parts], 1)
+    angles = upright_angle(State(q.flatten(0, 1), v.flatten(0, 1))).unflatten(0, q.shape[:2])
+    motion = Trajectory(q, v, dt=CONTROL_PERIOD_S)
+    return TrialResults(motion, angles, is_upright(angles, round(hold_seconds / CONTROL_PERIOD_S)))
 
 
-def task_of(policy: FramePolicy) -> FromFrames:
-    """The task that a policy sees in its frames' size."""
+def task_for_policy(policy: FramePolicy) -> PixelCartPoleTask:
+    """Build the task with frames of the policy's size."""
     _, height, width = policy.shape
-    return FromFrames(height, width)
+    return PixelCartPoleTask(height, width)

@@ -1,8 +1,19 @@
-"""Policies in the loop: networks that are asked once a control period, with gradients through them and the engine."""
+"""Policies in the loop: networks that act once a control step, with gradients through them and the engine."""
 
-from physvision.control.policies.loop import Played, play, play_open_loop
-from physvision.control.policies.networks import Dense, Policy, Recurrent
-from physvision.control.policies.task import Episode, OpenLoop, Task
-from physvision.control.policies.watching import Watch
+from physvision.control.policies.gradient_monitor import GradientMonitor
+from physvision.control.policies.networks import GruPolicy, MlpPolicy, Policy
+from physvision.control.policies.rollouts import PolicyRollout, rollout_open_loop, rollout_policy
+from physvision.control.policies.task import ControlTask, FeedbackTask, OpenLoopTask
 
-__all__ = ["Dense", "Episode", "OpenLoop", "Played", "Policy", "Recurrent", "Task", "Watch", "play", "play_open_loop"]
+__all__ = [
+    "ControlTask",
+    "FeedbackTask",
+    "GradientMonitor",
+    "GruPolicy",
+    "MlpPolicy",
+    "OpenLoopTask",
+    "Policy",
+    "PolicyRollout",
+    "rollout_open_loop",
+    "rollout_policy",
+]

@@ -1,4 +1,4 @@
-"""What a policy is: from what is sensed and what is remembered to outputs and what is remembered next."""
+"""Policy networks: from an observation and a hidden state to an output and the next hidden state."""
 
 from __future__ import annotations
 
@@ -10,93 +10,93 @@ from torch import Tensor, nn
 
 
 class Policy(nn.Module):
-    """A network with a memory, which may be empty.
+    """Base class of policies, with a hidden state that may be empty.
 
     Attributes:
-        remembered: numbers in the memory.
-        output: the layer that outputs come from.
+        hidden_size: Length of the hidden state.
+        output: Linear layer that computes the output.
     """
 
-    remembered: int = 0
+    hidden_size: int = 0
     output: nn.Linear
 
     def forward(
-        self, sensed: Float[Tensor, "batch sensors"], memory: Float[Tensor, "batch remembered"]
-    ) -> tuple[Float[Tensor, "batch outputs"], Float[Tensor, "batch remembered"]]:
-        """Outputs, and the memory for the next control period."""
+        self, obs: Float[Tensor, "batch obs"], hidden: Float[Tensor, "batch hidden"]
+    ) -> tuple[Float[Tensor, "batch outputs"], Float[Tensor, "batch hidden"]]:
+        """Return the output and the hidden state of the next control step."""
         raise NotImplementedError
 
-    def blank(self, like: Tensor) -> Float[Tensor, "batch remembered"]:
-        """The memory at the start, zeros, for as many worlds as a tensor has rows."""
-        return like.new_zeros(len(like), self.remembered)
+    def initial_hidden(self, like: Tensor) -> Float[Tensor, "batch hidden"]:
+        """Return a zero hidden state for as many worlds as a tensor has rows."""
+        return like.new_zeros(len(like), self.hidden_size)
 
-    def still(self) -> None:
-        """Make all outputs zero, whatever is sensed; what is below the last layer stays."""
-        nn.init.zeros_(self.output.weight)
-        if self.output.bias is not None:
-            nn.init.zeros_(self.output.bias)
+    def zero_output(self) -> None:
+        """Set the output layer to zero; the layers below it stay."""
+        for parameter in self.output.parameters():
+            nn.init.zeros_(parameter)
 
 
-class Dense(Policy):
-    """Layers of rectifiers and a linear last one, without a memory.
+class MlpPolicy(Policy):
+    """Multilayer perceptron with ReLU, without a hidden state.
 
     Attributes:
-        direct: a linear layer from what is sensed to the outputs, beside the others, if there is one.
+        hidden: Hidden layers.
+        skip: Linear layer from the observation to the output; None without.
     """
 
-    direct: nn.Linear | None
+    skip: nn.Linear | None
 
     def __init__(
-        self, sensors: int, hidden: Sequence[int], outputs: int, bias: bool = True, direct: bool = False
+        self, obs_size: int, hidden_sizes: Sequence[int], output_size: int, bias: bool = True, skip: bool = False
     ) -> None:
         """Set up the layers.
 
         Args:
-            sensors: numbers sensed.
-            hidden: widths of the layers between.
-            outputs: numbers put out.
-            bias: whether layers add a constant.
-            direct: whether outputs also depend on what is sensed by a linear layer of their own.
+            obs_size: Length of an observation.
+            hidden_sizes: Sizes of the hidden layers.
+            output_size: Length of an output.
+            bias: If true, layers have a bias.
+            skip: If true, a linear layer from the observation is added to the output.
         """
         super().__init__()
-        widths = (sensors, *hidden)
-        self.hidden = nn.ModuleList(nn.Linear(low, high, bias) for low, high in pairwise(widths))
-        self.output = nn.Linear(widths[-1], outputs, bias)
-        self.direct = nn.Linear(sensors, outputs, bias) if direct else None
+        sizes = (obs_size, *hidden_sizes)
+        self.hidden = nn.ModuleList(nn.Linear(inputs, outputs, bias) for inputs, outputs in pairwise(sizes))
+        self.output = nn.Linear(sizes[-1], output_size, bias)
+        self.skip = nn.Linear(obs_size, output_size, bias) if skip else None
 
-    def still(self) -> None:
-        """Make all outputs zero, whatever is sensed; what is below the last layers stays."""
-        super().still()
-        if self.direct is not None:
-            for each in self.direct.parameters():
-                nn.init.zeros_(each)
+    def zero_output(self) -> None:
+        """Set the output layer and the skip layer to zero; the layers below stay."""
+        super().zero_output()
+        if self.skip is not None:
+            for parameter in self.skip.parameters():
+                nn.init.zeros_(parameter)
 
-    def forward(self, sensed: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Outputs, and the empty memory; of what is sensed at several times those at all of them."""
-        layer = sensed
-        for each in self.hidden:
-            layer = each(layer).relu()
-        output = self.output(layer)
-        return (output if self.direct is None else output + self.direct(sensed)), memory
+    def forward(self, obs: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the output, for observations of several steps at all of them, and the empty hidden state."""
+        activations = obs
+        for layer in self.hidden:
+            activations = layer(activations).relu()
+        output = self.output(activations)
+        return (output if self.skip is None else output + self.skip(obs)), hidden
 
 
-class Recurrent(Policy):
-    """A gated recurrent unit, whose state is the memory, and a linear layer."""
+class GruPolicy(Policy):
+    """Gated recurrent unit and a linear output layer."""
 
-    def __init__(self, sensors: int, remembered: int, outputs: int) -> None:
-        """Set up the unit.
+    def __init__(self, obs_size: int, hidden_size: int, output_size: int) -> None:
+        """Set up the layers.
 
         Args:
-            sensors: numbers sensed.
-            remembered: numbers in the memory.
-            outputs: numbers put out.
+            obs_size: Length of an observation.
+            hidden_size: Length of the hidden state.
+            output_size: Length of an output.
         """
         super().__init__()
-        self.remembered = remembered
-        self.cell = nn.GRUCell(sensors, remembered)
-        self.output = nn.Linear(remembered, outputs)
+        self.hidden_size = hidden_size
+        self.cell = nn.GRUCell(obs_size, hidden_size)
+        self.output = nn.Linear(hidden_size, output_size)
 
-    def forward(self, sensed: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Outputs, and the unit's new state."""
-        memory = self.cell(sensed, memory)
-        return self.output(memory), memory
+    def forward(self, obs: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the output and the unit's new state."""
+        hidden = self.cell(obs, hidden)
+        return self.output(hidden), hidden

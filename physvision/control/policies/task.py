@@ -1,4 +1,4 @@
-"""What a policy is to do: where it starts, what it senses, how its outputs move the engine, what is a loss."""
+"""Control tasks of a policy: initial states, observations, controls and losses."""
 
 from __future__ import annotations
 
@@ -12,51 +12,51 @@ from physvision.core import State
 from physvision.physics import Engine
 
 
-class Episode(ABC):
-    """What is done in an episode by a batch of worlds, each with an aim of its own.
+class ControlTask(ABC):
+    """A task for a batch of worlds, each with a goal of its own.
 
     Attributes:
-        engine: what moves.
-        periods: control periods of an episode.
-        steps: steps of the engine in a control period.
+        engine: Engine that simulates the mechanism.
+        episode_steps: Control steps of an episode.
+        frame_skip: Engine steps in a control step.
     """
 
     engine: Engine
-    periods: int
-    steps: int = 1
+    episode_steps: int
+    frame_skip: int = 1
 
     @abstractmethod
-    def begin(self, batch: int, generator: torch.Generator) -> tuple[State, Float[Tensor, "batch aims"]]:
-        """States to start from, and aims."""
+    def reset(self, batch: int, generator: torch.Generator) -> tuple[State, Float[Tensor, "batch goals"]]:
+        """Draw initial states and goals."""
 
     @abstractmethod
-    def losses(self, state: State, aim: Float[Tensor, "batch aims"]) -> Float[Tensor, " batch"]:
-        """How bad each world's state is."""
+    def losses(self, state: State, goal: Float[Tensor, "batch goals"]) -> Float[Tensor, " batch"]:
+        """Return the loss of each world's state."""
 
 
-class Task(Episode):
-    """A policy is asked once a control period, and told of the state."""
+class FeedbackTask(ControlTask):
+    """A task whose policy observes the state in each control step."""
 
     @abstractmethod
-    def sense(self, state: State, aim: Float[Tensor, "batch aims"]) -> Float[Tensor, "batch sensors"]:
-        """What the policy is told."""
+    def observe(self, state: State, goal: Float[Tensor, "batch goals"]) -> Float[Tensor, "batch obs"]:
+        """Return the observation of the policy."""
 
     @abstractmethod
     def act(self, state: State, output: Float[Tensor, "batch outputs"]) -> Float[Tensor, "batch nu"]:
-        """The control that is held over the period."""
+        """Return the control of the step from the policy's output."""
 
-    def cut(self, start: State, end: State) -> Bool[Tensor, " batch"] | None:
-        """Worlds through whose period from one state to the other no signal is to go back; None for no world ever."""
+    def gradient_cut(self, start: State, end: State) -> Bool[Tensor, " batch"] | None:
+        """Return true for worlds through whose step no gradient passes; None if this task cuts none."""
         return None
 
 
-class OpenLoop(Episode):
-    """A policy is told of the aim and the time alone, so that all its outputs are known before anything moves."""
+class OpenLoopTask(ControlTask):
+    """A task whose policy observes the goal and the time alone, so that all controls are known in advance."""
 
     @abstractmethod
-    def foresee(self, aim: Float[Tensor, "batch aims"]) -> Float[Tensor, "batch #periods sensors"]:
-        """What the policy is told in each control period, or once for all of them."""
+    def observe(self, goal: Float[Tensor, "batch goals"]) -> Float[Tensor, "batch #steps obs"]:
+        """Return the observations of all control steps, or a single one for all of them."""
 
     @abstractmethod
-    def act(self, output: Float[Tensor, "batch #periods outputs"]) -> Float[Tensor, "batch #periods nu"]:
-        """The controls that are held over the periods."""
+    def act(self, output: Float[Tensor, "batch #steps outputs"]) -> Float[Tensor, "batch #steps nu"]:
+        """Return the controls from the policy's outputs."""

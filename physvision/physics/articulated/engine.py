@@ -31,7 +31,7 @@ from physvision.physics.articulated.model.mechanism import Mechanism
 from physvision.physics.articulated.settings import SETTINGS
 from physvision.physics.articulated.status import contact_status, rollout_status
 from physvision.physics.engine import Overrides
-from physvision.physics.feedback import Bounds, Plan
+from physvision.physics.feedback import Bounds, FeedbackPolicy
 
 
 class Articulation(TreeDynamics):
@@ -178,15 +178,23 @@ class Articulation(TreeDynamics):
         return A, control_map.chain(B, used)
 
     @torch.no_grad()
-    def _follow(
-        self, start: State, plan: Plan, bounds: Bounds, change: Tensor, shares: Tensor, properties: Overrides
+    def _rollout_feedback(
+        self,
+        start: State,
+        policy: FeedbackPolicy,
+        bounds: Bounds,
+        change: Tensor,
+        step_sizes: Tensor,
+        properties: Overrides,
     ) -> tuple[Trajectory, Tensor]:
         """Rollout under feedback in one launch; step by step with contact."""
         if self._pairs is not None:
-            return super()._follow(start, plan, bounds, change, shares, properties)
-        launcher = self._launcher(start, properties, len(shares))
+            return super()._rollout_feedback(start, policy, bounds, change, step_sizes, properties)
+        launcher = self._launcher(start, properties, len(step_sizes))
         q = launcher.model.link_parameters.normalize(start.q)
-        q, v, controls = launcher.follow((q, start.v), plan, bounds, change, shares, self._control_map(q))
+        q, v, controls = launcher.rollout_feedback(
+            (q, start.v), policy, bounds, change, step_sizes, self._control_map(q)
+        )
         return Trajectory(q, v, None, self.dt), controls
 
     def _launcher(self, start: State, properties: Overrides, copies: int = 1) -> TrajectoryLauncher:

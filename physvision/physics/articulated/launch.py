@@ -13,7 +13,7 @@ from physvision.kernels.launching import Repeated, argument, fill
 from physvision.physics.articulated.compiler.device_model import DeviceModel
 from physvision.physics.articulated.model.integrators import Integrator
 from physvision.physics.articulated.settings import SETTINGS
-from physvision.physics.feedback import Bounds, Plan
+from physvision.physics.feedback import Bounds, FeedbackPolicy
 
 
 class ControlMap(NamedTuple):
@@ -104,10 +104,10 @@ class TrajectoryLauncher:
             launch.run()
         return A, B
 
-    def follow(
+    def rollout_feedback(
         self,
         start: tuple[Tensor, Tensor],
-        plan: Plan,
+        policy: FeedbackPolicy,
         bounds: Bounds,
         change: Tensor,
         step_sizes: Tensor,
@@ -117,7 +117,7 @@ class TrajectoryLauncher:
 
         Args:
             start: Positions and velocities at the start.
-            plan: Feedforward controls, their trajectory and feedback gains.
+            policy: Feedforward controls, their trajectory and feedback gains.
             bounds: Limits of the controls.
             change: Change of the feedforward controls, (batch, steps, nu).
             step_sizes: Factors of the change, (step sizes,).
@@ -126,14 +126,14 @@ class TrajectoryLauncher:
         Returns:
             Positions, velocities and controls.
         """
-        model, path, (batch, steps, nu) = self.model, plan.trajectory, plan.controls.shape
+        model, path, (batch, steps, nu) = self.model, policy.trajectory, policy.feedforward.shape
         worlds = batch * len(step_sizes)
         counts = (start[0].shape[1], self._nv)
         positions, velocities = (model.allocator.trajectory(worlds, steps + 1, count) for count in counts)
         for states, initial in zip((positions, velocities), start, strict=True):
             states[:, 0].unflatten(0, (batch, -1)).copy_(initial.unsqueeze(1))
         used = model.allocator.empty(worlds, steps, nu)
-        inputs = (step_sizes, path.q, path.v, plan.controls, change, plan.gains, *bounds, *controls[:3])
+        inputs = (step_sizes, path.q, path.v, policy.feedforward, change, policy.gains, *bounds, *controls[:3])
         tensors = (*(value.to(model.dtype) for value in inputs), positions, velocities, used)
         with self._launch("follow", tensors, self._record_feedback_rollout) as launch:
             for k, tensor in enumerate(tensors):

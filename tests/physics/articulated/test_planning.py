@@ -7,7 +7,7 @@ from physvision import Trajectory
 from physvision.kernels import launching
 from physvision.physics import articulated
 from physvision.physics.engine import Engine
-from physvision.physics.feedback import Bounds, Plan
+from physvision.physics.feedback import Bounds, FeedbackPolicy
 
 from .trees import everything, random_state
 
@@ -58,7 +58,7 @@ def plan_of(engine, steps):
     generator = torch.Generator().manual_seed(9)
     gains = 0.3 * torch.randn(2, steps, engine.nu, 2 * engine.nv, generator=generator, dtype=torch.float64)
     start, aside = path.state(0), 0.1 * torch.ones(2, engine.nv, dtype=torch.float64)
-    return Plan(controls, path, gains), type(start)(engine.integrate(start.q, aside), start.v + aside)
+    return FeedbackPolicy(controls, path, gains), type(start)(engine.integrate(start.q, aside), start.v + aside)
 
 
 @pytest.mark.parametrize("properties", [None, heavy])
@@ -67,8 +67,8 @@ def test_feedback_in_one_launch_is_feedback_step_by_step(engine, properties):
     plan, start = plan_of(engine, 5)
     most = torch.full((engine.nu,), 1.25).double()
     arguments = start, plan, Bounds(-most, most), random_controls(engine, 2, 5), torch.tensor([1.0, 0.3, 0.0]).double()
-    path, controls = engine.follow(*arguments, known)
-    wanted, wanted_controls = Engine.follow(engine, *arguments, known)
+    path, controls = engine.rollout_feedback(*arguments, known)
+    wanted, wanted_controls = Engine.rollout_feedback(engine, *arguments, known)
     assert path.batch == 6
     assert bool((controls.abs() == 1.25).any())
     torch.testing.assert_close(controls, wanted_controls, rtol=1e-9, atol=1e-10)
@@ -80,13 +80,15 @@ def test_a_world_that_fails_spoils_no_other(engine):
     plan, start = plan_of(engine, 3)
     start.v[1, 0] = torch.nan
     most = torch.full((engine.nu,), 1.25).double()
-    path, controls = engine.follow(start, plan, Bounds(-most, most), 0 * plan.controls, torch.ones(1).double())
+    path, controls = engine.rollout_feedback(
+        start, plan, Bounds(-most, most), 0 * plan.feedforward, torch.ones(1).double()
+    )
     assert bool(path.v[0].isfinite().all())
     assert bool(path.v[1, 1:].isnan().all())
     assert bool(controls[1].isnan().all())
     spoilt = Trajectory(plan.trajectory.q, plan.trajectory.v.clone(), None, engine.dt)
     spoilt.v[1, 0] = torch.nan
-    A, _ = engine.linearize(spoilt, plan.controls)
+    A, _ = engine.linearize(spoilt, plan.feedforward)
     assert bool(A[0].isfinite().all())
 
 
@@ -100,8 +102,8 @@ def test_launches_are_the_same_on_several_cores_and_in_new_places(monkeypatch):
         for _ in range(2):
             controls = random_controls(engine, 5, 4)
             path = engine.rollout(random_state(engine, 3, batch=5), 4, controls)
-            plan = Plan(controls, path, torch.zeros(5, 4, engine.nu, 2 * engine.nv, dtype=torch.float64))
-            held, _ = engine.follow(
+            plan = FeedbackPolicy(controls, path, torch.zeros(5, 4, engine.nu, 2 * engine.nv, dtype=torch.float64))
+            held, _ = engine.rollout_feedback(
                 path.state(0), plan, Bounds(*(torch.full((engine.nu,), e).double() for e in (-9, 9)))
             )
             results.append((*engine.linearize(path, controls), held.q))

@@ -1,4 +1,4 @@
-"""Policies that see, as files."""
+"""Checkpoint files of policies that act on camera frames."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ FORMAT = "physvision pendulum 1"
 
 
 def save_policy(path: str | os.PathLike[str], policy: FramePolicy) -> Path:
-    """Write `policy` to a file, usually NAME.safetensors."""
+    """Write a policy to a file, usually NAME.safetensors."""
     return write_weights(path, policy.state_dict(), policy.configuration, FORMAT)
 
 
 def load_policy(name: str | os.PathLike[str] = "pendulum-pixels") -> FramePolicy:
-    """The policy `name`: one that comes with physvision, or the path of a .safetensors file.
+    """Load a policy that comes with physvision, by its name, or a .safetensors file, by its path.
 
     Raises:
-        FileError: there is no such file.
-        CheckpointError: it is damaged, or holds something else.
+        FileError: There is no such file.
+        CheckpointError: The file is damaged or holds another kind of model.
     """
     path = find(f"{name}.safetensors" if Path(name).suffix == "" else str(name), "models")
-    return policy_of(str(path), *read_weights(path, FORMAT)[::-1])
+    tensors, configuration = read_weights(path, FORMAT)
+    return build_policy(str(path), configuration, tensors)
 
 
-def policy_of(path: str, configuration: dict[str, Any], tensors: dict[str, Tensor]) -> FramePolicy:
-    """The policy of this configuration with these weights; `path` is where they come from."""
+def build_policy(path: str, configuration: dict[str, Any], tensors: dict[str, Tensor]) -> FramePolicy:
+    """Build a policy from its configuration and weights; errors name the path that they come from."""
     try:
         policy = FramePolicy(**configuration)
         policy.load_state_dict(tensors)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise CheckpointError(f"{path}: its weights do not fit its configuration ({error})") from error
+        raise CheckpointError(f"{path}: expected weights that fit the configuration ({error})") from error
     return policy.eval()

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from physvision import State
-from physvision.control import Target, least_effort, least_time
+from physvision.control import Target, minimum_effort, minimum_time
 from physvision.core import InputError
 from physvision.physics import articulated
 from physvision.physics.articulated import Body, Joint
@@ -32,12 +32,12 @@ def test_the_least_effort_is_that_of_the_closed_form():
     squares: with q′ = q + h v′ the place is h² Σ (n − k) u_k, so u_k = c (m − k) with m = (n − 1) / 2, and the
     effort is h Σ u² = d² / (h³ Σ (m − k)²)."""
     steps, place = 100, 0.7
-    found = least_effort(rail(), at_rest(), torch.zeros(1, steps, 1).double(), there(place))
+    found = minimum_effort(rail(), at_rest(), torch.zeros(1, steps, 1).double(), there(place))
     line = (steps - 1) / 2 - torch.arange(steps).double()
     wanted = place * line / (DT**2 * line.square().sum())
     assert bool(found.reached.all())
     # The end is asked for to 1e-6, of 0.7.
-    torch.testing.assert_close(found.plan.controls[0, :, 0], wanted, rtol=0, atol=1e-5 * float(wanted.max()))
+    torch.testing.assert_close(found.policy.feedforward[0, :, 0], wanted, rtol=0, atol=1e-5 * float(wanted.max()))
     assert float(found.effort[0]) == pytest.approx(float(DT * wanted.square().sum()), rel=1e-5)
 
 
@@ -45,13 +45,13 @@ def test_the_least_effort_is_that_of_the_closed_form():
 def test_the_least_time_is_that_of_full_force_and_full_brakes(place):
     """2 √(d / u), rounded up to a step: in steps of h, full force and brakes for n / 2 each lead to u h² (n / 2)²."""
     begun = torch.zeros(1, 200, 1).double()
-    found = least_time(rail(), at_rest(), begun, there(place), (-1.0, 1.0))
+    found = minimum_time(rail(), at_rest(), begun, there(place), (-1.0, 1.0))
     exact = 2 * math.sqrt(place)
     assert exact <= found.seconds + 1e-9 < exact + 2 * DT
-    assert float(found.plan.controls.abs().max()) <= 1.0
+    assert float(found.policy.feedforward.abs().max()) <= 1.0
     assert bool(found.reached[found.best()])
 
 
 def test_what_cannot_be_reached_is_told():
     with pytest.raises(InputError, match="no plan of 50 steps reaches the target"):
-        least_time(rail(), at_rest(), torch.zeros(2, 50, 1).double(), there(1.0), (-1.0, 1.0))
+        minimum_time(rail(), at_rest(), torch.zeros(2, 50, 1).double(), there(1.0), (-1.0, 1.0))

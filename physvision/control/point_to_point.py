@@ -1,0 +1,176 @@
+"""Point-to-point control: reach a target at the end of a motion with minimum effort or in minimum time.
+
+The target is imposed by penalties that grow until it is reached within its tolerance, each problem starting from the
+solution before. The minimum time is sought over whole numbers of steps, by bisection: a plan for more steps, played
+faster, is the initial guess for fewer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from physvision.control.cost import Goal
+from physvision.control.ilqr import control_bounds, ilqr
+from physvision.core import InputError, State
+from physvision.core.checks import check_count
+from physvision.physics import Engine
+from physvision.physics.feedback import FeedbackPolicy
+
+# Penalty weight of the squared error at the end: its initial value, growth, and largest value relative to that.
+INITIAL_PENALTY, PENALTY_GROWTH, MAX_PENALTY_RATIO = 0.1, 10.0, 1e8
+ITERATIONS, TOLERANCE = 60, 1e-7  # of iLQR for one penalty
+# Weight of squared controls where only the time counts, relative to the cost of full controls: a tie-breaker.
+TIE_BREAKER = 1e-6
+
+
+@dataclass(frozen=True)
+class Target:
+    """A target for the final state of a motion.
+
+    Attributes:
+        features: Features (n, features) of n states.
+        value: Target value of each feature.
+        tolerance: Largest error of a feature, in its unit.
+    """
+
+    features: Callable[[State], Tensor]
+    value: Float[Tensor, " features"]
+    tolerance: float = 1e-3
+
+    def error(self, state: State) -> Float[Tensor, " batch"]:
+        """Return the largest error of a feature of each state."""
+        return (self.features(state) - self.value).abs().amax(1).nan_to_num(torch.inf)
+
+
+@dataclass(frozen=True)
+class PointToPointPlan:
+    """Plans that end near a target.
+
+    Attributes:
+        policy: Controls with feedback gains of each world.
+        error: Largest error of a feature at the end.
+        reached: If true, the error is within the tolerance.
+        effort: Integral of the squared controls, ∫ |u|² dt.
+    """
+
+    policy: FeedbackPolicy
+    error: Float[Tensor, " batch"]
+    reached: Bool[Tensor, " batch"]
+    effort: Float[Tensor, " batch"]
+
+    @property
+    def seconds(self) -> float:
+        """Duration of the plans, in s."""
+        return self.policy.feedforward.shape[1] * (self.policy.trajectory.dt or 1.0)
+
+    def best(self) -> int:
+        """Return the world that reaches the target with the least effort, or comes nearest if none reaches it."""
+        effort = torch.where(self.reached, self.effort, torch.inf)
+        return int(effort.argmin() if bool(self.reached.any()) else self.error.argmin())
+
+
+def minimum_effort(
+    engine: Engine,
+    state: State,
+    controls: Float[Tensor, "batch steps nu"],
+    target: Target,
+    bounds: tuple[Any, Any] | None = None,
+) -> PointToPointPlan:
+    """Reach the target after as many steps as there are controls, with minimum ∫ |u|² dt.
+
+    Method: iLQR with a growing penalty on the final error; it finds a local minimum.
+
+    Args:
+        engine: Engine of the mechanism.
+        state: Initial state of each world.
+        controls: Initial controls of the search.
+        target: Target of the final state.
+        bounds: Bounds of the controls, as in `ilqr`.
+    """
+    low, high = control_bounds(engine, bounds, controls)
+    largest = torch.maximum(low.abs(), high.abs()).square().sum().clamp(max=1.0)
+    # First by any means: with a small penalty the least effort is to stay.
+    tie_breaker = TIE_BREAKER / (float(largest) * controls.shape[1])
+    plan = _reach(engine, state, controls, target, bounds, tie_breaker, INITIAL_PENALTY)
+    effort = float(plan.effort[plan.best()])
+    # Now an error of a tenth costs as much as that.
+    penalty = 100 * effort + INITIAL_PENALTY
+    return _reach(engine, state, plan.policy.feedforward, target, bounds, engine.dt, penalty)
+
+
+def minimum_time(
+    engine: Engine,
+    state: State,
+    controls: Float[Tensor, "batch steps nu"],
+    target: Target,
+    bounds: tuple[Any, Any],
+) -> PointToPointPlan:
+    """Reach the target in as few steps as possible, at most as many as there are controls.
+
+    Method: bisection over the number of steps, iLQR with a growing penalty on the final error for each.
+
+    Args:
+        engine: Engine of the mechanism.
+        state: Initial state of one world.
+        controls: Initial controls of searches, side by side.
+        target: Target of the final state.
+        bounds: Bounds of the controls.
+
+    Raises:
+        InputError: No search reaches the target in all the steps.
+    """
+    check_count("controls, steps", controls.shape[1])
+    low, high = control_bounds(engine, bounds, controls)
+    tie_breaker = TIE_BREAKER / float(torch.maximum(low.abs(), high.abs()).square().sum())
+    starts = State(state.q.expand(len(controls), -1), state.v.expand(len(controls), -1))
+    best = _reach(engine, starts, controls, target, bounds, tie_breaker / controls.shape[1], INITIAL_PENALTY)
+    if not bool(best.reached.any()):
+        raise InputError(
+            f"controls: no plan of {controls.shape[1]} steps reaches the target (the nearest misses it by "
+            f"{float(best.error.min()):.2g}); give more steps, wider bounds, or other initial controls"
+        )
+    short, long = 0, controls.shape[1]
+    while long - short > 1:
+        middle = (short + long) // 2
+        initial = _resampled(best, middle)
+        plan = _reach(engine, starts, initial, target, bounds, tie_breaker / middle, INITIAL_PENALTY)
+        if bool(plan.reached.any()):
+            best, long = plan, middle
+        else:
+            short = middle
+    return best
+
+
+def _reach(
+    engine: Engine,
+    state: State,
+    controls: Tensor,
+    target: Target,
+    bounds: tuple[Any, Any] | None,
+    control_weight: float,
+    penalty: float,
+) -> PointToPointPlan:
+    """Minimize control_weight · Σ |u|² with growing penalties, until every world is at the target or none are left."""
+    zero, max_penalty = torch.zeros_like(target.value), penalty * MAX_PENALTY_RATIO
+    while True:
+        goal = Goal(target.features, target.value, zero, control_weight, zero + penalty)
+        policy, _ = ilqr(engine, state, controls, goal, bounds, iterations=ITERATIONS, tolerance=TOLERANCE)
+        controls, error = policy.feedforward, target.error(policy.trajectory.final)
+        reached = error <= target.tolerance
+        penalty *= PENALTY_GROWTH
+        if bool(reached.all()) or penalty > max_penalty:
+            return PointToPointPlan(policy, error, reached, engine.dt * controls.square().sum((1, 2)))
+
+
+def _resampled(plan: PointToPointPlan, steps: int) -> Tensor:
+    """Return the controls of the plans resampled to a number of steps; those of failed plans are the best ones."""
+    controls = plan.policy.feedforward
+    worlds = torch.where(plan.reached, torch.arange(len(controls)), plan.best())
+    rows = (torch.arange(steps, dtype=torch.float64) + 0.5) * (controls.shape[1] / steps)
+    return controls[worlds][:, rows.long().clamp(max=controls.shape[1] - 1)]
