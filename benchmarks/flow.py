@@ -62,7 +62,7 @@ def main(name: str = "flow", pairs: int = 128) -> bool:
     ways: dict[str, Flow] = {"network": load_flow(name), "DIS": DenseInverseSearch()}
     kinds = {
         "billiards": billiards(pairs),
-        "textured motion": synthetic(pairs, SyntheticFlow(textured=1.0)),
+        "textured motion": synthetic(pairs, SyntheticFlow(textured_fraction=1.0)),
         "mixed": synthetic(pairs, SyntheticFlow()),
     }
     print(f"{'':<18} {'':<9} {'all, px':>9} {'shapes, px':>11} {'ms a pair':>10}")

@@ -148,11 +148,7 @@ def _track_objects(
     settings: IdentificationSettings,
 ) -> tuple[list[Track], View]:
     """Detect and associate the moving objects of a clip; their tracks, and the view of the picture."""
-    crop, object = (
-        (box[0], box[1], box[0] + box[2], box[1] + box[3]) if isinstance(box, tuple) and len(box) == 4 else box
-        for box in (crop, object)
-    )
-    tracks = find_tracks(source, object=object, crop=crop, start=start, stop=stop, least=min_tracks)
+    tracks = find_tracks(source, object=object, crop=crop, start=start, stop=stop, min_objects=min_tracks)
     if isinstance(source, Clip):
         height, width = source.frames.shape[1:3]
     else:

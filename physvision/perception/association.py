@@ -1,4 +1,4 @@
-"""Blobs of successive frames that are one thing: found by where it should be, and by its size and colour."""
+"""Association of the blobs of successive frames into tracklets, by predicted position, size and color."""
 
 from __future__ import annotations
 
@@ -9,20 +9,19 @@ import numpy as np
 from jaxtyping import Float
 
 from physvision.perception.blobs import Blob
+from physvision.perception.settings import DEFAULT_SETTINGS, AssociationSettings
 
-_LONGEST_GAP = 0.35  # s without being seen, within one piece
-_LONGEST_REST = 3.0  # s between pieces that are one thing
-_NEVER = 1e6
+_FORBIDDEN = 1e6  # cost of an association that is ruled out
 
 
 @dataclass
 class Tracklet:
-    """Blobs that follow each other.
+    """Blobs of one object in successive frames.
 
     Attributes:
-        frames: their frames' numbers.
-        times: s.
-        blobs: one a frame.
+        frames: Frame numbers, increasing.
+        times: Times of the frames, s.
+        blobs: Blob of each frame.
     """
 
     frames: list[int] = field(default_factory=list)
@@ -33,164 +32,172 @@ class Tracklet:
         return len(self.frames)
 
     def add(self, frame: int, time: float, blob: Blob) -> None:
-        """Take the next blob."""
+        """Append the blob of the next frame."""
         self.frames.append(frame)
         self.times.append(time)
         self.blobs.append(blob)
-        # What every blob of the next frame is compared with is worked out once.
-        for known in ("_medians", "_velocity"):
-            self.__dict__.pop(known, None)
+        # All blobs of the next frame are compared with these, so they are cached until a blob is added.
+        for cached in ("_medians", "velocity"):
+            self.__dict__.pop(cached, None)
 
     @property
-    def places(self) -> Float[np.ndarray, "times 2"]:
-        """Where the blobs are, pixels."""
-        return np.array([blob.place for blob in self.blobs])
+    def positions(self) -> Float[np.ndarray, "times 2"]:
+        """Positions of the blobs, px."""
+        return np.array([blob.position for blob in self.blobs])
 
     @property
     def area(self) -> float:
-        """Median area, pixels."""
+        """Median area of the blobs, px."""
         return self._medians[0]
 
     @property
     def color(self) -> Float[np.ndarray, "3"]:
-        """Median colour, levels."""
+        """Median color of the blobs, levels."""
         return self._medians[1]
 
     @property
     def contrast(self) -> float:
-        """Median contrast, levels."""
+        """Median contrast of the blobs, levels."""
         return self._medians[2]
 
     @property
     def size(self) -> float:
-        """Diameter of the circle with its area, pixels."""
+        """Diameter of the circle with the median area, px."""
         return 2 * float(np.sqrt(self.area / np.pi))
 
     @property
     def extent(self) -> float:
-        """Diagonal of the box around its places, leaving out the outermost twentieth on each side."""
-        low, high = np.percentile(self.places, [5, 95], axis=0)
+        """Diagonal of the box from the 5th to the 95th percentile of the positions, px."""
+        low, high = np.percentile(self.positions, [5, 95], axis=0)
         return float(np.hypot(*(high - low)))
 
-    def velocity(self) -> Float[np.ndarray, "2"] | None:
-        """Of its last part, pixels a second; None for one blob alone."""
-        return self._velocity
-
-    def first_velocity(self) -> Float[np.ndarray, "2"] | None:
-        """Of its first part, pixels a second; None for one blob alone."""
-        return _speed(self.times[:4], self.blobs[:4]) if len(self) > 1 else None
-
     @cached_property
-    def _velocity(self) -> np.ndarray | None:
-        return _speed(self.times[-4:], self.blobs[-4:]) if len(self) > 1 else None
+    def velocity(self) -> Float[np.ndarray, "2"] | None:
+        """Median velocity of the last four blobs, px/s; None for a single blob."""
+        return _median_velocity(self.times[-4:], self.blobs[-4:]) if len(self) > 1 else None
+
+    @property
+    def initial_velocity(self) -> Float[np.ndarray, "2"] | None:
+        """Median velocity of the first four blobs, px/s; None for a single blob."""
+        return _median_velocity(self.times[:4], self.blobs[:4]) if len(self) > 1 else None
 
     @cached_property
     def _medians(self) -> tuple[float, np.ndarray, float]:
-        """Area, colour and contrast of some twenty of its blobs, which tell them as well as all."""
-        some = self.blobs[:: max(1, len(self) // 20)]
+        """Median area, color and contrast of about twenty blobs."""
+        sample = self.blobs[:: max(1, len(self) // 20)]
         return (
-            float(np.median([blob.area for blob in some])),
-            np.median([blob.color for blob in some], axis=0),
-            float(np.median([blob.contrast for blob in some])),
+            float(np.median([blob.area for blob in sample])),
+            np.median([blob.color for blob in sample], axis=0),
+            float(np.median([blob.contrast for blob in sample])),
         )
 
 
-def _speed(times: list[float], blobs: list[Blob]) -> np.ndarray:
-    places = np.array([blob.place for blob in blobs])
-    return np.median(np.diff(places, axis=0) / np.diff(times)[:, None], axis=0)
+def _median_velocity(times: list[float], blobs: list[Blob]) -> np.ndarray:
+    positions = np.array([blob.position for blob in blobs])
+    return np.median(np.diff(positions, axis=0) / np.diff(times)[:, None], axis=0)
 
 
 class TrackletBuilder:
-    """Builds tracklets, one frame after the other."""
+    """Builds tracklets frame by frame, by greedy assignment of the cheapest pairs."""
 
-    def __init__(self, reach: float) -> None:
-        """Let a thing move by `reach` pixels before its second blob."""
-        self._reach = reach
-        self._open: list[Tracklet] = []
-        self._done: list[Tracklet] = []
+    def __init__(self, max_step: float, settings: AssociationSettings = DEFAULT_SETTINGS.association) -> None:
+        """Start without tracklets.
+
+        Args:
+            max_step: Largest distance between the first two blobs of a tracklet, px.
+            settings: Gates of the association.
+        """
+        self._max_step, self._settings = max_step, settings
+        self._active: list[Tracklet] = []
+        self._finished: list[Tracklet] = []
 
     def add(self, frame: int, time: float, blobs: list[Blob]) -> None:
-        """Take the blobs of the next frame."""
-        still = [tracklet for tracklet in self._open if time - tracklet.times[-1] <= _LONGEST_GAP]
-        self._done += [tracklet for tracklet in self._open if time - tracklet.times[-1] > _LONGEST_GAP]
-        taken: set[int] = set()
-        if still and blobs:
-            costs = np.array([[_cost(tracklet, time, blob, self._reach) for blob in blobs] for tracklet in still])
-            while costs.min() < _NEVER:
+        """Associate the blobs of the next frame."""
+        gap = self._settings.max_gap
+        active = [tracklet for tracklet in self._active if time - tracklet.times[-1] <= gap]
+        self._finished += [tracklet for tracklet in self._active if time - tracklet.times[-1] > gap]
+        associated: set[int] = set()
+        if active and blobs:
+            costs = np.array([[self._cost(tracklet, time, blob) for blob in blobs] for tracklet in active])
+            while costs.min() < _FORBIDDEN:
                 row, column = np.unravel_index(costs.argmin(), costs.shape)
-                still[row].add(frame, time, blobs[column])
-                taken.add(int(column))
-                costs[row], costs[:, column] = _NEVER, _NEVER
+                active[row].add(frame, time, blobs[column])
+                associated.add(int(column))
+                costs[row], costs[:, column] = _FORBIDDEN, _FORBIDDEN
         for number, blob in enumerate(blobs):
-            if number not in taken:
-                still.append(Tracklet([frame], [time], [blob]))
-        self._open = still
+            if number not in associated:
+                active.append(Tracklet([frame], [time], [blob]))
+        self._active = active
 
-    def tracklets(self, least: int = 4) -> list[Tracklet]:
-        """All tracklets of at least so many blobs, pieces of one thing joined."""
-        return join([tracklet for tracklet in self._done + self._open if len(tracklet) >= least])
+    def tracklets(self) -> list[Tracklet]:
+        """Tracklets of sufficient length, merged where one continues another."""
+        tracklets = self._finished + self._active
+        return merge_tracklets([item for item in tracklets if len(item) >= self._settings.min_length], self._settings)
 
-
-def dissimilarity(one: Blob | Tracklet, other: Blob | Tracklet) -> float:
-    """How much two differ in size, colour and contrast; below one they may be the same thing."""
-    apart = float(np.linalg.norm(one.color - other.color)) / 120
-    return apart + 0.6 * abs(np.log(one.area / other.area)) + 0.5 * abs(np.log(one.contrast / other.contrast))
-
-
-def _cost(tracklet: Tracklet, time: float, blob: Blob, reach: float) -> float:
-    wait = time - tracklet.times[-1]
-    velocity = tracklet.velocity()
-    last = tracklet.blobs[-1]
-    difference = min(dissimilarity(last, blob), dissimilarity(tracklet, blob))
-    if difference > 2.5:
-        return _NEVER
-    away = float(np.linalg.norm(blob.place - last.place))
-    if velocity is None:
-        return away / reach + difference if away < reach else _NEVER
-    foreseen = float(np.linalg.norm(blob.place - last.place - velocity * wait))
-    # It may bounce, but not be anywhere at all.
-    gate = last.size + 1.5 * float(np.linalg.norm(velocity)) * wait + 4
-    nearest = min(foreseen, away + 0.3 * gate)
-    return nearest / gate + 0.8 * difference if nearest < gate else _NEVER
+    def _cost(self, tracklet: Tracklet, time: float, blob: Blob) -> float:
+        elapsed = time - tracklet.times[-1]
+        velocity = tracklet.velocity
+        previous = tracklet.blobs[-1]
+        difference = min(dissimilarity(previous, blob), dissimilarity(tracklet, blob))
+        if difference > self._settings.max_dissimilarity:
+            return _FORBIDDEN
+        distance = float(np.linalg.norm(blob.position - previous.position))
+        if velocity is None:
+            return distance / self._max_step + difference if distance < self._max_step else _FORBIDDEN
+        error = float(np.linalg.norm(blob.position - previous.position - velocity * elapsed))
+        # The object may bounce, but not exceed its speed by much.
+        gate = previous.size + 1.5 * float(np.linalg.norm(velocity)) * elapsed + 4
+        error = min(error, distance + 0.3 * gate)
+        return error / gate + 0.8 * difference if error < gate else _FORBIDDEN
 
 
-def join(tracklets: list[Tracklet]) -> list[Tracklet]:
-    """Chains that go on where another ended are one, the clearest continuations first.
+def dissimilarity(first: Blob | Tracklet, second: Blob | Tracklet) -> float:
+    """Difference of two blobs or tracklets in color, area and contrast; below one, they may be the same object."""
+    color_difference = float(np.linalg.norm(first.color - second.color)) / 120
+    area_difference = abs(np.log(first.area / second.area))
+    return color_difference + 0.6 * area_difference + 0.5 * abs(np.log(first.contrast / second.contrast))
 
-    What goes on soon counts before what does much later: a thing that swings comes by the same place again.
+
+def merge_tracklets(
+    tracklets: list[Tracklet], settings: AssociationSettings = DEFAULT_SETTINGS.association
+) -> list[Tracklet]:
+    """Merge tracklets where one continues another, cheapest pairs first.
+
+    Short gaps are merged before long ones, since a swinging object returns to the same position.
     """
-    return _joined(_joined(tracklets, _LONGEST_GAP), _LONGEST_REST)
+    return _merge_within(_merge_within(tracklets, settings.max_gap), settings.max_merge_gap)
 
 
-def _joined(tracklets: list[Tracklet], longest: float) -> list[Tracklet]:
-    """The same, of tracklets of which one begins within so many seconds of another's end."""
+def _merge_within(tracklets: list[Tracklet], max_gap: float) -> list[Tracklet]:
+    """Merge tracklets that are separated by gaps of up to `max_gap`, s."""
     tracklets = list(tracklets)
-    costs = np.array([[_gap_cost(one, other, longest) for other in tracklets] for one in tracklets])
+    costs = np.array([[_merge_cost(early, late, max_gap) for late in tracklets] for early in tracklets])
     costs = costs.reshape(len(tracklets), len(tracklets))
     while costs.size and costs.min() < 1.0:
-        first, second = (int(at) for at in np.unravel_index(costs.argmin(), costs.shape))
-        one, other = tracklets[first], tracklets[second]
-        tracklets[first] = Tracklet(one.frames + other.frames, one.times + other.times, one.blobs + other.blobs)
-        tracklets[second] = Tracklet()
+        first, second = (int(index) for index in np.unravel_index(costs.argmin(), costs.shape))
+        early, late = tracklets[first], tracklets[second]
+        merged = Tracklet(early.frames + late.frames, early.times + late.times, early.blobs + late.blobs)
+        tracklets[first], tracklets[second] = merged, Tracklet()
         costs[second], costs[:, second] = np.inf, np.inf
         for number, tracklet in enumerate(tracklets):
-            costs[first, number], costs[number, first] = (
-                _gap_cost(tracklets[first], tracklet, longest),
-                _gap_cost(tracklet, tracklets[first], longest),
-            )
+            costs[first, number] = _merge_cost(merged, tracklet, max_gap)
+            costs[number, first] = _merge_cost(tracklet, merged, max_gap)
     return sorted((tracklet for tracklet in tracklets if len(tracklet)), key=lambda tracklet: tracklet.frames[0])
 
 
-def _gap_cost(one: Tracklet, other: Tracklet, longest: float) -> float:
-    """How badly one goes on as the other; below one it may, infinite if it cannot."""
-    if not len(one) or not len(other) or not 0 < other.times[0] - one.times[-1] < longest:
+def _merge_cost(early: Tracklet, late: Tracklet, max_gap: float) -> float:
+    """Cost of continuing `early` by `late`: below one if they may be the same object, infinite if they cannot."""
+    if not len(early) or not len(late) or not 0 < late.times[0] - early.times[-1] < max_gap:
         return np.inf
-    ahead, back = one.velocity(), other.first_velocity()
-    if ahead is None or back is None:
+    velocity, next_velocity = early.velocity, late.initial_velocity
+    if velocity is None or next_velocity is None:
         return np.inf
-    wait = other.times[0] - one.times[-1]
-    end, begin = one.blobs[-1].place, other.blobs[0].place
-    speed = max(np.linalg.norm(ahead), np.linalg.norm(back))
-    gate = one.size + 0.7 * speed * wait
-    apart = min(np.linalg.norm(end + ahead * wait / 2 - begin + back * wait / 2), np.linalg.norm(begin - end))
-    return float(apart / gate) + 0.7 * min(dissimilarity(one, other), dissimilarity(one.blobs[-1], other.blobs[0]))
+    gap = late.times[0] - early.times[-1]
+    end, start = early.blobs[-1].position, late.blobs[0].position
+    speed = max(np.linalg.norm(velocity), np.linalg.norm(next_velocity))
+    gate = early.size + 0.7 * speed * gap
+    distance = min(
+        np.linalg.norm(end + velocity * gap / 2 - start + next_velocity * gap / 2), np.linalg.norm(start - end)
+    )
+    difference = min(dissimilarity(early, late), dissimilarity(early.blobs[-1], late.blobs[0]))
+    return float(distance / gate) + 0.7 * difference

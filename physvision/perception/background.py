@@ -1,12 +1,12 @@
-"""What stands still behind everything: its picture, its noise, the camera's shake and the light's flicker.
+"""Static background of a clip: its image, its noise, camera jitter and illumination changes.
 
-The median of some frames shows what is there most of the time. Where something stays long or moves little, so that a
-pixel shows two things for much of the time, the one that fits what is around is the background.
+The median over sampled frames shows what is visible most of the time. Where an object stays long or moves little, so
+that a pixel has two colors for much of the time, the color that fits the surroundings is the background.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import cv2
@@ -14,28 +14,18 @@ import numpy as np
 from jaxtyping import Bool, Float, UInt8
 
 from physvision.core import InputError, VideoError
-from physvision.perception.camera_jitter import JitterEstimator, check_still, shifted_back
-
-_SAMPLES = 48  # frames that the background is made from
-_FLOOR = 12.0  # levels: less is never called a change
-_OFTEN = 0.12  # share of the time from which a second colour of a pixel is no passing thing
-_FAR = 4.0  # tolerances from what is around, from which on it makes no difference: the guess may be wrong
-_RARE = 2.0  # such tolerances that a background may be off for being seen e times as often
-_ALWAYS = 0.9  # share of the time for which something hides what is behind it, if nothing of that is ever seen
-_PLAIN = 0.03  # share of what passes, from which on a colour is that of a thing
-_LIT = 0.05  # share of the pixels that must be bright enough to tell the light: fewer may be those of a thing
-_SPECKLED = 21  # px: what is wrong of the background in less than half of such a square is mended by the rest
-_MOST = 0.45  # share of the picture that may change like this; beyond it the camera moves
+from physvision.perception.camera_jitter import JitterEstimator, check_static_camera, undo_shift
+from physvision.perception.settings import DEFAULT_SETTINGS, BackgroundSettings, JitterSettings
 
 
 @dataclass(frozen=True)
 class BackgroundSurvey:
-    """A first look at all frames.
+    """Sampled frames and frame-to-frame changes of a whole clip.
 
     Attributes:
-        samples: some of the frames, evenly spread.
-        times: of all frames, s.
-        changes: mean change of each frame from the one before, levels; infinite for the first.
+        samples: Evenly spaced frames.
+        times: Times of all frames, s.
+        changes: Mean change of each frame from the previous one, levels; infinite for the first.
     """
 
     samples: UInt8[np.ndarray, "samples height width 3"]
@@ -44,38 +34,40 @@ class BackgroundSurvey:
 
     @property
     def repeats(self) -> Bool[np.ndarray, " times"]:
-        """Frames that change so little that they may show the one before again; never more than three in a row."""
-        alike = self.changes < 0.3 * np.quantile(self.changes[1:], 0.75)
-        for frame in range(3, len(alike)):
-            alike[frame] &= not alike[frame - 3 : frame].all()
-        return alike
+        """Mask of frames that may repeat the previous one; never more than three in a row."""
+        repeats = self.changes < 0.3 * np.quantile(self.changes[1:], 0.75)
+        for frame in range(3, len(repeats)):
+            repeats[frame] &= not repeats[frame - 3 : frame].all()
+        return repeats
 
 
-def survey_background(footage) -> BackgroundSurvey:
-    """Go through all frames once and keep some of them."""
-    kept: list[np.ndarray] = []
-    times, changes, step, before = [], [], 1, None
-    for index, (moment, frame) in enumerate(footage):
+def survey_background(
+    frames: Iterable[tuple[float, np.ndarray]], settings: BackgroundSettings = DEFAULT_SETTINGS.background
+) -> BackgroundSurvey:
+    """Sample frames evenly in one pass over all of them, given with their times."""
+    samples: list[np.ndarray] = []
+    times, changes, step, previous = [], [], 1, None
+    for index, (time, frame) in enumerate(frames):
         small = frame[::2, ::2, 1].astype(np.int16)
-        changes.append(np.inf if before is None else float(np.abs(small - before).mean()))
-        times.append(moment)
-        before = small
+        changes.append(np.inf if previous is None else float(np.abs(small - previous).mean()))
+        times.append(time)
+        previous = small
         if index % step == 0:
-            kept.append(frame)
-            if len(kept) == 2 * _SAMPLES:
-                kept, step = kept[::2], 2 * step
+            samples.append(frame)
+            if len(samples) == 2 * settings.samples:
+                samples, step = samples[::2], 2 * step
     if len(times) < 5:
-        raise InputError(f"expected at least 5 frames to see a motion, got {len(times)}")
-    return BackgroundSurvey(np.stack(kept), np.array(times), np.array(changes))
+        raise InputError(f"expected at least 5 frames to detect motion, got {len(times)}")
+    return BackgroundSurvey(np.stack(samples), np.array(times), np.array(changes))
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """How one frame was taken.
+    """Camera shift and illumination of one frame, relative to the background.
 
     Attributes:
-        shift: of the camera in x and y, pixels.
-        gains: the light in each channel, of the background's.
+        shift: Shift in x and y, px.
+        gains: Brightness of each channel relative to the background's.
     """
 
     shift: Float[np.ndarray, "2"]
@@ -83,179 +75,244 @@ class Alignment:
 
 
 class Background:
-    """The picture behind, and how a frame differs from it."""
+    """Background image, and the difference of frames from it.
 
-    def __init__(self, samples: UInt8[np.ndarray, "samples height width 3"]) -> None:
-        """Make it from frames of the whole time."""
-        check_still(samples)
-        middle = _median(samples)
-        self._shake = JitterEstimator(_bytes(middle))
-        shifts = _filled_in([self._shake.measure(sample) for sample in samples])
-        self._first = shifts[0]
-        # Estimates scatter by some hundredths of a pixel when nothing moves; correcting these would add noise.
-        self.shift_deviation = float(np.hypot(*shifts.std(0)))
-        self.shaky = self.shift_deviation > 0.16
-        if self.shaky:
-            samples = np.stack([shifted_back(one, shift) for one, shift in zip(samples, shifts, strict=True)])
-            middle = _median(samples)
-        samples = np.stack([_lit(sample, self._gains(sample, middle, np.zeros(2))) for sample in samples])
-        self.picture, self.noise = _resolved(samples, _median(samples))
-        self.bytes = _bytes(self.picture)
-        self._shake = JitterEstimator(self.bytes)
+    Attributes:
+        image: Red, green, blue of each pixel, levels.
+        image_uint8: Image rounded to bytes.
+        noise: Standard deviation of each pixel, levels.
+        jitter_std: Standard deviation of the camera's shift over the samples, px.
+        has_jitter: If true, the shift is estimated and undone in each frame.
+    """
+
+    def __init__(
+        self,
+        samples: UInt8[np.ndarray, "samples height width 3"],
+        settings: BackgroundSettings = DEFAULT_SETTINGS.background,
+        jitter: JitterSettings = DEFAULT_SETTINGS.jitter,
+    ) -> None:
+        """Estimate the background.
+
+        Args:
+            samples: Frames spread over the whole clip.
+            settings: Thresholds of the estimation.
+            jitter: Tuning numbers of the jitter estimation.
+        """
+        check_static_camera(samples, jitter)
+        self._settings = settings
+        median = _median(samples)
+        self._jitter = JitterEstimator(_to_bytes(median), jitter)
+        shifts = _interpolate_missing([self._jitter.estimate(sample) for sample in samples])
+        self._initial_shift = shifts[0]
+        # Estimates for a static camera scatter by a few hundredths of a pixel; undoing these would add noise.
+        self.jitter_std = float(np.hypot(*shifts.std(0)))
+        self.has_jitter = self.jitter_std > settings.min_jitter
+        if self.has_jitter:
+            samples = np.stack([undo_shift(frame, shift) for frame, shift in zip(samples, shifts, strict=True)])
+            median = _median(samples)
+        samples = np.stack(
+            [self._normalize(sample, self._estimate_gains(sample, median, np.zeros(2))) for sample in samples]
+        )
+        self.image, self.noise = _resolve_ambiguity(samples, _median(samples), settings)
+        self.image_uint8 = _to_bytes(self.image)
+        self._jitter = JitterEstimator(self.image_uint8, jitter)
 
     @property
     def threshold(self) -> Float[np.ndarray, "height width"]:
-        """Levels from which on a pixel has changed."""
-        return np.maximum(_FLOOR, 5 * self.noise)
+        """Change above which a pixel is foreground, levels."""
+        return np.maximum(self._settings.min_change, self._settings.noise_factor * self.noise)
 
-    def alignment(self, frame: UInt8[np.ndarray, "height width 3"], before: Alignment | None = None) -> Alignment:
-        """How a frame was taken; `before` is that of the frame before it."""
-        if not self.shaky:
-            return Alignment(np.zeros(2), self._gains(frame, self.picture, np.zeros(2)))
-        guess = self._first if before is None else before.shift
-        measured = self._shake.measure(frame, guess)
-        # A codec may leave the picture behind as it was, so that it does not tell.
-        shift = guess if measured is None else measured
-        return Alignment(shift, self._gains(frame, self.picture, shift))
+    def estimate_alignment(
+        self, frame: UInt8[np.ndarray, "height width 3"], previous: Alignment | None = None
+    ) -> Alignment:
+        """Estimate shift and gains of a frame.
 
-    def aligned(
+        Args:
+            frame: Frame, levels.
+            previous: Alignment of the previous frame, where the search starts.
+        """
+        if not self.has_jitter:
+            return Alignment(np.zeros(2), self._estimate_gains(frame, self.image, np.zeros(2)))
+        guess = self._initial_shift if previous is None else previous.shift
+        estimate = self._jitter.estimate(frame, guess)
+        # A codec may repeat the background unchanged, so that the frame has no information on the shift.
+        shift = guess if estimate is None else estimate
+        return Alignment(shift, self._estimate_gains(frame, self.image, shift))
+
+    def align(
         self, frame: UInt8[np.ndarray, "height width 3"], alignment: Alignment
     ) -> UInt8[np.ndarray, "height width 3"]:
-        """The frame as it would be from the camera's mean place and in the mean light."""
-        return _lit(shifted_back(frame, alignment.shift) if alignment.shift.any() else frame, alignment.gains)
+        """Undo the shift and the illumination change of a frame."""
+        shifted = undo_shift(frame, alignment.shift) if alignment.shift.any() else frame
+        return self._normalize(shifted, alignment.gains)
 
-    def change(self, aligned: UInt8[np.ndarray, "height width 3"]) -> Float[np.ndarray, "height width"]:
-        """Largest change of any channel of an aligned frame, levels, slightly blurred."""
-        apart = cv2.absdiff(aligned, self.bytes)
-        most = cv2.max(cv2.max(apart[..., 0], apart[..., 1]), apart[..., 2])
-        return cv2.GaussianBlur(most.astype(np.float32), (0, 0), 0.8)
+    def difference(self, aligned: UInt8[np.ndarray, "height width 3"]) -> Float[np.ndarray, "height width"]:
+        """Largest change over the channels of an aligned frame, slightly blurred, levels."""
+        channels = cv2.split(cv2.absdiff(aligned, self.image_uint8))
+        maximum = cv2.max(cv2.max(channels[0], channels[1]), channels[2])
+        return cv2.GaussianBlur(maximum.astype(np.float32), (0, 0), 0.8)
 
-    def _gains(self, frame: np.ndarray, picture: np.ndarray, shift: np.ndarray) -> np.ndarray:
-        """The light in each channel of a frame that is shifted, of the background's: at every fifth pixel each way."""
-        height, width = picture.shape[:2]
+    def _estimate_gains(self, frame: np.ndarray, image: np.ndarray, shift: np.ndarray) -> np.ndarray:
+        """Estimate the relative brightness of each channel of a shifted frame, on every fifth row and column."""
+        height, width = image.shape[:2]
         rows, columns = (
-            np.clip(np.arange(0, size, 5) + round(float(off)), 0, size - 1)
-            for size, off in ((height, shift[1]), (width, shift[0]))
+            np.clip(np.arange(0, size, 5) + round(float(offset)), 0, size - 1)
+            for size, offset in ((height, shift[1]), (width, shift[0]))
         )
-        behind = picture[::5, ::5].reshape(-1, 3)
-        now = frame[np.ix_(rows, columns)].reshape(-1, 3)
+        reference = image[::5, ::5].reshape(-1, 3)
+        current = frame[np.ix_(rows, columns)].reshape(-1, 3)
         gains = np.ones(3)
+        low, high = self._settings.bright_levels
         for channel in range(3):
-            bright = (behind[:, channel] > 30) & (behind[:, channel] < 245)
-            if bright.mean() > _LIT:
-                gains[channel] = np.median(now[bright, channel] / behind[bright, channel])
+            bright = (reference[:, channel] > low) & (reference[:, channel] < high)
+            if bright.mean() > self._settings.min_bright_fraction:
+                gains[channel] = np.median(current[bright, channel] / reference[bright, channel])
         return gains
 
+    def _normalize(self, frame: np.ndarray, gains: np.ndarray) -> np.ndarray:
+        """Divide a frame by its gains, channel by channel."""
+        if np.abs(gains - 1).max() < self._settings.min_gain_change:
+            return frame
+        levels = np.arange(256)[:, None] / gains
+        return cv2.LUT(frame, np.clip(np.round(levels), 0, 255).astype(np.uint8)[:, None])
 
-def _filled_in(shifts: Sequence[Float[np.ndarray, "2"] | None]) -> Float[np.ndarray, "samples 2"]:
-    """Shifts with those that nothing tells between the ones around; none where nothing tells any."""
-    told = [number for number, shift in enumerate(shifts) if shift is not None]
-    if not told:
+
+def _interpolate_missing(shifts: Sequence[Float[np.ndarray, "2"] | None]) -> Float[np.ndarray, "samples 2"]:
+    """Interpolate missing shifts; zero where none is estimated."""
+    frames = [number for number, shift in enumerate(shifts) if shift is not None]
+    if not frames:
         return np.zeros((len(shifts), 2))
-    known = np.array([shift for shift in shifts if shift is not None])
-    return np.stack([np.interp(np.arange(len(shifts)), told, known[:, axis]) for axis in (0, 1)], 1)
+    estimates = np.array([shift for shift in shifts if shift is not None])
+    return np.stack([np.interp(np.arange(len(shifts)), frames, estimates[:, axis]) for axis in (0, 1)], 1)
 
 
-def _lit(frame: np.ndarray, gains: np.ndarray) -> np.ndarray:
-    """The frame in the background's light."""
-    if np.abs(gains - 1).max() < 0.004:
-        return frame
-    levels = np.arange(256)[:, None] / gains
-    return cv2.LUT(frame, np.clip(np.round(levels), 0, 255).astype(np.uint8)[:, None])
-
-
-def _bytes(picture: np.ndarray) -> np.ndarray:
-    return np.clip(np.round(picture), 0, 255).astype(np.uint8)
+def _to_bytes(image: np.ndarray) -> np.ndarray:
+    return np.clip(np.round(image), 0, 255).astype(np.uint8)
 
 
 def _median(samples: np.ndarray) -> np.ndarray:
-    """The median over samples, by strips of rows, so that no copy of all of them is made."""
+    """Compute the median over samples by strips of rows, which bounds the memory."""
     strips = np.array_split(np.arange(samples.shape[1]), max(1, samples.shape[1] // 32))
     return np.concatenate([np.median(samples[:, rows], axis=0) for rows in strips]).astype(np.float32)
 
 
-def _resolved(samples: np.ndarray, middle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The background and each pixel's noise, with pixels that show two things settled by what is around them."""
-    apart = np.abs(samples - middle[None]).max(-1)
-    noise = 1.4826 * np.median(apart, axis=0)
-    usual = float(np.median(noise))
-    # Noise differs little from place to place; where the spread is large, something moves there.
-    tolerance = max(_FLOOR, 5 * min(usual, 4.0))
-    often = (apart > tolerance).mean(0) > _OFTEN
-    unsure = cv2.morphologyEx(often.astype(np.uint8), cv2.MORPH_OPEN, np.ones((3, 3), np.uint8))
-    noise = cv2.GaussianBlur(np.minimum(noise, usual + 4.0).astype(np.float32), (0, 0), 2)
-    if not unsure.any():
-        return middle, noise
-    if unsure.mean() > _MOST:
+def _resolve_ambiguity(
+    samples: np.ndarray, median: np.ndarray, settings: BackgroundSettings
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the background and its noise, with ambiguous pixels resolved by their surroundings."""
+    deviation = np.abs(samples - median[None]).max(-1)
+    noise = 1.4826 * np.median(deviation, axis=0)
+    typical_noise = float(np.median(noise))
+    # Noise is nearly uniform; where the deviation is large, something moves.
+    tolerance = max(settings.min_change, settings.noise_factor * min(typical_noise, 4.0))
+    frequent = (deviation > tolerance).mean(0) > settings.min_second_color_fraction
+    ambiguous = cv2.morphologyEx(frequent.astype(np.uint8), cv2.MORPH_OPEN, np.ones((3, 3), np.uint8))
+    noise = cv2.GaussianBlur(np.minimum(noise, typical_noise + 4.0).astype(np.float32), (0, 0), 2)
+    if not ambiguous.any():
+        return median, noise
+    if ambiguous.mean() > settings.max_changing_fraction:
         raise VideoError(
-            f"{100 * unsure.mean():.0f} % of the picture keeps changing, so that there is no still background: the "
-            "camera moves, or too much else does. Film from a camera that stands still, or cut out a part with crop"
+            f"{100 * ambiguous.mean():.0f} % of the image keeps changing, so there is no static background: the "
+            "camera moves, or too much else does. Film with a static camera, or select a part of the image with crop"
         )
-    region = cv2.dilate(_filled(unsure), np.ones((5, 5), np.uint8))
-    around = cv2.inpaint(np.round(middle).astype(np.uint8), region, 5, cv2.INPAINT_TELEA).astype(np.float32)
+    region = cv2.dilate(_fill_holes(ambiguous), np.ones((5, 5), np.uint8))
+    inpainted = cv2.inpaint(np.round(median).astype(np.uint8), region, 5, cv2.INPAINT_TELEA).astype(np.float32)
     rows, columns = np.nonzero(region)
     values = samples[:, rows, columns].astype(np.float32)
-    guess = around[rows, columns]
-    nearest = np.take_along_axis(values, np.abs(values - guess).max(-1).argmin(0)[None, :, None], 0)[0]
-    alike = np.abs(values - nearest).max(-1) < tolerance
-    chosen = (values * alike[..., None]).sum(0) / alike.sum(0)[:, None]
-    # What is seen most of the time stays, unless something rarer fits what is around much better.
-    usually = middle[rows, columns]
-    as_usual = np.abs(values - usually).max(-1) < tolerance
-    stays = _oddity(usually - guess, as_usual.mean(0), tolerance) <= _oddity(nearest - guess, alike.mean(0), tolerance)
-    rarer = chosen.copy()
-    chosen[stays] = usually[stays]
-    # What is seldom or never seen without something before it is taken from there, or from around, if that something is
-    # what moves nearby.
-    passing = values[~alike & ~as_usual & unsure[rows, columns].astype(bool)]
-    odd = np.abs(chosen - guess).max(-1) > 2 * tolerance
-    # A shadow's colour may be that of what is behind elsewhere: such colours say nothing.
-    things, plain = _common(passing), _common(chosen[~odd])
-    things = things[(np.abs(things[:, None] - plain).max(-1) > 2 * tolerance).all(1)]
-    odd = np.flatnonzero(odd)
-    if len(odd) and len(things):
-        hidden = _among(values[:, odd], things, 2 * tolerance).mean(0)
-        fits = np.abs(rarer - guess)[odd].max(-1) < 2 * tolerance
-        shown = fits & (hidden + alike[:, odd].mean(0) > _ALWAYS)
-        chosen[odd[shown]] = rarer[odd[shown]]
-        chosen[odd[~shown & (hidden > _ALWAYS)]] = guess[odd[~shown & (hidden > _ALWAYS)]]
-    picture = middle.copy()
-    picture[rows, columns] = chosen
-    # Pixels are judged one by one: where a few of a thing's colour are left among others, those others are right, if
-    # they were seen there more than once. What is thin and stands still, a post or a hand, is as rare among others.
-    around = cv2.medianBlur(_bytes(picture), _SPECKLED)[rows, columns].astype(np.float32)
-    left = np.abs(chosen - around).max(-1) > 2 * tolerance
-    if left.any() and len(things):
-        left &= _among(chosen, things, 2 * tolerance)
-        left[left] = (np.abs(values[:, left] - around[left]).max(-1) < 2 * tolerance).sum(0) > 1
-        picture[rows[left], columns[left]] = around[left]
-    return picture, noise
+    colors, object_colors = _resolve_colors(
+        values,
+        median[rows, columns],
+        inpainted[rows, columns],
+        ambiguous[rows, columns].astype(bool),
+        tolerance,
+        settings,
+    )
+    image = median.copy()
+    image[rows, columns] = colors
+    # Each pixel is resolved on its own: where a few keep an object's color among others, the others are right, if they
+    # were visible there more than once. A thin static object, such as a post or a hand, is as rare among others.
+    smooth = cv2.medianBlur(_to_bytes(image), settings.speckle_size)[rows, columns].astype(np.float32)
+    speckles = np.abs(colors - smooth).max(-1) > 2 * tolerance
+    if speckles.any() and len(object_colors):
+        speckles &= _matches_any(colors, object_colors, 2 * tolerance)
+        visible = np.abs(values[:, speckles] - smooth[speckles]).max(-1) < 2 * tolerance
+        speckles[speckles] = visible.sum(0) > 1
+        image[rows[speckles], columns[speckles]] = smooth[speckles]
+    return image, noise
 
 
-def _common(values: Float[np.ndarray, "values 3"]) -> Float[np.ndarray, "colors 3"]:
-    """The colours that many of these values have: those of things, not of their blurred edges."""
-    _, which, counts = np.unique(values // 16, axis=0, return_inverse=True, return_counts=True)
-    often = counts >= _PLAIN * len(values)
-    return np.array([values[which.ravel() == cell].mean(0) for cell in np.flatnonzero(often)]).reshape(-1, 3)
+def _resolve_colors(
+    values: Float[np.ndarray, "samples pixels 3"],
+    typical: Float[np.ndarray, "pixels 3"],
+    inpainted: Float[np.ndarray, "pixels 3"],
+    ambiguous: Bool[np.ndarray, " pixels"],
+    tolerance: float,
+    settings: BackgroundSettings,
+) -> tuple[Float[np.ndarray, "pixels 3"], Float[np.ndarray, "colors 3"]]:
+    """Choose the background color of ambiguous pixels; also return the colors of the moving objects.
+
+    Args:
+        values: Colors of the pixels in all samples.
+        typical: Median color of each pixel.
+        inpainted: Color of each pixel as its surroundings suggest it.
+        ambiguous: Mask of the ambiguous pixels; the others are next to them.
+        tolerance: Difference up to which two colors are equal, levels.
+        settings: Thresholds of the estimation.
+    """
+    nearest = np.take_along_axis(values, np.abs(values - inpainted).max(-1).argmin(0)[None, :, None], 0)[0]
+    matches = np.abs(values - nearest).max(-1) < tolerance
+    rare = (values * matches[..., None]).sum(0) / matches.sum(0)[:, None]
+    # The typical color stays, unless a rarer one fits the surroundings much better.
+    typical_matches = np.abs(values - typical).max(-1) < tolerance
+    typical_saliency = _saliency(typical - inpainted, typical_matches.mean(0), tolerance, settings)
+    stays = typical_saliency <= _saliency(nearest - inpainted, matches.mean(0), tolerance, settings)
+    colors = np.where(stays[:, None], typical, rare)
+    # A pixel that is rarely or never uncovered takes the rare or the inpainted color, if what covers it has the color
+    # of an object that moves nearby. A shadow's color may be that of the background elsewhere and says nothing.
+    foreground = values[~matches & ~typical_matches & ambiguous]
+    salient = np.abs(colors - inpainted).max(-1) > 2 * tolerance
+    object_colors = _frequent_colors(foreground, settings)
+    plain_colors = _frequent_colors(colors[~salient], settings)
+    is_distinct = (np.abs(object_colors[:, None] - plain_colors).max(-1) > 2 * tolerance).all(1)
+    object_colors = object_colors[is_distinct]
+    salient = np.flatnonzero(salient)
+    if len(salient) and len(object_colors):
+        hidden = _matches_any(values[:, salient], object_colors, 2 * tolerance).mean(0)
+        fits = np.abs(rare - inpainted)[salient].max(-1) < 2 * tolerance
+        visible = fits & (hidden + matches[:, salient].mean(0) > settings.min_hidden_fraction)
+        colors[salient[visible]] = rare[salient[visible]]
+        covered = salient[~visible & (hidden > settings.min_hidden_fraction)]
+        colors[covered] = inpainted[covered]
+    return colors, object_colors
 
 
-def _among(values: np.ndarray, colors: np.ndarray, tolerance: float) -> np.ndarray:
-    """Which of values (…, 3) are one of these colours (n, 3), to within a tolerance of levels in every channel."""
+def _frequent_colors(
+    values: Float[np.ndarray, "values 3"], settings: BackgroundSettings
+) -> Float[np.ndarray, "colors 3"]:
+    """Return the colors that many of the values have; blurred edges have none."""
+    _, cells, counts = np.unique(values // 16, axis=0, return_inverse=True, return_counts=True)
+    frequent = np.flatnonzero(counts >= settings.min_color_fraction * len(values))
+    return np.array([values[cells.ravel() == cell].mean(0) for cell in frequent]).reshape(-1, 3)
+
+
+def _matches_any(values: np.ndarray, colors: np.ndarray, tolerance: float) -> np.ndarray:
+    """Return which of the values (…, 3) equal any of the colors (n, 3) within a tolerance in every channel, levels."""
     levels = np.arange(4, 256, 8, dtype=np.float32)
     cells = np.stack(np.meshgrid(levels, levels, levels, indexing="ij"), -1)
-    near = np.zeros(cells.shape[:3], bool)
+    table = np.zeros(cells.shape[:3], bool)
     for color in colors:
-        near |= np.abs(cells - color).max(-1) < tolerance
-    return near[tuple((values // 8).astype(int).clip(0, 31).T)].T
+        table |= np.abs(cells - color).max(-1) < tolerance
+    return table[tuple((values // 8).astype(int).clip(0, 31).T)].T
 
 
-def _oddity(away: np.ndarray, share: np.ndarray, tolerance: float) -> np.ndarray:
-    """How odd colours are as a background: far from what is around, as far as that can be guessed, or rare."""
-    return np.minimum(np.abs(away).max(-1) / tolerance, _FAR) - _RARE * np.log(np.maximum(share, 1e-3))
+def _saliency(offset: np.ndarray, frequency: np.ndarray, tolerance: float, settings: BackgroundSettings) -> np.ndarray:
+    """Rate the saliency of colors as a background: far from the inpainted color, or rare."""
+    distance = np.minimum(np.abs(offset).max(-1) / tolerance, settings.max_distance)
+    return distance - settings.rarity_weight * np.log(np.maximum(frequency, 1e-3))
 
 
-def _filled(mask: np.ndarray) -> np.ndarray:
-    """The mask with those of its holes filled that are smaller than what is around them."""
+def _fill_holes(mask: np.ndarray) -> np.ndarray:
+    """Close gaps in the mask, and fill its holes that are smaller than the mask itself."""
     closed = cv2.morphologyEx(mask, cv2.MORPH_CLOSE, np.ones((7, 7), np.uint8))
     count, labels, stats, _ = cv2.connectedComponentsWithStats((closed == 0).astype(np.uint8), connectivity=4)
     for label in range(1, count):

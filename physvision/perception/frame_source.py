@@ -1,4 +1,4 @@
-"""The frames of a clip or a file, as often as they are wanted, cut to what is looked at and not larger than needed."""
+"""Repeatable iteration over the frames of a clip or file, cropped and shrunk to what is analyzed."""
 
 from __future__ import annotations
 
@@ -13,81 +13,82 @@ import numpy as np
 
 from physvision import video
 from physvision.core import Clip, InputError
+from physvision.perception.settings import DEFAULT_SETTINGS
 
-_LONG_SIDE = 1024  # pixels: larger pictures are halved, or more
-
-Box = tuple[float, float, float, float]
+Box = tuple[float, float, float, float]  # x and y of the upper left corner, width, height
 
 
 @dataclass(frozen=True)
 class FrameSource:
-    """Frames in red, green and blue with their moments, read anew each time that they are gone through.
+    """Frames in red, green and blue with their times, decoded anew in each iteration.
 
     Attributes:
-        source: a clip in memory or the path of a video.
-        crop: left, top, right, bottom of what is looked at, pixels; everything if None.
-        start: seconds; frames before are left out.
-        stop: seconds; frames from there on are left out.
+        source: Clip in memory or path of a video.
+        crop: Part of the image to analyze as x, y, width, height, px; all of it if None.
+        start: Time before which frames are skipped, s.
+        stop: Time from which frames are skipped, s.
+        max_side: Longer side above which frames are shrunk by an integer factor, px.
     """
 
     source: Clip | str | os.PathLike[str]
     crop: Box | None = None
     start: float | None = None
     stop: float | None = None
+    max_side: int = DEFAULT_SETTINGS.background.max_side
 
     def __post_init__(self) -> None:
         if self.start is not None and self.stop is not None and self.stop <= self.start:
             raise InputError(f"stop: expected more than start = {self.start:g} s, got {self.stop:g} s")
-        if self.crop is not None and (self.crop[0] >= self.crop[2] or self.crop[1] >= self.crop[3]):
-            raise InputError(f"crop: expected left, top, right, bottom, got {self.crop}")
+        if self.crop is not None and min(self.crop[2:]) <= 0:
+            raise InputError(f"crop: expected x, y, width, height with a positive size, got {self.crop}")
 
     @property
     def name(self) -> str:
-        """Where the frames come from, for people."""
+        """Name of the clip in messages."""
         return (self.source.source or "clip") if isinstance(self.source, Clip) else Path(self.source).name
 
     def __iter__(self) -> Iterator[tuple[float, np.ndarray]]:
-        """Moments, s, and frames, levels of 0 to 255."""
-        for moment, frame in self._whole():
-            if self.start is not None and moment < self.start:
+        """Yield times, s, and frames, levels of 0 to 255."""
+        for time, frame in self._decode():
+            if self.start is not None and time < self.start:
                 continue
-            if self.stop is not None and moment >= self.stop:
+            if self.stop is not None and time >= self.stop:
                 break
-            left, top, right, bottom = self._cut(frame.shape)
-            piece = frame[top:bottom, left:right]
-            if piece.shape[-1] == 1:
-                piece = np.repeat(piece, 3, -1)
-            shrink = shrinking(piece.shape)
-            if shrink > 1:
-                size = piece.shape[1] // shrink, piece.shape[0] // shrink
-                trimmed = piece[: size[1] * shrink, : size[0] * shrink]
-                piece = cv2.resize(trimmed, size, interpolation=cv2.INTER_AREA)
-            yield moment, np.ascontiguousarray(piece)
+            left, top, right, bottom = self._bounds(frame.shape)
+            image = frame[top:bottom, left:right]
+            if image.shape[-1] == 1:
+                image = np.repeat(image, 3, -1)
+            factor = self._shrink_factor(image.shape)
+            if factor > 1:
+                size = image.shape[1] // factor, image.shape[0] // factor
+                trimmed = image[: size[1] * factor, : size[0] * factor]
+                image = cv2.resize(trimmed, size, interpolation=cv2.INTER_AREA)
+            yield time, np.ascontiguousarray(image)
 
-    def _whole(self) -> Iterator[tuple[float, np.ndarray]]:
+    def _decode(self) -> Iterator[tuple[float, np.ndarray]]:
         if isinstance(self.source, Clip):
             return zip(self.source.times.tolist(), self.source.frames.numpy(), strict=True)
         return video.stream(self.source, color="rgb")
 
-    def _cut(self, shape: tuple[int, ...]) -> tuple[int, int, int, int]:
+    def _bounds(self, shape: tuple[int, ...]) -> tuple[int, int, int, int]:
+        """Left, top, right and bottom of the analyzed part of frames of this shape."""
         if self.crop is None:
             return 0, 0, shape[1], shape[0]
-        left, top = (max(0, math.floor(value)) for value in self.crop[:2])
-        right, bottom = min(shape[1], math.ceil(self.crop[2])), min(shape[0], math.ceil(self.crop[3]))
+        x, y, width, height = self.crop
+        left, top = max(0, math.floor(x)), max(0, math.floor(y))
+        right, bottom = min(shape[1], math.ceil(x + width)), min(shape[0], math.ceil(y + height))
         if right - left < 8 or bottom - top < 8:
-            raise InputError(f"crop: nothing of {self.crop} is left in a picture of {shape[1]} by {shape[0]} pixels")
+            raise InputError(
+                f"crop: {self.crop} leaves less than 8 pixels of an image of {shape[1]} x {shape[0]}; expected "
+                "x, y, width, height within the image"
+            )
         return left, top, right, bottom
 
-    def placing(self, shape: tuple[int, ...]) -> tuple[int, np.ndarray]:
-        """For whole frames of this shape: by how much they are shrunk, and the crop's corner, pixels."""
-        left, top, right, bottom = self._cut(shape)
-        return shrinking((bottom - top, right - left)), np.array([left, top], float)
+    def _shrink_factor(self, shape: tuple[int, ...]) -> int:
+        return max(1, math.ceil(max(shape[:2]) / self.max_side))
 
-    def first_shape(self) -> tuple[int, ...]:
-        """The shape of a whole frame: rows, columns, channels."""
-        return next(iter(self._whole()))[1].shape
-
-
-def shrinking(shape: tuple[int, ...]) -> int:
-    """By how much a picture of this shape is made smaller before it is looked at."""
-    return max(1, math.ceil(max(shape[:2]) / _LONG_SIDE))
+    def image_transform(self) -> tuple[int, np.ndarray]:
+        """Return the shrink factor and the upper left corner of the analyzed part, px of the whole image."""
+        _, frame = next(iter(self._decode()))
+        left, top, right, bottom = self._bounds(frame.shape)
+        return self._shrink_factor((bottom - top, right - left)), np.array([left, top], float)

@@ -1,198 +1,251 @@
-"""A thing that a hand still holds, or that has hardly left it, told from the hand by its colours.
+"""Tracking of an object back into the hand that releases it, by its colors.
 
-What differs from the background is then the thing and the hand together. Where the thing was seen clearly, later on,
-its colours were learned; from there it is followed back, frame by frame. A pixel of colour c at the edge between the
-thing's colour a and another one b, the hand's or the background's, is covered by |c − b| / (|c − a| + |c − b|) of it.
+While a hand holds the object, both differ from the background together. The object's colors are learned where it is
+clear of the hand, and it is tracked from there backwards. A pixel of color c between the object's color a and another
+color b, the hand's or the background's, is covered by |c − b| / (|c − a| + |c − b|) of the object.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import cv2
 import numpy as np
 from jaxtyping import Float
 
+from physvision.perception.colors import k_means
 from physvision.perception.refinement import Detection
+from physvision.perception.settings import DEFAULT_SETTINGS, HandSettings
 
-_CLEAR = 0.06  # change of what is seen of it below which nothing else touches it
-_ENOUGH = 4  # frames in a row that are so
-_BACK = 24  # frames that it is followed back at most
-_LOST = 2  # frames in a row in which it may be lost: one that is shown twice does not fit its path
-_ALIKE = 0.25  # change of what is seen of it up to which it is the thing
-_UNLIKE = 45.0  # levels by which its colours must differ from the hand's
-_BEFORE = range(2, 6)  # frames before a thing is first seen; just before, a part of it may be there
-_NEAR = 4.0  # times its radius, around where it is first seen, and as far as it moves in that time
-_NOTHING = 0.2  # of its size: less than that changes where nothing moves
-_INSIDE, _AROUND = 0.7, 3.0  # of its radius: where only its own colours are seen, and where the hand's are
+_Detections = Sequence[Detection | None]
 
 
-def clear_from(detections: Sequence[Detection | None]) -> int | None:
-    """The first frame from which on a thing is seen with nothing else beside it; None if there is none."""
-    masses = np.array([np.nan if s is None or s.faint else s.mass for s in detections])
-    if np.isfinite(masses).sum() < 2 * _ENOUGH:
+class ObjectModel(NamedTuple):
+    """Appearance of an object: its area, px, and one or two colors, levels."""
+
+    area: float
+    colors: Float[np.ndarray, "colors 3"]
+
+    @property
+    def radius(self) -> float:
+        """Radius of the circle of equal area, px."""
+        return _radius(self.area)
+
+
+def first_clear_frame(detections: _Detections, settings: HandSettings = DEFAULT_SETTINGS.hand) -> int | None:
+    """Find the first frame from which on nothing else touches the object; None if there is none."""
+    areas = np.array([np.nan if item is None or item.weak else item.area for item in detections])
+    if np.isfinite(areas).sum() < 2 * settings.clear_frames:
         return None
-    steady = np.abs(np.log(masses / np.nanmedian(masses))) < _CLEAR
-    for frame in range(len(masses) - _ENOUGH):
-        if steady[frame : frame + _ENOUGH].all():
+    steady = np.abs(np.log(areas / np.nanmedian(areas))) < settings.max_clear_change
+    for frame in range(len(areas) - settings.clear_frames):
+        if steady[frame : frame + settings.clear_frames].all():
             return frame
     return None
 
 
-def wanted(detections: Sequence[Detection | None]) -> range:
-    """The frames in which a thing may be in a hand, those that its colours are learned from, and a few before."""
-    seen, clear = _seen(detections), clear_from(detections)
-    if not seen:
+def required_frames(detections: _Detections, settings: HandSettings = DEFAULT_SETTINGS.hand) -> range:
+    """Frames that tracking back needs: those in the hand, those that show the object's colors, and a few before."""
+    strong, clear = _strong_detections(detections), first_clear_frame(detections, settings)
+    if not strong:
         return range(0)
-    first = max(0, min(seen) - _BEFORE[-1])
-    return range(min(first, max(0, clear - _BACK)), clear + _ENOUGH) if clear else range(first, min(seen))
+    first = max(0, min(strong) - settings.static_frames[1])
+    if not clear:
+        return range(first, min(strong))
+    return range(min(first, max(0, clear - settings.max_frames)), clear + settings.clear_frames)
 
 
-def _seen(detections: Sequence[Detection | None]) -> dict[int, Detection]:
-    """The frames in which more than a trace of a thing is seen, and what was found there."""
-    return {number: each for number, each in enumerate(detections) if each is not None and not each.faint}
+def _strong_detections(detections: _Detections) -> dict[int, Detection]:
+    return {frame: item for frame, item in enumerate(detections) if item is not None and not item.weak}
 
 
-def followed_back(
-    frames: Mapping[int, np.ndarray], behind: np.ndarray, threshold: np.ndarray, detections: list[Detection | None]
+def track_back(
+    frames: Mapping[int, np.ndarray],
+    background: np.ndarray,
+    threshold: np.ndarray,
+    detections: list[Detection | None],
+    settings: HandSettings = DEFAULT_SETTINGS.hand,
 ) -> list[Detection | None]:
-    """Detections with what was found of the thing before it is clear of the hand.
+    """Add detections of the object before it is clear of the hand.
 
     Args:
-        frames: aligned, by their numbers; all that are `wanted`.
-        behind: the background.
-        threshold: levels from which on a pixel has changed.
-        detections: of the thing in all frames.
+        frames: Aligned frames by number, as `required_frames` lists them.
+        background: Background image, levels.
+        threshold: Change above which a pixel is foreground, levels.
+        detections: Detections of the object in all frames.
+        settings: Tuning numbers of tracking back.
     """
-    clear = clear_from(detections)
+    clear = first_clear_frame(detections, settings)
     if not clear:
         return detections
-    known = {frame: seen for frame in range(clear, clear + _ENOUGH) if (seen := detections[frame]) is not None}
-    mass = float(np.median([seen.mass for seen in known.values()]))
-    colors = _colors([_patch(frames[frame], seen.place, _INSIDE * _radius(mass)) for frame, seen in known.items()])
-    found, both = list(detections), []
-    for frame, seen in known.items():
-        again = _sighted(frames[frame], behind, threshold, seen.place, mass, colors, 2 * _ALIKE)
+    reference = {
+        frame: item for frame in range(clear, clear + settings.clear_frames) if (item := detections[frame]) is not None
+    }
+    area = float(np.median([item.area for item in reference.values()]))
+    patches = [
+        _disc_pixels(frames[frame], item.position, settings.color_radius * _radius(area))
+        for frame, item in reference.items()
+    ]
+    model = ObjectModel(area, _dominant_colors(patches))
+    scene = (background, threshold, settings)
+    pairs = []
+    for frame, item in reference.items():
+        again = _detect_by_color(frames[frame], *scene, item.position, model, 2 * settings.max_area_change)
         if again is not None:
-            both.append((again, seen))
-    if len(both) < 2:
+            pairs.append((again, item))
+    if len(pairs) < 2:
         return detections
-    # How far this way of looking is off is seen where there is another.
-    off = [again.place - seen.place for again, seen in both]
-    usual, mass = mass, float(np.median([again.mass for again, _ in both]))
-    aside, scatter = np.mean(off, axis=0), float(np.sqrt(np.mean(np.square(off))))
-    places = {frame: seen.place for frame, seen in known.items()}
-    for frame in range(clear - 1, max(clear - _BACK, 0) - 1, -1):
-        if min(places) - frame > _LOST:
+    # Bias and scatter of this method, measured where the usual detections are reliable.
+    errors = [again.position - item.position for again, item in pairs]
+    bias, scatter = np.mean(errors, axis=0), float(np.sqrt(np.mean(np.square(errors))))
+    model = model._replace(area=float(np.median([again.area for again, _ in pairs])))
+    sigma = float(np.hypot(scatter, reference[clear].sigma))
+    extended = list(detections)
+    positions = {frame: item.position for frame, item in reference.items()}
+    for frame in range(clear - 1, max(clear - settings.max_frames, 0) - 1, -1):
+        if min(positions) - frame > settings.max_missed:
             break
-        seen = _sighted(frames[frame], behind, threshold, _expected(places, frame), mass, colors)
-        if seen is not None:
-            places[frame] = seen.place - aside
-            sigma = float(np.hypot(scatter, known[clear].sigma))
-            found[frame] = Detection(places[frame], seen.mass * usual / mass, seen.angle, seen.axes, sigma)
-    return found
+        item = _detect_by_color(
+            frames[frame], *scene, _extrapolate_back(positions, frame), model, settings.max_area_change
+        )
+        if item is not None:
+            positions[frame] = item.position - bias
+            extended[frame] = Detection(
+                positions[frame], item.area * area / model.area, item.angle, item.axis_ratio, sigma
+            )
+    return extended
 
 
-def emerges(
-    frames: Mapping[int, np.ndarray], behind: np.ndarray, threshold: np.ndarray, detections: Sequence[Detection | None]
+def is_static_before(
+    frames: Mapping[int, np.ndarray],
+    background: np.ndarray,
+    threshold: np.ndarray,
+    detections: _Detections,
+    settings: HandSettings = DEFAULT_SETTINGS.hand,
 ) -> bool:
-    """Whether a thing came out of something that stands still: just before it was first seen nothing moved there.
+    """Return True if nothing moves near the first detection just before it.
 
     Args:
-        frames: as in `followed_back`.
-        behind: the background.
-        threshold: levels from which on a pixel has changed.
-        detections: of the thing in all frames.
+        frames: Aligned frames by number, as `required_frames` lists them.
+        background: Background image, levels.
+        threshold: Change above which a pixel is foreground, levels.
+        detections: Detections of the object in all frames.
+        settings: Tuning numbers of tracking back.
     """
-    seen = _seen(detections)
-    if len(seen) < 2:
+    strong = _strong_detections(detections)
+    if len(strong) < 2:
         return False
-    first, later = list(seen)[:2]
-    before = [first - back for back in _BEFORE]
-    if any(number not in frames for number in before):
+    first, second = list(strong)[:2]
+    nearest, farthest = settings.static_frames
+    earlier = [first - back for back in range(nearest, farthest + 1)]
+    if any(number not in frames for number in earlier):
         return False
-    place, mass = seen[first].place, float(np.median([each.mass for each in seen.values()]))
-    step = float(np.linalg.norm(seen[later].place - place)) / (later - first)
-    reach = _NEAR * _radius(mass) + step * _BEFORE[-1]
-    rows, columns = np.mgrid[: behind.shape[0], : behind.shape[1]] + 0.5
-    near = np.hypot(columns - place[0], rows - place[1]) < reach
-    changed = [np.linalg.norm(frames[number][near] - behind[near], axis=-1) > threshold[near] for number in before]
-    return bool(max(pixels.sum() for pixels in changed) < _NOTHING * mass)
+    position, area = strong[first].position, float(np.median([item.area for item in strong.values()]))
+    step = float(np.linalg.norm(strong[second].position - position)) / (second - first)
+    radius = settings.static_radius * _radius(area) + step * farthest
+    rows, columns = np.mgrid[: background.shape[0], : background.shape[1]] + 0.5
+    disc = np.hypot(columns - position[0], rows - position[1]) < radius
+    changed = [np.linalg.norm(frames[number][disc] - background[disc], axis=-1) > threshold[disc] for number in earlier]
+    return bool(max(pixels.sum() for pixels in changed) < settings.max_static_change * area)
 
 
-def _expected(places: Mapping[int, np.ndarray], frame: int) -> Float[np.ndarray, "2"]:
-    """Where a path leads back to: the parabola through its three earliest places, or the line through two."""
-    early = sorted(places)[:3]
-    powers = np.vander(np.array(early) - frame, len(early), increasing=True)
-    return np.linalg.solve(powers.astype(float), np.array([places[each] for each in early]))[0]
+def _extrapolate_back(positions: Mapping[int, np.ndarray], frame: int) -> Float[np.ndarray, "2"]:
+    """Extrapolate a path back: by the parabola through its three earliest positions, or the line through two."""
+    frames = sorted(positions)[:3]
+    powers = np.vander(np.array(frames) - frame, len(frames), increasing=True)
+    return np.linalg.solve(powers.astype(float), np.array([positions[number] for number in frames]))[0]
 
 
-def _radius(mass: float) -> float:
-    return float(np.sqrt(mass / np.pi))
+def _radius(area: float) -> float:
+    return float(np.sqrt(area / np.pi))
 
 
-def _patch(frame: np.ndarray, place: Float[np.ndarray, "2"], radius: float) -> Float[np.ndarray, "pixels 3"]:
-    """The pixels around a place."""
+def _disc_pixels(frame: np.ndarray, center: Float[np.ndarray, "2"], radius: float) -> Float[np.ndarray, "pixels 3"]:
     rows, columns = np.mgrid[: frame.shape[0], : frame.shape[1]] + 0.5
-    return frame[np.hypot(columns - place[0], rows - place[1]) < max(radius, 1.0)].astype(float)
+    return frame[np.hypot(columns - center[0], rows - center[1]) < max(radius, 1.0)].astype(float)
 
 
-def _colors(patches: Sequence[np.ndarray], count: int = 2) -> Float[np.ndarray, "colors 3"]:
-    """The colours that pixels have most, by the means of so many clusters."""
+def _dominant_colors(patches: Sequence[np.ndarray], count: int = 2) -> Float[np.ndarray, "colors 3"]:
     pixels = np.concatenate(patches).astype(np.float32)
     if len(pixels) <= count:
         return pixels.astype(float)
-    until = (cv2.TERM_CRITERIA_EPS + cv2.TERM_CRITERIA_MAX_ITER, 10, 1.0)
-    cv2.setRNGSeed(0)
-    return cv2.kmeans(pixels, count, None, until, 2, cv2.KMEANS_PP_CENTERS)[2].astype(float)  # pyright: ignore
+    return k_means(pixels, count, attempts=2, iterations=10, tolerance=1.0)[1]
 
 
-def _distance(pixels: np.ndarray, colors: Float[np.ndarray, "colors 3"]) -> np.ndarray:
-    """How far pixels are from the nearest colour on the lines between these, levels."""
+def _color_distance(pixels: np.ndarray, colors: Float[np.ndarray, "colors 3"]) -> np.ndarray:
+    """Distance of pixels from the line segment between the first and the last color, levels."""
     first, last = colors[0], colors[-1]
-    along = last - first
-    length = float(along @ along)
-    share = np.clip((pixels - first) @ along / max(length, 1e-9), 0, 1)[..., None]
-    return np.linalg.norm(pixels - first - share * along, axis=-1)
+    segment = last - first
+    fraction = np.clip((pixels - first) @ segment / max(float(segment @ segment), 1e-9), 0, 1)[..., None]
+    return np.linalg.norm(pixels - first - fraction * segment, axis=-1)
 
 
-def _sighted(frame, behind, threshold, guess, mass: float, colors, alike: float = _ALIKE) -> Detection | None:
-    """The thing near where it is expected, by its colours; None where it is not seen as a whole."""
-    radius = _radius(mass)
-    side = _AROUND * radius + 3
+def _detect_by_color(
+    frame: np.ndarray,
+    background: np.ndarray,
+    threshold: np.ndarray,
+    settings: HandSettings,
+    guess: Float[np.ndarray, "2"],
+    model: ObjectModel,
+    max_area_change: float,
+) -> Detection | None:
+    """Localize the object near its expected position by its colors; None where it is not completely visible.
+
+    Args:
+        frame: Aligned frame, levels.
+        background: Background image, levels.
+        threshold: Change above which a pixel is foreground, levels.
+        settings: Tuning numbers of tracking back.
+        guess: Expected position, px.
+        model: Area and colors of the object.
+        max_area_change: Largest change of log area.
+    """
+    radius = model.radius
+    half_side = settings.search_radius * radius + 3
     height, width = frame.shape[:2]
     if (guess < radius + 2).any() or (guess > np.array([width, height]) - radius - 2).any():
         return None
-    left, top = np.floor(guess - side).astype(int).clip(0)
-    right, bottom = np.ceil(guess + side).astype(int).clip(0, [width, height])
-    piece = slice(top, bottom), slice(left, right)
-    pixels, under = frame[piece].astype(float), behind[piece].astype(float)
-    columns, rows = np.meshgrid(np.arange(left, right) + 0.5, np.arange(top, bottom) + 0.5)
-    apart, own = np.linalg.norm(pixels - under, axis=-1), _distance(pixels, colors)
-    changed = apart > threshold[piece]
-    others = pixels[changed & (own > _UNLIKE)]
-    other = apart
-    if len(others) > 0.3 * mass:
-        hands = _colors([others])
-        if _distance(hands, colors).min() < _UNLIKE:
+    left, top = np.floor(guess - half_side).astype(int).clip(0)
+    right, bottom = np.ceil(guess + half_side).astype(int).clip(0, [width, height])
+    patch = slice(top, bottom), slice(left, right)
+    pixels, covered = frame[patch].astype(float), background[patch].astype(float)
+    background_distance, distance = np.linalg.norm(pixels - covered, axis=-1), _color_distance(pixels, model.colors)
+    changed = background_distance > threshold[patch]
+    foreign = pixels[changed & (distance > settings.min_color_distance)]
+    foreign_distance = background_distance
+    if len(foreign) > 0.3 * model.area:
+        hand_colors = _dominant_colors([foreign])
+        if _color_distance(hand_colors, model.colors).min() < settings.min_color_distance:
             return None
-        other = np.minimum(apart, np.linalg.norm(pixels[:, :, None] - hands, axis=-1).min(-1))
-    share = cv2.GaussianBlur((other / (own + other + 1e-6)).astype(np.float32), (0, 0), 0.6)
-    mask = (changed & (share > 0.5)).astype(np.uint8)
-    count, labels, stats, middles = cv2.connectedComponentsWithStats(mask, connectivity=4)
-    best = None
-    for label in range(1, count):
-        away = float(np.hypot(*(middles[label] + [left + 0.5, top + 0.5] - guess)))
-        change = abs(np.log(stats[label, cv2.CC_STAT_AREA] / mass))
-        if change < 2 * alike and away < radius and (best is None or away < best[0]):
-            best = away, label
-    if best is None:
+        hand_distance = np.linalg.norm(pixels[:, :, None] - hand_colors, axis=-1).min(-1)
+        foreign_distance = np.minimum(background_distance, hand_distance)
+    coverage = (foreign_distance / (distance + foreign_distance + 1e-6)).astype(np.float32)
+    coverage = cv2.GaussianBlur(coverage, (0, 0), 0.6)
+    offset = guess - [left, top]
+    component = _nearest_component(changed & (coverage > 0.5), offset, model, 2 * max_area_change)
+    if component is None:
         return None
-    near = cv2.dilate((labels == best[1]).astype(np.uint8), np.ones((5, 5), np.uint8)) > 0
-    weights = np.where(near & changed, np.clip(share, 0, 1), 0.0)
+    vicinity = cv2.dilate(component.astype(np.uint8), np.ones((5, 5), np.uint8)) > 0
+    weights = np.where(vicinity & changed, np.clip(coverage, 0, 1), 0.0)
     weights[weights < 0.15] = 0.0
-    total = float(weights.sum())
-    if abs(np.log(total / mass)) > alike:
+    area = float(weights.sum())
+    if abs(np.log(area / model.area)) > max_area_change:
         return None
-    place = np.array([float((weights * columns).sum()), float((weights * rows).sum())]) / total
-    return Detection(place, total, 0.0, 1.0, 0.0)
+    columns, rows = np.meshgrid(np.arange(left, right) + 0.5, np.arange(top, bottom) + 0.5)
+    position = np.array([float((weights * columns).sum()), float((weights * rows).sum())]) / area
+    return Detection(position, area, 0.0, 1.0, 0.0)
+
+
+def _nearest_component(
+    mask: np.ndarray, center: Float[np.ndarray, "2"], model: ObjectModel, max_area_change: float
+) -> np.ndarray | None:
+    """Mask the connected component closest to `center` whose area is about the object's; None if there is none."""
+    count, labels, stats, centroids = cv2.connectedComponentsWithStats(mask.astype(np.uint8), connectivity=4)
+    nearest, min_distance = None, model.radius
+    for label in range(1, count):
+        distance = float(np.hypot(*(centroids[label] + 0.5 - center)))
+        area_change = abs(np.log(stats[label, cv2.CC_STAT_AREA] / model.area))
+        if area_change < max_area_change and distance < min_distance:
+            nearest, min_distance = label, distance
+    return None if nearest is None else labels == nearest

@@ -1,70 +1,83 @@
-"""Targets that turn out to be one thing, put together once each has been looked at closely."""
+"""Merge targets that turn out to be one object after refinement."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from physvision.perception.refinement import Detection, Target
+from physvision.perception.settings import DEFAULT_SETTINGS, TrackSettings
 
 Detections = list[Detection | None]
-_ALONE = 10  # frames: one or two detections that are further from all others are chance
-_GAP = 8  # frames without a detection at most where one piece goes on as the next
 
 
-def merge_targets(targets: list[Target], detections: list[Detections]) -> tuple[list[Target], list[Detections]]:
-    """The things themselves: pieces side by side, or one after the other, belong to one."""
-    seen = [_without_strays(found) for found in detections]
-    kept: list[int] = []
-    for mine in range(len(targets)):
-        for its in kept:
-            size = targets[its].size
-            if _together(seen[mine], seen[its], size) or _goes_on(seen[mine], seen[its], size):
-                seen[its] = [_clearer(b, a) for a, b in zip(seen[mine], seen[its], strict=True)]
+def merge_targets(
+    targets: list[Target], detections: list[Detections], settings: TrackSettings = DEFAULT_SETTINGS.track
+) -> tuple[list[Target], list[Detections]]:
+    """Merge targets at the same positions, and targets of which one continues another.
+
+    Args:
+        targets: Targets in order of priority.
+        detections: Detections of each target in all frames.
+        settings: Gaps that count as an interruption.
+    """
+    detections = [_remove_outliers(track, settings.max_split_gap) for track in detections]
+    retained: list[int] = []
+    for number in range(len(targets)):
+        for target in retained:
+            pair, size = (detections[number], detections[target]), targets[target].size
+            if _coincide(*pair, size) or _continues(*pair, size, settings.max_merge_gap):
+                detections[target] = [_prefer_strong(b, a) for a, b in zip(*pair, strict=True)]
                 break
         else:
-            kept.append(mine)
-    return [targets[number] for number in kept], [seen[number] for number in kept]
+            retained.append(number)
+    return [targets[number] for number in retained], [detections[number] for number in retained]
 
 
-def _clearer(one: Detection | None, other: Detection | None) -> Detection | None:
-    """The first of both, unless it is a trace and the other is there."""
-    return other if one is None or (one.faint and other is not None) else one
+def _prefer_strong(first: Detection | None, second: Detection | None) -> Detection | None:
+    """Return the first detection, or the second where the first is missing or weak."""
+    return second if first is None or (first.weak and second is not None) else first
 
 
-def _frames(found: Detections) -> np.ndarray:
-    return np.flatnonzero([one is not None for one in found])
+def _frames(detections: Detections) -> np.ndarray:
+    return np.flatnonzero([detection is not None for detection in detections])
 
 
-def _without_strays(found: Detections) -> Detections:
-    frames = _frames(found)
+def _remove_outliers(detections: Detections, max_gap: int) -> Detections:
+    """Remove single detections and pairs that are separated by long gaps."""
+    frames = _frames(detections)
     if len(frames) < 6:
-        return found
-    runs = np.split(frames, np.flatnonzero(np.diff(frames) > _ALONE) + 1)
-    strays = {int(frame) for run in runs if len(run) <= 2 for frame in run}
-    return [None if number in strays else one for number, one in enumerate(found)]
+        return detections
+    runs = np.split(frames, np.flatnonzero(np.diff(frames) > max_gap) + 1)
+    outliers = {int(frame) for run in runs if len(run) <= 2 for frame in run}
+    return [None if number in outliers else detection for number, detection in enumerate(detections)]
 
 
-def _together(one: Detections, other: Detections, size: float) -> bool:
-    """Whether both were found at the same places at the same time."""
-    pairs = [(a.place, b.place) for a, b in zip(one, other, strict=True) if a is not None and b is not None]
-    near = sum(np.linalg.norm(a - b) < 0.3 * size for a, b in pairs)
-    return bool(near > 0.3 * min(len(_frames(one)), len(_frames(other))))
+def _coincide(first: Detections, second: Detections, size: float) -> bool:
+    """Return True if both are at the same positions in many frames."""
+    distances = [
+        np.linalg.norm(a.position - b.position)
+        for a, b in zip(first, second, strict=True)
+        if a is not None and b is not None
+    ]
+    matches = sum(distance < 0.3 * size for distance in distances)
+    return bool(matches > 0.3 * min(len(_frames(first)), len(_frames(second))))
 
 
-def _goes_on(one: Detections, other: Detections, size: float) -> bool:
-    """Whether one begins where and when the other ends; traces of a thing, where its path leads, do not count."""
-    one, other = ([None if each is None or each.faint else each for each in found] for found in (one, other))
-    if not len(_frames(one)) or not len(_frames(other)):
+def _continues(first: Detections, second: Detections, size: float, max_gap: int) -> bool:
+    """Return True if either begins where and when the other ends; weak detections do not count."""
+    strong = [[None if item is None or item.weak else item for item in track] for track in (first, second)]
+    if not all(len(_frames(track)) for track in strong):
         return False
-    early, late = sorted((one, other), key=lambda found: int(_frames(found)[0]))
-    end, begin = int(_frames(early)[-1]), int(_frames(late)[0])
-    if not -2 <= begin - end <= _GAP:
+    early, late = sorted(strong, key=lambda track: int(_frames(track)[0]))
+    end, start = int(_frames(early)[-1]), int(_frames(late)[0])
+    if not -2 <= start - end <= max_gap:
         return False
-    near = _frames(early)[-4:]
-    places = np.array([detection.place for number in near if (detection := early[number]) is not None])
-    speed = float((np.linalg.norm(np.diff(places, axis=0), axis=1) / np.diff(near)).max(initial=0.0))
-    last, first = early[end], late[begin]
-    if last is None or first is None:
+    frames = _frames(early)[-4:]
+    positions = np.array([detection.position for frame in frames if (detection := early[frame]) is not None])
+    speed = float((np.linalg.norm(np.diff(positions, axis=0), axis=1) / np.diff(frames)).max(initial=0.0))
+    last, first_late = early[end], late[start]
+    if last is None or first_late is None:
         return False
-    alike = abs(np.log(last.mass / first.mass)) < 0.6
-    return bool(alike and np.linalg.norm(last.place - first.place) < 1.5 * speed * max(begin - end, 1) + size)
+    similar = abs(np.log(last.area / first_late.area)) < 0.6
+    distance = np.linalg.norm(last.position - first_late.position)
+    return bool(similar and distance < 1.5 * speed * max(start - end, 1) + size)

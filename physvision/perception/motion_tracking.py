@@ -1,4 +1,4 @@
-"""Tracks of what moves in a clip, found without training."""
+"""Tracking of moving objects in front of a static background, without training."""
 
 from __future__ import annotations
 
@@ -6,30 +6,25 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from physvision.core import Clip, InputError
 from physvision.core.checks import check_count
-from physvision.perception import hand_occlusion
-from physvision.perception.association import TrackletBuilder
-from physvision.perception.background import Alignment, Background, BackgroundSurvey, survey_background
+from physvision.perception.association import Tracklet, TrackletBuilder
+from physvision.perception.background import Alignment, Background, survey_background
 from physvision.perception.blobs import detect_blobs
 from physvision.perception.frame_source import Box, FrameSource
+from physvision.perception.hand_occlusion import is_static_before, required_frames, track_back
 from physvision.perception.merging import merge_targets
-from physvision.perception.refinement import Detection, Target, detect_target, direction
+from physvision.perception.refinement import Detection, Target, detect_target, unwrap_orientation
+from physvision.perception.settings import DEFAULT_SETTINGS, PerceptionSettings, TrackSettings
 from physvision.perception.timestamps import repair_timestamps
 from physvision.perception.track import Track, estimate_noise
 from physvision.perception.track_selection import filter_tracklets, select_tracklets
 
-_FLOOR = 0.03  # px: systematic errors below which noise does not matter
-_PARTLY = 0.1  # share of a thing that is missing, or too much, from which on its middle is not where it seems
-_SCATTERS = 4.0  # deviations by which noise alone makes a thing seem larger or smaller
-_FEWEST = 5  # clear detections of a thing
-_AROUND = 2  # detections before and after, that tell how much of a thing is seen
-_CHANGED = 0.5  # change of the logarithm of what is seen of a thing from which on some of it is missing, or too much
-_SLOW = 0.25  # share of the frames, the slowest ones, that tell how large a thing is
-_LEAST = 1.4  # the same below which it may be something else
+_Detections = list[Detection | None]
 
 
 def find_tracks(
@@ -39,194 +34,222 @@ def find_tracks(
     crop: Box | None = None,
     start: float | None = None,
     stop: float | None = None,
-    least: int = 1,
+    min_objects: int = 1,
+    settings: PerceptionSettings = DEFAULT_SETTINGS,
 ) -> list[Track]:
-    """Follow what moves before a still background; the clearest first.
+    """Track what moves in front of a static background, by decreasing motion score.
 
-    Background by median, what differs from it linked over time, and each thing measured again with what was learned
-    of its colour and size. Memory does not grow with the clip's length when it is given as a path.
+    Foreground blobs are associated over time into tracklets; each object is then localized to a fraction of a pixel by
+    its color and size. Frames of a path are decoded repeatedly, so memory does not grow with the clip's length.
 
     Args:
-        clip: in memory, or the path of a video.
-        objects: how many things are meant; every one that clearly moves if not given.
-        object: points at one where others move too: a box that it comes through (left, top, right, bottom, pixels) or
-            its colour (a name, "#rrggbb", or red, green, blue of 0 to 1).
-        crop: left, top, right, bottom of the part that is looked at, pixels. Positions are those in the whole picture.
-        start: s; frames before are left out.
-        stop: s; frames from there on are left out.
-        least: so many things are expected, where `objects` is not given: those that move less clearly count too.
+        clip: Clip in memory, or path of a video.
+        objects: Number of objects to track; all with a high motion score if None.
+        object: Object to select where several move: a box that it passes through (x, y, width, height; px), or its
+            color (a name, "#rrggbb", or red, green, blue from 0 to 1).
+        crop: Part of the image to analyze as x, y, width, height, px. Positions are those in the whole image.
+        start: Time before which frames are skipped, s.
+        stop: Time from which frames are skipped, s.
+        min_objects: Number of objects that are tracked, where `objects` is None, even with a low motion score.
+        settings: Tuning numbers of all stages.
 
     Raises:
-        InputError: nothing moves, or another number of things than expected; the message says what was seen.
-        VideoError: the camera moves, or the file cannot be read.
+        InputError: Nothing moves, or a different number of objects than expected; the message lists what was detected.
+        VideoError: The camera moves, or the file cannot be read.
     """
     if objects is not None:
         check_count("objects", objects)
-    footage = FrameSource(clip, crop, start, stop)
-    shrink, corner = footage.placing(footage.first_shape())
-    look = survey_background(footage)
-    background = Background(look.samples)
-    repeats = look.repeats
-    linker = TrackletBuilder(0.3 * max(look.samples.shape[1:3]))
-    alignments: list[Alignment] = []
-    for number, (moment, frame) in enumerate(footage):
-        alignments.append(background.alignment(frame, alignments[-1] if alignments else None))
-        if repeats[number]:
-            continue
-        aligned = background.aligned(frame, alignments[-1])
-        blobs = detect_blobs(aligned, background.change(aligned), background.threshold, background.bytes)
-        linker.add(number, moment, blobs)
-    tracklets = linker.tracklets()
+    analysis = _Analysis(FrameSource(clip, crop, start, stop, settings.background.max_side), settings)
+    tracklets = analysis.build_tracklets()
     if object is not None:
-        tracklets = filter_tracklets(tracklets, _within(object, shrink, corner), footage.name)
+        if not isinstance(object, str) and len(object) == 4:
+            x, y = (np.asarray(object[:2], float) - analysis.corner) / analysis.shrink
+            object = (float(x), float(y), object[2] / analysis.shrink, object[3] / analysis.shrink)
+        tracklets = filter_tracklets(tracklets, object, analysis.frames.name)
         objects = objects or 1
-    chosen, notes = select_tracklets(tracklets, len(look.times), objects, footage.name, least)
-    targets = [Target.of(tracklet) for tracklet in chosen]
-    detections: list[list[Detection | None]] = [[] for _ in targets]
-    for number, (_, frame) in enumerate(footage):
-        aligned = background.aligned(frame, alignments[number])
-        for index, target in enumerate(targets):
-            others = [other for other in targets if other is not target and other.there(number)]
-            detections[index].append(
-                detect_target(aligned, background.picture, background.threshold, target, number, others)
-            )
-    targets, detections = merge_targets(targets, detections)
-    detections, emerges = _out_of_hands(footage, background, alignments, detections)
-    notes += _remarks(look, background)
-    every = zip(targets, detections, emerges, strict=True)
-    clear = [each for each in every if _whole(each[1]).sum() >= _FEWEST]
-    # A hand, say, seems to move like something whole until it is looked at closely.
-    if len(clear) < (objects or 1):
-        raise InputError("what moves is lost when it is looked at closely; point at it with object, or cut with crop")
-    return repair_timestamps(
-        [
-            replace(_track(look, target, found, index, shrink, corner, tuple(notes)), static_before_visible=alone)
-            for index, (target, found, alone) in enumerate(clear)
-        ]
+    tracklets, notes = select_tracklets(
+        tracklets, len(analysis.survey.times), objects, analysis.frames.name, min_objects, settings.selection
     )
+    targets = [Target.from_tracklet(tracklet, settings.refinement) for tracklet in tracklets]
+    targets, detections = merge_targets(targets, analysis.localize(targets), settings.track)
+    detections, static = analysis.track_into_hands(detections)
+    notes = tuple(notes + analysis.notes())
+    candidates = [
+        _Candidate(target, track, is_static)
+        for target, track, is_static in zip(targets, detections, static, strict=True)
+        if _complete(track, settings.track).sum() >= settings.track.min_detections
+    ]
+    # A hand, for instance, seems to move as one object until it is localized.
+    if len(candidates) < (objects or 1):
+        raise InputError(
+            "the moving object cannot be localized; select it with object (a box or a color), or cut with crop"
+        )
+    tracks = [analysis.make_track(candidate, index, notes) for index, candidate in enumerate(candidates)]
+    return repair_timestamps(tracks, settings.timestamps)
 
 
-def _out_of_hands(
-    footage: FrameSource, background: Background, alignments: list[Alignment], detections: list[list[Detection | None]]
-) -> tuple[list[list[Detection | None]], list[bool]]:
-    """Detections with what is seen of things that a hand still holds; and whether each came out of something still."""
-    ranges = [hand_occlusion.wanted(found) for found in detections]
-    numbers = {number for each in ranges for number in each}
-    frames: dict[int, np.ndarray] = {}
-    for number, (_, frame) in enumerate(footage):
-        if number > max(numbers, default=-1):
-            break
-        if number in numbers:
-            frames[number] = background.aligned(frame, alignments[number])
-    followed, emerges = [], []
-    for each, found in zip(ranges, detections, strict=True):
-        near = {number: frames[number] for number in each}
-        back = hand_occlusion.followed_back(near, background.picture, background.threshold, found) if near else found
-        followed.append(back)
-        emerges.append(hand_occlusion.emerges(near, background.picture, background.threshold, back))
-    return followed, emerges
+class _Candidate(NamedTuple):
+    """Target with its detections in all frames; `is_static` if nothing moved there before the first."""
+
+    target: Target
+    detections: _Detections
+    is_static: bool
 
 
-def _within(pointer, shrink: int, corner: np.ndarray):
-    if isinstance(pointer, str) or len(pointer) != 4:
-        return pointer
-    return tuple((np.asarray(pointer, float) - np.tile(corner, 2)) / shrink)
+class _Analysis:
+    """Passes over the frames of one clip, against its background.
 
-
-def _track(
-    look: BackgroundSurvey,
-    target: Target,
-    found: list[Detection | None],
-    index: int,
-    shrink: int,
-    corner: np.ndarray,
-    notes: tuple[str, ...],
-) -> Track:
-    faint = np.array([detection is not None and detection.faint for detection in found])
-    masses, clear = _masses(found), _whole(found)
-    places = np.array([s.place if s is not None else [np.nan, np.nan] for s in found])
-    clear &= ~_repeated(places, clear, look.changes)
-    near = np.convolve(clear, [1, 1, 1], "same") > 0
-    seen = clear | (faint & near)
-    positions = places * shrink + corner
-    frames = np.arange(len(found))
-    for axis in (0, 1):
-        positions[:, axis] = np.interp(frames, frames[seen], positions[seen, axis], np.nan, np.nan)
-    noise = np.hypot([s.sigma for s, ok in zip(found, seen, strict=True) if ok and s is not None], _FLOOR) * shrink
-    mass = float(np.median(masses[clear]))
-    radius = shrink * _radius(masses[clear], places[clear], look.times[clear])
-    sigma = np.full(len(found), np.inf)
-    sigma[seen] = noise * max(1.0, estimate_noise(positions[clear]) / float(np.median(noise)))
-    # What is missing of it, or too much, lies to one side.
-    wrong = np.abs(1 - np.where(seen, np.nan_to_num(masses), mass) / mass)
-    scatter = 1.4826 * float(np.median(np.abs(np.diff(masses[clear])))) / math.sqrt(2) / mass
-    sigma = np.hypot(sigma, np.where(wrong > max(_PARTLY, _SCATTERS * scatter), 0.5 * radius * wrong, 0.0))
-    whole = [s for s, ok in zip(found, clear, strict=True) if ok and s is not None]
-    angle = direction(np.array([s.angle for s in whole]), np.array([s.axes for s in whole]))
-    if angle is not None:
-        angle = np.interp(frames, frames[clear], angle, np.nan, np.nan)
-    red, green, blue = (float(value) / 255 for value in target.color)
-    return Track(
-        times=look.times,
-        positions=positions,
-        sigma=sigma,
-        observed=seen,
-        angle=angle,
-        radius=radius,
-        color=(red, green, blue),
-        name=f"object {index + 1}",
-        notes=notes,
-    )
-
-
-def _radius(masses: np.ndarray, places: np.ndarray, times: np.ndarray) -> float:
-    """Of the circle with a thing's area, pixels, by the frames in which it is slowest: the blur of others widens it."""
-    speed = np.linalg.norm(np.gradient(places, times, axis=0), axis=1)
-    slow = speed <= np.quantile(speed, max(_SLOW, min(1.0, _FEWEST / len(speed))))
-    return float(np.sqrt(np.median(masses[slow]) / np.pi))
-
-
-def _masses(found: Sequence[Detection | None]) -> np.ndarray:
-    """How many pixels a thing covers; NaN where it is not seen, or only a trace of it."""
-    return np.array([np.nan if detection is None or detection.faint else detection.mass for detection in found])
-
-
-def _whole(found: Sequence[Detection | None]) -> np.ndarray:
-    """Where what is seen of a thing is as much as in the frames around: it is neither cut off nor joined to another.
-
-    Before something that looks like a part of it, a thing may show less for a while and still be followed.
+    Attributes:
+        frames: Frames to analyze.
+        settings: Tuning numbers of perception.
+        shrink: Integer factor by which frames are shrunk.
+        corner: Upper left corner of the analyzed part, px of the whole image.
+        survey: Times and changes of all frames.
+        background: Background of the clip.
+        alignments: Alignment of each frame.
     """
-    masses = _masses(found)
-    seen = np.flatnonzero(np.isfinite(masses))
-    steady = np.zeros(len(masses), bool)
-    logs = np.log(masses[seen])
-    for at, frame in enumerate(seen):
-        around = logs[max(0, at - _AROUND) : at + _AROUND + 1]
-        steady[frame] = abs(logs[at] - np.median(around)) < _CHANGED
-    away = np.log(masses / np.median(masses[seen])) if len(seen) else masses
-    return steady & (away > -_LEAST) & (away < _CHANGED)
+
+    def __init__(self, frames: FrameSource, settings: PerceptionSettings) -> None:
+        self.frames, self.settings = frames, settings
+        self.shrink, self.corner = frames.image_transform()
+        self.survey = survey_background(frames, settings.background)
+        self.background = Background(self.survey.samples, settings.background, settings.jitter)
+        self.alignments: list[Alignment] = []
+
+    def build_tracklets(self) -> list[Tracklet]:
+        """Align all frames, and associate their blobs; repeated frames are skipped."""
+        background, association, repeats = self.background, self.settings.association, self.survey.repeats
+        builder = TrackletBuilder(0.3 * max(self.survey.samples.shape[1:3]), association)
+        for number, (time, frame) in enumerate(self.frames):
+            previous = self.alignments[-1] if self.alignments else None
+            self.alignments.append(background.estimate_alignment(frame, previous))
+            if repeats[number]:
+                continue
+            aligned = background.align(frame, self.alignments[-1])
+            difference = background.difference(aligned)
+            blobs = detect_blobs(aligned, difference, background.threshold, background.image_uint8, association)
+            builder.add(number, time, blobs)
+        return builder.tracklets()
+
+    def localize(self, targets: list[Target]) -> list[_Detections]:
+        """Localize all targets in all frames."""
+        background = self.background
+        detections: list[_Detections] = [[] for _ in targets]
+        for number, (_, frame) in enumerate(self.frames):
+            aligned = background.align(frame, self.alignments[number])
+            for target, track in zip(targets, detections, strict=True):
+                rivals = [rival for rival in targets if rival is not target and rival.spans(number)]
+                track.append(
+                    detect_target(
+                        aligned, background.image, background.threshold, target, number, rivals, self.settings
+                    )
+                )
+        return detections
+
+    def track_into_hands(self, detections: list[_Detections]) -> tuple[list[_Detections], list[bool]]:
+        """Track objects back into the hand; also return which of them appear from a static scene."""
+        background, hand = self.background, self.settings.hand
+        ranges = [required_frames(track, hand) for track in detections]
+        required = {number for numbers in ranges for number in numbers}
+        frames: dict[int, np.ndarray] = {}
+        for number, (_, frame) in enumerate(self.frames):
+            if number > max(required, default=-1):
+                break
+            if number in required:
+                frames[number] = background.align(frame, self.alignments[number])
+        extended, static = [], []
+        for numbers, track in zip(ranges, detections, strict=True):
+            scene = {number: frames[number] for number in numbers}, background.image, background.threshold
+            track = track_back(*scene, track, hand) if scene[0] else track
+            extended.append(track)
+            static.append(is_static_before(*scene, track, hand))
+        return extended, static
+
+    def notes(self) -> list[str]:
+        """Notes on camera jitter and dropped frames."""
+        notes = []
+        if self.background.has_jitter:
+            notes.append(f"The camera shakes by {self.background.jitter_std:.1f} pixels; this is compensated.")
+        steps = np.diff(self.survey.times)
+        dropped = int((np.round(steps / np.median(steps)) - 1).clip(0).sum())
+        if dropped:
+            notes.append(f"{dropped} frames are dropped according to the timestamps of the file.")
+        return notes
+
+    def make_track(self, candidate: _Candidate, index: int, notes: tuple[str, ...]) -> Track:
+        """Assemble the track of a target, in pixels of the whole image."""
+        settings, detections, times = self.settings.track, candidate.detections, self.survey.times
+        weak = np.array([detection is not None and detection.weak for detection in detections])
+        areas, complete = _areas(detections), _complete(detections, settings)
+        image_positions = np.array([[np.nan] * 2 if item is None else item.position for item in detections])
+        complete &= ~_repeats(image_positions, complete, self.survey.changes)
+        observed = complete | (weak & (np.convolve(complete, [1, 1, 1], "same") > 0))
+        positions = image_positions * self.shrink + self.corner
+        frames = np.arange(len(detections))
+        for axis in (0, 1):
+            positions[:, axis] = np.interp(frames, frames[observed], positions[observed, axis], np.nan, np.nan)
+        area = float(np.median(areas[complete]))
+        radius = self.shrink * _slow_radius(areas[complete], image_positions[complete], times[complete], settings)
+        sigmas = [item.sigma for item, flag in zip(detections, observed, strict=True) if flag and item is not None]
+        noise = np.hypot(sigmas, settings.systematic_error) * self.shrink
+        sigma = np.full(len(detections), np.inf)
+        sigma[observed] = noise * max(1.0, estimate_noise(positions[complete]) / float(np.median(noise)))
+        # A missing or surplus area lies to one side of the object.
+        area_error = np.abs(1 - np.where(observed, np.nan_to_num(areas), area) / area)
+        scatter = 1.4826 * float(np.median(np.abs(np.diff(areas[complete])))) / math.sqrt(2) / area
+        is_biased = area_error > max(settings.max_area_error, settings.area_outlier * scatter)
+        sigma = np.hypot(sigma, np.where(is_biased, 0.5 * radius * area_error, 0.0))
+        items = [item for item, flag in zip(detections, complete, strict=True) if flag and item is not None]
+        angle = unwrap_orientation(
+            np.array([item.angle for item in items]),
+            np.array([item.axis_ratio for item in items]),
+            self.settings.refinement.min_axis_ratio,
+        )
+        if angle is not None:
+            angle = np.interp(frames, frames[complete], angle, np.nan, np.nan)
+        red, green, blue = (float(level) / 255 for level in candidate.target.color)
+        track = Track(times, positions, sigma, observed, angle, radius, (red, green, blue), f"object {index + 1}")
+        return replace(track, notes=notes, static_before_visible=candidate.is_static)
 
 
-def _repeated(places: np.ndarray, seen: np.ndarray, changes: np.ndarray) -> np.ndarray:
-    """Frames that show the one before again, while the thing moves on around them."""
-    repeated = np.zeros(len(seen), bool)
-    usual = np.quantile(changes[1:], 0.75)
-    for frame in np.flatnonzero(changes < 0.5 * usual):
-        if frame < 2 or not seen[frame] or not seen[frame - 1]:
+def _slow_radius(areas: np.ndarray, positions: np.ndarray, times: np.ndarray, settings: TrackSettings) -> float:
+    """Radius of the circle of equal area in the slowest frames, px; motion blur widens the object in the others."""
+    speed = np.linalg.norm(np.gradient(positions, times, axis=0), axis=1)
+    fraction = max(settings.slow_fraction, min(1.0, settings.min_detections / len(speed)))
+    return float(np.sqrt(np.median(areas[speed <= np.quantile(speed, fraction)]) / np.pi))
+
+
+def _areas(detections: Sequence[Detection | None]) -> np.ndarray:
+    """Areas of the detections, px; NaN where there is none, or a weak one."""
+    return np.array([np.nan if item is None or item.weak else item.area for item in detections])
+
+
+def _complete(detections: Sequence[Detection | None], settings: TrackSettings) -> np.ndarray:
+    """Mask the detections whose area is as in the neighboring frames: neither cut off nor joined to another object.
+
+    In front of something of its color, an object may show a smaller area for a while and still be tracked.
+    """
+    areas = _areas(detections)
+    frames = np.flatnonzero(np.isfinite(areas))
+    steady = np.zeros(len(areas), bool)
+    log_areas = np.log(areas[frames])
+    for index, frame in enumerate(frames):
+        window = log_areas[max(0, index - settings.neighbors) : index + settings.neighbors + 1]
+        steady[frame] = abs(log_areas[index] - np.median(window)) < settings.max_area_change
+    change = np.log(areas / np.median(areas[frames])) if len(frames) else areas
+    return steady & (change > -settings.max_area_loss) & (change < settings.max_area_change)
+
+
+def _repeats(positions: np.ndarray, observed: np.ndarray, changes: np.ndarray) -> np.ndarray:
+    """Mask the frames that repeat the previous one, while the object moves before and after them."""
+    repeats = np.zeros(len(observed), bool)
+    typical_change = np.quantile(changes[1:], 0.75)
+    for frame in np.flatnonzero(changes < 0.5 * typical_change):
+        if frame < 2 or not observed[frame] or not observed[frame - 1]:
             continue
-        earlier = places[max(0, frame - 4) : frame - 1][seen[max(0, frame - 4) : frame - 1]]
-        later = places[frame + 1 : frame + 5][seen[frame + 1 : frame + 5]]
-        moving = [np.linalg.norm(around - places[frame], axis=1).max(initial=0.0) for around in (earlier, later)]
-        repeated[frame] = np.linalg.norm(places[frame] - places[frame - 1]) < 0.2 * min(1.0, *moving)
-    return repeated
-
-
-def _remarks(look: BackgroundSurvey, background: Background) -> list[str]:
-    remarks = []
-    if background.shaky:
-        remarks.append(f"The camera shakes by {background.shift_deviation:.1f} pixels; that was taken out.")
-    steps = np.diff(look.times)
-    missing = int((np.round(steps / np.median(steps)) - 1).clip(0).sum())
-    if missing:
-        remarks.append(f"Frames that are missing by the file's time stamps: {missing}.")
-    return remarks
+        windows = slice(max(0, frame - 4), frame - 1), slice(frame + 1, frame + 5)
+        neighbors = [positions[window][observed[window]] for window in windows]
+        distances = [np.linalg.norm(path - positions[frame], axis=1).max(initial=0.0) for path in neighbors]
+        step = np.linalg.norm(positions[frame] - positions[frame - 1])
+        repeats[frame] = step < 0.2 * min(1.0, *distances)
+    return repeats

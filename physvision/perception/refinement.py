@@ -1,280 +1,330 @@
-"""Where a thing is in a frame to a small part of a pixel, once it is known about where it is and what it looks like.
+"""Subpixel localization of a target whose approximate position and color are known.
 
-A pixel at the edge of a thing of colour c before the background b differs from b by a share of |c − b|; the share is
-what the thing covers of it. So pixels are weighted by the share, those inside count fully whatever their colour, and
-neither blur nor noise draws the mean aside.
+A pixel at the edge of an object of color c in front of the background b differs from b by a fraction of |c − b|, which
+is the fraction of the pixel that the object covers. So pixels are weighted by their coverage, interior pixels count
+fully whatever their color, and neither blur nor noise biases the centroid.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import cv2
 import numpy as np
 from jaxtyping import Float
 
 from physvision.perception.association import Tracklet
-from physvision.perception.blobs import CORE, thick_parts
+from physvision.perception.blobs import thick_parts
+from physvision.perception.settings import DEFAULT_SETTINGS, PerceptionSettings, RefinementSettings
 
-_MARGIN = 2  # px around what is covered by half, where the edge's blur ends
-_CLEAR = 25.0  # levels of brightness from which it tells more than colours do
-_LUMA = np.array([0.299, 0.587, 0.114], np.float32)
-_SLITS = 0.15  # of a thing's size: gaps in it up to this wide are closed
-_PATH = 8  # linked places next to an end that say where the path leads from there
-_ONWARD = 4  # frames over which a path is followed where a thing is not linked
-_FAINT = 2.5  # times the noise: less is not even a trace of a thing
-_STUB = 0.25  # weight by which something thin stands out of a thing's edge
-_ELONGATED = 1.3  # ratio of the axes from which a thing has a direction
+_LUMA = np.array([0.299, 0.587, 0.114], np.float32)  # Rec. 601
 
 
 @dataclass(frozen=True)
 class Target:
-    """A thing to be found again.
+    """Object to be localized, as its tracklet shows it.
 
     Attributes:
-        frames: numbers of those in which it was linked.
-        places: where it was then, pixels.
-        color: red, green, blue, levels.
-        size: diameter of the circle with its area, pixels.
+        frames: Frame numbers of the tracklet.
+        positions: Positions in these frames, px.
+        color: Red, green, blue, levels.
+        size: Diameter of the circle of equal area, px.
+        settings: Extrapolation of the tracklet.
     """
 
-    frames: Float[np.ndarray, " linked"]
-    places: Float[np.ndarray, "linked 2"]
+    frames: Float[np.ndarray, " detections"]
+    positions: Float[np.ndarray, "detections 2"]
     color: Float[np.ndarray, "3"]
     size: float
+    settings: RefinementSettings = DEFAULT_SETTINGS.refinement
 
     @classmethod
-    def of(cls, tracklet: Tracklet) -> Target:
-        """The target that a tracklet shows."""
-        return cls(np.array(tracklet.frames, float), tracklet.places, tracklet.color, tracklet.size)
+    def from_tracklet(cls, tracklet: Tracklet, settings: RefinementSettings = DEFAULT_SETTINGS.refinement) -> Target:
+        """Make the target that a tracklet shows."""
+        return cls(np.array(tracklet.frames, float), tracklet.positions, tracklet.color, tracklet.size, settings)
 
-    def place(self, frame: int) -> Float[np.ndarray, "2"]:
-        """About where it is, pixels: between linked frames on the line, shortly before and after on its path."""
+    def predict_position(self, frame: int) -> Float[np.ndarray, "2"]:
+        """Predict the position in a frame, px: interpolated linearly, extrapolated by a parabola over a few frames."""
+        count = self.settings.path_samples
         outside = frame < self.frames[0] or frame > self.frames[-1]
-        if not outside or not self.misses(frame) or len(self.frames) < _PATH:
-            return np.array([np.interp(frame, self.frames, self.places[:, axis]) for axis in (0, 1)])
-        near = slice(_PATH) if frame < self.frames[0] else slice(-_PATH, None)
-        powers = np.vander(self.frames[near] - frame, 3, increasing=True)
-        return np.linalg.lstsq(powers, self.places[near], rcond=None)[0][0]
+        if not outside or not self.is_gap(frame) or len(self.frames) < count:
+            return np.array([np.interp(frame, self.frames, self.positions[:, axis]) for axis in (0, 1)])
+        end = slice(count) if frame < self.frames[0] else slice(-count, None)
+        powers = np.vander(self.frames[end] - frame, 3, increasing=True)
+        return np.linalg.lstsq(powers, self.positions[end], rcond=None)[0][0]
 
-    def there(self, frame: int) -> bool:
-        """Whether a frame lies between those in which it was linked: before and after, nothing can be its."""
+    def spans(self, frame: int) -> bool:
+        """Return True if a frame lies between the first and the last one of the tracklet."""
         return bool(self.frames[0] <= frame <= self.frames[-1])
 
-    def misses(self, frame: int) -> bool:
-        """Whether a frame is not linked, but some of the few around it are."""
-        return bool(0 < np.abs(self.frames - frame).min() <= _ONWARD)
+    def is_gap(self, frame: int) -> bool:
+        """Return True if a frame has no blob of the tracklet, but a frame close to it does."""
+        return bool(0 < np.abs(self.frames - frame).min() <= self.settings.max_extrapolation)
 
-    def reach(self, frame: int) -> float:
-        """How far from there it may be, pixels."""
+    def search_radius(self, frame: int) -> float:
+        """Radius around the predicted position in which the object is searched, px."""
         after = int(np.searchsorted(self.frames, frame))
         if after == 0 or after == len(self.frames) or frame in (self.frames[after], self.frames[after - 1]):
             return 0.75 * self.size + 3
-        gap = float(np.linalg.norm(self.places[after] - self.places[after - 1]))
+        gap = float(np.linalg.norm(self.positions[after] - self.positions[after - 1]))
         return 0.75 * self.size + 3 + 0.5 * gap
 
 
 @dataclass(frozen=True)
 class Detection:
-    """What was found of a target in one frame.
+    """Localization of a target in one frame.
 
     Attributes:
-        place: x and y of its middle, pixels.
-        mass: pixels that it covers.
-        angle: of its long axis, rad.
-        axes: ratio of its long to its short axis.
-        sigma: standard deviation of its place by the picture's noise, pixels.
-        faint: only a trace of it is seen, where its path leads.
+        position: Coordinates x and y of the centroid, px.
+        area: Covered area, px.
+        angle: Direction of the long axis, rad.
+        axis_ratio: Ratio of the long to the short axis.
+        sigma: Standard deviation of the position due to image noise, px.
+        weak: If true, only a trace is visible at the predicted position.
     """
 
-    place: Float[np.ndarray, "2"]
-    mass: float
+    position: Float[np.ndarray, "2"]
+    area: float
     angle: float
-    axes: float
+    axis_ratio: float
     sigma: float
-    faint: bool = False
+    weak: bool = False
+
+
+class _Patch(NamedTuple):
+    """Part of a frame around a target, with the centers of its pixels."""
+
+    image: np.ndarray
+    background: np.ndarray
+    noise: np.ndarray
+    columns: np.ndarray
+    rows: np.ndarray
+    inner_sides: tuple[bool, bool, bool, bool]  # left, top, right, bottom: not on the image's border
 
 
 def detect_target(
-    frame: np.ndarray, behind: np.ndarray, threshold: np.ndarray, target: Target, number: int, others: list[Target]
+    frame: np.ndarray,
+    background: np.ndarray,
+    threshold: np.ndarray,
+    target: Target,
+    number: int,
+    others: list[Target],
+    settings: PerceptionSettings = DEFAULT_SETTINGS,
 ) -> Detection | None:
-    """Find a target in an aligned frame; None where it is not seen, or not as a whole.
+    """Localize a target in an aligned frame; None where it is not visible, or not completely.
 
     Args:
-        frame: levels, as the background's.
-        behind: the background.
-        threshold: levels from which on a pixel has changed.
-        target: what to find.
-        number: of the frame.
-        others: targets that pixels may belong to instead.
+        frame: Aligned frame, levels.
+        background: Background image, levels.
+        threshold: Change above which a pixel is foreground, levels.
+        target: Target to localize.
+        number: Frame number.
+        others: Targets that pixels may belong to instead.
+        settings: Tuning numbers of perception.
     """
-    around = target.place(number)
-    side = target.size * 1.2 + target.reach(number) + _MARGIN + 2
-    height, width = frame.shape[:2]
-    left, top = np.floor(around - side).astype(int).clip(0)
-    right, bottom = np.ceil(around + side).astype(int).clip(0)
-    piece = slice(top, min(bottom, height)), slice(left, min(right, width))
-    if frame[piece].size == 0:
+    position, radius = target.predict_position(number), target.search_radius(number)
+    half_side = target.size * 1.2 + radius + settings.refinement.margin + 2
+    patch = _cut_patch(frame, background, threshold, position, half_side, settings.background.noise_factor)
+    if patch is None:
         return None
-    under = behind[piece]
-    apart = np.linalg.norm(frame[piece] - under, axis=-1)
-    full = np.linalg.norm(target.color - under, axis=-1)
-    noise = threshold[piece] / 5
-    full = np.maximum(full, 6 * noise)
-    shaded = _shaded(frame[piece], under, target.color)
-    share = np.where(shaded, 0.0, apart / full)
-    share = cv2.GaussianBlur(share, (0, 0), 0.6)
-    mask = (share > np.maximum(0.45, 3 * noise / full)).astype(np.uint8)
-    columns, rows = np.meshgrid(np.arange(left, piece[1].stop) + 0.5, np.arange(top, piece[0].stop) + 0.5)
-    for other in others:
-        mask &= _nearer(columns, rows, target, other, number)
-    part = _chosen(mask, columns, rows, around, target, target.reach(number))
+    change = np.linalg.norm(patch.image - patch.background, axis=-1)
+    contrast = np.linalg.norm(target.color - patch.background, axis=-1)
+    contrast = np.maximum(contrast, 6 * patch.noise)
+    shadow = _shadow_mask(patch.image, patch.background, target.color)
+    coverage = cv2.GaussianBlur(np.where(shadow, 0.0, change / contrast), (0, 0), 0.6)
+    mask = (coverage > np.maximum(0.45, 3 * patch.noise / contrast)).astype(np.uint8)
+    for rival in others:
+        mask &= _is_closer(patch, position, target.size, rival.predict_position(number), rival.size)
+    part = _select_part(mask, patch, position, radius, target, settings)
     if part is None:
-        trace = np.where(np.hypot(columns - around[0], rows - around[1]) < target.size, apart / noise, 0.0)
-        return _glimpse(trace, columns, rows, target) if target.misses(number) else None
-    # What hangs on it, such as a string, is not part of it: its pixels do not count as the thing's edge.
-    hanging = mask & (1 - part)
-    share = np.where(hanging > 0, 0.0, _edge_shares(frame[piece], under, part, share, shaded))
-    found = _measured(part, share, columns, rows, noise / full)
-    at_border = (
-        (left == 0 and part[:, 0].any())
-        or (top == 0 and part[0].any())
-        or (piece[1].stop == width and part[:, -1].any())
-        or (piece[0].stop == height and part[-1].any())
+        if not target.is_gap(number):
+            return None
+        distance = np.hypot(patch.columns - position[0], patch.rows - position[1])
+        return _weak_detection(np.where(distance < target.size, change / patch.noise, 0.0), patch, target)
+    # Attached structures, such as a string, do not count as the object's edge.
+    attached = mask & (1 - part)
+    coverage = np.where(attached > 0, 0.0, _edge_coverage(patch, part, coverage, shadow, settings.refinement))
+    left, top, right, bottom = patch.inner_sides
+    touches_border = (
+        (not left and part[:, 0].any())
+        or (not top and part[0].any())
+        or (not right and part[:, -1].any())
+        or (not bottom and part[-1].any())
     )
-    return None if at_border else found
+    return None if touches_border else _measure(part, coverage, patch, patch.noise / contrast, settings)
 
 
-def _glimpse(trace: np.ndarray, columns, rows, target: Target) -> Detection | None:
-    """What little is seen of a target that comes out from behind something, or goes there; None if it is nothing.
+def _cut_patch(
+    frame: np.ndarray,
+    background: np.ndarray,
+    threshold: np.ndarray,
+    center: Float[np.ndarray, "2"],
+    half_side: float,
+    noise_factor: float,
+) -> _Patch | None:
+    height, width = frame.shape[:2]
+    left, top = np.floor(center - half_side).astype(int).clip(0)
+    right, bottom = np.ceil(center + half_side).astype(int).clip(0)
+    right, bottom = min(right, width), min(bottom, height)
+    patch = slice(top, bottom), slice(left, right)
+    if frame[patch].size == 0:
+        return None
+    columns, rows = np.meshgrid(np.arange(left, right) + 0.5, np.arange(top, bottom) + 0.5)
+    inner_sides = (left > 0, top > 0, right < width, bottom < height)
+    return _Patch(frame[patch], background[patch], threshold[patch] / noise_factor, columns, rows, inner_sides)
+
+
+def _weak_detection(trace: np.ndarray, patch: _Patch, target: Target) -> Detection | None:
+    """Localize a target that is barely visible, next to what hides it; None if there is no trace.
 
     Args:
-        trace: how far pixels differ from the background, of the noise; zero far from where it should be.
-        columns: x of the pixels; `rows` likewise.
-        rows: y.
-        target: what to find.
+        trace: Change of each pixel in standard deviations of the noise, zero far from the predicted position.
+        patch: Part of the frame around the target.
+        target: Target to localize.
     """
     trace = cv2.GaussianBlur(trace, (0, 0), 0.8)
     weights = np.where(trace > 0.5 * trace.max(), trace, 0.0)
-    if trace.max() < _FAINT * np.sqrt(3):  # of three channels together
+    if trace.max() < target.settings.min_trace * np.sqrt(3):  # the norm over three channels
         return None
-    mass = float(weights.sum())
-    place = np.array([float((weights * columns).sum()), float((weights * rows).sum())]) / mass
-    return Detection(place, 0.0, 0.0, 1.0, 0.35 * target.size, faint=True)
+    total = float(weights.sum())
+    position = np.array([float((weights * patch.columns).sum()), float((weights * patch.rows).sum())]) / total
+    return Detection(position, 0.0, 0.0, 1.0, 0.35 * target.size, weak=True)
 
 
-def _shaded(frame: np.ndarray, under: np.ndarray, color: np.ndarray) -> np.ndarray:
-    """Where a shadow lies: all channels are darker alike; nowhere if the thing itself looks like that."""
-    thing = (color + 3) / (under.reshape(-1, 3).mean(0) + 3)
-    if np.ptp(thing) < 0.2:
-        return np.zeros(frame.shape[:2], bool)
-    ratio = (frame + 3.0) / (under + 3.0)
+def _shadow_mask(image: np.ndarray, background: np.ndarray, color: np.ndarray) -> np.ndarray:
+    """Mask the pixels whose channels are darkened alike; none if the object itself has such a color."""
+    object_ratio = (color + 3) / (background.reshape(-1, 3).mean(0) + 3)
+    if np.ptp(object_ratio) < 0.2:
+        return np.zeros(image.shape[:2], bool)
+    ratio = (image + 3.0) / (background + 3.0)
     return (np.ptp(ratio, axis=-1) < 0.1) & (ratio.mean(-1) > 0.3) & (ratio.mean(-1) < 0.97)
 
 
-def _nearer(columns, rows, target: Target, other: Target, number: int) -> np.ndarray:
-    mine, its = target.place(number), other.place(number)
-    own = np.hypot(columns - mine[0], rows - mine[1]) - target.size / 2
-    foreign = np.hypot(columns - its[0], rows - its[1]) - other.size / 2
-    return (own <= foreign).astype(np.uint8)
+def _is_closer(patch: _Patch, position: np.ndarray, size: float, rival: np.ndarray, rival_size: float) -> np.ndarray:
+    """Mask the pixels that are closer to the target's circle than to that of a rival."""
+    distance = np.hypot(patch.columns - position[0], patch.rows - position[1]) - size / 2
+    rival_distance = np.hypot(patch.columns - rival[0], patch.rows - rival[1]) - rival_size / 2
+    return (distance <= rival_distance).astype(np.uint8)
 
 
-def _chosen(mask, columns, rows, around, target: Target, reach: float) -> np.ndarray | None:
-    """The part of the mask that is the target: near, and of about its size."""
-    # A thing of several colours has rings and slits where one of them is like the background.
-    reach_of_slits = 2 * int(_SLITS * target.size / 2) + 1
-    disc = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (reach_of_slits, reach_of_slits))
+def _select_part(
+    mask: np.ndarray,
+    patch: _Patch,
+    position: np.ndarray,
+    radius: float,
+    target: Target,
+    settings: PerceptionSettings,
+) -> np.ndarray | None:
+    """Select the part of the mask that is close to the predicted position and has about the target's size."""
+    # An object of several colors has rings and slits where one of them resembles the background.
+    side = 2 * int(settings.refinement.max_slit * target.size / 2) + 1
+    disc = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (side, side))
     count, labels = cv2.connectedComponents(cv2.morphologyEx(mask, cv2.MORPH_CLOSE, disc), connectivity=8)
-    best, least = None, np.inf
+    selected, min_cost = None, np.inf
     for label in range(1, count):
-        for part in thick_parts(_without_holes((labels == label).astype(np.uint8))):
-            area = float(part.sum())
-            size = 2 * np.sqrt(area / np.pi)
-            away = np.hypot(columns[part > 0].mean() - around[0], rows[part > 0].mean() - around[1])
-            cost = away / reach + 2 * abs(np.log(size / target.size))
-            if away < reach and abs(np.log(size / target.size)) < 0.7 and cost < least:
-                best, least = part, cost
-    return best
+        component = _fill_holes((labels == label).astype(np.uint8))
+        for part in thick_parts(component, settings.association.core_depth):
+            size = 2 * np.sqrt(float(part.sum()) / np.pi)
+            offset = patch.columns[part > 0].mean() - position[0], patch.rows[part > 0].mean() - position[1]
+            distance, size_change = np.hypot(*offset), abs(np.log(size / target.size))
+            cost = distance / radius + 2 * size_change
+            if distance < radius and size_change < 0.7 and cost < min_cost:
+                selected, min_cost = part, cost
+    return selected
 
 
-def _measured(part: np.ndarray, share: np.ndarray, columns, rows, noise: np.ndarray) -> Detection:
-    whole = _without_holes(part)
-    inner = cv2.erode(whole, np.ones((3, 3), np.uint8))
-    outer = cv2.dilate(whole, np.ones((2 * _MARGIN + 1,) * 2, np.uint8))
+def _measure(
+    part: np.ndarray, coverage: np.ndarray, patch: _Patch, noise: np.ndarray, settings: PerceptionSettings
+) -> Detection:
+    """Measure centroid, area and axes of a part by the coverage of its pixels.
+
+    Args:
+        part: Mask of the object.
+        coverage: Fraction of each pixel that the object covers.
+        patch: Part of the frame around the target.
+        noise: Standard deviation of the coverage.
+        settings: Tuning numbers of perception.
+    """
+    filled = _fill_holes(part)
+    inner = cv2.erode(filled, np.ones((3, 3), np.uint8))
+    outer = cv2.dilate(filled, np.ones((2 * settings.refinement.margin + 1,) * 2, np.uint8))
     edge = (outer > 0) & (inner == 0)
-    weights = np.where(inner > 0, 1.0, np.where(edge, np.clip(share, 0, 1), 0.0))
+    weights = np.where(inner > 0, 1.0, np.where(edge, np.clip(coverage, 0, 1), 0.0))
     weights[weights < 0.08] = 0.0
-    weights = _without_stubs(weights, whole)
-    mass = float(weights.sum())
-    x, y = float((weights * columns).sum() / mass), float((weights * rows).sum() / mass)
-    dx, dy = columns - x, rows - y
-    xx, yy, xy = ((weights * product).sum() / mass for product in (dx * dx, dy * dy, dx * dy))
+    weights = _remove_stubs(weights, filled, settings)
+    area = float(weights.sum())
+    x, y = float((weights * patch.columns).sum() / area), float((weights * patch.rows).sum() / area)
+    dx, dy = patch.columns - x, patch.rows - y
+    xx, yy, xy = ((weights * product).sum() / area for product in (dx * dx, dy * dy, dx * dy))
     spread = np.hypot(xx - yy, 2 * xy)
     long, short = (xx + yy + spread) / 2, max((xx + yy - spread) / 2, 1e-3)
-    # Noise counts where weights follow the picture; the blur above and the codec correlate neighbours.
-    scatter = float(np.sqrt(((edge * noise * dx) ** 2).sum() + ((edge * noise * dy) ** 2).sum()) / mass)
-    return Detection(
-        np.array([x, y]), mass, float(np.arctan2(2 * xy, xx - yy) / 2), float(np.sqrt(long / short)), scatter
-    )
+    # Only weights that follow the image are noisy; blur and codec correlate neighbors.
+    sigma = float(np.sqrt(((edge * noise * dx) ** 2).sum() + ((edge * noise * dy) ** 2).sum()) / area)
+    angle = float(np.arctan2(2 * xy, xx - yy) / 2)
+    return Detection(np.array([x, y]), area, angle, float(np.sqrt(long / short)), sigma)
 
 
-def _without_stubs(weights: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """Weights without the beginnings of strings: what is thinner than half of the thing does not belong to it.
-
-    The opening of what has some weight by a disc: all that lies within such a disc that fits in.
-    """
-    thick = CORE * float(_depth(whole).max())
-    some = (cv2.GaussianBlur(weights.astype(np.float32), (0, 0), 0.7) > _STUB).astype(np.uint8)
-    inside = _depth(some) > thick
-    if not inside.any():
+def _remove_stubs(weights: np.ndarray, filled: np.ndarray, settings: PerceptionSettings) -> np.ndarray:
+    """Remove the beginnings of strings, by a morphological opening with a disc of half the object's radius."""
+    radius = settings.association.core_depth * float(_distance_to_edge(filled).max())
+    blurred = cv2.GaussianBlur(weights.astype(np.float32), (0, 0), 0.7)
+    covered = (blurred > settings.refinement.stub_weight).astype(np.uint8)
+    eroded = _distance_to_edge(covered) > radius
+    if not eroded.any():
         return weights
-    away = cv2.distanceTransform((~inside).astype(np.uint8), cv2.DIST_L2, 5)
-    return np.where((some > 0) & (away > thick + 1), 0.0, weights)
+    distance = cv2.distanceTransform((~eroded).astype(np.uint8), cv2.DIST_L2, 5)
+    return np.where((covered > 0) & (distance > radius + 1), 0.0, weights)
 
 
-def _depth(mask: np.ndarray) -> np.ndarray:
-    """How far each pixel of a mask is from what is not of it; beyond the picture nothing is."""
+def _distance_to_edge(mask: np.ndarray) -> np.ndarray:
+    """Distance of each pixel of a mask from its edge, px; the border of the patch is an edge."""
     padded = cv2.copyMakeBorder(mask, 1, 1, 1, 1, cv2.BORDER_CONSTANT)
     return cv2.distanceTransform(padded, cv2.DIST_L2, 5)[1:-1, 1:-1]
 
 
-def _edge_shares(
-    frame: np.ndarray, under: np.ndarray, part: np.ndarray, share: np.ndarray, shaded: np.ndarray
+def _edge_coverage(
+    patch: _Patch, part: np.ndarray, coverage: np.ndarray, shadow: np.ndarray, settings: RefinementSettings
 ) -> np.ndarray:
-    """The share of each pixel at the edge that the thing covers, by its colour just inside.
+    """Refine the coverage of edge pixels by the brightness just inside the object.
 
-    Codecs keep brightness for every pixel, colour only for every fourth, so brightness alone is taken where it tells
-    enough; a thing of several colours has that of its nearest part. Where its shadow lies next to it, what is behind
-    its edge is darker, too.
+    Codecs keep brightness for every pixel but color for every fourth, so brightness alone is used where its contrast
+    suffices. An object of several colors has that of its nearest part; where its shadow lies next to it, the
+    background at the edge is darker, too.
     """
-    whole = _without_holes(part)
-    inner = cv2.erode(whole, np.ones((3, 3), np.uint8)).astype(np.float32)
+    filled = _fill_holes(part)
+    inner = cv2.erode(filled, np.ones((3, 3), np.uint8)).astype(np.float32)
     if inner.sum() < 5:
-        return share
-    light, dark = (np.asarray(picture @ _LUMA, np.float32) for picture in (frame.astype(np.float32), under))
-    dark = dark * _lighting(light, dark, shaded, whole)
-    amount = cv2.GaussianBlur(inner, (0, 0), 2.0)
-    own = cv2.GaussianBlur(inner * light, (0, 0), 2.0) / np.maximum(amount, 1e-6)
-    full = own - dark
-    clear = (np.abs(full) > _CLEAR) & (amount > 1e-3)
-    return np.where(clear, (light - dark) / np.where(clear, full, 1.0), share)
+        return coverage
+    luma = np.asarray(patch.image.astype(np.float32) @ _LUMA, np.float32)
+    background = np.asarray(patch.background @ _LUMA, np.float32)
+    background = background * _shadow_ratio(luma, background, shadow, filled, settings)
+    weight = cv2.GaussianBlur(inner, (0, 0), 2.0)
+    object_luma = cv2.GaussianBlur(inner * luma, (0, 0), 2.0) / np.maximum(weight, 1e-6)
+    contrast = object_luma - background
+    reliable = (np.abs(contrast) > settings.min_luma_contrast) & (weight > 1e-3)
+    return np.where(reliable, (luma - background) / np.where(reliable, contrast, 1.0), coverage)
 
 
-def _lighting(light: np.ndarray, dark: np.ndarray, shaded: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """How bright the background next to a thing is where shadows lie, of what it is without: by the pixels beyond."""
-    beyond = 1 - cv2.dilate(whole, np.ones((2 * _MARGIN + 1,) * 2, np.uint8)).astype(np.float32)
-    ratio = np.where(shaded, np.clip((light + 3) / (dark + 3), 0, 1), 1.0).astype(np.float32)
-    amount = cv2.GaussianBlur(beyond, (0, 0), 2.0)
-    return np.where(amount > 1e-3, cv2.GaussianBlur(beyond * ratio, (0, 0), 2.0) / np.maximum(amount, 1e-6), 1.0)
+def _shadow_ratio(
+    luma: np.ndarray, background: np.ndarray, shadow: np.ndarray, filled: np.ndarray, settings: RefinementSettings
+) -> np.ndarray:
+    """Extrapolate the darkening of the background by shadows from the pixels outside the object."""
+    outside = 1 - cv2.dilate(filled, np.ones((2 * settings.margin + 1,) * 2, np.uint8)).astype(np.float32)
+    ratio = np.where(shadow, np.clip((luma + 3) / (background + 3), 0, 1), 1.0).astype(np.float32)
+    weight = cv2.GaussianBlur(outside, (0, 0), 2.0)
+    return np.where(weight > 1e-3, cv2.GaussianBlur(outside * ratio, (0, 0), 2.0) / np.maximum(weight, 1e-6), 1.0)
 
 
-def _without_holes(part: np.ndarray) -> np.ndarray:
+def _fill_holes(part: np.ndarray) -> np.ndarray:
     outlines, _ = cv2.findContours(part, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
     return cv2.drawContours(np.zeros_like(part), outlines, -1, 1, -1)
 
 
-def direction(angles: Float[np.ndarray, " times"], axes: Float[np.ndarray, " times"]) -> np.ndarray | None:
-    """Angles of a long axis without jumps of half turns; None for what is about round."""
-    if np.median(axes) < _ELONGATED:
+def unwrap_orientation(
+    angles: Float[np.ndarray, " times"], axis_ratios: Float[np.ndarray, " times"], min_axis_ratio: float
+) -> np.ndarray | None:
+    """Remove jumps of π from the angles of a long axis, rad; None for a nearly round object."""
+    if np.median(axis_ratios) < min_axis_ratio:
         return None
     return np.unwrap(2 * angles) / 2

@@ -1,8 +1,8 @@
-"""Time stamps that are even though the frames were not taken so, told by what moves.
+"""Repair of timestamps that are even although frames were dropped or repeated, by the motion of an object.
 
-Phones and programs drop frames and number the others through, or show one twice and go on from there. What moves
-smoothly then goes twice as far as it should in a frame, or only once as far in two, between two stretches that agree on
-how far that is. A camera that waits, and then catches up, takes a frame at any time in between.
+Phones and programs drop frames and renumber the others, or repeat one. A smooth motion then advances twice as far in
+one frame, or once in two, between stretches that agree on the usual displacement. A camera that stalls and catches up
+takes a frame at any time in between.
 """
 
 from __future__ import annotations
@@ -14,74 +14,74 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
+from physvision.perception.settings import DEFAULT_SETTINGS, TimestampSettings
 from physvision.perception.track import Track
 
-_SIDE = 4  # steps before and after that say how far a thing goes in a frame
-_AGREE = 0.2  # of a step: how far both sides may differ, and what lies between from whole steps
-_CLEAR = 8.0  # deviations of a place: shorter steps tell nothing
-_SURELY = 3.0  # deviations from a whole number of frames, from which on it is none
-_JUMPS = 4.0  # deviations from what it should go, from which on frames are missing or shown twice
-_OFTEN = 0.1  # share of all frames: more jumps than that are how the thing moves
 
-
-def repair_timestamps(tracks: Sequence[Track]) -> list[Track]:
-    """The tracks at the times at which their frames were taken, as far as the clearest of what moves shows it."""
-    found = [_missing(track) for track in tracks]
-    clearest = max(range(len(found)), key=lambda index: float(np.abs(found[index]).sum()), default=None)
-    if clearest is None:
+def repair_timestamps(
+    tracks: Sequence[Track], settings: TimestampSettings = DEFAULT_SETTINGS.timestamps
+) -> list[Track]:
+    """Correct the times of all tracks by the dropped and repeated frames that the most informative track shows."""
+    gaps_per_track = [_count_gaps(track, settings) for track in tracks]
+    if not gaps_per_track:
         return []
-    gaps, seen = found[clearest], np.flatnonzero(tracks[clearest].observed)
+    index = max(range(len(tracks)), key=lambda number: float(np.abs(gaps_per_track[number]).sum()))
+    gaps, observed = gaps_per_track[index], np.flatnonzero(tracks[index].observed)
     count = round(float(np.abs(gaps).sum()))
-    if count == 0 or count > _OFTEN * len(seen):
+    if count == 0 or count > settings.max_jump_fraction * len(observed):
         return list(tracks)
     times = tracks[0].times
-    later = np.concatenate([[0.0], np.cumsum(gaps)]) * float(np.median(np.diff(times)))
-    # Frames that are not seen, such as one that is shown twice, are spread between those that are.
+    delays = np.concatenate([[0.0], np.cumsum(gaps)]) * float(np.median(np.diff(times)))
+    # Unobserved frames, such as repeated ones, are spread evenly between observed ones.
     frames = np.arange(len(times))
-    spread = np.interp(frames, seen, times[seen] + later)
-    moved = np.where(frames < seen[0], times, np.where(frames > seen[-1], times + later[-1], spread))
-    note = f"Frames that are missing or shown twice though the time stamps are even: {count}. Times follow what moves."
-    return [replace(track, times=moved, notes=(*track.notes, note)) for track in tracks]
+    times = np.where(
+        frames < observed[0],
+        times,
+        np.where(frames > observed[-1], times + delays[-1], np.interp(frames, observed, times[observed] + delays)),
+    )
+    note = f"{count} frames were dropped or repeated although the timestamps are even; times follow the motion."
+    return [replace(track, times=times, notes=(*track.notes, note)) for track in tracks]
 
 
-def _missing(track: Track) -> Float[np.ndarray, " steps"]:
-    """How many frames are missing after each one that is seen; below zero where there are too many."""
-    seen = np.flatnonzero(track.observed)
-    found = np.zeros(max(len(seen) - 1, 0))
-    if len(seen) < 2 * _SIDE + 2:
-        return found
-    usual_time = float(np.median(np.diff(track.times)))
-    lasts = np.diff(track.times[seen]) / usual_time
-    steps = np.diff(track.positions[seen], axis=0)
-    noise = max(float(np.median(track.sigma[seen])), _jitter(track.positions[seen]))
-    for at in range(_SIDE, len(steps) - _SIDE):
-        near = slice(at - _SIDE, at + _SIDE + 1)
-        if lasts[near].max() > 2.5 or np.delete(lasts[near], _SIDE).max() > 1.5:
+def _count_gaps(track: Track, settings: TimestampSettings) -> Float[np.ndarray, " steps"]:
+    """Count the dropped frames after each observed one; negative where a frame is repeated."""
+    side, observed = settings.side_steps, np.flatnonzero(track.observed)
+    gaps = np.zeros(max(len(observed) - 1, 0))
+    if len(observed) < 2 * side + 2:
+        return gaps
+    durations = np.diff(track.times[observed]) / float(np.median(np.diff(track.times)))
+    steps = np.diff(track.positions[observed], axis=0)
+    noise = max(float(np.median(track.sigma[observed])), _position_noise(track.positions[observed]))
+    for index in range(side, len(steps) - side):
+        window = slice(index - side, index + side + 1)
+        if durations[window].max() > 2.5 or np.delete(durations[window], side).max() > 1.5:
             continue
-        before, after = _led_on(steps[at - _SIDE : at]), _led_on(steps[at + _SIDE : at : -1])
-        usual = (before + after) / 2
-        length = float(np.linalg.norm(usual))
-        if length < _CLEAR * noise or np.linalg.norm(before - after) > _AGREE * length:
+        before = _extrapolate(steps[index - side : index])
+        after = _extrapolate(steps[index + side : index : -1])
+        expected, disagreement = (before + after) / 2, float(np.linalg.norm(before - after))
+        length = float(np.linalg.norm(expected))
+        if length < settings.min_step * noise or disagreement > settings.max_difference * length:
             continue
-        went = float(steps[at] @ usual) / length**2
-        # Places with errors σ make a step beside what lines through four on either side say uncertain by √5 σ.
-        blurred = math.sqrt(5) * noise / length
-        jumps = abs(went - lasts[at]) > max(0.5, _JUMPS * blurred)
-        if np.linalg.norm(steps[at] - went * usual) > _AGREE * length or not jumps or went <= 0:
+        advance = float(steps[index] @ expected) / length**2
+        # With position errors σ, the difference of a step from lines through four on either side has √5 σ.
+        advance_sigma = math.sqrt(5) * noise / length
+        is_jump = abs(advance - durations[index]) > max(0.5, settings.min_jump * advance_sigma)
+        deviation = np.linalg.norm(steps[index] - advance * expected)
+        if deviation > settings.max_difference * length or not is_jump or advance <= 0:
             continue
-        unsure = math.hypot(blurred, float(np.linalg.norm(before - after)) / 2 / length)
-        whole = max(1, round(went))
-        found[at] = (whole if abs(went - whole) < _SURELY * unsure else went) - round(float(lasts[at]))
-    return found
+        tolerance = settings.integer_tolerance * math.hypot(advance_sigma, disagreement / 2 / length)
+        whole = max(1, round(advance))
+        gaps[index] = (whole if abs(advance - whole) < tolerance else advance) - round(float(durations[index]))
+    return gaps
 
 
-def _jitter(places: Float[np.ndarray, "samples 2"]) -> float:
-    """How far places are from smooth motion, a standard deviation; what a tracker tells of itself may be less."""
-    rough = np.diff(places, n=3, axis=0)  # of places each with an error σ, these have √20 σ
-    return 1.4826 * float(np.median(np.abs(rough))) / math.sqrt(20)
+def _position_noise(positions: Float[np.ndarray, "samples 2"]) -> float:
+    """Estimate the noise of positions on a smooth path; a tracker's own sigma may be less."""
+    differences = np.diff(positions, n=3, axis=0)  # √20 σ for positions with errors σ
+    return 1.4826 * float(np.median(np.abs(differences))) / math.sqrt(20)
 
 
-def _led_on(steps: Float[np.ndarray, "side 2"]) -> Float[np.ndarray, "2"]:
-    """The step that follows on those of one side, on a line through them."""
-    at = np.arange(len(steps))
-    return np.array([np.polyval(np.polyfit(at, steps[:, axis], 1), len(steps)) for axis in (0, 1)])
+def _extrapolate(steps: Float[np.ndarray, "side 2"]) -> Float[np.ndarray, "2"]:
+    """Extrapolate the next step by the line through the steps of one side."""
+    index = np.arange(len(steps))
+    return np.array([np.polyval(np.polyfit(index, steps[:, axis], 1), len(steps)) for axis in (0, 1)])

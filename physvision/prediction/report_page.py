@@ -147,7 +147,7 @@ def _future(data: ReportData, start: float) -> list[Markup]:
 
 
 def _settings(data: ReportData) -> Markup:
-    found, scene = data.stream.description, data.scene
+    found, scene = data.stream.info, data.scene
     x, y, wide, high = data.stream.crop
     described = f": {found.width} x {found.height}, {found.fps:.6g} fps, {found.codec}" if found else ""
     about = {

@@ -44,7 +44,7 @@ class VideoFigure:
 
     def __init__(self, path: Path, fps: float) -> None:
         """Begin the film at `path`, an MP4 file, which appears when it is closed."""
-        self._writer = VideoWriter(path, fps, coding=_CODING)
+        self._writer = VideoWriter(path, fps, encoding=_CODING)
         self._thread = ThreadPoolExecutor(1, "render_video")
         self._drawing: Future[None] | None = None
         self._ended = False
@@ -129,7 +129,7 @@ def render_video(
     known = engine.properties if properties is None else engine.checked(properties)
     seen = engine.mechanics.appearance(states, known)
     drawn = (camera or overview(engine.mechanics, seen)).bind(engine)
-    with OutputFolder(Path(path).parent), VideoWriter(Path(path), 1 / (stride * engine.dt), coding=_CODING) as writer:
+    with OutputFolder(Path(path).parent), VideoWriter(Path(path), 1 / (stride * engine.dt), encoding=_CODING) as writer:
         for number in range(states.batch):
             frame = drawn(State(states.q[number : number + 1], states.v[number : number + 1]), known)[0]
             writer.add(frame.clamp(0, 1).movedim(0, -1).cpu())

@@ -1,4 +1,4 @@
-"""Video in and out, through the FFmpeg that PyAV carries."""
+"""Reading and writing of video, through the FFmpeg that PyAV includes."""
 
 from physvision.video.audio import AudioTrack, read_audio
 from physvision.video.conversion import Conversion, resample

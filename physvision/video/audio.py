@@ -1,4 +1,4 @@
-"""The sound track of a video."""
+"""Audio track of a video file."""
 
 from __future__ import annotations
 
@@ -12,55 +12,56 @@ from av.container import InputContainer
 from jaxtyping import Float
 
 from physvision.core import VideoError
-from physvision.video.decoding import FAULTS, opened
+from physvision.video.decoding import DECODING_ERRORS, open_container
 
 
 @dataclass(frozen=True)
 class AudioTrack:
-    """A sound track.
+    """Samples of an audio track.
 
     Attributes:
-        samples: from −1 to 1, one column a channel.
-        rate: samples a second.
-        start: when the first sample is heard, s, on the clock of the video's frames: 0 is the first frame.
+        samples: Amplitudes from −1 to 1, one column per channel.
+        sample_rate: Samples per second.
+        start: Time of the first sample since the first frame of the video, s.
     """
 
     samples: Float[np.ndarray, "samples channels"]
-    rate: int
+    sample_rate: int
     start: float
 
     @property
     def times(self) -> Float[np.ndarray, " samples"]:
-        """When each sample is heard, s since the first frame."""
-        return self.start + np.arange(len(self.samples)) / self.rate
+        """Time of each sample since the first frame, s."""
+        return self.start + np.arange(len(self.samples)) / self.sample_rate
 
 
 def read_audio(path: str | os.PathLike[str]) -> AudioTrack | None:
-    """The first sound track of the file at `path`, None if it has none.
+    """Read the first audio track of a file; None if it has none.
 
     Raises:
-        FileError, VideoError: it cannot be read.
+        FileError: There is no such file.
+        VideoError: The file cannot be decoded.
     """
     if Path(path).is_dir():
         return None
-    with opened(path, "audio") as (container, track):
-        if track is None:
+    with open_container(path, "audio") as (container, stream):
+        if stream is None:
             return None
-        parts, start, rate = [], None, track.rate
+        blocks, start, sample_rate = [], None, stream.rate
         try:
-            first = _first_stamp(container)
+            offset = _first_frame_time(container)
             container.seek(0)
             resampler = av.AudioResampler(format="fltp")
-            for frame in container.decode(track):
+            for frame in container.decode(stream):
                 start = frame.time if start is None else start
-                parts.extend(part.to_ndarray() for part in resampler.resample(frame))
-            parts.extend(part.to_ndarray() for part in resampler.resample(None))
-        except FAULTS as error:
-            raise VideoError(f"{path}: its sound is damaged after {len(parts)} blocks ({error})") from error
-    return AudioTrack(np.concatenate(parts, 1).T, rate, (start or 0.0) - first) if parts else None
+                blocks.extend(block.to_ndarray() for block in resampler.resample(frame))
+            blocks.extend(block.to_ndarray() for block in resampler.resample(None))
+        except DECODING_ERRORS as error:
+            raise VideoError(f"{path}: its audio is damaged after {len(blocks)} blocks ({error})") from error
+    return AudioTrack(np.concatenate(blocks, 1).T, sample_rate, (start or 0.0) - offset) if blocks else None
 
 
-def _first_stamp(container: InputContainer) -> float:
-    """The stamp of the first frame of the picture, s; 0 where there is no picture."""
+def _first_frame_time(container: InputContainer) -> float:
+    """Timestamp of the first video frame, s; 0 without video."""
     frame = next(container.decode(video=0), None) if container.streams.video else None
     return 0.0 if frame is None or frame.time is None else frame.time

@@ -1,4 +1,4 @@
-"""Bring a video to another frame rate, part of the picture, and size, frame by frame."""
+"""Conversion of a video to another frame rate, crop and size, frame by frame."""
 
 from __future__ import annotations
 
@@ -13,46 +13,45 @@ from jaxtyping import UInt8
 from physvision.core import InputError, VideoError
 from physvision.core.checks import check_count, check_positive
 
-Picture = TypeVar("Picture")
+Frame = TypeVar("Frame")
 
 
-def resample(frames: Iterable[tuple[float, Picture]], fps: float | int) -> Iterator[tuple[float, Picture]]:
-    """The frames nearest to the times 0, 1/fps, 2/fps …; some repeated or left out where the rate asks for it.
+def resample(frames: Iterable[tuple[float, Frame]], fps: float | int) -> Iterator[tuple[float, Frame]]:
+    """Yield the frames nearest to the times 0, 1/fps, 2/fps …, repeating or dropping frames as needed.
 
     Args:
-        frames: seconds since the first one, growing, with the frames.
-        fps: frames a second that are wanted.
+        frames: Pairs of time since the first frame, s, increasing, and frame.
+        fps: Frame rate of the result.
 
     Yields:
         The times 0, 1/fps, 2/fps …, s, with the frames.
     """
     check_positive("fps", float(fps))
-    count, before, spacing = 0, None, 1.0 / fps
-    for time, picture in frames:
-        if before is not None:
-            middle, spacing = 0.5 * (before[0] + time), time - before[0]
-            # Rounded timestamps must not tip a frame that is wanted once into twice or never.
+    count, previous, interval = 0, None, 1.0 / fps
+    for time, frame in frames:
+        if previous is not None:
+            middle, interval = 0.5 * (previous[0] + time), time - previous[0]
+            # The tolerance keeps rounded timestamps from repeating or dropping a frame.
             while count / fps < middle - 1e-9:
-                yield count / fps, before[1]
+                yield count / fps, previous[1]
                 count += 1
-        before = (time, picture)
-    while before is not None and count / fps < before[0] + 0.5 * min(spacing, 1.0 / fps) - 1e-9:
-        yield count / fps, before[1]
+        previous = (time, frame)
+    while previous is not None and count / fps < previous[0] + 0.5 * min(interval, 1.0 / fps) - 1e-9:
+        yield count / fps, previous[1]
         count += 1
 
 
 @dataclass(frozen=True)
 class Conversion:
-    """What is done to the frames of a video as they are read.
+    """Frame rate, crop and size that the frames of a video are converted to as they are read.
 
     Attributes:
-        fps: frames a second that the video is brought to, by the frames nearest in time. All frames, at their own
-            times, if None.
-        crop: x and y of the upper left corner, width and height of the part that is kept; pixels. Everything if None;
-            but the largest square in the middle if `size` is one number.
-        size: side of the square, or width and height, that the part is brought to; pixels. As cropped if None.
-        capture_fps: frames a second at which the camera filmed, where the file states another rate, as those of slow
-            motion do. Times are then those of what was filmed.
+        fps: Frame rate to resample to, by the frames nearest in time; all frames at their own times if None.
+        crop: Part to keep as x and y of the upper left corner, width and height, px. If None, the whole image; but the
+            largest centered square if `size` is one number.
+        size: Side of the square, or width and height, to resize to, px; unchanged if None.
+        capture_fps: Frame rate of the camera, where the file states another one, as slow motion does. Times are then
+            those of the capture.
     """
 
     fps: float | None = None
@@ -65,50 +64,53 @@ class Conversion:
             if rate is not None:
                 check_positive(name, rate)
         if self.crop is not None:
-            for name, value, least in zip(("x", "y", "width", "height"), self.crop, (0, 0, 1, 1), strict=True):
-                check_count(f"crop {name}", value, least)
+            for name, value, low in zip(("x", "y", "width", "height"), self.crop, (0, 0, 1, 1), strict=True):
+                check_count(f"crop {name}", value, low)
         for side in (self.size,) if isinstance(self.size, int) else self.size or ():
             check_count("size", side)
 
     def crop_of(self, width: int, height: int) -> tuple[int, int, int, int]:
-        """The part that is kept of a frame of this size; x, y, width, height."""
+        """Crop x, y, width, height of a frame of this size, px."""
         if self.crop is None:
             if not isinstance(self.size, int):
                 return 0, 0, width, height
             side = min(width, height)
             return (width - side) // 2, (height - side) // 2, side, side
-        x, y, wide, high = self.crop
-        if x + wide > width or y + high > height:
-            raise InputError(f"crop: {wide} x {high} pixels at ({x}, {y}) leave the picture of {width} x {height}")
+        x, y, crop_width, crop_height = self.crop
+        if x + crop_width > width or y + crop_height > height:
+            raise InputError(
+                f"crop: {crop_width} x {crop_height} pixels at ({x}, {y}) exceed the image of {width} x {height}"
+            )
         return self.crop
 
     def size_of(self, width: int, height: int) -> tuple[int, int]:
-        """Width and height that a frame of this size is brought to."""
+        """Width and height of the result for a frame of this size, px."""
         if self.size is None:
             return self.crop_of(width, height)[2:]
         return (self.size, self.size) if isinstance(self.size, int) else self.size
 
-    def cropped(self, frame: UInt8[np.ndarray, "height width channels"]) -> UInt8[np.ndarray, "rows columns channels"]:
-        """The part of the frame that is kept, in its own resolution."""
-        x, y, wide, high = self.crop_of(frame.shape[1], frame.shape[0])
-        return frame[y : y + high, x : x + wide]
+    def crop_frame(
+        self, frame: UInt8[np.ndarray, "height width channels"]
+    ) -> UInt8[np.ndarray, "rows columns channels"]:
+        """Crop a frame without resizing it."""
+        x, y, width, height = self.crop_of(frame.shape[1], frame.shape[0])
+        return frame[y : y + height, x : x + width]
 
     def __call__(self, frame: UInt8[np.ndarray, "height width channels"]) -> UInt8[np.ndarray, "rows columns channels"]:
-        """The frame cropped and resized: averaged where it shrinks, interpolated where it grows."""
-        height, width, channels = frame.shape
-        part, size = self.cropped(frame), self.size_of(width, height)
-        if size == (part.shape[1], part.shape[0]):
-            return np.ascontiguousarray(part)
-        shrinks = size[0] <= part.shape[1] and size[1] <= part.shape[0]
-        resized = cv2.resize(part, size, interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR)
-        return resized.reshape(size[1], size[0], channels)
+        """Crop and resize a frame: averaged where it shrinks, interpolated where it grows."""
+        cropped, size = self.crop_frame(frame), self.size_of(frame.shape[1], frame.shape[0])
+        if size == cropped.shape[1::-1]:
+            return np.ascontiguousarray(cropped)
+        shrinks = size[0] <= cropped.shape[1] and size[1] <= cropped.shape[0]
+        resized = cv2.resize(cropped, size, interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR)
+        return resized.reshape(size[1], size[0], frame.shape[2])
 
-    def in_time(self, frames: Iterable[tuple[float, Picture]], stated_fps: float) -> Iterator[tuple[float, Picture]]:
-        """The frames at the times and the rate that are wanted.
+    def convert_times(self, frames: Iterable[tuple[float, Frame]], stated_fps: float) -> Iterator[tuple[float, Frame]]:
+        """Convert the times to those of the capture, and resample.
 
         Args:
-            frames: seconds since the first one, with the frames, as the file has them.
-            stated_fps: frames a second by these times.
+            frames: Pairs of time since the first frame, s, as the file states it, and frame.
+            stated_fps: Frame rate by these times.
         """
         if self.capture_fps is not None:
             slowness = self.capture_fps / stated_fps
@@ -116,10 +118,10 @@ class Conversion:
         return iter(frames) if self.fps is None else resample(frames, self.fps)
 
 
-def of_one_size(
+def check_constant_size(
     source: object, frames: Iterable[tuple[float, np.ndarray]]
 ) -> Iterator[tuple[float, UInt8[np.ndarray, "height width channels"]]]:
-    """The frames; an error where one has another size than the first."""
+    """Yield the frames; raise where one has another size than the first."""
     shape = None
     for time, frame in frames:
         shape = shape or frame.shape

@@ -1,4 +1,4 @@
-"""A folder of pictures as a video."""
+"""Folder of images as a video."""
 
 from __future__ import annotations
 
@@ -18,31 +18,30 @@ _SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm", 
 
 
 def list_images(folder: str | os.PathLike[str]) -> list[Path]:
-    """The pictures of a folder in the order of the numbers in their names: frame9 before frame10.
+    """List the images of a folder in the order of the numbers in their names: frame9 before frame10.
 
     Raises:
-        FileError: there is none.
+        FileError: The folder holds no image.
     """
-    found = [path for path in Path(folder).iterdir() if path.suffix.lower() in _SUFFIXES and path.is_file()]
-    if not found:
-        raise FileError(f"{folder}: no such file, and no picture in this folder; expected some such as frame-000.png")
-    return sorted(found, key=lambda path: [part.zfill(20) for part in re.split(r"(\d+)", path.stem)])
+    images = [path for path in Path(folder).iterdir() if path.suffix.lower() in _SUFFIXES and path.is_file()]
+    if not images:
+        raise FileError(f"{folder}: no such file, and no image in this folder; expected files such as frame-000.png")
+    return sorted(images, key=lambda path: [part.zfill(20) for part in re.split(r"(\d+)", path.stem)])
 
 
 def read_image(path: Path, color: Color) -> UInt8[np.ndarray, "height width channels"]:
-    """The levels of one picture, turned as its camera says; "auto" takes gray where it stores gray."""
-    encoded = np.fromfile(path, np.uint8)
-    stored = cv2.IMREAD_COLOR if color == "rgb" else cv2.IMREAD_GRAYSCALE if color == "gray" else cv2.IMREAD_ANYCOLOR
+    """Read the levels of an image, rotated by its orientation tag; "auto" yields gray where the file stores gray."""
+    flags = {"rgb": cv2.IMREAD_COLOR, "gray": cv2.IMREAD_GRAYSCALE, "auto": cv2.IMREAD_ANYCOLOR}
     try:
-        picture = cv2.imdecode(encoded, stored)
+        image = cv2.imdecode(np.fromfile(path, np.uint8), flags[color])
     except cv2.error as error:
-        raise VideoError(f"{path}: not a picture, or a damaged one ({error.err})") from error
-    if picture is None:
-        raise VideoError(f"{path}: not a picture, or a damaged one")
-    return picture[..., None] if picture.ndim == 2 else cv2.cvtColor(picture, cv2.COLOR_BGR2RGB)
+        raise VideoError(f"{path}: not an image, or a damaged one ({error.err})") from error
+    if image is None:
+        raise VideoError(f"{path}: not an image, or a damaged one")
+    return image[..., None] if image.ndim == 2 else cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
 
 
 def stream_images(folder: str | os.PathLike[str], color: Color, fps: float) -> Iterator[tuple[float, np.ndarray]]:
-    """The pictures of a folder and their times at `fps` pictures a second."""
+    """Yield the images of a folder with their times at `fps` images per second."""
     for number, path in enumerate(list_images(folder)):
         yield number / fps, read_image(path, color)

@@ -1,4 +1,4 @@
-"""Whether frames are missing from a clip, or are there twice."""
+"""Regularity of a clip: dropped and duplicated frames."""
 
 from __future__ import annotations
 
@@ -12,37 +12,49 @@ from torch import Tensor
 from physvision.core import Clip
 from physvision.core.clip import frame_interval
 
-# A frame whose squared difference from the one before is less than this part of its neighbours' is the same one again:
-# coding changes a repeated frame by a few per cent of what a moving thing or a camera's noise does.
-_SAME = 0.05
-# So many frames before and after are its neighbours: one of 15 frames a second is there four times in a clip of 60.
-_NEIGHBORS = 3
+
+@dataclass(frozen=True)
+class RegularitySettings:
+    """Tuning numbers of the detection of duplicated frames.
+
+    Attributes:
+        max_change: Squared change from the previous frame below which a frame is a duplicate, relative to the largest
+            of its neighbors; coding changes a duplicate by a few percent. Raising it takes slow motion for duplicates.
+        neighbors: Neighboring frames on each side; three, since a frame at 15 fps is there four times in a clip at 60.
+    """
+
+    max_change: float = 0.05
+    neighbors: int = 3
+
+
+DEFAULT_SETTINGS = RegularitySettings()
 
 
 @dataclass(frozen=True)
 class FrameTiming:
-    """How regularly a clip's frames were taken.
+    """Timing of a clip's frames.
 
     Attributes:
-        step: seconds between most frames.
-        dropped: how many frames are missing before each frame, by the times.
-        duplicated: whether each frame shows the one before once more. Without any noise in the picture, frames in which
-            a motion begins, ends or turns back look so too.
+        frame_interval: Usual time between frames, s.
+        dropped: Number of frames missing before each frame, by the times.
+        duplicated: Mask of the frames that repeat the previous one. Without noise, frames in which a motion begins,
+            ends or reverses look alike.
     """
 
-    step: float
+    frame_interval: float
     dropped: Int[Tensor, " frames"]
     duplicated: Bool[Tensor, " frames"]
 
 
-def frame_timing(clip: Clip) -> FrameTiming:
-    """How regularly the frames of `clip` were taken, which must be two at least."""
+def frame_timing(clip: Clip, settings: RegularitySettings = DEFAULT_SETTINGS) -> FrameTiming:
+    """Measure the timing of a clip of at least two frames."""
     steps = clip.times.diff().double()
-    step = frame_interval(steps)
-    dropped = torch.cat([torch.zeros(1, dtype=torch.long), (steps / step).round().long().sub(1).clamp(min=0)])
+    interval = frame_interval(steps)
+    dropped = torch.cat([torch.zeros(1, dtype=torch.long), (steps / interval).round().long().sub(1).clamp(min=0)])
     changes = torch.stack(
         [(after.short() - before.short()).float().square().mean() for before, after in pairwise(clip.frames)]
     )
-    around = torch.nn.functional.max_pool1d(changes[None], 2 * _NEIGHBORS + 1, 1, _NEIGHBORS)[0]
-    duplicated = torch.cat([torch.zeros(1, dtype=torch.bool), changes < _SAME * around])
-    return FrameTiming(step, dropped, duplicated)
+    side = settings.neighbors
+    largest = torch.nn.functional.max_pool1d(changes[None], 2 * side + 1, 1, side)[0]
+    duplicated = torch.cat([torch.zeros(1, dtype=torch.bool), changes < settings.max_change * largest])
+    return FrameTiming(interval, dropped, duplicated)

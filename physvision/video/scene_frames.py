@@ -1,4 +1,4 @@
-"""Frames from wherever they come, one at a time, as a scene wants them."""
+"""Frames of any source, one at a time, as a scene expects them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from physvision.core import Clip, InputError, Scene, ShapeError
-from physvision.video.conversion import Conversion, of_one_size
+from physvision.video.conversion import Conversion, check_constant_size
 from physvision.video.reading import VideoInfo, read_info, stream
-from physvision.video.scene_fit import SAME_RATE, fitting_conversion
+from physvision.video.scene_fit import DEFAULT_SETTINGS, fit_conversion
+from physvision.video.writing import to_uint8
 
 Frames = Clip | np.ndarray | Tensor | Iterable[np.ndarray | Tensor]
 
@@ -25,9 +26,9 @@ class TimedFrame:
     """One frame of a video and its time.
 
     Attributes:
-        time: seconds since the first frame.
-        frame: as the scene wants it.
-        original: the same part of the video in its own resolution.
+        time: Time since the first frame, s.
+        frame: Frame as the scene expects it.
+        original: Same part of the video at its own resolution.
     """
 
     time: float
@@ -37,21 +38,21 @@ class TimedFrame:
 
 @dataclass(frozen=True)
 class SceneStream:
-    """A video that fits a scene, read frame by frame each time it is iterated over.
+    """Video that fits a scene, read frame by frame on each iteration.
 
     Attributes:
-        source: the file, or what else names the frames in errors and reports.
-        scene: what it fits.
-        description: what the file says of itself; None for frames that are no file.
-        crop: x, y, width and height of the part that is used, pixels of the video.
-        length: how many frames there will be, about; 0 where nobody knows.
-        notes: what a person should know.
-        read: begins to read the frames.
+        source: Path or name of the video in messages and reports.
+        scene: Scene that the frames fit.
+        info: Properties of the file; None for frames in memory.
+        crop: Part of the image in use as x, y, width and height, px of the video.
+        length: Approximate number of frames; 0 if unknown.
+        notes: Notes on the conversion.
+        read: Function that starts to read the frames.
     """
 
     source: str
     scene: Scene
-    description: VideoInfo | None
+    info: VideoInfo | None
     crop: tuple[int, int, int, int]
     length: int
     notes: tuple[str, ...]
@@ -64,59 +65,57 @@ class SceneStream:
 def open_scene_stream(
     video: str | os.PathLike[str] | Frames, scene: Scene, conversion: Conversion | None = None
 ) -> SceneStream:
-    """The frames of `video` as `scene` wants them.
+    """Open the frames of a video as a scene expects them.
 
     Args:
-        video: a file, of which only the first frame is decoded before it is iterated over; a clip; frames (times,
-            height, width) or with channels first or last, uint8 or floats of 0 to 1; or an iterator of single frames.
-            Frames that are no file must have the scene's size; without times of their own they follow each other by
-            the scene's rate.
-        scene: what is expected of them.
-        conversion: what may be done to a file.
+        video: File, of which only the first frame is decoded before the iteration; clip; frames (times, height, width)
+            or with channels first or last, uint8 or floats from 0 to 1; or iterator of single frames. Frames in memory
+            must have the scene's size; without times of their own, they have the scene's frame rate.
+        scene: Scene that the frames must fit.
+        conversion: Conversion that is permitted for a file.
 
     Raises:
-        FileError, VideoError: the file cannot be read.
-        InputError: the video does not fit, with what to do.
+        FileError: There is no such file.
+        VideoError: The file cannot be decoded.
+        InputError: The video does not fit; the message says what to do.
     """
     if isinstance(video, str | os.PathLike):
-        return _file_stream(os.fspath(video), scene, conversion or Conversion())
+        return _open_file(os.fspath(video), scene, conversion or Conversion())
     if not isinstance(video, Clip | Iterable):
         kind = type(video).__name__
         raise InputError(f"video: expected a file, a clip, frames or an iterator of single frames, got {kind}")
     if conversion is not None:
-        raise InputError("conversion: only files are converted; bring other frames to what the scene wants before")
+        raise InputError("conversion: only files are converted; convert frames in memory before")
     source = video.source if isinstance(video, Clip) else ""
     frames = _timed_frames(video, scene)
     length = len(video) if isinstance(video, Clip | np.ndarray | Tensor) else 0
     return SceneStream(source or "the frames given", scene, None, (0, 0, *scene.size), length, (), lambda: frames)
 
 
-def _file_stream(path: str, scene: Scene, conversion: Conversion) -> SceneStream:
-    description = read_info(path)
-    whole, notes = fitting_conversion(path, description, scene, conversion)
-    length = description.frames
-    if whole.fps is not None:
-        length = round(length * whole.fps / (whole.capture_fps or description.fps))
+def _open_file(path: str, scene: Scene, conversion: Conversion) -> SceneStream:
+    info = read_info(path)
+    fitted, notes = fit_conversion(path, info, scene, conversion)
+    length = info.frames
+    if fitted.fps is not None:
+        length = round(length * fitted.fps / (fitted.capture_fps or info.fps))
     if 0 < length < scene.frames_in:
         raise InputError(
-            f"{path}: {length} frames are fewer than the {scene.frames_in} that the checkpoint looks at together; "
-            "give a longer video"
+            f"{path}: has {length} frames, the checkpoint needs a window of {scene.frames_in}; give a longer video"
         )
 
     def read() -> Iterator[TimedFrame]:
-        in_time = Conversion(whole.fps, capture_fps=whole.capture_fps)
-        for time, frame in of_one_size(path, stream(path, scene.color, in_time)):
-            yield TimedFrame(time, whole(frame), whole.cropped(frame))
+        timing = Conversion(fitted.fps, capture_fps=fitted.capture_fps)
+        for time, frame in check_constant_size(path, stream(path, scene.color, timing)):
+            yield TimedFrame(time, fitted(frame), fitted.crop_frame(frame))
 
-    crop = whole.crop_of(description.width, description.height)
-    return SceneStream(path, scene, description, crop, length, tuple(notes), read)
+    return SceneStream(path, scene, info, fitted.crop_of(info.width, info.height), length, tuple(notes), read)
 
 
 def _timed_frames(video: Frames, scene: Scene) -> Iterator[TimedFrame]:
     if isinstance(video, Clip):
-        if len(video) > 1 and abs(video.fps / scene.fps - 1) > SAME_RATE:
+        if len(video) > 1 and abs(video.fps / scene.fps - 1) > DEFAULT_SETTINGS.rate_tolerance:
             raise InputError(
-                f"video: the clip has {video.fps:.6g} frames a second, the checkpoint knows {scene.fps:g} alone; "
+                f"video: the clip has {video.fps:.6g} frames per second, the checkpoint expects {scene.fps:g}; "
                 "give the file with a Conversion, or a clip of that rate"
             )
         times: Iterator[float] = iter(video.times.tolist())
@@ -125,29 +124,24 @@ def _timed_frames(video: Frames, scene: Scene) -> Iterator[TimedFrame]:
         times, frames = (number / scene.fps for number in count()), video
         if isinstance(video, np.ndarray | Tensor) and video.ndim not in (3, 4):
             raise ShapeError(f"video: expected (times, height, width) or with channels, got {tuple(video.shape)}")
-    levels = (_levels(frame, scene) for frame in frames)
-    return (TimedFrame(time, frame, frame) for time, frame in zip(times, levels, strict=False))
+    images = (_fit_frame(frame, scene) for frame in frames)
+    return (TimedFrame(time, image, image) for time, image in zip(times, images, strict=False))
 
 
-def _levels(frame: np.ndarray | Tensor, scene: Scene) -> np.ndarray:
-    """One frame as uint8 (height, width, channels) of the scene's size and colours."""
+def _fit_frame(frame: np.ndarray | Tensor, scene: Scene) -> np.ndarray:
+    """Convert a frame to uint8 (height, width, channels) with the scene's channels; raise for another size."""
     pixels = frame.detach().cpu().numpy() if isinstance(frame, Tensor) else np.asarray(frame)
     if pixels.ndim == 2:
         pixels = pixels[..., None]
-    wide, high = scene.size
-    if pixels.ndim == 3 and pixels.shape[0] in (1, 3) and pixels.shape[1:] == (high, wide):
+    width, height = scene.size
+    if pixels.ndim == 3 and pixels.shape[0] in (1, 3) and pixels.shape[1:] == (height, width):
         pixels = pixels.transpose(1, 2, 0)
-    if pixels.ndim != 3 or pixels.shape[:2] != (high, wide) or pixels.shape[2] not in (1, 3):
+    if pixels.ndim != 3 or pixels.shape[:2] != (height, width) or pixels.shape[2] not in (1, 3):
         raise ShapeError(
-            f"video: expected frames ({high}, {wide}) or with 1 or 3 channels, got {pixels.shape}; resize "
+            f"video: expected frames ({height}, {width}) or with 1 or 3 channels, got {pixels.shape}; resize "
             "them, or give a file and a Conversion"
         )
-    if np.issubdtype(pixels.dtype, np.floating):
-        if not np.isfinite(pixels).all():
-            raise InputError("video: expected finite values, got NaN or infinity in a frame")
-        pixels = np.rint(pixels.clip(0, 1) * 255).astype(np.uint8)
-    if pixels.dtype != np.uint8:
-        raise InputError(f"video: expected frames of uint8 or of floats from 0 to 1, got {pixels.dtype}")
+    pixels = to_uint8(pixels, "video")
     if pixels.shape[2] == scene.channels:
         return np.ascontiguousarray(pixels)
     if scene.channels == 3:

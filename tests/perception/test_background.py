@@ -26,7 +26,7 @@ def test_what_hardly_leaves_its_place_is_not_part_of_what_is_behind():
         above, below = (GREEN, DARK_GREEN) if sample < 36 else (DARK_GREEN, GREEN)
         halves = [((40, 60), (left, left + 40), above), ((60, 80), (left, left + 40), below)]
         frames.append(_painted(random, halves))
-    picture = Background(np.stack(frames)).picture
+    picture = Background(np.stack(frames)).image
     assert np.abs(picture[40:80, 60:125] - WALL).max() < 30
 
 
@@ -39,13 +39,13 @@ def test_a_shadow_beside_a_dark_bar_leaves_the_wall_as_it_is():
         left = 10 + 2 * sample
         block = [((70, 90), (left, left + 24), (115, 22, 120)), ((44, 70), (left - 6, left + 30), shadow)]
         frames.append(_painted(random, [((90, 120), (0, 160), bar), *block]))
-    picture = Background(np.stack(frames)).picture
+    picture = Background(np.stack(frames)).image
     assert np.abs(picture[72:88, 10:125] - WALL).max(-1).mean() < 5
 
 
 def test_a_picture_without_edges_tells_of_no_shift():
     even = np.full((120, 160, 3), 128, np.uint8)
-    assert JitterEstimator(even).measure(even) is None
+    assert JitterEstimator(even).estimate(even) is None
 
 
 def test_a_frame_that_tells_of_no_shift_is_where_the_last_one_was():
@@ -53,10 +53,10 @@ def test_a_frame_that_tells_of_no_shift_is_where_the_last_one_was():
     wide = np.repeat(np.kron(random.integers(60, 200, (18, 24, 1)), np.ones((8, 8, 1))), 3, 2).astype(np.uint8)
     frames = [wide[8 : 8 + 120, x : x + 160] for x in (8, 9, 10, 9, 8, 7, 6, 7) for _ in range(3)]
     background = Background(np.stack(frames))
-    assert background.shaky
-    before = background.alignment(frames[-1])
+    assert background.has_jitter
+    before = background.estimate_alignment(frames[-1])
     assert np.abs(before.shift).max() > 0.3
-    upside_down = background.alignment(frames[-1][::-1], before)
+    upside_down = background.estimate_alignment(frames[-1][::-1], before)
     np.testing.assert_array_equal(upside_down.shift, before.shift)
 
 
@@ -70,8 +70,8 @@ def test_the_light_is_not_told_by_a_bright_thing_before_a_dark_wall():
         frame[80:120, left : left + 45] = (30, 150, 40)
         frames.append(np.clip(frame, 0, 255).astype(np.uint8))
     background = Background(np.stack(frames))
-    np.testing.assert_array_less(np.abs(background.alignment(frames[-1]).gains - 1), 0.1)
-    assert np.abs(background.picture[140:220] - wall).max(-1).mean() < 3
+    np.testing.assert_array_less(np.abs(background.estimate_alignment(frames[-1]).gains - 1), 0.1)
+    assert np.abs(background.image[140:220] - wall).max(-1).mean() < 3
 
 
 def test_single_pixels_of_what_moves_are_not_left_behind():
@@ -89,7 +89,7 @@ def test_single_pixels_of_what_moves_are_not_left_behind():
         side = x * np.cos(sample / 9) + y * np.sin(sample / 9) > 0
         frame = np.where((np.hypot(x, y) < 26)[..., None], np.where(side[..., None], GREEN, DARK_GREEN), grain)
         frames.append(np.clip(frame + random.normal(0, 3, frame.shape), 0, 255).astype(np.uint8))
-    picture = Background(np.stack(frames)).picture
+    picture = Background(np.stack(frames)).image
     assert (np.abs(picture - grain).max(-1) < 60).all()
 
 
@@ -105,5 +105,5 @@ def test_what_is_thin_and_stands_still_before_a_flicker_stays():
         frame[np.hypot(columns - middle, rows - 60) < 14] = DARK_GREEN
         frame[post] = np.array(DARK_GREEN) + 40 * (sample % 4 == 0)  # light flickers on it
         frames.append(np.clip(frame + random.normal(0, 3, frame.shape), 0, 255).astype(np.uint8))
-    picture = Background(np.stack(frames)).picture
+    picture = Background(np.stack(frames)).image
     assert (np.abs(picture[post] - DARK_GREEN).max(-1) < 60).all()

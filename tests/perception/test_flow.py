@@ -26,7 +26,9 @@ def test_the_flow_leads_to_the_same_colors():
 
 def test_a_known_shift():
     """One shape on a still background: its pixels flow by what its centroid moved."""
-    drawn = samples(most_shapes=1, turn=0.0, textured=0.0, noise=0.0, radii=(6.0, 8.0), speed=3.0)
+    drawn = samples(
+        max_shapes=1, max_rotation=0.0, textured_fraction=0.0, max_noise=0.0, radius_range=(6.0, 8.0), max_speed=3.0
+    )
     for k in range(16):
         inside = drawn.shapes[k, 0] > 0
         border = torch.cat(
@@ -46,7 +48,7 @@ def test_a_known_shift():
 
 
 def test_what_cannot_be_seen_does_not_move():
-    drawn = samples(textured=0.0, turn=0.5)
+    drawn = samples(textured_fraction=0.0, max_rotation=0.5)
     assert (drawn.flow * (1 - drawn.shapes)).abs().max() == 0
 
 

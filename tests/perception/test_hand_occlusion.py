@@ -28,16 +28,16 @@ def filmed(hand):
 
 def test_a_ball_that_comes_out_of_what_stands_still_emerges():
     frames, detections = filmed(hand=False)
-    assert set(hand_occlusion.wanted(detections)) <= set(frames)
-    assert hand_occlusion.emerges(frames, WALL.astype(np.float32), THRESHOLD, detections)
+    assert set(hand_occlusion.required_frames(detections)) <= set(frames)
+    assert hand_occlusion.is_static_before(frames, WALL.astype(np.float32), THRESHOLD, detections)
 
 
 def test_a_ball_that_a_hand_brings_does_not():
     frames, detections = filmed(hand=True)
-    assert not hand_occlusion.emerges(frames, WALL.astype(np.float32), THRESHOLD, detections)
+    assert not hand_occlusion.is_static_before(frames, WALL.astype(np.float32), THRESHOLD, detections)
 
 
 def test_nothing_is_told_of_a_ball_that_is_there_from_the_first_frame_on():
     frames, detections = filmed(hand=False)
     later = {number - FIRST: frame for number, frame in frames.items() if number >= FIRST}
-    assert not hand_occlusion.emerges(later, WALL.astype(np.float32), THRESHOLD, detections[FIRST:])
+    assert not hand_occlusion.is_static_before(later, WALL.astype(np.float32), THRESHOLD, detections[FIRST:])

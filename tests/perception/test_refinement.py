@@ -34,5 +34,5 @@ def test_a_ball_is_where_it_is_whatever_lies_beside_it(spoiled):
     ball = _covered(MIDDLE, RADIUS)
     found = _found(picture * (1 - ball) + BALL * ball)
     assert found is not None
-    assert np.abs(found.place - MIDDLE).max() < 0.1
-    assert np.sqrt(found.mass / np.pi) == pytest.approx(RADIUS, abs=0.16)
+    assert np.abs(found.position - MIDDLE).max() < 0.1
+    assert np.sqrt(found.area / np.pi) == pytest.approx(RADIUS, abs=0.16)

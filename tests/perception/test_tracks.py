@@ -58,7 +58,7 @@ def test_a_track_checks_itself():
     track = _track("a")
     with pytest.raises(InputError, match="finite values wherever"):
         Track(track.times, track.positions, track.sigma, np.ones(8, bool))
-    with pytest.raises(InputError, match="later"):
+    with pytest.raises(InputError, match="increasing"):
         Track(track.times[::-1], track.positions, track.sigma, track.observed)
 
 

@@ -59,6 +59,6 @@ def test_a_conversion_that_does_not_fit_is_named(movie):
 
 def test_frames_that_change_size_are_not_cropped(movie, monkeypatch):
     changing = [(0.0, np.zeros((4, 4, 3), np.uint8)), (0.5, np.zeros((6, 4, 3), np.uint8))]
-    monkeypatch.setattr("physvision.video.reading._as_stored", lambda path, color: iter(changing))
+    monkeypatch.setattr("physvision.video.reading._stream_file", lambda path, color: iter(changing))
     with pytest.raises(VideoError, match=r"change size at 0\.50 s"):
         video.read(movie, conversion=Conversion(size=2))

@@ -251,7 +251,7 @@ def frames(count):
         frame[index % 60 : index % 60 + 4] = 255
         yield frame
 for path, count in (sys.argv[1], 2_000), (sys.argv[2], 20_000):
-    video.write(path, frames(count), 30, coding=video.Encoding("libx264", "yuv420p", {"preset": "ultrafast"}))
+    video.write(path, frames(count), 30, encoding=video.Encoding("libx264", "yuv420p", {"preset": "ultrafast"}))
 """
 
 PEAKS = """

@@ -32,7 +32,7 @@ def test_dropped_frames_are_counted(tmp_path):
     path = video.write(tmp_path / "a.mkv", Clip(torch.from_numpy(ball(kept / 30))[..., None], times))
     timing = video.frame_timing(video.read(path))
     # Matroska's clock ticks in milliseconds.
-    assert timing.step == pytest.approx(1 / 30, abs=1e-4)
+    assert timing.frame_interval == pytest.approx(1 / 30, abs=1e-4)
     missing = np.diff(kept, prepend=-1) - 1
     np.testing.assert_array_equal(timing.dropped, missing)
     assert not timing.duplicated.any()
@@ -80,7 +80,7 @@ def test_sound_is_heard_when_it_was_made(tmp_path, suffix, codec, late):
         container.mux(track.encode(None))
     sound = video.read_audio(path)
     assert sound is not None
-    assert sound.rate == rate
+    assert sound.sample_rate == rate
     assert sound.samples.shape[1] == 1
     for click in clicks:
         near = np.abs(sound.times - click) < 0.1

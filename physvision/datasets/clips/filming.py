@@ -188,7 +188,7 @@ class DrawnClip:
         # x264's tree of macroblocks reads memory that nobody has filled, so that single frames would differ.
         options = {"crf": str(self.filming.quality), "preset": "veryfast", "x264-params": "mbtree=0"}
         coding = video.Encoding("libx264", "yuv420p", options)
-        with video.VideoWriter(path, None, coding=coding) as writer:
+        with video.VideoWriter(path, None, encoding=coding) as writer:
             for stamp, frame in zip(self.stamps, self.frames(), strict=True):
                 writer.add(np.rot90(frame, self.filming.quarters), float(stamp))
         if self.filming.quarters:

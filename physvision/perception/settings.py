@@ -1,0 +1,309 @@
+"""Tuning numbers of motion tracking and color segmentation, grouped by stage.
+
+Where no source is given, a default was chosen on the drawn clips of `physvision.datasets.clips` by the accuracy of the
+tracks (experiments/track_accuracy.py). Intensities and colors are in levels of 0 to 255, lengths in pixels of the
+analyzed image, unless a field says otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class BackgroundSettings:
+    """Tuning numbers of background estimation.
+
+    Attributes:
+        max_side: Longer side of the analyzed image, px; larger frames are shrunk by an integer. Raising it costs time.
+        samples: Frames that the background is estimated from. Raising it costs memory and resolves rarer colors.
+        min_change: Smallest change that counts as foreground; codec noise stays below it. Raising it loses
+            low-contrast objects.
+        noise_factor: Foreground threshold in standard deviations of the pixel noise. Raising it loses contrast.
+        min_jitter: Standard deviation of the camera shift above which jitter is compensated, px; the estimates of a
+            static camera scatter by a few hundredths. Raising it leaves jitter in the tracks.
+        min_gain_change: Relative change of illumination above which a frame is corrected.
+        bright_levels: Range of background levels that illumination is estimated from; others are dark or saturated.
+        min_bright_fraction: Fraction of such pixels below which illumination is not estimated: they may be an object's.
+        min_second_color_fraction: Fraction of the time from which a second color of a pixel makes it ambiguous.
+        max_changing_fraction: Fraction of ambiguous pixels above which the camera is taken to move.
+        max_distance: Distance to the inpainted color at which saliency saturates, in tolerances.
+        rarity_weight: Tolerances of distance that weigh as much as being visible e times less often.
+        min_hidden_fraction: Fraction of the time from which a pixel is taken to be always covered by objects.
+        min_color_fraction: Fraction of the foreground pixels from which a color is an object's. Raising it drops the
+            blurred edges, then small objects.
+        speckle_size: Side of the median filter that removes remnants of objects, px; odd.
+    """
+
+    max_side: int = 1024
+    samples: int = 48
+    min_change: float = 12.0
+    noise_factor: float = 5.0
+    min_jitter: float = 0.16
+    min_gain_change: float = 0.004
+    bright_levels: tuple[float, float] = (30.0, 245.0)
+    min_bright_fraction: float = 0.05
+    min_second_color_fraction: float = 0.12
+    max_changing_fraction: float = 0.45
+    max_distance: float = 4.0
+    rarity_weight: float = 2.0
+    min_hidden_fraction: float = 0.9
+    min_color_fraction: float = 0.03
+    speckle_size: int = 21
+
+
+@dataclass(frozen=True)
+class JitterSettings:
+    """Tuning numbers of camera-jitter estimation.
+
+    Attributes:
+        grid: Blocks (rows, columns) that the image is divided into.
+        block_pixels: Edge pixels per block. Raising it averages out noise and takes weaker edges.
+        min_block_pixels: Edge pixels below which a block is not used.
+        gradients: Gradients above which a pixel counts as an edge, in levels per px: the first that yields enough
+            blocks; weaker ones are noise, and codecs do not reproduce their motion.
+        min_blocks: Usable blocks at which a gradient threshold is accepted.
+        block_tolerance: Standard deviation by which blocks disagree besides noise, px.
+        iterations: Largest number of Gauss-Newton iterations.
+        min_common_corners: Fraction of tracked corners that must move alike before the camera is taken to move: fewer
+            may lie on one textured object.
+    """
+
+    grid: tuple[int, int] = (4, 5)
+    block_pixels: int = 200
+    min_block_pixels: int = 40
+    gradients: tuple[float, ...] = (6.0, 3.0, 1.5)
+    min_blocks: int = 6
+    block_tolerance: float = 0.15
+    iterations: int = 4
+    min_common_corners: float = 0.7
+
+
+@dataclass(frozen=True)
+class AssociationSettings:
+    """Tuning numbers of blob detection and of their association into tracklets.
+
+    Attributes:
+        core_depth: Fraction of the largest distance to the edge above which a pixel belongs to a blob's core; thinner
+            parts are strings, or the neck between touching objects. Raising it splits more blobs.
+        max_gap: Longest interval without a detection within a tracklet, s.
+        max_merge_gap: Longest interval between tracklets of one object, s. Raising it merges different objects.
+        max_dissimilarity: Appearance difference above which a blob cannot continue a tracklet.
+        min_length: Blobs below which a tracklet is discarded.
+    """
+
+    core_depth: float = 0.5
+    max_gap: float = 0.35
+    max_merge_gap: float = 3.0
+    max_dissimilarity: float = 2.5
+    min_length: int = 4
+
+
+@dataclass(frozen=True)
+class SelectionSettings:
+    """Tuning numbers of the choice of the tracklets that show moving objects.
+
+    Attributes:
+        min_score: Motion score below which a tracklet is dropped, relative to the best one. Raising it loses objects.
+        min_expected_score: Relative score that suffices while fewer objects are selected than expected.
+        max_ambiguity: Score of the first surplus tracklet relative to the last selected one, above which the choice is
+            ambiguous and an error.
+        rest_distance: Distance from the first or last position within which an object rests, in extents.
+        rest_samples: Positions whose median is the position of rest.
+        min_reflection_cosine: Cosine between two color differences from the background above which one may be a
+            reflection of the other.
+    """
+
+    min_score: float = 0.2
+    min_expected_score: float = 0.01
+    max_ambiguity: float = 0.35
+    rest_distance: float = 0.1
+    rest_samples: int = 5
+    min_reflection_cosine: float = 0.9
+
+
+@dataclass(frozen=True)
+class RefinementSettings:
+    """Tuning numbers of subpixel localization.
+
+    Attributes:
+        margin: Width of the blurred edge outside the half-covered contour, px.
+        min_luma_contrast: Contrast above which brightness alone measures coverage: codecs keep color at a quarter of
+            the resolution.
+        max_slit: Width of gaps that are closed within an object, in object sizes.
+        path_samples: Detections at an end of a tracklet that its extrapolation is fitted to.
+        max_extrapolation: Frames over which a tracklet is extrapolated.
+        min_trace: Change that counts as a trace of a barely visible object, in standard deviations of the noise.
+        stub_weight: Coverage from which thin structures at the edge are cut off.
+        min_axis_ratio: Ratio of the axes from which an object has an orientation.
+    """
+
+    margin: int = 2
+    min_luma_contrast: float = 25.0
+    max_slit: float = 0.15
+    path_samples: int = 8
+    max_extrapolation: int = 4
+    min_trace: float = 2.5
+    stub_weight: float = 0.25
+    min_axis_ratio: float = 1.3
+
+
+@dataclass(frozen=True)
+class HandSettings:
+    """Tuning numbers of tracking an object back into the hand that releases it.
+
+    Attributes:
+        max_clear_change: Change of log area below which nothing else touches the object.
+        clear_frames: Consecutive frames for which the object must be clear of the hand.
+        max_frames: Frames over which the object is tracked back.
+        max_missed: Consecutive frames without a detection after which tracking back stops; a repeated frame is one.
+        max_area_change: Change of log area up to which a region is the object.
+        min_color_distance: Distance between the colors of object and hand below which they cannot be separated.
+        static_frames: Frames before the first detection that must be static, first and last; in the frames between, a
+            part of the object may be visible.
+        static_radius: Radius around the first detection that must be static, in object radii.
+        max_static_change: Changed area in that circle, in object areas.
+        color_radius: Radius within which only the object's colors are visible, in object radii.
+        search_radius: Radius that the hand's colors are sampled in, in object radii.
+    """
+
+    max_clear_change: float = 0.06
+    clear_frames: int = 4
+    max_frames: int = 24
+    max_missed: int = 2
+    max_area_change: float = 0.25
+    min_color_distance: float = 45.0
+    static_frames: tuple[int, int] = (2, 5)
+    static_radius: float = 4.0
+    max_static_change: float = 0.2
+    color_radius: float = 0.7
+    search_radius: float = 3.0
+
+
+@dataclass(frozen=True)
+class TrackSettings:
+    """Tuning numbers of the assembly of tracks from detections.
+
+    Attributes:
+        systematic_error: Systematic position error, px, below which noise does not matter. Raising it widens intervals.
+        max_area_error: Relative error of the area from which the position is off and gets a larger sigma.
+        area_outlier: Area errors that noise explains, in standard deviations.
+        min_detections: Complete detections below which an object is not tracked.
+        neighbors: Detections on each side that the usual area is the median of.
+        max_area_change: Change of log area from the neighbors above which a detection is incomplete.
+        max_area_loss: Decrease of log area from the median above which a detection may be another object.
+        slow_fraction: Fraction of the frames, the slowest, that the radius is measured in: motion blur widens others.
+        max_split_gap: Frames without a detection after which one or two detections are outliers.
+        max_merge_gap: Frames between two targets of one object.
+    """
+
+    systematic_error: float = 0.03
+    max_area_error: float = 0.1
+    area_outlier: float = 4.0
+    min_detections: int = 5
+    neighbors: int = 2
+    max_area_change: float = 0.5
+    max_area_loss: float = 1.4
+    slow_fraction: float = 0.25
+    max_split_gap: int = 10
+    max_merge_gap: int = 8
+
+
+@dataclass(frozen=True)
+class TimestampSettings:
+    """Tuning numbers of the repair of timestamps.
+
+    Attributes:
+        side_steps: Steps on each side that the usual displacement is extrapolated from.
+        max_difference: Difference of the two extrapolations, and of the step's direction, relative to the step.
+        min_step: Displacement in standard deviations of a position below which a step carries no information.
+        integer_tolerance: Standard deviations from a whole number of frames up to which the count is rounded.
+        min_jump: Deviation from the expected displacement that is a jump, in standard deviations.
+        max_jump_fraction: Fraction of frames with jumps above which they are the object's motion.
+    """
+
+    side_steps: int = 4
+    max_difference: float = 0.2
+    min_step: float = 8.0
+    integer_tolerance: float = 3.0
+    min_jump: float = 4.0
+    max_jump_fraction: float = 0.1
+
+
+@dataclass(frozen=True)
+class OnsetSettings:
+    """Tuning numbers of onset detection in audio.
+
+    Attributes:
+        block: Block in which the power is measured, s.
+        background: Time before a block that its power is compared with, s.
+        min_power_ratio: Power ratio to that background that is an onset. Raising it misses soft impacts.
+        min_interval: Time between onsets, s; earlier ones are echoes.
+    """
+
+    block: float = 1e-3
+    background: float = 0.04
+    min_power_ratio: float = 30.0
+    min_interval: float = 0.06
+
+
+@dataclass(frozen=True)
+class SegmentationSettings:
+    """Tuning numbers of color segmentation and of the localization of discs in masks.
+
+    Attributes:
+        min_contrast: Distance from the background color, of full scale, below which a pixel is background.
+        min_lab_distance: Distance in L*a*b* below which two colors are merged; just noticeable differences are 2.3.
+        min_plain_fraction: Fraction of the background that must have one color for it to be uniform.
+        max_frames: Frames that colors are clustered in.
+        max_pixels: Pixels that are clustered.
+        max_iterations: Iterations of the assignment of pixels to objects of one color.
+        min_area: Area below which an object is hidden, relative to its largest area so far.
+        margins: Widths beyond the radius in which a disc is searched, px, one an iteration: wide first, for motion
+            between frames, then just the blurred edge.
+        window_softness: Width of the edge of the search window, px.
+        min_visible_area: Visible area below which a disc is hidden, in areas of the disc.
+    """
+
+    min_contrast: float = 0.06
+    min_lab_distance: float = 12.0
+    min_plain_fraction: float = 0.8
+    max_frames: int = 64
+    max_pixels: int = 20_000
+    max_iterations: int = 10
+    min_area: float = 0.05
+    margins: tuple[float, ...] = (5.0, 3.0, 1.5, 1.5)
+    window_softness: float = 0.4
+    min_visible_area: float = 0.05
+
+
+@dataclass(frozen=True)
+class PerceptionSettings:
+    """Tuning numbers of all stages of perception.
+
+    Attributes:
+        background: Background estimation and foreground threshold.
+        jitter: Estimation of the camera jitter.
+        association: Blob detection and tracklets.
+        selection: Choice of the moving objects.
+        refinement: Subpixel localization.
+        hand: Tracking back into the releasing hand.
+        track: Assembly of tracks.
+        timestamps: Repair of timestamps.
+        onsets: Onset detection in audio.
+        segmentation: Color segmentation.
+    """
+
+    background: BackgroundSettings = BackgroundSettings()
+    jitter: JitterSettings = JitterSettings()
+    association: AssociationSettings = AssociationSettings()
+    selection: SelectionSettings = SelectionSettings()
+    refinement: RefinementSettings = RefinementSettings()
+    hand: HandSettings = HandSettings()
+    track: TrackSettings = TrackSettings()
+    timestamps: TimestampSettings = TimestampSettings()
+    onsets: OnsetSettings = OnsetSettings()
+    segmentation: SegmentationSettings = SegmentationSettings()
+
+
+DEFAULT_SETTINGS = PerceptionSettings()
