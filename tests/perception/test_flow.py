@@ -15,7 +15,7 @@ def samples(seed=0, **options):
 
 def test_the_flow_leads_to_the_same_colors():
     """Where nothing is hidden, the second frame looked up along the flow is the first; resampling blurs a little."""
-    drawn = samples(noise=0.0)
+    drawn = samples(max_noise=0.0)
     back = warp(drawn.second, drawn.flow)
     difference = (back - drawn.first).abs().mean(1)
     still = (drawn.second - drawn.first).abs().mean(1)

@@ -96,10 +96,10 @@ def test_a_ball_that_leaves_loses_confidence():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: ColorFilters.from_colors([(0.0, 0.0, 0.02)]), "cannot be told from the background"),
+        (lambda: ColorFilters.from_colors([(0.0, 0.0, 0.02)]), "too close to the background"),
         (lambda: ColorFilters.from_colors([RED], counts=(1, 2)), "a count for each"),
         (lambda: ColorFilters.from_colors([RED], counts=(0,)), "counts"),
-        (lambda: track_masks(torch.zeros(2, 3, 8, 8), (1, 1)), "3 colours"),
+        (lambda: track_masks(torch.zeros(2, 3, 8, 8), (1, 1)), "3 colors"),
     ],
 )
 def test_bad_input(make, message):

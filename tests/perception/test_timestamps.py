@@ -23,7 +23,7 @@ def test_missing_frames_are_put_in():
     places = swing(taken) + random.normal(0, 0.1, (len(taken), 2))
     (track,) = repair_timestamps([followed(np.arange(len(taken)) / 60, places)])
     np.testing.assert_allclose(track.times, taken, atol=1e-9)
-    assert any("missing" in note for note in track.notes)
+    assert any("dropped" in note for note in track.notes)
 
 
 @pytest.mark.parametrize("kind", ["bounce", "spring", "pendulum", "projectile", "collision", "fall"])

@@ -28,5 +28,5 @@ def test_what_moves_alike_is_an_echo_only_in_colours_on_the_way_to_what_is_behin
     swing = 100 * np.sin(np.arange(60) / 8)
     ball = tracklet(np.stack([300 + swing, np.full(60, 100.0)], 1), BALL)
     other = tracklet(np.stack([300 + 0.6 * swing, np.full(60, 250.0)], 1), color)
-    chosen, _ = select_tracklets([ball, other], 60, None, "clip", least=2)
+    chosen, _ = select_tracklets([ball, other], 60, None, "clip", min_objects=2)
     assert len(chosen) == count

@@ -50,7 +50,7 @@ def test_slow_motion_has_the_times_of_what_was_filmed(movie):
 
 
 def test_a_conversion_that_does_not_fit_is_named(movie):
-    with pytest.raises(InputError, match="leave the picture of 32 x 24"):
+    with pytest.raises(InputError, match="exceed the image of 32 x 24"):
         video.read(movie, conversion=Conversion(crop=(20, 0, 20, 20)))
     for wrong in ({"fps": 0.0}, {"capture_fps": float("nan")}, {"size": 0}, {"crop": (0, 0, 0, 4)}):
         with pytest.raises(InputError, match=next(iter(wrong))):

@@ -182,7 +182,7 @@ def test_a_folder_of_pictures_is_a_video(tmp_path):
     frames = moving_texture()
     for number, frame in enumerate(frames):
         cv2.imwrite(str(tmp_path / f"frame{number}.png"), frame[..., ::-1])
-    (tmp_path / "notes.txt").write_text("not a picture")
+    (tmp_path / "notes.txt").write_text("not an image")
     clip = video.read(tmp_path, conversion=video.Conversion(capture_fps=240))
     # frame2 comes before frame10.
     np.testing.assert_array_equal(clip.frames.numpy(), frames)
@@ -192,10 +192,10 @@ def test_a_folder_of_pictures_is_a_video(tmp_path):
     assert video.read_audio(tmp_path) is None
     half = video.read(tmp_path, conversion=video.Conversion(capture_fps=60, fps=30, size=(32, 24)))
     assert half.frames.shape == (6, 24, 32, 3)
-    with pytest.raises(InputError, match="a folder of pictures has no times"):
+    with pytest.raises(InputError, match="a folder of images has no times"):
         video.read(tmp_path)
     (tmp_path / "frame5.png").write_bytes(b"broken")
-    with pytest.raises(VideoError, match=r"frame5\.png: not a picture"):
+    with pytest.raises(VideoError, match=r"frame5\.png: not an image"):
         video.read(tmp_path, conversion=video.Conversion(capture_fps=240))
 
 
@@ -236,7 +236,7 @@ def test_threads_follow_from_the_size_and_not_from_the_machine(tmp_path, side, t
     with video.VideoWriter(path) as writer:
         writer.add(np.zeros((side, side, 3), np.uint8))
         assert writer._stream.codec_context.thread_count == threads
-    with decoding.opened(path) as (_, stream):
+    with decoding.open_container(path) as (_, stream):
         assert stream.codec_context.thread_count == threads
 
 
