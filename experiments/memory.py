@@ -27,7 +27,13 @@ from torch import Tensor
 from physvision import State
 from physvision.core import InputError
 from physvision.physics import Engine, articulated
-from physvision.physics.recomputed import Keep, KeepEnd, KeepEvery, KeepSlots, end_of_motion
+from physvision.physics.checkpointing import (
+    BinomialCheckpoints,
+    Checkpoints,
+    PeriodicCheckpoints,
+    ReversedSteps,
+    rollout_final,
+)
 
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "benchmarks"))  # where the standing robot is described
@@ -59,8 +65,8 @@ class Cell:
     gradient: Tensor | None
 
 
-def keeping(keep: Keep) -> Way:
-    return lambda engine, state, steps: end_of_motion(engine, state, steps, keep=keep).state
+def keeping(checkpoints: Checkpoints) -> Way:
+    return lambda engine, state, steps: rollout_final(engine, state, steps, checkpoints=checkpoints).state
 
 
 def rows() -> list[Row]:
@@ -68,14 +74,14 @@ def rows() -> list[Row]:
     halves = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
     return [
         Row("one state a step", lambda steps: steps, lambda engine, state, steps: engine.rollout(state, steps).final),
-        Row("every 50th", lambda steps: steps / 50, keeping(KeepEvery(50))),
+        Row("every 50th", lambda steps: steps / 50, keeping(PeriodicCheckpoints(50))),
         Row(
             "√T",
             lambda steps: 2 * steps**0.5,
-            lambda *motion: keeping(KeepEvery(round(motion[2] ** 0.5)))(*motion),
+            lambda *motion: keeping(PeriodicCheckpoints(round(motion[2] ** 0.5)))(*motion),
         ),
-        Row("binomial, 4 slots", lambda steps: 4, keeping(KeepSlots(4, 32))),
-        Row("the end, steps undone", lambda steps: 1, keeping(KeepEnd(32))),
+        Row("binomial, 4 slots", lambda steps: 4, keeping(BinomialCheckpoints(4, 32))),
+        Row("the end, steps undone", lambda steps: 1, keeping(ReversedSteps(32))),
         *(
             Row(
                 f"truncated after {horizon}",
@@ -88,7 +94,7 @@ def rows() -> list[Row]:
             Row(
                 f"every 10th in {name}",
                 lambda steps, kind=kind: steps / 10 * torch.finfo(kind).bits / 64,
-                keeping(KeepEvery(10, kind)),
+                keeping(PeriodicCheckpoints(10, kind)),
             )
             for name, kind in halves.items()
         ),

@@ -37,7 +37,7 @@ class Puck(SteppedEngine, MechanicalEngine):
         self.geometry = (Placed(Sphere(0.2), 0),)
         self.rows = {"bodies": self.body_names}
         both = torch.tensor([mass], dtype=torch.float64), torch.zeros(2, dtype=torch.float64)
-        self._keep_properties(PuckProperties(*both))
+        self.set_properties(PuckProperties(*both))
 
     def initial_state(self, batch=1, dtype=torch.float32):
         return State(torch.zeros(batch, 2, dtype=dtype), torch.zeros(batch, 2, dtype=dtype))

@@ -215,7 +215,7 @@ class _LineSearch:
         if all_at_once or not short.any():
             return candidate
         rows = torch.from_numpy(short.nonzero()[0]).to(best.value.device)
-        properties = None if self._properties is None else self._properties.chosen(rows, self._engine.properties)
+        properties = None if self._properties is None else self._properties.select_worlds(rows, self._engine.properties)
         row_policy = best.rows(rows).policy(step.gains[rows])
         _, shorter = self._evaluate(row_policy, step.change[rows], step_sizes, properties)
         whole = candidate.rows(rows)

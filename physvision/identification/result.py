@@ -86,7 +86,7 @@ class Identification:
             power = powers.get(name, 0) if self.unit == "m" else 0
             leaves[name] = value[0].detach() / (self.scale or 1.0) ** power
         if engine.mechanics is not None:
-            engine.mechanics.keep(replace(engine.properties, **leaves))
+            engine.mechanics.set_properties(replace(engine.properties, **leaves))
         return engine
 
     @property

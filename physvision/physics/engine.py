@@ -1,4 +1,4 @@
-"""The contract of whatever can be stepped: physics engines, learned baselines and hybrids of both."""
+"""Base classes of engines: physics engines, learned baselines and hybrids of both."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from torch._C._functorch import is_functorch_wrapped_tensor
 from physvision.core import Appearance, Placed, State, Status, Trajectory, UnsupportedError
 from physvision.core.checks import check_count, check_like, check_shape, check_tensor
 from physvision.physics.feedback import Bounds, FeedbackPolicy, rollout_feedback
-from physvision.physics.properties import Claim, Properties
+from physvision.physics.properties import Constraint, Properties
 
 Overrides = Properties | Mapping[str, Tensor] | None
 
-MOST_LINEARIZED = 2000  # velocities: the matrix then has 16 million numbers
+MAX_LINEARIZED_VELOCITIES = 2000  # the matrix then has 16 million numbers
 
 
 class Engine(nn.Module):
@@ -28,12 +28,12 @@ class Engine(nn.Module):
     positions are not a vector space (quaternions), it also overrides `integrate` and `difference`.
 
     Attributes:
-        nq: numbers in a position.
-        nv: numbers in a velocity.
-        nu: numbers in a control.
-        dt: seconds between two states.
-        rows: names of the rows of each dimension of the properties.
-        takes_forces: whether a generalised force can be given beside the controls, as a `Hybrid` does.
+        nq: Number of position coordinates.
+        nv: Number of velocity coordinates.
+        nu: Number of controls.
+        dt: Time between two states, s.
+        rows: Names of the rows of each dimension of the properties.
+        takes_forces: If true, a generalized force can be given beside the controls, as a `Hybrid` does.
     """
 
     nq: int
@@ -51,30 +51,30 @@ class Engine(nn.Module):
 
     @property
     def status(self) -> Status | None:
-        """How the last rollout went; None before the first."""
+        """Status of the last rollout; None before the first."""
         return self._status
 
     @property
     def properties(self) -> Properties:
-        """A frozen dataclass of tensors: masses, lengths, friction … in SI units; empty where there are none."""
-        return Properties().marked()
+        """Masses, lengths, friction and other properties in SI units; empty if there are none."""
+        return Properties().tagged()
 
     @property
     def mechanics(self) -> MechanicalEngine | None:
-        """The engine inside that knows bodies, poses and energy; None where motion is learned alone."""
+        """Mechanical engine inside, with bodies, poses and energy; None for a learned engine."""
         return None
 
     @property
     def learned_values(self) -> dict[str, Tensor]:
-        """Physical parameters that are learned, by name, as they are now, SI units, with their gradients' graph."""
+        """Current values of learned physical parameters by name, SI units, with their autograd graph."""
         return {}
 
     def physical_parameters(self) -> Iterator[nn.Parameter]:
-        """What an optimiser moves for `learned_values`, which wants rates of its own."""
+        """Parameters behind `learned_values`, for an optimizer with a learning rate of their own."""
         return iter(())
 
     def initial_state(self, batch: int = 1, dtype: torch.dtype = torch.float32) -> State:
-        """The state that the model's description starts from, `batch` times."""
+        """Initial state of the model, repeated for every world."""
         raise NotImplementedError
 
     def rollout(
@@ -85,27 +85,28 @@ class Engine(nn.Module):
         properties: Overrides = None,
         truncate: int | None = None,
     ) -> Trajectory:
-        """Simulate `steps` steps.
+        """Simulate a number of steps.
 
         Args:
-            state: where every world starts.
-            steps: how many steps, at least 1.
-            controls: held constant over each step, (batch, steps, nu); None for zero.
-            properties: a whole dataclass or a mapping of leaf names; overrides the engine's own.
-            truncate: backward, the gradient of each state reaches at most so many steps into the past: the chain is
-                cut at every step whose number it divides.
+            state: Initial state of every world.
+            steps: Number of steps, at least 1.
+            controls: Controls, held constant over each step, (batch, steps, nu); None for zero.
+            properties: Whole properties or a mapping of leaf names that override the engine's own.
+            truncate: Number of steps after which the gradient is cut: at every step that is a multiple.
         """
         self._check_rollout(state, steps, controls, truncate)
-        return self._reported(self._simulate(state, steps, controls, properties, truncate))
+        return self._with_status(self._simulate(state, steps, controls, properties, truncate))
 
     def _simulate(
         self, state: State, steps: int, controls: Tensor | None, properties: Overrides, truncate: int | None
     ) -> Trajectory:
-        """What `rollout` returns, with its status; the arguments are checked, but for the properties."""
+        """Simulate with checked arguments and unchecked properties; the trajectory has a status."""
         raise NotImplementedError
 
-    def _pushed(self, state: State, force: Tensor, control: Tensor | None, properties: Overrides) -> Trajectory:
-        """One step under a generalised force, (batch, nv), held beside the control; where `takes_forces`."""
+    def _step_with_force(
+        self, state: State, force: Tensor, control: Tensor | None, properties: Overrides
+    ) -> Trajectory:
+        """Advance one step under a generalized force, (batch, nv), beside the control, if `takes_forces`."""
         raise NotImplementedError
 
     def step(
@@ -114,32 +115,34 @@ class Engine(nn.Module):
         control: Float[Tensor, "batch nu"] | None = None,
         properties: Overrides = None,
     ) -> State:
-        """The state one step later."""
+        """Advance every world by one step."""
         controls = None if control is None else control.unsqueeze(1)
         return self.rollout(state, 1, controls, properties).final
 
     def forward(self, state: State, steps: int, *args: Any, **kwargs: Any) -> Trajectory:
-        """The same as `rollout`."""
+        """Simulate, as `rollout` does."""
         return self.rollout(state, steps, *args, **kwargs)
 
     def checked(
         self, properties: Overrides, batch: int | None = None, device: torch.device | None = None
     ) -> Properties:
-        """The engine's properties with these in place, checked once: a call that is given them does not check again.
+        """Check properties once: calls that are given the result do not check again.
 
         Args:
-            properties: a whole dataclass or a mapping of leaf names; None for the engine's own.
-            batch: number of worlds; any if not given.
-            device: where the leaves must lie; anywhere if not given.
+            properties: Whole properties or a mapping of leaf names that override the engine's own; None for its own.
+            batch: Number of worlds; None for any.
+            device: Device of the leaves; None for any.
         """
-        return self.properties.overridden(properties, batch=batch, device=device, claims=self._claims, rows=self.rows)
+        return self.properties.overridden(
+            properties, batch=batch, device=device, constraints=self._constraints, rows=self.rows
+        )
 
     def integrate(self, q: Float[Tensor, "batch nq"], dv: Float[Tensor, "batch nv"]) -> Float[Tensor, "batch nq"]:
-        """The position reached from `q` by the displacement `dv`: a velocity held for one second."""
+        """Position reached from `q` by the displacement `dv` in the tangent space."""
         return q + dv
 
     def difference(self, q0: Float[Tensor, "batch nq"], q1: Float[Tensor, "batch nq"]) -> Float[Tensor, "batch nv"]:
-        """The displacement that leads from `q0` to `q1`: the inverse of `integrate`."""
+        """Displacement from `q0` to `q1`, the inverse of `integrate`."""
         return q1 - q0
 
     def linearize(
@@ -148,14 +151,14 @@ class Engine(nn.Module):
         control: Float[Tensor, "batch *steps nu"] | None = None,
         properties: Overrides = None,
     ) -> tuple[Float[Tensor, "batch *steps twice_nv twice_nv"], Float[Tensor, "batch *steps twice_nv nu"]]:
-        """Derivatives of a step: δ(q′, v′) = A δ(q, v) + B δu, displacements in the tangent space.
+        """Derivatives of a step: δ(q′, v′) = A δ(q, v) + B δu, with displacements in the tangent space.
 
-        Each world is repeated once for each row of the answer, so one call and one backward pass give all rows.
+        Each world is repeated once for each row of the result, so one call and one backward pass give all rows.
 
         Args:
-            state: where the step starts; of a trajectory, all its steps are linearised in the same two launches.
-            control: held over the step, (batch, nu); for a trajectory (batch, steps, nu).
-            properties: as in `rollout`.
+            state: State before the step, or a trajectory, all steps of which are linearized in the same two launches.
+            control: Control over the step, (batch, nu); for a trajectory (batch, steps, nu).
+            properties: Properties as in `rollout`.
         """
         if isinstance(state, Trajectory):
             steps = state.steps
@@ -164,10 +167,10 @@ class Engine(nn.Module):
             matrices = self.linearize(starts, None if control is None else control.flatten(0, 1), known)
             A, B = (matrix.unflatten(0, (state.batch, steps)) for matrix in matrices)
             return A, B
-        if self.nv > MOST_LINEARIZED:
+        if self.nv > MAX_LINEARIZED_VELOCITIES:
             raise UnsupportedError(
-                f"linearize: {self.nv} velocities, and matrices of more than {MOST_LINEARIZED} are not made; "
-                "take gradients of what you need of the motion instead"
+                f"linearize: expected at most {MAX_LINEARIZED_VELOCITIES} velocities, got {self.nv}; compute "
+                "gradients of a loss instead"
             )
         rows = 2 * self.nv
         batch, like = state.batch, state.q
@@ -223,9 +226,9 @@ class Engine(nn.Module):
         """Return the result of `rollout_feedback` for checked arguments; the properties are not checked yet."""
         return rollout_feedback(self, start, policy, bounds, change, step_sizes, properties)
 
-    def _claims(self, own: Properties, name: str, value: Tensor) -> Sequence[Claim]:
-        """What must hold for numbers of the leaf `name`, to stand in `own`."""
-        return own.claims(name, value)
+    def _constraints(self, own: Properties, name: str, value: Tensor) -> Sequence[Constraint]:
+        """Constraints on values of the leaf `name` in `own`."""
+        return own.constraints(name, value)
 
     def _check_state(self, state: State) -> None:
         q, v = check_tensor("state.q", state.q), check_tensor("state.v", state.v)
@@ -245,26 +248,26 @@ class Engine(nn.Module):
         if truncate is not None:
             check_count("truncate", truncate)
 
-    def _cure(self) -> str:
-        """What the warning of failed worlds says to do, and a space after it; nothing where nobody knows."""
+    def _failure_advice(self) -> str:
+        """Advice in the warning of failed worlds, with a space after it; empty by default."""
         return ""
 
-    def _reported(self, trajectory: Trajectory) -> Trajectory:
-        """This trajectory, whose status is kept and reported."""
+    def _with_status(self, trajectory: Trajectory) -> Trajectory:
+        """Store and report the status of a trajectory, and return the trajectory."""
         assert trajectory.status is not None
         self._report(trajectory.status)
         return trajectory
 
     def _report(self, status: Status) -> None:
-        """Keep the status and warn of failed worlds, once an engine; never waits for a GPU."""
+        """Store the status and warn of failed worlds, once per engine, without waiting for a GPU."""
         if not status.is_pending and is_functorch_wrapped_tensor(status.converged):
-            return  # inside a functional transform there is nothing to look at yet
-        self.__dict__["_status"] = status  # a module's own way looks for parameters in it first
+            return  # inside a functional transform there are no values yet
+        self.__dict__["_status"] = status  # nn.Module would look for parameters in it first
         if status.is_pending:
             return
         if self._warned or status.converged.is_cuda:
             return
-        # By numpy, which takes a fifth of the time on so few numbers.
+        # For so few numbers numpy takes a fifth of torch's time.
         if status.converged.numpy().all() and (status.first_underresolved_step.numpy() < 0).all():
             return
         failed, coarse = status.failed(), torch.nonzero(status.first_underresolved_step >= 0).flatten().tolist()
@@ -283,23 +286,23 @@ class Engine(nn.Module):
         warnings.warn(
             f"{len(failed)} of {status.converged.numel()} worlds failed (world {named}; first at step "
             f"{int(status.first_failed_step[failed[0]])}, residual {float(status.residual[failed[0]]):.3g}). The other "
-            f"worlds are not touched. {self._cure()}See trajectory.status; this is said once an engine.",
+            f"worlds are not touched. {self._failure_advice()}See trajectory.status; this is said once an engine.",
             RuntimeWarning,
             stacklevel=4,
         )
 
 
 class MechanicalEngine(Engine):
-    """An engine of bodies: it knows where they are, what they look like and what energy they have.
+    """An engine of bodies with poses, appearance and energy.
 
-    A subclass defines `_poses`, `_appearance` and `_energy` for checked arguments, and keeps its numbers by
-    `_keep_properties`, once `rows` names the rows of their dimensions.
+    A subclass defines `_poses`, `_appearance` and `_energy` for checked arguments, and sets its properties by
+    `set_properties`, once `rows` names the rows of their dimensions.
 
     Attributes:
-        body_names: of the rows of `poses`.
-        joint_names: of the joints, in the order of their properties.
-        geometry: everything that can be drawn; the rows of `appearance`.
-        sites: named points of bodies: the row of the body, and the place in its frame, m.
+        body_names: Names of the rows of `poses`.
+        joint_names: Names of the joints, in the order of their properties.
+        geometry: Shapes that can be drawn, the rows of `appearance`.
+        sites: Named points of bodies: row of the body, and position in its frame, m.
     """
 
     body_names: tuple[str, ...]
@@ -310,37 +313,37 @@ class MechanicalEngine(Engine):
     def __init__(self) -> None:
         super().__init__()
         self.sites = {}
-        # What was made for a device on first use: kernels, workspaces. It is never moved, copied or pickled.
-        self._prepared: dict[Any, Any] = {}
+        # Objects made for a device on first use: kernels, workspaces. They are never moved, copied or pickled.
+        self._cached: dict[Any, Any] = {}
 
     @property
     def mechanics(self) -> MechanicalEngine:
-        """This engine."""
+        """This engine itself, which is mechanical."""
         return self
 
     def energy(
         self, state: State | Trajectory, properties: Overrides = None
     ) -> tuple[Float[Tensor, "batch *times"], Float[Tensor, "batch *times"]]:
-        """Kinetic energy, and potential energy of gravity and springs, J; of a trajectory at each of its times."""
-        states, known, sizes = self._spread(state, properties)
+        """Kinetic energy, and potential energy of gravity and springs, J, at each time of a trajectory."""
+        states, known, sizes = self._flatten(state, properties)
         kinetic, potential = self._energy(states, known)
         return kinetic.unflatten(0, sizes), potential.unflatten(0, sizes)
 
     def poses(
         self, state: State | Trajectory, properties: Overrides = None
     ) -> Float[Tensor, "batch *times bodies 4 4"]:
-        """The frame of every body in the world, rows as in `body_names`, static bodies included."""
-        states, known, sizes = self._spread(state, properties)
+        """Frame of every body in the world, rows as in `body_names`, static bodies included."""
+        states, known, sizes = self._flatten(state, properties)
         return self._poses(states, known).unflatten(0, sizes)
 
     def appearance(self, state: State | Trajectory, properties: Overrides = None) -> Appearance:
-        """Poses and sizes of everything that can be drawn, rows as in `geometry`."""
-        states, known, sizes = self._spread(state, properties)
+        """Poses and sizes of all shapes, rows as in `geometry`."""
+        states, known, sizes = self._flatten(state, properties)
         poses, extents = self._appearance(states, known)
         return Appearance(poses.unflatten(0, sizes), extents.unflatten(0, sizes))
 
-    def _spread(self, state: State | Trajectory, properties: Overrides) -> tuple[State, Properties, tuple[int, ...]]:
-        """All states as one batch, the properties that belong to them, and the sizes that the batch is made of."""
+    def _flatten(self, state: State | Trajectory, properties: Overrides) -> tuple[State, Properties, tuple[int, ...]]:
+        """All states as one batch with their properties, and the sizes of the batch's dimensions."""
         known = self.checked(properties, state.batch, state.q.device)
         if isinstance(state, Trajectory):
             times = state.steps + 1
@@ -361,43 +364,43 @@ class MechanicalEngine(Engine):
     ) -> tuple[Float[Tensor, "batch shapes 4 4"], Float[Tensor, "batch shapes 3"]]:
         raise NotImplementedError
 
-    def _keep(self, name: str, value: Any) -> None:
-        """Hold numbers in float64, whatever the module is converted to; a call casts them to what it computes in."""
+    def _store(self, name: str, value: Any) -> None:
+        """Store numbers in float64, whatever the module is converted to; a call casts them to its dtype."""
         self.register_buffer(f"_{name}", torch.as_tensor(value, dtype=torch.float64).clone(), persistent=False)
 
-    def keep(self, properties: Properties) -> None:
-        """Make these properties the engine's own: what was identified is to be simulated."""
-        self._keep_properties(properties)
-
-    def _keep_properties(self, properties: Properties) -> None:
-        """Hold the engine's own properties, checked."""
-        self._prepared.clear()
+    def set_properties(self, properties: Properties) -> None:
+        """Check properties and make them the engine's own."""
+        self._cached.clear()
         self._kind = type(properties)
-        made = [(name, self._claims(properties, name, value)) for name, value in properties.items()]
-        properties.hold([(name, claim, False) for name, found in made for claim in found], self.rows)
+        constraints = [
+            (name, constraint, False)
+            for name, value in properties.items()
+            for constraint in self._constraints(properties, name, value)
+        ]
+        properties.validate(constraints, self.rows)
         for name, value in properties.items():
-            self._keep(name, value)
+            self._store(name, value)
 
     @property
     def properties(self) -> Properties:
-        """Masses, lengths, friction …, float64, without gradients; override them in the call."""
-        # Kept beside what was made of them, which is thrown away whenever they change: every call asks for them.
-        if "properties" not in self._prepared:
+        """Masses, lengths, friction and others, float64, without gradients; override them in the call."""
+        # Cached with all that depends on them, because every call asks for them.
+        if "properties" not in self._cached:
             leaves = {name: self.get_buffer(f"_{name}") for name in self._kind.leaves()}
-            self._prepared["properties"] = self._kind(**leaves).marked()
-        return self._prepared["properties"]
+            self._cached["properties"] = self._kind(**leaves).tagged()
+        return self._cached["properties"]
 
     def _are_own(self, properties: Properties) -> bool:
-        """Whether these are the engine's own properties, none of them overridden."""
+        """If true, these are the engine's own properties, none of them overridden."""
         return properties is self.properties or all(
             value is self.get_buffer(f"_{name}") for name, value in properties.items()
         )
 
     def _apply(self, fn: Any, recurse: bool = True) -> MechanicalEngine:
-        """Move to another device: the dtype of a call is that of its state, so the engine's numbers keep theirs."""
-        self._prepared.clear()
+        """Move to another device; the dtype of a call is that of its state, so the engine's numbers stay float64."""
+        self._cached.clear()
         return super()._apply(lambda tensor: tensor.to(fn(tensor.new_empty(0)).device), recurse)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What was prepared is made again where the engine is unpickled or copied."""
-        return {**self.__dict__, "_prepared": {}}
+        """State without cached objects, which are made again where the engine is unpickled or copied."""
+        return {**self.__dict__, "_cached": {}}

@@ -18,10 +18,10 @@ Leaves = Callable[..., Mapping[str, Tensor]]
 
 
 class PhysicsLayer(EngineWrapper):
-    """An engine some of whose properties follow from learned physical parameters.
+    """An engine with properties that are computed from learned physical parameters.
 
-    The engine itself is fixed; on each call the parameters are turned into leaves of its properties, through which
-    the gradient flows back.
+    The engine itself is fixed; each call computes leaves of its properties from the parameters, through which the
+    gradient flows back.
     """
 
     def __init__(
@@ -31,15 +31,15 @@ class PhysicsLayer(EngineWrapper):
         leaves: Leaves | None = None,
         positive: Sequence[str] | None = None,
     ) -> None:
-        """Learn parameters of `engine`.
+        """Learn physical parameters of an engine.
 
         Args:
-            engine: what simulates.
-            learned: first guess of each physical parameter, SI units.
-            leaves: called with the parameters by name, returns leaves of the engine's properties, e.g.
-                `articulated.chain_properties`. If not given, the parameters are leaves themselves.
-            positive: names of the parameters that stay above zero, being learned by their logarithms: a step of
-                descent changes them by a share of themselves. All of them if not given.
+            engine: Engine that simulates.
+            learned: Initial value of each physical parameter, SI units.
+            leaves: Function from the parameters by name to leaves of the engine's properties, e.g.
+                `articulated.chain_properties`; None if the parameters are leaves themselves.
+            positive: Names of the parameters that stay positive, because their logarithms are learned: a gradient step
+                changes them by a fraction of themselves. None for all of them.
         """
         super().__init__(engine)
         self.leaves = leaves
@@ -48,39 +48,40 @@ class PhysicsLayer(EngineWrapper):
             raise InputError(f"positive: expected names among those learned, {', '.join(learned)}, got {positive}")
         self.learned = nn.ParameterDict()
         for name, value in learned.items():
-            guess = torch.tensor(value, dtype=torch.get_default_dtype())
-            if name in self._positive and not bool((guess > 0).all()):
-                raise InputError(f"{name}: a positive physical parameter must start above zero, got {value}")
-            self.learned[name] = nn.Parameter(guess.log() if name in self._positive else guess)
+            initial = torch.tensor(value, dtype=torch.get_default_dtype())
+            if name in self._positive and not bool((initial > 0).all()):
+                raise InputError(f"{name}: expected an initial value above zero of a positive parameter, got {value}")
+            self.learned[name] = nn.Parameter(initial.log() if name in self._positive else initial)
 
     @property
     def learned_values(self) -> dict[str, Tensor]:
-        """The physical parameters as they are now, SI units, with their gradients' graph; the engine's inside too."""
+        """Current values of the physical parameters, SI units, those of the inner engine included."""
         return {**self.engine.learned_values, **self._own_values}
 
     def physical_parameters(self) -> Iterator[nn.Parameter]:
-        """What an optimiser moves for `learned_values`."""
+        """Parameters behind `learned_values`, for an optimizer."""
         yield from self.engine.physical_parameters()
         yield from self.learned.parameters()
 
     @property
     def _own_values(self) -> dict[str, Tensor]:
-        return {name: kept.exp() if name in self._positive else kept for name, kept in self.learned.items()}
+        positive = self._positive
+        return {name: value.exp() if name in positive else value for name, value in self.learned.items()}
 
     @property
     def learned_leaves(self) -> Mapping[str, Tensor]:
-        """The leaves of the engine's properties that follow from the parameters."""
+        """Leaves of the engine's properties that are computed from the parameters."""
         return self._own_values if self.leaves is None else self.leaves(**self._own_values)
 
     @property
     def properties(self) -> Properties:
-        """The properties of the engine inside with the learned ones in place."""
+        """Properties of the inner engine with the learned leaves."""
         return self.engine.checked(self.learned_leaves)
 
     def checked(
         self, properties: Overrides, batch: int | None = None, device: torch.device | None = None
     ) -> Properties:
-        """The learned properties with these in place, checked once."""
+        """Check properties with the learned leaves once."""
         if not isinstance(properties, Properties):
             properties = {**self.learned_leaves, **(properties or {})}
         return self.engine.checked(properties, batch, device)
@@ -90,8 +91,10 @@ class PhysicsLayer(EngineWrapper):
     ) -> Trajectory:
         return super()._simulate(state, steps, controls, self.checked(properties, state.batch), truncate)
 
-    def _pushed(self, state: State, force: Tensor, control: Tensor | None, properties: Overrides) -> Trajectory:
-        return super()._pushed(state, force, control, self.checked(properties, state.batch))
+    def _step_with_force(
+        self, state: State, force: Tensor, control: Tensor | None, properties: Overrides
+    ) -> Trajectory:
+        return super()._step_with_force(state, force, control, self.checked(properties, state.batch))
 
     def linearize(
         self,
@@ -99,7 +102,7 @@ class PhysicsLayer(EngineWrapper):
         control: Float[Tensor, "batch *steps nu"] | None = None,
         properties: Overrides = None,
     ) -> tuple[Float[Tensor, "batch *steps twice_nv twice_nv"], Float[Tensor, "batch *steps twice_nv nu"]]:
-        """Derivatives of a step of the engine inside, with the learned properties."""
+        """Derivatives of a step of the inner engine with the learned properties."""
         return self.engine.linearize(state, control, self._known(properties, state.batch))
 
     def _rollout_feedback(
@@ -119,5 +122,5 @@ class PhysicsLayer(EngineWrapper):
         return self.checked(properties, batch)
 
     def extra_repr(self) -> str:
-        """What `print(layer)` says."""
+        """Values of the parameters, for `print(layer)`."""
         return ", ".join(f"{name}={value.detach().tolist()}" for name, value in self._own_values.items())

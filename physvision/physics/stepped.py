@@ -1,4 +1,4 @@
-"""Rollouts that are a loop over one step in torch: the learned baselines and the hybrid."""
+"""Engines whose rollout is a loop over one step in torch: learned baselines and hybrids."""
 
 from __future__ import annotations
 
@@ -20,30 +20,33 @@ class SteppedEngine(Engine):
     def _advance(
         self, state: State, control: Tensor | None, properties: Properties | None
     ) -> tuple[State, Status | None]:
-        """The state one step later, and the status of what was solved for it, if anything was.
+        """Advance every world by one step.
 
         Args:
-            state: where every world is.
-            control: held over the step; None for none.
-            properties: in place of the engine's own, checked; None for its own.
+            state: State of every world.
+            control: Control over the step; None for zero.
+            properties: Checked properties that override the engine's own; None for its own.
+
+        Returns:
+            State after the step, and the status of its solver, if it has one.
         """
 
     def _simulate(
         self, state: State, steps: int, controls: Tensor | None, properties: Overrides, truncate: int | None
     ) -> Trajectory:
-        known = None if properties is None else self.checked(properties, state.batch)
-        states, solves = [state], []
+        checked = None if properties is None else self.checked(properties, state.batch)
+        states, statuses = [state], []
         for step in range(steps):
             before = states[-1].detach() if truncate and step and step % truncate == 0 else states[-1]
-            after, status = self._advance(before, None if controls is None else controls[:, step], known)
+            after, status = self._advance(before, None if controls is None else controls[:, step], checked)
             states.append(after)
-            solves.append(status)
+            statuses.append(status)
         q, v = torch.stack([s.q for s in states], 1), torch.stack([s.v for s in states], 1)
-        return Trajectory(q, v, _status(q.detach(), v.detach(), solves), self.dt)
+        return Trajectory(q, v, _status(q.detach(), v.detach(), statuses), self.dt)
 
 
 class LearnedEngine(SteppedEngine):
-    """An engine that is all network: no physical properties. A subclass defines `advance`."""
+    """An engine that is a neural network without physical properties. A subclass defines `advance`."""
 
     def __init__(self, size: int, dt: float, controls: int = 0) -> None:
         super().__init__()
@@ -52,27 +55,27 @@ class LearnedEngine(SteppedEngine):
 
     @abstractmethod
     def advance(self, state: State, control: Tensor | None) -> State:
-        """The state one step later."""
+        """Advance every world by one step."""
 
     def _advance(self, state: State, control: Tensor | None, properties: Properties | None) -> tuple[State, None]:
         return self.advance(state, control), None
 
     def initial_state(self, batch: int = 1, dtype: torch.dtype = torch.float32) -> State:
-        """All zeros."""
+        """State of zeros for every world."""
         like = next(self.parameters()).to(dtype)
         return State(like.new_zeros(batch, self.nq), like.new_zeros(batch, self.nv))
 
 
-def _status(q: Tensor, v: Tensor, solves: list[Status | None]) -> Status:
-    """Worlds fail where they stop being finite, and where a step's own solve failed; the rest is what solves tell."""
-    good = torch.isfinite(q).all(-1) & torch.isfinite(v).all(-1)
-    told = None
-    for step, solved in enumerate(solves):
-        if solved is not None:
-            good[:, step + 1] &= solved.converged
-            told = solved if told is None else told.then(solved, step)
-    converged = good.all(1)
-    first_bad = torch.where(converged, -1, (~good).int().argmax(1))
-    if told is None:
-        return Status(converged, torch.zeros_like(q[:, 0, 0]), torch.zeros_like(first_bad), first_bad)
-    return replace(told, converged=converged, first_failed_step=first_bad)
+def _status(q: Tensor, v: Tensor, statuses: list[Status | None]) -> Status:
+    """Status of a rollout: worlds fail where they stop being finite, and where the solver of a step failed."""
+    valid = torch.isfinite(q).all(-1) & torch.isfinite(v).all(-1)
+    solver = None
+    for step, status in enumerate(statuses):
+        if status is not None:
+            valid[:, step + 1] &= status.converged
+            solver = status if solver is None else solver.then(status, step)
+    converged = valid.all(1)
+    first_failed = torch.where(converged, -1, (~valid).int().argmax(1))
+    if solver is None:
+        return Status(converged, torch.zeros_like(q[:, 0, 0]), torch.zeros_like(first_failed), first_failed)
+    return replace(solver, converged=converged, first_failed_step=first_failed)

@@ -1,4 +1,4 @@
-"""An engine around an engine: what a learned layer and a hybrid have in common."""
+"""Base class of engines around an engine, such as learned layers and hybrids."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from physvision.physics.properties import Properties
 
 
 class EngineWrapper(Engine):
-    """An engine that forwards the whole contract to another; a subclass changes what it is there for.
+    """An engine that forwards all methods to an inner engine; a subclass overrides some.
 
     Attributes:
-        engine: the one inside.
+        engine: Inner engine.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -28,36 +28,36 @@ class EngineWrapper(Engine):
 
     @property
     def status(self) -> Status | None:
-        """How the last rollout of the engine inside went."""
+        """Status of the last rollout of the inner engine."""
         return self.engine.status
 
     @property
     def properties(self) -> Properties:
-        """The properties of the engine inside."""
+        """Properties of the inner engine."""
         return self.engine.properties
 
     @property
     def mechanics(self) -> MechanicalEngine | None:
-        """The mechanical engine inside the engine, if there is one."""
+        """Mechanical engine inside, or None if there is none."""
         return self.engine.mechanics
 
     @property
     def learned_values(self) -> dict[str, Tensor]:
-        """Physical parameters that the engine inside learns."""
+        """Physical parameters that the inner engine learns."""
         return self.engine.learned_values
 
     def physical_parameters(self) -> Iterator[nn.Parameter]:
-        """What an optimiser moves for `learned_values`."""
+        """Parameters behind `learned_values`, for an optimizer."""
         return self.engine.physical_parameters()
 
     def checked(
         self, properties: Overrides, batch: int | None = None, device: torch.device | None = None
     ) -> Properties:
-        """The properties of the engine inside with these in place, checked once."""
+        """Check properties of the inner engine once."""
         return self.engine.checked(properties, batch, device)
 
     def initial_state(self, batch: int = 1, dtype: torch.dtype = torch.float32) -> State:
-        """The state that the engine inside starts from."""
+        """Initial state of the inner engine."""
         return self.engine.initial_state(batch, dtype)
 
     def _simulate(
@@ -65,16 +65,18 @@ class EngineWrapper(Engine):
     ) -> Trajectory:
         return self.engine._simulate(state, steps, controls, properties, truncate)
 
-    def _pushed(self, state: State, force: Tensor, control: Tensor | None, properties: Overrides) -> Trajectory:
-        return self.engine._pushed(state, force, control, properties)
+    def _step_with_force(
+        self, state: State, force: Tensor, control: Tensor | None, properties: Overrides
+    ) -> Trajectory:
+        return self.engine._step_with_force(state, force, control, properties)
 
     def _report(self, status: Status) -> None:
         self.engine._report(status)
 
     def integrate(self, q: Float[Tensor, "batch nq"], dv: Float[Tensor, "batch nv"]) -> Float[Tensor, "batch nq"]:
-        """The position reached from `q` by the displacement `dv`."""
+        """Position reached from `q` by the displacement `dv`."""
         return self.engine.integrate(q, dv)
 
     def difference(self, q0: Float[Tensor, "batch nq"], q1: Float[Tensor, "batch nq"]) -> Float[Tensor, "batch nv"]:
-        """The displacement that leads from `q0` to `q1`."""
+        """Displacement from `q0` to `q1` in the tangent space."""
         return self.engine.difference(q0, q1)

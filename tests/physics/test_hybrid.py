@@ -170,7 +170,7 @@ def test_what_a_force_explains_is_learned_and_what_it_costs_can_be_weighed():
 
 
 def test_bad_parts_are_refused():
-    with pytest.raises(UnsupportedError, match="NetworkEngine takes no generalised force"):
+    with pytest.raises(UnsupportedError, match="NetworkEngine takes no generalized force"):
         Hybrid(NetworkEngine(StatePerceptron(ANGLES), 0.02), Constant(0.0, 0.0))
     with pytest.raises(InputError, match="expected one output for each velocity, got 2"):
         LearnedForce(StatePerceptron(ANGLES))

@@ -26,7 +26,7 @@ from physvision.physics.articulated.model.manifold import ConfigurationManifold
 from physvision.physics.articulated.model.mechanism import Mechanism
 from physvision.physics.articulated.model.properties import TreeProperties
 from physvision.physics.engine import MechanicalEngine, Overrides
-from physvision.physics.properties import Claim, Properties
+from physvision.physics.properties import Constraint, Properties
 
 
 class TreeDynamics(MechanicalEngine):
@@ -47,8 +47,8 @@ class TreeDynamics(MechanicalEngine):
         self.body_names, self.joint_names = self.model.body_names, self.model.joint_names
         self._pairs, self._friction_velocities = compiled.pairs, compiled.friction_velocities
         self._manifold = ConfigurationManifold(self.model)
-        self._keep("start", self.model.initial_q)
-        self._keep_properties(compiled.properties)
+        self._store("start", self.model.initial_q)
+        self.set_properties(compiled.properties)
         if self._pairs is not None and contact.compliant_law is not None:
             own = self._own_properties()
             parameters = LinkParameters(self.model, own.mass.dtype, own.mass.device).pack(own, 1)
@@ -56,18 +56,18 @@ class TreeDynamics(MechanicalEngine):
         actuators = mechanism.actuators
         self._actuated = actuators is not None
         if actuators is not None:
-            self._keep("actuator_gain", compiled.insert_friction_columns(actuators.gain))
-            self._keep("actuator_low", actuators.low)
-            self._keep("actuator_high", actuators.high)
+            self._store("actuator_gain", compiled.insert_friction_columns(actuators.gain))
+            self._store("actuator_low", actuators.low)
+            self._store("actuator_high", actuators.high)
 
     def _own_properties(self) -> TreeProperties:
         own = self.properties
         assert isinstance(own, TreeProperties)
         return own
 
-    def _claims(self, own: Properties, name: str, value: Tensor) -> list[Claim]:
+    def _constraints(self, own: Properties, name: str, value: Tensor) -> list[Constraint]:
         more = property_constraints(self.model, name, value, self.contact, self._friction_velocities)
-        return [*super()._claims(own, name, value), *more]
+        return [*super()._constraints(own, name, value), *more]
 
     def initial_state(self, batch: int = 1, dtype: torch.dtype = torch.float32) -> State:
         """Initial positions of the joints at rest."""
@@ -168,11 +168,11 @@ class TreeDynamics(MechanicalEngine):
     def _cache(self, like: Tensor) -> StructCache:
         """Cache for calls in the dtype and on the device of a tensor."""
         key = (like.dtype, like.device)
-        if key not in self._prepared:
+        if key not in self._cached:
             with outside_transforms():
                 own = self._own_properties().to(like.device, like.dtype)
-                self._prepared[key] = StructCache(self.model, self._pairs, own)
-        return self._prepared[key]
+                self._cached[key] = StructCache(self.model, self._pairs, own)
+        return self._cached[key]
 
     def _cast(self, state: State, properties: Overrides) -> TreeProperties:
         """Properties in the dtype of the computation; a leaf on another device raises."""
@@ -191,7 +191,11 @@ class TreeDynamics(MechanicalEngine):
         cache, batch = self._cache(state.q), state.batch
         if properties is None:
             return cache.device_model, cache.own, {}
-        if isinstance(properties, TreeProperties) and properties.kept and not self._are_mapped(properties, batch):
+        if (
+            isinstance(properties, TreeProperties)
+            and properties.is_reusable
+            and not self._are_mapped(properties, batch)
+        ):
             structs = cache.own if self._are_own(properties) else cache.lookup(properties, batch)
             if structs is None:
                 with outside_transforms():
@@ -225,7 +229,7 @@ class TreeDynamics(MechanicalEngine):
     def _control_map(self, like: Tensor) -> ControlMap:
         """Map from controls to forces in the dtype and on the device of a tensor."""
         key = ("control map", like.dtype, like.device)
-        if key not in self._prepared:
+        if key not in self._cached:
             with outside_transforms():
                 limit = like.new_full((self.nu,), torch.inf)
                 gain, low, high = torch.eye(self.nu, dtype=like.dtype, device=like.device), -limit, limit
@@ -234,8 +238,8 @@ class TreeDynamics(MechanicalEngine):
                     gain, low, high = (self.get_buffer(f"_actuator_{name}").to(like) for name in names)
                 single = self.nu > 0 and bool(((gain != 0).sum(0) <= 1).all())
                 driver = gain.abs().argmax(0) if single else None
-                self._prepared[key] = ControlMap(gain, low, high, not self._actuated, driver)
-        return self._prepared[key]
+                self._cached[key] = ControlMap(gain, low, high, not self._actuated, driver)
+        return self._cached[key]
 
     def _check_wrenches(self, state: State, steps: int, wrenches: Tensor | None) -> Tensor | None:
         if wrenches is not None:

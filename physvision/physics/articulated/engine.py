@@ -115,7 +115,7 @@ class Articulation(TreeDynamics):
         """
         self._check_rollout(state, steps, controls, truncate)
         wrenches = self._check_wrenches(state, steps, wrenches)
-        return self._reported(self._simulate(state, steps, controls, properties, truncate, wrenches))
+        return self._with_status(self._simulate(state, steps, controls, properties, truncate, wrenches))
 
     def _simulate(
         self,
@@ -151,7 +151,9 @@ class Articulation(TreeDynamics):
         integrator = INTEGRATORS[self.integrator]
         return autograd.ContactRollout(model, structs, steps, self.dt, truncate, law, integrator, self.substeps)
 
-    def _pushed(self, state: State, force: Tensor, control: Tensor | None, properties: Overrides) -> Trajectory:
+    def _step_with_force(
+        self, state: State, force: Tensor, control: Tensor | None, properties: Overrides
+    ) -> Trajectory:
         controls = None if control is None else control.unsqueeze(1)
         return self._simulate(state, 1, controls, properties, None, forces=force.unsqueeze(1))
 

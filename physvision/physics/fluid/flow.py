@@ -23,7 +23,7 @@ from physvision.physics.fluid.rollout import Rollout
 from physvision.physics.fluid.step import Stepper
 from physvision.physics.fluid.waves import Waves
 from physvision.physics.properties import Properties
-from physvision.physics.stretches import first_step, in_stretches
+from physvision.physics.truncation import first_marked_step, truncated_rollout
 
 ROUNDS = 4  # of stopping what flows into solids
 ENDS = (("periodic", "walls", "channel"), ("periodic", "walls"))
@@ -119,8 +119,8 @@ class Flow(MechanicalEngine):
             "solid_time": (self.dt / 100 if solid_time is None else solid_time, ()),
         }
         leaves = {name: _shaped(name, value, shape) for name, (value, shape) in given.items()}
-        self._keep("dye", _shaped("dye", 0.0 if dye is None else dye, (nx, ny)))
-        self._keep_properties(FlowProperties(**leaves))
+        self._store("dye", _shaped("dye", 0.0 if dye is None else dye, (nx, ny)))
+        self.set_properties(FlowProperties(**leaves))
 
     @override
     def initial_state(self, batch: int = 1, dtype: torch.dtype = torch.float32) -> State:
@@ -196,7 +196,7 @@ class Flow(MechanicalEngine):
         }
 
     def _operation(self, device: torch.device) -> Rollout:
-        if device not in self._prepared:
+        if device not in self._cached:
             with outside_transforms():
                 (nx, ny), (hx, hy), (x, y) = self.cells, self.spacing, self.ends
                 stepper = Stepper(
@@ -210,8 +210,8 @@ class Flow(MechanicalEngine):
                 names, waves = tuple(FlowProperties.leaves()), None
                 if x == y == "periodic":
                     waves = Waves(stepper.bases.pressure, self.spacing, self.dt, torch.stack(jets, 1))
-                self._prepared[device] = Rollout(stepper, waves, self.shapes, jets, names)
-        return self._prepared[device]
+                self._cached[device] = Rollout(stepper, waves, self.shapes, jets, names)
+        return self._cached[device]
 
     def _pushes(self, which: int) -> Tensor:
         """Accelerations of the jets at the unknown faces along one axis."""
@@ -233,8 +233,8 @@ class Flow(MechanicalEngine):
         def run(q: Tensor, v: Tensor, u: Tensor) -> tuple[Tensor, ...]:
             return batched_function.apply(operation, q, v, u, *leaves.values())
 
-        q, v, found, starts = in_stretches(run, state, steps, controls, self.nu, truncate)
-        bad, coarse = (first_step(starts, each) for each in zip(*found, strict=True))
+        q, v, found, starts = truncated_rollout(run, state, steps, controls, self.nu, truncate)
+        bad, coarse = (first_marked_step(starts, each) for each in zip(*found, strict=True))
         good = bad < 0
         residual = torch.where(good, 0.0, torch.inf).to(state.q)
         coarse = torch.where(good, coarse, -1)
@@ -242,7 +242,7 @@ class Flow(MechanicalEngine):
         return Trajectory(q, v, status, self.dt)
 
     @override
-    def _cure(self) -> str:
+    def _failure_advice(self) -> str:
         return "What flows should pass at most half a cell in a step: take a smaller dt, or more viscosity. "
 
     @override

@@ -24,5 +24,5 @@ class FlowProperties(Properties):
     wall_speed: Tensor = leaf("sides", unit="m/s", meaning="of left, right, lower and upper walls along themselves")
     inflow: Tensor = leaf("rows", unit="m/s", meaning="through the left side of a channel")
     inflow_dye: Tensor = leaf("rows", range="not negative", meaning="dye that comes with it")
-    solid: Tensor = leaf("columns", "rows", range="share", meaning="share of each cell that stands still")
+    solid: Tensor = leaf("columns", "rows", range="unit interval", meaning="share of each cell that stands still")
     solid_time: Tensor = leaf(unit="s", range="positive", meaning="in which a solid stops what flows into it")

@@ -20,7 +20,7 @@ from physvision.physics.engine import MechanicalEngine, Overrides
 from physvision.physics.particle import kernels
 from physvision.physics.particle.properties import ParticleProperties, pack
 from physvision.physics.properties import Properties
-from physvision.physics.stretches import first_step, in_stretches
+from physvision.physics.truncation import first_marked_step, truncated_rollout
 
 _STEP = 0.5  # a guess at the microseconds that a step takes, forward
 
@@ -63,7 +63,7 @@ class Particle(MechanicalEngine):
         numbers = {"restoring": restoring, "velocity_decay": velocity_decay, "drag": drag, "mass": mass}
         numbers |= {"length": length, "radius": radius}
         single = {name: torch.tensor(float(value), dtype=torch.float64) for name, value in numbers.items()}
-        self._keep_properties(ParticleProperties(**pair, **single))
+        self.set_properties(ParticleProperties(**pair, **single))
 
     def initial_state(self, batch: int = 1, dtype: torch.dtype = torch.float32) -> State:
         """At rest where nothing drives it back."""
@@ -81,8 +81,8 @@ class Particle(MechanicalEngine):
         def run(q: Tensor, v: Tensor, u: Tensor) -> tuple[Tensor, ...]:
             return batched_function.apply(operation, q, v, u, numbers)
 
-        q, v, found, starts = in_stretches(run, state, steps, controls, self.nu, truncate)
-        bad = first_step(starts, [failed for (failed,) in found])
+        q, v, found, starts = truncated_rollout(run, state, steps, controls, self.nu, truncate)
+        bad = first_marked_step(starts, [failed for (failed,) in found])
         good = bad < 0
         residual = torch.where(good, 0.0, torch.inf).to(state.q)
         return Trajectory(q, v, Status(good, residual, torch.ones_like(bad), bad), self.dt)

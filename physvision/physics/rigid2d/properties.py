@@ -33,7 +33,7 @@ class WorldProperties(Properties):
     static_pose: Tensor = leaf("static", 3, unit="m, m, rad", meaning="x, y and angle of static bodies")
     radius: Tensor = leaf("bodies", unit="m", range="not negative", meaning="radius of circles; zero for polygons")
     restitution: Tensor = leaf(
-        "bodies", range="share", meaning="coefficient of restitution; a pair's is the mean of the two"
+        "bodies", range="unit interval", meaning="coefficient of restitution; a pair's is the mean of the two"
     )
     friction: Tensor = leaf(
         "bodies", range="not negative", meaning="coefficient of friction; a pair's is the mean of the two"

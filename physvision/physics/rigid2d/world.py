@@ -100,7 +100,7 @@ class World(MechanicalEngine):
             "joints": self.joint_names,
             "springs": springs,
         }
-        self._keep_properties(self.model.properties(_numbers("gravity", gravity, 2)))
+        self.set_properties(self.model.properties(_numbers("gravity", gravity, 2)))
         self.nq = self.nv = 3 * len(moving)
         self.nu = self.nv + sum(motor >= 0 for motor in self.model.motors)
         if initial_penetration not in ("raise", "separate"):
@@ -108,8 +108,8 @@ class World(MechanicalEngine):
         start = [self.model.pose(i) for i in self.model.moving]
         start = separate(self.model, start, self._limits["tolerance"], initial_penetration == "separate")
         rates = [(*map(float, bodies[i].velocity), bodies[i].spin) for i in self.model.moving]
-        self._keep("q", torch.tensor(start, dtype=torch.float64).reshape(1, -1))
-        self._keep("v", torch.tensor(rates, dtype=torch.float64).reshape(1, -1))
+        self._store("q", torch.tensor(start, dtype=torch.float64).reshape(1, -1))
+        self._store("v", torch.tensor(rates, dtype=torch.float64).reshape(1, -1))
 
     def initial_state(self, batch: int = 1, dtype: torch.dtype = torch.float32) -> State:
         """Return the state that the bodies were given."""
@@ -137,7 +137,9 @@ class World(MechanicalEngine):
             q, v = outputs[0][:, -1].detach(), outputs[1][:, -1].detach()
         return _join(segments, length, self.substeps, state.q.dtype, self.dt)
 
-    def _pushed(self, state: State, force: Tensor, control: Tensor | None, properties: Overrides) -> Trajectory:
+    def _step_with_force(
+        self, state: State, force: Tensor, control: Tensor | None, properties: Overrides
+    ) -> Trajectory:
         # The first controls are the forces and torques on the bodies that move, as a generalized force is.
         given = state.v.new_zeros(state.batch, self.nu) if control is None else control
         pushed = given + pad(force, (0, self.nu - self.nv))
@@ -153,7 +155,7 @@ class World(MechanicalEngine):
         gravity = ", ".join(f"{number:g}" for number in self._gravity.tolist())
         return f"World({', '.join(texts)}; gravity=({gravity}), dt={self.dt:g}, nq={self.nq}, nu={self.nu})"
 
-    def _cure(self) -> str:
+    def _failure_advice(self) -> str:
         return (
             "A state or control was not finite, numbers ran away, or a body crosses the world 10⁵ times in a step: see "
             f"to forces and speeds that are out of scale, or try a smaller dt (it is {self.dt:g}) or more substeps "
@@ -161,26 +163,26 @@ class World(MechanicalEngine):
         )
 
     def _on(self, device: torch.device) -> Kernels:
-        if device not in self._prepared:
+        if device not in self._cached:
             own = self.properties
             assert isinstance(own, WorldProperties)
             model, arrays = compile_model(self, own, device)
-            self._prepared[device] = Kernels(model, arrays, device)
-        return self._prepared[device]
+            self._cached[device] = Kernels(model, arrays, device)
+        return self._cached[device]
 
     def _theta(self, properties: Overrides, state: State) -> Tensor:
         """Return all numbers of the properties, one row for each world."""
         key = ("numbers", state.q.device)
-        if properties is None and key in self._prepared:
-            return self._prepared[key].expand(state.batch, -1)
+        if properties is None and key in self._cached:
+            return self._cached[key].expand(state.batch, -1)
         own, checked = self.properties, self.checked(properties, state.batch, state.q.device)
         assert isinstance(own, WorldProperties)
         assert isinstance(checked, WorldProperties)
         if not self._are_own(checked):
             return pack(checked, own, state.batch, self.model.order.lists)
-        if key not in self._prepared:
-            self._prepared[key] = pack(own, own, 1, self.model.order.lists)
-        return self._prepared[key].expand(state.batch, -1)
+        if key not in self._cached:
+            self._cached[key] = pack(own, own, 1, self.model.order.lists)
+        return self._cached[key].expand(state.batch, -1)
 
     def _placed_shapes(self) -> tuple[Placed, ...]:
         """Return the shape of every body, static ones included."""

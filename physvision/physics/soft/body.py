@@ -17,7 +17,7 @@ from physvision.core.mesh import Mesh
 from physvision.kernels import batched_function
 from physvision.kernels.launching import outside_transforms
 from physvision.physics.engine import MechanicalEngine, Overrides
-from physvision.physics.properties import Claim, Properties
+from physvision.physics.properties import Constraint, Properties
 from physvision.physics.soft.bending import Links, flattened, links_of
 from physvision.physics.soft.energy import strain_energy
 from physvision.physics.soft.ordering import pattern
@@ -33,7 +33,7 @@ from physvision.physics.soft.parts import (
 )
 from physvision.physics.soft.properties import SoftProperties, at_rest, edges, pack
 from physvision.physics.soft.rollout import Launches, Rollout
-from physvision.physics.stretches import first_step, in_stretches
+from physvision.physics.truncation import first_marked_step, truncated_rollout
 
 LAWS = ("linear", "st_venant_kirchhoff", "neo_hookean")
 INTEGRATORS = ("backward_euler", "symplectic_euler")
@@ -162,7 +162,7 @@ class SoftBody(MechanicalEngine):
         shapes = [dot] * count + [drawn(solid, self.axes) for solid in self.solids]
         names = enumerate(zip(shapes, self.body_names, strict=True))
         self.geometry = tuple(Placed(shape, k, name=name) for k, (shape, name) in names)
-        self._keep_properties(SoftProperties(**leaves))
+        self.set_properties(SoftProperties(**leaves))
 
     def _number_parts(self) -> None:
         """What the kernels must know of the mesh, muscles and grounds, in numbers."""
@@ -183,7 +183,7 @@ class SoftBody(MechanicalEngine):
         halves = [vector_of("half_size", each.half_size or [0.0] * axes, axes) for each in self.solids]
         if any((half < 0).any() for half in halves):
             raise InputError(f"half_size: expected numbers of at least zero, got {[each.tolist() for each in halves]}")
-        self._keep("centres", np.array(centres).reshape(-1, axes))
+        self._store("centres", np.array(centres).reshape(-1, axes))
         free = np.ones(count + len(halves), dtype=bool)
         free[list(self.held)] = False
         planes, solids = len(normals), np.arange(len(halves))
@@ -231,10 +231,10 @@ class SoftBody(MechanicalEngine):
     def indices(self, name: str, device: torch.device) -> Tensor:
         """Whole numbers that describe the mesh, on a device."""
         key = ("indices", name, device)
-        if key not in self._prepared:
+        if key not in self._cached:
             with outside_transforms():
-                self._prepared[key] = torch.as_tensor(self._whole[name].astype(np.int64), device=device)
-        return self._prepared[key]
+                self._cached[key] = torch.as_tensor(self._whole[name].astype(np.int64), device=device)
+        return self._cached[key]
 
     def initial_state(self, batch: int = 1, dtype: torch.dtype = torch.float32) -> State:
         """The mesh at rest, and solids at their centres."""
@@ -251,30 +251,30 @@ class SoftBody(MechanicalEngine):
         return state.q.unflatten(-1, (-1, self.axes))[..., len(self.mesh.nodes) :, :]
 
     @override
-    def _claims(self, own: Properties, name: str, value: Tensor) -> Sequence[Claim]:
+    def _constraints(self, own: Properties, name: str, value: Tensor) -> Sequence[Constraint]:
         """As declared; and no element may be flat or inverted at rest."""
-        found = list(own.claims(name, value))
+        found = list(own.constraints(name, value))
         if name == "rest" and bool(torch.isfinite(value).all()):
             volumes = torch.linalg.det(at_rest(value.double(), self.indices("corners", value.device)))
-            found.append(Claim(volumes, "positive", "elements of positive volume"))
+            found.append(Constraint(volumes, "positive", "elements of positive volume"))
         return found
 
     @override
-    def _cure(self) -> str:
+    def _failure_advice(self) -> str:
         if self.implicit:
             return "Elements may be inside out where it starts, or the step too long for a law that softens. "
         return "Take a smaller dt: sound must not pass an element in a step; or integrator='backward_euler'. "
 
     def _launches(self, device: torch.device) -> Launches:
         key = ("launches", device)
-        if key not in self._prepared:
+        if key not in self._cached:
             constant = self.law == 0 and not self.muscles and not self.grounds and not self.solids
             numbers = {"law": self.law, "implicit": int(self.implicit), "constant": int(constant), "h": self.dt}
             numbers |= {"size": self.mesh.size, "slip": self.slip, "muscles": len(self.muscles)}
             with outside_transforms():
                 parts = ("cloth",) if self.mesh.cloth else ("solid",) if self.axes == 3 else ()
-                self._prepared[key] = Launches(parts, numbers, self._whole, self._real, device)
-        return self._prepared[key]
+                self._cached[key] = Launches(parts, numbers, self._whole, self._real, device)
+        return self._cached[key]
 
     @override
     def _simulate(
@@ -288,9 +288,9 @@ class SoftBody(MechanicalEngine):
         def run(q: Tensor, v: Tensor, u: Tensor) -> tuple[Tensor, ...]:
             return batched_function.apply(operation, q, v, u, *numbers)
 
-        q, v, found, starts = in_stretches(run, state, steps, controls, self.nu, truncate)
+        q, v, found, starts = truncated_rollout(run, state, steps, controls, self.nu, truncate)
         residuals, iterations, bad = zip(*found, strict=True)
-        first = first_step(starts, bad)
+        first = first_marked_step(starts, bad)
         residual, most = torch.stack(residuals).amax(0).to(q.dtype), torch.stack(iterations).amax(0).long()
         return Trajectory(q, v, Status(first < 0, residual, most, first), self.dt)
 

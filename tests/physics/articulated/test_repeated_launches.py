@@ -45,7 +45,7 @@ def test_repeated_launches_see_new_properties():
     engine = made()
     start = at(engine, 0.25, (1.0, 0.0, 0.0, 0.0, 0.0, 0.0))
     slid = engine.rollout(start, 10).final.v[0, 0]
-    engine.keep(engine.checked({"friction": torch.zeros(2, dtype=DOUBLE)}))
+    engine.set_properties(engine.checked({"friction": torch.zeros(2, dtype=DOUBLE)}))
     free_of_friction = engine.rollout(start, 10).final.v[0, 0]
     assert slid < 0.99
     assert free_of_friction == 1.0

@@ -124,7 +124,7 @@ def test_a_new_model_costs_no_compilation():
     assert loaded is not None
     import physvision.physics.articulated.compiler.device_model as program
 
-    kernels = program.precision.load(program._KERNELS, torch.float64)
+    kernels = program.precision.load(program.KERNELS, torch.float64)
     before = dict(kernels.rollout.module.execs)
     engine.rollout(engine.initial_state(1, torch.float64), 3)
     assert dict(kernels.rollout.module.execs) == before
@@ -137,7 +137,7 @@ def test_properties_are_checked_once(monkeypatch):
     mass = engine.properties.mass * torch.tensor([[1.0], [2.0]])
     expected = engine.step(state, properties={"mass": mass})
     known = engine.checked({"mass": mass}, 2)
-    work = {"hold": 0, "pack": 0}
+    work = {"validate": 0, "pack": 0}
 
     def counted(owner, name):
         original = getattr(owner, name)
@@ -148,11 +148,11 @@ def test_properties_are_checked_once(monkeypatch):
 
         monkeypatch.setattr(owner, name, call)
 
-    counted(Properties, "hold")
+    counted(Properties, "validate")
     counted(LinkParameters, "pack")
     for _ in range(3):
         assert torch.equal(engine.step(state, properties=known).q, expected.q)
-    assert work == {"hold": 0, "pack": 1}
+    assert work == {"validate": 0, "pack": 1}
     mass.mul_(1.5)
     other = engine.step(state, properties={"mass": mass}).q
     assert not torch.equal(other, expected.q)

@@ -19,8 +19,8 @@ def ball(name="ball", **options):
     )
 
 
-def on_ground(turning_friction=(SPINNING, ROLLING), dt=0.01, friction=0.8, **options):
-    contact = ContactSettings(friction=friction, rotational_friction=turning_friction)
+def on_ground(turning_friction=(SPINNING, ROLLING), dt=0.01, friction=0.8, restitution=0.0, **options):
+    contact = ContactSettings(friction=friction, restitution=restitution, rotational_friction=turning_friction)
     return tree([ball()], dt=dt, static_shapes=[Placed(Plane())], contact=contact, **options)
 
 

@@ -88,7 +88,7 @@ def test_bad_properties_name_the_body():
         world.rollout(state, 1, properties={"masses": torch.ones(2)})
     with pytest.raises(ShapeError, match=r"properties\.mass: expected shape \(2,\)"):
         world.rollout(state, 1, properties={"mass": torch.ones(3)})
-    with pytest.raises(ShapeError, match=r"properties\.mass: expected .* \(1, 2\) for one a world, got \(4, 2\)"):
+    with pytest.raises(ShapeError, match=r"properties\.mass: expected .* \(1, 2\) per world, got \(4, 2\)"):
         world.rollout(state, 1, properties={"mass": torch.ones(4, 2)})
 
 

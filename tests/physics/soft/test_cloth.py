@@ -59,9 +59,9 @@ def test_a_cloth_that_is_rolled_up_costs_what_a_plate_costs():
     ):
         x = rolled.reshape(1, -1)
         with_bending = body.energy(State(x, torch.zeros_like(x)))[1]
-        body.keep(body.checked({"bending": torch.tensor([0.0])}))
+        body.set_properties(body.checked({"bending": torch.tensor([0.0])}))
         bent = with_bending - body.energy(State(x, torch.zeros_like(x)))[1]
-        body.keep(body.checked({"bending": torch.tensor([1.0])}))
+        body.set_properties(body.checked({"bending": torch.tensor([1.0])}))
         # Beside the two edges across, triangles have no neighbour and half the cost is missing: a share of h/2 of 1 m.
         assert float(bent) == pytest.approx(RIGIDITY * 0.25 / (2 * radius**2), rel=0.03)
 

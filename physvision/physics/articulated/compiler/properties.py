@@ -16,7 +16,7 @@ from physvision.physics.articulated.model.fluid import Fluid
 from physvision.physics.articulated.model.kinematic_tree import KinematicTree
 from physvision.physics.articulated.model.mechanism import Mechanism
 from physvision.physics.articulated.model.properties import TreeProperties
-from physvision.physics.properties import Claim
+from physvision.physics.properties import Constraint
 
 
 def compile_properties(
@@ -125,7 +125,7 @@ def _inertia(body: Body) -> np.ndarray:
 
 def property_constraints(
     tree: KinematicTree, name: str, value: Tensor, contact: ContactSettings, friction_velocities: np.ndarray
-) -> list[Claim]:
+) -> list[Constraint]:
     """Constraints on the values of a leaf beyond its range.
 
     Args:
@@ -139,33 +139,33 @@ def property_constraints(
     fixed, compliant = tree.fixed, contact.compliant_law is not None
     if name == "mass":
         masses = value.where(torch.as_tensor(~fixed, device=value.device), 1.0)
-        return [Claim(masses, "positive", "numbers above zero")]
+        return [Constraint(masses, "positive", "numbers above zero")]
     if name == "inertia":
         expected = "a positive definite matrix, its principal minors above zero"
-        return [Claim(smallest_minor(value, fixed), "positive", expected)]
+        return [Constraint(smallest_minor(value, fixed), "positive", expected)]
     if name == "joint_limits":
         unlimited = torch.as_tensor(~tree.limited, device=value.device)
         allowed = value.isinf().all(-1) | ~unlimited
         return [
-            Claim((value[..., 1] - value[..., 0]).clamp(max=1.0), "positive", "the lower limit first"),
-            Claim(allowed.to(value.dtype), "positive", "infinite limits of joints that were made without limits"),
+            Constraint((value[..., 1] - value[..., 0]).clamp(max=1.0), "positive", "the lower limit first"),
+            Constraint(allowed.to(value.dtype), "positive", "infinite limits of joints that were made without limits"),
         ]
     if name == "friction_loss" and contact.by_events:
         has_row = torch.zeros(tree.nv, dtype=torch.bool, device=value.device)
         has_row[friction_velocities] = True
         expected = "zero for joints made without: with contact='event' dry friction is a constraint of its own"
-        return [Claim(((value == 0) | has_row).to(value.dtype), "positive", expected)]
+        return [Constraint(((value == 0) | has_row).to(value.dtype), "positive", expected)]
     if name == "restitution" and compliant:
-        return [Claim((value == 0).to(value.dtype), "positive", "zero: compliant contact has no restitution")]
+        return [Constraint((value == 0).to(value.dtype), "positive", "zero: compliant contact has no restitution")]
     if name == "fluid" and tree.drag_axes is None:
-        return [Claim((value == 0).to(value.dtype), "positive", "zero: the engine was made without a fluid")]
+        return [Constraint((value == 0).to(value.dtype), "positive", "zero: the engine was made without a fluid")]
     if name == "transmission_force_range":
         expected = "the lower limit of the force first"
-        return [Claim((value[..., 1] - value[..., 0]).clamp(max=1.0), "not negative", expected)]
+        return [Constraint((value[..., 1] - value[..., 0]).clamp(max=1.0), "not negative", expected)]
     if name == "transmission_max_speed":
-        return [Claim(value.clamp(max=1.0), "not negative", "speeds of at least zero, or infinite")]
+        return [Constraint(value.clamp(max=1.0), "not negative", "speeds of at least zero, or infinite")]
     if name == "orientation":
-        return [Claim(value.square().sum(-1), "positive", "a quaternion other than zero")]
+        return [Constraint(value.square().sum(-1), "positive", "a quaternion other than zero")]
     return []
 
 

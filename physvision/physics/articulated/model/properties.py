@@ -66,7 +66,7 @@ class TreeProperties(Properties):
         "shapes", 2, unit="m", range="not negative", meaning="torsional and rolling friction; mixed as friction is"
     )
     restitution: Tensor = leaf(
-        "shapes", range="share", meaning="coefficient of restitution; that of a pair is the mean of both"
+        "shapes", range="unit interval", meaning="coefficient of restitution; that of a pair is the mean of both"
     )
     shape_pose: Tensor = leaf("shapes", 4, 4, unit="m", meaning="pose of the shape in its body's frame")
     shape_size: Tensor = leaf("shapes", 3, unit="m", range="not negative", meaning="sizes of the shape")

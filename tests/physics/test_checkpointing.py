@@ -7,8 +7,8 @@ import torch
 
 from physvision import State
 from physvision.core import InputError, Placed, Plane, Sphere
-from physvision.physics import articulated, recomputed
-from physvision.physics.recomputed import KeepEnd, KeepEvery, KeepSlots, end_of_motion
+from physvision.physics import articulated, checkpointing
+from physvision.physics.checkpointing import BinomialCheckpoints, PeriodicCheckpoints, ReversedSteps, rollout_final
 
 DOUBLE = torch.float64
 STEPS = 50
@@ -53,8 +53,8 @@ def gradients(engine, keep, steps=STEPS):
         whole = engine.rollout(state, steps, controls, properties)
         final, total = whole.final, cost(engine, whole, 0)
     else:
-        final, total, status = end_of_motion(
-            engine, state, steps, controls, properties, keep=keep, cost=lambda *stretch: cost(engine, *stretch)
+        final, total, status = rollout_final(
+            engine, state, steps, controls, properties, checkpoints=keep, cost=lambda *stretch: cost(engine, *stretch)
         )
         assert status.converged.all()
     loss = (final.q * weights(engine)[0]).sum() + (total**2).sum()
@@ -63,16 +63,24 @@ def gradients(engine, keep, steps=STEPS):
 
 @pytest.mark.parametrize(
     "keep",
-    [KeepEvery(1), KeepEvery(7), KeepEvery(STEPS), KeepEvery(900), KeepSlots(3, 2), KeepSlots(1, 9), KeepEnd(8)],
+    [
+        PeriodicCheckpoints(1),
+        PeriodicCheckpoints(7),
+        PeriodicCheckpoints(STEPS),
+        PeriodicCheckpoints(900),
+        BinomialCheckpoints(3, 2),
+        BinomialCheckpoints(1, 9),
+        ReversedSteps(8),
+    ],
     ids=repr,
 )
 def test_gradients_are_those_of_a_rollout(pendulum, keep):
     # Undoing a step takes tens of iterations.
-    steps = 20 if isinstance(keep, KeepEnd) else STEPS
+    steps = 20 if isinstance(keep, ReversedSteps) else STEPS
     loss, whole = gradients(pendulum, None, steps)
     again, kept = gradients(pendulum, keep, steps)
     # Sums over stretches round in another order, and an undone step leads back to a few units of rounding.
-    close = 1e-9 if isinstance(keep, KeepEnd) else 1e-12
+    close = 1e-9 if isinstance(keep, ReversedSteps) else 1e-12
     assert abs(again - loss) <= 1e-13 * abs(loss)
     for got, wanted in zip(kept, whole, strict=True):
         assert (got - wanted).abs().max() <= close * wanted.abs().max()
@@ -82,7 +90,7 @@ def test_states_kept_in_half_precision_bend_the_gradient_a_little(pendulum):
     _, whole = gradients(pendulum, None)
     errors = {}
     for stored in (torch.float32, torch.float16):
-        _, kept = gradients(pendulum, KeepEvery(10, stored))
+        _, kept = gradients(pendulum, PeriodicCheckpoints(10, stored))
         errors[stored] = max(float((a - b).abs().max() / b.abs().max()) for a, b in zip(kept, whole, strict=True))
     rounding = {kind: torch.finfo(kind).eps for kind in errors}
     for kind, error in errors.items():
@@ -105,7 +113,7 @@ def fewest(count, slots):
 def needed(count, slots):
     if count == 1:
         return 0
-    ahead = recomputed.split(count, slots)
+    ahead = checkpointing.split(count, slots)
     return ahead + needed(count - ahead, max(slots - 1, 0)) + needed(ahead, slots)
 
 
@@ -122,8 +130,8 @@ def test_contact_cannot_be_undone():
     )
     start = engine.initial_state(dtype=DOUBLE)
     q = (start.q + torch.tensor([0, 0, 0.3, 0, 0, 0, 0])).requires_grad_()
-    end = end_of_motion(engine, State(q, start.v), 60, keep=KeepEnd())
-    with pytest.raises(InputError, match="cannot be undone"):
+    end = rollout_final(engine, State(q, start.v), 60, checkpoints=ReversedSteps())
+    with pytest.raises(InputError, match="cannot be inverted"):
         end.state.q.sum().backward()
 
 
@@ -132,14 +140,14 @@ def test_how_deep_shapes_overlapped_is_kept():
     engine = articulated.tree([ball], dt=0.01, static_shapes=[Placed(Plane())], contact="event")
     start = engine.initial_state(dtype=DOUBLE)
     low = State(start.q + torch.tensor([0, 0, 0.0995, 0, 0, 0, 0], dtype=DOUBLE), start.v)
-    end = end_of_motion(engine, low, 6, keep=KeepEvery(2))
+    end = rollout_final(engine, low, 6, checkpoints=PeriodicCheckpoints(2))
     assert float(end.status.penetration) == pytest.approx(5e-4, rel=1e-9)
 
 
 def test_bad_input_is_named(pendulum):
     q, v, *_ = inputs(pendulum)
-    with pytest.raises(InputError, match="keep"):
-        end_of_motion(pendulum, State(q, v), 5, keep=KeepEvery(0))
+    with pytest.raises(InputError, match="checkpoints"):
+        rollout_final(pendulum, State(q, v), 5, checkpoints=PeriodicCheckpoints(0))
 
 
 def test_a_world_that_fails_is_named_with_its_step(pendulum):
@@ -147,5 +155,5 @@ def test_a_world_that_fails_is_named_with_its_step(pendulum):
     controls = torch.zeros(2, STEPS, pendulum.nu, dtype=DOUBLE)
     controls[1, 30] = torch.inf
     with pytest.warns(RuntimeWarning, match="failed"):
-        found = end_of_motion(pendulum, State(q, v), STEPS, controls, keep=KeepEvery(8))
+        found = rollout_final(pendulum, State(q, v), STEPS, controls, checkpoints=PeriodicCheckpoints(8))
     assert found.status.first_failed_step.tolist() == [-1, 31]
