@@ -103,12 +103,7 @@ class _ObjectResiduals:
 
     @classmethod
     def of(
-        cls,
-        problem: MotionResidual,
-        columns: slice,
-        linearization: Linearization,
-        positions: Tensor,
-        max_rows: int,
+        cls, problem: MotionResidual, columns: slice, linearization: Linearization, positions: Tensor, max_rows: int
     ) -> _ObjectResiduals:
         """Collect the residuals of the object whose position these columns are."""
         residuals, jacobian = linearization

@@ -8,12 +8,4 @@ from physvision.identification.pipeline import identify
 from physvision.identification.result import Identification
 from physvision.identification.settings import IdentificationSettings
 
-__all__ = [
-    "CustomScene",
-    "Holdout",
-    "Identification",
-    "IdentificationSettings",
-    "KnownValue",
-    "Parameter",
-    "identify",
-]
+__all__ = ["CustomScene", "Holdout", "Identification", "IdentificationSettings", "KnownValue", "Parameter", "identify"]

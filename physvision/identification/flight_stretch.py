@@ -124,13 +124,7 @@ def _first_visible(evidence: Evidence, path: FlightPath, times: np.ndarray, posi
 
 
 def _unseen_release(
-    evidence: Evidence,
-    path: FlightPath,
-    time: float,
-    position: np.ndarray,
-    noise: float,
-    hidden: float,
-    covered: bool,
+    evidence: Evidence, path: FlightPath, time: float, position: np.ndarray, noise: float, hidden: float, covered: bool
 ) -> tuple[float, float]:
     """Return the time of a release without a visible hand, and its standard deviation, s.
 

@@ -95,12 +95,7 @@ def _restitution_notes(impacts: Float[np.ndarray, "impacts 2"], settings: Bounce
 
 
 def _model(
-    evidence: Evidence,
-    indices: np.ndarray,
-    times: np.ndarray,
-    positions: np.ndarray,
-    bounces: list[int],
-    size: float,
+    evidence: Evidence, indices: np.ndarray, times: np.ndarray, positions: np.ndarray, bounces: list[int], size: float
 ) -> MotionModel:
     settings = evidence.settings.bounce
     guess = guess_bounces(times, positions, bounces)

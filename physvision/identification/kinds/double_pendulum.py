@@ -12,12 +12,7 @@ from jaxtyping import Float
 from physvision.core import State
 from physvision.estimation import SampledState, Setup, Unknown
 from physvision.estimation.unknowns import Values
-from physvision.identification.initial_guesses import (
-    fit_circle,
-    informative_duration,
-    local_derivatives,
-    robust_lstsq,
-)
+from physvision.identification.initial_guesses import fit_circle, informative_duration, local_derivatives, robust_lstsq
 from physvision.identification.kind_settings import DoublePendulumSettings
 from physvision.identification.model import Evidence, KnownTensors, MotionModel, ParameterValues, UnsuitableError
 from physvision.physics import articulated
