@@ -1,16 +1,16 @@
-"""`identify` beside `mujoco.sysid` on the same tracks: estimates, 95 % intervals, seconds.
+"""Compare `identify` with `mujoco.sysid` on the same tracks: estimates, 95 % intervals, processor seconds.
 
-MuJoCo draws each track once: pixels, with noise. `mujoco.sysid` is told the mechanism, begins its search with every
-unknown a tenth off, and has the camera among its unknowns as `identify` has. `identify` finds its own starts, looks for
-drag as well, and tests itself on the last third: the first line of seconds is of all that, the second of its search
-alone, begun a tenth off as well. Seconds are the processor's: the least of several runs that take turns, after one that
-does not count, so that what else the machine does falls on both.
+MuJoCo simulates each track once, with noise in pixels. `mujoco.sysid` is given the mechanism, starts with an error of
+10 % in every unknown, and estimates the camera as `identify` does. `identify` finds its own starts, fits drag as well,
+and runs the holdout test: the first line of seconds is for all that, the second for its search alone, also started with
+an error of 10 %. Seconds are the minimum of several runs that take turns after a warm-up run, so that other load on the
+machine affects both.
 
     pip install 'mujoco[sysid]'
     python benchmarks/identify_sysid.py
 """
 
-# MuJoCo's compiled module does not tell type checkers what it holds.
+# MuJoCo's compiled module has no types.
 # pyright: reportAttributeAccessIssue=false, reportMissingImports=false
 
 from __future__ import annotations
@@ -51,34 +51,34 @@ Modify = Callable[[mujoco.MjSpec, float], None]
 
 @dataclass(frozen=True)
 class System:
-    """What is identified.
+    """Mechanism to identify, with its true parameters.
 
     Attributes:
-        bodies: as MJCF.
-        seen: the sites that are tracked.
-        joint: one of the joints.
-        parameters: of the mechanism: truth, low, high, and how a specification gets the value.
-        start: positions and velocities at the beginning.
-        scale: pixels a metre; known or not.
-        known_scale: whether it is told.
-        ours: from tracks what `identify` finds.
-        names: of ours, beside those of the peer.
+        bodies: Bodies in MJCF.
+        sites: Tracked sites.
+        joint: Name of a joint.
+        parameters: True value, bounds and setter of each parameter of the mechanism.
+        start: Initial positions and velocities.
+        scale: Scale of the picture, pixels a meter.
+        known_scale: If true, the scale is given.
+        identify_tracks: Function from tracks and MJCF to the result of `identify`.
+        names: Names of the parameters in that result, where they differ.
     """
 
     bodies: str
-    seen: Sequence[str]
+    sites: Sequence[str]
     joint: str
     parameters: dict[str, tuple[float, float, float, Modify]]
     start: tuple[list[float], list[float]]
     scale: float
     known_scale: bool
-    ours: Callable[[list[Track], str], Identification]
+    identify_tracks: Callable[[list[Track], str], Identification]
     names: dict[str, str]
 
     @property
     def xml(self) -> str:
-        """The whole model."""
-        sensors = "".join(f'<framepos objtype="site" objname="{name}"/>' for name in self.seen)
+        """MJCF of the whole model."""
+        sensors = "".join(f'<framepos objtype="site" objname="{name}"/>' for name in self.sites)
         return FORM.format(step=1 / FPS / FINE, bodies=self.bodies, joint=self.joint, sensors=sensors)
 
 
@@ -137,34 +137,35 @@ SYSTEMS = {
 CORNER = np.array([320.0, 120.0])
 
 
-def drawn(system: System, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Times, and pixels with noise, (times, 2 · things)."""
+def simulate_tracks(system: System, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Simulate tracks: times, and noisy positions in pixels, (times, 2 · objects)."""
     model = mujoco.MjModel.from_xml_string(system.xml)
     data = mujoco.MjData(model)
     data.qpos[:], data.qvel[:] = system.start
-    places = []
+    positions = []
     for _ in range(int(SECONDS * FPS)):
         mujoco.mj_forward(model, data)
-        places.append(
-            np.concatenate([CORNER + system.scale * data.site(name).xpos[[0, 2]] * [1, -1] for name in system.seen])
+        positions.append(
+            np.concatenate([CORNER + system.scale * data.site(name).xpos[[0, 2]] * [1, -1] for name in system.sites])
         )
         for _ in range(FINE):
             mujoco.mj_step(model, data)
     random = np.random.default_rng(seed)
-    return np.arange(len(places)) / FPS, np.array(places) + random.normal(0, NOISE, (len(places), 2 * len(system.seen)))
+    noise = random.normal(0, NOISE, (len(positions), 2 * len(system.sites)))
+    return np.arange(len(positions)) / FPS, np.array(positions) + noise
 
 
 def tracks_of(system: System, times: np.ndarray, pixels: np.ndarray) -> list[Track]:
-    """The same for `identify`."""
+    """Convert positions to tracks for `identify`."""
     every = np.ones(len(times), bool)
     return [
         Track(times, pixels[:, 2 * k : 2 * k + 2].copy(), np.full(len(times), NOISE), every, name=name)
-        for k, name in enumerate(system.seen)
+        for k, name in enumerate(system.sites)
     ]
 
 
 def peer(system: System, times: np.ndarray, pixels: np.ndarray) -> dict[str, tuple[float, float]]:
-    """What `mujoco.sysid` finds of each parameter: the value and half its 95 % interval."""
+    """Estimate each parameter by `mujoco.sysid`: its value and half its 95 % interval."""
     spec = mujoco.MjSpec.from_string(system.xml)
     model = spec.compile()
     unknowns = sysid.ParameterDict()
@@ -182,20 +183,20 @@ def peer(system: System, times: np.ndarray, pixels: np.ndarray) -> dict[str, tup
     if not system.known_scale:
         unknowns.add(sysid.Parameter("scale", 1.1 * system.scale, 0.2 * system.scale, 5 * system.scale))
 
-    def rolled(models, datas, control_signal, initial_states, param_dicts, **mappings):
-        begun = [sysid.create_initial_state(models[0], each["q"].value, each["v"].value) for each in param_dicts]
-        return sysid.sysid_rollout(models, datas, control_signal, begun, **{
+    def rollout(models, datas, control_signal, initial_states, param_dicts, **mappings):
+        starts = [sysid.create_initial_state(models[0], item["q"].value, item["v"].value) for item in param_dicts]
+        return sysid.sysid_rollout(models, datas, control_signal, starts, **{
             {"rollout_signal_mapping": "rollout_signal_mapping", "rollout_state_mapping": "rollout_state_mapping",
              "ctrl_mapping": "ctrl_mapping"}[name]: value for name, value in mappings.items()
         })  # fmt: skip
 
-    def missed(params, predicted, measured, model, return_pred_all, **_):
-        seen = predicted.data[FINE - 1 :: FINE].reshape(-1, len(system.seen), 3)[:, :, [0, 2]] * [1, -1]
+    def pixel_residuals(params, predicted, measured, model, return_pred_all, **_):
+        sites = predicted.data[FINE - 1 :: FINE].reshape(-1, len(system.sites), 3)[:, :, [0, 2]] * [1, -1]
         cos, sin = math.cos(params["tilt"].value[0]), math.sin(params["tilt"].value[0])
         scale = system.scale if system.known_scale else params["scale"].value[0]
-        shown = params["corner"].value + scale * seen @ np.array([[cos, sin], [-sin, cos]])
-        shown = shown.reshape(len(shown), -1)[: len(pixels) - 1]
-        return (shown - pixels[1 : len(shown) + 1]) / NOISE, predicted, predicted  # only the first counts
+        projected = params["corner"].value + scale * sites @ np.array([[cos, sin], [-sin, cos]])
+        projected = projected.reshape(len(projected), -1)[: len(pixels) - 1]
+        return (projected - pixels[1 : len(projected) + 1]) / NOISE, predicted, predicted  # only the first counts
 
     count = FINE * (len(times) - 1) + 1
     fine = np.arange(count) / FPS / FINE
@@ -204,59 +205,61 @@ def peer(system: System, times: np.ndarray, pixels: np.ndarray) -> dict[str, tup
         sysid.TimeSeries(fine, np.zeros((count, 1))),
         sysid.TimeSeries(times[1:], np.zeros((len(times) - 1, model.nsensordata))),
     )  # fmt: skip
-    residual = sysid.build_residual_fn(models_sequences=[sequences], modify_residual=missed, custom_rollout=rolled)
-    found, result = sysid.optimize(unknowns, residual, verbose=False, x_scale="jac")
-    left, _, _ = residual(result.x, found)
-    half = sysid.calculate_intervals([np.ravel(each) for each in left], result.jac)[1]
-    return {name: (float(result.x[k]), float(half[k])) for k, name in enumerate(system.parameters)}
+    residual = sysid.build_residual_fn(
+        models_sequences=[sequences], modify_residual=pixel_residuals, custom_rollout=rollout
+    )
+    optimum, result = sysid.optimize(unknowns, residual, verbose=False, x_scale="jac")
+    residuals, _, _ = residual(result.x, optimum)
+    half_widths = sysid.calculate_intervals([np.ravel(item) for item in residuals], result.jac)[1]
+    return {name: (float(result.x[k]), float(half_widths[k])) for k, name in enumerate(system.parameters)}
 
 
-def searched(found: Identification) -> None:
-    """The search of `identify`, begun with every unknown a tenth off, and the intervals."""
-    problem = found.fit.problem
-    values = problem.unknowns.values(found.fit.z[None])
-    begun = problem.unknowns.unconstrain({name: 1.1 * value for name, value in values.items()})
-    reached = gauss_newton(problem, begun, robust=True).z[0]
+def search_again(result: Identification) -> None:
+    """Repeat the search of `identify` from starts with an error of 10 %, with the intervals."""
+    problem = result.fit.problem
+    values = problem.unknowns.values(result.fit.z[None])
+    starts = problem.unknowns.unconstrain({name: 1.1 * value for name, value in values.items()})
+    reached = gauss_newton(problem, starts, robust=True).z[0]
     uncertainty(problem, reached, robust=True)
 
 
 def timed(actions: Sequence[Callable[[], object]], rounds: int) -> tuple[list, list[float]]:
-    """What the actions return, and the least processor seconds of each of several runs in turns."""
-    found, least = [action() for action in actions], [math.inf for _ in actions]
+    """Return the results of the actions, and the minimum processor seconds of several runs in turns."""
+    results, min_seconds = [action() for action in actions], [math.inf for _ in actions]
     for _ in range(rounds):
         for number, action in enumerate(actions):
             began = time.process_time()
             action()
-            least[number] = min(least[number], time.process_time() - began)
-    return found, least
+            min_seconds[number] = min(min_seconds[number], time.process_time() - began)
+    return results, min_seconds
 
 
 def main(seed: int = 0, rounds: int = 5) -> None:
-    """Print the table.
+    """Print estimates, intervals and seconds.
 
     Args:
-        seed: of the noise.
-        rounds: how often each is timed.
+        seed: Seed of the noise.
+        rounds: Number of timed runs.
     """
     torch.set_num_threads(1)
     print(f"{'':10} {'parameter':10} {'truth':>9} {'identify, 95 %':>24} {'mujoco.sysid, 95 %':>24}  agree")
     for name, system in SYSTEMS.items():
-        times, pixels = drawn(system, seed)
+        times, pixels = simulate_tracks(system, seed)
         tracks = tracks_of(system, times, pixels)
-        both = [partial(system.ours, tracks, system.xml), partial(peer, system, times, pixels)]
-        (ours, theirs), (own_seconds, peer_seconds) = timed(both, rounds)
+        estimators = [partial(system.identify_tracks, tracks, system.xml), partial(peer, system, times, pixels)]
+        (own_result, peer_values), (own_seconds, peer_seconds) = timed(estimators, rounds)
         for parameter, (truth, *_) in system.parameters.items():
-            each = ours.parameters[system.names.get(parameter, parameter)]
-            low, high = each.interval_95 or (math.nan, math.nan)
-            value, half = theirs[parameter]
-            agree = low <= value + half and value - half <= high
+            item = own_result.parameters[system.names.get(parameter, parameter)]
+            low, high = item.interval_95 or (math.nan, math.nan)
+            value, half_width = peer_values[parameter]
+            agree = low <= value + half_width and value - half_width <= high
             print(
-                f"{name:10} {parameter:10} {truth:9.5g} {each.value or math.nan:10.5g} ± {(high - low) / 2:<11.2g}"
-                f" {value:10.5g} ± {half:<11.2g}  {'yes' if agree else 'no'}"
+                f"{name:10} {parameter:10} {truth:9.5g} {item.value or math.nan:10.5g} ± {(high - low) / 2:<11.2g}"
+                f" {value:10.5g} ± {half_width:<11.2g}  {'yes' if agree else 'no'}"
             )
-        _, (alone_seconds,) = timed([partial(searched, ours)], rounds)
+        _, (alone_seconds,) = timed([partial(search_again, own_result)], rounds)
         print(f"{name:10} {'seconds':10} {'':9} {own_seconds:10.2f} {'':13} {peer_seconds:10.2f}")
-        print(f"{name:10} {'of them, the search':20} {alone_seconds:10.2f}", flush=True)
+        print(f"{name:10} {'search alone':20} {alone_seconds:10.2f}", flush=True)
 
 
 if __name__ == "__main__":

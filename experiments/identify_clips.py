@@ -1,6 +1,6 @@
-"""Three worked clips: drawn, written as H.264, and identified by the command; what was found beside the truth.
+"""Identify three drawn clips by the command, and compare the results with the truth.
 
-The pages in OUT show everything; `identify.jpg` is one frame of each film beside the others.
+OUT receives the reports, and `identify.jpg` with one frame of each film.
 
     python experiments/identify_clips.py [--out out/identify_clips]
 """
@@ -22,7 +22,7 @@ from physvision.identification.command import run_command
 
 BAR = 0.01  # of the leading parameter, the largest error
 HEIGHT = 240  # pixels of each frame in the picture
-# Kind, seed, the kind that is named, what else is told, and what the clip is made for.
+# Kind of the clip, its seed, the kind given to the command, the known value, and the leading parameter.
 CLIPS = (
     ("pendulum", 3, "pendulum", "gravity", "length"),
     ("bounce", 1, "bounce", "radius", "restitution"),
@@ -31,23 +31,23 @@ CLIPS = (
 
 
 def main(out: Path = Path("out/identify_clips")) -> float:
-    """Draw, identify, print; the largest error of a leading parameter, a share.
+    """Draw and identify the clips, and return the largest relative error of a leading parameter.
 
     Args:
-        out: folder; made where it is missing.
+        out: Output folder.
     """
     out.mkdir(parents=True, exist_ok=True)
     frames, errors = [], []
-    for kind, seed, named, known, leading in CLIPS:
+    for kind, seed, motion, known_name, leading in CLIPS:
         clip = draw(kind, seed)
         path = clip.write(out / f"{kind}.mp4")
-        told = f"{known}={clip.truth[known]:.4g}"
-        arguments = [str(path), *(["--motion", named] if named else []), "--known", told]
+        known = f"{known_name}={clip.truth[known_name]:.4g}"
+        arguments = [str(path), *(["--motion", motion] if motion else []), "--known", known]
         print(f"\nphysvision identify {' '.join(arguments)}")
         run_command([*arguments, "--out", str(out / kind)])
-        found = json.loads((out / kind / "parameters.json").read_text())
-        value, truth = found["parameters"][leading]["value"], clip.truth[leading]
-        print(f"  {leading} of the drawing: {truth:.5g}, found as {found['motion']}: {value / truth - 1:+.2%}")
+        result = json.loads((out / kind / "parameters.json").read_text())
+        value, truth = result["parameters"][leading]["value"], clip.truth[leading]
+        print(f"  {leading} of the drawing: {truth:.5g}, identified as {result['motion']}: {value / truth - 1:+.2%}")
         errors.append(abs(value / truth - 1))
         film = out / kind / "prediction.mp4"
         middle = video.read_info(film).frames // 3

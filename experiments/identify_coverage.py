@@ -1,18 +1,15 @@
-"""How often `identify`'s intervals hold, and how far its values are off: drawn clips, filmed as people film.
+"""Coverage of `identify`'s intervals and errors of its values, on drawn clips filmed as people film.
 
-The last column is how far a prediction is off in the next half second, as a share of how far a constant velocity is,
-for falls a constant acceleration: the median of the clips.
+Each clip is drawn with random parameters, camera, light, noise and compression, written as H.264, and identified from
+the file. Results are written line by line, so an interrupted run resumes where it stopped, and several processes can
+share the work: each takes every n-th clip, and each prints the results of all. A rejected clip counts as a miss of its
+leading parameters.
 
-Each clip is drawn with parameters, camera, light, noise and compression at random, written as H.264, and identified
-from the file. Results are kept line by line, so an interrupted run goes on where it stopped, and several processes can
-share the work: each takes every so many-th clip, and any of them, or a last call, shows what all have found.
+The last column is the error of a prediction in the next half second, relative to that of a constant velocity, or of a
+constant acceleration for falls: the median over the clips. docs/identify.md has the results, with the commit.
 
     python experiments/identify_coverage.py [--clips 200] [--first 0] [--kinds false] [--out out/identify_coverage] \
-        [--share 1/2] [--only projectile,fall]
-
-A clip that is refused counts as a miss of its leading parameters.
-
-What it found is in docs/identify.md, with the commit.
+        [--part 1/2] [--only projectile,fall]
 """
 
 from __future__ import annotations
@@ -33,91 +30,92 @@ from physvision.datasets.clips import KINDS, LEADING, draw
 from physvision.identification import Identification, identify
 
 
-def judge(kind: str, seed: int, name_kind: bool) -> dict:
-    """One clip: what was found of each parameter, or why it was refused."""
+def identify_clip(kind: str, seed: int, name_kind: bool) -> dict:
+    """Identify one clip: its parameters beside the truth, or the reason of its rejection."""
     clip, began = draw(kind, seed), time.process_time()
-    told = {**clip.known, **{name: value for name, value in clip.options.items() if name == "scale"}}
-    result: dict = {"kind": kind, "seed": seed, "parameters": {}}
+    known_values = {**clip.known, **{name: value for name, value in clip.options.items() if name == "scale"}}
+    record: dict = {"kind": kind, "seed": seed, "parameters": {}}
     with tempfile.TemporaryDirectory() as folder:
         path = clip.write(Path(folder) / "clip.mp4")
         try:
-            found = identify(path, kind if name_kind else None, told, fps=clip.options.get("fps"))
+            result = identify(path, kind if name_kind else None, known_values, fps=clip.options.get("fps"))
         except PhysvisionError as error:
-            return {**result, "refused": str(error)[:200]}
-    result |= {"named": found.motion, "alike": list(found.indistinguishable), "seconds": time.process_time() - began}
-    result["ahead"] = ahead(found)
-    for name, each in found.parameters.items():
+            return {**record, "rejected": str(error)[:200]}
+    record |= {"named": result.motion, "indistinguishable": list(result.indistinguishable)}
+    record["seconds"] = time.process_time() - began
+    record["ahead"] = prediction_errors(result)
+    for name, entry in result.parameters.items():
         truth = clip.truth.get(name)
-        if truth is None or each.value is None or each.interval_68 is None or each.interval_95 is None:
+        if truth is None or entry.value is None or entry.interval_68 is None or entry.interval_95 is None:
             continue
-        result["parameters"][name] = {
-            "value": float(each.value),
+        record["parameters"][name] = {
+            "value": float(entry.value),
             "truth": float(truth),
-            "in_68": bool(each.interval_68[0] <= truth <= each.interval_68[1]),
-            "in_95": bool(each.interval_95[0] <= truth <= each.interval_95[1]),
+            "in_68": bool(entry.interval_68[0] <= truth <= entry.interval_68[1]),
+            "in_95": bool(entry.interval_95[0] <= truth <= entry.interval_95[1]),
         }
-    return result
+    return record
 
 
-def ahead(found: Identification) -> dict[str, float] | None:
-    """How far predictions are off in the half second after the first two thirds, px: ours, and simpler ones.
+def prediction_errors(result: Identification) -> dict[str, float] | None:
+    """Return the errors of predictions of the half second after the first two thirds, px: ours, and two baselines.
 
-    A constant velocity is that of the last five places; a constant acceleration that of all since the motion began.
+    The baselines are the constant velocity of the last five positions, and the constant acceleration of all of them.
     """
-    if found.holdout is None:
+    if result.holdout is None:
         return None
-    ours, times = found.holdout.positions, found.evidence.times.numpy()
-    seen = found.evidence.observed.numpy()
-    there = np.asarray(np.isfinite(seen).all(1))
+    ours, times = result.holdout.positions, result.evidence.times.numpy()
+    observed = result.evidence.observed.numpy()
+    valid = np.asarray(np.isfinite(observed).all(1))
     cut = int(np.flatnonzero(np.isfinite(ours).all(1))[0])
-    late = there & np.isfinite(ours).all(1) & (times < times[cut] + 0.5)
-    before = np.flatnonzero(there[:cut] & (np.arange(cut) >= found.fit.model.first))
+    late = valid & np.isfinite(ours).all(1) & (times < times[cut] + 0.5)
+    before = np.flatnonzero(valid[:cut] & (np.arange(cut) >= result.fit.model.first))
     if not late.any() or len(before) < 5:
         return None
 
-    def missed(guess: np.ndarray) -> float:
-        return float(np.sqrt(np.square(guess - seen)[late].mean() * 2))
+    def rms_error(guess: np.ndarray) -> float:
+        return float(np.sqrt(np.square(guess - observed)[late].mean() * 2))
 
     def polynomial(frames: np.ndarray, degree: int) -> np.ndarray:
         powers = np.vander(times - times[cut], degree + 1)
-        return powers @ np.linalg.lstsq(powers[frames], seen[frames], rcond=None)[0]
+        return powers @ np.linalg.lstsq(powers[frames], observed[frames], rcond=None)[0]
 
     return {
-        "ours": missed(ours),
-        "velocity": missed(polynomial(before[-5:], 1)),
-        "acceleration": missed(polynomial(before, 2)),
+        "ours": rms_error(ours),
+        "velocity": rms_error(polynomial(before[-5:], 1)),
+        "acceleration": rms_error(polynomial(before, 2)),
     }
 
 
 def show(results: list[dict], name_kind: bool) -> None:
-    """Coverage and errors of each kind and of all."""
+    """Print the coverage and the errors of each kind and of all."""
     rows: dict[str, list[dict]] = defaultdict(list)
     errors: dict[str, list[float]] = defaultdict(list)
-    for result in results:
-        for _ in LEADING[result["kind"]] if "refused" in result else ():
-            for kind in (result["kind"], "all"):
+    for record in results:
+        for _ in LEADING[record["kind"]] if "rejected" in record else ():
+            for kind in (record["kind"], "all"):
                 rows[kind].append({"in_68": False, "in_95": False})
                 errors[kind].append(np.inf)
-        for name, each in result["parameters"].items():
-            rows[result["kind"]].append(each)
-            rows["all"].append(each)
-            if name in LEADING[result["kind"]]:
-                error = abs(each["value"] / each["truth"] - 1)
-                errors[result["kind"]].append(error)
+        for name, entry in record["parameters"].items():
+            rows[record["kind"]].append(entry)
+            rows["all"].append(entry)
+            if name in LEADING[record["kind"]]:
+                error = abs(entry["value"] / entry["truth"] - 1)
+                errors[record["kind"]].append(error)
                 errors["all"].append(error)
     baselines = {kind: "acceleration" if kind == "fall" else "velocity" for kind in KINDS}
-    print(f"{'kind':<17}{'clips':>6}{'refused':>9}{'named':>7}{'in 68 %':>9}{'in 95 %':>9}", end="")
+    print(f"{'kind':<17}{'clips':>6}{'rejected':>9}{'named':>7}{'in 68 %':>9}{'in 95 %':>9}", end="")
     print(f"{'median, %':>11}{'95th, %':>9}{'ahead':>8}")
     for kind in [*KINDS, "all"]:
-        clips = [result for result in results if kind in ("all", result["kind"])]
+        clips = [record for record in results if kind in ("all", record["kind"])]
         if not clips or not rows[kind]:
             continue
-        refused = sum("refused" in result for result in clips)
-        right = sum(result["kind"] in (result.get("named"), *result.get("alike", ())) for result in clips)
-        shares = [100 * sum(each[key] for each in rows[kind]) / len(rows[kind]) for key in ("in_68", "in_95")]
+        rejected = sum("rejected" in record for record in clips)
+        correct = sum(record["kind"] in (record.get("named"), *record.get("indistinguishable", ())) for record in clips)
+        coverage = [100 * sum(entry[key] for entry in rows[kind]) / len(rows[kind]) for key in ("in_68", "in_95")]
         wide = 100 * np.quantile(errors[kind], 0.95, method="higher")
-        print(f"{kind:<17}{len(clips):>6}{refused:>9}{right if not name_kind else '':>7}", end="")
-        print(f"{shares[0]:>9.0f}{shares[1]:>9.0f}{100 * median(errors[kind]):>11.2f}{wide:>9.2f}", end="")
+        print(f"{kind:<17}{len(clips):>6}{rejected:>9}{correct if not name_kind else '':>7}", end="")
+        print(f"{coverage[0]:>9.0f}{coverage[1]:>9.0f}{100 * median(errors[kind]):>11.2f}{wide:>9.2f}", end="")
         ratios = [r["ahead"]["ours"] / r["ahead"][baselines[r["kind"]]] for r in clips if r.get("ahead")]
         print(f"{median(ratios) if ratios else np.nan:>8.2f}")
 
@@ -127,33 +125,33 @@ def main(
     kinds: bool = False,
     out: Path = Path("out/identify_coverage"),
     first: int = 0,
-    share: str = "1/1",
+    part: str = "1/1",
     only: str | None = None,
 ) -> None:
-    """Identify drawn clips.
+    """Identify drawn clips, and print a table.
 
     Args:
-        clips: how many, over all kinds in turn.
-        kinds: the kind of motion is not told.
-        out: folder of the results, which are taken up again.
-        first: seed of the first clip of each kind.
-        share: which part of the clips this process does, of how many; "0/1" only shows what is there.
-        only: kinds of motion by commas; all if not given.
+        clips: Number of clips, over all kinds in turn.
+        kinds: If true, the kind of motion is not given.
+        out: Folder of the results, which are resumed.
+        first: Seed of the first clip of each kind.
+        part: Part of the clips that this process identifies, as index/count; "0/1" only prints what is there.
+        only: Kinds of motion, separated by commas; all if not given.
     """
     torch.set_num_threads(1)
     names = list(KINDS) if only is None else only.split(",")
-    wanted = [(names[number % len(names)], first + number // len(names)) for number in range(clips)]
-    part, parts = (int(number) for number in share.split("/"))
-    mine = wanted[part - 1 :: parts] if part else []
+    selection = [(names[number % len(names)], first + number // len(names)) for number in range(clips)]
+    index, count = (int(number) for number in part.split("/"))
+    clips_of_process = selection[index - 1 :: count] if index else []
 
     def work(clip: tuple[str, int]) -> dict:
-        print(f"\r{mine.index(clip) + 1} of {len(mine)} clips", end="", flush=True)
-        return judge(*clip, not kinds)
+        print(f"\r{clips_of_process.index(clip) + 1} of {len(clips_of_process)} clips", end="", flush=True)
+        return identify_clip(*clip, not kinds)
 
     path = out / ("kinds.jsonl" if kinds else "told.jsonl")
-    results = cached_results(path, mine, work, lambda result: (result["kind"], result["seed"]))
+    results = cached_results(path, clips_of_process, work, lambda record: (record["kind"], record["seed"]))
     print()
-    show([results[clip] for clip in wanted if clip in results], not kinds)
+    show([results[clip] for clip in selection if clip in results], not kinds)
 
 
 if __name__ == "__main__":
