@@ -14,6 +14,7 @@ from physvision.datasets.registry import repair
 from physvision.datasets.sample import Sample
 from physvision.datasets.sampling import ShardSampler
 from physvision.datasets.showing import show
+from physvision.datasets.swing import SwingRecipe
 from physvision.datasets.tabletop import TabletopRecipe
 from physvision.datasets.windows import Windows, WindowShape
 
@@ -30,6 +31,7 @@ __all__ = [
     "Recipe",
     "Sample",
     "ShardSampler",
+    "SwingRecipe",
     "TabletopRecipe",
     "WindowShape",
     "Windows",

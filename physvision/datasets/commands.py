@@ -13,6 +13,7 @@ from physvision.datasets.generation import generate as make
 from physvision.datasets.importing import import_video
 from physvision.datasets.pendulum import PendulumRecipe
 from physvision.datasets.showing import show as draw
+from physvision.datasets.swing import SwingRecipe
 from physvision.datasets.tabletop import TabletopRecipe
 
 
@@ -68,6 +69,18 @@ def generate_dye(out: str = "data/dye", workers: int | None = None, executor: Ex
     print(make(DyeRecipe(**recipe), out, workers=workers, executor=executor))
 
 
+def generate_swing(out: str = "data/swing", workers: int | None = None, executor: Executor = "local", **recipe) -> None:
+    """Pendulum of textured links in front of a cluttered wall, filmed by a moving camera.
+
+    Args:
+        out: Folder of the data set; run again after an interruption to go on.
+        workers: Number of processes; all cores if not given.
+        executor: "local", or "ray" for an existing Ray cluster.
+        recipe: Values of the recipe.
+    """
+    print(make(SwingRecipe(**recipe), out, workers=workers, executor=executor))
+
+
 def generate_tabletop(
     out: str = "data/tabletop", workers: int | None = None, executor: Executor = "local", **recipe
 ) -> None:
@@ -88,6 +101,7 @@ generate = {
     "block": generate_block,
     "dye": generate_dye,
     "pendulum": generate_pendulum,
+    "swing": generate_swing,
     "tabletop": generate_tabletop,
 }
 

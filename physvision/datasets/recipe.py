@@ -168,13 +168,13 @@ class Recipe(ABC):
         """Raise unless the value `name` is a finite number of `least` (or `above` it) to `most`."""
         check_number(name, getattr(self, name), least, most, above)
 
-    def require_range(self, name: str, least: Number, above: bool = False) -> None:
-        """Raise unless the value `name` is a pair of finite numbers, the first at most the second."""
+    def require_range(self, name: str, least: Number, above: bool = False, highest: Number = math.inf) -> None:
+        """Raise unless the value `name` is a pair of growing finite numbers from `least` (or above) to `highest`."""
         value = getattr(self, name)
         if not isinstance(value, tuple | list) or len(value) != 2:
             raise DtypeError(f"{name}: expected a lowest and a highest number, got {value!r}")
-        check_number(f"{name}[0]", value[0], least, math.inf, above)
-        check_number(f"{name}[1]", value[1], value[0], math.inf)
+        check_number(f"{name}[0]", value[0], least, highest, above)
+        check_number(f"{name}[1]", value[1], value[0], highest)
 
 
 def check_number(name: str, value: object, least: Number, most: Number = math.inf, above: bool = False) -> None:

@@ -15,10 +15,12 @@ from physvision.datasets.folder import DataFolder, Shard
 from physvision.datasets.generation import generate
 from physvision.datasets.pendulum import PendulumRecipe
 from physvision.datasets.recipe import Recipe
+from physvision.datasets.swing import SwingRecipe
 from physvision.datasets.tabletop import TabletopRecipe
 
 RECIPES: dict[str, type[Recipe]] = {
-    recipe.name: recipe for recipe in (BilliardsRecipe, BlockRecipe, DyeRecipe, PendulumRecipe, TabletopRecipe)
+    recipe.name: recipe
+    for recipe in (BilliardsRecipe, BlockRecipe, DyeRecipe, PendulumRecipe, SwingRecipe, TabletopRecipe)
 }
 
 

@@ -31,7 +31,7 @@ class PendulumRecipe(Recipe):
         seed: of all random choices.
         lengths: of the links, metres; their number is the number of links.
         masses: of the links, kg; 1 each if not given.
-        damping: of every hinge, N m s/rad.
+        damping: Damping of every hinge, or of each in turn; N m s/rad.
         gravity: m/s².
         dt: time between frames, seconds.
         size: side of the picture, pixels.
@@ -48,7 +48,7 @@ class PendulumRecipe(Recipe):
     seed: int = 0
     lengths: tuple[Number, ...] = (3.0, 3.0, 3.0)
     masses: tuple[Number, ...] | None = None
-    damping: Number = 0.0
+    damping: Number | tuple[Number, ...] = 0.0
     gravity: Number = 9.81
     dt: Number = 0.05
     size: int = 100
@@ -69,12 +69,21 @@ class PendulumRecipe(Recipe):
             self.require_whole(name, least)
         for name in ("dt", "radius"):
             self.require_number(name, 0, above=True)
-        for name in ("damping", "gravity", "angle", "speed", "noise"):
+        for name in ("gravity", "angle", "speed", "noise"):
             self.require_number(name, 0)
         if len(self.lengths) == 0:
             raise InputError("lengths: expected one or more links, got none")
         if self.masses is not None and len(self.masses) != len(self.lengths):
             raise InputError(f"masses: expected one for each of {len(self.lengths)} links, got {len(self.masses)}")
+        if isinstance(self.damping, tuple | list):
+            if len(self.damping) != len(self.lengths):
+                raise InputError(
+                    f"damping: expected one for each of {len(self.lengths)} hinges, got {len(self.damping)}"
+                )
+            for index, value in enumerate(self.damping):
+                check_number(f"damping[{index}]", value, 0)
+        else:
+            check_number("damping", self.damping, 0)
         for name, values in (("lengths", self.lengths), ("masses", self.masses or ())):
             for index, value in enumerate(values):
                 check_number(f"{name}[{index}]", value, 0, above=True)
@@ -84,7 +93,8 @@ class PendulumRecipe(Recipe):
         """The pendulum's rods."""
         lengths = tuple(map(float, self.lengths))
         masses = tuple(map(float, self.masses)) if self.masses is not None else (1.0,) * len(lengths)
-        damping = (float(self.damping),) * len(lengths)
+        per_hinge = self.damping if isinstance(self.damping, tuple | list) else (self.damping,) * len(lengths)
+        damping = tuple(map(float, per_hinge))
         return Links(lengths, masses, damping, float(self.radius), float(self.gravity))
 
     @property

@@ -28,9 +28,11 @@ class CameraPath:
         """Place of the pinhole in the world."""
         return -np.einsum("fji,fj->fi", self.extrinsics[:, :3, :3], self.extrinsics[:, :3, 3])
 
-    def homographies(self) -> Float[np.ndarray, "frames 3 3"]:
-        """Mappings from (x, y, 1) on the world's plane z = 0 to pixels, up to scale."""
-        return self.intrinsics @ self.extrinsics[:, :3, [0, 1, 3]]
+    def homographies(self, depth: float) -> Float[np.ndarray, "frames 3 3"]:
+        """Mappings from (x, y, 1) on the world's plane z = `depth` to pixels, up to scale."""
+        plane = self.extrinsics[:, :3, [0, 1, 3]].copy()
+        plane[..., 2] += depth * self.extrinsics[:, :3, 2]
+        return self.intrinsics @ plane
 
 
 def intrinsics(focal: float, height: int, width: int) -> Float[np.ndarray, "3 3"]:

@@ -12,15 +12,15 @@ import numpy as np
 from physvision.core import InputError
 from physvision.datasets.billiards.rolling import random_orientations
 from physvision.datasets.billiards.simulation import Motion, Table, simulate
-from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe
-from physvision.datasets.rendering import CameraPath, Sensor, handheld_path, intrinsics, random_lighting
+from physvision.datasets.filmed_recipe import FilmedRecipe
+from physvision.datasets.recipe import Field, FrameFormat, Number
+from physvision.datasets.rendering import MOMENTS, random_palette, random_sphere_texture
 from physvision.datasets.rendering.cameras import project
-from physvision.datasets.tabletop.rendering import MOMENTS, TabletopLooks, TabletopRenderer
+from physvision.datasets.tabletop.rendering import TabletopLooks, TabletopRenderer
 from physvision.datasets.tabletop.scene import (
     SURFACE_MARGIN,
     SURFACE_SCALE,
     place_balls,
-    random_palette,
     random_walls,
     table_surface,
 )
@@ -33,7 +33,7 @@ _MAX_COVER = 0.4
 
 
 @dataclass(frozen=True)
-class TabletopRecipe(Recipe):
+class TabletopRecipe(FilmedRecipe):
     """Textured balls on a cluttered table under a moving camera: exact from event to event, ray cast.
 
     One world unit is one pixel at the table's height under an upright camera; x points right, y down, z into the table.
@@ -43,16 +43,8 @@ class TabletopRecipe(Recipe):
         trials: Number of trials; a tenth each is for validation and test.
         frames: Number of frames of a trial.
         seed: Seed of all random choices.
-        balls: Lowest and highest number of balls; the highest is the number of slots of the state.
         size: Side of the picture, pixels.
         fps: Frames per second.
-        radius: Lowest and highest radius, the same for all balls of a trial, px.
-        speed: Lowest and highest speed at the start, px a frame.
-        masses: Lowest and highest mass, drawn for every ball, kg.
-        restitution: Lowest and highest coefficient of restitution between balls.
-        wall_restitution: Lowest and highest coefficient of restitution at walls.
-        sliding_deceleration: Lowest and highest deceleration by table friction, px/s².
-        wall_margin: Lowest and highest distance of a wall from the border of the picture, px.
         tilt: Largest tilt of the camera against the table's normal, degrees.
         roll: Largest rotation of the camera about its line of sight, degrees.
         shake: Standard deviation of the camera's rotation about each axis during a trial, degrees.
@@ -62,16 +54,19 @@ class TabletopRecipe(Recipe):
         unevenness: Largest unevenness of the light, as a fraction of its mean.
         flicker: Largest change of the light with time, as a fraction of its mean.
         noise: Lowest and highest standard deviation of the sensor's noise; 1 is full scale.
-        quality: Lowest and highest quality of JPEG compression, 1 to 100; no compression if not given.
+        quality: Lowest and highest quality of JPEG compression, 1 to 100; None for no compression.
         masks: If true, store which ball each pixel shows.
+        balls: Lowest and highest number of balls; the highest is the number of slots of the state.
+        radius: Lowest and highest radius, the same for all balls of a trial, px.
+        speed: Lowest and highest speed at the start, px a frame.
+        masses: Lowest and highest mass, drawn for every ball, kg.
+        restitution: Lowest and highest coefficient of restitution between balls.
+        wall_restitution: Lowest and highest coefficient of restitution at walls.
+        sliding_deceleration: Lowest and highest deceleration by table friction, px/s².
+        wall_margin: Lowest and highest distance of a wall from the border of the picture, px.
     """
 
-    trials: int = 1250
-    frames: int = 100
-    seed: int = 0
     balls: tuple[int, int] = (1, 5)
-    size: int = 64
-    fps: Number = 30
     radius: tuple[Number, Number] = (2.5, 6.0)
     speed: tuple[Number, Number] = (0.5, 2.0)
     masses: tuple[Number, Number] = (0.5, 2.0)
@@ -79,17 +74,6 @@ class TabletopRecipe(Recipe):
     wall_restitution: tuple[Number, Number] = (0.7, 0.9)
     sliding_deceleration: tuple[Number, Number] = (2.0, 10.0)
     wall_margin: tuple[Number, Number] = (4.0, 12.0)
-    tilt: Number = 15.0
-    roll: Number = 6.0
-    shake: Number = 0.15
-    exposure: tuple[Number, Number] = (0.1, 0.6)
-    contrast: tuple[Number, Number] = (0.1, 0.6)
-    clutter: int = 8
-    unevenness: Number = 0.35
-    flicker: Number = 0.1
-    noise: tuple[Number, Number] = (0.0, 0.02)
-    quality: tuple[int, int] | None = (60, 95)
-    masks: bool = True
 
     name: ClassVar[str] = "tabletop"
     packages: ClassVar[tuple[str, ...]] = ("numpy", "opencv-python-headless", "physvision", "pyarrow")
@@ -97,26 +81,13 @@ class TabletopRecipe(Recipe):
     def check(self) -> None:
         """Raise if a value is out of range."""
         super().check()
-        self.require_whole("size", 16)
-        self.require_whole("clutter", 0)
-        self.require_number("fps", 0, above=True)
+        self.require_whole_range("balls", 1)
         for name in ("radius", "masses"):
             self.require_range(name, 0, above=True)
-        for name in ("speed", "restitution", "wall_restitution", "sliding_deceleration", "wall_margin", "exposure"):
+        for name in ("speed", "sliding_deceleration", "wall_margin"):
             self.require_range(name, 0)
-        for name in ("contrast", "noise", "balls"):
-            self.require_range(name, 0)
-        for name in ("restitution", "wall_restitution", "exposure", "contrast"):
-            if getattr(self, name)[1] > 1:
-                raise InputError(f"{name}: expected numbers of at most 1, got {getattr(self, name)}")
-        self.require_number("tilt", 0, 45)
-        for name in ("roll", "shake", "unevenness", "flicker"):
-            self.require_number(name, 0)
-        whole = {"balls": (1, math.inf), **({"quality": (1, 100)} if self.quality is not None else {})}
-        for name, (low, high) in whole.items():
-            value = getattr(self, name)
-            if not all(isinstance(bound, int) and low <= bound <= high for bound in value) or value[0] > value[1]:
-                raise InputError(f"{name}: expected two growing whole numbers of {low} to {high:g}, got {value}")
+        for name in ("restitution", "wall_restitution"):
+            self.require_range(name, 0, highest=1)
         side, balls, radius = self.size - 2 * self.wall_margin[1], self.balls[1], self.radius[1]
         if side <= 2 * radius or (balls > 1 and balls * math.pi * radius**2 > _MAX_COVER * side**2):
             raise InputError(
@@ -125,9 +96,14 @@ class TabletopRecipe(Recipe):
             )
 
     @property
+    def focal(self) -> float:
+        """Focal length, which shows a px of the table under an upright camera as a pixel."""
+        return _DISTANCE * self.size
+
+    @property
     def intrinsics(self) -> np.ndarray:
-        """Camera matrix, which shows a px of the table under an upright camera as a pixel."""
-        return intrinsics(_DISTANCE * self.size, self.size, self.size)
+        """Camera matrix of all frames."""
+        return self.camera_matrix(self.focal)
 
     @property
     def frame_format(self) -> FrameFormat:
@@ -182,14 +158,14 @@ class TabletopRecipe(Recipe):
         motion = self._motion(table, times, exposure, random)
         positions = motion.positions + walls[:2]
         looks = self._looks(count, radius, walls, times, random)
-        renderer = TabletopRenderer(looks, self.size, self.size)
         # Moments of an exposure, and last the frame's own time.
         blurred, exact = slice(0, len(MOMENTS)), len(MOMENTS)
         orientations = motion.orientations
         assert orientations is not None
+        renderer = TabletopRenderer(looks, self.size, self.size, positions[:, blurred], orientations[:, blurred])
         present = np.arange(slots) < count
         return {
-            "frames": renderer.frames(times, positions[:, blurred], orientations[:, blurred], random),
+            "frames": renderer.frames(times, random),
             "q": _in_slots(positions[:, exact], slots, 3),
             "v": _in_slots(motion.velocities[:, exact], slots, 3),
             "orientation": _in_slots(orientations[:, exact], slots, 4) + (~present)[:, None] * np.array([1.0, 0, 0, 0]),
@@ -235,21 +211,20 @@ class TabletopRecipe(Recipe):
     def _looks(
         self, count: int, radius: float, walls: np.ndarray, times: np.ndarray, random: np.random.Generator
     ) -> TabletopLooks:
-        palette, middle = random_palette(count, random), 0.5 * self.size
-        target = np.array([middle, middle, 0.0])
-        distance = _DISTANCE * self.size
-        tilt, roll, shake = (math.radians(angle) for angle in (self.tilt, self.roll, self.shake))
-        camera = CameraPath(self.intrinsics, handheld_path(times, target, distance, tilt, roll, shake, random))
+        palette = random_palette(count, random)
+        target = np.array([0.5 * self.size, 0.5 * self.size, 0.0])
+        camera = self.random_camera(self.focal, target, self.focal, times, random)
         contrast, clutter = random.uniform(*self.contrast), int(random.integers(self.clutter + 1))
-        quality = None if self.quality is None else int(random.integers(self.quality[0], self.quality[1] + 1))
+        textures = zip(palette.objects, palette.accents, strict=True)
         return TabletopLooks(
             surface=table_surface(self.size, walls, palette, contrast, clutter, random),
             surface_origin=np.full(2, -float(SURFACE_MARGIN)),
             surface_scale=SURFACE_SCALE,
-            textures=palette.textures(random),
+            surface_depth=0.0,
+            textures=[random_sphere_texture(*colors, random) for colors in textures],
             radius=radius,
-            lighting=random_lighting(self.unevenness, self.flicker, random),
-            sensor=Sensor(random.uniform(*self.noise), quality),
+            lighting=self.random_lighting(random),
+            sensor=self.random_sensor(random),
             camera=camera,
         )
 

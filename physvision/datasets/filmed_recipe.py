@@ -1,0 +1,101 @@
+"""Recipe of scenes that a moving camera films, with the options of camera, light and sensor."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from physvision.core import InputError
+from physvision.datasets.recipe import Number, Recipe
+from physvision.datasets.rendering import CameraPath, Lighting, Sensor, handheld_path, intrinsics, random_lighting
+
+
+@dataclass(frozen=True)
+class FilmedRecipe(Recipe):
+    """Values that decide how a scene is filmed; all ranges are drawn from uniformly, once for each trial.
+
+    Attributes:
+        size: Side of the picture, pixels.
+        fps: Frames per second.
+        tilt: Largest tilt of the camera's line of sight, degrees.
+        roll: Largest rotation of the camera about its line of sight, degrees.
+        shake: Standard deviation of the camera's rotation about each axis during a trial, degrees.
+        exposure: Lowest and highest exposure time, as a fraction of the time between frames: motion blur.
+        contrast: Lowest and highest contrast of patterns on surfaces, 0 to 1.
+        clutter: Largest number of shapes drawn onto the surface behind the objects.
+        unevenness: Largest unevenness of the light, as a fraction of its mean.
+        flicker: Largest change of the light with time, as a fraction of its mean.
+        noise: Lowest and highest standard deviation of the sensor's noise; 1 is full scale.
+        quality: Lowest and highest quality of JPEG compression, 1 to 100; None for no compression.
+        masks: If true, store which object each pixel shows.
+    """
+
+    trials: int = 1250
+    frames: int = 100
+    seed: int = 0
+    size: int = 64
+    fps: Number = 30
+    tilt: Number = 15.0
+    roll: Number = 6.0
+    shake: Number = 0.15
+    exposure: tuple[Number, Number] = (0.1, 0.6)
+    contrast: tuple[Number, Number] = (0.1, 0.6)
+    clutter: int = 8
+    unevenness: Number = 0.35
+    flicker: Number = 0.1
+    noise: tuple[Number, Number] = (0.0, 0.02)
+    quality: tuple[int, int] | None = (60, 95)
+    masks: bool = True
+
+    def check(self) -> None:
+        """Raise if a value is out of range."""
+        super().check()
+        self.require_whole("size", 16)
+        self.require_whole("clutter", 0)
+        self.require_number("fps", 0, above=True)
+        self.require_number("tilt", 0, 45)
+        for name in ("roll", "shake", "unevenness", "flicker"):
+            self.require_number(name, 0)
+        for name in ("exposure", "contrast"):
+            self.require_range(name, 0, highest=1)
+        self.require_range("noise", 0)
+        if self.quality is not None:
+            self.require_whole_range("quality", 1, 100)
+
+    def require_whole_range(self, name: str, least: int, highest: float = math.inf) -> None:
+        """Raise unless the value `name` is a pair of growing whole numbers between two bounds."""
+        self.require_range(name, least, highest=highest)
+        value = getattr(self, name)
+        if not all(isinstance(bound, int) for bound in value):
+            raise InputError(f"{name}: expected two whole numbers, got {value}")
+
+    def camera_matrix(self, focal: float) -> np.ndarray:
+        """Camera matrix with a focal length in pixels."""
+        return intrinsics(focal, self.size, self.size)
+
+    def random_camera(
+        self, focal: float, target: np.ndarray, distance: float, times: np.ndarray, random: np.random.Generator
+    ) -> CameraPath:
+        """Camera that looks at `target` from the side of −z, tilted and moving slightly.
+
+        Args:
+            focal: Focal length, pixels.
+            target: Point in the middle of the picture.
+            distance: Distance of the pinhole from the target.
+            times: Times of the frames, s.
+            random: Random generator.
+        """
+        tilt, roll, shake = (math.radians(angle) for angle in (self.tilt, self.roll, self.shake))
+        path = handheld_path(times, target, distance, tilt, roll, shake, random)
+        return CameraPath(self.camera_matrix(focal), path)
+
+    def random_lighting(self, random: np.random.Generator) -> Lighting:
+        """Light from the side of the camera, uneven and changing."""
+        return random_lighting(self.unevenness, self.flicker, random)
+
+    def random_sensor(self, random: np.random.Generator) -> Sensor:
+        """Noise and compression of a trial."""
+        quality = None if self.quality is None else int(random.integers(self.quality[0], self.quality[1] + 1))
+        return Sensor(random.uniform(*self.noise), quality)

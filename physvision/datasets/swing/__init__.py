@@ -1,0 +1,5 @@
+"""Pendulum of textured links, filmed by a tilted, moving camera."""
+
+from physvision.datasets.swing.recipe import SwingRecipe
+
+__all__ = ["SwingRecipe"]
