@@ -70,7 +70,7 @@ def error(rows: Batch, unseen: Batch, updates: int, near: SampleEnhancement | No
     model.fit(rows, None if near is None else lambda: near.augment(rows, places, generator))
     target = torch.cat([unseen["next_obs"] - unseen["obs"], unseen["reward"][:, None]], 1)
     with torch.no_grad():
-        said = model(torch.cat([unseen["obs"], unseen["action"]], 1))[0][model.elites].mean(0)
+        said = model(torch.cat([unseen["obs"], unseen["action"]], 1))[0][model.elite_indices].mean(0)
     return float((said - (target - model.target_mean) / model.target_std).square().mean())
 
 

@@ -117,7 +117,7 @@ class AdaptiveMpc:
         return self.controller.act(state)
 
     def observe(self, start: State, control: Float[Tensor, "batch nu"], end: State) -> None:
-        """Record a transition."""
+        """Record a transition for the next fit."""
         self.log.add(start, control, end)
 
     def refit(self, iterations: int = 30) -> Optimum:

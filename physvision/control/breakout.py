@@ -196,7 +196,7 @@ class BounceStatistics:
     speed_weight: float = 4.0
 
     def add(self, offset: float, falling_speed: float, velocity: Pair) -> None:
-        """Record a bounce."""
+        """Record an observed bounce off the paddle."""
         self.bounces = [*self.bounces[1 - self.max_bounces :], (offset, falling_speed, velocity)]
 
     def predict(self, offset: float, falling_speed: float) -> Pair | None:

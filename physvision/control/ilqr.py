@@ -245,7 +245,7 @@ def _tensor(step_sizes: tuple[float, ...], dtype: torch.dtype, device: torch.dev
 def control_bounds(engine: Engine, bounds: Bounds | tuple[Any, Any] | None, like: Tensor) -> Bounds:
     """Return the bounds of each control; infinite if they are not given."""
     limits = (-torch.inf, torch.inf) if bounds is None else bounds
-    low, high = (torch.as_tensor(limit, dtype=like.dtype, device=like.device).expand(engine.nu) for limit in limits)
-    if not bool((low <= high).all()):
-        raise InputError(f"bounds: expected the lower ones first, got {low.tolist()} and {high.tolist()}")
-    return Bounds(low, high)
+    lower, upper = (torch.as_tensor(limit, dtype=like.dtype, device=like.device).expand(engine.nu) for limit in limits)
+    if not bool((lower <= upper).all()):
+        raise InputError(f"bounds: expected the lower ones first, got {lower.tolist()} and {upper.tolist()}")
+    return Bounds(lower, upper)

@@ -91,7 +91,7 @@ class Mpc:
         check_shape("state.q", state.q, (None, self.engine.nq))
         check_shape("state.v", state.v, (len(state.q), self.engine.nv))
         batch, like = state.batch, state.q
-        low, high = limits = control_bounds(self.engine, self.bounds, like)
+        lower, upper = limits = control_bounds(self.engine, self.bounds, like)
         if self._controls is None:
             self._start_plan(state, limits)
         elif len(self._controls) != batch:
@@ -105,11 +105,11 @@ class Mpc:
         plan, result = ilqr(self.engine, start, self._controls, self.cost, limits, **options)
         replanned = observed[:, 0] & result.cost.isfinite() & plan.feedforward.isfinite().all(2).all(1)
         self._update_plan(replanned, plan.feedforward, plan.trajectory, result.cost)
-        control, age, cost = self._controls[:, 0].clone(), self._plan_age.clone(), self._cost.clone()
+        control, plan_age, cost = self._controls[:, 0].clone(), self._plan_age.clone(), self._cost.clone()
         self._notify(replanned, observed[:, 0])
-        idle = torch.zeros_like(self._controls[:, :1]).clamp(low, high)
+        idle = torch.zeros_like(self._controls[:, :1]).clamp(lower, upper)
         self._controls = torch.cat([self._controls[:, 1:], idle], 1)
-        return Decision(control, replanned, age, cost, self._predicted)
+        return Decision(control, replanned, plan_age, cost, self._predicted)
 
     def _start_plan(self, state: State, limits: Bounds) -> None:
         """Set the plan before the first one: the initial controls, and a state that stays."""

@@ -93,8 +93,8 @@ def minimum_effort(
         target: Target of the final state.
         bounds: Bounds of the controls, as in `ilqr`.
     """
-    low, high = control_bounds(engine, bounds, controls)
-    largest = torch.maximum(low.abs(), high.abs()).square().sum().clamp(max=1.0)
+    lower, upper = control_bounds(engine, bounds, controls)
+    largest = torch.maximum(lower.abs(), upper.abs()).square().sum().clamp(max=1.0)
     # First by any means: with a small penalty the least effort is to stay.
     tie_breaker = TIE_BREAKER / (float(largest) * controls.shape[1])
     plan = _reach(engine, state, controls, target, bounds, tie_breaker, INITIAL_PENALTY)
@@ -126,8 +126,8 @@ def minimum_time(
         InputError: No search reaches the target in all the steps.
     """
     check_count("controls, steps", controls.shape[1])
-    low, high = control_bounds(engine, bounds, controls)
-    tie_breaker = TIE_BREAKER / float(torch.maximum(low.abs(), high.abs()).square().sum())
+    lower, upper = control_bounds(engine, bounds, controls)
+    tie_breaker = TIE_BREAKER / float(torch.maximum(lower.abs(), upper.abs()).square().sum())
     starts = State(state.q.expand(len(controls), -1), state.v.expand(len(controls), -1))
     best = _reach(engine, starts, controls, target, bounds, tie_breaker / controls.shape[1], INITIAL_PENALTY)
     if not bool(best.reached.any()):

@@ -294,9 +294,9 @@ def _contact_flags(engine: articulated.Articulation, state: State) -> Tensor:
     shapes = torch.zeros(state.batch, len(engine.geometry) + 1, dtype=torch.bool)
     for shape_ids in (contacts.first, contacts.second):
         shapes.scatter_(1, torch.where(contacts.present, shape_ids, len(engine.geometry)).long(), True)
-    low, high = dict(engine.properties.items())["joint_limits"][-engine.nu :].unbind(1)
+    lower, upper = dict(engine.properties.items())["joint_limits"][-engine.nu :].unbind(1)
     joints = state.q[:, -engine.nu :]
-    return torch.cat([shapes[:, :-1], (joints < low + 1e-6) | (joints > high - 1e-6)], 1)
+    return torch.cat([shapes[:, :-1], (joints < lower + 1e-6) | (joints > upper - 1e-6)], 1)
 
 
 ENVIRONMENTS: dict[str, Callable[[], Environment]] = {

@@ -32,7 +32,7 @@ MAX_POSITION_M, MAX_ANGLE_RAD = 2.4, 12 * math.pi / 180
 
 
 def reset(batch: int, generator: torch.Generator) -> Float[Tensor, "batch 4"]:
-    """Draw initial states."""
+    """Draw the initial states of episodes."""
     return 0.1 * torch.rand(batch, 4, generator=generator, dtype=torch.float64) - 0.05
 
 

@@ -43,7 +43,7 @@ class ControlSuiteEnv:
     """
 
     def __init__(self, domain: str, task: str, seed: int = 0, action_repeat: int = 1) -> None:
-        """Load a task.
+        """Load a task of the suite.
 
         Args:
             domain: Domain of the suite, for example `cartpole`.

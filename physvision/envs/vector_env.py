@@ -46,7 +46,7 @@ class VectorEnv:
     """
 
     def __init__(self, env: Environment, num_envs: int, generator: torch.Generator) -> None:
-        """Reset all worlds.
+        """Reset all worlds to initial states.
 
         Args:
             env: Environment of all worlds.

@@ -9,7 +9,7 @@ from torch import Tensor
 from physvision.control.policies import FeedbackTask
 from physvision.core import State
 from physvision.envs import Environment
-from physvision.learning.networks import sample_tanh_normal
+from physvision.learning.actor import sample_tanh_normal
 
 
 class EnvironmentTask(FeedbackTask):

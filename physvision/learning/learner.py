@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from physvision.envs import Environment, VectorEnv
-from physvision.learning.networks import Actor
+from physvision.learning.actor import Actor
 
 
 class Learner(ABC):
@@ -29,7 +29,7 @@ class Learner(ABC):
     dtype: torch.dtype = torch.float32
 
     def __init__(self, env: Environment, num_envs: int, seed: int) -> None:
-        """Reset the worlds.
+        """Reset the worlds and seed the random generators.
 
         Args:
             env: Environment to learn.

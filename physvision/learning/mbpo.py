@@ -169,8 +169,8 @@ class Mbpo(OffPolicyAgent):
 
     def current_rollout_length(self) -> int:
         """Return the number of steps of a model rollout at this time."""
-        (short, long), (first, last) = self.mbpo_settings.rollout_length, self.mbpo_settings.rollout_schedule
-        progress = (self.env_steps / self.mbpo_settings.epoch_steps - first) / max(1, last - first)
+        (short, long), (start, end) = self.mbpo_settings.rollout_length, self.mbpo_settings.rollout_schedule
+        progress = (self.env_steps / self.mbpo_settings.epoch_steps - start) / max(1, end - start)
         return int(short + min(max(progress, 0.0), 1.0) * (long - short))
 
     def update(self) -> None:
@@ -199,8 +199,8 @@ class Mbpo(OffPolicyAgent):
         engine = self._num_engine if self.engine_buffer.size else 0
         model = self._num_model if self.model_buffer.size else 0
         real_buffer = self.augmented_buffer if self.sample_enhancement else self.replay_buffer
-        real = self.settings.sac.batch_size - model - engine
-        sources = ((self.model_buffer, model), (real_buffer, real), (self.engine_buffer, engine))
+        num_real = self.settings.sac.batch_size - model - engine
+        sources = ((self.model_buffer, model), (real_buffer, num_real), (self.engine_buffer, engine))
         parts = [buffer.sample(count, self.generator) for buffer, count in sources if count]
         return {name: torch.cat([part[name] for part in parts]) for name in self._widths}
 
@@ -221,7 +221,7 @@ class Counts(dict[str, int]):
     """Integer counters by name with a `state_dict`, so that checkpoints include them."""
 
     def state_dict(self) -> dict[str, int]:
-        """Return the counters."""
+        """Return the counters as a plain dictionary."""
         return dict(self)
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:

@@ -24,7 +24,7 @@ from torch import Tensor
 from physvision.control.policies.rollouts import MAX_OBSERVATION, scale_gradient
 from physvision.core import State
 from physvision.envs import Environment
-from physvision.learning.networks import sample_tanh_normal
+from physvision.learning.actor import sample_tanh_normal
 from physvision.learning.replay_buffer import Batch
 from physvision.learning.sac import ActionEvaluation, Sac
 

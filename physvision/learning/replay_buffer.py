@@ -23,7 +23,7 @@ class ReplayBuffer:
     def __init__(
         self, capacity: int, widths: Mapping[str, int], dtypes: Mapping[str, torch.dtype] | None = None
     ) -> None:
-        """Allocate the buffer.
+        """Allocate memory for all rows.
 
         Args:
             capacity: Largest number of rows.

@@ -20,14 +20,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from physvision.learning.networks import (
-    Actor,
-    EnsembleMlp,
-    ForwardCache,
-    TanhNormalSample,
-    flatten_parameters,
-    polyak_update,
-)
+from physvision.learning.actor import Actor, TanhNormalSample
+from physvision.learning.networks import EnsembleMlp, ForwardCache, flatten_parameters, polyak_update
 from physvision.learning.replay_buffer import Batch
 
 
@@ -84,7 +78,7 @@ class Sac:
     """
 
     def __init__(self, obs_size: int, action_size: int, settings: SacSettings, generator: torch.Generator) -> None:
-        """Initialize the networks.
+        """Initialize the networks and their optimizer.
 
         Args:
             obs_size: Length of an observation.

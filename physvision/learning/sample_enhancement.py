@@ -75,7 +75,7 @@ class SampleEnhancement:
     """
 
     def __init__(self, env: Environment, settings: SampleEnhancementSettings, capacity: int) -> None:
-        """Start without transitions.
+        """Start without any transitions.
 
         Args:
             env: Environment whose engine is differentiated.

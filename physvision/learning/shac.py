@@ -26,9 +26,10 @@ from torch import Tensor
 from physvision.control.policies import GradientMonitor, PolicyRollout, rollout_policy
 from physvision.core import InputError, State, TrainingError
 from physvision.envs import Environment
+from physvision.learning.actor import Actor
 from physvision.learning.env_task import EnvironmentTask
 from physvision.learning.learner import Learner
-from physvision.learning.networks import Actor, EnsembleMlp, polyak_update
+from physvision.learning.networks import EnsembleMlp, polyak_update
 
 ADAM_BETAS = (0.7, 0.95)  # those of the SHAC authors' program
 MIN_LR_FRACTION = 0.01  # of the initial learning rate, at the end of its decay

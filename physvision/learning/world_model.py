@@ -54,11 +54,11 @@ class WorldModel(nn.Module):
     Attributes:
         layers: Networks of the ensemble.
         log_var_bounds: Learned lower and upper bounds of the log-variances, (2, outputs).
-        elites: Indices of the networks that predict, the best first.
+        elite_indices: Indices of the networks that predict, the best first.
     """
 
     def __init__(self, obs_size: int, action_size: int, settings: WorldModelSettings, generator: torch.Generator):
-        """Initialize the networks.
+        """Initialize the networks and their optimizer.
 
         Args:
             obs_size: Length of an observation.
@@ -77,7 +77,7 @@ class WorldModel(nn.Module):
             self.register_buffer(f"{name}_std", torch.ones(size))
         for name in ("obs_min", "obs_max"):
             self.register_buffer(name, torch.zeros(obs_size))
-        self.register_buffer("elites", torch.arange(settings.num_elites))
+        self.register_buffer("elite_indices", torch.arange(settings.num_elites))
         self.optimizer = torch.optim.Adam(self.parameters(), settings.learning_rate, fused=True)
 
     def forward(self, inputs: Float[Tensor, "*members batch inputs"]) -> tuple[Tensor, Tensor]:
@@ -123,7 +123,7 @@ class WorldModel(nn.Module):
         with torch.no_grad():
             for best, current in zip(best_weights, self.layers.parameters(), strict=True):
                 current.copy_(best)
-        self.elites: Tensor = best_error.argsort()[: self.settings.num_elites]
+        self.elite_indices: Tensor = best_error.argsort()[: self.settings.num_elites]
         return {"model_error": float(best_error.mean()), "model_updates": float(updates)}
 
     def _normalize(self, inputs: Tensor, targets: Tensor) -> None:
@@ -158,7 +158,7 @@ class WorldModel(nn.Module):
         # Each elite takes an equal share of the rows, in random order.
         order = torch.randperm(len(obs), generator=self._generator)
         changes = torch.empty(len(obs), len(self.target_mean))
-        for elite, rows in zip(self.elites.tolist(), order.tensor_split(len(self.elites)), strict=True):
+        for elite, rows in zip(self.elite_indices.tolist(), order.tensor_split(len(self.elite_indices)), strict=True):
             mean, log_var = self._evaluate_member(elite, inputs[rows])
             noise = torch.randn(mean.shape, generator=self._generator)
             changes[rows] = (mean + noise * (0.5 * log_var).exp()) * self.target_std + self.target_mean

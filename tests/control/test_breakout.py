@@ -49,6 +49,16 @@ def test_the_nearest_bounce_is_expected():
     assert bounces.predict(4.0, 6.0) is None
 
 
+def test_settings_of_bounces_bound_memory_and_distance():
+    bounces = BounceStatistics(max_distance=5.0, max_bounces=2, speed_weight=10.0)
+    for offset in (-8.0, 0.0, 8.0):
+        bounces.add(offset, 3.0, (offset, -3.0))
+    assert [offset for offset, _, _ in bounces.bounces] == [0.0, 8.0]
+    assert bounces.predict(4.9, 3.0) == (8.0, -3.0)
+    assert bounces.predict(8.0, 3.4) == (8.0, -3.0)
+    assert bounces.predict(8.0, 3.6) is None
+
+
 def test_a_key_counts_what_still_comes_of_those_before():
     paddle = PaddleModel(np.array([0.0, 3.0, 2.0, 1.0, 0, 0, 0, 0]))
     still = [0] * 8

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from physvision import State
-from physvision.control import Bounds, Cost, Goal, ilqr
+from physvision.control import Bounds, Cost, Goal, IlqrSettings, ilqr
 from physvision.core import InputError, Placed, Sphere
 from physvision.physics import articulated
 
@@ -74,6 +74,32 @@ def test_it_is_riccatis_solution_where_motion_is_linear(masses):
     np.testing.assert_allclose(plan.feedforward[0], wanted, rtol=1e-10, atol=1e-10)
     final = plan.trajectory.final
     np.testing.assert_allclose(np.concatenate([final.q[0], final.v[0]]), end, rtol=1e-10, atol=1e-10)
+
+
+def test_settings_change_the_way_and_not_the_optimum():
+    engine, steps = springs(2), 12
+    cost, *_ = quadratic(2, 5)
+    start = State(torch.tensor([[1.0, -1.0]]).double(), torch.zeros(1, 2).double())
+    settings = IlqrSettings(
+        step_sizes=(0.5,),
+        sufficient_decrease=0.1,
+        initial_damping=10.0,
+        damping_growth=10.0,
+        damping_decay=2.0,
+        min_damping=1e-6,
+        max_damping=1e4,
+        rounding=1e-12,
+    )
+    initial = torch.zeros(1, steps, 2).double()
+    (policy, result), (damped_policy, damped) = (
+        ilqr(engine, start, initial, cost, iterations=200, tolerance=1e-15, settings=each)
+        for each in (IlqrSettings(), settings)
+    )
+    assert int(damped.iterations) > int(result.iterations)
+    torch.testing.assert_close(damped_policy.feedforward, policy.feedforward, rtol=1e-6, atol=1e-6)
+    # Beyond its largest damping a world is given up before the first change.
+    policy, given_up = ilqr(engine, start, initial, cost, settings=IlqrSettings(initial_damping=1.0, max_damping=1e-9))
+    assert int(given_up.iterations) <= 1
 
 
 def test_bounds_hold_and_what_they_leave_is_the_least():

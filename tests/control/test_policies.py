@@ -164,7 +164,7 @@ def test_a_direct_layer_is_still_at_first_and_learns():
     output, _ = policy(sensed, policy.initial_hidden(sensed))
     assert output.shape == (4, 5, 3)
     assert not bool(output.any())
-    slopes = torch.autograd.grad(output.sum(), [policy.skip.weight])
+    slopes = torch.autograd.grad(output.sum(), [policy.skip_layer.weight])
     torch.testing.assert_close(slopes[0][0], sensed.sum((0, 1)))
 
 

@@ -7,7 +7,8 @@ from torch.distributions import Normal, TransformedDistribution
 from torch.distributions.transforms import TanhTransform
 
 from physvision.core import InputError
-from physvision.learning.networks import Actor, EnsembleMlp, RunningNormalizer, sample_tanh_normal
+from physvision.learning.actor import Actor, RunningNormalizer, sample_tanh_normal
+from physvision.learning.networks import EnsembleMlp
 from physvision.learning.replay_buffer import ReplayBuffer
 
 

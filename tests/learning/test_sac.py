@@ -5,7 +5,7 @@ from copy import deepcopy
 
 import torch
 
-from physvision.learning.networks import sample_tanh_normal
+from physvision.learning.actor import sample_tanh_normal
 from physvision.learning.sac import ActionEvaluation, Sac, SacSettings
 
 

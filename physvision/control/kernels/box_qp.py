@@ -1,4 +1,4 @@
-"""Box-constrained quadratic program of one control: minimize ½ kᵀ Q k + qᵀ k with low ≤ k ≤ high.
+"""Box-constrained quadratic program of one control: minimize ½ kᵀ Q k + qᵀ k with lower ≤ k ≤ upper.
 
 Method: projected Newton. Entries at a bound that the gradient pushes against are clamped there; a Newton step in the
 others, projected onto the bounds, is shortened until it descends. Q has to be positive definite on the free entries, so
@@ -73,8 +73,8 @@ def objective(matrix: wp.array(dtype=scalar), vector: wp.array(dtype=scalar), k:
 def solve_box_qp(
     matrix: wp.array(dtype=scalar),
     vector: wp.array(dtype=scalar),
-    low: wp.array(dtype=scalar),
-    high: wp.array(dtype=scalar),
+    lower: wp.array(dtype=scalar),
+    upper: wp.array(dtype=scalar),
     k: wp.array(dtype=scalar),
     clamped: wp.array(dtype=wp.int32),
     factors: wp.array(dtype=scalar),
@@ -87,7 +87,7 @@ def solve_box_qp(
     Returns true if the matrix is positive definite on the free entries, so that there is a solution.
     """
     for i in range(n):
-        k[i] = wp.clamp(scalar(0.0), low[i], high[i])
+        k[i] = wp.clamp(scalar(0.0), lower[i], upper[i])
     definite = bool(True)
     active = bool(True)
     for _ in range(MAX_ITERATIONS):
@@ -100,7 +100,7 @@ def solve_box_qp(
                     gradient += matrix[i * n + j] * k[j]
                     magnitude += wp.abs(matrix[i * n + j] * k[j])
                 clamped[i] = 0
-                if (k[i] <= low[i] and gradient > scalar(0.0)) or (k[i] >= high[i] and gradient < scalar(0.0)):
+                if (k[i] <= lower[i] and gradient > scalar(0.0)) or (k[i] >= upper[i] and gradient < scalar(0.0)):
                     clamped[i] = 1
                     gradient = scalar(0.0)
                 elif wp.abs(gradient) > ROUNDING * magnitude:
@@ -113,7 +113,7 @@ def solve_box_qp(
                 solve(factors, step, n)
                 inside = bool(True)
                 for i in range(n):
-                    if clamped[i] == 1 or k[i] + step[i] < low[i] or k[i] + step[i] > high[i]:
+                    if clamped[i] == 1 or k[i] + step[i] < lower[i] or k[i] + step[i] > upper[i]:
                         inside = False
                 if inside:  # without clamped entries the step is exact
                     active = bool(False)
@@ -126,7 +126,7 @@ def solve_box_qp(
                 for _ in range(MAX_HALVINGS):
                     if searching:
                         for i in range(n):
-                            trial[i] = wp.clamp(k[i] + step_size * step[i], low[i], high[i])
+                            trial[i] = wp.clamp(k[i] + step_size * step[i], lower[i], upper[i])
                         if objective(matrix, vector, trial, n) < before:
                             searching = bool(False)
                         else:

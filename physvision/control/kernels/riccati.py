@@ -47,7 +47,7 @@ layout = Layout(
     | {
         "value_x": "n",
         "q_z": "n + m",
-        **dict.fromkeys(("q_u", "k", "low", "high", "step", "trial"), "m"),
+        **dict.fromkeys(("q_u", "k", "lower", "upper", "step", "trial"), "m"),
         **dict.fromkeys(("q_uu", "damped", "factors"), "m * m"),
     },
     whole={"clamped": "m"},
@@ -72,8 +72,8 @@ class ExpansionStruct:
     final_weights: wp.array(dtype=scalar)
     control_weight: scalar  # weight of |u|²
     controls: wp.array3d(dtype=scalar)
-    low: wp.array(dtype=scalar)
-    high: wp.array(dtype=scalar)
+    lower: wp.array(dtype=scalar)
+    upper: wp.array(dtype=scalar)
 
 
 Expansion = wp.ref[ExpansionStruct]
@@ -152,8 +152,8 @@ def solve_controls(e: Expansion, t: Workspace, f: Fours, world: int, step: int, 
     """Solve for the step's k and K; true if the damped Q_uu is positive definite."""
     z = (n + m + 3) // 4
     for i in range(m):
-        t.low[i] = e.low[i] - e.controls[world, step, i]
-        t.high[i] = e.high[i] - e.controls[world, step, i]
+        t.lower[i] = e.lower[i] - e.controls[world, step, i]
+        t.upper[i] = e.upper[i] - e.controls[world, step, i]
         t.q_u[i] = t.q_z[n + i]
         for j in range(i + 1):
             entry = t.q_zz[(n + i) * 4 * z + n + j]
@@ -162,7 +162,7 @@ def solve_controls(e: Expansion, t: Workspace, f: Fours, world: int, step: int, 
             t.damped[i * m + j] = entry
             t.damped[j * m + i] = entry
         t.damped[i * m + i] = t.damped[i * m + i] + rho
-    definite = solve_box_qp(t.damped, t.q_u, t.low, t.high, t.k, t.clamped, t.factors, t.step, t.trial, m)
+    definite = solve_box_qp(t.damped, t.q_u, t.lower, t.upper, t.k, t.clamped, t.factors, t.step, t.trial, m)
     for b in range((n + 3) // 4):
         solve_gain_columns(t, f, b, n, m)
     return definite
@@ -233,8 +233,8 @@ def backward(
     weights: wp.array(dtype=scalar),
     final_weights: wp.array(dtype=scalar),
     controls: wp.array3d(dtype=scalar),
-    low: wp.array(dtype=scalar),
-    high: wp.array(dtype=scalar),
+    lower: wp.array(dtype=scalar),
+    upper: wp.array(dtype=scalar),
     rho: wp.array(dtype=scalar),
     change: wp.array3d(dtype=scalar),
     gains: wp.array4d(dtype=scalar),
@@ -266,8 +266,8 @@ def backward(
     e.final_weights = final_weights
     e.control_weight = control_weight
     e.controls = controls
-    e.low = low
-    e.high = high
+    e.lower = lower
+    e.upper = upper
     terminal_value(e, t, world, n)
     solved = wp.int32(1)
     total = scalar(0.0)

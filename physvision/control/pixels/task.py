@@ -38,7 +38,7 @@ class StartDistribution:
     max_rate: float = 6.0
 
     def sample(self, batch: int, generator: torch.Generator) -> State:
-        """Draw initial states."""
+        """Draw the initial states of episodes."""
         uniform = 2 * torch.rand(batch, 4, generator=generator) - 1
         hangs = torch.rand(batch, generator=generator) < self.hanging_fraction
         x = uniform[:, 0] * torch.where(hangs, 0.05, 0.2)

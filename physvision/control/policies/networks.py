@@ -41,10 +41,10 @@ class MlpPolicy(Policy):
 
     Attributes:
         hidden: Hidden layers.
-        skip: Linear layer from the observation to the output; None without.
+        skip_layer: Linear layer from the observation to the output; None without.
     """
 
-    skip: nn.Linear | None
+    skip_layer: nn.Linear | None
 
     def __init__(
         self, obs_size: int, hidden_sizes: Sequence[int], output_size: int, bias: bool = True, skip: bool = False
@@ -62,13 +62,13 @@ class MlpPolicy(Policy):
         sizes = (obs_size, *hidden_sizes)
         self.hidden = nn.ModuleList(nn.Linear(inputs, outputs, bias) for inputs, outputs in pairwise(sizes))
         self.output = nn.Linear(sizes[-1], output_size, bias)
-        self.skip = nn.Linear(obs_size, output_size, bias) if skip else None
+        self.skip_layer = nn.Linear(obs_size, output_size, bias) if skip else None
 
     def zero_output(self) -> None:
         """Set the output layer and the skip layer to zero; the layers below stay."""
         super().zero_output()
-        if self.skip is not None:
-            for parameter in self.skip.parameters():
+        if self.skip_layer is not None:
+            for parameter in self.skip_layer.parameters():
                 nn.init.zeros_(parameter)
 
     def forward(self, obs: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
@@ -77,7 +77,7 @@ class MlpPolicy(Policy):
         for layer in self.hidden:
             activations = layer(activations).relu()
         output = self.output(activations)
-        return (output if self.skip is None else output + self.skip(obs)), hidden
+        return (output if self.skip_layer is None else output + self.skip_layer(obs)), hidden
 
 
 class GruPolicy(Policy):

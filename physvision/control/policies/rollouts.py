@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from physvision.control.policies.gradient_monitor import GradientMonitor
 from physvision.control.policies.networks import Policy
 from physvision.control.policies.task import ControlTask, FeedbackTask, OpenLoopTask
 from physvision.core import State, Trajectory
@@ -17,6 +17,32 @@ from physvision.physics.engine import Overrides
 
 # Larger observations of a diverging world would end as infinity within a network, whose weights all worlds share.
 MAX_OBSERVATION = 1e6
+
+
+class GradientMonitor:
+    """Records and removes non-finite gradients of tensors with one row a world.
+
+    Attributes:
+        nonfinite: Pairs of world and step whose gradient was not finite, in the order of the backward pass. Such rows
+            are replaced by zeros, so that no other world is affected.
+    """
+
+    def __init__(self) -> None:
+        self.nonfinite: list[tuple[int, int]] = []
+
+    def attach(self, step: int, *tensors: Tensor) -> None:
+        """Monitor the gradients of the tensors of a step."""
+        for tensor in tensors:
+            if tensor.requires_grad:
+                tensor.register_hook(partial(self._check, step))
+
+    def _check(self, step: int, gradient: Tensor) -> Tensor:
+        bad = ~gradient.isfinite().all(1)
+        if bool(bad.any()):
+            pairs = [(world, step) for world in torch.nonzero(bad).flatten().tolist()]
+            self.nonfinite += [pair for pair in pairs if pair not in self.nonfinite]
+            gradient = torch.where(bad[:, None], 0.0, gradient)
+        return gradient
 
 
 @dataclass(frozen=True)
