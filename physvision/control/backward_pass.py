@@ -14,7 +14,7 @@ from torch import Tensor
 from physvision.control.cost import Residuals
 from physvision.core import Trajectory
 from physvision.kernels import precision
-from physvision.kernels.launching import Repeated, Shelf, argument
+from physvision.kernels.launching import LaunchCache, RecordedLaunch, argument
 from physvision.physics import Engine
 from physvision.physics.engine import Overrides
 from physvision.physics.feedback import Bounds
@@ -76,10 +76,10 @@ def backward_pass(
     return BackwardPass(change, gains, expected_decrease, tensors[-1] == 1)
 
 
-_SHELF = Shelf()
+_SHELF = LaunchCache()
 
 
-def _launch(tensors: list[Tensor], control_weight: float) -> Repeated:
+def _launch(tensors: list[Tensor], control_weight: float) -> RecordedLaunch:
     """Prepare the launch for tensors of these shapes."""
     kernels, B = _kernels(), tensors[1]
     batch, steps, n, m = B.shape
@@ -89,7 +89,7 @@ def _launch(tensors: list[Tensor], control_weight: float) -> Repeated:
     workspace = [argument(scalars), argument(scalars.unflatten(1, (-1, 4)), kernels.four), argument(integers)]
     inputs = [*map(argument, tensors), control_weight, *workspace]
     microseconds = 0.001 * batch * steps * (n + m) ** 3
-    return Repeated(kernels.backward, batch, inputs, B.device, microseconds, (scalars, integers))
+    return RecordedLaunch(kernels.backward, batch, inputs, B.device, microseconds, (scalars, integers))
 
 
 def _kernels() -> Any:

@@ -1,1 +1,1 @@
-"""What every Warp kernel needs: precision, launches on torch memory, and autograd Functions over a batch."""
+"""Infrastructure of Warp kernels: precision, launches on torch memory, and autograd functions over a batch."""

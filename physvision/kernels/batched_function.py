@@ -1,9 +1,9 @@
-"""Differentiate a batched computation that is not made of torch operations.
+"""Autograd functions of batched computations that are not made of torch operations.
 
-An `Operation` says how to compute outputs, and gradients from outputs; all its tensors have the batch in front. Two
-autograd Functions make torch's machinery of it: gradients, `torch.func.grad`, `vmap` and `jacrev` (a vmap over the
-backward pass, which is why that is a Function too). vmap folds its dimension into the batch. There are no derivatives
-forward (`jvp`, `jacfwd`) and no second ones; who asks for them is told.
+An `Operation` computes outputs, and gradients from outputs; all its tensors have the batch in front. Two autograd
+functions connect it to torch: gradients, `torch.func.grad`, `vmap` and `jacrev` (a vmap over the backward pass, which
+is therefore a function too). vmap folds its dimension into the batch. Forward-mode (`jvp`, `jacfwd`) and second
+derivatives are not implemented and raise.
 """
 
 from __future__ import annotations
@@ -23,39 +23,39 @@ class Operation(ABC):
     """A computation on batches and its adjoint.
 
     Attributes:
-        differentiable: the first so many outputs have gradients.
+        differentiable: Number of outputs, from the first on, that have gradients.
     """
 
     differentiable: int
 
     @abstractmethod
     def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
-        """The outputs."""
+        """Compute the outputs from the inputs."""
 
     @abstractmethod
     def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:
-        """The gradients to the inputs, from those to the outputs (None for zero); None where not needed."""
+        """Compute the gradients to the inputs, None if not needed, from those to the outputs, None for zero."""
 
 
 def apply(operation: Operation, *inputs: Tensor | None) -> tuple[Tensor, ...]:
-    """Compute the outputs, with gradients."""
-    if not is_followed(*inputs):
+    """Compute the outputs of an operation, with gradients."""
+    if not is_traced(*inputs):
         return operation.forward(*inputs)
     outputs: Any = _applied(_Primal, operation, *inputs)
     return outputs
 
 
-def is_followed(*inputs: Tensor | None) -> bool:
-    """Whether torch follows what becomes of these: for gradients, in a functional transform, or by dual numbers."""
+def is_traced(*inputs: Tensor | None) -> bool:
+    """If true, torch traces these tensors: for gradients, in a functional transform, or by dual numbers."""
     if torch._C._are_functorch_transforms_active() or torch.autograd.forward_ad._current_level >= 0:
         return True
-    return torch.is_grad_enabled() and any(each is not None and each.requires_grad for each in inputs)
+    return torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in inputs)
 
 
 def _applied(function: Any, *arguments: Any) -> Any:
-    """What `function.apply` gives; outside of functional transforms without binding defaults, which there are none of.
+    """Call `function.apply`, outside of functional transforms without binding default arguments.
 
-    Torch inspects the function's signature for that anew in each call, in a third of the time of a short simulation.
+    Torch inspects the signature of the function for defaults in each call, which takes a third of a short simulation.
     """
     if torch._C._are_functorch_transforms_active():
         return function.apply(*arguments)
@@ -64,12 +64,12 @@ def _applied(function: Any, *arguments: Any) -> Any:
 
 
 _NO_JVP = (
-    "derivatives forward (torch.func.jvp, jacfwd, dual numbers) are not there for this computation; use gradients: "
-    "backward(), torch.func.vjp or jacrev"
+    "forward-mode derivatives (torch.func.jvp, jacfwd, dual numbers) are not implemented for this computation; use "
+    "reverse mode: backward(), torch.func.vjp or jacrev"
 )
 _NO_SECOND = (
-    "second derivatives (backward through a gradient, hessian) are not there for this computation; take differences of "
-    "its gradients, or Gauss–Newton steps from jacrev"
+    "second derivatives (backward through a gradient, hessian) are not implemented for this computation; use finite "
+    "differences of its gradients, or Gauss–Newton steps from jacrev"
 )
 
 
@@ -93,10 +93,10 @@ class _Primal(torch.autograd.Function):
             return (None,) * (ctx.count + 1)
         needed = tuple(ctx.needs_input_grad[1:])
         if torch.is_grad_enabled() or torch._C._are_functorch_transforms_active():
-            found: Any = _applied(_Adjoint, ctx.operation, needed, *ctx.saved_tensors, *gradients)
-        else:  # nobody asks for a derivative of the gradient
-            found = _adjoint(ctx.operation, needed, *ctx.saved_tensors, *gradients)
-        return (None, *found)
+            gradients_out: Any = _applied(_Adjoint, ctx.operation, needed, *ctx.saved_tensors, *gradients)
+        else:  # the gradient itself is not differentiated
+            gradients_out = _adjoint(ctx.operation, needed, *ctx.saved_tensors, *gradients)
+        return (None, *gradients_out)
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
@@ -109,9 +109,9 @@ class _Primal(torch.autograd.Function):
 
 
 def _adjoint(operation: Operation, needed: tuple[bool, ...], *tensors: Tensor | None) -> Tensors:
-    """The gradients to the inputs, from these, the outputs and the gradients to those that have one."""
-    count, given = len(needed), operation.differentiable
-    return operation.backward(tensors[:count], tensors[count:-given], tensors[-given:], needed)
+    """Gradients to the inputs, from inputs, outputs and the gradients to differentiable outputs."""
+    count, differentiable = len(needed), operation.differentiable
+    return operation.backward(tensors[:count], tensors[count:-differentiable], tensors[-differentiable:], needed)
 
 
 class _Adjoint(torch.autograd.Function):
@@ -140,14 +140,14 @@ class _Adjoint(torch.autograd.Function):
 
 
 def _folded(size: int, in_dims: tuple, tensors: Tensors) -> list[Tensor | None]:
-    """Each tensor with the mapped dimension in front of the batch, and both made one."""
+    """Fold the mapped dimension of each tensor into the batch."""
     folded: list[Tensor | None] = []
     for tensor, dim in zip(tensors, in_dims, strict=True):
         if tensor is None:
             folded.append(None)
         else:
             front = tensor.unsqueeze(0).expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
-            # With memory of its own: an operation may give what worlds share one gradient, and maps share nothing.
+            # With memory of its own: an operation may share the gradient of shared worlds, and a vmap shares nothing.
             folded.append(front.flatten(0, 1).contiguous())
     return folded
 

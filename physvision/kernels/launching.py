@@ -1,4 +1,4 @@
-"""Launch Warp kernels on torch memory: arrays, structs, and slices of a batch on several cores."""
+"""Launches of Warp kernels on torch memory: arrays, structs, and slices of a batch on several cores."""
 
 from __future__ import annotations
 
@@ -23,47 +23,48 @@ from torch._functorch.pyfunctorch import (
     temporarily_clear_interpreter_stack,
 )
 
-# Below this much work a second thread costs more than it saves.
-LEAST_MICROSECONDS_A_THREAD = 200.0
+# Below this work per thread, µs, another thread costs more than it saves.
+MIN_THREAD_MICROSECONDS = 200.0
 
-# A launch that is shorter is not worth a thread that waits for the user to interrupt it.
-LEAST_MICROSECONDS_TO_STOP = 5000.0
+# A launch shorter than this, µs, cannot be interrupted by the user, which takes another thread.
+MIN_INTERRUPTIBLE_MICROSECONDS = 5000.0
 
 
 def array(tensor: Tensor, dtype: Any = None) -> wp.array:
-    """The memory of `tensor` as a Warp array; strides are kept, zero strides of expanded tensors too."""
+    """Warp array over the memory of a tensor, with its strides, including zero strides of expanded tensors."""
     return wp.from_torch(_strided(tensor), dtype=dtype, requires_grad=False)
 
 
 def argument(tensor: Tensor, dtype: Any = None) -> Any:
-    """The memory of `tensor` as an argument of a kernel: as `array`, in half the time, but no field of a struct."""
+    """Kernel argument over the memory of a tensor, made in half the time of `array`, but not for fields of structs."""
     return wp.from_torch(tensor.detach(), dtype=dtype, requires_grad=False, return_ctype=True)
 
 
 def fill(struct: Any, name: str, tensor: Tensor, dtype: Any = None) -> None:
-    """Let an array of a struct lie where `tensor` does, which the struct keeps alive.
+    """Set an array field of a struct to the memory of a tensor, which the struct keeps alive.
 
-    In a third of the time that an assignment takes, which makes an object of the array first and checks its kind.
+    This takes a third of the time of an assignment, which first makes an array object and checks its type.
     """
-    held = struct.__dict__[name] = _strided(tensor)
-    setattr(struct.__ctype__(), name, wp.from_torch(held, dtype=dtype, requires_grad=False, return_ctype=True))
+    detached = struct.__dict__[name] = _strided(tensor)
+    setattr(struct.__ctype__(), name, wp.from_torch(detached, dtype=dtype, requires_grad=False, return_ctype=True))
 
 
 def _strided(tensor: Tensor) -> Tensor:
-    """The tensor without its gradient; what is empty may have any strides, and Warp asks for its own."""
+    """Detached tensor; an empty one may have any strides, and Warp expects contiguous ones."""
     return tensor.detach() if tensor.numel() else torch.empty_like(tensor, memory_format=torch.contiguous_format)
 
 
 @contextmanager
 def outside_transforms() -> Iterator[None]:
-    """Make tensors that outlast torch's functional transforms: within one a new tensor has no memory of its own."""
+    """Leave torch's functional transforms, in which new tensors have no memory of their own."""
     with temporarily_clear_interpreter_stack():
         yield
 
 
-def inside_map() -> bool:
-    """Whether `torch.func.vmap` (or `jacrev`, which is one) is calling."""
-    return any(isinstance(each, VmapInterpreter) for each in retrieve_all_functorch_interpreters())
+def inside_vmap() -> bool:
+    """If true, the caller is inside `torch.func.vmap` (or `jacrev`, which uses it)."""
+    interpreters = retrieve_all_functorch_interpreters()
+    return any(isinstance(interpreter, VmapInterpreter) for interpreter in interpreters)
 
 
 def launch(
@@ -78,18 +79,18 @@ def launch(
 ) -> None:
     """Run `kernel(first, *inputs)` for `batch` worlds.
 
-    On a CPU a launch has one thread. A launch releases the interpreter's lock, so slices of the batch run on as many
-    cores as torch may use; each world is computed by the same instructions wherever it runs.
+    On a CPU a launch has one thread and releases the interpreter's lock, so slices of the batch run on as many cores as
+    torch may use; each world is computed by the same instructions wherever it runs.
 
     Args:
-        kernel: its first argument is the world that its first thread stands for.
-        batch: number of worlds.
-        inputs: the other arguments.
-        device: where the memory lies.
-        microseconds: a guess at the whole time on one core.
-        inner: further dimensions of the launch, after that of the worlds.
-        stop: a number that the kernel reads, and ends early if it is not zero; set where the user interrupts.
-        together: worlds in a row, of which `batch` is a multiple, that one core has to do.
+        kernel: Kernel whose first argument is the world of its first thread.
+        batch: Number of worlds.
+        inputs: Other arguments of the kernel.
+        device: Device of the memory.
+        microseconds: Estimated time on one core, µs.
+        inner: Further dimensions of the launch, after that of the worlds.
+        stop: Flag, set when the user interrupts, at which the kernel ends early; None for none.
+        together: Number of adjacent worlds, of which `batch` is a multiple, that one core must compute.
     """
     if not batch:
         return
@@ -100,7 +101,7 @@ def launch(
         return
     groups = batch // together
     threads = _threads(groups, microseconds)
-    if threads == 1 and (stop is None or microseconds < LEAST_MICROSECONDS_TO_STOP):
+    if threads == 1 and (stop is None or microseconds < MIN_INTERRUPTIBLE_MICROSECONDS):
         wp.launch(kernel, dim=(batch, *inner), inputs=[0, *inputs], device="cpu")
         return
     jobs = [
@@ -124,20 +125,20 @@ def launch(
         raise
 
 
-class Shelf:
-    """Repeated launches by what they are for, each lent to one caller at a time, the last few kept."""
+class LaunchCache:
+    """Recorded launches by key, each lent to one caller at a time; the last few keys stay."""
 
     def __init__(self, size: int = 16) -> None:
         self._idle: dict[Any, list[Any]] = {}
         self._size = size
 
     def take(self, key: Any, device: torch.device, make: Callable[[], Any]) -> Any:
-        """One that nobody uses; `give` takes it back."""
+        """Take a launch that no other caller uses, or make one; `give` returns it."""
         idle = self._idle.get((key, _stream(device)))
         return idle.pop() if idle else make()
 
     def give(self, key: Any, device: torch.device, recorded: Any) -> None:
-        """Keep it for the next call on the same stream, which waits for this one."""
+        """Return a launch for the next call on the same stream, which waits for this one."""
         self._idle.setdefault((key, _stream(device)), []).append(recorded)
         while len(self._idle) > self._size:
             del self._idle[next(iter(self._idle))]
@@ -148,7 +149,7 @@ def _stream(device: torch.device) -> int | None:
 
 
 def _threads(batch: int, microseconds: float) -> int:
-    return min(torch.get_num_threads(), batch, max(1, int(microseconds / LEAST_MICROSECONDS_A_THREAD)))
+    return min(torch.get_num_threads(), batch, max(1, int(microseconds / MIN_THREAD_MICROSECONDS)))
 
 
 def _slices(batch: int, threads: int) -> list[tuple[int, int]]:
@@ -156,60 +157,60 @@ def _slices(batch: int, threads: int) -> list[tuple[int, int]]:
 
 
 def is_short(batch: int, microseconds: float, device: torch.device) -> bool:
-    """Whether a launch is made by the calling thread alone."""
+    """If true, a launch uses the calling thread only."""
     return device.type == "cpu" and _threads(batch, microseconds) == 1 and batch > 0
 
 
 class _Packed:
-    """A launch on a CPU whose arguments stay packed as the compiled kernel reads them.
+    """Recorded launch on a CPU whose arguments stay packed for the compiled kernel.
 
     Warp's own recorded launch packs them again each time, which takes as long as a short simulation.
     """
 
     def __init__(self, command: Any) -> None:
-        bounds, *given = command.params
-        names = [each.label for each in command.kernel.adj.args]
-        fields = [(name, type(each)) for name, each in zip(names, given, strict=True)]
-        arguments = type("Arguments", (ctypes.Structure,), {"_fields_": fields})(*given)
-        self._names, self._arguments, self._held = names, arguments, command
-        self._places: dict[tuple[int, str | None], Any] = {}
+        bounds, *values = command.params
+        names = [argument.label for argument in command.kernel.adj.args]
+        fields = [(name, type(value)) for name, value in zip(names, values, strict=True)]
+        arguments = type("Arguments", (ctypes.Structure,), {"_fields_": fields})(*values)
+        self._names, self._arguments, self._command = names, arguments, command
+        self._arrays: dict[tuple[int, str | None], Any] = {}
         self._call = partial(command.hooks.forward, ctypes.byref(bounds), ctypes.byref(arguments))
 
-    def move(self, at: int, place: int, name: str | None) -> None:
-        key = at, name
-        if key not in self._places:
-            found = getattr(self._arguments, self._names[at if at < 0 else at + 1])
-            self._places[key] = found if name is None else getattr(found, name)
-        self._places[key].data = place
+    def move(self, index: int, address: int, name: str | None) -> None:
+        key = index, name
+        if key not in self._arrays:
+            value = getattr(self._arguments, self._names[index if index < 0 else index + 1])
+            self._arrays[key] = value if name is None else getattr(value, name)
+        self._arrays[key].data = address
 
-    def replace(self, at: int, value: Any) -> None:
-        self._held.set_param_at_index(at + 1, value)
-        setattr(self._arguments, self._names[at + 1], self._held.params[at + 2])
-        self._places.clear()
+    def replace(self, index: int, value: Any) -> None:
+        self._command.set_param_at_index(index + 1, value)
+        setattr(self._arguments, self._names[index + 1], self._command.params[index + 2])
+        self._arrays.clear()
 
     def launch(self) -> None:
         self._call()
 
 
-class _Recorded:
-    """Warp's recorded launch, for a GPU."""
+class _Command:
+    """Warp's own recorded launch, for a GPU."""
 
     def __init__(self, command: Any) -> None:
         self._command = command
 
-    def move(self, at: int, place: int, name: str | None) -> None:
-        given = self._command.params[at if at < 0 else at + 2]  # behind the bounds and the first world
-        (given if name is None else getattr(given, name)).data = place
+    def move(self, index: int, address: int, name: str | None) -> None:
+        value = self._command.params[index if index < 0 else index + 2]  # behind the bounds and the first world
+        (value if name is None else getattr(value, name)).data = address
 
-    def replace(self, at: int, value: Any) -> None:
-        self._command.set_param_at_index(at + 1, value)
+    def replace(self, index: int, value: Any) -> None:
+        self._command.set_param_at_index(index + 1, value)
 
     def launch(self, stream: Any) -> None:
         self._command.launch(stream=stream)
 
 
-class Repeated:
-    """A launch that is made again and again: its arguments are packed once, and memory takes new places."""
+class RecordedLaunch:
+    """Launch that is repeated: its arguments are packed once, and only addresses of memory change."""
 
     def __init__(
         self,
@@ -218,46 +219,56 @@ class Repeated:
         inputs: Sequence[Any],
         device: torch.device,
         microseconds: float = 0.0,
-        held: object = None,
+        references: object = None,
         inner: tuple[int, ...] = (),
     ) -> None:
-        """Pack the arguments.
+        """Pack the arguments of a launch.
 
         Args:
-            kernel: as in `launch`.
-            batch: number of worlds, at least one.
-            inputs: the kernel's arguments but for the first; arrays made by `argument`.
-            device: where the memory lies.
-            microseconds: a guess at the whole time on one core.
-            held: what they point to and nobody else keeps alive.
-            inner: further dimensions of the launch, after that of the worlds.
+            kernel: Kernel as in `launch`.
+            batch: Number of worlds, at least one.
+            inputs: Arguments of the kernel except the first; arrays made by `argument`.
+            device: Device of the memory.
+            microseconds: Estimated time on one core, µs.
+            references: Owners of memory behind the arguments that must stay alive.
+            inner: Further dimensions of the launch, after that of the worlds.
         """
         _compile(kernel, device)
-        self._held, self._device = held, device
+        self._references, self._device = references, device
         self._replaced: dict[int, Any] = {}
         threads = 1 if device.type == "cuda" else _threads(batch, microseconds)
-        where = wp.device_from_torch(device)
-        kind = _Recorded if device.type == "cuda" else _Packed
+        warp_device = wp.device_from_torch(device)
+        kind = _Command if device.type == "cuda" else _Packed
         self._commands: list[Any] = [
-            kind(wp.launch(kernel, dim=(end - start, *inner), inputs=[start, *inputs], device=where, record_cmd=True))
+            kind(
+                wp.launch(
+                    kernel, dim=(end - start, *inner), inputs=[start, *inputs], device=warp_device, record_cmd=True
+                )
+            )
             for start, end in _slices(batch, threads)
         ]
 
-    def move(self, at: int, tensor: Tensor, name: str | None = None) -> None:
-        """Let argument `at`, or its array of this name, lie where `tensor` does, which has the strides of the first."""
-        place = tensor.data_ptr()
-        for command in self._commands:
-            command.move(at, place, name)
+    def move(self, index: int, tensor: Tensor, name: str | None = None) -> None:
+        """Move an array to the memory of a tensor with the strides of the recorded one.
 
-    def replace(self, at: int, value: Any) -> None:
-        """Give argument `at` another value."""
-        if self._replaced.get(at) is not value:
+        Args:
+            index: Index of the argument behind the first, which may be negative.
+            tensor: Tensor whose memory is used.
+            name: Name of the array in a struct; None if the argument is the array.
+        """
+        address = tensor.data_ptr()
+        for command in self._commands:
+            command.move(index, address, name)
+
+    def replace(self, index: int, value: Any) -> None:
+        """Replace the value of an argument."""
+        if self._replaced.get(index) is not value:
             for command in self._commands:
-                command.replace(at, value)
-            self._replaced[at] = value
+                command.replace(index, value)
+            self._replaced[index] = value
 
     def run(self) -> None:
-        """Launch."""
+        """Launch the kernel with the recorded arguments."""
         if self._device.type == "cuda":
             self._commands[0].launch(stream=wp.stream_from_torch(torch.cuda.current_stream(self._device)))
         elif len(self._commands) == 1:
@@ -268,11 +279,11 @@ class Repeated:
 
 @cache
 def _compile(kernel: wp.Kernel, device: torch.device) -> None:
-    """Load the kernel's code; where it has to be compiled, once a version, that takes seconds: say so."""
-    patience = Timer(1.0, lambda: print("physvision: compiling kernels, once on this machine …", file=sys.stderr))
-    patience.start()
+    """Load the code of a kernel, with a message if it must be compiled, which takes seconds."""
+    timer = Timer(1.0, lambda: print("physvision: compiling kernels, once on this machine …", file=sys.stderr))
+    timer.start()
     kernel.module.load(wp.get_device(str(device)), 1 if device.type == "cpu" else 256)
-    patience.cancel()
+    timer.cancel()
 
 
 @cache
@@ -281,5 +292,5 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 
 
 if hasattr(os, "register_at_fork"):
-    # Threads do not live on in a forked process, which would wait for them for ever: it makes its own.
+    # A forked process has no threads and would wait for them forever, so it makes its own.
     os.register_at_fork(after_in_child=_pool.cache_clear)

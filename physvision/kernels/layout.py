@@ -1,4 +1,4 @@
-"""Memory of kernels declared once: a table of fields, from which structs, tensors and Warp arrays follow."""
+"""Declaration of arrays of kernels: tables of fields that define structs, tensors and Warp arrays."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ SHAPES: dict[str, tuple[int, ...]] = {"scalar": (), "whole": (), "vec3": (3,), "
 
 
 class ArrayField(NamedTuple):
-    """One array of a struct, whose first dimension is the world's.
+    """Array of a struct, whose first dimension is that of the worlds.
 
     Attributes:
-        entry: what one entry is: "scalar", "whole" (a number), "vec3" or "mat33".
-        rows: names of what its further dimensions count.
+        entry: Kind of an entry: "scalar", "whole" (an integer), "vec3" or "mat33".
+        rows: Names of the sizes of its further dimensions.
     """
 
     entry: str
     rows: tuple[str, ...]
 
     def shape(self, counts: Mapping[str, int]) -> tuple[int, ...]:
-        """The shape of one world's tensor, entries included."""
+        """Shape of the tensor of one world, entries included."""
         return (*(counts[row] for row in self.rows), *SHAPES[self.entry])
 
 
 def field(entry: str, *rows: str) -> ArrayField:
-    """A field of a table; see `ArrayField`."""
+    """Field of a table of arrays; see `ArrayField`."""
     return ArrayField(entry, rows)
 
 
 def struct(entries: Mapping[str, Any], *tables: Mapping[str, ArrayField]) -> Callable[[type], Any]:
-    """Make a Warp struct of a class: what it declares itself, and an array for each field of the tables.
+    """Decorate a class as a Warp struct of its own fields and an array for each field of the tables.
 
     Args:
-        entries: the type of each kind of entry in the precision of the kernels.
-        tables: fields by name.
+        entries: Type of each kind of entry in the precision of the kernels.
+        tables: Tables of fields by name.
     """
 
-    def made(declared: type) -> Any:
+    def decorate(declared: type) -> Any:
         for table in tables:
-            for name, each in table.items():
-                declared.__annotations__[name] = wp.array(dtype=entries[each.entry], ndim=1 + len(each.rows))
+            for name, item in table.items():
+                declared.__annotations__[name] = wp.array(dtype=entries[item.entry], ndim=1 + len(item.rows))
         return wp.struct(declared)
 
-    return made
+    return decorate

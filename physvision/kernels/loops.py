@@ -1,7 +1,7 @@
-"""Loops of kernels, as the compiler reads them best.
+"""Translation of `range` loops of kernels to `while` loops, which compile to faster code.
 
 Warp keeps the index and the step of a `range` in one word of 64 bits and takes them out of it again in each turn. As
-nobody can tell that such an index is not negative, each array that it is used on asks, too. A `while` loop has neither
+the compiler cannot tell that such an index is not negative, each array access checks it, too. A `while` loop has neither
 and runs in about half the instructions. So kernels are written with `range`, and Warp is given `while`.
 
 Indices are of arrays: a loop begins, or ends, at zero at the least.
@@ -19,30 +19,30 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 _LOOP = re.compile(r"^( *)for (\w+) in range\((.*)\):( *#.*)?$")
-# What Warp knows when it compiles: it unrolls a short loop.
+# Bounds that Warp knows when it compiles: it unrolls such a loop if it is short.
 _CONSTANT = re.compile(r"^[\s\dA-Z_+*/(),-]*$")
 
 
 def _arguments(text: str) -> list[str]:
-    """The arguments of a call, cut at commas outside brackets."""
-    found, depth = [""], 0
+    """Split the arguments of a call at commas outside brackets."""
+    arguments, depth = [""], 0
     for letter in text:
         depth += (letter in "([") - (letter in ")]")
         if letter == "," and depth == 0:
-            found.append("")
+            arguments.append("")
         else:
-            found[-1] += letter
-    return [each.strip() for each in found]
+            arguments[-1] += letter
+    return [argument.strip() for argument in arguments]
 
 
 def as_while(line: str) -> str:
-    """The line; of a `range` loop by one, up or down, the head of a `while` loop that runs as often."""
-    found = _LOOP.match(line)
-    if not found or _CONSTANT.match(found[3]):
+    """Translate the head of a `range` loop with step 1 or −1 to that of a `while` loop; other lines stay."""
+    match = _LOOP.match(line)
+    if not match or _CONSTANT.match(match[3]):
         return line
-    indent, name, inside, _ = found.groups()
-    given = _arguments(inside)
-    first, last, step = given if len(given) == 3 else (*["0", *given][-2:], "1")
+    indent, name, inside, _ = match.groups()
+    arguments = _arguments(inside)
+    first, last, step = arguments if len(arguments) == 3 else (*["0", *arguments][-2:], "1")
     if step not in ("1", "-1"):
         return line
     if step == "1" and first != "0":
@@ -56,7 +56,7 @@ def as_while(line: str) -> str:
         f"    {name} = wp.int32({name}_next)",
         f"    {name}_next += {step}",
     )
-    return "\n".join(indent + each for each in lines)
+    return "\n".join(indent + row for row in lines)
 
 
 class KernelLoader(SourceFileLoader):

@@ -1,7 +1,7 @@
-"""The memory that one thread works in, cut from two long rows, one of real and one of whole numbers.
+"""Workspace of a thread, sliced from two long rows, one of real numbers and one of integers.
 
-A table says once what the memory holds: the name of each part and how long it is. The struct that kernels read, the
-function that cuts it from its rows and the lengths of the rows all follow from the table.
+A table declares the name and the length of each part. It defines the struct that kernels read, the function that slices
+it from the rows, and the lengths of the rows.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ def carve({arguments}real: wp.array(dtype=scalar), integer: wp.array(dtype=wp.in
 
 
 class Layout:
-    """What the workspace of one thread holds, in which order.
+    """Parts of the workspace of one thread, in their order.
 
     Args:
-        module: name of the module of kernels that owns it.
-        scalar: precision of the real numbers.
-        sizes: parameters of the function that cuts, by name: what the lengths are computed from.
-        real: length of each part of the real numbers by name, an expression in `sizes`.
-        whole: the same of the whole numbers.
-        others: further fields of the struct by name, which are set elsewhere, and their types.
+        module: Name of the module of kernels that owns it.
+        scalar: Type of the real numbers.
+        sizes: Names and types of the sizes from which lengths are computed, parameters of `carve`.
+        real: Length of each part of the real numbers by name, an expression in `sizes`.
+        whole: Length of each part of the integers by name.
+        others: Names and types of further fields of the struct, which are set elsewhere.
 
     Attributes:
-        Workspace: the struct, one array a part.
-        carve: the function of kernels that cuts a workspace: (*sizes, real row, row of whole numbers) -> Workspace.
+        Workspace: Struct with an array for each part.
+        carve: Warp function that slices a workspace: (*sizes, row of real numbers, row of integers) -> Workspace.
     """
 
     def __init__(
@@ -72,17 +72,17 @@ class Layout:
         self.carve = wp.func(scope["carve"])
 
     def length(self, *sizes: str) -> tuple[str, str]:
-        """How long the two rows are, as expressions, given the sizes as expressions: for a part of another layout."""
-        given = dict(zip(self._sizes, sizes, strict=True))
+        """Lengths of the two rows as expressions, given the sizes as expressions, for a part of another layout."""
+        expressions = dict(zip(self._sizes, sizes, strict=True))
         real, whole = (" + ".join(f"({length})" for length in parts.values()) for parts in self._parts)
         real, whole = (
-            re.sub(r"[A-Za-z_.]+", lambda word: given.get(word[0], word[0]), length) for length in (real, whole)
+            re.sub(r"[A-Za-z_.]+", lambda word: expressions.get(word[0], word[0]), length) for length in (real, whole)
         )
         return real, whole
 
     @cache
     def lengths(self, *sizes: Any) -> tuple[int, int]:
-        """How long the two rows of one thread are."""
+        """Lengths of the two rows of one thread."""
         scope = dict(zip(self._sizes, sizes, strict=True))
         real, whole = (sum(eval(length, {}, scope) for length in parts.values()) for parts in self._parts)
         return real, whole

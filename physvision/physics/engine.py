@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,7 +12,8 @@ from torch._C._functorch import is_functorch_wrapped_tensor
 
 from physvision.core import Appearance, Placed, State, Status, Trajectory, UnsupportedError
 from physvision.core.checks import check_count, check_like, check_shape, check_tensor
-from physvision.physics.feedback import Bounds, FeedbackPolicy, rollout_feedback
+from physvision.physics.failures import warn_of_failures
+from physvision.physics.feedback import Bounds, FeedbackPolicy
 from physvision.physics.properties import Constraint, Properties
 
 Overrides = Properties | Mapping[str, Tensor] | None
@@ -214,6 +214,7 @@ class Engine(nn.Module):
         step_sizes = start.q.new_ones(1) if step_sizes is None else step_sizes
         return self._rollout_feedback(start, policy, bounds, change, step_sizes, properties)
 
+    @torch.no_grad()
     def _rollout_feedback(
         self,
         start: State,
@@ -223,8 +224,18 @@ class Engine(nn.Module):
         step_sizes: Tensor,
         properties: Overrides,
     ) -> tuple[Trajectory, Tensor]:
-        """Return the result of `rollout_feedback` for checked arguments; the properties are not checked yet."""
-        return rollout_feedback(self, start, policy, bounds, change, step_sizes, properties)
+        """Simulate under feedback one step after the other; the arguments are checked, the properties are not."""
+        count = len(step_sizes)
+        overrides = None if properties is None else self.checked(properties, start.batch).repeat(count, self.properties)
+        policy, states, controls = policy.repeat(count), [start.repeat(count)], []
+        changes = (step_sizes[None, :, None, None] * change[:, None]).flatten(0, 1)
+        for step in range(changes.shape[1]):
+            state, nominal = states[-1], policy.trajectory.state(step)
+            displacement = torch.cat([self.difference(nominal.q, state.q), state.v - nominal.v], 1)
+            controls.append(policy.control(step, displacement, bounds, changes[:, step]))
+            states.append(self.step(state, controls[-1], overrides))
+        q, v = torch.stack([state.q for state in states], 1), torch.stack([state.v for state in states], 1)
+        return Trajectory(q, v, None, self.dt), torch.stack(controls, 1)
 
     def _constraints(self, own: Properties, name: str, value: Tensor) -> Sequence[Constraint]:
         """Constraints on values of the leaf `name` in `own`."""
@@ -265,31 +276,8 @@ class Engine(nn.Module):
         self.__dict__["_status"] = status  # nn.Module would look for parameters in it first
         if status.is_pending:
             return
-        if self._warned or status.converged.is_cuda:
-            return
-        # For so few numbers numpy takes a fifth of torch's time.
-        if status.converged.numpy().all() and (status.first_underresolved_step.numpy() < 0).all():
-            return
-        failed, coarse = status.failed(), torch.nonzero(status.first_underresolved_step >= 0).flatten().tolist()
-        self._warned = bool(failed or coarse)
-        if coarse and not failed:
-            warnings.warn(
-                f"{len(coarse)} of {status.converged.numel()} worlds move too fast for the time step and do not "
-                f"conserve energy (world {coarse[0]} from step {int(status.first_underresolved_step[coarse[0]])} on). "
-                "Reduce dt or add substeps. See trajectory.status.first_underresolved_step; an engine warns once.",
-                RuntimeWarning,
-                stacklevel=4,
-            )
-        if not failed:
-            return
-        named = ", ".join(str(world) for world in failed[:8]) + (" …" if len(failed) > 8 else "")
-        warnings.warn(
-            f"{len(failed)} of {status.converged.numel()} worlds failed (world {named}; first at step "
-            f"{int(status.first_failed_step[failed[0]])}, residual {float(status.residual[failed[0]]):.3g}). The other "
-            f"worlds are not touched. {self._failure_advice()}See trajectory.status; this is said once an engine.",
-            RuntimeWarning,
-            stacklevel=4,
-        )
+        if not self._warned and not status.converged.is_cuda:
+            self._warned = warn_of_failures(status, self._failure_advice())
 
 
 class MechanicalEngine(Engine):

@@ -13,7 +13,7 @@ from physvision.kernels import launching
 from physvision.physics import articulated
 
 torch.set_num_threads(2)
-launching.LEAST_MICROSECONDS_A_THREAD = 1.0
+launching.MIN_THREAD_MICROSECONDS = 1.0
 engine = articulated.chain([1.0, 1.0], [1.0, 1.0], dt=0.01)
 start = State(torch.ones(64, 2), torch.zeros(64, 2))
 before = engine.rollout(start, 50).q

@@ -12,7 +12,7 @@ from torch import Tensor
 from physvision.core import State
 from physvision.core.checks import check_count, check_like, check_shape, check_tensor
 from physvision.kernels import batched_function
-from physvision.kernels.launching import inside_map, outside_transforms
+from physvision.kernels.launching import inside_vmap, outside_transforms
 from physvision.physics.articulated import autograd
 from physvision.physics.articulated.compiler.device_model import DeviceModel
 from physvision.physics.articulated.compiler.link_parameters import LinkParameters, Parameters
@@ -207,7 +207,7 @@ class TreeDynamics(MechanicalEngine):
 
     def _are_mapped(self, properties: TreeProperties, batch: int) -> bool:
         """If true, a vmap repeats worlds with different properties."""
-        return batch > 1 and inside_map() and bool(properties.per_world(self.properties))
+        return batch > 1 and inside_vmap() and bool(properties.per_world(self.properties))
 
     def _inertial_parameters(self, state: State, properties: Overrides) -> tuple[DeviceModel, Parameters]:
         """Parameters of the links without gravity and springs."""

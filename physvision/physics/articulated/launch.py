@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from physvision.kernels.launching import Repeated, argument, fill
+from physvision.kernels.launching import RecordedLaunch, argument, fill
 from physvision.physics.articulated.compiler.device_model import DeviceModel
 from physvision.physics.articulated.model.integrators import Integrator
 from physvision.physics.articulated.settings import SETTINGS
@@ -146,7 +146,9 @@ class TrajectoryLauncher:
         return self.model.tree.nv
 
     @contextmanager
-    def _launch(self, name: str, tensors: Sequence[Tensor], record: Callable[..., Repeated]) -> Iterator[Repeated]:
+    def _launch(
+        self, name: str, tensors: Sequence[Tensor], record: Callable[..., RecordedLaunch]
+    ) -> Iterator[RecordedLaunch]:
         """Launch recorded for tensors of these shapes, or a new one."""
         shapes = ((tensor.shape, tensor.stride()) for tensor in tensors)
         key = (name, self.integrator, self.substeps, self.dt, *shapes)
@@ -155,7 +157,7 @@ class TrajectoryLauncher:
         yield launch
         self.model.recorded.give(key, self.model.device, launch)
 
-    def _record_linearization(self, q: Tensor, v: Tensor, torque: Tensor, A: Tensor, B: Tensor) -> Repeated:
+    def _record_linearization(self, q: Tensor, v: Tensor, torque: Tensor, A: Tensor, B: Tensor) -> RecordedLaunch:
         model, nv, (batch, steps, _) = self.model, self._nv, torque.shape
         gradients = model.kernels.GradientsStruct()
         # All steps share the memory of one.
@@ -168,9 +170,9 @@ class TrajectoryLauncher:
         rows = nv if self.evaluations == 1 else 2 * nv
         cost = (SETTINGS.forward_cost + SETTINGS.backward_cost * rows) * self.evaluations
         cost *= model.tree.links * batch * steps
-        return Repeated(model.kernels.linearize, batch, inputs, model.device, cost, (workspace, torque_bar))
+        return RecordedLaunch(model.kernels.linearize, batch, inputs, model.device, cost, (workspace, torque_bar))
 
-    def _record_feedback_rollout(self, *tensors: Tensor) -> Repeated:
+    def _record_feedback_rollout(self, *tensors: Tensor) -> RecordedLaunch:
         model, controls = self.model, tensors[-1]
         worlds, steps, _ = controls.shape
         deviation = model.allocator.zeros(worlds, 2 * self._nv)
@@ -179,4 +181,4 @@ class TrajectoryLauncher:
         inputs = [self.tree, workspace.struct, model.forces_struct(torque, None), self.schedule, steps]
         inputs += [argument(tensor) for tensor in (deviation, *tensors)]
         cost = SETTINGS.forward_cost * self.evaluations * model.tree.links * worlds * steps
-        return Repeated(model.kernels.follow, worlds, inputs, model.device, cost, (workspace, torque, deviation))
+        return RecordedLaunch(model.kernels.follow, worlds, inputs, model.device, cost, (workspace, torque, deviation))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from physvision.kernels.launching import Repeated, fill
+from physvision.kernels.launching import RecordedLaunch, fill
 from physvision.physics.articulated.arrays import BACKWARD_MEMORY, CONTACT_MEMORY, FORWARD_MEMORY
 from physvision.physics.articulated.settings import SETTINGS
 
@@ -27,7 +27,7 @@ class Workspace(NamedTuple):
 
     struct: Any
     tensors: dict[str, Tensor]
-    launches: dict[str, tuple[tuple, Repeated]]
+    launches: dict[str, tuple[tuple, RecordedLaunch]]
 
 
 class Allocator:

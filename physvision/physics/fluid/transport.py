@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from physvision.kernels.launching import Repeated, Shelf, argument
+from physvision.kernels.launching import LaunchCache, RecordedLaunch, argument
 from physvision.physics.fluid import kernels
 
-_SHELF = Shelf()
+_SHELF = LaunchCache()
 
 
 class Launch:
@@ -32,11 +32,11 @@ class Launch:
         self._arrays, self._device = (*given, *found), found[0].device
         self._key = (kernel, found[0].shape, rows, numbers, self._device)
 
-        def make() -> Repeated:
+        def make() -> RecordedLaunch:
             arrays = [argument(each) for each in self._arrays]
             inputs = [*arrays[: len(given)], *numbers, *arrays[len(given) :]]
             batch = len(found[0])
-            return Repeated(kernel, batch, inputs, self._device, microseconds * batch, inner=rows)
+            return RecordedLaunch(kernel, batch, inputs, self._device, microseconds * batch, inner=rows)
 
         self._launch = _SHELF.take(self._key, self._device, make)
         for at, tensor in enumerate(self._arrays):

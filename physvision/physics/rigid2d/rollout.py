@@ -10,9 +10,9 @@ from typing_extensions import override
 
 from physvision.kernels.batched_function import Operation, Tensors
 from physvision.kernels.launching import (
-    LEAST_MICROSECONDS_TO_STOP,
-    Repeated,
-    Shelf,
+    MIN_INTERRUPTIBLE_MICROSECONDS,
+    LaunchCache,
+    RecordedLaunch,
     argument,
     is_short,
     launch,
@@ -32,7 +32,7 @@ class Kernels:
         self.model, self.arrays, self.device = model, arrays, device
         self.forward, self.backward = rollout.forward, rollout.backward
         self.sizes = data.layout.lengths(model)
-        self._shelf = Shelf()
+        self._shelf = LaunchCache()
         self._step_at_rest: tuple[list[Tensor], list[Tensor]] | None = None
 
     def cached_step(self, inputs: Tensors) -> list[Tensor] | None:
@@ -49,15 +49,15 @@ class Kernels:
 
     def run(self, kernel: Any, batch: int, inputs: list[Any], microseconds: float) -> None:
         """Launch a kernel with its workspace; the arguments of short launches are packed once for equal strides."""
-        if not is_short(batch, microseconds, self.device) or microseconds >= LEAST_MICROSECONDS_TO_STOP:
+        if not is_short(batch, microseconds, self.device) or microseconds >= MIN_INTERRUPTIBLE_MICROSECONDS:
             stop = self.arrays[-1].numpy() if self.device.type == "cpu" else None
             launch(kernel, batch, self._packed(batch, inputs)[0], self.device, microseconds, stop=stop)
             return
         key = (kernel, batch, *(value.stride() if isinstance(value, Tensor) else value for value in inputs))
 
-        def make() -> Repeated:
+        def make() -> RecordedLaunch:
             packed, scratch = self._packed(batch, inputs)
-            return Repeated(kernel, batch, packed, self.device, held=scratch)
+            return RecordedLaunch(kernel, batch, packed, self.device, references=scratch)
 
         repeated = self._shelf.take(key, self.device, make)
         for at, value in enumerate(inputs):

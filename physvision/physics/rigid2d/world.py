@@ -14,7 +14,7 @@ from torch.nn.functional import pad
 
 from physvision.core import InputError, Placed, State, Status, Trajectory
 from physvision.core.checks import check_count, check_positive
-from physvision.kernels.batched_function import apply, is_followed
+from physvision.kernels.batched_function import apply, is_traced
 from physvision.physics.engine import MechanicalEngine, Overrides
 from physvision.physics.lcp import SolverSettings
 from physvision.physics.properties import Properties
@@ -131,7 +131,7 @@ class World(MechanicalEngine):
                 control = control.repeat_interleave(self.substeps, 1)
             elif self.substeps > 1:
                 control = control[:, :1].expand(-1, count, -1)
-            operation = Rollout(self._on(q.device), count, is_followed(q, v, control, theta))
+            operation = Rollout(self._on(q.device), count, is_traced(q, v, control, theta))
             outputs = apply(operation, q, v, control, theta)
             segments.append((outputs[0][:, :: self.substeps], outputs[1][:, :: self.substeps], *outputs[2:]))
             q, v = outputs[0][:, -1].detach(), outputs[1][:, -1].detach()

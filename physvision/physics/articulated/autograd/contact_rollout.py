@@ -11,7 +11,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from physvision.kernels.batched_function import Tensors
-from physvision.kernels.launching import Repeated, argument, is_short, launch
+from physvision.kernels.launching import RecordedLaunch, argument, is_short, launch
 from physvision.physics.articulated.arrays import CONTACT_PARAMETERS, PARAMETERS
 from physvision.physics.articulated.autograd.operation import TreeOperation, zeros_if_none
 from physvision.physics.articulated.compiler.device_model import DeviceModel
@@ -96,12 +96,12 @@ class ContactRollout(TreeOperation):
 
     def _recorded(
         self, name: str, contact_workspace: Workspace, key: tuple, batch: int, arguments: Callable[[], list]
-    ) -> Repeated:
+    ) -> RecordedLaunch:
         """Launch that was recorded with this workspace and an equal key, or a new one."""
         last = contact_workspace.launches.get(name)
         if last is not None and len(last[0]) == len(key) and all(map(_is_same, last[0], key)):
             return last[1]
-        recorded = Repeated(self._kernel(name), batch, arguments(), self.model.device)
+        recorded = RecordedLaunch(self._kernel(name), batch, arguments(), self.model.device)
         contact_workspace.launches[name] = key, recorded
         return recorded
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from physvision.kernels import precision
-from physvision.kernels.launching import Shelf, fill
+from physvision.kernels.launching import LaunchCache, fill
 from physvision.physics.articulated.arrays import CONTACT_PARAMETERS, PARAMETERS, SHAPE_TANGENTS, TANGENT_GRADIENTS
 from physvision.physics.articulated.compiler.contact_pairs import ContactPairs
 from physvision.physics.articulated.compiler.link_parameters import LinkParameters, Parameters
@@ -75,7 +75,7 @@ class DeviceModel:
         subspace = torch.as_tensor(tree.motion_subspace, dtype=self.dtype, device=self.device)
         self.allocator = Allocator(self.dtype, self.device)
         self.workspaces = WorkspacePool(self.kernels, self.allocator, self.counts, subspace)
-        self.recorded = Shelf()
+        self.recorded = LaunchCache()
         self._schedules: dict[tuple[Integrator, int, float], Any] = {}
 
     def _integers(self, values: Any) -> Tensor:
