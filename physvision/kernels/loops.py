@@ -1,8 +1,8 @@
 """Translation of `range` loops of kernels to `while` loops, which compile to faster code.
 
 Warp keeps the index and the step of a `range` in one word of 64 bits and takes them out of it again in each turn. As
-the compiler cannot tell that such an index is not negative, each array access checks it, too. A `while` loop has neither
-and runs in about half the instructions. So kernels are written with `range`, and Warp is given `while`.
+the compiler cannot tell that such an index is not negative, each array access checks it, too. A `while` loop has
+neither and runs in about half the instructions. So kernels are written with `range`, and Warp is given `while`.
 
 Indices are of arrays: a loop begins, or ends, at zero at the least.
 """

@@ -38,14 +38,14 @@ def start_warp() -> None:
 @contextmanager
 def _mute() -> Iterator[None]:
     """Drop what compiled code writes to the error stream: Warp's library warns past Python and its log level."""
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
+    stderr, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 2)
     try:
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
+        os.dup2(stderr, 2)
+        os.close(stderr)
+        os.close(null)
 
 
 SCALARS = {torch.float32: wp.float32, torch.float64: wp.float64}

@@ -205,8 +205,8 @@ class _Rollout(torch.autograd.Function):
                 outputs, bars = [trajectory.final.q, trajectory.final.v], [q_bar, v_bar]
                 if segments.cost is not None:
                     outputs, bars = [*outputs, segments.cost_of(k, trajectory)], [*bars, cost_bar]
-            wanted = [*inputs, *(value for value, _ in sums)]
-            q_bar, v_bar, *parts = torch.autograd.grad(outputs, wanted, bars, allow_unused=True)
+            sources = [*inputs, *(value for value, _ in sums)]
+            q_bar, v_bar, *parts = torch.autograd.grad(outputs, sources, bars, allow_unused=True)
             for (_, bar), part in zip(sums, parts, strict=True):
                 if part is not None:
                     bar += part

@@ -38,8 +38,8 @@ def warn_of_failures(status: Status, advice: str) -> bool:
         first = underresolved[0]
         message = (
             f"{len(underresolved)} of {worlds} worlds move too fast for the time step and do not conserve energy "
-            f"(world {first} from step {int(status.first_underresolved_step[first])} on). Reduce dt or add substeps. See "
-            "trajectory.status.first_underresolved_step; an engine warns once."
+            f"(world {first} from step {int(status.first_underresolved_step[first])} on). Reduce dt or add "
+            "substeps. See trajectory.status.first_underresolved_step; an engine warns once."
         )
     else:
         return False

@@ -162,7 +162,7 @@ class Properties:
             own = getattr(self, name)
             if value is not own:
                 _check_form(name, value, own, batch, device)
-                # Inside a functional transform there are no numbers to look at.
+                # Inside a functional transform values are not available.
                 if not is_functorch_wrapped_tensor(value):
                     leaf_constraints = (constraints or type(self).constraints)(self, name, value.detach())
                     checks += [(name, constraint, value.dim() > own.dim()) for constraint in leaf_constraints]
