@@ -48,7 +48,7 @@ def main(config: str = "billiards-small", data: str = "out/billiards-20", repeat
     source.setup("fit")
     windows = source.windows("train")
     batch = windows.__getitems__(list(range(options["batch_size"])))
-    frames, steps = brightness(batch.seen), options["horizon"]
+    frames, steps = brightness(batch.observed), options["horizon"]
     encoder = model.encoder
 
     def half() -> torch.autocast:

@@ -93,7 +93,7 @@ def pendulum(seed: int, updates: int, data: str) -> tuple[float, float, float]:
         batch = windows.__getitems__(torch.randint(len(windows), (16,), generator=generator).tolist())
         # The present first: a motion from a wrong place only teaches where wrong motions lead.
         drawn = sorted({0, int(torch.randint(AHEAD + 1, (1,), generator=generator))})
-        forecast = model(batch.seen, AHEAD, drawn)
+        forecast = model(batch.observed, AHEAD, drawn)
         return multi_scale(forecast.frames.flatten(0, 1), brightness(batch.frames_at(drawn)).flatten(0, 1))
 
     @torch.no_grad()
@@ -101,7 +101,7 @@ def pendulum(seed: int, updates: int, data: str) -> tuple[float, float, float]:
         source.setup("test")
         off: tuple[list[Tensor], list[Tensor]] = ([], [])
         for batch in source.test_dataloader():
-            motion = model(batch.seen, AHEAD, ()).trajectory
+            motion = model(batch.observed, AHEAD, ()).trajectory
             for each, at in zip(off, (0, AHEAD), strict=True):
                 away = motion.q[:, at] - batch.ahead.q[:, at]
                 each.append(torch.atan2(away.sin(), away.cos()).abs())

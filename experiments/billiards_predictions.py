@@ -71,7 +71,7 @@ def held_out(data: str, stride: int) -> Truth:
     ahead = whole.ahead
     assert ahead is not None
     return Truth(
-        brightness(whole.seen),
+        brightness(whole.observed),
         ahead.state(0),
         ahead.final.q,
         brightness(whole.frames[:, -1]),

@@ -182,7 +182,7 @@ def measured(module: PredictionTraining, data: DataModule) -> tuple[float, float
     data.setup("test")
     losses, positions, frames = [], [], []
     for batch in data.test_dataloader():
-        forecast = module.model(batch.seen, AHEAD, (AHEAD,))
+        forecast = module.model(batch.observed, AHEAD, (AHEAD,))
         losses.append(module.supervision(forecast, batch)["loss"])
         away = (forecast.trajectory.final.q - batch.trajectory.final.q).unflatten(1, (-1, 3))[..., :2]
         positions.append(away.norm(dim=-1).mean())

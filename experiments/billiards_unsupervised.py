@@ -64,7 +64,7 @@ def learn(model: PredictiveAutoencoder, source: DataModule, updates: int) -> lis
         chosen = torch.randint(len(windows), (BATCH,), generator=generator).tolist()
         batch = windows.__getitems__(chosen)
         drawn = sorted(torch.randperm(AHEAD + 1, generator=generator)[:3].tolist())
-        forecast = model(batch.seen, AHEAD, drawn)
+        forecast = model(batch.observed, AHEAD, drawn)
         return multi_scale(forecast.frames, brightness(batch.frames_at(drawn)))
 
     def keep() -> None:
@@ -81,7 +81,7 @@ def state_errors(model: PredictiveAutoencoder, source: DataModule) -> tuple[floa
     model.eval()
     now, later = [], []
     for batch in source.test_dataloader():
-        trajectory = model(batch.seen, AHEAD, ()).trajectory
+        trajectory = model(batch.observed, AHEAD, ()).trajectory
         # Which colour was found first does not say which ball the data calls the first.
         for found, true, errors in (
             (trajectory.q[:, 0], batch.ahead.q[:, 0], now),

@@ -96,7 +96,7 @@ def measured(predict: Predict, batches: list[Sample]) -> dict[str, float]:
 
 
 def by_model(model: PredictiveAutoencoder) -> Predict:
-    return lambda batch: model(batch.seen, STEPS[-1], STEPS)
+    return lambda batch: model(batch.observed, STEPS[-1], STEPS)
 
 
 def by_holding(batch: Sample) -> Forecast:

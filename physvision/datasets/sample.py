@@ -58,7 +58,7 @@ class Sample:
         return self.frames.shape[1] - self.given
 
     @property
-    def seen(self) -> Shaped[Tensor, "batch given channels height width"]:
+    def observed(self) -> Shaped[Tensor, "batch given channels height width"]:
         """Frames that are given to the encoder."""
         return self.frames[:, : self.given]
 

@@ -115,7 +115,7 @@ class PredictionFigure(Callback):
         rows = torch.linspace(0, batch.batch - 1, min(self.samples, batch.batch)).int().tolist()
         shown = batch[rows]
         with torch.no_grad():
-            predicted = pl_module.model(shown.seen, shown.horizon, steps).frames
+            predicted = pl_module.model(shown.observed, shown.horizon, steps).frames
         times = [step * pl_module.model.engine.dt for step in steps]
         _write(
             self._figure(brightness(shown.frames_at(steps)), predicted, times),

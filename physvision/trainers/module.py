@@ -130,7 +130,7 @@ class PredictionTraining(LightningModule):
         """The encoder's states, and what follows: from true ones where they are known and wanted, else from these."""
         true = sample.ahead
         everything = self.encoder_windows == "all" and true is not None and bool(sample.labeled.any())
-        frames = sample.frames if everything else sample.seen
+        frames = sample.frames if everything else sample.observed
         estimate = self.model.observe(frames).trajectory[sample.given - 1 - frames.shape[1] :]
         start = estimate.state(0)
         if self.supervision.onward == "label" and true is not None:
@@ -188,7 +188,7 @@ class PredictionTraining(LightningModule):
 
     def predict_step(self, batch: Sample, batch_idx: int) -> Forecast:
         """Predict over the horizon of the samples."""
-        return self(batch.seen, batch.horizon)
+        return self(batch.observed, batch.horizon)
 
     def _measure(self, stage: str, batch: Sample) -> None:
         if stage not in self.metrics:
@@ -197,7 +197,7 @@ class PredictionTraining(LightningModule):
             self.metrics[stage] = metrics.to(self.device)
         metrics = self.metrics[stage]
         assert isinstance(metrics, PredictionMetrics)
-        forecast = self(batch.seen, batch.horizon, metrics.steps)
+        forecast = self(batch.observed, batch.horizon, metrics.steps)
         terms = self.supervision(forecast, batch)
         metrics.update(forecast, batch)
         size = batch.batch

@@ -58,7 +58,7 @@ def test_windows_hold_the_frames_and_states_that_their_shape_says(folder, shape)
         made = RECIPE.make("train", trial)
         wanted, last = range(start, start + shape.span), start + shape.frames_in - 1
         np.testing.assert_array_equal(batch.frames[row].permute(0, 2, 3, 1).numpy(), made["frames"][wanted])
-        np.testing.assert_array_equal(batch.seen[row, -1].permute(1, 2, 0), made["frames"][last])
+        np.testing.assert_array_equal(batch.observed[row, -1].permute(1, 2, 0), made["frames"][last])
         steps = [0, shape.horizon]
         np.testing.assert_array_equal(
             batch.frames_at(steps)[row].permute(0, 2, 3, 1), made["frames"][[last, last + shape.horizon]]

@@ -57,7 +57,7 @@ def test_a_trained_model_is_exported_and_the_camera_takes_the_decoders_place(tab
     windows = DataModule(tables[3]).windows("test")
     batch = windows.__getitems__(list(range(len(windows))))
     with torch.no_grad():
-        forecast = model(batch.seen, 1, [0])
+        forecast = model(batch.observed, 1, [0])
     # One update does little: the frame is redrawn from states that are right to a part of a pixel.
     true = batch.frames_at([0]) / 255.0
     assert (forecast.frames - true).square().mean() < 0.1 * true.square().mean()
