@@ -29,6 +29,7 @@ from torch_articulated import TorchTree
 
 from physvision import State
 from physvision.physics import articulated
+from physvision.report.claims import Claim, write_claims
 
 LAIKAGO = Path(__file__).parents[1] / "tests" / "data" / "laikago.urdf"
 DT = 1e-3
@@ -217,7 +218,7 @@ def _peak(name: str, batch: int, steps: int) -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 
 
-def against_pinocchio(name: str, scene: Scene, rounds: int) -> None:
+def against_pinocchio(name: str, scene: Scene, rounds: int) -> list[Claim]:
     """The bars: 1000 steps of one world."""
     rows = [(*ours(scene, 1, 1000), *pinocchios(scene, 1000), mujocos(scene, 1000)) for _ in range(rounds + 1)][1:]
     forward, backward, aba, derivatives, step = (median(column) for column in zip(*rows, strict=True))
@@ -228,6 +229,12 @@ def against_pinocchio(name: str, scene: Scene, rounds: int) -> None:
     for what, ratio, bar in zip(("aba", "computeABADerivatives"), ratios, BARS.get(name, (None, None)), strict=True):
         verdict = "" if bar is None else f"; bar {bar}: {'met' if ratio <= bar else 'MISSED'}"
         print(f"  ours / {what:<24} {ratio:.2f}{verdict}")
+    return [
+        Claim(f"{name}, forward", forward, "µs a step", reference=aba, source="Pinocchio, aba"),
+        Claim(
+            f"{name}, backward", backward, "µs a step", reference=derivatives, source="Pinocchio, computeABADerivatives"
+        ),
+    ]
 
 
 def main(scenes: tuple[str, ...] = tuple(SCENES), rounds: int = 5, long: bool = True) -> None:
@@ -239,10 +246,11 @@ def main(scenes: tuple[str, ...] = tuple(SCENES), rounds: int = 5, long: bool = 
         long: also time 1000 steps.
     """
     torch.set_num_threads(1)
+    claims: list[Claim] = []
     for name in scenes:
         scene = SCENES[name]()
         print(f"{name}: {scene.engine.nv} velocities; accelerations agree to {agreement(scene):.0e}")
-        against_pinocchio(name, scene, rounds)
+        claims += against_pinocchio(name, scene, rounds)
         print(f"  {'batch':>7} {'steps':>6} {'forward':>9} {'backward':>9}   {'torch':>9} {'backward':>9}")
         for steps in STEPS if long else STEPS[:1]:
             for batch in BATCHES:
@@ -253,7 +261,9 @@ def main(scenes: tuple[str, ...] = tuple(SCENES), rounds: int = 5, long: bool = 
                 print(f"  {batch:>7} {steps:>6} {forward:>9.2f} {backward:>9.2f}   {plain}")
         grown = memory(name)
         verdict = "met" if grown <= MEMORY_BAR else "MISSED"
+        claims.append(Claim(f"{name}, memory", grown, "of the states kept"))
         print(f"  memory grows by {grown:.2f} × the states kept; bar {MEMORY_BAR}: {verdict}\n")
+    print(write_claims(__file__, claims))
 
 
 if __name__ == "__main__":

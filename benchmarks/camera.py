@@ -21,6 +21,7 @@ from torch import Tensor
 
 from physvision.camera import Camera, RayCaster
 from physvision.core import Box, Circle, Cylinder, Disc, Rectangle, Shape, Sphere
+from physvision.report.claims import Claim, write_claims
 
 HEIGHT, WIDTH = 96, 288
 PLACES = ((-2.4, 0.0, 0.1), (-1.2, 0.4, -0.1), (0.0, -0.3, 0.0), (1.2, 0.2, 0.15), (2.4, 0.0, -0.1))
@@ -178,11 +179,18 @@ def main() -> None:
     backward = medians({name: runs[1] for name, runs in cameras.items()}, rounds)
     print(f"{WIDTH}×{HEIGHT}, background and five textured shapes, ms a frame")
     print(f"{'':24}{'forward':>10}{'forward + backward':>22}")
+    claims = []
     for name in cameras:
+        claims += [
+            Claim(f"{name}, {way}", times[name], "ms a frame")
+            for way, times in (("forward", forward), ("both", backward))
+        ]
         print(f"{name:24}{forward[name]:10.2f}{backward[name]:22.2f}")
     runs = billiards(64, 64)
     table = medians({"forward": runs[0], "both": runs[1]}, rounds)
     print("billiards, batch 64, 64×64, three balls, ms a frame")
+    claims += [Claim(f"billiards, batch 64, {way}", table[way] / 64, "ms a frame") for way in table]
+    print(write_claims(__file__, claims))
     print(f"{'soft edges':24}{table['forward'] / 64:10.3f}{table['both'] / 64:22.3f}")
 
 

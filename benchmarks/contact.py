@@ -22,6 +22,7 @@ from physvision import State
 from physvision.core import Placed, Plane, Sphere
 from physvision.physics import articulated
 from physvision.physics.articulated.loading import translate
+from physvision.report.claims import Claim, write_claims
 
 LAIKAGO = Path(__file__).parents[1] / "tests" / "data" / "laikago.urdf"
 TOE, STIFFNESS, DAMPING = 0.0265, 300.0, 10.0
@@ -156,14 +157,19 @@ def main(rounds: int = 5) -> None:
     torch.set_num_threads(1)
     touching = engine("event")
     start = touching.rollout(above_ground(touching), 1000).final
+    claims = []
     for contact in ("event", None):
         forward, backward = ours(contact, start, rounds)
+        for name, value in (("forward", forward), ("backward", backward)):
+            claims.append(Claim(f"quadruped, contact={contact}, {name}", value, "µs a step"))
         verdict = f"   bars {BARS[0]}, {BARS[1]}" if contact else ""
         print(f"contact={contact!r:<8} forward {forward:7.2f}   backward {backward:7.2f}{verdict}")
     model, data = mujoco_standing()
     theirs = least(lambda: mujoco.mj_step(model, data, 1000), rounds) * 1e3
     print(f"mj_step          forward {theirs:7.2f}   {data.ncon} contacts")
+    claims.append(Claim("quadruped, mj_step of MuJoCo", theirs, "µs a step", source=f"MuJoCo {mujoco.__version__}"))
     together(start, rounds)
+    print(write_claims(__file__, claims))
 
 
 if __name__ == "__main__":
