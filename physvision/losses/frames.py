@@ -1,11 +1,13 @@
-"""Losses between predicted and observed frames."""
+"""Losses between predicted and observed frames, one value a sample, optionally balanced between figure and ground."""
 
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import torch
 from jaxtyping import Float
+from kornia.metrics import ssim as ssim_map
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -15,6 +17,11 @@ from physvision.core.checks import check_count, check_like, check_tensor
 # The coarsest image is at least this high and wide.
 COARSEST = 4
 BINOMIAL = (1 / 16, 4 / 16, 6 / 16, 4 / 16, 1 / 16)
+FrameLoss = Literal["l1", "l2", "huber", "ssim", "multi_scale"]
+# Brightness error at which Huber's loss turns linear, and side of the window of SSIM, pixels.
+_HUBER_DELTA, _SSIM_WINDOW = 0.1, 7
+# Difference from the clip's median brightness above which a pixel is foreground.
+_FOREGROUND = 0.08
 
 
 def _difference(predicted: Tensor, target: Tensor) -> Tensor:
@@ -48,6 +55,7 @@ def multi_scale(
     predicted: Float[Tensor, "*batch channels height width"],
     target: Float[Tensor, "..."],
     scales: int | None = None,
+    finest: int = 0,
 ) -> Float[Tensor, ""]:
     """The mean over `scales` of the mean squared difference of frames that are blurred and halved again and again.
 
@@ -59,15 +67,23 @@ def multi_scale(
         predicted: Predicted frames.
         target: Observed frames of the same shape.
         scales: Number of scales; 1 for the mean square alone. By default, down to images of 4 × 4 pixels.
+        finest: First scale that counts, 0 for that of the frames; a schedule from coarse to fine lowers it.
     """
-    difference = _difference(predicted, target)
+    return _pyramid(_difference(predicted, target), scales, finest).mean()
+
+
+def _pyramid(difference: Tensor, scales: int | None, finest: int) -> Float[Tensor, "*batch"]:
+    """Mean over scales of the weighted mean square of each frame."""
     max_scales = 1 + max(0, int(math.log2(max(1.0, min(difference.shape[-2:]) / COARSEST))))
     count = max_scales if scales is None else min(check_count("scales", scales), max_scales)
-    total = difference.square().mean()
-    for scale in range(1, count):
-        difference = _halved(_halved(difference).transpose(-1, -2)).transpose(-1, -2)
-        total = total + 4**scale * difference.square().mean()
-    return total / count
+    first = min(check_count("finest", finest, minimum=0), count - 1)
+    total = torch.zeros_like(difference[..., 0, 0, 0])
+    for scale in range(count):
+        if scale:
+            difference = _halved(_halved(difference).transpose(-1, -2)).transpose(-1, -2)
+        if scale >= first:
+            total = total + 4**scale * difference.square().mean((-3, -2, -1))
+    return total / (count - first)
 
 
 class MultiScaleLoss(nn.Module):
@@ -80,3 +96,49 @@ class MultiScaleLoss(nn.Module):
     def forward(self, predicted: Tensor, target: Tensor) -> Tensor:
         """Compute `multi_scale` of two frames."""
         return multi_scale(predicted, target, self.scales)
+
+
+def foreground_weights(
+    target: Float[Tensor, "batch frames channels height width"], median: Float[Tensor, "batch channels height width"]
+) -> Float[Tensor, "batch frames 1 height width"]:
+    """Weights of pixels, with mean one, that give moving foreground and background half of the loss each.
+
+    Args:
+        target: Observed frames.
+        median: Median of each clip over time, in which moving objects vanish.
+    """
+    figure = ((target - median[:, None]).abs().amax(2, keepdim=True) > _FOREGROUND).float()
+    fraction = figure.mean((-2, -1), keepdim=True)
+    balanced = 0.5 * figure / fraction.clamp_min(1e-6) + 0.5 * (1.0 - figure) / (1.0 - fraction).clamp_min(1e-6)
+    return torch.where((fraction > 0) & (fraction < 1), balanced, 1.0)
+
+
+def frame_losses(
+    kind: FrameLoss,
+    predicted: Float[Tensor, "batch frames channels height width"],
+    target: Float[Tensor, "..."],
+    weights: Float[Tensor, "batch frames 1 height width"] | None = None,
+    finest: int = 0,
+) -> Float[Tensor, " batch"]:
+    """Loss of the frames of each sample, mean over frames, channels and pixels.
+
+    Args:
+        kind: "l1", "l2", "huber" (quadratic below a tenth of the range), "ssim" (½ (1 − SSIM)) or "multi_scale".
+        predicted: Predicted frames, brightness about 0 to 1.
+        target: Observed frames of the same shape.
+        weights: Weight of each pixel, with mean one; not used by "multi_scale", whose coarse pixels mix figure and
+            ground.
+        finest: First scale of "multi_scale" that counts.
+    """
+    difference = _difference(predicted, target)
+    if kind == "multi_scale":
+        return _pyramid(difference, None, finest).mean(1)
+    if kind == "ssim":
+        pairs = (frames.flatten(0, 1) for frames in (predicted, target))
+        error = 0.5 * (1.0 - ssim_map(*pairs, _SSIM_WINDOW)).unflatten(0, difference.shape[:2])
+    elif kind == "huber":
+        error = functional.huber_loss(predicted, target, reduction="none", delta=_HUBER_DELTA) / _HUBER_DELTA
+    else:
+        error = difference.abs() if kind == "l1" else difference.square()
+    weighted = error if weights is None else error * weights
+    return weighted.mean((1, 2, 3, 4))

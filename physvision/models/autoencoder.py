@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -12,8 +12,10 @@ from torch import Tensor, nn
 from physvision.core import InputError, Scene, State, Trajectory
 from physvision.core.checks import check_positive
 from physvision.models.consistency import consistent_state
-from physvision.models.interfaces import Appearance, Encoder, Observation
+from physvision.models.interfaces import AppearanceCode, ClipContext, Encoder, Observation
+from physvision.models.tabletop import park_states
 from physvision.physics.engine import Engine
+from physvision.physics.properties import Properties
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ class PredictiveAutoencoder(nn.Module):
         max_speed: float | None = None,
         scene: Scene | None = None,
         consistency: float | None = None,
+        property_leaves: Callable | None = None,
     ) -> None:
         """Assemble encoder, engine and decoder.
 
@@ -63,6 +66,8 @@ class PredictiveAutoencoder(nn.Module):
             consistency: Velocity error, 1/s, as likely as a position error of one. If given, predictions start on the
                 engine's motion closest to the observations in all given frames, see `consistent_state`. Training, and
                 None, start at the encoder's state.
+            property_leaves: Function from the encoder's properties of a trial to leaves of the engine's properties,
+                such as `tabletop_leaves`; None where the encoder's names are leaves.
         """
         super().__init__()
         self.scene = scene
@@ -75,6 +80,7 @@ class PredictiveAutoencoder(nn.Module):
             raise InputError(
                 f"consistency: {type(encoder).__name__} reads no positions in single frames, it has no `coordinates`"
             )
+        self.property_leaves = property_leaves
         # A camera has to show the bodies that the engine moves.
         bound = getattr(decoder, "mechanics", None)
         if bound is not None and bound.nq != engine.nq:
@@ -89,6 +95,7 @@ class PredictiveAutoencoder(nn.Module):
         steps: int,
         rendered_steps: Sequence[int] | None = None,
         truncate: int | None = None,
+        context: ClipContext | None = None,
     ) -> Forecast:
         """Predict `steps` steps past the last of `frames`.
 
@@ -97,16 +104,20 @@ class PredictiveAutoencoder(nn.Module):
             steps: Engine steps, one a frame.
             rendered_steps: Steps to render, 0 being the last given frame; all predicted ones if not given.
             truncate: Largest number of steps into the past that the gradient of a state reaches.
+            context: Known values of the clip; camera poses may reach into the predicted frames.
         """
-        observation = self.observe(frames)
+        observation = self.observe(frames, context)
         trajectory = self.simulate(self.initial_state(observation), steps, truncate, observation.properties)
         indices = tuple(range(1, steps + 1)) if rendered_steps is None else tuple(rendered_steps)
-        images = self.decode(trajectory, indices, observation.properties, observation.appearance)
+        poses = None if context is None else context.extrinsics_at(frames.shape[1] - 1, indices)
+        images = self.decode(trajectory, indices, observation.properties, observation.appearance, poses)
         return Forecast(trajectory, indices, images, observation)
 
-    def observe(self, frames: Shaped[Tensor, "batch times channels height width"]) -> Observation:
+    def observe(
+        self, frames: Shaped[Tensor, "batch times channels height width"], context: ClipContext | None = None
+    ) -> Observation:
         """Encode `frames`, in float32 at least."""
-        observation = self.encoder.observe(frames)
+        observation = self.encoder.observe(frames) if context is None else self.encoder.observe(frames, context)
         return observation.to(torch.promote_types(observation.positions.dtype, torch.float32))
 
     def initial_state(self, observation: Observation) -> State:
@@ -128,30 +139,63 @@ class PredictiveAutoencoder(nn.Module):
         """Roll the engine out from `state`; failed worlds stand still, and the status names them."""
         # Half precision would lose what every later step depends on.
         with torch.autocast(state.q.device.type, enabled=False):
-            trajectory = self.engine.rollout(state, steps, properties=properties, truncate=truncate)
+            if properties and "present" in properties:
+                state = park_states(Trajectory(state.q[:, None], state.v[:, None]), properties["present"] > 0.5).state(
+                    0
+                )
+            trajectory = self.engine.rollout(state, steps, properties=self._leaves(properties), truncate=truncate)
             return _freeze_failed(trajectory, self.max_speed)
+
+    def _leaves(self, properties: Mapping[str, Tensor] | None) -> Mapping[str, Tensor] | None:
+        """Leaves of the engine's properties that follow from those of trials."""
+        if not properties:
+            return None
+        return properties if self.property_leaves is None else self.property_leaves(properties)
 
     def decode(
         self,
         trajectory: Trajectory,
         steps: Sequence[int],
         properties: Mapping[str, Tensor] | None = None,
-        appearance: Appearance | None = None,
+        appearance: AppearanceCode | None = None,
+        extrinsics: Tensor | None = None,
     ) -> Float[Tensor, "batch rendered channels height width"]:
-        """Render the states at `steps` of `trajectory`."""
+        """Render the states at `steps` of `trajectory`.
+
+        Args:
+            trajectory: States of some trials.
+            steps: Indices of the states to render.
+            properties: Properties of the trials; the engine's own if not given.
+            appearance: Looks of the trials.
+            extrinsics: Pose of the camera at each step, (batch, steps, 4, 4).
+        """
         indices = list(steps)
         states = Trajectory(trajectory.q[:, indices], trajectory.v[:, indices]).flatten()
-        own = self.engine.properties
-        if properties:
-            # Each state of a world has the world's properties.
-            repeated = {
-                name: value.repeat_interleave(len(indices), 0) if value.dim() > getattr(own, name).dim() else value
-                for name, value in properties.items()
-            }
-            own = own.overridden(repeated)
-        given = () if appearance is None else (appearance.repeat(len(indices)),)
+        own = self._repeated(properties, len(indices))
+        poses = None if extrinsics is None else extrinsics.flatten(0, 1)
+        given = () if appearance is None else (appearance.repeat(len(indices), poses),)
         frames = self.decoder(states, own, *given)
         return frames.unflatten(0, (trajectory.batch, len(indices)))
+
+    def coverage(
+        self, states: Trajectory, properties: Mapping[str, Tensor] | None = None, extrinsics: Tensor | None = None
+    ) -> Float[Tensor, "frames shapes height width"]:
+        """Render the silhouettes of all states of all trials, for decoders with a camera."""
+        poses = None if extrinsics is None else extrinsics.flatten(0, 1)
+        own = self._repeated(properties, states.q.shape[1])
+        return self.decoder.layers(states.flatten(), own, poses).coverage  # pyright: ignore
+
+    def _repeated(self, properties: Mapping[str, Tensor] | None, times: int) -> Properties:
+        """The engine's properties, with those of each trial `times` times in a row."""
+        own, leaves = self.engine.properties, self._leaves(properties)
+        if not leaves:
+            return own
+        return own.overridden(
+            {
+                name: value.repeat_interleave(times, 0) if value.dim() > getattr(own, name).dim() else value
+                for name, value in leaves.items()
+            }
+        )
 
 
 def _freeze_failed(trajectory: Trajectory, max_speed: float | None) -> Trajectory:

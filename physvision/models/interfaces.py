@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 import torch
@@ -34,7 +34,7 @@ class Observation:
     confidence: Float[Tensor, "batch windows objects"] | None = None
     masks: Float[Tensor, "batch frames objects rows columns"] | None = None
     properties: Mapping[str, Tensor] | None = None
-    appearance: Appearance | None = None
+    appearance: AppearanceCode | None = None
     position_std: Float[Tensor, "batch times nq"] | None = None
     velocity_std: Float[Tensor, "batch windows nv"] | None = None
     property_std: Mapping[str, Tensor] | None = None
@@ -54,7 +54,7 @@ class Observation:
         changes: dict[str, object] = {}
         for field in fields(self):
             value = getattr(self, field.name)
-            if isinstance(value, Tensor | Appearance):
+            if isinstance(value, Tensor | AppearanceCode):
                 changes[field.name] = value.to(dtype)
             elif value is not None:
                 changes[field.name] = {name: leaf.to(dtype) for name, leaf in value.items()}
@@ -62,24 +62,48 @@ class Observation:
 
 
 @dataclass(frozen=True)
-class Appearance:
+class AppearanceCode:
     """The looks of a clip without its motion: a short code, and the background that no object covers.
 
     Attributes:
         code: At most 64 numbers a clip.
         background: Median of the clip's frames outside the objects' masks, brightness 0 to 1.
+        extrinsics: Pose of the camera in each frame to render, from the world to the camera's frame; None for a camera
+            that stands still.
     """
 
     code: Float[Tensor, "batch codes"]
     background: Float[Tensor, "batch channels height width"]
+    extrinsics: Float[Tensor, "batch 4 4"] | None = None
 
-    def to(self, dtype: torch.dtype) -> Appearance:
+    def to(self, dtype: torch.dtype) -> AppearanceCode:
         """Convert code and background to `dtype`."""
-        return Appearance(self.code.to(dtype), self.background.to(dtype))
+        return replace(self, code=self.code.to(dtype), background=self.background.to(dtype))
 
-    def repeat(self, times: int) -> Appearance:
-        """Repeat each clip's looks `times` times in a row, for that many states a clip."""
-        return Appearance(self.code.repeat_interleave(times, 0), self.background.repeat_interleave(times, 0))
+    def repeat(self, times: int, extrinsics: Tensor | None = None) -> AppearanceCode:
+        """Repeat each clip's looks `times` times in a row, for that many states a clip, each with its camera pose."""
+        code, background = self.code.repeat_interleave(times, 0), self.background.repeat_interleave(times, 0)
+        return AppearanceCode(code, background, extrinsics)
+
+
+@dataclass(frozen=True)
+class ClipContext:
+    """Known values of a clip, beside its frames.
+
+    Attributes:
+        extrinsics: Pose of the camera in each frame, from the world to the camera's frame.
+        properties: Properties that are given for all clips, such as the walls of a table.
+    """
+
+    extrinsics: Float[Tensor, "batch times 4 4"] | None = None
+    properties: Mapping[str, Tensor] | None = None
+
+    def extrinsics_at(self, last: int, steps: Sequence[int]) -> Float[Tensor, "batch steps 4 4"] | None:
+        """Poses of the camera `steps` frames after frame `last`; beyond the known frames, the last pose."""
+        if self.extrinsics is None:
+            return None
+        end = self.extrinsics.shape[1] - 1
+        return self.extrinsics[:, [min(last + step, end) for step in steps]]
 
 
 class Encoder(nn.Module):
@@ -92,8 +116,15 @@ class Encoder(nn.Module):
 
     coordinates: Coordinates | None = None
 
-    def observe(self, frames: Shaped[Tensor, "batch times channels height width"]) -> Observation:
-        """Read consecutive frames, bytes or brightness 0 to 1, at least as many as a velocity takes."""
+    def observe(
+        self, frames: Shaped[Tensor, "batch times channels height width"], context: ClipContext | None = None
+    ) -> Observation:
+        """Read consecutive frames, at least as many as a velocity takes.
+
+        Args:
+            frames: Bytes or brightness 0 to 1.
+            context: Known values of the clip, for encoders that use any.
+        """
         raise NotImplementedError
 
     def forward(self, frames: Shaped[Tensor, "batch times channels height width"]) -> State:
@@ -105,7 +136,7 @@ class Decoder(nn.Module):
     """Renders states; a subclass defines `forward`. A camera that is bound to an engine has the same signature."""
 
     def forward(
-        self, state: State, properties: Overrides = None, appearance: Appearance | None = None
+        self, state: State, properties: Overrides = None, appearance: AppearanceCode | None = None
     ) -> Float[Tensor, "batch channels height width"]:
         """Render the frame of each state, brightness about 0 to 1.
 

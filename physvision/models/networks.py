@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from physvision.core import Coordinates, InputError, ShapeError, State
 from physvision.core.checks import check_count, check_positive
-from physvision.models.interfaces import Appearance, Decoder, Encoder, Observation
+from physvision.models.interfaces import AppearanceCode, Decoder, Encoder, Observation
 from physvision.physics.engine import Overrides
 
 
@@ -128,7 +128,7 @@ class MlpDecoder(Decoder):
         self.network = perceptron([coordinates.features, hidden, hidden, pixels])
 
     def forward(
-        self, state: State, properties: Overrides = None, appearance: Appearance | None = None
+        self, state: State, properties: Overrides = None, appearance: AppearanceCode | None = None
     ) -> Float[Tensor, "batch channels height width"]:
         """Render the frame of each state, brightness about 0 to 1."""
         if state.q.shape[-1] != self.coordinates.size:

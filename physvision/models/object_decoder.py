@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from physvision.core import ShapeError, State
-from physvision.models.interfaces import Appearance, Decoder
+from physvision.models.interfaces import AppearanceCode, Decoder
 from physvision.physics.engine import Overrides
 
 # Half waves across the image that encode a position; fine detail needs fine waves.
@@ -49,7 +49,7 @@ class ObjectDecoder(Decoder):
         self.background = nn.Parameter(torch.tensor(list(background), dtype=torch.float32))
 
     def forward(
-        self, state: State, properties: Overrides = None, appearance: Appearance | None = None
+        self, state: State, properties: Overrides = None, appearance: AppearanceCode | None = None
     ) -> Float[Tensor, "batch 3 height width"]:
         """Render the frame of each state, brightness about 0 to 1."""
         objects = len(self.colors)

@@ -48,7 +48,7 @@ class VggEncoder(VGG):
             weights: File with a state dict of torchvision's `vgg11`; random weights if not given. Needs width 1 and
                 pool 7.
         """
-        configuration, hidden = _scaled(width)
+        configuration, hidden = scaled_configuration(width)
         # Not VGG's own constructor, which would allocate the full-size classifier of 120 million weights.
         super(VGG, self).__init__()
         self.features = make_layers(configuration)
@@ -65,7 +65,7 @@ class VggEncoder(VGG):
             nn.Dropout(dropout),
             nn.Linear(hidden, check_count("outputs", outputs)),
         )
-        _init_weights(self)
+        init_weights(self)
         if weights is not None:
             self.load_torchvision(_read_weights(weights))
 
@@ -116,7 +116,7 @@ class VggDecoder(nn.Module):
                 halved as often as the encoder pools.
         """
         super().__init__()
-        configuration, hidden = _scaled(width)
+        configuration, hidden = scaled_configuration(width)
         self.size, self.width = tuple(size), _channels(configuration)[-1]
         coarse = (pool, pool) if pool else tuple(max(1, side // 2 ** configuration.count("M")) for side in self.size)
         self.coarse = coarse
@@ -129,7 +129,7 @@ class VggDecoder(nn.Module):
             nn.ReLU(inplace=True),
         )
         self.features = nn.Sequential(*transposed_layers(configuration, channels))
-        _init_weights(self)
+        init_weights(self)
 
     def forward(self, vectors: Float[Tensor, "batch inputs"]) -> Float[Tensor, "batch channels height width"]:
         """Decode each vector to an image."""
@@ -169,7 +169,8 @@ def _read_weights(path: Path) -> Mapping[str, Tensor]:
     return weights
 
 
-def _scaled(width: float) -> tuple[list[int | str], int]:
+def scaled_configuration(width: float) -> tuple[list[int | str], int]:
+    """Scale the channels of configuration A, and the width of its hidden layers."""
     factor = check_positive("width", width)
     scaled = [entry if isinstance(entry, str) else max(1, round(entry * factor)) for entry in _CONFIGURATION]
     return scaled, max(1, round(_HIDDEN * factor))
@@ -179,7 +180,7 @@ def _channels(configuration: list[int | str]) -> list[int]:
     return [entry for entry in configuration if not isinstance(entry, str)]
 
 
-def _init_weights(network: nn.Module) -> None:
+def init_weights(network: nn.Module) -> None:
     """Draw weights that keep the scale of a signal through eleven rectified layers."""
     for module in network.modules():
         if isinstance(module, nn.Conv2d | nn.ConvTranspose2d | nn.Linear):

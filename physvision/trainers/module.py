@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -16,14 +17,19 @@ from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
-from physvision.core import InputError, State, TrainingError, Trajectory
+from physvision.core import InputError, State, TrainingError, Trajectory, brightness
 from physvision.datasets import Sample
 from physvision.datasets.modules import DataModule
-from physvision.models import Forecast, PredictiveAutoencoder, build
+from physvision.models import ClipContext, Forecast, Observation, PredictiveAutoencoder, TableEncoder, build
+from physvision.models.camera_decoder import CameraDecoder
 from physvision.models.checkpoints import check_weights_match, stored_configuration
+from physvision.models.table_encoder import FRAMES, Segmentation
+from physvision.models.tabletop import park_states
+from physvision.models.trial_properties import property_loss
 from physvision.trainers.checkpoints import keep_checkpoints_whole
 from physvision.trainers.metrics import PredictionMetrics
-from physvision.trainers.supervision import Supervision
+from physvision.trainers.segmentation import SegmentationSupervision
+from physvision.trainers.supervision import Estimate, Supervision
 from physvision.trainers.symmetries import Symmetry, transformed
 
 
@@ -46,6 +52,8 @@ class PredictionTraining(LightningModule):
         warmup_updates: int = 100,
         eval_steps: Sequence[int] = (0, 10, 20, 60),
         encoder_learning_rate: float | None = None,
+        segmentation: SegmentationSupervision | None = None,
+        property_weight: float = 0.1,
     ) -> None:
         """Choose model, loss and schedules.
 
@@ -68,6 +76,8 @@ class PredictionTraining(LightningModule):
             eval_steps: Steps at which predictions are evaluated, as far as samples reach.
             encoder_learning_rate: Peak learning rate of the encoder, if not that of all networks: deep rectified layers
                 without normalization die at learning rates that a decoder needs.
+            segmentation: Loss of the segmentation of a `TableEncoder`; the default one if not given.
+            property_weight: Weight of the likelihood of true properties, for encoders that estimate any.
         """
         super().__init__()
         self.model = build(model) if isinstance(model, dict) else model
@@ -84,6 +94,10 @@ class PredictionTraining(LightningModule):
         self.encoder_rate = learning_rate if encoder_learning_rate is None else encoder_learning_rate
         self.eval_steps = tuple(eval_steps)
         self.metrics = nn.ModuleDict()
+        self.property_weight, self.segmentation = property_weight, None
+        if isinstance(self.model.encoder, TableEncoder):
+            self.segmentation = segmentation or SegmentationSupervision()
+            self.segmentation.start(self.model.encoder.segmentation)
         # Of what is left to chance in an update: dropout, disturbances. A checkpoint keeps it.
         self.seed = torch.initial_seed() % 2**63
 
@@ -93,6 +107,11 @@ class PredictionTraining(LightningModule):
         source, dt = getattr(self.trainer, "datamodule", None), self.model.engine.dt
         if not isinstance(source, DataModule):
             return
+        if self.supervision.frame_weight == 0 and stage == "fit" and not source.windows("train").labeled.all():
+            raise InputError(
+                "supervision.frame_weight: 0 leaves samples without labels nothing to teach; raise it, or set "
+                "data.labeled_share to 1 or data.label_fraction to 1"
+            )
         if abs(source.dt - dt) > 1e-3 * dt:
             raise InputError(
                 f"data: {source.path} has {1 / source.dt:g} frames a second, but the engine steps {1 / dt:g} times; "
@@ -109,11 +128,10 @@ class PredictionTraining(LightningModule):
         torch.manual_seed(int(np.random.SeedSequence(place).generate_state(1)[0]))
 
     def training_step(self, batch: Sample, batch_idx: int) -> Tensor:
-        """The loss of a batch."""
+        """Compute the loss of a batch."""
         _check_finite(batch)
-        batch = transformed(batch, self._sampled_symmetries())
-        estimate, forecast = self._predict(batch, self._steps(batch))
-        terms = self.supervision(forecast, batch, estimate)
+        batch = self.prepare(transformed(batch, self._sampled_symmetries()))
+        terms, forecast = self.losses(batch, self._steps(batch))
         if not bool(torch.isfinite(terms["loss"])):
             raise TrainingError(_diverged(forecast, batch))
         size = batch.batch
@@ -126,19 +144,110 @@ class PredictionTraining(LightningModule):
             self.log("train/failed", failed, on_step=False, on_epoch=True, sync_dist=True, batch_size=size)
         return terms["loss"]
 
-    def _predict(self, sample: Sample, steps: int) -> tuple[Trajectory, Forecast]:
-        """The encoder's states, and what follows: from true ones where they are known and wanted, else from these."""
-        true = sample.ahead
-        everything = self.encoder_windows == "all" and true is not None and bool(sample.labeled.any())
-        frames = sample.frames if everything else sample.observed
-        estimate = self.model.observe(frames).trajectory[sample.given - 1 - frames.shape[1] :]
-        start = estimate.state(0)
-        if self.supervision.onward == "label" and true is not None:
+    def on_train_batch_end(self, outputs: Any, batch: Sample, batch_idx: int) -> None:
+        """Average the weights of the segmentation's teacher."""
+        if self.segmentation is not None:
+            assert isinstance(self.model.encoder, TableEncoder)
+            self.segmentation.follow(self.model.encoder.segmentation)
+
+    def prepare(self, sample: Sample) -> Sample:
+        """Move the balls of empty slots off the table in the labels, as the engine has them."""
+        if sample.trajectory is None or not sample.properties or "present" not in sample.properties:
+            return sample
+        return replace(sample, trajectory=park_states(sample.trajectory, sample.properties["present"] > 0.5))
+
+    def losses(self, sample: Sample, steps: int) -> tuple[dict[str, Tensor], Forecast]:
+        """Compute all weighted loss terms of a prepared batch, and the forecast behind them."""
+        estimate, forecast, segmented = self._predict(sample, steps)
+        terms = self.supervision(forecast, sample, estimate, self.global_step)
+        if segmented is not None:
+            terms |= self._table_terms(sample, forecast, segmented)
+            terms["loss"] = torch.stack([value for name, value in terms.items() if name != "loss"]).sum()
+        return terms, forecast
+
+    def _predict(self, sample: Sample, steps: int) -> tuple[Estimate, Forecast, Segmentation | None]:
+        """Encode and predict, from true states and properties where they are known and wanted, else from estimates."""
+        true, onward = sample.ahead, self.supervision.onward
+        every_window = self.encoder_windows == "all" and true is not None and bool(sample.labeled.any())
+        frames = sample.frames if every_window else sample.seen
+        context, segmented = context_of(sample), None
+        if isinstance(self.model.encoder, TableEncoder):
+            encoded, segmented = self.model.encoder.encode(frames, context)
+            observation = self.aligned(encoded.to(torch.float32), sample)
+        else:
+            observation = self.model.observe(frames, context)
+        states = observation.trajectory[sample.given - 1 - frames.shape[1] :]
+        own, values = states.state(0), observation.properties
+        start, onward_values, future = own, values, None
+        if onward == "label" and true is not None and bool(sample.labeled.any()):
             known, now = sample.labeled[:, None], true.state(0)
-            start = State(torch.where(known, now.q, start.q), torch.where(known, now.v, start.v))
-        trajectory = self.model.simulate(start, steps, self.truncate)
+            start = State(torch.where(known, now.q, own.q), torch.where(known, now.v, own.v))
+            onward_values = _with_labels(values, sample)
+            if self.supervision.physics_weight:
+                future = self.model.simulate(own, steps, self.truncate, values)
+        trajectory = self.model.simulate(start, steps, self.truncate, onward_values)
         rendered = tuple(self._sampled_steps(steps))
-        return estimate, Forecast(trajectory, rendered, self.model.decode(trajectory, rendered))
+        poses = None if context is None else context.extrinsics_at(sample.given - 1, rendered)
+        images = self.model.decode(trajectory, rendered, onward_values, observation.appearance, poses)
+        return Estimate(states, future), Forecast(trajectory, rendered, images, observation), segmented
+
+    def aligned(self, observation: Observation, sample: Sample) -> Observation:
+        """Bring the encoder's objects into the order of the labels, and complete what only labels know.
+
+        Objects are assigned at the last given frame, once for all times. Slots that are empty take the labels' place.
+        """
+        encoder, true = self.model.encoder, sample.ahead
+        if not isinstance(encoder, TableEncoder) or true is None:
+            return observation
+        now, labeled = true.state(0), sample.labeled
+        present = torch.ones_like(now.q[:, ::3], dtype=torch.bool)
+        if sample.properties and "present" in sample.properties:
+            present = sample.properties["present"] > 0.5
+        observation = encoder.aligned(observation, now, present, labeled)
+        empty = (labeled[:, None] & ~present)[..., None].expand(-1, -1, 3).flatten(1)[:, None]
+        q = torch.where(empty, now.q[:, None], observation.positions)
+        v = torch.where(empty, now.v[:, None], observation.velocities)
+        values = observation.properties
+        if values and "present" in values:
+            estimated = torch.where(labeled[:, None], present.to(q), values["present"])
+            values = {**values, "present": estimated}
+        return replace(observation, positions=q, velocities=v, properties=values)
+
+    def _table_terms(self, sample: Sample, forecast: Forecast, segmented: Segmentation) -> dict[str, Tensor]:
+        """Losses of segmentation and properties."""
+        loss, observation = self.segmentation, forecast.observation
+        assert loss is not None
+        assert observation is not None
+        terms = {"area": loss.area_weight * loss.area_loss(segmented.instances)}
+        first, labeled = sample.given - FRAMES, sample.labeled
+        recent = slice(first, sample.given)
+        if bool(labeled.any()) and sample.trajectory is not None and isinstance(self.model.decoder, CameraDecoder):
+            rows = torch.nonzero(labeled)[:, 0]
+            states = sample.trajectory[recent]
+            chosen = Trajectory(states.q[rows], states.v[rows])
+            values = {name: value[rows] for name, value in _with_labels(observation.properties, sample).items()}
+            poses = None if sample.extrinsics is None else sample.extrinsics[rows][:, recent]
+            with torch.no_grad():
+                coverage = self.model.coverage(chosen, values, poses)
+            share = len(rows) / sample.batch
+            terms["silhouettes"] = (
+                loss.weight * share * loss.labeled_loss(segmented.logits[rows].flatten(0, 1), coverage)
+            )
+        if not bool(labeled.all()):
+            rows = torch.nonzero(~labeled)[:, 0]
+            frames = brightness(sample.frames[rows][:, recent])
+            background = segmented.background[rows].repeat_interleave(FRAMES, 0)
+            teacher = loss.teacher_loss(segmented.logits[rows].flatten(0, 1), frames.flatten(0, 1), background)
+            ramp = min(1.0, self.global_step / max(1, self.supervision.ramp_updates))
+            terms["teacher"] = loss.teacher_weight * ramp * (len(rows) / sample.batch) * teacher
+        if observation.property_std and sample.properties:
+            assert observation.properties is not None
+            present = sample.properties.get("present", observation.properties["present"]) > 0.5
+            values, stds = observation.properties, observation.property_std
+            terms["properties"] = self.property_weight * property_loss(
+                values, stds, sample.properties, labeled, present
+            )
+        return terms
 
     def _steps(self, sample: Sample) -> int:
         held = sample.horizon
@@ -188,16 +297,28 @@ class PredictionTraining(LightningModule):
 
     def predict_step(self, batch: Sample, batch_idx: int) -> Forecast:
         """Predict over the horizon of the samples."""
-        return self(batch.observed, batch.horizon)
+        return self.forecast(self.prepare(batch))
+
+    def forecast(self, sample: Sample, steps: Sequence[int] | None = None) -> Forecast:
+        """Predict a prepared batch from its given frames alone; labels only number the objects."""
+        context, model = context_of(sample), self.model
+        observation = self.aligned(model.observe(sample.seen, context), sample)
+        horizon = sample.horizon
+        trajectory = model.simulate(model.initial_state(observation), horizon, None, observation.properties)
+        indices = tuple(range(1, horizon + 1)) if steps is None else tuple(steps)
+        poses = None if context is None else context.extrinsics_at(sample.given - 1, indices)
+        images = model.decode(trajectory, indices, observation.properties, observation.appearance, poses)
+        return Forecast(trajectory, indices, images, observation)
 
     def _measure(self, stage: str, batch: Sample) -> None:
+        batch = self.prepare(batch)
         if stage not in self.metrics:
             measured = [step for step in self.eval_steps if step <= batch.horizon]
             metrics = PredictionMetrics(self.supervision.coordinates, measured, self.model.engine.dt)
             self.metrics[stage] = metrics.to(self.device)
         metrics = self.metrics[stage]
         assert isinstance(metrics, PredictionMetrics)
-        forecast = self(batch.observed, batch.horizon, metrics.steps)
+        forecast = self.forecast(batch, metrics.steps)
         terms = self.supervision(forecast, batch)
         metrics.update(forecast, batch)
         size = batch.batch
@@ -269,6 +390,27 @@ class PredictionTraining(LightningModule):
         """Refuse weights of another architecture, saying where they differ."""
         check_weights_match("checkpoint", self.state_dict(), checkpoint["state_dict"])
         self.seed = int(checkpoint.get("seed", self.seed))
+
+
+def context_of(sample: Sample) -> ClipContext | None:
+    """Known values of a batch's clips: camera poses, and properties that no sample lacks."""
+    given = {name: value for name, value in (sample.properties or {}).items() if not bool(torch.isnan(value).any())}
+    # Labels of a batch that happens to be all labeled are not known values.
+    given = {name: value for name, value in given.items() if name == "walls"}
+    if sample.extrinsics is None and not given:
+        return None
+    return ClipContext(sample.extrinsics, given or None)
+
+
+def _with_labels(values: Mapping[str, Tensor] | None, sample: Sample) -> dict[str, Tensor]:
+    """The encoder's properties, replaced by true ones where a sample has them."""
+    known = sample.properties or {}
+    result = dict(values or {})
+    for name, value in result.items():
+        if name in known:
+            labeled = sample.labeled.reshape(-1, *(1,) * (value.dim() - 1))
+            result[name] = torch.where(labeled, known[name].to(value), value)
+    return result
 
 
 def _check_finite(sample: Sample) -> None:

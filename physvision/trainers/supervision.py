@@ -1,7 +1,8 @@
-"""The loss of a forecast: of states where a sample has labels, of frames always."""
+"""The loss of a prediction: of states and properties where a sample has labels, of frames always."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -10,10 +11,28 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from physvision.core import Coordinates, Trajectory, brightness
-from physvision.core.checks import check_positive
+from physvision.core.checks import check_count, check_positive
 from physvision.datasets import Sample
-from physvision.losses import mean_square, state_loss
+from physvision.losses import FrameLoss, foreground_weights, frame_losses, state_loss
 from physvision.models import Forecast
+
+# Frames whose median shows the clip without what moves.
+_MEDIAN_FRAMES = 9
+_COARSEST_SCALE = 3
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """States of the encoder itself, in the order of the labels' objects.
+
+    Attributes:
+        states: Encoder states from the last given frame on, of one frame or of several.
+        future: Rollout from the encoder's own state and properties, (batch, steps + 1, …); rows without labels may
+            hold anything. None if it was not simulated.
+    """
+
+    states: Trajectory
+    future: Trajectory | None = None
 
 
 class Supervision(nn.Module):
@@ -23,9 +42,10 @@ class Supervision(nn.Module):
     `state_loss`, L_dec the predicted frames. The loss of a batch is the mean over its samples, so that equal shares of
     it on several processes give the same.
 
-    In training a labeled sample feeds its true state onward, to the engine and from there to the decoder, unless
-    `onward` is "encoder". If the encoder's own goes on, its errors are taken for the motion's, what is learned of the
-    engine is biased by them, and the decoder learns from frames that do not show what it was given.
+    In training a labeled sample feeds its true state and properties onward, to the engine and from there to the
+    decoder, unless `onward` is "encoder". Otherwise the encoder's errors would bias what is learned of the engine, and
+    the decoder would learn from frames that do not show its input. L_phy then teaches the encoder nothing; so it is
+    also computed for the future that the engine predicts from the encoder's own state.
     """
 
     def __init__(
@@ -38,6 +58,9 @@ class Supervision(nn.Module):
         position_scale: float = 1.0,
         velocity_scale: float = 1.0,
         onward: Literal["label", "encoder"] = "label",
+        frame_loss: FrameLoss = "l2",
+        balance_foreground: bool = False,
+        ramp_updates: int = 0,
     ) -> None:
         """Choose weights and scales.
 
@@ -51,11 +74,16 @@ class Supervision(nn.Module):
                 after training makes their sum the loss rather than that of their squares.
             velocity_scale: an error of velocity of this size counts as one.
             onward: where forecasts of labeled samples start in training: at the true state, or the encoder's.
+            frame_loss: Kind of L_dec, see `frame_losses`; "multi_scale" goes from coarse to fine during the ramp.
+            balance_foreground: If true, moving foreground and background have half of L_dec each.
+            ramp_updates: Number of updates in which the weight of unlabeled samples' L_dec grows from zero.
         """
         super().__init__()
         self.coordinates = coordinates
         self.encoder_weight, self.physics_weight, self.frame_weight = encoder_weight, physics_weight, frame_weight
         self.onward = onward
+        self.frame_loss: FrameLoss = frame_loss
+        self.balance_foreground, self.ramp_updates = balance_foreground, check_count("ramp_updates", ramp_updates, 0)
         self.state_loss = partial(
             state_loss,
             coordinates=coordinates,
@@ -65,25 +93,41 @@ class Supervision(nn.Module):
         )
 
     def forward(
-        self, forecast: Forecast, sample: Sample, estimate: Trajectory | None = None
+        self,
+        forecast: Forecast,
+        sample: Sample,
+        estimate: Estimate | Trajectory | None = None,
+        update: int | None = None,
     ) -> dict[str, Float[Tensor, ""]]:
-        """Each weighted term and their sum, `loss`.
+        """Compute each weighted term and their sum, `loss`.
 
         Args:
             forecast: Prediction of the autoencoder.
             sample: Batch with frames and labels.
-            estimate: the encoder's states from the last frame given on, of one frame or of several; where the
-                forecast starts if not given.
+            estimate: States of the encoder; where the forecast starts if not given.
+            update: Number of the training update, for the ramp; its end if not given.
         """
-        true_frames = brightness(sample.frames_at(forecast.steps)).flatten(0, 1)
-        terms = {"frames": self.frame_weight * mean_square(forecast.frames.flatten(0, 1).float(), true_frames)}
+        terms = {"frames": self.frame_weight * self._frames(forecast, sample, update)}
         true, predicted = sample.ahead, forecast.trajectory
         if true is not None:
-            estimate = predicted[:1] if estimate is None else estimate
-            terms["encoder"] = self.encoder_weight * self.state_loss(
-                estimate, true[: len(estimate)], labeled=sample.labeled
-            )
-            terms["physics"] = self.physics_weight * self.state_loss(
-                found[1:], true[1 : len(found)], labeled=sample.labeled
-            )
+            estimate = estimate if isinstance(estimate, Estimate) else Estimate(estimate or predicted[:1])
+            states = estimate.states
+            compare = partial(self.state_loss, labeled=sample.labeled)
+            terms["encoder"] = self.encoder_weight * compare(states, true[: len(states)])
+            terms["physics"] = self.physics_weight * compare(predicted[1:], true[1 : len(predicted)])
+            if estimate.future is not None:
+                own = estimate.future
+                terms["physics_encoder"] = self.physics_weight * compare(own[1:], true[1 : len(own)])
         return {**terms, "loss": torch.stack(list(terms.values())).sum()}
+
+    def _frames(self, forecast: Forecast, sample: Sample, update: int | None) -> Float[Tensor, ""]:
+        true_frames = brightness(sample.frames_at(forecast.steps))
+        weights = None
+        if self.balance_foreground:
+            count = sample.frames.shape[1]
+            indices = sorted({round(i * (count - 1) / (_MEDIAN_FRAMES - 1)) for i in range(_MEDIAN_FRAMES)})
+            weights = foreground_weights(true_frames, brightness(sample.frames[:, indices].median(1).values))
+        ramp = 1.0 if update is None or not self.ramp_updates else min(1.0, update / self.ramp_updates)
+        finest = round(_COARSEST_SCALE * (1.0 - ramp))
+        losses = frame_losses(self.frame_loss, forecast.frames.float(), true_frames, weights, finest)
+        return (losses if ramp == 1.0 else torch.where(sample.labeled, losses, ramp * losses)).mean()

@@ -1,0 +1,311 @@
+"""The encoder of a table: learned segmentation, optical flow and a VGG on crops; state, properties and looks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor, nn
+from torch.nn import functional
+
+from physvision.camera.projection import Projection
+from physvision.core import ShapeError, State, brightness
+from physvision.core.checks import check_count, check_positive
+from physvision.models.interfaces import AppearanceCode, ClipContext, Encoder, Observation
+from physvision.models.segmentation import (
+    Instances,
+    InstanceSettings,
+    SegmentationNetwork,
+    find_instances,
+    link,
+    match_order,
+)
+from physvision.models.tabletop import back_project
+from physvision.models.trial_properties import TrackPropertyHead, Tracks
+from physvision.perception.object_crops import crop_patches
+
+FRAMES = 3
+CROP_CHANNELS = 3 * FRAMES + FRAMES
+CROP_OUTPUTS = 8
+# Frames of the context that are segmented for tracks and background: every third one.
+_CONTEXT_STEP = 3
+# Standard deviations of position (px) and velocity (px a frame) before training.
+_INITIAL_STD = (1.0, 0.5)
+_LOG_STD = (-5.0, 2.0)
+_MAX_CORRECTION = 4.0
+_OUTSIDE = -1.0
+
+
+@dataclass(frozen=True)
+class Segmentation:
+    """Intermediate results of the encoder, for losses and pictures.
+
+    Attributes:
+        logits: Logits of foreground and centers in the last frames.
+        background: Median of the context.
+        instances: Linked objects in the last frames, oldest first.
+    """
+
+    logits: Float[Tensor, "batch frames 2 rows columns"]
+    background: Float[Tensor, "batch 3 height width"]
+    instances: list[Instances]
+
+
+class TableEncoder(Encoder):
+    """Reads balls of unknown colors and radius on a table: state, properties of the trial, and looks.
+
+    Segmentation is learned; objects are linked over time and keep one slot each. The state comes from the last three
+    frames: centroids and their slope, corrected by a VGG on crops of frames and masks. Properties come from tracks
+    over all given frames, the appearance code from a frame before the last three, the background from their median.
+    Positions are those on the table's plane, through the camera of each frame where it is given.
+    """
+
+    def __init__(
+        self,
+        slots: int,
+        size: tuple[int, int],
+        dt: float,
+        network: nn.Module,
+        camera: nn.Module | None = None,
+        properties: TrackPropertyHead | None = None,
+        codes: int = 12,
+        crop: int = 32,
+        width: int = 8,
+        flow: nn.Module | None = None,
+        settings: InstanceSettings | None = None,
+    ) -> None:
+        """Assemble segmentation, crops and heads.
+
+        Args:
+            slots: Largest number of balls.
+            size: Height and width of a frame, px.
+            dt: Time between two frames, s.
+            network: Images of 12 channels, 16 with optical flow, to 8 numbers: corrections of position (px) and
+                velocity (px a frame), and logarithms of their standard deviations.
+            camera: Camera with a `caster`, such as `BallCamera`; None for an upright view of the table's plane.
+            properties: Estimates of properties from tracks; None where they are fixed.
+            codes: Numbers of each ball's appearance code, at least 3; all balls have at most 64. 0 for none.
+            crop: Side of the crop around each ball, px.
+            width: Channels of the segmentation network.
+            flow: Optical flow between two frames, see `perception.flow.Flow`; its weights stay fixed.
+            settings: Tuning numbers of instance segmentation.
+        """
+        super().__init__()
+        self.slots, self.size, self.dt = check_count("slots", slots), tuple(size), check_positive("dt", dt)
+        self.crop, self.codes = check_count("crop", crop), codes
+        self.settings = settings or InstanceSettings()
+        self.segmentation = SegmentationNetwork(width)
+        self.network, self.properties, self.flow = network, properties, flow
+        if flow is not None:
+            flow.requires_grad_(False)
+        self._camera: tuple[Projection, ...] = () if camera is None else (camera.caster.camera,)  # pyright: ignore
+        self.camera = camera
+        if codes:
+            check_count("codes: numbers of all balls", 65 - slots * codes)
+            self.look = nn.Sequential(
+                *(nn.Conv2d(4, 16, 3, 2, 1), nn.SiLU(), nn.Conv2d(16, 16, 3, 2, 1), nn.SiLU()),
+                *(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, codes - 3)),
+            )
+        output_layer = [layer for layer in network.modules() if isinstance(layer, nn.Linear)][-1]
+        nn.init.zeros_(output_layer.weight)
+        nn.init.zeros_(output_layer.bias)
+
+    def observe(
+        self, frames: Shaped[Tensor, "batch times channels height width"], context: ClipContext | None = None
+    ) -> Observation:
+        """Estimate the state in the last of `frames`, and properties and looks of the clip."""
+        return self.encode(frames, context)[0]
+
+    def encode(
+        self, frames: Shaped[Tensor, "batch times channels height width"], context: ClipContext | None = None
+    ) -> tuple[Observation, Segmentation]:
+        """Estimate state, properties and looks, and return the segmentation that they are based on."""
+        if frames.shape[1] < FRAMES or frames.shape[2:] != (3, *self.size):
+            raise ShapeError(
+                f"frames: expected shape (batch, {FRAMES} or more, 3, {self.size[0]}, {self.size[1]}), got "
+                f"{tuple(frames.shape)}; resize them"
+            )
+        context = context or ClipContext()
+        indices = self._context_frames(frames.shape[1])
+        # The median of few frames needs no more precision than bytes have.
+        background = brightness(frames[:, [*indices, -1] if len(indices) < 2 else indices].median(1).values)
+        recent = brightness(frames[:, -FRAMES:])
+        with torch.autocast(frames.device.type, enabled=False):
+            repeated = background.repeat_interleave(FRAMES, 0)
+            logits = self.segmentation(recent.flatten(0, 1), repeated).unflatten(0, (-1, FRAMES))
+            earlier, segmented = self._segment_context(frames, indices, background)
+            recent_instances = [self._find(logits[:, frame]) for frame in range(FRAMES)]
+            gaps = [float(b - a) for a, b in zip(earlier, [*earlier[1:], frames.shape[1] - FRAMES], strict=True)]
+            linked = link([*segmented, *recent_instances], self.settings, [*gaps, *[1.0] * (FRAMES - 1)])
+            times = [*earlier, *range(frames.shape[1] - FRAMES, frames.shape[1])]
+            present = self._present(linked)
+            tracks = self._tracks(linked, times, frames.shape[1], context)
+            values, stds = self._properties(tracks, context, present)
+            observation = self._state(recent, linked[-FRAMES:], tracks)
+            looks = self._looks(frames, times, linked, background)
+        observation = replace(observation, properties=values or None, property_std=stds or None, appearance=looks)
+        return observation, Segmentation(logits, background, linked[-FRAMES:])
+
+    def aligned(
+        self, observation: Observation, true: State, present: Tensor, labeled: Tensor, max_distance: float = 20.0
+    ) -> Observation:
+        """Reorder the objects of labeled samples, so that each has the slot of the true object nearest to it."""
+        q = torch.where(labeled[:, None], true.q, observation.positions[:, -1])
+        reference = q.unflatten(1, (self.slots, 3))[..., :2]
+        estimated = observation.positions[:, -1].unflatten(1, (self.slots, 3))[..., :2]
+        assert observation.confidence is not None
+        weight = observation.confidence[:, -1]
+        order = match_order(reference, present.to(weight), estimated, 0.05 + weight, max_distance)
+        order = torch.where(labeled[:, None], order, torch.arange(self.slots, device=order.device))
+        rows = torch.arange(len(order), device=order.device)[:, None]
+
+        def permuted(values: Tensor, width: int) -> Tensor:
+            """Reorder the last dimension, of `width` numbers an object."""
+            split = values.unflatten(-1, (self.slots, width)).movedim(-2, 1)
+            return split[rows, order].movedim(1, -2).flatten(-2)
+
+        changes: dict[str, Any] = {
+            name: permuted(getattr(observation, name), 3)
+            for name in ("positions", "velocities", "position_std", "velocity_std")
+        }
+        changes["confidence"] = permuted(observation.confidence, 1)
+        for name in ("properties", "property_std"):
+            values = getattr(observation, name)
+            per_object = {} if values is None else {key: value for key, value in values.items() if value.dim() == 2}
+            if values is not None:
+                # Walls are of the trial; they happen to be as many numbers as four balls have.
+                moved = {key: permuted(value, 1) for key, value in per_object.items() if key != "walls"}
+                changes[name] = {**values, **moved}
+        if observation.masks is not None:
+            changes["masks"] = observation.masks.transpose(1, 2)[rows, order].transpose(1, 2)
+        if observation.appearance is not None:
+            code = permuted(observation.appearance.code, self.codes)
+            changes["appearance"] = replace(observation.appearance, code=code)
+        return replace(observation, **changes)
+
+    def _context_frames(self, count: int) -> list[int]:
+        """Frames before the last three, evenly, the first one included."""
+        return list(range(0, count - FRAMES, _CONTEXT_STEP))
+
+    def _segment_context(
+        self, frames: Tensor, indices: list[int], background: Tensor
+    ) -> tuple[list[int], list[Instances]]:
+        """Segment frames of the context, without gradient."""
+        if not indices:
+            return [], []
+        with torch.no_grad():
+            images = brightness(frames[:, indices])
+            logits = self.segmentation(images.flatten(0, 1), background.repeat_interleave(len(indices), 0))
+            logits = logits.unflatten(0, (-1, len(indices)))
+            return indices, [self._find(logits[:, frame]) for frame in range(len(indices))]
+
+    def _find(self, logits: Tensor) -> Instances:
+        return find_instances(logits, self.slots, self.settings)
+
+    def _present(self, linked: list[Instances]) -> Tensor:
+        """Slots that hold an object: those with a clear peak in most of the last frames."""
+        confidence = torch.stack([instances.confidence for instances in linked[-FRAMES:]], 1)
+        return confidence.median(1).values > self.settings.min_confidence
+
+    def _tracks(self, linked: list[Instances], times: list[int], count: int, context: ClipContext) -> Tracks:
+        """Positions on the table in all segmented frames."""
+        centroids = torch.stack([instances.centroids for instances in linked], 1)
+        area = torch.stack([instances.area for instances in linked], 1)
+        confidence = torch.stack([instances.confidence for instances in linked], 1)
+        radius = (area.detach() / math.pi).clamp(1.0, 200.0).sqrt().median(1, True).values.expand_as(area)
+        positions = self._on_table(centroids, radius, context, times)
+        seconds = self.dt * (torch.tensor(times, dtype=positions.dtype, device=positions.device) - (count - 1))
+        known = (context.properties or {}).get("walls")
+        height, width = self.size
+        walls = positions.new_tensor([0.0, 0.0, width, height]).expand(len(positions), -1) if known is None else known
+        return Tracks(positions, seconds, confidence, area, walls.to(positions))
+
+    def _on_table(self, pixels: Tensor, radius: Tensor, context: ClipContext, times: list[int]) -> Tensor:
+        """Map pixels (batch, times, slots, 2) to the table, at the height of the balls' centers."""
+        if not self._camera:
+            return pixels + 0.5
+        camera = self._camera[0].to(pixels)
+        poses = camera.extrinsics.expand(*pixels.shape[:2], 4, 4)
+        if context.extrinsics is not None:
+            poses = context.extrinsics[:, times].to(pixels)
+        flat = back_project(pixels.flatten(0, 1), camera.intrinsics, poses.flatten(0, 1), -radius.flatten(0, 1))
+        return flat.unflatten(0, pixels.shape[:2])
+
+    def _properties(
+        self, tracks: Tracks, context: ClipContext, present: Tensor
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        given = {name: value.to(tracks.positions) for name, value in (context.properties or {}).items()}
+        if self.properties is None:
+            return given, {}
+        # Tracks come from perception; the gradient of positions is that of the state.
+        detached = replace(tracks, positions=tracks.positions.detach(), area=tracks.area.detach())
+        values, stds = self.properties(detached)
+        return {**values, **given, "present": present.to(tracks.positions)}, stds
+
+    def _state(
+        self,
+        recent: Tensor,
+        instances: list[Instances],
+        tracks: Tracks,
+    ) -> Observation:
+        """State in the last frame: centroid and slope, corrected by the network on crops."""
+        pixels = (instances[-1].centroids.detach() + 0.5).floor().long()
+        corrections = self._correct(recent, instances, pixels).unflatten(0, pixels.shape[:2])
+        limit = _MAX_CORRECTION
+        shift, rate = (limit * torch.tanh(part / limit) for part in (corrections[..., :2], corrections[..., 2:4]))
+        position = tracks.positions[:, -1] + shift
+        velocity = ((tracks.positions[:, -1] - tracks.positions[:, -FRAMES]) / (FRAMES - 1) + rate) / self.dt
+        still = torch.zeros_like(position[..., :1])
+        q, v = (torch.cat([part, still], -1).flatten(1) for part in (position, velocity))
+        scale = corrections.new_tensor([_INITIAL_STD[0]] * 2 + [_INITIAL_STD[1] / self.dt] * 2)
+        std = scale * corrections[..., 4:].clamp(*_LOG_STD).exp()
+        q_std, v_std = (functional.pad(part, (0, 1)).flatten(1)[:, None] for part in (std[..., :2], std[..., 2:]))
+        masks = torch.stack([frame.masks for frame in instances], 1)
+        confidence = instances[-1].confidence[:, None]
+        return Observation(
+            q[:, None],
+            v[:, None],
+            confidence,
+            masks=masks,
+            position_std=q_std,
+            velocity_std=v_std,
+        )
+
+    def _correct(
+        self, recent: Tensor, instances: list[Instances], pixels: Int[Tensor, "batch slots 2"]
+    ) -> Float[Tensor, "objects outputs"]:
+        """Outputs of the network on the crop of each object."""
+        height, width = self.size
+        masks = torch.stack([frame.masks for frame in instances], 2)
+        masks = functional.interpolate(masks.flatten(0, 1), (height, width), mode="bilinear").unflatten(
+            0, masks.shape[:2]
+        )
+        images = recent.flatten(1, 2)
+        if self.flow is not None:
+            flows = self.flow(recent[:, :-1].flatten(0, 1), recent[:, 1:].flatten(0, 1))
+            images = torch.cat([images, flows.unflatten(0, (-1, FRAMES - 1)).flatten(1, 2)], 1)
+        shared = images[:, None].expand(-1, self.slots, -1, -1, -1)
+        crops = crop_patches(torch.cat([shared, masks], 2), pixels, self.crop, _OUTSIDE)
+        return self.network(crops.flatten(0, 1)).float()
+
+    def _looks(
+        self, frames: Tensor, times: list[int], linked: list[Instances], background: Tensor
+    ) -> AppearanceCode | None:
+        """Code of each ball from the last frame before those of the state, and the background behind all masks."""
+        if not self.codes:
+            return None
+        index = max(0, len(linked) - FRAMES - 1)
+        frame, instances = brightness(frames[:, times[index]]), linked[index]
+        masks = functional.interpolate(instances.masks.detach(), self.size, mode="bilinear")
+        weight = masks.sum((2, 3)).clamp_min(1e-3)
+        colors = torch.einsum("bkhw,bchw->bkc", masks, frame) / weight[..., None]
+        pixels = (instances.centroids.detach() + 0.5).floor().long()
+        images = torch.cat([frame[:, None].expand(-1, self.slots, -1, -1, -1), masks[:, :, None]], 2)
+        crops = crop_patches(images, pixels, 16, 0.0)
+        learned = self.look(crops.flatten(0, 1)).unflatten(0, crops.shape[:2])
+        code = torch.cat([colors, learned], -1)
+        assert code[0].numel() <= 64
+        return AppearanceCode(code.flatten(1), background)
