@@ -30,8 +30,8 @@ from physvision.perception.object_crops import crop_patches
 FRAMES = 3
 CROP_CHANNELS = 3 * FRAMES + FRAMES
 CROP_OUTPUTS = 8
-# Frames of the context that are segmented for tracks and background: every third one.
-_CONTEXT_STEP = 3
+# Frames of the context that are segmented for tracks and background: every fifth one.
+_CONTEXT_STEP = 5
 # Standard deviations of position (px) and velocity (px a frame) before training.
 _INITIAL_STD = (1.0, 0.5)
 _LOG_STD = (-5.0, 2.0)

@@ -83,7 +83,7 @@ def tabletop_leaves(properties: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
     Args:
         properties: Any of `mass`, `radius` and `present` (batch, slots), `restitution`, `wall_restitution` and
-            `rolling_friction` (batch,), `walls` (batch, 4): left x, top y, right x, bottom y.
+            `sliding_deceleration` (batch,), `walls` (batch, 4): left x, top y, right x, bottom y.
     """
     leaves: dict[str, Tensor] = {}
     if "mass" in properties:
@@ -96,9 +96,9 @@ def tabletop_leaves(properties: Mapping[str, Tensor]) -> dict[str, Tensor]:
             radius = radius * (properties["present"] > 0.5)
         # The walls have no radius.
         leaves["radius"] = torch.cat([radius, radius.new_zeros(len(radius), 4)], 1)
-    if "rolling_friction" in properties:
+    if "sliding_deceleration" in properties:
         slots = properties["mass"].shape[1] if "mass" in properties else properties["radius"].shape[1]
-        leaves["sliding_deceleration"] = properties["rolling_friction"][:, None].expand(-1, slots)
+        leaves["sliding_deceleration"] = properties["sliding_deceleration"][:, None].expand(-1, slots)
     if "restitution" in properties:
         ball, wall = properties["restitution"], properties["wall_restitution"]
         slots = properties["radius"].shape[1]

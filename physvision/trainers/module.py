@@ -86,7 +86,7 @@ class PredictionTraining(LightningModule):
         if self.horizon_schedule and (0 not in self.horizon_schedule or min(self.horizon_schedule.values()) < 1):
             raise InputError(f"horizon_schedule: expected steps of at least 1 from epoch 0 on, got {horizon_schedule}")
         self.rendered_frames, self.truncate, self.warmup_updates = rendered_frames, truncate, warmup_updates
-        self.encoder_windows: Literal["first", "all"] = encoded
+        self.encoder_windows: Literal["first", "all"] = encoder_windows
         self.symmetries: tuple[Symmetry, ...] = tuple(symmetries)
         if "mirror" in self.symmetries:
             supervision.coordinates.check_mirror("symmetries")
@@ -131,7 +131,7 @@ class PredictionTraining(LightningModule):
         """Compute the loss of a batch."""
         _check_finite(batch)
         batch = self.prepare(transformed(batch, self._sampled_symmetries()))
-        terms, forecast = self.losses(batch, self._steps(batch))
+        terms, forecast = self.losses(batch, self.steps_of(batch))
         if not bool(torch.isfinite(terms["loss"])):
             raise TrainingError(_diverged(forecast, batch))
         size = batch.batch
@@ -191,6 +191,26 @@ class PredictionTraining(LightningModule):
         images = self.model.decode(trajectory, rendered, onward_values, observation.appearance, poses)
         return Estimate(states, future), Forecast(trajectory, rendered, images, observation), segmented
 
+    def weak_loss(self, sample: Sample, steps: int) -> tuple[Tensor, list[Tensor]]:
+        """Compute the loss of frames predicted from the encoder alone.
+
+        The decoder's inputs that bypass the engine, properties and appearance, are constants here.
+
+        Returns:
+            The weighted loss, and the encoder's outputs that the engine starts from: q, v and properties.
+        """
+        context, model = context_of(sample), self.model
+        observation = model.observe(sample.seen, context)
+        start, values = model.initial_state(observation), dict(observation.properties or {})
+        trajectory = model.simulate(start, steps, self.truncate, values)
+        looks = observation.appearance
+        looks = None if looks is None else replace(looks, code=looks.code.detach())
+        constants = {name: value.detach() for name, value in values.items()}
+        poses = None if context is None else context.extrinsics_at(sample.given - 1, (steps,))
+        images = model.decode(trajectory, (steps,), constants, looks, poses)
+        terms = self.supervision(Forecast(trajectory, (steps,), images), replace(sample, trajectory=None))
+        return terms["frames"], [value for value in (start.q, start.v, *values.values()) if value.requires_grad]
+
     def aligned(self, observation: Observation, sample: Sample) -> Observation:
         """Bring the encoder's objects into the order of the labels, and complete what only labels know.
 
@@ -249,7 +269,8 @@ class PredictionTraining(LightningModule):
             )
         return terms
 
-    def _steps(self, sample: Sample) -> int:
+    def steps_of(self, sample: Sample) -> int:
+        """Number of steps to predict in this epoch."""
         held = sample.horizon
         if self.horizon_schedule is None:
             return held

@@ -69,8 +69,8 @@ def test_each_symmetry_is_applied_to_half_of_the_updates_alike_in_every_process(
     chosen = []
     for update in range(400):
         monkeypatch.setattr(PredictionTraining, "global_step", update)
-        chosen.append(tuple(module._chosen_symmetries()))
-        assert chosen[-1] == tuple(again._chosen_symmetries())
+        chosen.append(tuple(module._sampled_symmetries()))
+        assert chosen[-1] == tuple(again._sampled_symmetries())
     for kind in ((), ("mirror",), ("reversal",), ("mirror", "reversal")):
         assert abs(chosen.count(kind) / len(chosen) - 0.25) < 0.08, kind
 

@@ -124,12 +124,12 @@ def test_horizons_grow_with_the_epochs(training, data):
     module, source = training(horizon_schedule={0: 1, 2: 4}), data()
     source.setup("fit")
     batch = next(iter(source.train_dataloader()))
-    assert module._steps(batch) == 1
-    assert training()._steps(batch) == 5
+    assert module.steps_of(batch) == 1
+    assert training().steps_of(batch) == 5
     with pytest.raises(InputError, match="from epoch 0 on"):
         training(horizon_schedule={1: 3})
     with pytest.raises(InputError, match="9 steps are more than the horizon of 5 frames"):
-        training(horizon_schedule={0: 9})._steps(batch)
+        training(horizon_schedule={0: 9}).steps_of(batch)
 
 
 def test_the_encoder_learns_from_every_window_of_a_labelled_sample(training, data):
@@ -138,7 +138,7 @@ def test_the_encoder_learns_from_every_window_of_a_labelled_sample(training, dat
     batch = next(iter(source.train_dataloader()))
     for encoded, count in (("first", 1), ("all", 6)):
         module = training(encoder_windows=encoded)
-        found, _ = module._predict(batch, 2)
+        found = module._predict(batch, 2)[0].states
         assert found.q.shape == (4, count, 2)
         state = module.model.observe(batch.frames[:, count - 1 : count + 2] / 255.0).state
         torch.testing.assert_close(found.q[:, -1], state.q)
