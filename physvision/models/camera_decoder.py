@@ -38,8 +38,8 @@ class CameraLayers:
     @property
     def ids(self) -> Int[Tensor, "batch height width"]:
         """Index of the shape that covers most of each pixel; −1 for the background."""
-        most, ids = self.coverage.max(1)
-        return torch.where(most >= _VISIBLE, ids, -1)
+        highest, ids = self.coverage.max(1)
+        return torch.where(highest >= _VISIBLE, ids, -1)
 
 
 def render_layers(caster: RayCaster, scene: Appearance, extrinsics: Tensor | None = None) -> CameraLayers:

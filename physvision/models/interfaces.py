@@ -98,12 +98,12 @@ class ClipContext:
     extrinsics: Float[Tensor, "batch times 4 4"] | None = None
     properties: Mapping[str, Tensor] | None = None
 
-    def extrinsics_at(self, last: int, steps: Sequence[int]) -> Float[Tensor, "batch steps 4 4"] | None:
-        """Poses of the camera `steps` frames after frame `last`; beyond the known frames, the last pose."""
+    def extrinsics_at(self, present: int, steps: Sequence[int]) -> Float[Tensor, "batch steps 4 4"] | None:
+        """Poses of the camera `steps` frames after frame `present`; beyond the known frames, the last pose."""
         if self.extrinsics is None:
             return None
         end = self.extrinsics.shape[1] - 1
-        return self.extrinsics[:, [min(last + step, end) for step in steps]]
+        return self.extrinsics[:, [min(present + step, end) for step in steps]]
 
 
 class Encoder(nn.Module):

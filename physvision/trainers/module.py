@@ -244,14 +244,14 @@ class PredictionTraining(LightningModule):
         if bool(labeled.any()) and sample.trajectory is not None and isinstance(self.model.decoder, CameraDecoder):
             rows = torch.nonzero(labeled)[:, 0]
             states = sample.trajectory[recent]
-            chosen = Trajectory(states.q[rows], states.v[rows])
+            selection = Trajectory(states.q[rows], states.v[rows])
             values = {name: value[rows] for name, value in _with_labels(observation.properties, sample).items()}
             poses = None if sample.extrinsics is None else sample.extrinsics[rows][:, recent]
             with torch.no_grad():
-                coverage = self.model.coverage(chosen, values, poses)
-            share = len(rows) / sample.batch
+                coverage = self.model.coverage(selection, values, poses)
+            fraction = len(rows) / sample.batch
             terms["silhouettes"] = (
-                loss.weight * share * loss.labeled_loss(segmented.logits[rows].flatten(0, 1), coverage)
+                loss.weight * fraction * loss.labeled_loss(segmented.logits[rows].flatten(0, 1), coverage)
             )
         if not bool(labeled.all()):
             rows = torch.nonzero(~labeled)[:, 0]

@@ -87,8 +87,8 @@ class SegmentationSupervision(nn.Module):
 
     def area_loss(self, instances: list[Instances]) -> Float[Tensor, ""]:
         """Relative excess of the objects' areas over the prior range, or lack of it."""
-        area = torch.stack([found.area for found in instances], 1)
-        present = torch.stack([found.confidence for found in instances], 1) > self.min_confidence
+        area = torch.stack([entry.area for entry in instances], 1)
+        present = torch.stack([entry.confidence for entry in instances], 1) > self.min_confidence
         low, high = self.areas
         misfit = (1.0 - area / low).clamp_min(0.0) + (area / high - 1.0).clamp_min(0.0)
         return (misfit * present).sum() / present.sum().clamp_min(1)
