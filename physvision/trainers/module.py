@@ -169,7 +169,7 @@ class PredictionTraining(LightningModule):
         """Encode and predict, from true states and properties where they are known and wanted, else from estimates."""
         true, onward = sample.ahead, self.supervision.onward
         every_window = self.encoder_windows == "all" and true is not None and bool(sample.labeled.any())
-        frames = sample.frames if every_window else sample.seen
+        frames = sample.frames if every_window else sample.observed
         context, segmented = context_of(sample), None
         if isinstance(self.model.encoder, TableEncoder):
             encoded, segmented = self.model.encoder.encode(frames, context)
@@ -200,7 +200,7 @@ class PredictionTraining(LightningModule):
             The weighted loss, and the encoder's outputs that the engine starts from: q, v and properties.
         """
         context, model = context_of(sample), self.model
-        observation = model.observe(sample.seen, context)
+        observation = model.observe(sample.observed, context)
         start, values = model.initial_state(observation), dict(observation.properties or {})
         trajectory = model.simulate(start, steps, self.truncate, values)
         looks = observation.appearance
@@ -323,7 +323,7 @@ class PredictionTraining(LightningModule):
     def forecast(self, sample: Sample, steps: Sequence[int] | None = None) -> Forecast:
         """Predict a prepared batch from its given frames alone; labels only number the objects."""
         context, model = context_of(sample), self.model
-        observation = self.aligned(model.observe(sample.seen, context), sample)
+        observation = self.aligned(model.observe(sample.observed, context), sample)
         horizon = sample.horizon
         trajectory = model.simulate(model.initial_state(observation), horizon, None, observation.properties)
         indices = tuple(range(1, horizon + 1)) if steps is None else tuple(steps)
