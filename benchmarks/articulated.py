@@ -100,19 +100,19 @@ def from_mjcf(xml: str, q: np.ndarray, v: np.ndarray) -> Scene:
     with tempfile.NamedTemporaryFile("w", suffix=".xml") as file:
         file.write(xml)
         file.flush()
-        other = pin.buildModelFromMJCF(file.name)
-    return Scene(articulated.load(xml, dt=DT, ignore=LEFT_OUT), _smooth(model), other, q, v)
+        reference = pin.buildModelFromMJCF(file.name)
+    return Scene(articulated.load(xml, dt=DT, ignore=LEFT_OUT), _smooth(model), reference, q, v)
 
 
 def laikago() -> Scene:
     spec = mujoco.MjSpec.from_file(str(LAIKAGO))
     spec.compiler.fusestatic = False
     spec.worldbody.first_body().add_freejoint()
-    other = pin.buildModelFromUrdf(str(LAIKAGO), pin.JointModelFreeFlyer())
+    reference = pin.buildModelFromUrdf(str(LAIKAGO), pin.JointModelFreeFlyer())
     engine = articulated.load(str(LAIKAGO), dt=DT, ignore=LEFT_OUT)
     q = engine.initial_state(1, torch.float64).q[0].numpy().copy()
     q[7:] = np.linspace(-0.4, 0.4, 12)
-    return Scene(engine, _smooth(spec.compile()), other, q, np.linspace(-0.5, 0.5, 18))
+    return Scene(engine, _smooth(spec.compile()), reference, q, np.linspace(-0.5, 0.5, 18))
 
 
 def _smooth(model: mujoco.MjModel) -> mujoco.MjModel:
@@ -185,7 +185,7 @@ def torchs(scene: Scene, batch: int, steps: int) -> tuple[float, float]:
 def agreement(scene: Scene) -> float:
     """Largest difference between our accelerations and those of the peers at the start, over the largest of them."""
     state = State(torch.tensor(scene.q)[None], torch.tensor(scene.v)[None])
-    found = scene.engine.acceleration(state)[0].numpy()
+    result = scene.engine.acceleration(state)[0].numpy()
     q, v = scene.positions(scene.q), scene.velocities(scene.v)
     theirs = pin.aba(scene.pinocchio, scene.pinocchio.createData(), q, v, np.zeros(scene.engine.nv))
     plain = TorchTree(scene.pinocchio).acceleration(torch.tensor(q)[None], torch.tensor(v)[None])[0].numpy()
@@ -194,8 +194,8 @@ def agreement(scene: Scene) -> float:
     mujoco.mj_forward(scene.mujoco, data)
     # The linear velocity of a free joint is the world's here and turns with the body in Pinocchio.
     same = slice(3 if scene.engine.nq != scene.engine.nv else 0, None)
-    differences = found - data.qacc, (found - theirs[scene.order])[same], plain - theirs
-    return max(np.abs(difference).max() for difference in differences) / max(1.0, np.abs(found).max())
+    differences = result - data.qacc, (result - theirs[scene.order])[same], plain - theirs
+    return max(np.abs(difference).max() for difference in differences) / max(1.0, np.abs(result).max())
 
 
 def memory(name: str, stored: tuple[int, int] = (100_000_000, 300_000_000), batch: int = 64) -> float:
@@ -204,8 +204,8 @@ def memory(name: str, stored: tuple[int, int] = (100_000_000, 300_000_000), batc
     a_step = 8 * batch * (engine.nq + engine.nv)
     steps = [size // a_step for size in stored]
     fresh = ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1)
-    few, many = (fresh.submit(_peak, name, batch, count).result() for count in steps)
-    return (many - few) / (a_step * (steps[1] - steps[0]))
+    subset, many = (fresh.submit(_peak, name, batch, count).result() for count in steps)
+    return (many - subset) / (a_step * (steps[1] - steps[0]))
 
 
 def _peak(name: str, batch: int, steps: int) -> int:
@@ -259,10 +259,10 @@ def main(scenes: tuple[str, ...] = tuple(SCENES), rounds: int = 5, long: bool = 
                 # Autograd keeps every intermediate of every step: a thousand of a batch are more than memory holds.
                 plain = "{:>9.1f} {:>9.1f}".format(*torchs(scene, batch, 5)) if steps == STEPS[0] else ""
                 print(f"  {batch:>7} {steps:>6} {forward:>9.2f} {backward:>9.2f}   {plain}")
-        grown = memory(name)
-        verdict = "met" if grown <= MEMORY_BAR else "MISSED"
-        claims.append(Claim(f"{name}, memory", grown, "of the states kept"))
-        print(f"  memory grows by {grown:.2f} × the states kept; bar {MEMORY_BAR}: {verdict}\n")
+        extended = memory(name)
+        verdict = "met" if extended <= MEMORY_BAR else "MISSED"
+        claims.append(Claim(f"{name}, memory", extended, "of the states kept"))
+        print(f"  memory grows by {extended:.2f} × the states kept; bar {MEMORY_BAR}: {verdict}\n")
     print(write_claims(__file__, claims))
 
 

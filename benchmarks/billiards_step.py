@@ -66,8 +66,8 @@ def main(config: str = "billiards-small", data: str = "out/billiards-20", repeat
     def learn_decoder() -> None:
         final = batch.ahead.final
         with half():
-            drawn = model.decoder(State(final.q.clone().requires_grad_(), final.v), model.engine.properties).float()
-        (drawn - brightness(batch.frames[:, -1])).square().sum().backward()
+            rendered = model.decoder(State(final.q.clone().requires_grad_(), final.v), model.engine.properties).float()
+        (rendered - brightness(batch.frames[:, -1])).square().sum().backward()
 
     def look() -> None:
         with half():
@@ -86,10 +86,10 @@ def main(config: str = "billiards-small", data: str = "out/billiards-20", repeat
         "the decoder": learn_decoder,
         "the optimiser": optimizer.step,
     }
-    found = {name: seconds(part, repeats) for name, part in parts.items()}
-    total = sum(found.values())
+    results = {name: seconds(part, repeats) for name, part in parts.items()}
+    total = sum(results.values())
     print(f"{config}, a step of {options['batch_size']} windows: {1e3 * total:.0f} ms of one thread")
-    for name, spent in found.items():
+    for name, spent in results.items():
         print(f"{name:<46} {1e3 * spent:>8.1f} ms {100 * spent / total:>6.1f} %")
 
 

@@ -108,11 +108,11 @@ def least(work: Callable[[], object], rounds: int) -> float:
 
 
 def ours(contact: str | None, start: State, rounds: int) -> tuple[float, float]:
-    made = engine(contact)
+    mechanism = engine(contact)
     q, v = start.q.clone().requires_grad_(), start.v.clone().requires_grad_()
     with torch.no_grad():
-        forward = least(lambda: made.rollout(State(q, v), 1000), rounds)
-    loss = made.rollout(State(q, v), 1000).final.q.sum()
+        forward = least(lambda: mechanism.rollout(State(q, v), 1000), rounds)
+    loss = mechanism.rollout(State(q, v), 1000).final.q.sum()
     backward = least(lambda: torch.autograd.grad(loss, (q, v), retain_graph=True), rounds)
     return forward * 1e3, backward * 1e3
 
@@ -133,19 +133,19 @@ def together(start: State, rounds: int) -> None:
         cases["in a batch", robots] = alone, start.repeat(robots)
     least_of = dict.fromkeys(cases, (float("inf"), float("inf")))
     for _ in range(rounds + 1):
-        for case, (made, state) in cases.items():
+        for case, (mechanism, state) in cases.items():
             q, v = state.q.clone().requires_grad_(), state.v.clone().requires_grad_()
             began = time.process_time()
-            loss = made.rollout(State(q, v), steps).final.q.sum()
+            loss = mechanism.rollout(State(q, v), steps).final.q.sum()
             middle = time.process_time()
             torch.autograd.grad(loss, (q, v))
-            taken = middle - began, time.process_time() - middle
-            least_of[case] = min(least_of[case][0], taken[0]), min(least_of[case][1], taken[1])
-    one = least_of["alone", 1]
+            elapsed = middle - began, time.process_time() - middle
+            least_of[case] = min(least_of[case][0], elapsed[0]), min(least_of[case][1], elapsed[1])
+    single = least_of["alone", 1]
     for (how, robots), (forward, backward) in least_of.items():
         if robots > 1:
-            shares = forward / one[0] / robots, backward / one[1] / robots
-            print(f"{robots:>3} {how:<13} forward {shares[0]:5.2f}   backward {shares[1]:5.2f}   bar 1.2")
+            fractions = forward / single[0] / robots, backward / single[1] / robots
+            print(f"{robots:>3} {how:<13} forward {fractions[0]:5.2f}   backward {fractions[1]:5.2f}   bar 1.2")
 
 
 def main(rounds: int = 5) -> None:

@@ -129,11 +129,11 @@ def summary(lines: list[dict[str, float]]) -> str:
     """What the record says."""
 
     def column(name: str) -> np.ndarray:
-        return np.array([each[name] for each in lines])
+        return np.array([line[name] for line in lines])
 
     good = column("bad") < 0
     times = column("milliseconds")
-    found = [
+    results = [
         f"{len(lines)} scenes: {int((~good).sum())} failed and are named, {int(column('unnamed').sum())} are not",
         f"worst residual of the others {column('residual')[good].max():.1e}",
         *(f"{name} in {np.mean(column(name) > 0):.2%}" for name in ("crowded", "softened", "grazing")),
@@ -147,10 +147,10 @@ def summary(lines: list[dict[str, float]]) -> str:
     for name, what in names.items():
         values = column(name)[good]
         spread = f"median {np.median(values):.1e}, 99 % {np.quantile(values, 0.99):.1e}, worst {values.max():.1e}"
-        found.append(f"{name}, as a share of {what}: {spread}, beyond 1e-3 in {int((values > 1e-3).sum())}")
-    found.append(f"milliseconds a step: median {np.median(times):.3f}, worst {times.max():.2f}")
-    found.append(f"all {STEPS * times.sum() / 3.6e6:.2f} h")
-    return "\n".join(found)
+        results.append(f"{name}, as a share of {what}: {spread}, beyond 1e-3 in {int((values > 1e-3).sum())}")
+    results.append(f"milliseconds a step: median {np.median(times):.3f}, worst {times.max():.2f}")
+    results.append(f"all {STEPS * times.sum() / 3.6e6:.2f} h")
+    return "\n".join(results)
 
 
 def main(scenes: int = 1000, first: int = 0, record: Path = Path("contact_random.jsonl")) -> None:
@@ -164,7 +164,7 @@ def main(scenes: int = 1000, first: int = 0, record: Path = Path("contact_random
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", RuntimeWarning)
     print(
-        summary(list(cached_results(record, range(first, first + scenes), line, lambda each: each["scene"]).values()))
+        summary(list(cached_results(record, range(first, first + scenes), line, lambda entry: entry["scene"]).values()))
     )
 
 

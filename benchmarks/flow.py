@@ -28,9 +28,9 @@ def billiards(pairs: int, frame: int = 40) -> FlowSample:
     middles = torch.arange(recipe.size) + 0.5
     samples = []
     for trial in range(pairs):
-        made = recipe.make("test", trial)
-        frames = torch.from_numpy(made["frames"][frame:]).permute(0, 3, 1, 2).float() / 255
-        places = torch.from_numpy(made["q"][frame:, :, :2]).float()
+        result = recipe.make("test", trial)
+        frames = torch.from_numpy(result["frames"][frame:]).permute(0, 3, 1, 2).float() / 255
+        places = torch.from_numpy(result["q"][frame:, :, :2]).float()
         flow, shown = torch.zeros(2, recipe.size, recipe.size), torch.zeros(1, recipe.size, recipe.size)
         for now, after in places.transpose(0, 1):
             away = (middles - now[0]).square() + (middles[:, None] - now[1]).square()
@@ -66,18 +66,18 @@ def main(name: str = "flow", pairs: int = 128) -> bool:
         "mixed": synthetic(pairs, SyntheticFlow()),
     }
     print(f"{'':<18} {'':<9} {'all, px':>9} {'shapes, px':>11} {'ms a pair':>10}")
-    found = {}
+    results = {}
     for kind, sample in kinds.items():
         for label, way in ways.items():
             began = time.process_time()
             flow = way(sample.first, sample.second)
             spent = time.process_time() - began
-            found[kind, label] = errors(flow, sample)
-            cells = " ".join(f"{error:>10.3f}" for error in found[kind, label])
+            results[kind, label] = errors(flow, sample)
+            cells = " ".join(f"{error:>10.3f}" for error in results[kind, label])
             print(f"{kind:<18} {label:<9} {cells} {1e3 * spent / pairs:>10.2f}")
         still = errors(torch.zeros_like(sample.flow), sample)
         print(f"{'':<18} {'no flow':<9} " + " ".join(f"{error:>10.3f}" for error in still))
-    met = all(found[kind, "network"][0] < found[kind, "DIS"][0] for kind in ("billiards", "textured motion"))
+    met = all(results[kind, "network"][0] < results[kind, "DIS"][0] for kind in ("billiards", "textured motion"))
     print(f"below DIS on billiards and on textured motion: {'met' if met else 'MISSED'}")
     return met
 

@@ -55,8 +55,8 @@ class Case:
     def gradients(self, steps: int) -> tuple[float, float, float]:
         """Along the direction, to the viscosity, and the norm of that to the start."""
         v, viscosity = self.start.v.clone().requires_grad_(), self.viscosity.clone().requires_grad_()
-        found = torch.autograd.grad(self.loss(v, viscosity, steps), (v, viscosity))
-        return float((found[0] * self.along).sum()), float(found[1]), float(found[0].norm())
+        result = torch.autograd.grad(self.loss(v, viscosity, steps), (v, viscosity))
+        return float((result[0] * self.along).sum()), float(result[1]), float(result[0].norm())
 
     def differences(self, steps: int, size: float) -> tuple[float, float]:
         """The same by central differences, each of its own size times `size`."""
@@ -85,7 +85,7 @@ def main(cells: int = 32, viscosity: float = 0.01, steps: int = 20, longest: int
     print("|---|---|---|")
     best = [math.inf, math.inf]
     for size in SIZES:
-        errors = [abs(found / true - 1) for found, true in zip(case.differences(steps, size), exact, strict=True)]
+        errors = [abs(entry / true - 1) for entry, true in zip(case.differences(steps, size), exact, strict=True)]
         best = [min(pair) for pair in zip(best, errors, strict=True)]
         print(f"| {size:.0e} | {errors[0]:.1e} | {errors[1]:.1e} |")
     print("\n| horizon, steps | size of the gradient | energy left | relative error at 1e-5 |")
@@ -94,7 +94,7 @@ def main(cells: int = 32, viscosity: float = 0.01, steps: int = 20, longest: int
     while horizon <= longest:
         along, to_viscosity, norm = case.gradients(horizon)
         pairs = zip(case.differences(horizon, 1e-5), (along, to_viscosity), strict=True)
-        off = max(abs(found / true - 1) for found, true in pairs)
+        off = max(abs(entry / true - 1) for entry, true in pairs)
         kinetic, _ = case.flow.energy(case.flow.rollout(case.start, horizon))
         left = float(kinetic[0, -1] / kinetic[0, 0])
         fine = fine and math.isfinite(norm) and off < BAR

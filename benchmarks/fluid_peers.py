@@ -28,12 +28,12 @@ VISCOSITY, DT = 0.01, 0.02
 def timed(work: Callable[[], object], rounds: int) -> float:
     """Median milliseconds of the processor, after one call that warms up."""
     work()
-    kept = []
+    retained = []
     for _ in range(rounds):
         began = time.process_time()
         work()
-        kept.append(1e3 * (time.process_time() - began))
-    return median(kept)
+        retained.append(1e3 * (time.process_time() - began))
+    return median(retained)
 
 
 def vortex(x: np.ndarray, y: np.ndarray, fade: float) -> np.ndarray:
@@ -149,12 +149,12 @@ PEERS = {"JAX-CFD": JAX_CFD, "PhiFlow": PHIFLOW}
 
 def peer(code: str, python: Path, cells: int, steps: int, rounds: int) -> list[float]:
     """The same of a program that runs in another environment; raises with what it said if it fails."""
-    given = [str(each) for each in (cells, steps, rounds, VISCOSITY, DT)]
+    given = [str(entry) for entry in (cells, steps, rounds, VISCOSITY, DT)]
     limits = {"OMP_NUM_THREADS": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"}
-    found = subprocess.run([str(python), "-c", code, *given], capture_output=True, text=True, env=limits, check=False)
-    if found.returncode:
-        raise RuntimeError(found.stderr.strip().splitlines()[-1])
-    return json.loads(found.stdout.strip().splitlines()[-1])
+    result = subprocess.run([str(python), "-c", code, *given], capture_output=True, text=True, env=limits, check=False)
+    if result.returncode:
+        raise RuntimeError(result.stderr.strip().splitlines()[-1])
+    return json.loads(result.stdout.strip().splitlines()[-1])
 
 
 def main(
@@ -174,8 +174,8 @@ def main(
         rounds: after one that warms up.
     """
     rows = {
-        name: ours(cells // share, steps // less, rounds, DT * steps)
-        for name, share, less in (
+        name: ours(cells // entry, steps // less, rounds, DT * steps)
+        for name, entry, less in (
             ("here", 1, 1),
             ("here, half the steps", 1, 2),
             ("here, half the cells and steps", 2, 2),

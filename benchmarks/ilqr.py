@@ -32,8 +32,8 @@ def angles(state: State) -> torch.Tensor:
 def ours(worlds: int) -> Callable[[], int]:
     """A function that solves so many problems and returns the rounds."""
     chain = articulated.chain([1.0, 1.0], [1.0, 1.0], dt=DT)
-    wanted = torch.tensor([torch.pi, 0.0, 0.0, 0.0], dtype=torch.float64)
-    goal = Goal(angles, wanted, torch.full_like(wanted, WEIGHTS), EFFORT, torch.full_like(wanted, FINAL))
+    target = torch.tensor([torch.pi, 0.0, 0.0, 0.0], dtype=torch.float64)
+    goal = Goal(angles, target, torch.full_like(target, WEIGHTS), EFFORT, torch.full_like(target, FINAL))
     start = State(torch.zeros(worlds, 2, dtype=torch.float64), torch.zeros(worlds, 2, dtype=torch.float64))
     generator = torch.Generator().manual_seed(0)
     first = 0.1 * torch.randn(worlds, KNOTS, 2, generator=generator, dtype=torch.float64)
@@ -59,8 +59,8 @@ def crocoddyls() -> Callable[[], int]:
         place = pinocchio.SE3(np.eye(3), np.array([0.0, 0.0, -1.0]))
     state = crocoddyl.StateMultibody(model)
     actuation = crocoddyl.ActuationModelFull(state)
-    wanted = np.array([np.pi, 0.0, 0.0, 0.0])
-    bent = crocoddyl.CostModelResidual(state, crocoddyl.ResidualModelState(state, wanted, 2))
+    target = np.array([np.pi, 0.0, 0.0, 0.0])
+    bent = crocoddyl.CostModelResidual(state, crocoddyl.ResidualModelState(state, target, 2))
     pushed = crocoddyl.CostModelResidual(state, crocoddyl.ResidualModelControl(state, 2))
 
     def knot(weight: float, effort: float, dt: float):
@@ -86,26 +86,26 @@ def crocoddyls() -> Callable[[], int]:
 
 def least(functions: dict[str, Callable[[], int]], clock: Callable[[], float], times: int) -> dict[str, float]:
     """Milliseconds an iteration of each, the least of so many turns."""
-    found = dict.fromkeys(functions, float("inf"))
+    result = dict.fromkeys(functions, float("inf"))
     for turn in range(times + 1):
         for name, solve in functions.items():
-            begun = clock()
+            start = clock()
             rounds = solve()
             if turn:  # the first compiles
-                found[name] = min(found[name], 1e3 * (clock() - begun) / rounds)
-    return found
+                result[name] = min(result[name], 1e3 * (clock() - start) / rounds)
+    return result
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--times", type=int, default=20, help="turns, the best of which counts")
     times = parser.parse_args().times
-    one = {"physvision": ours(1)}
+    single = {"physvision": ours(1)}
     try:
-        one["Crocoddyl"] = crocoddyls()
+        single["Crocoddyl"] = crocoddyls()
     except ImportError:
         print("Crocoddyl is not installed: pip install crocoddyl")
-    for name, value in least(one, time.process_time, times).items():
+    for name, value in least(single, time.process_time, times).items():
         print(f"{name:12s} {value:6.2f} ms of processor time an iteration, {KNOTS} knots, one problem")
     many = least({"one": ours(1), "64": ours(64)}, time.perf_counter, times)
     times_one = f"{many['64'] / many['one']:.1f} times one ({many['64']:.1f} and {many['one']:.2f} ms)"

@@ -55,11 +55,11 @@ Rates = tuple[float, float]
 
 def spent(processes: Sequence[int] = ()) -> float:
     """Seconds of processor time of this process and of these."""
-    found = time.process_time()
-    for each in processes:
-        user, system = Path(f"/proc/{each}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
-        found += (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
-    return found
+    result = time.process_time()
+    for process in processes:
+        user, system = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
+        result += (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+    return result
 
 
 def rate(step: Callable[[], int], seconds: float, processes: Sequence[int] = ()) -> Rates:
@@ -91,11 +91,11 @@ def both(game: Environment, batch: int, seed: int) -> Callable[[], int]:
 
     def step() -> int:
         action = high * (2 * torch.rand(batch, len(high), generator=generator, dtype=torch.float64) - 1)
-        inputs = [each.detach().requires_grad_() for each in (worlds.state.q, worlds.state.v, action)]
-        found = game.step(State(*inputs[:2]), inputs[2])
-        torch.autograd.grad(game.observe_state(found.state).sum() + found.reward.sum(), inputs)
-        worlds.advance(found.state, found.failed)
-        worlds.reset(found.terminated | (worlds.elapsed_steps >= game.max_episode_steps))
+        inputs = [entry.detach().requires_grad_() for entry in (worlds.state.q, worlds.state.v, action)]
+        result = game.step(State(*inputs[:2]), inputs[2])
+        torch.autograd.grad(game.observe_state(result.state).sum() + result.reward.sum(), inputs)
+        worlds.advance(result.state, result.failed)
+        worlds.reset(result.terminated | (worlds.elapsed_steps >= game.max_episode_steps))
         return batch
 
     return step
@@ -111,9 +111,9 @@ def peer(count: int, seconds: float) -> Rates:
         worlds.step(random.uniform(-1, 1, (count, 8)))
         return count
 
-    found = rate(step, seconds, [process.pid for process in worlds.processes])
+    result = rate(step, seconds, [process.pid for process in worlds.processes])
     worlds.close()
-    return found
+    return result
 
 
 def jax_peers(python: str, batches: str, seconds: float) -> None:
@@ -124,15 +124,15 @@ def jax_peers(python: str, batches: str, seconds: float) -> None:
         # Their packages say things too.
         for line in (json.loads(line) for line in running.stdout if line.startswith("{")):
             ways = [line[way] for way in ("forward", "gradient") if way in line]
-            print_row(line["peer"], line["batch"], [(each["clock"], each["processor"]) for each in ways])
+            print_row(line["peer"], line["batch"], [(entry["clock"], entry["processor"]) for entry in ways])
     if running.returncode:
         raise subprocess.CalledProcessError(running.returncode, program)
 
 
 def print_row(name: str, batch: int, rates: Iterable[Rates]) -> None:
     """Of the table of steps."""
-    told = "".join(f"{clock:>12,.0f}{processor:>13,.0f}" for clock, processor in rates)
-    print(f"{name:<18}{batch:>7}{told}", flush=True)
+    text = "".join(f"{clock:>12,.0f}{processor:>13,.0f}" for clock, processor in rates)
+    print(f"{name:<18}{batch:>7}{text}", flush=True)
 
 
 def updates() -> float:
@@ -182,10 +182,10 @@ def main(
     ratios = []
     for _ in range(ROUNDS if peer_python else 0):
         program = [str(peer_python), "-c", PEER.format(updates=UPDATES)]
-        told = subprocess.run(
+        process = subprocess.run(
             program, check=True, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}
         )
-        ours, theirs = updates(), float(told.stdout.split()[-1])
+        ours, theirs = updates(), float(process.stdout.split()[-1])
         print(
             f"updates of SAC a second: {ours:.0f}, stable-baselines3 {theirs:.0f}: {ours / theirs:.2f} times",
             flush=True,

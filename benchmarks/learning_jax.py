@@ -67,7 +67,7 @@ class Mjx:
     def step(self, state, action: jax.Array):
         """After five steps of the engine, what is seen and paid, and whether the game is over."""
         start, state = state.qpos[0], state.replace(ctrl=action)
-        state = jax.lax.fori_loop(0, 5, lambda _, each: mjx.step(self.model, each), state)
+        state = jax.lax.fori_loop(0, 5, lambda _, entry: mjx.step(self.model, entry), state)
         paid = (state.qpos[0] - start) / 0.05 - 0.5 * jp.square(action).sum() + 1
         height = state.qpos[2]
         return state, state.qpos[2:].sum() + state.qvel.sum() + paid, (height < 0.2) | (height > 1.0)
@@ -95,9 +95,9 @@ def both(peer, first, state, key: jax.Array):
         return value, (following, over)
 
     action = jax.random.uniform(key, (8,), minval=-1.0)
-    found, (following, over) = jax.grad(told, (0, 1), has_aux=True)(peer.parts(state), action)
+    result, (following, over) = jax.grad(told, (0, 1), has_aux=True)(peer.parts(state), action)
     # What nothing asks for is compiled away.
-    bad = ~jp.isfinite(sum(each.sum() for each in jax.tree.leaves(found)))
+    bad = ~jp.isfinite(sum(leaf.sum() for leaf in jax.tree.leaves(result)))
     return jax.tree.map(lambda new, old: jp.where(over | bad, new, old), first, following)
 
 
@@ -113,9 +113,9 @@ def measured(peer, way: Callable, few, batch: int, seconds: float) -> dict[str, 
 
     def world(first, state, key: jax.Array):
         keys = jax.random.split(key, periods)
-        return jax.lax.scan(lambda now, each: (way(peer, first, now, each), None), state, keys)[0]
+        return jax.lax.scan(lambda now, entry: (way(peer, first, now, entry), None), state, keys)[0]
 
-    keys, first = jax.random.split(jax.random.PRNGKey(0), batch), jax.tree.map(lambda each: each[which], few)
+    keys, first = jax.random.split(jax.random.PRNGKey(0), batch), jax.tree.map(lambda entry: entry[which], few)
     began = time.process_time()
     run = jax.jit(jax.vmap(world)).lower(first, first, keys).compile()
     compiled, state = time.process_time() - began, jax.block_until_ready(run(first, first, keys))
@@ -130,16 +130,16 @@ def measured(peer, way: Callable, few, batch: int, seconds: float) -> dict[str, 
 
 def main() -> None:
     """Print the lines."""
-    asked = argparse.ArgumentParser()
-    asked.add_argument("--batches", default="1,16,256,4096")
-    asked.add_argument("--seconds", type=float, default=2.0)
-    given = asked.parse_args()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--batches", default="1,16,256,4096")
+    parser.add_argument("--seconds", type=float, default=2.0)
+    given = parser.parse_args()
     for name, make in PEERS.items():
         peer = make()
-        few = starts(peer)
+        subset = starts(peer)
         for batch in map(int, given.batches.split(",")):
             ways = {"forward": forward} | ({"gradient": both} if name in BACKWARDS else {})
-            line = {way: measured(peer, work, few, batch, given.seconds) for way, work in ways.items()}
+            line = {way: measured(peer, work, subset, batch, given.seconds) for way, work in ways.items()}
             print(json.dumps({"peer": name, "batch": batch} | line), flush=True)
 
 

@@ -101,10 +101,10 @@ class Judge:
 
 def models(wheels: Path, folder: Path) -> list[Path]:
     """The models in all wheels, which are unpacked into a folder."""
-    for each in sorted(wheels.glob("*.whl")):
-        with zipfile.ZipFile(each) as wheel:
+    for path in sorted(wheels.glob("*.whl")):
+        with zipfile.ZipFile(path) as wheel:
             wheel.extractall(folder)
-    return [each for each in sorted(folder.rglob("*.xml")) if "<worldbody" in each.read_text(errors="replace")]
+    return [path for path in sorted(folder.rglob("*.xml")) if "<worldbody" in path.read_text(errors="replace")]
 
 
 def main(wheels: Path, seconds: float = 1.0, most: float = 300.0, record: Path | None = None) -> int:
@@ -127,15 +127,15 @@ def main(wheels: Path, seconds: float = 1.0, most: float = 300.0, record: Path |
 
         files = [str(path.relative_to(unpacked)) for path in models(wheels, unpacked)]
         lines = cached_results(record or unpacked / "verdicts", files, judged, lambda line: line["file"])
-    found = Counter(lines[file]["result"] for file in files)
+    results = Counter(lines[file]["result"] for file in files)
     refused = (lines[file]["why"] for file in files if lines[file]["result"] == "refused")
     reasons = Counter(kind for why in refused for kind in why.split(", "))
     good = sum(f"good for {seconds:g} s, " in lines[file]["why"] for file in files)
     still = sum(lines[file]["why"] == "nothing moves" for file in files)
-    print(", ".join(f"{count} {result}" for result, count in found.most_common()))
+    print(", ".join(f"{count} {result}" for result, count in results.most_common()))
     print(f"of those that load nothing moves in {still}, and {good} are good for {seconds:g} s")
     print("refused for: " + ", ".join(f"{kind} {count}" for kind, count in reasons.most_common()))
-    return found["loads"]
+    return results["loads"]
 
 
 if __name__ == "__main__":

@@ -151,10 +151,10 @@ def main(steps: int = 1000, threads: int = 2, robots: list[int] | None = None) -
                 theirs = theirs * steps / 1000
                 factor = theirs / spent.seconds
                 verdict = f"bar {FACTOR:.0f}: {'met' if factor >= FACTOR else 'MISSED'}" if not hidden else ""
-                share = "" if inside is None else f"{inside:.2f}"
+                fraction = "" if inside is None else f"{inside:.2f}"
                 print(
-                    f"{batch:>6}{count:>12,}{name:>10}{theirs:>10.2f}{spent.seconds:>9.2f}{share:>11}{factor:>8.1f}  "
-                    f"{verdict}{fine}",
+                    f"{batch:>6}{count:>12,}{name:>10}{theirs:>10.2f}{spent.seconds:>9.2f}{fraction:>11}{factor:>8.1f}"
+                    f"  {verdict}{fine}",
                     flush=True,
                 )
 

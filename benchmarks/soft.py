@@ -44,9 +44,9 @@ class Peer:
         self.tip = int(
             self.basis.nodal_dofs[1, mesh.nearest_node(np.array([mesh.nodes[:, 0].max(), *[0.0] * (mesh.axes - 1)]))]
         )
-        shares = np.abs(mesh.volumes) * DENSITY / (mesh.axes + 1)
+        fractions = np.abs(mesh.volumes) * DENSITY / (mesh.axes + 1)
         mass = np.zeros(len(mesh.nodes))
-        np.add.at(mass, mesh.elements, np.repeat(shares[:, None], mesh.axes + 1, 1))
+        np.add.at(mass, mesh.elements, np.repeat(fractions[:, None], mesh.axes + 1, 1))
         self.mass = np.zeros(self.basis.N)
         self.mass[self.basis.nodal_dofs] = mass
         self.weight = np.zeros(self.basis.N)
@@ -166,13 +166,13 @@ class Ours:
 
 def times(works: list[Callable[[], object]], rounds: int) -> list[float]:
     """Medians of milliseconds, the works taking turns."""
-    kept: list[list[float]] = [[] for _ in works]
+    retained: list[list[float]] = [[] for _ in works]
     for _ in range(rounds + 1):
-        for each, work in zip(kept, works, strict=True):
+        for entry, work in zip(retained, works, strict=True):
             began = time.perf_counter()
             work()
-            each.append(1e3 * (time.perf_counter() - began))
-    return [median(each[1:]) for each in kept]
+            entry.append(1e3 * (time.perf_counter() - began))
+    return [median(entry[1:]) for entry in retained]
 
 
 def main(rounds: int = 5) -> None:
@@ -197,10 +197,10 @@ def main(rounds: int = 5) -> None:
             "equilibrium, linear": (partial(ours.run, ours.still, 1), peer.equilibrium),
             f"{STEPS} steps, neo-Hookean": (partial(ours.run, ours.moving, STEPS), peer.motion),
         }
-        for work, both in pairs.items():
-            one, other = (each()[1] for each in both)
-            off = np.abs(one - other).max() / np.abs(other).max()
-            here, there = times(list(both), rounds)
+        for work, entry in pairs.items():
+            single, reference = (entry()[1] for entry in entry)
+            off = np.abs(single - reference).max() / np.abs(reference).max()
+            here, there = times(list(entry), rounds)
             print(f"| {name} | {work} | {here:.1f} | {there:.0f} | {here / there:.3f} | {off:.0e} |", flush=True)
 
 

@@ -217,8 +217,8 @@ def main() -> None:
             except ImportError as error:
                 print(f"{name:22} not installed ({error.name})")
                 break
-            share = 1000 / options.trials
-            figures = (group, size * share / 1e6, writing * share, rate, wall_rate)
+            fraction = 1000 / options.trials
+            figures = (group, size * fraction / 1e6, writing * fraction, rate, wall_rate)
             print(f"{name:22} " + " ".join(f"{figure:14.0f}" for figure in figures))
 
 

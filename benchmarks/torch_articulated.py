@@ -63,7 +63,7 @@ class TorchTree:
 
     def frames(self, q: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Rotation and position of each joint's frame in its parent's."""
-        found = []
+        results = []
         for (numbers, first, _, size), axis, (turn, shift) in zip(self.joints, self.axes, self.places, strict=True):
             if size == 6:
                 own, moved = quaternion_matrix(q[:, first + 3 : first + 7]), q[:, first : first + 3]
@@ -74,8 +74,8 @@ class TorchTree:
                 around = cross_matrix(axis[0, 3:])
                 own = torch.eye(3, dtype=q.dtype) + sine * around + (1 - cosine) * around @ around
                 moved = q[:, first, None] * axis[0, :3]
-            found.append((turn @ own, shift + moved @ turn.T))
-        return found
+            results.append((turn @ own, shift + moved @ turn.T))
+        return results
 
     def inverse_dynamics(self, frames: list, v: Tensor, a: Tensor, gravity: Tensor) -> Tensor:
         """Generalised force of an acceleration."""

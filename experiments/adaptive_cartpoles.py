@@ -49,11 +49,11 @@ def model(poles: int) -> AdaptiveModel:
     def leaves(values: Mapping[str, Tensor]) -> dict[str, Tensor]:
         mass, center = values["mass"], values["center"]
         inertia = _POINT * torch.eye(3).double().expand(*mass.shape, 3, 3)
-        found = {"mass": mass, "center_of_mass": center, "inertia": inertia}
+        results = {"mass": mass, "center_of_mass": center, "inertia": inertia}
         if poles > 1:
             up = torch.nn.functional.pad(values["length"].unsqueeze(-1), (2, 0))
-            found["position"] = torch.cat([mass.new_zeros(*mass.shape[:-1], 2, 3), up], -2)
-        return found
+            results["position"] = torch.cat([mass.new_zeros(*mass.shape[:-1], 2, 3), up], -2)
+        return results
 
     return AdaptiveModel(engine, Unknowns(unknowns), leaves, suite.features)
 
@@ -73,18 +73,18 @@ def spectrum(found: Optimum) -> list[float]:
 def predicted(adaptive: AdaptiveMpc, poles: int, force: float) -> tuple[float, list[list[float]]]:
     """Root mean square error of the joint angles over an episode under forces that were never tried, and the angles."""
     world = suite.Poles(poles, force, 999)
-    shares = 0.02 * 200 / force * torch.sin(0.05 * suite.HOLD * torch.arange(suite.PERIODS).double())[:, None]
+    fractions = 0.02 * 200 / force * torch.sin(0.05 * suite.HOLD * torch.arange(suite.PERIODS).double())[:, None]
     state, real = world.begin(), []
     start = state
-    for share in shares:
-        state, _ = world.act(state, share)
+    for entry in fractions:
+        state, _ = world.act(state, entry)
         real.append(state.q[0])
     engine = adaptive.model.engine
     with torch.no_grad():
-        path = engine.rollout(start, suite.PERIODS, force * shares[None], adaptive.controller.properties)
+        path = engine.rollout(start, suite.PERIODS, force * fractions[None], adaptive.controller.properties)
     angles = torch.stack(real)[:, 1:], path.q[0, 1:, 1:]
     error = float((angles[0] - angles[1]).square().mean().sqrt())
-    return error, [each[:, 0].tolist() for each in angles]
+    return error, [angle[:, 0].tolist() for angle in angles]
 
 
 def learn(poles: int, force: float, seed: int, episodes: int, out: Path) -> list[dict]:
@@ -110,35 +110,35 @@ def learn(poles: int, force: float, seed: int, episodes: int, out: Path) -> list
             if episode == 1 and period % EVERY == 0:
                 adaptive.refit()
         fit = adaptive.refit()
-        found = known_lumps(adaptive)
-        off = max(abs(found[name] / truth[name] - 1) for name in truth)
+        result = known_lumps(adaptive)
+        off = max(abs(result[name] / truth[name] - 1) for name in truth)
         missed, angles = predicted(adaptive, poles, force)
         row = {"poles": poles, "force": force, "seed": seed, "episode": episode, "reward": reward}
-        row |= {"up": suite.stays_up(course), "off": off, "lumps": found, "truth": truth, "predicted": missed}
+        row |= {"up": suite.stays_up(course), "off": off, "lumps": result, "truth": truth, "predicted": missed}
         rows.append(row | {"angles": angles, "spectrum": spectrum(fit), "course": len(fit.history) - 1})
         if seed == 0 and episode == 3:
-            q, v = torch.cat([each.q for each in path])[None], torch.cat([each.v for each in path])[None]
-            cart, seen = articulated.cartpole(poles), Trajectory(q, v, None, controller.engine.dt)
-            render_video(cart, seen, out / f"adaptive_cartpoles_{poles}.mp4", properties=lowered_floor(cart))
+            q, v = torch.cat([entry.q for entry in path])[None], torch.cat([entry.v for entry in path])[None]
+            cart, observed = articulated.cartpole(poles), Trajectory(q, v, None, controller.engine.dt)
+            render_video(cart, observed, out / f"adaptive_cartpoles_{poles}.mp4", properties=lowered_floor(cart))
     return rows
 
 
 def table(rows: list[dict], poles: int, force: float) -> None:
     """What the episodes of all seeds led to."""
-    found = [row for row in rows if (row["poles"], row["force"]) == (poles, force)]
-    print(f"{poles} pole(s), ±{force:g} N, {len({row['seed'] for row in found})} seeds")
+    results = [row for row in rows if (row["poles"], row["force"]) == (poles, force)]
+    print(f"{poles} pole(s), ±{force:g} N, {len({row['seed'] for row in results})} seeds")
     print("episode   reward, median (least)    up   lumps off, worst of median seed   140 periods ahead, rad")
-    for episode in sorted({row["episode"] for row in found}):
-        of = [row for row in found if row["episode"] == episode]
+    for episode in sorted({row["episode"] for row in results}):
+        of = [row for row in results if row["episode"] == episode]
         rewards, off, ahead = (np.array([row[name] for row in of]) for name in ("reward", "off", "predicted"))
         up = sum(row["up"] for row in of)
         print(
             f"{episode:7d} {np.median(rewards):10.1f} ({rewards.min():8.1f}) {up:9d} of {len(of)} "
             f"{np.median(off):12.1e} ({off.max():.1e}) {np.median(ahead):17.1e} ({ahead.max():.1e})"
         )
-    last = max(found, key=lambda row: (row["episode"], -row["seed"]))
-    told = (f"{name} {last['lumps'][name]:.6f} ({value:.6f})" for name, value in last["truth"].items())
-    print(f"seed {last['seed']} at the end, found (true): " + ", ".join(told))
+    last = max(results, key=lambda row: (row["episode"], -row["seed"]))
+    lines = (f"{name} {last['lumps'][name]:.6f} ({value:.6f})" for name, value in last["truth"].items())
+    print(f"seed {last['seed']} at the end, found (true): " + ", ".join(lines))
     print("eigenvalues of the fit's Hessian: " + " ".join(f"{value:.0e}" for value in last["spectrum"]), flush=True)
 
 

@@ -68,12 +68,12 @@ def passed(rewards: dict[str, float], aim: float) -> int | None:
 
 def compared(plain: dict[str, float], enhanced: dict[str, float]) -> str:
     """After how many samples what has neighbours is where MBPO without them came to."""
-    told = []
+    messages = []
     for name, at in (("best", max(plain, key=lambda at: plain[at])), ("end", list(plain)[-1])):
         reached = passed(enhanced, plain[at])
         where = f"not reached in {list(enhanced)[-1]}" if reached is None else f"passed after {reached}"
-        told.append(f"MBPO's {name}, {plain[at]:.0f} after {at}: {where}")
-    return "; ".join(told)
+        messages.append(f"MBPO's {name}, {plain[at]:.0f} after {at}: {where}")
+    return "; ".join(messages)
 
 
 def main(
@@ -91,18 +91,18 @@ def main(
         out: folder of runs and results.
     """
     torch.set_num_threads(1)
-    wanted = [(variant, int(seed), steps) for seed in seeds.split(",") for variant in variants.split(",")]
+    target = [(variant, int(seed), steps) for seed in seeds.split(",") for variant in variants.split(",")]
 
     def work(key: tuple[str, int, int]) -> dict:
         variant, seed, count = key
         return {"variant": variant, "seed": seed, "steps": count} | trained(variant, seed, count, out)
 
     done = cached_results(
-        out / "ant_enhanced.jsonl", wanted, work, lambda row: (row["variant"], row["seed"], row["steps"])
+        out / "ant_enhanced.jsonl", target, work, lambda row: (row["variant"], row["seed"], row["steps"])
     )
     # Of several lengths of a run the longest.
     runs = {key[:2]: done[key]["rewards"] for key in sorted(done)}
-    columns = [(variant, seed) for variant, seed, _ in wanted]
+    columns = [(variant, seed) for variant, seed, _ in target]
     counts = sorted({int(at) for column in columns for at in runs[column]})
     print(f"{'samples':>8}" + "".join(f"{variant:>11} {seed}" for variant, seed in columns))
     for count in counts:

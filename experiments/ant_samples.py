@@ -46,13 +46,13 @@ def played(game: Environment, steps: int) -> ReplayBuffer:
 def told(near: SampleEnhancement, record: ReplayBuffer, places: torch.Tensor) -> float:
     """Of one neighbour of each step what is said wrongly, over what it differs by."""
     rows = record.gather(places)
-    found = near.augment(rows, places, torch.Generator().manual_seed(1))
-    moved = near.env.step(State(found["q"], found["v"]), found["action"].double())
+    result = near.augment(rows, places, torch.Generator().manual_seed(1))
+    moved = near.env.step(State(result["q"], result["v"]), result["action"].double())
     true = torch.cat([near.env.observe_state(moved.state), moved.reward[:, None]], 1).float()
-    said, here = (torch.cat([each["next_obs"], each["reward"][:, None]], 1) for each in (found, rows))
-    differs = ((found["v"] != rows["v"]).any(1) | (found["action"] != rows["action"]).any(1)) & ~moved.failed
+    predicted, here = (torch.cat([entry["next_obs"], entry["reward"][:, None]], 1) for entry in (result, rows))
+    differs = ((result["v"] != rows["v"]).any(1) | (result["action"] != rows["action"]).any(1)) & ~moved.failed
     scale = here.std(0)
-    wrong, change = (((each - true) / scale)[differs].norm(dim=1).median() for each in (said, here))
+    wrong, change = (((entry - true) / scale)[differs].norm(dim=1).median() for entry in (predicted, here))
     return float(wrong / change)
 
 
@@ -70,8 +70,8 @@ def error(rows: Batch, unseen: Batch, updates: int, near: SampleEnhancement | No
     model.fit(rows, None if near is None else lambda: near.augment(rows, places, generator))
     target = torch.cat([unseen["next_obs"] - unseen["obs"], unseen["reward"][:, None]], 1)
     with torch.no_grad():
-        said = model(torch.cat([unseen["obs"], unseen["action"]], 1))[0][model.elite_indices].mean(0)
-    return float((said - (target - model.target_mean) / model.target_std).square().mean())
+        predicted = model(torch.cat([unseen["obs"], unseen["action"]], 1))[0][model.elite_indices].mean(0)
+    return float((predicted - (target - model.target_mean) / model.target_std).square().mean())
 
 
 def main(
@@ -89,23 +89,23 @@ def main(
         updates: of a fit.
     """
     torch.set_num_threads(1)
-    game, most = ENVIRONMENTS["Ant"](), max(counts)
-    record = played(game, 4 * most + UNSEEN)
-    unseen = record.gather(torch.arange(4 * most, 4 * most + UNSEEN))
+    game, limit = ENVIRONMENTS["Ant"](), max(counts)
+    record = played(game, 4 * limit + UNSEEN)
+    unseen = record.gather(torch.arange(4 * limit, 4 * limit + UNSEEN))
     near, dropped = (
-        SampleEnhancement(game, SampleEnhancementSettings(COUNT, drop_contact_changes=drop), most)
+        SampleEnhancement(game, SampleEnhancementSettings(COUNT, drop_contact_changes=drop), limit)
         for drop in (False, True)
     )
-    for each in (near, dropped):
-        each.add(most)
+    for entry in (near, dropped):
+        entry.add(limit)
     unknown = near.compute_jacobians(record).failed
-    print(f"{1 - unknown / most:.0%} of steps have derivatives; ", end="")
-    print(f"in {dropped.compute_jacobians(record).dropped / most:.0%} a contact or a stop opens or closes")
-    changed = torch.nonzero(changes_contact(game, record.gather(torch.arange(most))))[:, 0]
+    print(f"{1 - unknown / limit:.0%} of steps have derivatives; ", end="")
+    print(f"in {dropped.compute_jacobians(record).dropped / limit:.0%} a contact or a stop opens or closes")
+    changed = torch.nonzero(changes_contact(game, record.gather(torch.arange(limit))))[:, 0]
     sizes = [SampleEnhancementSettings(COUNT, *size) for size in zip(action, velocity, strict=True)]
     for size in sizes:
         near.settings = size
-        wrong = [told(near, record, places) for places in (torch.arange(most), changed)]
+        wrong = [told(near, record, places) for places in (torch.arange(limit), changed)]
         print(f"{named(size)}: the first order is wrong by {wrong[0]:.1%} of the change, where one does {wrong[1]:.1%}")
     for count in counts:
         rows = [record.gather(torch.arange(times * count)) for times in (1, 2, 4)]

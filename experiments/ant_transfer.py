@@ -43,7 +43,7 @@ def ant(hard: bool) -> mujoco.MjModel:
 def replayed(game: Environment, actor: Actor, episodes: int, hard: bool) -> tuple[list[float], list[int]]:
     """What each episode earns in MuJoCo, and how many steps it lasts."""
     model = ant(hard)
-    data, found, lengths, high = mujoco.MjData(model), [], [], np.array(game.action_limit)
+    data, result, lengths, high = mujoco.MjData(model), [], [], np.array(game.action_limit)
     steps = round(game.frame_skip * game.engine.dt / model.opt.timestep)
     start = game.reset(episodes, torch.Generator().manual_seed(SEED))
     for q, v in zip(start.q, start.v, strict=True):
@@ -51,17 +51,17 @@ def replayed(game: Environment, actor: Actor, episodes: int, hard: bool) -> tupl
         data.qpos[:], data.qvel[:] = q.numpy(), v.numpy()
         earned: list[float] = []
         for _ in range(game.max_episode_steps):
-            seen = torch.from_numpy(np.concatenate([data.qpos[2:], 0.05 * data.qvel]))
-            data.ctrl[:] = high * actor.deterministic_action(seen[None].float())[0].numpy()
+            observed = torch.from_numpy(np.concatenate([data.qpos[2:], 0.05 * data.qvel]))
+            data.ctrl[:] = high * actor.deterministic_action(observed[None].float())[0].numpy()
             before = data.qpos[0]
             mujoco.mj_step(model, data, steps)
             speed = (data.qpos[0] - before) / (game.frame_skip * game.engine.dt)
             earned.append(speed - 0.5 * float(np.square(data.ctrl).sum()) + 1.0)
             if not 0.2 <= data.qpos[2] <= 1.0:
                 break
-        found.append(sum(earned))
+        result.append(sum(earned))
         lengths.append(len(earned))
-    return found, lengths
+    return result, lengths
 
 
 def lifted(reference: tuple[float, float], speed: float = 5.0) -> float:
@@ -98,18 +98,18 @@ def main(run: Path = Path("out/compliant-ant"), episodes: int = 8) -> float:
     settings = config["settings"]
     options = {name: settings[name] for name in ("normalize_obs", "layer_norm", "state_independent_std")}
     actor = Actor(27, tuple(settings["hidden_sizes"]), 8, "elu", **options)
-    kept = torch.load(run / "best.ckpt", weights_only=True)
-    actor.load_state_dict(kept["actor"])
+    retained = torch.load(run / "best.ckpt", weights_only=True)
+    actor.load_state_dict(retained["actor"])
     ours = evaluate(game, actor, episodes, SEED).tolist()
-    print(f"after {kept['env_steps']:,} steps, {episodes} episodes: here {_told(ours)}")
-    (soft, long), (hard, held) = (replayed(game, actor, episodes, each) for each in (False, True))
+    print(f"after {retained['env_steps']:,} steps, {episodes} episodes: here {_told(ours)}")
+    (soft, long), (hard, held) = (replayed(game, actor, episodes, value) for value in (False, True))
     print(f"in MuJoCo, made hard: {_told(hard)}, {np.mean(held):.0f} steps long, {np.mean(hard) / np.mean(ours):.0%}")
-    share = float(np.mean(soft) / np.mean(ours))
-    print(f"in MuJoCo: {_told(soft)}, {np.mean(long):.0f} steps long: {share:.0%} is kept ", end="")
-    print(f"(bar {BAR:.0%}: {'met' if share >= BAR else 'MISSED'})")
+    fraction = float(np.mean(soft) / np.mean(ours))
+    print(f"in MuJoCo: {_told(soft)}, {np.mean(long):.0f} steps long: {fraction:.0%} is kept ", end="")
+    print(f"(bar {BAR:.0%}: {'met' if fraction >= BAR else 'MISSED'})")
     for name, reference in (("soft", SOFT), ("hard", HARD)):
         print(f"MuJoCo's {name} contact lifts a ball that slides at 5 m/s at {lifted(reference):.2f} m/s")
-    return share
+    return fraction
 
 
 if __name__ == "__main__":

@@ -123,17 +123,17 @@ def main(seeds: int = 5, samples: int = 200, noise: float = 0.0, out: Path = Pat
     print("Distance is the root mean square distance from the path; errors are the largest of their row of the table.")
     columns = ("seed", "distance, m", "then", "iterations", *NAMES)
     print("".join(f"{column:>13}" for column in columns))
-    worst, drawn = 0.0, None
+    worst, rendered = 0.0, None
     for seed in range(seeds):
         start = first_guess(seed)
-        found = design(angles, path, start)
-        errors = (found.table - TRUTH).abs().max(-1).values.tolist()
-        cells = (seed, f"{found.distance[0]:.3f}", f"{min(found.distance):.1e}", len(found.distance))
+        result = design(angles, path, start)
+        errors = (result.table - TRUTH).abs().max(-1).values.tolist()
+        cells = (seed, f"{result.distance[0]:.3f}", f"{min(result.distance):.1e}", len(result.distance))
         print("".join(f"{cell:>13}" for cell in (*cells, *(f"{error:.1e}" for error in errors))))
         worst = max(worst, errors[0], errors[2])
-        drawn = drawn or (start, found)
-    if drawn:
-        draw(angles, exact, *drawn, out / "arm_design.png")
+        rendered = rendered or (start, result)
+    if rendered:
+        draw(angles, exact, *rendered, out / "arm_design.png")
     print(f"largest error of a length {worst:.1e} m; bar {BAR:g} m: {'met' if worst <= BAR else 'MISSED'}")
     print(f"figure: {out / 'arm_design.png'}")
     return worst

@@ -100,10 +100,10 @@ def by_gauss_newton(most: int = BAR) -> Throw:
         change = slopes.T @ torch.linalg.solve(slopes @ slopes.T, residuals)
         size = float(change.norm()) / (RELEASE * JOINTS) ** 0.5
         trial = torques - (change * min(1.0, longest / size)).reshape(torques.shape)
-        found = linearized(trial)
-        distances.append(float(found[0].norm()))
-        if float(found[0].norm()) < float(residuals.norm()):
-            torques, (residuals, slopes), longest = trial, found, min(LONGEST, 2 * longest)
+        result = linearized(trial)
+        distances.append(float(result[0].norm()))
+        if float(result[0].norm()) < float(residuals.norm()):
+            torques, (residuals, slopes), longest = trial, result, min(LONGEST, 2 * longest)
         else:
             longest /= 2
     return Throw(torques, distances, time.process_time() - began)
@@ -166,12 +166,12 @@ def in_mujoco(torques: Tensor) -> Trajectory:
 
 def searched() -> dict[str, Throw]:
     """What each search by gradients found."""
-    found = {"Gauss–Newton": by_gauss_newton()}
+    results = {"Gauss–Newton": by_gauss_newton()}
     for rate in (100.0, 300.0, 1000.0):
-        found[f"SGD, rate {rate:g}"] = by_descent(partial(torch.optim.SGD, lr=rate, momentum=0.9))
+        results[f"SGD, rate {rate:g}"] = by_descent(partial(torch.optim.SGD, lr=rate, momentum=0.9))
     for rate in (0.1, 0.3, 1.0):
-        found[f"Adam, rate {rate:g}"] = by_descent(partial(torch.optim.Adam, lr=rate))
-    return found
+        results[f"Adam, rate {rate:g}"] = by_descent(partial(torch.optim.Adam, lr=rate))
+    return results
 
 
 def evolved(spread: float, generations: int) -> tuple[Evolved, list[float]]:
@@ -232,23 +232,23 @@ def main(
     print("paper: 20 iterations of SGD; marble from the target, its speed, under the same torques")
     throws = searched()
     for name, throw in throws.items():
-        told = f"{name:<16}{len(throw.distances) - 1:>3} iterations, {throw.seconds:.2f} s: {throw.distances[-1]:.3f} m"
+        text = f"{name:<16}{len(throw.distances) - 1:>3} iterations, {throw.seconds:.2f} s: {throw.distances[-1]:.3f} m"
         if throw.distances[-1] <= CLOSE:
             again = {"steps of 0.2 ms": finer(throw.torques), "MuJoCo": in_mujoco(throw.torques)}
-            told += f", {speed(thrown(throw.torques)).item():.2f} m/s" + "".join(
+            text += f", {speed(thrown(throw.torques)).item():.2f} m/s" + "".join(
                 f"; {where} {missed(motion).norm().item():.3f} m, {speed(motion).item():.2f} m/s"
                 for where, motion in again.items()
             )
-        print(told, flush=True)
+        print(text, flush=True)
     courses = {
         name: (range(1, len(throws[name].distances) + 1), throws[name].distances)
         for name in ("Gauss–Newton", "SGD, rate 300", "Adam, rate 1")
     }
     for spread in spreads if generations else ():
-        found, distances = evolved(spread, generations)
+        result, distances = evolved(spread, generations)
         name = f"CMA-ES, σ₀ {spread:g} N m"
-        courses[name] = (range(POPULATION, found.evaluations + 1, POPULATION), distances)
-        print(f"{name}: {found.evaluations} rollouts in {found.seconds:.0f} s, {distances[-1]:.3f} m", flush=True)
+        courses[name] = (range(POPULATION, result.evaluations + 1, POPULATION), distances)
+        print(f"{name}: {result.evaluations} rollouts in {result.seconds:.0f} s, {distances[-1]:.3f} m", flush=True)
     best = throws["SGD, rate 300"]
     motion = thrown(best.torques)
     draw(courses, {"here": motion, "in MuJoCo": in_mujoco(best.torques)}, out / "arm_throw.png")

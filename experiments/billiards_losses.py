@@ -58,18 +58,18 @@ def data_of(recipe: Recipe, folder: Path) -> str:
 
 def billiards(seeds: int, updates: int, data: str, runs: Path) -> dict[str, list[tuple[float, float]]]:
     """Of each variant and seed the held-out errors: of a ball after ten frames, px, and of that frame, mean square."""
-    memory, made = Memory(), configurations()
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in VARIANTS}
+    memory, result = Memory(), configurations()
+    results: dict[str, list[tuple[float, float]]] = {name: [] for name in VARIANTS}
     print(f"{'':<28} {'seed':>4} {'labels':>6} {'px':>8} {'frame MSE':>10}")
     for seed in range(seeds):
         for name, (kind, fraction, alone, options) in VARIANTS.items():
             folder = runs / f"{name}-{seed}".replace(", ", "-").replace(" ", "-")
             folder.mkdir(parents=True, exist_ok=True)
             loss = supervision_of(**options)
-            run = train(name, made[kind], source(data, 20, fraction, alone), updates, folder, memory, loss, seed)
-            found[name].append((run.position, run.frame))
+            run = train(name, result[kind], source(data, 20, fraction, alone), updates, folder, memory, loss, seed)
+            results[name].append((run.position, run.frame))
             print(f"{name:<28} {seed:>4} {run.labels:>6} {run.position:>8.3f} {run.frame:>10.2e}", flush=True)
-    return found
+    return results
 
 
 def pendulum(seed: int, updates: int, data: str) -> tuple[float, float, float]:
@@ -92,9 +92,9 @@ def pendulum(seed: int, updates: int, data: str) -> tuple[float, float, float]:
     def loss() -> Tensor:
         batch = windows.__getitems__(torch.randint(len(windows), (16,), generator=generator).tolist())
         # The present first: a motion from a wrong place only teaches where wrong motions lead.
-        drawn = sorted({0, int(torch.randint(AHEAD + 1, (1,), generator=generator))})
-        forecast = model(batch.observed, AHEAD, drawn)
-        return multi_scale(forecast.frames.flatten(0, 1), brightness(batch.frames_at(drawn)).flatten(0, 1))
+        selected = sorted({0, int(torch.randint(AHEAD + 1, (1,), generator=generator))})
+        forecast = model(batch.observed, AHEAD, selected)
+        return multi_scale(forecast.frames.flatten(0, 1), brightness(batch.frames_at(selected)).flatten(0, 1))
 
     @torch.no_grad()
     def errors() -> tuple[float, float]:
@@ -102,10 +102,10 @@ def pendulum(seed: int, updates: int, data: str) -> tuple[float, float, float]:
         off: tuple[list[Tensor], list[Tensor]] = ([], [])
         for batch in source.test_dataloader():
             motion = model(batch.observed, AHEAD, ()).trajectory
-            for each, at in zip(off, (0, AHEAD), strict=True):
+            for entry, at in zip(off, (0, AHEAD), strict=True):
                 away = motion.q[:, at] - batch.ahead.q[:, at]
-                each.append(torch.atan2(away.sin(), away.cos()).abs())
-        now, ahead = (float(torch.cat(each).mean()) for each in off)
+                entry.append(torch.atan2(away.sin(), away.cos()).abs())
+        now, ahead = (float(torch.cat(entry).mean()) for entry in off)
         return now, ahead
 
     first, _ = errors()
@@ -134,16 +134,16 @@ def main(
         out: folder of the figure.
     """
     torch.set_num_threads(1)
-    found = billiards(seeds, updates, data_of(BilliardsRecipe(trials=trials), data), runs)
+    result = billiards(seeds, updates, data_of(BilliardsRecipe(trials=trials), data), runs)
     print(f"{'median and range of seeds':<28} {'px':>22} {'frame MSE':>26}")
-    for name, each in found.items():
+    for name, entry in result.items():
         cells = []
-        for column in zip(*each, strict=True):
+        for column in zip(*entry, strict=True):
             cells.append(f"{median(column):.3g} ({min(column):.3g} to {max(column):.3g})")
         print(f"{name:<28} {cells[0]:>22} {cells[1]:>26}")
     figure, axis = panel()
-    for place, (name, each) in enumerate(found.items()):
-        axis.plot([error for error, _ in each], [place] * len(each), "o", label=name)
+    for place, (name, item) in enumerate(result.items()):
+        axis.plot([error for error, _ in item], [place] * len(item), "o", label=name)
     axis.set(xlabel="error of a ball ten frames ahead, px", xscale="log", yticks=[])
     save(figure, axis, out / "billiards_losses.png")
     swinging = data_of(PendulumRecipe(trials=trials, frames=60, lengths=LENGTHS, size=PIXELS), data)
@@ -151,7 +151,7 @@ def main(
         first, now, ahead = pendulum(seed, 3 * updates, swinging)
         rest = f"{now:.3f} after, {ahead:.3f} ten frames ahead"
         print(f"pendulum, no labels, seed {seed}: {first:.3f} rad before, {rest}", flush=True)
-    return found
+    return result
 
 
 if __name__ == "__main__":

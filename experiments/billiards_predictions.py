@@ -95,8 +95,8 @@ def learned_steps(engine: NetworkEngine, data: str, updates: int, path: Path) ->
         trial = torch.randint(len(q), (128, 1), generator=generator)
         time = torch.randint(q.shape[1] - AHEAD, (128, 1), generator=generator) + steps
         true_q, true_v = q[trial, time], v[trial, time]
-        found = engine.rollout(State(true_q[:, 0], true_v[:, 0]), AHEAD)
-        loss = torch.nn.functional.smooth_l1_loss(found.q, true_q) + 0.03 * (found.v - true_v).abs().mean()
+        trajectory = engine.rollout(State(true_q[:, 0], true_v[:, 0]), AHEAD)
+        loss = torch.nn.functional.smooth_l1_loss(trajectory.q, true_q) + 0.03 * (trajectory.v - true_v).abs().mean()
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(engine.parameters(), 1.0)
@@ -168,22 +168,22 @@ def compare_frames(model: PredictiveAutoencoder, truth: Truth, foreseen: dict[st
     still = torch.zeros_like(truth.q)
     places = {name: q for name, q in foreseen.items() if "held" not in name}
     places["decoder, true future state"] = truth.q
-    drawn = {"the last frame, held": truth.frames[:, -1]}
-    drawn |= {name: model.decoder(State(q, still), model.engine.properties) for name, q in places.items()}
+    selected = {"the last frame, held": truth.frames[:, -1]}
+    selected |= {name: model.decoder(State(q, still), model.engine.properties) for name, q in places.items()}
     print(f"\n{'frames':<34} {'MSE':>10} {'PSNR dB':>8}")
-    for name, frames in drawn.items():
+    for name, frames in selected.items():
         error = float(mean_square(frames.clamp(0, 1), truth.later))
         print(f"{name:<34} {error:>10.2e} {decibels(error):>8.2f}")
 
 
 def draw(model: PredictiveAutoencoder, mlp: NetworkEngine, truth: Truth, path: Path, count: int = 6) -> None:
     """Frames given, true ones and those foreseen, of windows that hold an impact."""
-    chosen = torch.nonzero(truth.impacts).flatten()[:: max(1, int(truth.impacts.sum()) // count)][:count]
-    frames = truth.frames[chosen]
+    selected = torch.nonzero(truth.impacts).flatten()[:: max(1, int(truth.impacts.sum()) // count)][:count]
+    frames = truth.frames[selected]
     start, properties = model.initial_state(model.observe(frames)), model.engine.properties
     rows = {
         "last given": frames[:, -1],
-        "true, 10 later": truth.later[chosen],
+        "true, 10 later": truth.later[selected],
         "physics": model.decoder(model.simulate(start, AHEAD).final, properties),
         "MLP": model.decoder(mlp.rollout(start, AHEAD).final, properties),
     }
@@ -209,25 +209,25 @@ def report(model: PredictiveAutoencoder, mlp: NetworkEngine, truth: Truth, out: 
     views = {name: spoilt(encoder, truth.frames, options) for name, options in CONDITIONS.items()}
     states = {name: model.initial_state(model.observe(frames)) for name, frames in views.items()}
     errors: dict[str, Tensor] = {}
-    foreseen: dict[str, Tensor] = {}
+    predicted: dict[str, Tensor] = {}
     for name, way in foresee.items():
         cells = []
         for condition, frames in views.items():
             q = way(frames, states[condition]).q[:, -1]
-            found = distances(q, truth.q)
+            result = distances(q, truth.q)
             if condition == "clean":
-                errors[name], foreseen[name] = found, q
-            cells.append(f"{float(found.median()):>7.3f} /{float(found.quantile(0.95)):>6.2f}")
+                errors[name], predicted[name] = result, q
+            cells.append(f"{float(result.median()):>7.3f} /{float(result.quantile(0.95)):>6.2f}")
         print(f"{name:<34} " + " ".join(cells), flush=True)
     exact = distances(model.simulate(truth.start, AHEAD).q[:, -1], truth.q)
     print(f"{'true state and physics':<34} {float(exact.median()):>7.3f} /{float(exact.quantile(0.95)):>6.2f}")
     print(f"\n{'clean frames, mean error, px':<34} {'all':>8} {'impacts':>8}")
-    for name, found in errors.items():
-        print(f"{name:<34} {float(found.mean()):>8.3f} {float(found[truth.impacts].mean()):>8.3f}")
-    compare_frames(model, truth, foreseen)
+    for name, result in errors.items():
+        print(f"{name:<34} {float(result.mean()):>8.3f} {float(result[truth.impacts].mean()):>8.3f}")
+    compare_frames(model, truth, predicted)
     draw(model, mlp, truth, out / "billiards_predictions.png")
     ours = errors["encoder and physics"]
-    at_impacts = {name: float(found[truth.impacts].mean()) for name, found in errors.items()}
+    at_impacts = {name: float(entry[truth.impacts].mean()) for name, entry in errors.items()}
     return {
         "median": float(ours.median()),
         "most": float(ours.quantile(0.95)),
@@ -264,7 +264,7 @@ def main(
         StatePerceptron(coordinates, hidden=100, velocity_scale=30.0, position_scale=32.0), loaded.engine.dt
     )
     learned_steps(mlp, data, updates, runs / f"mlp-{balls}-{updates}.pt")
-    found = report(loaded, mlp, truth, out)
+    result = report(loaded, mlp, truth, out)
     bars = {"median": (MEDIAN_BAR, -1), "most": (MOST_BAR, -1), "straight": (STRAIGHT_BAR, 1), "mlp": (MLP_BAR, 1)}
     names = (
         "median, px",
@@ -273,10 +273,10 @@ def main(
         "impacts, MLP over physics",
     )
     for (name, (bar, sign)), text in zip(bars.items(), names, strict=True):
-        verdict = "met" if sign * found[name] >= sign * bar else "MISSED"
-        print(f"{text}: {found[name]:.2f}; bar {bar}: {verdict}")
+        verdict = "met" if sign * result[name] >= sign * bar else "MISSED"
+        print(f"{text}: {result[name]:.2f}; bar {bar}: {verdict}")
     print(f"figure: {out / 'billiards_predictions.png'}")
-    return found
+    return result
 
 
 if __name__ == "__main__":

@@ -68,13 +68,13 @@ class Memory:
             keys = [hash(frame.numpy().tobytes()) for frame in frames]
             new = [index for index, key in enumerate(keys) if key not in self.known]
             if new:
-                found = look(frames[new])
-                parts = (found.images.bfloat16(), found.position, found.step, found.confidence)
+                result = look(frames[new])
+                parts = (result.images.bfloat16(), result.position, result.step, result.confidence)
                 for row, index in enumerate(new):
                     self.known[keys[index]] = tuple(part[row].clone() for part in parts)
             rows = zip(*(self.known[key] for key in keys), strict=True)
-            pictures, *others = (torch.stack(row) for row in rows)
-            return ObjectViews(pictures.float(), *others)
+            pictures, *rest = (torch.stack(row) for row in rows)
+            return ObjectViews(pictures.float(), *rest)
 
         encoder.look = remembered  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -87,9 +87,9 @@ def configurations() -> dict[str, dict[str, Any]]:
     )
     physics = small["model"]["model"]
     physics["init_args"]["encoder"]["init_args"]["disturbance"] = None
-    other = copy.deepcopy(physics)
-    other["init_args"]["engine"] = mlp["model"]["model"]["init_args"]["engine"]
-    return {"physics": physics, "MLP": other}
+    reference = copy.deepcopy(physics)
+    reference["init_args"]["engine"] = mlp["model"]["model"]["init_args"]["engine"]
+    return {"physics": physics, "MLP": reference}
 
 
 def supervision_of(scale: float = 1.0, weight: float = 1.0, states: bool = True) -> Supervision:
@@ -224,17 +224,17 @@ def main(
         out: folder of the figure.
     """
     torch.set_num_threads(1)
-    memory, made = Memory(), configurations()
-    least = FRACTIONS[-1]
-    plan = [(name, fraction, name == "MLP") for fraction in FRACTIONS for name in made]
-    plan.append(("physics, labelled only", least, True))
+    memory, result = Memory(), configurations()
+    minimum = FRACTIONS[-1]
+    plan = [(name, fraction, name == "MLP") for fraction in FRACTIONS for name in result]
+    plan.append(("physics, labelled only", minimum, True))
     done = []
     print(f"{'':<24} {'labels':>7} {'updates':>8} {'cpu s':>7} {'loss':>9} {'px':>8} {'frame MSE':>10}")
     for name, fraction, labeled_only in plan:
         folder = runs / f"{name}-{fraction}".replace(", ", "-").replace(" ", "-")
         folder.mkdir(parents=True, exist_ok=True)
         kind = "MLP" if name == "MLP" else "physics"
-        run = train(name, made[kind], source(data, stride, fraction, labeled_only), updates, folder, memory)
+        run = train(name, result[kind], source(data, stride, fraction, labeled_only), updates, folder, memory)
         done.append(run)
         print(
             f"{name:<24} {run.labels:>7} {run.updates:>8} {run.seconds:>7.0f} {run.loss:>9.3f} {run.position:>8.3f} "
@@ -245,9 +245,9 @@ def main(
     by = {(run.name, run.labels): run for run in done}
     for (name, labels), run in by.items():
         if name == "physics":
-            other = by["MLP", labels]
-            verdict = "met" if run.loss < other.loss else "MISSED"
-            print(f"{labels} labels: MLP's loss over physics': {other.loss / run.loss:.2f}; bar 1: {verdict}")
+            reference = by["MLP", labels]
+            verdict = "met" if run.loss < reference.loss else "MISSED"
+            print(f"{labels} labels: MLP's loss over physics': {reference.loss / run.loss:.2f}; bar 1: {verdict}")
     alone = done[-1]
     ratio = alone.frame / by["physics", alone.labels].frame
     verdict = "met" if ratio >= BAR else "MISSED"

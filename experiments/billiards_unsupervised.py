@@ -61,11 +61,11 @@ def learn(model: PredictiveAutoencoder, source: DataModule, updates: int) -> lis
     way = []
 
     def loss() -> Tensor:
-        chosen = torch.randint(len(windows), (BATCH,), generator=generator).tolist()
-        batch = windows.__getitems__(chosen)
-        drawn = sorted(torch.randperm(AHEAD + 1, generator=generator)[:3].tolist())
-        forecast = model(batch.observed, AHEAD, drawn)
-        return multi_scale(forecast.frames, brightness(batch.frames_at(drawn)))
+        selected = torch.randint(len(windows), (BATCH,), generator=generator).tolist()
+        batch = windows.__getitems__(selected)
+        sample = sorted(torch.randperm(AHEAD + 1, generator=generator)[:3].tolist())
+        forecast = model(batch.observed, AHEAD, sample)
+        return multi_scale(forecast.frames, brightness(batch.frames_at(sample)))
 
     def keep() -> None:
         values = model.engine.learned_values
@@ -83,11 +83,11 @@ def state_errors(model: PredictiveAutoencoder, source: DataModule) -> tuple[floa
     for batch in source.test_dataloader():
         trajectory = model(batch.observed, AHEAD, ()).trajectory
         # Which colour was found first does not say which ball the data calls the first.
-        for found, true, errors in (
+        for entry, true, errors in (
             (trajectory.q[:, 0], batch.ahead.q[:, 0], now),
             (trajectory.q[:, -1], batch.ahead.q[:, -1], later),
         ):
-            places = (value.unflatten(1, (BALLS, 3))[..., :2] for value in (found, true))
+            places = (value.unflatten(1, (BALLS, 3))[..., :2] for value in (entry, true))
             errors.append(torch.cdist(*places).amin(2).flatten())
     return float(torch.cat(now).median()), float(torch.cat(later).median())
 

@@ -45,20 +45,20 @@ def main(
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() and not aimed else []
     for count in map(int, frames.split(",")):
         paddle, bounces = PaddleModel.fit(game, count, 1), BounceStatistics() if aimed else None
-        told = f"{paddle.speed:.2f} pixels a frame, by frames {paddle.impulse_response.round(2)}"
-        print(f"{count:5d} random frames: {told}", flush=True)
+        text = f"{paddle.speed:.2f} pixels a frame, by frames {paddle.impulse_response.round(2)}"
+        print(f"{count:5d} random frames: {text}", flush=True)
         for seed in range(first, first + games):
             if not any((row["learned"], row["seed"], row["most"]) == (count, seed, most) for row in rows):
                 row = {"learned": count, "seed": seed, "most": most, **played(game, paddle, seed, most, bounces)}
                 rows.append(row)
                 with path.open("a") as file:
                     file.write(json.dumps(row) + "\n")
-        found = [row for row in rows if (row["learned"], row["most"]) == (count, most)]
-        scores, total = np.array([row["score"] for row in found]), sum(row["frames"] for row in found)
-        rate = min(row["decisions_a_second"] for row in found)
+        results = [row for row in rows if (row["learned"], row["most"]) == (count, most)]
+        scores, total = np.array([row["score"] for row in results]), sum(row["frames"] for row in results)
+        rate = min(row["decisions_a_second"] for row in results)
         print(
             f"{count:5d} random frames{', aimed' if aimed else ''}: mean {scores.mean():.0f} ± {scores.std():.0f}, "
-            f"least {scores.min():.0f}, most {scores.max():.0f} of {len(found)} games of {total} frames in all; "
+            f"least {scores.min():.0f}, most {scores.max():.0f} of {len(results)} games of {total} frames in all; "
             f"{rate:.0f} decisions a second at least",
             flush=True,
         )

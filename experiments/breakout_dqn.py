@@ -39,12 +39,12 @@ class DoubleDQN(DQN):
         self._update_learning_rate(self.policy.optimizer)
         assert self.replay_buffer is not None
         for _ in range(gradient_steps):
-            seen = self.replay_buffer.sample(batch_size, env=self._vec_normalize_env)
+            observed = self.replay_buffer.sample(batch_size, env=self._vec_normalize_env)
             with torch.no_grad():
-                chosen = self.q_net(seen.next_observations).argmax(1, keepdim=True)
-                after = self.q_net_target(seen.next_observations).gather(1, chosen)
-                target = seen.rewards + (1 - seen.dones) * self.gamma * after
-            loss = smooth_l1_loss(self.q_net(seen.observations).gather(1, seen.actions.long()), target)
+                selected = self.q_net(observed.next_observations).argmax(1, keepdim=True)
+                after = self.q_net_target(observed.next_observations).gather(1, selected)
+                target = observed.rewards + (1 - observed.dones) * self.gamma * after
+            loss = smooth_l1_loss(self.q_net(observed.observations).gather(1, observed.actions.long()), target)
             self.policy.optimizer.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
@@ -59,24 +59,24 @@ def worlds(seed: int, learning: bool) -> VecTransposeImage:
         game = Monitor(gymnasium.make("ALE/Breakout-v5", frameskip=1, repeat_action_probability=0.0))
         return AtariWrapper(game, frame_skip=HELD, terminal_on_life_loss=learning, clip_reward=learning)
 
-    made = DummyVecEnv([one])
-    made.seed(seed)
-    return VecTransposeImage(VecFrameStack(made, 4))
+    result = DummyVecEnv([one])
+    result.seed(seed)
+    return VecTransposeImage(VecFrameStack(result, 4))
 
 
 def scores(model: DQN, games: int, seed: int) -> list[float]:
     """True scores of whole games."""
-    played, found = worlds(seed, learning=False), []
+    rollout, result = worlds(seed, learning=False), []
     random = np.random.default_rng(seed)
-    seen = played.reset()
-    while len(found) < games:
-        action, _ = model.predict(seen, deterministic=True)  # pyright: ignore[reportArgumentType]
+    observed = rollout.reset()
+    while len(result) < games:
+        action, _ = model.predict(observed, deterministic=True)  # pyright: ignore[reportArgumentType]
         if random.random() < RANDOM:
             action = random.integers(4, size=1)
-        seen, _, _, told = played.step(action)
-        if "episode" in told[0]:
-            found.append(float(told[0]["episode"]["r"]))
-    return found
+        observed, _, _, record = rollout.step(action)
+        if "episode" in record[0]:
+            result.append(float(record[0]["episode"]["r"]))
+    return result
 
 
 class Keeper(BaseCallback):
@@ -87,15 +87,15 @@ class Keeper(BaseCallback):
         self.files = log, kept, memory
 
     def _on_step(self) -> bool:
-        log, kept, memory = self.files
+        log, retained, memory = self.files
         if self.num_timesteps % LINE == 0:
-            ended = [each["r"] for each in self.model.ep_info_buffer or []]
-            row = {"decisions": self.num_timesteps, "score": float(np.mean(ended)) if ended else None}
+            end = [entry["r"] for entry in self.model.ep_info_buffer or []]
+            row = {"decisions": self.num_timesteps, "score": float(np.mean(end)) if end else None}
             with log.open("a") as file:
                 file.write(json.dumps(row) + "\n")
         if self.num_timesteps % KEPT == 0:
             assert isinstance(self.model, DoubleDQN)
-            self.model.save(kept)
+            self.model.save(retained)
             self.model.save_replay_buffer(memory)
         return True
 
@@ -105,9 +105,9 @@ def main(decisions: int = 100_000, seed: int = 0, games: int = 10, out: Path = P
     torch.set_num_threads(1)
     gymnasium.register_envs(ale_py)
     out.mkdir(parents=True, exist_ok=True)
-    log, kept, memory = (out / f"breakout_dqn.{end}" for end in ("jsonl", "zip", "pkl"))
-    if kept.exists() and memory.exists():
-        model = DoubleDQN.load(kept, env=worlds(seed, learning=True))
+    log, retained, memory = (out / f"breakout_dqn.{end}" for end in ("jsonl", "zip", "pkl"))
+    if retained.exists() and memory.exists():
+        model = DoubleDQN.load(retained, env=worlds(seed, learning=True))
         model.load_replay_buffer(memory)
     else:
         options = {"learning_rate": 1e-4, "buffer_size": 50_000, "learning_starts": 5_000, "batch_size": 32}
@@ -117,11 +117,11 @@ def main(decisions: int = 100_000, seed: int = 0, games: int = 10, out: Path = P
         model = DoubleDQN("CnnPolicy", worlds(seed, learning=True), **options)
     left = decisions - model.num_timesteps
     if left > 0:
-        model.learn(left, callback=Keeper(log, kept, memory), reset_num_timesteps=False)
-    found = scores(model, games, 100 + seed)
+        model.learn(left, callback=Keeper(log, retained, memory), reset_num_timesteps=False)
+    result = scores(model, games, 100 + seed)
     print(
-        f"{model.num_timesteps} decisions, {HELD * model.num_timesteps} frames: mean {np.mean(found):.1f} ± "
-        f"{np.std(found):.1f}, least {min(found):.0f}, most {max(found):.0f} of {games} games"
+        f"{model.num_timesteps} decisions, {HELD * model.num_timesteps} frames: mean {np.mean(result):.1f} ± "
+        f"{np.std(result):.1f}, least {min(result):.0f}, most {max(result):.0f} of {games} games"
     )
 
 

@@ -33,8 +33,8 @@ class World(gymnasium.Env):
 
     def __init__(self, poles: int, force: float, seed: int) -> None:
         self._poles = suite.Poles(poles, force, seed)
-        seen = len(suite.goal(poles, 1.0).wanted)
-        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (seen,), np.float32)
+        observed = len(suite.goal(poles, 1.0).wanted)
+        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (observed,), np.float32)
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
 
     def _seen(self) -> NDArray[np.float32]:
@@ -62,10 +62,10 @@ class Keeper(BaseCallback):
         self.rewards: list[float] = []
 
     def _on_step(self) -> bool:
-        ended = [each["episode"]["r"] for each in self.locals["infos"] if "episode" in each]
-        self.rewards += ended
+        end = [local["episode"]["r"] for local in self.locals["infos"] if "episode" in local]
+        self.rewards += end
         mean = float(np.mean(self.rewards[-MEAN:])) if len(self.rewards) >= MEAN else None
-        reached = bool(ended) and mean is not None and mean >= self.aim
+        reached = bool(end) and mean is not None and mean >= self.aim
         if reached or self.num_timesteps % LINE == 0 or self.num_timesteps >= self.most:
             row = self.row | {"steps": self.num_timesteps, "reward": mean, "reached": reached}
             row["ended"] = reached or self.num_timesteps >= self.most
@@ -90,8 +90,8 @@ def main(
 
     def lines(method: str, seed: int) -> list[dict]:
         rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-        wanted = (poles, force, method, seed)
-        return [row for row in rows if (row["poles"], row["force"], row["method"], row["seed"]) == wanted]
+        target = (poles, force, method, seed)
+        return [row for row in rows if (row["poles"], row["force"], row["method"], row["seed"]) == target]
 
     for seed in range(seeds):
         for method in methods.split(","):

@@ -66,8 +66,8 @@ class Network(SteppedEngine):
         layers = [nn.Linear(5, 100), nn.Tanh(), nn.Linear(100, 100), nn.Tanh(), nn.Linear(100, 4)]
         self.layers = nn.Sequential(*layers).double()
         starts, controls, ends = record.batch()
-        before, after = (torch.cat([each.q, each.v], 1) for each in (starts, ends))
-        spreads = (each.std(0, correction=0).clamp(min=1e-9) for each in (before, after - before))
+        before, after = (torch.cat([entry.q, entry.v], 1) for entry in (starts, ends))
+        spreads = (entry.std(0, correction=0).clamp(min=1e-9) for entry in (before, after - before))
         self.scale, self.change = spreads
         self._fit(before, controls, after, seed)
 
@@ -75,7 +75,7 @@ class Network(SteppedEngine):
         order = torch.randperm(len(before), generator=torch.Generator().manual_seed(seed))
         held, used = order[: max(1, len(order) // 10)], order[max(1, len(order) // 10) :]
         optimizer = torch.optim.Adam(self.parameters(), 1e-3)
-        best, kept, waited = float("inf"), self.state_dict(), 0
+        best, retained, waited = float("inf"), self.state_dict(), 0
         for _ in range(3000):
             for rows in used[torch.randperm(len(used))].split(256):
                 optimizer.zero_grad()
@@ -86,10 +86,10 @@ class Network(SteppedEngine):
             waited += 1
             if loss < best:
                 best, waited = loss, 0
-                kept = {name: value.clone() for name, value in self.state_dict().items()}
+                retained = {name: value.clone() for name, value in self.state_dict().items()}
             elif waited > 100:
                 break
-        self.load_state_dict(kept)
+        self.load_state_dict(retained)
         self.requires_grad_(False)
 
     def _loss(self, before: Tensor, controls: Tensor, after: Tensor) -> Tensor:
@@ -104,14 +104,14 @@ class Network(SteppedEngine):
 
     def _advance(self, state: State, control: Tensor | None, properties: Properties | None) -> tuple[State, None]:
         assert control is not None
-        found = self._moved(torch.cat([state.q, state.v], 1), control)
-        return State(found[:, :2], found[:, 2:]), None
+        result = self._moved(torch.cat([state.q, state.v], 1), control)
+        return State(result[:, :2], result[:, 2:]), None
 
 
 def game(engine: Engine, properties: Overrides, force: float, starts: Tensor, rounds: int) -> Tensor:
     """Steps until each game ends, with plans by this model."""
-    one = torch.ones(1, dtype=torch.float64)
-    cost = Goal(lambda state: state.q[:, 1:], 0 * one, one, EFFORT / force**2)
+    unit = torch.ones(1, dtype=torch.float64)
+    cost = Goal(lambda state: state.q[:, 1:], 0 * unit, unit, EFFORT / force**2)
     controller = Mpc(engine, cost, HORIZON, (-force, force), iterations=rounds, properties=properties)
     state, going, reward = starts, torch.ones(len(starts), dtype=torch.bool), torch.zeros(len(starts))
     for _ in range(MOST):
@@ -128,8 +128,8 @@ def error(engine: Engine, properties: Overrides, force: float, seed: int) -> flo
     """Mean squared error of one step of other episodes, each number divided by its deviation."""
     starts, controls, ends = random_play(20, torch.Generator().manual_seed(10_000 + seed)).all()
     with torch.no_grad():
-        found = engine.step(starts, controls * force, properties)
-    missed = torch.cat([found.q - ends.q, found.v - ends.v], 1)
+        result = engine.step(starts, controls * force, properties)
+    missed = torch.cat([result.q - ends.q, result.v - ends.v], 1)
     return float((missed / torch.cat([ends.q, ends.v], 1).std(0, correction=0)).square().mean())
 
 
@@ -137,21 +137,21 @@ def physics(episodes: int, seeds: range) -> list[dict]:
     """Our cartpole fitted to each seed's episodes; the games of all seeds are worlds of one batch."""
     engine = articulated.cartpole(dt=classic_cartpole.DT)
     unknowns = Unknowns([Unknown(name, 1.0, low=0.0) for name in ("cart", "pole", "length")])
-    model, rows, found = AdaptiveModel(engine, unknowns, leaves), [], []
+    model, rows, result = AdaptiveModel(engine, unknowns, leaves), [], []
     for seed in seeds:
-        played = random_play(episodes, torch.Generator().manual_seed(seed))
+        rollout = random_play(episodes, torch.Generator().manual_seed(seed))
         pushed = TransitionLog(
-            played.starts, [classic_cartpole.MAX_FORCE_N * each for each in played.controls], played.ends
+            rollout.starts, [classic_cartpole.MAX_FORCE_N * control for control in rollout.controls], rollout.ends
         )
         z = model.fit(pushed).z
-        found.append(z.repeat(STARTS, 1))
+        result.append(z.repeat(STARTS, 1))
         cart, pole, length = (float(value) for value in unknowns.values(z).values())
-        row = {"model": "physics", "episodes": episodes, "seed": seed, "steps": len(played)}
+        row = {"model": "physics", "episodes": episodes, "seed": seed, "steps": len(rollout)}
         row |= {"mass": cart + pole, "moment": pole * length / 2, "inertia": pole * length**2 / 3}
         rows.append(
             row | {"error": error(engine, engine.checked(model.properties(z)), classic_cartpole.MAX_FORCE_N, seed)}
         )
-    known = engine.checked(leaves(unknowns.values(torch.cat(found))))
+    known = engine.checked(leaves(unknowns.values(torch.cat(result))))
     starts = torch.cat([beginnings(seed) for seed in seeds])
     rewards = game(engine, known, classic_cartpole.MAX_FORCE_N, starts, 4).unflatten(0, (-1, STARTS)).mean(1)
     return [row | {"reward": float(reward)} for row, reward in zip(rows, rewards, strict=True)]
@@ -159,10 +159,10 @@ def physics(episodes: int, seeds: range) -> list[dict]:
 
 def network(episodes: int, seed: int) -> dict:
     """A network trained on a seed's episodes."""
-    played = random_play(episodes, torch.Generator().manual_seed(seed))
-    engine = Network(played, seed)
+    rollout = random_play(episodes, torch.Generator().manual_seed(seed))
+    engine = Network(rollout, seed)
     reward = float(game(engine, None, 1.0, beginnings(seed), 3).mean())
-    row = {"model": "network", "episodes": episodes, "seed": seed, "steps": len(played)}
+    row = {"model": "network", "episodes": episodes, "seed": seed, "steps": len(rollout)}
     return row | {"error": error(engine, None, 1.0, seed), "reward": reward}
 
 
@@ -181,7 +181,7 @@ def main(
         for count in map(int, episodes.split(",")):
             done = {row["seed"] for row in rows if (row["model"], row["episodes"]) == (kind, count)}
             if kind == "physics" and not done >= set(range(seeds)):
-                fresh = (found for found in physics(count, range(seeds)) if found["seed"] not in done)
+                fresh = (physic for physic in physics(count, range(seeds)) if physic["seed"] not in done)
             else:
                 fresh = (network(count, seed) for seed in range(seeds) if seed not in done)
             for row in fresh:
@@ -193,12 +193,12 @@ def main(
 
 def table(kind: str, episodes: int, rows: list[dict]) -> None:
     """A line of the table."""
-    found = [row for row in rows if (row["model"], row["episodes"]) == (kind, episodes)]
-    rewards, errors, steps = (np.array([row[name] for row in found]) for name in ("reward", "error", "steps"))
+    results = [row for row in rows if (row["model"], row["episodes"]) == (kind, episodes)]
+    rewards, errors, steps = (np.array([row[name] for row in results]) for name in ("reward", "error", "steps"))
     line = f"{kind:8s} {episodes:3d} episodes ({steps.mean():6.0f} steps): reward {rewards.mean():6.1f} "
-    line += f"(least {rewards.min():6.1f}), one-step error {np.median(errors):.1e}, {len(found)} seeds"
+    line += f"(least {rewards.min():6.1f}), one-step error {np.median(errors):.1e}, {len(results)} seeds"
     if kind == "physics":
-        lumps = [np.mean([row[name] for row in found]) for name in ("mass", "moment", "inertia")]
+        lumps = [np.mean([row[name] for row in results]) for name in ("mass", "moment", "inertia")]
         line += "; mass {:.4f} (1.1), moment {:.4f} (0.05), inertia {:.5f} (0.03333)".format(*lumps)
     print(line, flush=True)
 

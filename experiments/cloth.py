@@ -53,8 +53,8 @@ def plate(count: int) -> float:
     edge = np.any((mesh.nodes[:, :2] < 1e-9) | (mesh.nodes[:, :2] > 1 - 1e-9), axis=1)
     load = torch.zeros(len(mesh.nodes), 3, dtype=DOUBLE)
     load[:, 2] = -1e-3 * torch.from_numpy(mesh.node_areas)
-    found = sunk(sheet(mesh, edge, load), np.array([mesh.nearest_node((0.5, 0.5, 0.0))]))
-    return found / (0.00406235 * 1e-3 / RIGIDITY)
+    result = sunk(sheet(mesh, edge, load), np.array([mesh.nearest_node((0.5, 0.5, 0.0))]))
+    return result / (0.00406235 * 1e-3 / RIGIDITY)
 
 
 def strip(count: int) -> float:
@@ -63,8 +63,8 @@ def strip(count: int) -> float:
     end = np.flatnonzero(mesh.nodes[:, 0] > 1 - 1e-9)
     load = torch.zeros(len(mesh.nodes), 3, dtype=DOUBLE)
     load[end, 2] = -1e-3 / len(end)
-    found = sunk(sheet(mesh, mesh.nodes[:, 0] < 1.01 / count, load, poissons_ratio=0.0), end)
-    return found / (1e-3 / (3 * YOUNG * 0.2 * THICK**3 / 12))
+    result = sunk(sheet(mesh, mesh.nodes[:, 0] < 1.01 / count, load, poissons_ratio=0.0), end)
+    return result / (1e-3 / (3 * YOUNG * 0.2 * THICK**3 / 12))
 
 
 def cable(count: int) -> float:
@@ -72,8 +72,8 @@ def cable(count: int) -> float:
     mesh = soft.cloth((1.2, 0.06), (count, 2))
     ends = (mesh.nodes[:, 0] < 1e-9) | (mesh.nodes[:, 0] > 1.2 - 1e-9)
     body = sheet(mesh, ends, poissons_ratio=0.0, bending=0.0, density=100.0, gravity=(0.0, 0.0, -9.81))
-    share = torch.from_numpy(mesh.nodes[:, 0]) / 1.2
-    places = torch.stack([share, torch.from_numpy(mesh.nodes[:, 1]), -1.2 * share * (1 - share)], 1)
+    fraction = torch.from_numpy(mesh.nodes[:, 0]) / 1.2
+    places = torch.stack([fraction, torch.from_numpy(mesh.nodes[:, 1]), -1.2 * fraction * (1 - fraction)], 1)
     end = body.node_positions(body.step(State(places.reshape(1, -1), torch.zeros(1, body.nv, dtype=DOUBLE))))
     sag = -float(end[0, mesh.nearest_node((0.6, 0.03, 0.0)), 2])
     weight, stiffness = 981.0 * THICK, YOUNG * THICK
@@ -204,11 +204,11 @@ def main(seeds: int = 3, out: Path = Path("out")) -> bool:
         print(f"{name}: {coarse:.4f} and {fine:.4f} of the closed form on {counts} elements, which lead to {lead:.4f}")
     exact, worst = elastica(TRUE), 0.0
     for seed in range(seeds):
-        seen = exact + NOISE * float(torch.randn((), generator=torch.Generator().manual_seed(seed)))
-        coarse, fine = (stiffness_of(seen, count) for count in (10, 20))
+        observed = exact + NOISE * float(torch.randn((), generator=torch.Generator().manual_seed(seed)))
+        coarse, fine = (stiffness_of(observed, count) for count in (10, 20))
         lead = 2 * fine - coarse
         worst = max(worst, abs(lead / TRUE - 1))
-        print(f"bending from a droop of {1e3 * seen:.1f} mm: {coarse:.4f}, {fine:.4f}, so {lead:.4f} of {TRUE}")
+        print(f"bending from a droop of {1e3 * observed:.1f} mm: {coarse:.4f}, {fine:.4f}, so {lead:.4f} of {TRUE}")
     print(f"off by {worst:.1%} at most (bar {BENDING_BAR:.0%})")
     draw(out)
     met &= worst < BENDING_BAR

@@ -191,10 +191,10 @@ def scene(seed: int) -> Scene:
 
 def direction(name: str, value: torch.Tensor, rng: torch.Generator) -> torch.Tensor:
     """Along which an input or property is moved."""
-    found = torch.randn(value.shape, generator=rng, dtype=DOUBLE)
+    result = torch.randn(value.shape, generator=rng, dtype=DOUBLE)
     if name in SCALED:
-        return found * value
-    return (found + found.mT) * 1e-3 if name == "inertia" else found
+        return result * value
+    return (result + result.mT) * 1e-3 if name == "inertia" else result
 
 
 def checked(of: Scene, seed: int) -> list[tuple[str, float | None]] | None:
@@ -228,8 +228,8 @@ def checked(of: Scene, seed: int) -> list[tuple[str, float | None]] | None:
         shifts = torch.tensor([sign * h for h in STEPS for sign in (1, -1)], dtype=DOUBLE)
         rows = slice(k * len(shifts), (k + 1) * len(shifts))
         moved[name][rows] += shifts.reshape(-1, *[1] * (along[name].dim() - 1)) * along[name]
-    found, good = ends(moved)
-    sides = torch.where(good, found.detach(), torch.nan).reshape(len(values), len(STEPS), 2)
+    result, good = ends(moved)
+    sides = torch.where(good, result.detach(), torch.nan).reshape(len(values), len(STEPS), 2)
     slopes = ((sides[..., 0] - sides[..., 1]) / (2 * torch.tensor(STEPS, dtype=DOUBLE))).numpy()
     return [(name, error(slopes[k], float((gradients[name] * along[name]).sum()))) for k, name in enumerate(values)]
 
@@ -259,19 +259,19 @@ def main(scenes: int = 300, first: int = 0, out: Path = Path("out")) -> float:
     without = dict.fromkeys(KINDS, 0)
     failed = 0
     for seed in range(first, first + scenes):
-        each = scene(seed)
-        found = checked(each, seed)
-        if found is None:
+        entry = scene(seed)
+        result = checked(entry, seed)
+        if result is None:
             failed += 1
-            print(f"seed {seed}, {each.kind}, {each.steps} steps: the motion itself failed", flush=True)
+            print(f"seed {seed}, {entry.kind}, {entry.steps} steps: the motion itself failed", flush=True)
             continue
-        for name, value in found:
+        for name, value in result:
             if value is None:
-                without[each.kind] += 1
+                without[entry.kind] += 1
             else:
-                errors[each.kind].append(value)
+                errors[entry.kind].append(value)
                 if value > BAR:
-                    print(f"seed {seed}, {each.kind}, {each.steps} steps: {name} is off by {value:.1e}", flush=True)
+                    print(f"seed {seed}, {entry.kind}, {entry.steps} steps: {name} is off by {value:.1e}", flush=True)
     print(f"{'':<12} {'compared':>9} {'within 1e-5':>12} {'median':>9} {'left out':>9}")
     for kind in (*KINDS, "all"):
         values = np.concatenate([errors[k] for k in KINDS]) if kind == "all" else np.array(errors[kind])

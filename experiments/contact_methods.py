@@ -43,20 +43,20 @@ STIFFNESS = 1e3, 1e4, 1e5
 
 def methods(scene: Scene) -> dict[str, Method]:
     """Those that are compared on a scene; a spring that should not bounce is damped, critically for 0.25 kg."""
-    found: dict[str, Method] = {"event": "event"}
+    results: dict[str, Method] = {"event": "event"}
     for k in STIFFNESS:
-        found[f"penalty, k = {k:.0e}"] = Penalty(k, damping=0.0 if scene.elastic else math.sqrt(k))
+        results[f"penalty, k = {k:.0e}"] = Penalty(k, damping=0.0 if scene.elastic else math.sqrt(k))
     if scene.rubs:
         for speed in (1e-1, 1e-3):
-            found[f"penalty, ε = {speed:.0e}"] = Penalty(1e4, damping=100.0, slip_speed=speed)
+            results[f"penalty, ε = {speed:.0e}"] = Penalty(1e4, damping=100.0, slip_speed=speed)
     for k in STIFFNESS:
-        found[f"soft, k = {k:.0e}"] = Soft(k, distance=1e-3)
+        results[f"soft, k = {k:.0e}"] = Soft(k, distance=1e-3)
     if not scene.elastic:
-        found["compliant"] = Compliant()
-    found["complementarity"] = Complementarity()
+        results["compliant"] = Compliant()
+    results["complementarity"] = Complementarity()
     for smoothing in (1e-8, 1e-6, 1e-4):
-        found[f"relaxed, κ = {smoothing:.0e}"] = Relaxed(smoothing)
-    return found
+        results[f"relaxed, κ = {smoothing:.0e}"] = Relaxed(smoothing)
+    return results
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def run(scene: Scene, method: Method, dt: float) -> Found:
     steps = round(scene.seconds / dt)
     value = torch.tensor(scene.start, dtype=DOUBLE, requires_grad=True)
     forward = backward = math.inf
-    found, derivative, overlap = value, value, math.nan
+    result, derivative, overlap = value, value, math.nan
     for _ in range(3):
         state = scene.state(engine, value)
         began = time.thread_time()
@@ -85,16 +85,16 @@ def run(scene: Scene, method: Method, dt: float) -> Found:
         assert path.status is not None
         if not bool(path.status.converged.all()):
             return Found(math.inf, None, math.nan, forward, math.nan)
-        found, overlap = scene.read(path.final), float(path.status.penetration.max())
+        result, overlap = scene.read(path.final), float(path.status.penetration.max())
         began = time.thread_time()
-        (derivative,) = torch.autograd.grad(found, value)
+        (derivative,) = torch.autograd.grad(result, value)
         backward = min(backward, (time.thread_time() - began) / steps * 1e6)
-    return Found(abs(found.item() - scene.exact[0]), derivative.item(), overlap, forward, backward)
+    return Found(abs(result.item() - scene.exact[0]), derivative.item(), overlap, forward, backward)
 
 
 def longest(scene: Scene, method: Method) -> float:
     """The longest of the steps tried up to which the motion does not run away, nor fail."""
-    found = math.nan
+    result = math.nan
     for dt in LONGER:
         engine = scene.engine(method, dt)
         value = torch.tensor(scene.start, dtype=DOUBLE)
@@ -102,8 +102,8 @@ def longest(scene: Scene, method: Method) -> float:
         assert path.status is not None
         if not bool(path.status.converged.all()) or not float(path.q[0, :, :3].abs().max()) < BOUNDED:
             break
-        found = dt
-    return found
+        result = dt
+    return result
 
 
 def table(scene: Scene) -> dict[str, list[Found]]:
@@ -114,16 +114,16 @@ def table(scene: Scene) -> dict[str, list[Found]]:
         f"{'µs forward':>11}{'backward':>9}"
     )
     print(f"  {'':<20}{''.join(f'{dt:<10.0e}' for dt in STEPS)}{''.join(f'{dt:<10.0e}' for dt in STEPS)}")
-    found = {}
+    results = {}
     for name, method in methods(scene).items():
-        found[name] = rows = [run(scene, method, dt) for dt in STEPS]
-        errors = "".join(f"{each.error:<10.1e}" for each in rows)
-        slopes = "".join(f"{'–' if each.derivative is None else f'{each.derivative:.3g}':<10}" for each in rows)
-        deepest = max(each.overlap for each in rows)
+        results[name] = rows = [run(scene, method, dt) for dt in STEPS]
+        errors = "".join(f"{row.error:<10.1e}" for row in rows)
+        slopes = "".join(f"{'–' if row.derivative is None else f'{row.derivative:.3g}':<10}" for row in rows)
+        deepest = max(row.overlap for row in rows)
         times = f"{rows[1].forward:>11.2f}{rows[1].backward:>9.2f}"
         print(f"  {name:<20}{errors}{slopes}{deepest:>9.1e}{longest(scene, method):>11.0e}{times}", flush=True)
     print()
-    return found
+    return results
 
 
 def growth(bounces: tuple[int, ...] = (1, 10, 100), dt: float = 1e-3) -> None:
@@ -166,7 +166,9 @@ def draw(found: dict[str, dict[str, list[Found]]], scenes: list[Scene], path: Pa
         marks = {kind: iter(MARKS) for kind in COLORS}
         for name, rows in found[scene.name].items():
             kind = name.split(",")[0]
-            there = [(dt, each.derivative) for dt, each in zip(STEPS, rows, strict=True) if each.derivative is not None]
+            there = [
+                (dt, entry.derivative) for dt, entry in zip(STEPS, rows, strict=True) if entry.derivative is not None
+            ]
             errors = [max(abs(slope - scene.exact[1]), 1e-12) for _, slope in there]
             # What others hide is drawn last, as rings.
             hollow = {"mfc": "none", "ms": 11, "ls": "--", "zorder": 5} if kind == "complementarity" else {}
@@ -194,12 +196,12 @@ def main(out: Path = Path("out")) -> dict[str, dict[str, list[Found]]]:
     torch.set_num_threads(1)
     out.mkdir(parents=True, exist_ok=True)
     scenes = [dropped(), head_on(), row(), sticking(), sliding(), landing()]
-    found = {scene.name: table(scene) for scene in scenes}
+    results = {scene.name: table(scene) for scene in scenes}
     growth()
     path = out / "contact_methods.png"
-    draw(found, scenes, path)
+    draw(results, scenes, path)
     print(f"drawn: {path}")
-    return found
+    return results
 
 
 if __name__ == "__main__":

@@ -148,8 +148,8 @@ def on_a_slope(name: str, friction: float, exact: Callable[[float, float], tuple
         up = torch.tensor([0, 0, 0.025, 0, 0, 0, 0], dtype=DOUBLE)
         return State(rest.q + up, rest.v + value * torch.eye(6, dtype=DOUBLE)[0])
 
-    found = exact(speed, slowing)
-    return Scene(name, engine, speed, state, seconds, lambda final: final.q[0, 0], found, elastic=False, rubs=True)
+    result = exact(speed, slowing)
+    return Scene(name, engine, speed, state, seconds, lambda final: final.q[0, 0], result, elastic=False, rubs=True)
 
 
 def sticking() -> Scene:

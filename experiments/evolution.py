@@ -60,9 +60,9 @@ def evolve(
             losses, good = judge(candidates)
         evaluations += len(asked)
         if bool(good.any()):
-            found = candidates[int(torch.nonzero(good)[0])]
+            result = candidates[int(torch.nonzero(good)[0])]
             course.append(min(course[-1], float(losses.min())))
-            return Evolved(found, evaluations, time.perf_counter() - began, True, course[1:])
+            return Evolved(result, evaluations, time.perf_counter() - began, True, course[1:])
         losses = losses.nan_to_num(nan=1e6)
         if float(losses.min()) < course[-1]:
             best = candidates[int(losses.argmin())]

@@ -80,11 +80,11 @@ def gradients(out: Path) -> bool:
     figure, axis = panel()
     right = True
     for name, (engine, start) in motions().items():
-        found = [derivative(engine, start, round(horizon / engine.dt)) for horizon in HORIZONS]
+        results = [derivative(engine, start, round(horizon / engine.dt)) for horizon in HORIZONS]
         # Differences themselves end where the derivative times their move is no longer small.
-        right &= all(error < max(1e-5, 1e-9 * norm) for norm, error in found)
-        print(f"  {name:20s}" + "  ".join(f"{norm:9.3g} ({error:.0e})" for norm, error in found))
-        axis.loglog(HORIZONS, [norm for norm, _ in found], "o-", label=name)
+        right &= all(error < max(1e-5, 1e-9 * norm) for norm, error in results)
+        print(f"  {name:20s}" + "  ".join(f"{norm:9.3g} ({error:.0e})" for norm, error in results))
+        axis.loglog(HORIZONS, [norm for norm, _ in results], "o-", label=name)
     axis.set_xticks(HORIZONS, [f"{horizon:g}" for horizon in HORIZONS])
     axis.minorticks_off()
     axis.set_xlabel("horizon, s")

@@ -76,22 +76,22 @@ def drag(updates: int, out: Path, cells: tuple[int, int] = (40, 24), steps: int 
         return torch.stack(late).mean()
 
     def loss() -> Tensor:
-        found = force(z)
-        course.append(float(found.detach()))
-        return found / course[0] + 0.02 * z.square().sum()
+        result = force(z)
+        course.append(float(result.detach()))
+        return result / course[0] + 0.02 * z.square().sum()
 
     descend(loss, torch.optim.Adam([z], lr=0.03), updates, final_lr_fraction=0.1)
     less = 1 - float(force(z.detach())) / course[0]
-    areas = [float(solid(each).sum()) * h**2 for each in (torch.zeros(5).double(), z.detach())]
-    grown = areas[1] / areas[0] - 1
-    print(f"drag: {less:.1%} less than a disc's (bar {BARS['drag']:.0%}), area covered {grown:+.1%}", flush=True)
+    areas = [float(solid(entry).sum()) * h**2 for entry in (torch.zeros(5).double(), z.detach())]
+    extended = areas[1] / areas[0] - 1
+    print(f"drag: {less:.1%} less than a disc's (bar {BARS['drag']:.0%}), area covered {extended:+.1%}", flush=True)
     figure, axis = panel()
-    for each, label, color in ((torch.zeros(5).double(), "disc", "0.6"), (z.detach(), "found", "C0")):
-        axis.contour(x, y, solid(each)[0], levels=[0.5], colors=[color])
+    for entry, label, color in ((torch.zeros(5).double(), "disc", "0.6"), (z.detach(), "found", "C0")):
+        axis.contour(x, y, solid(entry)[0], levels=[0.5], colors=[color])
         axis.plot([], [], color=color, label=label)
     axis.set(xlabel="x, m", ylabel="y, m", aspect="equal")
     save(figure, axis, out / "fluid_drag.png")
-    return less > BARS["drag"] and abs(grown) < 0.02
+    return less > BARS["drag"] and abs(extended) < 0.02
 
 
 class Wake:
@@ -132,12 +132,12 @@ class Wake:
 
     def run(self, weights: Tensor, start: State, steps: int) -> tuple[State, Tensor]:
         """Where the controlled flow ends, and what the sensors saw of each step."""
-        state, seen = start, []
+        state, observed = start, []
         for _ in range(steps):
             push = STRONGEST * (self.seen(state) @ weights).tanh()
             state = self.flow.step(state, push[:, None])
-            seen.append(self.seen(state)[0])
-        return state, torch.stack(seen)
+            observed.append(self.seen(state)[0])
+        return state, torch.stack(observed)
 
 
 def wake(updates: int, out: Path, cells: int = 64, shed: int = 750, stretch: int = 50, judged: int = 500) -> bool:
@@ -147,21 +147,21 @@ def wake(updates: int, out: Path, cells: int = 64, shed: int = 750, stretch: int
     going = [scene.start]
 
     def loss() -> Tensor:
-        end, seen = scene.run(weights, going[-1], stretch)
+        end, observed = scene.run(weights, going[-1], stretch)
         going.append(State(end.q.detach(), end.v.detach()))
-        return seen.square().mean()
+        return observed.square().mean()
 
     descend(loss, torch.optim.Adam([weights], lr=0.1), updates, final_lr_fraction=0.1)
     with torch.no_grad():
         courses = {
-            label: scene.run(each, scene.start, judged)[1]
-            for label, each in (("let go", torch.zeros(4).double()), ("controlled", weights))
+            label: scene.run(entry, scene.start, judged)[1]
+            for label, entry in (("let go", torch.zeros(4).double()), ("controlled", weights))
         }
-    sizes = {label: float(seen[judged // 2 :].square().mean().sqrt()) for label, seen in courses.items()}
+    sizes = {label: float(entry[judged // 2 :].square().mean().sqrt()) for label, entry in courses.items()}
     left = sizes["controlled"] / sizes["let go"]
     print(
         f"wake: sways by {sizes['let go']:.3f} m/s, under control by {sizes['controlled']:.4f} m/s, "
-        f"{left:.1%} of it (bar {BARS['wake']:.0%}); weights {[round(each, 2) for each in weights.tolist()]}"
+        f"{left:.1%} of it (bar {BARS['wake']:.0%}); weights {[round(entry, 2) for entry in weights.tolist()]}"
     )
     figure, axis = panel()
     for label, seen in courses.items():

@@ -102,12 +102,12 @@ def viscosity(trials: int, updates: int, out: Path, size: int = 64, fineness: Se
     errors = []
     for number in range(trials):
         trial = recipe.make("test", number)
-        truth, log, course, found = float(trial["viscosity"][0]), math.log(FIRST), [], []
-        for each in fineness:
-            log = Pictures(trial, float(recipe.dt), each).fit(log, course)
-            found.append(math.exp(log) / truth - 1)
-        errors.append(abs(found[-1]))
-        offs = ", ".join(f"{off:+.2%} with {each * size}²" for off, each in zip(found, fineness, strict=True))
+        truth, log, course, result = float(trial["viscosity"][0]), math.log(FIRST), [], []
+        for entry in fineness:
+            log = Pictures(trial, float(recipe.dt), entry).fit(log, course)
+            result.append(math.exp(log) / truth - 1)
+        errors.append(abs(result[-1]))
+        offs = ", ".join(f"{off:+.2%} with {entry * size}²" for off, entry in zip(result, fineness, strict=True))
         print(f"viscosity {truth:.4f} m²/s of trial {number}: {offs} cells", flush=True)
         axis.plot(np.array(course) / truth, marker=".", label=f"trial {number}")
     axis.axhline(1.0, color="0.6", linestyle=":")

@@ -174,16 +174,16 @@ def asked(actor: Actor, seconds: float) -> Run:
     game = running(noise=0.0, seconds=seconds)
     engine, state = game.engine, game.reset(1, torch.Generator())
     assert isinstance(engine, Trotting)
-    q, v, told, power = [state.q[:, None]], [state.v[:, None]], [], 0.0
+    q, v, record, power = [state.q[:, None]], [state.v[:, None]], [], 0.0
     for _ in range(game.max_episode_steps):
         change = changes(actor, game, state)
         motion = engine.rollout(state, HELD, change.expand(-1, HELD, -1))
-        told.append(engine.targets(state, HELD, change)[0])
+        record.append(engine.targets(state, HELD, change)[0])
         speeds = motion.v[0, 1:, 6:14]
-        power += float((pulled(motion.q[0, :-1, 7:15], speeds, told[-1], SOFT) * speeds).clamp(min=0.0).sum())
+        power += float((pulled(motion.q[0, :-1, 7:15], speeds, record[-1], SOFT) * speeds).clamp(min=0.0).sum())
         q, v, state = [*q, motion.q[:, 1:]], [*v, motion.v[:, 1:]], motion.final
     path = Trajectory(torch.cat(q, 1)[..., :15], torch.cat(v, 1)[..., :14], dt=DT)
-    return Run(path, torch.cat(told), power / (game.max_episode_steps * HELD))
+    return Run(path, torch.cat(record), power / (game.max_episode_steps * HELD))
 
 
 def in_mujoco(actor: Actor | None, run: Run, starts: int) -> list[Trajectory]:
@@ -196,20 +196,20 @@ def in_mujoco(actor: Actor | None, run: Run, starts: int) -> list[Trajectory]:
         model.actuator_gainprm[:, 0] *= SOFT
         model.actuator_biasprm[:, 1:3] *= SOFT
 
-    found = []
+    results = []
     for way in shifts(starts):
-        begun, periods = State(at.q[:, :15].clone(), at.v[:, :14]), itertools.count()
-        begun.q[0, :3] += way
+        start, periods = State(at.q[:, :15].clone(), at.v[:, :14]), itertools.count()
+        start.q[0, :3] += way
 
         def answer(state: State, periods: itertools.count = periods) -> Tensor:
             assert actor is not None
             wheel = at.v[:, 14:]
-            told = State(torch.cat([state.q, wheel * HELD * DT * next(periods)], 1), torch.cat([state.v, wheel], 1))
-            return engine.targets(told, HELD, changes(actor, game, told))[:, 0]
+            record = State(torch.cat([state.q, wheel * HELD * DT * next(periods)], 1), torch.cat([state.v, wheel], 1))
+            return engine.targets(record, HELD, changes(actor, game, record))[:, 0]
 
         controls = run.targets if actor is None else answer
-        found.append(replay("quadruped", begun, len(run.targets), HELD * DT, controls=controls, adapt=soften))
-    return found
+        results.append(replay("quadruped", start, len(run.targets), HELD * DT, controls=controls, adapt=soften))
+    return results
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,9 @@ def tell(name: str, policy: Learned, starts: int, seconds: float) -> Told:
     """Print how a policy does."""
     run = asked(policy.actor, seconds)
     motions = in_mujoco(policy.actor, run, starts), in_mujoco(None, run, starts)
-    there, replayed = (mean(float(each.final.q[0, 0] - each.q[0, 0, 0]) / seconds for each in kind) for kind in motions)
+    there, replayed = (
+        mean(float(entry.final.q[0, 0] - entry.q[0, 0, 0]) / seconds for entry in kind) for kind in motions
+    )
     print(
         f"{name}: {run.speed:.2f} m/s, cost {run.cost:.2f}, {float(turns(run.motion)):.1f} turns; in MuJoCo "
         f"{there:.2f} m/s, {100 * there / run.speed:.0f} %, by targets alone {replayed:.2f}; {policy.seconds:.0f} s",
@@ -237,8 +239,8 @@ def tell(name: str, policy: Learned, starts: int, seconds: float) -> Told:
 
 def draw(courses: dict[str, list[Learned]], file: Path) -> None:
     figure, axis = panel()
-    for number, (name, each) in enumerate(courses.items()):
-        for order, policy in enumerate(each):
+    for number, (name, entry) in enumerate(courses.items()):
+        for order, policy in enumerate(entry):
             times, speeds = zip(*policy.course, strict=True)
             axis.plot(times, speeds, color=f"C{number}", linewidth=1, alpha=0.7, label=None if order else name)
     axis.axhline(BAR, color="0.7", linestyle=":")
@@ -269,14 +271,17 @@ def main(
     reached = 0
     for energy in energies:
         name = f"energy {energy:g}" if energy else "speed"
-        kinds[name], found = [], []
+        kinds[name], result = [], []
         for seed in range(seeds):
             kinds[name].append(learned(seed, episodes, energy, seconds))
-            found.append(tell(f"{name}, seed {seed}", kinds[name][-1], starts, seconds))
-            reached += not energy and found[-1].run.speed >= BAR and found[-1].there >= LEFT * found[-1].run.speed
-        for kind, values in (("here", [each.run.speed for each in found]), ("MuJoCo", [each.there for each in found])):
+            result.append(tell(f"{name}, seed {seed}", kinds[name][-1], starts, seconds))
+            reached += not energy and result[-1].run.speed >= BAR and result[-1].there >= LEFT * result[-1].run.speed
+        for kind, values in (
+            ("here", [entry.run.speed for entry in result]),
+            ("MuJoCo", [entry.there for entry in result]),
+        ):
             print(f"{name}, {kind}: median {median(values):.2f} ({min(values):.2f} to {max(values):.2f}) m/s")
-        fastest = max(found, key=lambda each: each.run.speed)
+        fastest = max(result, key=lambda entry: entry.run.speed)
         print(f"film: {render_video(Gait(seconds).engine, fastest.motion, out / f'gait {name}.mp4'.replace(' ', '_'))}")
     met = 2 * reached > seeds
     print(f"{reached} of {seeds} reach {BAR} m/s and keep 80 % in MuJoCo: {'met' if met else 'MISSED'}")

@@ -99,11 +99,11 @@ def improved(most: int = BAR) -> Swing:
         change = slopes.T @ torch.linalg.lstsq(matrix, aimed.unsqueeze(1), rcond=1e-9).solution
         size = float(change.square().mean().sqrt())
         trial = torques - (change * min(1.0, longest / size)).reshape(torques.shape)
-        found = linearized(trial)
-        distances.append(float(found[0].norm()) if found[2] else float("inf"))
-        if float(found[0].norm()) < float(residuals.norm()):
-            first_hit = trial if found[2] and not hit else first_hit
-            torques, (residuals, slopes, hit), longest = trial, found, min(LONGEST, 2 * longest)
+        result = linearized(trial)
+        distances.append(float(result[0].norm()) if result[2] else float("inf"))
+        if float(result[0].norm()) < float(residuals.norm()):
+            first_hit = trial if result[2] and not hit else first_hit
+            torques, (residuals, slopes, hit), longest = trial, result, min(LONGEST, 2 * longest)
         else:
             longest /= 2
     return Swing(torques, first_hit, distances, time.perf_counter() - began)
@@ -151,9 +151,9 @@ def stroke(motion: Trajectory) -> str:
 
 def energies(motion: Trajectory, *steps: int) -> list[Tensor]:
     """Kinetic and potential energy at these steps, (steps, 1) each."""
-    chosen = motion.flatten()
+    selected = motion.flatten()
     rows = torch.tensor(steps)
-    return [each[:, None] for each in ENGINE.energy(State(chosen.q[rows], chosen.v[rows]))]
+    return [entry[:, None] for entry in ENGINE.energy(State(selected.q[rows], selected.v[rows]))]
 
 
 def draw(courses: dict[str, tuple[list[int], list[float]]], file: Path) -> None:
@@ -207,11 +207,11 @@ def main(
         f"in MuJoCo, friction {1e3 * along:g} ms": in_mujoco(swing.torques, along)
         for along in (STROKE / 4, 10 * STROKE)
     }
-    for name, other in replays.items():
-        away = float((other.final.q[0, 3:5] - TARGET).norm())
-        print(f"{name:<30}{away:.3f} m from the target; {stroke(other)}", flush=True)
-    least = list(accumulate(swing.distances, min))
-    courses = {"Gauss–Newton": (list(range(1, len(least) + 1)), least)}
+    for name, entry in replays.items():
+        away = float((entry.final.q[0, 3:5] - TARGET).norm())
+        print(f"{name:<30}{away:.3f} m from the target; {stroke(entry)}", flush=True)
+    minimum = list(accumulate(swing.distances, min))
+    courses = {"Gauss–Newton": (list(range(1, len(minimum) + 1)), minimum)}
     if generations:
 
         def judge(candidates: Tensor) -> tuple[Tensor, Tensor]:
@@ -222,15 +222,16 @@ def main(
         population = 4 + int(3 * math.log(2 * STEPS))
         start = torch.zeros(2 * STEPS, dtype=torch.float64)
         for spread in spreads:
-            found = evolve(judge, start, spread, 0, generations * population)
+            result = evolve(judge, start, spread, 0, generations * population)
             with torch.no_grad():
-                residuals, hit = missed(found.values.unflatten(0, (1, STEPS, 2)))
-            told = f"{float(residuals.norm()):.2f} m from the target" if bool(hit) else "the ball is not hit"
-            counts = range(population, found.evaluations + 1, population)
+                residuals, hit = missed(result.values.unflatten(0, (1, STEPS, 2)))
+            text = f"{float(residuals.norm()):.2f} m from the target" if bool(hit) else "the ball is not hit"
+            counts = range(population, result.evaluations + 1, population)
             # What misses the ball is behind 10 m.
-            courses[f"CMA-ES, σ₀ {spread:g} N m"] = list(counts), [x if x < 10 else math.inf for x in found.course]
+            courses[f"CMA-ES, σ₀ {spread:g} N m"] = list(counts), [x if x < 10 else math.inf for x in result.course]
             print(
-                f"CMA-ES, σ₀ {spread:g} N m: {found.evaluations} rollouts in {found.seconds:.0f} s, {told}", flush=True
+                f"CMA-ES, σ₀ {spread:g} N m: {result.evaluations} rollouts in {result.seconds:.0f} s, {text}",
+                flush=True,
             )
     draw(courses, out / "golf.png")
     print(f"figure: {out / 'golf.png'}")

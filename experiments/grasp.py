@@ -99,26 +99,26 @@ def search(start: Tensor, most: int) -> Search:
     began = time.perf_counter()
     unknowns = start.clone().requires_grad_()
     optimizer = torch.optim.Adam([unknowns], RATE)
-    found, reached = start.clone(), [math.inf] * len(start)
+    result, reached = start.clone(), [math.inf] * len(start)
     courses: list[list[float]] = [[] for _ in start]
-    shares = torch.full((len(start),), LIGHT, dtype=torch.float64)
+    fractions = torch.full((len(start),), LIGHT, dtype=torch.float64)
     for count in range(1, most + 1):
-        motion = lifted(unknowns, shares)
-        good = held(motion) & (shares == 1.0)
+        motion = lifted(unknowns, fractions)
+        good = held(motion) & (fractions == 1.0)
         near = away(motion).detach().mean(1) < NEAR
-        shares = torch.where(near, HEAVIER * shares, shares).clamp(max=1.0)
+        fractions = torch.where(near, HEAVIER * fractions, fractions).clamp(max=1.0)
         loss = losses(motion)
-        for row, each in enumerate(loss.tolist()):
-            courses[row].append(each)
+        for row, entry in enumerate(loss.tolist()):
+            courses[row].append(entry)
             if good[row] and math.isinf(reached[row]):
                 reached[row] = count
-                found[row] = unknowns[row].detach()
+                result[row] = unknowns[row].detach()
         if not math.isinf(max(reached)):
             break
         optimizer.zero_grad()
         loss.sum().backward()
         optimizer.step()
-    return Search(found, reached, courses, time.perf_counter() - began)
+    return Search(result, reached, courses, time.perf_counter() - began)
 
 
 @dataclass(frozen=True)
@@ -134,18 +134,18 @@ def loosen(start: Tensor, updates: int) -> Light:
     """Adam on the same loss and a little of the squared forces, from one grasp that holds, (1, KNOTS × 3)."""
     unknowns = start.clone().requires_grad_()
     optimizer = torch.optim.Adam([unknowns], 0.3 * RATE)
-    found = Light(start, math.inf, [])
+    result = Light(start, math.inf, [])
     for _ in range(updates):
         motion = lifted(unknowns)
         pushes = forces(motion, unknowns)
         force = float(pushes.detach()[:, -HELD:].mean())
-        if bool(held(motion)) and force < found.force:
-            found = Light(unknowns.detach().clone(), force, found.course)
-        found.course.append(force)
+        if bool(held(motion)) and force < result.force:
+            result = Light(unknowns.detach().clone(), force, result.course)
+        result.course.append(force)
         optimizer.zero_grad()
         (losses(motion) + EFFORT * (pushes / LEAST).square().mean((1, 2))).sum().backward()
         optimizer.step()
-    return found
+    return result
 
 
 def draw(found: Search, light: Light, evolved: list[list[float]], file: Path) -> None:
@@ -203,28 +203,28 @@ def main(seeds: int = 5, updates: int = 200, evaluations: int = 2000, out: Path 
     generator = torch.Generator().manual_seed(0)
     start = 0.1 * torch.randn(seeds, 3 * KNOTS, generator=generator, dtype=torch.float64)
     start[0] = 0.0
-    found = search(start, updates)
-    counts = " ".join(f"{count:.0f}" for count in found.reached)
-    print(f"gradients: held after {counts} rollouts, all of them in {found.seconds:.1f} s", flush=True)
-    motion = lifted(found.unknowns)
-    pushes = forces(motion, found.unknowns)[:, -HELD:].mean((1, 2))
-    told = " ".join(f"{push:.2f}" for push in pushes.tolist())
-    print(f"squeezed while held by {told} N; the least that friction allows is {LEAST:.3f} N")
-    light = loosen(found.unknowns[:1], updates)
+    result = search(start, updates)
+    counts = " ".join(f"{count:.0f}" for count in result.reached)
+    print(f"gradients: held after {counts} rollouts, all of them in {result.seconds:.1f} s", flush=True)
+    motion = lifted(result.unknowns)
+    pushes = forces(motion, result.unknowns)[:, -HELD:].mean((1, 2))
+    text = " ".join(f"{push:.2f}" for push in pushes.tolist())
+    print(f"squeezed while held by {text} N; the least that friction allows is {LEAST:.3f} N")
+    light = loosen(result.unknowns[:1], updates)
     print(f"lightest that holds, after {updates} more: {light.force:.3f} N; at the end {light.course[-1]:.3f} N")
     evolved: list[list[float]] = []
     for seed in range(seeds if evaluations else 0):
-        other = evolve_grasp(seed, evaluations)
-        evolved.append(other.course)
-        reached = "held" if other.reached else f"not held, loss {other.course[-1]:.3f}"
-        print(f"CMA-ES, seed {seed}: {reached} after {other.evaluations} in {other.seconds:.0f} s", flush=True)
-    again = [replayed(each[None]) for each in found.unknowns]
-    print("in MuJoCo the ball is from its place by", " ".join(f"{1e3 * each:.1f}" for each in again), "mm", end="")
+        reference = evolve_grasp(seed, evaluations)
+        evolved.append(reference.course)
+        reached = "held" if reference.reached else f"not held, loss {reference.course[-1]:.3f}"
+        print(f"CMA-ES, seed {seed}: {reached} after {reference.evaluations} in {reference.seconds:.0f} s", flush=True)
+    again = [replayed(unknown[None]) for unknown in result.unknowns]
+    print("in MuJoCo the ball is from its place by", " ".join(f"{1e3 * entry:.1f}" for entry in again), "mm", end="")
     print(f"; held lightest by {1e3 * replayed(light.unknowns):.1f} mm")
-    draw(found, light, evolved, out / "grasp.png")
+    draw(result, light, evolved, out / "grasp.png")
     print(f"figure: {out / 'grasp.png'}")
     print(f"film: {render_video(ENGINE, motion, out / 'grasp.mp4')}")
-    return max(found.reached) <= updates and max(again) < 2 * CLOSE
+    return max(result.reached) <= updates and max(again) < 2 * CLOSE
 
 
 if __name__ == "__main__":

@@ -61,23 +61,23 @@ def replay(
     data = mujoco.MjData(model)
     data.qpos[:], data.qvel[:] = start.q[0].tolist(), start.v[0].tolist()
     q, v = [data.qpos.copy()], [data.qvel.copy()]
-    speed, wanted = scenes.MAX_SERVO_SPEED.get(scene), np.zeros(model.nu)
+    speed, target = scenes.MAX_SERVO_SPEED.get(scene), np.zeros(model.nu)
     # Targets no further ahead than this make no servo, whose gain is kp / kv, ask for more than its largest speed.
     ahead = None if speed is None else speed * model.actuator_biasprm[:, 2] / model.actuator_biasprm[:, 1]
     for count in range(steps):
         if callable(controls):
-            wanted = controls(State(torch.tensor(data.qpos)[None], torch.tensor(data.qvel)[None]))[0].numpy()
+            target = controls(State(torch.tensor(data.qpos)[None], torch.tensor(data.qvel)[None]))[0].numpy()
         elif controls is not None:
-            wanted = controls[count].numpy()
+            target = controls[count].numpy()
         if forces is not None:
             data.qfrc_applied[:] = forces[count].tolist()
         if controls is not None and ahead is not None:
             for _ in range(round(dt / step)):
                 angle = data.actuator_length
-                np.minimum(np.maximum(wanted, angle - ahead), angle + ahead, out=data.ctrl)
+                np.minimum(np.maximum(target, angle - ahead), angle + ahead, out=data.ctrl)
                 mujoco.mj_step(model, data)
         else:
-            data.ctrl[:] = wanted
+            data.ctrl[:] = target
             mujoco.mj_step(model, data, round(dt / step))
         q.append(data.qpos.copy())
         v.append(data.qvel.copy())

@@ -64,12 +64,12 @@ class Scene:
 
     def states(self, count: int, generator: torch.Generator, beyond: bool = False) -> State:
         """Random states where training states lie, or beyond: the largest velocity is one to two times their reach."""
-        drawn = 2 * torch.rand(count, len(self.reach), generator=generator, dtype=DOUBLE) - 1
+        selected = 2 * torch.rand(count, len(self.reach), generator=generator, dtype=DOUBLE) - 1
         if beyond:
-            fast = drawn[:, self.coordinates.size :]
-            share = 1 + torch.rand(count, 1, generator=generator, dtype=DOUBLE)
-            drawn[:, self.coordinates.size :] = share * fast / fast.abs().amax(1, keepdim=True)
-        placed = torch.tensor(self.middle, dtype=DOUBLE) + drawn * torch.tensor(self.reach, dtype=DOUBLE)
+            fast = selected[:, self.coordinates.size :]
+            fraction = 1 + torch.rand(count, 1, generator=generator, dtype=DOUBLE)
+            selected[:, self.coordinates.size :] = fraction * fast / fast.abs().amax(1, keepdim=True)
+        placed = torch.tensor(self.middle, dtype=DOUBLE) + selected * torch.tensor(self.reach, dtype=DOUBLE)
         q, v = placed.split([self.coordinates.size, len(self.reach) - self.coordinates.size], 1)
         return State(q, v)
 

@@ -70,7 +70,7 @@ def models(scene: Scene) -> dict[str, Engine]:
     def perceptron(outputs: int) -> StatePerceptron:
         return StatePerceptron(scene.coordinates, outputs, hidden=64, **sizes)
 
-    made = {
+    result = {
         "engine": scene.engine(),
         "perceptron": NetworkEngine(perceptron(2), DT),
         "graph": NetworkEngine(
@@ -81,14 +81,14 @@ def models(scene: Scene) -> dict[str, Engine]:
             scene.engine(), PassiveForce(scene.coordinates, scene.force[0], hidden=64, velocity_scale=speed)
         ),
     }
-    return {name: engine.double() for name, engine in made.items()}
+    return {name: engine.double() for name, engine in result.items()}
 
 
 def loss_of(engine: Engine, data: Pairs, scale: Tensor, weight: float, size: Sequence[float]) -> tuple[Tensor, Tensor]:
     """Mean squares of errors of a step over how much velocities change, of each pair; and what the force costs."""
     run = engine.rollout(data.start, 1, None if data.control is None else data.control.unsqueeze(1))
-    found = torch.cat([run.final.q, run.final.v], 1)
-    errors = ((found - data.after) / scale).square().mean(1)
+    result = torch.cat([run.final.q, run.final.v], 1)
+    errors = ((result - data.after) / scale).square().mean(1)
     if not isinstance(engine, Hybrid):
         return errors, errors.new_zeros(())
     held = None if data.control is None else data.control.unsqueeze(1)
@@ -114,18 +114,18 @@ def fitting(
     physical, every = list(engine.physical_parameters()), list(engine.parameters())
 
     def course(parameters: list[nn.Parameter], message_passing_steps: int, price: float) -> Iterator[None]:
-        drawn = data.some(torch.randperm(len(data.after), generator=generator)[:DRAWN])
+        selected = data.some(torch.randperm(len(data.after), generator=generator)[:DRAWN])
         options = {"history_size": 30, "tolerance_grad": 1e-9, "tolerance_change": 1e-12}
         search = torch.optim.LBFGS(parameters, max_iter=5, line_search_fn="strong_wolfe", **options)
 
         def slope() -> float:
             search.zero_grad()
-            errors, cost = loss_of(engine, drawn, scale, weight, scene.force)
-            found = errors.clamp(max=WILD).mean() + cost
+            errors, cost = loss_of(engine, selected, scale, weight, scene.force)
+            result = errors.clamp(max=WILD).mean() + cost
             for layer in layers if price else ():
-                found = found + price * layer.square().sum()
-            found.backward()
-            return float(found.detach())
+                result = result + price * layer.square().sum()
+            result.backward()
+            return float(result.detach())
 
         for _ in range(message_passing_steps):
             search.step(slope)
@@ -135,8 +135,8 @@ def fitting(
         deque(course(physical, 10, 0.0), maxlen=0)
     yield
     if len(every) > len(physical):
-        for begun in range(0, message_passing_steps, COURSE):
-            yield from course(every, min(COURSE, message_passing_steps - begun), decay / min(DRAWN, len(data.after)))
+        for index in range(0, message_passing_steps, COURSE):
+            yield from course(every, min(COURSE, message_passing_steps - index), decay / min(DRAWN, len(data.after)))
 
 
 def learn(engine: Engine, scene: Scene, data: Pairs, message_passing_steps: int, weight: float, decay: float) -> None:
@@ -145,16 +145,16 @@ def learn(engine: Engine, scene: Scene, data: Pairs, message_passing_steps: int,
     Where these are all pairs in turn, it then learns from all of them. A learned force is left out if the errors of
     the pairs that are tried do not fall by a factor that is more than chance, by two standard errors.
     """
-    start, parts, tried, states = copied(engine), folds(data), [], []
-    for learned, others in parts:
+    start, parts, candidate, states = copied(engine), folds(data), [], []
+    for learned, entry in parts:
         engine.load_state_dict(start)
-        scale, found = scale_of(scene, learned), []
+        scale, result = scale_of(scene, learned), []
         for _ in fitting(engine, scene, learned, message_passing_steps, weight, decay):
             with torch.no_grad():
-                found.append(loss_of(engine, others, scale, weight, scene.force)[0].nan_to_num(torch.inf))
+                result.append(loss_of(engine, entry, scale, weight, scene.force)[0].nan_to_num(torch.inf))
             states.append(copied(engine))
-        tried.append(torch.stack(found))
-    errors = torch.cat(tried, 1)
+        candidate.append(torch.stack(result))
+    errors = torch.cat(candidate, 1)
     best = int(errors.mean(1).argmin())
     # By what factor each pair's error falls: in their logarithms a few large errors do not hide the others.
     gain = (errors[0] / errors[best]).log()
@@ -175,8 +175,8 @@ def copied(engine: Engine) -> dict[str, Tensor]:
 def scale_of(scene: Scene, data: Pairs) -> Tensor:
     """By how much positions and velocities change in a step; what few pairs do not change still has a size."""
     change = data.after[:, scene.coordinates.size :] - data.start.v
-    least = 1e-3 * torch.tensor(scene.reach[scene.coordinates.size :], dtype=DOUBLE)
-    size = torch.maximum(change.square().mean(0).sqrt(), least)
+    minimum = 1e-3 * torch.tensor(scene.reach[scene.coordinates.size :], dtype=DOUBLE)
+    size = torch.maximum(change.square().mean(0).sqrt(), minimum)
     return torch.cat([DT * size, size])
 
 
@@ -193,11 +193,11 @@ def errors(engine: Engine, scene: Scene, beyond: bool) -> tuple[float, float]:
 
 def parameters(engine: Engine) -> dict[str, float]:
     """What the model says of the physical parameters."""
-    found = {}
+    results = {}
     for name, value in engine.learned_values.items():
         many = value.detach().flatten().tolist()
-        found |= {name: many[0]} if len(many) == 1 else {f"{name} {k}": each for k, each in enumerate(many)}
-    return found
+        results |= {name: many[0]} if len(many) == 1 else {f"{name} {k}": entry for k, entry in enumerate(many)}
+    return results
 
 
 def trial(name: str, kind: str, count: int, seed: int, message_passing_steps: int, weight: float, decay: float) -> dict:
@@ -207,7 +207,7 @@ def trial(name: str, kind: str, count: int, seed: int, message_passing_steps: in
     engine = models(scene)[kind]
     generator = torch.Generator().manual_seed(1000 * seed + count)
     learn(engine, scene, pairs(scene, count, generator), message_passing_steps, weight, decay)
-    found = parameters(engine)
+    result = parameters(engine)
     return {
         "scene": name,
         "kind": kind,
@@ -215,7 +215,7 @@ def trial(name: str, kind: str, count: int, seed: int, message_passing_steps: in
         "seed": seed,
         "inside": errors(engine, scene, beyond=False),
         "beyond": errors(engine, scene, beyond=True),
-        "off": {each: abs(found[each] / value - 1) for each, value in scene.values.items() if each in found},
+        "off": {entry: abs(result[entry] / value - 1) for entry, value in scene.values.items() if entry in result},
     }
 
 
@@ -244,10 +244,10 @@ def main(
     Returns:
         Whether the hybrid is below the engine and the networks from 30 pairs on, inside and beyond.
     """
-    wanted = list(product(scenes, kinds, counts, range(seeds)))
+    target = list(product(scenes, kinds, counts, range(seeds)))
     results = cached_results(
         out / "hybrids.jsonl",
-        wanted,
+        target,
         lambda key: trial(*key, message_passing_steps=message_passing_steps, weight=weight, decay=decay),
         lambda row: (row["scene"], row["kind"], row["count"], row["seed"]),
     )
@@ -277,10 +277,10 @@ def main(
 def report(name: str, middle: Mapping, results: Mapping) -> None:
     """Print the table of a scene."""
     print(f"\n{name}: median error of positions, inside after {NEAR} | {FAR} steps, beyond after {NEAR} | {FAR} steps")
-    for (kind, count), found in middle.items():
+    for (kind, count), entry in middle.items():
         off = [list(row["off"].values()) for key, row in results.items() if key[1:3] == (kind, count)]
-        shown = ", ".join(f"{100 * median(each):.2g} %" for each in zip(*off, strict=True))
-        numbers = "  ".join(f"{value:8.2g}" for value in found)
+        shown = ", ".join(f"{100 * median(entry):.2g} %" for entry in zip(*off, strict=True))
+        numbers = "  ".join(f"{value:8.2g}" for value in entry)
         print(f"  {kind:14s} {count:6d}  {numbers}  {'parameters off ' + shown if shown else ''}")
 
 
@@ -288,9 +288,9 @@ def draw(name: str, middle: Mapping, out: Path) -> None:
     """A line for each model: the error after few steps inside the range, and beyond it."""
     figure, axis = panel()
     for k, kind in enumerate(dict.fromkeys(kind for kind, _ in middle)):
-        counts, near = zip(*((count, found) for (own, count), found in middle.items() if own == kind), strict=True)
-        axis.loglog(counts, [found[0] for found in near], "o-", color=f"C{k}", label=kind)
-        axis.loglog(counts, [found[2] for found in near], ":", color=f"C{k}")
+        counts, near = zip(*((count, entry) for (own, count), entry in middle.items() if own == kind), strict=True)
+        axis.loglog(counts, [entry[0] for entry in near], "o-", color=f"C{k}", label=kind)
+        axis.loglog(counts, [entry[2] for entry in near], ":", color=f"C{k}")
     axis.set_xlabel("pairs learned from")
     axis.set_ylabel(f"error after {NEAR} steps (dotted: beyond the range)")
     save(figure, axis, out / f"hybrids_{name}.png")

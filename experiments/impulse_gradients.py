@@ -56,12 +56,12 @@ def onto_cone(impulse: Tensor, friction: float) -> Tensor:
 
 def swept(matrix: Tensor, drive: Tensor, friction: float, sweeps: int) -> Tensor:
     """Impulses, (4, 3), by sweeps over the contacts."""
-    found = [torch.zeros(3, dtype=DOUBLE) for _ in drive]
+    results = [torch.zeros(3, dtype=DOUBLE) for _ in drive]
     for _ in range(sweeps):
         for c in range(len(drive)):
-            slip = drive[c] + sum(matrix[c, k] @ found[k] for k in range(len(drive)))
-            found[c] = onto_cone(found[c] - slip / matrix[c, c].trace(), friction)
-    return torch.stack(found)
+            slip = drive[c] + sum(matrix[c, k] @ results[k] for k in range(len(drive)))
+            results[c] = onto_cone(results[c] - slip / matrix[c, c].trace(), friction)
+    return torch.stack(results)
 
 
 def implicit(matrix: Tensor, drive: Tensor, friction: float) -> Tensor:
@@ -90,14 +90,14 @@ def by_torch(solver: Solver, friction: float) -> Callable[[Tensor], Tensor]:
 def by_engine(friction: float) -> Callable[[Tensor], Tensor]:
     """The same, of a step without weight in which complementarity is solved once."""
     box = Body("box", None, [Joint("free")], mass=MASS, inertia=(MOMENT,) * 3, shapes=[Placed(Box(SIZES))])
-    made = articulated.tree(
+    result = articulated.tree(
         [box],
         gravity=(0, 0, 0),
         static_shapes=[Placed(Plane())],
         contact=articulated.ContactSettings(Complementarity(), friction=friction),
     )
-    q = made.initial_state(dtype=DOUBLE).q + torch.tensor([0, 0, SIZES[2] / 2, 0, 0, 0, 0], dtype=DOUBLE)
-    return lambda v: made.step(State(q, v[None])).v[0]
+    q = result.initial_state(dtype=DOUBLE).q + torch.tensor([0, 0, SIZES[2] / 2, 0, 0, 0, 0], dtype=DOUBLE)
+    return lambda v: result.step(State(q, v[None])).v[0]
 
 
 def differences(after: Callable[[Tensor], Tensor], v: Tensor, h: float = 1e-6) -> Tensor:
@@ -123,7 +123,7 @@ def kept(after: Callable[[Tensor], Tensor], v: Tensor) -> int:
 def main() -> dict[str, dict[str, tuple[float, float]]]:
     """Print the tables; of each scene and way the errors of the velocity and of its Jacobian."""
     torch.set_num_threads(1)
-    found: dict[str, dict[str, tuple[float, float]]] = {}
+    results: dict[str, dict[str, tuple[float, float]]] = {}
     for scene, (friction, speeds) in SCENES.items():
         v = torch.tensor(speeds, dtype=DOUBLE)
         exact = by_engine(friction)
@@ -137,17 +137,17 @@ def main() -> dict[str, dict[str, tuple[float, float]]]:
         ways |= {f"{SWEEPS[-1]} sweeps, implicitly": by_torch(implicit, friction), "the engine's adjoint": exact}
         print(f"a box that {scene}, friction {friction:g}")
         print(f"  {'':<26}{'velocity':>10}{'Jacobian':>10}{'bytes kept':>12}{'ms':>9}")
-        found[scene] = {}
+        results[scene] = {}
         for name, way in ways.items():
             began = time.process_time()
             velocity, jacobian = way(v), torch.autograd.functional.jacobian(way, v)
             took = 1e3 * (time.process_time() - began)
             assert isinstance(jacobian, Tensor)
             errors = float((velocity - after).abs().max()), float((jacobian - slopes).abs().max())
-            found[scene][name] = errors
+            results[scene][name] = errors
             print(f"  {name:<26}{errors[0]:>10.1e}{errors[1]:>10.1e}{kept(way, v):>12}{took:>9.1f}", flush=True)
         print()
-    return found
+    return results
 
 
 if __name__ == "__main__":

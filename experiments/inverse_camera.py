@@ -100,9 +100,9 @@ def recover(task: Task, edges: str, loss: Callable[[Tensor, Tensor], Tensor], st
     frames = task.frames(edges)
     goal = frames(task.truth[None]).detach().expand(STARTS, -1, -1, -1)
     offset = 2 * torch.rand(STARTS, len(task.truth), generator=generator) - 1
-    found = (task.truth + task.spread * offset).requires_grad_()
-    descend(lambda: loss(frames(found), goal), torch.optim.Adam([found], lr=0.03), steps, final_lr_fraction=3e-4)
-    return found.detach()
+    result = (task.truth + task.spread * offset).requires_grad_()
+    descend(lambda: loss(frames(result), goal), torch.optim.Adam([result], lr=0.03), steps, final_lr_fraction=3e-4)
+    return result.detach()
 
 
 def landscape(task: Task, edges: str, loss: Callable[[Tensor, Tensor], Tensor], offsets: Tensor) -> Tensor:

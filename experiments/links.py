@@ -85,14 +85,19 @@ def trained(links: int, method: str, seed: int, seconds: float | None, out: Path
     lines = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
     # A policy that has learned nothing yet may be lucky.
     learned = PLAY.learning_starts if method in ("enhanced", "mbpo") else 0
-    shares = [(line["reward"] / largest(links), line["steps"]) for line in lines if line["steps"] > learned]
-    last = sum(share for share, _ in shares[-5:]) / len(shares[-5:])
-    found = {"best": max(shares)[0], "last five": last, "seconds": lines[-1]["seconds"], "steps": lines[-1]["steps"]}
+    fractions = [(line["reward"] / largest(links), line["steps"]) for line in lines if line["steps"] > learned]
+    last = sum(entry for entry, _ in fractions[-5:]) / len(fractions[-5:])
+    results = {
+        "best": max(fractions)[0],
+        "last five": last,
+        "seconds": lines[-1]["seconds"],
+        "steps": lines[-1]["steps"],
+    }
     if "engine_steps" in lines[-1]:
-        found["engine"] = lines[-1]["engine_steps"]
-    for share in (GOOD, AIM):
-        found[f"to {share}"] = next((at for reached, at in shares if reached >= share), None)
-    return found
+        results["engine"] = lines[-1]["engine_steps"]
+    for entry in (GOOD, AIM):
+        results[f"to {entry}"] = next((at for reached, at in fractions if reached >= entry), None)
+    return results
 
 
 def main(
@@ -112,7 +117,7 @@ def main(
         out: folder of runs and results.
     """
     torch.set_num_threads(1)
-    wanted = [
+    target = [
         (count, method, seed)
         for method in methods.split(",")
         for count in map(int, links.split(","))
@@ -121,12 +126,12 @@ def main(
 
     def work(key: tuple[int, str, int]) -> dict:
         count, method, seed = key
-        found = {"best": optimum(count)} if method == "optimum" else trained(count, method, seed, seconds, out)
-        return {"links": count, "method": method, "seed": seed} | found
+        result = {"best": optimum(count)} if method == "optimum" else trained(count, method, seed, seconds, out)
+        return {"links": count, "method": method, "seed": seed} | result
 
-    done = cached_results(out / "links.jsonl", wanted, work, lambda row: (row["links"], row["method"], row["seed"]))
+    done = cached_results(out / "links.jsonl", target, work, lambda row: (row["links"], row["method"], row["seed"]))
     print(f"{'method':>10}{'links':>6}{'seeds':>6}{'best, least':>13}{'steps to 0.9':>24}{'seconds':>9}")
-    for method, count in dict.fromkeys((method, count) for count, method, _ in wanted):
+    for method, count in dict.fromkeys((method, count) for count, method, _ in target):
         rows = [row for key, row in sorted(done.items()) if key[:2] == (count, method)]
         steps = ", ".join(str(row.get(f"to {GOOD}", "-")) for row in rows)
         seconds = max(row.get("seconds", math.nan) for row in rows)

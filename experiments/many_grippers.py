@@ -45,10 +45,10 @@ class Grippers:
 def drawn(count: int, seed: int) -> Grippers:
     """Grippers at random."""
     generator = torch.Generator().manual_seed(seed)
-    shares = [
-        1 + most * (2 * torch.rand(count, generator=generator, dtype=torch.float64) - 1) for most in (MASS, FRICTION)
+    fractions = [
+        1 + entry * (2 * torch.rand(count, generator=generator, dtype=torch.float64) - 1) for entry in (MASS, FRICTION)
     ]
-    return Grippers(*shares)
+    return Grippers(*fractions)
 
 
 def as_drawn() -> Grippers:
@@ -60,10 +60,10 @@ def learned(start: Tensor, grippers: Grippers, updates: int) -> Tensor:
     """Targets, (1, KNOTS × 3), that hold with all of these grippers on average, and squeeze little."""
     unknowns = start.clone().requires_grad_()
     optimizer = torch.optim.Adam([unknowns], 0.3 * RATE)
-    others = grippers.properties()
+    rest = grippers.properties()
     for _ in range(updates):
         same = unknowns.expand(len(grippers.mass), -1)
-        motion = lifted(same, others=others)
+        motion = lifted(same, others=rest)
         effort = (forces(motion, same) / LEAST).square().mean((1, 2))
         optimizer.zero_grad()
         (losses(motion) + EFFORT * effort).mean().backward()
@@ -93,23 +93,23 @@ def main(grippers: int = 32, updates: int = 100, unseen: int = 200, out: Path = 
     """
     torch.set_num_threads(1)
     first = search(torch.zeros(1, 3 * KNOTS, dtype=torch.float64), 200).unknowns
-    found = {"one gripper": learned(first, as_drawn(), updates)}
-    found[f"{grippers} grippers"] = learned(first, drawn(grippers, 0), updates)
-    others = drawn(unseen, 1)
+    results = {"one gripper": learned(first, as_drawn(), updates)}
+    results[f"{grippers} grippers"] = learned(first, drawn(grippers, 0), updates)
+    rest = drawn(unseen, 1)
     figure, axis = panel()
-    shares = []
-    for number, (name, unknowns) in enumerate({"first found": first, **found}.items()):
-        good, force = tried(unknowns, others)
+    fractions = []
+    for number, (name, unknowns) in enumerate({"first found": first, **results}.items()):
+        good, force = tried(unknowns, rest)
         own, _ = tried(unknowns, as_drawn())
-        shares.append(float(good.double().mean()))
-        told = f"{'holds' if bool(own[0]) else 'loses'} the ball of the scene, squeezing by {force:.2f} N"
-        print(f"{name:<16}{100 * shares[-1]:.0f} % of {unseen} unseen grippers hold; {told}", flush=True)
+        fractions.append(float(good.double().mean()))
+        text = f"{'holds' if bool(own[0]) else 'loses'} the ball of the scene, squeezing by {force:.2f} N"
+        print(f"{name:<16}{100 * fractions[-1]:.0f} % of {unseen} unseen grippers hold; {text}", flush=True)
         rows = torch.nonzero(good)[:, 0]
-        axis.scatter(others.mass[rows], others.friction[rows], s=60 - 22 * number, color=f"C{number}", label=name)
+        axis.scatter(rest.mass[rows], rest.friction[rows], s=60 - 22 * number, color=f"C{number}", label=name)
     axis.set(xlabel="ball's mass, of the scene's", ylabel="friction, of the scene's")
     save(figure, axis, out / "many_grippers.png")
     print(f"figure: {out / 'many_grippers.png'}; a step is {DT:g} s")
-    return shares[2] > shares[1]
+    return fractions[2] > fractions[1]
 
 
 if __name__ == "__main__":

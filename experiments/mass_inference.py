@@ -110,10 +110,10 @@ def gradient_times(links: int, steps: int, rounds: int = 5) -> tuple[float, floa
 
     times: list[list[float]] = [[], []]
     for _ in range(rounds + 1):
-        for kept, work in zip(times, (analytic, numerical), strict=True):
+        for entry, work in zip(times, (analytic, numerical), strict=True):
             began = time.thread_time()
             work()
-            kept.append(time.thread_time() - began)
+            entry.append(time.thread_time() - began)
     return median(times[0][1:]), median(times[1][1:])
 
 
@@ -160,15 +160,15 @@ def main(links: tuple[int, ...] = (5, 10), steps: int = 100, out: Path = Path("o
     for count in links:
         _, run = chain_runs(count, steps)
         target = run(spread(torch.tensor([TRUE], dtype=torch.float64), count)).q
-        found = {
+        results = {
             "final position, SGD": (published(run, count, target[:, -1:], False), PUBLISHED.get(count, 200)),
             "final position, Gauss–Newton": (least_squares(count, steps, target), MOST_BETTER),
             "whole trajectory, SGD": (published(run, count, target, True), 200),
         }
-        for name, (course, most) in found.items():
+        for name, (course, limit) in results.items():
             courses[f"{name}, {count} links"] = course
-            met &= abs(course[-1] - TRUE) <= CLOSE * TRUE and len(course) - 1 <= most
-            print(f"{count:>5}  {name:<34}{len(course) - 1:>8}{most:>9}{course[-1]:>11.5f}")
+            met &= abs(course[-1] - TRUE) <= CLOSE * TRUE and len(course) - 1 <= limit
+            print(f"{count:>5}  {name:<34}{len(course) - 1:>8}{limit:>9}{course[-1]:>11.5f}")
     print(f"every mass within {CLOSE:.1%} in at most so many updates: {'met' if met else 'MISSED'}")
     print(f"\n{'links':>5}{'analytic, ms':>14}{'numerical, ms':>15}{'ratio':>8}")
     clock = {}

@@ -147,8 +147,8 @@ def _measure(engine: Engine, start: State, steps: int, end: Way, result: Connect
         gradient(engine, start, 2, end)  # what a forked process maps of its libraries belongs to no gradient
         Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
         before, began = held("VmRSS"), time.thread_time()
-        found = gradient(engine, start, steps, end)
-        result.send((held("VmHWM") - before, time.thread_time() - began, found.numpy()))
+        results = gradient(engine, start, steps, end)
+        result.send((held("VmHWM") - before, time.thread_time() - began, results.numpy()))
     except InputError:
         result.send((0.0, 0.0, None))
     os._exit(0)
@@ -160,17 +160,17 @@ def cell(engine: Engine, start: State, steps: int, end: Way) -> Cell:
     receive, send = fork.Pipe(duplex=False)
     process = fork.Process(target=_measure, args=(engine, start, steps, end, send))
     process.start()
-    megabytes, seconds, found = receive.recv()
+    megabytes, seconds, result = receive.recv()
     process.join()
-    return Cell(megabytes, seconds, None if found is None else torch.as_tensor(found))
+    return Cell(megabytes, seconds, None if result is None else torch.as_tensor(result))
 
 
 def bars(engine: Engine, start: State) -> bool:
     """Print the growth of one world's memory beside what it may be."""
     print(f"{'growth, MB, one world, one state a step':<44}" + "".join(f"{steps:>9}" for steps in BARS))
-    grown = [cell(engine, start, steps, rows()[0].end).megabytes for steps in BARS]
-    met = all(found <= bar for found, bar in zip(grown, BARS.values(), strict=True))
-    print(f"{'':<44}" + "".join(f"{found:>9.2f}" for found in grown))
+    extended = [cell(engine, start, steps, rows()[0].end).megabytes for steps in BARS]
+    met = all(entry <= bar for entry, bar in zip(extended, BARS.values(), strict=True))
+    print(f"{'':<44}" + "".join(f"{entry:>9.2f}" for entry in extended))
     print(f"{'bar: ' + ('met' if met else 'MISSED'):<44}" + "".join(f"{bar:>9}" for bar in BARS.values()) + "\n")
     return met
 
@@ -194,25 +194,25 @@ def table(name: str, engine: Engine, start: State, counts: list[int]) -> dict[st
         + "".join(f"{f'time, {steps}':>12}" for steps in counts)
         + "".join(f"{f'error, {steps}':>13}" for steps in counts)
     )
-    found: dict[str, list[Cell | None]] = {}
+    results: dict[str, list[Cell | None]] = {}
     for row in rows():
         undone = row.name.startswith("the end")
         cells = [None if undone and steps > UNDONE else cell(engine, start, steps, row.end) for steps in counts]
-        found[row.name] = cells = [None if each is None or each.gradient is None else each for each in cells]
-        memory = "".join(f"{'refused' if each is None else f'{each.megabytes:.2f}':>12}" for each in cells)
-        plain = found[rows()[0].name]
-        times = "".join(f"{slower(each, whole):>12}" for each, whole in zip(cells, plain, strict=True))
-        errors = "".join(f"{error(each, whole):>13}" for each, whole in zip(cells, plain, strict=True))
+        results[row.name] = cells = [None if entry is None or entry.gradient is None else entry for entry in cells]
+        memory = "".join(f"{'refused' if entry is None else f'{entry.megabytes:.2f}':>12}" for entry in cells)
+        plain = results[rows()[0].name]
+        times = "".join(f"{slower(entry, whole):>12}" for entry, whole in zip(cells, plain, strict=True))
+        errors = "".join(f"{error(entry, whole):>13}" for entry, whole in zip(cells, plain, strict=True))
         bytes_a_step = row.kept(counts[-1]) / counts[-1] * 8 * start.batch * (engine.nq + engine.nv)
         print(f"  {row.name:<24}{bytes_a_step:>8.1f}{memory}{times}{errors}", flush=True)
     if name == "tumbling" and start.batch == 1:
-        whole = dict(zip(counts, found[rows()[0].name], strict=True))
-        for steps in (each for each in counts if each <= KEPT):
-            each = cell(engine, start, steps, everything_kept)
-            size = f"{each.megabytes * 2**20 / steps:.0f} bytes a step, {each.megabytes:.1f} MB, "
-            print(f"  everything kept, in torch, {steps} steps: {size}time {slower(each, whole[steps])}", flush=True)
+        whole = dict(zip(counts, results[rows()[0].name], strict=True))
+        for steps in (count for count in counts if count <= KEPT):
+            item = cell(engine, start, steps, everything_kept)
+            size = f"{item.megabytes * 2**20 / steps:.0f} bytes a step, {item.megabytes:.1f} MB, "
+            print(f"  everything kept, in torch, {steps} steps: {size}time {slower(item, whole[steps])}", flush=True)
     print()
-    return found
+    return results
 
 
 def draw(found: dict[str, list[Cell | None]], counts: list[int], title: str, path: Path) -> None:
@@ -222,11 +222,11 @@ def draw(found: dict[str, list[Cell | None]], counts: list[int], title: str, pat
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
     for name, cells in found.items():
-        seen = [(steps, each) for steps, each in zip(counts, cells, strict=True) if each is not None]
-        if seen:
-            numbers = [steps for steps, _ in seen]
-            left.loglog(numbers, [max(each.megabytes, 0.01) for _, each in seen], "o-", label=name)
-            right.loglog(numbers, [each.seconds for _, each in seen], "o-", label=name)
+        observed = [(steps, entry) for steps, entry in zip(counts, cells, strict=True) if entry is not None]
+        if observed:
+            numbers = [steps for steps, _ in observed]
+            left.loglog(numbers, [max(entry.megabytes, 0.01) for _, entry in observed], "o-", label=name)
+            right.loglog(numbers, [entry.seconds for _, entry in observed], "o-", label=name)
     for axes, label in ((left, "growth of memory, MB"), (right, "forward and backward, s")):
         axes.set(xlabel="steps", ylabel=label)
         axes.grid(alpha=0.3)
@@ -247,13 +247,13 @@ def main(steps: list[int] | None = None, batches: list[int] | None = None, out: 
     torch.set_num_threads(1)
     counts, batches = steps or [50, 500, 5000], batches or [1, 64]
     out.mkdir(parents=True, exist_ok=True)
-    found = scenes()
-    for engine, start in found.values():
+    result = scenes()
+    for engine, start in result.values():
         for row in rows():  # so that what is loaded once belongs to no cell
             if not row.name.startswith("the end"):
                 gradient(engine, start, 2, row.end)
-    met = bars(*found["on four toes"])
-    for name, (engine, start) in found.items():
+    met = bars(*result["on four toes"])
+    for name, (engine, start) in result.items():
         for batch in batches:
             cells = table(name, engine, start.repeat(batch), counts)
             if batch == batches[0]:

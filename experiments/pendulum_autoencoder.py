@@ -59,18 +59,20 @@ def train(name: str, folder: Path, data: str, epochs: int, seed: int = 0, option
     arguments += options
     folder.mkdir(parents=True, exist_ok=True)
     last, record = folder / "out" / name / "checkpoints" / "last.ckpt", folder / "run.json"
-    kept = json.loads(record.read_text()) if record.exists() else {"arguments": arguments, "seconds": 0.0}
-    if kept["arguments"] != arguments:
-        raise SystemExit(f"{folder} holds another run, physvision {' '.join(kept['arguments'])}; choose other --runs")
-    record.write_text(json.dumps(kept))
+    retained = json.loads(record.read_text()) if record.exists() else {"arguments": arguments, "seconds": 0.0}
+    if retained["arguments"] != arguments:
+        raise SystemExit(
+            f"{folder} holds another run, physvision {' '.join(retained['arguments'])}; choose other --runs"
+        )
+    record.write_text(json.dumps(retained))
     if not last.exists() or read_checkpoint(last)["epoch"] + 1 < epochs:
         resume = ["--ckpt_path", str(last.resolve())] if last.exists() else []
         code = "import sys; from physvision.cli import main; sys.exit(main(sys.argv[1:]))"
         began = children_seconds()
         subprocess.run([sys.executable, "-c", code, *arguments, *resume], cwd=folder, check=True)
-        kept["seconds"] += children_seconds() - began
-        record.write_text(json.dumps(kept))
-    return Run(load(last), read_checkpoint(last)["global_step"], kept["seconds"])
+        retained["seconds"] += children_seconds() - began
+        record.write_text(json.dumps(retained))
+    return Run(load(last), read_checkpoint(last)["global_step"], retained["seconds"])
 
 
 def children_seconds() -> float:
@@ -169,15 +171,15 @@ def main(
     for name, run in trained.items():
         print(row(f"{name}, from true states", measured(by_engine(run.model), batches)))
     for at, bar in (("1s", 2.0), ("3s", 1.5)):
-        least = min(errors[name][f"state_error/{at}"] for name in errors if name != "physics layer")
-        ratio = least / errors["physics layer"][f"state_error/{at}"]
+        minimum = min(errors[name][f"state_error/{at}"] for name in errors if name != "physics layer")
+        ratio = minimum / errors["physics layer"][f"state_error/{at}"]
         print(f"best baseline over physics at {at}: {ratio:.2f}; bar {bar}: {'met' if ratio >= bar else 'MISSED'}")
     for seed in range(seeds):
         run = trained["physics layer"] if seed == 0 else trained_as("pendulum", runs / f"seed{seed}", seed)
         lengths: Tensor = run.model.engine.learned.lengths.detach()
         error = 100 * float((lengths / 3.0 - 1.0).abs().max())
-        found = [round(length, 4) for length in lengths.tolist()]
-        print(f"seed {seed}: lengths {found} m, off by {error:.2f} %, {run.seconds:.0f} s")
+        results = [round(length, 4) for length in lengths.tolist()]
+        print(f"seed {seed}: lengths {results} m, off by {error:.2f} %, {run.seconds:.0f} s")
 
 
 if __name__ == "__main__":

@@ -50,8 +50,8 @@ def learners() -> dict[str, tuple[Engine, float]]:
 
 def states(data: Dataset, trials: range) -> tuple[Tensor, Tensor]:
     """Positions and velocities, (trials, frames, links)."""
-    found = [data.trajectory(trial) for trial in trials]
-    return torch.cat([one.q for one in found]).float(), torch.cat([one.v for one in found]).float()
+    results = [data.trajectory(trial) for trial in trials]
+    return torch.cat([entry.q for entry in results]).float(), torch.cat([entry.v for entry in results]).float()
 
 
 def learn(engine: Engine, rate: float, q: Tensor, v: Tensor, updates: int) -> None:
@@ -61,10 +61,10 @@ def learn(engine: Engine, rate: float, q: Tensor, v: Tensor, updates: int) -> No
     before = State(q[:, :-1].flatten(0, 1), v[:, :-1].flatten(0, 1))
     after = State(q[:, 1:].flatten(0, 1), v[:, 1:].flatten(0, 1))
     for _ in range(updates):
-        chosen = torch.randint(before.batch, (128,))
-        found = engine.step(State(before.q[chosen], before.v[chosen]))
-        position = (found.q - after.q[chosen]) / DT
-        loss = (position.square() + (found.v - after.v[chosen]).square()).mean()
+        selected = torch.randint(before.batch, (128,))
+        result = engine.step(State(before.q[selected], before.v[selected]))
+        position = (result.q - after.q[selected]) / DT
+        loss = (position.square() + (result.v - after.v[selected]).square()).mean()
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(engine.parameters(), 1.0)

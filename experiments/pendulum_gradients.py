@@ -45,10 +45,10 @@ def main(data: str = "data/pendulum", updates: int = 400, runs: Path = Path("out
     for name, choice in CHOICES.items():
         options = ("--trainer.limit_train_batches", str(updates), "--trainer.limit_val_batches", "0", *choice)
         run = train("pendulum", runs / name.replace(" ", "_"), data, EPOCHS, options=options)
-        found = measured(by_model(run.model), batches)
+        result = measured(by_model(run.model), batches)
         lengths = run.model.engine.learned.lengths.detach()
         off = 100 * float((lengths / 3.0 - 1.0).abs().max())
-        errors = [found[key] for key in ("state_error/0s", "velocity_error/0s", "state_error/1s")]
+        errors = [result[key] for key in ("state_error/0s", "velocity_error/0s", "state_error/1s")]
         print(f"{name:<28} {off:>14.2f} {' '.join(f'{x:>9.4f}' for x in errors)} {run.seconds:>6.0f}", flush=True)
 
 

@@ -54,21 +54,21 @@ def descend(seen: Trajectory, start: Tensor, horizons: tuple[int, ...]) -> Desce
     """Least squares in the logarithms of the lengths, which stay positive so."""
     engine = articulated.chain(start, dt=FRAME, substeps=2, integrator="runge_kutta_4")
     sought = Unknowns([Unknown("lengths", start, low=0.0)])
-    z, found = sought.start(), Descent([], [])
+    z, result = sought.start(), Descent([], [])
     for frames in horizons:
-        begun = State(seen.q[:, :-frames:5].flatten(0, 1), seen.v[:, :-frames:5].flatten(0, 1))
+        start_value = State(seen.q[:, :-frames:5].flatten(0, 1), seen.v[:, :-frames:5].flatten(0, 1))
 
-        def angles(values, sample, begun=begun, frames=frames) -> Tensor:
+        def angles(values, sample, start_value=start_value, frames=frames) -> Tensor:
             properties = articulated.chain_properties(values["lengths"])
-            starts = State(begun.q[sample], begun.v[sample])
+            starts = State(start_value.q[sample], start_value.v[sample])
             return engine.rollout(starts, frames, properties=properties).final.q
 
         problem = PointResidual(sought, angles, seen.q[:, frames::5].flatten(0, 1))
         course = gauss_newton(problem, z, max_iterations=100, tolerance=1e-6).history
         z = course[-1]
-        found.lengths.append(sought.values(course[:, 0])["lengths"])
-        found.error.append(problem.residual(course[:, 0]).square().mean((1, 2)).sqrt())
-    return found
+        result.lengths.append(sought.values(course[:, 0])["lengths"])
+        result.error.append(problem.residual(course[:, 0]).square().mean((1, 2)).sqrt())
+    return result
 
 
 def draw(descent: Descent, truth: Tensor, path: Path) -> None:
@@ -114,19 +114,19 @@ def main(
     """
     goal, guess = (torch.tensor(values, dtype=torch.float64) for values in (truth, start))
     print(f"{'horizon':<20} {'seed':>4}  {'learned lengths, m':<28} {'error, m':>10}")
-    worst, drawn = 0.0, None
+    worst, rendered = 0.0, None
     for name, horizons in (("growing to 1 s", GROWING), ("1 s from the start", AT_ONCE)):
         for seed in range(seeds):
             descent = descend(observe(goal, seed), guess, horizons)
             final = descent.lengths[-1][-1]
             error = float((final - goal).abs().max())
-            found = "  ".join(f"{length:8.5f}" for length in final.tolist())
-            print(f"{name:<20} {seed:>4}  {found:<28} {error:>10.1e}")
+            result = "  ".join(f"{length:8.5f}" for length in final.tolist())
+            print(f"{name:<20} {seed:>4}  {result:<28} {error:>10.1e}")
             if horizons is GROWING:
-                worst, drawn = max(worst, error), drawn or descent
+                worst, rendered = max(worst, error), rendered or descent
     figure = out / "pendulum_lengths.png"
-    if drawn:
-        draw(drawn, goal, figure)
+    if rendered:
+        draw(rendered, goal, figure)
     print(f"largest error with a growing horizon {worst:.1e} m; bar {BAR} m: {'met' if worst <= BAR else 'MISSED'}")
     print(f"figure: {figure}")
     return worst

@@ -58,14 +58,14 @@ Lines = list[list[float]]
 
 def evaluated(policy: Callable[[np.ndarray], np.ndarray]) -> float:
     """The mean reward of episodes without noise."""
-    world, found = gymnasium.make(NAME), []
+    world, result = gymnasium.make(NAME), []
     for episode in range(EPISODES):
-        seen, total, over = world.reset(seed=1000 + episode)[0], 0.0, False
+        observed, total, over = world.reset(seed=1000 + episode)[0], 0.0, False
         while not over:
-            seen, reward, _, over, _ = world.step(policy(seen))
+            observed, reward, _, over, _ = world.step(policy(observed))
             total += float(reward)
-        found.append(total)
-    return float(np.mean(found))
+        result.append(total)
+    return float(np.mean(result))
 
 
 def ours(seed: int, steps: int) -> Lines:
@@ -75,21 +75,21 @@ def ours(seed: int, steps: int) -> Lines:
     agent = Sac(3, 1, SacSettings(), generator)
     record = ReplayBuffer(steps, {"obs": 3, "action": 1, "reward": 0, "next_obs": 3, "terminated": 0})
 
-    def best(seen: np.ndarray) -> np.ndarray:
-        return HIGH * agent.actor.deterministic_action(torch.as_tensor(seen)[None])[0].numpy()
+    def best(observed: np.ndarray) -> np.ndarray:
+        return HIGH * agent.actor.deterministic_action(torch.as_tensor(observed)[None])[0].numpy()
 
     world = gymnasium.make(NAME)
-    seen, lines, spent, began = world.reset(seed=seed)[0], [], 0.0, time.process_time()
+    observed, lines, spent, began = world.reset(seed=seed)[0], [], 0.0, time.process_time()
     for step in range(1, steps + 1):
         if step <= FIRST:
             action = random.uniform(-1, 1, 1).astype(np.float32)
         else:
             with torch.no_grad():
-                action = agent.actor.sample(torch.as_tensor(seen)[None], generator)[0][0].numpy()
+                action = agent.actor.sample(torch.as_tensor(observed)[None], generator)[0][0].numpy()
         after, reward, _, over, _ = world.step(HIGH * action)
-        row = {"obs": seen, "action": action, "reward": float(reward), "next_obs": after, "terminated": 0.0}
+        row = {"obs": observed, "action": action, "reward": float(reward), "next_obs": after, "terminated": 0.0}
         record.add({name: torch.as_tensor(value, dtype=torch.float32)[None] for name, value in row.items()})
-        seen = world.reset()[0] if over else after
+        observed = world.reset()[0] if over else after
         if step > FIRST:
             agent.update(record.sample(256, generator))
         if step % EVERY == 0:
@@ -101,15 +101,15 @@ def ours(seed: int, steps: int) -> Lines:
 
 def theirs(seed: int, steps: int, peer: str) -> Lines:
     """The same of stable-baselines3."""
-    numbers = [str(each) for each in (seed, steps, EVERY, EPISODES, FIRST)]
-    told = subprocess.run(
+    numbers = [str(entry) for entry in (seed, steps, EVERY, EPISODES, FIRST)]
+    process = subprocess.run(
         [peer, "-c", PEER, *numbers],
         check=True,
         capture_output=True,
         text=True,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
     )
-    return json.loads(told.stdout.splitlines()[-1])
+    return json.loads(process.stdout.splitlines()[-1])
 
 
 def main(peer: str, steps: int = 8000, seeds: int = 3, out: Path = Path("out")) -> None:
@@ -122,16 +122,16 @@ def main(peer: str, steps: int = 8000, seeds: int = 3, out: Path = Path("out")) 
         out: folder of the results.
     """
     torch.set_num_threads(1)
-    wanted = [(who, seed) for seed in range(seeds) for who in ("ours", "stable-baselines3")]
+    target = [(who, seed) for seed in range(seeds) for who in ("ours", "stable-baselines3")]
 
     def work(key: tuple[str, int]) -> dict:
         who, seed = key
         lines = ours(seed, steps) if who == "ours" else theirs(seed, steps, peer)
         return {"who": who, "seed": seed, "lines": lines}
 
-    done = cached_results(out / "pendulum_sac.jsonl", wanted, work, lambda row: (row["who"], row["seed"]))
+    done = cached_results(out / "pendulum_sac.jsonl", target, work, lambda row: (row["who"], row["seed"]))
     print(f"{'':>18}{'seed':>5}{'reward':>8}{f'steps to {GOOD:.0f}':>15}{'seconds':>9}")
-    for who, seed in wanted:
+    for who, seed in target:
         lines = done[who, seed]["lines"]
         reached = next((int(step) for step, reward, _ in lines if reward >= GOOD), "-")
         print(f"{who:>18}{seed:>5}{lines[-1][1]:>8.0f}{reached:>15}{lines[-1][2]:>9.0f}")

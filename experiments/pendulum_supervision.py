@@ -28,8 +28,8 @@ BAR = 1.3
 def draw(errors: dict[str, list[float]], path: Path) -> None:
     figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
     places = range(len(FRACTIONS))
-    for name, found in errors.items():
-        axes.plot(places, found, marker="o", label=name)
+    for name, entry in errors.items():
+        axes.plot(places, entry, marker="o", label=name)
     axes.set_xticks(places, [f"{100 * fraction:g} %" for fraction in FRACTIONS])
     axes.set(xlabel="samples with labels", ylabel="error of angles 1 s ahead, rad", ylim=(0, None))
     axes.legend(frameon=False)
@@ -66,9 +66,9 @@ def main(
             if not fraction:
                 options += ("--model.learning_rate", "1e-3", "--model.encoder_learning_rate", "1e-3")
             run = train(MODELS[name], runs / f"{MODELS[name]}-{fraction}", data, epochs=1, options=options)
-            found = measured(by_model(run.model), batches)
-            errors.setdefault(name, []).append(found["state_error/1s"])
-            print(row(f"{name}, {100 * fraction:g} % labels", found, run), flush=True)
+            result = measured(by_model(run.model), batches)
+            errors.setdefault(name, []).append(result["state_error/1s"])
+            print(row(f"{name}, {100 * fraction:g} % labels", result, run), flush=True)
     draw(errors, out / "pendulum_supervision.png")
     if "physics layer" in errors:
         ratio = errors["physics layer"][2] / errors["physics layer"][0]

@@ -35,8 +35,8 @@ BAR = 18
 def other_pole(task: PixelCartPoleTask, mass: float = 1.0, length: float = 1.0) -> PixelCartPoleTask:
     """The same task with a pole so many times as heavy and as long, before the same camera."""
     tree = ElementTree.parse(scenes.path("cart"))
-    pole = next(each for each in tree.iter("geom") if each.get("name") == "pole")
-    width, depth, half = (float(each) for each in pole.attrib["size"].split())
+    pole = next(entry for entry in tree.iter("geom") if entry.get("name") == "pole")
+    width, depth, half = (float(word) for word in pole.attrib["size"].split())
     pole.set("size", f"{width} {depth} {length * half}")
     pole.set("pos", f"0 -0.04 {length * half}")
     pole.set("mass", str(mass * float(pole.attrib["mass"])))
@@ -60,9 +60,9 @@ class Lit(PixelCartPoleTask):
 
 def lit(task: PixelCartPoleTask, gain: float = 1.0, stain: float = 0.0, seed: int = 11) -> PixelCartPoleTask:
     _, height, width = task.renderer.background.shape
-    other = Lit(height, width)
-    other.gain, other.stain, other.noise_seed = gain, stain, seed
-    return other
+    reference = Lit(height, width)
+    reference.gain, reference.stain, reference.noise_seed = gain, stain, seed
+    return reference
 
 
 def noisy(task: PixelCartPoleTask, noise: float) -> PixelCartPoleTask:
@@ -93,12 +93,12 @@ def told(name: str, policy: FramePolicy, starts: int, seconds: float) -> int:
     """Try the policy where something is other, and print how it fares; how many poles stay upright."""
     change, push = OTHERWISE[name]
     torch.manual_seed(0)
-    begun = time.process_time()
-    found = run_trials(change(task_for_policy(policy)), policy, starts, seconds, LAST * seconds, push)
-    count, worst = int(found.upright.sum()), found.angles[:, -round(LAST * found.angles.shape[1]) :].abs().amax(1)
+    start = time.process_time()
+    result = run_trials(change(task_for_policy(policy)), policy, starts, seconds, LAST * seconds, push)
+    count, worst = int(result.upright.sum()), result.angles[:, -round(LAST * result.angles.shape[1]) :].abs().amax(1)
     print(
-        f"{name:<48}{count:>4} of {starts}{float(found.rise_times.median()):>9.2f} s{float(worst.median()):>10.3f} rad"
-        f"{time.process_time() - begun:>7.0f} s",
+        f"{name:<48}{count:>4} of {starts}{float(result.rise_times.median()):>9.2f} s{float(worst.median()):>10.3f} rad"
+        f"{time.process_time() - start:>7.0f} s",
         flush=True,
     )
     return count
@@ -118,7 +118,7 @@ def main(policy: Path = Path("pendulum-pixels"), starts: int = 20, seconds: floa
     """
     torch.set_num_threads(1)
     network = load_policy(policy)
-    print(f"{sum(each.numel() for each in network.parameters()):,} parameters, frames of {network.shape[1:]}")
+    print(f"{sum(parameter.numel() for parameter in network.parameters()):,} parameters, frames of {network.shape[1:]}")
     print(f"{'':<48}{'upright':>10}{'from, median':>13}{'largest angle':>14}{'time':>7}")
     counts = {name: told(name, network, starts, seconds) for name in OTHERWISE if name.startswith(only)}
     met = counts.get("as learned", 0) * 20 >= BAR * starts

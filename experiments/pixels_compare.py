@@ -46,16 +46,16 @@ class Tried(Callback):
         done, ends = trainer.current_epoch + 1, trainer.current_epoch + 1 == trainer.max_epochs
         if not ends and (done % self.epochs or float(pl_module.progress) < 1):
             return
-        begun = time.process_time()
+        start = time.process_time()
         policy = pl_module.policy
         task = task_for_policy(policy) if isinstance(policy, FramePolicy) else StateCartPoleTask()
-        found = run_trials(task, policy, 20, self.seconds, LAST * self.seconds)
-        worst = found.angles[:, -round(LAST * found.angles.shape[1]) :].abs().amax(1)
+        result = run_trials(task, policy, 20, self.seconds, LAST * self.seconds)
+        worst = result.angles[:, -round(LAST * result.angles.shape[1]) :].abs().amax(1)
         updates = trainer.global_step
         print(
             f"{self.kind:<8}{updates:>6} updates{updates * pl_module.batch:>7} episodes{float(pl_module.spent):>7.0f} s"
-            f"{int(found.upright.sum()):>4} of 20 upright; largest angle{float(worst.median()):>7.3f} rad, from"
-            f"{float(found.rise_times.median()):>7.2f} s on, medians (tried in {time.process_time() - begun:.0f} s)",
+            f"{int(result.upright.sum()):>4} of 20 upright; largest angle{float(worst.median()):>7.3f} rad, from"
+            f"{float(result.rise_times.median()):>7.2f} s on, medians (tried in {time.process_time() - start:.0f} s)",
             flush=True,
         )
 

@@ -48,31 +48,31 @@ def shares(height: int, width: int, batch: int, rounds: int) -> None:
     torch.set_num_threads(1)
     whole = update(height, width, batch, PERIODS, recompute=False)
     timed = parts(height, width, batch)
-    taken: dict[str, list[float]] = {name: [] for name in (*timed, "whole")}
+    elapsed: dict[str, list[float]] = {name: [] for name in (*timed, "whole")}
     for number in range(rounds + 1):
         for name, part in (*timed.items(), ("whole", whole)):
-            begun = time.process_time()
+            start = time.process_time()
             for _ in range(PERIODS if name != "whole" else 1):
                 part()
             if number:  # in the first one kernels are read
-                taken[name].append((time.process_time() - begun) / PERIODS)
-    of = median(taken["whole"])
-    for name, each in taken.items():
-        print(f"{name:<8}{1e3 * median(each):>8.2f} ms a decision of {batch} worlds{100 * median(each) / of:>6.0f} %")
+                elapsed[name].append((time.process_time() - start) / PERIODS)
+    of = median(elapsed["whole"])
+    for name, entry in elapsed.items():
+        print(f"{name:<8}{1e3 * median(entry):>8.2f} ms a decision of {batch} worlds{100 * median(entry) / of:>6.0f} %")
 
 
 def cores(height: int, width: int, rounds: int) -> None:
     """Print how much sooner two threads draw one frame and its gradient: the median of ratios of wall time in pairs."""
     draw, ratios = parts(height, width, 1)["camera"], []
     for _ in range(rounds):
-        taken = []
+        elapsed = []
         for threads in (1, 2):
             torch.set_num_threads(threads)
-            begun = time.perf_counter()
+            start = time.perf_counter()
             for _ in range(PERIODS):
                 draw()
-            taken.append(time.perf_counter() - begun)
-        ratios.append(taken[0] / taken[1])
+            elapsed.append(time.perf_counter() - start)
+        ratios.append(elapsed[0] / elapsed[1])
     print(f"camera  {median(ratios):>8.2f} times as fast with two threads, one frame, wall time")
 
 
@@ -100,8 +100,8 @@ def main(height: int = 32, width: int = 96, batch: int = 8, rounds: int = 9) -> 
     context = multiprocessing.get_context("spawn")
     for recompute in (False, True):
         with context.Pool(1) as alone:
-            each = alone.apply(growth, (height, width, batch, recompute))
-        print(f"memory  {each:>8.2f} MB a decision of {batch} worlds, {'recomputed' if recompute else 'kept'}")
+            entry = alone.apply(growth, (height, width, batch, recompute))
+        print(f"memory  {entry:>8.2f} MB a decision of {batch} worlds, {'recomputed' if recompute else 'kept'}")
     shares(height, width, batch, rounds)
     cores(height, width, rounds)
 

@@ -43,8 +43,8 @@ def compared(task: PixelCartPoleTask, policy: FramePolicy, count: int) -> tuple[
         vector_to_parameters(at, weights)
         return rollout_policy(task, policy, start, goal).losses.mean()
 
-    gradient = torch.cat([each.flatten() for each in torch.autograd.grad(cost(vector), weights)])
-    found = []
+    gradient = torch.cat([entry.flatten() for entry in torch.autograd.grad(cost(vector), weights)])
+    results = []
     for number in range(count):
         direction = vector.abs().mean() * torch.randn(len(vector), generator=generator, dtype=torch.float64)
         slope, differences = float(gradient @ direction), []
@@ -57,9 +57,9 @@ def compared(task: PixelCartPoleTask, policy: FramePolicy, count: int) -> tuple[
         if limit is None:
             print(f"{number:>3}{slope:>14.6f}   differences do not converge: {differences[-3:]}", flush=True)
             continue
-        found.append(abs(slope - limit) / abs(limit))
-        print(f"{number:>3}{slope:>14.6f}{limit:>14.6f}{100 * found[-1]:>9.3f} %", flush=True)
-    return len(found), max(found, default=float("nan"))
+        results.append(abs(slope - limit) / abs(limit))
+        print(f"{number:>3}{slope:>14.6f}{limit:>14.6f}{100 * results[-1]:>9.3f} %", flush=True)
+    return len(results), max(results, default=float("nan"))
 
 
 def main(

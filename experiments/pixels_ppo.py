@@ -66,17 +66,17 @@ class Worlds(VecEnv):
         self.time += 1
         rewards = -self.task.losses(self.state, self.goal).numpy()
         ends = self.time >= self.task.episode_steps
-        observed, told = self._observed(), [{} for _ in range(self.num_envs)]
+        observed, record = self._observed(), [{} for _ in range(self.num_envs)]
         if ends:
             # The episode has no end of its own: what would follow counts.
-            told = [{"terminal_observation": each, "TimeLimit.truncated": True} for each in observed]
+            record = [{"terminal_observation": entry, "TimeLimit.truncated": True} for entry in observed]
             stands = float((upright_angle(self.state).abs() < 0.3).float().mean())
             self.standing += 0.1 * (stands - self.standing)
             self.episodes += self.num_envs
             if self.standing >= NEEDED or self.progress > 0:
                 self.progress = min(1.0, self.progress + 1 / WIDENING)
             observed = self.reset()
-        return observed, rewards, np.full(self.num_envs, ends), told
+        return observed, rewards, np.full(self.num_envs, ends), record
 
     def _observed(self) -> np.ndarray:
         sensed = self.task.observe(self.state, self.goal)
@@ -119,7 +119,7 @@ class Eye(BaseFeaturesExtractor):
 
     def forward(self, observations: Tensor) -> Tensor:
         """32 features of three frames."""
-        new, before, older = (self.eye.encode(each) for each in observations.split(3, 1))
+        new, before, older = (self.eye.encode(word) for word in observations.split(3, 1))
         return self.first(torch.cat([new, 5 * (new - before), 5 * (before - older)], 1)).relu()
 
 
@@ -140,12 +140,12 @@ class Watch(BaseCallback):
 
     def tell(self, spent: float) -> int:
         """Print how it fares; of 20 unseen starts how many stay upright over the last 12 of 15 s."""
-        tried = Worlds(self.sees, 1_000_000_006, tried=True)
-        observed, angles = tried.reset(), []
-        for _ in range(tried.task.episode_steps - 1):
-            tried.step_async(self.model.predict(observed, deterministic=True)[0])
-            observed, *_ = tried.step_wait()
-            angles.append(upright_angle(State(tried.state.q, tried.state.v)))
+        candidate = Worlds(self.sees, 1_000_000_006, tried=True)
+        observed, angles = candidate.reset(), []
+        for _ in range(candidate.task.episode_steps - 1):
+            candidate.step_async(self.model.predict(observed, deterministic=True)[0])
+            observed, *_ = candidate.step_wait()
+            angles.append(upright_angle(State(candidate.state.q, candidate.state.v)))
         stays = int(is_upright(torch.stack(angles, 1), 600).sum())
         worlds = self.worlds
         print(

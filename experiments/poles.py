@@ -24,10 +24,10 @@ def features(state: State) -> Tensor:
 def goal(poles: int, force: float) -> Goal:
     """What a controller makes small, of forces in N."""
     zeros, ones = torch.zeros(poles).double(), torch.ones(poles).double()
-    none, one = torch.zeros(1).double(), torch.ones(1).double()
-    wanted = torch.cat([none, zeros, ones, none, zeros])
-    weights = torch.cat([PLACE * one, POLE * ones, POLE * ones, RATE * one, TURNING * ones])
-    return Goal(features, wanted, weights, EFFORT / force**2)
+    none, single = torch.zeros(1).double(), torch.ones(1).double()
+    target = torch.cat([none, zeros, ones, none, zeros])
+    weights = torch.cat([PLACE * single, POLE * ones, POLE * ones, RATE * single, TURNING * ones])
+    return Goal(features, target, weights, EFFORT / force**2)
 
 
 class Poles:
@@ -80,9 +80,9 @@ def lumps(mass: Tensor, length: Tensor, center: Tensor, inertia: Tensor | None =
     about = mass[1:] * center[1:, [0, 2]].square().sum(1) + (0.0 if inertia is None else inertia)
     moment = mass[1:] * center[1:, 2]
     if len(mass) == 2:
-        found = {"mass": mass.sum(), "moment": moment[0], "inertia": about[0]}
+        results = {"mass": mass.sum(), "moment": moment[0], "inertia": about[0]}
     else:
-        found = {"mass": mass.sum(), "moment 1": moment[0] + mass[2] * length[0], "moment 2": moment[1]}
-        found |= {"inertia 1": about[0] + mass[2] * length[0] ** 2, "inertia 2": about[1]}
-        found |= {"tie": moment[1] * length[0]}
-    return {name: float(value) for name, value in found.items()}
+        results = {"mass": mass.sum(), "moment 1": moment[0] + mass[2] * length[0], "moment 2": moment[1]}
+        results |= {"inertia 1": about[0] + mass[2] * length[0] ** 2, "inertia 2": about[1]}
+        results |= {"tie": moment[1] * length[0]}
+    return {name: float(value) for name, value in results.items()}

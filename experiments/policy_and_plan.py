@@ -96,22 +96,22 @@ def taught(seed: int, updates: int, batch: int) -> dict:
     policy = MlpPolicy(len(task.poles.target), (64, 64), 1).double()
     training = Training(policy, Practice(), updates, batch, seed, learning_rate=5e-3, decay=0.96)
     options = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "accelerator": "cpu"}
-    begun = time.process_time()
+    start_value = time.process_time()
     Trainer(max_epochs=1, enable_model_summary=False, **options).fit(training)
-    seconds = time.process_time() - begun
+    seconds = time.process_time() - start_value
     start, goal = task.reset(TESTS, torch.Generator().manual_seed(1_000 + seed))
-    begun = time.process_time()
+    start_value = time.process_time()
     with torch.no_grad():
-        played = rollout_policy(task, policy, start, goal)
+        rollout = rollout_policy(task, policy, start, goal)
     return {
         "method": "policy",
         "seed": seed,
         "updates": updates,
         "batch": batch,
-        "cost": played.losses.sum(1).tolist(),
-        "standing": task.poles.upright_cosine(played.trajectory.final).tolist(),
+        "cost": rollout.losses.sum(1).tolist(),
+        "standing": task.poles.upright_cosine(rollout.trajectory.final).tolist(),
         "seconds": seconds,
-        "playing": (time.process_time() - begun) / TESTS,
+        "playing": (time.process_time() - start_value) / TESTS,
     }
 
 
@@ -121,26 +121,26 @@ def planned(seed: int) -> dict:
     start, _ = task.reset(TESTS, torch.Generator().manual_seed(1_000 + seed))
     goal = Goal(task.goal.features, task.goal.target, task.goal.weights, 1e-9)
     first = 0.5 * task.poles.random_controls(TESTS, PERIODS, seed)
-    begun = time.process_time()
+    start_value = time.process_time()
     plan, progress = ilqr(task.engine, start, first, goal, task.poles.bounds(), iterations=200)
-    seconds = time.process_time() - begun
+    seconds = time.process_time() - start_value
     losses = task.losses(plan.trajectory[1:].flatten(), first).unflatten(0, (TESTS, PERIODS))
-    found = {"method": "iLQR", "seed": seed, "cost": losses.sum(1).tolist(), "rounds": progress.iterations.tolist()}
-    return found | {"standing": task.poles.upright_cosine(plan.trajectory.final).tolist(), "playing": seconds / TESTS}
+    results = {"method": "iLQR", "seed": seed, "cost": losses.sum(1).tolist(), "rounds": progress.iterations.tolist()}
+    return results | {"standing": task.poles.upright_cosine(plan.trajectory.final).tolist(), "playing": seconds / TESTS}
 
 
 def main(updates: int = 300, batch: int = 64, seeds: int = 1, out: Path = Path("out")) -> None:
     """Run what is missing, and print the table."""
     warnings.filterwarnings("ignore", category=UserWarning)
     keys = [(method, seed) for seed in range(seeds) for method in ("iLQR", "policy")]
-    found = cached_results(
+    result = cached_results(
         out / "policy_and_plan.jsonl",
         keys,
         lambda key: planned(key[1]) if key[0] == "iLQR" else taught(key[1], updates, batch),
         lambda row: (row["method"], row["seed"]),
     )
     for key in keys:
-        row, costs = found[key], torch.tensor(found[key]["cost"])
+        row, costs = result[key], torch.tensor(result[key]["cost"])
         up = sum(height > 0.95 for height in row["standing"])
         how = f"{row['updates']} updates of {row['batch']}, {row['seconds']:.0f} s" if "updates" in row else "planned"
         print(

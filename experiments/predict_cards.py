@@ -42,13 +42,13 @@ def predicted(path: Path, name: str, horizon: float, folder: Path) -> dict[str, 
 
 def errors(found: dict[str, np.ndarray], truth: dict[str, np.ndarray], scene: Scene) -> Errors:
     """Distances from the truth, of what is seen and of what had been predicted, and the likeness of frames."""
-    chosen, known = found["frame"], np.isfinite(found["psnr"])
+    selected, known = found["frame"], np.isfinite(found["psnr"])
     units = list(scene.coordinates.values())
     moving = [index for index, unit in enumerate(units) if not ("px" in units and unit == "rad")]
 
     def away(seen: str, true: str, rows: np.ndarray) -> np.ndarray:
         shape = found["position"].shape[1:]
-        off = (found[seen] - truth[true][chosen].reshape(-1, *shape))[rows][..., moving]
+        off = (found[seen] - truth[true][selected].reshape(-1, *shape))[rows][..., moving]
         if units[moving[0]] == "rad":
             turns = 2 * np.pi * np.round(off / (2 * np.pi)) if true == "q" else 0.0
             return np.abs(off - turns)
@@ -71,13 +71,13 @@ def judge(name: str, videos: int, horizon: float) -> Errors:
     scene = load(name).scene
     assert scene is not None
     recipe: Recipe = demo.CLIPS[name][0](round(scene.fps))
-    kept: list[Errors] = []
+    retained: list[Errors] = []
     with tempfile.TemporaryDirectory() as folder:
         for number in range(videos):
             truth = recipe.make("test", number)
             path = video.write(Path(folder) / f"{number}.mkv", truth["frames"], scene.fps, lossless=True)
-            kept.append(errors(predicted(path, name, horizon, Path(folder) / "out"), truth, scene))
-    return {key: np.concatenate([each[key].ravel() for each in kept]) for key in kept[0]}
+            retained.append(errors(predicted(path, name, horizon, Path(folder) / "out"), truth, scene))
+    return {key: np.concatenate([entry[key].ravel() for entry in retained]) for key in retained[0]}
 
 
 def report(name: str, horizon: float, found: Errors) -> None:
@@ -96,24 +96,24 @@ def report(name: str, horizon: float, found: Errors) -> None:
 
 def main(checkpoints: list[str], videos: int, out: Path = Path("out")) -> dict[tuple[str, float], Errors]:
     """Judge, print the table and draw how errors are distributed."""
-    found = {}
+    results = {}
     for name in checkpoints:
         for horizon in HORIZONS[name]:
-            found[name, horizon] = judge(name, videos, horizon)
-            report(name, horizon, found[name, horizon])
+            results[name, horizon] = judge(name, videos, horizon)
+            report(name, horizon, results[name, horizon])
     figure = Figure(figsize=(5 * len(checkpoints), 3.4), layout="constrained")
     panels = figure.subplots(1, len(checkpoints), squeeze=False)[0]
     for panel, name in zip(panels, checkpoints, strict=True):
         for horizon in HORIZONS[name]:
-            values = np.sort(found[name, horizon]["position ahead"])
+            values = np.sort(results[name, horizon]["position ahead"])
             panel.plot(values, np.linspace(0, 1, len(values)), label=f"{horizon:.3g} s ahead")
-        values = np.sort(found[name, HORIZONS[name][0]]["position now"])
+        values = np.sort(results[name, HORIZONS[name][0]]["position now"])
         panel.plot(values, np.linspace(0, 1, len(values)), label="now")
         panel.set(xscale="log", xlabel="error of a position", ylabel="share below", title=name)
         panel.legend(frameon=False)
     out.mkdir(parents=True, exist_ok=True)
     figure.savefig(out / "predict_cards.png", dpi=120)
-    return found
+    return results
 
 
 if __name__ == "__main__":

@@ -83,7 +83,7 @@ def problem(seen: Tensor, noise: float) -> MotionResidual:
     """What it is like to find the push from angles (samples, 1)."""
     times = torch.arange(len(seen), dtype=torch.float64) / RATE
     return MotionResidual(
-        ENGINE, SOUGHT, setup, times, seen, lambda seen: seen.state.q[:, 1:], weight=1 / noise
+        ENGINE, SOUGHT, setup, times, seen, lambda entry: entry.state.q[:, 1:], weight=1 / noise
     )  # fmt: skip
 
 
@@ -106,18 +106,18 @@ def main(noise: float = 2.0, draws: int = 5, out: Path = Path("out"), filmed: bo
     starts = SOUGHT.unconstrain({"time": guesses, "size": torch.full_like(guesses, 0.5)})
     tasks = [problem(clean + 1e-3 * noise * deviate, 1e-3 * noise) for deviate in deviates]
     searches = [gauss_newton(task, starts, max_iterations=30) for task in tasks]
-    best = [found.best_z for found in searches]
+    best = [search.best_z for search in searches]
     flat = [SOUGHT.flat_values(z).tolist() for z in best]
     errors = [(at - AT, size / SIZE - 1) for at, size in flat]
     task, z = tasks[0], best[0]
     times, sizes = zip(*errors, strict=True)
     print(f"push of {SIZE} N s at {AT} s, noise of {noise:g} mrad, {draws} draws; nothing was told of it")
-    worst = [max(each, key=abs) for each in (times, sizes)]
-    middle = [median(map(abs, each)) for each in (times, sizes)]
+    worst = [max(entry, key=abs) for entry in (times, sizes)]
+    middle = [median(map(abs, entry)) for entry in (times, sizes)]
     print(f"time off by {1e3 * middle[0]:.2f} ms in the median, {1e3 * worst[0]:.2f} ms at worst")
     print(f"size off by {100 * middle[1]:.2f} % in the median, {100 * worst[1]:.2f} % at worst")
-    (low, high), (least, most) = uncertainty(task, z).interval(0.9).tolist()
-    print(f"of the first draw, 90 % intervals: time {low:.4f} to {high:.4f} s, size {least:.3f} to {most:.3f} N s")
+    (low, high), (minimum, limit) = uncertainty(task, z).interval(0.9).tolist()
+    print(f"of the first draw, 90 % intervals: time {low:.4f} to {high:.4f} s, size {minimum:.3f} to {limit:.3f} N s")
     motion = task.rollout(z[None])
     draw(task, z, out / "push.png")
     print(

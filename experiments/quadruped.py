@@ -95,7 +95,7 @@ def steps(changes: Tensor, periods: int, window: int | None = None) -> Tensor:
 def legs(values: Tensor, turned: Tensor) -> Tensor:
     """Targets (robots, periods, 8) of gaits with these `VALUES`, after (robots, periods) turns of their clocks."""
     _, front, hind, slow, lift, lead, bend, push, late, lean_front, lean_hind, left, before = (
-        each[:, None, None] for each in values.unbind(1)
+        entry[:, None, None] for entry in values.unbind(1)
     )
     swing, lean = (torch.cat([a, a, b, b], 2) for a, b in ((front, hind), (lean_front, lean_hind)))
     zero = torch.zeros_like(left)
@@ -184,7 +184,7 @@ def again(
     start = gait.reset(1, torch.Generator())[0] if start is None else start
     q, v = start.q.repeat(starts, 1), start.v.repeat(starts, 1)
     q[:, :3] += shifts(starts)
-    own = None if properties is None else {name: each[0] for name, each in properties.items()}
+    own = None if properties is None else {name: entry[0] for name, entry in properties.items()}
     ours = gait.engine.rollout(State(q, v), len(targets), targets.expand(starts, -1, -1), own)
     theirs = [
         replay("quadruped", State(q[k : k + 1], v[k : k + 1]), len(targets), DT, controls=targets, change=change)
@@ -192,7 +192,7 @@ def again(
     ]
     seconds = len(targets) * DT
     here = ((ours.final.q - q)[:, 0] / seconds).tolist()
-    there = [float(each.final.q[0, 0] - q[k, 0]) / seconds for k, each in enumerate(theirs)]
+    there = [float(entry.final.q[0, 0] - q[k, 0]) / seconds for k, entry in enumerate(theirs)]
     return Again(here, there, theirs[0])
 
 

@@ -40,8 +40,8 @@ def built(design: Tensor) -> dict[str, Tensor]:
     Shapes stay alike: links are rods whose mass grows with their length, the torso is a box as long as its shoulders
     are apart. The torso has the mass that the legs have not, so that all together stays.
     """
-    share = shares(design)
-    long, thigh, hind, torso, density, forward = (1 + share).unbind(1)
+    fraction = shares(design)
+    long, thigh, hind, torso, density, forward = (1 + fraction).unbind(1)
     pair = torch.stack([thigh, 2 - thigh], 1)
     leg = [long[:, None] * side[:, None] * pair for side in (2 / (1 + hind), 2 * hind / (1 + hind))]
     links, density = torch.cat([leg[0], leg[0], leg[1], leg[1]], 1), density[:, None]
@@ -106,5 +106,5 @@ def remodelled(properties: dict[str, Tensor]) -> Callable[[mujoco.MjSpec], None]
 
 def described(design: Tensor) -> str:
     """A design in words."""
-    told = (f"{name} {100 * share:+.0f} %" for name, share in zip(DESIGN, shares(design).tolist(), strict=True))
-    return ", ".join(told)
+    lines = (f"{name} {100 * entry:+.0f} %" for name, entry in zip(DESIGN, shares(design).tolist(), strict=True))
+    return ", ".join(lines)

@@ -55,13 +55,13 @@ def main(
     for name, rows in kinds.items():
         print(summary(name, rows), flush=True)
     here, there = (
-        [median(mean(speeds(each)) for each in kinds[name]) for name in kinds]
-        for speeds in (lambda each: [each.speed], lambda each: each.again.there)
+        [median(mean(speeds(kind)) for kind in kinds[name]) for name in kinds]
+        for speeds in (lambda entry: [entry.speed], lambda entry: entry.again.there)
     )
-    told = f"{here[1] / here[0] - 1:+.0%} here, {there[1] / there[0] - 1:+.0%} in MuJoCo"
-    print(f"designed against the same body after {evaluations} and {more} episodes: {told}")
+    text = f"{here[1] / here[0] - 1:+.0%} here, {there[1] / there[0] - 1:+.0%} in MuJoCo"
+    print(f"designed against the same body after {evaluations} and {more} episodes: {text}")
     draw(kinds, more, out / "design.png")
-    fastest = max(kinds["designed"], key=lambda each: each.speed)
+    fastest = max(kinds["designed"], key=lambda entry: entry.speed)
     body = designed.body(fastest.found.values[None])
     assert body is not None
     shared = {name: value[0] for name, value in body.items()}

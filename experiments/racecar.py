@@ -119,7 +119,7 @@ def estimated(variant: Variant, method: str, most: int = BAR) -> Course:
 
 def golden_section(variant: Variant, most: int = 100) -> Course:
     """μ by comparing losses alone, between 0.0002 and 0.2."""
-    share = (math.sqrt(5) - 1) / 2
+    fraction = (math.sqrt(5) - 1) / 2
     frictions, places, began = [], [], time.perf_counter()
 
     def loss(logarithm: float) -> float:
@@ -130,16 +130,16 @@ def golden_section(variant: Variant, most: int = 100) -> Course:
         return (reached - variant.target) ** 2
 
     low, high = math.log(FIRST / 10), math.log(FIRST * 100)
-    left, right = high - share * (high - low), low + share * (high - low)
+    left, right = high - fraction * (high - low), low + fraction * (high - low)
     at_left, at_right = loss(left), loss(right)
     while min(at_left, at_right) > (PLACE / 10) ** 2 and len(places) < most:
         if at_left < at_right:
             high, right, at_right = right, left, at_left
-            left = high - share * (high - low)
+            left = high - fraction * (high - low)
             at_left = loss(left)
         else:
             low, left, at_left = left, right, at_right
-            right = low + share * (high - low)
+            right = low + fraction * (high - low)
             at_right = loss(right)
     return Course(frictions, places, time.perf_counter() - began)
 
@@ -206,14 +206,14 @@ def main(seeds: int = 5, points: int = 60, out: Path = Path("out"), filmed: bool
 
         # One number has no covariance to adapt: the second, without effect, is there because cma asks for two.
         start = torch.tensor([math.log(FIRST), 0.0], dtype=torch.float64)
-        found = [evolve(judge, start, 1.0, seed, 2000) for seed in range(seeds)]
-        if found:
-            counts = [each.evaluations for each in found]
-            friction = found[0].values[:1].exp()
+        results = [evolve(judge, start, 1.0, seed, 2000) for seed in range(seeds)]
+        if results:
+            counts = [entry.evaluations for entry in results]
+            friction = results[0].values[:1].exp()
             count = f"{median(counts):.0f} ({min(counts)} to {max(counts)})"
             with torch.no_grad():
                 reached = float(place(friction, variant.brakes))
-            told(variant, "CMA-ES", float(friction), reached, count, median(each.seconds for each in found))
+            told(variant, "CMA-ES", float(friction), reached, count, median(entry.seconds for entry in results))
         truth = torch.tensor([variant.truth], dtype=torch.float64)
         motion = driven(truth, variant.brakes)
         again = in_mujoco(variant, motion)

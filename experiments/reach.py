@@ -117,23 +117,23 @@ def evolved(seed: int, task: Reach, most: int, spread: float) -> tuple[Evolved, 
     """By CMA-ES from the policy that stands still; the error and mean distance of each evaluation, cm."""
     policy = Many([network(seed)])
     policy.zero_output()
-    tried: list[list[float]] = []
+    candidate: list[list[float]] = []
 
     def judge(vectors: Tensor) -> tuple[Tensor, Tensor]:
         policy.set(vectors)
-        played = rollout_policy(task, policy, *task.reset(len(vectors), torch.Generator()))
-        tried.extend(measured(played).tolist())
-        return played.losses.mean(1), torch.zeros(len(vectors), dtype=torch.bool)
+        rollout = rollout_policy(task, policy, *task.reset(len(vectors), torch.Generator()))
+        candidate.extend(measured(rollout).tolist())
+        return rollout.losses.mean(1), torch.zeros(len(vectors), dtype=torch.bool)
 
-    return evolve(judge, policy.vectors()[0], spread, seed, most), tried
+    return evolve(judge, policy.vectors()[0], spread, seed, most), candidate
 
 
 def draw(courses: dict[str, list[list[float]]], file: Path) -> None:
     figure, axis = panel()
     for number, (name, errors) in enumerate(courses.items()):
-        for order, each in enumerate(errors):
+        for order, entry in enumerate(errors):
             label = None if order else name
-            axis.semilogy(range(1, len(each) + 1), each, color=f"C{number}", linewidth=1, alpha=0.7, label=label)
+            axis.semilogy(range(1, len(entry) + 1), entry, color=f"C{number}", linewidth=1, alpha=0.7, label=label)
     for bar in BARS:
         axis.axhline(bar, color="0.7", linestyle=":")
     axis.set(xlabel="evaluations", ylabel="distance, last half second, cm")
@@ -143,11 +143,11 @@ def draw(courses: dict[str, list[list[float]]], file: Path) -> None:
 def tell(name: str, courses: list[list[list[float]]]) -> list[float]:
     """Print how policies fared; the median numbers of evaluations after which they were below each bar."""
     errors = [[row[0] for row in course] for course in courses]
-    reached = [[first_below(each, bar) for each in errors] for bar in BARS]
+    reached = [[first_below(error, bar) for error in errors] for bar in BARS]
     columns = "".join(f"{' '.join(f'{count:.0f}' for count in counts):>26}" for counts in reached)
-    least = " ".join(f"{min(each):.2f}" for each in errors)
+    minimum = " ".join(f"{min(error):.2f}" for error in errors)
     means = " ".join(f"{course[-1][1]:.1f}" for course in courses)
-    print(f"{name:<25}{columns}{least:>26}{means:>28}", flush=True)
+    print(f"{name:<25}{columns}{minimum:>26}{means:>28}", flush=True)
     return [median(counts) for counts in reached]
 
 
@@ -174,33 +174,33 @@ def main(
     """
     torch.set_num_threads(1)
     task = Reach(seconds)
-    count = sum(each.numel() for each in network(0).parameters())
+    count = sum(parameter.numel() for parameter in network(0).parameters())
     print(f"{PAPER}; network of {count:,} parameters")
     pairs = [(kind, seed) for kind, habit in HABITS.items() for seed in range(seeds if habit is ALL else habits)]
-    chosen, networks = [HABITS[kind] for kind, _ in pairs], [network(seed) for _, seed in pairs]
-    training: Teaching = taught(networks, task, updates, measured, chosen, told="cm")
+    selected, networks = [HABITS[kind] for kind, _ in pairs], [network(seed) for _, seed in pairs]
+    training: Teaching = taught(networks, task, updates, measured, selected, told="cm")
     columns = "".join(f"{f'below {bar:g} cm after':>26}" for bar in BARS)
     print(f"{'a column of numbers a seed':<25}{columns}{'least error, cm':>26}{'mean distance, cm':>28}")
     courses: dict[str, list[list[list[float]]]] = {kind: [] for kind, _ in pairs}
     for (kind, _), course in zip(pairs, training.courses, strict=True):
         courses[kind].append(course)
     medians = {kind: tell(kind, course) for kind, course in courses.items()}["all four habits"]
-    met = all(reached <= most for reached, most in zip(medians, BARS.values(), strict=True))
-    each = training.seconds / len(training.courses[0]) / len(chosen)
-    print(f"median {medians[0]:.0f} and {medians[1]:.0f} evaluations: {'met' if met else 'MISSED'}; {each:.2f} s each")
+    met = all(reached <= entry for reached, entry in zip(medians, BARS.values(), strict=True))
+    item = training.seconds / len(training.courses[0]) / len(selected)
+    print(f"median {medians[0]:.0f} and {medians[1]:.0f} evaluations: {'met' if met else 'MISSED'}; {item:.2f} s each")
     again = [replayed(task, training.best[seed]) for seed in range(seeds)]
-    told = " ".join(f"{error:.2f}" for error, _ in again)
+    text = " ".join(f"{error:.2f}" for error, _ in again)
     ours = " ".join(f"{error:.2f}" for error in training.least[:seeds].tolist())
-    print(f"the best policies, error in cm: ours {ours}; in MuJoCo {told}", flush=True)
-    errors = {kind: [[row[0] for row in course] for course in found] for kind, found in courses.items()}
+    print(f"the best policies, error in cm: ours {ours}; in MuJoCo {text}", flush=True)
+    errors = {kind: [[row[0] for row in course] for course in entry] for kind, entry in courses.items()}
     draw(errors, out / "reach.png")
     print(f"figure: {out / 'reach.png'}, film: {render_video(task.engine, again[0][1], out / 'reach.mp4')}", flush=True)
     for spread in SPREADS if evaluations else ():
-        found, tried = evolved(0, task, evaluations, spread)
-        reached = " and ".join(f"{first_below([row[0] for row in tried], bar):.0f}" for bar in BARS)
-        error, mean = min(tried, key=lambda row: row[1])
-        told = f"mean distance {mean:.1f}, error {error:.2f} cm; in MuJoCo {replayed(task, found.values)[0]:.2f} cm"
-        print(f"CMA-ES, diagonal, σ₀ {spread:g}, {len(tried)} evaluations, {found.seconds:.0f} s: {told}", end="")
+        result, candidate = evolved(0, task, evaluations, spread)
+        reached = " and ".join(f"{first_below([row[0] for row in candidate], bar):.0f}" for bar in BARS)
+        error, mean = min(candidate, key=lambda row: row[1])
+        text = f"mean distance {mean:.1f}, error {error:.2f} cm; in MuJoCo {replayed(task, result.values)[0]:.2f} cm"
+        print(f"CMA-ES, diagonal, σ₀ {spread:g}, {len(candidate)} evaluations, {result.seconds:.0f} s: {text}", end="")
         print(f"; below {' and '.join(f'{bar:g}' for bar in BARS)} cm after {reached}", flush=True)
     return met
 

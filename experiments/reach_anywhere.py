@@ -106,14 +106,14 @@ class Teaching(PolicyTraining):
 def first_below(errors: list[float], bar: float) -> float:
     """After how many updates the mean of the last ones is below; infinite if it never is."""
     means = [sum(errors[k - MEAN : k]) / MEAN for k in range(MEAN, len(errors) + 1)]
-    return next((MEAN + k for k, each in enumerate(means) if each < bar), math.inf)
+    return next((MEAN + k for k, entry in enumerate(means) if entry < bar), math.inf)
 
 
 def draw(errors: list[float], file: Path) -> None:
     figure, axis = panel()
     axis.loglog(range(1, len(errors) + 1), errors, linewidth=1)
-    for bar, most in BARS.items():
-        axis.plot([most], [bar], "o", color="0.4", label=f"paper: {bar:g} cm after {most}")
+    for bar, entry in BARS.items():
+        axis.plot([entry], [bar], "o", color="0.4", label=f"paper: {bar:g} cm after {entry}")
     axis.set(xlabel="updates", ylabel="error of points not seen before, cm")
     save(figure, axis, file)
 
@@ -140,7 +140,7 @@ def main(
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     policy, task = MlpPolicy(3, (width,) * 3, 4), ReachAnywhere(seconds)
-    print(f"{PAPER}; network of {sum(each.numel() for each in policy.parameters()):,} parameters, {batch} robots")
+    print(f"{PAPER}; network of {sum(weight.numel() for weight in policy.parameters()):,} parameters, {batch} robots")
     training = Teaching(policy, task, updates, batch=batch, seed=seed, stop=min(BARS))
     quiet = dict.fromkeys(("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False)
     with warnings.catch_warnings():
@@ -149,23 +149,25 @@ def main(
     spent = (time.process_time() - training.began) / len(training.errors)
     with torch.no_grad():
         start, goal = task.reset(POINTS, torch.Generator().manual_seed(seed + 10**6))
-        played = rollout_open_loop(task, policy, start, goal)
-    found = error_of(played)
-    far = found > FAR
-    mean, rest, middle = (float(each) for each in (found.mean(), found[~far].mean(), found.median()))
+        rollout = rollout_open_loop(task, policy, start, goal)
+    result = error_of(rollout)
+    far = result > FAR
+    mean, rest, middle = (float(entry) for entry in (result.mean(), result[~far].mean(), result.median()))
     print(f"{POINTS} more points: mean {mean:.1f} cm, median {middle:.1f}; {spent:.2f} s an update")
     print(f"farther than {FAR:g} cm are {float(far.double().mean()):.1%} of them; mean of the others {rest:.1f} cm")
-    again = [in_mujoco(task, played, goal, point) for point in range(REPLAYED)]
-    ours, theirs = found[:REPLAYED].mean(), sum(again) / REPLAYED
-    most = max(abs(error - mine) for error, mine in zip(again, found.tolist(), strict=False))
-    print(f"the first {REPLAYED} of them: mean {ours:.2f} cm; in MuJoCo {theirs:.2f}, at most {most:.2f} cm from ours")
+    again = [in_mujoco(task, rollout, goal, point) for point in range(REPLAYED)]
+    ours, theirs = result[:REPLAYED].mean(), sum(again) / REPLAYED
+    limit = max(abs(error - mine) for error, mine in zip(again, result.tolist(), strict=False))
+    print(f"the first {REPLAYED} of them: mean {ours:.2f} cm; in MuJoCo {theirs:.2f}, at most {limit:.2f} cm from ours")
     reached = {bar: first_below(training.errors, bar) for bar in BARS}
-    for bar, most in BARS.items():
-        print(f"below {bar:g} cm after {reached[bar]:.0f} (bar {most}): {'met' if reached[bar] <= most else 'MISSED'}")
+    for bar, limit in BARS.items():
+        print(
+            f"below {bar:g} cm after {reached[bar]:.0f} (bar {limit}): {'met' if reached[bar] <= limit else 'MISSED'}"
+        )
     draw(training.errors, out / "reach_anywhere.png")
-    filmed = render_video(task.engine, played.trajectory, out / "reach_anywhere.mp4")
+    filmed = render_video(task.engine, rollout.trajectory, out / "reach_anywhere.mp4")
     print(f"figure: {out / 'reach_anywhere.png'}, film: {filmed}")
-    return all(reached[bar] <= most for bar, most in BARS.items())
+    return all(reached[bar] <= entry for bar, entry in BARS.items())
 
 
 if __name__ == "__main__":

@@ -58,8 +58,8 @@ def setup(values) -> Setup:
     gain, speed = (values[name].reshape(-1) for name in ("gain", "speed"))
     # Asked once a step it closes 1 − e^(−gain h) of what is left, as the motor does in that time.
     stiffness = DAMPING * (1 - torch.exp(-gain * DT)) / DT
-    told = torch.arange(round((SECONDS + LONGEST) / DT)) >= round((AT + LONGEST) / DT)
-    pull = (stiffness[:, None] * WAY * told).unsqueeze(-1)
+    record = torch.arange(round((SECONDS + LONGEST) / DT)) >= round((AT + LONGEST) / DT)
+    pull = (stiffness[:, None] * WAY * record).unsqueeze(-1)
     controls = torch.cat([torch.zeros_like(pull), pull], -1)
     properties = {"transmission_stiffness": stiffness[:, None], "transmission_max_speed": speed[:, None]}
     return Setup(ENGINE.initial_state(len(gain), torch.float64), properties, controls)
@@ -90,12 +90,13 @@ def main(noise: float = 1.0, draws: int = 5, out: Path = Path("out")) -> float:
     torch.set_num_threads(1)
     times = torch.arange(round(SECONDS * RATE) + 1, dtype=torch.float64) / RATE
     deviates = torch.randn(draws, len(times), 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    seen = answer(times)[:, None] + 1e-3 * noise * deviates
-    empty = problem(seen[0], 1e-3 * noise)
-    found = [
-        gauss_newton(replace(empty, observed=each), SOUGHT.unconstrain(GUESSES), max_iterations=25) for each in seen
+    observed = answer(times)[:, None] + 1e-3 * noise * deviates
+    empty = problem(observed[0], 1e-3 * noise)
+    results = [
+        gauss_newton(replace(empty, observed=entry), SOUGHT.unconstrain(GUESSES), max_iterations=25)
+        for entry in observed
     ]
-    z = torch.stack([each.best_z for each in found])
+    z = torch.stack([entry.best_z for entry in results])
     values = SOUGHT.values(z)
     print(f"{draws} draws of noise of {noise:g} mrad, {RATE} angles a second; {len(GUESSES['speed'])} guesses")
     for name, truth in TRUTH.items():
@@ -103,12 +104,12 @@ def main(noise: float = 1.0, draws: int = 5, out: Path = Path("out")) -> float:
         worst = max(errors, key=abs)
         print(f"{name:<6}{truth:>7g} {'true':<6}{100 * median(map(abs, errors)):>7.2f} % off in the median,", end="")
         print(f"{100 * worst:>7.2f} % at worst")
-    sure = uncertainty(replace(empty, observed=seen[0]), z[0]).interval(0.9)
-    told = "; ".join(f"{name} {low:.4g} to {high:.4g}" for name, (low, high) in zip(TRUTH, sure.tolist(), strict=True))
-    print(f"of the first draw, 90 % intervals: {told}")
+    sure = uncertainty(replace(empty, observed=observed[0]), z[0]).interval(0.9)
+    text = "; ".join(f"{name} {low:.4g} to {high:.4g}" for name, (low, high) in zip(TRUTH, sure.tolist(), strict=True))
+    print(f"of the first draw, 90 % intervals: {text}")
     with torch.no_grad():
         fitted = empty.predictions(z[:1])[0, :, 0]
-    draw(times, seen[0, :, 0], fitted, out / "servo_calibration.png")
+    draw(times, observed[0, :, 0], fitted, out / "servo_calibration.png")
     print(f"figure: {out / 'servo_calibration.png'}")
     return float(((values["gain"] / TRUTH["gain"]) - 1).abs().max())
 

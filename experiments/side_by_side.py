@@ -32,10 +32,12 @@ class Many(Policy):
     def __init__(self, networks: Sequence[MlpPolicy]) -> None:
         super().__init__()
         self.depth = len(networks[0].hidden)
-        layers = [[*each.hidden, each.output, *([each.direct] if each.direct else [])] for each in networks]
+        layers = [
+            [*network.hidden, network.output, *([network.direct] if network.direct else [])] for network in networks
+        ]
         rows = list(zip(*layers, strict=True))
-        self.weights = nn.ParameterList(torch.stack([each.weight.detach().mT for each in row]) for row in rows)
-        self.biases = nn.ParameterList(torch.stack([each.bias.detach()[None] for each in row]) for row in rows)
+        self.weights = nn.ParameterList(torch.stack([entry.weight.detach().mT for entry in row]) for row in rows)
+        self.biases = nn.ParameterList(torch.stack([entry.bias.detach()[None] for entry in row]) for row in rows)
 
     def still(self) -> None:
         """Make all outputs zero."""
@@ -44,21 +46,21 @@ class Many(Policy):
     def still_in(self, worlds: Tensor) -> None:
         """Make all outputs of these worlds' networks zero."""
         with torch.no_grad():
-            for each in (*self.weights[self.depth :], *self.biases[self.depth :]):
-                each[worlds] = 0.0
+            for entry in (*self.weights[self.depth :], *self.biases[self.depth :]):
+                entry[worlds] = 0.0
 
     def vectors(self) -> Tensor:
         """Each world's parameters in a row, the layers one after another."""
-        return torch.cat([each.detach().flatten(1) for each in self._parts()], 1)
+        return torch.cat([part.detach().flatten(1) for part in self._parts()], 1)
 
     def set(self, vectors: Tensor) -> None:
         """Take each world's parameters from a row."""
         parts = self._parts()
-        for part, given in zip(parts, vectors.split([each[0].numel() for each in parts], 1), strict=True):
+        for part, given in zip(parts, vectors.split([entry[0].numel() for entry in parts], 1), strict=True):
             part.data = given.reshape(-1, *part.shape[1:])
 
     def _parts(self) -> list[Tensor]:
-        return [each for pair in zip(self.weights, self.biases, strict=True) for each in pair]
+        return [entry for pair in zip(self.weights, self.biases, strict=True) for entry in pair]
 
     def forward(self, sensed: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Each world's outputs by its own network, of (worlds, sensors) or (worlds, times, sensors)."""
@@ -89,18 +91,18 @@ class Teaching(PolicyTraining):
         habits: Sequence[Habits],
         told: str = "",
         enough: float = -math.inf,
-        losses: Callable[[PolicyRollout], Tensor] = lambda played: played.losses,
+        losses: Callable[[PolicyRollout], Tensor] = lambda entry: entry.losses,
         **options,
     ) -> None:
-        decay = torch.tensor([[each.decay] for each in habits], dtype=torch.float64)
+        decay = torch.tensor([[habit.decay] for habit in habits], dtype=torch.float64)
         plain = bool((decay == 1.0).all())
         super().__init__(
             policy, task, updates, batch=len(habits), decay=1.0 if plain else decay, still=False, clip=None, **options
         )
         self.many = policy
-        policy.still_in(torch.tensor([each.still for each in habits]))
-        self.mean = torch.tensor([each.averaged for each in habits])
-        self.most = torch.tensor([each.clip or math.inf for each in habits], dtype=torch.float64)
+        policy.still_in(torch.tensor([habit.still for habit in habits]))
+        self.mean = torch.tensor([habit.averaged for habit in habits])
+        self.most = torch.tensor([habit.clip or math.inf for habit in habits], dtype=torch.float64)
         self.measure, self.told, self.enough, self.blamed = measure, told, enough, losses
         self.courses: list[list[list[float]]] = [[] for _ in habits]
         self.least = torch.full((len(habits),), math.inf, dtype=torch.float64)
@@ -113,17 +115,17 @@ class Teaching(PolicyTraining):
         assert self.last is not None
         losses = self.blamed(self.last)
         self._take_down(self.last)
-        each = torch.where(self.mean, losses.mean(1), losses[:, -1])
+        entry = torch.where(self.mean, losses.mean(1), losses[:, -1])
         # A motion that failed teaches nothing, and leaves the others alone.
-        return each.where(losses.detach().isfinite().all(1), 0.0).sum()
+        return entry.where(losses.detach().isfinite().all(1), 0.0).sum()
 
     @torch.no_grad()
     def _take_down(self, played: PolicyRollout) -> None:
-        found = self.measure(played)
-        better = found[:, 0] < self.least
-        self.least = torch.where(better, found[:, 0], self.least)
+        result = self.measure(played)
+        better = result[:, 0] < self.least
+        self.least = torch.where(better, result[:, 0], self.least)
         self.best = torch.where(better[:, None], self.many.vectors(), self.best)
-        for course, row in zip(self.courses, found.tolist(), strict=True):
+        for course, row in zip(self.courses, result.tolist(), strict=True):
             course.append(row)
         count = len(self.courses[0])
         if self.told and count % 10 == 0:
@@ -135,12 +137,12 @@ class Teaching(PolicyTraining):
         self, optimizer: Optimizer, gradient_clip_val: float | None = None, gradient_clip_algorithm: str | None = None
     ) -> None:
         """Clip each policy's gradient, and leave out one that is not finite."""
-        gradients = [each.grad for each in self.policy.parameters() if each.grad is not None]
-        norms = torch.stack([each.flatten(1).square().sum(1) for each in gradients]).sum(0).sqrt()
+        gradients = [parameter.grad for parameter in self.policy.parameters() if parameter.grad is not None]
+        norms = torch.stack([gradient.flatten(1).square().sum(1) for gradient in gradients]).sum(0).sqrt()
         factor = (self.most / norms).clamp(max=1.0)[:, None, None]
-        for each in gradients:
-            each *= factor
-            each.nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0)
+        for gradient in gradients:
+            gradient *= factor
+            gradient.nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0)
 
     def on_train_batch_end(self, outputs: object, batch: int, batch_idx: int) -> None:
         """Stop where all are good enough."""

@@ -123,9 +123,9 @@ def stiffness_field(
 
     even = float(missed().detach().abs().max())
     descend(lambda: missed().square().mean(), torch.optim.Adam([logs], lr=0.05), updates, final_lr_fraction=0.0)
-    found = (MODULUS * logs.detach().exp()).numpy()
+    result = (MODULUS * logs.detach().exp()).numpy()
     centres = (np.arange(columns) + 0.5) / columns
-    return even, float(missed().detach().abs().max()), found, MODULUS * (1 - centres)
+    return even, float(missed().detach().abs().max()), result, MODULUS * (1 - centres)
 
 
 class Crawler:
@@ -146,7 +146,7 @@ class Crawler:
             dt=dt,
             youngs_modulus=2e4,
             viscous_time=0.01,
-            muscles=[soft.Muscle(np.flatnonzero(each).tolist(), (1.0, 0.0), 1e4) for each in where],
+            muscles=[soft.Muscle(np.flatnonzero(entry).tolist(), (1.0, 0.0), 1e4) for entry in where],
             grounds=[soft.Ground((0.0, 0.0), (0.0, 1.0), 0.6)],
             slip=0.01,
         )
@@ -176,18 +176,18 @@ def crawl(seconds: float, updates: int, guesses: int = 8, seed: int = 0) -> tupl
     z = torch.zeros(guesses, 9, dtype=torch.float64)
     z[:, 5:] = torch.rand(guesses, 4, generator=generator, dtype=torch.float64)
     z.requires_grad_()
-    kept: dict[str, Any] = {"best": -torch.inf}
+    retained: dict[str, Any] = {"best": -torch.inf}
 
     def loss() -> Tensor:
         way = crawler.way(z)
         reached = way.detach()
         ways.append(reached)
-        if float(reached.max()) > kept["best"]:
-            kept.update(best=float(reached.max()), z=z.detach()[reached.argmax()][None].clone())
+        if float(reached.max()) > retained["best"]:
+            retained.update(best=float(reached.max()), z=z.detach()[reached.argmax()][None].clone())
         return -way
 
     descend(loss, torch.optim.Adam([z], lr=0.05), updates, max_grad_norm=10.0)
-    return ways, float(Crawler(seconds, dt=0.01).way(kept["z"]))
+    return ways, float(Crawler(seconds, dt=0.01).way(retained["z"]))
 
 
 def main(seeds: int = 3, updates: int = 60, seconds: float = 3.0, out: Path = Path("out")) -> bool:
@@ -201,8 +201,8 @@ def main(seeds: int = 3, updates: int = 60, seconds: float = 3.0, out: Path = Pa
     """
     dt = 1e-3
     steps = round(SECONDS / dt)
-    seen = recorded_motion(dt, steps)
-    courses = [modulus(seed, seen, steps, dt) for seed in range(seeds)]
+    observed = recorded_motion(dt, steps)
+    courses = [modulus(seed, observed, steps, dt) for seed in range(seeds)]
     worst = max(abs(course[-1] / TRUE - 1) for course in courses)
     print(f"modulus from a motion of scikit-fem: {worst:.2%} off at most, {seeds} draws of noise (bar {BAR:.0%})")
     figure, axis = panel()
@@ -212,10 +212,10 @@ def main(seeds: int = 3, updates: int = 60, seconds: float = 3.0, out: Path = Pa
     axis.set(xlabel="update", ylabel="Young's modulus, Pa")
     save(figure, axis, out / "soft_modulus.png")
 
-    even, designed, found, expected = stiffness_field()
+    even, designed, result, expected = stiffness_field()
     print(f"beam off its arc by {even:.1%} of the height if even, {designed:.2%} with its field (bar {ARC_BAR:.0%})")
     figure, axis = panel()
-    axis.plot(found, marker=".", label="found")
+    axis.plot(result, marker=".", label="found")
     axis.plot(expected, color="0.6", label="of slender beams")
     axis.set(xlabel="column of the beam", ylabel="Young's modulus, Pa")
     save(figure, axis, out / "soft_field.png")

@@ -35,8 +35,8 @@ def marks_seen(recipe: BlockRecipe, frames: np.ndarray) -> Tensor:
     filters = ColorFilters.from_colors(list(COLORS))
     # Marks alone have a colour: gray is what all three channels share.
     masks = filters.masks(pictures - pictures.amin(1, keepdim=True))
-    found = [locate_objects(each[None, None, None], recipe.scale * recipe.radius) for each in masks.flatten(0, 1)]
-    centres = torch.stack([each.centers[0, 0, 0] for each in found]).unflatten(0, masks.shape[:2])
+    results = [locate_objects(entry[None, None, None], recipe.scale * recipe.radius) for entry in masks.flatten(0, 1)]
+    centres = torch.stack([entry.centers[0, 0, 0] for entry in results]).unflatten(0, masks.shape[:2])
     x = (centres[..., 0] - recipe.size / 2) / recipe.scale + recipe.side / 2
     y = (0.85 * recipe.size - centres[..., 1]) / recipe.scale
     return torch.stack([x, y], -1)
@@ -102,19 +102,19 @@ def main(trials: int = 5, squares: tuple[int, int] = (6, 12), out: Path = Path("
     figure, axis = panel()
     for number in range(trials):
         trial = recipe.make("test", number)
-        seen, truth = marks_seen(recipe, trial["frames"]), float(trial["modulus"][0])
-        off = (seen - torch.from_numpy(trial["q"]).unflatten(1, (-1, 2))).norm(dim=-1)
-        coarse, fine = (Fit(recipe, seen, each) for each in squares)
+        observed, truth = marks_seen(recipe, trial["frames"]), float(trial["modulus"][0])
+        off = (observed - torch.from_numpy(trial["q"]).unflatten(1, (-1, 2))).norm(dim=-1)
+        coarse, fine = (Fit(recipe, observed, square) for square in squares)
         logs = torch.linspace(math.log(GUESSES[0]), math.log(GUESSES[1]), GUESSES[2], dtype=torch.float64)
         cost = coarse.missed(logs).square().mean(1).sqrt() / 1e4
         first = coarse.refine(float(logs[cost.argmin()]))
         second = fine.refine(first)
         ratio = (squares[1] / squares[0]) ** 2
-        found = math.exp(second + (second - first) / (ratio - 1))
-        errors.append(abs(found / truth - 1))
+        result = math.exp(second + (second - first) / (ratio - 1))
+        errors.append(abs(result / truth - 1))
         print(
-            f"trial {number}: marks to {1e3 * float(off.mean()):.2f} mm; {found:.0f} Pa of {truth:.0f}, "
-            f"{found / truth - 1:+.2%} ({math.exp(first) / truth - 1:+.2%} and {math.exp(second) / truth - 1:+.2%} "
+            f"trial {number}: marks to {1e3 * float(off.mean()):.2f} mm; {result:.0f} Pa of {truth:.0f}, "
+            f"{result / truth - 1:+.2%} ({math.exp(first) / truth - 1:+.2%} and {math.exp(second) / truth - 1:+.2%} "
             "on the two meshes)",
             flush=True,
         )

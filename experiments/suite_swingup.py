@@ -35,8 +35,8 @@ def controller(world: ControlSuiteEnv, seed: int) -> AdaptiveMpc:
     wrong = adaptive_cartpoles.model(1)
     engine = articulated.cartpole(dt=world.control_period, substeps=HOLD, integrator="runge_kutta_4")
     learner = AdaptiveModel(engine, wrong.unknowns, wrong.leaves, wrong.features)
-    wanted = torch.tensor([0.0, 0.0, 1.0, 0.0, 0.0]).double()
-    goal = Goal(suite.features, wanted, torch.tensor(WEIGHTS).double(), EFFORT / FORCE**2)
+    target = torch.tensor([0.0, 0.0, 1.0, 0.0, 0.0]).double()
+    goal = Goal(suite.features, target, torch.tensor(WEIGHTS).double(), EFFORT / FORCE**2)
     generator = torch.Generator().manual_seed(seed)
     first = FORCE * (2 * torch.rand(1, HORIZON, 1, generator=generator).double() - 1)
     return AdaptiveMpc(Mpc(engine, goal, HORIZON, (-FORCE, FORCE), initial_controls=first, iterations=ROUNDS), learner)
@@ -48,13 +48,13 @@ def play(seed: int, episodes: int) -> dict[str, Any]:
     adaptive, rewards = controller(world, seed), []
     for episode in range(episodes):
         adaptive.controller.reset()
-        result, reward, played = world.reset(), 0.0, 0
+        result, reward, rollout = world.reset(), 0.0, 0
         while not result.last:
             force = adaptive.act(result.state).control
             after = world.step(force[0] / FORCE)
             adaptive.observe(result.state, force, after.state)
-            result, reward, played = after, reward + after.reward, played + 1
-            if episode == 0 and played in (50, 100):
+            result, reward, rollout = after, reward + after.reward, rollout + 1
+            if episode == 0 and rollout in (50, 100):
                 adaptive.refit()
         adaptive.refit()
         rewards.append(reward)
@@ -63,16 +63,16 @@ def play(seed: int, episodes: int) -> dict[str, Any]:
 
 def main(seeds: int = 5, episodes: int = 3, out: Path = Path("out")) -> None:
     """Run what is missing, and print the table."""
-    found = cached_results(
+    result = cached_results(
         out / "suite_swingup.jsonl",
         [(seed, episodes) for seed in range(seeds)],
         lambda key: play(*key),
         lambda row: (row["seed"], row["episodes"]),
     )
-    rewards = np.array([found[seed, episodes]["rewards"] for seed in range(seeds)])
-    for episode, each in enumerate(rewards.T, 1):
-        told = " ".join(f"{reward:.0f}" for reward in each)
-        print(f"{1000 * (episode - 1):5d} to {1000 * episode} steps: mean {each.mean():.0f}, of {seeds} seeds {told}")
+    rewards = np.array([result[seed, episodes]["rewards"] for seed in range(seeds)])
+    for episode, entry in enumerate(rewards.T, 1):
+        text = " ".join(f"{reward:.0f}" for reward in entry)
+        print(f"{1000 * (episode - 1):5d} to {1000 * episode} steps: mean {entry.mean():.0f}, of {seeds} seeds {text}")
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ class Task:
         times = self.world.dt * torch.arange(STEPS + 1, dtype=torch.float64)
         empty = torch.full((STEPS + 1, 2), torch.nan, dtype=torch.float64)
         return MotionResidual(
-            self.world, Unknowns([self.sought]), setup, times, empty, lambda seen: seen.state.q[:, :2]
+            self.world, Unknowns([self.sought]), setup, times, empty, lambda entry: entry.state.q[:, :2]
         )
 
 
@@ -100,17 +100,17 @@ def aim() -> tuple[MotionResidual, Optimum]:
     times = torch.tensor([STEPS * world.dt], dtype=torch.float64)
     goal = torch.tensor([TARGET], dtype=torch.float64)
     sought = Unknowns([Unknown("velocity", (60.0, 10.0), scale=10.0)])
-    problem = MotionResidual(world, sought, setup, times, goal, lambda seen: seen.state.q[:, :2])
+    problem = MotionResidual(world, sought, setup, times, goal, lambda entry: entry.state.q[:, :2])
     return problem, gauss_newton(problem, damping=0.0, max_iterations=6)
 
 
 def draw(courses: dict[str, Tensor], paths: Tensor, file: Path) -> None:
-    figure, (found, throw) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained", width_ratios=(1, 1.2))
+    figure, (result, throw) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained", width_ratios=(1, 1.2))
     for name, error in courses.items():
-        found.semilogy(error.clamp(min=1e-12).median(1).values, label=name, linewidth=1.3)
-    found.set(title="Recovered from noisy trajectories", xlabel="update", ylabel="relative error, median of worlds")
-    found.legend(frameon=False, fontsize="small")
-    found.spines[["top", "right"]].set_visible(False)
+        result.semilogy(error.clamp(min=1e-12).median(1).values, label=name, linewidth=1.3)
+    result.set(title="Recovered from noisy trajectories", xlabel="update", ylabel="relative error, median of worlds")
+    result.legend(frameon=False, fontsize="small")
+    result.spines[["top", "right"]].set_visible(False)
     for number, path in enumerate(paths):
         last = number == len(paths) - 1
         throw.plot(*path.T, color="C0" if last else "0.75", linewidth=1.6 if last else 0.8, zorder=2 + last)

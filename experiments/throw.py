@@ -222,7 +222,9 @@ def main(
     assert first is not None
     near = [searched(methods[0], near_zero(seed)) for seed in range(seeds)]
     reached = sum(count.reached for count, _ in near)
-    rollouts, times = ([float(each) for each in kind] for kind in ([n.rollouts for n, _ in near], [s for _, s in near]))
+    rollouts, times = (
+        [float(entry) for entry in kind] for kind in ([n.rollouts for n, _ in near], [s for _, s in near])
+    )
     print(f"{methods[0]:<22}{spread(rollouts):>22}{spread(times, 2):>24}  {reached} of {seeds}, from N(0, 0.1²)")
 
     def judge(launches: Tensor) -> tuple[Tensor, Tensor]:
@@ -230,10 +232,10 @@ def main(
         return residuals.square().sum(1), good(residuals)
 
     evolved = [evolve(judge, torch.zeros(6, dtype=torch.float64), 1.0, seed, 10_000) for seed in range(seeds)]
-    needed = [float(each.evaluations) for each in evolved]
+    needed = [float(entry.evaluations) for entry in evolved]
     print(
-        f"{'CMA-ES':<22}{spread(needed):>22}{spread([each.seconds for each in evolved], 2):>24}  "
-        f"{sum(each.reached for each in evolved)} of {seeds}, a population at once"
+        f"{'CMA-ES':<22}{spread(needed):>22}{spread([entry.seconds for entry in evolved], 2):>24}  "
+        f"{sum(entry.reached for entry in evolved)} of {seeds}, a population at once"
     )
     ratio = median(needed) / first.rollouts
     met = first.reached and first.rollouts <= BAR and ratio >= RATIO

@@ -21,7 +21,7 @@ from physvision.perception import Track, find_tracks
 def distances(clip: DrawnClip, tracks: list[Track]) -> list[np.ndarray]:
     """For each body, pixels between its true places and the nearest track's, where the law holds."""
     lawful = clip.times >= clip.motion.begin
-    found = []
+    results = []
     for body in np.moveaxis(clip.places(), 1, 0):
         errors = []
         for track in tracks:
@@ -29,8 +29,8 @@ def distances(clip: DrawnClip, tracks: list[Track]) -> list[np.ndarray]:
             if fit.sum() > 0.3 * lawful.sum():
                 away = track.positions[fit] - body[fit]
                 errors.append(np.linalg.norm(away - np.median(away, axis=0), axis=1))
-        found.append(min(errors, key=np.median, default=np.array([np.inf])))
-    return found
+        results.append(min(errors, key=np.median, default=np.array([np.inf])))
+    return results
 
 
 def main() -> None:

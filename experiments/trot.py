@@ -66,7 +66,7 @@ class Runner:
             lie_q = state.q[:, None].expand(-1, controls.shape[1], -1)
             lie_v = torch.zeros_like(state.v)[:, None].expand(-1, controls.shape[1], -1)
             if len(up):
-                own = None if properties is None else {name: each[up] for name, each in properties.items()}
+                own = None if properties is None else {name: entry[up] for name, entry in properties.items()}
                 motion = self.gait.engine.rollout(State(state.q[up], state.v[up]), controls.shape[1], controls[up], own)
                 lie_q = lie_q.index_copy(0, up, motion.q[:, 1:])
                 lie_v = lie_v.index_copy(0, up, motion.v[:, 1:])
@@ -79,8 +79,8 @@ class Runner:
 
 def scores(played: PolicyRollout, energy: float) -> Tensor:
     """Speeds, less what energy counts for, m/s; falls and failures that are no numbers count as standing."""
-    found = -played.losses.mean(1) - (energy * powers(played).mean(1) / WEIGHT if energy else 0.0)
-    return torch.where(found.isfinite(), found, 0.0)
+    result = -played.losses.mean(1) - (energy * powers(played).mean(1) / WEIGHT if energy else 0.0)
+    return torch.where(result.isfinite(), result, 0.0)
 
 
 @dataclass(frozen=True)
@@ -149,10 +149,10 @@ class Tried:
 def tried(name: str, runner: Runner, found: Evolved, starts: int) -> Tried:
     """How a gait does here and in MuJoCo, which is printed."""
     unknowns = found.values[None]
-    played, properties = runner.run(unknowns), runner.body(unknowns)
-    numbers = measured(played)[0]
+    rollout, properties = runner.run(unknowns), runner.body(unknowns)
+    numbers = measured(rollout)[0]
     change = (lambda model: None) if properties is None else remodelled(properties)
-    replayed = again(runner.gait, played.controls[0], starts, runner.start(unknowns), properties, change)
+    replayed = again(runner.gait, rollout.controls[0], starts, runner.start(unknowns), properties, change)
     design = f"; {described(found.values[len(TROT) :])}" if runner.designed else ""
     print(row(name, numbers, replayed))
     print(f"  after {found.evaluations} episodes, {found.seconds:.0f} s{design}", flush=True)
@@ -166,11 +166,11 @@ def spread(numbers: Sequence[float]) -> str:
 
 def summary(name: str, rows: Sequence[Tried]) -> str:
     """One line for all seeds: medians and ranges."""
-    here, there = [mean(each.again.here) for each in rows], [mean(each.again.there) for each in rows]
-    left = [replayed / each.speed for replayed, each in zip(there, rows, strict=True)]
-    cost, turned = [float(each.numbers[1]) for each in rows], max(float(each.numbers[2]) for each in rows)
+    here, there = [mean(row.again.here) for row in rows], [mean(row.again.there) for row in rows]
+    left = [replayed / entry.speed for replayed, entry in zip(there, rows, strict=True)]
+    cost, turned = [float(row.numbers[1]) for row in rows], max(float(row.numbers[2]) for row in rows)
     return (
-        f"{name}: {spread([each.speed for each in rows])} m/s; cost {spread(cost)}; at most {turned:.1f} turns; "
+        f"{name}: {spread([row.speed for row in rows])} m/s; cost {spread(cost)}; at most {turned:.1f} turns; "
         f"other starts {spread(here)}, in MuJoCo {spread(there)} m/s, {spread(left)} of it left"
     )
 
@@ -178,10 +178,10 @@ def summary(name: str, rows: Sequence[Tried]) -> str:
 def draw(kinds: dict[str, list[Tried]], evaluations: int, file: Path) -> None:
     figure, axis = panel()
     for number, (name, rows) in enumerate(kinds.items()):
-        for order, each in enumerate(one.found for one in rows):
-            counts = torch.linspace(each.evaluations / len(each.course), each.evaluations, len(each.course))
+        for order, entry in enumerate(search.found for search in rows):
+            counts = torch.linspace(entry.evaluations / len(entry.course), entry.evaluations, len(entry.course))
             label = None if order else name
-            axis.plot(counts, [-loss for loss in each.course], color=f"C{number}", linewidth=1, label=label)
+            axis.plot(counts, [-loss for loss in entry.course], color=f"C{number}", linewidth=1, label=label)
     axis.axhline(BAR, color="0.7", linestyle=":")
     axis.set(xlabel="episodes", ylabel="speed over the episode, m/s", xlim=(0, evaluations))
     save(figure, axis, file)
@@ -216,15 +216,15 @@ def main(
             kind = f"{name}, energy {energy:g}" if energy else name
             rows = kinds[kind] = []
             for seed in range(seeds):
-                found = SEARCHES[name](runner, Search(evaluations, seed, energy))
-                rows.append(tried(f"{kind}, seed {seed}", runner, found, starts))
+                result = SEARCHES[name](runner, Search(evaluations, seed, energy))
+                rows.append(tried(f"{kind}, seed {seed}", runner, result, starts))
             print(summary(kind, rows), flush=True)
     rows = next(iter(kinds.values()))
-    good = [each.speed >= BAR and mean(each.again.there) >= LEFT * each.speed for each in rows]
+    good = [row.speed >= BAR and mean(row.again.there) >= LEFT * row.speed for row in rows]
     met = 2 * sum(good) > seeds
     print(f"{sum(good)} of {seeds} reach {BAR} m/s and keep 80 % in MuJoCo: {'met' if met else 'MISSED'}")
     draw(kinds, evaluations, out / "trot.png")
-    fastest = max(rows, key=lambda each: each.speed)
+    fastest = max(rows, key=lambda entry: entry.speed)
     print(
         f"figure: {out / 'trot.png'}, film: {render_video(runner.gait.engine, fastest.again.motion, out / 'trot.mp4')}"
     )

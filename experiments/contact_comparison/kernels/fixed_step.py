@@ -136,10 +136,10 @@ def answers_backward(
     for c in range(count):
         pair = memory.pair[world, c]
         slip_bar = memory.slip_bar[world, c]
-        struck = strikes(contacts, memory, world, c)
+        hit_body = strikes(contacts, memory, world, c)
         restored = scalar(0.0)
         gap_bar = TAKEN_BACK / h * slip_bar[0]
-        if struck:
+        if hit_body:
             restored = memory.restitution[world, c] * slip_bar[0]
             gap_bar = scalar(0.0)
             add_push(tree, memory, world, c, vec3(restored, scalar(0.0), scalar(0.0)), work.v_bar, 0)
@@ -151,9 +151,9 @@ def answers_backward(
         )
         if touch.wanted != 0 and pair < contacts.pairs:
             touch.friction[world, pair] = touch.friction[world, pair] + memory.friction_bar[world, c]
-            if struck:
-                found = slip_bar[0] * memory.before[world, c][0]
-                touch.restitution[world, pair] = touch.restitution[world, pair] + found
+            if hit_body:
+                result = slip_bar[0] * memory.before[world, c][0]
+                touch.restitution[world, pair] = touch.restitution[world, pair] + result
 
 
 def kernels(Law, solve, solve_backward):

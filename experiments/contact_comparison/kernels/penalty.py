@@ -76,7 +76,7 @@ def force_of(law: Law, gap: scalar, slip: vec3, friction: scalar):
 @wp.func
 def force_backward(law: Law, gap: scalar, slip: vec3, friction: scalar, force: vec3, weight: vec3):
     """ū, ḡ and μ̄ of w · F."""
-    one = scalar(1.0)
+    unit = scalar(1.0)
     size = wp.sqrt(slip[1] * slip[1] + slip[2] * slip[2] + law.slip_speed * law.slip_speed)
     across = weight[1] * slip[1] + weight[2] * slip[2]
     force_bar = weight[0] - friction * across / size
@@ -85,7 +85,7 @@ def force_backward(law: Law, gap: scalar, slip: vec3, friction: scalar, force: v
     gap_bar = scalar(0.0)
     speed_bar = scalar(0.0)
     if law.distance > scalar(0.0):
-        gap_bar = -law.stiffness * force_bar / (one + wp.exp(gap / law.distance))
+        gap_bar = -law.stiffness * force_bar / (unit + wp.exp(gap / law.distance))
     elif force[0] > scalar(0.0):
         gap_bar = -law.stiffness * force_bar
         speed_bar = -law.damping * force_bar

@@ -68,10 +68,10 @@ def equations(memory: ContactMemory, world: int, c: int, smoothing: scalar):
     smaller = weight * smoothing / larger
     more = wp.where(pushed < z, smaller, larger)
     less = wp.where(pushed < z, larger, smaller)
-    found = Equations()
-    found.off = vec3(half * (weight * impulse[0] + slip[0] - root), weight * impulse[1], weight * impulse[2])
-    found.impulse = mat33(weight * less / root, z, z, z, weight, z, z, z, weight)
-    found.slip = mat33(more / root, z, z, z, z, z, z, z, z)
+    result = Equations()
+    result.off = vec3(half * (weight * impulse[0] + slip[0] - root), weight * impulse[1], weight * impulse[2])
+    result.impulse = mat33(weight * less / root, z, z, z, weight, z, z, z, weight)
+    result.slip = mat33(more / root, z, z, z, z, z, z, z, z)
     if mu > z:
         normal = more / weight
         s = half * smoothing / (mu * normal)
@@ -82,21 +82,23 @@ def equations(memory: ContactMemory, world: int, c: int, smoothing: scalar):
         rub_1 = weight * impulse[1] / whole
         rub_2 = weight * impulse[2] / whole
         spread = -s * (scalar(1.0) + s / length)  # N ∂ψ/∂N = μ ∂ψ/∂μ
-        share = bound / whole
-        first = spread * rub_1 + share * slip[1]  # N ∂F/∂N
-        second = spread * rub_2 + share * slip[2]
+        fraction = bound / whole
+        first = spread * rub_1 + fraction * slip[1]  # N ∂F/∂N
+        second = spread * rub_2 + fraction * slip[2]
         # N grows with w λ_n − u_n by (1 + (w λ_n − u_n) / r) / 2 w.
-        grown = scalar(1.0) / (root * normal)
-        found.off = vec3(found.off[0], psi * rub_1 + share * slip[1], psi * rub_2 + share * slip[2])
+        extended = scalar(1.0) / (root * normal)
+        result.off = vec3(result.off[0], psi * rub_1 + fraction * slip[1], psi * rub_2 + fraction * slip[2])
         own = weight * psi / whole
-        found.impulse = mat33(weight * less / root, z, z, more * grown * first, own, z, more * grown * second, z, own)
-        found.slip = mat33(
+        result.impulse = mat33(
+            weight * less / root, z, z, more * extended * first, own, z, more * extended * second, z, own
+        )
+        result.slip = mat33(
             more / root, z, z,
-            -normal * grown * first, share + rub_1 * slip[1] / length, rub_1 * slip[2] / length,
-            -normal * grown * second, rub_2 * slip[1] / length, share + rub_2 * slip[2] / length,
+            -normal * extended * first, fraction + rub_1 * slip[1] / length, rub_1 * slip[2] / length,
+            -normal * extended * second, rub_2 * slip[1] / length, fraction + rub_2 * slip[2] / length,
         )  # fmt: skip
-        found.friction = vec3(z, first, second) / mu
-    return found
+        result.friction = vec3(z, first, second) / mu
+    return result
 
 
 @wp.func
@@ -104,9 +106,9 @@ def imbalance(memory: ContactMemory, world: int, start: int, end: int, smoothing
     """Vector = F of the island's contacts; the largest number of it."""
     worst = scalar(0.0)
     for m in range(start, end):
-        found = equations(memory, world, memory.member[world, m], smoothing)
-        memory.vector[world, m] = found.off
-        size = largest(found.off)
+        result = equations(memory, world, memory.member[world, m], smoothing)
+        memory.vector[world, m] = result.off
+        size = largest(result.off)
         # Not a number is larger than any.
         if not (size <= worst):
             worst = size
@@ -118,10 +120,10 @@ def factor_rates(memory: ContactMemory, world: int, start: int, end: int, smooth
     """Factor F_λ + F_u A of the island."""
     for m in range(start, end):
         c = memory.member[world, m]
-        found = equations(memory, world, c, smoothing)
+        result = equations(memory, world, c, smoothing)
         for n in range(start, end):
-            memory.matrix[world, m, n] = found.slip * memory.delassus[world, c, memory.member[world, n]]
-        memory.matrix[world, m, m] = memory.matrix[world, m, m] + found.impulse
+            memory.matrix[world, m, n] = result.slip * memory.delassus[world, c, memory.member[world, n]]
+        memory.matrix[world, m, m] = memory.matrix[world, m, m] + result.impulse
     factor(memory, world, start, end - start)
 
 
@@ -134,18 +136,18 @@ def newton_step(memory: ContactMemory, world: int, start: int, end: int, smoothi
         c = memory.member[world, m]
         memory.best_impulse[world, c] = memory.impulse[world, c]
         memory.impulse_bar[world, c] = memory.vector[world, m]
-    share = scalar(1.0)
+    fraction = scalar(1.0)
     after = scalar(0.0)
     tries = wp.int32(0)
     too_far = bool(True)
     while tries < HALVINGS and too_far:
         for m in range(start, end):
             c = memory.member[world, m]
-            memory.impulse[world, c] = memory.best_impulse[world, c] - share * memory.impulse_bar[world, c]
+            memory.impulse[world, c] = memory.best_impulse[world, c] - fraction * memory.impulse_bar[world, c]
         find_slip(memory, world, start, end)
         after = imbalance(memory, world, start, end, smoothing)
-        too_far = not (after <= (scalar(1.0) - scalar(0.1) * share) * before)
-        share = scalar(0.5) * share
+        too_far = not (after <= (scalar(1.0) - scalar(0.1) * fraction) * before)
+        fraction = scalar(0.5) * fraction
         tries += 1
     return after
 
@@ -210,10 +212,10 @@ def solve_backward(law: Law, memory: ContactMemory, world: int, count: int):
         solve_factored_transposed(memory, world, start, end - start)
         for m in range(start, end):
             c = memory.member[world, m]
-            found = equations(memory, world, c, law.smoothing)
+            result = equations(memory, world, c, law.smoothing)
             y = memory.vector[world, m]
-            memory.slip_bar[world, c] = -transposed(found.slip, y)
-            memory.friction_bar[world, c] = -wp.dot(found.friction, y)
+            memory.slip_bar[world, c] = -transposed(result.slip, y)
+            memory.friction_bar[world, c] = -wp.dot(result.friction, y)
         start = end
 
 
