@@ -190,12 +190,12 @@ def _parse_bounds(text: str) -> tuple[str, tuple[float | None, float | None]]:
         return name, (None, None)
     low, dots, high = bounds.partition("..")
     try:
-        low, high = (float(number) if number.strip() else None for number in (low, high))
+        limits = [float(number) if number.strip() else None for number in (low, high)]
     except ValueError:
-        dots = ""
-    if not dots:
+        limits = []
+    if not dots or not limits:
         raise InputError(f"unknown: expected name=low..high, such as mass:cart=1..5, got {text!r}")
-    return name.strip(), (low, high)
+    return name.strip(), (limits[0], limits[1])
 
 
 def _split(text: str | None) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from physvision.identification.initial_guesses import Positions, Samples
 from physvision.identification.model import Evidence, UnsuitableError
 from physvision.identification.parabolas import parabola_window
 from physvision.identification.release import (
@@ -35,8 +36,8 @@ class FlightStretch:
         noise: Standard deviation of a coordinate, pixels.
     """
 
-    times: Float[np.ndarray, " samples"]
-    positions: Float[np.ndarray, "samples 2"]
+    times: Samples
+    positions: Positions
     window: tuple[int, int]
     before: int
     flying: bool

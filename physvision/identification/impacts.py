@@ -9,17 +9,14 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from physvision.identification.initial_guesses import fit_polynomial
+from physvision.identification.initial_guesses import Positions, Samples, fit_polynomial
 from physvision.identification.kind_settings import BounceSettings, CollisionSettings
 
 _BOUNCE_DEFAULTS, _COLLISION_DEFAULTS = BounceSettings(), CollisionSettings()
 
 
 def find_bounces(
-    times: Float[np.ndarray, " samples"],
-    heights: Float[np.ndarray, " samples"],
-    noise: float,
-    settings: BounceSettings = _BOUNCE_DEFAULTS,
+    times: Samples, heights: Samples, noise: float, settings: BounceSettings = _BOUNCE_DEFAULTS
 ) -> list[int]:
     """Find the last sample before each impact, at which a downward motion turns upward.
 
@@ -66,9 +63,7 @@ class BounceGuess(NamedTuple):
     velocity: Float[np.ndarray, "2"]
 
 
-def guess_bounces(
-    times: Float[np.ndarray, " samples"], positions: Float[np.ndarray, "samples 2"], bounces: list[int]
-) -> BounceGuess | None:
+def guess_bounces(times: Samples, positions: Positions, bounces: list[int]) -> BounceGuess | None:
     """Estimate a bouncing ball's parameters from the parabolas between impacts; None if none of them opens down."""
     edges = [0, *bounces, len(times)]
     accelerations = []
@@ -118,9 +113,7 @@ class Impact(NamedTuple):
 
 
 def find_impact(
-    times: Float[np.ndarray, " samples"],
-    positions: Float[np.ndarray, "samples numbers"],
-    settings: CollisionSettings = _COLLISION_DEFAULTS,
+    times: Samples, positions: Float[np.ndarray, "samples numbers"], settings: CollisionSettings = _COLLISION_DEFAULTS
 ) -> Impact | None:
     """Find the sample at which a change of velocity explains most; None if nothing changes.
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+Samples = Float[np.ndarray, " samples"]
+Positions = Float[np.ndarray, "samples 2"]
 MAD_TO_STD = 1.4826  # standard deviation of normal numbers over their median absolute deviation
 _MAX_SINE_NUMBERS = 100_000  # bounds the memory of periodograms of long tracks
 
 
 def fit_polynomial(
-    times: Float[np.ndarray, " samples"], values: Float[np.ndarray, "samples numbers"], degree: int
+    times: Samples, values: Float[np.ndarray, "samples numbers"], degree: int
 ) -> Float[np.ndarray, "coefficients numbers"]:
     """Fit a polynomial robustly; its coefficients, the constant first."""
     return robust_lstsq(np.vander(times, degree + 1, increasing=True), values)
@@ -44,9 +46,7 @@ def robust_lstsq(
     return coefficients
 
 
-def local_derivatives(
-    times: Float[np.ndarray, " samples"], values: Float[np.ndarray, " samples"], width: int = 9
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def local_derivatives(times: Samples, values: Samples, width: int = 9) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return smoothed values and their first and second derivatives, from a quartic through `width` samples."""
     rows = []
     for index in range(len(times)):
@@ -59,10 +59,7 @@ def local_derivatives(
 
 
 def informative_duration(
-    times: Float[np.ndarray, " samples"],
-    positions: Float[np.ndarray, "samples numbers"],
-    fraction: float = 0.5,
-    min_samples: int = 12,
+    times: Samples, positions: Float[np.ndarray, "samples numbers"], fraction: float = 0.5, min_samples: int = 12
 ) -> float:
     """Return the time, s, until positions have covered a fraction of their range, after `min_samples` at least."""
     extent = np.nanmax(np.nanmax(positions, 0) - np.nanmin(positions, 0))
@@ -73,7 +70,7 @@ def informative_duration(
     return float(times[-1] - times[0])
 
 
-def fit_circle(positions: Float[np.ndarray, "samples 2"]) -> tuple[np.ndarray, float]:
+def fit_circle(positions: Positions) -> tuple[np.ndarray, float]:
     """Fit a circle, with Pratt's and Taubin's normalization; its center and radius."""
     mean = positions.mean(0)
     x, y = (positions - mean).T
@@ -89,13 +86,13 @@ def fit_circle(positions: Float[np.ndarray, "samples 2"]) -> tuple[np.ndarray, f
     return mean + center, radius
 
 
-def principal_direction(positions: Float[np.ndarray, "samples 2"]) -> tuple[np.ndarray, float]:
+def principal_direction(positions: Positions) -> tuple[np.ndarray, float]:
     """Return the unit principal direction of positions, and their width across it relative to the spread along it."""
     values, vectors = np.linalg.eigh(np.cov((positions - positions.mean(0)).T))
     return vectors[:, 1], float(np.sqrt(max(values[0], 0.0) / max(values[1], 1e-12)))
 
 
-def dominant_period(times: Float[np.ndarray, " samples"], values: Float[np.ndarray, " samples"]) -> float | None:
+def dominant_period(times: Samples, values: Samples) -> float | None:
     """Return the period of an oscillation about a drifting level, s; None for less than half a period.
 
     A periodogram finds the frequency at which a sine, with a level and a slope, explains most; a finer search around it
@@ -115,9 +112,7 @@ def dominant_period(times: Float[np.ndarray, " samples"], values: Float[np.ndarr
 
 
 def _sine_residuals(
-    times: Float[np.ndarray, " samples"],
-    values: Float[np.ndarray, " samples"],
-    frequencies: Float[np.ndarray, " frequencies"],
+    times: Samples, values: Samples, frequencies: Float[np.ndarray, " frequencies"]
 ) -> Float[np.ndarray, " frequencies"]:
     """Return the sum of squares that a sine of each frequency, with a level and a slope, leaves of values."""
     elapsed, deviations, residuals = times - times[0], values - values.mean(), []

@@ -13,6 +13,7 @@ from torch import Tensor
 from physvision.core import PhysvisionError
 from physvision.estimation import SampledState, Setup, Unknown
 from physvision.estimation.unknowns import Values
+from physvision.identification.initial_guesses import Samples
 from physvision.identification.settings import DEFAULT_SETTINGS, IdentificationSettings
 from physvision.identification.view import View
 from physvision.perception import Track
@@ -146,7 +147,7 @@ class Evidence:
 
     def samples(
         self, min_count: int
-    ) -> tuple[Int[np.ndarray, " samples"], Float[np.ndarray, " samples"], Float[np.ndarray, "samples numbers"]]:
+    ) -> tuple[Int[np.ndarray, " samples"], Samples, Float[np.ndarray, "samples numbers"]]:
         """Return the indices, times and positions of the samples in which all objects are observed.
 
         Raises:

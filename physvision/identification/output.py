@@ -11,27 +11,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from physvision import video
+from physvision import report, video
 from physvision.core import Clip
 from physvision.identification.pipeline import Source
 from physvision.identification.result import Identification
-from physvision.report import (
-    Canvas,
-    Curve,
-    Mark,
-    OutputFolder,
-    Page,
-    Panel,
-    ParameterRow,
-    VideoFigure,
-    embed_video,
-    parameter_table,
-    path_chart,
-    phase_chart,
-    stat_cards,
-    table,
-    time_chart,
-)
 from physvision.report.palette import OBJECTS, TEXT, WARN
 
 
@@ -51,7 +34,7 @@ def save_results(
         film: If true, a film of a clip is drawn.
         start: Time of the clip at which the tracks begin, s; its beginning if not given.
     """
-    with OutputFolder(folder) as output:
+    with report.OutputFolder(folder) as output:
         paths = [output / "parameters.json", output / "states.csv"]
         result.write(paths[0])
         _write_states(result, paths[1])
@@ -89,7 +72,7 @@ def _write_film(result: Identification, source: Clip | str | os.PathLike[str], p
     evidence = result.evidence
     rate = min(evidence.settings.output.max_fps, 1 / evidence.dt)
     size = (round(evidence.view.width), round(evidence.view.height))
-    film, canvas = VideoFigure(path, rate), Canvas(size, ["observed and fitted"], rate)
+    film, canvas = report.VideoFigure(path, rate), report.Canvas(size, ["observed and fitted"], rate)
     try:
         film.add(_draw_frames(result, source, canvas, rate, start))
         film.close()
@@ -100,7 +83,7 @@ def _write_film(result: Identification, source: Clip | str | os.PathLike[str], p
 
 
 def _draw_frames(
-    result: Identification, source: Clip | str | os.PathLike[str], canvas: Canvas, rate: float, start: float
+    result: Identification, source: Clip | str | os.PathLike[str], canvas: report.Canvas, rate: float, start: float
 ) -> Iterator[np.ndarray]:
     """Draw the frames of the film from `start` on; every n-th of a fast clip."""
     evidence, settings = result.evidence, result.evidence.settings.output
@@ -128,7 +111,7 @@ def _draw_frames(
                 path[np.isfinite(path).all(1)] for path in (trail[:, columns], predicted[number // stride][:, columns])
             )
             marks.append(
-                Mark(
+                report.Mark(
                     OBJECTS[index % len(OBJECTS)],
                     position,
                     track.radius or 3.0,
@@ -136,21 +119,21 @@ def _draw_frames(
                     future if len(future) else None,
                 )
             )
-        yield canvas.draw([Panel(np.ascontiguousarray(frame), marks)], float(times[number]))
+        yield canvas.draw([report.Panel(np.ascontiguousarray(frame), marks)], float(times[number]))
 
 
-def _page(result: Identification, film: Path | None) -> Page:
-    page = Page(
+def _page(result: Identification, film: Path | None) -> report.Page:
+    page = report.Page(
         f"{_readable(result.motion)}: identified motion",
         "The kind of motion in the clip, its parameters with 95 % intervals, and a holdout test on the last third of "
         "the clip.",
         list(result.warnings),
     )
-    page.add(stat_cards(_key_numbers(result)))
+    page.add(report.stat_cards(_key_numbers(result)))
     if film is not None:
         page.section(
             "The clip",
-            embed_video(film),
+            report.embed_video(film),
             text="Rings: observed positions. Lines: the fitted motion. Dots: the prediction for the next half second.",
         )
     unidentifiable = [
@@ -158,8 +141,8 @@ def _page(result: Identification, film: Path | None) -> Page:
         for name, parameter in result.parameters.items()
         if not parameter.identifiable
     ]
-    reasons = [table(unidentifiable, ("not identifiable", "reason"))] if unidentifiable else []
-    page.section("Parameters", parameter_table(_parameter_rows(result)), *reasons)
+    reasons = [report.table(unidentifiable, ("not identifiable", "reason"))] if unidentifiable else []
+    page.section("Parameters", report.parameter_table(_parameter_rows(result)), *reasons)
     page.section("Observed and fitted motion", *_motion_charts(result))
     page.section(
         "Kinds of motion", _kinds_table(result), text="Bayes' information criterion of each kind; larger is better."
@@ -187,16 +170,17 @@ def _key_numbers(result: Identification) -> list[tuple[str, str]]:
     return numbers
 
 
-def _parameter_rows(result: Identification) -> list[ParameterRow]:
+def _parameter_rows(result: Identification) -> list[report.ParameterRow]:
     rows = [
-        ParameterRow(
+        report.ParameterRow(
             _readable(name), [parameter.value], parameter.unit or "1", "measured in this clip", parameter.interval_95
         )
         for name, parameter in result.parameters.items()
         if parameter.value is not None
     ]
     return rows + [
-        ParameterRow(name, [known_value.value], "1", "known") for name, known_value in result.known_values.items()
+        report.ParameterRow(name, [known_value.value], "1", "known")
+        for name, known_value in result.known_values.items()
     ]
 
 
@@ -211,28 +195,27 @@ def _motion_charts(result: Identification) -> list:
         color = OBJECTS[index % len(OBJECTS)]
         for axis, name in enumerate("xy"):
             curves = [
-                Curve(f"{track.name}, observed", observed[:, axis], color),
-                Curve(f"{track.name}, fitted", line[:, axis], TEXT, "dotted"),
+                report.Curve(f"{track.name}, observed", observed[:, axis], color),
+                report.Curve(f"{track.name}, fitted", line[:, axis], TEXT, "dotted"),
             ]
             if result.holdout is not None:
                 predicted = result.holdout.positions[:, 2 * index + axis]
-                curves.append(Curve("predicted from the first two thirds", predicted, WARN, "dotted"))
+                curves.append(report.Curve("predicted from the first two thirds", predicted, WARN, "dotted"))
             title = f"{name} of {track.name}"
-            charts.append(time_chart(title, unit, times, curves))
+            charts.append(report.time_chart(title, unit, times, curves))
             residual_color = OBJECTS[(2 * index + axis) % len(OBJECTS)]
-            residuals.append(Curve(title, observed[:, axis] - line[:, axis], residual_color))
-        paths += [
-            Curve(f"{track.name}, observed", observed, color), Curve(f"{track.name}, fitted", line, TEXT, "dotted"),
-        ]  # fmt: skip
+            residuals.append(report.Curve(title, observed[:, axis] - line[:, axis], residual_color))
+        paths.append(report.Curve(f"{track.name}, observed", observed, color))
+        paths.append(report.Curve(f"{track.name}, fitted", line, TEXT, "dotted"))
         speed = np.gradient(line, times, axis=0)
         axis = int(np.nanstd(line, axis=0).argmax())
-        phases.append(Curve(track.name, np.stack([line[:, axis], speed[:, axis]], 1), color))
-    charts.append(time_chart("residuals: observed less fitted", unit, times, residuals))
+        phases.append(report.Curve(track.name, np.stack([line[:, axis], speed[:, axis]], 1), color))
+    charts.append(report.time_chart("residuals: observed less fitted", unit, times, residuals))
     size = (round(evidence.view.width), round(evidence.view.height))
     if max(size) > 1.5 * evidence.extent / 10:
-        charts.append(path_chart("paths", size, paths))
+        charts.append(report.path_chart("paths", size, paths))
     finite_phases = [phase for phase in phases if np.isfinite(phase.values).all(1).any()]
-    charts.append(phase_chart("phase", f"position, {unit}", f"velocity, {unit}/s", finite_phases))
+    charts.append(report.phase_chart("phase", f"position, {unit}", f"velocity, {unit}/s", finite_phases))
     return charts + _energy_charts(result)
 
 
@@ -244,21 +227,16 @@ def _energy_charts(result: Identification) -> list:
     with torch.no_grad():
         kinetic, potential = (part[0].numpy() for part in engine.mechanics.energy(trajectory))
     times = trajectory.times.numpy() + result.fit.start_time
-    curves = [Curve("kinetic", kinetic, OBJECTS[1])]
+    curves = [report.Curve("kinetic", kinetic, OBJECTS[1])]
     if np.ptp(potential) > 0:
-        curves += [Curve("potential", potential, OBJECTS[4]), Curve("total", kinetic + potential, TEXT)]
+        curves += [report.Curve("potential", potential, OBJECTS[4]), report.Curve("total", kinetic + potential, TEXT)]
     unit = "J, for a mass of 1 kg where none is known" if result.unit == "m" else "kg px²/s²"
-    return [time_chart("energy", unit, times, curves)]
+    return [report.time_chart("energy", unit, times, curves)]
 
 
 def _kinds_table(result: Identification):
-    rows = [
-        (
-            _readable(name),
-            f"{score:.4g}",
-            "the best" if name == result.motion else result.indistinguishable.get(name, ""),
-        )
-        for name, score in sorted(result.scores.items(), key=lambda item: -item[1])
-    ]
+    notes = {**result.indistinguishable, result.motion: "the best"}
+    scores = sorted(result.scores.items(), key=lambda item: -item[1])
+    rows = [(_readable(name), f"{score:.4g}", notes.get(name, "")) for name, score in scores]
     rows += [(_readable(name), "–", reason) for name, reason in result.rejected.items()]
-    return table(rows, ("motion", "score", "what would distinguish it, or why it was rejected"))
+    return report.table(rows, ("motion", "score", "what would distinguish it, or why it was rejected"))

@@ -5,18 +5,14 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from physvision.identification.initial_guesses import fit_polynomial
+from physvision.identification.initial_guesses import Positions, Samples, fit_polynomial
 from physvision.identification.kind_settings import ParabolaSettings
 
 _DEFAULTS = ParabolaSettings()
 
 
 def parabola_window(
-    times: Float[np.ndarray, " samples"],
-    positions: Float[np.ndarray, "samples 2"],
-    noise: float,
-    falling: bool = False,
-    settings: ParabolaSettings = _DEFAULTS,
+    times: Samples, positions: Positions, noise: float, falling: bool = False, settings: ParabolaSettings = _DEFAULTS
 ) -> tuple[int, int] | None:
     """Find the longest run of samples that a parabola explains within the noise.
 
@@ -51,12 +47,7 @@ def parabola_window(
     return (start, end) if end - start >= min_samples else longest
 
 
-def departure_index(
-    times: Float[np.ndarray, " samples"],
-    positions: Float[np.ndarray, "samples 2"],
-    noise: float,
-    settings: ParabolaSettings = _DEFAULTS,
-) -> int:
+def departure_index(times: Samples, positions: Positions, noise: float, settings: ParabolaSettings = _DEFAULTS) -> int:
     """Count the first samples that are off the path of the later ones.
 
     Going back from the middle, four samples at a time are compared with the polynomial through all later ones, to
@@ -85,12 +76,7 @@ def departure_index(
 
 
 def _noise_covariance(
-    times: Float[np.ndarray, " samples"],
-    positions: Float[np.ndarray, "samples 2"],
-    noise: float,
-    degree: int,
-    reference: int,
-    settings: ParabolaSettings,
+    times: Samples, positions: Positions, noise: float, degree: int, reference: int, settings: ParabolaSettings
 ) -> Float[np.ndarray, "samples samples"]:
     """Estimate the covariance of white and autocorrelated noise from the last `reference` samples.
 

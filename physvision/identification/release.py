@@ -7,7 +7,7 @@ import math
 import numpy as np
 from jaxtyping import Float
 
-from physvision.identification.initial_guesses import MAD_TO_STD, fit_polynomial, robust_lstsq
+from physvision.identification.initial_guesses import MAD_TO_STD, Positions, Samples, fit_polynomial, robust_lstsq
 from physvision.identification.settings import DEFAULT_SETTINGS, IdentificationSettings
 
 
@@ -20,10 +20,7 @@ class FlightPath:
     """
 
     def __init__(
-        self,
-        times: Float[np.ndarray, " samples"],
-        positions: Float[np.ndarray, "samples 2"],
-        settings: IdentificationSettings = DEFAULT_SETTINGS,
+        self, times: Samples, positions: Positions, settings: IdentificationSettings = DEFAULT_SETTINGS
     ) -> None:
         """Fit the path to samples of the flight."""
         self.degree = 3 if len(times) >= settings.parabola.cubic_samples else 2
@@ -56,10 +53,10 @@ class FlightPath:
 
 
 def estimate_release(
-    times: Float[np.ndarray, " samples"],
-    positions: Float[np.ndarray, "samples 2"],
+    times: Samples,
+    positions: Positions,
     first: int,
-    noise: Float[np.ndarray, " samples"],
+    noise: Samples,
     earliest: float = math.inf,
     settings: IdentificationSettings = DEFAULT_SETTINGS,
 ) -> tuple[float, Float[np.ndarray, "2"]]:
@@ -112,7 +109,7 @@ def estimate_release(
     return result
 
 
-def _capped_squares(errors: Float[np.ndarray, "samples 2"], cap: float) -> float:
+def _capped_squares(errors: Positions, cap: float) -> float:
     """Sum the squares of standard normal errors, each sample's capped so that one outlier decides nothing."""
     return float(np.minimum((errors**2).sum(1), cap).sum())
 
@@ -140,10 +137,7 @@ def expected_pull(
 
 
 def count_offset_samples(
-    times: Float[np.ndarray, " samples"],
-    positions: Float[np.ndarray, "samples 2"],
-    max_count: int,
-    settings: IdentificationSettings = DEFAULT_SETTINGS,
+    times: Samples, positions: Positions, max_count: int, settings: IdentificationSettings = DEFAULT_SETTINGS
 ) -> int:
     """Count the first samples that lie a constant offset beside the path of all; 0 if there are none.
 

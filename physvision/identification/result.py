@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -104,16 +104,10 @@ class Identification:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the contents of parameters.json."""
-        parameters = {}
-        for name, parameter in self.parameters.items():
-            entry: dict[str, Any] = {
-                "value": parameter.value,
-                "unit": parameter.unit,
-                "interval_68": parameter.interval_68,
-                "interval_95": parameter.interval_95,
-                "identifiable": parameter.identifiable,
-            }
-            parameters[name] = entry if parameter.identifiable else {**entry, "reason": parameter.reason}
+        parameters = {name: asdict(parameter) for name, parameter in self.parameters.items()}
+        for entry in parameters.values():
+            if entry["identifiable"]:
+                del entry["reason"]
         unit = self.evidence.unit
         contents: dict[str, Any] = {
             "motion": self.motion,
@@ -121,10 +115,7 @@ class Identification:
             "scores": dict(self.scores),
             "rejected": dict(self.rejected),
             "parameters": parameters,
-            "known_values": {
-                name: {"value": known_value.value, "std": known_value.std}
-                for name, known_value in self.known_values.items()
-            },
+            "known_values": {name: asdict(value) for name, value in self.known_values.items()},
             "warnings": list(self.warnings),
             f"noise_{unit}": self.fit.noise,
             "scale_px_per_m": self.scale,

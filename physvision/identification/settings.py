@@ -9,18 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from physvision.identification.kind_settings import (
-    BounceSettings,
-    CircularSettings,
-    CollisionSettings,
-    CustomSceneSettings,
-    DoublePendulumSettings,
-    FlightSettings,
-    LineSettings,
-    ParabolaSettings,
-    PendulumSettings,
-    ReleaseSettings,
-)
+from physvision.identification import kind_settings as kinds
 
 
 @dataclass(frozen=True)
@@ -258,16 +247,16 @@ class IdentificationSettings:
     warnings: WarningSettings = field(default_factory=WarningSettings)
     audio: AudioSettings = field(default_factory=AudioSettings)
     output: OutputSettings = field(default_factory=OutputSettings)
-    parabola: ParabolaSettings = field(default_factory=ParabolaSettings)
-    release: ReleaseSettings = field(default_factory=ReleaseSettings)
-    flight: FlightSettings = field(default_factory=FlightSettings)
-    bounce: BounceSettings = field(default_factory=BounceSettings)
-    collision: CollisionSettings = field(default_factory=CollisionSettings)
-    double_pendulum: DoublePendulumSettings = field(default_factory=DoublePendulumSettings)
-    pendulum: PendulumSettings = field(default_factory=PendulumSettings)
-    line: LineSettings = field(default_factory=LineSettings)
-    circular: CircularSettings = field(default_factory=CircularSettings)
-    custom: CustomSceneSettings = field(default_factory=CustomSceneSettings)
+    parabola: kinds.ParabolaSettings = field(default_factory=kinds.ParabolaSettings)
+    release: kinds.ReleaseSettings = field(default_factory=kinds.ReleaseSettings)
+    flight: kinds.FlightSettings = field(default_factory=kinds.FlightSettings)
+    bounce: kinds.BounceSettings = field(default_factory=kinds.BounceSettings)
+    collision: kinds.CollisionSettings = field(default_factory=kinds.CollisionSettings)
+    double_pendulum: kinds.DoublePendulumSettings = field(default_factory=kinds.DoublePendulumSettings)
+    pendulum: kinds.PendulumSettings = field(default_factory=kinds.PendulumSettings)
+    line: kinds.LineSettings = field(default_factory=kinds.LineSettings)
+    circular: kinds.CircularSettings = field(default_factory=kinds.CircularSettings)
+    custom: kinds.CustomSceneSettings = field(default_factory=kinds.CustomSceneSettings)
 
 
 DEFAULT_SETTINGS = IdentificationSettings()

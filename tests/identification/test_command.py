@@ -125,7 +125,7 @@ def write_table(path, rows, head="t,x_bob,y_bob,x_cart,y_cart"):
         ([f"{t:.4f},5,5,7,7" for t in SWING], "nothing moves: none of bob, cart leaves its first position"),
         ([f"{t:.4f},,,nan,nan" for t in SWING], "at least 5 positions of a moving object, got bob: 0, cart: 0"),
         (ROWS[:1], "at least three rows"),
-        (ROWS[::-1], "each later than the one before"),
+        (ROWS[::-1], "expected finite, increasing seconds"),
     ],
     ids=["still", "nothing seen", "one row", "backwards"],
 )

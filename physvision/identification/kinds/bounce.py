@@ -14,6 +14,7 @@ from physvision.estimation import SampledState, Setup, Unknown
 from physvision.estimation.unknowns import Values
 from physvision.identification.audio_restitution import AudioRestitution, audio_restitution
 from physvision.identification.impacts import BounceGuess, find_bounces, guess_bounces
+from physvision.identification.initial_guesses import Samples
 from physvision.identification.kind_settings import BounceSettings
 from physvision.identification.model import Evidence, KnownTensors, MotionModel, ParameterValues, UnsuitableError
 from physvision.identification.parabolas import departure_index
@@ -49,8 +50,8 @@ def candidate_models(evidence: Evidence) -> list[MotionModel]:
 
 
 def impact_restitutions(
-    times: Float[np.ndarray, " samples"],
-    heights: Float[np.ndarray, " samples"],
+    times: Samples,
+    heights: Samples,
     bounces: list[int],
     floor: float,
     min_samples: int = BounceSettings.min_flight_samples,
@@ -189,6 +190,5 @@ def _parameters(values: Values, known_values: KnownTensors, radius: float | None
     if "gravity" not in known_values:
         parameters["gravity"] = "needs radius or scale" if scale is None else values["weight"] / scale
     if "radius" not in known_values:
-        missing = scale is None or radius is None
-        parameters["radius"] = "needs gravity or scale" if missing else radius / scale
+        parameters["radius"] = "needs gravity or scale" if scale is None or radius is None else radius / scale
     return parameters

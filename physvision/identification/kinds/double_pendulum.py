@@ -7,12 +7,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Float
 
 from physvision.core import State
 from physvision.estimation import SampledState, Setup, Unknown
 from physvision.estimation.unknowns import Values
-from physvision.identification.initial_guesses import fit_circle, informative_duration, local_derivatives, robust_lstsq
+from physvision.identification.initial_guesses import (
+    Samples,
+    fit_circle,
+    informative_duration,
+    local_derivatives,
+    robust_lstsq,
+)
 from physvision.identification.kind_settings import DoublePendulumSettings
 from physvision.identification.model import Evidence, KnownTensors, MotionModel, ParameterValues, UnsuitableError
 from physvision.physics import articulated
@@ -109,10 +114,7 @@ def _guess(evidence: Evidence) -> _Guess:
 
 
 def estimate_dynamics(
-    times: Float[np.ndarray, " samples"],
-    inner_angle: Float[np.ndarray, " samples"],
-    outer_angle: Float[np.ndarray, " samples"],
-    rho: float,
+    times: Samples, inner_angle: Samples, outer_angle: Samples, rho: float
 ) -> tuple[float, float, list[float]]:
     """Estimate gravity over the inner arc, 1/s², the mass ratio and the swing ratios, from accelerations.
 

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 
 from physvision.estimation import SampledState
-from physvision.identification.initial_guesses import principal_direction
+from physvision.identification.initial_guesses import Samples, principal_direction
 from physvision.identification.model import Evidence, UnsuitableError
 from physvision.identification.parabolas import parabola_window
 from physvision.identification.settings import IdentificationSettings
@@ -29,8 +29,8 @@ class StraightTrack:
         indices: Index of each sample in the clip.
     """
 
-    times: Float[np.ndarray, " samples"]
-    distances: Float[np.ndarray, " samples"]
+    times: Samples
+    distances: Samples
     center: Float[np.ndarray, "2"]
     heading: float
     noise: float

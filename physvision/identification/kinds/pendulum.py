@@ -7,12 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from jaxtyping import Float
 
 from physvision.core import State
 from physvision.estimation import SampledState, Setup, Unknown
 from physvision.estimation.unknowns import Values
-from physvision.identification.initial_guesses import dominant_period, fit_circle, principal_direction
+from physvision.identification.initial_guesses import (
+    Positions,
+    Samples,
+    dominant_period,
+    fit_circle,
+    principal_direction,
+)
 from physvision.identification.model import Evidence, KnownTensors, MotionModel, ParameterValues, UnsuitableError
 from physvision.physics.particle import Particle
 
@@ -71,9 +76,7 @@ def _observe_drifting(sampled: SampledState) -> torch.Tensor:
     return _observe(sampled) + sampled.values["drift"] * sampled.time[:, None]
 
 
-def _starts(
-    times: Float[np.ndarray, " samples"], positions: Float[np.ndarray, "samples 2"], period: float
-) -> dict[str, object]:
+def _starts(times: Samples, positions: Positions, period: float) -> dict[str, object]:
     """Return starts from circles through the track, a fitted one and flatter ones, with matching frequencies."""
     center, radius = fit_circle(positions)
     mean = positions.mean(0)
