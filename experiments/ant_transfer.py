@@ -94,7 +94,7 @@ def main(run: Path = Path("out/compliant-ant"), episodes: int = 8) -> float:
     config = json.loads((run / "config.json").read_text())
     game = ENVIRONMENTS[config["env"]]()
     if config["algorithm"] != "shac":
-        raise InputError(f"run: expected one of SHAC, got {about['method']}")
+        raise InputError(f"run: expected one of SHAC, got {config['algorithm']}")
     settings = config["settings"]
     options = {name: settings[name] for name in ("normalize_obs", "layer_norm", "state_independent_std")}
     actor = Actor(27, tuple(settings["hidden_sizes"]), 8, "elu", **options)

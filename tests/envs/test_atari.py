@@ -15,7 +15,7 @@ def test_a_game_is_the_same_from_the_same_seed_and_refuses_what_is_no_key():
     env = AtariEnv("Breakout")
     runs = []
     for _ in range(2):
-        frame = game.reset(3, noop_frames=4)
+        frame = env.reset(3, noop_frames=4)
         assert frame.lives == 5
         assert not frame.done
         runs.append([env.step(key).image for key in ("FIRE", "LEFT", "LEFT", "NOOP", "NOOP", "NOOP")])
