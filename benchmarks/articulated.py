@@ -52,7 +52,7 @@ class Scene:
 
     @property
     def order(self) -> np.ndarray:
-        """Where Pinocchio, which sorts a URDF's joints by name, has each of our velocities."""
+        """Index in our order of each velocity of Pinocchio, which sorts the joints of a URDF by name."""
         first = 6 if self.engine.nq != self.engine.nv else 0
         hinges = self.engine.joint_names[-(self.engine.nv - first) :]
         at = [self.pinocchio.joints[self.pinocchio.getJointId(name)].idx_v for name in hinges]
@@ -67,7 +67,7 @@ class Scene:
         return np.concatenate([q[..., :3], q[..., 4:7], q[..., 3:4], turns], -1)
 
     def velocities(self, v: np.ndarray) -> np.ndarray:
-        """In Pinocchio's order."""
+        """Velocities in the order of Pinocchio."""
         out = np.empty_like(v)
         out[..., self.order] = v
         return out
@@ -238,12 +238,12 @@ def against_pinocchio(name: str, scene: Scene, rounds: int) -> list[Claim]:
 
 
 def main(scenes: tuple[str, ...] = tuple(SCENES), rounds: int = 5, long: bool = True) -> None:
-    """Print the tables.
+    """Print the tables of times.
 
     Args:
         scenes: which of the scenes.
-        rounds: how often everything is timed.
-        long: also time 1000 steps.
+        rounds: Number of rounds of timing.
+        long: If true, also time 1000 steps.
     """
     torch.set_num_threads(1)
     claims: list[Claim] = []

@@ -1,4 +1,4 @@
-"""Where the time of a training step of the billiards goes: each part alone, on one thread, in processor seconds.
+"""Time of the parts of a training step of the billiards, each alone, on one thread, in processor seconds.
 
 The step is that of trainers/billiards-small.yaml, half precision where it says so, labels on all of them. A
 part's backward pass is counted with it. The shares are of the sum of all parts.
@@ -32,12 +32,12 @@ def seconds(part: Callable[[], object], repeats: int) -> float:
 
 
 def main(config: str = "billiards-small", data: str = "out/billiards-20", repeats: int = 5) -> None:
-    """Time the parts.
+    """Time the parts of a training step.
 
     Args:
-        config: of trainers/.
+        config: Configuration in trainers/.
         data: a data set of as many balls.
-        repeats: how often each part is run.
+        repeats: Number of runs of each part.
     """
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -84,7 +84,7 @@ def main(config: str = "billiards-small", data: str = "out/billiards-20", repeat
         "the encoder's network": learn_network,
         "the physics layer, 10 steps": learn_physics,
         "the decoder": learn_decoder,
-        "the optimiser": optimizer.step,
+        "the optimizer": optimizer.step,
     }
     results = {name: seconds(part, repeats) for name, part in parts.items()}
     total = sum(results.values())

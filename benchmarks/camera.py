@@ -1,4 +1,4 @@
-"""How long frames and their gradients take, beside Mitsuba 3 on the same scene in the same run, on one thread.
+"""Time of frames and their gradients, beside Mitsuba 3 on the same scene in the same run, on one thread.
 
     python benchmarks/camera.py
 
@@ -50,7 +50,7 @@ def scene() -> tuple[Tensor, list[Tensor], Tensor]:
 
 
 def own(edges: str) -> tuple[Callable[[], object], Callable[[], object]]:
-    """What renders, and what renders and differentiates with respect to poses and textures."""
+    """Functions that render, and that render and differentiate with respect to poses and textures."""
     poses, textures, background = scene()
     camera = Camera.pinhole(HEIGHT, WIDTH, position=EYE, target=(0, 0, 0), up=(0, 1, 0), fov=FIELD)
     caster = RayCaster(camera, SHAPES, background=background, edges=edges)
@@ -66,7 +66,7 @@ def own(edges: str) -> tuple[Callable[[], object], Callable[[], object]]:
 
 
 def mitsuba() -> tuple[Callable[[], object], Callable[[], object]]:
-    """The same of Mitsuba: every surface shines with its texture, and a path ends where it meets one."""
+    """Functions of Mitsuba for the same scene: every surface emits its texture, and a path ends at the first."""
     import drjit as dr
     import mitsuba as mi
     import numpy as np

@@ -1,4 +1,4 @@
-"""How long the kernels of articulated bodies with contact take to compile, cold, into a folder of their own.
+"""Time to compile the kernels of articulated bodies with contact, cold, into a folder of their own.
 
     python benchmarks/compilation.py [--dtype float64]
 
@@ -36,7 +36,7 @@ def compiled(dtype: torch.dtype, *parts: str) -> float:
 
 
 def main(dtype: str = "float64") -> None:
-    """Print the table.
+    """Print the table of compile times.
 
     Args:
         dtype: "float32" or "float64".

@@ -118,7 +118,7 @@ def ours(contact: str | None, start: State, rounds: int) -> tuple[float, float]:
 
 
 def side_by_side(start: State, robots: int) -> State:
-    """One world of so many of the robot, two metres apart."""
+    """One world of so many of the robot, two meters apart."""
     q = start.q.repeat(1, robots).reshape(robots, -1)
     q[:, 0] += 2 * torch.arange(robots, dtype=q.dtype)
     return State(q.reshape(1, -1), start.v.repeat(1, robots))
@@ -149,10 +149,10 @@ def together(start: State, rounds: int) -> None:
 
 
 def main(rounds: int = 5) -> None:
-    """Print the table.
+    """Print the table of times.
 
     Args:
-        rounds: how often everything is timed.
+        rounds: Number of rounds of timing.
     """
     torch.set_num_threads(1)
     touching = engine("event")

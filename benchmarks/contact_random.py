@@ -90,7 +90,7 @@ def pushing(engine: articulated.Articulation, path: Trajectory, steps: int) -> t
 
 
 def line(seed: int) -> dict[str, float | int | str]:
-    """What is told of a scene."""
+    """Result of one scene, a line of the record."""
     engine, start, smallest = scene(seed)
     listed = engine.contacts(start, max_separation=0.0)
     if listed.separation.numel():
@@ -126,7 +126,7 @@ def line(seed: int) -> dict[str, float | int | str]:
 
 
 def summary(lines: list[dict[str, float]]) -> str:
-    """What the record says."""
+    """Summary of the record."""
 
     def column(name: str) -> np.ndarray:
         return np.array([line[name] for line in lines])
@@ -157,7 +157,7 @@ def main(scenes: int = 1000, first: int = 0, record: Path = Path("contact_random
     """Simulate scenes that the record does not have yet, and print what it says.
 
     Args:
-        scenes: how many.
+        scenes: Number of random scenes.
         first: the number of the first.
         record: a file that lines are added to.
     """

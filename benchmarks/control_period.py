@@ -1,4 +1,4 @@
-"""What a call of the engine costs beside its steps, where a policy is asked anew after each few of them.
+"""Overhead of a call of the engine beside its steps, when a policy acts after every few of them.
 
     python benchmarks/control_period.py [--rounds 7]
 
@@ -35,10 +35,10 @@ def least(work: Callable[[], object], calls: int, rounds: int) -> float:
 
 
 def main(rounds: int = 7) -> None:
-    """Print the table.
+    """Print the table of times.
 
     Args:
-        rounds: how often everything is timed.
+        rounds: Number of rounds of timing.
     """
     torch.set_num_threads(1)
     engine = quadruped()

@@ -1,4 +1,4 @@
-"""How fast data sets are made and read on one core, and how large they are.
+"""Speed of generating and reading data sets on one core, and their size.
 
     python benchmarks/datasets.py [--trials 64]
 

@@ -56,7 +56,7 @@ def main(name: str = "flow", pairs: int = 128) -> bool:
 
     Args:
         name: the network, one that comes with physvision or a file.
-        pairs: of each kind.
+        pairs: Number of pairs of each kind.
     """
     torch.set_num_threads(1)
     ways: dict[str, Flow] = {"network": load_flow(name), "DIS": DenseInverseSearch()}

@@ -24,7 +24,7 @@ SIZES = tuple(10.0**-k for k in range(1, 9))
 
 
 class Case:
-    """The vortex.
+    """Case of a vortex flow.
 
     Args:
         cells: along each axis.
@@ -48,7 +48,7 @@ class Case:
         self.viscosity = torch.tensor(viscosity, dtype=torch.float64)
 
     def loss(self, v: Tensor, viscosity: Tensor, steps: int) -> Tensor:
-        """Of the velocities at the end."""
+        """Loss of the final velocities."""
         end = self.flow.rollout(State(self.start.q, v), steps, properties={"viscosity": viscosity}).final.v
         return end.square().mean() + (end * self.weights).mean()
 
@@ -59,7 +59,7 @@ class Case:
         return float((result[0] * self.along).sum()), float(result[1]), float(result[0].norm())
 
     def differences(self, steps: int, size: float) -> tuple[float, float]:
-        """The same by central differences, each of its own size times `size`."""
+        """Gradients by central differences, of step sizes proportional to `size`."""
         with torch.no_grad():
             ahead, back = (
                 self.loss(self.start.v + sign * size * self.along, self.viscosity, steps) for sign in (1, -1)
@@ -75,7 +75,7 @@ def main(cells: int = 32, viscosity: float = 0.01, steps: int = 20, longest: int
     Args:
         cells: along each axis.
         viscosity: m²/s.
-        steps: of the first table.
+        steps: Steps of the first table.
         longest: horizon, steps.
     """
     torch.set_num_threads(1)

@@ -37,7 +37,7 @@ def timed(work: Callable[[], object], rounds: int) -> float:
 
 
 def vortex(x: np.ndarray, y: np.ndarray, fade: float) -> np.ndarray:
-    """Velocity along x."""
+    """Velocity along x of the vortex."""
     return fade * np.cos(x) * np.sin(y)
 
 
@@ -148,7 +148,7 @@ PEERS = {"JAX-CFD": JAX_CFD, "PhiFlow": PHIFLOW}
 
 
 def peer(code: str, python: Path, cells: int, steps: int, rounds: int) -> list[float]:
-    """The same of a program that runs in another environment; raises with what it said if it fails."""
+    """Run a peer's program in another environment; raises an error with its output if it fails."""
     given = [str(entry) for entry in (cells, steps, rounds, VISCOSITY, DT)]
     limits = {"OMP_NUM_THREADS": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"}
     result = subprocess.run([str(python), "-c", code, *given], capture_output=True, text=True, env=limits, check=False)
@@ -164,13 +164,13 @@ def main(
     steps: int = 50,
     rounds: int = 5,
 ) -> None:
-    """Print the table.
+    """Print the table of times.
 
     Args:
-        peer_python: of the environment with the peers; without one only our own times are printed.
+        peer_python: Python of the environment with the peers; by default only our own times are printed.
         peers: which of them.
         cells: along each axis.
-        steps: of the motion.
+        steps: Steps of the motion.
         rounds: after one that warms up.
     """
     rows = {

@@ -46,7 +46,7 @@ def ours(worlds: int) -> Callable[[], int]:
 
 
 def crocoddyls() -> Callable[[], int]:
-    """The same for Crocoddyl: two rods, its own FDDP."""
+    """Time Crocoddyl on the same problem: two rods, its own FDDP."""
     import crocoddyl  # pyright: ignore[reportMissingImports]
     import pinocchio  # pyright: ignore[reportMissingImports]
 

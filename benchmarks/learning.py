@@ -85,7 +85,7 @@ def forward(game: Environment, batch: int, seed: int) -> Callable[[], int]:
 
 
 def both(game: Environment, batch: int, seed: int) -> Callable[[], int]:
-    """The same with its backward pass."""
+    """Time steps together with their backward pass."""
     generator = torch.Generator().manual_seed(seed)
     worlds, high = VectorEnv(game, batch, generator), torch.tensor(game.action_limit)
 
@@ -130,13 +130,13 @@ def jax_peers(python: str, batches: str, seconds: float) -> None:
 
 
 def print_row(name: str, batch: int, rates: Iterable[Rates]) -> None:
-    """Of the table of steps."""
+    """Print a row of the table of steps."""
     text = "".join(f"{clock:>12,.0f}{processor:>13,.0f}" for clock, processor in rates)
     print(f"{name:<18}{batch:>7}{text}", flush=True)
 
 
 def updates() -> float:
-    """Of ours, a second of processor time."""
+    """Rate of our updates, per second of processor time."""
     torch.manual_seed(0)
     generator = torch.Generator().manual_seed(0)
     agent = Sac(3, 1, SacSettings(), generator)
@@ -158,7 +158,7 @@ def main(
     peer_python: str | None = None,
     jax_python: str | None = None,
 ) -> None:
-    """Print the tables.
+    """Print the tables of rates.
 
     Args:
         games: which.

@@ -36,7 +36,7 @@ class Brax:
         self.world = envs.get_environment("ant", backend=backend)
 
     def begin(self, key: jax.Array):
-        """A start."""
+        """Reset to an initial state."""
         return self.world.reset(key)
 
     def step(self, state, action: jax.Array):
@@ -45,7 +45,7 @@ class Brax:
         return state, state.obs.sum() + state.reward, state.done > 0
 
     def parts(self, state):
-        """What gradients are asked to."""
+        """Arrays with respect to which gradients are taken."""
         return state.pipeline_state.q, state.pipeline_state.qd
 
     def put(self, state, parts):
@@ -60,7 +60,7 @@ class Mjx:
         self.model = mjx.put_model(mujoco.MjModel.from_xml_path(str(FILE)))
 
     def begin(self, key: jax.Array):
-        """A start."""
+        """Reset to an initial state."""
         data = mjx.make_data(self.model)
         return data.replace(qpos=data.qpos + 0.1 * jax.random.uniform(key, data.qpos.shape, minval=-1.0))
 
@@ -88,7 +88,7 @@ def forward(peer, first, state, key: jax.Array):
 
 
 def both(peer, first, state, key: jax.Array):
-    """The same with its backward pass."""
+    """Time steps together with their backward pass."""
 
     def told(parts, action: jax.Array):
         following, value, over = peer.step(peer.put(state, parts), action)
@@ -102,13 +102,13 @@ def both(peer, first, state, key: jax.Array):
 
 
 def starts(peer):
-    """Sixteen of them."""
+    """Sixteen initial states of the environment."""
     begin = jax.jit(peer.begin)
     return jax.tree.map(lambda *each: jp.stack(each), *map(begin, jax.random.split(jax.random.PRNGKey(0), STARTS)))
 
 
 def measured(peer, way: Callable, few, batch: int, seconds: float) -> dict[str, float]:
-    """Steps a second."""
+    """Rate of steps, per second."""
     periods, which = max(1, AT_ONCE // batch), jp.arange(batch) % STARTS
 
     def world(first, state, key: jax.Array):
@@ -129,7 +129,7 @@ def measured(peer, way: Callable, few, batch: int, seconds: float) -> dict[str, 
 
 
 def main() -> None:
-    """Print the lines."""
+    """Print the lines of the table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--batches", default="1,16,256,4096")
     parser.add_argument("--seconds", type=float, default=2.0)

@@ -51,7 +51,7 @@ def motion(engine: articulated.Articulation, start: State, seconds: float, most:
 
 
 def verdict(path: Path, seconds: float, most: float) -> tuple[str, str]:
-    """Whether the file loads, and how it went or why not."""
+    """Outcome of loading and rolling out a file, with the reason of a failure."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     try:
@@ -89,7 +89,7 @@ class Judge:
         self._process = multiprocessing.get_context("spawn").Pool(1)
 
     def __call__(self, path: Path) -> tuple[str, str]:
-        """Whether a file loads, and how it went."""
+        """Load and roll out a file, and return the outcome."""
         answer = self._process.apply_async(verdict, (path, self._seconds, self._most))
         try:
             return answer.get(10 * self._most)

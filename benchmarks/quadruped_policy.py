@@ -4,7 +4,7 @@
 
 Ten seconds of robot time in 1000 steps: 81 sensors (angular rate, direction of gravity and velocity of nine bodies, in
 their axes) feed a network whose outputs are the targets of eight servos; forward, and with the gradient of the distance
-travelled with respect to all weights. Seconds of processor time, of all threads together, beside the paper's on its CPU
+traveled with respect to all weights. Seconds of processor time, of all threads together, beside the paper's on its CPU
 (i7-5930K), for 1 and 128 robots and both its networks, and how much of ours the engine's calls take. The robot, which
 the paper does not describe whole, is that of its gait: a torso of 21.5 kg and four legs of two links; springs and
 dampers of at most 4 N m stand for its servos. Output weights start at zero, as in the paper: it stands.
@@ -102,8 +102,8 @@ def sensed(poses: Tensor, before: Tensor, dt: float) -> Tensor:
     return torch.cat([rate, turn[..., 2, :], velocity], -1).flatten(1)
 
 
-def travelled(engine: articulated.Articulation, policy: Policy, state: State, steps: int, clock: Clock) -> Tensor:
-    """How far each robot gets along x, m."""
+def traveled(engine: articulated.Articulation, policy: Policy, state: State, steps: int, clock: Clock) -> Tensor:
+    """Distance that each robot covers along x, m."""
     with clock:
         before = poses = engine.poses(state)
     start = state.q[:, 0]
@@ -119,10 +119,10 @@ def travelled(engine: articulated.Articulation, policy: Policy, state: State, st
 
 
 def main(steps: int = 1000, threads: int = 2, robots: list[int] | None = None) -> None:
-    """Print the table.
+    """Print the table of times.
 
     Args:
-        steps: of 10 ms; the paper's seconds are for 1000, and are scaled.
+        steps: Number of steps of 10 ms; the paper's seconds are for 1000, and are scaled.
         threads: cores to use.
         robots: numbers of robots, of 1 and 128.
     """
@@ -131,7 +131,7 @@ def main(steps: int = 1000, threads: int = 2, robots: list[int] | None = None) -
     high = engine.initial_state(dtype=torch.float32)
     stand = State(high.q + torch.tensor([0, 0, 0.335] + [0.0] * 12), high.v)
     first = State(stand.q.clone().requires_grad_(), stand.v)
-    travelled(engine, Policy(()), first, 2, Clock()).sum().backward()  # what is compiled and loaded once is not timed
+    traveled(engine, Policy(()), first, 2, Clock()).sum().backward()  # what is compiled and loaded once is not timed
     print(f"{'robots':>6}{'parameters':>12}{'':>10}{'paper, s':>10}{'ours, s':>9}{'engine, s':>11}{'factor':>8}")
     for batch in robots or [1, 128]:
         for hidden, paper in PAPER.items():
@@ -140,9 +140,9 @@ def main(steps: int = 1000, threads: int = 2, robots: list[int] | None = None) -
             start = stand.repeat(batch)
             forward, whole, clock = Clock(), Clock(), Clock()
             with torch.no_grad(), forward:
-                travelled(engine, policy, start, steps, clock)
+                traveled(engine, policy, start, steps, clock)
             with whole:
-                distance = travelled(engine, policy, start, steps, Clock())
+                distance = traveled(engine, policy, start, steps, Clock())
                 distance.mean().backward()
             assert engine.status is not None
             fine = "" if bool(engine.status.converged.all()) else "   some worlds failed"

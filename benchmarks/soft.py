@@ -3,10 +3,10 @@
     python benchmarks/soft.py [--rounds 5]
 
 One thread each, float64, the same mesh of linear elements. scikit-fem assembles (its mesh is prepared before), scipy
-factorises. The equilibrium is linear: one solve, and for the gradient one more with the transposed matrix, and the
+factorizes. The equilibrium is linear: one solve, and for the gradient one more with the transposed matrix, and the
 derivative of the stiffness to each modulus. The motion is that of a neo-Hookean body by backward Euler and Newton's
 method, each ended at the same size of its last step; its gradient is the adjoint of those steps, which the user of
-scikit-fem writes: one assembly, one factorisation and one solve a step. Times are medians of rounds, in which the two
+scikit-fem writes: one assembly, one factorization and one solve a step. Times are medians of rounds, in which the two
 take turns.
 """
 
@@ -32,7 +32,7 @@ CLOSE = 1e-10  # of an element's size
 
 
 class Peer:
-    """The same body in scikit-fem."""
+    """Model of the same body in scikit-fem."""
 
     def __init__(self, mesh: soft.Mesh, held: np.ndarray) -> None:
         kinds = (skfem.MeshTri, skfem.ElementTriP1) if mesh.axes == 2 else (skfem.MeshTet, skfem.ElementTetP1)
@@ -103,7 +103,7 @@ class Peer:
         return gradient.assemble(self.basis, x=field), tangent.assemble(self.basis, x=field)
 
     def motion(self) -> tuple[np.ndarray, np.ndarray]:
-        """Where the tip is after the steps, and the gradient of its height to all moduli."""
+        """Final position of the tip, and the gradient of its height with respect to all moduli."""
         free, h2 = self.free, DT**2
         x, v, places = np.zeros(self.basis.N), np.zeros(self.basis.N), []
         places.append(x)
@@ -145,7 +145,7 @@ class Peer:
 
 
 class Ours:
-    """The same body here; a modulus for each element."""
+    """Model of the same body here, with a modulus for each element."""
 
     def __init__(self, mesh: soft.Mesh, held: np.ndarray) -> None:
         moduli = [YOUNG] * len(mesh.elements)
@@ -155,7 +155,7 @@ class Ours:
         self.tip = mesh.nearest_node([mesh.nodes[:, 0].max(), *[0.0] * (mesh.axes - 1)])
 
     def run(self, body: soft.SoftBody, steps: int) -> tuple[np.ndarray, np.ndarray]:
-        """Where the nodes are after the steps, and the gradient of the tip's height to all moduli."""
+        """Final positions of the nodes, and the gradient of the tip's height with respect to all moduli."""
         young = body.properties.youngs_modulus.clone().requires_grad_()
         end = body.node_positions(
             body.rollout(body.initial_state(1, torch.float64), steps, properties={"youngs_modulus": young})
@@ -176,7 +176,7 @@ def times(works: list[Callable[[], object]], rounds: int) -> list[float]:
 
 
 def main(rounds: int = 5) -> None:
-    """Print the table.
+    """Print the table of times.
 
     Args:
         rounds: after one that warms up.

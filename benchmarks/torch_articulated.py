@@ -19,19 +19,19 @@ def cross_matrix(vector: Tensor) -> Tensor:
 
 
 def motion_cross(a: Tensor, b: Tensor) -> Tensor:
-    """Of two motions (linear, angular)."""
+    """Cross product of two motions (linear, angular)."""
     linear = torch.linalg.cross(a[..., 3:], b[..., :3]) + torch.linalg.cross(a[..., :3], b[..., 3:])
     return torch.cat([linear, torch.linalg.cross(a[..., 3:], b[..., 3:])], -1)
 
 
 def force_cross(a: Tensor, f: Tensor) -> Tensor:
-    """Of a motion and a force (force, torque)."""
+    """Cross product of a motion and a force (force, torque)."""
     torque = torch.linalg.cross(a[..., 3:], f[..., 3:]) + torch.linalg.cross(a[..., :3], f[..., :3])
     return torch.cat([torch.linalg.cross(a[..., 3:], f[..., :3]), torque], -1)
 
 
 def quaternion_matrix(quaternion: Tensor) -> Tensor:
-    """Of x, y, z, w."""
+    """Rotation matrix of a quaternion x, y, z, w."""
     turn = cross_matrix(quaternion[..., :3])
     return torch.eye(3, dtype=turn.dtype) + 2 * quaternion[..., 3, None, None] * turn + 2 * turn @ turn
 
@@ -78,7 +78,7 @@ class TorchTree:
         return results
 
     def inverse_dynamics(self, frames: list, v: Tensor, a: Tensor, gravity: Tensor) -> Tensor:
-        """Generalised force of an acceleration."""
+        """Generalized force of an acceleration."""
         motions, accelerations, forces = [], [], []
         none = torch.zeros(len(v), 6, dtype=v.dtype)
         for link, (parent, (_, _, first, size)) in enumerate(zip(self.parents, self.joints, strict=True)):
@@ -115,7 +115,7 @@ class TorchTree:
         return torch.linalg.solve(columns.unflatten(0, (len(v), self.nv)), -bias)
 
     def rollout(self, q: Tensor, v: Tensor, steps: int, dt: float) -> Tensor:
-        """The last position."""
+        """Roll out the last position."""
         for _ in range(steps):
             v = v + dt * self.acceleration(q, v)
             q = self._moved(q, dt * v)
@@ -131,7 +131,7 @@ class TorchTree:
                 pieces.append(own + moved if numbers == 1 else torch.nn.functional.normalize(turned, dim=-1))
                 continue
             turn = quaternion_matrix(q[:, first + 3 : first + 7])
-            # Small steps: the first order of the rotation, normalised, is enough for a peer's cost.
+            # Small steps: the first order of the rotation, normalized, is enough for a peer's cost.
             quaternion, half = q[:, first + 3 : first + 7], dv[:, at + 3 : at + 6] / 2
             vector = quaternion[:, :3] + quaternion[:, 3:] * half + torch.linalg.cross(quaternion[:, :3], half, dim=-1)
             scalar = quaternion[:, 3:] - (quaternion[:, :3] * half).sum(-1, keepdim=True)

@@ -1,4 +1,4 @@
-"""What reading a long video takes: processor time and the peak of memory, beside OpenCV's reader.
+"""Cost of reading a long video: processor time and peak memory, beside OpenCV's reader.
 
     python benchmarks/video.py [--frames 20000] [--side 100]
 

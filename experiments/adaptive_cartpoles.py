@@ -1,10 +1,10 @@
-"""Adaptive model-predictive control of the Control Suite's cartpoles, from a model that is all wrong at first.
+"""Adaptive model-predictive control of the Control Suite's cartpoles, from a wrong initial model.
 
     python experiments/adaptive_cartpoles.py [--poles 1,2] [--forces 200] [--seeds 5] [--episodes 6]
 
 Needs physvision[environments] and a MuJoCo that dm_control can read (below 4). The world is dm_control's own, with an
 endless rail and the given force; the model is our engine with point masses, in which masses, lengths and all
-coordinates of the centres of mass are 2 at first, 8 numbers for one pole and 13 for two. In each period of 0.05 s iLQR
+coordinates of the centers of mass are 2 at first, 8 numbers for one pole and 13 for two. In each period of 0.05 s iLQR
 plans 20 ahead (40 for two poles, twice that where the force is 10 N); the model is refitted by Gauss–Newton to all that
 was seen after each episode, and every 50 periods in the first. One line an episode goes to
 out/adaptive_cartpoles.jsonl; seeds that are there are not run again.
@@ -124,7 +124,7 @@ def learn(poles: int, force: float, seed: int, episodes: int, out: Path) -> list
 
 
 def table(rows: list[dict], poles: int, force: float) -> None:
-    """What the episodes of all seeds led to."""
+    """Table of the results of the episodes of all seeds."""
     results = [row for row in rows if (row["poles"], row["force"]) == (poles, force)]
     print(f"{poles} pole(s), ±{force:g} N, {len({row['seed'] for row in results})} seeds")
     print("episode   reward, median (least)    up   lumps off, worst of median seed   140 periods ahead, rad")

@@ -2,10 +2,10 @@
 
     python experiments/ant_enhanced.py [--variants plain,enhanced,dropped] [--seeds 0,1] [--steps 20000] [--out out]
 
-Three variants with the same settings but for the neighbours: none; nine of ten true rows of a batch, and of what the
-model is fitted to, are neighbours to first order, drawn anew each time; the same, where steps in which a contact or a
+Three variants with the same settings but for the neighbors: none; nine of ten true rows of a batch, and of what the
+model is fitted to, are neighbors to first order, drawn anew each time; the same, where steps in which a contact or a
 stop opens or closes have none. The mean reward of four episodes without noise every 500 true samples, and after how
-many samples a variant with neighbours passes the best and the end of MBPO without them: with at most half of the
+many samples a variant with neighbors passes the best and the end of MBPO without them: with at most half of the
 samples is what sample enhancement is to be worth. What is earned before anything is learned does not count. Runs go on
 where they were interrupted, and with more steps where they ended.
 """
@@ -67,7 +67,7 @@ def passed(rewards: dict[str, float], aim: float) -> int | None:
 
 
 def compared(plain: dict[str, float], enhanced: dict[str, float]) -> str:
-    """After how many samples what has neighbours is where MBPO without them came to."""
+    """After how many samples what has neighbors is where MBPO without them came to."""
     messages = []
     for name, at in (("best", max(plain, key=lambda at: plain[at])), ("end", list(plain)[-1])):
         reached = passed(enhanced, plain[at])

@@ -1,4 +1,4 @@
-"""How soon stable-baselines3's SAC and PPO teach the ant to walk, and when our learner earned as much.
+"""Time that SAC and PPO of stable-baselines3 take to teach the ant to walk, beside our learner's.
 
     physvision learn shac --config ant.yaml
     python experiments/ant_peers.py --peer PYTHON --run out/ant [--methods SAC,PPO] [--out out]
@@ -53,7 +53,7 @@ Line = dict[str, float]
 
 
 def read(file: Path) -> list[Line]:
-    """A run's evaluations."""
+    """Read the evaluations of a run."""
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
@@ -74,7 +74,7 @@ def main(peer: str, run: Path, methods: tuple[str, ...] = tuple(STEPS), out: Pat
     Args:
         peer: the Python that has stable-baselines3.
         run: folder of a run of ours.
-        methods: of the peer.
+        methods: Algorithms of the peer.
         out: folder of the peer's evaluations.
     """
     ours = [line for line in read(run / "progress.jsonl") if "reward" in line]

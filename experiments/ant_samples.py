@@ -1,13 +1,13 @@
-"""What neighbours of true steps of the ant are worth to a learned model of it (sample enhancement, Qiao et al., 2021).
+"""Value of augmented transitions of the ant for a learned model of it (sample enhancement, Qiao et al., 2021).
 
     python experiments/ant_samples.py [--counts [500,1000]] [--action [0.5,0.5]] [--velocity [0,0.3]] [--updates 2000]
 
-Steps under random actions. First, how well the first order tells a neighbour whose actions differ by at most `action`
-and whose velocities by at most so many deviations: the error of what it says over what the neighbour differs by, both
+Steps under random actions. First, how well the first order tells a neighbor whose actions differ by at most `action`
+and whose velocities by at most so many deviations: the error of what it says over what the neighbor differs by, both
 in the medians of all steps, and of those in which a contact or a stop opens or closes. Then the mean squared error of
 MBPO's model, in units of deviations, over 2,000 steps that it has not seen: fitted to true steps alone; to nine fresh
-neighbours for each true row, of all steps or without those in which a contact changes; and to two and four times as
-many true steps. All fits take as many updates. Where neighbours bring a model no nearer to that of twice as many steps,
+neighbors for each true row, of all steps or without those in which a contact changes; and to two and four times as
+many true steps. All fits take as many updates. Where neighbors bring a model no nearer to that of twice as many steps,
 MBPO can hardly do with half of them.
 """
 
@@ -44,7 +44,7 @@ def played(game: Environment, steps: int) -> ReplayBuffer:
 
 
 def told(near: SampleEnhancement, record: ReplayBuffer, places: torch.Tensor) -> float:
-    """Of one neighbour of each step what is said wrongly, over what it differs by."""
+    """Error of the prediction of an augmented transition, relative to its change from the true step."""
     rows = record.gather(places)
     result = near.augment(rows, places, torch.Generator().manual_seed(1))
     moved = near.env.step(State(result["q"], result["v"]), result["action"].double())
@@ -57,12 +57,12 @@ def told(near: SampleEnhancement, record: ReplayBuffer, places: torch.Tensor) ->
 
 
 def named(size: SampleEnhancementSettings) -> str:
-    """How far neighbours are."""
+    """Describe the distance of the augmented transitions."""
     return f"actions within {size.action_range:g}, velocities {size.velocity_range:g}"
 
 
 def error(rows: Batch, unseen: Batch, updates: int, near: SampleEnhancement | None = None) -> float:
-    """Of a model of these rows, the first of the record, over others; or of neighbours of them."""
+    """Error of a model that is fitted to the first rows of the record, on other rows or on augmented transitions."""
     torch.manual_seed(0)
     generator, places = torch.Generator().manual_seed(0), torch.arange(len(rows["obs"]))
     settings = WorldModelSettings(max_updates=updates, patience=updates)
@@ -80,13 +80,13 @@ def main(
     velocity: tuple[float, ...] = (0.0, 0.0, 0.3, 0.3),
     updates: int = 2000,
 ) -> None:
-    """Print the figures.
+    """Print the errors of all models.
 
     Args:
-        counts: of true steps.
-        action: by how much actions of neighbours differ at most, one after the other.
-        velocity: by how many deviations their velocities do, likewise.
-        updates: of a fit.
+        counts: Numbers of true steps.
+        action: Largest differences of actions of augmented transitions, one run each.
+        velocity: Largest differences of their velocities, in standard deviations, one run each.
+        updates: Gradient updates of a fit.
     """
     torch.set_num_threads(1)
     game, limit = ENVIRONMENTS["Ant"](), max(counts)

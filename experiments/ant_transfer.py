@@ -1,4 +1,4 @@
-"""What a policy that learned to walk here earns in MuJoCo's own simulation of the ant.
+"""Reward of a policy that was trained here in MuJoCo's own simulation of the ant.
 
     physvision learn shac --config compliant-ant.yaml
     python experiments/ant_transfer.py --run out/compliant-ant [--episodes 8]
@@ -41,7 +41,7 @@ def ant(hard: bool) -> mujoco.MjModel:
 
 
 def replayed(game: Environment, actor: Actor, episodes: int, hard: bool) -> tuple[list[float], list[int]]:
-    """What each episode earns in MuJoCo, and how many steps it lasts."""
+    """Rewards of the episodes in MuJoCo, and their lengths in steps."""
     model = ant(hard)
     data, result, lengths, high = mujoco.MjData(model), [], [], np.array(game.action_limit)
     steps = round(game.frame_skip * game.engine.dt / model.opt.timestep)
@@ -88,7 +88,7 @@ def main(run: Path = Path("out/compliant-ant"), episodes: int = 8) -> float:
 
     Args:
         run: folder of the run.
-        episodes: of each.
+        episodes: Episodes in each simulator.
     """
     torch.set_num_threads(1)
     config = json.loads((run / "config.json").read_text())

@@ -53,7 +53,7 @@ def joint_motion(samples: int) -> Tensor:
 
 
 def tip_path(engine: articulated.Articulation, angles: Tensor, table: Tensor) -> Tensor:
-    """Where the tip of the arm with this table is, (samples, 3), m."""
+    """Path of the tip of the arm with this table of parameters, (samples, 3), m."""
     properties = articulated.from_dh_properties(*table)
     return engine.poses(State(angles, torch.zeros_like(angles)), properties=properties)[:, -1, :3, 3]
 
@@ -109,8 +109,8 @@ def main(seeds: int = 5, samples: int = 200, noise: float = 0.0, out: Path = Pat
     """Design the arm from several first guesses.
 
     Args:
-        seeds: how many first guesses; seeds 0, 1, 2 …
-        samples: how many points of the path are given.
+        seeds: Number of initial guesses; seeds 0, 1, 2 …
+        samples: Number of given points of the path.
         noise: standard deviation of the given points, m.
         out: folder of the figure.
 

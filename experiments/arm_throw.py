@@ -2,7 +2,7 @@
 
 A torque for each of seven joints and each of 750 steps of 2 ms is sought, from zero, such that the marble, which two
 fingers hold by friction until they open after 0.4 s, is 1.2 m ahead on the ground after 1.5 s. Torques are counted from
-those that hold the arm up. The paper's program has gravity at 1/980 of a metre a second squared; here it is 9.81.
+those that hold the arm up. The paper's program has gravity at 1/980 of a meter a second squared; here it is 9.81.
 
     python experiments/arm_throw.py [--generations 500] [--out out]
 """
@@ -45,14 +45,14 @@ POPULATION = 4 + int(3 * math.log(STEPS * JOINTS))  # of CMA-ES
 
 
 def controls(torques: Tensor) -> Tensor:
-    """Of all actuators in each step, (batch, steps, 9)."""
+    """Controls of all actuators in each step, (batch, steps, 9)."""
     fingers = torques.new_full((*torques.shape[:2], 2), HELD)
     fingers[:, RELEASE:] = OPENED
     return torch.cat([torques, fingers], 2)
 
 
 def lifting(engine: Articulation, steps: int) -> Tensor:
-    """What holds the arm up: upward forces of each body's weight but the marble's, (1, steps, bodies, 6)."""
+    """Upward forces that support the weight of every body but the marble, (1, steps, bodies, 6)."""
     wrenches = torch.zeros(len(engine.body_names), 6, dtype=torch.float64)
     wrenches[:, 2] = 9.81 * dict(engine.properties.items())["mass"]
     wrenches[MARBLE] = 0.0
@@ -118,7 +118,7 @@ def linearized(torques: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def by_descent(make: Callable[[list[Tensor]], torch.optim.Optimizer], most: int = BAR) -> Throw:
-    """An optimiser on the loss, its gradient's norm at most 1."""
+    """An optimizer on the loss, its gradient's norm at most 1."""
     began = time.process_time()
     torques = torch.zeros(1, STEPS, JOINTS, dtype=torch.float64, requires_grad=True)
     optimizer, distances = make([torques]), []
@@ -165,7 +165,7 @@ def in_mujoco(torques: Tensor) -> Trajectory:
 
 
 def searched() -> dict[str, Throw]:
-    """What each search by gradients found."""
+    """Results of the searches by gradients."""
     results = {"Gauss–Newton": by_gauss_newton()}
     for rate in (100.0, 300.0, 1000.0):
         results[f"SGD, rate {rate:g}"] = by_descent(partial(torch.optim.SGD, lr=rate, momentum=0.9))
@@ -175,7 +175,7 @@ def searched() -> dict[str, Throw]:
 
 
 def evolved(spread: float, generations: int) -> tuple[Evolved, list[float]]:
-    """What CMA-ES found from zero, and the least distance in each generation, m."""
+    """Result of CMA-ES from zero, and the smallest distance in each generation, m."""
     distances = []
 
     def judge(candidates: Tensor) -> tuple[Tensor, Tensor]:
@@ -217,10 +217,10 @@ def main(
     """Search for the throw.
 
     Args:
-        generations: of CMA-ES; 0 for none. The paper gave it 500.
-        spreads: of CMA-ES at first, σ₀, N m.
+        generations: Generations of CMA-ES; 0 for none. The paper gave it 500.
+        spreads: Initial standard deviations σ₀ of CMA-ES, N m.
         out: folder of the figure and the film.
-        filmed: whether there is a film.
+        filmed: If true, write a film.
 
     Returns:
         Whether SGD came within 5 cm in at most 20 iterations.

@@ -1,4 +1,4 @@
-"""What the losses of the billiards paper leave open: which error, which states, how many labels; and a pendulum's none.
+"""Open choices of the losses of the billiards paper: norm, states, labels; and a pendulum without labels.
 
 Trainings are those of billiards_supervision.py, each with several seeds:
 
@@ -35,7 +35,7 @@ from physvision.physics import articulated
 SMALL, LARGE = 1e-2, 1e2  # px: beyond the one an error counts by its size, below the other by its square
 # With s the scale, an error of d px counts (d/s)² below s and 2 d/s − 1 beyond; weighted so that a pixel counts one.
 SIZE, SQUARE = {"scale": SMALL, "weight": SMALL / 2}, {"scale": LARGE, "weight": LARGE**2}
-# Which engine, share of labels, whether unlabelled samples are left out, and the loss.
+# Which engine, share of labels, whether unlabeled samples are left out, and the loss.
 VARIANTS: dict[str, tuple[str, float, bool, dict[str, Any]]] = {
     "physics, square, then size": ("physics", 1.0, False, {}),
     "physics, size of errors": ("physics", 1.0, False, SIZE),
@@ -57,7 +57,7 @@ def data_of(recipe: Recipe, folder: Path) -> str:
 
 
 def billiards(seeds: int, updates: int, data: str, runs: Path) -> dict[str, list[tuple[float, float]]]:
-    """Of each variant and seed the held-out errors: of a ball after ten frames, px, and of that frame, mean square."""
+    """Held-out errors for each variant and seed: of a ball after ten frames, px, and of that frame, mean square."""
     memory, result = Memory(), configurations()
     results: dict[str, list[tuple[float, float]]] = {name: [] for name in VARIANTS}
     print(f"{'':<28} {'seed':>4} {'labels':>6} {'px':>8} {'frame MSE':>10}")
@@ -126,9 +126,9 @@ def main(
     """Train, measure, and draw; the errors of each variant.
 
     Args:
-        seeds: of each variant.
-        updates: of each training, of the pendulum's three times as many.
-        trials: of each data set.
+        seeds: Number of seeds for each variant.
+        updates: Updates of each training; three times as many for the pendulum.
+        trials: Trials of each data set.
         data: folder of the data sets.
         runs: where trainings are kept.
         out: folder of the figure.

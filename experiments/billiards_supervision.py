@@ -1,8 +1,8 @@
-"""How few labels the billiards need: 100, 25, 10 and 2 % of the samples labelled, physics and an MLP (figure 4).
+"""Billiards from few labels: 100, 25, 10 and 2 % of the samples, physics and an MLP (figure 4).
 
 At reduced size: some hundred windows, the frames as they are (no disturbance), and what perception finds in a window is
 kept, since it is the same in every epoch and every run. Physics learns from all samples, those without labels by their
-frames alone; the MLP, which without true states has nothing to learn motion from, from labelled ones only, each so
+frames alone; the MLP, which without true states has nothing to learn motion from, from labeled ones only, each so
 much more often that all runs have equally many updates. One more run gives physics nothing but the 2 %.
 Runs that were interrupted go on, those that are complete are not repeated.
 
@@ -55,7 +55,7 @@ class Run:
 
 
 class Memory:
-    """What an encoder's perception finds, kept for each window that it has seen."""
+    """Cache of the outputs of an encoder's perception, for every window."""
 
     def __init__(self) -> None:
         self.known: dict[int, tuple[torch.Tensor, ...]] = {}
@@ -80,7 +80,7 @@ class Memory:
 
 
 def configurations() -> dict[str, dict[str, Any]]:
-    """Of the two models, without disturbance."""
+    """Configurations of the two models, without disturbance."""
     small, mlp = (
         yaml.safe_load(find(f"{name}.yaml", "trainers").read_text())
         for name in ("billiards-small", "billiards-mlp-small")
@@ -197,9 +197,9 @@ def draw(runs: list[Run], path: Path) -> None:
         for name in ("physics", "MLP"):
             own = [run for run in runs if run.name == name]
             axes.plot([run.labels for run in own], [getattr(run, field) for run in own], marker="o", label=name)
-        (alone,) = (run for run in runs if run.name == "physics, labelled only")
+        (alone,) = (run for run in runs if run.name == "physics, labeled only")
         axes.plot([alone.labels], [getattr(alone, field)], "x", color="C3", label=alone.name)
-        axes.set(xscale="log", yscale="log", xlabel="labelled samples", ylabel=label)
+        axes.set(xscale="log", yscale="log", xlabel="labeled samples", ylabel=label)
         axes.spines[["top", "right"]].set_visible(False)
     grid[0].legend(frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -218,7 +218,7 @@ def main(
 
     Args:
         data: the data set.
-        updates: of each training.
+        updates: Updates of each training.
         stride: frames between the starts of windows.
         runs: where trainings are kept.
         out: folder of the figure.
@@ -227,7 +227,7 @@ def main(
     memory, result = Memory(), configurations()
     minimum = FRACTIONS[-1]
     plan = [(name, fraction, name == "MLP") for fraction in FRACTIONS for name in result]
-    plan.append(("physics, labelled only", minimum, True))
+    plan.append(("physics, labeled only", minimum, True))
     done = []
     print(f"{'':<24} {'labels':>7} {'updates':>8} {'cpu s':>7} {'loss':>9} {'px':>8} {'frame MSE':>10}")
     for name, fraction, labeled_only in plan:
@@ -251,7 +251,7 @@ def main(
     alone = done[-1]
     ratio = alone.frame / by["physics", alone.labels].frame
     verdict = "met" if ratio >= BAR else "MISSED"
-    print(f"{alone.labels} labels, frame error without over with the unlabelled: {ratio:.2f}; bar {BAR}: {verdict}")
+    print(f"{alone.labels} labels, frame error without over with the unlabeled: {ratio:.2f}; bar {BAR}: {verdict}")
     print(f"figure: {out / 'billiards_supervision.png'}")
 
 

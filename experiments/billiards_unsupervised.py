@@ -43,7 +43,7 @@ def made(folder: Path, restitution: float, radius: float, seed: int) -> str:
 
 
 def model_of(colors: Tensor, restitution: float, radius: float) -> PredictiveAutoencoder:
-    """An autoencoder that knows colours, found from the frames, and first guesses."""
+    """An autoencoder that knows colors, found from the frames, and first guesses."""
     torch.manual_seed(0)
     shades = [tuple(color) for color in colors.tolist()]
     network = VggEncoder(13, 4, width=0.125, pool=1, dropout=0.0)
@@ -82,7 +82,7 @@ def state_errors(model: PredictiveAutoencoder, source: DataModule) -> tuple[floa
     now, later = [], []
     for batch in source.test_dataloader():
         trajectory = model(batch.observed, AHEAD, ()).trajectory
-        # Which colour was found first does not say which ball the data calls the first.
+        # Which color was found first does not say which ball the data calls the first.
         for entry, true, errors in (
             (trajectory.q[:, 0], batch.ahead.q[:, 0], now),
             (trajectory.q[:, -1], batch.ahead.q[:, -1], later),
@@ -121,8 +121,8 @@ def main(
         restitution: the true one.
         radius: the true one, pixels.
         guesses: restitution and radius to start from.
-        updates: of each run.
-        seed: of the data.
+        updates: Updates of each run.
+        seed: Seed of the data.
         data: folder of the data sets.
         out: folder of the figure.
     """
@@ -139,7 +139,7 @@ def main(
     clip = torch.from_numpy(source.windows("train").dataset.frames(0)).permute(0, 3, 1, 2).float() / 255
     colors = find_colors(clip, BALLS).colors
     print(
-        f"truth: restitution {restitution:g}, radius {radius:g} px; colours found: {colors.round(decimals=2).tolist()}"
+        f"truth: restitution {restitution:g}, radius {radius:g} px; colors found: {colors.round(decimals=2).tolist()}"
     )
     print(f"{'first guess':<22} {'restitution':>12} {'radius':>8} {'off, %':>8} {'px now':>8} {'px 10 later':>12}")
     ways, errors = {}, []

@@ -3,7 +3,7 @@
     python experiments/breakout.py [--frames 10,30,100,300,1000] [--games 10] [--first 100] [--most 108000] [--aimed]
 
 Needs physvision[atari]. `ALE/Breakout-v5`, frameskip 1, no sticky keys, 0 to 30 idle frames at the start, at most
-108,000 frames a game. Given: colours, walls, and elastic bounces; from frames under random keys it is learned how far a
+108,000 frames a game. Given: colors, walls, and elastic bounces; from frames under random keys it is learned how far a
 frame under a key moves the paddle, in that frame and those that follow. The player (`physvision/control/breakout.py`)
 measures ball, paddle and bricks in every frame; frames of play are not fitted. With `--aimed` they are: a player then
 learns, through all its games, how the ball leaves the paddle, and aims at bricks. One line a game goes to
@@ -22,7 +22,7 @@ from jsonargparse import auto_cli
 from physvision.control.breakout import BounceStatistics, BreakoutAgent, PaddleModel, play_game
 from physvision.envs.atari import AtariEnv
 
-MOST_FRAMES = 108_000
+MAX_FRAMES = 108_000
 
 
 def played(game: AtariEnv, paddle: PaddleModel, seed: int, most: int, bounces: BounceStatistics | None = None) -> dict:
@@ -35,7 +35,7 @@ def main(
     frames: str = "10,30,100,300,1000",
     games: int = 10,
     first: int = 100,
-    most: int = MOST_FRAMES,
+    most: int = MAX_FRAMES,
     aimed: bool = False,
     out: Path = Path("out"),
 ) -> None:

@@ -41,13 +41,13 @@ class World(gymnasium.Env):
         return suite.features(self._state)[0].numpy().astype(np.float32)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Start an episode."""
+        """Start a new episode of the cartpole."""
         super().reset(seed=seed)
         self._state, self._played = self._poles.begin(), 0
         return self._seen(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """One period."""
+        """Advance by one control period."""
         self._state, reward = self._poles.act(self._state, torch.as_tensor(action).double())
         self._played += 1
         return self._seen(), reward, False, self._played == suite.PERIODS, {}

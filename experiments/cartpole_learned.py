@@ -30,7 +30,7 @@ from physvision.physics.engine import Engine, Overrides
 from physvision.physics.properties import Properties
 from physvision.physics.stepped import SteppedEngine
 
-HORIZON, EFFORT, MOST = 5, 1e-4, 1000
+HORIZON, EFFORT, MAX_PERIODS = 5, 1e-4, 1000
 STARTS = 2  # games of a seed
 
 
@@ -99,7 +99,7 @@ class Network(SteppedEngine):
         return before + self.layers(torch.cat([before / self.scale, controls], 1)) * self.change
 
     def initial_state(self, batch: int = 1, dtype: torch.dtype = torch.float64) -> State:
-        """All zeros."""
+        """Initial state of all zeros."""
         return State(torch.zeros(batch, 2, dtype=dtype), torch.zeros(batch, 2, dtype=dtype))
 
     def _advance(self, state: State, control: Tensor | None, properties: Properties | None) -> tuple[State, None]:
@@ -114,7 +114,7 @@ def game(engine: Engine, properties: Overrides, force: float, starts: Tensor, ro
     cost = Goal(lambda state: state.q[:, 1:], 0 * unit, unit, EFFORT / force**2)
     controller = Mpc(engine, cost, HORIZON, (-force, force), iterations=rounds, properties=properties)
     state, going, reward = starts, torch.ones(len(starts), dtype=torch.bool), torch.zeros(len(starts))
-    for _ in range(MOST):
+    for _ in range(MAX_PERIODS):
         control = controller.act(model_state(state)).control[:, 0] / force
         state = torch.where(going[:, None], classic_cartpole.step(state, control), starts)
         going = going & ~classic_cartpole.is_terminal(state)

@@ -57,7 +57,7 @@ def main(out: Path = Path("out")) -> None:
 
 
 def joints(engine: articulated.Articulation, swings: Trajectory) -> np.ndarray:
-    """Where the hinges and the tip of each pendulum are, (batch, times, rods + 1, 2), m; x to the right, z up."""
+    """Positions of the hinges and the tip of each pendulum, (batch, times, rods + 1, 2), m; x right, z up."""
     poses = engine.poses(swings.flatten())
     tip = poses[:, -1, :3, 3] - LENGTHS[-1] * poses[:, -1, :3, 2]
     points = torch.cat([poses[:, :, :3, 3], tip.unsqueeze(1)], 1)

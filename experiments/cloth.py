@@ -87,7 +87,7 @@ def cable(count: int) -> float:
 
 
 def elastica(bending: float) -> float:
-    """How far the end of a heavy strip that leaves a table level is below it: D θ'' = −w s cos θ, s from the end."""
+    """Droop of a heavy strip that leaves a table level: D θ'' = −w s cos θ, s from the end."""
     weight, stiffness, parts = DENSITY * 9.81 * FABRIC, bending * SOFT * FABRIC**3 / 12, 2000
     step = LENGTH / parts
 
@@ -109,7 +109,7 @@ def elastica(bending: float) -> float:
 
 
 def droop(count: int, bending: Tensor) -> Tensor:
-    """How far the end of a strip is below the table on which it is held up to the edge."""
+    """Droop of a strip that is clamped on a table up to the edge."""
     free = LENGTH / count
     mesh = soft.cloth((LENGTH + free, LENGTH / 4), (count + 1, max(count // 4, 1)))
     held = np.flatnonzero(mesh.nodes[:, 0] < 1.01 * free).tolist()
@@ -178,8 +178,8 @@ def draw(out: Path) -> None:
         axis = figure.add_subplot(1, 2, number + 1, projection="3d")
         places = body.node_positions(run.final)[0].numpy()
         faces = body.mesh.elements if body.mesh.cloth else body.mesh.surface
-        centre = body.solid_positions(run.final)[0, 0].numpy()
-        axis.plot_surface(*(centre[:, None, None] + 0.97 * body.solids[0].radius * globe), color="C1", alpha=0.6)
+        center = body.solid_positions(run.final)[0, 0].numpy()
+        axis.plot_surface(*(center[:, None, None] + 0.97 * body.solids[0].radius * globe), color="C1", alpha=0.6)
         axis.plot_trisurf(*places.T, triangles=faces, color="C0", edgecolor="0.3", linewidth=0.2, alpha=0.8)
         axis.set_aspect("equal")
         axis.set_axis_off()
@@ -193,7 +193,7 @@ def main(seeds: int = 3, out: Path = Path("out")) -> bool:
     """Print what is found beside the closed forms, and draw; whether every bar is met.
 
     Args:
-        seeds: of the noise of the overhang.
+        seeds: Seeds of the noise of the overhang.
         out: folder of the picture.
     """
     met = True

@@ -3,7 +3,7 @@
 Free bodies that run into each other, bodies that fall on the ground and on obstacles, that slide, robots on the ground
 and an arm that strikes a ball: spheres, capsules, boxes and cylinders, with and without friction and restitution, 20 to
 200 steps of 10 ms. In each scene the derivative of a random sum of the final state along a random direction of each
-input and property is compared with central differences at eleven step sizes. Where no two neighbouring ones agree to
+input and property is compared with central differences at eleven step sizes. Where no two neighboring ones agree to
 3e-6 there is no derivative to compare with, mostly because a mode changes in between: such are told apart.
 
     python experiments/contact_gradients.py [--scenes 300] [--first 0] [--out out]
@@ -250,7 +250,7 @@ def main(scenes: int = 300, first: int = 0, out: Path = Path("out")) -> float:
     """Compare; returns the share of derivatives within 1e-5, of those that can be compared.
 
     Args:
-        scenes: how many.
+        scenes: Number of random scenes.
         first: seed of the first.
         out: folder of the figure.
     """
@@ -287,7 +287,7 @@ def main(scenes: int = 300, first: int = 0, out: Path = Path("out")) -> float:
 
 
 def draw(errors: dict[str, list[float]], out: Path) -> None:
-    """How large errors are, by kind of scene."""
+    """Draw a histogram of errors by kind of scene."""
     mpl.use("agg")
     from matplotlib import pyplot as plt
 

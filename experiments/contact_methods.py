@@ -61,7 +61,7 @@ def methods(scene: Scene) -> dict[str, Method]:
 
 @dataclass(frozen=True)
 class Found:
-    """What a method made of a scene at one step; the derivative is None where the motion failed."""
+    """Result of a method for a scene and time step; the derivative is None if the motion failed."""
 
     error: float
     derivative: float | None

@@ -30,15 +30,15 @@ class Scene:
     """A motion whose end is known.
 
     Attributes:
-        name: what moves.
+        name: Name of what moves.
         engine: made for a method and a step.
         start: the value that the derivative is taken by.
         state: where it starts, from an engine and that value.
-        seconds: how long it moves.
+        seconds: Duration of the motion, s.
         read: the number that is compared, from the final state.
         exact: that number and its derivative.
-        elastic: whether what strikes should bounce without loss.
-        rubs: whether friction matters.
+        elastic: If true, impacts should conserve energy.
+        rubs: If true, friction matters.
     """
 
     name: str

@@ -13,7 +13,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Evolved:
-    """What the search found last or best, after how many evaluations and seconds, and whether it reached its aim.
+    """Result of a search: last and best values, evaluations, seconds, and whether the target was reached.
 
     Attributes:
         course: the least loss so far after each generation.
@@ -40,7 +40,7 @@ def evolve(
         judge: from candidates (population, unknowns) to their losses and whether each is good enough.
         start: mean at first, (unknowns,).
         spread: standard deviation at first, σ₀.
-        seed: of the search.
+        seed: Seed of the search.
         most: evaluations after which it is given up.
         downhill: a direction in which the loss of a candidate falls, (unknowns,), which costs an evaluation. With it
             each generation has one member that is the last one's best, moved by a standard deviation that way.

@@ -1,4 +1,4 @@
-"""Where differentiable physics fails: how gradients grow or fade, and what the status says of the rest.
+"""Failures of differentiable physics: growing and vanishing gradients, and what the status reports.
 
 First, the largest singular value of the derivative of a motion's end by its start, over horizons of a quarter of a
 second to eight: a pendulum (grows evenly), one with drag (fades), a double pendulum (chaos: grows by a factor each
@@ -52,7 +52,7 @@ def motions() -> dict[str, tuple[Engine, State]]:
 
 
 def ends(engine: Engine, start: Tensor, steps: int) -> Tensor:
-    """Where motions end, positions and velocities, of starts as one row each."""
+    """Final positions and velocities of motions, from starts as one row each."""
     q, v = start.split([engine.nq, engine.nv], 1)
     run = engine.rollout(State(q, v), steps)
     return torch.cat([run.final.q, run.final.v], 1)
@@ -94,13 +94,13 @@ def gradients(out: Path) -> bool:
 
 
 def ball(name: str, radius: float = 0.1) -> articulated.Body:
-    """A free ball."""
+    """Make a free ball."""
     sphere = Placed(Sphere(radius))
     return articulated.Body(name, None, [articulated.Joint("free")], mass=1.0, inertia=(0.004,) * 3, shapes=[sphere])
 
 
 def floor() -> Placed:
-    """The ground."""
+    """Make the ground plane."""
     return Placed(Plane())
 
 

@@ -34,7 +34,7 @@ def middles(cells: tuple[int, int], h: float) -> tuple[Tensor, Tensor]:
 
 
 def stream(flow: Flow) -> State:
-    """Flow at one metre a second everywhere."""
+    """Flow at one meter a second everywhere."""
     u, v = (torch.full((1, *shape), speed).double() for shape, speed in zip(flow.shapes[1:], (1.0, 0.0), strict=True))
     return flow.flow_state(u, v)
 
@@ -98,7 +98,7 @@ class Wake:
     """A disc in a stream, a jet behind it, and sensors of the flow across on its middle line.
 
     Args:
-        cells: of the grid, two along x for one along y.
+        cells: Cells of the grid, two along x for one along y.
         shed: steps without control after which it sheds its vortices evenly.
     """
 
@@ -131,7 +131,7 @@ class Wake:
         return self.flow.velocities(state)[1][:, self.sensors[0], self.sensors[1]]
 
     def run(self, weights: Tensor, start: State, steps: int) -> tuple[State, Tensor]:
-        """Where the controlled flow ends, and what the sensors saw of each step."""
+        """Final state of the controlled flow, and the observations of every step."""
         state, observed = start, []
         for _ in range(steps):
             push = STRONGEST * (self.seen(state) @ weights).tanh()
@@ -179,7 +179,7 @@ def main(tasks: Sequence[str] = tuple(TASKS), updates: int = 40, out: Path = Pat
 
     Args:
         tasks: which of them.
-        updates: of each.
+        updates: Updates of each controller.
         out: folder of the figures.
     """
     torch.set_num_threads(1)

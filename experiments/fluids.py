@@ -41,10 +41,10 @@ def refined(field: np.ndarray, cells: int, corner: tuple[float, float], wide: tu
 
 
 class Pictures:
-    """What a trial shows, and our flow on a grid of so many cells for each pixel.
+    """Frames of a trial, and our flow on a grid with several cells for each pixel.
 
     Args:
-        trial: of the recipe `dye`.
+        trial: Trial of the recipe `dye`.
         seconds: from frame to frame.
         fineness: cells along the side of a pixel.
     """
@@ -172,8 +172,8 @@ def main(tasks: Sequence[str] = tuple(TASKS), trials: int = 3, updates: int = 12
 
     Args:
         tasks: which of them.
-        trials: of the recipe whose viscosities are sought.
-        updates: of the stream function.
+        trials: Trials of the recipe whose viscosities are estimated.
+        updates: Updates of the stream function.
         out: folder of the figures.
     """
     torch.set_num_threads(1)

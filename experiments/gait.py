@@ -71,7 +71,7 @@ class Trotting(EngineWrapper):
         super().__init__(articulated.load(text, DT, max_servo_speed=scenes.MAX_SERVO_SPEED["quadruped"]))
 
     def targets(self, state: State, steps: int, controls: Tensor) -> Tensor:
-        """Of the soft servos, (batch, steps, 8): the trot's in the middle of these steps, changed."""
+        """Targets of the soft servos, (batch, steps, 8): the trot's in the middle of these steps, changed."""
         turned = (state.q[:, 15:] + state.v[:, 14:] * steps * DT / 2) / (2 * math.pi)
         return controls + legs(TROT[None].to(turned), turned)
 
@@ -87,8 +87,8 @@ def running(energy: float = 0.0, noise: float = 0.03, seconds: float = 10.0) -> 
 
     Args:
         energy: m/s that a cost of transport of 1 at 1 m/s counts for.
-        noise: of starts, rad, m, m/s and rad/s; the clock starts anywhere with it, else at zero.
-        seconds: of an episode.
+        noise: Noise of initial states, rad, m, m/s and rad/s; the clock starts at random with it, else at zero.
+        seconds: Duration of an episode, s.
     """
     engine = Trotting()
     stand = engine.initial_state(1, torch.float64)
@@ -153,17 +153,17 @@ class Run:
 
     @property
     def speed(self) -> float:
-        """m/s."""
+        """Mean forward speed, m/s."""
         return float(self.motion.final.q[0, 0] - self.motion.q[0, 0, 0]) / (HELD * DT * len(self.targets))
 
     @property
     def cost(self) -> float:
-        """Of transport."""
+        """Mean cost of transport."""
         return self.power / (WEIGHT * abs(self.speed))
 
 
 def changes(actor: Actor, game: Environment, state: State) -> Tensor:
-    """What the network adds to the trot, without noise, (batch, 1, 8)."""
+    """Change of the trot by the network, without noise, (batch, 1, 8)."""
     action = actor.deterministic_action(game.observe_state(state).float())
     return (action * torch.tensor(game.action_limit)).double()[:, None]
 
@@ -214,7 +214,7 @@ def in_mujoco(actor: Actor | None, run: Run, starts: int) -> list[Trajectory]:
 
 @dataclass(frozen=True)
 class Told:
-    """What a policy does here, and its mean speeds in MuJoCo: asked there, and by the targets it gave here, m/s."""
+    """Behavior of a policy here, and its mean speeds in MuJoCo: closed loop, with targets recorded here, m/s."""
 
     run: Run
     there: float
@@ -252,14 +252,14 @@ def main(
     seeds: int = 5, episodes: int = 500, energies: tuple[float, ...] = (0.0, 1.0), starts: int = 10,
     seconds: float = 10.0, out: Path = Path("out"),
 ) -> bool:  # fmt: skip
-    """Teach the robot.
+    """Train the gait, and replay it in MuJoCo.
 
     Args:
         seeds: 0, 1, 2 …
         episodes: whose simulated time, in all worlds together, each policy learns from.
         energies: m/s that a cost of transport of 1 at 1 m/s counts for in each loss.
-        starts: of the replays.
-        seconds: of an episode.
+        starts: Number of initial states of the replays.
+        seconds: Duration of an episode, s.
         out: folder of the figure and the films.
 
     Returns:

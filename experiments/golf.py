@@ -36,7 +36,7 @@ CLOSE, BAR = 0.05, 50  # m; iterations
 LONGEST = 3.0  # N m, root mean square of a change of the torques
 SMOOTH = 0.01  # m
 STROKE = 1e-3  # s, time constant of contact in MuJoCo
-FINE = 2.5e-5  # s, MuJoCo's step: with 0.1 ms the stroke is too short for it, and the replay ends half a metre away
+FINE = 2.5e-5  # s, MuJoCo's step: with 0.1 ms the stroke is too short for it, and the replay ends half a meter away
 CLUB_RADIUS, BALL_RADIUS, CLUB_LENGTH = 0.02, 0.025, 0.5
 ENGINE = scenes.load("golf", DT)
 CLUB, BALL = (ENGINE.body_names.index(name) for name in ("club", "ball"))
@@ -140,7 +140,7 @@ def in_mujoco(torques: Tensor, along: float) -> Trajectory:
 
 
 def stroke(motion: Trajectory) -> str:
-    """What the stroke did: the ball's velocity and spin 3 ms later, and the energy of all before and then."""
+    """Outcome of the stroke: the ball's velocity and spin 3 ms later, and the total energies before and then."""
     a_step = motion.dt or DT
     hit = int((motion.v[0, :, 3:5].norm(dim=1) > 0.1).nonzero()[0]) * a_step
     before, after = (round((hit + shift) / a_step) for shift in (-DT, 3 * DT))
@@ -174,10 +174,10 @@ def main(
     """Search for the swing.
 
     Args:
-        generations: of CMA-ES; 0 for none. The paper gave it 1,500.
-        spreads: of CMA-ES at first, σ₀, N m.
+        generations: Generations of CMA-ES; 0 for none. The paper gave it 1,500.
+        spreads: Initial standard deviations σ₀ of CMA-ES, N m.
         out: folder of the figure and the film.
-        filmed: whether there is a film.
+        filmed: If true, write a film.
 
     Returns:
         Whether the ball came within 5 cm in at most 50 iterations.

@@ -42,11 +42,11 @@ ENGINE = scenes.load("gripper", DT)
 POPULATION = 4 + int(3 * math.log(3 * KNOTS))  # of CMA-ES
 EFFORT = 0.01  # weight of the squared squeeze, in units of the least one
 ALONG = 1e-3  # s, time constant of friction in MuJoCo
-LEAST = MASS * WEIGHT / (2 * FRICTION)  # N
+MIN_FORCE_N = MASS * WEIGHT / (2 * FRICTION)
 
 
 def targets(unknowns: Tensor) -> Tensor:
-    """Of all servos in each step, (worlds, steps, 3), from (worlds, KNOTS × 3) unknowns."""
+    """Targets of all servos in each step, (worlds, steps, 3), from (worlds, KNOTS × 3) unknowns."""
     knots = unknowns.unflatten(1, (KNOTS, 3)) * UNITS
     # Zero at the start, where the servos are at rest.
     knots = torch.cat([torch.zeros_like(knots[:, :1]), knots], 1)
@@ -62,7 +62,7 @@ def lifted(unknowns: Tensor, shares: Tensor | float = 1.0, others: dict[str, Ten
 
 
 def away(motion: Trajectory, steps: int = HELD) -> Tensor:
-    """How far the ball is from its place in the last steps, (worlds, steps), m."""
+    """Distance of the ball from its target in the last steps, (worlds, steps), m."""
     place = motion.q.new_tensor([0.0, 0.0, RADIUS + HEIGHT])
     return (motion.q[:, -steps:, 3:6] - place).norm(dim=2)
 
@@ -73,20 +73,20 @@ def forces(motion: Trajectory, unknowns: Tensor) -> Tensor:
 
 
 def losses(motion: Trajectory) -> Tensor:
-    """How far the ball is from its place, squared, and how far fingers are from the ball, (worlds,)."""
+    """Squared distance of the ball from its target, and distance of the fingers from the ball, (worlds,)."""
     ball = motion.q[:, :, 3]
     gaps = torch.stack([ball + OPEN - RADIUS - motion.q[:, :, 1], OPEN - RADIUS - ball - motion.q[:, :, 2]], 2)
     return away(motion, AIMED).square().mean(1) / HEIGHT**2 + gaps.abs().mean((1, 2)) / OPEN
 
 
 def held(motion: Trajectory) -> Tensor:
-    """Whether the ball stays in its place, (worlds,)."""
+    """If true, the ball stays at its target, (worlds,)."""
     return away(motion).detach().amax(1) < CLOSE
 
 
 @dataclass(frozen=True)
 class Search:
-    """What gradients found for each seed: unknowns, after how many rollouts each held, and losses on the way."""
+    """Result of the searches by gradients: unknowns, rollouts until each held, and losses."""
 
     unknowns: Tensor
     reached: list[float]
@@ -143,7 +143,7 @@ def loosen(start: Tensor, updates: int) -> Light:
             result = Light(unknowns.detach().clone(), force, result.course)
         result.course.append(force)
         optimizer.zero_grad()
-        (losses(motion) + EFFORT * (pushes / LEAST).square().mean((1, 2))).sum().backward()
+        (losses(motion) + EFFORT * (pushes / MIN_FORCE_N).square().mean((1, 2))).sum().backward()
         optimizer.step()
     return result
 
@@ -161,7 +161,7 @@ def draw(found: Search, light: Light, evolved: list[list[float]], file: Path) ->
     for name, unknowns in {"first found": found.unknowns[:1], "lightest": light.unknowns}.items():
         with torch.no_grad():
             right.plot(seconds, forces(lifted(unknowns), unknowns)[0].mean(1), label=name)
-    right.axhline(LEAST, color="0.7", linestyle=":")
+    right.axhline(MIN_FORCE_N, color="0.7", linestyle=":")
     right.set(xlabel="s", ylabel="squeeze, N")
     right.legend(frameon=False, fontsize="small")
     for axis in (left, right):
@@ -171,7 +171,7 @@ def draw(found: Search, light: Light, evolved: list[list[float]], file: Path) ->
 
 
 def replayed(unknowns: Tensor) -> float:
-    """How far the ball gets from its place while it is to be held, m, with the same targets in MuJoCo."""
+    """Largest distance of the ball from its target during the hold, m, with the same targets in MuJoCo."""
     start = ENGINE.initial_state(dtype=torch.float64)
     return float(away(replay("gripper", start, STEPS, DT, along=ALONG, controls=targets(unknowns)[0])).amax())
 
@@ -187,12 +187,12 @@ def evolve_grasp(seed: int, most: int) -> Evolved:
 
 
 def main(seeds: int = 5, updates: int = 200, evaluations: int = 2000, out: Path = Path("out")) -> bool:
-    """Lift the ball.
+    """Search for targets that lift the ball.
 
     Args:
         seeds: starts; the first is zero, the others are near it.
-        updates: of each search by gradients, at most.
-        evaluations: of CMA-ES with each seed, at most; 0 for none.
+        updates: Maximum number of updates of each search by gradients.
+        evaluations: Maximum number of evaluations of CMA-ES for each seed; 0 for none.
         out: folder of the figure and the film.
 
     Returns:
@@ -209,7 +209,7 @@ def main(seeds: int = 5, updates: int = 200, evaluations: int = 2000, out: Path 
     motion = lifted(result.unknowns)
     pushes = forces(motion, result.unknowns)[:, -HELD:].mean((1, 2))
     text = " ".join(f"{push:.2f}" for push in pushes.tolist())
-    print(f"squeezed while held by {text} N; the least that friction allows is {LEAST:.3f} N")
+    print(f"squeezed while held by {text} N; the least that friction allows is {MIN_FORCE_N:.3f} N")
     light = loosen(result.unknowns[:1], updates)
     print(f"lightest that holds, after {updates} more: {light.force:.3f} N; at the end {light.course[-1]:.3f} N")
     evolved: list[list[float]] = []

@@ -41,16 +41,16 @@ def replay(
 
     Args:
         scene: one of `scenes.names()`.
-        start: of one world.
-        steps: how many steps of `dt`.
+        start: Initial state of one world.
+        steps: Number of steps of `dt`.
         dt: seconds, a multiple of `step`.
         step: MuJoCo's, s.
         along: time constant of contact along surfaces, s.
         change: makes other changes to the model before it is compiled.
         adapt: makes other changes to the compiled model.
-        forces: generalised, held over each step, (steps, nv).
-        controls: of the actuators, held over each step, (steps, nu), or what makes them, (1, nu), of the state as it
-            begins. Servos keep the scene's largest speed, as of each step of MuJoCo.
+        forces: generalized, held over each step, (steps, nv).
+        controls: Controls of the actuators, held over each step, (steps, nu), or a function from the state at the start
+            of a step to controls, (1, nu). Servos keep the largest speed of the scene.
     """
     specification = mujoco.MjSpec.from_file(str(scenes.path(scene)))
     change(specification)

@@ -42,12 +42,12 @@ class Scene:
         truth: simulates it with a `FINE`th of the step.
         engine: the engine with its first guess of the parameters.
         values: the true parameters.
-        coordinates: of the positions.
-        bodies: of the graph.
-        middle: of the states, positions and then velocities.
-        reach: how far training states lie from the middle at most.
+        coordinates: Coordinates of the positions.
+        bodies: Bodies of the graph.
+        middle: Center of the states, positions and then velocities.
+        reach: Largest distance of training states from the center.
         controls: the largest, N; none where it is zero.
-        force: what a large force is, N m or N, of all velocities or of each.
+        force: Size of a large force, N m or N, for all velocities or for each.
         ignored_positions: positions that do not matter, which no network sees.
     """
 
@@ -80,7 +80,7 @@ class Scene:
         return self.controls * (2 * torch.rand(count, steps, 1, generator=generator, dtype=DOUBLE) - 1)
 
     def moved(self, start: State, steps: int, controls: Tensor | None) -> Tensor:
-        """What truly follows: positions and velocities of all steps, (batch, steps + 1, 2 nv)."""
+        """True motion that follows: positions and velocities of all steps, (batch, steps + 1, 2 nv)."""
         fine = None if controls is None else controls.repeat_interleave(FINE, 1)
         with torch.no_grad():
             run = self.truth.rollout(start, FINE * steps, fine)

@@ -192,7 +192,7 @@ def errors(engine: Engine, scene: Scene, beyond: bool) -> tuple[float, float]:
 
 
 def parameters(engine: Engine) -> dict[str, float]:
-    """What the model says of the physical parameters."""
+    """Physical parameters of the model."""
     results = {}
     for name, value in engine.learned_values.items():
         many = value.detach().flatten().tolist()
@@ -234,11 +234,11 @@ def main(
     Args:
         scenes: which motions.
         counts: numbers of pairs.
-        kinds: of models, the first four at least.
+        kinds: Kinds of models, at least the first four.
         seeds: draws of the pairs and of the networks' first weights.
-        message_passing_steps: of five steps of L-BFGS, after each of which those kept apart are asked.
-        weight: of the square of the learned force beside the loss.
-        decay: of the squares of networks' weights beside the sum over pairs.
+        message_passing_steps: Rounds of five steps of L-BFGS, after each of which the held-out pairs are evaluated.
+        weight: Weight of the squared learned force in the loss.
+        decay: Weight decay of the networks, relative to the sum over pairs.
         out: where results and pictures go; a run that was interrupted goes on.
 
     Returns:

@@ -88,7 +88,7 @@ def by_torch(solver: Solver, friction: float) -> Callable[[Tensor], Tensor]:
 
 
 def by_engine(friction: float) -> Callable[[Tensor], Tensor]:
-    """The same, of a step without weight in which complementarity is solved once."""
+    """Gradients by the engine, for one step without gravity that solves complementarity once."""
     box = Body("box", None, [Joint("free")], mass=MASS, inertia=(MOMENT,) * 3, shapes=[Placed(Box(SIZES))])
     result = articulated.tree(
         [box],

@@ -2,7 +2,7 @@
 
     python experiments/inverse_camera.py
 
-Recovers the pose of a textured ball (position and orientation), the position of a flat-coloured ball and the state of a
+Recovers the pose of a textured ball (position and orientation), the position of a flat-colored ball and the state of a
 cartpole, each from one frame and several starts, with soft and with hard edges, and prints the median error. The figure
 out/inverse_camera.png shows the frames and how the losses change along one coordinate.
 """
@@ -38,8 +38,8 @@ class Task:
         name: for people.
         frames: from coordinates (batch, n), by the edges that are asked for.
         truth: the coordinates that the frame was made from, (n,).
-        spread: how far from the truth starts are, (n,).
-        units: of the groups of coordinates whose errors are printed: columns, factor, name.
+        spread: Spread of the initial guesses about the truth, (n,).
+        units: Groups of coordinates whose errors are printed: columns, factor, name.
     """
 
     name: str
@@ -95,7 +95,7 @@ def cartpole() -> Task:
 
 
 def recover(task: Task, edges: str, loss: Callable[[Tensor, Tensor], Tensor], steps: int) -> Tensor:
-    """What is found from every start, (starts, n)."""
+    """Recover the coordinates from every initial guess, (starts, n)."""
     generator = torch.Generator().manual_seed(0)
     frames = task.frames(edges)
     goal = frames(task.truth[None]).detach().expand(STARTS, -1, -1, -1)
@@ -116,7 +116,7 @@ def landscape(task: Task, edges: str, loss: Callable[[Tensor, Tensor], Tensor], 
 
 
 def draw(tasks: list[Task], path: Path) -> None:
-    """A row of each task: the frame, the landscape over a metre, and over a centimetre."""
+    """A row of each task: the frame, the landscape over a meter, and over a centimetre."""
     figure, axes = plt.subplots(len(tasks), 3, figsize=(11, 2.7 * len(tasks)), constrained_layout=True)
     kinds = [("soft", mean_square, "C0-"), ("soft", multi_scale, "C2-"), ("hard", mean_square, "C1-")]
     for task, row in zip(tasks, axes, strict=True):

@@ -46,7 +46,7 @@ METHODS = {
 
 
 def largest(links: int) -> float:
-    """Of the reward of an episode, m²."""
+    """Largest possible reward of an episode, m²."""
     return 0.5 * links**2
 
 
@@ -113,7 +113,7 @@ def main(
         links: numbers of links.
         methods: which.
         seeds: from 0 on.
-        seconds: of processor time that a run may take; no limit if not given.
+        seconds: Maximum processor time of a run, s; no limit by default.
         out: folder of runs and results.
     """
     torch.set_num_threads(1)

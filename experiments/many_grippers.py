@@ -43,7 +43,7 @@ class Grippers:
 
 
 def drawn(count: int, seed: int) -> Grippers:
-    """Grippers at random."""
+    """Sample random designs of grippers."""
     generator = torch.Generator().manual_seed(seed)
     fractions = [
         1 + entry * (2 * torch.rand(count, generator=generator, dtype=torch.float64) - 1) for entry in (MASS, FRICTION)
@@ -73,7 +73,7 @@ def learned(start: Tensor, grippers: Grippers, updates: int) -> Tensor:
 
 @torch.no_grad()
 def tried(unknowns: Tensor, grippers: Grippers) -> tuple[Tensor, float]:
-    """Whether each gripper holds its ball, and the mean squeeze while it does or should, N."""
+    """For each gripper, whether it holds its ball, and the mean squeezing force, N."""
     same = unknowns.expand(len(grippers.mass), -1)
     motion = lifted(same, others=grippers.properties())
     return away(motion).amax(1) < CLOSE, float(forces(motion, same)[:, -HELD:].mean())
@@ -84,7 +84,7 @@ def main(grippers: int = 32, updates: int = 100, unseen: int = 200, out: Path = 
 
     Args:
         grippers: in the batch.
-        updates: of each.
+        updates: Updates of each policy.
         unseen: grippers that both are tried on.
         out: folder of the figure.
 

@@ -33,7 +33,7 @@ from matplotlib import pyplot as plt
 TRUE, FIRST = 7.0, 1.0
 CLOSE = 1e-3  # relative
 PUBLISHED = {5: 14, 10: 20}  # updates that the published engine needed
-MOST_BETTER = 8
+MAX_ITERATIONS = 8
 Runs = Callable[[Tensor], Trajectory]
 
 
@@ -148,7 +148,7 @@ def main(links: tuple[int, ...] = (5, 10), steps: int = 100, out: Path = Path("o
 
     Args:
         links: lengths of the chains whose mass is inferred.
-        steps: how many steps of 1/30 s are simulated.
+        steps: Number of simulated steps of 1/30 s.
         out: folder of the figure.
 
     Returns:
@@ -162,7 +162,7 @@ def main(links: tuple[int, ...] = (5, 10), steps: int = 100, out: Path = Path("o
         target = run(spread(torch.tensor([TRUE], dtype=torch.float64), count)).q
         results = {
             "final position, SGD": (published(run, count, target[:, -1:], False), PUBLISHED.get(count, 200)),
-            "final position, Gauss–Newton": (least_squares(count, steps, target), MOST_BETTER),
+            "final position, Gauss–Newton": (least_squares(count, steps, target), MAX_ITERATIONS),
             "whole trajectory, SGD": (published(run, count, target, True), 200),
         }
         for name, (course, limit) in results.items():

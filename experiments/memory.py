@@ -1,4 +1,4 @@
-"""What the gradient of a long motion keeps in memory, what that costs in time, and what it does to the gradient.
+"""Memory and time of the gradient of a long motion, and the effect of truncation on the gradient.
 
 A Laikago of 18 velocities that falls on its four toes and stands, and one that tumbles without contact, steps of 1 ms,
 float64, one thread. The gradient is that of a weighted sum of the final state with respect to the start. Every cell is
@@ -58,7 +58,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Cell:
-    """What one process measured: growth of its peak (MB), seconds, and the gradient; None where it was refused."""
+    """Measurement of one process: growth of its peak, MB, seconds, and the gradient; None if it was refused."""
 
     megabytes: float
     seconds: float
@@ -127,7 +127,7 @@ def scenes() -> dict[str, tuple[Engine, State]]:
 
 
 def gradient(engine: Engine, start: State, steps: int, end: Way) -> Tensor:
-    """Of a weighted sum of the final state, with respect to the start, where velocities are a little disturbed."""
+    """Gradient of a weighted sum of the final state with respect to the start, with slightly disturbed velocities."""
     torch.manual_seed(0)
     q, v = start.q.clone().requires_grad_(), (start.v + 0.1 * torch.randn_like(start.v)).requires_grad_()
     final = end(engine, State(q, v), steps)

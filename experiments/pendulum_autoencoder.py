@@ -143,13 +143,13 @@ def main(
     seeds: int = 1,
     runs: Path = Path("out/pendulum_runs"),
 ) -> None:
-    """Train, predict, compare.
+    """Train the models and compare their predictions.
 
     Args:
         data: the data set.
-        epochs: of each training.
-        updates: of each epoch; those of the configurations if not given.
-        seeds: of the physics layer.
+        epochs: Epochs of each training.
+        updates: Updates of each epoch; those of the configurations by default.
+        seeds: Seeds of the physics layer.
         runs: where trainings are kept.
     """
     torch.set_num_threads(1)

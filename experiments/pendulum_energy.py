@@ -1,7 +1,7 @@
 """Energy of a pendulum as a graph network and as the physics layer predict it, each having seen 800 frames.
 
 Both learn to predict the next state from the true states of the first 800 frames of the data set (the pictures play no
-part here), with the same loss, optimiser and number of updates. Then both go on by themselves from states of trials
+part here), with the same loss, optimizer and number of updates. Then both go on by themselves from states of trials
 that they have not seen. Nothing rubs, so the true energy stays what it is.
 
     python experiments/pendulum_energy.py [--updates 800] [--seeds 3] [--out out]
@@ -37,7 +37,7 @@ def chain(lengths: tuple[float, ...]) -> articulated.Articulation:
 
 
 def learners() -> dict[str, tuple[Engine, float]]:
-    """What learns, and its rate of learning."""
+    """Learned models, and their learning rates."""
     guess = (1.0, 5.0, 0.5)
     physics = PhysicsLayer(chain(guess), {"lengths": guess}, articulated.chain_properties)
     graph = NetworkEngine(StateGraph(COORDINATES, bodies=3, velocity_scale=4.0), DT)
@@ -97,12 +97,12 @@ def draw(courses: dict[str, Tensor], path: Path) -> None:
 
 
 def main(data: str = "data/pendulum_energy", updates: int = 800, seeds: int = 3, out: Path = Path("out")) -> None:
-    """Compare energies.
+    """Compare the energy drift of learned models.
 
     Args:
         data: folder of the data set, made if it is not there.
-        updates: of each learner.
-        seeds: how often each learns from scratch.
+        updates: Updates of each learner.
+        seeds: Number of trainings of each learner from scratch.
         out: folder of the figure.
     """
     torch.set_num_threads(1)

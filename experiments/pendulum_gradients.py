@@ -1,4 +1,4 @@
-"""What keeps the gradients of a chaotic motion useful: clipping, truncation, a growing horizon, a true start.
+"""Remedies for gradients of chaotic motion: clipping, truncation, a growing horizon, a true start.
 
 Trains trainers/pendulum.yaml for a short while with one choice changed at a time, and prints what came of it: the
 lengths' error, and those of angles in held-out trials. The configuration's own choice is the first row.
@@ -36,7 +36,7 @@ def main(data: str = "data/pendulum", updates: int = 400, runs: Path = Path("out
 
     Args:
         data: the data set.
-        updates: of each of two epochs.
+        updates: Updates of each of two epochs.
         runs: where trainings are kept.
     """
     torch.set_num_threads(1)

@@ -36,7 +36,7 @@ BAR = 0.01  # m
 
 @dataclass(frozen=True)
 class Descent:
-    """Where it led: lengths in m, and root mean square error in rad, of each horizon, (iterations + 1, …)."""
+    """History of a descent: lengths, m, and root mean square error, rad, for each horizon, (iterations + 1, …)."""
 
     lengths: list[Tensor]
     error: list[Tensor]
@@ -106,7 +106,7 @@ def main(
     Args:
         start: first guess of the lengths, m.
         truth: the lengths to be found, m.
-        seeds: how many observations, each of other swings, to learn from; seeds 0, 1, 2 …
+        seeds: Number of observations of different swings to learn from; seeds 0, 1, 2 …
         out: folder of the figure.
 
     Returns:

@@ -100,7 +100,7 @@ def ours(seed: int, steps: int) -> Lines:
 
 
 def theirs(seed: int, steps: int, peer: str) -> Lines:
-    """The same of stable-baselines3."""
+    """Run the SAC of stable-baselines3 likewise."""
     numbers = [str(entry) for entry in (seed, steps, EVERY, EPISODES, FIRST)]
     process = subprocess.run(
         [peer, "-c", PEER, *numbers],
@@ -117,7 +117,7 @@ def main(peer: str, steps: int = 8000, seeds: int = 3, out: Path = Path("out")) 
 
     Args:
         peer: the Python that has stable-baselines3.
-        steps: of each run.
+        steps: Environment steps of each run.
         seeds: from 0 on.
         out: folder of the results.
     """

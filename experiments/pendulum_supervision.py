@@ -1,4 +1,4 @@
-"""How few labels the pendulum autoencoder can do with: states on 100, 25, 10, 2 and 0 % of the samples.
+"""Pendulum autoencoder from few labels: states for 100, 25, 10, 2 and 0 % of the samples.
 
 Samples without labels teach by their frames alone. Where labels are few they come again, until they are four
 fifths of what is seen. Where there are none networks learn at lower rates: nothing says how fast the links are, and
@@ -50,10 +50,10 @@ def main(
 
     Args:
         data: the data set.
-        updates: of each training.
+        updates: Updates of each training.
         runs: where trainings are kept.
         out: folder of the figure.
-        names: of the models that are compared.
+        names: Names of the compared models.
     """
     torch.set_num_threads(1)
     batches = held_out(data)

@@ -33,7 +33,7 @@ BAR = 18
 
 
 def other_pole(task: PixelCartPoleTask, mass: float = 1.0, length: float = 1.0) -> PixelCartPoleTask:
-    """The same task with a pole so many times as heavy and as long, before the same camera."""
+    """Make the task with a scaled mass and length of the pole, before the same camera."""
     tree = ElementTree.parse(scenes.path("cart"))
     pole = next(entry for entry in tree.iter("geom") if entry.get("name") == "pole")
     width, depth, half = (float(word) for word in pole.attrib["size"].split())
@@ -47,12 +47,12 @@ def other_pole(task: PixelCartPoleTask, mass: float = 1.0, length: float = 1.0) 
 
 
 class Lit(PixelCartPoleTask):
-    """In all worlds colours are multiplied by a gain and stains of a seed are laid over everything."""
+    """In all worlds colors are multiplied by a gain and stains of a seed are laid over everything."""
 
     gain, stain = 1.0, 0.0
 
     def reset(self, batch: int, generator: torch.Generator) -> tuple[State, torch.Tensor]:
-        """As ever, and how it looks."""
+        """Reset the task and render the first frames."""
         state, goal = super().reset(batch, generator)
         goal[:, :3], goal[:, 3:] = self.gain - 1, self.stain
         return state, goal
@@ -105,13 +105,13 @@ def told(name: str, policy: FramePolicy, starts: int, seconds: float) -> int:
 
 
 def main(policy: Path = Path("pendulum-pixels"), starts: int = 20, seconds: float = 75.0, only: str = "") -> bool:
-    """Try a policy.
+    """Evaluate a policy under disturbances.
 
     Args:
         policy: one that comes with physvision, or a file that training wrote.
-        starts: of each kind.
-        seconds: of a trial.
-        only: what is other in names that begin so; everything if not given.
+        starts: Number of initial states of each kind.
+        seconds: Duration of a trial, s.
+        only: Prefix of the names of disturbances to evaluate; all by default.
 
     Returns:
         Whether 18 of 20 stay upright where all is as learned.

@@ -1,4 +1,4 @@
-"""How a pendulum learns from pixels, from pixels with the camera's gradient cut, and from its state, tuned alike.
+"""Learning from pixels, from pixels with the camera's gradient cut, and from the state, tuned alike.
 
 All three are trained as trainers/pendulum-pixels-small.yaml has it. Once its starts are as wide as they will be, and at
 the end, each is tried after so many updates from twenty starts that training does not draw: 75 s, of which the pole has
@@ -64,13 +64,13 @@ def main(
     kind: Literal["frames", "cut", "state"] = "frames", updates: int = 400, every: int = 40, seconds: float = 75.0,
     out: Path = Path("out/pixels-compare"),
 ) -> None:  # fmt: skip
-    """Train one kind.
+    """Train one kind of policy.
 
     Args:
-        kind: what is told, and what the gradient goes through.
-        updates: of eight episodes each.
+        kind: Observation of the policy, and path of the gradient.
+        updates: Updates of eight episodes each.
         every: updates between trials once starts are as wide as they will be.
-        seconds: of a trial.
+        seconds: Duration of a trial, s.
         out: folder of checkpoints.
     """
     torch.set_num_threads(1)

@@ -1,4 +1,4 @@
-"""What an update of the pendulum that learns from pixels costs: engine, camera, network, memory, and a second core.
+"""Cost of an update of the pendulum from pixels: engine, camera, network, memory, and a second core.
 
 python experiments/pixels_cost.py [--height 32] [--width 96] [--batch 8] [--rounds 9]
 """
@@ -29,7 +29,7 @@ def update(height: int, width: int, batch: int, periods: int, recompute: bool) -
 
 
 def parts(height: int, width: int, batch: int) -> dict[str, Callable[[], None]]:
-    """What a decision is made of, each by itself, forward and backward."""
+    """Time the parts of a decision separately, forward and backward."""
     torch.manual_seed(0)
     task, policy = PixelCartPoleTask(height, width), FramePolicy(height, width)
     state, goal = task.reset(batch, torch.Generator().manual_seed(0))
@@ -87,13 +87,13 @@ def growth(height: int, width: int, batch: int, recompute: bool) -> float:
 
 
 def main(height: int = 32, width: int = 96, batch: int = 8, rounds: int = 9) -> None:
-    """Measure.
+    """Measure the cost of an update.
 
     Args:
-        height: of frames, pixels.
-        width: of them.
+        height: Height of frames, pixels.
+        width: Width of frames, pixels.
         batch: worlds in an episode.
-        rounds: of timing, of which medians are printed.
+        rounds: Rounds of timing, of which medians are printed.
     """
     print(f"frames of {width} x {height}")
     # Each in a process of its own, since what a process once took counts for ever.

@@ -65,14 +65,14 @@ def compared(task: PixelCartPoleTask, policy: FramePolicy, count: int) -> tuple[
 def main(
     policy: Path | None = None, seconds: float = 3.0, directions: int = 10, height: int = 32, width: int = 96
 ) -> bool:
-    """Compare gradients.
+    """Compare the gradients with finite differences.
 
     Args:
         policy: a file that training wrote; random weights if not given.
-        seconds: of the episode.
+        seconds: Duration of the episode, s.
         directions: in which the weights move.
-        height: of frames of random weights, pixels.
-        width: of them.
+        height: Height of frames for random weights, pixels.
+        width: Width of frames, pixels.
 
     Returns:
         Whether all slopes are within 1 % where differences converge.

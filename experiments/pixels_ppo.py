@@ -60,7 +60,7 @@ class Worlds(VecEnv):
 
     @torch.no_grad()
     def step_wait(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
-        """One period."""
+        """Advance all worlds by one period."""
         held = self.actions.unsqueeze(1).expand(-1, self.task.frame_skip, -1)
         self.state = self.task.engine.rollout(self.state, self.task.frame_skip, held).final
         self.time += 1
@@ -88,22 +88,22 @@ class Worlds(VecEnv):
         return self.seen.numpy().copy()
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Close the environments, which hold no resources."""
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        """Of each world."""
+        """Attribute of every selected world."""
         return [getattr(self, attr_name, None)] * self.num_envs
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        """Of all worlds."""
+        """Set an attribute of all worlds."""
         setattr(self, attr_name, value)
 
     def env_method(self, method_name: str, *arguments: Any, indices: Any = None, **options: Any) -> list[Any]:
-        """There are none."""
+        """Raise an error: there are no such methods."""
         raise NotImplementedError(method_name)
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
-        """They are not."""
+        """Return False for every world."""
         return [False] * self.num_envs
 
 
@@ -157,12 +157,12 @@ class Watch(BaseCallback):
 
 
 def main(seconds: float = 3600.0, sees: str = "frames", seed: int = 0, every: float = 300.0) -> None:
-    """Let PPO learn.
+    """Train PPO on the pendulum from pixels.
 
     Args:
-        seconds: of processor time.
+        seconds: Processor time of the training, s.
         sees: "frames" or "state".
-        seed: of everything.
+        seed: Seed of all random numbers.
         every: seconds between trials.
     """
     torch.set_num_threads(1)

@@ -22,7 +22,7 @@ def features(state: State) -> Tensor:
 
 
 def goal(poles: int, force: float) -> Goal:
-    """What a controller makes small, of forces in N."""
+    """Cost function of a controller, with forces in N."""
     zeros, ones = torch.zeros(poles).double(), torch.ones(poles).double()
     none, single = torch.zeros(1).double(), torch.ones(1).double()
     target = torch.cat([none, zeros, ones, none, zeros])
@@ -44,7 +44,7 @@ class Poles:
         return self.world.reset().state
 
     def act(self, state: State, share: Tensor) -> tuple[State, float]:
-        """Where a share of the force leads from here, and the reward."""
+        """Apply a fraction of the force, and return the next state and the reward."""
         result: TimeStep = self.world.step(share)
         missed = (features(state)[0] - self._goal.target).square() @ self._goal.weights
         return result.state, -float(missed + EFFORT * share.square().sum())
@@ -56,12 +56,12 @@ def heights(state: State) -> Tensor:
 
 
 def stays_up(course: list[Tensor]) -> bool:
-    """Whether all poles are up in the last 20 periods, from the heights after each."""
+    """If true, all poles are up in the last 20 periods, from the heights after each."""
     return bool((torch.cat(course[-20:]) > UP).all())
 
 
 def true_lumps(poles: Poles) -> dict[str, float]:
-    """What of the masses and lengths the motion depends on, from the suite's own model."""
+    """True lumped masses and lengths of the motion, from the suite's own model."""
     model = poles.world.physics.model
     mass, center = torch.tensor(model.body_mass[1:]), torch.tensor(model.body_ipos[1:])
     length = torch.tensor(model.body_pos[3:, 2])
@@ -72,10 +72,10 @@ def lumps(mass: Tensor, length: Tensor, center: Tensor, inertia: Tensor | None =
     """Total mass; first moments; inertias about the joints; for two poles what ties them.
 
     Args:
-        mass: of cart and poles.
+        mass: Masses of cart and poles.
         length: from the first pole's joint to the second's.
-        center: of each mass from its joint.
-        inertia: of each pole about its centre of mass; zero if not given.
+        center: Distances of the centers of mass from their joints.
+        inertia: Moments of inertia about the centers of mass; zero by default.
     """
     about = mass[1:] * center[1:, [0, 2]].square().sum(1) + (0.0 if inertia is None else inertia)
     moment = mass[1:] * center[1:, 2]

@@ -50,7 +50,7 @@ class Swing(FeedbackTask):
         return State(rest.q + off[0], rest.v + off[1]), rest.q[:, :0]
 
     def observe(self, state: State, goal: Tensor) -> Tensor:
-        """The whole state."""
+        """Observe the whole state."""
         return self.poles.features(state)
 
     def act(self, state: State, output: Tensor) -> Tensor:
@@ -58,12 +58,12 @@ class Swing(FeedbackTask):
         return self.poles.control_limit[0] * output.tanh()
 
     def losses(self, state: State, goal: Tensor) -> Tensor:
-        """What the state costs."""
+        """Cost of the states."""
         return (self.poles.features(state) - self.goal.target).square() @ self.goal.weights
 
 
 class Practice(Swing):
-    """The same from states that a swing-up passes, too: who never stands cannot learn to stay."""
+    """Training task that also starts from states of a swing-up, so that the policy learns to balance."""
 
     def reset(self, batch: int, generator: torch.Generator) -> tuple[State, Tensor]:
         """Most anywhere, the others near hanging at rest."""

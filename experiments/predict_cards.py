@@ -30,7 +30,7 @@ Errors = dict[str, np.ndarray]
 
 
 def predicted(path: Path, name: str, horizon: float, folder: Path) -> dict[str, np.ndarray]:
-    """What the command says of a video."""
+    """Output of the command for a video."""
     arguments = ["predict", str(path), "--checkpoint", name, "--out", str(folder), "--horizon", f"{horizon:.6f}"]
     with contextlib.redirect_stdout(io.StringIO()):
         status = physvision([*arguments, "--film", "false"])

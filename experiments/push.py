@@ -80,7 +80,7 @@ def setup(values) -> Setup:
 
 
 def problem(seen: Tensor, noise: float) -> MotionResidual:
-    """What it is like to find the push from angles (samples, 1)."""
+    """Estimation problem of the push from angles (samples, 1)."""
     times = torch.arange(len(seen), dtype=torch.float64) / RATE
     return MotionResidual(
         ENGINE, SOUGHT, setup, times, seen, lambda entry: entry.state.q[:, 1:], weight=1 / noise
@@ -88,13 +88,13 @@ def problem(seen: Tensor, noise: float) -> MotionResidual:
 
 
 def main(noise: float = 2.0, draws: int = 5, out: Path = Path("out"), filmed: bool = True) -> tuple[float, float]:
-    """Find the push.
+    """Estimate the push from angles.
 
     Args:
-        noise: of the angles, mrad.
-        draws: of the noise.
+        noise: Standard deviation of the angles, mrad.
+        draws: Number of realizations of the noise.
         out: folder of the figure and the film.
-        filmed: whether there is a film.
+        filmed: If true, write a film.
 
     Returns:
         The worst errors of time, s, and of size, a share of it.

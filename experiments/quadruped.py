@@ -80,7 +80,7 @@ def steps(changes: Tensor, periods: int, window: int | None = None) -> Tensor:
 
     Args:
         changes: from `TROT` in `UNITS`, (robots, values), of which `VALUES` tells.
-        periods: of control.
+        periods: Number of control periods.
         window: backward, the frequency counts from the start of each so many periods, as if legs were where they are.
     """
     values = TROT + UNITS * changes
@@ -114,8 +114,8 @@ def pulled(q: Tensor, v: Tensor, targets: Tensor, share: float = 1.0) -> Tensor:
     Args:
         q: angles, rad.
         v: speeds, rad/s.
-        targets: of the servos, rad.
-        share: of the scene's stiffness and damping that the servos have.
+        targets: Targets of the servos, rad.
+        share: Fraction of the scene's stiffness and damping that the servos have.
     """
     speed = scenes.MAX_SERVO_SPEED["quadruped"]
     return (share * DAMPING * ((GAIN * (targets - q)).clamp(-speed, speed) - v)).clamp(-TORQUE, TORQUE)
@@ -174,11 +174,11 @@ def again(
     """Replay targets (periods, 8) from starts that are spread by `shifts`.
 
     Args:
-        gait: of how long.
-        targets: of the servos.
-        starts: how many.
-        start: what they are spread about, of one robot; the scene's if not given.
-        properties: of the robot, one row; the scene's if not given.
+        gait: Gait whose duration is taken.
+        targets: Targets of the servos, rad.
+        starts: Number of initial states.
+        start: Mean initial state of one robot; the scene's by default.
+        properties: Properties of the robot, one row; the scene's by default.
         change: gives MuJoCo's model the same properties.
     """
     start = gait.reset(1, torch.Generator())[0] if start is None else start
@@ -200,7 +200,7 @@ HEADER = f"{'':<26}{'speed, m/s':>12}{'cost':>7}{'turns':>7}{'from starts':>13}{
 
 
 def row(name: str, numbers: Tensor, found: Again) -> str:
-    """What `measured` says of a gait, and the mean speeds from other starts, here and in MuJoCo."""
+    """Row of a table: results of `measured` for a gait, and mean speeds from other starts, here and in MuJoCo."""
     speed, cost, turned = numbers.tolist()
     here, there = mean(found.here), mean(found.there)
     left = 100 * there / -speed

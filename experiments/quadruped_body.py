@@ -21,8 +21,8 @@ DESIGN = {
     "thighs' length, of it": 0.25,
     "hind legs' length, of those in front": 0.05,
     "torso's length": 0.25,
-    "legs' mass a metre": 0.25,
-    "torso's centre of mass, of half its length": 0.1,
+    "legs' mass a meter": 0.25,
+    "torso's center of mass, of half its length": 0.1,
 }
 ENGINE = Gait(0.01).engine
 OWN = {name: value.double() for name, value in ENGINE.properties.items()}
@@ -85,8 +85,8 @@ def standing(properties: dict[str, Tensor]) -> State:
     return State(torch.cat([torch.stack(pieces, 1), at.q[:, 7:]], 1), at.v)
 
 
-def remodelled(properties: dict[str, Tensor]) -> Callable[[mujoco.MjSpec], None]:
-    """What gives MuJoCo's model the properties of the first robot."""
+def remodeled(properties: dict[str, Tensor]) -> Callable[[mujoco.MjSpec], None]:
+    """Function that sets the properties of the first robot in MuJoCo's model."""
     mass, center, inertia, position, pose = (
         properties[name][0].tolist() for name in ("mass", "center_of_mass", "inertia", "position", "shape_pose")
     )

@@ -1,8 +1,8 @@
 """Design a quadruped's body together with its trot: lengths and masses are sought beside the gait's thirteen values.
 
 The robot is that of `trot.py`. Its legs and its torso may be up to a quarter longer or shorter, thighs up to a quarter
-longer or shorter than half of a leg, the legs' mass a metre a quarter more or less; hind legs may differ a little from
-those in front, and the torso's centre of mass need not be in its middle. The whole mass and the servos stay. A trot is
+longer or shorter than half of a leg, the legs' mass a meter a quarter more or less; hind legs may differ a little from
+those in front, and the torso's center of mass need not be in its middle. The whole mass and the servos stay. A trot is
 tuned on the scene's body first. From there the search goes on with that body, and with lengths and masses among the
 unknowns.
 
@@ -28,14 +28,14 @@ def main(
     seeds: int = 5, evaluations: int = 300, more: int = 200, starts: int = 3, seconds: float = 10.0,
     out: Path = Path("out"),
 ) -> bool:  # fmt: skip
-    """Design the robot.
+    """Optimize design and gait of the robot.
 
     Args:
-        seeds: of the searches; 0, 1, 2 …
+        seeds: Number of seeds of the searches; 0, 1, 2 …
         evaluations: episodes in which the trot is tuned first.
         more: episodes of each search that goes on.
-        starts: of the replays.
-        seconds: of an episode.
+        starts: Number of initial states of the replays.
+        seconds: Duration of an episode, s.
         out: folder of the figure and the film.
 
     Returns:

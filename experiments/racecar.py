@@ -49,12 +49,12 @@ class Variant:
 
     @property
     def target(self) -> float:
-        """Where the car with the true friction is after 1 s, by the closed form, m."""
+        """Position of the car with the true friction after 1 s, by the closed form, m."""
         return closed_form(self.truth, self.brakes)
 
 
 def closed_form(friction: float, brakes: bool) -> float:
-    """Where the car is after 1 s, m: it slides, slowed by μ g, until rims and road have one speed, then rolls."""
+    """Position of the car after 1 s, m: it slides, decelerated by μ g, until rims and road move alike, then rolls."""
     slowing = friction * GRAVITY
     # A quarter of the weight presses on each wheel and turns it.
     spinning = 0.0 if brakes else friction * MASS * GRAVITY / 4 * WHEEL_RADIUS**2 / WHEEL_INERTIA
@@ -82,7 +82,7 @@ def driven(friction: Tensor, brakes: bool) -> Trajectory:
 
 
 def place(friction: Tensor, brakes: bool) -> Tensor:
-    """How far the cars have come, (batch,), m."""
+    """Distance that the cars have covered, (batch,), m."""
     return driven(friction, brakes).final.q[:, 0]
 
 
@@ -177,10 +177,10 @@ def main(seeds: int = 5, points: int = 60, out: Path = Path("out"), filmed: bool
     """Estimate the friction of both variants.
 
     Args:
-        seeds: how many searches by CMA-ES, perhaps none; seeds 0, 1, 2 …
-        points: of the landscape.
+        seeds: Number of searches by CMA-ES, 0 for none; seeds 0, 1, 2 …
+        points: Points of the landscape.
         out: folder of the figure and the film.
-        filmed: whether there is a film.
+        filmed: If true, write a film.
 
     Returns:
         Whether the bars are met: place and friction, in at most 10 iterations.

@@ -59,7 +59,7 @@ class Reach(FeedbackTask):
         return self.engine.initial_state(batch, torch.float64), goal
 
     def tip(self, state: State) -> Tensor:
-        """Where the tip is, m."""
+        """Position of the tip, m."""
         pose = self.arm.poses(state)[:, self.body]
         return pose[:, :3, 3] + pose[:, :3, :3] @ pose.new_tensor(self.offset)
 
@@ -68,7 +68,7 @@ class Reach(FeedbackTask):
         return ((self.tip(state) - goal).square().sum(-1) + 1e-12).sqrt()
 
     def observe(self, state: State, goal: Tensor) -> Tensor:
-        """The distance, m."""
+        """Observe the distance to the target, m."""
         return self.distance(state, goal).unsqueeze(-1)
 
     def act(self, state: State, output: Tensor) -> Tensor:
@@ -76,7 +76,7 @@ class Reach(FeedbackTask):
         return output
 
     def losses(self, state: State, goal: Tensor) -> Tensor:
-        """The distance, m."""
+        """Distance to the target, m."""
         return self.distance(state, goal)
 
 
@@ -159,14 +159,14 @@ def main(
     seconds: float = 8.0,
     out: Path = Path("out"),
 ) -> bool:
-    """Teach the arm.
+    """Train the arm to reach a point.
 
     Args:
-        seeds: of the network; 0, 1, 2 …
-        updates: of each policy.
+        seeds: Number of seeds of the network; 0, 1, 2 …
+        updates: Updates of each policy.
         habits: seeds with which the four habits are taken away one by one too.
-        evaluations: of CMA-ES, with seed 0; 0 for none.
-        seconds: of an episode.
+        evaluations: Evaluations of CMA-ES, with seed 0; 0 for none.
+        seconds: Duration of an episode, s.
         out: folder of the figure and the film.
 
     Returns:

@@ -3,7 +3,7 @@
 The arm of `reach.py`; its policy, a network of 2,107,396 parameters, is told a point that the arm can reach, drawn anew
 for every robot of a batch and every update, and answers once with the four angles that its servos are to turn to. The
 error is the distance of the tip, averaged over the last half second of 8 s and over the batch, which no point of was
-seen before. Adam's rate is 1e-3 times the error of the last update over a quarter of a metre, and 1e-3 at most.
+seen before. Adam's rate is 1e-3 times the error of the last update over a quarter of a meter, and 1e-3 at most.
 
     python experiments/reach_anywhere.py [--batch 128] [--updates 2563] [--out out]
 """
@@ -49,7 +49,7 @@ class ReachAnywhere(OpenLoopTask):
         return self.engine.initial_state(batch, torch.float64), self.reach.tip(State(angles, torch.zeros_like(angles)))
 
     def observe(self, goal: Tensor) -> Tensor:
-        """The point, once."""
+        """Observe the target point, once."""
         return goal.float().unsqueeze(1)
 
     def act(self, output: Tensor) -> Tensor:
@@ -57,7 +57,7 @@ class ReachAnywhere(OpenLoopTask):
         return output.double()
 
     def losses(self, state: State, goal: Tensor) -> Tensor:
-        """The distance, m."""
+        """Distance to the target, m."""
         return self.reach.distance(state, goal)
 
 
@@ -93,7 +93,7 @@ class Teaching(PolicyTraining):
         assert self.last is not None
         self.errors.append(float(error_of(self.last).mean()))
         for group in self.trainer.optimizers[0].param_groups:
-            # The first errors are over a metre: at several times the rate the network ends where it learns slowly.
+            # The first errors are over a meter: at several times the rate the network ends where it learns slowly.
             group["lr"] = self.learning_rate * min(1.0, self.errors[-1] / 25)
         if len(self.errors) % MEAN == 0:
             lately = sum(self.errors[-MEAN:]) / MEAN
@@ -122,14 +122,14 @@ def main(
     batch: int = 128, updates: int = 2563, seed: int = 0, seconds: float = 8.0, width: int = 1024,
     out: Path = Path("out"),
 ) -> bool:  # fmt: skip
-    """Teach the arm.
+    """Train the arm to reach any point.
 
     Args:
         batch: robots in an update.
         updates: at most so many.
-        seed: of the network and of the points.
-        seconds: of an episode.
-        width: of the network's three layers.
+        seed: Seed of the network and of the points.
+        seconds: Duration of an episode, s.
+        width: Width of the network's three layers.
         out: folder of the figure and the film.
 
     Returns:

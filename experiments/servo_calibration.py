@@ -66,7 +66,7 @@ def setup(values) -> Setup:
 
 
 def problem(seen: Tensor, noise: float) -> MotionResidual:
-    """What it is like to find the numbers from angles (samples, 1)."""
+    """Estimation problem of the parameters from angles (samples, 1)."""
     times = LONGEST + torch.arange(len(seen), dtype=torch.float64) / RATE
 
     # At its largest speed a servo does not feel when within a step it is told: the delay is one of what is seen.
@@ -77,11 +77,11 @@ def problem(seen: Tensor, noise: float) -> MotionResidual:
 
 
 def main(noise: float = 1.0, draws: int = 5, out: Path = Path("out")) -> float:
-    """Calibrate the servo.
+    """Calibrate the parameters of the servo.
 
     Args:
-        noise: of the encoder, mrad.
-        draws: of the noise.
+        noise: Standard deviation of the encoder, mrad.
+        draws: Number of realizations of the noise.
         out: folder of the figure.
 
     Returns:

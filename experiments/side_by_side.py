@@ -18,7 +18,7 @@ from physvision.trainers import PolicyTraining
 
 @dataclass(frozen=True)
 class Habits:
-    """How a policy is trained; see `PolicyTraining`."""
+    """Settings of the training of a policy; see `PolicyTraining`."""
 
     averaged: bool = True
     decay: float = 0.99
@@ -78,7 +78,7 @@ class Teaching(PolicyTraining):
     """Trains several policies side by side, each on a world of its own as if alone.
 
     Attributes:
-        courses: of each policy, what `measure` found in each episode.
+        courses: Values of `measure` for each policy, episode by episode.
         best: parameters of each policy in the episode in which the first number that `measure` gives was least.
     """
 
@@ -157,7 +157,7 @@ def taught(
     habits: Sequence[Habits],
     **options,
 ) -> Teaching:
-    """How networks were trained side by side."""
+    """Train networks side by side."""
     from lightning import Trainer
 
     module = Teaching(Many(networks), task, updates, measure, habits, **options)

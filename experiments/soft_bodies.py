@@ -91,7 +91,7 @@ def modulus(seed: int, seen: Tensor, steps: int, dt: float, squares: int = SQUAR
 def stiffness_field(
     updates: int = 300, columns: int = 20, layers: int = 8
 ) -> tuple[float, float, np.ndarray, np.ndarray]:
-    """How far the beam is from the arc, as a share of its height: even and designed; and the moduli of its columns."""
+    """Distance of the beam from the arc, relative to its height: even and designed; and the moduli of its columns."""
     mesh = soft.rectangle((LENGTH, 1.0), (10 * layers, layers))
     middle = mesh.nodes[mesh.elements].mean(1)[:, 0]
     column = np.minimum(middle / LENGTH * columns, columns - 1).astype(int)
@@ -124,8 +124,8 @@ def stiffness_field(
     even = float(missed().detach().abs().max())
     descend(lambda: missed().square().mean(), torch.optim.Adam([logs], lr=0.05), updates, final_lr_fraction=0.0)
     result = (MODULUS * logs.detach().exp()).numpy()
-    centres = (np.arange(columns) + 0.5) / columns
-    return even, float(missed().detach().abs().max()), result, MODULUS * (1 - centres)
+    centers = (np.arange(columns) + 0.5) / columns
+    return even, float(missed().detach().abs().max()), result, MODULUS * (1 - centers)
 
 
 class Crawler:
@@ -133,7 +133,7 @@ class Crawler:
 
     Args:
         seconds: it may crawl.
-        dt: of the engine.
+        dt: Time step of the engine, s.
     """
 
     def __init__(self, seconds: float, dt: float = 0.02) -> None:
@@ -162,7 +162,7 @@ class Crawler:
         return ramp * z[:, None, 1:5].sigmoid() * (1 + turns.sin()) / 2
 
     def way(self, z: Tensor) -> Tensor:
-        """Metres to the right of the middle of the body, (batch,)."""
+        """Meters to the right of the middle of the body, (batch,)."""
         start = type(self.start)(self.start.q.expand(len(z), -1), self.start.v.expand(len(z), -1))
         run = self.body.rollout(start, self.steps, self.controls(z))
         places = self.body.node_positions(run)[..., 0].mean(-1)
@@ -194,8 +194,8 @@ def main(seeds: int = 3, updates: int = 60, seconds: float = 3.0, out: Path = Pa
     """Print what is reached, and draw it; whether every bar is met.
 
     Args:
-        seeds: of the noise.
-        updates: of the crawler's muscles.
+        seeds: Seeds of the noise.
+        updates: Updates of the crawler's muscles.
         seconds: that it crawls.
         out: folder of the figures.
     """

@@ -1,6 +1,6 @@
 """Young's modulus of a block from its video: three marks are found in the frames, and our motion is fitted to theirs.
 
-The videos are those of the recipe `block`, by scikit-fem. The marks' colours are found in the frames, and their centres
+The videos are those of the recipe `block`, by scikit-fem. The marks' colors are found in the frames, and their centers
 as shares of pixels. Many moduli are tried at once on a coarse mesh, since a guess that is far off has other minima
 between it and the truth; the best one is refined by Gauss and Newton's method on two meshes, whose answers are
 extrapolated, for linear triangles err by the square of their size.
@@ -33,12 +33,12 @@ def marks_seen(recipe: BlockRecipe, frames: np.ndarray) -> Tensor:
     """ObjectPositions of the marks, m, (frames, marks, 2), from the frames alone; the camera's scale is known."""
     pictures = torch.from_numpy(frames).permute(0, 3, 1, 2).double() / 255
     filters = ColorFilters.from_colors(list(COLORS))
-    # Marks alone have a colour: gray is what all three channels share.
+    # Marks alone have a color: gray is what all three channels share.
     masks = filters.masks(pictures - pictures.amin(1, keepdim=True))
     results = [locate_objects(entry[None, None, None], recipe.scale * recipe.radius) for entry in masks.flatten(0, 1)]
-    centres = torch.stack([entry.centers[0, 0, 0] for entry in results]).unflatten(0, masks.shape[:2])
-    x = (centres[..., 0] - recipe.size / 2) / recipe.scale + recipe.side / 2
-    y = (0.85 * recipe.size - centres[..., 1]) / recipe.scale
+    centers = torch.stack([entry.centers[0, 0, 0] for entry in results]).unflatten(0, masks.shape[:2])
+    x = (centers[..., 0] - recipe.size / 2) / recipe.scale + recipe.side / 2
+    y = (0.85 * recipe.size - centers[..., 1]) / recipe.scale
     return torch.stack([x, y], -1)
 
 
@@ -46,7 +46,7 @@ class Fit:
     """Our block on a mesh of so many squares, beside marks that were seen.
 
     Args:
-        recipe: what is known: size, density, Poisson's ratio and gravity.
+        recipe: Known values: size, density, Poisson's ratio and gravity.
         seen: places of the marks in each frame, m.
         squares: along each side.
     """
@@ -70,7 +70,7 @@ class Fit:
         self.marks, self.seen = [mesh.nearest_node([side * along for along in mark]) for mark in MARKS], seen
 
     def missed(self, logs: Tensor) -> Tensor:
-        """What places differ by, in tenths of a millimetre, of each modulus's logarithm: (batch, numbers)."""
+        """Residuals of positions, in tenths of a millimeter, for each logarithm of the modulus: (batch, numbers)."""
         start = self.body.initial_state(len(logs), torch.float64)
         steps = self.each * (len(self.seen) - 1)
         run = self.body.rollout(start, steps, properties={"youngs_modulus": logs.exp()[:, None]})
@@ -93,8 +93,8 @@ def main(trials: int = 5, squares: tuple[int, int] = (6, 12), out: Path = Path("
     """Print what is found, and draw it; whether the bar is met.
 
     Args:
-        trials: of the recipe.
-        squares: of the two meshes, along each side.
+        trials: Trials of the recipe.
+        squares: Squares of the two meshes, along each side.
         out: folder of the figure.
     """
     torch.set_num_threads(1)

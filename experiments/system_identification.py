@@ -39,7 +39,7 @@ class Task:
     leaf: Callable[[Tensor], dict[str, Tensor]]
 
     def problem(self) -> MotionResidual:
-        """What it is like to find the property from where the body was; nothing is seen yet."""
+        """Estimation problem of the property from positions of the body, without observations yet."""
 
         def setup(values) -> Setup:
             value = values[self.sought.name]
@@ -59,7 +59,7 @@ def floor(restitution: float = 0.0, friction: float = 0.0) -> rigid2d.Rectangle:
 
 
 def on_both(name: str) -> Callable[[Tensor], dict[str, Tensor]]:
-    """The same value for floor and body, so that it is the pair's."""
+    """Give floor and body the same value, which is then that of the pair."""
     return lambda value: {name: value.unsqueeze(1).expand(-1, 2)}
 
 
@@ -127,7 +127,7 @@ def main(noise: float = 0.5, worlds: int = 20, out: Path = Path("out")) -> bool:
 
     Args:
         noise: standard deviation of every coordinate that is seen, px.
-        worlds: how many noises each property is recovered from; another is without noise.
+        worlds: Number of noise realizations from which each property is recovered; one more is without noise.
         out: folder of the figure.
 
     Returns:

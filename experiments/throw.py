@@ -57,7 +57,7 @@ class Launches:
     course: list[float] | None = None
 
     def judged(self, missed: Tensor, launch: Tensor) -> Tensor:
-        """The same residuals, counted."""
+        """Residuals, with a count of evaluations."""
         self.rollouts += 1
         self.course = [*(self.course or []), float(missed.detach().square().sum())]
         self.launch = launch.detach().clone()
@@ -80,7 +80,7 @@ def missed(launches: Tensor) -> Tensor:
 
 
 def good(residuals: Tensor) -> Tensor:
-    """Whether the ball lies at the place and does not move."""
+    """If true, the ball lies at the target and is at rest."""
     return (residuals.unflatten(-1, (3, 3)).norm(dim=-1) < CLOSE).all(-1)
 
 
@@ -150,7 +150,7 @@ METHODS: dict[str, Callable[[Tensor, Launches], None]] = {
 
 
 def searched(method: str, start: Tensor) -> tuple[Launches, float]:
-    """What a search by gradients came to, and its seconds."""
+    """Result of a search by gradients, and its seconds."""
     count, began = Launches(), time.perf_counter()
     with suppress(EndedError):
         METHODS[method](start, count)
@@ -171,7 +171,7 @@ def draw(motion: Trajectory, again: Trajectory, courses: dict[str, list[float]],
     path.set(xlabel="time, s", ylabel="x, m", title="Where the ball is")
     path.legend(frameon=False)
     speed.plot(times, motion.v[0, :, 0], label="velocity")
-    speed.plot(times, RADIUS * motion.v[0, :, 4], label="rim against centre")
+    speed.plot(times, RADIUS * motion.v[0, :, 4], label="rim against center")
     speed.set(xlabel="time, s", ylabel="m/s", title="It slides and turns back until both end")
     speed.legend(frameon=False)
     for name, losses in courses.items():
@@ -190,7 +190,7 @@ def listed(numbers: Sequence[float]) -> str:
 
 
 def spread(numbers: list[float], digits: int = 0) -> str:
-    """Median and range."""
+    """Median and range of values."""
     return f"{median(numbers):.{digits}f} ({min(numbers):.{digits}f} to {max(numbers):.{digits}f})"
 
 
@@ -200,10 +200,10 @@ def main(
     """Search for the launch.
 
     Args:
-        seeds: how many searches by CMA-ES, and from launches of 0.1 m/s; seeds 0, 1, 2 …
+        seeds: Number of searches by CMA-ES, and from launches of 0.1 m/s; seeds 0, 1, 2 …
         methods: which searches by gradients.
         out: folder of the figure and the film.
-        filmed: whether there is a film.
+        filmed: If true, write a film.
 
     Returns:
         Whether the bars are met: iterations from zero, and evaluations of CMA-ES for each of them.

@@ -1,4 +1,4 @@
-"""How near tracks are to the truth on drawn clips of all kinds, filmed as people film.
+"""Accuracy of tracks on synthetic clips of all kinds, filmed as people film.
 
     python experiments/track_accuracy.py --seeds 2
 

@@ -19,7 +19,7 @@ from evolution import Evolved, evolve
 from jsonargparse import auto_cli
 from panel import panel, save
 from quadruped import BAR, DT, HEADER, LEFT, PAPER, TROT, WEIGHT, Again, Gait, again, measured, powers, row, steps
-from quadruped_body import DESIGN, built, described, remodelled, standing
+from quadruped_body import DESIGN, built, described, remodeled, standing
 from torch import Tensor
 
 from physvision.control.policies import PolicyRollout
@@ -39,7 +39,7 @@ class Runner:
 
     @property
     def unknowns(self) -> int:
-        """How many numbers."""
+        """Number of unknowns of the search."""
         return len(TROT) + (len(DESIGN) if self.designed else 0)
 
     def body(self, unknowns: Tensor) -> dict[str, Tensor] | None:
@@ -78,20 +78,20 @@ class Runner:
 
 
 def scores(played: PolicyRollout, energy: float) -> Tensor:
-    """Speeds, less what energy counts for, m/s; falls and failures that are no numbers count as standing."""
+    """Speeds, less what energy counts for, m/s; falls and NaN from failures count as standing."""
     result = -played.losses.mean(1) - (energy * powers(played).mean(1) / WEIGHT if energy else 0.0)
     return torch.where(result.isfinite(), result, 0.0)
 
 
 @dataclass(frozen=True)
 class Search:
-    """How long a search is, what it starts from and what counts.
+    """Settings of a search: its length, start and objective.
 
     Attributes:
         evaluations: episodes.
-        seed: of the search.
+        seed: Seed of the search.
         energy: m/s that a cost of transport of 1 at 1 m/s counts for.
-        start: of the unknowns; the trot that is set by hand, and the scene's body, if not given.
+        start: Initial unknowns; the trot that is set by hand, and the scene's body, by default.
         spread: standard deviation at first.
     """
 
@@ -103,7 +103,7 @@ class Search:
 
 
 def by_evolution(runner: Runner, search: Search, downhill: Callable[[Tensor], Tensor] | None = None) -> Evolved:
-    """CMA-ES."""
+    """Search the gait by CMA-ES."""
 
     def judge(candidates: Tensor) -> tuple[Tensor, Tensor]:
         return -scores(runner.run(candidates), search.energy), torch.zeros(len(candidates), dtype=torch.bool)
@@ -134,7 +134,7 @@ SEARCHES: dict[str, Callable[..., Evolved]] = {"gradients": by_gradient, "CMA-ES
 
 @dataclass(frozen=True)
 class Tried:
-    """What a search found, what `measured` says of it, and its replays."""
+    """Result of a search, its evaluation by `measured`, and its replays."""
 
     found: Evolved
     numbers: Tensor
@@ -147,11 +147,11 @@ class Tried:
 
 
 def tried(name: str, runner: Runner, found: Evolved, starts: int) -> Tried:
-    """How a gait does here and in MuJoCo, which is printed."""
+    """Evaluate a gait here and in MuJoCo, and print the result."""
     unknowns = found.values[None]
     rollout, properties = runner.run(unknowns), runner.body(unknowns)
     numbers = measured(rollout)[0]
-    change = (lambda model: None) if properties is None else remodelled(properties)
+    change = (lambda model: None) if properties is None else remodeled(properties)
     replayed = again(runner.gait, rollout.controls[0], starts, runner.start(unknowns), properties, change)
     design = f"; {described(found.values[len(TROT) :])}" if runner.designed else ""
     print(row(name, numbers, replayed))
@@ -160,7 +160,7 @@ def tried(name: str, runner: Runner, found: Evolved, starts: int) -> Tried:
 
 
 def spread(numbers: Sequence[float]) -> str:
-    """Median and range."""
+    """Median and range of values."""
     return f"{median(numbers):.2f} ({min(numbers):.2f} to {max(numbers):.2f})"
 
 
@@ -191,14 +191,14 @@ def main(
     seeds: int = 5, evaluations: int = 500, energies: tuple[float, ...] = (0.0, 1.0), starts: int = 10,
     seconds: float = 10.0, searches: tuple[str, ...] = tuple(SEARCHES), out: Path = Path("out"),
 ) -> bool:  # fmt: skip
-    """Tune the trot.
+    """Tune the trot by searches.
 
     Args:
-        seeds: of each search; 0, 1, 2 …
+        seeds: Number of seeds of each search; 0, 1, 2 …
         evaluations: episodes of each.
         energies: m/s that a cost of transport of 1 at 1 m/s counts for in each loss.
-        starts: of the replays.
-        seconds: of an episode.
+        starts: Number of initial states of the replays.
+        seconds: Duration of an episode, s.
         searches: which.
         out: folder of the figure and the film.
 

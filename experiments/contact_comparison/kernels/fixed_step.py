@@ -91,7 +91,7 @@ def list_touching(tree: Tree, work: Workspace, contacts: Contacts, memory: Conta
 
 @wp.func
 def strikes(contacts: Contacts, memory: ContactMemory, world: int, c: int):
-    """Whether contact c has restitution, which below a speed there is none of."""
+    """If true, contact c has restitution, which it has none of below a speed."""
     return memory.before[world, c][0] < -contacts.rest_speed
 
 
@@ -111,7 +111,7 @@ def drive_touching(
 
 @wp.func
 def note_touching(contacts: Contacts, memory: ContactMemory, world: int, count: int):
-    """What each pair's first shape takes in this step."""
+    """Store the force on the first shape of every pair in this step."""
     for pair in range(contacts.pairs):
         memory.pushed[world, pair] = zero3()
     for c in range(count):
@@ -195,7 +195,7 @@ def kernels(Law, solve, solve_backward):
             for d in range(tree.velocities):
                 work.a[world, 0, d] = work.a[world, 0, d] + memory.jump[world, 0, d] / h
             memory.residual[world] = wp.max(memory.residual[world], residual)
-            # Not a number is no number that is small enough.
+            # NaN compares false and is not accepted either.
             if not (residual < ACCEPTED):
                 count = -1
         for d in range(tree.velocities):

@@ -53,7 +53,7 @@ class Law:
 
 @wp.func
 def pressure(law: Law, gap: scalar, speed: scalar):
-    """N."""
+    """Normal force of a contact, N."""
     force = scalar(0.0)
     if law.distance > scalar(0.0):
         depth = -gap / law.distance
