@@ -11,6 +11,7 @@ from physvision.models.interfaces import AppearanceCode, ClipContext, Decoder, E
 from physvision.models.networks import MlpDecoder, MlpEncoder
 from physvision.models.object_decoder import ObjectDecoder
 from physvision.models.objects import ObjectEncoder
+from physvision.models.pendulum import PendulumCamera
 from physvision.models.segmentation import InstanceSettings, SegmentationNetwork
 from physvision.models.state_networks import StateGraph, StateNetwork, StatePerceptron
 from physvision.models.table_encoder import TableEncoder
@@ -37,6 +38,7 @@ __all__ = [
     "ObjectEncoder",
     "Observation",
     "PassiveForce",
+    "PendulumCamera",
     "PredictiveAutoencoder",
     "SegmentationNetwork",
     "StateGraph",
@@ -62,7 +64,7 @@ register_all(
     "physvision.models",
     (
         *(BallCamera, CameraDecoder, InstanceSettings, LayerNetwork, LearnedForce, MlpDecoder, MlpEncoder),
-        *(NetworkEngine, ObjectDecoder, ObjectEncoder, PassiveForce, PredictiveAutoencoder, StateGraph),
+        *(NetworkEngine, ObjectDecoder, ObjectEncoder, PassiveForce, PendulumCamera, PredictiveAutoencoder, StateGraph),
         *(StatePerceptron, TableCamera, TableEncoder, TrackPropertyHead, VggDecoder, VggEncoder),
         *(learned_table, table, tabletop),
     ),

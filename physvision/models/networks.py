@@ -44,6 +44,7 @@ class MlpEncoder(Encoder):
         hidden: int = 256,
         pool: int = 1,
         mirror: bool = False,
+        network: nn.Module | None = None,
     ) -> None:
         """Build the layers of the network.
 
@@ -56,6 +57,8 @@ class MlpEncoder(Encoder):
             pool: Side of the squares that are averaged before the first layer, pixels.
             mirror: If true, average the estimates from frames and their mirror images in evaluation. Positions, which
                 must be angles, and velocities change sign in a mirror; train with that symmetry.
+            network: Frames, after pooling, to `hidden` numbers, such as a `VggEncoder`, in place of the first fully
+                connected layer.
         """
         super().__init__()
         self.frame = tuple(frame)
@@ -65,7 +68,8 @@ class MlpEncoder(Encoder):
         if mirror:
             coordinates.check_mirror("mirror")
         pixels = self.frame[0] * (self.frame[1] // pool) * (self.frame[2] // pool)
-        self.pixels = nn.Sequential(nn.Linear(pixels, hidden), nn.SiLU())
+        self.network = network
+        self.pixels = nn.Sequential(nn.Linear(pixels, hidden), nn.SiLU()) if network is None else nn.SiLU()
         self.position = perceptron([hidden, hidden, coordinates.features])
         self.velocity = perceptron([frames_in * hidden, hidden, coordinates.size])
 
@@ -88,7 +92,11 @@ class MlpEncoder(Encoder):
 
     def _encode(self, frames: Tensor) -> tuple[Float[Tensor, "batch times features"], Float[Tensor, "batch windows q"]]:
         """Compute position features, as `coordinates` encodes them, and velocities."""
-        hidden = self.pixels(_pooled(frames, self.pool).flatten(2))
+        pooled = _pooled(frames, self.pool)
+        if self.network is None:
+            hidden = self.pixels(pooled.flatten(2))
+        else:
+            hidden = self.pixels(self.network(pooled.flatten(0, 1)).unflatten(0, pooled.shape[:2]))
         # Half precision pays in the wide layer; in the narrow ones its rounding would dominate the velocity.
         with torch.autocast(frames.device.type, enabled=False):
             hidden = hidden.to(self.velocity[0].weight.dtype)

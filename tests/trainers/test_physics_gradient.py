@@ -1,0 +1,143 @@
+"""Physics carries the signal: the weak loss of unlabeled samples reaches each encoder through the engine."""
+
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+from physvision.core import Coordinates, InputError, Trajectory
+from physvision.datasets import Sample
+from physvision.models import TableEncoder, build
+from physvision.models.tabletop import park_states
+from physvision.trainers import PredictionTraining, SegmentationSupervision, Supervision, engine_gradient
+from physvision.trainers.segmentation import targets_of
+
+CONFIGURATIONS = ["billiards-1", "billiards-3", "tabletop", "pendulum-camera", "pendulum", "billiards-small"]
+TRAINERS = Path(__file__).parents[2] / "trainers"
+
+
+def training_of(name):
+    """The training of a shipped configuration, with all slots in use, as a trained segmentation would find them."""
+    torch.manual_seed(0)
+    configuration = yaml.safe_load((TRAINERS / f"{name}.yaml").read_text())
+    description = configuration["model"]["model"]
+    encoder = description["init_args"]["encoder"]
+    if encoder["class_path"].endswith("TableEncoder"):
+        settings = {"class_path": "physvision.models.InstanceSettings", "init_args": {"min_confidence": 0.0}}
+        encoder["init_args"]["settings"] = settings
+    options = dict(configuration["model"]["supervision"])
+    coordinates = options.pop("coordinates")
+    supervision = Supervision(Coordinates(coordinates["size"], tuple(coordinates["angles"])), **options)
+    model = build(description)
+    # A few pixels of an untrained network's first mistakes are as good as a trained network's.
+    for layer in (getattr(model.encoder, "network", None), getattr(model.decoder, "network", None)):
+        last = getattr(layer, "output_layer", None)
+        if last is not None:
+            torch.nn.init.normal_(last.weight, std=1e-3)
+    return PredictionTraining(model, supervision), configuration["data"]
+
+
+def sample_of(module, data, steps):
+    """Two clips of blinking noise, one of them with labels: no label is needed for the gradient of the other."""
+    scene, given = module.model.scene, data.get("frames_in", 3)
+    span = given + steps
+    frames = torch.rand(2, span, scene.channels, scene.size[1], scene.size[0])
+    engine = module.model.engine
+    q = engine.initial_state(2).q[:, None].repeat(1, span, 1)
+    properties = extrinsics = None
+    if data["path"].endswith("tabletop"):
+        slots = engine.nq // 3
+        properties = {
+            "present": torch.ones(2, slots),
+            "mass": torch.ones(2, slots),
+            "radius": torch.full((2, slots), 4.0),
+            "restitution": torch.full((2,), 0.9),
+            "wall_restitution": torch.full((2,), 0.8),
+            "sliding_deceleration": torch.full((2,), 5.0),
+            "walls": torch.tensor([[6.0, 6.0, 58.0, 58.0]]).repeat(2, 1),
+        }
+        for name, value in properties.items():
+            if name != "walls":
+                value[1] = torch.nan
+        extrinsics = module.model.decoder.camera.caster.camera.extrinsics.float().expand(2, span, 4, 4)
+        q[..., 0::3] = torch.linspace(12.0, 52.0, slots)
+        q[..., 1::3] = 30.0
+    true = Trajectory(q, torch.zeros_like(q))
+    true.q[1], true.v[1] = torch.nan, torch.nan
+    number = torch.zeros(2, dtype=torch.long)
+    labeled = torch.tensor([True, False])
+    return Sample(frames, true, given, labeled, number, number, properties=properties, extrinsics=extrinsics)
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_the_weak_loss_reaches_the_encoder_through_the_engine(name):
+    module, data = training_of(name)
+    measured = engine_gradient(module, module.prepare(sample_of(module, data, 3)), 3)
+    assert all(bool(torch.isfinite(value)) for value in measured.values())
+    assert float(measured["engine"]) > 0
+    assert 0 < float(measured["share"]) < 1.5
+
+
+@pytest.mark.parametrize("name", ["billiards-3", "tabletop", "pendulum-camera"])
+def test_all_losses_of_a_shipped_configuration_are_finite_and_teach_the_encoder(name):
+    module, data = training_of(name)
+    terms, _ = module.losses(module.prepare(sample_of(module, data, 3)), 3)
+    expected = {"frames", "encoder", "physics", "physics_encoder", "loss"}
+    if isinstance(module.model.encoder, TableEncoder):
+        expected |= {"silhouettes", "teacher", "area"}
+    assert expected <= set(terms)
+    assert all(bool(torch.isfinite(value)) for value in terms.values())
+    terms["loss"].backward()
+    assert all(
+        value.grad is None or bool(torch.isfinite(value.grad).all()) for value in module.model.encoder.parameters()
+    )
+    assert data["label_fraction"] <= 0.1
+
+
+def test_labels_reach_no_further_than_their_samples():
+    """Without unlabeled samples nothing comes through the engine from them."""
+    module, data = training_of("billiards-1")
+    sample = sample_of(module, data, 3)
+    labeled = sample[[0]]
+    assert float(engine_gradient(module, labeled, 3)["engine"]) == 0
+
+
+def test_strong_losses_alone_on_unlabeled_data_are_refused(training, data, tmp_path):
+    import lightning
+
+    module = training()
+    module.supervision.frame_weight = 0.0
+    trainer = lightning.Trainer(accelerator="cpu", max_steps=1, logger=False, default_root_dir=tmp_path)
+    with pytest.raises(InputError, match="nothing to teach"):
+        trainer.fit(module, data(label_fraction=0.5))
+
+
+def test_targets_peak_at_each_object_and_the_area_prior_has_a_floor_and_a_ceiling():
+    coverage = torch.zeros(1, 2, 32, 32)
+    coverage[0, 0, 8:12, 10:14] = 1.0
+    target = targets_of(coverage)
+    assert float(target[0, 0].sum()) == 4.0
+    assert float(target[0, 1].max()) == 1.0
+    loss = SegmentationSupervision(radius_range=(2.0, 4.0))
+    areas = [(12.6, 0.0), (40.0, 0.0), (100.0, 0.99), (6.3, 0.5)]
+    for area, expected in areas:
+        instances = _instances(area)
+        assert float(loss.area_loss([instances])) == pytest.approx(expected, abs=0.02)
+
+
+def _instances(area):
+    from physvision.models.segmentation import Instances
+
+    blank = torch.zeros(1, 1, 1, 1)
+    return Instances(torch.zeros(1, 1, 2), torch.ones(1, 1), blank, torch.full((1, 1), area))
+
+
+def test_parked_labels_stay_where_the_engine_leaves_them():
+    module, data = training_of("tabletop")
+    sample = sample_of(module, data, 3)
+    sample.properties["present"][0, 3:] = 0.0
+    prepared = module.prepare(sample)
+    empty = park_states(sample.trajectory, sample.properties["present"] > 0.5)
+    assert torch.equal(prepared.trajectory.q[0], empty.q[0])
+    assert (prepared.trajectory.q[0, :, 9] < -100).all()
