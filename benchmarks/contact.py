@@ -67,12 +67,12 @@ def engine(contact: str | None, robots: int = 1) -> articulated.Articulation:
     )
 
 
-def above_ground(made: articulated.Articulation) -> State:
+def above_ground(mechanism: articulated.Articulation) -> State:
     """At rest, the lowest toe 10 mm above the ground."""
-    high = made.initial_state(1, torch.float64)
-    toes = [row for row, name in enumerate(made.body_names) if "toe" in name]
+    high = mechanism.initial_state(1, torch.float64)
+    toes = [row for row, name in enumerate(mechanism.body_names) if "toe" in name]
     q = high.q.clone()
-    q[0, 2] += TOE + 0.01 - float(made.poses(high)[0, toes, 2, 3].min())
+    q[0, 2] += TOE + 0.01 - float(mechanism.poses(high)[0, toes, 2, 3].min())
     return State(q, high.v)
 
 
@@ -97,7 +97,7 @@ def mujoco_standing() -> tuple[mujoco.MjModel, mujoco.MjData]:
     return model, data
 
 
-def least(work: Callable[[], object], rounds: int) -> float:
+def shortest_time(work: Callable[[], object], rounds: int) -> float:
     work()
     times = []
     for _ in range(rounds):
@@ -111,9 +111,9 @@ def ours(contact: str | None, start: State, rounds: int) -> tuple[float, float]:
     mechanism = engine(contact)
     q, v = start.q.clone().requires_grad_(), start.v.clone().requires_grad_()
     with torch.no_grad():
-        forward = least(lambda: mechanism.rollout(State(q, v), 1000), rounds)
+        forward = shortest_time(lambda: mechanism.rollout(State(q, v), 1000), rounds)
     loss = mechanism.rollout(State(q, v), 1000).final.q.sum()
-    backward = least(lambda: torch.autograd.grad(loss, (q, v), retain_graph=True), rounds)
+    backward = shortest_time(lambda: torch.autograd.grad(loss, (q, v), retain_graph=True), rounds)
     return forward * 1e3, backward * 1e3
 
 
@@ -165,7 +165,7 @@ def main(rounds: int = 5) -> None:
         verdict = f"   bars {BARS[0]}, {BARS[1]}" if contact else ""
         print(f"contact={contact!r:<8} forward {forward:7.2f}   backward {backward:7.2f}{verdict}")
     model, data = mujoco_standing()
-    theirs = least(lambda: mujoco.mj_step(model, data, 1000), rounds) * 1e3
+    theirs = shortest_time(lambda: mujoco.mj_step(model, data, 1000), rounds) * 1e3
     print(f"mj_step          forward {theirs:7.2f}   {data.ncon} contacts")
     claims.append(Claim("quadruped, mj_step of MuJoCo", theirs, "µs a step", source=f"MuJoCo {mujoco.__version__}"))
     together(start, rounds)

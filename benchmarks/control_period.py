@@ -22,7 +22,7 @@ CALLS, LONG = 100, 500
 BAR = 50.0
 
 
-def least(work: Callable[[], object], calls: int, rounds: int) -> float:
+def shortest_time(work: Callable[[], object], calls: int, rounds: int) -> float:
     """Microseconds of processor time of one call, the least of the rounds."""
     work()
     times = []
@@ -51,14 +51,14 @@ def main(rounds: int = 7) -> None:
         with torch.no_grad():
             engine.rollout(start, steps, torch.zeros(1, steps, engine.nu))
 
-    def both(steps: int) -> None:
+    def forward_backward(steps: int) -> None:
         engine.rollout(followed, steps, torch.zeros(1, steps, engine.nu)).final.q.sum().backward()
 
     print(f"{'':12}{'steps':>6}{'a call':>9}{'its steps':>11}{'the rest':>10}")
-    for name, work in (("forward", forward), ("with backward", both)):
-        a_step = least(lambda work=work: work(LONG), 1, rounds) / LONG
+    for name, work in (("forward", forward), ("with backward", forward_backward)):
+        a_step = shortest_time(lambda work=work: work(LONG), 1, rounds) / LONG
         for steps in (1, 10):
-            call = least(lambda work=work, steps=steps: work(steps), CALLS, rounds)
+            call = shortest_time(lambda work=work, steps=steps: work(steps), CALLS, rounds)
             rest = call - steps * a_step
             verdict = f"   bar {BAR:.0f}: {'met' if rest <= BAR else 'MISSED'}"
             print(f"{name:<14}{steps:>4}{call:>9.0f}{steps * a_step:>11.0f}{rest:>10.0f}{verdict}")

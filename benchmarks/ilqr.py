@@ -84,7 +84,7 @@ def crocoddyls() -> Callable[[], int]:
     return solve
 
 
-def least(functions: dict[str, Callable[[], int]], clock: Callable[[], float], times: int) -> dict[str, float]:
+def shortest_time(functions: dict[str, Callable[[], int]], clock: Callable[[], float], times: int) -> dict[str, float]:
     """Milliseconds an iteration of each, the least of so many turns."""
     result = dict.fromkeys(functions, float("inf"))
     for turn in range(times + 1):
@@ -105,9 +105,9 @@ def main() -> None:
         single["Crocoddyl"] = crocoddyls()
     except ImportError:
         print("Crocoddyl is not installed: pip install crocoddyl")
-    for name, value in least(single, time.process_time, times).items():
+    for name, value in shortest_time(single, time.process_time, times).items():
         print(f"{name:12s} {value:6.2f} ms of processor time an iteration, {KNOTS} knots, one problem")
-    many = least({"one": ours(1), "64": ours(64)}, time.perf_counter, times)
+    many = shortest_time({"one": ours(1), "64": ours(64)}, time.perf_counter, times)
     times_one = f"{many['64'] / many['one']:.1f} times one ({many['64']:.1f} and {many['one']:.2f} ms)"
     print(f"64 problems at once take {times_one} by the clock, on {torch.get_num_threads()} threads")
 

@@ -1,6 +1,6 @@
 """Environment steps a second with and without gradients, beside peers; and updates of soft actor–critic.
 
-    python benchmarks/learning.py [--games Ant,CompliantAnt,CompliantAntEuler,Links3] [--batches 1,16,256,4096]
+    python benchmarks/learning.py [--environments Ant,CompliantAnt,CompliantAntEuler,Links3] [--batches 1,16,256,4096]
                                  [--seconds 2] [--threads 2] [--peer_python PYTHON] [--jax_python PYTHON]
 
 Steps of the ant (0.05 s) and of three links under random actions, worlds that end starting anew; with gradients, the
@@ -71,31 +71,31 @@ def rate(step: Callable[[], int], seconds: float, processes: Sequence[int] = ())
     return done / (time.perf_counter() - began), done / (spent(processes) - before)
 
 
-def forward(game: Environment, batch: int, seed: int) -> Callable[[], int]:
+def forward(environment: Environment, batch: int, seed: int) -> Callable[[], int]:
     """A step of all worlds."""
     generator = torch.Generator().manual_seed(seed)
-    worlds, high = VectorEnv(game, batch, generator), torch.tensor(game.action_limit)
+    worlds, action_limit = VectorEnv(environment, batch, generator), torch.tensor(environment.action_limit)
 
     def step() -> int:
-        moves = worlds.step(high * (2 * torch.rand(batch, len(high), generator=generator) - 1))
+        moves = worlds.step(action_limit * (2 * torch.rand(batch, len(action_limit), generator=generator) - 1))
         worlds.reset(moves.terminated | moves.truncated)
         return batch
 
     return step
 
 
-def both(game: Environment, batch: int, seed: int) -> Callable[[], int]:
+def forward_backward(environment: Environment, batch: int, seed: int) -> Callable[[], int]:
     """Time steps together with their backward pass."""
     generator = torch.Generator().manual_seed(seed)
-    worlds, high = VectorEnv(game, batch, generator), torch.tensor(game.action_limit)
+    worlds, action_limit = VectorEnv(environment, batch, generator), torch.tensor(environment.action_limit)
 
     def step() -> int:
-        action = high * (2 * torch.rand(batch, len(high), generator=generator, dtype=torch.float64) - 1)
+        action = action_limit * (2 * torch.rand(batch, len(action_limit), generator=generator, dtype=torch.float64) - 1)
         inputs = [entry.detach().requires_grad_() for entry in (worlds.state.q, worlds.state.v, action)]
-        result = game.step(State(*inputs[:2]), inputs[2])
-        torch.autograd.grad(game.observe_state(result.state).sum() + result.reward.sum(), inputs)
+        result = environment.step(State(*inputs[:2]), inputs[2])
+        torch.autograd.grad(environment.observe_state(result.state).sum() + result.reward.sum(), inputs)
         worlds.advance(result.state, result.failed)
-        worlds.reset(result.terminated | (worlds.elapsed_steps >= game.max_episode_steps))
+        worlds.reset(result.terminated | (worlds.elapsed_steps >= environment.max_episode_steps))
         return batch
 
     return step
@@ -151,7 +151,7 @@ def updates() -> float:
 
 
 def main(
-    games: str = "Ant,CompliantAnt,CompliantAntEuler,Links3",
+    environments: str = "Ant,CompliantAnt,CompliantAntEuler,Links3",
     batches: str = "1,16,256,4096",
     seconds: float = 2.0,
     threads: int = CORES,
@@ -161,7 +161,7 @@ def main(
     """Print the tables of rates.
 
     Args:
-        games: which.
+        environments: which.
         batches: worlds.
         seconds: each figure is measured for.
         threads: that ours may use.
@@ -170,10 +170,12 @@ def main(
     """
     torch.set_num_threads(threads)
     print(f"{'steps a second':<18}{'batch':>7}{'forward':>12}{'of processor':>13}{'gradient':>12}{'of processor':>13}")
-    for name in filter(None, games.split(",")):
+    for name in filter(None, environments.split(",")):
         for batch in map(int, batches.split(",")):
-            print_row(name, batch, (rate(make(PLAYED[name](), batch, 0), seconds) for make in (forward, both)))
-    if games:
+            print_row(
+                name, batch, (rate(make(PLAYED[name](), batch, 0), seconds) for make in (forward, forward_backward))
+            )
+    if environments:
         for count in (1, CORES, 8 * CORES):
             print_row("AsyncVectorEnv Ant", count, [peer(count, seconds)])
     if jax_python:

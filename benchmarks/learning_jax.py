@@ -87,15 +87,15 @@ def forward(peer, first, state, key: jax.Array):
     return jax.tree.map(lambda new, old: jp.where(over, new, old), first, following)
 
 
-def both(peer, first, state, key: jax.Array):
+def forward_backward(peer, first, state, key: jax.Array):
     """Time steps together with their backward pass."""
 
-    def told(parts, action: jax.Array):
+    def reward_of(parts, action: jax.Array):
         following, value, over = peer.step(peer.put(state, parts), action)
         return value, (following, over)
 
     action = jax.random.uniform(key, (8,), minval=-1.0)
-    result, (following, over) = jax.grad(told, (0, 1), has_aux=True)(peer.parts(state), action)
+    result, (following, over) = jax.grad(reward_of, (0, 1), has_aux=True)(peer.parts(state), action)
     # What nothing asks for is compiled away.
     bad = ~jp.isfinite(sum(leaf.sum() for leaf in jax.tree.leaves(result)))
     return jax.tree.map(lambda new, old: jp.where(over | bad, new, old), first, following)
@@ -104,10 +104,10 @@ def both(peer, first, state, key: jax.Array):
 def starts(peer):
     """Sixteen initial states of the environment."""
     begin = jax.jit(peer.begin)
-    return jax.tree.map(lambda *each: jp.stack(each), *map(begin, jax.random.split(jax.random.PRNGKey(0), STARTS)))
+    return jax.tree.map(lambda *work: jp.stack(work), *map(begin, jax.random.split(jax.random.PRNGKey(0), STARTS)))
 
 
-def measured(peer, way: Callable, few, batch: int, seconds: float) -> dict[str, float]:
+def measured(peer, way: Callable, batch_states, batch: int, seconds: float) -> dict[str, float]:
     """Rate of steps, per second."""
     periods, which = max(1, AT_ONCE // batch), jp.arange(batch) % STARTS
 
@@ -115,7 +115,7 @@ def measured(peer, way: Callable, few, batch: int, seconds: float) -> dict[str, 
         keys = jax.random.split(key, periods)
         return jax.lax.scan(lambda now, entry: (way(peer, first, now, entry), None), state, keys)[0]
 
-    keys, first = jax.random.split(jax.random.PRNGKey(0), batch), jax.tree.map(lambda entry: entry[which], few)
+    keys, first = jax.random.split(jax.random.PRNGKey(0), batch), jax.tree.map(lambda entry: entry[which], batch_states)
     began = time.process_time()
     run = jax.jit(jax.vmap(world)).lower(first, first, keys).compile()
     compiled, state = time.process_time() - began, jax.block_until_ready(run(first, first, keys))
@@ -138,7 +138,7 @@ def main() -> None:
         peer = make()
         subset = starts(peer)
         for batch in map(int, given.batches.split(",")):
-            ways = {"forward": forward} | ({"gradient": both} if name in BACKWARDS else {})
+            ways = {"forward": forward} | ({"gradient": forward_backward} if name in BACKWARDS else {})
             line = {way: measured(peer, work, subset, batch, given.seconds) for way, work in ways.items()}
             print(json.dumps({"peer": name, "batch": batch} | line), flush=True)
 

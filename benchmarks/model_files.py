@@ -34,23 +34,23 @@ DT = 5e-3
 PIECE = 20  # steps between two looks at the clock
 
 
-def motion(engine: articulated.Articulation, start: State, seconds: float, most: float) -> str:
+def motion(engine: articulated.Articulation, start: State, seconds: float, max_seconds: float) -> str:
     """For how long the status was good of a motion of so many seconds, which may take so many of processor time."""
-    state, steps, done, began, overlap = start, max(1, round(seconds / DT)), 0, time.process_time(), 0.0
+    state, steps, done, began, penetration = start, max(1, round(seconds / DT)), 0, time.process_time(), 0.0
     while done < steps:
         piece = engine.rollout(state, min(PIECE, steps - done))
         assert piece.status is not None
-        bad, overlap = int(piece.status.first_failed_step[0]), max(overlap, float(piece.status.penetration[0]))
+        bad, penetration = int(piece.status.first_failed_step[0]), max(penetration, float(piece.status.penetration[0]))
         if bad >= 0:
             return f"good for {(done + bad) * DT:g} s"
         done, state = done + piece.steps, piece.final
-        if time.process_time() - began > most:
-            return f"good for {done * DT:g} s until its time of {most:g} s was spent"
+        if time.process_time() - began > max_seconds:
+            return f"good for {done * DT:g} s until its time of {max_seconds:g} s was spent"
     took = (time.process_time() - began) / steps
-    return f"good for {seconds:g} s, {1e3 * took:.3g} ms a step, overlaps of {1e3 * overlap:.2g} mm at most"
+    return f"good for {seconds:g} s, {1e3 * took:.3g} ms a step, overlaps of {1e3 * penetration:.2g} mm at most"
 
 
-def verdict(path: Path, seconds: float, most: float) -> tuple[str, str]:
+def verdict(path: Path, seconds: float, max_seconds: float) -> tuple[str, str]:
     """Outcome of loading and rolling out a file, with the reason of a failure."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
@@ -75,14 +75,14 @@ def verdict(path: Path, seconds: float, most: float) -> tuple[str, str]:
             start = engine.resolve_penetration(engine.initial_state(1, torch.float64))
         except InputError:
             return "loads", f"{engine.nv} velocities, but its start cannot be freed of overlaps"
-    return "loads", f"{engine.nv} velocities, {motion(engine, start, seconds, most)}{how}"
+    return "loads", f"{engine.nv} velocities, {motion(engine, start, seconds, max_seconds)}{how}"
 
 
 class Judge:
     """A process that judges files, and another one after a file on which it hangs."""
 
-    def __init__(self, seconds: float, most: float) -> None:
-        self._seconds, self._most = seconds, most
+    def __init__(self, seconds: float, max_seconds: float) -> None:
+        self._seconds, self._max_seconds = seconds, max_seconds
         self._begin()
 
     def _begin(self) -> None:
@@ -90,13 +90,13 @@ class Judge:
 
     def __call__(self, path: Path) -> tuple[str, str]:
         """Load and roll out a file, and return the outcome."""
-        answer = self._process.apply_async(verdict, (path, self._seconds, self._most))
+        answer = self._process.apply_async(verdict, (path, self._seconds, self._max_seconds))
         try:
-            return answer.get(10 * self._most)
+            return answer.get(10 * self._max_seconds)
         except multiprocessing.TimeoutError:
             self._process.terminate()
             self._begin()
-            return "too slow", f"no answer within {10 * self._most:g} s of the clock"
+            return "too slow", f"no answer within {10 * self._max_seconds:g} s of the clock"
 
 
 def models(wheels: Path, folder: Path) -> list[Path]:
@@ -107,26 +107,26 @@ def models(wheels: Path, folder: Path) -> list[Path]:
     return [path for path in sorted(folder.rglob("*.xml")) if "<worldbody" in path.read_text(errors="replace")]
 
 
-def main(wheels: Path, seconds: float = 1.0, most: float = 300.0, record: Path | None = None) -> int:
+def main(wheels: Path, seconds: float = 1.0, max_seconds: float = 300.0, record: Path | None = None) -> int:
     """Print the table; returns how many load.
 
     Args:
         wheels: folder of the wheels.
         seconds: simulated of each model that loads.
-        most: seconds of processor time that the motion of each may take.
+        max_seconds: seconds of processor time that the motion of each may take.
         record: a file that verdicts are added to; none is kept if not given.
     """
-    judge = Judge(seconds, most)
+    judge = Judge(seconds, max_seconds)
     with tempfile.TemporaryDirectory() as folder:
         unpacked = Path(folder)
 
-        def judged(file: str) -> dict[str, str]:
+        def evaluate(file: str) -> dict[str, str]:
             result, why = judge(unpacked / file)
             print(f"{result:<14} {file}  {why}", flush=True)
             return {"file": file, "result": result, "why": why}
 
         files = [str(path.relative_to(unpacked)) for path in models(wheels, unpacked)]
-        lines = cached_results(record or unpacked / "verdicts", files, judged, lambda line: line["file"])
+        lines = cached_results(record or unpacked / "verdicts", files, evaluate, lambda line: line["file"])
     results = Counter(lines[file]["result"] for file in files)
     refused = (lines[file]["why"] for file in files if lines[file]["result"] == "refused")
     reasons = Counter(kind for why in refused for kind in why.split(", "))

@@ -64,9 +64,9 @@ def known_lumps(adaptive: AdaptiveMpc) -> dict[str, float]:
     return suite.lumps(values["mass"], values.get("length", torch.ones(1)), values["center"])
 
 
-def spectrum(found: Optimum) -> list[float]:
+def spectrum(estimates: Optimum) -> list[float]:
     """Eigenvalues of the fit's Hessian, the largest first."""
-    slopes = found.best_linearization[1][0].flatten(0, 1)
+    slopes = estimates.best_linearization[1][0].flatten(0, 1)
     return torch.linalg.eigvalsh(slopes.T @ slopes).flip(0).clamp(min=0).tolist()
 
 

@@ -61,7 +61,7 @@ def trained(variant: str, seed: int, steps: int, out: Path) -> dict:
     }
 
 
-def passed(rewards: dict[str, float], aim: float) -> int | None:
+def steps_to_exceed(rewards: dict[str, float], aim: float) -> int | None:
     """After how many samples a reward is first reached."""
     return next((int(at) for at, reward in rewards.items() if reward >= aim), None)
 
@@ -70,7 +70,7 @@ def compared(plain: dict[str, float], enhanced: dict[str, float]) -> str:
     """After how many samples what has neighbors is where MBPO without them came to."""
     messages = []
     for name, at in (("best", max(plain, key=lambda at: plain[at])), ("end", list(plain)[-1])):
-        reached = passed(enhanced, plain[at])
+        reached = steps_to_exceed(enhanced, plain[at])
         where = f"not reached in {list(enhanced)[-1]}" if reached is None else f"passed after {reached}"
         messages.append(f"MBPO's {name}, {plain[at]:.0f} after {at}: {where}")
     return "; ".join(messages)

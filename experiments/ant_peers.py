@@ -57,7 +57,7 @@ def read(file: Path) -> list[Line]:
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
-def played(method: str, peer: str, folder: Path) -> list[Line]:
+def evaluate(method: str, peer: str, folder: Path) -> list[Line]:
     """A peer's evaluations, run if they are not there."""
     file, (steps, every) = folder / f"ant_{method.lower()}.jsonl", STEPS[method]
     if not (lines := read(file)) or lines[-1]["steps"] < steps:
@@ -80,7 +80,7 @@ def main(peer: str, run: Path, methods: tuple[str, ...] = tuple(STEPS), out: Pat
     ours = [line for line in read(run / "progress.jsonl") if "reward" in line]
     print(f"{'':>5}{'steps':>10}{'reward':>8}{'seconds':>9}{'ours earned that after':>24}{'sooner':>8}")
     for method in methods:
-        for line in played(method, peer, out):
+        for line in evaluate(method, peer, out):
             first = next((our["seconds"] for our in ours if our["reward"] >= line["reward"]), None)
             fraction = "" if first is None else f"{first:>22.0f} s{line['seconds'] / first:>6.1f} x"
             print(f"{method:>5}{line['steps']:>10,.0f}{line['reward']:>8.0f}{line['seconds']:>9.0f}{fraction}")

@@ -31,7 +31,7 @@ from physvision.learning.sample_enhancement import SampleEnhancement, changes_co
 WORLDS, UNSEEN, COUNT = 16, 2000, 9
 
 
-def played(game: Environment, steps: int) -> ReplayBuffer:
+def random_transitions(game: Environment, steps: int) -> ReplayBuffer:
     """A record of steps under random actions, in no order."""
     learner = OffPolicyAgent(
         game, OffPolicySettings(num_envs=WORLDS, learning_starts=2 * steps, buffer_size=steps), seed=0
@@ -43,7 +43,7 @@ def played(game: Environment, steps: int) -> ReplayBuffer:
     return learner.replay_buffer
 
 
-def told(near: SampleEnhancement, record: ReplayBuffer, places: torch.Tensor) -> float:
+def prediction_error(near: SampleEnhancement, record: ReplayBuffer, places: torch.Tensor) -> float:
     """Error of the prediction of an augmented transition, relative to its change from the true step."""
     rows = record.gather(places)
     result = near.augment(rows, places, torch.Generator().manual_seed(1))
@@ -90,7 +90,7 @@ def main(
     """
     torch.set_num_threads(1)
     game, limit = ENVIRONMENTS["Ant"](), max(counts)
-    record = played(game, 4 * limit + UNSEEN)
+    record = random_transitions(game, 4 * limit + UNSEEN)
     unseen = record.gather(torch.arange(4 * limit, 4 * limit + UNSEEN))
     near, dropped = (
         SampleEnhancement(game, SampleEnhancementSettings(COUNT, drop_contact_changes=drop), limit)
@@ -105,7 +105,7 @@ def main(
     sizes = [SampleEnhancementSettings(COUNT, *size) for size in zip(action, velocity, strict=True)]
     for size in sizes:
         near.settings = size
-        wrong = [told(near, record, places) for places in (torch.arange(limit), changed)]
+        wrong = [prediction_error(near, record, places) for places in (torch.arange(limit), changed)]
         print(f"{named(size)}: the first order is wrong by {wrong[0]:.1%} of the change, where one does {wrong[1]:.1%}")
     for count in counts:
         rows = [record.gather(torch.arange(times * count)) for times in (1, 2, 4)]

@@ -79,7 +79,7 @@ def lifted(reference: tuple[float, float], speed: float = 5.0) -> float:
     return fastest
 
 
-def _told(rewards: list[float]) -> str:
+def _text(rewards: list[float]) -> str:
     return f"{np.mean(rewards):.0f} ({min(rewards):.0f} to {max(rewards):.0f})"
 
 
@@ -101,11 +101,11 @@ def main(run: Path = Path("out/compliant-ant"), episodes: int = 8) -> float:
     retained = torch.load(run / "best.ckpt", weights_only=True)
     actor.load_state_dict(retained["actor"])
     ours = evaluate(game, actor, episodes, SEED).tolist()
-    print(f"after {retained['env_steps']:,} steps, {episodes} episodes: here {_told(ours)}")
+    print(f"after {retained['env_steps']:,} steps, {episodes} episodes: here {_text(ours)}")
     (soft, long), (hard, held) = (replayed(game, actor, episodes, value) for value in (False, True))
-    print(f"in MuJoCo, made hard: {_told(hard)}, {np.mean(held):.0f} steps long, {np.mean(hard) / np.mean(ours):.0%}")
+    print(f"in MuJoCo, made hard: {_text(hard)}, {np.mean(held):.0f} steps long, {np.mean(hard) / np.mean(ours):.0%}")
     fraction = float(np.mean(soft) / np.mean(ours))
-    print(f"in MuJoCo: {_told(soft)}, {np.mean(long):.0f} steps long: {fraction:.0%} is kept ", end="")
+    print(f"in MuJoCo: {_text(soft)}, {np.mean(long):.0f} steps long: {fraction:.0%} is kept ", end="")
     print(f"(bar {BAR:.0%}: {'met' if fraction >= BAR else 'MISSED'})")
     for name, reference in (("soft", SOFT), ("hard", HARD)):
         print(f"MuJoCo's {name} contact lifts a ball that slides at 5 m/s at {lifted(reference):.2f} m/s")

@@ -63,9 +63,9 @@ def design(angles: Tensor, path: Tensor, start: Tensor) -> Design:
     engine = articulated.from_dh(*TRUTH)
     sought = Unknowns([Unknown("table", start[SOUGHT])])
 
-    def table(found: Tensor) -> Tensor:
-        whole = start.repeat(len(found), 1, 1)
-        whole[:, SOUGHT] = found
+    def table(design: Tensor) -> Tensor:
+        whole = start.repeat(len(design), 1, 1)
+        whole[:, SOUGHT] = design
         return whole
 
     def tip(values, sample) -> Tensor:
@@ -85,18 +85,18 @@ def first_guess(seed: int) -> Tensor:
     return TRUTH + off * reach * SOUGHT
 
 
-def draw(angles: Tensor, path: Tensor, start: Tensor, found: Design, file: Path) -> None:
+def draw(angles: Tensor, path: Tensor, start: Tensor, design: Design, file: Path) -> None:
     engine = articulated.from_dh(*TRUTH)
     figure = plt.figure(figsize=(9, 4), layout="constrained")
     space = figure.add_subplot(1, 2, 1, projection="3d")
     space.plot(*path.T, color="0.75", linewidth=4, label="given")
     space.plot(*tip_path(engine, angles, start).T, color="#d65f4d", linewidth=1, label="first guess")
-    space.plot(*tip_path(engine, angles, found.table).T, color="#3a7cbf", linewidth=1.2, label="designed")
+    space.plot(*tip_path(engine, angles, design.table).T, color="#3a7cbf", linewidth=1.2, label="designed")
     space.set(xlabel="x, m", ylabel="y, m", zlabel="z, m", title="Path of the tip")
     space.legend(frameon=False, loc="upper left")
     space.set_box_aspect(None, zoom=0.82)
     course = figure.add_subplot(1, 2, 2)
-    course.semilogy(found.distance, color="0.2")
+    course.semilogy(design.distance, color="0.2")
     course.axhline(BAR, color="#3a7cbf", linestyle=":", linewidth=1)
     course.set(xlabel="iteration", ylabel="distance from the path, m", title="Gauss–Newton")
     course.spines[["top", "right"]].set_visible(False)

@@ -90,13 +90,13 @@ class Throw:
     seconds: float
 
 
-def by_gauss_newton(most: int = BAR) -> Throw:
+def by_gauss_newton(max_iterations: int = BAR) -> Throw:
     """Gauss–Newton's smallest change of the torques each time, of limited length, half as long after a failure."""
     began = time.process_time()
     torques, longest = torch.zeros(1, STEPS, JOINTS, dtype=torch.float64), LONGEST
     residuals, slopes = linearized(torques)
     distances = [float(residuals.norm())]
-    while len(distances) <= most and distances[-1] > CLOSE:
+    while len(distances) <= max_iterations and distances[-1] > CLOSE:
         change = slopes.T @ torch.linalg.solve(slopes @ slopes.T, residuals)
         size = float(change.norm()) / (RELEASE * JOINTS) ** 0.5
         trial = torques - (change * min(1.0, longest / size)).reshape(torques.shape)
@@ -117,7 +117,7 @@ def linearized(torques: Tensor) -> tuple[Tensor, Tensor]:
     return residuals[0].detach(), slopes.flatten(1)
 
 
-def by_descent(make: Callable[[list[Tensor]], torch.optim.Optimizer], most: int = BAR) -> Throw:
+def by_descent(make: Callable[[list[Tensor]], torch.optim.Optimizer], max_iterations: int = BAR) -> Throw:
     """An optimizer on the loss, its gradient's norm at most 1."""
     began = time.process_time()
     torques = torch.zeros(1, STEPS, JOINTS, dtype=torch.float64, requires_grad=True)
@@ -125,7 +125,7 @@ def by_descent(make: Callable[[list[Tensor]], torch.optim.Optimizer], most: int 
     while True:
         motion = thrown(torques)
         distances.append(float(missed(motion).detach().norm()))
-        if len(distances) > most or distances[-1] <= CLOSE:
+        if len(distances) > max_iterations or distances[-1] <= CLOSE:
             return Throw(torques.detach(), distances, time.process_time() - began)
         optimizer.zero_grad()
         losses(motion).sum().backward()

@@ -154,19 +154,19 @@ def spoilt(encoder: ObjectEncoder, frames: Tensor, options: dict[str, float]) ->
     )
 
 
-def distances(found: Tensor, true: Tensor) -> Tensor:
+def distances(observation: Tensor, true: Tensor) -> Tensor:
     """Error of each ball, (windows, balls)."""
-    return (found - true).unflatten(1, (-1, 3))[..., :2].norm(dim=-1)
+    return (observation - true).unflatten(1, (-1, 3))[..., :2].norm(dim=-1)
 
 
 def decibels(error: float) -> float:
     return float(-10 * torch.tensor(error).log10())
 
 
-def compare_frames(model: PredictiveAutoencoder, truth: Truth, foreseen: dict[str, Tensor]) -> None:
+def compare_frames(model: PredictiveAutoencoder, truth: Truth, predicted_states: dict[str, Tensor]) -> None:
     """Print errors of decoded frames, beside the decoder fed with the true future state and the last frame, held."""
     still = torch.zeros_like(truth.q)
-    places = {name: q for name, q in foreseen.items() if "held" not in name}
+    places = {name: q for name, q in predicted_states.items() if "held" not in name}
     places["decoder, true future state"] = truth.q
     selected = {"the last frame, held": truth.frames[:, -1]}
     selected |= {name: model.decoder(State(q, still), model.engine.properties) for name, q in places.items()}
@@ -201,7 +201,7 @@ def draw(model: PredictiveAutoencoder, mlp: NetworkEngine, truth: Truth, path: P
 @torch.no_grad()
 def report(model: PredictiveAutoencoder, mlp: NetworkEngine, truth: Truth, out: Path) -> dict[str, float]:
     """Print all tables; the figures that have bars."""
-    foresee = ways(model, mlp)
+    predict = ways(model, mlp)
     encoder = model.encoder
     assert isinstance(encoder, ObjectEncoder)
     print(f"{len(truth.q)} windows, {int(truth.impacts.sum())} of them with an impact; median / 95th percentile, px")
@@ -210,7 +210,7 @@ def report(model: PredictiveAutoencoder, mlp: NetworkEngine, truth: Truth, out: 
     states = {name: model.initial_state(model.observe(frames)) for name, frames in views.items()}
     errors: dict[str, Tensor] = {}
     predicted: dict[str, Tensor] = {}
-    for name, way in foresee.items():
+    for name, way in predict.items():
         cells = []
         for condition, frames in views.items():
             q = way(frames, states[condition]).q[:, -1]

@@ -31,7 +31,7 @@ BALLS, AHEAD, BATCH = 3, 10, 8
 BAR = 0.05  # of each parameter, relative
 
 
-def made(folder: Path, restitution: float, radius: float, seed: int) -> str:
+def build_model(folder: Path, restitution: float, radius: float, seed: int) -> str:
     """A data set of fast balls, so that enough of them bounce within the third of a second that is seen."""
     path = folder / f"e{restitution:g}-r{radius:g}-s{seed}"
     if not (path / "dataset.json").exists():
@@ -128,7 +128,7 @@ def main(
     """
     torch.set_num_threads(1)
     source = DataModule(
-        made(data, restitution, radius, seed),
+        build_model(data, restitution, radius, seed),
         32,
         horizon=AHEAD,
         stride=3,

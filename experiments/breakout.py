@@ -25,9 +25,11 @@ from physvision.envs.atari import AtariEnv
 MAX_FRAMES = 108_000
 
 
-def played(game: AtariEnv, paddle: PaddleModel, seed: int, most: int, bounces: BounceStatistics | None = None) -> dict:
+def play_games(
+    game: AtariEnv, paddle: PaddleModel, seed: int, max_frames: int, bounces: BounceStatistics | None = None
+) -> dict:
     """One game: its score and length, and how many decisions a second the player made."""
-    result = play_game(game, BreakoutAgent(paddle, seed, bounces), seed, most)
+    result = play_game(game, BreakoutAgent(paddle, seed, bounces), seed, max_frames)
     return {**result._asdict(), "decisions_a_second": result.frames / result.seconds}
 
 
@@ -35,7 +37,7 @@ def main(
     frames: str = "10,30,100,300,1000",
     games: int = 10,
     first: int = 100,
-    most: int = MAX_FRAMES,
+    max_frames: int = MAX_FRAMES,
     aimed: bool = False,
     out: Path = Path("out"),
 ) -> None:
@@ -48,12 +50,17 @@ def main(
         text = f"{paddle.speed:.2f} pixels a frame, by frames {paddle.impulse_response.round(2)}"
         print(f"{count:5d} random frames: {text}", flush=True)
         for seed in range(first, first + games):
-            if not any((row["learned"], row["seed"], row["most"]) == (count, seed, most) for row in rows):
-                row = {"learned": count, "seed": seed, "most": most, **played(game, paddle, seed, most, bounces)}
+            if not any((row["learned"], row["seed"], row["most"]) == (count, seed, max_frames) for row in rows):
+                row = {
+                    "learned": count,
+                    "seed": seed,
+                    "most": max_frames,
+                    **play_games(game, paddle, seed, max_frames, bounces),
+                }
                 rows.append(row)
                 with path.open("a") as file:
                     file.write(json.dumps(row) + "\n")
-        results = [row for row in rows if (row["learned"], row["most"]) == (count, most)]
+        results = [row for row in rows if (row["learned"], row["most"]) == (count, max_frames)]
         scores, total = np.array([row["score"] for row in results]), sum(row["frames"] for row in results)
         rate = min(row["decisions_a_second"] for row in results)
         print(

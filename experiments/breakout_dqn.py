@@ -55,11 +55,11 @@ class DoubleDQN(DQN):
 def worlds(seed: int, learning: bool) -> VecTransposeImage:
     """The game as DQN sees it; for learning a life is a game and a reward is its sign."""
 
-    def one() -> gymnasium.Env:
+    def make_environment() -> gymnasium.Env:
         game = Monitor(gymnasium.make("ALE/Breakout-v5", frameskip=1, repeat_action_probability=0.0))
         return AtariWrapper(game, frame_skip=HELD, terminal_on_life_loss=learning, clip_reward=learning)
 
-    result = DummyVecEnv([one])
+    result = DummyVecEnv([make_environment])
     result.seed(seed)
     return VecTransposeImage(VecFrameStack(result, 4))
 
@@ -82,9 +82,9 @@ def scores(model: DQN, games: int, seed: int) -> list[float]:
 class Keeper(BaseCallback):
     """Writes a line of the log now and then, and what has been learned."""
 
-    def __init__(self, log: Path, kept: Path, memory: Path) -> None:
+    def __init__(self, log: Path, checkpoint: Path, memory: Path) -> None:
         super().__init__()
-        self.files = log, kept, memory
+        self.files = log, checkpoint, memory
 
     def _on_step(self) -> bool:
         log, retained, memory = self.files

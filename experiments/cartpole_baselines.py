@@ -37,28 +37,28 @@ class World(gymnasium.Env):
         self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (observed,), np.float32)
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
 
-    def _seen(self) -> NDArray[np.float32]:
+    def _observe(self) -> NDArray[np.float32]:
         return suite.features(self._state)[0].numpy().astype(np.float32)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start a new episode of the cartpole."""
         super().reset(seed=seed)
-        self._state, self._played = self._poles.begin(), 0
-        return self._seen(), {}
+        self._state, self._elapsed_steps = self._poles.begin(), 0
+        return self._observe(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Advance by one control period."""
         self._state, reward = self._poles.act(self._state, torch.as_tensor(action).double())
-        self._played += 1
-        return self._seen(), reward, False, self._played == suite.PERIODS, {}
+        self._elapsed_steps += 1
+        return self._observe(), reward, False, self._elapsed_steps == suite.PERIODS, {}
 
 
 class Keeper(BaseCallback):
     """Writes a line now and then, and ends the run where the aim is reached."""
 
-    def __init__(self, path: Path, row: dict, aim: float, most: int) -> None:
+    def __init__(self, path: Path, row: dict, aim: float, max_steps: int) -> None:
         super().__init__()
-        self.path, self.row, self.aim, self.most = path, row, aim, most
+        self.path, self.row, self.aim, self.max_steps = path, row, aim, max_steps
         self.rewards: list[float] = []
 
     def _on_step(self) -> bool:
@@ -66,9 +66,9 @@ class Keeper(BaseCallback):
         self.rewards += end
         mean = float(np.mean(self.rewards[-MEAN:])) if len(self.rewards) >= MEAN else None
         reached = bool(end) and mean is not None and mean >= self.aim
-        if reached or self.num_timesteps % LINE == 0 or self.num_timesteps >= self.most:
+        if reached or self.num_timesteps % LINE == 0 or self.num_timesteps >= self.max_steps:
             row = self.row | {"steps": self.num_timesteps, "reward": mean, "reached": reached}
-            row["ended"] = reached or self.num_timesteps >= self.most
+            row["ended"] = reached or self.num_timesteps >= self.max_steps
             with self.path.open("a") as file:
                 file.write(json.dumps(row) + "\n")
         return not reached
@@ -79,7 +79,7 @@ def main(
     force: float = 200.0,
     methods: str = "SAC,DDPG",
     seeds: int = 3,
-    most: int = 100_000,
+    max_steps: int = 100_000,
     aim: float = -125.0,
     out: Path = Path("out"),
 ) -> None:
@@ -100,7 +100,7 @@ def main(
                 learner = METHODS[method](
                     "MlpPolicy", World(poles, force, seed), seed=seed, learning_starts=suite.PERIODS
                 )
-                learner.learn(most, callback=Keeper(path, row, aim, most))
+                learner.learn(max_steps, callback=Keeper(path, row, aim, max_steps))
             last = lines(method, seed)[-1]
             rewards = [row["reward"] for row in lines(method, seed) if row["reward"] is not None]
             best = max(rewards, default=float("nan"))

@@ -128,12 +128,12 @@ def droop(count: int, bending: Tensor) -> Tensor:
     return -body.node_positions(run.final)[0, mesh.nearest_node((LENGTH + free, LENGTH / 8, 0.0)), 2]
 
 
-def stiffness_of(seen: float, count: int) -> float:
+def stiffness_of(observed_droop: float, count: int) -> float:
     """The bending that makes the strip droop as it is seen to, by Newton's method through the gradient."""
     log = torch.zeros(1, dtype=DOUBLE) + math.log(FIRST)
     for _ in range(8):
         log = log.detach().requires_grad_()
-        off = droop(count, log.exp()) - seen
+        off = droop(count, log.exp()) - observed_droop
         (slope,) = torch.autograd.grad(off, log)
         log = log - (off / slope).clamp(-0.5, 0.5)
     return float(log.detach().exp())

@@ -65,7 +65,7 @@ class Found:
 
     error: float
     derivative: float | None
-    overlap: float
+    penetration: float
     forward: float
     backward: float
 
@@ -76,7 +76,7 @@ def run(scene: Scene, method: Method, dt: float) -> Found:
     steps = round(scene.seconds / dt)
     value = torch.tensor(scene.start, dtype=DOUBLE, requires_grad=True)
     forward = backward = math.inf
-    result, derivative, overlap = value, value, math.nan
+    result, derivative, penetration = value, value, math.nan
     for _ in range(3):
         state = scene.state(engine, value)
         began = time.thread_time()
@@ -85,11 +85,11 @@ def run(scene: Scene, method: Method, dt: float) -> Found:
         assert path.status is not None
         if not bool(path.status.converged.all()):
             return Found(math.inf, None, math.nan, forward, math.nan)
-        result, overlap = scene.read(path.final), float(path.status.penetration.max())
+        result, penetration = scene.read(path.final), float(path.status.penetration.max())
         began = time.thread_time()
         (derivative,) = torch.autograd.grad(result, value)
         backward = min(backward, (time.thread_time() - began) / steps * 1e6)
-    return Found(abs(result.item() - scene.exact[0]), derivative.item(), overlap, forward, backward)
+    return Found(abs(result.item() - scene.exact[0]), derivative.item(), penetration, forward, backward)
 
 
 def longest(scene: Scene, method: Method) -> float:
@@ -119,7 +119,7 @@ def table(scene: Scene) -> dict[str, list[Found]]:
         results[name] = rows = [run(scene, method, dt) for dt in STEPS]
         errors = "".join(f"{row.error:<10.1e}" for row in rows)
         slopes = "".join(f"{'–' if row.derivative is None else f'{row.derivative:.3g}':<10}" for row in rows)
-        deepest = max(row.overlap for row in rows)
+        deepest = max(row.penetration for row in rows)
         times = f"{rows[1].forward:>11.2f}{rows[1].backward:>9.2f}"
         print(f"  {name:<20}{errors}{slopes}{deepest:>9.1e}{longest(scene, method):>11.0e}{times}", flush=True)
     print()
@@ -156,7 +156,7 @@ COLORS = {"event": "k", "penalty": "C0", "soft": "C2", "compliant": "C4", "compl
 MARKS = "osv^d"
 
 
-def draw(found: dict[str, dict[str, list[Found]]], scenes: list[Scene], path: Path) -> None:
+def draw(results: dict[str, dict[str, list[Found]]], scenes: list[Scene], path: Path) -> None:
     """The error of the derivative over the step, a panel a scene."""
     mpl.use("Agg")
     from matplotlib import pyplot as plt
@@ -164,7 +164,7 @@ def draw(found: dict[str, dict[str, list[Found]]], scenes: list[Scene], path: Pa
     figure, panels = plt.subplots(2, 3, figsize=(14, 8.5), layout="constrained", sharex=True)
     for scene, axes in zip(scenes, panels.flat, strict=True):
         marks = {kind: iter(MARKS) for kind in COLORS}
-        for name, rows in found[scene.name].items():
+        for name, rows in results[scene.name].items():
             kind = name.split(",")[0]
             there = [
                 (dt, entry.derivative) for dt, entry in zip(STEPS, rows, strict=True) if entry.derivative is not None

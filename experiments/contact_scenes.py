@@ -71,8 +71,8 @@ def dropped() -> Scene:
             contact=articulated.ContactSettings(method, restitution=1.0),
         )
 
-    def state(made: Articulation, value: Tensor) -> State:
-        rest = made.initial_state(dtype=DOUBLE)
+    def state(mechanism: Articulation, value: Tensor) -> State:
+        rest = mechanism.initial_state(dtype=DOUBLE)
         up = torch.tensor([0, 0, 1, 0, 0, 0, 0], dtype=DOUBLE)
         return State(rest.q + up * (value + RADIUS), rest.v)
 
@@ -92,8 +92,8 @@ def head_on() -> Scene:
             contact=articulated.ContactSettings(method, restitution=1.0),
         )
 
-    def state(made: Articulation, value: Tensor) -> State:
-        rest = made.initial_state(dtype=DOUBLE)
+    def state(mechanism: Articulation, value: Tensor) -> State:
+        rest = mechanism.initial_state(dtype=DOUBLE)
         along = torch.eye(14, dtype=DOUBLE)
         v = torch.zeros_like(rest.v)
         v[0, 0] = speed
@@ -114,8 +114,8 @@ def row() -> Scene:
             balls, dt=dt, gravity=(0, 0, 0), contact=articulated.ContactSettings(method, restitution=1.0)
         )
 
-    def state(made: Articulation, value: Tensor) -> State:
-        rest = made.initial_state(dtype=DOUBLE)
+    def state(mechanism: Articulation, value: Tensor) -> State:
+        rest = mechanism.initial_state(dtype=DOUBLE)
         along, v = torch.eye(28, dtype=DOUBLE), torch.zeros_like(rest.v)
         v[0, 0] = speed
         q = rest.q + sum(place * along[7 * k] for k, place in enumerate(places))
@@ -143,8 +143,8 @@ def on_a_slope(name: str, friction: float, exact: Callable[[float, float], tuple
             contact=articulated.ContactSettings(method, friction=friction),
         )
 
-    def state(made: Articulation, value: Tensor) -> State:
-        rest = made.initial_state(dtype=DOUBLE)
+    def state(mechanism: Articulation, value: Tensor) -> State:
+        rest = mechanism.initial_state(dtype=DOUBLE)
         up = torch.tensor([0, 0, 0.025, 0, 0, 0, 0], dtype=DOUBLE)
         return State(rest.q + up, rest.v + value * torch.eye(6, dtype=DOUBLE)[0])
 
@@ -179,11 +179,11 @@ def robot(method: Method, dt: float) -> Articulation:
 def landing() -> Scene:
     """A Laikago dropped from 0.1 m, its height 0.4 s later; what is exact is taken from events at steps of 25 µs."""
 
-    def state(made: Articulation, value: Tensor) -> State:
+    def state(mechanism: Articulation, value: Tensor) -> State:
         from contact import above_ground  # pyright: ignore[reportMissingImports]
 
-        start = above_ground(made)  # the lowest toe at 10 mm
-        up = torch.eye(made.nq, dtype=DOUBLE)[2]
+        start = above_ground(mechanism)  # the lowest toe at 10 mm
+        up = torch.eye(mechanism.nq, dtype=DOUBLE)[2]
         return State(start.q + (value - 0.01) * up, start.v)
 
     scene = Scene("robot", robot, 0.1, state, 0.4, lambda final: final.q[0, 2], (0.0, 0.0), elastic=False)

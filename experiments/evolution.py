@@ -31,7 +31,7 @@ def evolve(
     start: Tensor,
     spread: float,
     seed: int,
-    most: int,
+    max_evaluations: int,
     downhill: Callable[[Tensor], Tensor] | None = None,
 ) -> Evolved:
     """Search with CMA-ES until some candidate is good enough.
@@ -41,7 +41,7 @@ def evolve(
         start: mean at first, (unknowns,).
         spread: standard deviation at first, σ₀.
         seed: Seed of the search.
-        most: evaluations after which it is given up.
+        max_evaluations: Evaluations after which the search gives up.
         downhill: a direction in which the loss of a candidate falls, (unknowns,), which costs an evaluation. With it
             each generation has one member that is the last one's best, moved by a standard deviation that way.
     """
@@ -53,12 +53,12 @@ def evolve(
     search = cma.CMAEvolutionStrategy(start.tolist(), spread, options)
     began, evaluations = time.perf_counter(), 0
     best, course = start, [float("inf")]
-    while evaluations < most and not search.stop():
-        asked = search.ask()
-        candidates = torch.tensor(np.array(asked), dtype=torch.float64)
+    while evaluations < max_evaluations and not search.stop():
+        proposals = search.ask()
+        candidates = torch.tensor(np.array(proposals), dtype=torch.float64)
         with torch.no_grad():
             losses, good = judge(candidates)
-        evaluations += len(asked)
+        evaluations += len(proposals)
         if bool(good.any()):
             result = candidates[int(torch.nonzero(good)[0])]
             course.append(min(course[-1], float(losses.min())))
@@ -67,7 +67,7 @@ def evolve(
         if float(losses.min()) < course[-1]:
             best = candidates[int(losses.argmin())]
         course.append(min(course[-1], float(losses.min())))
-        search.tell(asked, losses.tolist())
+        search.tell(proposals, losses.tolist())
         if downhill is not None:
             parent = candidates[int(losses.argmin())]
             way = downhill(parent)

@@ -202,7 +202,7 @@ WELL = {"first_underresolved_step": -1, "converged": True, "first_grazing_step":
 WELL |= {"regularized_impacts": 0, "fallback_steps": 0}
 
 
-def tried(make: Callable[[], tuple[Engine, State]]) -> tuple[Engine, Trajectory, bool]:
+def evaluate(make: Callable[[], tuple[Engine, State]]) -> tuple[Engine, Trajectory, bool]:
     """The motion of both worlds, and whether the second is what it is alone, to the last bit."""
     engine, start = make()
     with warnings.catch_warnings():
@@ -218,7 +218,7 @@ def statuses() -> bool:
     print("\nwhat the status says of a world that fails, and of one that is well beside it")
     good = True
     for name, (make, field) in FAILURES.items():
-        _, run, same = tried(make)
+        _, run, same = evaluate(make)
         status = run.status
         assert status is not None
         bad, well = getattr(status, field).tolist()

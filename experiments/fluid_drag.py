@@ -126,7 +126,7 @@ class Wake:
         pushes[:, :20] = STRONGEST
         self.start = self.flow.rollout(stream(self.flow), shed, pushes).final
 
-    def seen(self, state: State) -> Tensor:
+    def observe(self, state: State) -> Tensor:
         """Velocities across, (batch, sensors)."""
         return self.flow.velocities(state)[1][:, self.sensors[0], self.sensors[1]]
 
@@ -134,13 +134,13 @@ class Wake:
         """Final state of the controlled flow, and the observations of every step."""
         state, observed = start, []
         for _ in range(steps):
-            push = STRONGEST * (self.seen(state) @ weights).tanh()
+            push = STRONGEST * (self.observe(state) @ weights).tanh()
             state = self.flow.step(state, push[:, None])
-            observed.append(self.seen(state)[0])
+            observed.append(self.observe(state)[0])
         return state, torch.stack(observed)
 
 
-def wake(updates: int, out: Path, cells: int = 64, shed: int = 750, stretch: int = 50, judged: int = 500) -> bool:
+def wake(updates: int, out: Path, cells: int = 64, shed: int = 750, stretch: int = 50, evaluated: int = 500) -> bool:
     """The swaying with and without control, over the second half of what is judged."""
     scene = Wake(cells, shed)
     weights = torch.zeros(4, dtype=torch.float64, requires_grad=True)
@@ -154,18 +154,18 @@ def wake(updates: int, out: Path, cells: int = 64, shed: int = 750, stretch: int
     descend(loss, torch.optim.Adam([weights], lr=0.1), updates, final_lr_fraction=0.1)
     with torch.no_grad():
         courses = {
-            label: scene.run(entry, scene.start, judged)[1]
+            label: scene.run(entry, scene.start, evaluated)[1]
             for label, entry in (("let go", torch.zeros(4).double()), ("controlled", weights))
         }
-    sizes = {label: float(entry[judged // 2 :].square().mean().sqrt()) for label, entry in courses.items()}
+    sizes = {label: float(entry[evaluated // 2 :].square().mean().sqrt()) for label, entry in courses.items()}
     left = sizes["controlled"] / sizes["let go"]
     print(
         f"wake: sways by {sizes['let go']:.3f} m/s, under control by {sizes['controlled']:.4f} m/s, "
         f"{left:.1%} of it (bar {BARS['wake']:.0%}); weights {[round(entry, 2) for entry in weights.tolist()]}"
     )
     figure, axis = panel()
-    for label, seen in courses.items():
-        axis.plot(scene.flow.dt * torch.arange(judged), seen[:, 1], label=label)
+    for label, observe in courses.items():
+        axis.plot(scene.flow.dt * torch.arange(evaluated), observe[:, 1], label=label)
     axis.set(xlabel="time, s", ylabel="flow across behind the disc, m/s")
     save(figure, axis, out / "fluid_wake.png")
     return left < BARS["wake"]

@@ -69,14 +69,14 @@ class Pictures:
         )
         dye, along_x, along_y = (torch.from_numpy(part)[None] for part in parts)
         self.start = self.flow.flow_state(along_x, along_y, dye)
-        self.seen, self.fineness = torch.from_numpy(frames[1:] / 255.0), fineness
+        self.frames_seen, self.fineness = torch.from_numpy(frames[1:] / 255.0), fineness
 
     def missed(self, log: Tensor) -> Tensor:
         """Mean square of what pixels differ by, in thousandths."""
-        run = self.flow.rollout(self.start, self.steps * len(self.seen), properties={"viscosity": log.exp()})
+        run = self.flow.rollout(self.start, self.steps * len(self.frames_seen), properties={"viscosity": log.exp()})
         shown = self.flow.picture(State(run.q[0, self.steps :: self.steps], run.v[0, self.steps :: self.steps]))
         pixels = torch.nn.functional.avg_pool2d(shown, self.fineness)[:, 0]
-        return 1e3 * (pixels - self.seen).square().mean()
+        return 1e3 * (pixels - self.frames_seen).square().mean()
 
     def fit(self, log: float, course: list[float], rounds: int = 8) -> float:
         """The logarithm of the viscosity at which the gradient vanishes, by its secant."""

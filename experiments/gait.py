@@ -139,7 +139,7 @@ def learned(seed: int, episodes: int, energy: float, seconds: float, looks: int 
         before = learner.env_steps
         learner.advance()
         if before * looks // total < learner.env_steps * looks // total:
-            course.append((learner.env_steps * HELD * DT, asked(learner.actor, seconds).speed))
+            course.append((learner.env_steps * HELD * DT, closed_loop(learner.actor, seconds).speed))
     return Learned(learner.actor, time.process_time() - began, course)
 
 
@@ -169,7 +169,7 @@ def changes(actor: Actor, game: Environment, state: State) -> Tensor:
 
 
 @torch.no_grad()
-def asked(actor: Actor, seconds: float) -> Run:
+def closed_loop(actor: Actor, seconds: float) -> Run:
     """An episode from standing."""
     game = running(noise=0.0, seconds=seconds)
     engine, state = game.engine, game.reset(1, torch.Generator())
@@ -224,7 +224,7 @@ class Told:
 
 def tell(name: str, policy: Learned, starts: int, seconds: float) -> Told:
     """Print how a policy does."""
-    run = asked(policy.actor, seconds)
+    run = closed_loop(policy.actor, seconds)
     motions = in_mujoco(policy.actor, run, starts), in_mujoco(None, run, starts)
     there, replayed = (
         mean(float(entry.final.q[0, 0] - entry.q[0, 0, 0]) / seconds for entry in kind) for kind in motions

@@ -86,14 +86,14 @@ def linearized(torques: Tensor) -> tuple[Tensor, Tensor, bool]:
     return residuals[0].detach(), slopes.flatten(1), bool(hit[0])
 
 
-def improved(most: int = BAR) -> Swing:
+def improved(max_iterations: int = BAR) -> Swing:
     """Gauss–Newton's smallest change of the torques each time, of limited length, half as long after a failure."""
     began = time.perf_counter()
     torques, longest = torch.zeros(1, STEPS, 2, dtype=torch.float64), LONGEST
     first_hit = torques
     residuals, slopes, hit = linearized(torques)
     distances = [float(residuals.norm()) if hit else float("inf")]
-    while len(distances) <= most and distances[-1] > CLOSE:
+    while len(distances) <= max_iterations and distances[-1] > CLOSE:
         matrix = slopes @ slopes.T
         aimed = residuals if hit else residuals - residuals.new_tensor([10.0 - 0.5, 10.0])  # through the ball
         change = slopes.T @ torch.linalg.lstsq(matrix, aimed.unsqueeze(1), rcond=1e-9).solution

@@ -53,10 +53,10 @@ def targets(unknowns: Tensor) -> Tensor:
     return torch.nn.functional.interpolate(knots.mT, STEPS, mode="linear", align_corners=True).mT
 
 
-def lifted(unknowns: Tensor, shares: Tensor | float = 1.0, others: dict[str, Tensor] | None = None) -> Trajectory:
+def lifted(unknowns: Tensor, fractions: Tensor | float = 1.0, others: dict[str, Tensor] | None = None) -> Trajectory:
     """The motions with shares of the weight, and other properties if given."""
     worlds = len(unknowns)
-    gravity = -WEIGHT * torch.tensor([0.0, 0.0, 1.0]).double() * torch.as_tensor(shares).expand(worlds)[:, None]
+    gravity = -WEIGHT * torch.tensor([0.0, 0.0, 1.0]).double() * torch.as_tensor(fractions).expand(worlds)[:, None]
     start = ENGINE.initial_state(worlds, torch.float64)
     return ENGINE.rollout(start, STEPS, targets(unknowns), properties={"gravity": gravity} | (others or {}))
 
@@ -94,7 +94,7 @@ class Search:
     seconds: float
 
 
-def search(start: Tensor, most: int) -> Search:
+def search(start: Tensor, max_updates: int) -> Search:
     """Adam through contact, each row of the start by itself, with a weight that is raised."""
     began = time.perf_counter()
     unknowns = start.clone().requires_grad_()
@@ -102,7 +102,7 @@ def search(start: Tensor, most: int) -> Search:
     result, reached = start.clone(), [math.inf] * len(start)
     courses: list[list[float]] = [[] for _ in start]
     fractions = torch.full((len(start),), LIGHT, dtype=torch.float64)
-    for count in range(1, most + 1):
+    for count in range(1, max_updates + 1):
         motion = lifted(unknowns, fractions)
         good = held(motion) & (fractions == 1.0)
         near = away(motion).detach().mean(1) < NEAR
@@ -148,9 +148,9 @@ def loosen(start: Tensor, updates: int) -> Light:
     return result
 
 
-def draw(found: Search, light: Light, evolved: list[list[float]], file: Path) -> None:
+def draw(unknowns_found: Search, light: Light, evolved: list[list[float]], file: Path) -> None:
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
-    for number, course in enumerate(found.courses):
+    for number, course in enumerate(unknowns_found.courses):
         left.plot(range(1, len(course) + 1), course, color="C0", linewidth=1, label=None if number else "gradients")
     for number, course in enumerate(evolved):
         counts = range(POPULATION, POPULATION * len(course) + 1, POPULATION)
@@ -158,7 +158,7 @@ def draw(found: Search, light: Light, evolved: list[list[float]], file: Path) ->
     left.set(xscale="log", xlabel="rollouts", ylabel="loss")
     left.legend(frameon=False, fontsize="small")
     seconds = DT * torch.arange(STEPS)
-    for name, unknowns in {"first found": found.unknowns[:1], "lightest": light.unknowns}.items():
+    for name, unknowns in {"first found": unknowns_found.unknowns[:1], "lightest": light.unknowns}.items():
         with torch.no_grad():
             right.plot(seconds, forces(lifted(unknowns), unknowns)[0].mean(1), label=name)
     right.axhline(MIN_FORCE_N, color="0.7", linestyle=":")
@@ -176,14 +176,14 @@ def replayed(unknowns: Tensor) -> float:
     return float(away(replay("gripper", start, STEPS, DT, along=ALONG, controls=targets(unknowns)[0])).amax())
 
 
-def evolve_grasp(seed: int, most: int) -> Evolved:
+def evolve_grasp(seed: int, max_updates: int) -> Evolved:
     """By CMA-ES, with all of the weight."""
 
     def judge(candidates: Tensor) -> tuple[Tensor, Tensor]:
         motion = lifted(candidates)
         return losses(motion), held(motion)
 
-    return evolve(judge, torch.zeros(3 * KNOTS, dtype=torch.float64), 1.0, seed, most)
+    return evolve(judge, torch.zeros(3 * KNOTS, dtype=torch.float64), 1.0, seed, max_updates)
 
 
 def main(seeds: int = 5, updates: int = 200, evaluations: int = 2000, out: Path = Path("out")) -> bool:

@@ -50,10 +50,10 @@ class Pairs:
     control: Tensor | None
     after: Tensor
 
-    def some(self, chosen: Tensor | slice) -> Pairs:
+    def some(self, subset: Tensor | slice) -> Pairs:
         """Those at some indices."""
-        start = State(self.start.q[chosen], self.start.v[chosen])
-        return Pairs(start, None if self.control is None else self.control[chosen], self.after[chosen])
+        start = State(self.start.q[subset], self.start.v[subset])
+        return Pairs(start, None if self.control is None else self.control[subset], self.after[subset])
 
 
 def pairs(scene: Scene, count: int, generator: torch.Generator) -> Pairs:

@@ -105,7 +105,7 @@ def differences(after: Callable[[Tensor], Tensor], v: Tensor, h: float = 1e-6) -
     return torch.stack(columns, 1)
 
 
-def kept(after: Callable[[Tensor], Tensor], v: Tensor) -> int:
+def by_complementarity(after: Callable[[Tensor], Tensor], v: Tensor) -> int:
     """Bytes that autograd keeps for the way back."""
     sizes: dict[int, int] = {}
 
@@ -145,7 +145,10 @@ def main() -> dict[str, dict[str, tuple[float, float]]]:
             assert isinstance(jacobian, Tensor)
             errors = float((velocity - after).abs().max()), float((jacobian - slopes).abs().max())
             results[scene][name] = errors
-            print(f"  {name:<26}{errors[0]:>10.1e}{errors[1]:>10.1e}{kept(way, v):>12}{took:>9.1f}", flush=True)
+            print(
+                f"  {name:<26}{errors[0]:>10.1e}{errors[1]:>10.1e}{by_complementarity(way, v):>12}{took:>9.1f}",
+                flush=True,
+            )
         print()
     return results
 

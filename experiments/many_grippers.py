@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from grasp import DT, EFFORT, ENGINE, HELD, KNOTS, LEAST, RATE, away, forces, lifted, losses, search
+from grasp import DT, EFFORT, ENGINE, HELD, KNOTS, MIN_FORCE_N, RATE, away, forces, lifted, losses, search
 from jsonargparse import auto_cli
 from panel import panel, save
 from torch import Tensor
@@ -42,7 +42,7 @@ class Grippers:
         }
 
 
-def drawn(count: int, seed: int) -> Grippers:
+def random_grippers(count: int, seed: int) -> Grippers:
     """Sample random designs of grippers."""
     generator = torch.Generator().manual_seed(seed)
     fractions = [
@@ -64,7 +64,7 @@ def learned(start: Tensor, grippers: Grippers, updates: int) -> Tensor:
     for _ in range(updates):
         same = unknowns.expand(len(grippers.mass), -1)
         motion = lifted(same, others=rest)
-        effort = (forces(motion, same) / LEAST).square().mean((1, 2))
+        effort = (forces(motion, same) / MIN_FORCE_N).square().mean((1, 2))
         optimizer.zero_grad()
         (losses(motion) + EFFORT * effort).mean().backward()
         optimizer.step()
@@ -72,7 +72,7 @@ def learned(start: Tensor, grippers: Grippers, updates: int) -> Tensor:
 
 
 @torch.no_grad()
-def tried(unknowns: Tensor, grippers: Grippers) -> tuple[Tensor, float]:
+def evaluate(unknowns: Tensor, grippers: Grippers) -> tuple[Tensor, float]:
     """For each gripper, whether it holds its ball, and the mean squeezing force, N."""
     same = unknowns.expand(len(grippers.mass), -1)
     motion = lifted(same, others=grippers.properties())
@@ -94,13 +94,13 @@ def main(grippers: int = 32, updates: int = 100, unseen: int = 200, out: Path = 
     torch.set_num_threads(1)
     first = search(torch.zeros(1, 3 * KNOTS, dtype=torch.float64), 200).unknowns
     results = {"one gripper": learned(first, as_drawn(), updates)}
-    results[f"{grippers} grippers"] = learned(first, drawn(grippers, 0), updates)
-    rest = drawn(unseen, 1)
+    results[f"{grippers} grippers"] = learned(first, random_grippers(grippers, 0), updates)
+    rest = random_grippers(unseen, 1)
     figure, axis = panel()
     fractions = []
     for number, (name, unknowns) in enumerate({"first found": first, **results}.items()):
-        good, force = tried(unknowns, rest)
-        own, _ = tried(unknowns, as_drawn())
+        good, force = evaluate(unknowns, rest)
+        own, _ = evaluate(unknowns, as_drawn())
         fractions.append(float(good.double().mean()))
         text = f"{'holds' if bool(own[0]) else 'loses'} the ball of the scene, squeezing by {force:.2f} N"
         print(f"{name:<16}{100 * fractions[-1]:.0f} % of {unseen} unseen grippers hold; {text}", flush=True)

@@ -55,7 +55,7 @@ def spread(total: Tensor, links: int) -> Tensor:
     return (total / links).unsqueeze(1).expand(-1, links)
 
 
-def published(run: Runs, links: int, target: Tensor, whole: bool, most: int = 200) -> list[float]:
+def published(run: Runs, links: int, target: Tensor, whole: bool, max_iterations: int = 200) -> list[float]:
     """The paper's procedure: gradient descent at rate 0.01, gradients clipped at 100; the mass after each update."""
     mass = torch.tensor([FIRST], dtype=torch.float64, requires_grad=True)
     course = [FIRST]
@@ -68,7 +68,7 @@ def published(run: Runs, links: int, target: Tensor, whole: bool, most: int = 20
         course.append(float(mass.detach()))
         return abs(course[-1] - TRUE) <= CLOSE * TRUE
 
-    descend(loss, torch.optim.SGD([mass], lr=0.01), most, max_grad_norm=100.0, callback=close)
+    descend(loss, torch.optim.SGD([mass], lr=0.01), max_iterations, max_grad_norm=100.0, callback=close)
     return course
 
 

@@ -52,7 +52,7 @@ class Row:
     """A way to take the gradient: its name, the states kept of a motion of so many steps, and the final state."""
 
     name: str
-    kept: Callable[[int], float]
+    stored_mb: Callable[[int], float]
     end: Way
 
 
@@ -175,14 +175,14 @@ def bars(engine: Engine, start: State) -> bool:
     return met
 
 
-def slower(each: Cell | None, whole: Cell | None) -> str:
-    return "" if each is None or whole is None else f"{each.seconds / whole.seconds:.1f}"
+def slower(run: Cell | None, whole: Cell | None) -> str:
+    return "" if run is None or whole is None else f"{run.seconds / whole.seconds:.1f}"
 
 
-def error(each: Cell | None, whole: Cell | None) -> str:
-    if each is None or whole is None or each.gradient is None or whole.gradient is None:
+def error(run: Cell | None, whole: Cell | None) -> str:
+    if run is None or whole is None or run.gradient is None or whole.gradient is None:
         return ""
-    return f"{float((each.gradient - whole.gradient).abs().max() / whole.gradient.abs().max()):.1e}"
+    return f"{float((run.gradient - whole.gradient).abs().max() / whole.gradient.abs().max()):.1e}"
 
 
 def table(name: str, engine: Engine, start: State, counts: list[int]) -> dict[str, list[Cell | None]]:
@@ -203,7 +203,7 @@ def table(name: str, engine: Engine, start: State, counts: list[int]) -> dict[st
         plain = results[rows()[0].name]
         times = "".join(f"{slower(entry, whole):>12}" for entry, whole in zip(cells, plain, strict=True))
         errors = "".join(f"{error(entry, whole):>13}" for entry, whole in zip(cells, plain, strict=True))
-        bytes_a_step = row.kept(counts[-1]) / counts[-1] * 8 * start.batch * (engine.nq + engine.nv)
+        bytes_a_step = row.stored_mb(counts[-1]) / counts[-1] * 8 * start.batch * (engine.nq + engine.nv)
         print(f"  {row.name:<24}{bytes_a_step:>8.1f}{memory}{times}{errors}", flush=True)
     if name == "tumbling" and start.batch == 1:
         whole = dict(zip(counts, results[rows()[0].name], strict=True))
@@ -215,13 +215,13 @@ def table(name: str, engine: Engine, start: State, counts: list[int]) -> dict[st
     return results
 
 
-def draw(found: dict[str, list[Cell | None]], counts: list[int], title: str, path: Path) -> None:
+def draw(rows: dict[str, list[Cell | None]], counts: list[int], title: str, path: Path) -> None:
     """Peak of memory and time over the number of steps."""
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
-    for name, cells in found.items():
+    for name, cells in rows.items():
         observed = [(steps, entry) for steps, entry in zip(counts, cells, strict=True) if entry is not None]
         if observed:
             numbers = [steps for steps, _ in observed]

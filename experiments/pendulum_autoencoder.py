@@ -123,10 +123,10 @@ def by_engine(model: PredictiveAutoencoder) -> Predict:
     return predict
 
 
-def row(name: str, found: dict[str, float], run: Run | None = None) -> str:
+def row(name: str, errors_found: dict[str, float], run: Run | None = None) -> str:
     cost = f"{run.updates:>8} {run.seconds:>8.0f}" if run else f"{'':>8} {'':>8}"
-    states = [found[f"{kind}/{at}"] for at in ("0s", "1s", "3s") for kind in STATES]
-    frames = [found[f"{kind}/1s"] for kind in ("psnr", "ssim", "frame_error_mean")]
+    states = [errors_found[f"{kind}/{at}"] for at in ("0s", "1s", "3s") for kind in STATES]
+    frames = [errors_found[f"{kind}/1s"] for kind in ("psnr", "ssim", "frame_error_mean")]
     return " ".join([f"{name:<34}", cost, *(f"{x:>9.4f}" for x in [*states, *frames])])
 
 

@@ -50,20 +50,20 @@ def observe(truth: Tensor, seed: int, swings: int = 8, seconds: int = 2) -> Traj
     return engine.rollout(State(angles, torch.zeros_like(angles)), seconds * SECOND)
 
 
-def descend(seen: Trajectory, start: Tensor, horizons: tuple[int, ...]) -> Descent:
+def descend(observed: Trajectory, start: Tensor, horizons: tuple[int, ...]) -> Descent:
     """Least squares in the logarithms of the lengths, which stay positive so."""
     engine = articulated.chain(start, dt=FRAME, substeps=2, integrator="runge_kutta_4")
     sought = Unknowns([Unknown("lengths", start, low=0.0)])
     z, result = sought.start(), Descent([], [])
     for frames in horizons:
-        start_value = State(seen.q[:, :-frames:5].flatten(0, 1), seen.v[:, :-frames:5].flatten(0, 1))
+        start_value = State(observed.q[:, :-frames:5].flatten(0, 1), observed.v[:, :-frames:5].flatten(0, 1))
 
         def angles(values, sample, start_value=start_value, frames=frames) -> Tensor:
             properties = articulated.chain_properties(values["lengths"])
             starts = State(start_value.q[sample], start_value.v[sample])
             return engine.rollout(starts, frames, properties=properties).final.q
 
-        problem = PointResidual(sought, angles, seen.q[:, frames::5].flatten(0, 1))
+        problem = PointResidual(sought, angles, observed.q[:, frames::5].flatten(0, 1))
         course = gauss_newton(problem, z, max_iterations=100, tolerance=1e-6).history
         z = course[-1]
         result.lengths.append(sought.values(course[:, 0])["lengths"])

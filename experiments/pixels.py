@@ -89,7 +89,7 @@ OTHERWISE: dict[str, tuple[Callable[[PixelCartPoleTask], PixelCartPoleTask], flo
 }
 
 
-def told(name: str, policy: FramePolicy, starts: int, seconds: float) -> int:
+def describe(name: str, policy: FramePolicy, starts: int, seconds: float) -> int:
     """Try the policy where something is other, and print how it fares; how many poles stay upright."""
     change, push = OTHERWISE[name]
     torch.manual_seed(0)
@@ -120,7 +120,7 @@ def main(policy: Path = Path("pendulum-pixels"), starts: int = 20, seconds: floa
     network = load_policy(policy)
     print(f"{sum(parameter.numel() for parameter in network.parameters()):,} parameters, frames of {network.shape[1:]}")
     print(f"{'':<48}{'upright':>10}{'from, median':>13}{'largest angle':>14}{'time':>7}")
-    counts = {name: told(name, network, starts, seconds) for name in OTHERWISE if name.startswith(only)}
+    counts = {name: describe(name, network, starts, seconds) for name in OTHERWISE if name.startswith(only)}
     met = counts.get("as learned", 0) * 20 >= BAR * starts
     if "as learned" in counts:
         print(f"{'met' if met else 'MISSED'}: {BAR} of 20")

@@ -43,7 +43,7 @@ def parts(height: int, width: int, batch: int) -> dict[str, Callable[[], None]]:
     }
 
 
-def shares(height: int, width: int, batch: int, rounds: int) -> None:
+def cost_fractions(height: int, width: int, batch: int, rounds: int) -> None:
     """Print what parts of a decision take, and all of it in an episode: medians of rounds in turn, processor time."""
     torch.set_num_threads(1)
     whole = update(height, width, batch, PERIODS, recompute=False)
@@ -102,7 +102,7 @@ def main(height: int = 32, width: int = 96, batch: int = 8, rounds: int = 9) -> 
         with context.Pool(1) as alone:
             entry = alone.apply(growth, (height, width, batch, recompute))
         print(f"memory  {entry:>8.2f} MB a decision of {batch} worlds, {'recomputed' if recompute else 'kept'}")
-    shares(height, width, batch, rounds)
+    cost_fractions(height, width, batch, rounds)
     cores(height, width, rounds)
 
 

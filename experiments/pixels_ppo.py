@@ -34,18 +34,18 @@ NEEDED, WIDENING = 0.5, 200
 class Worlds(VecEnv):
     """Poles side by side, whose episodes begin and end together."""
 
-    def __init__(self, sees: str, seed: int, tried: bool = False) -> None:
+    def __init__(self, sees: str, seed: int, evaluation: bool = False) -> None:
         self.task = PixelCartPoleTask(HEIGHT, WIDTH) if sees == "frames" else StateCartPoleTask()
-        self.sees, self.tried, self.seed_now = sees, tried, seed
+        self.sees, self.evaluation, self.seed_now = sees, evaluation, seed
         size = (CONTEXT_FRAMES * 3, HEIGHT, WIDTH) if sees == "frames" else (StateCartPoleTask.obs_size,)
         box = gymnasium.spaces.Box(-np.inf, np.inf, size, np.float32)
         self.progress, self.standing, self.episodes = 0.0, 0.0, 0
-        super().__init__(20 if tried else WORLDS, box, gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32))
+        super().__init__(20 if evaluation else WORLDS, box, gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32))
 
     @torch.no_grad()
     def reset(self) -> np.ndarray:
         """New starts, as wide as they are."""
-        if self.tried:
+        if self.evaluation:
             self.task.starts, self.task.variation_fraction, self.task.episode_steps = StartDistribution(), 0.0, 750
         else:
             course_at(self.task, self.progress)
@@ -129,10 +129,10 @@ class Watch(BaseCallback):
     def __init__(self, worlds: Worlds, sees: str, seconds: float, every: float) -> None:
         super().__init__()
         self.worlds, self.sees, self.seconds, self.every = worlds, sees, seconds, every
-        self.begun, self.told = time.process_time(), 0.0
+        self.start_time, self.told = time.process_time(), 0.0
 
     def _on_step(self) -> bool:
-        spent = time.process_time() - self.begun
+        spent = time.process_time() - self.start_time
         if spent - self.told >= self.every:
             self.told = spent
             self.tell(spent)
@@ -140,7 +140,7 @@ class Watch(BaseCallback):
 
     def tell(self, spent: float) -> int:
         """Print how it fares; of 20 unseen starts how many stay upright over the last 12 of 15 s."""
-        candidate = Worlds(self.sees, 1_000_000_006, tried=True)
+        candidate = Worlds(self.sees, 1_000_000_006, evaluation=True)
         observed, angles = candidate.reset(), []
         for _ in range(candidate.task.episode_steps - 1):
             candidate.step_async(self.model.predict(observed, deterministic=True)[0])

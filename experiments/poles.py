@@ -43,11 +43,11 @@ class Poles:
         """Start an episode, hanging."""
         return self.world.reset().state
 
-    def act(self, state: State, share: Tensor) -> tuple[State, float]:
+    def act(self, state: State, fraction: Tensor) -> tuple[State, float]:
         """Apply a fraction of the force, and return the next state and the reward."""
-        result: TimeStep = self.world.step(share)
+        result: TimeStep = self.world.step(fraction)
         missed = (features(state)[0] - self._goal.target).square() @ self._goal.weights
-        return result.state, -float(missed + EFFORT * share.square().sum())
+        return result.state, -float(missed + EFFORT * fraction.square().sum())
 
 
 def heights(state: State) -> Tensor:

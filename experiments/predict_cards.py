@@ -40,15 +40,15 @@ def predicted(path: Path, name: str, horizon: float, folder: Path) -> dict[str, 
         return {key: arrays[key] for key in arrays.files}
 
 
-def errors(found: dict[str, np.ndarray], truth: dict[str, np.ndarray], scene: Scene) -> Errors:
+def errors(estimated: dict[str, np.ndarray], truth: dict[str, np.ndarray], scene: Scene) -> Errors:
     """Distances from the truth, of what is seen and of what had been predicted, and the likeness of frames."""
-    selected, known = found["frame"], np.isfinite(found["psnr"])
+    selected, known = estimated["frame"], np.isfinite(estimated["psnr"])
     units = list(scene.coordinates.values())
     moving = [index for index, unit in enumerate(units) if not ("px" in units and unit == "rad")]
 
-    def away(seen: str, true: str, rows: np.ndarray) -> np.ndarray:
-        shape = found["position"].shape[1:]
-        off = (found[seen] - truth[true][selected].reshape(-1, *shape))[rows][..., moving]
+    def away(observed: str, true: str, rows: np.ndarray) -> np.ndarray:
+        shape = estimated["position"].shape[1:]
+        off = (estimated[observed] - truth[true][selected].reshape(-1, *shape))[rows][..., moving]
         if units[moving[0]] == "rad":
             turns = 2 * np.pi * np.round(off / (2 * np.pi)) if true == "q" else 0.0
             return np.abs(off - turns)
@@ -60,9 +60,9 @@ def errors(found: dict[str, np.ndarray], truth: dict[str, np.ndarray], scene: Sc
         "velocity now": away("velocity", "v", everything),
         "position ahead": away("expected_position", "q", known),
         "velocity ahead": away("expected_velocity", "v", known),
-        "psnr": found["psnr"][known],
-        "ssim": found["ssim"][known],
-        "agreement": found["agreement"],
+        "psnr": estimated["psnr"][known],
+        "ssim": estimated["ssim"][known],
+        "agreement": estimated["agreement"],
     }
 
 
@@ -80,17 +80,17 @@ def judge(name: str, videos: int, horizon: float) -> Errors:
     return {key: np.concatenate([entry[key].ravel() for entry in retained]) for key in retained[0]}
 
 
-def report(name: str, horizon: float, found: Errors) -> None:
+def report(name: str, horizon: float, estimated: Errors) -> None:
     scene = load(name).scene
     assert scene is not None
     unit = "px" if "px" in scene.coordinates.values() else "rad"
     print(f"\n{name}, {horizon:.3g} s ahead")
     for key in ("position now", "velocity now", "position ahead", "velocity ahead"):
-        values, per = found[key], "/s" if key.startswith("velocity") else ""
+        values, per = estimated[key], "/s" if key.startswith("velocity") else ""
         marks = f"mean {values.mean():.3f}, median {np.median(values):.3f}, 95 % below {np.quantile(values, 0.95):.3f}"
         print(f"  {key:<16} {marks} {unit}{per}")
-    print(f"  {'frames ahead':<16} PSNR {found['psnr'].mean():.1f} dB, SSIM {found['ssim'].mean():.3f}")
-    low = np.quantile(found["agreement"], [0.01, 0.5])
+    print(f"  {'frames ahead':<16} PSNR {estimated['psnr'].mean():.1f} dB, SSIM {estimated['ssim'].mean():.3f}")
+    low = np.quantile(estimated["agreement"], [0.01, 0.5])
     print(f"  {'agreement':<16} 1 % below {low[0]:.2f}, median {low[1]:.2f}")
 
 

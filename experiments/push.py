@@ -79,11 +79,11 @@ def setup(values) -> Setup:
     return Setup(State(q, start.v), {}, torch.stack([force, torch.zeros_like(force)], -1))
 
 
-def problem(seen: Tensor, noise: float) -> MotionResidual:
+def problem(observed: Tensor, noise: float) -> MotionResidual:
     """Estimation problem of the push from angles (samples, 1)."""
-    times = torch.arange(len(seen), dtype=torch.float64) / RATE
+    times = torch.arange(len(observed), dtype=torch.float64) / RATE
     return MotionResidual(
-        ENGINE, SOUGHT, setup, times, seen, lambda entry: entry.state.q[:, 1:], weight=1 / noise
+        ENGINE, SOUGHT, setup, times, observed, lambda entry: entry.state.q[:, 1:], weight=1 / noise
     )  # fmt: skip
 
 

@@ -108,32 +108,32 @@ def legs(values: Tensor, turned: Tensor) -> Tensor:
     return torch.stack([shoulders, knees], -1).flatten(2)
 
 
-def pulled(q: Tensor, v: Tensor, targets: Tensor, share: float = 1.0) -> Tensor:
+def pulled(q: Tensor, v: Tensor, targets: Tensor, fraction: float = 1.0) -> Tensor:
     """Torques of servos over steps that start at the angles q and end with the speeds v, N m.
 
     Args:
         q: angles, rad.
         v: speeds, rad/s.
         targets: Targets of the servos, rad.
-        share: Fraction of the scene's stiffness and damping that the servos have.
+        fraction: Fraction of the scene's stiffness and damping that the servos have.
     """
     speed = scenes.MAX_SERVO_SPEED["quadruped"]
-    return (share * DAMPING * ((GAIN * (targets - q)).clamp(-speed, speed) - v)).clamp(-TORQUE, TORQUE)
+    return (fraction * DAMPING * ((GAIN * (targets - q)).clamp(-speed, speed) - v)).clamp(-TORQUE, TORQUE)
 
 
-def powers(played: PolicyRollout) -> Tensor:
+def powers(rollout: PolicyRollout) -> Tensor:
     """The servos' mechanical power in each period, where they do not brake, W."""
-    q, v = played.trajectory.q[:, :-1, 7:], played.trajectory.v[:, 1:, 6:]
-    return (pulled(q, v, played.controls) * v).clamp(min=0.0).sum(-1)
+    q, v = rollout.trajectory.q[:, :-1, 7:], rollout.trajectory.v[:, 1:, 6:]
+    return (pulled(q, v, rollout.controls) * v).clamp(min=0.0).sum(-1)
 
 
-def measured(played: PolicyRollout) -> Tensor:
+def measured(rollout: PolicyRollout) -> Tensor:
     """Velocity backwards, m/s, which is least in the best episode; cost of transport; turns of the torso."""
     with torch.no_grad():
-        speed = played.losses.mean(1)
-        speed = speed.where(played.losses.isfinite().all(1), math.inf)
-        cost = powers(played).mean(1) / (WEIGHT * speed.abs())
-        return torch.stack([speed, cost, turns(played.trajectory)], 1)
+        speed = rollout.losses.mean(1)
+        speed = speed.where(rollout.losses.isfinite().all(1), math.inf)
+        cost = powers(rollout).mean(1) / (WEIGHT * speed.abs())
+        return torch.stack([speed, cost, turns(rollout.trajectory)], 1)
 
 
 def turns(motion: Trajectory) -> Tensor:
@@ -199,9 +199,9 @@ def again(
 HEADER = f"{'':<26}{'speed, m/s':>12}{'cost':>7}{'turns':>7}{'from starts':>13}{'MuJoCo':>8}{'left':>7}"
 
 
-def row(name: str, numbers: Tensor, found: Again) -> str:
+def row(name: str, numbers: Tensor, results: Again) -> str:
     """Row of a table: results of `measured` for a gait, and mean speeds from other starts, here and in MuJoCo."""
     speed, cost, turned = numbers.tolist()
-    here, there = mean(found.here), mean(found.there)
+    here, there = mean(results.here), mean(results.there)
     left = 100 * there / -speed
     return f"{name:<26}{-speed:>12.2f}{cost:>7.2f}{turned:>7.1f}{here:>13.2f}{there:>8.2f}{left:>5.0f} %"

@@ -29,7 +29,7 @@ OWN = {name: value.double() for name, value in ENGINE.properties.items()}
 TORSO = OWN["shape_size"][1]
 
 
-def shares(design: Tensor) -> Tensor:
+def relative_design(design: Tensor) -> Tensor:
     """By which shares lengths and masses differ, (robots, 6), of numbers without bounds."""
     return design.tanh() * design.new_tensor(list(DESIGN.values()))
 
@@ -40,7 +40,7 @@ def built(design: Tensor) -> dict[str, Tensor]:
     Shapes stay alike: links are rods whose mass grows with their length, the torso is a box as long as its shoulders
     are apart. The torso has the mass that the legs have not, so that all together stays.
     """
-    fraction = shares(design)
+    fraction = relative_design(design)
     long, thigh, hind, torso, density, forward = (1 + fraction).unbind(1)
     pair = torch.stack([thigh, 2 - thigh], 1)
     leg = [long[:, None] * side[:, None] * pair for side in (2 / (1 + hind), 2 * hind / (1 + hind))]
@@ -106,5 +106,7 @@ def remodeled(properties: dict[str, Tensor]) -> Callable[[mujoco.MjSpec], None]:
 
 def described(design: Tensor) -> str:
     """A design in words."""
-    lines = (f"{name} {100 * entry:+.0f} %" for name, entry in zip(DESIGN, shares(design).tolist(), strict=True))
+    lines = (
+        f"{name} {100 * entry:+.0f} %" for name, entry in zip(DESIGN, relative_design(design).tolist(), strict=True)
+    )
     return ", ".join(lines)

@@ -17,7 +17,7 @@ from statistics import mean, median
 import torch
 from jsonargparse import auto_cli
 from quadruped import HEADER, Gait
-from trot import Runner, Search, Tried, by_gradient, draw, summary, tried
+from trot import GaitEvaluation, Runner, Search, by_gradient, draw, evaluate, summary
 
 from physvision.report import render_video
 
@@ -44,14 +44,14 @@ def main(
     torch.set_num_threads(1)
     gait = Gait(seconds)
     own, designed = Runner(gait), Runner(gait, designed=True)
-    kinds: dict[str, list[Tried]] = {"same body": [], "designed": []}
+    kinds: dict[str, list[GaitEvaluation]] = {"same body": [], "designed": []}
     print(HEADER)
     for seed in range(seeds):
         first = by_gradient(own, Search(evaluations, seed))
         print(f"trot, seed {seed}: {-first.course[-1]:.2f} m/s after {first.evaluations} episodes", flush=True)
         further = Search(more, seed, start=first.values, spread=SPREAD)
         for name, runner in (("same body", own), ("designed", designed)):
-            kinds[name].append(tried(f"{name}, seed {seed}", runner, by_gradient(runner, further), starts))
+            kinds[name].append(evaluate(f"{name}, seed {seed}", runner, by_gradient(runner, further), starts))
     for name, rows in kinds.items():
         print(summary(name, rows), flush=True)
     here, there = (

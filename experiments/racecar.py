@@ -45,7 +45,7 @@ class Variant:
     name: str
     brakes: bool
     truth: float
-    share: float
+    fraction: float
 
     @property
     def target(self) -> float:
@@ -95,12 +95,12 @@ class Course:
     seconds: float
 
 
-def estimated(variant: Variant, method: str, most: int = BAR) -> Course:
+def estimated(variant: Variant, method: str, max_iterations: int = BAR) -> Course:
     """μ by gradients of the place: Newton's steps for a square (Gauss–Newton) or Adam, both in log μ."""
     logarithm = torch.tensor([math.log(FIRST)], dtype=torch.float64, requires_grad=True)
     adam = torch.optim.Adam([logarithm], lr=1.0, betas=(0.5, 0.9))
     frictions, places, began = [], [], time.perf_counter()
-    for _ in range(most + 1):
+    for _ in range(max_iterations + 1):
         reached = place(logarithm.exp(), variant.brakes)
         (slope,) = torch.autograd.grad(reached.sum(), logarithm)
         off = reached.detach() - variant.target
@@ -117,7 +117,7 @@ def estimated(variant: Variant, method: str, most: int = BAR) -> Course:
     return Course(frictions, places, time.perf_counter() - began)
 
 
-def golden_section(variant: Variant, most: int = 100) -> Course:
+def golden_section(variant: Variant, max_iterations: int = 100) -> Course:
     """μ by comparing losses alone, between 0.0002 and 0.2."""
     fraction = (math.sqrt(5) - 1) / 2
     frictions, places, began = [], [], time.perf_counter()
@@ -132,7 +132,7 @@ def golden_section(variant: Variant, most: int = 100) -> Course:
     low, high = math.log(FIRST / 10), math.log(FIRST * 100)
     left, right = high - fraction * (high - low), low + fraction * (high - low)
     at_left, at_right = loss(left), loss(right)
-    while min(at_left, at_right) > (PLACE / 10) ** 2 and len(places) < most:
+    while min(at_left, at_right) > (PLACE / 10) ** 2 and len(places) < max_iterations:
         if at_left < at_right:
             high, right, at_right = right, left, at_left
             left = high - fraction * (high - low)
@@ -167,7 +167,7 @@ def draw(courses: dict[str, Course], points: int, file: Path) -> None:
     plt.close(figure)
 
 
-def told(variant: Variant, name: str, friction: float, reached: float, count: str, seconds: float) -> None:
+def describe(variant: Variant, name: str, friction: float, reached: float, count: str, seconds: float) -> None:
     error = friction / variant.truth - 1
     print(f"{variant.name:<17}{name:<16}{count:>18}{seconds:>10.2f}{friction:>12.6f}{error:>10.2%}", end="")
     print(f"{1e3 * (reached - variant.target):>12.3f}")
@@ -192,13 +192,15 @@ def main(seeds: int = 5, points: int = 60, out: Path = Path("out"), filmed: bool
     for variant in VARIANTS:
         for method in ("Gauss–Newton", "Adam"):
             course = estimated(variant, method)
-            told(variant, method, course.friction[-1], course.places[-1], str(len(course.places)), course.seconds)
+            describe(variant, method, course.friction[-1], course.places[-1], str(len(course.places)), course.seconds)
             if method == "Gauss–Newton":
                 courses[variant.name] = course
                 met &= abs(course.places[-1] - variant.target) < PLACE and len(course.places) - 1 <= BAR
-                met &= abs(course.friction[-1] / variant.truth - 1) < variant.share
+                met &= abs(course.friction[-1] / variant.truth - 1) < variant.fraction
         course = golden_section(variant)
-        told(variant, "golden section", course.friction[-1], course.places[-1], str(len(course.places)), course.seconds)
+        describe(
+            variant, "golden section", course.friction[-1], course.places[-1], str(len(course.places)), course.seconds
+        )
 
         def judge(logarithms: Tensor, variant: Variant = variant) -> tuple[Tensor, Tensor]:
             off = place(logarithms[:, 0].exp(), variant.brakes) - variant.target
@@ -213,7 +215,7 @@ def main(seeds: int = 5, points: int = 60, out: Path = Path("out"), filmed: bool
             count = f"{median(counts):.0f} ({min(counts)} to {max(counts)})"
             with torch.no_grad():
                 reached = float(place(friction, variant.brakes))
-            told(variant, "CMA-ES", float(friction), reached, count, median(entry.seconds for entry in results))
+            describe(variant, "CMA-ES", float(friction), reached, count, median(entry.seconds for entry in results))
         truth = torch.tensor([variant.truth], dtype=torch.float64)
         motion = driven(truth, variant.brakes)
         again = in_mujoco(variant, motion)

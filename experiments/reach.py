@@ -85,9 +85,9 @@ def network(seed: int) -> MlpPolicy:
     return MlpPolicy(1, (128, 128), 4).double()
 
 
-def measured(played: PolicyRollout) -> Tensor:
+def measured(rollout: PolicyRollout) -> Tensor:
     """The distance over the last half second, and over all of the episode, cm."""
-    distances = 100 * played.losses.detach()
+    distances = 100 * rollout.losses.detach()
     return torch.stack([distances[:, -round(0.5 / DT) :].mean(1), distances.mean(1)], 1)
 
 
@@ -113,7 +113,7 @@ def replayed(task: Reach, vector: Tensor) -> tuple[float, Trajectory]:
     return 100 * float(task.distance(states, goal)[-round(0.5 / DT) :].mean()), motion
 
 
-def evolved(seed: int, task: Reach, most: int, spread: float) -> tuple[Evolved, list[list[float]]]:
+def evolved(seed: int, task: Reach, max_evaluations: int, spread: float) -> tuple[Evolved, list[list[float]]]:
     """By CMA-ES from the policy that stands still; the error and mean distance of each evaluation, cm."""
     policy = Many([network(seed)])
     policy.zero_output()
@@ -125,7 +125,7 @@ def evolved(seed: int, task: Reach, most: int, spread: float) -> tuple[Evolved, 
         candidate.extend(measured(rollout).tolist())
         return rollout.losses.mean(1), torch.zeros(len(vectors), dtype=torch.bool)
 
-    return evolve(judge, policy.vectors()[0], spread, seed, most), candidate
+    return evolve(judge, policy.vectors()[0], spread, seed, max_evaluations), candidate
 
 
 def draw(courses: dict[str, list[list[float]]], file: Path) -> None:
@@ -178,7 +178,7 @@ def main(
     print(f"{PAPER}; network of {count:,} parameters")
     pairs = [(kind, seed) for kind, habit in HABITS.items() for seed in range(seeds if habit is ALL else habits)]
     selected, networks = [HABITS[kind] for kind, _ in pairs], [network(seed) for _, seed in pairs]
-    training: Teaching = taught(networks, task, updates, measured, selected, told="cm")
+    training: Teaching = taught(networks, task, updates, measured, selected, label="cm")
     columns = "".join(f"{f'below {bar:g} cm after':>26}" for bar in BARS)
     print(f"{'a column of numbers a seed':<25}{columns}{'least error, cm':>26}{'mean distance, cm':>28}")
     courses: dict[str, list[list[list[float]]]] = {kind: [] for kind, _ in pairs}

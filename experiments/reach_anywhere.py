@@ -66,14 +66,14 @@ def followed(task: OpenLoopTask, policy: Policy, start: State, goal: Tensor, **o
     return rollout_open_loop(task, policy, start, goal, chunk_steps=PIECE, **options)
 
 
-def error_of(played: PolicyRollout) -> Tensor:
+def error_of(rollout: PolicyRollout) -> Tensor:
     """The distance over the last half second, cm, (batch,)."""
-    return 100 * played.losses.detach()[:, -round(0.5 / DT) :].mean(1)
+    return 100 * rollout.losses.detach()[:, -round(0.5 / DT) :].mean(1)
 
 
-def in_mujoco(task: ReachAnywhere, played: PolicyRollout, goal: Tensor, point: int) -> float:
+def in_mujoco(task: ReachAnywhere, rollout: PolicyRollout, goal: Tensor, point: int) -> float:
     """The error of one of the points, cm, with the same targets of the servos in MuJoCo."""
-    start, controls = played.trajectory.state(0), played.controls[point]
+    start, controls = rollout.trajectory.state(0), rollout.controls[point]
     motion = replay("arm", State(start.q[point, None], start.v[point, None]), task.episode_steps, DT, controls=controls)
     states = motion[1:].flatten()
     distances = task.losses(states, goal[point, None].expand(len(states.q), 3))

@@ -65,15 +65,15 @@ def setup(values) -> Setup:
     return Setup(ENGINE.initial_state(len(gain), torch.float64), properties, controls)
 
 
-def problem(seen: Tensor, noise: float) -> MotionResidual:
+def problem(observed: Tensor, noise: float) -> MotionResidual:
     """Estimation problem of the parameters from angles (samples, 1)."""
-    times = LONGEST + torch.arange(len(seen), dtype=torch.float64) / RATE
+    times = LONGEST + torch.arange(len(observed), dtype=torch.float64) / RATE
 
     # At its largest speed a servo does not feel when within a step it is told: the delay is one of what is seen.
     def later(values, sample: Tensor) -> Tensor:
         return -values["delay"].reshape(-1, 1)
 
-    return MotionResidual(ENGINE, SOUGHT, setup, times, seen, weight=1 / noise, delay=later)
+    return MotionResidual(ENGINE, SOUGHT, setup, times, observed, weight=1 / noise, delay=later)
 
 
 def main(noise: float = 1.0, draws: int = 5, out: Path = Path("out")) -> float:
@@ -114,9 +114,9 @@ def main(noise: float = 1.0, draws: int = 5, out: Path = Path("out")) -> float:
     return float(((values["gain"] / TRUTH["gain"]) - 1).abs().max())
 
 
-def draw(times: Tensor, seen: Tensor, fitted: Tensor, file: Path) -> None:
+def draw(times: Tensor, observed: Tensor, fitted: Tensor, file: Path) -> None:
     figure, axis = panel()
-    axis.plot(times, seen, ".", color="0.5", label="seen")
+    axis.plot(times, observed, ".", color="0.5", label="seen")
     axis.plot(times, fitted, color="C0", label="fitted")
     axis.axvline(AT, color="0.7", linestyle=":", label="step")
     axis.set(xlabel="s", ylabel="rad")

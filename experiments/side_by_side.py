@@ -89,7 +89,7 @@ class Teaching(PolicyTraining):
         updates: int,
         measure: Callable[[PolicyRollout], Tensor],
         habits: Sequence[Habits],
-        told: str = "",
+        label: str = "",
         enough: float = -math.inf,
         losses: Callable[[PolicyRollout], Tensor] = lambda entry: entry.losses,
         **options,
@@ -102,10 +102,10 @@ class Teaching(PolicyTraining):
         self.many = policy
         policy.still_in(torch.tensor([habit.still for habit in habits]))
         self.mean = torch.tensor([habit.averaged for habit in habits])
-        self.most = torch.tensor([habit.clip or math.inf for habit in habits], dtype=torch.float64)
-        self.measure, self.told, self.enough, self.blamed = measure, told, enough, losses
+        self.max_grad_norms = torch.tensor([habit.clip or math.inf for habit in habits], dtype=torch.float64)
+        self.measure, self.label, self.enough, self.blamed = measure, label, enough, losses
         self.courses: list[list[list[float]]] = [[] for _ in habits]
-        self.least = torch.full((len(habits),), math.inf, dtype=torch.float64)
+        self.best_losses = torch.full((len(habits),), math.inf, dtype=torch.float64)
         self.best = policy.vectors()
         self.seconds, self.began = 0.0, time.perf_counter()
 
@@ -120,18 +120,18 @@ class Teaching(PolicyTraining):
         return entry.where(losses.detach().isfinite().all(1), 0.0).sum()
 
     @torch.no_grad()
-    def _take_down(self, played: PolicyRollout) -> None:
-        result = self.measure(played)
-        better = result[:, 0] < self.least
-        self.least = torch.where(better, result[:, 0], self.least)
+    def _take_down(self, rollout: PolicyRollout) -> None:
+        result = self.measure(rollout)
+        better = result[:, 0] < self.best_losses
+        self.best_losses = torch.where(better, result[:, 0], self.best_losses)
         self.best = torch.where(better[:, None], self.many.vectors(), self.best)
         for course, row in zip(self.courses, result.tolist(), strict=True):
             course.append(row)
         count = len(self.courses[0])
-        if self.told and count % 10 == 0:
+        if self.label and count % 10 == 0:
             self.seconds = time.perf_counter() - self.began
-            numbers = " ".join(f"{row:.3g}" for row in self.least.tolist())
-            print(f"  {self.told}, {count} episodes, {self.seconds:.0f} s; least so far {numbers}", flush=True)
+            numbers = " ".join(f"{row:.3g}" for row in self.best_losses.tolist())
+            print(f"  {self.label}, {count} episodes, {self.seconds:.0f} s; least so far {numbers}", flush=True)
 
     def configure_gradient_clipping(
         self, optimizer: Optimizer, gradient_clip_val: float | None = None, gradient_clip_algorithm: str | None = None
@@ -139,14 +139,14 @@ class Teaching(PolicyTraining):
         """Clip each policy's gradient, and leave out one that is not finite."""
         gradients = [parameter.grad for parameter in self.policy.parameters() if parameter.grad is not None]
         norms = torch.stack([gradient.flatten(1).square().sum(1) for gradient in gradients]).sum(0).sqrt()
-        factor = (self.most / norms).clamp(max=1.0)[:, None, None]
+        factor = (self.max_grad_norms / norms).clamp(max=1.0)[:, None, None]
         for gradient in gradients:
             gradient *= factor
             gradient.nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0)
 
     def on_train_batch_end(self, outputs: object, batch: int, batch_idx: int) -> None:
         """Stop where all are good enough."""
-        self.trainer.should_stop = bool((self.least < self.enough).all())
+        self.trainer.should_stop = bool((self.best_losses < self.enough).all())
 
 
 def taught(

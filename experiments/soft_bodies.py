@@ -60,7 +60,9 @@ def recorded_motion(dt: float, steps: int) -> Tensor:
     return torch.from_numpy(moved + np.array(SHOWN))
 
 
-def modulus(seed: int, seen: Tensor, steps: int, dt: float, squares: int = SQUARES, updates: int = 80) -> list[float]:
+def modulus(
+    seed: int, observed: Tensor, steps: int, dt: float, squares: int = SQUARES, updates: int = 80
+) -> list[float]:
     """The modulus after each update."""
     mesh = soft.rectangle((SIDE, SIDE), (squares, squares))
     top = np.flatnonzero(np.isclose(mesh.nodes[:, 1], SIDE)).tolist()
@@ -75,7 +77,9 @@ def modulus(seed: int, seen: Tensor, steps: int, dt: float, squares: int = SQUAR
         held=top,
     )
     marks = [mesh.nearest_node(mark) for mark in SHOWN]
-    target = seen + NOISE * torch.randn(seen.shape, generator=torch.Generator().manual_seed(seed), dtype=seen.dtype)
+    target = observed + NOISE * torch.randn(
+        observed.shape, generator=torch.Generator().manual_seed(seed), dtype=observed.dtype
+    )
     log = torch.tensor([np.log(FIRST)], dtype=torch.float64, requires_grad=True)
     start, course = body.initial_state(1, torch.float64), [FIRST]
 

@@ -47,18 +47,18 @@ class Fit:
 
     Args:
         recipe: Known values: size, density, Poisson's ratio and gravity.
-        seen: places of the marks in each frame, m.
+        observed: places of the marks in each frame, m.
         squares: along each side.
     """
 
-    def __init__(self, recipe: BlockRecipe, seen: Tensor, squares: int) -> None:
+    def __init__(self, recipe: BlockRecipe, observed: Tensor, squares: int) -> None:
         side = float(recipe.side)
         mesh = soft.rectangle((side, side), (squares, squares))
         stiffest = math.sqrt(1.35 * GUESSES[1] / recipe.density)  # m/s, of sound at this Poisson's ratio
-        self.each = math.ceil(2.0 * recipe.dt * stiffest * squares / side)
+        self.weights_each = math.ceil(2.0 * recipe.dt * stiffest * squares / side)
         self.body = soft.SoftBody(
             mesh,
-            dt=recipe.dt / self.each,
+            dt=recipe.dt / self.weights_each,
             youngs_modulus=GUESSES[0],
             poissons_ratio=float(recipe.ratio),
             density=float(recipe.density),
@@ -67,15 +67,15 @@ class Fit:
             integrator="symplectic_euler",
             held=np.flatnonzero(np.isclose(mesh.nodes[:, 1], side)).tolist(),
         )
-        self.marks, self.seen = [mesh.nearest_node([side * along for along in mark]) for mark in MARKS], seen
+        self.marks, self.observed = [mesh.nearest_node([side * along for along in mark]) for mark in MARKS], observed
 
     def missed(self, logs: Tensor) -> Tensor:
         """Residuals of positions, in tenths of a millimeter, for each logarithm of the modulus: (batch, numbers)."""
         start = self.body.initial_state(len(logs), torch.float64)
-        steps = self.each * (len(self.seen) - 1)
+        steps = self.weights_each * (len(self.observed) - 1)
         run = self.body.rollout(start, steps, properties={"youngs_modulus": logs.exp()[:, None]})
-        places = self.body.node_positions(run)[:, :: self.each][:, :, self.marks]
-        return 1e4 * (places - self.seen).flatten(1)
+        places = self.body.node_positions(run)[:, :: self.weights_each][:, :, self.marks]
+        return 1e4 * (places - self.observed).flatten(1)
 
     def refine(self, log: float, rounds: int = 6) -> float:
         """The least squares near a guess; one unknown, so a derivative is the difference of two worlds of one batch."""

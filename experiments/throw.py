@@ -51,18 +51,18 @@ class EndedError(Exception):
 class Launches:
     """Counts rollouts, and ends a search by `EndedError` once a launch is good enough or too many were tried."""
 
-    most: int = 400
+    max_iterations: int = 400
     rollouts: int = 0
     reached: bool = False
     course: list[float] | None = None
 
-    def judged(self, missed: Tensor, launch: Tensor) -> Tensor:
+    def counted_residuals(self, missed: Tensor, launch: Tensor) -> Tensor:
         """Residuals, with a count of evaluations."""
         self.rollouts += 1
         self.course = [*(self.course or []), float(missed.detach().square().sum())]
         self.launch = launch.detach().clone()
         self.reached = bool(good(missed.detach()[None]))
-        if self.reached or self.rollouts >= self.most:
+        if self.reached or self.rollouts >= self.max_iterations:
             raise EndedError
         return missed
 
@@ -91,7 +91,7 @@ def least_squares(start: Tensor, count: Launches) -> None:
         worlds = launch.repeat(9, 1).requires_grad_()
         residuals = missed(worlds)
         (jacobian,) = torch.autograd.grad(residuals.diagonal().sum(), worlds)
-        return count.judged(residuals[0].detach(), launch), jacobian
+        return count.counted_residuals(residuals[0].detach(), launch), jacobian
 
     launch, damping = start, 1.0
     residuals, jacobian = linearized(launch)
@@ -109,7 +109,7 @@ def loss_of(launch: Tensor, count: Launches) -> tuple[Tensor, Tensor]:
     launch = launch.detach().clone().requires_grad_()
     residuals = missed(launch[None])[0]
     (gradient,) = torch.autograd.grad(residuals.square().sum(), launch)
-    count.judged(residuals, launch)
+    count.counted_residuals(residuals, launch)
     return residuals.detach().square().sum(), gradient
 
 
@@ -133,7 +133,9 @@ def descent(start: Tensor, count: Launches) -> None:
 def quasi_newton(start: Tensor, count: Launches) -> None:
     """L-BFGS with a line search after Wolfe."""
     launch = start.clone().requires_grad_()
-    optimizer = torch.optim.LBFGS([launch], max_iter=count.most, line_search_fn="strong_wolfe", tolerance_change=0)
+    optimizer = torch.optim.LBFGS(
+        [launch], max_iter=count.max_iterations, line_search_fn="strong_wolfe", tolerance_change=0
+    )
 
     def closure() -> Tensor:
         loss, launch.grad = loss_of(launch, count)

@@ -77,9 +77,9 @@ class Runner:
         return PolicyRollout(motion, targets, -motion.v[:, 1:, 0])
 
 
-def scores(played: PolicyRollout, energy: float) -> Tensor:
+def scores(rollout: PolicyRollout, energy: float) -> Tensor:
     """Speeds, less what energy counts for, m/s; falls and NaN from failures count as standing."""
-    result = -played.losses.mean(1) - (energy * powers(played).mean(1) / WEIGHT if energy else 0.0)
+    result = -rollout.losses.mean(1) - (energy * powers(rollout).mean(1) / WEIGHT if energy else 0.0)
     return torch.where(result.isfinite(), result, 0.0)
 
 
@@ -133,10 +133,10 @@ SEARCHES: dict[str, Callable[..., Evolved]] = {"gradients": by_gradient, "CMA-ES
 
 
 @dataclass(frozen=True)
-class Tried:
+class GaitEvaluation:
     """Result of a search, its evaluation by `measured`, and its replays."""
 
-    found: Evolved
+    search_result: Evolved
     numbers: Tensor
     again: Again
 
@@ -146,17 +146,17 @@ class Tried:
         return -float(self.numbers[0])
 
 
-def tried(name: str, runner: Runner, found: Evolved, starts: int) -> Tried:
+def evaluate(name: str, runner: Runner, search_result: Evolved, starts: int) -> GaitEvaluation:
     """Evaluate a gait here and in MuJoCo, and print the result."""
-    unknowns = found.values[None]
+    unknowns = search_result.values[None]
     rollout, properties = runner.run(unknowns), runner.body(unknowns)
     numbers = measured(rollout)[0]
     change = (lambda model: None) if properties is None else remodeled(properties)
     replayed = again(runner.gait, rollout.controls[0], starts, runner.start(unknowns), properties, change)
-    design = f"; {described(found.values[len(TROT) :])}" if runner.designed else ""
+    design = f"; {described(search_result.values[len(TROT) :])}" if runner.designed else ""
     print(row(name, numbers, replayed))
-    print(f"  after {found.evaluations} episodes, {found.seconds:.0f} s{design}", flush=True)
-    return Tried(found, numbers, replayed)
+    print(f"  after {search_result.evaluations} episodes, {search_result.seconds:.0f} s{design}", flush=True)
+    return GaitEvaluation(search_result, numbers, replayed)
 
 
 def spread(numbers: Sequence[float]) -> str:
@@ -164,7 +164,7 @@ def spread(numbers: Sequence[float]) -> str:
     return f"{median(numbers):.2f} ({min(numbers):.2f} to {max(numbers):.2f})"
 
 
-def summary(name: str, rows: Sequence[Tried]) -> str:
+def summary(name: str, rows: Sequence[GaitEvaluation]) -> str:
     """One line for all seeds: medians and ranges."""
     here, there = [mean(row.again.here) for row in rows], [mean(row.again.there) for row in rows]
     left = [replayed / entry.speed for replayed, entry in zip(there, rows, strict=True)]
@@ -175,10 +175,10 @@ def summary(name: str, rows: Sequence[Tried]) -> str:
     )
 
 
-def draw(kinds: dict[str, list[Tried]], evaluations: int, file: Path) -> None:
+def draw(kinds: dict[str, list[GaitEvaluation]], evaluations: int, file: Path) -> None:
     figure, axis = panel()
     for number, (name, rows) in enumerate(kinds.items()):
-        for order, entry in enumerate(search.found for search in rows):
+        for order, entry in enumerate(search.search_result for search in rows):
             counts = torch.linspace(entry.evaluations / len(entry.course), entry.evaluations, len(entry.course))
             label = None if order else name
             axis.plot(counts, [-loss for loss in entry.course], color=f"C{number}", linewidth=1, label=label)
@@ -209,15 +209,15 @@ def main(
     runner = Runner(Gait(seconds))
     print(f"{PAPER}\n{HEADER}")
     by_hand = Evolved(torch.zeros(runner.unknowns, dtype=torch.float64), 0, 0.0, False, [])
-    tried("by hand", runner, by_hand, starts)
-    kinds: dict[str, list[Tried]] = {}
+    evaluate("by hand", runner, by_hand, starts)
+    kinds: dict[str, list[GaitEvaluation]] = {}
     for energy in energies:
         for name in searches:
             kind = f"{name}, energy {energy:g}" if energy else name
             rows = kinds[kind] = []
             for seed in range(seeds):
                 result = SEARCHES[name](runner, Search(evaluations, seed, energy))
-                rows.append(tried(f"{kind}, seed {seed}", runner, result, starts))
+                rows.append(evaluate(f"{kind}, seed {seed}", runner, result, starts))
             print(summary(kind, rows), flush=True)
     rows = next(iter(kinds.values()))
     good = [row.speed >= BAR and mean(row.again.there) >= LEFT * row.speed for row in rows]
