@@ -1,7 +1,7 @@
 """Which of other packages' model files load: all MJCF files in the wheels of a folder, and why the others do not.
 
     pip download --no-deps --dest out/wheels gymnasium dm_control
-    python benchmarks/model_files.py out/wheels [--seconds 1] [--most 300] [--record model_files.jsonl]
+    python benchmarks/model_files.py out/wheels [--seconds 1] [--max_seconds 300] [--record model_files.jsonl]
 
 A file that loads is stepped from its start, what overlaps pushed apart, by 5 ms, and it is told for how long its
 status was good. Where it cannot be pushed apart, as of capsules that overlap at the joint of their bodies, the shapes

@@ -1,6 +1,7 @@
 """Breakout from at most 1,000 random frames: only the paddle's motion is learned.
 
-    python experiments/breakout.py [--frames 10,30,100,300,1000] [--games 10] [--first 100] [--most 108000] [--aimed]
+    python experiments/breakout.py [--frames 10,30,100,300,1000] [--games 10] [--first 100] [--aimed]
+        [--max_frames 108000]
 
 Needs physvision[atari]. `ALE/Breakout-v5`, frameskip 1, no sticky keys, 0 to 30 idle frames at the start, at most
 108,000 frames a game. Given: colors, walls, and elastic bounces; from frames under random keys it is learned how far a

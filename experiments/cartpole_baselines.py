@@ -1,6 +1,6 @@
 """SAC and DDPG on the cartpoles of `adaptive_cartpoles.py`: the steps that they need for its reward.
 
-    python experiments/cartpole_baselines.py [--poles 1] [--seeds 3] [--most 100000] [--aim -125]
+    python experiments/cartpole_baselines.py [--poles 1] [--seeds 3] [--max_steps 100000] [--aim -125]
 
 Needs physvision[environments,baselines] and a MuJoCo that dm_control can read (below 4). Same world, same features of
 the state, same reward; stable-baselines3 with its settings as they are, one step of learning a period. A run ends when

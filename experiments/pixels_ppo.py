@@ -51,7 +51,7 @@ class Worlds(VecEnv):
             course_at(self.task, self.progress)
         self.seed_now += 1
         self.state, self.goal = self.task.reset(self.num_envs, torch.Generator().manual_seed(self.seed_now))
-        self.time, self.seen = 0, None
+        self.time, self.observed = 0, None
         return self._observed()
 
     def step_async(self, actions: np.ndarray) -> None:
@@ -83,9 +83,9 @@ class Worlds(VecEnv):
         if self.sees == "state":
             return sensed.numpy()
         new = sensed.unflatten(1, (3, HEIGHT, WIDTH))
-        old = new.repeat(1, CONTEXT_FRAMES, 1, 1) if self.seen is None else self.seen
-        self.seen = torch.cat([new, old[:, :-3]], 1)
-        return self.seen.numpy().copy()
+        old = new.repeat(1, CONTEXT_FRAMES, 1, 1) if self.observed is None else self.observed
+        self.observed = torch.cat([new, old[:, :-3]], 1)
+        return self.observed.numpy().copy()
 
     def close(self) -> None:
         """Close the environments, which hold no resources."""
@@ -129,12 +129,12 @@ class Watch(BaseCallback):
     def __init__(self, worlds: Worlds, sees: str, seconds: float, every: float) -> None:
         super().__init__()
         self.worlds, self.sees, self.seconds, self.every = worlds, sees, seconds, every
-        self.start_time, self.told = time.process_time(), 0.0
+        self.start_time, self.last_report = time.process_time(), 0.0
 
     def _on_step(self) -> bool:
         spent = time.process_time() - self.start_time
-        if spent - self.told >= self.every:
-            self.told = spent
+        if spent - self.last_report >= self.every:
+            self.last_report = spent
             self.tell(spent)
         return spent < self.seconds
 
