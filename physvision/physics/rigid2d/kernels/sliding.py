@@ -32,7 +32,7 @@ def body_deceleration(m: Model, d: Data, body: wp.int32):
 def scale_adjoint(
     m: Model, d: Data, body: wp.int32, vx: scalar, vy: scalar, radial: scalar, across: scalar, by_rate: scalar
 ):
-    """Pull the velocity cotangent back through a map along the unit vector (vx, vy); add that of the deceleration."""
+    """Carry the velocity cotangent back through a map along the unit vector (vx, vy), and add the deceleration's."""
     i = 3 * body
     along = vx * d.seed_v[i] + vy * d.seed_v[i + 1]
     d.seed_v[i] = across * d.seed_v[i] + (radial - across) * along * vx
@@ -74,7 +74,7 @@ def end_sliding(m: Model, d: Data):
 
 @wp.func
 def end_sliding_adjoint(m: Model, d: Data, v: wp.array(dtype=scalar)):
-    """Pull cotangents back through `end_sliding`, given the velocities after it."""
+    """Carry cotangents back through `end_sliding`, given the velocities after it."""
     for body in range(m.bodies):
         rate = body_deceleration(m, d, body)
         if rate >= scalar(0.0):
@@ -93,7 +93,7 @@ def end_sliding_adjoint(m: Model, d: Data, v: wp.array(dtype=scalar)):
 
 @wp.func
 def start_sliding_adjoint(m: Model, d: Data, v: wp.array(dtype=scalar)):
-    """Pull cotangents back through `start_sliding`, given the velocities before it."""
+    """Carry cotangents back through `start_sliding`, given the velocities before it."""
     for body in range(m.bodies):
         rate = body_deceleration(m, d, body)
         if rate >= scalar(0.0):
