@@ -15,6 +15,7 @@ from torch.nn.functional import pad
 from physvision.core import InputError, Placed, State, Status, Trajectory
 from physvision.core.checks import check_count, check_positive
 from physvision.kernels.batched_function import apply, is_traced
+from physvision.kernels.launching import outside_transforms
 from physvision.physics.engine import MechanicalEngine, Overrides
 from physvision.physics.lcp import SolverSettings
 from physvision.physics.properties import Properties
@@ -178,11 +179,13 @@ class World(MechanicalEngine):
         own, checked = self.properties, self.checked(properties, state.batch, state.q.device)
         assert isinstance(own, WorldProperties)
         assert isinstance(checked, WorldProperties)
-        if not self._are_own(checked):
-            return pack(checked, own, state.batch, self.model.order.lists)
+        lists = self.model.order.lists
         if key not in self._cached:
-            self._cached[key] = pack(own, own, 1, self.model.order.lists)
-        return self._cached[key].expand(state.batch, -1)
+            with outside_transforms():
+                self._cached[key] = pack(own, own, 1, lists)
+        if self._are_own(checked):
+            return self._cached[key].expand(state.batch, -1)
+        return pack(checked, own, state.batch, lists, self._cached[key])
 
     def _placed_shapes(self) -> tuple[Placed, ...]:
         """Return the shape of every body, static ones included."""
