@@ -1,4 +1,4 @@
-"""A camera bound to what an engine moves: states in, frames out, in the place of a decoder."""
+"""Camera bound to an engine's bodies: states in, frames out, in the place of a decoder."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from physvision.physics.engine import Overrides
 
 
 class BoundCamera(nn.Module):
-    """Frames of an engine's states, drawn as its properties make them: learned sizes and lengths have gradients.
+    """Camera that renders an engine's states with its properties; learned sizes and lengths have gradients.
 
     Attributes:
-        mechanics: the mechanical engine whose bodies are seen.
-        geometry: what is drawn of it.
+        mechanics: Mechanical engine whose bodies are visible.
+        geometry: Rendered shapes of the engine.
     """
 
     def __init__(
@@ -36,40 +36,43 @@ class BoundCamera(nn.Module):
         """Bind `camera` to `engine`.
 
         Args:
-            camera: see `Camera`.
-            engine: one with mechanics inside; where a call gives no properties, they are those of this engine.
-            shapes: which of the mechanics' `geometry` to draw; all of it if not given.
-            textures: one for each shape drawn, see `RayCaster.forward`; the colours of the geometry if not given.
-            options: of `RayCaster`.
+            camera: Camera or another projection.
+            engine: Engine with mechanics inside; calls without properties use those of this engine.
+            shapes: Indices into the mechanics' `geometry` of the shapes to render; None for all.
+            textures: Texture of each rendered shape, see `RayCaster.forward`; None for the colors of the geometry.
+            options: Further arguments of `RayCaster`.
         """
         super().__init__()
         if engine.mechanics is None:
-            raise InputError(f"engine: {type(engine).__name__} has no bodies to be drawn; bind one with mechanics")
+            raise InputError(f"engine: {type(engine).__name__} has no bodies to render; bind one with mechanics")
         self.mechanics = engine.mechanics
-        # Not a part of this module: what the engine learns is the model's to train and to save, once.
+        # In a tuple, so that it is not a submodule: the model trains and saves the engine, once.
         self._engine = (engine,)
-        whole = self.mechanics.geometry
-        self.shapes = tuple(range(len(whole))) if shapes is None else tuple(shapes)
+        geometry = self.mechanics.geometry
+        self.shapes = tuple(range(len(geometry))) if shapes is None else tuple(shapes)
         for index in self.shapes:
-            if not 0 <= index < len(whole):
-                raise InputError(f"shapes: expected numbers below {len(whole)}, of the engine's geometry, got {index}")
-        self.geometry = tuple(whole[index] for index in self.shapes)
+            if not 0 <= index < len(geometry):
+                raise InputError(
+                    f"shapes: expected numbers below {len(geometry)}, of the engine's geometry, got {index}"
+                )
+        self.geometry = tuple(geometry[index] for index in self.shapes)
         self.caster = RayCaster(camera, self.geometry, **options)
         self.textures = textures
 
     def appearance(self, state: State, properties: Overrides = None) -> Appearance:
-        """Where every shape that is drawn is, and how large."""
-        known = self._engine[0].properties if properties is None else properties
-        seen = self.mechanics.appearance(state, known)
-        if len(self.shapes) == seen.poses.shape[1]:
-            return seen
+        """Return poses and sizes of all rendered shapes."""
+        leaves = self._engine[0].properties if properties is None else properties
+        appearance = self.mechanics.appearance(state, leaves)
+        if len(self.shapes) == appearance.poses.shape[1]:
+            return appearance
         rows = list(self.shapes)
-        return Appearance(seen.poses[:, rows], seen.sizes[:, rows])
+        return Appearance(appearance.poses[:, rows], appearance.sizes[:, rows])
 
     def forward(self, state: State, properties: Overrides = None) -> Float[Tensor, "batch channels height width"]:
-        """The frame of each state; `properties` as in `Engine.rollout`, the bound engine's own if not given."""
-        # Half precision does not know parts of a pixel.
+        """Render each state; `properties` as in `Engine.rollout`, the bound engine's own if not given."""
+        # Half precision cannot resolve parts of a pixel.
         with torch.autocast(state.q.device.type, enabled=False):
-            seen = self.appearance(state, properties)
-            textures = None if self.textures is None else [texture.to(seen.poses) for texture in self.textures]
-            return self.caster(seen.poses, textures, sizes=seen.sizes)
+            appearance = self.appearance(state, properties)
+            poses = appearance.poses
+            textures = None if self.textures is None else [texture.to(poses) for texture in self.textures]
+            return self.caster(poses, textures, sizes=appearance.sizes)

@@ -1,4 +1,4 @@
-"""Where a camera is and what it sees of the world: kornia's conventions, looking along +z with y down."""
+"""Camera constructors, in kornia's conventions: looking along +z with y down."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from kornia.geometry.camera import PinholeCamera
 
 
-# Distance from which an orthographic camera looks down on a table, in units of the world.
-ABOVE = 100.0
+# Distance from which an orthographic camera looks at a table, in units of the world.
+TABLE_DISTANCE = 100.0
 
 
 @dataclass(frozen=True, eq=False)
 class Camera(Projection):
-    """A projection, made from what is known of a camera; see `Projection` for its values."""
+    """Pinhole or orthographic camera, with constructors from common descriptions; see `Projection` for its values."""
 
     @classmethod
     def pinhole(
@@ -43,17 +43,17 @@ class Camera(Projection):
         focal: float | None = None,
         near: float = 1e-3,
     ) -> Camera:
-        """A camera at `position` that has `target` in the middle of its image.
+        """Return a camera at `position` with `target` in the center of its image.
 
         Args:
-            height: of the image, pixels.
-            width: of the image, pixels.
-            position: of the pinhole in the world, metres.
-            target: a point in the world, metres.
-            up: what is up in the image.
-            fov: field of view over the height of the image, radians.
-            focal: focal length in pixels, in place of `fov`.
-            near: what is nearer is not seen, metres.
+            height: Height of the image, in pixels.
+            width: Width of the image, in pixels.
+            position: Position of the pinhole in the world, in meters.
+            target: Point in the world, in meters.
+            up: Direction of the world that points up in the image.
+            fov: Field of view over the height of the image, in radians.
+            focal: Focal length in pixels, in place of `fov`.
+            near: Near plane, in meters; nearer surfaces are invisible.
         """
         check_count("height", height)
         if (fov is None) == (focal is None):
@@ -68,10 +68,10 @@ class Camera(Projection):
         if not float(x.norm()) > 1e-9 * float(z.norm()):
             raise InputError(f"pinhole: target − position and up must not be parallel, got {target}, {position}, {up}")
         z, x = z / z.norm(), x / x.norm()
-        turn = torch.stack([x, torch.linalg.cross(z, x), z])
+        rotation = torch.stack([x, torch.linalg.cross(z, x), z])
         return cls(
             _intrinsics(check_positive("focal", focal), height, width),
-            _extrinsics(turn, -turn @ eye),
+            _extrinsics(rotation, -rotation @ eye),
             height,
             width,
             near,
@@ -88,24 +88,26 @@ class Camera(Projection):
         y_down: bool = False,
         near: float = 1e-3,
     ) -> Camera:
-        """An orthographic camera that looks at the plane z = 0 of a 2-D world.
+        """Return an orthographic camera that looks at the plane z = 0 of a 2-D world.
 
         Args:
-            height: of the image, pixels.
-            width: of the image, pixels.
-            scale: pixels a unit of the world.
-            center: x and y that are seen in the middle of the image; by default those that put the world's origin into
-                the outer corner of the first pixel where y is down, into the middle of the image otherwise.
-            y_down: whether the world's y points down in the image.
-            near: what is nearer is not seen.
+            height: Height of the image, in pixels.
+            width: Width of the image, in pixels.
+            scale: Pixels per unit of the world.
+            center: World coordinates (x, y) of the image center; None puts the world's origin into the outer corner of
+                the first pixel if y is down, else into the image center.
+            y_down: If true, the world's y points down in the image.
+            near: Near plane; nearer surfaces are invisible.
         """
         scale = check_positive("scale", scale)
         if center is None:
             center = (0.5 * width / scale, 0.5 * height / scale) if y_down else (0.0, 0.0)
         sign = 1.0 if y_down else -1.0
-        turn = torch.diag(torch.tensor([1.0, sign, sign], dtype=torch.float64))
-        shift = torch.tensor([-float(center[0]), -sign * float(center[1]), ABOVE], dtype=torch.float64)
-        return cls(_intrinsics(scale, height, width), _extrinsics(turn, shift), height, width, near, orthographic=True)
+        rotation = torch.diag(torch.tensor([1.0, sign, sign], dtype=torch.float64))
+        shift = torch.tensor([-float(center[0]), -sign * float(center[1]), TABLE_DISTANCE], dtype=torch.float64)
+        return cls(
+            _intrinsics(scale, height, width), _extrinsics(rotation, shift), height, width, near, orthographic=True
+        )
 
     @classmethod
     def from_mujoco(
@@ -118,25 +120,25 @@ class Camera(Projection):
         fovy: float,
         near: float = 1e-3,
     ) -> Camera:
-        """A camera as MJCF has it: looking along its −z with y up; what `mjData.cam_xpos` and `cam_xmat` hold.
+        """Return a camera of MuJoCo, which looks along its −z with y up, from `mjData.cam_xpos` and `cam_xmat`.
 
         Args:
-            height: of the image, pixels.
-            width: of the image, pixels.
-            position: in the world, metres.
-            rotation: nine numbers, 3×3, from the camera's frame to the world.
-            fovy: field of view over the height, **degrees**, as MJCF has it.
-            near: what is nearer is not seen, metres.
+            height: Height of the image, in pixels.
+            width: Width of the image, in pixels.
+            position: Position in the world, in meters.
+            rotation: Nine numbers, 3×3, from the camera's frame to the world.
+            fovy: Field of view over the height, in **degrees**, as in MJCF.
+            near: Near plane, in meters; nearer surfaces are invisible.
         """
         matrix = torch.as_tensor(np.array(rotation, float)).reshape(3, 3)
-        turn = torch.diag(torch.tensor([1.0, -1.0, -1.0], dtype=torch.float64)) @ matrix.T
+        to_camera = torch.diag(torch.tensor([1.0, -1.0, -1.0], dtype=torch.float64)) @ matrix.T
         eye = torch.as_tensor(np.array(position, float))
         focal = height / (2.0 * math.tan(0.5 * math.radians(fovy)))
-        return cls(_intrinsics(focal, height, width), _extrinsics(turn, -turn @ eye), height, width, near)
+        return cls(_intrinsics(focal, height, width), _extrinsics(to_camera, -to_camera @ eye), height, width, near)
 
     @classmethod
     def from_kornia(cls, camera: PinholeCamera, near: float = 1e-3) -> Camera:
-        """The same camera as a `kornia.geometry.camera.PinholeCamera`; all of its batch have one image size."""
+        """Return the camera of a `kornia.geometry.camera.PinholeCamera`, whose batch has one image size."""
         heights, widths = camera.height.unique(), camera.width.unique()
         if heights.numel() != 1 or widths.numel() != 1:
             raise InputError(f"from_kornia: expected one image size, got heights {heights} and widths {widths}")
@@ -144,7 +146,7 @@ class Camera(Projection):
         return cls(camera.intrinsics[:, :3, :3], camera.extrinsics, height, width, near)
 
     def to_kornia(self) -> PinholeCamera:
-        """The same camera as a `kornia.geometry.camera.PinholeCamera`."""
+        """Return this camera as a `kornia.geometry.camera.PinholeCamera`."""
         from kornia.geometry.camera import PinholeCamera
 
         if self.orthographic:
@@ -157,16 +159,16 @@ class Camera(Projection):
         return PinholeCamera(full, extrinsics.expand(batch, -1, -1), *size)
 
     def bind(self, engine: Engine, shapes: Sequence[int] | None = None, **options: Any) -> BoundCamera:
-        """What turns this engine's states into frames; arguments as in `BoundCamera`."""
+        """Return a module that renders this engine's states; arguments as in `BoundCamera`."""
         return BoundCamera(self, engine, shapes, **options)
 
 
 def _intrinsics(focal: float, height: int, width: int) -> Tensor:
-    middle = (0.5 * (width - 1), 0.5 * (height - 1))
-    return torch.tensor([[focal, 0.0, middle[0]], [0.0, focal, middle[1]], [0.0, 0.0, 1.0]], dtype=torch.float64)
+    center = (0.5 * (width - 1), 0.5 * (height - 1))
+    return torch.tensor([[focal, 0.0, center[0]], [0.0, focal, center[1]], [0.0, 0.0, 1.0]], dtype=torch.float64)
 
 
-def _extrinsics(turn: Tensor, shift: Tensor) -> Tensor:
+def _extrinsics(rotation: Tensor, shift: Tensor) -> Tensor:
     matrix = torch.eye(4, dtype=torch.float64)
-    matrix[:3, :3], matrix[:3, 3] = turn, shift
+    matrix[:3, :3], matrix[:3, 3] = rotation, shift
     return matrix

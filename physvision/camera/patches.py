@@ -1,4 +1,4 @@
-"""From shapes to patches: the convex pieces that the kernels draw. `kernels/scene.py` says what each is."""
+"""Conversion of shapes to patches, the convex pieces that the kernels render; see `kernels/scene.py`."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ ROUND = (0.5, 0.5, 0.5, -0.5)
 
 @dataclass
 class Patches:
-    """One row a patch. All of its patch's numbers are in a frame whose axes are those of the shape, in another order.
+    """Tables with one row a patch, in frames whose axes are those of the shapes in another order.
 
     Attributes:
-        kind: of the patch.
-        shape: the shape that it belongs to.
-        group: first patch of the shape, and the sign of the outward normal (0: seen from both sides).
-        axis: which axis of the shape is z in the frame of the patch.
-        shift: the frame's origin on that axis, in lengths of the shape along it.
-        extents: which of the shape's three sizes are the patch's width, height and length; 3 stands for none.
-        corners: first corner and number of corners.
-        mapping: of width and height to texture coordinates.
-        wrap: how the texture goes on beyond its borders.
-        vertices: corners of all polygons, in units of width and height.
+        kind: Kind of the patch.
+        shape: Index of its shape.
+        group: First patch of the shape, and the sign of the outward normal (0: visible from both sides).
+        axis: Axis of the shape that is z in the frame of the patch.
+        shift: Origin of the frame on that axis, in lengths of the shape along it.
+        extents: Indices of the shape's sizes that are the patch's width, height and length; 3 stands for none.
+        corners: First corner and number of corners.
+        mapping: Coefficients from width and height to texture coordinates.
+        wrap: Continuation of the texture beyond its borders.
+        vertices: Corners of all polygons, in units of width and height.
     """
 
     kind: list[int] = field(default_factory=list)
@@ -71,7 +71,7 @@ class Patches:
         shift: float = 0.0,
         first: int | None = None,
     ) -> None:
-        """Append a patch; `first` is the first one of its shape where that is closed: its faces can be turned away."""
+        """Append a patch; `first` is the first patch of a closed shape, whose faces can be turned away."""
         self.group.append((len(self.kind) if first is None else first, 0 if shift == 0.0 else (1 if shift > 0 else -1)))
         self.kind.append(kind)
         self.shape.append(shape)
@@ -84,7 +84,7 @@ class Patches:
         self.vertices.extend(vertices)
 
     def turns(self) -> Tensor:
-        """(patches, 3, 3): a row vector of the shape's frame times this is one of the patch's."""
+        """Return matrices (patches, 3, 3) by which row vectors of the shapes' frames become those of the patches."""
         turn = torch.zeros(len(self.axis), 3, 3, dtype=torch.float64)
         for patch, axis in enumerate(self.axis):
             for i in range(3):
@@ -93,8 +93,8 @@ class Patches:
 
 
 def _anticlockwise(vertices: Sequence[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
-    following = (*vertices[1:], vertices[0])
-    pairs = list(zip(vertices, following, strict=True))
+    successors = (*vertices[1:], vertices[0])
+    pairs = list(zip(vertices, successors, strict=True))
     area = sum(x0 * y1 - x1 * y0 for (x0, y0), (x1, y1) in pairs)
     corners = tuple(vertices) if area >= 0 else tuple(reversed(vertices))
     n = len(corners)
@@ -113,7 +113,7 @@ def _polygon_mapping(vertices: Sequence[tuple[float, float]]) -> tuple[float, fl
 
 
 def patches_of(shapes: Sequence[Shape]) -> Patches:
-    """The patches of all shapes, those of one shape next to each other."""
+    """Return the patches of all shapes, those of one shape next to each other."""
     patches = Patches()
     for index, shape in enumerate(shapes):
         first = len(patches.kind)

@@ -1,4 +1,4 @@
-"""How a camera projects: its values, and the rays that follow from them, in kornia's conventions."""
+"""Projection of a camera: its values, and the rays that follow from them, in kornia's conventions."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from torch import Tensor, nn
 
 from physvision.core.checks import check_count, check_positive, check_shape, check_tensor
 
-Kind = TypeVar("Kind", bound="Projection")
+AnyProjection = TypeVar("AnyProjection", bound="Projection")
 
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """A pinhole or an orthographic camera. Its values are tensors, and frames are differentiable in them.
+    """Pinhole or orthographic projection, whose values are tensors in which frames are differentiable.
 
-    The middle of pixel (row, column) has the coordinates x = column, y = row. A point (X, Y, Z) of the camera's frame
-    is seen at K · (X/Z, Y/Z, 1) by a pinhole, at K · (X, Y, 1) by an orthographic camera.
+    The center of pixel (row, column) has the coordinates x = column, y = row. A point (X, Y, Z) of the camera's frame
+    projects to K · (X/Z, Y/Z, 1) by a pinhole, at K · (X, Y, 1) by an orthographic camera.
 
     Attributes:
-        intrinsics: the matrix K, (3, 3) or (batch, 3, 3); focal lengths and the middle of the image in pixels
-            (orthographic: pixels a metre).
-        extrinsics: from the world to the camera's frame, (4, 4) or (batch, 4, 4); metres.
-        height: of the image, pixels.
-        width: of the image, pixels.
-        near: what is nearer along z is not seen, metres.
-        orthographic: whether rays are parallel.
+        intrinsics: Matrix K, (3, 3) or (batch, 3, 3): focal lengths and image center in pixels (orthographic: pixels
+            per meter).
+        extrinsics: Transform from the world to the camera's frame, (4, 4) or (batch, 4, 4), in meters.
+        height: Height of the image, in pixels.
+        width: Width of the image, in pixels.
+        near: Near plane along z, in meters; nearer surfaces are invisible.
+        orthographic: If true, rays are parallel.
     """
 
     intrinsics: Float[Tensor, "*batch 3 3"]
@@ -46,31 +46,31 @@ class Projection:
             value = check_tensor(name, getattr(self, name))
             check_shape(name, value, (size, size) if value.dim() == 2 else (None, size, size))
 
-    def to(self: Kind, *args: Any, **kwargs: Any) -> Kind:
-        """The same camera on another device or in another dtype; arguments as in `torch.Tensor.to`."""
+    def to(self: AnyProjection, *args: Any, **kwargs: Any) -> AnyProjection:
+        """Return this camera on another device or in another dtype; arguments as in `torch.Tensor.to`."""
         return replace(
             self, intrinsics=self.intrinsics.to(*args, **kwargs), extrinsics=self.extrinsics.to(*args, **kwargs)
         )
 
 
 def pixel_rays(camera: Projection) -> Tensor:
-    """K⁻¹ from pixels counted from the middle of the image, (batch, 1, 3, 3)."""
+    """Return K⁻¹ from pixels counted from the image center, (batch, 1, 3, 3)."""
     intrinsics = camera.intrinsics.reshape(-1, 1, 3, 3)
-    middle = torch.eye(3, dtype=intrinsics.dtype, device=intrinsics.device)
-    middle[0, 2], middle[1, 2] = 0.5 * (camera.width - 1), 0.5 * (camera.height - 1)
-    q = torch.linalg.inv(intrinsics) @ middle
+    center = torch.eye(3, dtype=intrinsics.dtype, device=intrinsics.device)
+    center[0, 2], center[1, 2] = 0.5 * (camera.width - 1), 0.5 * (camera.height - 1)
+    q = torch.linalg.inv(intrinsics) @ center
     return q * q.new_tensor([[1.0], [1.0], [0.0]]) if camera.orthographic else q
 
 
 def local_rays(camera: Projection, q: Tensor, poses: Tensor) -> Tensor:
-    """The camera's rays in the frame of every shape, (batch, shapes, 4, 3): see `kernels/scene.py`.
+    """Return the camera's rays in the frame of every shape, (batch, shapes, 4, 3); see `kernels/scene.py`.
 
-    With R and p the rotation and place of a shape in the camera's frame and q = K⁻¹ (x, y, 1), a pinhole has o = −Rᵀ p
-    and d = Rᵀ q, an orthographic camera o = Rᵀ ((q_x, q_y, 0) − p) and d = Rᵀ e_z.
+    With R and p the rotation and position of a shape in the camera's frame and q = K⁻¹ (x, y, 1), a pinhole has
+    o = −Rᵀ p and d = Rᵀ q, an orthographic camera o = Rᵀ ((q_x, q_y, 0) − p) and d = Rᵀ e_z.
     """
-    seen = camera.extrinsics.reshape(-1, 1, 4, 4) @ poses
-    back = seen[..., :3, :3].transpose(-1, -2)
-    origin = back @ seen[..., :3, 3:]
+    local = camera.extrinsics.reshape(-1, 1, 4, 4) @ poses
+    back = local[..., :3, :3].transpose(-1, -2)
+    origin = back @ local[..., :3, 3:]
     columns = back @ q
     if camera.orthographic:
         return torch.cat([back[..., 2:], columns - nn.functional.pad(origin, (2, 0))], -1).transpose(-1, -2)

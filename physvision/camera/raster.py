@@ -1,4 +1,4 @@
-"""The kernels as one differentiable computation of rays, sizes, light, texels and background."""
+"""Kernels as one differentiable function of rays, sizes, light, texels and background."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from physvision.kernels.launching import array, launch
 RAYS, EXTENTS, LIGHT = slice(0, 12), slice(12, 15), slice(15, 18)
 
 
-# What a patch takes in each pixel on one core, microseconds: a guess, by which work is given to a second one.
-PATCH_COST = 0.004
+# Estimated time of a patch in each pixel on one core, in microseconds, by which work is divided among cores.
+PATCH_PIXEL_US = 0.004
 
 
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """What does not change from call to call, or is no number to be differentiated.
+    """Constants of a caster, in which frames are not differentiable.
 
     Attributes:
-        kernels: in the precision of the tensors.
-        whole: the whole numbers of the patches, see `kernels/prepare.py`.
-        mapping: of extents to texture coordinates.
-        vertices: corners of polygons.
-        height: of the image.
-        width: of the image.
-        pinhole: false for parallel rays.
-        soft: whether pixels are averages.
-        taps: the most places along each side of a pixel at which a texture is looked up.
-        near: least depth, metres.
-        ambient: of Lambert's light.
-        diffuse: of Lambert's light.
+        kernels: Kernels in the precision of the tensors.
+        whole: Whole numbers of the patches, see `kernels/prepare.py`.
+        mapping: Coefficients from extents to texture coordinates.
+        vertices: Corners of polygons.
+        height: Height of the image, in pixels.
+        width: Width of the image, in pixels.
+        pinhole: If true, rays meet in the pinhole; else they are parallel.
+        soft: If true, pixels are averages over their area.
+        taps: Maximum number of texture samples along each side of a pixel.
+        near: Smallest visible depth, in meters.
+        ambient: Ambient factor of the light.
+        diffuse: Diffuse factor of the light.
     """
 
     kernels: Any
@@ -59,29 +59,29 @@ class Settings:
         """Run `kernel` for all pixels.
 
         Args:
-            kernel: its first argument is the line that its first thread stands for, of all lines of all worlds.
-            scene: what it draws.
-            arguments: what else it is given.
-            like: a tensor with a row for each world.
-            together: lines that one core has to do, since they add to the same numbers.
+            kernel: Kernel whose first argument is the line of its first thread, among the lines of all worlds.
+            scene: Scene to render.
+            arguments: Further arguments of the kernel.
+            like: Tensor with a row for each world.
+            together: Number of lines that one core has to render, since they add to the same numbers.
         """
-        # Of a line one thread on a CPU, where starting one costs more than most pixels do.
+        # One thread a line on a CPU, where starting a thread costs more than most pixels.
         stripe = 1 if like.is_cuda else self.width
         lines = like.shape[0] * self.height
-        cost, inner = PATCH_COST * scene.count * lines * self.width, (self.width // stripe,)
+        cost, inner = PATCH_PIXEL_US * scene.count * lines * self.width, (self.width // stripe,)
         launch(kernel, lines, [stripe, scene, *arguments], like.device, cost, inner, together=together)
 
 
 def constant(rows: Sequence[Sequence[float]], columns: int, dtype: torch.dtype, device: torch.device) -> wp.array:
-    """A table of the scene, made without torch: within its transforms a new tensor has no memory of its own."""
+    """Return a table of the scene, made without torch, whose new tensors have no memory within transforms."""
     numbers = np.array(rows, dtype=str(dtype).removeprefix("torch.")).reshape(-1, columns)
     return wp.array(numbers, device=str(device))
 
 
-def whole_numbers(patches: Patches, places: Sequence[tuple[int, int, int]], device: torch.device) -> wp.array:
-    """A row of each patch: kind, shape, first of its shape, sign, first corner, corners, wrap, texel, rows, columns."""
+def whole_numbers(patches: Patches, layout: Sequence[tuple[int, int, int]], device: torch.device) -> wp.array:
+    """Return a row a patch: kind, shape, first patch, sign, first corner, corners, wrap, texel, rows, columns."""
     rows = [
-        (patches.kind[i], patches.shape[i], *patches.group[i], *patches.corners[i], patches.wrap[i], *places[shape])
+        (patches.kind[i], patches.shape[i], *patches.group[i], *patches.corners[i], patches.wrap[i], *layout[shape])
         for i, shape in enumerate(patches.shape)
     ]
     return constant(rows, 10, torch.int32, device)
@@ -106,7 +106,7 @@ def _scene(view: Settings, rays: Tensor, extents: Tensor, light: Tensor, texels:
 
 @dataclass(frozen=True, eq=False)
 class Render(Operation):
-    """(rays, extents, light, texels, background) → frames, what fills each pixel; derived in `kernels/render.py`."""
+    """Frames and front patches from rays, extents, light, texels and background; derived in `kernels/render.py`."""
 
     view: Settings
     differentiable = 1
@@ -124,9 +124,9 @@ class Render(Operation):
     def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:
         rays, _, _, texels, background = inputs
         batch, count = rays.shape[:2]
-        # Each line has its own, so that one frame's lines may run on several cores.
+        # Each line has its own cotangents, so that the lines of one frame may run on several cores.
         bars = rays.new_zeros(batch * self.view.height, count, 18)
-        # What all worlds share is summed as it comes, into one copy.
+        # Cotangents of tensors that all worlds share are summed into one copy.
         texels_bar = torch.zeros_like(_once(texels)) if needed[3] else texels.new_zeros(0, 0, 0)
         background_bar = torch.zeros_like(_once(background)) if needed[4] else background.new_zeros(0, 0, 0, 0)
         bar = self.view.kernels.Gradients()
@@ -150,7 +150,7 @@ class Render(Operation):
 
 
 def _once(value: Tensor) -> Tensor:
-    """One copy of what is expanded over the batch."""
+    """Return one copy of a tensor that is expanded over the batch."""
     return value[:1] if value.shape[0] > 1 and value.stride(0) == 0 else value
 
 
@@ -159,14 +159,14 @@ def _expanded(bar: Tensor, value: Tensor) -> Tensor:
 
 
 def _spread(bar: Tensor, value: Tensor) -> Tensor:
-    """The gradient of an expanded tensor: the sum in the first world, none in the others, which autograd adds up."""
+    """Return the gradient of an expanded tensor: the sum in the first world, zero in the others."""
     if bar.shape[0] == value.shape[0]:
         return bar
     return torch.cat([bar, bar.new_zeros(1).expand(value.shape[0] - 1, *bar.shape[1:])])
 
 
 def nearest(view: Settings, rays: Tensor, extents: Tensor, background: Tensor) -> tuple[Tensor, Tensor]:
-    """Depth and shape of what is nearest in the middle of every pixel, both (batch, height, width)."""
+    """Return depth and shape of the nearest surface at each pixel center, both (batch, height, width)."""
     batch = rays.shape[0]
     depth = rays.new_full((batch, view.height, view.width), float("inf"))
     shapes = torch.empty(batch, view.height, view.width, dtype=torch.int32, device=rays.device)

@@ -1,4 +1,4 @@
-"""From poses and textures to frames."""
+"""Ray caster: frames from poses and textures."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ GRAY = (0.5, 0.5, 0.5)
 
 @dataclass(frozen=True)
 class Light:
-    """Lambert's light from far away: colours are multiplied by ambient + diffuse · max(0, normal · direction).
+    """Distant Lambertian light: colors are multiplied by ambient + diffuse · max(0, normal · direction).
 
     Attributes:
-        direction: towards the light, in the world.
-        ambient: what reaches every surface.
-        diffuse: what reaches a surface that faces the light.
+        direction: Direction towards the light, in the world.
+        ambient: Factor of every surface.
+        diffuse: Additional factor of a surface that faces the light.
     """
 
     direction: tuple[float, float, float] = (0.0, 0.0, 1.0)
@@ -39,11 +39,11 @@ class Light:
 
 @dataclass(frozen=True)
 class Visible:
-    """What is nearest in the middle of every pixel.
+    """Nearest surface at the center of every pixel.
 
     Attributes:
-        depth: along the camera's z, (batch, height, width), metres; infinite for the background.
-        shapes: index of the shape, (batch, height, width); −1 for the background.
+        depth: Depth along the camera's z, (batch, height, width), in meters; infinite for the background.
+        shapes: Index of the shape, (batch, height, width); −1 for the background.
     """
 
     depth: Float[Tensor, "batch height width"]
@@ -51,20 +51,20 @@ class Visible:
 
 
 class RayCaster(nn.Module):
-    """A camera and the shapes before it: `caster(poses, textures)` gives frames.
+    """Camera with shapes before it: `caster(poses, textures)` renders frames.
 
     Frames are differentiable in poses, textures, sizes, background and the camera's own values. Values should be in
     [0, 1] but need not be.
 
     Args:
-        camera: see `Camera`.
-        shapes: what can be seen; of `Placed` ones the colours are kept, their bodies and poses are not looked at.
-        background: what is behind all shapes: a colour (channels,), an image (channels, height, width), or one a world.
-            Its channels are those of the frames. Black by default.
-        edges: "soft" averages over each pixel, so that silhouettes move smoothly and have gradients; "hard" takes the
-            ray through the middle of the pixel alone.
-        light: None shows colours as they are.
-        taps: a texture finer than the pixels is averaged over up to taps × taps places of each pixel.
+        camera: Camera or another projection.
+        shapes: Shapes to render; `Placed` ones give their colors, while their bodies and poses are ignored.
+        background: Background behind all shapes: a color (channels,), an image (channels, height, width), or one a
+            world. Its channels are those of the frames. Black by default.
+        edges: "soft" averages over each pixel, so that silhouettes move smoothly and have gradients; "hard" samples the
+            ray through the center of the pixel alone.
+        light: Light of the scene; None for unlit colors.
+        taps: Maximum number of texture samples along each side of a pixel; raising it blurs fine textures less.
     """
 
     background: Tensor
@@ -107,11 +107,11 @@ class RayCaster(nn.Module):
         self._keep("_shape", torch.tensor(patches.shape, dtype=torch.long))
         self._keep("_axis", torch.tensor(patches.axis, dtype=torch.long))
         self._keep("_extents", torch.tensor(patches.extents, dtype=torch.long).reshape(-1, 3))
-        self._plain = len(patches.kind) == len(self.shapes)
+        self._one_patch_each = len(patches.kind) == len(self.shapes)
         self._cache: dict = {}
 
     def __getstate__(self) -> dict:
-        # What is remembered for the next call is memory of Warp's, which cannot be copied.
+        # The cache holds arrays of Warp, which cannot be copied.
         return {**super().__getstate__(), "_cache": {}}
 
     def _keep(self, name: str, value: Tensor) -> None:
@@ -141,17 +141,17 @@ class RayCaster(nn.Module):
         background: Tensor | None = None,
         camera: Projection | None = None,
     ) -> Float[Tensor, "batch channels height width"]:
-        """Frames of a batch of scenes.
+        """Render a batch of scenes.
 
-        A shape whose pose is not finite, whose size is zero or that is behind the camera is not seen.
+        A shape is invisible if its pose is not finite, its size is zero, or it is behind the camera.
 
         Args:
-            poses: the frame of every shape in the world; rotations are taken to be orthonormal.
-            textures: one for each shape: a colour (channels,), an image (channels, h, w), or one a world; by default
-                the colours of the `Placed` shapes, or grey.
-            sizes: in place of those of the shapes, see `Shape.sizes`: (shapes, 3) or (batch, shapes, 3).
-            background: in place of the one given before.
-            camera: in place of the one given before; of the same image size.
+            poses: Frame of every shape in the world; rotations must be orthonormal.
+            textures: Texture of each shape: a color (channels,), an image (channels, h, w), or one a world; None for
+                the colors of the `Placed` shapes, or gray.
+            sizes: Sizes in place of those of the shapes, see `Shape.sizes`: (shapes, 3) or (batch, shapes, 3).
+            background: Background in place of the caster's own.
+            camera: Camera in place of the caster's own, of the same image size.
         """
         camera = self._camera(camera, poses)
         ground = self._background(background, poses)
@@ -159,9 +159,9 @@ class RayCaster(nn.Module):
             textures = self._flat_colors(ground.shape[1], poses)
         if len(textures) != len(self.shapes):
             raise ShapeError(f"textures: expected one for each of {len(self.shapes)} shapes, got {len(textures)}")
-        texels, places = pack_textures(textures, poses.shape[0], ground.shape[1], poses)
+        texels, layout = pack_textures(textures, poses.shape[0], ground.shape[1], poses)
         rays, extents, light = self._geometry(camera, poses, sizes)
-        view = self._view(camera, poses, places)
+        view = self._view(camera, poses, layout)
         return apply(Render(view), rays, extents, light, texels, ground)[0]
 
     @torch.no_grad()
@@ -172,7 +172,7 @@ class RayCaster(nn.Module):
         sizes: Float[Tensor, "*batch shapes 3"] | None = None,
         camera: Projection | None = None,
     ) -> Visible:
-        """Depth and identity of what is nearest in the middle of every pixel, without gradients."""
+        """Return depth and identity of the nearest surface at the center of every pixel, without gradients."""
         camera = self._camera(camera, poses)
         rays, extents, _ = self._geometry(camera, poses, sizes)
         view = self._view(camera, poses, ((0, 1, 1),) * len(self.shapes))
@@ -185,7 +185,7 @@ class RayCaster(nn.Module):
         sizes: Float[Tensor, "*batch shapes 3"] | None = None,
         camera: Projection | None = None,
     ) -> Float[Tensor, "batch shapes height width"]:
-        """The part of every pixel in which each shape is seen; differentiable as frames are."""
+        """Return the visible fraction of each shape in every pixel; differentiable as frames are."""
         if not self.shapes:
             raise InputError("masks: there are no shapes before this camera")
         eye = torch.eye(len(self.shapes), dtype=poses.dtype, device=poses.device)
@@ -202,8 +202,8 @@ class RayCaster(nn.Module):
         if camera is None:
             if own.intrinsics.requires_grad or own.extrinsics.requires_grad:
                 return own.to(poses)
-            known = self._cache.get("camera")
-            if known is None or known.extrinsics.dtype != poses.dtype or known.extrinsics.device != poses.device:
+            cached = self._cache.get("camera")
+            if cached is None or cached.extrinsics.dtype != poses.dtype or cached.extrinsics.device != poses.device:
                 self._cache["camera"] = own.to(poses)
                 self._cache.pop("pixels", None)
             return self._cache["camera"]
@@ -226,18 +226,18 @@ class RayCaster(nn.Module):
         key = ("colors", channels, poses.dtype, poses.device)
         if key not in self._cache:
             if channels not in (1, 3):
-                raise InputError(f"textures: shapes have colours for 1 or 3 channels, the background has {channels}")
+                raise InputError(f"textures: shapes have colors for 1 or 3 channels, the background has {channels}")
             colors = [poses.new_tensor(color) for color in self.colors]
             self._cache[key] = colors if channels == 3 else [color.mean(0, keepdim=True) for color in colors]
         return self._cache[key]
 
-    def _view(self, camera: Projection, poses: Tensor, places: tuple[tuple[int, int, int], ...]) -> Settings:
-        key = ("view", poses.dtype, poses.device, places, camera.near, self.light, self.edges, self.taps)
+    def _view(self, camera: Projection, poses: Tensor, layout: tuple[tuple[int, int, int], ...]) -> Settings:
+        key = ("view", poses.dtype, poses.device, layout, camera.near, self.light, self.edges, self.taps)
         if key not in self._cache:
             light = self.light or Light(ambient=1.0, diffuse=0.0)
             self._cache[key] = Settings(
                 kernels=precision.load("physvision.camera.kernels", poses.dtype),
-                whole=whole_numbers(self.patches, places, poses.device),
+                whole=whole_numbers(self.patches, layout, poses.device),
                 mapping=constant(self.patches.mapping, 4, poses.dtype, poses.device),
                 vertices=constant(self.patches.vertices, 2, poses.dtype, poses.device),
                 height=camera.height,
@@ -252,11 +252,11 @@ class RayCaster(nn.Module):
         return self._cache[key]
 
     def _geometry(self, camera: Projection, poses: Tensor, sizes: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Rays (batch, patches, 4, 3), extents and light (batch, patches, 3), in the frames of the patches."""
+        """Return rays (batch, patches, 4, 3), extents and light (batch, patches, 3), in the frames of the patches."""
         batch, count = poses.shape[:2]
         sizes = self.sizes.to(poses) if sizes is None else check_like("sizes", sizes, "poses", poses)
         check_shape("sizes", sizes, (count, 3) if sizes.dim() == 2 else (batch, count, 3))
-        # What is not finite is not seen, and its gradient is zero.
+        # Shapes whose pose is not finite are invisible, and their gradient is zero.
         valid = torch.isfinite(poses).all(-1).all(-1)
         eye = torch.eye(4, dtype=poses.dtype, device=poses.device)
         poses = torch.where(valid[..., None, None], poses, eye)
@@ -264,7 +264,7 @@ class RayCaster(nn.Module):
         rays = local_rays(camera, self._pixels(camera), poses)
         light = self._light(poses)
         padded = nn.functional.pad(sizes, (0, 1))
-        if self._plain:
+        if self._one_patch_each:
             extents = padded.gather(2, self._extents.expand(batch, -1, -1))
             return rays, extents, light
         sizes = sizes[:, self._shape]
@@ -278,7 +278,7 @@ class RayCaster(nn.Module):
         return rays, extents, (light[:, self._shape, None] @ turns)[:, :, 0]
 
     def _pixels(self, camera: Projection) -> Tensor:
-        """See `pixel_rays`; remembered as long as it is the caster's own camera and nobody asks for its gradient."""
+        """Return `pixel_rays`, cached for the caster's own camera if its gradient is not needed."""
         if camera is not self._cache.get("camera"):
             return pixel_rays(camera)
         if "pixels" not in self._cache:

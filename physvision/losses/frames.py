@@ -14,8 +14,8 @@ from torch.nn import functional
 from physvision.core import ShapeError
 from physvision.core.checks import check_count, check_like, check_tensor
 
-# The coarsest image is at least this high and wide.
-COARSEST = 4
+# Smallest height and width of the coarsest image, in pixels.
+MIN_COARSEST_SIZE = 4
 BINOMIAL = (1 / 16, 4 / 16, 6 / 16, 4 / 16, 1 / 16)
 FrameLoss = Literal["l1", "l2", "huber", "ssim", "multi_scale"]
 # Brightness error at which Huber's loss turns linear, and side of the window of SSIM, pixels.
@@ -34,8 +34,8 @@ def _difference(predicted: Tensor, target: Tensor) -> Tensor:
     return predicted - target
 
 
-def _halved(frames: Tensor) -> Tensor:
-    """Blurred along the width by (1, 4, 6, 4, 1)/16, zero beyond the border, and every other column of that."""
+def _halve(frames: Tensor) -> Tensor:
+    """Blur along the width by (1, 4, 6, 4, 1)/16, zero beyond the border, and take every second column."""
     padded, columns = functional.pad(frames, (2, 2)), frames.shape[-1]
     slices = (padded[..., k : k + columns : 2] for k in range(len(BINOMIAL)))
     blurred = torch.zeros_like(padded[..., :columns:2])
@@ -47,7 +47,7 @@ def _halved(frames: Tensor) -> Tensor:
 def mean_square(
     predicted: Float[Tensor, "*batch channels height width"], target: Float[Tensor, "..."]
 ) -> Float[Tensor, ""]:
-    """The mean squared difference of two frames. Its gradient ends where two objects do not overlap any more."""
+    """Compute the mean squared difference of two frames, without a gradient between objects that do not intersect."""
     return _difference(predicted, target).square().mean()
 
 
@@ -57,11 +57,11 @@ def multi_scale(
     scales: int | None = None,
     finest: int = 0,
 ) -> Float[Tensor, ""]:
-    """The mean over `scales` of the mean squared difference of frames that are blurred and halved again and again.
+    """Compute the mean over `scales` of the mean squared difference of an image pyramid.
 
-    At a coarse scale objects overlap that do not at a fine one, so that they attract each other over half the image;
-    the fine scales place them exactly. An object smaller than a pixel of scale s adds (1/4)ˢ of its part of scale 0 to
-    the mean square there: scale s counts 4ˢ times, and all scales attract a small object alike.
+    At a coarse scale objects meet that do not at a fine one, so that they attract each other over half the image; the
+    fine scales place them exactly. An object smaller than a pixel of scale s adds (1/4)ˢ of its part of scale 0 to the
+    mean square there: scale s counts 4ˢ times, and all scales attract a small object equally.
 
     Args:
         predicted: Predicted frames.
@@ -74,20 +74,20 @@ def multi_scale(
 
 def _pyramid(difference: Tensor, scales: int | None, finest: int) -> Float[Tensor, "*batch"]:
     """Mean over scales of the weighted mean square of each frame."""
-    max_scales = 1 + max(0, int(math.log2(max(1.0, min(difference.shape[-2:]) / COARSEST))))
+    max_scales = 1 + max(0, int(math.log2(max(1.0, min(difference.shape[-2:]) / MIN_COARSEST_SIZE))))
     count = max_scales if scales is None else min(check_count("scales", scales), max_scales)
     first = min(check_count("finest", finest, minimum=0), count - 1)
     total = torch.zeros_like(difference[..., 0, 0, 0])
     for scale in range(count):
         if scale:
-            difference = _halved(_halved(difference).transpose(-1, -2)).transpose(-1, -2)
+            difference = _halve(_halve(difference).transpose(-1, -2)).transpose(-1, -2)
         if scale >= first:
             total = total + 4**scale * difference.square().mean((-3, -2, -1))
     return total / (count - first)
 
 
 class MultiScaleLoss(nn.Module):
-    """`multi_scale` as a module."""
+    """Module form of the `multi_scale` loss."""
 
     def __init__(self, scales: int | None = None) -> None:
         super().__init__()

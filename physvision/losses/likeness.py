@@ -17,20 +17,20 @@ Frames = Float[Tensor, "frames channels height width"]
 
 
 def psnr(predicted: Frames, true: Frames) -> Float[Tensor, " frames"]:
-    """Peak signal to noise of each frame, whose brightness is 0 to 1; dB, at most 100."""
+    """Compute the peak signal-to-noise ratio of each frame, with brightness in [0, 1]; in dB, at most 100."""
     error = (predicted - true).detach().square().mean((1, 2, 3))
     return -10 * error.clamp_min(1e-10).log10()
 
 
 def ssim(predicted: Frames, true: Frames) -> Float[Tensor, " frames"]:
-    """Structural similarity of each frame, mean over channels and pixels; frames are mirrored at their edges."""
+    """Compute the structural similarity of each frame, the mean over channels and pixels; edges are mirrored."""
     pairs = zip(*(frames.detach().float().cpu().numpy() for frames in (predicted, true)), strict=True)
-    similarities = [np.mean([_of_channel(a, b) for a, b in zip(*pair, strict=True)]) for pair in pairs]
+    similarities = [np.mean([_channel_ssim(a, b) for a, b in zip(*pair, strict=True)]) for pair in pairs]
     return torch.tensor(similarities, dtype=torch.float32, device=predicted.device)
 
 
-def _of_channel(a: np.ndarray, b: np.ndarray) -> float:
-    """The similarity of one channel."""
+def _channel_ssim(a: np.ndarray, b: np.ndarray) -> float:
+    """Compute the similarity of one channel."""
 
     def mean(values: np.ndarray) -> np.ndarray:
         return cv2.sepFilter2D(values, -1, _KERNEL, _KERNEL, borderType=cv2.BORDER_REFLECT_101)

@@ -20,7 +20,7 @@ def state_loss(
     position_scale: float = 1.0,
     velocity_scale: float = 1.0,
 ) -> Float[Tensor, ""]:
-    """Mean Huber-like error of states over all samples, zero for those without labels.
+    """Compute the mean Huber-like error of states over all samples, zero for those without labels.
 
     Position errors are divided by `position_scale`, velocity errors by `velocity_scale`, and squared; above one they
     count linearly, as in Huber's loss, so that diverged predictions do not dominate. The distance of two angles is the
@@ -38,8 +38,8 @@ def state_loss(
     q, v = predicted.q, predicted.v
     if labeled is not None:
         # NaN times zero is NaN, so unknown states are replaced first.
-        known = labeled[:, None, None]
-        true = Trajectory(torch.where(known, true.q, q.detach()), torch.where(known, true.v, v.detach()))
+        mask = labeled[:, None, None]
+        true = Trajectory(torch.where(mask, true.q, q.detach()), torch.where(mask, true.v, v.detach()))
     error, angles, straight = true.q - q, list(coordinates.angles), list(coordinates.straight)
     # The chord as 2 sin d/2, not the root of 2(1 − cos d), which rounds small angles away and has no slope at zero.
     distance = torch.cat([2 * torch.sin(0.5 * error[..., angles]), error[..., straight]], -1) / position_scale
@@ -48,5 +48,5 @@ def state_loss(
 
 
 def _huber(error: Float[Tensor, "*batch size"]) -> Float[Tensor, "*batch size"]:
-    """The square of an error below one, and a straight line beyond."""
+    """Compute the square of an error below one, and a straight line beyond."""
     return 2 * functional.smooth_l1_loss(error, torch.zeros_like(error), reduction="none")

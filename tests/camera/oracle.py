@@ -119,7 +119,7 @@ def _surface(shape: Shape, p: Tensor) -> tuple[Tensor, Tensor, Tensor, str | Ten
 
 
 def sample(texture: Tensor, u: Tensor, v: Tensor, beyond: str | Tensor) -> Tensor:
-    """Bilinear interpolation of a (channels, h, w) texture; the centre of texel i is at (i + ½)/w."""
+    """Bilinear interpolation of a (channels, h, w) texture; the center of texel i is at (i + ½)/w."""
     height, width = texture.shape[-2:]
     x, y = u * width - 0.5, v * height - 0.5
     x0, y0 = x.floor(), y.floor()
@@ -144,9 +144,9 @@ def rays(intrinsics: Tensor, extrinsics: Tensor, x: Tensor, y: Tensor, pinhole: 
     """Origins and directions in the world of the rays through pixels (x, y); the parameter is depth along z."""
     a = (x - intrinsics[0, 2]) / intrinsics[0, 0]
     b = (y - intrinsics[1, 2]) / intrinsics[1, 1]
-    zero, one = torch.zeros_like(a), torch.ones_like(a)
+    zero, unit = torch.zeros_like(a), torch.ones_like(a)
     o = torch.stack([zero, zero, zero] if pinhole else [a, b, zero], -1)
-    d = torch.stack([a, b, one] if pinhole else [zero, zero, one], -1)
+    d = torch.stack([a, b, unit] if pinhole else [zero, zero, unit], -1)
     turn, shift = extrinsics[:3, :3], extrinsics[:3, 3]
     return (o - shift) @ turn, d @ turn
 
@@ -166,7 +166,7 @@ def render(
     light: tuple[tuple[float, float, float], float, float] | None = None,
     window: tuple[int, int, int, int] | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Colour (channels, height, width), nearest shape (−1: none) and depth of every sample.
+    """Color (channels, height, width), nearest shape (−1: none) and depth of every sample.
 
     Args:
         background: (channels, height, width).
@@ -193,12 +193,12 @@ def render(
         depth, nearest = torch.where(closer, t, depth), torch.where(closer, index, nearest)
         p = (local_o + t[:, None] * local_d)[closer]
         u, v, normal, beyond = _surface(shape, p)
-        seen = sample(textures[index].double(), u, v, beyond)
+        surface_color = sample(textures[index].double(), u, v, beyond)
         if light is not None:
             direction = torch.nn.functional.normalize(torch.tensor(light[0], dtype=torch.float64), dim=0) @ turn
             facing = -torch.sign((normal * local_d[closer]).sum(-1, keepdim=True))
-            seen = seen * (light[1] + light[2] * ((normal * facing) @ direction).clamp_min(0))
-        color[:, closer] = seen
+            surface_color = surface_color * (light[1] + light[2] * ((normal * facing) @ direction).clamp_min(0))
+        color[:, closer] = surface_color
     height, width = bottom - top, right - left
     color = color.reshape(-1, height, samples, width, samples).mean((2, 4))
     shape_of = (height * samples, width * samples)

@@ -80,7 +80,7 @@ def solid(kind: type[Shape], radius: float, generator: torch.Generator) -> Shape
 
 
 def texture(generator: torch.Generator) -> Tensor:
-    """A flat colour or a random image."""
+    """A flat color or a random image."""
     if torch.rand((), generator=generator) < 0.4:
         return torch.rand(3, generator=generator, dtype=torch.float64)
     size = torch.randint(2, 9, (2,), generator=generator).tolist()
@@ -88,7 +88,7 @@ def texture(generator: torch.Generator) -> Tensor:
 
 
 def smooth_background(size: tuple[int, int], generator: torch.Generator) -> Tensor:
-    """Colours that hardly change from pixel to pixel."""
+    """Colors that hardly change from pixel to pixel."""
     coarse = torch.rand(1, 3, 3, 3, generator=generator, dtype=torch.float64)
     return torch.nn.functional.interpolate(coarse, size, mode="bicubic", align_corners=True)[0].clamp(0, 1)
 

@@ -81,7 +81,7 @@ def test_the_same_bodies_at_the_same_depth(make, seed, tmp_path):
     bound = camera.bind(engine)
     q = torch.as_tensor(data.qpos.copy())[None]
     poses = bound.appearance(State(q, torch.zeros(1, engine.nv, dtype=torch.float64))).poses
-    seen = RayCaster(camera, bound.geometry).inspect(poses)
+    visible = RayCaster(camera, bound.geometry).inspect(poses)
 
     y, x = (grid.flatten().astype(float) for grid in np.mgrid[:HEIGHT, :WIDTH])
     geoms, depth = rays(model, data, x, y)
@@ -89,9 +89,9 @@ def test_the_same_bodies_at_the_same_depth(make, seed, tmp_path):
     for dx in (-0.5, 0.5):
         for dy in (-0.5, 0.5):
             crossed |= rays(model, data, x + dx, y + dy)[0] != geoms
-    ids = seen.shapes[0].flatten().numpy()
+    ids = visible.shapes[0].flatten().numpy()
     assert len(np.unique(ids)) > 3
     assert crossed.mean() < 0.25
     np.testing.assert_array_equal(ids[~crossed], geoms[~crossed])
     hit = ~crossed & (geoms >= 0)
-    np.testing.assert_allclose(seen.depth[0].flatten().numpy()[hit], depth[hit], atol=1e-4, rtol=0)
+    np.testing.assert_allclose(visible.depth[0].flatten().numpy()[hit], depth[hit], atol=1e-4, rtol=0)

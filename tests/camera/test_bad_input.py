@@ -144,7 +144,7 @@ def test_no_size_makes_a_gradient_that_is_not_finite(kind, light, dtype, edges):
     inputs = [value.requires_grad_() for value in (where, sizes, texture)]
     frames = RayCaster(camera(), shapes[:1], edges=edges, light=light)(where, [texture], sizes=sizes)
     for value in (frames, *torch.autograd.grad(frames.square().sum(), inputs)):
-        bad = [case for case, each in zip(cases, value, strict=True) if not torch.isfinite(each).all()]
+        bad = [case for case, gradient in zip(cases, value, strict=True) if not torch.isfinite(gradient).all()]
         assert not bad
 
 
@@ -188,5 +188,5 @@ def test_options_that_do_not_exist():
         camera(0, 4)
     with pytest.raises(InputError, match="parallel"):
         Camera.pinhole(4, 4, position=(0, 0, 1), target=(0, 0, 0), fov=1.0)
-    with pytest.raises(InputError, match="two colours"):
+    with pytest.raises(InputError, match="two colors"):
         checker((1.0,), (0.0, 1.0))

@@ -13,7 +13,7 @@ from physvision.physics import articulated, rigid2d
 
 
 def middle(mask: torch.Tensor) -> torch.Tensor:
-    """Centre of mass of a (height, width) image: x, y in pixels."""
+    """Center of mass of a (height, width) image: x, y in pixels."""
     y, x = torch.meshgrid(*(torch.arange(n, dtype=mask.dtype) for n in mask.shape), indexing="ij")
     return torch.stack([(x * mask).sum(), (y * mask).sum()]) / mask.sum()
 
@@ -29,7 +29,7 @@ def test_points_are_seen_where_kornia_projects_them():
     kornia = camera.to_kornia()
     place = torch.tensor([0.4, -0.3, 0.5], dtype=torch.float64)
     expected = kornia.project(place[None])[0]
-    # The image of a sphere is an ellipse whose centre is that of the sphere to second order in its angular radius.
+    # The image of a sphere is an ellipse whose center is that of the sphere to second order in its angular radius.
     torch.testing.assert_close(middle(sphere_at(place, camera)), expected, atol=0.02, rtol=0)
     back = Camera.from_kornia(kornia)
     torch.testing.assert_close(back.intrinsics[0], camera.intrinsics)

@@ -11,9 +11,9 @@ from physvision.core import Box, Capsule, Cylinder, Disc, Polygon, Rectangle, Sp
 from physvision.kernels import launching
 
 PIXELS = 64
-# Metres and radians that move what is in the middle of a scene by a pixel.
-METRE = 6.0 / (1.6 * PIXELS)
-RADIAN = METRE / 0.9
+# Meters and radians that move what is in the middle of a scene by a pixel.
+METER = 6.0 / (1.6 * PIXELS)
+RADIAN = METER / 0.9
 
 
 def weights(seed: int) -> torch.Tensor:
@@ -45,7 +45,7 @@ def relative_errors(seed: int, step: float = 0.25) -> tuple[float, float, float]
     four times as fine, and the third is that of this derivative beside the first differences.
     """
     scene, w = scenes.pinhole_scene(seed, (PIXELS, PIXELS), apart=True), weights(seed)
-    scale = torch.tensor([METRE] * 3 + [RADIAN] * 3, dtype=torch.float64)
+    scale = torch.tensor([METER] * 3 + [RADIAN] * 3, dtype=torch.float64)
     units = torch.eye(6 * len(scene.shapes), dtype=torch.float64)
 
     def moved(amounts: torch.Tensor) -> torch.Tensor:
@@ -65,8 +65,8 @@ def relative_errors(seed: int, step: float = 0.25) -> tuple[float, float, float]
     (w * scene.render(moved(change))).sum().backward()
     assert change.grad is not None
 
-    def error(own: torch.Tensor, other: torch.Tensor) -> float:
-        return float((own - other).norm() / other.norm())
+    def error(own: torch.Tensor, reference: torch.Tensor) -> float:
+        return float((own - reference).norm() / reference.norm())
 
     return error(change.grad, differences), error(change.grad, derivative), error(derivative, differences)
 
@@ -117,7 +117,7 @@ def test_gradcheck_inside_of_surfaces(seed):
 
 
 def test_gradcheck_of_straight_edges():
-    """The coverage of polygons is exact, also where one hides another: of poses, sizes, colours and background."""
+    """The coverage of polygons is exact, also where one hides another: of poses, sizes, colors and background."""
     camera = Camera.table(9, 9, y_down=True)
     shapes = [Rectangle(4.0, 3.0), Polygon(((-2.0, -1.0), (2.0, -1.5), (0.5, 2.0)))]
     change = torch.zeros(2, 2, 6, dtype=torch.float64)
@@ -145,11 +145,11 @@ def test_what_is_hidden_has_no_gradient(seed):
     camera = replace(scene.camera, intrinsics=fine @ scene.camera.intrinsics, height=128, width=128)
     oracle = RayCaster(camera, scene.shapes, edges="hard")
 
-    def seen(change: torch.Tensor) -> set[int]:
+    def visible_shapes(change: torch.Tensor) -> set[int]:
         return set(oracle.inspect(scenes.twist(scene.poses, change)).shapes.unique().tolist())
 
     moves = 0.02 * torch.cat([torch.eye(18), -torch.eye(18)]).double().view(36, 1, 3, 6)
-    hidden = {0, 1, 2} - set().union(*(seen(move) for move in moves))
+    hidden = {0, 1, 2} - set().union(*(visible_shapes(move) for move in moves))
     assert hidden
     poses = scene.poses.clone().requires_grad_()
     w = torch.randn(1, 3, 32, 32, generator=torch.Generator().manual_seed(seed)).double()
@@ -198,25 +198,25 @@ def test_a_shared_texture_gets_the_sum_over_the_worlds():
     w = torch.randn(3, 3, 32, 32, dtype=torch.float64)
     (w * caster(poses, shared)).sum().backward()
     (w * caster(poses, own)).sum().backward()
-    for one, many in zip(shared, own, strict=True):
-        torch.testing.assert_close(one.grad, many.grad.sum(0))
+    for shared_leaf, own_leaf in zip(shared, own, strict=True):
+        torch.testing.assert_close(shared_leaf.grad, own_leaf.grad.sum(0))
 
 
 @pytest.mark.parametrize("textured", [False, True])
 def test_lines_of_a_frame_are_drawn_on_several_cores(textured, monkeypatch):
     """The frame and its gradient are the same, to the last bit, as on one; a texture is one core's alone."""
     scene, w = scenes.pinhole_scene(3, (PIXELS, PIXELS)), weights(3)
-    textures = [each.clone().requires_grad_(textured) for each in scene.textures]
-    wanted = [scene.poses.clone().requires_grad_(), *(textures if textured else ())]
+    textures = [texture.clone().requires_grad_(textured) for texture in scene.textures]
+    leaves = [scene.poses.clone().requires_grad_(), *(textures if textured else ())]
     caster = RayCaster(scene.camera, scene.shapes, background=scene.background)
 
-    def drawn(cores: int) -> tuple[list[int], torch.Tensor, tuple[torch.Tensor, ...]]:
+    def render_on(cores: int) -> tuple[list[int], torch.Tensor, tuple[torch.Tensor, ...]]:
         given = []
         monkeypatch.setattr(launching, "_threads", lambda batch, _: given.append(min(cores, batch)) or given[-1])
-        frame = caster(wanted[0], textures)
-        return given, frame.detach(), torch.autograd.grad((w * frame).sum(), wanted)
+        frame = caster(leaves[0], textures)
+        return given, frame.detach(), torch.autograd.grad((w * frame).sum(), leaves)
 
-    (_, frame, slopes), (given, other, others) = drawn(1), drawn(3)
+    (_, frame, slopes), (given, reference, reference_slopes) = render_on(1), render_on(3)
     assert given == [3, 1 if textured else 3]
-    assert torch.equal(frame, other)
-    assert all(torch.equal(a, b) for a, b in zip(slopes, others, strict=True))
+    assert torch.equal(frame, reference)
+    assert all(torch.equal(a, b) for a, b in zip(slopes, reference_slopes, strict=True))

@@ -19,13 +19,13 @@ def test_lengths_are_learned_from_frames_through_a_bound_camera_alone():
     true = articulated.chain([0.8, 0.6])
     q = torch.tensor([[0.3, 0.4], [-0.5, 0.9], [0.8, -0.6], [0.1, -1.2]])
     state = State(q, torch.zeros_like(q))
-    seen = Camera.pinhole(48, 48, **VIEW).bind(true)(state)
+    target = Camera.pinhole(48, 48, **VIEW).bind(true)(state)
     layer = PhysicsLayer(articulated.chain([0.6, 0.8]), {"lengths": [0.6, 0.8]}, articulated.chain_properties)
     view = Camera.pinhole(48, 48, **VIEW).bind(layer)
     optimizer = torch.optim.Adam(layer.physical_parameters(), 0.02)
     for _ in range(120):
         optimizer.zero_grad()
-        (view(state) - seen).square().sum().backward()
+        (view(state) - target).square().sum().backward()
         optimizer.step()
     torch.testing.assert_close(layer.learned_values["lengths"], torch.tensor([0.8, 0.6]), atol=2e-3, rtol=0)
 

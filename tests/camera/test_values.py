@@ -32,13 +32,15 @@ def test_hard_frames_are_those_of_the_oracle(make, seed):
     scene = make(seed)
     frame = scene.render(edges="hard")[0]
     expected, shapes, depth = reference(scene, 1)
-    seen = RayCaster(scene.camera, scene.shapes).inspect(scene.poses)
+    visible = RayCaster(scene.camera, scene.shapes).inspect(scene.poses)
     # The two cameras may disagree where a ray passes an edge within rounding: at most one pixel in a thousand.
-    same = seen.shapes[0] == shapes
+    same = visible.shapes[0] == shapes
     assert (~same).sum() <= 1
     torch.testing.assert_close(frame[:, same], expected[:, same], atol=1e-9, rtol=0)
-    torch.testing.assert_close(seen.depth[0][same & (shapes >= 0)], depth[same & (shapes >= 0)], atol=1e-9, rtol=1e-9)
-    assert torch.isinf(seen.depth[0][same & (shapes < 0)]).all()
+    torch.testing.assert_close(
+        visible.depth[0][same & (shapes >= 0)], depth[same & (shapes >= 0)], atol=1e-9, rtol=1e-9
+    )
+    assert torch.isinf(visible.depth[0][same & (shapes < 0)]).all()
 
 
 @pytest.mark.parametrize("make", [scenes.pinhole_scene, scenes.table_scene])
@@ -46,7 +48,7 @@ def test_hard_frames_are_those_of_the_oracle(make, seed):
 def test_soft_frames_are_averages_of_many_rays(make, seed):
     scene = make(seed)
     if any(isinstance(shape, Plane) for shape in scene.shapes):
-        # Near the horizon no number of taps is enough for a texture: a plane of one colour.
+        # Near the horizon no number of taps is enough for a texture: a plane of one color.
         scene.textures[-1] = scene.textures[-1].reshape(3, -1).mean(1)
     scene.textures = [texture if texture.dim() == 1 else texture[:, ::3, ::3] for texture in scene.textures]
     frame = scene.render()[0]
@@ -82,10 +84,10 @@ def test_masks_are_the_shares_of_the_pixels():
 
 def test_worlds_of_a_batch_do_not_touch_each_other():
     scene = scenes.pinhole_scene(5)
-    other = scenes.twist(scene.poses, 0.1 * torch.ones(1, len(scene.shapes), 6, dtype=torch.float64))
-    both = scene.render(torch.cat([scene.poses, other]))
-    torch.testing.assert_close(both[0], scene.render()[0], atol=0, rtol=0)
-    torch.testing.assert_close(both[1], scene.render(other)[0], atol=0, rtol=0)
+    twisted = scenes.twist(scene.poses, 0.1 * torch.ones(1, len(scene.shapes), 6, dtype=torch.float64))
+    frames = scene.render(torch.cat([scene.poses, twisted]))
+    torch.testing.assert_close(frames[0], scene.render()[0], atol=0, rtol=0)
+    torch.testing.assert_close(frames[1], scene.render(twisted)[0], atol=0, rtol=0)
 
 
 def test_float32_agrees_with_float64():

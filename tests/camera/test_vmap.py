@@ -15,7 +15,7 @@ def scene_and_caster(seed: int = 2) -> tuple[scenes.Scene, RayCaster]:
     return scene, RayCaster(scene.camera, scene.shapes, background=scene.background, light=scene.light)
 
 
-def several(scene: scenes.Scene, count: int) -> torch.Tensor:
+def twisted_poses(scene: scenes.Scene, count: int) -> torch.Tensor:
     """That many slightly different poses of everything, (count, 1, shapes, 4, 4)."""
     generator = torch.Generator().manual_seed(0)
     change = 0.1 * torch.randn(count, len(scene.shapes), 6, generator=generator, dtype=torch.float64)
@@ -26,22 +26,22 @@ def several(scene: scenes.Scene, count: int) -> torch.Tensor:
 def test_vmap_is_a_loop(edges):
     scene, _ = scene_and_caster()
     caster = RayCaster(scene.camera, scene.shapes, background=scene.background, edges=edges)
-    poses = several(scene, 3)
-    frames = vmap(lambda one: caster(one, scene.textures))(poses)
-    torch.testing.assert_close(frames, torch.stack([caster(one, scene.textures) for one in poses]), rtol=0, atol=0)
+    poses = twisted_poses(scene, 3)
+    frames = vmap(lambda pose: caster(pose, scene.textures))(poses)
+    torch.testing.assert_close(frames, torch.stack([caster(pose, scene.textures) for pose in poses]), rtol=0, atol=0)
 
 
 def test_gradients_of_every_scene_of_a_vmap():
     """Also with respect to what the scenes share: each has a gradient of its own."""
     scene, caster = scene_and_caster()
-    poses, w = several(scene, 3), torch.randn(3, *SIZE, dtype=torch.float64)
+    poses, w = twisted_poses(scene, 3), torch.randn(3, *SIZE, dtype=torch.float64)
 
-    def loss(one: torch.Tensor, textures: list[torch.Tensor]) -> torch.Tensor:
-        return (w * caster(one, textures)[0]).sum()
+    def loss(pose: torch.Tensor, textures: list[torch.Tensor]) -> torch.Tensor:
+        return (w * caster(pose, textures)[0]).sum()
 
     by_pose, by_texture = vmap(grad(loss, argnums=(0, 1)), in_dims=(0, None))(poses, scene.textures)
-    for index, one in enumerate(poses):
-        pose_bar, texture_bar = grad(loss, argnums=(0, 1))(one, scene.textures)
+    for index, pose in enumerate(poses):
+        pose_bar, texture_bar = grad(loss, argnums=(0, 1))(pose, scene.textures)
         torch.testing.assert_close(by_pose[index], pose_bar)
         for many, single in zip(by_texture, texture_bar, strict=True):
             torch.testing.assert_close(many[index], single)

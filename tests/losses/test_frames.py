@@ -56,12 +56,12 @@ def test_a_flat_ball_is_found(radius, loss):
 @BALLS
 @pytest.mark.slow
 def test_a_flat_ball_is_found_from_200_starts(radius, loss):
-    share = share_found(radius, loss, 200, 150)
+    fraction = share_found(radius, loss, 200, 150)
     print(f"radius {radius:g}, {loss.__name__}: {100 * share:.1f} % of 200 within 0.1 pixels")
-    assert share >= 0.95
+    assert fraction >= 0.95
 
 
-def test_the_mean_square_is_blind_where_balls_do_not_overlap():
+def test_the_mean_square_is_blind_where_balls_do_not_intersect():
     assert share_found(3.0, mean_square, 32, 80) < 0.8
 
 

@@ -1,23 +1,31 @@
-"""What one sample of colour and one piece of outline add to the adjoints of rays, sizes and light."""
+"""Adjoints of rays, sizes and light from one sample of color and from one piece of outline."""
 
 import warp as wp
 
 from .edges import DEPTH_EDGE, LINE_EDGE, edge_slopes, side_slopes
-from .flux import bends, border_look, level, motion_adjoint, stretch_adjoint, varies, whole_slopes
+from .flux import (
+    covering_color_slopes,
+    has_varying_color,
+    is_bent,
+    motion_adjoint,
+    reference_color,
+    sample_border,
+    stretch_adjoint,
+)
 from .precision import scalar
 from .scene import HALF, ONE, SPHERE, TINY, ZERO, Contents, Gradients, Patch, Pixel, ray, screen_slope, vec3
-from .shading import Hit, look, look_adjoint, texture_adjoint, weighed_color
+from .shading import Hit, sample_patch, shading_adjoint, texture_adjoint, weighted_color
 from .surfaces import depth, depth_adjoint, depth_by_size, depth_normal, hit_adjoint, point_slopes, slant
 
-# From the middle of a border to the places of Gauss' rule with two of them: 1 / √12.
+# Distance of the two points of Gauss' rule from the center of a border: 1 / √12.
 GAUSS = wp.constant(scalar(0.28867513459481288))
 
 
 @wp.func
-def add_bars(
+def add_ray_cotangents(
     pinhole: int, row: int, p: int, x: scalar, y: scalar, o_bar: vec3, d_bar: vec3, size_bar: vec3, g: Gradients
 ):
-    """The rays are linear in x and y, and so are their adjoints."""
+    """Add to the cotangents of the rays, which are linear in x and y, and of the size."""
     fixed = d_bar
     moving = o_bar
     if pinhole != 0:
@@ -32,11 +40,11 @@ def add_bars(
 
 
 @wp.struct
-class Shown:
-    """What a patch shows of itself in a part of a pixel.
+class PatchSample:
+    """Sample of a patch in a part of a pixel, with adjoints.
 
-    hit: how it is seen. color: Σ over channels of the pixel's adjoint times the mean colour. point_bar, size_bar:
-    adjoints of the point that is hit, and of the size where that does not move it on the screen.
+    hit: the sample. color: sum over channels of the pixel's adjoint times the mean color. point_bar, size_bar: adjoints
+    of the point that is hit, and of the size where that does not move it on the screen.
     """
 
     hit: Hit
@@ -46,50 +54,50 @@ class Shown:
 
 
 @wp.func
-def show_adjoint(s: Contents, at: Pixel, p: int, x: scalar, y: scalar, spread: vec3, weight: scalar, g: Gradients):
-    """What a part of a pixel about (x, y) shows; adds what `weight` of it makes of the texture and of the light."""
-    shown = Shown()
+def sample_adjoint(s: Contents, at: Pixel, p: int, x: scalar, y: scalar, spread: vec3, weight: scalar, g: Gradients):
+    """Sample a part of a pixel about (x, y); add `weight` of the adjoints of texture and light."""
+    sample = PatchSample()
     patch = s.patches[at.b, p]
-    hit = look(patch, x, y, spread, s.taps)
+    hit = sample_patch(patch, x, y, spread, s.taps)
     u_bar, v_bar, shade_bar = texture_adjoint(s.texels, g, at, patch, hit, weight)
-    shown.hit = hit
-    shown.color = hit.shade * shade_bar
+    sample.hit = hit
+    sample.color = hit.shade * shade_bar
     if patch.diffuse > ZERO or patch.rows * patch.columns > 1:
-        point_bar, size_bar, light_bar = look_adjoint(patch, hit, u_bar, v_bar, shade_bar)
-        shown.point_bar = point_bar
-        shown.size_bar = size_bar
+        point_bar, size_bar, light_bar = shading_adjoint(patch, hit, u_bar, v_bar, shade_bar)
+        sample.point_bar = point_bar
+        sample.size_bar = size_bar
         if patch.diffuse > ZERO:
             for i in range(3):
                 wp.atomic_add(g.patches, at.row, p, 15 + i, weight * light_bar[i])
-    return shown
+    return sample
 
 
 @wp.func
-def add_point(patch: Patch, row: int, p: int, x: scalar, y: scalar, weight: scalar, shown: Shown, g: Gradients):
-    """Add what moves the point that is hit makes of a colour."""
-    hit = shown.hit
+def add_point(patch: Patch, row: int, p: int, x: scalar, y: scalar, weight: scalar, sample: PatchSample, g: Gradients):
+    """Add the gradients of a color by the motion of the point that is hit."""
+    hit = sample.hit
     o_bar, d_bar, size_bar = hit_adjoint(
-        patch.kind, hit.point, hit.n, hit.t, hit.d, patch.size, hit.slant, shown.point_bar
+        patch.kind, hit.point, hit.n, hit.t, hit.d, patch.size, hit.slant, sample.point_bar
     )
-    size_bar = weight * (size_bar + shown.size_bar + stretch_adjoint(patch, hit.point, shown.point_bar))
-    add_bars(patch.pinhole, row, p, x, y, weight * o_bar, weight * d_bar, size_bar, g)
+    size_bar = weight * (size_bar + sample.size_bar + stretch_adjoint(patch, hit.point, sample.point_bar))
+    add_ray_cotangents(patch.pinhole, row, p, x, y, weight * o_bar, weight * d_bar, size_bar, g)
 
 
 @wp.func
 def add_motion(
     patch: Patch, row: int, p: int, x: scalar, y: scalar, hit: Hit, slope_x: scalar, slope_y: scalar, g: Gradients
 ):
-    """Add what a colour makes that has these slopes at (x, y) and moves with the patch."""
+    """Add the gradients of a color that has these slopes at (x, y) and moves with the patch."""
     o_bar, d_bar, size_bar = motion_adjoint(patch, hit, slope_x, slope_y)
-    add_bars(patch.pinhole, row, p, x, y, o_bar, d_bar, size_bar, g)
+    add_ray_cotangents(patch.pinhole, row, p, x, y, o_bar, d_bar, size_bar, g)
 
 
 @wp.func
-def add_size(patch: Patch, row: int, p: int, weight: scalar, shown: Shown, g: Gradients):
-    """Add what the size makes of a colour without moving it on the screen."""
-    n = shown.hit.n
-    beyond = wp.dot(shown.point_bar, n) / wp.max(wp.dot(n, n), TINY)
-    size_bar = shown.size_bar - beyond * depth_by_size(patch.kind, shown.hit.point, n, patch.size)
+def add_size(patch: Patch, row: int, p: int, weight: scalar, sample: PatchSample, g: Gradients):
+    """Add the gradients of a color by the size, without motion on the screen."""
+    n = sample.hit.n
+    beyond = wp.dot(sample.point_bar, n) / wp.max(wp.dot(n, n), TINY)
+    size_bar = sample.size_bar - beyond * depth_by_size(patch.kind, sample.hit.point, n, patch.size)
     if patch.kind >= SPHERE:
         for i in range(3):
             wp.atomic_add(g.patches, row, p, 12 + i, weight * size_bar[i])
@@ -108,17 +116,17 @@ def border_adjoint(
     bent: bool,
     g: Gradients,
 ):
-    """Add what flows over a border, given its middle, its n ds and the level; its mean colour.
+    """Add the flux over a border, given its center, its n ds and the reference color; return its mean color.
 
-    Where colour and velocity change along it, at the two places by which Gauss integrates the product of two lines.
+    If color and velocity change along it, they are sampled at the two points of Gauss' rule.
     """
     patch = s.patches[at.b, p]
     if not bent:
-        hit = border_look(patch, x, y, across_x, across_y, s.taps)
-        there = weighed_color(s.texels, g, at, patch, hit)
-        jump = there - color
+        hit = sample_border(patch, x, y, across_x, across_y, s.taps)
+        color_there = weighted_color(s.texels, g, at, patch, hit)
+        jump = color_there - color
         add_motion(patch, at.row, p, x, y, hit, jump * across_x, jump * across_y, g)
-        return there
+        return color_there
     mean = scalar(0.0)
     for half in range(2):
         away = GAUSS * scalar(2 * half - 1)
@@ -126,29 +134,29 @@ def border_adjoint(
         py = y - away * across_x
         nx = HALF * across_x
         ny = HALF * across_y
-        hit = border_look(patch, px, py, nx, ny, s.taps)
-        there = weighed_color(s.texels, g, at, patch, hit)
-        jump = there - color
+        hit = sample_border(patch, px, py, nx, ny, s.taps)
+        color_there = weighted_color(s.texels, g, at, patch, hit)
+        jump = color_there - color
         add_motion(patch, at.row, p, px, py, hit, jump * nx, jump * ny, g)
-        mean += HALF * there
+        mean += HALF * color_there
     return mean
 
 
 @wp.func
-def whole_adjoint(s: Contents, at: Pixel, p: int, g: Gradients):
-    """Add what a patch makes that fills the pixel."""
+def covering_adjoint(s: Contents, at: Pixel, p: int, g: Gradients):
+    """Add the gradients of a patch that fills the pixel."""
     patch = s.patches[at.b, p]
     if patch.diffuse == ZERO and patch.rows * patch.columns == 1 and g.texels.shape[0] == 0:
         return
-    shown = show_adjoint(s, at, p, at.x, at.y, vec3(ONE, ZERO, ONE), ONE, g)
-    if not varies(patch):
+    sample = sample_adjoint(s, at, p, at.x, at.y, vec3(ONE, ZERO, ONE), ONE, g)
+    if not has_varying_color(patch):
         return
     if s.soft == 0:
-        add_point(patch, at.row, p, at.x, at.y, ONE, shown, g)
+        add_point(patch, at.row, p, at.x, at.y, ONE, sample, g)
         return
-    add_size(patch, at.row, p, ONE, shown, g)
-    if bends(patch, shown.hit):
-        color = level(s, at, patch, shown.hit, shown.color, g)
+    add_size(patch, at.row, p, ONE, sample, g)
+    if is_bent(patch, sample.hit):
+        color = reference_color(s, at, patch, sample.hit, sample.color, g)
         for side in range(4):
             across_x = scalar((2 * (side % 2) - 1) * (1 - side / 2))
             across_y = scalar((2 * (side % 2) - 1) * (side / 2))
@@ -156,18 +164,18 @@ def whole_adjoint(s: Contents, at: Pixel, p: int, g: Gradients):
             by = at.y + HALF * across_y
             border_adjoint(s, at, p, bx, by, across_x, across_y, color, True, g)
     else:
-        slope_x, slope_y = whole_slopes(s, at, patch, shown.hit, g)
-        add_motion(patch, at.row, p, at.x, at.y, shown.hit, slope_x, slope_y, g)
+        slope_x, slope_y = covering_color_slopes(s, at, patch, sample.hit, g)
+        add_motion(patch, at.row, p, at.x, at.y, sample.hit, slope_x, slope_y, g)
 
 
 @wp.func
-def plain_adjoint(s: Contents, at: Pixel, p: int, weight: scalar, g: Gradients):
-    """Add what a patch of one colour makes that fills `weight` of the pixel; its colour as in `Shown`."""
+def flat_color_adjoint(s: Contents, at: Pixel, p: int, weight: scalar, g: Gradients):
+    """Add the gradients of a patch of one color that fills `weight` of the pixel; return its color."""
     lit = s.patches[at.b, p].diffuse > ZERO
     color = scalar(0.0)
     if lit:
-        shown = show_adjoint(s, at, p, at.x, at.y, vec3(), weight, g)
-        color = shown.color
+        sample = sample_adjoint(s, at, p, at.x, at.y, vec3(), weight, g)
+        color = sample.color
     else:
         texel = s.patches[at.b, p].texel
         for channel in range(s.channels):
@@ -180,7 +188,7 @@ def plain_adjoint(s: Contents, at: Pixel, p: int, weight: scalar, g: Gradients):
 
 
 @wp.func
-def part_adjoint(
+def layer_adjoint(
     s: Contents,
     at: Pixel,
     p: int,
@@ -192,19 +200,19 @@ def part_adjoint(
     listed: int,
     g: Gradients,
 ):
-    """Add what a layer makes that fills a part of the pixel; fill in the colours of its borders, return its level.
+    """Add the gradients of a layer that fills a part of the pixel; set its borders' colors, return the reference color.
 
     moment, spread: area and centroid, and extent, of the part. borders, owners, listed: see `borders`.
     """
-    shown = show_adjoint(s, at, p, at.x + moment[1], at.y + moment[2], spread, moment[0], g)
+    sample = sample_adjoint(s, at, p, at.x + moment[1], at.y + moment[2], spread, moment[0], g)
     patch = s.patches[at.b, p]
-    color = shown.color
-    changes = moment[0] > ZERO and varies(patch)
+    color = sample.color
+    changes = moment[0] > ZERO and has_varying_color(patch)
     bent = bool(False)
     if changes:
-        bent = bends(patch, shown.hit)
-        add_size(patch, at.row, p, moment[0], shown, g)
-        color = level(s, at, patch, shown.hit, shown.color, g)
+        bent = is_bent(patch, sample.hit)
+        add_size(patch, at.row, p, moment[0], sample, g)
+        color = reference_color(s, at, patch, sample.hit, sample.color, g)
     for k in range(listed):
         if owners[2 * k] == layer:
             borders[5 * k + 4] = color
@@ -227,7 +235,7 @@ def add_depth_adjoint(s: Contents, at: Pixel, p: int, x: scalar, y: scalar, t_ba
     point = o + t * d
     n = depth_normal(kind, point, size)
     o_bar, d_bar, size_bar = depth_adjoint(kind, point, n, t, d, size, t_bar)
-    add_bars(patch.pinhole, at.row, p, x, y, o_bar, d_bar, size_bar, g)
+    add_ray_cotangents(patch.pinhole, at.row, p, x, y, o_bar, d_bar, size_bar, g)
     t_x, t_y, _px, _py = point_slopes(patch, n, t, d, slant(n, d))
     return t_x, t_y
 
@@ -236,15 +244,15 @@ def add_depth_adjoint(s: Contents, at: Pixel, p: int, x: scalar, y: scalar, t_ba
 def add_edge_adjoint(
     s: Contents, at: Pixel, p: int, edge: int, detail: int, x: scalar, y: scalar, strength: scalar, g: Gradients
 ):
-    """Move the line f = 0 at (x, y): strength · ∂f/∂θ / |∇f|, with strength = length · (colour inside − outside)."""
+    """Move the line f = 0 at (x, y): strength · ∂f/∂θ / |∇f|, strength = length · (color inside − outside)."""
     if edge == DEPTH_EDGE:
         # f is the depth of the other patch minus the depth of this one.
         i_x, i_y = add_depth_adjoint(s, at, p, x, y, ZERO, g)
         j_x, j_y = add_depth_adjoint(s, at, detail, x, y, ZERO, g)
         slope = wp.sqrt((j_x - i_x) * (j_x - i_x) + (j_y - i_y) * (j_y - i_y))
-        share = strength / wp.max(slope, TINY)
-        add_depth_adjoint(s, at, p, x, y, -share, g)
-        add_depth_adjoint(s, at, detail, x, y, share, g)
+        factor = strength / wp.max(slope, TINY)
+        add_depth_adjoint(s, at, p, x, y, -factor, g)
+        add_depth_adjoint(s, at, detail, x, y, factor, g)
         return
     patch = s.patches[at.b, p]
     o, d = ray(patch, x, y)
@@ -255,10 +263,10 @@ def add_edge_adjoint(
     sign = ONE
     if edge == LINE_EDGE:
         by_o, by_d, by_size = side_slopes(s.vertices, patch, detail, o, d)
-        # side_value is positive or negative inside, depending on which side of the polygon is seen.
+        # The sign of side_value inside depends on the visible side of the polygon.
         sign = wp.sign(d[2])
     else:
         by_o, by_d, by_size = edge_slopes(edge, detail, o, d, size)
     gx, gy = screen_slope(patch, by_o, by_d)
-    share = sign * strength / wp.max(wp.sqrt(gx * gx + gy * gy), TINY)
-    add_bars(patch.pinhole, at.row, p, x, y, share * by_o, share * by_d, share * by_size, g)
+    factor = sign * strength / wp.max(wp.sqrt(gx * gx + gy * gy), TINY)
+    add_ray_cotangents(patch.pinhole, at.row, p, x, y, factor * by_o, factor * by_d, factor * by_size, g)

@@ -1,16 +1,16 @@
-"""The borders of what is seen of each layer in a pixel, other than its own outline."""
+"""Borders of the visible part of each layer in a pixel, other than its own outline."""
 
 import warp as wp
 
 from .edges import DEPTH_EDGE
-from .lists import MOST_BORDERS, Lists
+from .lists import MAX_BORDERS, Lists
 from .precision import scalar
-from .scene import HALF, NOTHING, ZERO
-from .visible import STEP, at_place, clip
+from .scene import HALF, NO_PATCH, ZERO
+from .visible import STEP, clip, nearest_layer
 
 
 @wp.func
-def put_border(
+def append_border(
     borders: wp.array(dtype=scalar),
     owners: wp.array(dtype=int),
     n: int,
@@ -21,7 +21,7 @@ def put_border(
     layer: int,
     piece: int,
 ):
-    if n >= MOST_BORDERS:
+    if n >= MAX_BORDERS:
         return n
     borders[5 * n] = x
     borders[5 * n + 1] = y
@@ -33,8 +33,8 @@ def put_border(
 
 
 @wp.func
-def list_sides(lists: Lists, count: int, borders: wp.array(dtype=scalar), owners: wp.array(dtype=int), n: int):
-    """Append what each layer shows on the four sides of the pixel to its borders: middle, n ds; layer, NOTHING."""
+def append_pixel_sides(lists: Lists, count: int, borders: wp.array(dtype=scalar), owners: wp.array(dtype=int), n: int):
+    """Append the visible parts of layers on the sides of the pixel: center, n ds; layer, NO_PATCH."""
     for side in range(4):
         across_x = scalar(2 * (side % 2) - 1)
         across_y = scalar(ZERO)
@@ -51,25 +51,25 @@ def list_sides(lists: Lists, count: int, borders: wp.array(dtype=scalar), owners
             lists.spans[2 * k + 1] = hi
         t = scalar(-0.5)
         while t < HALF:
-            layer, following = at_place(lists, count, -1, t)
+            layer, following = nearest_layer(lists, count, -1, t)
             end = wp.max(wp.min(following, HALF), t + STEP)
             if layer < count:
                 at = HALF * (t + end)
                 length = end - t
                 x = px + at * ux
                 y = py + at * uy
-                n = put_border(borders, owners, n, x, y, across_x * length, across_y * length, layer, NOTHING)
+                n = append_border(borders, owners, n, x, y, across_x * length, across_y * length, layer, NO_PATCH)
             t = end
     return n
 
 
 @wp.func
-def list_pieces(
+def append_outline_pieces(
     lists: Lists, count: int, used: int, borders: wp.array(dtype=scalar), owners: wp.array(dtype=int), n: int
 ):
-    """Append to the borders of each layer the outlines of others before it: middle, n ds; layer, number of the piece.
+    """Append to the borders of each layer the outlines of layers before it: center, n ds; layer, piece.
 
-    Where two layers pass through each other, that is no outline of the inner one either.
+    Where two layers intersect, that line is no outline of the inner one either.
     """
     for k in range(used):
         line = lists.sides[3 * k]
@@ -78,7 +78,7 @@ def list_pieces(
         x = lists.pieces[3 * k]
         y = lists.pieces[3 * k + 1]
         if lists.sides[3 * k + 2] < count:
-            n = put_border(borders, owners, n, x, y, across_x, across_y, lists.sides[3 * k + 2], k)
+            n = append_border(borders, owners, n, x, y, across_x, across_y, lists.sides[3 * k + 2], k)
         if lists.codes[2 * line] == DEPTH_EDGE:
-            n = put_border(borders, owners, n, x, y, -across_x, -across_y, lists.sides[3 * k + 1], k)
+            n = append_border(borders, owners, n, x, y, -across_x, -across_y, lists.sides[3 * k + 1], k)
     return n

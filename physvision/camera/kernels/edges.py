@@ -1,7 +1,7 @@
-"""Edge functions: positive for rays that hit, zero on the silhouette, with their slopes.
+"""Edge functions: positive for rays that hit, zero on the silhouette, with their derivatives.
 
 Each is a polynomial in the ray (o, d) without a root or a quotient, so that the outline of every shape is a line or
-a conic of the screen. With m the vector from the relevant centre to o and r the radius:
+a conic of the screen. With m the vector from the relevant center to o and r the radius:
 
     side of a polygon A → B:   d · ((A − o) × (B − A))
     disc:                      r² d_z² − |m_xy d_z − m_z d_xy|²
@@ -27,7 +27,7 @@ DEPTH_EDGE = wp.constant(5)
 
 @wp.func
 def shifted(o: vec3, end: int, length: scalar):
-    """The origin as seen from the middle (0) or from the upper (1) or lower (−1) end."""
+    """Return the origin relative to the center (0), the upper (1) or the lower (−1) end."""
     return vec3(o[0], o[1], o[2] - HALF * scalar(end) * length)
 
 
@@ -52,7 +52,7 @@ def edge_value(edge: int, end: int, o: vec3, d: vec3, size: vec3):
 
 @wp.func
 def edge_slopes(edge: int, end: int, o: vec3, d: vec3, size: vec3):
-    """Derivatives of `edge_value` with respect to origin, direction and size."""
+    """Return the derivatives of `edge_value` with respect to origin, direction and size."""
     m = shifted(o, end, size[2])
     r = size[0]
     by_o = vec3()
@@ -81,7 +81,7 @@ def edge_slopes(edge: int, end: int, o: vec3, d: vec3, size: vec3):
 
 @wp.func
 def side(vertices: wp.array2d(dtype=scalar), patch: Patch, i: int):
-    """Corner `i` of a polygon and the vector to the next, in units of the extents and in metres."""
+    """Return corner `i` of a polygon and the vector to the next, in meters."""
     first = patch.corner
     following = i + 1
     if following == patch.corners:
@@ -103,7 +103,7 @@ def side_value(vertices: wp.array2d(dtype=scalar), patch: Patch, i: int, o: vec3
 
 @wp.func
 def side_slopes(vertices: wp.array2d(dtype=scalar), patch: Patch, i: int, o: vec3, d: vec3):
-    """Derivatives of `side_value`: with A fixed ∂/∂(B − A) = d × (A − o), with B − A fixed ∂/∂A = (B − A) × d."""
+    """Return derivatives of `side_value`: ∂/∂(B − A) = d × (A − o) with A fixed, ∂/∂A = (B − A) × d."""
     corner, along = side(vertices, patch, i)
     by_corner = wp.cross(along, d)
     by_along = wp.cross(d, corner - o)
@@ -118,16 +118,16 @@ def side_slopes(vertices: wp.array2d(dtype=scalar), patch: Patch, i: int, o: vec
 
 
 @wp.func
-def axis_place(o: vec3, d: vec3):
-    """Where along the z axis a ray comes nearest to it."""
+def axis_coordinate(o: vec3, d: vec3):
+    """Return the coordinate along the z axis at which a ray comes nearest to it."""
     across = wp.max(d[0] * d[0] + d[1] * d[1], TINY)
     return o[2] - (o[0] * d[0] + o[1] * d[1]) / across * d[2]
 
 
 @wp.func
-def body_end(o: vec3, d: vec3, length: scalar):
-    """Where along its axis a ray passes a capsule or cylinder: 0 between the ends, 1 or −1 beyond one."""
-    z = axis_place(o, d)
+def end_of_body(o: vec3, d: vec3, length: scalar):
+    """Return the end of a capsule or cylinder that a ray passes: 0 between the ends, 1 or −1 beyond one."""
+    z = axis_coordinate(o, d)
     end = 0
     if z > HALF * length:
         end = 1
@@ -145,8 +145,8 @@ def end_edge(kind: int):
 
 
 @wp.func
-def edge_of(kind: int, o: vec3, d: vec3, size: vec3):
-    """The edge function, and the end it belongs to, that bounds a curved patch near this ray."""
+def bounding_edge(kind: int, o: vec3, d: vec3, size: vec3):
+    """Return the edge function, and the end it belongs to, that bounds a curved patch near this ray."""
     edge = TUBE_EDGE
     end = 0
     if kind == DISC:
@@ -156,7 +156,7 @@ def edge_of(kind: int, o: vec3, d: vec3, size: vec3):
     elif kind == PLANE:
         edge = HORIZON_EDGE
     else:
-        end = body_end(o, d, size[2])
+        end = end_of_body(o, d, size[2])
         if end != 0:
             edge = end_edge(kind)
     return edge, end
@@ -164,7 +164,7 @@ def edge_of(kind: int, o: vec3, d: vec3, size: vec3):
 
 @wp.func
 def inside_body(kind: int, o: vec3, size: vec3):
-    """Whether the eye is inside a capsule or cylinder, which then fills the view."""
+    """Return true if the eye is inside a capsule or cylinder, which then fills the view."""
     z = wp.abs(o[2]) - HALF * size[2]
     radial = o[0] * o[0] + o[1] * o[1]
     inside = z < ZERO

@@ -1,66 +1,66 @@
-"""What the motion of a coloured surface adds to a part of a pixel: what flows in over its borders.
+"""Change of a pixel by the motion of a colored surface: the flux over the borders of its visible part.
 
-With v the velocity on the screen of what is seen, and any colour c*, Gauss' theorem makes of the integral of the change
+With v the velocity on the screen of the surface, and any color c*, Gauss' theorem turns the integral of the change into
 
     ∫ ∂c/∂θ dA = −∫ v · ∇c dA = −∮ (c − c*) v · n ds + ∫ (c − c*) div v dA,
 
 without a derivative of c, which on a limb is infinite, and on a face seen from the side changes many times in a pixel.
 The last integral is zero for c* the mean of c where v is linear, as it is on flat patches; towards a limb, where v and
-c are linear in the depth and div v is the inverse of it, for c* the colour halfway in depth: see `level`.
+c are linear in the depth and div v is its inverse, for c* the color halfway in depth: see `reference_color`.
 
 A layer's own outline moves with it, and there the edge's ∮ (c − c_out) v · n ds leaves ∮ (c* − c_out) v · n ds of the
-two. So it has borders on the sides of the pixel, which the next pixel counts as the same amount, and where others hide
-it: `borders` lists them.
+two. So it has borders on the sides of the pixel, which the next pixel counts with opposite sign, and where other layers
+hide it: `borders` lists them.
 """
 
 import warp as wp
 
 from .precision import scalar
 from .scene import CAPSULE, SPHERE, TINY, ZERO, Contents, Gradients, Patch, Pixel, vec3
-from .shading import Hit, look, moved_look, side_look, weighed_color
+from .shading import Hit, sample_along_ray, sample_patch, sample_side, weighted_color
 from .surfaces import depth_by_size
 
-# By this part the slant of a curved surface changes from pixel to pixel before that counts, ...
-BEND = wp.constant(scalar(0.1))
-# ... and below this squared cosine of the slant that of a flat one does.
-STEEP = wp.constant(scalar(0.3))
+# Relative change of a curved surface's slant from pixel to pixel that counts, ...
+SLANT_CHANGE = wp.constant(scalar(0.1))
+# ... and squared cosine of the slant of a flat one below which it counts.
+STEEP_COSINE = wp.constant(scalar(0.3))
 
 
 @wp.func
-def varies(patch: Patch):
-    """Whether the colour is not the same all over the patch."""
+def has_varying_color(patch: Patch):
+    """Return true if the color varies over the patch."""
     return patch.rows * patch.columns > 1 or (patch.diffuse > ZERO and patch.kind >= SPHERE)
 
 
 @wp.func
-def bends(patch: Patch, hit: Hit):
-    """Whether the velocity, or the texture's coordinates, change within the pixel by a part that counts."""
+def is_bent(patch: Patch, hit: Hit):
+    """Return true if the velocity, or the texture's coordinates, change considerably within the pixel."""
     toward = wp.dot(hit.n, hit.d)
     square = wp.dot(hit.d, hit.d)
     if patch.kind < SPHERE:
-        return toward * toward < STEEP * square
+        return toward * toward < STEEP_COSINE * square
     width = wp.length(patch.by_x)
     if patch.pinhole != 0:
         width = width * hit.t
-    return patch.diffuse > ZERO or width * wp.length(hit.n) * square > BEND * toward * toward
+    return patch.diffuse > ZERO or width * wp.length(hit.n) * square > SLANT_CHANGE * toward * toward
 
 
 @wp.func
-def level(s: Contents, at: Pixel, patch: Patch, hit: Hit, mean: scalar, g: Gradients):
-    """The colour c*: the mean, but on curved patches that where n · d has its mean."""
+def reference_color(s: Contents, at: Pixel, patch: Patch, hit: Hit, mean: scalar, g: Gradients):
+    """Return the color c*: the mean, but on curved patches that where n · d has its mean."""
     color = mean
-    if patch.kind >= SPHERE and bends(patch, hit):
+    if patch.kind >= SPHERE and is_bent(patch, hit):
         square = wp.dot(hit.d, hit.d)
         if patch.kind > CAPSULE or (patch.kind == CAPSULE and hit.n[2] == ZERO):
             square -= hit.d[2] * hit.d[2]
-        halfway = moved_look(patch, hit, (hit.slant - wp.dot(hit.n, hit.d)) / square)
-        color = weighed_color(s.texels, g, at, patch, halfway)
+        halfway = sample_along_ray(patch, hit, (hit.slant - wp.dot(hit.n, hit.d)) / square)
+        color = weighted_color(s.texels, g, at, patch, halfway)
     return color
 
 
 @wp.func
 def stretch_adjoint(patch: Patch, point: vec3, point_bar: vec3):
-    """Adjoint of the size of what is flat, given that of a point on it: a texture is as large as what it is on."""
+    """Return the adjoint of a flat patch's size from that of a point on it: textures scale with the patch."""
     size_bar = vec3()
     if patch.kind < SPHERE:
         size = patch.size
@@ -70,11 +70,11 @@ def stretch_adjoint(patch: Patch, point: vec3, point_bar: vec3):
 
 @wp.func
 def motion_adjoint(patch: Patch, hit: Hit, slope_x: scalar, slope_y: scalar):
-    """Adjoints of origin, direction and size, given the slopes along x and y of a colour that moves with the patch.
+    """Return adjoints of origin, direction and size, from slopes along x and y of a color that moves with the patch.
 
-    What is seen does not change when o moves along d. So ō is the vector normal to d whose change along x and y is
-    the colour's, and d̄ = t ō; there is no division by n · d. The size moves the point that is hit by as much as ō
-    tells of n · d: see `surfaces.hit_adjoint`.
+    The image does not change when o moves along d. So ō is the vector normal to d whose change along x and y is the
+    color's, and d̄ = t ō; there is no division by n · d. The size moves the point that is hit like the component of ō
+    along n: see `surfaces.hit_adjoint`.
     """
     across = wp.cross(patch.by_y, hit.d)
     down = wp.cross(hit.d, patch.by_x)
@@ -89,17 +89,17 @@ def motion_adjoint(patch: Patch, hit: Hit, slope_x: scalar, slope_y: scalar):
 
 
 @wp.func
-def border_look(patch: Patch, x: scalar, y: scalar, across_x: scalar, across_y: scalar, taps: int):
-    """How a border sees a patch, given its middle and n ds."""
-    return look(patch, x, y, vec3(across_y, -across_x, ZERO), taps)
+def sample_border(patch: Patch, x: scalar, y: scalar, across_x: scalar, across_y: scalar, taps: int):
+    """Sample a patch along a border, given its center and n ds."""
+    return sample_patch(patch, x, y, vec3(across_y, -across_x, ZERO), taps)
 
 
 @wp.func
-def whole_slopes(s: Contents, at: Pixel, patch: Patch, hit: Hit, g: Gradients):
-    """Slopes along x and y of the colour of a patch that fills a pixel and does not bend in it."""
+def covering_color_slopes(s: Contents, at: Pixel, patch: Patch, hit: Hit, g: Gradients):
+    """Return slopes along x and y of the color of a patch that fills a pixel and is not bent in it."""
     slopes = vec3()
     for side in range(4):
         sign = scalar(2 * (side % 2) - 1)
-        border = side_look(hit, side, sign)
-        slopes[side / 2] += sign * weighed_color(s.texels, g, at, patch, border)
+        border = sample_side(hit, side, sign)
+        slopes[side / 2] += sign * weighted_color(s.texels, g, at, patch, border)
     return slopes[0], slopes[1]

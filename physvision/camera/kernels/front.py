@@ -1,31 +1,31 @@
-"""The one patch that hides all others in a pixel, for the many pixels in which there is one."""
+"""Search for the one patch that hides all others in a pixel, which most pixels have."""
 
 import warp as wp
 
-from .depths import depth_at, depth_plane, pass_through, surely_behind
+from .depths import depth_at, depth_plane, is_behind, patches_intersect
 from .outline import COVERED, CROSSED, pixel_state
 from .precision import scalar
-from .scene import HUGE, NOTHING, ONE, SAME_DEPTH, Contents, in_bounds
+from .scene import DEPTH_TOLERANCE, HUGE, NO_PATCH, ONE, Contents, in_bounds
 
 MIXED = wp.constant(-2)
 
 
 @wp.func
-def front(s: Contents, b: int, x: scalar, y: scalar):
-    """The one patch that fills the pixel, NOTHING, or MIXED."""
-    first = int(NOTHING)
-    second = int(NOTHING)
-    first_shape = int(NOTHING)
+def covering_patch(s: Contents, b: int, x: scalar, y: scalar):
+    """Return the one patch that fills the pixel, NO_PATCH, or MIXED."""
+    first = int(NO_PATCH)
+    second = int(NO_PATCH)
+    first_shape = int(NO_PATCH)
     t_first = scalar(HUGE)
     t_second = scalar(HUGE)
-    crossed = int(NOTHING)
-    several = bool(False)
+    crossed = int(NO_PATCH)
+    many_crossed = bool(False)
     for p in range(s.count):
         if in_bounds(s, b, p, x, y):
             patch = s.patches[b, p]
             state = pixel_state(s.lines, b, patch, x, y)
             if state == CROSSED:
-                several = crossed != NOTHING
+                many_crossed = crossed != NO_PATCH
                 crossed = p
             elif state == COVERED:
                 t = depth_at(patch, x, y)
@@ -34,7 +34,7 @@ def front(s: Contents, b: int, x: scalar, y: scalar):
                         if t < t_first:
                             first = p
                             t_first = t
-                    elif t <= t_first * (ONE + SAME_DEPTH):
+                    elif t <= t_first * (ONE + DEPTH_TOLERANCE):
                         second = first
                         t_second = t_first
                         first = p
@@ -43,13 +43,13 @@ def front(s: Contents, b: int, x: scalar, y: scalar):
                     elif t < t_second:
                         second = p
                         t_second = t
-    if crossed != NOTHING:
-        if first == NOTHING or several:
+    if crossed != NO_PATCH:
+        if first == NO_PATCH or many_crossed:
             return MIXED
         t, t_x, t_y = depth_plane(s.patches[b, first], x, y)
-        if not surely_behind(s.patches[b, crossed], t, wp.abs(t_x) + wp.abs(t_y), x, y):
+        if not is_behind(s.patches[b, crossed], t, wp.abs(t_x) + wp.abs(t_y), x, y):
             return MIXED
-    if second != NOTHING:
-        if pass_through(s, b, first, second, x, y):
+    if second != NO_PATCH:
+        if patches_intersect(s, b, first, second, x, y):
             return MIXED
     return first

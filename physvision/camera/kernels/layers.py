@@ -1,53 +1,53 @@
-"""What a pixel sees, layer by layer, nearest first.
+"""Layers of a pixel, nearest first.
 
-Two patches that pass through each other in the pixel are cut at the line where their depths are equal: the first, as
-far as it is in front, then the second, then the first again.
+Two patches that intersect in the pixel are cut at the line of equal depth: the first, as far as it is in front, then
+the second, then the first again.
 """
 
 import warp as wp
 
-from .depths import depth_at, in_front, lead_plane
+from .depths import depth_at, in_front, nearness_difference
 from .edges import DEPTH_EDGE
 from .hard import is_hit
-from .lists import MOST_LAYERS, MOST_LINES, Lists
-from .outline import CROSSED, OUTSIDE, pixel_state, put_line, put_outline
+from .lists import MAX_LAYERS, MAX_LINES, Lists
+from .outline import CROSSED, OUTSIDE, append_line, append_outline, pixel_state
 from .precision import scalar
 from .scene import HALF, ONE, TINY, ZERO, Contents, Pixel, in_bounds
 from .visible import STEP, clip, clip_to_pixel
 
 
 @wp.func
-def meeting_point(
+def common_point(
     lists: Lists, first_i: int, count_i: int, first_j: int, count_j: int, start_x: scalar, start_y: scalar
 ):
-    """A point of the pixel inside two outlines, by projecting the start onto one half-plane after the other.
+    """Return a point of the pixel inside two outlines, by projections onto one half-plane after the other.
 
-    Where they leave less room than each line wants, it is the mean of the last projections: the middle of a sliver, for
-    a patch seen edge-on changes its depth a lot across one. The same for (i, j) as for (j, i), so that an image does
+    If they leave less room than each line needs, it is the mean of the last projections, the center of a sliver: the
+    depth of a patch that is seen edge-on changes a lot across one. It is symmetric in i and j, so that an image does
     not jump where two patches change their order.
     """
     first = first_i
     count = count_i
-    then = first_j
+    second = first_j
     if first_j < first_i:
         first = first_j
         count = count_j
-        then = first_i
+        second = first_i
     x = scalar(start_x)
     y = scalar(start_y)
     for sweep in range(4):
-        # Not ZERO: the compiler takes the variable that began as a constant for the constant itself.
+        # Not ZERO: the compiler would take a variable that starts as a constant for the constant itself.
         sum_x = scalar(0.0)
         sum_y = scalar(0.0)
         moves = scalar(0.0)
         for k in range(count_i + count_j):
             at = 3 * (first + k)
             if k >= count:
-                at = 3 * (then + k - count)
-            short = scalar(0.05) - lists.lines[at] * x - lists.lines[at + 1] * y - lists.lines[at + 2]
-            if short > ZERO:
-                x += short * lists.lines[at]
-                y += short * lists.lines[at + 1]
+                at = 3 * (second + k - count)
+            shortfall = scalar(0.05) - lists.lines[at] * x - lists.lines[at + 1] * y - lists.lines[at + 2]
+            if shortfall > ZERO:
+                x += shortfall * lists.lines[at]
+                y += shortfall * lists.lines[at + 1]
                 sum_x += x
                 sum_y += y
                 moves += ONE
@@ -60,7 +60,7 @@ def meeting_point(
 
 
 @wp.func
-def put_layer(lists: Lists, at: int, patch: int, first: int, count: int):
+def write_layer(lists: Lists, at: int, patch: int, first: int, count: int):
     lists.layers[3 * at] = patch
     lists.layers[3 * at + 1] = first
     lists.layers[3 * at + 2] = count
@@ -68,38 +68,38 @@ def put_layer(lists: Lists, at: int, patch: int, first: int, count: int):
 
 @wp.func
 def move_layer(lists: Lists, at: int, to: int):
-    put_layer(lists, to, lists.layers[3 * at], lists.layers[3 * at + 1], lists.layers[3 * at + 2])
+    write_layer(lists, to, lists.layers[3 * at], lists.layers[3 * at + 1], lists.layers[3 * at + 2])
 
 
 @wp.func
-def insert(s: Contents, at: Pixel, lists: Lists, n: int, patch: int, first: int, count: int):
-    """Insert a layer where it belongs from near to far; the farthest is dropped where there is no room."""
+def insert_layer(s: Contents, at: Pixel, lists: Lists, n: int, patch: int, first: int, count: int):
+    """Insert a layer into the order from near to far; drop the farthest where there is no room."""
     place = int(n)
     ahead = bool(True)
     while place > 0 and ahead:
-        other = 3 * (place - 1)
-        px, py = meeting_point(lists, first, count, lists.layers[other + 1], lists.layers[other + 2], ZERO, ZERO)
-        ahead = in_front(s, at.b, patch, lists.layers[other], at.x + px, at.y + py)
+        neighbor = 3 * (place - 1)
+        px, py = common_point(lists, first, count, lists.layers[neighbor + 1], lists.layers[neighbor + 2], ZERO, ZERO)
+        ahead = in_front(s, at.b, patch, lists.layers[neighbor], at.x + px, at.y + py)
         if ahead:
-            if place < MOST_LAYERS:
+            if place < MAX_LAYERS:
                 move_layer(lists, place - 1, place)
             place -= 1
-    if place < MOST_LAYERS:
-        put_layer(lists, place, patch, first, count)
-    return wp.min(n + 1, MOST_LAYERS)
+    if place < MAX_LAYERS:
+        write_layer(lists, place, patch, first, count)
+    return wp.min(n + 1, MAX_LAYERS)
 
 
 @wp.func
 def same_shape(s: Contents, b: int, lists: Lists, i: int, j: int):
-    """Whether two layers are patches of one shape."""
+    """Return true if two layers are patches of one shape."""
     return s.patches[b, lists.layers[3 * i]].shape == s.patches[b, lists.layers[3 * j]].shape
 
 
 @wp.func
-def meeting_point_of(lists: Lists, i: int, j: int, start_x: scalar, start_y: scalar):
+def common_point_of_layers(lists: Lists, i: int, j: int, start_x: scalar, start_y: scalar):
     first_i = lists.layers[3 * i + 1]
     first_j = lists.layers[3 * j + 1]
-    return meeting_point(lists, first_i, lists.layers[3 * i + 2], first_j, lists.layers[3 * j + 2], start_x, start_y)
+    return common_point(lists, first_i, lists.layers[3 * i + 2], first_j, lists.layers[3 * j + 2], start_x, start_y)
 
 
 @wp.func
@@ -109,8 +109,10 @@ def both_hit(s: Contents, b: int, i: int, j: int, x: scalar, y: scalar):
 
 
 @wp.func
-def farthest_hit(s: Contents, at: Pixel, i: int, j: int, from_x: scalar, from_y: scalar, to_x: scalar, to_y: scalar):
-    """The last place on the way at which rays truly meet both patches: its end, or near to where an outline is left."""
+def farthest_common_hit(
+    s: Contents, at: Pixel, i: int, j: int, from_x: scalar, from_y: scalar, to_x: scalar, to_y: scalar
+):
+    """Return the last point on the way at which rays hit both patches: its end, or near to an outline."""
     ax = scalar(from_x)
     ay = scalar(from_y)
     bx = scalar(to_x)
@@ -130,10 +132,10 @@ def farthest_hit(s: Contents, at: Pixel, i: int, j: int, from_x: scalar, from_y:
 
 
 @wp.func
-def side_of_both(lists: Lists, i: int, j: int, k: int):
-    """The two ends of a side of what the pixel and the outlines of layers `i` and `j` enclose, and whether it has it.
+def common_side(lists: Lists, i: int, j: int, k: int):
+    """Return the ends of a side of the intersection of the pixel and layers `i` and `j`, and true if it has it.
 
-    The first four are the pixel's, then come the lines of `i` and those of `j`.
+    The first four are the pixel's, followed by the lines of `i` and those of `j`.
     """
     px = scalar(0.0)
     py = scalar(0.0)
@@ -160,22 +162,23 @@ def side_of_both(lists: Lists, i: int, j: int, k: int):
 
 
 @wp.func
-def change_of_order(s: Contents, at: Pixel, lists: Lists, i: int, j: int, px: scalar, py: scalar, lead: scalar):
-    """A place next to which layers `i` and `j` change their order, given one and how far `i` is ahead there.
+def order_change(s: Contents, at: Pixel, lists: Lists, i: int, j: int, px: scalar, py: scalar, lead: scalar):
+    """Return a point next to which layers `i` and `j` change their order, and true if there is one.
 
-    Towards a limb depths change without bound, and a tangent plane tells of crossings that are not there. So look
-    towards the corners of what both outlines enclose, as far as rays truly meet both: beside a patch its depth means
-    nothing. Where it is the other way round, the place is in between. The third that is returned says whether it is so.
+    Given are a point and the nearness difference `lead` there. Towards a limb depths change without bound, and a
+    tangent plane predicts crossings that do not exist. So the search goes towards the corners of the intersection of
+    both outlines, as far as rays hit both patches: beside a patch its depth means nothing. Bisection then finds the
+    change.
     """
     patch = lists.layers[3 * i]
-    other = lists.layers[3 * j]
+    neighbor = lists.layers[3 * j]
     ax = scalar(px)
     ay = scalar(py)
     bx = scalar(px)
     by = scalar(py)
-    most = scalar(0.0)
+    max_change = scalar(0.0)
     for k in range(4 + lists.layers[3 * i + 2] + lists.layers[3 * j + 2]):
-        x0, y0, x1, y1, is_side = side_of_both(lists, i, j, k)
+        x0, y0, x1, y1, is_side = common_side(lists, i, j, k)
         if is_side:
             for end in range(2):
                 to_x = scalar(x0)
@@ -183,19 +186,19 @@ def change_of_order(s: Contents, at: Pixel, lists: Lists, i: int, j: int, px: sc
                 if end == 1:
                     to_x = x1
                     to_y = y1
-                cx, cy = farthest_hit(s, at, patch, other, px, py, to_x, to_y)
-                there, _gx, _gy, _same = lead_plane(s, at.b, patch, other, at.x + cx, at.y + cy)
-                if -there * wp.sign(lead) > most:
-                    most = -there * wp.sign(lead)
+                cx, cy = farthest_common_hit(s, at, patch, neighbor, px, py, to_x, to_y)
+                lead_there, _gx, _gy, _same = nearness_difference(s, at.b, patch, neighbor, at.x + cx, at.y + cy)
+                if -lead_there * wp.sign(lead) > max_change:
+                    max_change = -lead_there * wp.sign(lead)
                     bx = cx
                     by = cy
-    if most <= ZERO:
+    if max_change <= ZERO:
         return ax, ay, False
     for _halving in range(5):
         mx = HALF * (ax + bx)
         my = HALF * (ay + by)
-        there, _gx, _gy, _same = lead_plane(s, at.b, patch, other, at.x + mx, at.y + my)
-        if there * lead > ZERO:
+        lead_there, _gx, _gy, _same = nearness_difference(s, at.b, patch, neighbor, at.x + mx, at.y + my)
+        if lead_there * lead > ZERO:
             ax = mx
             ay = my
         else:
@@ -213,8 +216,8 @@ def copy_lines(lists: Lists, first: int, count: int, to: int):
 
 
 @wp.func
-def split(s: Contents, at: Pixel, lists: Lists, n: int, i: int, used: int):
-    """Cut layer `i` where the next passes through it; the number of lines used then (the same if it does not)."""
+def split_layer(s: Contents, at: Pixel, lists: Lists, n: int, i: int, used: int):
+    """Cut layer `i` where the next one intersects it; return the number of lines then, unchanged if it does not."""
     patch = lists.layers[3 * i]
     first = lists.layers[3 * i + 1]
     count = lists.layers[3 * i + 2]
@@ -222,31 +225,31 @@ def split(s: Contents, at: Pixel, lists: Lists, n: int, i: int, used: int):
     j = i + 1
     if same_shape(s, at.b, lists, i, j) and j + 1 < n:
         j = i + 2
-    if same_shape(s, at.b, lists, i, j) or used + count + 1 > MOST_LINES or n >= MOST_LAYERS:
+    if same_shape(s, at.b, lists, i, j) or used + count + 1 > MAX_LINES or n >= MAX_LAYERS:
         return used
-    other = lists.layers[3 * j]
-    px, py = meeting_point_of(lists, i, j, ZERO, ZERO)
-    lead, gx, gy, same = lead_plane(s, at.b, patch, other, at.x + px, at.y + py)
+    neighbor = lists.layers[3 * j]
+    px, py = common_point_of_layers(lists, i, j, ZERO, ZERO)
+    lead, gx, gy, same = nearness_difference(s, at.b, patch, neighbor, at.x + px, at.y + py)
     if same or wp.abs(lead - gx * px - gy * py) >= HALF * (wp.abs(gx) + wp.abs(gy)):
         return used
-    qx, qy, changes = change_of_order(s, at, lists, i, j, px, py, lead)
+    qx, qy, changes = order_change(s, at, lists, i, j, px, py, lead)
     if not changes:
         return used
-    lead, gx, gy, same = lead_plane(s, at.b, patch, other, at.x + qx, at.y + qy)
+    lead, gx, gy, same = nearness_difference(s, at.b, patch, neighbor, at.x + qx, at.y + qy)
     slope = wp.max(wp.sqrt(gx * gx + gy * gy), TINY)
     copy_lines(lists, first, count, used)
     at_middle = lead - gx * qx - gy * qy
-    end = put_line(lists, used + count, gx / slope, gy / slope, at_middle / slope, DEPTH_EDGE, other)
+    end = append_line(lists, used + count, gx / slope, gy / slope, at_middle / slope, DEPTH_EDGE, neighbor)
     for k in range(n - j - 1):
         move_layer(lists, n - k - 1, n - k)
-    put_layer(lists, j + 1, patch, first, count)
-    put_layer(lists, i, patch, used, count + 1)
+    write_layer(lists, j + 1, patch, first, count)
+    write_layer(lists, i, patch, used, count + 1)
     return end
 
 
 @wp.func
-def put_layers(s: Contents, at: Pixel, lists: Lists):
-    """List the layers of a pixel from near to far; their number."""
+def list_layers(s: Contents, at: Pixel, lists: Lists):
+    """List the layers of a pixel from near to far; return their number."""
     n = int(0)
     used = int(0)
     for p in range(s.count):
@@ -256,17 +259,17 @@ def put_layers(s: Contents, at: Pixel, lists: Lists):
             if state != OUTSIDE:
                 end = int(used)
                 if state == CROSSED:
-                    end = put_outline(s.lines, at.b, patch, at.x, at.y, lists, used)
+                    end = append_outline(s.lines, at.b, patch, at.x, at.y, lists, used)
                 if end >= 0:
-                    px, py = meeting_point(lists, used, end - used, used, 0, ZERO, ZERO)
+                    px, py = common_point(lists, used, end - used, used, 0, ZERO, ZERO)
                     if depth_at(patch, at.x + px, at.y + py) > patch.near:
-                        n = insert(s, at, lists, n, p, used, end - used)
+                        n = insert_layer(s, at, lists, n, p, used, end - used)
                         used = end
     i = int(0)
     while i + 1 < n:
-        now = split(s, at, lists, n, i, used)
-        if now > used:
-            used = now
+        lines = split_layer(s, at, lists, n, i, used)
+        if lines > used:
+            used = lines
             n += 1
             # The two parts of the cut patch are not compared again; a cylinder's body is cut as its cap was.
             if not same_shape(s, at.b, lists, i, i + 1):

@@ -1,38 +1,38 @@
-"""What is found out about a pixel that several layers share, in lists of a fixed size."""
+"""Lists of fixed size about a pixel that several layers share."""
 
 import warp as wp
 
 from .precision import scalar
 
-# Of one pixel: what does not fit is left out.
-MOST_LAYERS = wp.constant(10)
-MOST_LINES = wp.constant(40)
-MOST_PIECES = wp.constant(48)
-MOST_BORDERS = wp.constant(80)
+# Limits of one pixel; the rest is left out.
+MAX_LAYERS = wp.constant(10)
+MAX_LINES = wp.constant(40)
+MAX_PIECES = wp.constant(48)
+MAX_BORDERS = wp.constant(80)
 
-LINE_NUMBERS = wp.constant(3 * MOST_LINES)
-LINE_CODES = wp.constant(2 * MOST_LINES)
-LAYER_CODES = wp.constant(3 * MOST_LAYERS)
-LAYER_SPANS = wp.constant(2 * MOST_LAYERS)
+LINE_NUMBERS = wp.constant(3 * MAX_LINES)
+LINE_CODES = wp.constant(2 * MAX_LINES)
+LAYER_CODES = wp.constant(3 * MAX_LAYERS)
+LAYER_SPANS = wp.constant(2 * MAX_LAYERS)
 # One more for the background.
-LAYER_MOMENTS = wp.constant(3 * (MOST_LAYERS + 1))
-PIECE_NUMBERS = wp.constant(3 * MOST_PIECES)
-BORDER_NUMBERS = wp.constant(5 * MOST_BORDERS)
-BORDER_CODES = wp.constant(2 * MOST_BORDERS)
+LAYER_MOMENTS = wp.constant(3 * (MAX_LAYERS + 1))
+PIECE_NUMBERS = wp.constant(3 * MAX_PIECES)
+BORDER_NUMBERS = wp.constant(5 * MAX_BORDERS)
+BORDER_CODES = wp.constant(2 * MAX_BORDERS)
 
 
 @wp.struct
 class Lists:
-    """The layers of a pixel from near to far, their outlines, and what is seen of them."""
+    """Layers of a pixel from near to far, their outlines, and their visible parts."""
 
-    lines: wp.array(dtype=scalar)  # a, b, c of each: inside of a x + b y + c ≥ 0 about the pixel's middle
-    codes: wp.array(dtype=int)  # of each line: its edge function, and which side, end or other patch that is of
-    layers: wp.array(dtype=int)  # of each: patch, first line, number of lines
-    spans: wp.array(dtype=scalar)  # of each layer: from where to where it covers the line that is looked along
-    moments: wp.array(dtype=scalar)  # of each layer and the background: area, x and y of its middle
-    spreads: wp.array(dtype=scalar)  # the same: extents of what is seen, see `look`
-    pieces: wp.array(dtype=scalar)  # of each visible piece of outline: x and y of its middle, length
-    sides: wp.array(dtype=int)  # of each piece: line, layer inside, layer outside
+    lines: wp.array(dtype=scalar)  # a, b, c of each line: inside of a x + b y + c ≥ 0 about the pixel's center
+    codes: wp.array(dtype=int)  # edge function of each line, and its side, end or other patch
+    layers: wp.array(dtype=int)  # patch, first line and number of lines of each layer
+    spans: wp.array(dtype=scalar)  # interval of the current line that each layer covers
+    moments: wp.array(dtype=scalar)  # area and centroid of each layer and of the background
+    spreads: wp.array(dtype=scalar)  # extents of their visible parts, see `sample_patch`
+    pieces: wp.array(dtype=scalar)  # center and length of each visible piece of outline
+    sides: wp.array(dtype=int)  # line, inner layer and outer layer of each piece
 
 
 @wp.func
@@ -46,7 +46,7 @@ def lists_of(
     pieces: wp.array(dtype=scalar),
     sides: wp.array(dtype=int),
 ):
-    """Put the memory of one thread together; only a call makes an array of such memory, an assignment does not."""
+    """Put the arrays of one thread together; only a call makes an array of local memory, an assignment does not."""
     lists = Lists()
     lists.lines = lines
     lists.codes = codes

@@ -1,4 +1,4 @@
-"""The outline of a patch inside one pixel, as half-planes a x + b y + c ≥ 0 about the pixel's middle.
+"""Outline of a patch inside one pixel, as half-planes a x + b y + c ≥ 0 about the pixel's center.
 
 Sides of polygons and horizons are lines of the screen. A conic is replaced by a few of its tangents near the pixel:
 exact where they touch, and straight in between. A tangent of a convex outline never cuts it, so one more can only be
@@ -11,15 +11,15 @@ from .edges import (
     HORIZON_EDGE,
     LINE_EDGE,
     TUBE_EDGE,
-    axis_place,
-    body_end,
-    edge_of,
+    axis_coordinate,
+    bounding_edge,
     edge_slopes,
     edge_value,
     end_edge,
+    end_of_body,
     inside_body,
 )
-from .lists import MOST_LINES, Lists
+from .lists import MAX_LINES, Lists
 from .precision import scalar
 from .scene import CAPSULE, HALF, ONE, PI, POLYGON, TINY, TWO, ZERO, Patch, ray, screen_slope, vec3
 
@@ -27,19 +27,19 @@ OUTSIDE = wp.constant(0)
 COVERED = wp.constant(1)
 CROSSED = wp.constant(2)
 # Half the diagonal of a pixel.
-REACH = wp.constant(scalar(0.70710678118654752))
-# Half-axes, in pixels: below the first an ellipse is drawn as a polygon, beyond the second it is as good as straight.
-SMALL = wp.constant(scalar(2.0))
-WIDE = wp.constant(scalar(300.0))
+HALF_DIAGONAL = wp.constant(scalar(0.70710678118654752))
+# Half-axes, in pixels: below the first an ellipse becomes a polygon, above the second its outline is straight.
+POLYGON_AXIS = wp.constant(scalar(2.0))
+STRAIGHT_AXIS = wp.constant(scalar(300.0))
 # An ellipse longer than a thousand times its width has two straight sides.
-FLAT = wp.constant(scalar(1.0e-6))
-# The scale of a regular polygon of sixteen sides about a circle that has the area of the circle.
+FLAT_RATIO = wp.constant(scalar(1.0e-6))
+# Scale of the regular polygon of sixteen sides that has the area of its circle.
 EQUAL_AREA = wp.constant(scalar(0.99356))
 
 
 @wp.func
 def edge_at(patch: Patch, edge: int, end: int, x: scalar, y: scalar):
-    """Value and slope along x and y of an edge function."""
+    """Return value and slope along x and y of an edge function."""
     o, d = ray(patch, x, y)
     size = patch.size
     by_o, by_d, _by_size = edge_slopes(edge, end, o, d, size)
@@ -54,9 +54,9 @@ def value_at(patch: Patch, edge: int, end: int, x: scalar, y: scalar):
 
 
 @wp.func
-def place_at(patch: Patch, x: scalar, y: scalar):
+def axis_coordinate_at(patch: Patch, x: scalar, y: scalar):
     o, d = ray(patch, x, y)
-    return axis_place(o, d)
+    return axis_coordinate(o, d)
 
 
 @wp.func
@@ -77,19 +77,19 @@ def polygon_state(lines: wp.array3d(dtype=scalar), b: int, patch: Patch, x: scal
 
 @wp.func
 def curved_state(patch: Patch, x: scalar, y: scalar):
-    """A bound: an edge function is at least f − |∇f| r − M r² / 2 within r, at most f + |∇f| r where it is concave."""
+    """Bound an edge function: within r it is at least f − |∇f| r − M r² / 2, at most f + |∇f| r if concave."""
     kind = patch.kind
     o, d = ray(patch, x, y)
     size = patch.size
     if kind >= CAPSULE and patch.pinhole != 0:
         if inside_body(kind, o, size):
             return COVERED
-    edge, end = edge_of(kind, o, d, size)
+    edge, end = bounding_edge(kind, o, d, size)
     f = edge_value(edge, end, o, d, size)
     by_o, by_d, _by_size = edge_slopes(edge, end, o, d, size)
     gx, gy = screen_slope(patch, by_o, by_d)
     slope = wp.sqrt(gx * gx + gy * gy)
-    if f + REACH * slope <= ZERO:
+    if f + HALF_DIAGONAL * slope <= ZERO:
         return OUTSIDE
     fixed = d
     if patch.pinhole != 0:
@@ -99,12 +99,15 @@ def curved_state(patch: Patch, x: scalar, y: scalar):
         across = patch.by_x
         bend = TWO * (wp.dot(fixed, fixed) + HALF * size[2] * size[2]) * wp.dot(across, across)
     state = CROSSED
-    if f - REACH * slope - HALF * HALF * bend >= ZERO and f > ZERO:
+    if f - HALF_DIAGONAL * slope - HALF * HALF * bend >= ZERO and f > ZERO:
         state = COVERED
         if edge == TUBE_EDGE:
             # The rim of an end may still be near.
-            here = axis_place(o, d)
-            change = HALF * (wp.abs(place_at(patch, x + ONE, y) - here) + wp.abs(place_at(patch, x, y + ONE) - here))
+            here = axis_coordinate(o, d)
+            change = HALF * (
+                wp.abs(axis_coordinate_at(patch, x + ONE, y) - here)
+                + wp.abs(axis_coordinate_at(patch, x, y + ONE) - here)
+            )
             if wp.abs(here) + change > HALF * size[2]:
                 state = CROSSED
     return state
@@ -112,7 +115,7 @@ def curved_state(patch: Patch, x: scalar, y: scalar):
 
 @wp.func
 def pixel_state(lines: wp.array3d(dtype=scalar), b: int, patch: Patch, x: scalar, y: scalar):
-    """Whether a patch misses a pixel, covers it, or may cross it."""
+    """Return OUTSIDE if a patch misses a pixel, COVERED if it covers it, CROSSED if it may cross it."""
     state = CROSSED
     if patch.kind == POLYGON:
         state = polygon_state(lines, b, patch, x, y)
@@ -122,8 +125,8 @@ def pixel_state(lines: wp.array3d(dtype=scalar), b: int, patch: Patch, x: scalar
 
 
 @wp.func
-def put_line(lists: Lists, n: int, a: scalar, b: scalar, c: scalar, edge: int, end: int):
-    if n >= MOST_LINES:
+def append_line(lists: Lists, n: int, a: scalar, b: scalar, c: scalar, edge: int, end: int):
+    if n >= MAX_LINES:
         return n
     lists.lines[3 * n] = a
     lists.lines[3 * n + 1] = b
@@ -134,8 +137,8 @@ def put_line(lists: Lists, n: int, a: scalar, b: scalar, c: scalar, edge: int, e
 
 
 @wp.func
-def put_cut(lists: Lists, n: int, a: scalar, b: scalar, c: scalar, edge: int, end: int):
-    """Append a line if it cuts the pixel; −1 if it cuts the pixel off."""
+def append_clipped_line(lists: Lists, n: int, a: scalar, b: scalar, c: scalar, edge: int, end: int):
+    """Append a line if it cuts the pixel; return −1 if the whole pixel is outside."""
     if n < 0:
         return n
     length = wp.sqrt(a * a + b * b)
@@ -144,12 +147,12 @@ def put_cut(lists: Lists, n: int, a: scalar, b: scalar, c: scalar, edge: int, en
         return n
     if c <= -reach:
         return -1
-    return put_line(lists, n, a / length, b / length, c / length, edge, end)
+    return append_line(lists, n, a / length, b / length, c / length, edge, end)
 
 
 @wp.func
-def put_straight(patch: Patch, edge: int, end: int, x: scalar, y: scalar, steps: int, lists: Lists, n: int):
-    """The tangent at the place that Newton's method finds along the slope."""
+def append_tangent(patch: Patch, edge: int, end: int, x: scalar, y: scalar, steps: int, lists: Lists, n: int):
+    """Append the tangent at the point that Newton's method finds along the slope."""
     dx = scalar(ZERO)
     dy = scalar(ZERO)
     f, gx, gy = edge_at(patch, edge, end, x, y)
@@ -158,12 +161,12 @@ def put_straight(patch: Patch, edge: int, end: int, x: scalar, y: scalar, steps:
         dx -= wp.clamp(f * gx / square, -TWO, TWO)
         dy -= wp.clamp(f * gy / square, -TWO, TWO)
         f, gx, gy = edge_at(patch, edge, end, x + dx, y + dy)
-    return put_cut(lists, n, gx, gy, f - gx * dx - gy * dy, edge, end)
+    return append_clipped_line(lists, n, gx, gy, f - gx * dx - gy * dy, edge, end)
 
 
 @wp.func
 def roots(f: scalar, slope: scalar, bend: scalar):
-    """The two roots of f + slope s + bend s², in order, and whether they exist, for bend < 0."""
+    """Return the two roots of f + slope s + bend s², in order, and true if they exist, for bend < 0."""
     square = slope * slope - scalar(4.0) * f * bend
     if bend >= ZERO or square <= ZERO:
         return ZERO, ZERO, False
@@ -176,10 +179,10 @@ def roots(f: scalar, slope: scalar, bend: scalar):
 
 
 @wp.func
-def put_both_sides(
+def append_tangent_pair(
     patch: Patch, edge: int, end: int, x: scalar, y: scalar, nx: scalar, ny: scalar, lists: Lists, n: int, missed: int
 ):
-    """Tangents where the line along (nx, ny) through the pixel's middle enters and leaves; `missed` if it misses."""
+    """Append tangents where the line along (nx, ny) through the center enters and leaves; `missed` if it misses."""
     f, gx, gy = edge_at(patch, edge, end, x, y)
     slope = gx * nx + gy * ny
     near, far, real = roots(f, slope, value_at(patch, edge, end, x + nx, y + ny) - f - slope)
@@ -190,26 +193,26 @@ def put_both_sides(
         if k == 1:
             root = far
         value, hx, hy = edge_at(patch, edge, end, x + root * nx, y + root * ny)
-        n = put_cut(lists, n, hx, hy, value - root * (hx * nx + hy * ny), edge, end)
+        n = append_clipped_line(lists, n, hx, hy, value - root * (hx * nx + hy * ny), edge, end)
     return n
 
 
 @wp.func
-def on_outline(patch: Patch, end: int, x: scalar, y: scalar):
-    """Whether a point of the outline of one end is on the outline of the whole body."""
+def is_on_outline(patch: Patch, end: int, x: scalar, y: scalar):
+    """Return true if a point of the outline of one end is on the outline of the whole body."""
     if end == 0:
         return True
     o, d = ray(patch, x, y)
-    return body_end(o, d, patch.size[2]) == end
+    return end_of_body(o, d, patch.size[2]) == end
 
 
 @wp.func
-def put_conic(patch: Patch, edge: int, end: int, x: scalar, y: scalar, lists: Lists, n: int):
-    """Tangents of a conic f = f0 + g · x + x · Q x about the pixel's middle; −1 where the pixel is outside.
+def append_conic(patch: Patch, edge: int, end: int, x: scalar, y: scalar, lists: Lists, n: int):
+    """Append tangents of a conic f = f0 + g · x + x · Q x about the pixel's center; −1 if the pixel is outside.
 
-    With Q negative definite it is the ellipse of centre −Q⁻¹ g / 2 whose half-axes are √(peak / λ), the image of the
-    unit circle. A large one gets three tangents about the point that is in the pixel's direction, a small one a
-    polygon of sixteen sides with the ellipse's area.
+    With Q negative definite it is the ellipse of center −Q⁻¹ g / 2 whose half-axes are √(peak / λ), the image of the
+    unit circle. A large one gets three tangents about the point in the pixel's direction, a small one a polygon of
+    sixteen sides with the ellipse's area.
     """
     f, gx, gy = edge_at(patch, edge, end, x, y)
     qxx = value_at(patch, edge, end, x + ONE, y) - f - gx
@@ -219,12 +222,12 @@ def put_conic(patch: Patch, edge: int, end: int, x: scalar, y: scalar, lists: Li
     spread = wp.sqrt(scalar(0.25) * (qxx - qyy) * (qxx - qyy) + qxy * qxy)
     steep = spread - HALF * (qxx + qyy)
     if edge == HORIZON_EDGE or qxx >= ZERO or qyy >= ZERO:
-        return put_straight(patch, edge, end, x, y, 2, lists, n)
+        return append_tangent(patch, edge, end, x, y, 2, lists, n)
     angle = HALF * wp.atan2(-TWO * qxy, qyy - qxx)
     ex = wp.cos(angle)
     ey = wp.sin(angle)
-    if det <= FLAT * steep * steep:
-        return put_both_sides(patch, edge, end, x, y, ex, ey, lists, n, -1)
+    if det <= FLAT_RATIO * steep * steep:
+        return append_tangent_pair(patch, edge, end, x, y, ex, ey, lists, n, -1)
     cx = -HALF * (qyy * gx - qxy * gy) / det
     cy = -HALF * (qxx * gy - qxy * gx) / det
     peak = f + HALF * (gx * cx + gy * cy)
@@ -232,8 +235,8 @@ def put_conic(patch: Patch, edge: int, end: int, x: scalar, y: scalar, lists: Li
         return -1
     minor = wp.sqrt(peak / steep)
     major = wp.sqrt(peak * steep / det)
-    if minor > WIDE:
-        return put_straight(patch, edge, end, x, y, 2, lists, n)
+    if minor > STRAIGHT_AXIS:
+        return append_tangent(patch, edge, end, x, y, 2, lists, n)
     across = -(cx * ex + cy * ey) / minor
     along = -(cy * ex - cx * ey) / major
     start = wp.atan2(along, across)
@@ -244,7 +247,7 @@ def put_conic(patch: Patch, edge: int, end: int, x: scalar, y: scalar, lists: Li
         / wp.sqrt(minor * minor * wp.sin(start) * wp.sin(start) + major * major * wp.cos(start) * wp.cos(start)),
         HALF,
     )
-    if minor < SMALL:
+    if minor < POLYGON_AXIS:
         count = 16
         scale = EQUAL_AREA
         step = PI / scalar(8.0)
@@ -254,18 +257,18 @@ def put_conic(patch: Patch, edge: int, end: int, x: scalar, y: scalar, lists: Li
         ty = scale * major * wp.sin(turn)
         px = cx + tx * ex - ty * ey
         py = cy + tx * ey + ty * ex
-        if on_outline(patch, end, x + px, y + py):
+        if is_on_outline(patch, end, x + px, y + py):
             nx = -wp.cos(turn) / minor
             ny = -wp.sin(turn) / major
             lx = nx * ex - ny * ey
             ly = nx * ey + ny * ex
-            n = put_cut(lists, n, lx, ly, -lx * px - ly * py, edge, end)
+            n = append_clipped_line(lists, n, lx, ly, -lx * px - ly * py, edge, end)
     return n
 
 
 @wp.func
 def project(patch: Patch, point: vec3):
-    """Where a point of a patch's frame is seen, and whether it is in front of the camera."""
+    """Return the image of a point of a patch's frame, and true if it is in front of the camera."""
     # Cramer's rule on the three columns that multiply x, y and 1 (or, without a vanishing point, x, y and −t).
     cx = patch.by_x
     cy = patch.by_y
@@ -285,27 +288,27 @@ def project(patch: Patch, point: vec3):
 
 
 @wp.func
-def put_body(patch: Patch, x: scalar, y: scalar, lists: Lists, n: int):
-    """Capsules and cylinders: the two lines of the tube, and the end that is near."""
+def append_body(patch: Patch, x: scalar, y: scalar, lists: Lists, n: int):
+    """Append lines of capsules and cylinders: the two lines of the tube, and the nearer end."""
     size = patch.size
     _f, gx, gy = edge_at(patch, TUBE_EDGE, 0, x, y)
     slope = wp.sqrt(gx * gx + gy * gy)
     if slope > TINY:
-        n = put_both_sides(patch, TUBE_EDGE, 0, x, y, gx / slope, gy / slope, lists, n, n)
+        n = append_tangent_pair(patch, TUBE_EDGE, 0, x, y, gx / slope, gy / slope, lists, n, n)
     o, d = ray(patch, x, y)
-    here = axis_place(o, d)
-    change = wp.abs(place_at(patch, x + ONE, y) - here) + wp.abs(place_at(patch, x, y + ONE) - here)
+    here = axis_coordinate(o, d)
+    change = wp.abs(axis_coordinate_at(patch, x + ONE, y) - here) + wp.abs(axis_coordinate_at(patch, x, y + ONE) - here)
     if n >= 0 and wp.abs(here) + change > HALF * size[2]:
         end = 1
         if here < ZERO:
             end = -1
-        n = put_conic(patch, end_edge(patch.kind), end, x, y, lists, n)
+        n = append_conic(patch, end_edge(patch.kind), end, x, y, lists, n)
     return n
 
 
 @wp.func
-def put_outline(sides: wp.array3d(dtype=scalar), b: int, patch: Patch, x: scalar, y: scalar, lists: Lists, n: int):
-    """Append the lines of a patch that may cross the pixel; −1 where it turns out to miss it."""
+def append_outline(sides: wp.array3d(dtype=scalar), b: int, patch: Patch, x: scalar, y: scalar, lists: Lists, n: int):
+    """Append the lines of a patch that may cross the pixel; −1 if it turns out to miss it."""
     kind = patch.kind
     if kind == POLYGON:
         first = patch.corner
@@ -314,17 +317,17 @@ def put_outline(sides: wp.array3d(dtype=scalar), b: int, patch: Patch, x: scalar
             c = sides[b, first + i, 1]
             value = a * x + c * y + sides[b, first + i, 2]
             if value < HALF * (wp.abs(a) + wp.abs(c)):
-                n = put_line(lists, n, a, c, value, LINE_EDGE, i)
+                n = append_line(lists, n, a, c, value, LINE_EDGE, i)
         return n
     o, d = ray(patch, x, y)
     size = patch.size
-    edge, end = edge_of(kind, o, d, size)
+    edge, end = bounding_edge(kind, o, d, size)
     used = int(n)
     if kind >= CAPSULE:
-        used = put_body(patch, x, y, lists, n)
+        used = append_body(patch, x, y, lists, n)
     else:
-        used = put_conic(patch, edge, end, x, y, lists, n)
-    # The middle is outside, and no line is near enough to be listed.
+        used = append_conic(patch, edge, end, x, y, lists, n)
+    # The center is outside, and no line is near enough to be listed.
     if used == n and edge_value(edge, end, o, d, size) <= ZERO:
         used = -1
     return used

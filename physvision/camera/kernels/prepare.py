@@ -1,4 +1,4 @@
-"""Before the pixels: gather what belongs to a patch, where on the screen it can be, and the lines of its sides."""
+"""Preparation before the pixels: patches, their bounds on the screen, and the lines of their sides."""
 
 import warp as wp
 
@@ -24,17 +24,17 @@ from .scene import (
     vec4,
 )
 
-# Pixels about a patch's corners that may still be touched by it.
+# Pixels about a patch's corners that it may touch.
 MARGIN = wp.constant(scalar(1.5))
-# Metres whose squares are no zeros yet.
-LEAST_SIZE = wp.constant(scalar(1.0e-12))
-# Metres whose fourth powers are finite.
-MOST = wp.constant(scalar(1.0e9 if scalar == wp.float32 else 1.0e18))
+# Smallest size, in meters, whose square is not zero.
+MIN_SIZE = wp.constant(scalar(1.0e-12))
+# Largest coordinate, in meters, whose fourth power is finite.
+MAX_MAGNITUDE = wp.constant(scalar(1.0e9 if scalar == wp.float32 else 1.0e18))
 
 
 @wp.struct
 class Numbers:
-    """The patches of all worlds in tables, as they come from outside."""
+    """Patches of all worlds in tables, as given."""
 
     rays: wp.array4d(dtype=scalar)  # (batch, patches, 4, 3): fixed, by_x, by_y, middle
     extents: wp.array3d(dtype=scalar)  # (batch, patches, 3)
@@ -44,7 +44,7 @@ class Numbers:
     near: scalar
     ambient: scalar
     diffuse: scalar
-    wide: scalar  # beyond the image, pixels; no constant, for four constants side by side are miscompiled on a CPU
+    wide: scalar  # pixels beyond the image; not a constant: four equal constants are miscompiled on a CPU
     pinhole: int
 
 
@@ -87,35 +87,35 @@ def magnitude(v: vec3):
 
 @wp.func
 def is_finite(patch: Patch):
-    """Whether nothing of the patch is NaN or infinite, or will be when it is raised to the fourth power."""
+    """Return true if no number of the patch is NaN or infinite, or becomes so in the fourth power."""
     rays = magnitude(patch.fixed) + magnitude(patch.by_x) + magnitude(patch.by_y) + magnitude(patch.middle)
-    return rays + magnitude(patch.size) < MOST
+    return rays + magnitude(patch.size) < MAX_MAGNITUDE
 
 
 @wp.func
 def has_size(patch: Patch):
-    """Whether a patch is larger than what rounding makes of it at its distance; a capsule may have no length."""
+    """Return true if a patch is larger than rounding at its distance; a capsule may have no length."""
     size = patch.size
     away = wp.length(patch.fixed)
     if patch.pinhole == 0:
         away = wp.length(wp.cross(patch.middle, patch.fixed))
-    least = wp.max(ROUNDING * away, LEAST_SIZE)
-    result = size[0] > least
+    min_size = wp.max(ROUNDING * away, MIN_SIZE)
+    result = size[0] > min_size
     if patch.kind == PLANE:
         # Its origin may be anywhere.
-        result = size[0] > LEAST_SIZE and size[1] > LEAST_SIZE
+        result = size[0] > MIN_SIZE and size[1] > MIN_SIZE
     elif patch.kind == POLYGON:
-        result = size[0] > least and size[1] > least
+        result = size[0] > min_size and size[1] > min_size
     elif patch.kind == CAPSULE:
-        result = size[0] > least and size[2] >= ZERO
+        result = size[0] > min_size and size[2] >= ZERO
     elif patch.kind == CYLINDER:
-        result = size[0] > least and size[2] > least
+        result = size[0] > min_size and size[2] > min_size
     return result
 
 
 @wp.func
 def faces_eye(sign: int, pinhole: int, fixed_z: scalar):
-    """Whether the outward side of a face is turned to the eye."""
+    """Return true if the outward side of a face is turned to the eye."""
     result = scalar(sign) * fixed_z > ZERO
     if pinhole == 0:
         result = scalar(sign) * fixed_z < ZERO
@@ -123,16 +123,16 @@ def faces_eye(sign: int, pinhole: int, fixed_z: scalar):
 
 
 @wp.func
-def seen(n: Numbers, patch: Patch, b: int):
-    """False for a face that is turned away, unless the eye is inside and sees all faces from behind."""
+def is_visible(n: Numbers, patch: Patch, b: int):
+    """Return false for a face that is turned away, unless the eye is inside and sees all faces from behind."""
     if patch.sign == 0 or faces_eye(patch.sign, patch.pinhole, patch.fixed[2]):
         return True
     if patch.pinhole == 0:
         return False
     inside = bool(True)
-    for other in range(patch.first, n.whole.shape[0]):
-        if n.whole[other, 2] == patch.first and n.whole[other, 3] != 0:
-            if faces_eye(n.whole[other, 3], patch.pinhole, n.rays[b, other, 0, 2]):
+    for face in range(patch.first, n.whole.shape[0]):
+        if n.whole[face, 2] == patch.first and n.whole[face, 3] != 0:
+            if faces_eye(n.whole[face, 3], patch.pinhole, n.rays[b, face, 0, 2]):
                 inside = False
     if inside and patch.kind == DISC:
         # Between the two caps of a cylinder, but inside only if also within its radius.
@@ -142,7 +142,7 @@ def seen(n: Numbers, patch: Patch, b: int):
 
 @wp.func
 def half_extents(vertices: wp.array2d(dtype=scalar), patch: Patch):
-    """Half the edges of a box about the patch, and its middle in x and y."""
+    """Return half the edges of a box about the patch, and its center in x and y."""
     size = patch.size
     half = vec3(size[0], size[0], ZERO)
     middle = vec3()
@@ -151,31 +151,31 @@ def half_extents(vertices: wp.array2d(dtype=scalar), patch: Patch):
     elif patch.kind > SPHERE:
         half = vec3(size[0], size[0], HALF * size[2] + size[0])
     elif patch.kind == POLYGON:
-        low_x = scalar(HUGE)
-        low_y = scalar(HUGE)
-        high_x = scalar(-HUGE)
-        high_y = scalar(-HUGE)
+        min_x = scalar(HUGE)
+        min_y = scalar(HUGE)
+        max_x = scalar(-HUGE)
+        max_y = scalar(-HUGE)
         for i in range(patch.corners):
             at, _along = side(vertices, patch, i)
-            low_x = wp.min(low_x, at[0])
-            high_x = wp.max(high_x, at[0])
-            low_y = wp.min(low_y, at[1])
-            high_y = wp.max(high_y, at[1])
-        half = vec3(HALF * (high_x - low_x), HALF * (high_y - low_y), ZERO)
-        middle = vec3(HALF * (high_x + low_x), HALF * (high_y + low_y), ZERO)
+            min_x = wp.min(min_x, at[0])
+            max_x = wp.max(max_x, at[0])
+            min_y = wp.min(min_y, at[1])
+            max_y = wp.max(max_y, at[1])
+        half = vec3(HALF * (max_x - min_x), HALF * (max_y - min_y), ZERO)
+        middle = vec3(HALF * (max_x + min_x), HALF * (max_y + min_y), ZERO)
     return half, middle
 
 
 @wp.func
-def bound(vertices: wp.array2d(dtype=scalar), patch: Patch, wide: scalar):
-    """A rectangle of the screen about the patch: all of it where some corner of its box is behind the camera."""
+def bound(vertices: wp.array2d(dtype=scalar), patch: Patch, margin: scalar):
+    """Return a rectangle of the screen about the patch: all of it if a corner of its box is behind the camera."""
     if patch.kind == PLANE:
-        return -wide, -wide, wide, wide
+        return -margin, -margin, margin, margin
     half, middle = half_extents(vertices, patch)
-    left = scalar(wide)
-    top = scalar(wide)
-    right = scalar(-wide)
-    bottom = scalar(-wide)
+    left = scalar(margin)
+    top = scalar(margin)
+    right = scalar(-margin)
+    bottom = scalar(-margin)
     ahead = int(0)
     for i in range(8):
         across = half[0] * scalar(1 - 2 * (i % 2))
@@ -188,13 +188,13 @@ def bound(vertices: wp.array2d(dtype=scalar), patch: Patch, wide: scalar):
             top = wp.min(top, y - MARGIN)
             bottom = wp.max(bottom, y + MARGIN)
     if ahead > 0 and ahead < 8:
-        return -wide, -wide, wide, wide
+        return -margin, -margin, margin, margin
     return left, top, right, bottom
 
 
 @wp.func
-def put_side(s: Contents, b: int, patch: Patch, i: int):
-    """The line of one side, its normal of length 1 and pointing inwards."""
+def write_side(s: Contents, b: int, patch: Patch, i: int):
+    """Write the line of one side, with a unit normal that points inwards."""
     o = patch.fixed
     d = patch.middle
     # Seen from the front the corners go anticlockwise, and side_value is negative inside.
@@ -219,7 +219,7 @@ def prepare(n: Numbers, s: Contents):
     patch.left = n.wide
     patch.right = -n.wide
     if is_finite(patch):
-        if has_size(patch) and seen(n, patch, b):
+        if has_size(patch) and is_visible(n, patch, b):
             left, top, right, bottom = bound(s.vertices, patch, n.wide)
             patch.left = left
             patch.top = top
@@ -227,5 +227,5 @@ def prepare(n: Numbers, s: Contents):
             patch.bottom = bottom
             if patch.kind == POLYGON and left < right:
                 for i in range(patch.corners):
-                    put_side(s, b, patch, i)
+                    write_side(s, b, patch, i)
     s.patches[b, p] = patch

@@ -1,12 +1,12 @@
-"""From a scene to an image, and from the adjoint of the image to those of everything in the scene.
+"""Kernels from a scene to an image, and from the adjoint of the image to those of the scene.
 
 The image is I = ∫ c dA over each pixel. By Reynolds' transport theorem its derivative has two parts,
 
     dI/dθ = ∫ ∂c/∂θ dA + Σ over outlines ∫ (c_in − c_out) v_n ds,     v_n = ∂f/∂θ / |∇f|,
 
-v_n being the speed at which the line f = 0 moves outwards along its normal. What is seen of each layer and the visible
-pieces of outline are known. `flux` has the first integral; where a layer's own outline moves, it leaves of c_in a
-constant, the level, and where another hides it, the colour that is there.
+v_n being the speed at which the line f = 0 moves outwards along its normal. The visible parts of the layers and the
+visible pieces of outline are known. `flux` has the first integral; where a layer's own outline moves, it leaves of c_in
+a constant, the reference color, and where another layer hides it, the color there.
 
 Reference: Li et al., "Differentiable Monte Carlo ray tracing through edge sampling" (2018), where the second integral
 is sampled; here the pieces are known.
@@ -14,13 +14,13 @@ is sampled; here the pieces are known.
 
 import warp as wp
 
-from .adjoint import add_edge_adjoint, part_adjoint, plain_adjoint, whole_adjoint
-from .borders import list_pieces, list_sides
+from .adjoint import add_edge_adjoint, covering_adjoint, flat_color_adjoint, layer_adjoint
+from .borders import append_outline_pieces, append_pixel_sides
 from .edges import DEPTH_EDGE
-from .flux import varies
-from .front import MIXED, front
-from .hard import hard_front
-from .layers import put_layers
+from .flux import has_varying_color
+from .front import MIXED, covering_patch
+from .hard import nearest_patch
+from .layers import list_layers
 from .lists import (
     BORDER_CODES,
     BORDER_NUMBERS,
@@ -29,20 +29,20 @@ from .lists import (
     LAYER_SPANS,
     LINE_CODES,
     LINE_NUMBERS,
-    MOST_PIECES,
+    MAX_PIECES,
     PIECE_NUMBERS,
     Lists,
     lists_of,
 )
 from .precision import scalar
-from .scene import NOTHING, ONE, ZERO, Contents, Gradients, Pixel, pixel_at, vec3
-from .shading import add_color, look
-from .visible import LEAST_AREA, measure
+from .scene import NO_PATCH, ONE, ZERO, Contents, Gradients, Pixel, pixel_at, vec3
+from .shading import add_color, sample_patch
+from .visible import MIN_AREA, measure_visibility
 
 
 @wp.func
-def paint(s: Contents, at: Pixel, image: wp.array4d(dtype=scalar)):
-    """A pixel that several layers share."""
+def render_mixed_pixel(s: Contents, at: Pixel, image: wp.array4d(dtype=scalar)):
+    """Render a pixel that several layers share."""
     lines = wp.zeros(shape=(LINE_NUMBERS,), dtype=scalar)
     codes = wp.zeros(shape=(LINE_CODES,), dtype=int)
     layers = wp.zeros(shape=(LAYER_CODES,), dtype=int)
@@ -52,9 +52,9 @@ def paint(s: Contents, at: Pixel, image: wp.array4d(dtype=scalar)):
     pieces = wp.zeros(shape=(PIECE_NUMBERS,), dtype=scalar)
     sides = wp.zeros(shape=(PIECE_NUMBERS,), dtype=int)
     lists = lists_of(lines, codes, layers, spans, moments, spreads, pieces, sides)
-    n = put_layers(s, at, lists)
-    measure(lists, n)
-    rest = share_out(lists, n)
+    n = list_layers(s, at, lists)
+    measure_visibility(lists, n)
+    rest = normalize_areas(lists, n)
     for channel in range(s.channels):
         image[at.b, channel, at.line, at.column] *= rest
     for layer in range(n):
@@ -62,7 +62,7 @@ def paint(s: Contents, at: Pixel, image: wp.array4d(dtype=scalar)):
         if area > ZERO:
             patch = s.patches[at.b, lists.layers[3 * layer]]
             middle = triple(lists.moments, layer)
-            hit = look(patch, at.x + middle[1], at.y + middle[2], triple(lists.spreads, layer), s.taps)
+            hit = sample_patch(patch, at.x + middle[1], at.y + middle[2], triple(lists.spreads, layer), s.taps)
             add_color(s.texels, image, at, patch, hit, area)
 
 
@@ -72,12 +72,12 @@ def triple(numbers: wp.array(dtype=scalar), i: int):
 
 
 @wp.func
-def share_out(lists: Lists, n: int):
-    """Make the areas of the layers sum to one with that of the background, which is returned; drop the least."""
+def normalize_areas(lists: Lists, n: int):
+    """Make the areas of layers and background sum to one; return the background's; drop tiny ones."""
     rest = scalar(ONE)
     for layer in range(n):
         area = wp.min(lists.moments[3 * layer], rest)
-        if area < LEAST_AREA:
+        if area < MIN_AREA:
             area = ZERO
         lists.moments[3 * layer] = area
         rest -= area
@@ -85,36 +85,36 @@ def share_out(lists: Lists, n: int):
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
-def render(first: int, stripe: int, s: Contents, image: wp.array4d(dtype=scalar), fronts: wp.array3d(dtype=int)):
-    """Draw the scene over an image of the background, `stripe` pixels a thread; keep what is in front in each."""
+def render(first: int, stripe: int, s: Contents, image: wp.array4d(dtype=scalar), front_patches: wp.array3d(dtype=int)):
+    """Render the scene over an image of the background, `stripe` pixels a thread; store the front patches."""
     row, k = wp.tid()
     for column in range(k * stripe, wp.min((k + 1) * stripe, s.width)):
         at = pixel_at(s, first + row, column)
-        p = int(NOTHING)
+        p = int(NO_PATCH)
         if s.soft != 0:
-            p = front(s, at.b, at.x, at.y)
+            p = covering_patch(s, at.b, at.x, at.y)
         else:
-            p = hard_front(s, at.b, at.x, at.y)
-        fronts[at.b, at.line, column] = p
+            p = nearest_patch(s, at.b, at.x, at.y)
+        front_patches[at.b, at.line, column] = p
         if p == MIXED:
-            paint(s, at, image)
-        elif p != NOTHING:
+            render_mixed_pixel(s, at, image)
+        elif p != NO_PATCH:
             patch = s.patches[at.b, p]
             for channel in range(s.channels):
                 image[at.b, channel, at.line, column] = ZERO
-            add_color(s.texels, image, at, patch, look(patch, at.x, at.y, vec3(ONE, ZERO, ONE), s.taps), ONE)
+            add_color(s.texels, image, at, patch, sample_patch(patch, at.x, at.y, vec3(ONE, ZERO, ONE), s.taps), ONE)
 
 
 @wp.func
-def add_background(g: Gradients, at: Pixel, share: scalar):
+def add_background(g: Gradients, at: Pixel, fraction: scalar):
     if g.background.shape[0] > 0:
         for channel in range(g.image.shape[1]):
-            gradient = share * g.image[at.b, channel, at.line, at.column]
+            gradient = fraction * g.image[at.b, channel, at.line, at.column]
             wp.atomic_add(g.background, at.b, channel, at.line, at.column, gradient)
 
 
 @wp.func
-def paint_adjoint(s: Contents, at: Pixel, g: Gradients):
+def mixed_pixel_adjoint(s: Contents, at: Pixel, g: Gradients):
     lines = wp.zeros(shape=(LINE_NUMBERS,), dtype=scalar)
     codes = wp.zeros(shape=(LINE_CODES,), dtype=int)
     layers = wp.zeros(shape=(LAYER_CODES,), dtype=int)
@@ -124,18 +124,18 @@ def paint_adjoint(s: Contents, at: Pixel, g: Gradients):
     pieces = wp.zeros(shape=(PIECE_NUMBERS,), dtype=scalar)
     sides = wp.zeros(shape=(PIECE_NUMBERS,), dtype=int)
     lists = lists_of(lines, codes, layers, spans, moments, spreads, pieces, sides)
-    n = put_layers(s, at, lists)
-    used = measure(lists, n)
-    add_background(g, at, share_out(lists, n))
-    # By how much the colour is greater inside each piece of outline than outside.
-    jumps = wp.zeros(shape=(MOST_PIECES,), dtype=scalar)
+    n = list_layers(s, at, lists)
+    used = measure_visibility(lists, n)
+    add_background(g, at, normalize_areas(lists, n))
+    # Color inside each piece of outline less that outside.
+    jumps = wp.zeros(shape=(MAX_PIECES,), dtype=scalar)
     varied = bool(False)
     for layer in range(n):
-        varied = varied or varies(s.patches[at.b, lists.layers[3 * layer]])
+        varied = varied or has_varying_color(s.patches[at.b, lists.layers[3 * layer]])
     if varied:
-        varied_jumps(s, at, lists, n, used, g, jumps)
+        varying_color_jumps(s, at, lists, n, used, g, jumps)
     else:
-        plain_jumps(s, at, lists, n, used, g, jumps)
+        flat_color_jumps(s, at, lists, n, used, g, jumps)
     for k in range(used):
         inside = lists.sides[3 * k + 1]
         outside = lists.sides[3 * k + 2]
@@ -143,7 +143,7 @@ def paint_adjoint(s: Contents, at: Pixel, g: Gradients):
             for channel in range(s.channels):
                 ground = s.background[at.b, channel, at.line, at.column]
                 jumps[k] -= g.image[at.b, channel, at.line, at.column] * ground
-        # Nothing is seen of an edge between two parts of a patch that another passes through.
+        # An edge between two parts of a patch that another one intersects is invisible.
         if outside == n or lists.layers[3 * outside] != lists.layers[3 * inside]:
             edge = lists.codes[2 * lists.sides[3 * k]]
             detail = lists.codes[2 * lists.sides[3 * k] + 1]
@@ -154,10 +154,12 @@ def paint_adjoint(s: Contents, at: Pixel, g: Gradients):
 
 
 @wp.func
-def plain_jumps(s: Contents, at: Pixel, lists: Lists, n: int, used: int, g: Gradients, jumps: wp.array(dtype=scalar)):
-    """What layers add to gradients and to the jumps between them where each has one colour."""
+def flat_color_jumps(
+    s: Contents, at: Pixel, lists: Lists, n: int, used: int, g: Gradients, jumps: wp.array(dtype=scalar)
+):
+    """Add to gradients, and to the jumps between layers, where each layer has one color."""
     for layer in range(n):
-        color = plain_adjoint(s, at, lists.layers[3 * layer], lists.moments[3 * layer], g)
+        color = flat_color_adjoint(s, at, lists.layers[3 * layer], lists.moments[3 * layer], g)
         for k in range(used):
             if lists.sides[3 * k + 1] == layer:
                 jumps[k] += color
@@ -166,22 +168,24 @@ def plain_jumps(s: Contents, at: Pixel, lists: Lists, n: int, used: int, g: Grad
 
 
 @wp.func
-def varied_jumps(s: Contents, at: Pixel, lists: Lists, n: int, used: int, g: Gradients, jumps: wp.array(dtype=scalar)):
-    """What layers add to gradients and to the jumps between them where some have textures or shades."""
+def varying_color_jumps(
+    s: Contents, at: Pixel, lists: Lists, n: int, used: int, g: Gradients, jumps: wp.array(dtype=scalar)
+):
+    """Add to gradients, and to the jumps between layers, where some have textures or shades."""
     borders = wp.zeros(shape=(BORDER_NUMBERS,), dtype=scalar)
     owners = wp.zeros(shape=(BORDER_CODES,), dtype=int)
-    listed = list_pieces(lists, n, used, borders, owners, 0)
-    listed = list_sides(lists, n, borders, owners, listed)
+    listed = append_outline_pieces(lists, n, used, borders, owners, 0)
+    listed = append_pixel_sides(lists, n, borders, owners, listed)
     for layer in range(n):
         moment = triple(lists.moments, layer)
         spread = triple(lists.spreads, layer)
-        color = part_adjoint(s, at, lists.layers[3 * layer], layer, moment, spread, borders, owners, listed, g)
+        color = layer_adjoint(s, at, lists.layers[3 * layer], layer, moment, spread, borders, owners, listed, g)
         for k in range(used):
             if lists.sides[3 * k + 1] == layer and lists.codes[2 * lists.sides[3 * k]] != DEPTH_EDGE:
                 jumps[k] += color
     for i in range(listed):
         k = owners[2 * i + 1]
-        if k != NOTHING:
+        if k != NO_PATCH:
             if lists.sides[3 * k + 2] == owners[2 * i]:
                 jumps[k] -= borders[5 * i + 4]
             else:
@@ -189,15 +193,15 @@ def varied_jumps(s: Contents, at: Pixel, lists: Lists, n: int, used: int, g: Gra
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
-def render_adjoint(first: int, stripe: int, s: Contents, fronts: wp.array3d(dtype=int), g: Gradients):
-    """Add to the gradients what the pixels make of that to the image."""
+def render_adjoint(first: int, stripe: int, s: Contents, front_patches: wp.array3d(dtype=int), g: Gradients):
+    """Add the gradients that follow from that of the image."""
     row, k = wp.tid()
     for column in range(k * stripe, wp.min((k + 1) * stripe, s.width)):
         at = pixel_at(s, first + row, column)
-        p = fronts[at.b, at.line, column]
+        p = front_patches[at.b, at.line, column]
         if p == MIXED:
-            paint_adjoint(s, at, g)
-        elif p == NOTHING:
+            mixed_pixel_adjoint(s, at, g)
+        elif p == NO_PATCH:
             add_background(g, at, ONE)
         else:
-            whole_adjoint(s, at, p, g)
+            covering_adjoint(s, at, p, g)

@@ -1,8 +1,8 @@
-"""What the kernels see: patches (convex pieces of surface, each in a frame of its own), rays, textures.
+"""Data of the kernels: patches (convex pieces of surface, each in a frame of its own), rays and textures.
 
-A shape is one patch, but for a box (six rectangles) and a closed cylinder (two discs and the body). All lengths are
-metres; screen coordinates are pixels from the middle of the image, x to the right and y down. A ray is o + t d with t
-the depth, so that t orders what is seen. One of o and d is the same for all pixels, the other is linear in them:
+A shape is one patch, except a box (six rectangles) and a closed cylinder (two discs and the body). All lengths are
+meters; screen coordinates are pixels from the center of the image, x to the right and y down. A ray is o + t d with t
+the depth, by which surfaces are ordered. One of o and d is the same for all pixels, the other is linear in them:
 
     pinhole:       o = fixed,                        d = by_x x + by_y y + middle
     orthographic:  o = by_x x + by_y y + middle,     d = fixed
@@ -23,7 +23,7 @@ SPHERE = wp.constant(3)
 CAPSULE = wp.constant(4)
 CYLINDER = wp.constant(5)
 
-# How a texture goes on beyond its borders.
+# Continuation of a texture beyond its borders.
 CLAMP = wp.constant(0)
 AROUND = wp.constant(1)
 REPEAT = wp.constant(2)
@@ -35,16 +35,16 @@ TWO = wp.constant(scalar(2.0))
 HUGE = wp.constant(scalar(1.0e18))
 TINY = wp.constant(scalar(1.0e-30))
 PI = wp.constant(scalar(3.141592653589793))
-# What is smaller than this part of its distance is lost in rounding.
+# Size, as a fraction of the distance, that is lost in rounding.
 ROUNDING = wp.constant(scalar(16.0 * (1.2e-7 if scalar == wp.float32 else 2.2e-16)))
-# Two depths closer than this part of themselves are the same depth.
-SAME_DEPTH = wp.constant(scalar(1.0e-5))
-NOTHING = wp.constant(-1)
+# Relative difference below which two depths are equal.
+DEPTH_TOLERANCE = wp.constant(scalar(1.0e-5))
+NO_PATCH = wp.constant(-1)
 
 
 @wp.struct
 class Patch:
-    """One patch of one world, as `prepare` gathers it. It is small, for functions take it by value."""
+    """One patch of one world, as `prepare` gathers it. It is small, since functions take it by value."""
 
     fixed: vec3
     by_x: vec3
@@ -53,7 +53,7 @@ class Patch:
     size: vec3  # width or radius, height, length
     light: vec3  # towards the light
     mapping: vec4  # u = m0 + m1 x/width, v = m2 + m3 y/height
-    left: scalar  # bounds on the screen; right < left where it is not seen
+    left: scalar  # bounds on the screen; right < left where it is invisible
     top: scalar
     right: scalar
     bottom: scalar
@@ -62,9 +62,9 @@ class Patch:
     diffuse: scalar
     pinhole: int
     kind: int
-    shape: int  # that it belongs to
+    shape: int  # of the patch
     first: int  # patch of its shape
-    sign: int  # of its outward normal (0: seen from both sides)
+    sign: int  # of its outward normal (0: visible from both sides)
     corner: int  # the first one, in `vertices` and `lines`
     corners: int
     wrap: int
@@ -75,7 +75,7 @@ class Patch:
 
 @wp.struct
 class Contents:
-    """All that the kernels read."""
+    """Everything that the kernels read."""
 
     patches: wp.array2d(dtype=Patch)  # (batch, patches)
     lines: wp.array3d(dtype=scalar)  # (batch, corners, 3): the side that leaves a corner is a x + b y + c ≥ 0
@@ -92,29 +92,29 @@ class Contents:
 
 @wp.struct
 class Pixel:
-    """A pixel of one world."""
+    """Index and center of a pixel of one world."""
 
     row: int  # of all lines of all worlds
     b: int
     line: int
     column: int
-    x: scalar  # of its middle, counted from the middle of the image
+    x: scalar  # of its center, from the center of the image
     y: scalar
 
 
 @wp.struct
 class Gradients:
-    """The gradient to the image, and those that are made of it."""
+    """Cotangent of the image, and those that follow from it."""
 
     image: wp.array4d(dtype=scalar)
     patches: wp.array3d(dtype=scalar)  # (rows, patches, 18), of each line: rays (12), extents (3) and light (3)
-    texels: wp.array3d(dtype=scalar)  # empty where nobody asks for it
-    background: wp.array4d(dtype=scalar)  # the same
+    texels: wp.array3d(dtype=scalar)  # empty where it is not needed
+    background: wp.array4d(dtype=scalar)  # likewise
 
 
 @wp.func
 def ray(patch: Patch, x: scalar, y: scalar):
-    """Origin and direction of the ray through (x, y), in the frame of the patch."""
+    """Return origin and direction of the ray through (x, y), in the frame of the patch."""
     o = patch.fixed
     d = patch.middle + patch.by_x * x + patch.by_y * y
     if patch.pinhole == 0:
@@ -125,7 +125,7 @@ def ray(patch: Patch, x: scalar, y: scalar):
 
 @wp.func
 def screen_slope(patch: Patch, by_origin: vec3, by_direction: vec3):
-    """Change along x and y of what changes so with the ray's origin and direction."""
+    """Return the change along x and y of a quantity with these derivatives by the ray's origin and direction."""
     g = by_direction
     if patch.pinhole == 0:
         g = by_origin
@@ -134,7 +134,7 @@ def screen_slope(patch: Patch, by_origin: vec3, by_direction: vec3):
 
 @wp.func
 def center(index: int, size: int):
-    """The middle of a pixel, counted from the middle of the image."""
+    """Return the center of a pixel, counted from the center of the image."""
     return scalar(index) - HALF * scalar(size - 1)
 
 

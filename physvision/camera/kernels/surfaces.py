@@ -1,6 +1,6 @@
-"""Where a ray meets a patch, the normal there, and how both move.
+"""Intersection of a ray with a patch, the normal there, and how both move.
 
-A surface G(P) = 0 is met at P = o + t d. With n = ∇G there, n · (δo + t δd + d δt) + ∂G/∂size · δsize = 0 gives
+A surface G(P) = 0 is hit at P = o + t d. With n = ∇G there, n · (δo + t δd + d δt) + ∂G/∂size · δsize = 0 gives
 
     δt = −(n · (δo + t δd) + ∂G/∂size · δsize) / (n · d),
 
@@ -13,25 +13,25 @@ from .edges import SPHERE_EDGE, TUBE_EDGE, edge_slopes, edge_value, shifted
 from .precision import scalar
 from .scene import CAPSULE, CYLINDER, HALF, ONE, SPHERE, TINY, ZERO, Patch, screen_slope, vec3
 
-# The least |n · d| of unit vectors: a limb is not seen more slanted than this.
-SLANT = wp.constant(scalar(0.02))
-# From this part of its half length on a point of a cylinder is on the cap.
+# Smallest |n · d| of unit vectors: a limb does not appear more slanted.
+MIN_SLANT = wp.constant(scalar(0.02))
+# Fraction of a cylinder's half length from which a point is on the cap.
 ON_CAP = wp.constant(scalar(0.99999))
 
 
 @wp.func
-def not_zero(value: scalar, least: scalar):
+def not_zero(value: scalar, min_magnitude: scalar):
     result = value
-    if wp.abs(value) < least:
-        result = least
+    if wp.abs(value) < min_magnitude:
+        result = min_magnitude
         if value < ZERO:
-            result = -least
+            result = -min_magnitude
     return result
 
 
 @wp.func
 def sphere_depth(o: vec3, d: vec3, end: int, size: vec3, sign: scalar):
-    """Entry (sign −1) or exit (sign 1); the closest approach where the ray misses."""
+    """Return the depth of entry (sign −1) or exit (sign 1); the closest approach if the ray misses."""
     root = wp.sqrt(wp.max(edge_value(SPHERE_EDGE, end, o, d, size), ZERO))
     return (sign * root - wp.dot(shifted(o, end, size[2]), d)) / wp.dot(d, d)
 
@@ -57,7 +57,7 @@ def capsule_depth(o: vec3, d: vec3, size: vec3, sign: scalar):
 
 @wp.func
 def cylinder_depth(o: vec3, d: vec3, size: vec3, sign: scalar):
-    """Of the closed cylinder: the later of the two entries, or the earlier of the two exits."""
+    """Return the depth of the closed cylinder: the later of two entries, or the earlier of two exits."""
     t = tube_depth(o, d, size, sign)
     slab = (sign * HALF * size[2] * wp.sign(d[2]) - o[2]) / not_zero(d[2], TINY)
     if sign < ZERO:
@@ -81,10 +81,10 @@ def curved_depth(kind: int, o: vec3, d: vec3, size: vec3, sign: scalar):
 
 @wp.func
 def depth(kind: int, o: vec3, d: vec3, size: vec3, near: scalar):
-    """Depth at which the ray meets the patch: the exit where the entry is nearer than `near`.
+    """Return the depth at which the ray hits the patch: the exit if the entry is nearer than `near`.
 
-    A ray that misses a curved patch gets the depth of its closest approach, one that misses a flat patch that of
-    its plane: what a pixel on the edge needs to know which of two patches is in front.
+    A ray that misses a curved patch gets the depth of its closest approach, one that misses a flat patch that of its
+    plane: pixels on the edge need it for the depth order of two patches.
     """
     t = ZERO
     if kind >= SPHERE:
@@ -98,7 +98,7 @@ def depth(kind: int, o: vec3, d: vec3, size: vec3, near: scalar):
 
 @wp.func
 def side_depth(kind: int, o: vec3, d: vec3, size: vec3, near: scalar):
-    """The same, but of the curved side of a cylinder alone: what its colour is taken from."""
+    """Return the depth as `depth` does, but of a cylinder that of its curved side, which gives its color."""
     t = ZERO
     if kind == CYLINDER:
         t = tube_depth(o, d, size, -ONE)
@@ -111,7 +111,7 @@ def side_depth(kind: int, o: vec3, d: vec3, size: vec3, near: scalar):
 
 @wp.func
 def axis_point(kind: int, point: vec3, size: vec3):
-    """The centre of curvature that belongs to a point of a curved surface."""
+    """Return the center of curvature of a point of a curved surface."""
     z = ZERO
     if kind == CYLINDER:
         z = point[2]
@@ -122,7 +122,7 @@ def axis_point(kind: int, point: vec3, size: vec3):
 
 @wp.func
 def normal(kind: int, point: vec3, size: vec3):
-    """∇G: the unit vector z of what is flat, the radius vector of what is curved."""
+    """Return ∇G: the unit vector z of a flat patch, the radius vector of a curved one."""
     n = vec3(ZERO, ZERO, ONE)
     if kind >= SPHERE:
         n = point - axis_point(kind, point, size)
@@ -131,7 +131,7 @@ def normal(kind: int, point: vec3, size: vec3):
 
 @wp.func
 def depth_normal(kind: int, point: vec3, size: vec3):
-    """∇G where the closed solid is met: on a cap of a cylinder that of the cap."""
+    """Return ∇G where the closed solid is hit: on a cap of a cylinder that of the cap."""
     n = normal(kind, point, size)
     if kind == CYLINDER and wp.abs(point[2]) > HALF * size[2] * ON_CAP:
         n = vec3(ZERO, ZERO, wp.sign(point[2]))
@@ -140,17 +140,17 @@ def depth_normal(kind: int, point: vec3, size: vec3):
 
 @wp.func
 def slant(n: vec3, d: vec3):
-    """The quotient n · d, kept away from zero."""
-    return not_zero(wp.dot(n, d), SLANT * wp.length(n) * wp.length(d) + TINY)
+    """Return the product n · d, kept away from zero."""
+    return not_zero(wp.dot(n, d), MIN_SLANT * wp.length(n) * wp.length(d) + TINY)
 
 
 @wp.func
 def mean_slant(patch: Patch, point: vec3, n: vec3, o: vec3, d: vec3, spread: vec3):
-    """The harmonic mean of n · d over a part of a pixel about the ray, see `look`.
+    """Return the harmonic mean of n · d over a part of a pixel about the ray, see `sample_patch`.
 
-    On a curved surface n · d = ∓√f, with f the edge function. Towards the limb its inverse grows beyond all bounds, but
-    its mean does not: where f goes from f₋ to f₊ in a pixel, that is 2 / (√f₋ + √f₊). A pixel that the limb cuts is
-    represented by the middle of the part that is covered, where f is halfway from 0 to f₊.
+    On a curved surface n · d = ∓√f, with f the edge function. Towards the limb its inverse grows without bound, but its
+    mean does not: where f goes from f₋ to f₊ in a pixel, that is 2 / (√f₋ + √f₊). A pixel that the limb cuts is
+    represented by the center of its covered part, where f is halfway from 0 to f₊.
     """
     result = slant(n, d)
     if patch.kind >= SPHERE:
@@ -169,13 +169,13 @@ def mean_slant(patch: Patch, point: vec3, n: vec3, o: vec3, d: vec3, spread: vec
         along = gx * spread[0] + gy * spread[1]
         half = wp.min(HALF * wp.sqrt(along * along + gy * gy * spread[2] * spread[2]), f)
         mean = HALF * (wp.sqrt(f - half) + wp.sqrt(f + half))
-        result = not_zero(wp.sign(result) * mean, SLANT * SLANT * wp.length(n) * wp.length(d) + TINY)
+        result = not_zero(wp.sign(result) * mean, MIN_SLANT * MIN_SLANT * wp.length(n) * wp.length(d) + TINY)
     return result
 
 
 @wp.func
 def depth_by_size(kind: int, point: vec3, n: vec3, size: vec3):
-    """∂G/∂size."""
+    """Return the derivative ∂G/∂size."""
     by_radius = ZERO
     by_length = ZERO
     if kind >= SPHERE:
@@ -190,7 +190,7 @@ def depth_by_size(kind: int, point: vec3, n: vec3, size: vec3):
 
 @wp.func
 def hit_adjoint(kind: int, point: vec3, n: vec3, t: scalar, d: vec3, size: vec3, slanted: scalar, point_bar: vec3):
-    """Adjoints of origin, direction and size, given that of the point that is hit."""
+    """Return adjoints of origin, direction and size, from that of the point that is hit."""
     pull = wp.dot(point_bar, d) / slanted
     o_bar = point_bar - pull * n
     return o_bar, t * o_bar, -pull * depth_by_size(kind, point, n, size)
@@ -198,14 +198,14 @@ def hit_adjoint(kind: int, point: vec3, n: vec3, t: scalar, d: vec3, size: vec3,
 
 @wp.func
 def depth_adjoint(kind: int, point: vec3, n: vec3, t: scalar, d: vec3, size: vec3, t_bar: scalar):
-    """Adjoints of origin, direction and size, given that of the depth."""
+    """Return adjoints of origin, direction and size, from that of the depth."""
     pull = t_bar / slant(n, d)
     return -pull * n, -pull * t * n, -pull * depth_by_size(kind, point, n, size)
 
 
 @wp.func
 def point_slopes(patch: Patch, n: vec3, t: scalar, d: vec3, slanted: scalar):
-    """Change of depth and of the point that is hit, from one pixel to the next along x and along y."""
+    """Return the change of depth and of the hit point from one pixel to the next along x and along y."""
     ahead_x = patch.by_x
     ahead_y = patch.by_y
     if patch.pinhole != 0:

@@ -1,13 +1,13 @@
-"""Textures: bilinear between texels (the centre of texel i is at i + ½), averaged over what a pixel covers of them.
+"""Textures: bilinear between texels (the center of texel i is at i + ½), averaged over a pixel's footprint.
 
 A pixel, or one of several taps in it, is taken to cover the box of half-widths a and b about (u, v). With f the
-distance from the nearest texel's centre and a ≤ ½, the mean of the bilinear interpolation along u has the weights
+distance from the nearest texel's center and a ≤ ½, the mean of the bilinear interpolation along u has the weights
 
     w₊ = (p² − q²) / 4a,    p = max(f + a, 0),    q = max(f − a, 0),      w₊′ = (p − q) / 2a
 
-on the next texel, the mirror image of that on the last one, and what is left on the nearest. They are smooth in u:
-at a point the slope of the interpolation jumps from texel to texel, and a sum of such slopes over pixels is not the
-derivative of what the pixels show.
+on the next texel, the mirror image of that on the last one, and the rest on the nearest. They are smooth in u: at a
+point the slope of the interpolation jumps from texel to texel, and a sum of such slopes over pixels is not the
+derivative of the pixels.
 """
 
 import warp as wp
@@ -16,14 +16,14 @@ from .precision import scalar
 from .scene import HALF, ONE, REPEAT, TWO, ZERO, Gradients, Patch, Pixel, vec3
 
 # Half-widths below this, in texels, are points.
-POINT = wp.constant(scalar(0.01))
+POINT_WIDTH = wp.constant(scalar(0.01))
 FOUR = wp.constant(scalar(4.0))
-FAR_AWAY = wp.constant(scalar(1.0e9))
+MAX_TEXEL = wp.constant(scalar(1.0e9))
 
 
 @wp.struct
 class Footprint:
-    """Three by three texels and their weights; what a weight changes by from texel to texel along its own axis."""
+    """Three by three texels and their weights, with the derivatives of the weights along their own axes."""
 
     columns: wp.types.vector(length=3, dtype=int)
     rows: wp.types.vector(length=3, dtype=int)
@@ -34,7 +34,7 @@ class Footprint:
 
 
 @wp.func
-def around(i: int, n: int, repeat: bool):
+def wrap_index(i: int, n: int, repeat: bool):
     result = wp.clamp(i, 0, n - 1)
     if repeat:
         result = i % n
@@ -45,14 +45,14 @@ def around(i: int, n: int, repeat: bool):
 
 @wp.func
 def weights(f: scalar, reach: scalar):
-    """Of the texels before, at and after, and their slopes."""
+    """Return weights of the texels before, at and after, and their slopes."""
     p = wp.max(f, ZERO)
     m = wp.max(-f, ZERO)
     after = p
     before = m
     after_slope = HALF + HALF * wp.sign(f)
     before_slope = after_slope - ONE
-    if reach > POINT:
+    if reach > POINT_WIDTH:
         a = wp.min(reach, HALF)
         p = wp.max(f + a, ZERO)
         q = wp.max(f - a, ZERO)
@@ -68,11 +68,11 @@ def weights(f: scalar, reach: scalar):
 
 @wp.func
 def footprint(patch: Patch, u: scalar, v: scalar, reach_u: scalar, reach_v: scalar):
-    """The texels about (u, v)."""
+    """Return the texels about (u, v) with their weights."""
     c = Footprint()
-    # Textures that are far away do not overflow the integers.
-    x = wp.clamp(u, -FAR_AWAY, FAR_AWAY)
-    y = wp.clamp(v, -FAR_AWAY, FAR_AWAY)
+    # Coordinates far away must not overflow the integers.
+    x = wp.clamp(u, -MAX_TEXEL, MAX_TEXEL)
+    y = wp.clamp(v, -MAX_TEXEL, MAX_TEXEL)
     i = int(wp.floor(x))
     j = int(wp.floor(y))
     across, across_slope = weights(x - wp.floor(x) - HALF, reach_u)
@@ -82,14 +82,14 @@ def footprint(patch: Patch, u: scalar, v: scalar, reach_u: scalar, reach_v: scal
     c.along = along
     c.along_slope = along_slope
     for k in range(3):
-        c.columns[k] = patch.texel + around(i + k - 1, patch.columns, patch.wrap != 0)
-        c.rows[k] = patch.columns * around(j + k - 1, patch.rows, patch.wrap == REPEAT)
+        c.columns[k] = patch.texel + wrap_index(i + k - 1, patch.columns, patch.wrap != 0)
+        c.rows[k] = patch.columns * wrap_index(j + k - 1, patch.rows, patch.wrap == REPEAT)
     return c
 
 
 @wp.func
 def texel(texels: wp.array3d(dtype=scalar), b: int, channel: int, c: Footprint):
-    """The mean of a texture over a footprint."""
+    """Return the mean of a texture over a footprint."""
     total = scalar(ZERO)
     for k in range(3):
         total += c.along[k] * (
@@ -101,8 +101,8 @@ def texel(texels: wp.array3d(dtype=scalar), b: int, channel: int, c: Footprint):
 
 
 @wp.func
-def weighed_texel(texels: wp.array3d(dtype=scalar), g: Gradients, at: Pixel, c: Footprint):
-    """Σ over channels of the pixel's adjoint times the texture, and its slopes along u and v."""
+def weighted_texel(texels: wp.array3d(dtype=scalar), g: Gradients, at: Pixel, c: Footprint):
+    """Return the sum over channels of the pixel's adjoint times the texture, and its slopes along u and v."""
     total = scalar(ZERO)
     by_u = scalar(ZERO)
     by_v = scalar(ZERO)
@@ -121,7 +121,7 @@ def weighed_texel(texels: wp.array3d(dtype=scalar), g: Gradients, at: Pixel, c: 
 
 
 @wp.func
-def add_texel_bars(g: Gradients, b: int, channel: int, c: Footprint, bar: scalar):
+def add_texel_cotangents(g: Gradients, b: int, channel: int, c: Footprint, bar: scalar):
     for k in range(3):
         for i in range(3):
             wp.atomic_add(g.texels, b, channel, c.rows[k] + c.columns[i], bar * c.along[k] * c.across[i])

@@ -1,9 +1,8 @@
-"""How much of a pixel each layer fills, and along which lines one layer gives way to another.
+"""Visible area of each layer in a pixel, and the lines along which one layer gives way to another.
 
 Everything follows from one-dimensional visibility along the sides of the pixel and along the outlines in it. Along a
-straight line every layer covers one interval, because it is convex, so the nearest one at each place is found by
-walking from one end of an interval to the next. Green's theorem then gives the area and the first moments of what is
-seen:
+straight line every layer covers one interval, because it is convex, so a walk from one end of an interval to the next
+finds the nearest layer everywhere. Green's theorem then gives the area and the first moments of the visible part:
 
     ∫∫ dA = ∮ x n_x ds,    ∫∫ x dA = ∮ ½ x² n_x ds,    ∫∫ y dA = ∮ x y n_x ds,
 
@@ -13,14 +12,14 @@ carry the gradient of the edges (see `adjoint`).
 
 import warp as wp
 
-from .lists import MOST_PIECES, Lists
+from .lists import MAX_PIECES, Lists
 from .precision import scalar
 from .scene import HALF, ONE, TWO, ZERO
 
-# Lines closer than this, in pixels, are one line.
-SAME_LINE = wp.constant(scalar(1.0e-3))
-# What is smaller, in pixels squared, is not drawn.
-LEAST_AREA = wp.constant(scalar(1.0e-5))
+# Distance in pixels below which two lines are one.
+LINE_TOLERANCE = wp.constant(scalar(1.0e-3))
+# Smallest area that is rendered, in pixels squared.
+MIN_AREA = wp.constant(scalar(1.0e-5))
 STEP = wp.constant(scalar(1.0e-6))
 SIXTH = wp.constant(scalar(1.0 / 6.0))
 
@@ -38,7 +37,7 @@ def clip(
     low: scalar,
     high: scalar,
 ):
-    """The part of the points p + t u, t between `low` and `high`, inside a layer's lines (moved out by `slack`)."""
+    """Return the interval of p + t u, t in [low, high], inside a layer's lines (moved out by `slack`)."""
     first = lists.layers[3 * layer + 1]
     lo = scalar(low)
     hi = scalar(high)
@@ -60,7 +59,7 @@ def clip(
 
 @wp.func
 def clip_to_pixel(px: scalar, py: scalar, ux: scalar, uy: scalar):
-    """The part of the points p + t u inside the pixel."""
+    """Return the interval of p + t u inside the pixel."""
     low = scalar(-1.0)
     high = scalar(1.0)
     for axis in range(2):
@@ -73,19 +72,19 @@ def clip_to_pixel(px: scalar, py: scalar, ux: scalar, uy: scalar):
             if wp.abs(at) > HALF:
                 high = low - ONE
         else:
-            reach = HALF / wp.abs(rate)
-            low = wp.max(low, -at / rate - reach)
-            high = wp.min(high, -at / rate + reach)
+            extent = HALF / wp.abs(rate)
+            low = wp.max(low, -at / rate - extent)
+            high = wp.min(high, -at / rate + extent)
     return low, high
 
 
 @wp.func
-def at_place(lists: Lists, n: int, without: int, t: scalar):
-    """The nearest layer that covers the place `t`, and the next place where that may change."""
-    found = int(n)
+def nearest_layer(lists: Lists, n: int, skip: int, t: scalar):
+    """Return the nearest layer that covers the point at `t`, and the next `t` at which that may change."""
+    layer = int(n)
     following = scalar(1.0e9)
     for k in range(n):
-        if k != without:
+        if k != skip:
             lo = lists.spans[2 * k]
             hi = lists.spans[2 * k + 1]
             if lo < hi:
@@ -93,48 +92,48 @@ def at_place(lists: Lists, n: int, without: int, t: scalar):
                     following = wp.min(following, lo)
                 elif hi > t:
                     following = wp.min(following, hi)
-                    if found == n:
-                        found = k
-    return found, following
+                    if layer == n:
+                        layer = k
+    return layer, following
 
 
 @wp.func
 def add_moments(lists: Lists, layer: int, x0: scalar, y0: scalar, x1: scalar, y1: scalar, weight: scalar):
-    """Add the boundary integrals over a straight piece whose n_x ds is `weight` in all."""
+    """Add the boundary integrals over a straight piece with total n_x ds of `weight`."""
     lists.moments[3 * layer] += weight * HALF * (x0 + x1)
     lists.moments[3 * layer + 1] += weight * SIXTH * (x0 * x0 + x0 * x1 + x1 * x1)
     lists.moments[3 * layer + 2] += weight * SIXTH * (x0 * (TWO * y0 + y1) + x1 * (y0 + TWO * y1))
-    share = weight * HALF * SIXTH
+    factor = weight * HALF * SIXTH
     xx = x0 * x1
     yy = y0 * y1
     squares = x0 * x0 + x1 * x1
-    lists.spreads[3 * layer] += share * (x0 + x1) * squares
+    lists.spreads[3 * layer] += factor * (x0 + x1) * squares
     lists.spreads[3 * layer + 1] += (
-        share * HALF * ((squares + TWO * xx) * (y0 + y1) + TWO * (x0 * x0 * y0 + x1 * x1 * y1))
+        factor * HALF * ((squares + TWO * xx) * (y0 + y1) + TWO * (x0 * x0 * y0 + x1 * x1 * y1))
     )
-    lists.spreads[3 * layer + 2] += share * (
+    lists.spreads[3 * layer + 2] += factor * (
         (y0 * y0 + y1 * y1 + TWO * yy) * (x0 + x1) + TWO * (x0 * y0 * y0 + x1 * y1 * y1)
     )
 
 
 @wp.func
-def add_border(lists: Lists, n: int, x: scalar):
-    """The left (x = −½) or right (x = ½) side of the pixel."""
+def add_pixel_side(lists: Lists, n: int, x: scalar):
+    """Add the left (x = −½) or right (x = ½) side of the pixel."""
     for k in range(n):
         lo, hi = clip(lists, k, -1, x, ZERO, ZERO, ONE, ZERO, -HALF, HALF)
         lists.spans[2 * k] = lo
         lists.spans[2 * k + 1] = hi
     t = scalar(-0.5)
     while t < HALF:
-        layer, following = at_place(lists, n, -1, t)
+        layer, following = nearest_layer(lists, n, -1, t)
         end = wp.max(wp.min(following, HALF), t + STEP)
         add_moments(lists, layer, x, t, x, end, (end - t) * TWO * x)
         t = end
 
 
 @wp.func
-def add_outline(lists: Lists, n: int, used: int, layer: int, line: int):
-    """The visible pieces of one line of one layer; the number of pieces then."""
+def add_visible_outline(lists: Lists, n: int, used: int, layer: int, line: int):
+    """Add the visible pieces of one line of one layer; return the number of pieces."""
     a = lists.lines[3 * line]
     b = lists.lines[3 * line + 1]
     c = lists.lines[3 * line + 2]
@@ -145,44 +144,44 @@ def add_outline(lists: Lists, n: int, used: int, layer: int, line: int):
     low, high = clip(lists, layer, line, px, py, b, -a, ZERO, low, high)
     if low >= high:
         return used
-    # Who is in front hides the line wherever it touches it; who is behind shows where it covers the far side.
+    # Layers in front hide the line wherever they touch it; those behind show where they cover the far side.
     for k in range(n):
-        slack = SAME_LINE
+        slack = LINE_TOLERANCE
         ox = px
         oy = py
         if k > layer:
             slack = ZERO
-            ox = px - TWO * SAME_LINE * a
-            oy = py - TWO * SAME_LINE * b
+            ox = px - TWO * LINE_TOLERANCE * a
+            oy = py - TWO * LINE_TOLERANCE * b
         if k != layer:
             lo, hi = clip(lists, k, -1, ox, oy, b, -a, slack, low, high)
             lists.spans[2 * k] = lo
             lists.spans[2 * k + 1] = hi
     t = scalar(low)
     while t < high:
-        other, following = at_place(lists, n, layer, t)
+        behind, following = nearest_layer(lists, n, layer, t)
         end = wp.max(wp.min(following, high), t + STEP)
-        if other > layer and used < MOST_PIECES:
+        if behind > layer and used < MAX_PIECES:
             x0 = px + t * b
             y0 = py - t * a
             x1 = px + end * b
             y1 = py - end * a
             add_moments(lists, layer, x0, y0, x1, y1, -a * (end - t))
-            add_moments(lists, other, x0, y0, x1, y1, a * (end - t))
+            add_moments(lists, behind, x0, y0, x1, y1, a * (end - t))
             lists.pieces[3 * used] = HALF * (x0 + x1)
             lists.pieces[3 * used + 1] = HALF * (y0 + y1)
             lists.pieces[3 * used + 2] = end - t
             lists.sides[3 * used] = line
             lists.sides[3 * used + 1] = layer
-            lists.sides[3 * used + 2] = other
+            lists.sides[3 * used + 2] = behind
             used += 1
         t = end
     return used
 
 
 @wp.func
-def spread_out(lists: Lists, layer: int, inverse: scalar, x: scalar, y: scalar):
-    """From second moments to the parallelogram (see `look`) that has the same ones about its middle."""
+def extents_from_moments(lists: Lists, layer: int, inverse: scalar, x: scalar, y: scalar):
+    """Replace second moments by the parallelogram (see `sample_patch`) that has equal ones about its center."""
     twelve = scalar(12.0)
     across = wp.sqrt(wp.clamp(twelve * (lists.spreads[3 * layer] * inverse - x * x), ZERO, ONE))
     skew = twelve * (lists.spreads[3 * layer + 1] * inverse - x * y) / wp.max(across, STEP)
@@ -194,20 +193,20 @@ def spread_out(lists: Lists, layer: int, inverse: scalar, x: scalar, y: scalar):
 
 
 @wp.func
-def measure(lists: Lists, n: int):
-    """What is seen of each layer (the last: of the background), and the visible pieces of outline; their number."""
+def measure_visibility(lists: Lists, n: int):
+    """Set the visible part of each layer and of the background, and list the visible pieces of outline."""
     used = int(0)
-    add_border(lists, n, -HALF)
-    add_border(lists, n, HALF)
+    add_pixel_side(lists, n, -HALF)
+    add_pixel_side(lists, n, HALF)
     for layer in range(n):
         first = lists.layers[3 * layer + 1]
         for line in range(first, first + lists.layers[3 * layer + 2]):
-            used = add_outline(lists, n, used, layer, line)
+            used = add_visible_outline(lists, n, used, layer, line)
     for layer in range(n + 1):
         area = wp.clamp(lists.moments[3 * layer], ZERO, ONE)
         lists.moments[3 * layer] = area
-        inverse = ONE / wp.max(area, LEAST_AREA)
+        inverse = ONE / wp.max(area, MIN_AREA)
         lists.moments[3 * layer + 1] = wp.clamp(lists.moments[3 * layer + 1] * inverse, -HALF, HALF)
         lists.moments[3 * layer + 2] = wp.clamp(lists.moments[3 * layer + 2] * inverse, -HALF, HALF)
-        spread_out(lists, layer, inverse, lists.moments[3 * layer + 1], lists.moments[3 * layer + 2])
+        extents_from_moments(lists, layer, inverse, lists.moments[3 * layer + 1], lists.moments[3 * layer + 2])
     return used
