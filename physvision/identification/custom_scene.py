@@ -141,20 +141,22 @@ def _model(
     horizon = informative_duration(times.numpy(), observed.numpy())
     free, moving = search.observable_coordinates(horizon)
     starts, error = search.best_starts(first, end, horizon, free)
-    starts |= {"start": starts["start"][:, free], "rates": starts["rates"][:, moving]}
+    starts |= {"displacement": starts["displacement"][:, free], "velocities": starts["velocities"][:, moving]}
     position_basis, rate_basis = (torch.eye(engine.nv, dtype=torch.float64)[mask] for mask in (free, moving))
     unknowns = [
         *unknowns,
         *_camera_unknowns(evidence, float(starts["scale"][0]), from_above),
         # An unobservable position stays near that of the scene.
-        Unknown("start", [0.0] * len(position_basis), scale=0.3, std=10.0, unit="m or rad"),
-        Unknown("rates", [0.0] * len(rate_basis), scale=1.0, std=100.0, unit="m/s or rad/s"),
+        Unknown("displacement", [0.0] * len(position_basis), scale=0.3, std=10.0, unit="m or rad"),
+        Unknown("velocities", [0.0] * len(rate_basis), scale=1.0, std=100.0, unit="m/s or rad/s"),
     ]
     reference = engine.initial_state(1, torch.float64)
 
     def setup(values: Values) -> Setup:
-        q = engine.integrate(reference.q.expand(len(values["start"]), -1), values["start"] @ position_basis)
-        return Setup(State(q, values["rates"] @ rate_basis), leaves(values))
+        q = engine.integrate(
+            reference.q.expand(len(values["displacement"]), -1), values["displacement"] @ position_basis
+        )
+        return Setup(State(q, values["velocities"] @ rate_basis), leaves(values))
 
     def observe(sampled: SampledState) -> Tensor:
         return _project(points.positions(sampled.state, sampled.properties) @ plane.T, sampled.values).flatten(1)
@@ -192,7 +194,7 @@ def _simulate_points(engine: MechanicalEngine, points: TrackedPoints, setup: Set
 def _project(plane_positions: Tensor, values: Values) -> Tensor:
     """Return pixels of positions in the plane, (worlds, points, 2), m: y down, tilted, scaled, shifted."""
     flipped = plane_positions * plane_positions.new_tensor([1.0, -1.0])
-    return values["corner"][:, None] + values["scale"][:, None, None] * rotate(flipped, values["tilt"][:, None])
+    return values["origin"][:, None] + values["scale"][:, None, None] * rotate(flipped, values["tilt"][:, None])
 
 
 def _camera_unknowns(evidence: Evidence, scale: float, from_above: bool) -> list[Unknown]:
@@ -206,7 +208,7 @@ def _camera_unknowns(evidence: Evidence, scale: float, from_above: bool) -> list
     return [
         scale_unknown,
         Unknown("tilt", 0.0, scale=tilt_std, std=None if from_above else tilt_std, unit="rad"),
-        Unknown("corner", [0.0, 0.0], scale=20.0, unit="px"),
+        Unknown("origin", [0.0, 0.0], scale=20.0, unit="px"),
     ]
 
 

@@ -94,11 +94,11 @@ class StartSearch:
             simulated * simulated.new_tensor([1.0, -1.0]), tilt[:, None, None]
         )
         errors = observed[compared] - projected
-        corner = errors.nanmean((1, 2))
-        cost = (errors - corner[:, None, None]).square().nanmean((1, 2, 3)).nan_to_num(nan=math.inf, posinf=math.inf)
+        origin = errors.nanmean((1, 2))
+        cost = (errors - origin[:, None, None]).square().nanmean((1, 2, 3)).nan_to_num(nan=math.inf, posinf=math.inf)
         features = torch.cat([displacement, 2 * scale.log()[:, None]], 1)
         rows = _distinct_rows(cost, features, settings.starts, settings.min_start_distance)
-        values |= {"scale": scale, "tilt": tilt, "corner": corner, "start": displacement, "rates": rates}
+        values |= {"scale": scale, "tilt": tilt, "origin": origin, "displacement": displacement, "velocities": rates}
         return {name: value[rows] for name, value in values.items()}, math.sqrt(float(cost[rows[0]]))
 
     def _simulate(self, start: State, leaves: dict[str, Tensor], times: np.ndarray) -> Tensor:

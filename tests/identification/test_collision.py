@@ -63,9 +63,9 @@ def test_a_table_slows_bodies_against_the_velocities_that_they_part_with():
     velocities = np.diff(clip.motion.poses(early)[..., :2], axis=0)[0] / 2e-5 * [pixels, -pixels]
     slowing = clip.truth["friction"] * GRAVITY * pixels
     truth = {
-        "ratio": clip.truth["mass_ratio"], "restitution": clip.truth["restitution"], "friction": 0.0,
-        "distance": sum(body.size[0] for body in clip.motion.bodies) / 2 * pixels, "slowing": slowing,
-        "places": positions[model.first].flatten().tolist(), "velocities": velocities.flatten().tolist(),
+        "mass_ratio": clip.truth["mass_ratio"], "restitution": clip.truth["restitution"], "friction": 0.0,
+        "contact_distance": sum(body.size[0] for body in clip.motion.bodies) / 2 * pixels, "deceleration": slowing,
+        "positions": positions[model.first].flatten().tolist(), "velocities": velocities.flatten().tolist(),
     }  # fmt: skip
     setup = model.setup({name: torch.tensor([value], dtype=torch.float64) for name, value in truth.items()})
     assert setup.controls is not None

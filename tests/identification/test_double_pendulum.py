@@ -111,8 +111,9 @@ def test_point_masses_in_air_move_as_the_law_has_it():
     angles = clip.motion.poses(clip.times)[:, :, 2]
     truth, scale = clip.truth, clip.view.scale
     truth_values = {
-        "weight": 9.81 * scale, "ratio": truth["mass_ratio"], "air": truth["damping"], "angles": angles[0],
-        "arcs": [scale * truth["length_1"], scale * truth["length_2"]], "spins": [0.0, 0.0],
+        "gravity": 9.81 * scale, "mass_ratio": truth["mass_ratio"], "air_damping": truth["damping"],
+        "angles": angles[0], "arm_lengths": [scale * truth["length_1"], scale * truth["length_2"]],
+        "angular_velocities": [0.0, 0.0],
     }  # fmt: skip
     unknowns = Unknowns(model.unknowns)
     values = unknowns.values(unknowns.start()) | {

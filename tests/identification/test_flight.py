@@ -66,7 +66,7 @@ def test_drag_between_the_release_and_the_first_sample_counts():
     (track,) = tracks_of(thrown, 1)
     result = identify([track], "projectile", thrown.known, size=thrown.filming.size)
     values = result.fit.problem.unknowns.values(result.fit.z[None])
-    moment = float(values["release"])
+    moment = float(values["release_time"])
     step = result.fit.problem.engine.dt
     states = result.fit.problem.rollout(result.fit.z[None], int(moment / step) + 2)
     speeds = states.v[0].norm(dim=1).detach().numpy()
@@ -83,5 +83,5 @@ def test_what_a_hand_holds_still_does_not_fly_up_before_it_falls():
     pulled = track.positions + np.array([0.0, 0.8]) * ((since > 0.01) & (since < 0.1))[:, None]
     known_values = {"scale": dropped.options["scale"]}
     result = identify([replace(track, positions=pulled)], "fall", known_values, size=dropped.filming.size)
-    assert "aside" not in result.fit.problem.unknowns.values(result.fit.z[None])
+    assert "offset" not in result.fit.problem.unknowns.values(result.fit.z[None])
     assert abs(result.parameters["acceleration"].value / 9.81 - 1) < 0.03

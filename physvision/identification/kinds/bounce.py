@@ -114,11 +114,11 @@ def _model(
     def setup(values: Values) -> Setup:
         zero = torch.zeros_like(values["floor"])
         origin = torch.stack([start.expand_as(zero), values["floor"]], 1)
-        x, y = rotate(values["place"] - origin, -values["tilt"]).unbind(1)
+        x, y = rotate(values["position"] - origin, -values["tilt"]).unbind(1)
         vx, vy = rotate(values["velocity"], -values["tilt"]).unbind(1)
         state = State(torch.stack([x, y, zero], 1), torch.stack([vx, vy, zero], 1))
         materials = {name: values[name][:, None].expand(-1, 2) for name in ("restitution", "friction")}
-        return Setup(state, {**materials, "gravity": torch.stack([zero, values["weight"]], 1)})
+        return Setup(state, {**materials, "gravity": torch.stack([zero, values["gravity"]], 1)})
 
     def observe(sampled: SampledState) -> torch.Tensor:
         x, y = rotate(sampled.state.q[:, :2], sampled.values["tilt"]).unbind(1)
@@ -164,11 +164,11 @@ def _unknowns(evidence: Evidence, guess: BounceGuess, audio: AudioRestitution | 
     restitution = min(max(restitution, 0.05), 0.98)
     speed = math.sqrt(2 * guess.gravity * size)
     return [
-        Unknown("weight", guess.gravity, low=0.0, unit="px/s²"),
+        Unknown("gravity", guess.gravity, low=0.0, unit="px/s²"),
         Unknown("floor", guess.floor, scale=2.0, unit="px"),
         Unknown("restitution", restitution, 0.0, 1.0, std=None if audio is None else audio.std),
         evidence.view.tilt_unknown(),
-        Unknown("place", guess.position.tolist(), scale=5.0, unit="px"),
+        Unknown("position", guess.position.tolist(), scale=5.0, unit="px"),
         Unknown("velocity", guess.velocity.tolist(), scale=0.05 * speed, unit="px/s"),
         Unknown("friction", friction, low=0.0, std=friction),
     ]
@@ -178,7 +178,7 @@ def _scale(values: Values, known_values: KnownTensors, radius: float | None) -> 
     if "scale" in known_values:
         return known_values["scale"]
     if "gravity" in known_values:
-        return values["weight"] / known_values["gravity"]
+        return values["gravity"] / known_values["gravity"]
     if "radius" in known_values and radius is not None:
         return radius / known_values["radius"]
     return None
@@ -188,7 +188,7 @@ def _parameters(values: Values, known_values: KnownTensors, radius: float | None
     scale = _scale(values, known_values, radius)
     parameters: ParameterValues = {"restitution": values["restitution"]}
     if "gravity" not in known_values:
-        parameters["gravity"] = "needs radius or scale" if scale is None else values["weight"] / scale
+        parameters["gravity"] = "needs radius or scale" if scale is None else values["gravity"] / scale
     if "radius" not in known_values:
         parameters["radius"] = "needs gravity or scale" if scale is None or radius is None else radius / scale
     return parameters

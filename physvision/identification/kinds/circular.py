@@ -30,15 +30,15 @@ def candidate_models(evidence: Evidence) -> list[MotionModel]:
         raise UnsuitableError("less than a quarter of a turn is observed")
     unknowns = [
         Unknown("center", center.tolist(), scale=radius, unit="px"),
-        Unknown("arc", radius, low=0.0, unit="px"),
+        Unknown("radius", radius, low=0.0, unit="px"),
         Unknown("angle", float(start), unit="rad"),
-        Unknown("spin", float(rate), scale=abs(float(rate)), unit="rad/s"),
+        Unknown("angular_velocity", float(rate), scale=abs(float(rate)), unit="rad/s"),
         # A circle seen at an angle is an ellipse, to second order of the angle.
         Unknown("flatness", [0.0, 0.0], scale=0.01, std=settings.flatness_std),
     ]
 
     def setup(values: Values) -> Setup:
-        return Setup(State(values["angle"][:, None], values["spin"][:, None]))
+        return Setup(State(values["angle"][:, None], values["angular_velocity"][:, None]))
 
     return [
         MotionModel(
@@ -54,16 +54,16 @@ def _observe(sampled: SampledState) -> torch.Tensor:
     x, y = angle.cos(), angle.sin()
     stretch, skew = values["flatness"].unbind(1)
     ellipse = torch.stack([x + stretch * x + skew * y, y - stretch * y + skew * x], 1)
-    return values["center"] + values["arc"][:, None] * ellipse
+    return values["center"] + values["radius"][:, None] * ellipse
 
 
 def parameters(values: Values, known_values: KnownTensors) -> ParameterValues:
     """Return the period, and radius and speed by the scale or the radius."""
-    rate = values["spin"].abs()
+    rate = values["angular_velocity"].abs()
     missing = "lengths are observed in pixels: needs scale or radius"
     parameters: ParameterValues = {"period": 2 * math.pi / rate, "radius": missing, "speed": missing}
     if "scale" in known_values:
-        radius = values["arc"] / known_values["scale"]
+        radius = values["radius"] / known_values["scale"]
     elif "radius" in known_values:
         radius = known_values["radius"].expand_as(rate)
     else:

@@ -47,7 +47,7 @@ def candidate_models(evidence: Evidence) -> list[MotionModel]:
         return _setup(values, friction)
 
     def parameters(values: Values, known_values: KnownTensors) -> ParameterValues:
-        ratio = values["ratio"]
+        ratio = values["mass_ratio"]
         return {"mass_ratio": 1 / ratio if swapped else ratio, "restitution": values["restitution"]}
 
     return [
@@ -75,23 +75,23 @@ def _unknowns(impact: Impact, ratio: float, elapsed: float, settings: CollisionS
     speed = float(max(np.linalg.norm(before[:2]), np.linalg.norm(before[2:])))
     start = impact.positions - before * elapsed
     return [
-        Unknown("ratio", ratio, low=0.0),
+        Unknown("mass_ratio", ratio, low=0.0),
         Unknown("restitution", restitution, low=0.0, high=1.0),
-        Unknown("distance", distance, low=0.0, unit="px"),
-        Unknown("places", start.tolist(), scale=3.0, unit="px"),
+        Unknown("contact_distance", distance, low=0.0, unit="px"),
+        Unknown("positions", start.tolist(), scale=3.0, unit="px"),
         Unknown("velocities", before.tolist(), scale=0.05 * speed, unit="px/s"),
-        Unknown("slowing", 0.02 * speed, scale=0.1 * speed, std=speed, unit="px/s²"),
+        Unknown("deceleration", 0.02 * speed, scale=0.1 * speed, std=speed, unit="px/s²"),
         Unknown("friction", settings.friction_std, low=0.0, std=settings.friction_std),
     ]
 
 
 def _setup(values: Values, friction: _TableFriction) -> Setup:
-    zero = torch.zeros_like(values["ratio"])[:, None]
-    first, second = values["places"].split(2, 1)
+    zero = torch.zeros_like(values["mass_ratio"])[:, None]
+    first, second = values["positions"].split(2, 1)
     first_velocity, second_velocity = values["velocities"].split(2, 1)
     leaves = {name: values[name][:, None].expand(-1, 2) for name in ("restitution", "friction")}
-    leaves["mass"] = torch.cat([torch.ones_like(zero), values["ratio"][:, None]], 1)
-    leaves["radius"] = values["distance"][:, None].expand(-1, 2) / 2
+    leaves["mass"] = torch.cat([torch.ones_like(zero), values["mass_ratio"][:, None]], 1)
+    leaves["radius"] = values["contact_distance"][:, None].expand(-1, 2) / 2
     leaves["gyration"] = leaves["radius"] / 2**0.5
     q = torch.cat([first, zero, second, zero], 1)
     v = torch.cat([first_velocity, zero, second_velocity, zero], 1)
@@ -116,7 +116,7 @@ class _TableFriction:
 
     def forces(self, values: Values) -> Float[Tensor, "worlds steps 6"]:
         """Return forces and torques in each step."""
-        deceleration, before = values["slowing"], values["velocities"].unflatten(1, (2, 2))
+        deceleration, before = values["deceleration"], values["velocities"].unflatten(1, (2, 2))
         impact_time, after = self._impact(values)
         start_times = self.dt * torch.arange(self.steps, dtype=before.dtype)
         # During the step of the impact the force is that before it, and the next step makes up for that: so the bodies
@@ -125,7 +125,7 @@ class _TableFriction:
         before_weight = torch.where(late <= 0, 1.0, torch.where(late < 1, -late, 0.0))[..., None, None]
         direction_before = self._directions(before, deceleration, start_times.expand(len(impact_time), -1))
         direction_after = self._directions(after, deceleration, start_times - impact_time[:, None])
-        mass = torch.stack([torch.ones_like(deceleration), values["ratio"]], 1)
+        mass = torch.stack([torch.ones_like(deceleration), values["mass_ratio"]], 1)
         direction = before_weight * direction_before + (1 - before_weight) * direction_after
         force = -(deceleration[:, None] * mass)[:, None, :, None] * direction
         return torch.cat([force, torch.zeros_like(force[..., :1])], 3).flatten(2)
@@ -138,12 +138,12 @@ class _TableFriction:
         law, and at most the one that makes the rims of two discs, of inertia m r²/2, stick to each other: a third of
         what would stop them if they could not turn.
         """
-        ratio, limit = values["ratio"], self.settings.max_shift
+        ratio, limit = values["mass_ratio"], self.settings.max_shift
         time = torch.full_like(ratio, self.impact_time)
         for _ in range(self.settings.newton_iterations):
             gap, velocities = _state_at(values, time)
             approach_speed = self._approach(gap, velocities)[1]
-            step = (gap.norm(dim=1) - values["distance"]) / approach_speed
+            step = (gap.norm(dim=1) - values["contact_distance"]) / approach_speed
             time = (time + step).clamp(self.impact_time - limit, self.impact_time + limit)
         gap, velocities = _state_at(values, time)
         normal, approach_speed, tangential = self._approach(gap, velocities)
@@ -172,10 +172,10 @@ class _TableFriction:
 
 def _state_at(values: Values, time: Tensor) -> tuple[Tensor, Tensor]:
     """Return the vector from the first body's center to the second's, and both velocities, before any impact."""
-    positions, velocities = (values[name].unflatten(1, (2, 2)) for name in ("places", "velocities"))
+    positions, velocities = (values[name].unflatten(1, (2, 2)) for name in ("positions", "velocities"))
     speed = (velocities.square().sum(2) + 1e-9).sqrt()
-    duration = torch.minimum(time[:, None], speed / values["slowing"].clamp(min=1e-6)[:, None])[..., None]
-    deceleration = values["slowing"][:, None, None] * velocities / speed[..., None]
+    duration = torch.minimum(time[:, None], speed / values["deceleration"].clamp(min=1e-6)[:, None])[..., None]
+    deceleration = values["deceleration"][:, None, None] * velocities / speed[..., None]
     moved = positions + velocities * duration - deceleration * duration**2 / 2
     return moved.diff(dim=1)[:, 0], velocities - deceleration * duration
 

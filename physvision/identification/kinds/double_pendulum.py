@@ -167,9 +167,9 @@ def _model(evidence: Evidence, guess: _Guess, hinges: bool, swing: list[float] |
     )
     unknowns = _unknowns(evidence, guess, settings)
     if hinges:
-        unknowns.append(Unknown("damping", [1e-4, 1e-4], low=0.0, unit="1/s"))
+        unknowns.append(Unknown("joint_damping", [1e-4, 1e-4], low=0.0, unit="1/s"))
     if swing is not None:
-        unknowns.append(Unknown("reach", swing, low=0.0))
+        unknowns.append(Unknown("swing_ratios", swing, low=0.0))
 
     def setup(values: Values) -> Setup:
         return _setup(values, guess.arm_rates, settings.point_inertia)
@@ -177,16 +177,16 @@ def _model(evidence: Evidence, guess: _Guess, hinges: bool, swing: list[float] |
     def observe(sampled: SampledState) -> torch.Tensor:
         values, q = sampled.values, sampled.state.q
         angles = torch.stack([q[:, 0], q[:, 0] + q[:, 1]], 1) + values["tilt"][:, None]
-        arms = values["arcs"][..., None] * torch.stack([angles.sin(), angles.cos()], 2)
-        inner_along, inner_across, outer_along = values["pulls"][..., None].unbind(1)
+        arms = values["arm_lengths"][..., None] * torch.stack([angles.sin(), angles.cos()], 2)
+        inner_along, inner_across, outer_along = values["center_shifts"][..., None].unbind(1)
         inner = values["pivot"] + (1 + inner_along) * arms[:, 0] + inner_across * arms[:, 1]
-        depth = 1 + values["depth"][:, None]
-        outer = values["pivot"] + values["aside"] + depth * (arms[:, 0] + (1 + outer_along) * arms[:, 1])
+        depth = 1 + values["depth_offset"][:, None]
+        outer = values["pivot"] + values["outer_shift"] + depth * (arms[:, 0] + (1 + outer_along) * arms[:, 1])
         return torch.cat([inner, outer] if guess.inner == 0 else [outer, inner], 1)
 
     starts: dict[str, object] = {
-        "weight": guess.gravity * torch.tensor([1.0, 1.0, 1.0, 0.7, 1.4], dtype=torch.float64),
-        "ratio": guess.mass_ratio * torch.tensor([1.0, 0.5, 2.0, 1.0, 1.0], dtype=torch.float64),
+        "gravity": guess.gravity * torch.tensor([1.0, 1.0, 1.0, 0.7, 1.4], dtype=torch.float64),
+        "mass_ratio": guess.mass_ratio * torch.tensor([1.0, 0.5, 2.0, 1.0, 1.0], dtype=torch.float64),
     }
     return MotionModel(
         "double_pendulum", engine, unknowns, setup, observe, _parameters, _UNITS, *guess.window, starts,
@@ -197,19 +197,19 @@ def _model(evidence: Evidence, guess: _Guess, hinges: bool, swing: list[float] |
 def _unknowns(evidence: Evidence, guess: _Guess, settings: DoublePendulumSettings) -> list[Unknown]:
     arc = guess.arcs[0]
     return [
-        Unknown("weight", guess.gravity, low=0.0, unit="px/s²"),
-        Unknown("ratio", guess.mass_ratio, low=0.0),
-        Unknown("arcs", guess.arcs, low=0.0, unit="px"),
+        Unknown("gravity", guess.gravity, low=0.0, unit="px/s²"),
+        Unknown("mass_ratio", guess.mass_ratio, low=0.0),
+        Unknown("arm_lengths", guess.arcs, low=0.0, unit="px"),
         Unknown("pivot", guess.pivot, scale=0.01 * arc, unit="px"),
         evidence.view.tilt_unknown(),
         Unknown("angles", guess.angles, scale=0.3, unit="rad"),
-        Unknown("spins", guess.rates, scale=1.0, unit="rad/s"),
-        Unknown("air", 0.01, low=0.0, unit="1/s"),
+        Unknown("angular_velocities", guess.rates, scale=1.0, unit="rad/s"),
+        Unknown("air_damping", 0.01, low=0.0, unit="1/s"),
         # The outer arm swings in front of the inner one, so it appears larger and shifted.
-        Unknown("depth", 0.0, scale=0.01, std=settings.depth_std),
-        Unknown("aside", [0.0, 0.0], scale=0.01 * arc, std=settings.depth_std * arc, unit="px"),
+        Unknown("depth_offset", 0.0, scale=0.01, std=settings.depth_std),
+        Unknown("outer_shift", [0.0, 0.0], scale=0.01 * arc, std=settings.depth_std * arc, unit="px"),
         # Arms shift the observed centers of their bobs: the inner bob along either arm, and the outer one along its.
-        Unknown("pulls", [0.0, 0.0, 0.0], scale=0.01, std=settings.shift_std),
+        Unknown("center_shifts", [0.0, 0.0, 0.0], scale=0.01, std=settings.shift_std),
     ]
 
 
@@ -222,10 +222,10 @@ def _setup(values: Values, arm_rates: torch.Tensor, point_inertia: float) -> Set
 
         −c (m₁ s₁² ω₁ + m₂ a₁ (a₁ ω₁ + s₂ ω₂ cos)),   −c m₂ s₂ (s₂ ω₂ + a₁ ω₁ cos)
     """
-    arcs, ratio = values["arcs"], values["ratio"]
+    arcs, ratio = values["arm_lengths"], values["mass_ratio"]
     zero = torch.zeros_like(ratio)
     mass = torch.stack([torch.ones_like(ratio), ratio], 1)
-    swing = arcs * values["reach"] if "reach" in values else arcs
+    swing = arcs * values["swing_ratios"] if "swing_ratios" in values else arcs
     inertia = (mass * swing**2 * point_inertia)[..., None, None] * torch.eye(3, dtype=arcs.dtype)
     centers = torch.stack([torch.stack([zero, zero, -arm], 1) for arm in swing.unbind(1)], 1)
     hinges = torch.stack([torch.zeros_like(centers[:, 0]), torch.stack([zero, zero, -arcs[:, 0]], 1)], 1)
@@ -234,18 +234,21 @@ def _setup(values: Values, arm_rates: torch.Tensor, point_inertia: float) -> Set
         "center_of_mass": centers,
         "inertia": inertia,
         "position": hinges,
-        "gravity": torch.stack([zero, zero, -values["weight"]], 1),
+        "gravity": torch.stack([zero, zero, -values["gravity"]], 1),
     }
-    if "damping" in values:
-        leaves["joint_damping"] = values["damping"] * mass * swing**2
-    q, v = (torch.stack([values[name][:, 0], values[name].diff(dim=1)[:, 0]], 1) for name in ("angles", "spins"))
+    if "joint_damping" in values:
+        leaves["joint_damping"] = values["joint_damping"] * mass * swing**2
+    q, v = (
+        torch.stack([values[name][:, 0], values[name].diff(dim=1)[:, 0]], 1)
+        for name in ("angles", "angular_velocities")
+    )
     inner_rate, outer_rate, cosine = arm_rates.to(arcs).unbind(1)
     (inner_swing, outer_swing), hinge = (arm[:, None] for arm in swing.unbind(1)), arcs[:, :1]
     outer = ratio[:, None] * outer_swing * (outer_swing * outer_rate + hinge * inner_rate * cosine)
     inner = (inner_swing**2 + ratio[:, None] * hinge**2) * inner_rate
     inner = inner + ratio[:, None] * hinge * outer_swing * outer_rate * cosine
     # The outer hinge's torque acts on the inner arm as well.
-    torques = -values["air"][:, None, None] * torch.stack([inner + outer, outer], 2)
+    torques = -values["air_damping"][:, None, None] * torch.stack([inner + outer, outer], 2)
     return Setup(State(q, v), leaves, torques)
 
 
@@ -253,7 +256,7 @@ def _scale(values: Values, known_values: KnownTensors) -> torch.Tensor | None:
     """Return the scale, pixels a meter, known or by gravity."""
     if "scale" in known_values:
         return known_values["scale"]
-    return values["weight"] / known_values["gravity"] if "gravity" in known_values else None
+    return values["gravity"] / known_values["gravity"] if "gravity" in known_values else None
 
 
 def _parameters(values: Values, known_values: KnownTensors) -> ParameterValues:
@@ -263,15 +266,17 @@ def _parameters(values: Values, known_values: KnownTensors) -> ParameterValues:
     carries at the outer hinge, and the ratio of the point masses that would move like them.
     """
     scale = _scale(values, known_values)
-    parameters: ParameterValues = {"mass_ratio": values["ratio"], "damping": values["air"]}
+    parameters: ParameterValues = {"mass_ratio": values["mass_ratio"], "damping": values["air_damping"]}
     if "scale" in known_values:
-        parameters["gravity"] = values["weight"] / known_values["scale"]
+        parameters["gravity"] = values["gravity"] / known_values["scale"]
     for index in range(2):
-        arc = values["arcs"][:, index]
+        arc = values["arm_lengths"][:, index]
         parameters[f"length_{index + 1}"] = "needs gravity or scale" if scale is None else arc / scale
-        if "reach" in values:
-            swing = arc * values["reach"][:, index]
+        if "swing_ratios" in values:
+            swing = arc * values["swing_ratios"][:, index]
             parameters[f"swing_length_{index + 1}"] = "needs gravity or scale" if scale is None else swing / scale
-        damping = values["damping"][:, index] if "damping" in values else "only the air is observed to slow it"
+        damping = (
+            values["joint_damping"][:, index] if "joint_damping" in values else "only the air is observed to slow it"
+        )
         parameters[f"damping_{index + 1}"] = damping
     return parameters

@@ -64,7 +64,7 @@ def _model(evidence: Evidence, kind: str, stretch: FlightStretch) -> MotionModel
     unknowns = _unknowns(evidence, kind, stretch, guess, gravity)
     if stretch.flying:
         radius = evidence.tracks[0].radius or 1.0
-        unknowns.append(Unknown("aside", [0.0, 0.0], scale=radius, std=settings.covered_offset * radius, unit="px"))
+        unknowns.append(Unknown("offset", [0.0, 0.0], scale=radius, std=settings.covered_offset * radius, unit="px"))
     elif by_hand:
         unknowns.append(Unknown("pull", pull.tolist(), scale=gravity, std=pull_std, unit="px/s²"))
     known_gravity = evidence.known_values["gravity"].value if "gravity" in evidence.known_values else _EARTH_GRAVITY
@@ -72,11 +72,11 @@ def _model(evidence: Evidence, kind: str, stretch: FlightStretch) -> MotionModel
 
     def observe(sampled: SampledState) -> torch.Tensor:
         if stretch.flying:
-            return sampled.state.q + sampled.values["aside"] * (sampled.time < clear_time)[:, None]
+            return sampled.state.q + sampled.values["offset"] * (sampled.time < clear_time)[:, None]
         if not by_hand:
             return sampled.state.q
         # Before the release a constant pull leads it to the parabola of the flight.
-        before = (sampled.values["release"] - sampled.time).clamp(min=0)
+        before = (sampled.values["release_time"] - sampled.time).clamp(min=0)
         return sampled.state.q + 0.5 * sampled.values["pull"] * before[:, None] ** 2
 
     return MotionModel(
@@ -95,9 +95,9 @@ def _unknowns(
     speed = max(float(np.linalg.norm(guess[1])), gravity * dt)
     velocity = guess[1].tolist() if kind == "projectile" else float(guess[1][1])
     unknowns = [
-        Unknown("weight", gravity, low=0.0, unit="px/s²"),
+        Unknown("gravity", gravity, low=0.0, unit="px/s²"),
         evidence.view.tilt_unknown(),
-        Unknown("place", guess[0].tolist(), scale=10.0, unit="px"),
+        Unknown("position", guess[0].tolist(), scale=10.0, unit="px"),
         # Drag has a prior: a short flight does not determine it.
         Unknown("drag", settings.drag, scale=settings.drag, std=settings.drag_std, unit="1/m"),
         Unknown("velocity", velocity, scale=0.1 * speed, unit="px/s"),
@@ -105,11 +105,11 @@ def _unknowns(
     if kind == "fall":
         duration = float(stretch.times[-1] - stretch.times[stretch.before])
         push = settings.push_std * gravity * duration
-        unknowns.append(Unknown("sideways", 0.0, scale=push, std=push, unit="px/s"))
+        unknowns.append(Unknown("sideways_velocity", 0.0, scale=push, std=push, unit="px/s"))
     by_hand = stretch.before > 0 and not stretch.flying
     release_std = settings.hand_late_frames * dt if by_hand else stretch.release_std
     release = stretch.release - stretch.times[0]
-    return [*unknowns, Unknown("release", release, scale=dt, std=release_std, unit="s")]
+    return [*unknowns, Unknown("release_time", release, scale=dt, std=release_std, unit="s")]
 
 
 def _setup(kind: str, known_gravity: float, values: Values) -> Setup:
@@ -117,9 +117,9 @@ def _setup(kind: str, known_gravity: float, values: Values) -> Setup:
     velocity = values["velocity"]
     if kind == "fall":
         right = torch.stack([down[:, 1], -down[:, 0]], 1)
-        velocity = velocity[:, None] * down + values["sideways"][:, None] * right
-    leaves = {"push": values["weight"][:, None] * down, "drag": _pixel_drag(values, known_gravity)}
-    return Setup(State(values["place"], velocity), leaves)
+        velocity = velocity[:, None] * down + values["sideways_velocity"][:, None] * right
+    leaves = {"push": values["gravity"][:, None] * down, "drag": _pixel_drag(values, known_gravity)}
+    return Setup(State(values["position"], velocity), leaves)
 
 
 def _is_vertical(coefficients: np.ndarray, duration: float, noise: float, settings: FlightSettings) -> bool:
@@ -132,19 +132,19 @@ def _is_vertical(coefficients: np.ndarray, duration: float, noise: float, settin
 def _scale(values: Values, known_values: KnownTensors) -> torch.Tensor | None:
     """Return the scale, pixels a meter, by gravity or known."""
     if "gravity" in known_values:
-        return values["weight"] / known_values["gravity"]
+        return values["gravity"] / known_values["gravity"]
     return known_values.get("scale")
 
 
 def _pixel_drag(values: Values, gravity: torch.Tensor | float) -> torch.Tensor:
     """Return the drag, 1/px: that in 1/m over the scale that gravity implies."""
-    return values["drag"] * gravity / values["weight"]
+    return values["drag"] * gravity / values["gravity"]
 
 
 def _launch_velocity(values: Values, gravity: torch.Tensor | float) -> torch.Tensor:
     """Return the velocity at the release, px/s, by one midpoint step along the path of the flight."""
-    push = values["weight"][:, None] * torch.stack([-values["tilt"].sin(), values["tilt"].cos()], 1)
-    drag, duration = _pixel_drag(values, gravity)[:, None], values["release"][:, None]
+    push = values["gravity"][:, None] * torch.stack([-values["tilt"].sin(), values["tilt"].cos()], 1)
+    drag, duration = _pixel_drag(values, gravity)[:, None], values["release_time"][:, None]
 
     def acceleration(velocity: torch.Tensor) -> torch.Tensor:
         return push - drag * velocity.norm(dim=1, keepdim=True) * velocity
@@ -158,7 +158,7 @@ def _parameters(kind: str, values: Values, known_values: KnownTensors) -> Parame
     parameters: ParameterValues = {"drag": values["drag"]}
     missing = "only its ratio to gravity is observable: needs gravity or scale"
     if "gravity" not in known_values or "scale" in known_values:
-        gravity = values["weight"] / known_values["scale"] if "scale" in known_values else missing
+        gravity = values["gravity"] / known_values["scale"] if "scale" in known_values else missing
         names = ("acceleration", "gravity") if kind == "fall" else ("gravity",)
         parameters |= dict.fromkeys(names, gravity)
     if kind == "projectile":

@@ -33,11 +33,11 @@ def candidate_models(evidence: Evidence) -> list[MotionModel]:
     frequency = 2 * math.pi / period
     unknowns = [
         Unknown("restoring", frequency**2, low=0.0, unit="1/s²"),
-        Unknown("arc", 100.0, low=0.0, unit="px"),
+        Unknown("arm_length", 100.0, low=0.0, unit="px"),
         Unknown("pivot", positions.mean(0).tolist(), scale=50.0, unit="px"),
         evidence.view.tilt_unknown(),
         Unknown("angle", 0.0, unit="rad"),
-        Unknown("spin", 0.0, scale=frequency, unit="rad/s"),
+        Unknown("angular_velocity", 0.0, scale=frequency, unit="rad/s"),
         Unknown("damping", 0.05, scale=0.1, unit="1/s"),
         Unknown("drag", 0.05, scale=0.1, unit="1/rad"),
     ]
@@ -59,16 +59,16 @@ def _setup(values: Values) -> Setup:
         "restoring": values["restoring"],
         "velocity_decay": values["damping"],
         "drag": values["drag"],
-        "length": values["arc"],
+        "length": values["arm_length"],
     }
-    return Setup(State(values["angle"][:, None], values["spin"][:, None]), leaves)
+    return Setup(State(values["angle"][:, None], values["angular_velocity"][:, None]), leaves)
 
 
 def _observe(sampled: SampledState) -> torch.Tensor:
     """Return the position of the bob in a tilted picture, y down."""
     angle = sampled.state.q[:, 0] + sampled.values["tilt"]
     arm = torch.stack([angle.sin(), angle.cos()], 1)
-    return sampled.values["pivot"] + sampled.values["arc"][:, None] * arm
+    return sampled.values["pivot"] + sampled.values["arm_length"][:, None] * arm
 
 
 def _observe_drifting(sampled: SampledState) -> torch.Tensor:
@@ -95,7 +95,7 @@ def _starts(times: Samples, positions: Positions, period: float) -> dict[str, ob
         count = min(len(times), 5)
         spin, start = np.polyfit(times[:count] - times[0], angle[:count], 1)
         rows.append(((2 * math.pi * period_ratio / period) ** 2, arc, pivot, start, spin))
-    names = ("restoring", "arc", "pivot", "angle", "spin")
+    names = ("restoring", "arm_length", "pivot", "angle", "angular_velocity")
     columns = zip(names, zip(*rows, strict=True), strict=True)
     return {name: torch.tensor(np.array(values), dtype=torch.float64) for name, values in columns}
 
@@ -105,7 +105,7 @@ def _scale(values: Values, known_values: KnownTensors) -> torch.Tensor | None:
     if "scale" in known_values:
         return known_values["scale"]
     if "gravity" in known_values:
-        return values["arc"] * values["restoring"] / known_values["gravity"]
+        return values["arm_length"] * values["restoring"] / known_values["gravity"]
     return None
 
 
@@ -125,7 +125,7 @@ def _parameters(values: Values, known_values: KnownTensors) -> ParameterValues:
     elif "gravity" in known_values:
         length = known_values["gravity"] / restoring
     elif "scale" in known_values:
-        length = values["arc"] / known_values["scale"]
+        length = values["arm_length"] / known_values["scale"]
     if length is not None:
         parameters["length"] = length
     if "gravity" not in known_values:

@@ -79,7 +79,7 @@ def _accelerating_model(evidence: Evidence, line: StraightTrack, kind: str) -> M
     acceleration = float(2 * guess[2])
     size, duration = float(np.ptp(line.distances)), float(np.ptp(line.times))
     unknowns = [
-        Unknown("push", acceleration, scale=max(abs(acceleration), 0.05 * size / duration**2), unit="px/s²"),
+        Unknown("acceleration", acceleration, scale=max(abs(acceleration), 0.05 * size / duration**2), unit="px/s²"),
         *_line_unknowns(line),
         Unknown("speed", float(guess[1]), scale=0.1 * size, unit="px/s"),
         evidence.view.tilt_unknown(),
@@ -87,7 +87,7 @@ def _accelerating_model(evidence: Evidence, line: StraightTrack, kind: str) -> M
 
     def setup(values: Values) -> Setup:
         speed = values["speed"][:, None]
-        return Setup(State(torch.zeros_like(speed), speed), {"push": values["push"][:, None]})
+        return Setup(State(torch.zeros_like(speed), speed), {"push": values["acceleration"][:, None]})
 
     return MotionModel(
         kind, Particle("line", dt=evidence.dt), unknowns, setup, lambda sampled: position_on_line(sampled, "origin"),
@@ -105,7 +105,7 @@ def _slope_parameters(kind: str, values: Values, known_values: KnownTensors) -> 
             "only gravity's component along the slope less friction is observable: needs gravity and scale"
         )
     if "scale" in known_values:
-        acceleration = values["push"] / known_values["scale"]
+        acceleration = values["acceleration"] / known_values["scale"]
         parameters |= {"acceleration": acceleration, "speed": values["speed"] / known_values["scale"]}
         if kind == "slide" and "gravity" in known_values:
             angle = known_values.get("angle", slope)
@@ -124,7 +124,7 @@ def _stopping_model(evidence: Evidence, line: StraightTrack) -> MotionModel:
     block = rigid2d.Rectangle((0.08 * size, 0.02 * size), (0, 0), velocity=(1.0, 0), restitution=0.0, name="block")
     ground = rigid2d.Rectangle((40 * size, size), (0, 0.51 * size), static=True, restitution=0.0, name="ground")
     unknowns = [
-        Unknown("slowing", deceleration, low=0.0, unit="px/s²"),
+        Unknown("deceleration", deceleration, low=0.0, unit="px/s²"),
         *_line_unknowns(line),
         Unknown("speed", max(float(guess[1]), 0.1 * size), low=0.0, unit="px/s"),
     ]
@@ -132,7 +132,7 @@ def _stopping_model(evidence: Evidence, line: StraightTrack) -> MotionModel:
     def setup(values: Values) -> Setup:
         speed = values["speed"]
         zero = torch.zeros_like(speed)
-        friction = (values["slowing"] / gravity)[:, None].expand(-1, 2)
+        friction = (values["deceleration"] / gravity)[:, None].expand(-1, 2)
         state = State(torch.stack([zero, zero, zero], 1), torch.stack([speed, zero, zero], 1))
         return Setup(state, {"friction": friction})
 
@@ -146,7 +146,7 @@ def _stopping_model(evidence: Evidence, line: StraightTrack) -> MotionModel:
 def _stopping_parameters(values: Values, known_values: KnownTensors) -> ParameterValues:
     if "scale" not in known_values:
         return dict.fromkeys(("acceleration", "speed", "friction"), _NEEDS_SCALE)
-    acceleration = values["slowing"] / known_values["scale"]
+    acceleration = values["deceleration"] / known_values["scale"]
     has_gravity = "gravity" in known_values
     return {
         "acceleration": acceleration,

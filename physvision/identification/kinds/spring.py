@@ -29,21 +29,21 @@ def candidate_models(evidence: Evidence) -> list[MotionModel]:
     start = fit_polynomial(line.times[early] - line.times[0], line.distances[early, None], 1)[:, 0]
     unknowns = [
         Unknown("restoring", frequency**2, low=0.0, unit="1/s²"),
-        Unknown("rest", line.center.tolist(), scale=amplitude, unit="px"),
+        Unknown("rest_position", line.center.tolist(), scale=amplitude, unit="px"),
         Unknown("heading", line.heading, scale=0.1, unit="rad"),
-        Unknown("stretch", float(start[0]), scale=amplitude, unit="px"),
+        Unknown("displacement", float(start[0]), scale=amplitude, unit="px"),
         Unknown("speed", float(start[1]), scale=amplitude * frequency, unit="px/s"),
         Unknown("damping", 0.05, scale=0.05 * frequency, unit="1/s"),
     ]
 
     def setup(values: Values) -> Setup:
         leaves = {"restoring": values["restoring"], "velocity_decay": values["damping"]}
-        return Setup(State(values["stretch"][:, None], values["speed"][:, None]), leaves)
+        return Setup(State(values["displacement"][:, None], values["speed"][:, None]), leaves)
 
     return [
         MotionModel(
             "spring", Particle("line", dt=dt, substeps=substeps), unknowns, setup,
-            lambda sampled: position_on_line(sampled, "rest"), parameters,
+            lambda sampled: position_on_line(sampled, "rest_position"), parameters,
             {"stiffness": "N/m", "period": "s", "damping": "1/s", "mass": "kg"},
             line.first, line.end, horizon=max(1.5 * period, 10 * dt),
             starts={"restoring": frequency**2 * torch.tensor([1.0, 0.98, 1.02], dtype=torch.float64)},
