@@ -1,0 +1,201 @@
+"""Balls on a cluttered table ten frames ahead, on held-out trials: the autoencoder beside a hand-made tracker.
+
+The tracker is the strongest that a skeptic writes in an hour: it subtracts the median of the given frames, convolves
+the difference with a disc of the ball's true radius, takes as many peaks as there are balls, refines them by
+centroids, and puts them onto the table through the true camera. Its velocity is the difference of the last two frames,
+and its prediction the same engine with the *true* properties of the trial. The model is given the camera and the walls,
+as the tracker is, but neither the number of balls nor any of their properties.
+
+    physvision generate tabletop --trials 1250 --out data/tabletop
+    python experiments/tabletop_predictions.py [--model out/tabletop/checkpoints/last.ckpt] [--data data/tabletop]
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import matplotlib as mpl
+import torch
+from jsonargparse import auto_cli
+from torch import Tensor, nn
+from torch.nn import functional
+
+from physvision.core import Coordinates, State, Trajectory, brightness
+from physvision.datasets import DataModule, Sample
+from physvision.models import PredictiveAutoencoder, load
+from physvision.models.segmentation import match_order
+from physvision.models.tabletop import back_project
+from physvision.trainers import PredictionTraining, Supervision
+from physvision.trainers.module import context_of
+
+mpl.use("Agg")
+from matplotlib import pyplot as plt
+
+AHEAD = 10
+PROPERTIES = ("radius", "mass", "restitution", "wall_restitution", "sliding_deceleration")
+
+
+def tracked(sample: Sample, model: PredictiveAutoencoder) -> State:
+    """State of all balls by background subtraction, matched filter, centroids and a difference of two frames."""
+    assert sample.properties is not None
+    assert sample.extrinsics is not None
+    given, dt = sample.given, model.engine.dt
+    background = sample.observed.median(1).values.float() / 255
+    radius, present = sample.properties["radius"], sample.properties["present"] > 0.5
+    camera = model.decoder.camera.caster.camera  # pyright: ignore[reportAttributeAccessIssue]
+    positions = []
+    for frame in (given - 2, given - 1):
+        difference = (brightness(sample.frames[:, frame]) - background).abs().amax(1)
+        pixels = torch.stack([_discs(image, float(r[0])) for image, r in zip(difference, radius, strict=True)])
+        extrinsics = sample.extrinsics[:, frame]
+        positions.append(back_project(pixels, camera.intrinsics.float(), extrinsics, -radius))
+    true = sample.ahead.state(0).q.unflatten(1, (-1, 3))[..., :2]  # pyright: ignore
+    weight = torch.ones_like(radius)
+    rows = torch.arange(len(true))[:, None]
+    now = positions[1][rows, match_order(true, present.float(), positions[1], weight, 64.0)]
+    before = positions[0][rows, match_order(now, present.float(), positions[0], weight, 64.0)]
+    q, v = (functional.pad(part, (0, 1)).flatten(1) for part in (now, (now - before) / dt))
+    return State(q, v)
+
+
+def _discs(image: Tensor, radius: float, slots: int = 5) -> Tensor:
+    """Column and row of the discs of a radius that fit an image of differences best, (slots, 2)."""
+    reach = math.ceil(radius) + 1
+    at = torch.arange(-reach, reach + 1.0)
+    distance = (at.square() + at[:, None].square()).sqrt()
+    kernel = (radius + 0.5 - distance).clamp(0, 1) - 0.5 * ((distance - radius).abs() < 1.5) * (distance > radius)
+    response = functional.conv2d(image[None, None], kernel[None, None], padding=reach)[0, 0]
+    places, left = [], response.clone()
+    rows, columns = torch.arange(len(image))[:, None], torch.arange(image.shape[1])
+    for _ in range(slots):
+        row, column = divmod(int(left.argmax()), image.shape[1])
+        window = (rows - row).square() + (columns - column).square()
+        weight = image * (window <= (radius + 1) ** 2)
+        total = weight.sum().clamp_min(1e-6)
+        places.append(torch.stack([(weight * columns).sum() / total, (weight * rows).sum() / total]))
+        left[window <= (1.6 * radius) ** 2] = -torch.inf
+    return torch.stack(places)
+
+
+def errors(trajectory: Trajectory, sample: Sample, step: int) -> Tensor:
+    """Distance of each ball that is present from its true position, px."""
+    true = sample.ahead
+    assert true is not None
+    present = sample.properties["present"] > 0.5  # pyright: ignore[reportOptionalSubscript]
+    apart = (trajectory.q[:, step] - true.q[:, step]).unflatten(1, (-1, 3))[..., :2].norm(dim=-1)
+    return apart[present]
+
+
+@torch.no_grad()
+def measure(module: PredictionTraining, batches: list[Sample]) -> tuple[dict, dict]:
+    """Errors of every way at the last given frame and `AHEAD` frames later, and those of the properties."""
+    model = module.model
+    by_way: dict[str, list[list[Tensor]]] = {}
+    values: dict[str, list[Tensor]] = {f"{name} {what}": [] for name in PROPERTIES for what in ("est", "std", "true")}
+    output_layer = model.encoder.network.output_layer  # pyright: ignore[reportAttributeAccessIssue]
+    for raw in batches:
+        sample = module.prepare(raw)
+        context, true = context_of(sample), dict(sample.properties or {})
+        observation = module.aligned(model.observe(sample.observed, context), sample)
+        own, now = model.initial_state(observation), sample.ahead.state(0)  # pyright: ignore
+        weights = output_layer.weight.clone(), output_layer.bias.clone()
+        for weight in (output_layer.weight, output_layer.bias):
+            nn.init.zeros_(weight)
+        unrefined = model.initial_state(module.aligned(model.observe(sample.observed, context), sample))
+        output_layer.weight.copy_(weights[0])
+        output_layer.bias.copy_(weights[1])
+        mine = {**dict(observation.properties or {}), "walls": true["walls"]}
+        ways = {
+            "model": (own, mine),
+            "model, VGG output zeroed": (unrefined, mine),
+            "model's state, true properties": (own, true),
+            "true state, model's properties": (now, mine),
+            "true state, true properties": (now, true),
+            "tracker, true properties": (tracked(sample, model), true),
+        }
+        for name, (state, properties) in ways.items():
+            path = model.simulate(state, AHEAD, None, properties)
+            by_way.setdefault(name, [[], []])
+            for index, step in enumerate((0, AHEAD)):
+                by_way[name][index].append(errors(path, sample, step))
+        present = true["present"] > 0.5
+        for name in PROPERTIES:
+            rows = present if true[name].dim() == 2 else torch.ones(sample.batch, dtype=torch.bool)
+            estimate, truth, std = mine[name], true[name], observation.property_std[name]  # pyright: ignore
+            if name == "mass":
+                scale = (truth * present).sum(1, True) / (estimate * present).sum(1, True)
+                estimate, std = estimate * scale, std * scale
+            for what, value in (("est", estimate), ("std", std), ("true", truth)):
+                values[f"{name} {what}"].append(value[rows])
+    table = {name: [torch.cat(part) for part in parts] for name, parts in by_way.items()}
+    return table, {name: torch.cat(parts) for name, parts in values.items()}
+
+
+def main(
+    model: Path = Path("out/tabletop/checkpoints/last.ckpt"),
+    data: Path = Path("data/tabletop"),
+    split: str = "valid",
+    batches: int = 12,
+    out: Path = Path("out"),
+):
+    """Print and draw errors of all ways on held-out trials.
+
+    Args:
+        model: Checkpoint of `trainers/tabletop.yaml`.
+        data: Data set `tabletop`.
+        split: Split of the trials.
+        batches: Number of batches of 16 windows.
+        out: Folder of the figure and of the JSON with all numbers.
+    """
+    trained = load(model)
+    module = PredictionTraining(trained, Supervision(Coordinates(trained.engine.nq))).eval()
+    source = DataModule(str(data), 16, 30, AHEAD, stride=20, given_properties=["walls"])
+    source.setup("validate" if split == "valid" else "test")
+    loader = source.val_dataloader() if split == "valid" else source.test_dataloader()
+    samples = [sample for _, sample in zip(range(batches), loader, strict=False)]
+    table, values = measure(module, samples)
+    claims: dict[str, float] = {}
+    print(f"{'error of balls, px':<34}{'now':>8}{'median':>10}{'95 %':>8}   ({AHEAD} frames ahead)")
+    for name, (now, later) in table.items():
+        row = (float(now.median()), float(later.median()), float(later.quantile(0.95)))
+        claims |= {f"{name}: {key}": value for key, value in zip(("now", "median", "p95"), row, strict=True)}
+        print(f"{name:<34}{row[0]:>8.3f}{row[1]:>10.3f}{row[2]:>8.2f}")
+    print(f"\n{'property':<24}{'median error':>14}{'best constant':>15}{'in 95 % interval':>18}")
+    for name in PROPERTIES:
+        estimate, std, true = (values[f"{name} {what}"] for what in ("est", "std", "true"))
+        error, constant = (estimate - true).abs(), (true - true.median()).abs().median()
+        inside = float((error < 1.96 * std).float().mean())
+        claims |= {f"{name}: error": float(error.median()), f"{name}: constant": float(constant), f"{name}: in": inside}
+        print(f"{name:<24}{float(error.median()):>14.3f}{float(constant):>15.3f}{100 * inside:>16.0f} %")
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "tabletop_predictions.json").write_text(json.dumps(claims, indent=1))
+    _draw(module, module.prepare(samples[0]), out / "tabletop_predictions.png")
+
+
+@torch.no_grad()
+def _draw(module: PredictionTraining, sample: Sample, path: Path) -> None:
+    """Stages of the model on four windows: frame, foreground, coverage, prediction, truth."""
+    model = module.model
+    _, segmented = model.encoder.encode(sample.observed, context_of(sample))  # pyright: ignore
+    forecast = module.forecast(sample, (AHEAD,))
+    figure, grid = plt.subplots(4, 5, figsize=(8, 6.6), layout="constrained")
+    for row in range(4):
+        pictures = {
+            "last given frame": brightness(sample.observed[row, -1]),
+            "foreground": torch.sigmoid(segmented.logits[row, -1, :1]).expand(3, -1, -1),
+            "centers": torch.sigmoid(segmented.logits[row, -1, 1:]).expand(3, -1, -1),
+            f"predicted, +{AHEAD}": forecast.frames[row, 0].clamp(0, 1),
+            f"true, +{AHEAD}": brightness(sample.frames_at((AHEAD,)))[row, 0],
+        }
+        for axes, (title, picture) in zip(grid[row], pictures.items(), strict=True):
+            axes.imshow(picture.permute(1, 2, 0), vmin=0, vmax=1)
+            axes.set(xticks=[], yticks=[])
+            if row == 0:
+                axes.set_title(title, fontsize=9)
+    figure.savefig(path, dpi=120)
+
+
+if __name__ == "__main__":
+    auto_cli(main)
