@@ -37,6 +37,8 @@ _INITIAL_STD = (1.0, 0.5)
 _LOG_STD = (-5.0, 2.0)
 _MAX_CORRECTION = 4.0
 _OUTSIDE = -1.0
+# Share of a cell from which it counts as covered by an object.
+_COVERED = 0.2
 
 
 @dataclass(frozen=True)
@@ -308,4 +310,14 @@ class TableEncoder(Encoder):
         learned = self.look(crops.flatten(0, 1)).unflatten(0, crops.shape[:2])
         code = torch.cat([colors, learned], -1)
         assert code[0].numel() <= 64
-        return AppearanceCode(code.flatten(1), background)
+        return AppearanceCode(code.flatten(1), self._masked_background(frames[:, times], linked, background))
+
+    @torch.no_grad()
+    def _masked_background(self, frames: Tensor, linked: list[Instances], background: Tensor) -> Tensor:
+        """Median over time of the pixels that no object covers; the plain median where all frames have one."""
+        covered = torch.stack([instances.masks.sum(1) for instances in linked], 1)
+        # A cell beside a mask still shows part of the object or of its shadow.
+        covered = functional.max_pool2d(covered, 3, 1, 1) > _COVERED
+        covered = functional.interpolate(covered.float(), self.size, mode="nearest")[:, :, None] > 0
+        median = brightness(frames).masked_fill(covered, torch.nan).nanmedian(1).values
+        return torch.where(median.isnan(), background, median)
