@@ -17,7 +17,7 @@ from jsonargparse import auto_cli
 from torch import Tensor
 
 from physvision.core import State
-from physvision.physics.fluid import Flow
+from physvision.physics.fluid import Boundary, Flow, FluidMaterial
 
 BAR = 1e-3
 SIZES = tuple(10.0**-k for k in range(1, 9))
@@ -34,7 +34,11 @@ class Case:
     def __init__(self, cells: int, viscosity: float) -> None:
         side = 2 * math.pi
         self.flow = Flow(
-            (cells, cells), (side, side), dt=0.3 * side / cells, ends=("periodic", "periodic"), viscosity=viscosity
+            (cells, cells),
+            (side, side),
+            FluidMaterial(viscosity),
+            boundary=Boundary(("periodic", "periodic")),
+            dt=0.3 * side / cells,
         )
         (x, y), (a, b) = self.flow.faces(0), self.flow.faces(1)
         u, v = torch.cos(x) * torch.sin(y), -torch.sin(a) * torch.cos(b)

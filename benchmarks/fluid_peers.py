@@ -46,11 +46,17 @@ def ours(cells: int, steps: int, rounds: int, seconds: float) -> list[float]:
     import torch
 
     from physvision.core import State
-    from physvision.physics.fluid import Flow
+    from physvision.physics.fluid import Boundary, Flow, FluidMaterial
 
     torch.set_num_threads(1)
     side = 2 * math.pi
-    flow = Flow((cells, cells), (side, side), dt=seconds / steps, ends=("periodic", "periodic"), viscosity=VISCOSITY)
+    flow = Flow(
+        (cells, cells),
+        (side, side),
+        FluidMaterial(VISCOSITY),
+        boundary=Boundary(("periodic", "periodic")),
+        dt=seconds / steps,
+    )
     (x, y), (a, b) = flow.faces(0), flow.faces(1)
     start = flow.flow_state((x.cos() * y.sin())[None], (-a.sin() * b.cos())[None])
 

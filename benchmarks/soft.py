@@ -149,9 +149,9 @@ class Ours:
 
     def __init__(self, mesh: soft.Mesh, held: np.ndarray) -> None:
         moduli = [YOUNG] * len(mesh.elements)
-        given = {"youngs_modulus": moduli, "poissons_ratio": RATIO, "density": DENSITY, "held": held.tolist()}
-        self.still = soft.SoftBody(mesh, dt=1e6, law="linear", **given)
-        self.moving = soft.SoftBody(mesh, dt=DT, law="neo_hookean", **given)
+        linear, neo_hookean = (soft.Material(moduli, RATIO, DENSITY, law) for law in ("linear", "neo_hookean"))
+        self.still = soft.SoftBody(mesh, linear, dt=1e6, kinematic=held.tolist())
+        self.moving = soft.SoftBody(mesh, neo_hookean, dt=DT, kinematic=held.tolist())
         self.tip = mesh.nearest_node([mesh.nodes[:, 0].max(), *[0.0] * (mesh.axes - 1)])
 
     def run(self, body: soft.SoftBody, steps: int) -> tuple[np.ndarray, np.ndarray]:

@@ -36,8 +36,11 @@ BAR, BENDING_BAR = 0.02, 0.05
 
 def sheet(mesh: soft.Mesh, held: np.ndarray, load: Tensor | None = None, **given: object) -> soft.SoftBody:
     """A weightless one, unless it is told otherwise."""
-    numbers = {"youngs_modulus": YOUNG, "poissons_ratio": RATIO, "thickness": THICK, "gravity": (0.0, 0.0, 0.0)}
-    return soft.SoftBody(mesh, dt=FOREVER, held=np.flatnonzero(held).tolist(), load=load, **(numbers | given))  # pyright: ignore[reportArgumentType]
+    given = {"poissons_ratio": RATIO, "thickness": THICK} | given
+    gravity = given.pop("gravity", (0.0, 0.0, 0.0))
+    material = soft.Material(YOUNG, **given)  # pyright: ignore[reportArgumentType]
+    nodes = np.flatnonzero(held).tolist()
+    return soft.SoftBody(mesh, material, dt=FOREVER, kinematic=nodes, load=load, gravity=gravity)  # pyright: ignore[reportArgumentType]
 
 
 def sunk(body: soft.SoftBody, nodes: np.ndarray) -> float:
@@ -115,13 +118,9 @@ def droop(count: int, bending: Tensor) -> Tensor:
     held = np.flatnonzero(mesh.nodes[:, 0] < 1.01 * free).tolist()
     body = soft.SoftBody(
         mesh,
+        soft.Material(SOFT, thickness=FABRIC, density=DENSITY, poissons_ratio=0.0, velocity_decay=5.0),
         dt=0.1,
-        youngs_modulus=SOFT,
-        thickness=FABRIC,
-        density=DENSITY,
-        poissons_ratio=0.0,
-        velocity_decay=5.0,
-        held=held,
+        kinematic=held,
     )
     run = body.rollout(body.initial_state(dtype=DOUBLE), 60, properties={"bending": bending})
     assert bool(run.status.converged.all())  # pyright: ignore[reportOptionalMemberAccess]
@@ -141,30 +140,24 @@ def stiffness_of(observed_droop: float, count: int) -> float:
 
 def draped() -> tuple[soft.SoftBody, Trajectory]:
     """A cloth that falls on a ball that is held."""
+    ball = soft.Collider((0.0, 0.0, 0.0), 0.3, friction=0.5, kinematic=True)
     body = soft.SoftBody(
         soft.cloth((1.0, 1.0), (20, 20), (-0.5, -0.5, 0.32)),
+        soft.Material(1e5, density=300.0, viscous_time=0.01, velocity_decay=1.0, thickness=2e-3),
+        contact=soft.SoftContact(colliders=[ball], stiffness=1e5),
         dt=0.02,
-        youngs_modulus=1e5,
-        thickness=2e-3,
-        density=300.0,
-        viscous_time=0.01,
-        velocity_decay=1.0,
-        solids=[soft.Solid((0.0, 0.0, 0.0), 0.3, friction=0.5, held=True)],
-        contact_stiffness=1e5,
     )
     return body, body.rollout(body.initial_state(dtype=DOUBLE), 60)
 
 
 def pressed() -> tuple[soft.SoftBody, Trajectory]:
     """A ball that comes to rest on a block."""
+    ground, ball = soft.Ground((0.0, 0.0, 0.0), (0.0, 0.0, 1.0), 0.5), soft.Collider((0.0, 0.0, 0.33), 0.12, mass=10.0)
     body = soft.SoftBody(
         soft.box((0.4, 0.4, 0.2), (8, 8, 4), (-0.2, -0.2, 0.0)),
+        soft.Material(2e4, viscous_time=0.02),
+        contact=soft.SoftContact(grounds=[ground], colliders=[ball], stiffness=5e6),
         dt=0.01,
-        youngs_modulus=2e4,
-        viscous_time=0.02,
-        contact_stiffness=5e6,
-        grounds=[soft.Ground((0.0, 0.0, 0.0), (0.0, 0.0, 1.0), 0.5)],
-        solids=[soft.Solid((0.0, 0.0, 0.33), 0.12, mass=10.0)],
     )
     return body, body.rollout(body.initial_state(dtype=DOUBLE), 150)
 
@@ -178,8 +171,8 @@ def draw(out: Path) -> None:
         axis = figure.add_subplot(1, 2, number + 1, projection="3d")
         places = body.node_positions(run.final)[0].numpy()
         faces = body.mesh.elements if body.mesh.cloth else body.mesh.surface
-        center = body.solid_positions(run.final)[0, 0].numpy()
-        axis.plot_surface(*(center[:, None, None] + 0.97 * body.solids[0].radius * globe), color="C1", alpha=0.6)
+        center = body.collider_positions(run.final)[0, 0].numpy()
+        axis.plot_surface(*(center[:, None, None] + 0.97 * body.colliders[0].radius * globe), color="C1", alpha=0.6)
         axis.plot_trisurf(*places.T, triangles=faces, color="C0", edgecolor="0.3", linewidth=0.2, alpha=0.8)
         axis.set_aspect("equal")
         axis.set_axis_off()

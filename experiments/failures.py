@@ -170,7 +170,7 @@ def bullet() -> tuple[Engine, State]:
 
 def crushed() -> tuple[Engine, State]:
     """A soft block whose nodes start turned inside out, beside one at rest."""
-    body = soft.SoftBody(soft.rectangle((0.2, 0.1), (2, 1)), dt=0.01, youngs_modulus=1e5, held=(0,))
+    body = soft.SoftBody(soft.rectangle((0.2, 0.1), (2, 1)), soft.Material(1e5), dt=0.01, kinematic=(0,))
     start = body.initial_state(2, DOUBLE)
     q = start.q.clone()
     q[0, 0::2] = -q[0, 0::2]
@@ -179,7 +179,9 @@ def crushed() -> tuple[Engine, State]:
 
 def racing() -> tuple[Engine, State]:
     """A flow that passes many cells in a step, beside one at rest."""
-    flow = fluid.Flow((8, 8), (1.0, 1.0), dt=0.1, viscosity=0.01, ends=("periodic", "periodic"))
+    flow = fluid.Flow(
+        (8, 8), (1.0, 1.0), fluid.FluidMaterial(0.01), boundary=fluid.Boundary(("periodic", "periodic")), dt=0.1
+    )
     start = flow.initial_state(2, DOUBLE)
     v = start.v.clone()
     # Not the same everywhere: what streams evenly goes on for ever, at any speed.

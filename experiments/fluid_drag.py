@@ -21,7 +21,7 @@ from torch import Tensor
 
 from physvision.core import State
 from physvision.estimation import descend
-from physvision.physics.fluid import Flow, Jet
+from physvision.physics.fluid import Boundary, Flow, FluidMaterial, Jet
 
 BARS = {"drag": 0.2, "wake": 0.5}
 RADIUS, STRONGEST = 0.08, 10.0  # m, and of the jet, m/s²
@@ -44,11 +44,9 @@ def drag(updates: int, out: Path, cells: tuple[int, int] = (40, 24), steps: int 
     flow = Flow(
         cells,
         (2.0, 1.2),
+        FluidMaterial(0.02, density=1.0),
+        boundary=Boundary(("channel", "periodic"), inflow=1.0),
         dt=0.02,
-        ends=("channel", "periodic"),
-        viscosity=0.02,
-        inflow=1.0,
-        density=1.0,
         solid=0.0,
     )
     h = flow.spacing[0]
@@ -109,11 +107,9 @@ class Wake:
         self.flow = Flow(
             (cells, cells // 2),
             (2.0, 1.0),
+            FluidMaterial(2 * RADIUS / 100, density=1.0),
+            boundary=Boundary(("channel", "periodic"), inflow=1.0),
             dt=0.4 * h,
-            ends=("channel", "periodic"),
-            viscosity=2 * RADIUS / 100,
-            inflow=1.0,
-            density=1.0,
             solid=disc,
             jets=[Jet((0.4 + 1.5 * RADIUS, 0.5), RADIUS, (0.0, 1.0))],
         )

@@ -23,7 +23,7 @@ from physvision.core import State
 from physvision.datasets import DyeRecipe
 from physvision.datasets.dye.spectral import Spectral
 from physvision.estimation import descend
-from physvision.physics.fluid import Flow
+from physvision.physics.fluid import Boundary, Flow, FluidMaterial
 
 SIDE, FIRST = 2 * math.pi, 0.15  # m, m²/s
 COURANT = 0.6  # cells that anything passes in a step, at most
@@ -62,10 +62,9 @@ class Pictures:
         self.flow = Flow(
             (cells, cells),
             (SIDE, SIDE),
+            FluidMaterial(FIRST, diffusivity=float(trial["diffusivity"][0])),
+            boundary=Boundary(("periodic", "periodic")),
             dt=seconds / self.steps,
-            ends=("periodic", "periodic"),
-            viscosity=FIRST,
-            diffusivity=float(trial["diffusivity"][0]),
         )
         dye, along_x, along_y = (torch.from_numpy(part)[None] for part in parts)
         self.start = self.flow.flow_state(along_x, along_y, dye)
@@ -119,7 +118,7 @@ def viscosity(trials: int, updates: int, out: Path, size: int = 64, fineness: Se
 
 def shape(trials: int, updates: int, out: Path, cells: int = 20, steps: int = 40) -> bool:
     """The stream function at the start that carries a disc of dye into a cross of the same area."""
-    flow = Flow((cells, cells), (1.0, 1.0), dt=0.02, viscosity=1e-3)
+    flow = Flow((cells, cells), (1.0, 1.0), FluidMaterial(1e-3), dt=0.02)
     h = 1.0 / cells
     line = (torch.arange(cells, dtype=torch.float64) + 0.5) * h
     x, y = line[:, None], line[None]

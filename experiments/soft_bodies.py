@@ -68,13 +68,10 @@ def modulus(
     top = np.flatnonzero(np.isclose(mesh.nodes[:, 1], SIDE)).tolist()
     body = soft.SoftBody(
         mesh,
+        soft.Material(FIRST, poissons_ratio=RATIO, density=DENSITY, law="linear"),
         dt=dt,
-        youngs_modulus=FIRST,
-        poissons_ratio=RATIO,
-        density=DENSITY,
-        law="linear",
         integrator="symplectic_euler",
-        held=top,
+        kinematic=top,
     )
     marks = [mesh.nearest_node(mark) for mark in SHOWN]
     target = observed + NOISE * torch.randn(
@@ -104,12 +101,9 @@ def stiffness_field(
     load[end, 1] = FORCE / len(end)
     body = soft.SoftBody(
         mesh,
+        soft.Material([MODULUS] * columns, regions=column.tolist(), law="linear", plane_stress=True),
         dt=1e6,
-        youngs_modulus=[MODULUS] * columns,
-        materials=column.tolist(),
-        law="linear",
-        plane_stress=True,
-        held=np.flatnonzero(mesh.nodes[:, 0] == 0.0).tolist(),
+        kinematic=np.flatnonzero(mesh.nodes[:, 0] == 0.0).tolist(),
         load=load,
         gravity=(0.0, 0.0),
     )
@@ -147,12 +141,10 @@ class Crawler:
         where = [(behind == back) & (above == top) for back in (True, False) for top in (True, False)]
         self.body = soft.SoftBody(
             mesh,
+            soft.Material(2e4, viscous_time=0.01),
+            contact=soft.SoftContact(grounds=[soft.Ground((0.0, 0.0), (0.0, 1.0), 0.6)], slip_speed=0.01),
             dt=dt,
-            youngs_modulus=2e4,
-            viscous_time=0.01,
             muscles=[soft.Muscle(np.flatnonzero(entry).tolist(), (1.0, 0.0), 1e4) for entry in where],
-            grounds=[soft.Ground((0.0, 0.0), (0.0, 1.0), 0.6)],
-            slip=0.01,
         )
         self.steps = round(seconds / dt)
         settle = round(0.5 / dt)

@@ -58,14 +58,11 @@ class Fit:
         self.weights_each = math.ceil(2.0 * recipe.dt * stiffest * squares / side)
         self.body = soft.SoftBody(
             mesh,
+            soft.Material(GUESSES[0], poissons_ratio=float(recipe.ratio), density=float(recipe.density), law="linear"),
             dt=recipe.dt / self.weights_each,
-            youngs_modulus=GUESSES[0],
-            poissons_ratio=float(recipe.ratio),
-            density=float(recipe.density),
             gravity=(0.0, -float(recipe.gravity)),
-            law="linear",
             integrator="symplectic_euler",
-            held=np.flatnonzero(np.isclose(mesh.nodes[:, 1], side)).tolist(),
+            kinematic=np.flatnonzero(np.isclose(mesh.nodes[:, 1], side)).tolist(),
         )
         self.marks, self.observed = [mesh.nearest_node([side * along for along in mark]) for mark in MARKS], observed
 

@@ -29,13 +29,21 @@ def table():
 
 def block():
     ground = soft.Ground((0.0, -0.01), (0.0, 1.0), 0.3)
-    return soft.SoftBody(soft.rectangle((0.2, 0.1), (2, 1)), dt=0.01, youngs_modulus=1e5, held=(0,), grounds=[ground])
+    return soft.SoftBody(
+        soft.rectangle((0.2, 0.1), (2, 1)),
+        soft.Material(1e5),
+        contact=soft.SoftContact(grounds=[ground]),
+        dt=0.01,
+        kinematic=(0,),
+    )
 
 
 def plume():
     dye = torch.zeros(3, 4)
     dye[1, 1] = 1.0
-    return fluid.Flow((3, 4), (0.3, 0.4), dt=0.01, viscosity=0.01, gravity=(0.0, -9.81), heaviness=-0.5, dye=dye)
+    return fluid.Flow(
+        (3, 4), (0.3, 0.4), fluid.FluidMaterial(0.01, excess_density=-0.5), dt=0.01, gravity=(0.0, -9.81), dye=dye
+    )
 
 
 def layer(engine=None):

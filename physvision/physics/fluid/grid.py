@@ -1,4 +1,4 @@
-"""The staggered grid: which faces are unknown, what stands outside the walls, and solutions along both axes at once.
+"""Operators of the staggered grid: unknown faces, ghost cells, and separable solvers.
 
 Every operator here is a sum of one along x and one along y, A ⊗ 1 + 1 ⊗ B, with A and B symmetric and small. With
 their eigenvectors Q and R and eigenvalues a and b, a function of it is
@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+RELATIVE_ZERO = 1e-10  # of the largest eigenvalue, below which one is zero
 Ends = str  # "periodic", "walls" or "channel"
 
 
@@ -24,10 +25,10 @@ class Axis(NamedTuple):
     """Symmetric operators along one axis, second differences over h².
 
     Attributes:
-        faces: of unknown velocities along the axis, at its faces.
-        across: of velocities across the axis, at cells' centres: zero at walls, where the ghost is the negative.
-        pressure: divergence of the gradient: walls and inflow let nothing through, at the outflow pressure is zero.
-        dye: as for pressure, but nothing diffuses through the outflow either.
+        faces: Operator on unknown velocities along the axis, at its faces.
+        across: Operator on velocities across the axis, at cell centers: zero at walls, where the ghost is the negative.
+        pressure: Divergence of the gradient: no flux through walls and inflow, pressure zero at the outflow.
+        dye: Operator on dye, without flux through walls, inflow and outflow.
     """
 
     faces: np.ndarray
@@ -36,54 +37,54 @@ class Axis(NamedTuple):
     dye: np.ndarray
 
 
-def axis(cells: int, h: float, ends: Ends) -> Axis:
-    """The operators of an axis of so many cells."""
+def axis_operators(cells: int, h: float, ends: Ends) -> Axis:
+    """Operators of an axis with a number of cells of size h."""
     if ends == "periodic":
         ring = np.roll(np.eye(cells), 1, 0) + np.roll(np.eye(cells), -1, 0) - 2 * np.eye(cells)
         return Axis(*(4 * [ring / h**2]))
     unknown = cells - 1 if ends == "walls" else cells
-    faces, across, pressure, dye = (_second(count) for count in (unknown, cells, cells, cells))
+    faces, across, pressure, dye = (_second_difference(count) for count in (unknown, cells, cells, cells))
     across[0, 0] = across[-1, -1] = -3.0
     for free in (pressure, dye):
         free[0, 0] = free[-1, -1] = -1.0
     if ends == "channel":
         faces[-1, -1] = across[-1, -1] = -1.0
         pressure[-1, -1] = -3.0
-    return Axis(*(each / h**2 for each in (faces, across, pressure, dye)))
+    return Axis(*(operator / h**2 for operator in (faces, across, pressure, dye)))
 
 
-def _second(count: int) -> np.ndarray:
+def _second_difference(count: int) -> np.ndarray:
     return np.eye(count, k=1) + np.eye(count, k=-1) - 2 * np.eye(count)
 
 
 class Separable:
-    """Functions of A ⊗ 1 + 1 ⊗ B; see the module. If `waves`, both are circulant."""
+    """Functions of an operator A ⊗ 1 + 1 ⊗ B, which are circulant if `waves`."""
 
     def __init__(self, along_x: np.ndarray, along_y: np.ndarray, waves: bool, device: torch.device) -> None:
         self.waves, self.shape = waves, (len(along_x), len(along_y))
         if waves:
-            # The transform of a circulant matrix's first column, for which waves of real fields stand half of them.
+            # Transform of a circulant matrix's first column; real fields need half of the waves.
             a, b = np.fft.fft(along_x[0]).real, np.fft.rfft(along_y[0]).real
         else:
             (a, q), (b, r) = np.linalg.eigh(along_x), np.linalg.eigh(along_y)
-            self.q, self.r = (torch.from_numpy(each).to(device) for each in (q, r))
-            self.q_back, self.r_back = (each.mT.contiguous() for each in (self.q, self.r))
+            self.q, self.r = (torch.from_numpy(vectors).to(device) for vectors in (q, r))
+            self.q_inverse, self.r_inverse = (vectors.mT.contiguous() for vectors in (self.q, self.r))
         values = torch.from_numpy(a[:, None] + b).to(device)
-        # A constant is no unknown of a closed box's pressure: its eigenvalue is rounding, or zero.
-        self.values = torch.where(values.abs() < 1e-10 * values.abs().max(), 0.0, values)
+        # The constant pressure of a closed box is undetermined: its eigenvalue is rounding, or zero.
+        self.values = torch.where(values.abs() < RELATIVE_ZERO * values.abs().max(), 0.0, values)
         self.inverse = torch.where(self.values == 0.0, 0.0, 1.0 / torch.where(self.values == 0.0, 1.0, self.values))
 
     def apply(self, factors: Tensor, field: Tensor) -> Tensor:
-        """The operator whose eigenvalues are these, times the field."""
+        """Apply the operator with these eigenvalues to a field."""
         if self.waves and not field.numel():
-            return field  # transforms refuse it
+            return field  # transforms of empty fields raise
         if self.waves:
             return torch.fft.irfft2(factors * torch.fft.rfft2(field), self.shape)
-        return self.q @ (factors * (self.q_back @ field @ self.r)) @ self.r_back
+        return self.q @ (factors * (self.q_inverse @ field @ self.r)) @ self.r_inverse
 
 
 class Bases(NamedTuple):
-    """The separable operators of a grid."""
+    """Separable operators of a grid."""
 
     u: Separable
     v: Separable
@@ -91,8 +92,8 @@ class Bases(NamedTuple):
     dye: Separable
 
 
-def bases(x: Axis, y: Axis, waves: bool, device: torch.device) -> Bases:
-    """Eigenvectors of all operators; waves where both axes are periodic."""
+def grid_bases(x: Axis, y: Axis, waves: bool, device: torch.device) -> Bases:
+    """Separable operators of all fields, with waves if both axes are periodic."""
     pairs = ((x.faces, y.across), (x.across, y.faces), (x.pressure, y.pressure), (x.dye, y.dye))
     return Bases(*(Separable(along_x, along_y, waves, device) for along_x, along_y in pairs))
 
@@ -103,7 +104,7 @@ def along(unknown: Tensor, ends: Ends, inflow: Tensor | float) -> Tensor:
         return torch.cat([unknown[:, -1:], unknown, unknown[:, :2]], 1)
     first = torch.zeros_like(unknown[:, :1])
     if ends == "walls":
-        # What lies beyond a wall's face is never used by an unknown one, and its mean with the face is nothing.
+        # Values beyond a wall's face do not reach unknown ones, and their mean with the face is zero.
         return torch.cat([-unknown[:, :1], first, unknown, first, -unknown[:, -1:]], 1)
     first = first + inflow
     return torch.cat([first, first, unknown, unknown[:, -1:]], 1)
@@ -113,25 +114,25 @@ def across(field: Tensor, ends: Ends, low: Tensor | float, high: Tensor | float)
     """Velocities across the first axis at cells −1 to n, whose values at the walls are `low` and `high`."""
     if ends == "periodic":
         return torch.cat([field[:, -1:], field, field[:, :1]], 1)
-    after = field[:, -1:] if ends == "channel" else 2 * high - field[:, -1:]
-    return torch.cat([2 * low - field[:, :1], field, after], 1)
+    last = field[:, -1:] if ends == "channel" else 2 * high - field[:, -1:]
+    return torch.cat([2 * low - field[:, :1], field, last], 1)
 
 
-def beside(cells: Tensor, ends: Ends, inflow: Tensor | float) -> Tensor:
-    """Dye of cells −3 to n + 2 along the first axis, mirrored where nothing passes."""
+def with_ghosts(cells: Tensor, ends: Ends, inflow: Tensor | float) -> Tensor:
+    """Dye of cells −3 to n + 2 along the first axis, mirrored at walls."""
     if ends == "periodic":
         return torch.cat([cells[:, -3:], cells, cells[:, :3]], 1)
-    before = cells[:, :3].flip(1) if ends == "walls" else torch.zeros_like(cells[:, :3]) + inflow
-    return torch.cat([before, cells, cells[:, -3:].flip(1)], 1)
+    first = cells[:, :3].flip(1) if ends == "walls" else torch.zeros_like(cells[:, :3]) + inflow
+    return torch.cat([first, cells, cells[:, -3:].flip(1)], 1)
 
 
-def unknown(faces: Tensor, ends: Ends) -> Tensor:
-    """Those of faces 0 to n along the first axis that are unknown."""
+def unknown_faces(faces: Tensor, ends: Ends) -> Tensor:
+    """Unknown ones of the faces 0 to n along the first axis."""
     return faces[:, :-1] if ends == "periodic" else faces[:, 1:-1] if ends == "walls" else faces[:, 1:]
 
 
-def passing(unknown: Tensor, ends: Ends, inflow: Tensor | float, h: float) -> Tensor:
-    """By how much velocities along the first axis grow over each cell, over its size."""
+def flux_difference(unknown: Tensor, ends: Ends, inflow: Tensor | float, h: float) -> Tensor:
+    """Increase of velocities along the first axis over each cell, divided by its size."""
     if ends == "periodic":
         return (unknown.roll(-1, 1) - unknown) / h
     if ends == "walls":
@@ -140,7 +141,7 @@ def passing(unknown: Tensor, ends: Ends, inflow: Tensor | float, h: float) -> Te
 
 
 def gradient(pressure: Tensor, ends: Ends, h: float) -> Tensor:
-    """At the unknown faces along the first axis."""
+    """Gradient at the unknown faces along the first axis."""
     if ends == "periodic":
         return (pressure - pressure.roll(1, 1)) / h
     inside = (pressure[:, 1:] - pressure[:, :-1]) / h

@@ -1,21 +1,21 @@
-"""One step of incompressible flow: Heun's method for what is carried, Crank–Nicolson's for viscosity, two projections.
+"""A step of incompressible flow: Heun's method for advection, Crank–Nicolson's for viscosity, and two projections.
 
-With N = ∇·(u u), f the accelerations and L the Laplacian, from u₀ and with the pressure found on the way,
+With N = ∇·(u u), accelerations f and Laplacian L, from u₀,
 
     (1 − hν/2 L) u* = u₀ + hν/2 L u₀ − h N(u₀) + h f₀                          u₁ = stopped(u*) − ∇φ₁
     (1 − hν/2 L) u° = u₀ + hν/2 L u₀ − h (N(u₀) + N(u₁))/2 + h (f₀ + f₁)/2 − ∇φ₁   u₂ = stopped(u°) − ∇φ₂
 
 (as u* + u₀ = (1 − hν/2 L)⁻¹ (2u₀ + …), so that L itself is not needed)
 
-and φ such that ∇·u = 0, to rounding. The second stage starts from the first one's pressure, so that no error of first
-order is left at walls. `stopped` divides by 1 + h χ/τ where a solid's share is χ. Where there are solids, stopping and
-projecting take turns, each time by a share of h: what they tend to has no divergence and stands still in the solid.
-Dye c is carried by u₀, then u₁, then their mean ū, by Shu and Osher's method of third order, C being a plain step,
+and φ such that ∇·u = 0, to rounding. The second stage starts from the pressure of the first, so that no error of first
+order remains at walls. `stopped` divides by 1 + h χ/τ with the solid fraction χ. With solids, stopping and projection
+alternate, each with a fraction of h: their limit has no divergence and is at rest in the solid. Dye c is advected
+by u₀, then u₁, then their mean ū, by Shu and Osher's third-order method, with an Euler step C,
 
     c₁ = C(c₀, u₀)        c₂ = (3 c₀ + C(c₁, u₁))/4        c₃ = (c₀ + 2 C(c₂, ū))/3
 
 and diffuses by the exact exp(h κ L). All operators are symmetric:
-torch's own reverse of these lines solves with the same eigenvectors, and the kernels have their adjoints.
+torch's backward pass solves with the same eigenvectors, and the kernels have their adjoints.
 """
 
 from __future__ import annotations
@@ -26,48 +26,57 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from physvision.physics.fluid.grid import Bases, Ends, across, along, beside, gradient, passing, unknown
-from physvision.physics.fluid.transport import carry, convect
+from physvision.physics.fluid.grid import (
+    Bases,
+    Ends,
+    across,
+    along,
+    flux_difference,
+    gradient,
+    unknown_faces,
+    with_ghosts,
+)
+from physvision.physics.fluid.transport import advect, convect
 
 Rounds = list[tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]]  # velocities before and after each stop
 
 
-class Prepared(NamedTuple):
-    """What all steps of a rollout share, made once of the properties of each world; (batch, 1, 1) but where said.
+class StepData(NamedTuple):
+    """Data that all steps of a rollout share, computed from the properties; (batch, 1, 1) by default.
 
     Attributes:
-        gravity: along x and y.
-        heaviness: of full dye.
-        wall_speed: left, right, low and high.
-        inflow: (batch, 1, ny).
-        inflow_dye: (batch, 1, ny).
-        walls: what moving walls and inflow add to hν∇²u, of each velocity.
-        viscous: eigenvalues of (1 − hν/2 ∇²)⁻¹, of each velocity.
-        spread: eigenvalues of exp(hκ∇²).
-        stops: by what a round of stopping multiplies each velocity.
+        gravity: Gravity along x and y.
+        excess_density: Relative increase of the density by dye.
+        wall_speed: Velocities of the left, right, lower and upper walls.
+        inflow: Inflow velocity, (batch, 1, ny).
+        inflow_dye: Dye of the inflow, (batch, 1, ny).
+        walls: Contributions of moving walls and inflow to hν∇²u, of each velocity.
+        viscous: Eigenvalues of (1 − hν/2 ∇²)⁻¹, of each velocity.
+        diffusion: Eigenvalues of exp(hκ∇²).
+        stops: Factors of each velocity in a round of stopping.
     """
 
     gravity: tuple[Tensor, Tensor]
-    heaviness: Tensor
+    excess_density: Tensor
     wall_speed: tuple[Tensor, Tensor, Tensor, Tensor]
     inflow: Tensor
     inflow_dye: Tensor
     walls: tuple[Tensor, Tensor]
     viscous: tuple[Tensor, Tensor]
-    spread: Tensor
+    diffusion: Tensor
     stops: tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True)
 class Stepper:
-    """Steps on one grid.
+    """Time stepping on a grid.
 
     Attributes:
-        bases: its operators.
-        ends: of its two axes.
-        spacing: size of a cell, m.
-        h: seconds of a step.
-        rounds: in which stopping and projecting take turns.
+        bases: Operators of the grid.
+        ends: Ends of both axes.
+        spacing: Sizes of a cell, m.
+        h: Length of a step, s.
+        rounds: Number of rounds of stopping and projection.
     """
 
     bases: Bases
@@ -76,8 +85,8 @@ class Stepper:
     h: float
     rounds: int
 
-    def prepare(self, leaves: dict[str, Tensor], shapes: tuple[tuple[int, int], ...]) -> Prepared:
-        """What steps need of the leaves of the properties, which have a value for each world."""
+    def prepare(self, leaves: dict[str, Tensor], shapes: tuple[tuple[int, int], ...]) -> StepData:
+        """Compute the data of steps from the leaves of the properties, with a value for each world."""
 
         def single(value: Tensor) -> Tensor:
             return value[:, None, None]
@@ -88,22 +97,22 @@ class Stepper:
         inflow = leaves["inflow"][:, None]
         wide = self._ghosts(still[0], still[1], inflow, (left, right, low, high))
         outer_u, outer_v = self.laplacian(*wide)
-        share_u, share_v = self.at_faces(leaves["solid"] * (self.h / self.rounds / single(leaves["solid_time"])))
+        decay_u, decay_v = self.at_faces(leaves["solid"] * (self.h / self.rounds / single(leaves["solid_time"])))
         base = self.bases
-        return Prepared(
+        return StepData(
             gravity=(single(leaves["gravity"][:, 0]), single(leaves["gravity"][:, 1])),
-            heaviness=single(leaves["heaviness"]),
+            excess_density=single(leaves["excess_density"]),
             wall_speed=(left, right, low, high),
             inflow=inflow,
             inflow_dye=leaves["inflow_dye"][:, None],
             walls=(2 * half * outer_u, 2 * half * outer_v),
             viscous=(1 / (1 - half * base.u.values), 1 / (1 - half * base.v.values)),
-            spread=(self.h * single(leaves["diffusivity"]) * base.dye.values).exp(),
-            stops=(1 / (1 + share_u), 1 / (1 + share_v)),
+            diffusion=(self.h * single(leaves["diffusivity"]) * base.dye.values).exp(),
+            stops=(1 / (1 + decay_u), 1 / (1 + decay_v)),
         )
 
-    def ghosts(self, u: Tensor, v: Tensor, n: Prepared) -> tuple[Tensor, Tensor]:
-        """Both velocities with what stands around them."""
+    def ghosts(self, u: Tensor, v: Tensor, n: StepData) -> tuple[Tensor, Tensor]:
+        """Both velocities with ghost cells."""
         return self._ghosts(u, v, n.inflow, n.wall_speed)
 
     def _ghosts(
@@ -115,96 +124,96 @@ class Stepper:
         return wide_u, wide_v
 
     def laplacian(self, wide_u: Tensor, wide_v: Tensor) -> tuple[Tensor, Tensor]:
-        """Of fields with ghosts, at the unknown faces."""
+        """Laplacian of fields with ghost cells, at the unknown faces."""
         x, y = self.ends
-        return unknown(self._five(wide_u), x), unknown(self._five(wide_v).mT, y).mT
+        return unknown_faces(self._five_points(wide_u), x), unknown_faces(self._five_points(wide_v).mT, y).mT
 
-    def _five(self, f: Tensor) -> Tensor:
+    def _five_points(self, f: Tensor) -> Tensor:
         hx, hy = self.spacing
-        middle = f[:, 1:-1, 1:-1]
-        along_x = (f[:, 2:, 1:-1] + f[:, :-2, 1:-1] - 2 * middle) / hx**2
-        return along_x + (f[:, 1:-1, 2:] + f[:, 1:-1, :-2] - 2 * middle) / hy**2
+        center = f[:, 1:-1, 1:-1]
+        along_x = (f[:, 2:, 1:-1] + f[:, :-2, 1:-1] - 2 * center) / hx**2
+        return along_x + (f[:, 1:-1, 2:] + f[:, 1:-1, :-2] - 2 * center) / hy**2
 
-    def divergence(self, u: Tensor, v: Tensor, n: Prepared) -> Tensor:
-        """In all cells, 1/s."""
+    def divergence(self, u: Tensor, v: Tensor, n: StepData) -> Tensor:
+        """Divergence in all cells, 1/s."""
         (x, y), (hx, hy) = self.ends, self.spacing
-        return passing(u, x, n.inflow, hx) + passing(v.mT, y, 0.0, hy).mT
+        return flux_difference(u, x, n.inflow, hx) + flux_difference(v.mT, y, 0.0, hy).mT
 
-    def project(self, u: Tensor, v: Tensor, n: Prepared) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor]]:
-        """Velocities without divergence, and the gradient that was taken off."""
+    def project(self, u: Tensor, v: Tensor, n: StepData) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor]]:
+        """Project velocities to zero divergence, and return the subtracted gradient with them."""
         potential = self.bases.pressure.apply(self.bases.pressure.inverse, self.divergence(u, v, n))
-        taken = (
+        difference = (
             gradient(potential, self.ends[0], self.spacing[0]),
             gradient(potential.mT, self.ends[1], self.spacing[1]).mT,
         )
-        return u - taken[0], v - taken[1], taken
+        return u - difference[0], v - difference[1], difference
 
     def at_faces(self, cells: Tensor) -> tuple[Tensor, Tensor]:
-        """Means of the two cells beside each unknown face."""
-        wide_x, wide_y = (beside(part, ends, 0.0) for part, ends in zip((cells, cells.mT), self.ends, strict=True))
+        """Means of the two cells at each unknown face."""
+        wide_x, wide_y = (with_ghosts(part, ends, 0.0) for part, ends in zip((cells, cells.mT), self.ends, strict=True))
         means = ((wide[:, 2:-3] + wide[:, 3:-2]) / 2 for wide in (wide_x, wide_y))
-        mean_x, mean_y = (unknown(mean, ends) for mean, ends in zip(means, self.ends, strict=True))
+        mean_x, mean_y = (unknown_faces(mean, ends) for mean, ends in zip(means, self.ends, strict=True))
         return mean_x, mean_y.mT
 
-    def forces(self, dye: Tensor | None, pushes: tuple[Tensor, Tensor], n: Prepared) -> tuple[Tensor, Tensor]:
-        """Accelerations at the unknown faces: gravity, on dye by its weight, and what is pushed from outside."""
-        (g_x, g_y), (push_x, push_y) = n.gravity, pushes
+    def forces(self, dye: Tensor | None, jets: tuple[Tensor, Tensor], n: StepData) -> tuple[Tensor, Tensor]:
+        """Accelerations at the unknown faces by gravity, the weight of dye, and jets."""
+        (g_x, g_y), (jet_x, jet_y) = n.gravity, jets
         if dye is None:
-            return g_x + push_x, g_y + push_y
+            return g_x + jet_x, g_y + jet_y
         load_x, load_y = self.at_faces(dye)
-        return g_x * (1 + n.heaviness * load_x) + push_x, g_y * (1 + n.heaviness * load_y) + push_y
+        return g_x * (1 + n.excess_density * load_x) + jet_x, g_y * (1 + n.excess_density * load_y) + jet_y
 
-    def carried(self, dye: Tensor, wide: tuple[Tensor, Tensor], n: Prepared) -> Tensor:
-        """Dye that flow has carried for a step at its present rate."""
-        return dye + self.h * carry(
-            beside(beside(dye, self.ends[0], n.inflow_dye).mT, self.ends[1], 0.0).mT, *wide, self.spacing
+    def advected(self, dye: Tensor, wide: tuple[Tensor, Tensor], n: StepData) -> Tensor:
+        """Dye after an Euler step of advection."""
+        return dye + self.h * advect(
+            with_ghosts(with_ghosts(dye, self.ends[0], n.inflow_dye).mT, self.ends[1], 0.0).mT, *wide, self.spacing
         )
 
     def __call__(
-        self, dye: Tensor | None, u: Tensor, v: Tensor, pushes: tuple[Tensor, Tensor], n: Prepared
+        self, dye: Tensor | None, u: Tensor, v: Tensor, jets: tuple[Tensor, Tensor], n: StepData
     ) -> tuple[Tensor | None, Tensor, Tensor, Rounds]:
-        """Dye and velocities a step later, and what solids did to the velocities; there may be no dye."""
+        """Advance dye, which may be None, and velocities by a step, and return the rounds of stopping with them."""
         old = (u, v)
         wide = self.ghosts(u, v, n)
-        first, push = self._turned(wide), self.forces(dye, pushes, n)
-        rates = [f - t for f, t in zip(push, first, strict=True)]
-        u, v, taken, _ = self._stopped(self._smoothed(old, rates, n.walls, n), n)
+        first, force = self._convection(wide), self.forces(dye, jets, n)
+        rates = [f - t for f, t in zip(force, first, strict=True)]
+        u, v, pressure, _ = self._stop(self._diffuse(old, rates, n.walls, n), n)
         later = self.ghosts(u, v, n)
         ahead = None
         if dye is not None:
-            ahead = self.carried(dye, wide, n)
-            push = [(a + b) / 2 for a, b in zip(push, self.forces(ahead, pushes, n), strict=True)]
-        rates = [f - (a + b) / 2 for f, a, b in zip(push, first, self._turned(later), strict=True)]
-        outer = [wall - g for wall, g in zip(n.walls, taken, strict=True)]
-        u, v, _, slowed = self._stopped(self._smoothed(old, rates, outer, n), n)
+            ahead = self.advected(dye, wide, n)
+            force = [(a + b) / 2 for a, b in zip(force, self.forces(ahead, jets, n), strict=True)]
+        rates = [f - (a + b) / 2 for f, a, b in zip(force, first, self._convection(later), strict=True)]
+        outer = [wall - g for wall, g in zip(n.walls, pressure, strict=True)]
+        u, v, _, rounds = self._stop(self._diffuse(old, rates, outer, n), n)
         if dye is None or ahead is None:
-            return None, u, v, slowed
-        middle = ((wide[0] + later[0]) / 2, (wide[1] + later[1]) / 2)
-        half = 0.75 * dye + 0.25 * self.carried(ahead, later, n)
-        carried = dye / 3 + 2 / 3 * self.carried(half, middle, n)
-        return self.bases.dye.apply(n.spread, carried), u, v, slowed
+            return None, u, v, rounds
+        mean = ((wide[0] + later[0]) / 2, (wide[1] + later[1]) / 2)
+        half = 0.75 * dye + 0.25 * self.advected(ahead, later, n)
+        advected = dye / 3 + 2 / 3 * self.advected(half, mean, n)
+        return self.bases.dye.apply(n.diffusion, advected), u, v, rounds
 
-    def _smoothed(
-        self, old: tuple[Tensor, Tensor], rates: list[Tensor], outer: Sequence[Tensor], n: Prepared
+    def _diffuse(
+        self, old: tuple[Tensor, Tensor], rates: list[Tensor], outer: Sequence[Tensor], n: StepData
     ) -> list[Tensor]:
-        """What viscosity makes of velocities that change at these rates."""
+        """Velocities after a viscous step with these rates of change."""
         parts = zip(self.bases[:2], n.viscous, old, rates, outer, strict=True)
         return [basis.apply(factor, 2 * w + self.h * rate + more) - w for basis, factor, w, rate, more in parts]
 
-    def _stopped(self, velocities: list[Tensor], n: Prepared) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor], Rounds]:
-        """Velocities without divergence that solids have stopped, the gradient taken off, and what solids did."""
+    def _stop(self, velocities: list[Tensor], n: StepData) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor], Rounds]:
+        """Stop velocities in solids and project them; return the subtracted gradient and the rounds with them."""
         u, v = velocities
-        gradient_x, gradient_y, slowed = 0.0, 0.0, []
+        gradient_x, gradient_y, rounds = 0.0, 0.0, []
         for _ in range(self.rounds):
             slower = u * n.stops[0], v * n.stops[1]
-            slowed.append(((u, v), slower))
-            u, v, taken = self.project(*slower, n)
-            gradient_x, gradient_y = gradient_x + taken[0], gradient_y + taken[1]
+            rounds.append(((u, v), slower))
+            u, v, difference = self.project(*slower, n)
+            gradient_x, gradient_y = gradient_x + difference[0], gradient_y + difference[1]
         assert isinstance(gradient_x, Tensor)
         assert isinstance(gradient_y, Tensor)
-        return u, v, (gradient_x, gradient_y), slowed
+        return u, v, (gradient_x, gradient_y), rounds
 
-    def _turned(self, wide: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-        """∇·(u u) at the unknown faces."""
+    def _convection(self, wide: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        """Momentum flux divergence ∇·(u u) at the unknown faces."""
         along_x, along_y = convect(*wide, self.spacing)
-        return unknown(along_x, self.ends[0]), unknown(along_y.mT, self.ends[1]).mT
+        return unknown_faces(along_x, self.ends[0]), unknown_faces(along_y.mT, self.ends[1]).mT

@@ -1,4 +1,4 @@
-"""What flow carries, as operations that torch differentiates: fields with ghosts in, rates of change out."""
+"""Advection as differentiable operations from fields with ghost cells to rates of change."""
 
 from __future__ import annotations
 
@@ -10,65 +10,69 @@ from torch import Tensor
 from physvision.kernels.launching import LaunchCache, RecordedLaunch, argument
 from physvision.physics.fluid import kernels
 
-_SHELF = LaunchCache()
+_LAUNCHES = LaunchCache()
 
 
 class Launch:
-    """A kernel bound to arrays, launched for each world and row; `close` lends its packed arguments to others."""
+    """A kernel bound to arrays, launched for each world and row; `close` frees its packed arguments."""
 
     def __init__(
-        self, kernel: Any, rows: tuple[int, ...], given: Any, numbers: Any, found: Any, microseconds: float
+        self, kernel: Any, rows: tuple[int, ...], inputs: Any, numbers: Any, outputs: Any, microseconds: float
     ) -> None:
-        """Bind it.
+        """Bind a kernel to arrays.
 
         Args:
-            kernel: its arguments are the first world, arrays that it reads, numbers, and arrays that it fills in.
-            rows: of each world.
-            given: arrays that it reads.
-            numbers: between them.
-            found: arrays that it fills in, of at least one world.
-            microseconds: a guess at the time of a world.
+            kernel: Kernel with the arguments first world, inputs, numbers and outputs.
+            rows: Further dimensions of the launch.
+            inputs: Arrays that it reads.
+            numbers: Numbers between inputs and outputs.
+            outputs: Arrays that it writes, of at least one world.
+            microseconds: Estimated time per world, µs.
         """
-        self._arrays, self._device = (*given, *found), found[0].device
-        self._key = (kernel, found[0].shape, rows, numbers, self._device)
+        self._arrays, self._device = (*inputs, *outputs), outputs[0].device
+        self._key = (kernel, outputs[0].shape, rows, numbers, self._device)
 
         def make() -> RecordedLaunch:
-            arrays = [argument(each) for each in self._arrays]
-            inputs = [*arrays[: len(given)], *numbers, *arrays[len(given) :]]
-            batch = len(found[0])
-            return RecordedLaunch(kernel, batch, inputs, self._device, microseconds * batch, inner=rows)
+            arrays = [argument(array) for array in self._arrays]
+            arguments = [*arrays[: len(inputs)], *numbers, *arrays[len(inputs) :]]
+            batch = len(outputs[0])
+            return RecordedLaunch(kernel, batch, arguments, self._device, microseconds * batch, inner=rows)
 
-        self._launch = _SHELF.take(self._key, self._device, make)
-        for at, tensor in enumerate(self._arrays):
-            self._launch.move(at if at < len(given) else at + len(numbers), tensor)
+        self._launch = _LAUNCHES.take(self._key, self._device, make)
+        for k, tensor in enumerate(self._arrays):
+            self._launch.move(k if k < len(inputs) else k + len(numbers), tensor)
         self.run = self._launch.run
 
     def close(self) -> None:
-        """It is not run any more."""
-        _SHELF.give(self._key, self._device, self._launch)
+        """Free the launch for other arrays."""
+        _LAUNCHES.give(self._key, self._device, self._launch)
 
     def run_once(self) -> None:
-        """Run it for the only time."""
+        """Run the kernel once and free the launch."""
         self.run()
         self.close()
 
 
-def launched(kernel: Any, rows: tuple[int, ...], given: Any, numbers: Any, found: Any, microseconds: float) -> None:
-    """Run a kernel once."""
-    if len(found[0]):
-        Launch(kernel, rows, given, numbers, found, microseconds).run_once()
+def launch_once(
+    kernel: Any, rows: tuple[int, ...], inputs: Any, numbers: Any, outputs: Any, microseconds: float
+) -> None:
+    """Run a kernel once on arrays; arguments as in `Launch`."""
+    if len(outputs[0]):
+        Launch(kernel, rows, inputs, numbers, outputs, microseconds).run_once()
 
 
-def on_ring(kernel: Any, given: tuple[Tensor, ...], numbers: tuple[float, ...], found: tuple[Tensor, ...]) -> Launch:
-    """A kernel of `momentum` on fields (batch, 2, nx, ny), which it takes for periodic along both axes."""
-    nx, ny = found[0].shape[2:]
-    parts = ny if found[0].is_cuda else 1
-    return Launch(kernel, (nx, parts), given, (*numbers, parts), found, 2e-3 * nx * ny)
+def periodic_launch(
+    kernel: Any, inputs: tuple[Tensor, ...], numbers: tuple[float, ...], outputs: tuple[Tensor, ...]
+) -> Launch:
+    """Kernel of `momentum` on fields (batch, 2, nx, ny) that are periodic along both axes."""
+    nx, ny = outputs[0].shape[2:]
+    parts = ny if outputs[0].is_cuda else 1
+    return Launch(kernel, (nx, parts), inputs, (*numbers, parts), outputs, 2e-3 * nx * ny)
 
 
-def _once(kernel: Any, given: tuple[Tensor, ...], spacing: tuple[float, float], found: Tensor) -> None:
-    if len(found):
-        on_ring(kernel, given, (1.0, *spacing), (found,)).run_once()
+def _launch_periodic(kernel: Any, inputs: tuple[Tensor, ...], spacing: tuple[float, float], output: Tensor) -> None:
+    if len(output):
+        periodic_launch(kernel, inputs, (1.0, *spacing), (output,)).run_once()
 
 
 # pyright: reportIncompatibleMethodOverride=false
@@ -78,7 +82,7 @@ class _Convect(torch.autograd.Function):
         x = u.new_zeros(len(u), 2, u.shape[1], v.shape[2])
         x[:, 0, :, :-1], x[:, 1, :-1] = u, v
         n = torch.zeros_like(x)
-        _once(kernels.convect, (x,), spacing, n)
+        _launch_periodic(kernels.convect, (x,), spacing, n)
         ctx.save_for_backward(x)
         ctx.spacing = spacing
         return n[:, 0, 1:-1, 1:-2], n[:, 1, 1:-2, 1:-1]
@@ -87,19 +91,19 @@ class _Convect(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, u_rate: Tensor, v_rate: Tensor) -> Any:
         (x,) = ctx.saved_tensors
-        bar, found = torch.zeros_like(x), torch.zeros_like(x)
+        bar, x_bar = torch.zeros_like(x), torch.zeros_like(x)
         bar[:, 0, 1:-1, 1:-2], bar[:, 1, 1:-2, 1:-1] = u_rate, v_rate
-        _once(kernels.convect_backward, (x, bar), ctx.spacing, found)
-        return found[:, 0, :, :-1], found[:, 1, :-1], None
+        _launch_periodic(kernels.convect_backward, (x, bar), ctx.spacing, x_bar)
+        return x_bar[:, 0, :, :-1], x_bar[:, 1, :-1], None
 
 
-class _Carry(torch.autograd.Function):
+class _Advect(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, c: Tensor, u: Tensor, v: Tensor, spacing: tuple[float, float]) -> Tensor:
         c, u, v = c.contiguous(), u.contiguous(), v.contiguous()
         nx, ny = c.shape[1] - 6, c.shape[2] - 6
         rate = c.new_zeros(len(c), nx, ny)
-        launched(kernels.carry, (nx + 1, ny + 1), (c, u, v), spacing, (rate,), 0.03 * nx * ny)
+        launch_once(kernels.carry, (nx + 1, ny + 1), (c, u, v), spacing, (rate,), 0.03 * nx * ny)
         ctx.save_for_backward(c, u, v)
         ctx.spacing = spacing
         return rate
@@ -109,19 +113,19 @@ class _Carry(torch.autograd.Function):
     def backward(ctx: Any, rate_bar: Tensor) -> Any:
         fields = ctx.saved_tensors
         nx, ny = rate_bar.shape[1:]
-        found = tuple(torch.zeros_like(each) for each in fields)
-        given = (rate_bar.contiguous(), *found)
-        launched(kernels.carry_backward, (nx + 1, ny + 1), fields, ctx.spacing, given, 0.1 * nx * ny)
-        return *found, None
+        bars = tuple(torch.zeros_like(field) for field in fields)
+        arrays = (rate_bar.contiguous(), *bars)
+        launch_once(kernels.carry_backward, (nx + 1, ny + 1), fields, ctx.spacing, arrays, 0.1 * nx * ny)
+        return *bars, None
 
 
 def convect(u: Tensor, v: Tensor, spacing: tuple[float, float]) -> tuple[Tensor, Tensor]:
-    """∇·(u u) at all faces, (batch, nx + 1, ny) and (batch, nx, ny + 1)."""
-    found: Any = _Convect.apply(u, v, spacing)
-    return found
+    """Momentum flux divergence ∇·(u u) at all faces, (batch, nx + 1, ny) and (batch, nx, ny + 1)."""
+    rates: Any = _Convect.apply(u, v, spacing)
+    return rates
 
 
-def carry(c: Tensor, u: Tensor, v: Tensor, spacing: tuple[float, float]) -> Tensor:
-    """−∇·(u c) in all cells, (batch, nx, ny)."""
-    found: Any = _Carry.apply(c, u, v, spacing)
-    return found
+def advect(c: Tensor, u: Tensor, v: Tensor, spacing: tuple[float, float]) -> Tensor:
+    """Advection rate −∇·(u c) of dye in all cells, (batch, nx, ny)."""
+    rate: Any = _Advect.apply(c, u, v, spacing)
+    return rate

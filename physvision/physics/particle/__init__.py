@@ -1,4 +1,4 @@
-"""One point on a line, in the plane or on a circle: what drives it, holds it back and slows it, in one small law."""
+"""A particle on a line, in the plane or on a circle, with a driving force, a restoring force and drag."""
 
 from physvision.physics.particle.engine import Particle
 from physvision.physics.particle.properties import ParticleProperties

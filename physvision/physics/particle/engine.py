@@ -1,4 +1,4 @@
-"""A point that is driven, held back and slowed, as an Engine."""
+"""Engine for a particle with a driving force, a restoring force and drag."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from physvision.physics.particle.properties import ParticleProperties, pack
 from physvision.physics.properties import Properties
 from physvision.physics.truncation import first_marked_step, truncated_rollout
 
-_STEP = 0.5  # a guess at the microseconds that a step takes, forward
+_STEP_COST = 0.5  # estimated time of a step forward, µs
 
 
 class Particle(MechanicalEngine):
-    """One point with the law q̈ = push − restoring · f(q − rest) − velocity_decay · q̇ − drag · |q̇| q̇.
+    """Particle with the equation of motion q̈ = push − restoring · f(q − rest) − velocity_decay · q̇ − drag · |q̇| q̇.
 
-    On a line and in the plane q is a place and f(d) = d, a spring's force; on a circle q is the angle from straight
-    down and f(d) = sin d, a pendulum's. Steps are of the classical fourth-order Runge–Kutta method, in float64
-    whatever comes in. A control is an acceleration, held over a step.
+    On a line and in the plane q is a position and f(d) = d, a spring's force; on a circle q is the angle from the
+    lowest point and f(d) = sin d, a pendulum's. Steps are of the classical fourth-order Runge–Kutta method, in
+    float64 for any dtype of the state. A control is an acceleration, held over a step.
 
-    The plane is x to the right and z up; a line is x. On a circle the point is at length · (sin q, −cos q).
+    The plane has x to the right and z up; a line is along x. On a circle the particle is at length · (sin q, −cos q).
     """
 
     def __init__(
@@ -50,7 +50,21 @@ class Particle(MechanicalEngine):
         length: float = 1.0,
         radius: float = 0.05,
     ) -> None:
-        """Describe the law; the numbers are the engine's properties."""
+        """Make a particle on a path.
+
+        Args:
+            path: Set of positions: "line", "plane" or "circle".
+            dt: Length of a step, s.
+            substeps: Number of Runge–Kutta steps in a step of the engine.
+            push: Constant acceleration, m/s² or rad/s².
+            rest: Position without restoring force, m or rad.
+            restoring: Restoring coefficient, 1/s².
+            velocity_decay: Linear drag, 1/s.
+            drag: Quadratic drag, 1/m or 1/rad.
+            mass: Mass, kg, which scales energies only.
+            length: Radius of the circle, m.
+            radius: Radius of the drawn sphere, m.
+        """
         super().__init__()
         if path not in ("line", "plane", "circle"):
             raise InputError(f"path: expected line, plane or circle, got {path!r}")
@@ -66,39 +80,39 @@ class Particle(MechanicalEngine):
         self.set_properties(ParticleProperties(**pair, **single))
 
     def initial_state(self, batch: int = 1, dtype: torch.dtype = torch.float32) -> State:
-        """At rest where nothing drives it back."""
+        """Particle at rest at its rest position."""
         rest = self.get_buffer("_rest").to(dtype).repeat(check_count("batch", batch), 1)
         return State(rest, torch.zeros_like(rest))
 
     def _simulate(
         self, state: State, steps: int, controls: Tensor | None, properties: Overrides, truncate: int | None
     ) -> Trajectory:
-        known = self.checked(properties, state.batch, state.q.device)
-        assert isinstance(known, ParticleProperties)
-        numbers = pack(known, state.batch, self.nv)
+        checked = self.checked(properties, state.batch, state.q.device)
+        assert isinstance(checked, ParticleProperties)
+        numbers = pack(checked, state.batch, self.nv)
         operation = _Rollout(self.path == "circle", self.dt, self.substeps)
 
         def run(q: Tensor, v: Tensor, u: Tensor) -> tuple[Tensor, ...]:
             return batched_function.apply(operation, q, v, u, numbers)
 
-        q, v, found, starts = truncated_rollout(run, state, steps, controls, self.nu, truncate)
-        bad = first_marked_step(starts, [failed for (failed,) in found])
-        good = bad < 0
-        residual = torch.where(good, 0.0, torch.inf).to(state.q)
-        return Trajectory(q, v, Status(good, residual, torch.ones_like(bad), bad), self.dt)
+        q, v, reports, starts = truncated_rollout(run, state, steps, controls, self.nu, truncate)
+        failed = first_marked_step(starts, [step for (step,) in reports])
+        residual = torch.where(failed < 0, 0.0, torch.inf).to(state.q)
+        return Trajectory(q, v, Status(failed < 0, residual, torch.ones_like(failed), failed), self.dt)
 
-    def _places(self, state: State, properties: ParticleProperties) -> Float[Tensor, "batch 2"]:
-        """X and z."""
+    def _positions(self, state: State, properties: ParticleProperties) -> Float[Tensor, "batch 2"]:
+        """Coordinates x and z of the particle, m."""
         if self.path == "circle":
             return properties.length.to(state.q).reshape(-1, 1) * torch.cat([state.q.sin(), -state.q.cos()], 1)
         return functional.pad(state.q, (0, 2 - self.nq))
 
     def _poses(self, state: State, properties: Properties) -> Float[Tensor, "batch bodies 4 4"]:
         assert isinstance(properties, ParticleProperties)
-        place = self._places(state, properties)
+        position = self._positions(state, properties)
         angle = -state.q[:, :1] if self.path == "circle" else torch.zeros_like(state.q[:, :1])
-        c, s, none, one = angle.cos(), angle.sin(), torch.zeros_like(angle), torch.ones_like(angle)
-        rows = [c, none, s, place[:, :1], none, one, none, none, -s, none, c, place[:, 1:], none, none, none, one]
+        c, s, zero, unit = angle.cos(), angle.sin(), torch.zeros_like(angle), torch.ones_like(angle)
+        x, z = position[:, :1], position[:, 1:]
+        rows = [c, zero, s, x, zero, unit, zero, zero, -s, zero, c, z, zero, zero, zero, unit]
         return torch.cat(rows, 1).reshape(-1, 1, 4, 4)
 
     def _appearance(
@@ -111,19 +125,20 @@ class Particle(MechanicalEngine):
     def _energy(self, state: State, properties: Properties) -> tuple[Float[Tensor, " batch"], Float[Tensor, " batch"]]:
         assert isinstance(properties, ParticleProperties)
         p = properties.to(state.q)
-        away = state.q - p.rest
-        bent = 2 * (1 - away.cos()) if self.path == "circle" else away.square()
-        potential = p.restoring * bent.sum(-1) / 2 - (p.push * state.q).sum(-1)
-        weight = p.mass * (p.length.square() if self.path == "circle" else 1.0)
-        return weight * state.v.square().sum(-1) / 2, weight * potential
+        displacement = state.q - p.rest
+        is_circle = self.path == "circle"
+        squared = 2 * (1 - displacement.cos()) if is_circle else displacement.square()
+        potential = p.restoring * squared.sum(-1) / 2 - (p.push * state.q).sum(-1)
+        inertia = p.mass * (p.length.square() if is_circle else 1.0)
+        return inertia * state.v.square().sum(-1) / 2, inertia * potential
 
     def extra_repr(self) -> str:
-        """What `print(engine)` says."""
+        """Path and step, for `print(engine)`."""
         return f"{self.path}, dt={self.dt:g}"
 
 
 class _Rollout(batched_function.Operation):
-    """(q, v, acceleration of each step, numbers) → trajectories of q and v, first bad step; all in float64."""
+    """Rollout: (q, v, accelerations, numbers) → trajectories of q and v, first failed step; all in float64."""
 
     differentiable = 2
 
@@ -131,19 +146,19 @@ class _Rollout(batched_function.Operation):
         self.circle, self.h, self.substeps = int(circle), dt / substeps, substeps
 
     def _run(self, kernel: Any, q: Tensor, numbers: Tensor, push: Tensor, outputs: list[Any], cost: float) -> None:
-        wide = functional.pad(push, (0, 2 - push.shape[2]))
-        inputs = [argument(numbers.contiguous()), argument(wide), self.circle, self.h, self.substeps, *outputs]
-        launch(kernel, len(q), inputs, q.device, cost * _STEP * push.shape[1] * self.substeps * len(q))
+        padded = functional.pad(push, (0, 2 - push.shape[2]))
+        inputs = [argument(numbers.contiguous()), argument(padded), self.circle, self.h, self.substeps, *outputs]
+        launch(kernel, len(q), inputs, q.device, cost * _STEP_COST * push.shape[1] * self.substeps * len(q))
 
     @override
     def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
         q, v, push, numbers = inputs
         size = q.shape[1]
         states = q.new_empty(len(q), push.shape[1] + 1, 4)
-        states[:, 0] = _joined(q, v)
-        bad = torch.empty(len(q), dtype=torch.int32, device=q.device)
-        self._run(kernels.forward, q, numbers, push, [argument(states, wp.vec4d), argument(bad)], 1.0)
-        return states[..., :size].contiguous(), states[..., 2 : 2 + size].contiguous(), bad
+        states[:, 0] = _to_vectors(q, v)
+        failed = torch.empty(len(q), dtype=torch.int32, device=q.device)
+        self._run(kernels.forward, q, numbers, push, [argument(states, wp.vec4d), argument(failed)], 1.0)
+        return states[..., :size].contiguous(), states[..., 2 : 2 + size].contiguous(), failed
 
     @override
     def backward(self, inputs: Any, outputs: Any, gradients: Any, needed: tuple[bool, ...]) -> Any:
@@ -153,13 +168,13 @@ class _Rollout(batched_function.Operation):
         bars = [torch.zeros_like(q) if bar is None else bar for bar in gradients]
         start_bar, numbers_bar = q.new_empty(batch, 4), torch.empty(batch, 7, dtype=q.dtype, device=q.device)
         push_bar = q.new_empty(batch, push.shape[1], 2)
-        states = [argument(_joined(*pair), wp.vec4d) for pair in ((q, v), bars)]
-        found = [argument(start_bar, wp.vec4d), argument(numbers_bar), argument(push_bar)]
-        self._run(kernels.backward, q, numbers, push, [*states, *found], 3.0)
+        states = [argument(_to_vectors(*pair), wp.vec4d) for pair in ((q, v), bars)]
+        outputs_bar = [argument(start_bar, wp.vec4d), argument(numbers_bar), argument(push_bar)]
+        self._run(kernels.backward, q, numbers, push, [*states, *outputs_bar], 3.0)
         return start_bar[:, :size], start_bar[:, 2 : 2 + size], push_bar[..., :size], numbers_bar
 
 
-def _joined(q: Tensor, v: Tensor) -> Tensor:
-    """(q, v) with two coordinates of each, as the kernels see them."""
-    room = (0, 2 - q.shape[-1])
-    return torch.cat([functional.pad(q, room), functional.pad(v, room)], -1).contiguous()
+def _to_vectors(q: Tensor, v: Tensor) -> Tensor:
+    """States as vectors (q, v) with two coordinates each."""
+    padding = (0, 2 - q.shape[-1])
+    return torch.cat([functional.pad(q, padding), functional.pad(v, padding)], -1).contiguous()

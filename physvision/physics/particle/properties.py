@@ -1,4 +1,4 @@
-"""The numbers of a particle's law."""
+"""Properties of a particle."""
 
 from __future__ import annotations
 
@@ -10,27 +10,29 @@ from torch import Tensor
 
 from physvision.physics.properties import Properties, leaf, register_properties
 
-# The law's numbers as the kernels see them: push and rest along two coordinates, then one each of the others.
+# First column of each property in the kernels' rows: push and rest have two coordinates.
 LAW = {"push": 0, "rest": 2, "restoring": 4, "velocity_decay": 5, "drag": 6}
 
 
 @register_properties
 @dataclass(frozen=True)
 class ParticleProperties(Properties):
-    """q̈ = push − restoring · f(q − rest) − velocity_decay · q̇ − drag · |q̇| q̇, f being sine on a circle."""
+    """Coefficients of q̈ = push − restoring · f(q − rest) − velocity_decay · q̇ − drag · |q̇| q̇."""
 
     push: Tensor = leaf("nv", unit="m/s² or rad/s²", meaning="constant acceleration: gravity, a slope, a motor")
-    rest: Tensor = leaf("nv", unit="m or rad", meaning="where nothing drives it back")
-    restoring: Tensor = leaf(unit="1/s²", range="not negative", meaning="of a spring k/m, of a pendulum g/l")
-    velocity_decay: Tensor = leaf(unit="1/s", meaning="rate at which velocity fades")
+    rest: Tensor = leaf("nv", unit="m or rad", meaning="position without restoring force")
+    restoring: Tensor = leaf(
+        unit="1/s²", range="not negative", meaning="restoring coefficient: k/m of a spring, g/l of a pendulum"
+    )
+    velocity_decay: Tensor = leaf(unit="1/s", meaning="linear drag")
     drag: Tensor = leaf(unit="1/m or 1/rad", meaning="quadratic drag")
-    mass: Tensor = leaf(unit="kg", range="positive", meaning="scales energies; the motion does not depend on it")
+    mass: Tensor = leaf(unit="kg", range="positive", meaning="mass, which scales energies only")
     length: Tensor = leaf(unit="m", range="positive", meaning="radius of the circle")
-    radius: Tensor = leaf(unit="m", range="positive", meaning="as it is drawn")
+    radius: Tensor = leaf(unit="m", range="positive", meaning="radius of the drawn sphere")
 
 
 def pack(properties: ParticleProperties, batch: int, coordinates: int) -> Float[Tensor, "batch numbers"]:
-    """The law's numbers, float64, a row a world."""
+    """Coefficients for the kernels, float64, a row for each world."""
     columns = []
     for name in LAW:
         value = getattr(properties, name).double()

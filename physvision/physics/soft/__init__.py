@@ -1,18 +1,20 @@
-"""Elastic bodies and cloth on meshes of triangles and tetrahedra, with muscles; contact with planes and solids."""
+"""Elastic bodies and cloth on meshes of triangles and tetrahedra, with muscles, contact planes and colliders."""
 
 from physvision.core.mesh import Mesh, box, cloth, disc, read, rectangle
 from physvision.core.registry import register_all
 from physvision.physics.soft.body import SoftBody
-from physvision.physics.soft.parts import Ground, Muscle, Solid
+from physvision.physics.soft.description import Collider, Ground, Material, Muscle, SoftContact
 from physvision.physics.soft.properties import SoftProperties
 
 __all__ = [
+    "Collider",
     "Ground",
+    "Material",
     "Mesh",
     "Muscle",
     "SoftBody",
+    "SoftContact",
     "SoftProperties",
-    "Solid",
     "box",
     "cloth",
     "disc",
@@ -20,4 +22,7 @@ __all__ = [
     "rectangle",
 ]
 
-register_all("physvision.physics.soft", (Ground, Mesh, Muscle, SoftBody, Solid, box, cloth, disc, read, rectangle))
+register_all(
+    "physvision.physics.soft",
+    (Ground, Material, Mesh, Muscle, SoftBody, SoftContact, Collider, box, cloth, disc, read, rectangle),
+)

@@ -1,4 +1,4 @@
-"""An elastic body on a mesh, as an Engine."""
+"""Engine for an elastic body on a mesh."""
 
 from __future__ import annotations
 
@@ -11,294 +11,181 @@ from jaxtyping import Float
 from torch import Tensor
 from typing_extensions import override
 
-from physvision.core import Circle, InputError, ModelError, Placed, Sphere, State, Status, Trajectory
+from physvision.core import Circle, InputError, Placed, Sphere, State, Status, Trajectory
 from physvision.core.checks import check_count, check_positive
 from physvision.core.mesh import Mesh
 from physvision.kernels import batched_function
 from physvision.kernels.launching import outside_transforms
 from physvision.physics.engine import MechanicalEngine, Overrides
 from physvision.physics.properties import Constraint, Properties
-from physvision.physics.soft.bending import Links, flattened, links_of
-from physvision.physics.soft.energy import strain_energy
-from physvision.physics.soft.ordering import pattern
-from physvision.physics.soft.parts import (
-    Ground,
-    Muscle,
-    Solid,
-    direction_of,
-    drawn,
-    listed,
-    materials_of,
-    vector_of,
-)
-from physvision.physics.soft.properties import SoftProperties, at_rest, edges, pack
-from physvision.physics.soft.rollout import Launches, Rollout
+from physvision.physics.soft.compiler import compile_body
+from physvision.physics.soft.description import LAWS, Material, Muscle, SoftContact, check_numbers
+from physvision.physics.soft.elements import element_edges, rest_edges, strain_energy
+from physvision.physics.soft.properties import SoftProperties
+from physvision.physics.soft.rollout import BodyLauncher, Rollout
 from physvision.physics.truncation import first_marked_step, truncated_rollout
 
-LAWS = ("linear", "st_venant_kirchhoff", "neo_hookean")
 INTEGRATORS = ("backward_euler", "symplectic_euler")
-Numbers = float | Sequence[float]
-EARTH = 9.81  # m/s²
+EARTH_GRAVITY = 9.81  # m/s²
 
 
 class SoftBody(MechanicalEngine):
-    """An elastic body of triangles in the plane, of tetrahedra in space, or cloth: of triangles in space.
+    """An elastic body of triangles in the plane, of tetrahedra in space, or cloth of triangles in space.
 
-    A position is the places of all nodes, node after node, then of all solids, and a velocity theirs. What is held
-    keeps the velocity that it has. A control is the activation of each muscle, at least zero, then the force on each
-    pushed node and solid, N, held over a step. All arithmetic is in float64, whatever the dtype of the state.
+    A position holds the positions of all nodes, then those of all colliders, and a velocity their velocities. A control
+    is the activation of each muscle, at least zero, then the force on each actuated node and collider, N, held over a
+    step. All arithmetic is in float64, whatever the dtype of the state.
 
-    `backward_euler` is stable at any step, and a step of 1e6 s is the body's equilibrium; `symplectic_euler` keeps
-    energy, at steps that are short against the time that sound takes through an element.
+    `backward_euler`, of first order, is stable at any step, and a step of 1e6 s ends in equilibrium: use it for stiff
+    bodies and long steps. `symplectic_euler`, of first order and explicit, conserves energy, at steps shorter than
+    sound takes through an element. Gradients are adjoints of the steps, at the solution of the implicit ones.
 
     Args:
-        mesh: at rest.
-        dt: seconds of a step.
-        youngs_modulus: Pa; one for all, or one for each material.
-        poissons_ratio: above −1 and below 0.5; one for all, or one for each material.
-        density: kg/m³; one for all, or one for each material.
-        law: of the stress, `linear`, `st_venant_kirchhoff` or `neo_hookean`. The linear one holds while nothing turns;
-            only the last, taken if none is given, keeps elements from being turned inside out. Cloth takes the second.
-        integrator: of the motion, `backward_euler` or `symplectic_euler`.
-        materials: of each element its material, counted from zero; each its own if numbers are given for as many
-            materials as there are elements, otherwise all of the first.
-        plane_stress: whether a body of the plane is a free sheet; otherwise it cannot move out of the plane.
-        held: nodes whose velocity is given.
-        pushed: nodes that controls push.
-        muscles: what pulls.
-        grounds: planes that the body touches.
-        solids: balls and boxes that it touches.
-        load: force on each node, N; none if not given.
-        gravity: m/s²; 9.81 down along the last axis if not given.
-        viscous_time: viscosity over stiffness, s: Rayleigh's share of the stiffness.
-        velocity_decay: 1/s: Rayleigh's share of the mass.
-        contact_stiffness: pressure by overlap, Pa/m; a pressure of a modulus at an overlap of an element, if not given.
-        slip: m/s, below which friction is smooth.
-        thickness: of cloth, m.
-        bending: stiffness of cloth in bending, over that of a plate so thick.
+        mesh: Mesh at rest.
+        material: Elastic material; a body of several has a number for each.
+        dt: Length of a step, s.
+        integrator: Time integrator, "backward_euler" or "symplectic_euler".
+        kinematic: Nodes that keep their velocity.
+        actuated: Nodes on which controls exert forces.
+        muscles: Groups of elements with an active tension.
+        contact: Planes and colliders that the body touches.
+        load: Constant force on each node, (nodes, axes), N; None for zero.
+        gravity: Gravity, m/s²; None for 9.81 down along the last axis.
     """
 
     def __init__(
         self,
         mesh: Mesh,
+        material: Material,
         *,
         dt: float,
-        youngs_modulus: Numbers,
-        poissons_ratio: Numbers = 0.3,
-        density: Numbers = 1000.0,
-        law: str | None = None,
         integrator: str = "backward_euler",
-        materials: Sequence[int] | None = None,
-        plane_stress: bool = False,
-        held: Sequence[int] = (),
-        pushed: Sequence[int] = (),
+        kinematic: Sequence[int] = (),
+        actuated: Sequence[int] = (),
         muscles: Sequence[Muscle] = (),
-        grounds: Sequence[Ground] = (),
-        solids: Sequence[Solid] = (),
+        contact: SoftContact | None = None,
         load: Any = None,
         gravity: Sequence[float] | None = None,
-        viscous_time: Numbers = 0.0,
-        velocity_decay: float = 0.0,
-        contact_stiffness: float | None = None,
-        slip: float = 1e-3,
-        thickness: float | None = None,
-        bending: float = 1.0,
     ) -> None:
         super().__init__()
-        law = law or LAWS[1 if mesh.cloth else 2]
-        if law not in LAWS or integrator not in INTEGRATORS:
-            raise InputError(f"law, integrator: expected of {LAWS} and {INTEGRATORS}, got {law!r}, {integrator!r}")
-        if plane_stress and mesh.axes == 3:
-            raise InputError("plane_stress: a body in space has no plane; leave it out")
-        if mesh.cloth and LAWS.index(law) != 1:
-            raise InputError(f"law: expected {LAWS[1]!r} of cloth, got {law!r}")
-        if mesh.cloth != (thickness is not None):
-            raise InputError(f"thickness: expected a number for cloth, and for cloth alone, got {thickness}")
-        self.mesh, self.axes, self.plane_stress = mesh, mesh.axes, plane_stress or mesh.cloth
-        self.law, self.implicit = LAWS.index(law), integrator == "backward_euler"
-        self.dt, self.slip = check_positive("dt", dt), check_positive("slip", slip)
-        count = len(mesh.nodes)
-        self.muscles, self.grounds, self.solids = tuple(muscles), tuple(grounds), tuple(solids)
-        self.held, self.pushed = (
-            listed(name, given, count) + tuple(count + k for k, each in enumerate(self.solids) if getattr(each, name))
-            for name, given in (("held", held), ("pushed", pushed))
-        )
-        self.nq = self.nv = self.axes * (count + len(self.solids))
-        self.nu = len(self.muscles) + self.axes * len(self.pushed)
-        numbers = {
-            "youngs_modulus": youngs_modulus,
-            "poissons_ratio": poissons_ratio,
-            "density": density,
-            "viscous_time": viscous_time,
-        }
-        self._material, kinds = materials_of(materials, len(mesh.elements), numbers)
-        down = [0.0] * (self.axes - 1) + [-EARTH]
-        modulus = float(np.max(youngs_modulus))
-        given = {
-            **numbers,
-            "rest": mesh.nodes,
-            "load": np.zeros((count, self.axes)) if load is None else load,
-            "gravity": down if gravity is None else gravity,
-            "velocity_decay": velocity_decay,
-            "tension": [muscle.tension for muscle in self.muscles],
-            "contact_stiffness": modulus / mesh.size if contact_stiffness is None else contact_stiffness,
-            "friction": [each.friction for each in (*self.grounds, *self.solids)],
-            "radius": [solid.radius for solid in self.solids],
-            "solid_mass": [solid.mass for solid in self.solids],
-            "thickness": [thickness] * mesh.cloth,
-            "bending": [bending] * mesh.cloth,
-        }
-        leaves = {name: torch.as_tensor(value, dtype=torch.float64) for name, value in given.items()}
-        leaves |= {name: leaves[name].expand(kinds) for name in numbers}
-        for name, size in (("load", (count, self.axes)), ("gravity", (self.axes,))):
-            if tuple(leaves[name].shape) != size:
-                raise InputError(f"{name}: expected shape {size}, got {tuple(leaves[name].shape)}")
-        self._number_parts()
-        nodes = tuple(f"node {k}" for k in range(count))
+        if integrator not in INTEGRATORS:
+            raise InputError(f"integrator: expected one of {', '.join(INTEGRATORS)}, got {integrator!r}")
+        contact = SoftContact() if contact is None else contact
+        self.mesh, self.axes, self.law = mesh, mesh.axes, material.law_index(mesh)
+        self.implicit, self.dt = integrator == "backward_euler", check_positive("dt", dt)
+        self.slip_speed = check_positive("slip_speed", contact.slip_speed)
+        self.muscles, self.grounds, self.colliders = tuple(muscles), tuple(contact.grounds), tuple(contact.colliders)
+        count, colliders = len(mesh.nodes), len(self.colliders)
+        self.kinematic = check_numbers("kinematic", kinematic, count)
+        self.kinematic += tuple(count + k for k, collider in enumerate(self.colliders) if collider.kinematic)
+        self.actuated = check_numbers("actuated", actuated, count)
+        self.actuated += tuple(count + k for k, collider in enumerate(self.colliders) if collider.actuated)
+        self.nq = self.nv = self.axes * (count + colliders)
+        self.nu = len(self.muscles) + self.axes * len(self.actuated)
+        regions, materials = material.element_materials(len(mesh.elements))
+        properties = self._make_properties(material, contact, materials, load, gravity)
+        plane_stress = material.plane_stress or mesh.cloth
+        self._compiled = compile_body(mesh, regions, self.muscles, contact, self.kinematic, self.actuated, plane_stress)
+        self._store("centers", self._compiled.centers)
         self.rows = {"muscles": tuple(f"muscle {k}" for k in range(len(self.muscles)))}
-        self.rows["solids"] = tuple(f"solid {k}" for k in range(len(self.solids)))
-        self.body_names, self.joint_names = nodes + self.rows["solids"], ()
+        self.rows["colliders"] = tuple(f"collider {k}" for k in range(colliders))
+        self.body_names = tuple(f"node {k}" for k in range(count)) + self.rows["colliders"]
+        self.joint_names = ()
         dot = Circle(0.5 * mesh.size) if self.axes == 2 else Sphere(0.5 * mesh.size)
-        shapes = [dot] * count + [drawn(solid, self.axes) for solid in self.solids]
+        shapes = [dot] * count + [collider.shape(self.axes) for collider in self.colliders]
         names = enumerate(zip(shapes, self.body_names, strict=True))
         self.geometry = tuple(Placed(shape, k, name=name) for k, (shape, name) in names)
-        self.set_properties(SoftProperties(**leaves))
+        self.set_properties(properties)
 
-    def _number_parts(self) -> None:
-        """What the kernels must know of the mesh, muscles and grounds, in numbers."""
-        mesh, count = self.mesh, len(self.mesh.elements)
-        muscle, fibre = np.full(count, -1), np.zeros((count, self.axes))
-        for k, each in enumerate(self.muscles):
-            elements = listed(f"muscles[{k}].elements", each.elements, count)
-            if (muscle[list(elements)] >= 0).any():
-                raise ModelError(f"muscles[{k}]: an element belongs to another muscle too; each has one at most")
-            muscle[list(elements)] = k
-            fibre[list(elements)] = self._along(
-                elements, direction_of(f"muscles[{k}].direction", each.direction, self.axes)
-            )
-        axes, count = self.axes, len(mesh.nodes)
-        normals = [direction_of(f"grounds[{k}].normal", each.normal, axes) for k, each in enumerate(self.grounds)]
-        points = [vector_of(f"grounds[{k}].point", each.point, axes) for k, each in enumerate(self.grounds)]
-        centres = [vector_of(f"solids[{k}].centre", each.centre, axes) for k, each in enumerate(self.solids)]
-        halves = [vector_of("half_size", each.half_size or [0.0] * axes, axes) for each in self.solids]
-        if any((half < 0).any() for half in halves):
-            raise InputError(f"half_size: expected numbers of at least zero, got {[each.tolist() for each in halves]}")
-        self._store("centres", np.array(centres).reshape(-1, axes))
-        free = np.ones(count + len(halves), dtype=bool)
-        free[list(self.held)] = False
-        planes, solids = len(normals), np.arange(len(halves))
-        area = np.append(mesh.node_areas * bool(planes + len(solids)), 0.0 * solids)
-        self.links = links_of(mesh) if mesh.cloth else Links.none()
-        # Which nodes may touch which solids: all at the surface.
-        solid, node = (each.ravel() for each in np.meshgrid(solids, np.flatnonzero(area), indexing="ij"))
-        pairs = np.concatenate([self.links.pairs, np.stack([node, count + solid], 1)])
-        found = vars(pattern(mesh.nodes, mesh.elements, pairs, free))
-        shared = np.full((planes + len(solids), count), -1)
-        shared[planes + solid, node] = found["pairs"][len(self.links.pairs) :]
-        self._whole = {
-            **found,
-            "link": self.links.pairs,
-            "link_block": found["pairs"][: len(self.links.pairs)],
-            "links": self.links.of_element,
-            "opposites": self.links.opposites,
-            "touch_block": shared,
-            "partner": np.append(np.full(planes, -1), count + solids),
-            "corners": mesh.elements,
-            "material": self._material,
-            "muscle": muscle,
-            "held": ~free,
-            "pushed": np.array(self.pushed, dtype=np.int64),
+    def _make_properties(
+        self, material: Material, contact: SoftContact, materials: int, load: Any, gravity: Sequence[float] | None
+    ) -> SoftProperties:
+        mesh, shape = self.mesh, (len(self.mesh.nodes), self.axes)
+        stiffness = contact.stiffness
+        values = {
+            **material.per_material,
+            "rest": mesh.nodes,
+            "load": np.zeros(shape) if load is None else load,
+            "gravity": [0.0] * (self.axes - 1) + [-EARTH_GRAVITY] if gravity is None else gravity,
+            "velocity_decay": material.velocity_decay,
+            "tension": [muscle.tension for muscle in self.muscles],
+            "contact_stiffness": float(np.max(material.youngs_modulus)) / mesh.size if stiffness is None else stiffness,
+            "friction": [obstacle.friction for obstacle in (*self.grounds, *self.colliders)],
+            "radius": [collider.radius for collider in self.colliders],
+            "collider_mass": [collider.mass for collider in self.colliders],
+            "thickness": [material.thickness] * mesh.cloth,
+            "bending": [material.bending] * mesh.cloth,
         }
-        self._real = {
-            "fibre": fibre,
-            "area": area,
-            "normal": np.array([*normals, *np.zeros((len(solids), axes))]).reshape(-1, axes),
-            "point": np.array(points).reshape(-1, axes),
-            "half": np.array([*np.zeros((planes, axes)), *halves]).reshape(-1, axes),
-        }
-
-    def _along(self, elements: tuple[int, ...], direction: np.ndarray) -> np.ndarray:
-        """A direction along the axes of each element, which cloth has of its own."""
-        if not self.mesh.cloth:
-            return direction
-        spread = edges(torch.from_numpy(self.mesh.nodes), torch.from_numpy(self.mesh.elements[list(elements)]))
-        found = direction @ (spread @ torch.linalg.inv(flattened(spread))).numpy()
-        length = np.linalg.norm(found, axis=1, keepdims=True)
-        if length.min() < 1e-9:
-            raise InputError("muscles: expected fibres along the cloth, got a direction across it")
-        return np.pad(found / length, ((0, 0), (0, 1)))
-
-    def indices(self, name: str, device: torch.device) -> Tensor:
-        """Whole numbers that describe the mesh, on a device."""
-        key = ("indices", name, device)
-        if key not in self._cached:
-            with outside_transforms():
-                self._cached[key] = torch.as_tensor(self._whole[name].astype(np.int64), device=device)
-        return self._cached[key]
+        leaves = {name: torch.as_tensor(value, dtype=torch.float64) for name, value in values.items()}
+        leaves |= {name: leaves[name].expand(materials) for name in material.per_material}
+        for name, expected in (("load", shape), ("gravity", (self.axes,))):
+            if tuple(leaves[name].shape) != expected:
+                raise InputError(f"{name}: expected shape {expected}, got {tuple(leaves[name].shape)}")
+        return SoftProperties(**leaves)
 
     def initial_state(self, batch: int = 1, dtype: torch.dtype = torch.float32) -> State:
-        """The mesh at rest, and solids at their centres."""
-        places = torch.cat([self.get_buffer("_rest"), self.get_buffer("_centres")])
-        q = places.to(dtype).reshape(1, -1).repeat(check_count("batch", batch), 1)
+        """Mesh at rest, and colliders at their initial centers."""
+        positions = torch.cat([self.get_buffer("_rest"), self.get_buffer("_centers")])
+        q = positions.to(dtype).reshape(1, -1).repeat(check_count("batch", batch), 1)
         return State(q, torch.zeros_like(q))
 
     def node_positions(self, state: State | Trajectory) -> Float[Tensor, "batch *times nodes axes"]:
-        """Places of the mesh's nodes."""
+        """Positions of the mesh's nodes, m."""
         return state.q.unflatten(-1, (-1, self.axes))[..., : len(self.mesh.nodes), :]
 
-    def solid_positions(self, state: State | Trajectory) -> Float[Tensor, "batch *times solids axes"]:
-        """Places of the solids' centres."""
+    def collider_positions(self, state: State | Trajectory) -> Float[Tensor, "batch *times colliders axes"]:
+        """Positions of the colliders' centers, m."""
         return state.q.unflatten(-1, (-1, self.axes))[..., len(self.mesh.nodes) :, :]
 
     @override
     def _constraints(self, own: Properties, name: str, value: Tensor) -> Sequence[Constraint]:
-        """As declared; and no element may be flat or inverted at rest."""
-        found = list(own.constraints(name, value))
+        """Declared ranges, and elements that are neither flat nor inverted at rest."""
+        constraints = list(own.constraints(name, value))
         if name == "rest" and bool(torch.isfinite(value).all()):
-            volumes = torch.linalg.det(at_rest(value.double(), self.indices("corners", value.device)))
-            found.append(Constraint(volumes, "positive", "elements of positive volume"))
-        return found
+            corners = self._compiled.indices("corners", value.device)
+            volumes = torch.linalg.det(rest_edges(value.double(), corners))
+            constraints.append(Constraint(volumes, "positive", "elements of positive volume"))
+        return constraints
 
     @override
     def _failure_advice(self) -> str:
         if self.implicit:
-            return "Elements may be inside out where it starts, or the step too long for a law that softens. "
-        return "Take a smaller dt: sound must not pass an element in a step; or integrator='backward_euler'. "
+            return "Elements may be inverted at the start, or the step too long for a law that softens. "
+        return "Reduce dt until sound takes longer through an element, or use integrator='backward_euler'. "
 
-    def _launches(self, device: torch.device) -> Launches:
-        key = ("launches", device)
-        if key not in self._cached:
-            constant = self.law == 0 and not self.muscles and not self.grounds and not self.solids
-            numbers = {"law": self.law, "implicit": int(self.implicit), "constant": int(constant), "h": self.dt}
-            numbers |= {"size": self.mesh.size, "slip": self.slip, "muscles": len(self.muscles)}
+    def _launcher(self, device: torch.device) -> BodyLauncher:
+        if device not in self._cached:
+            linear = self.law == 0 and not self.muscles and not self.grounds and not self.colliders
+            numbers = {"law": self.law, "implicit": int(self.implicit), "constant": int(linear), "h": self.dt}
+            numbers |= {"size": self.mesh.size, "slip": self.slip_speed, "muscles": len(self.muscles)}
+            options = ("cloth",) if self.mesh.cloth else ("solid",) if self.axes == 3 else ()
             with outside_transforms():
-                parts = ("cloth",) if self.mesh.cloth else ("solid",) if self.axes == 3 else ()
-                self._cached[key] = Launches(parts, numbers, self._whole, self._real, device)
-        return self._cached[key]
+                self._cached[device] = BodyLauncher(options, numbers, self._compiled, device)
+        return self._cached[device]
 
     @override
     def _simulate(
         self, state: State, steps: int, controls: Tensor | None, properties: Overrides, truncate: int | None
     ) -> Trajectory:
-        known = self.checked(properties, state.batch, state.q.device)
-        assert isinstance(known, SoftProperties)
-        numbers = vars(pack(known, self, state.batch)).values()
-        operation = Rollout(self._launches(state.q.device), self.nq // self.axes, self.axes)
+        checked = self.checked(properties, state.batch, state.q.device)
+        assert isinstance(checked, SoftProperties)
+        parameters = vars(self._compiled.pack(checked, state.batch)).values()
+        operation = Rollout(self._launcher(state.q.device), self.nq // self.axes, self.axes)
 
         def run(q: Tensor, v: Tensor, u: Tensor) -> tuple[Tensor, ...]:
-            return batched_function.apply(operation, q, v, u, *numbers)
+            return batched_function.apply(operation, q, v, u, *parameters)
 
-        q, v, found, starts = truncated_rollout(run, state, steps, controls, self.nu, truncate)
-        residuals, iterations, bad = zip(*found, strict=True)
-        first = first_marked_step(starts, bad)
-        residual, most = torch.stack(residuals).amax(0).to(q.dtype), torch.stack(iterations).amax(0).long()
-        return Trajectory(q, v, Status(first < 0, residual, most, first), self.dt)
+        q, v, reports, starts = truncated_rollout(run, state, steps, controls, self.nu, truncate)
+        residuals, iterations, failed = zip(*reports, strict=True)
+        first = first_marked_step(starts, failed)
+        residual = torch.stack(residuals).amax(0).to(q.dtype)
+        return Trajectory(q, v, Status(first < 0, residual, torch.stack(iterations).amax(0).long(), first), self.dt)
 
     @override
     def _poses(self, state: State, properties: Properties) -> Float[Tensor, "batch bodies 4 4"]:
-        places = torch.nn.functional.pad(state.q.unflatten(-1, (-1, self.axes)), (0, 3 - self.axes))
-        poses = torch.eye(4).to(places).expand(*places.shape[:2], 4, 4).clone()
-        poses[..., :3, 3] = places
+        positions = torch.nn.functional.pad(state.q.unflatten(-1, (-1, self.axes)), (0, 3 - self.axes))
+        poses = torch.eye(4).to(positions).expand(*positions.shape[:2], 4, 4).clone()
+        poses[..., :3, 3] = positions
         return poses
 
     @override
@@ -306,27 +193,28 @@ class SoftBody(MechanicalEngine):
         self, state: State, properties: Properties
     ) -> tuple[Float[Tensor, "batch shapes 4 4"], Float[Tensor, "batch shapes 3"]]:
         assert isinstance(properties, SoftProperties)
-        sizes = state.q.new_tensor([each.shape.sizes for each in self.geometry]).expand(state.batch, -1, 3).clone()
-        balls = [k for k, solid in enumerate(self.solids) if solid.half_size is None]
+        sizes = state.q.new_tensor([placed.shape.sizes for placed in self.geometry])
+        sizes = sizes.expand(state.batch, -1, 3).clone()
+        balls = [k for k, collider in enumerate(self.colliders) if collider.half_size is None]
         sizes[:, [len(self.mesh.nodes) + k for k in balls], 0] = properties.radius[..., balls].to(sizes)
         return self._poses(state, properties), sizes
 
     @override
     def _energy(self, state: State, properties: Properties) -> tuple[Float[Tensor, " batch"], Float[Tensor, " batch"]]:
-        """Strain, bending, gravity and loads; what muscles and overlaps hold is left out."""
+        """Kinetic energy, and that of strain, bending, gravity and loads, without muscles and contacts."""
         assert isinstance(properties, SoftProperties)
-        packed = pack(properties, self, state.batch)
-        x, v = (each.double().unflatten(-1, (-1, self.axes)) for each in (state.q, state.v))
-        edge = edges(x, self.indices("corners", x.device))
-        deformed = edge @ packed.inverse[..., : edge.shape[-1], : edge.shape[-1]]
-        strained = strain_energy(deformed, self.law, packed.weights[..., 0], packed.weights[..., 1]).sum(-1)
-        apart = x[:, self.indices("link", x.device)].diff(dim=2).squeeze(2)
-        bent = (packed.bending * apart.square().sum(-1)).sum(-1) / 2
-        kinetic = (packed.mass.unsqueeze(-1) * v.square()).sum((-1, -2)) / 2
-        return kinetic.to(state.q), (strained + bent - (packed.load * x).sum((-1, -2))).to(state.q)
+        p = self._compiled.pack(properties, state.batch)
+        x, v = (value.double().unflatten(-1, (-1, self.axes)) for value in (state.q, state.v))
+        edges = element_edges(x, self._compiled.indices("corners", x.device))
+        deformation = edges @ p.inverse[..., : edges.shape[-1], : edges.shape[-1]]
+        strain = strain_energy(deformation, self.law, p.weights[..., 0], p.weights[..., 1]).sum(-1)
+        stretch = x[:, self._compiled.indices("link", x.device)].diff(dim=2).squeeze(2)
+        bending = (p.bending * stretch.square().sum(-1)).sum(-1) / 2
+        kinetic = (p.mass.unsqueeze(-1) * v.square()).sum((-1, -2)) / 2
+        return kinetic.to(state.q), (strain + bending - (p.load * x).sum((-1, -2))).to(state.q)
 
     def extra_repr(self) -> str:
-        """What `print(engine)` says."""
+        """Elements, law, integrator and step, for `print(engine)`."""
         elements = "tetrahedra" if self.mesh.elements.shape[1] == 4 else "triangles"
         method = INTEGRATORS[0 if self.implicit else 1]
         return f"{len(self.mesh.elements)} {elements}, {LAWS[self.law]}, {method}, dt={self.dt:g}"

@@ -1,6 +1,7 @@
 """Exact flows, published ones, what is kept, gradients, and input that makes no sense."""
 
 import math
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import torch
 from derivatives import assert_gradients
 
 from physvision.core import InputError, ModelError, State
-from physvision.physics.fluid import Flow, Jet
+from physvision.physics.fluid import Boundary, Flow, FluidMaterial, Jet
 
 
 def vortices(flow, time, nu, shift=0.3):
@@ -23,7 +24,13 @@ def test_vortices_fade_with_an_error_of_second_order():
     """Space and time are refined together; energy goes as e^(−4νt)."""
     nu, end, errors = 0.05, 0.5, []
     for n in (16, 32):
-        flow = Flow((n, n), (2 * math.pi,) * 2, dt=end / (n // 2), ends=("periodic", "periodic"), viscosity=nu)
+        flow = Flow(
+            (n, n),
+            (2 * math.pi,) * 2,
+            FluidMaterial(nu),
+            boundary=Boundary(("periodic", "periodic")),
+            dt=end / (n // 2),
+        )
         run = flow.rollout(vortices(flow, 0.0, nu), n // 2)
         errors.append(float((run.final.v - vortices(flow, end, nu).v).abs().max()))
         kinetic, _ = flow.energy(run)
@@ -34,7 +41,7 @@ def test_vortices_fade_with_an_error_of_second_order():
 
 def test_without_viscosity_energy_stays_and_momentum_too():
     """Central differences of the conservative form; Heun's method adds of order (ω h)⁴."""
-    flow = Flow((16, 16), (1.0, 1.0), dt=0.005, ends=("periodic", "periodic"), viscosity=0.0)
+    flow = Flow((16, 16), (1.0, 1.0), FluidMaterial(0.0), boundary=Boundary(("periodic", "periodic")), dt=0.005)
     torch.manual_seed(0)
     rough = State(torch.zeros(1, 256), torch.randn(1, flow.nv)).to(torch.float64)
     start = flow.step(rough)  # without divergence from here on
@@ -49,7 +56,9 @@ def test_without_viscosity_energy_stays_and_momentum_too():
 def test_a_channel_has_the_parabola_of_poiseuille():
     """Driven by gravity along a periodic axis: g y (H − y) / 2ν."""
     g, nu = 0.3, 0.1
-    flow = Flow((4, 24), (0.5, 1.0), dt=0.25, ends=("periodic", "walls"), viscosity=nu, gravity=(g, 0.0))
+    flow = Flow(
+        (4, 24), (0.5, 1.0), FluidMaterial(nu), boundary=Boundary(("periodic", "walls")), dt=0.25, gravity=(g, 0.0)
+    )
     final = flow.rollout(flow.initial_state(1, torch.float64), 120).final
     u, v = flow.velocities(final)
     y = flow.faces(0)[1][0]
@@ -59,7 +68,13 @@ def test_a_channel_has_the_parabola_of_poiseuille():
 
 
 def test_inflow_becomes_the_same_parabola_and_flows_out():
-    flow = Flow((48, 12), (4.0, 1.0), dt=0.05, ends=("channel", "walls"), viscosity=0.05, inflow=1.0, inflow_dye=1.0)
+    flow = Flow(
+        (48, 12),
+        (4.0, 1.0),
+        FluidMaterial(0.05),
+        boundary=Boundary(("channel", "walls"), inflow=1.0, inflow_dye=1.0),
+        dt=0.05,
+    )
     run = flow.rollout(flow.initial_state(1, torch.float64), 200)
     u, _ = flow.velocities(run.final)
     y = flow.faces(0)[1][0]
@@ -75,7 +90,9 @@ def test_inflow_becomes_the_same_parabola_and_flows_out():
 
 def cavity(n):
     """Least u on the vertical middle line, most and least v on the horizontal one, at Re 100."""
-    flow = Flow((n, n), (1.0, 1.0), dt=0.96 / n, viscosity=0.01, wall_speed=(0.0, 0.0, 0.0, 1.0))
+    flow = Flow(
+        (n, n), (1.0, 1.0), FluidMaterial(0.01), boundary=Boundary(wall_speed=(0.0, 0.0, 0.0, 1.0)), dt=0.96 / n
+    )
     final = flow.rollout(flow.initial_state(1, torch.float64), 16 * n).final
     u, v = flow.velocities(final)
     assert flow.divergence(final).abs().max() < 1e-10
@@ -93,7 +110,13 @@ def test_a_lid_drives_the_cavity_as_published():
 
 
 def test_a_lid_in_a_box_moves_nothing_out_of_it_and_dye_is_kept():
-    flow = Flow((12, 10), (1.0, 0.8), dt=0.02, viscosity=0.01, diffusivity=1e-3, wall_speed=(0.0, 0.0, 0.0, 1.0))
+    flow = Flow(
+        (12, 10),
+        (1.0, 0.8),
+        FluidMaterial(0.01, diffusivity=1e-3),
+        boundary=Boundary(wall_speed=(0.0, 0.0, 0.0, 1.0)),
+        dt=0.02,
+    )
     x, y = torch.meshgrid(torch.linspace(0, 1, 12), torch.linspace(0, 1, 10), indexing="ij")
     dye = torch.exp(-((x - 0.5) ** 2 + (y - 0.7) ** 2) / 0.06).double().reshape(1, -1)
     run = flow.rollout(State(dye, torch.zeros(1, flow.nv).double()), 100)
@@ -108,7 +131,7 @@ def test_dye_that_is_taken_back_has_its_shape():
     """What is lost there and back is what blurs, of higher than second order: a smooth spot in a steady vortex."""
     errors = []
     for n in (16, 32):
-        flow = Flow((n, n), (math.pi, math.pi), dt=0.8 / n, viscosity=0.0, solid_time=1.0)
+        flow = Flow((n, n), (math.pi, math.pi), FluidMaterial(0.0), dt=0.8 / n, solid_time=1.0)
         (x, y), (a, b) = flow.faces(0), flow.faces(1)
         u, v = torch.sin(x) * torch.cos(y), -torch.cos(a) * torch.sin(b)
         centre = (torch.arange(n, dtype=torch.float64) + 0.5) * math.pi / n
@@ -127,9 +150,15 @@ def test_a_solid_stops_the_flow_and_is_dragged():
     solid = torch.zeros(24, 16)
     solid[8:14, 6:10] = 1.0
     flow = Flow(
-        (24, 16), (1.5, 1.0), dt=0.02, ends=("periodic", "periodic"), viscosity=0.2, gravity=(1.0, 0.0),
-        solid=solid, solid_time=1e-4, density=2.0,
-    )  # fmt: skip
+        (24, 16),
+        (1.5, 1.0),
+        FluidMaterial(0.2, density=2.0),
+        boundary=Boundary(("periodic", "periodic")),
+        dt=0.02,
+        gravity=(1.0, 0.0),
+        solid=solid,
+        solid_time=1e-4,
+    )
     final = flow.rollout(flow.initial_state(1, torch.float64), 300).final
     u, _ = flow.velocities(final)
     assert u[0, 9:14, 6:10].abs().max() < 0.01 * u.abs().max()
@@ -140,11 +169,12 @@ def test_a_solid_stops_the_flow_and_is_dragged():
 def everything(ends):
     torch.manual_seed(1)
     solid = 0.5 * torch.rand(4, 3)
-    return Flow(
-        (4, 3), (0.4, 0.36), dt=0.02, ends=ends, viscosity=0.01, diffusivity=0.02, gravity=(0.3, -1.0), heaviness=0.5,
-        wall_speed=(0.2, -0.1, 0.3, 0.4), inflow=[0.5, 0.8, 0.6], inflow_dye=[1.0, 0.2, 0.0], solid=solid,
-        solid_time=0.05, dye=torch.rand(4, 3), jets=[Jet((0.2, 0.2), 0.1, (1.0, 0.5))],
-    )  # fmt: skip
+    material = FluidMaterial(0.01, diffusivity=0.02, excess_density=0.5)
+    boundary = Boundary(ends, (0.2, -0.1, 0.3, 0.4), inflow=[0.5, 0.8, 0.6], inflow_dye=[1.0, 0.2, 0.0])
+    dye, jets = torch.rand(4, 3), [Jet((0.2, 0.2), 0.1, (1.0, 0.5))]
+    obstacle = {"solid": solid, "solid_time": 0.05}
+    down = (0.3, -1.0)
+    return Flow((4, 3), (0.4, 0.36), material, dt=0.02, boundary=boundary, gravity=down, dye=dye, jets=jets, **obstacle)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +199,9 @@ def test_steps_by_waves_are_those_of_a_box_with_dye(cells):
     """Dye that weighs nothing changes no velocity, but has it found in another way."""
     torch.manual_seed(0)
     jets = [Jet((0.2, 0.3), 0.1, (1.0, 0.5)), Jet((0.4, 0.1), 0.2, (0.3, -1.0))]
-    flow = Flow(cells, (0.6, 0.7), dt=0.005, ends=("periodic", "periodic"), viscosity=0.03, jets=jets)
+    flow = Flow(
+        cells, (0.6, 0.7), FluidMaterial(0.03), boundary=Boundary(("periodic", "periodic")), dt=0.005, jets=jets
+    )
     v = torch.randn(2, flow.nv, dtype=torch.float64, requires_grad=True)
     controls = torch.rand(2, 4, 2, dtype=torch.float64, requires_grad=True)
     leaves = {"viscosity": torch.tensor([0.03, 0.02]).double(), "gravity": torch.tensor([0.3, -1.0]).double()}
@@ -201,13 +233,13 @@ def test_worlds_are_apart_and_a_shared_leaf_has_the_sum():
 
 
 def test_steps_far_too_long_are_marked():
-    flow = Flow((16, 16), (1.0, 1.0), dt=1.0, viscosity=1e-4)
+    flow = Flow((16, 16), (1.0, 1.0), FluidMaterial(1e-4), dt=1.0)
     fast = State(torch.zeros(2, flow.nq), torch.randn(2, flow.nv) * torch.tensor([[50.0], [1e-4]]))
-    with pytest.warns(RuntimeWarning, match="smaller dt"):
+    with pytest.warns(RuntimeWarning, match="reduce dt"):
         run = flow.rollout(fast, 30)
     assert run.status.failed() == [0]
     assert torch.isfinite(run.q[1]).all()
-    flow = Flow((8, 8), (1.0, 1.0), dt=0.2, viscosity=0.1, wall_speed=(0.0, 0.0, 0.0, 5.0))
+    flow = Flow((8, 8), (1.0, 1.0), FluidMaterial(0.1), boundary=Boundary(wall_speed=(0.0, 0.0, 0.0, 5.0)), dt=0.2)
     with pytest.warns(RuntimeWarning, match="too fast for the time step"):
         assert flow.rollout(flow.initial_state(), 3).status.first_underresolved_step.tolist() == [1]
 
@@ -229,14 +261,19 @@ def test_steps_far_too_long_are_marked():
 def test_nonsense_is_refused(given, error, said):
     numbers = {"cells": (4, 4), "size": (1.0, 1.0), "dt": 0.01, "viscosity": 0.1} | given
     cells, size = numbers.pop("cells"), numbers.pop("size")
+
+    def take(kind):
+        return {field.name: numbers.pop(field.name) for field in fields(kind) if field.name in numbers}
+
+    material = FluidMaterial(**take(FluidMaterial))
     with pytest.raises(error, match=said):
-        Flow(cells, size, **numbers)._operation(torch.device("cpu"))
+        Flow(cells, size, material, boundary=Boundary(**take(Boundary)), **numbers)._operation(torch.device("cpu"))
 
 
 def test_pictures_show_dye_with_y_up():
     dye = torch.zeros(4, 3)
     dye[3, 2] = 1.0
-    flow = Flow((4, 3), (4.0, 3.0), dt=0.1, viscosity=0.1, dye=dye)
+    flow = Flow((4, 3), (4.0, 3.0), FluidMaterial(0.1), dt=0.1, dye=dye)
     picture = flow.picture(flow.initial_state())
     assert picture.shape == (1, 1, 3, 4)
     assert picture[0, 0, 0, 3] == 1.0

@@ -1,11 +1,20 @@
 """Small bodies that use everything, and a step's energy written anew in torch, from the page's formulas."""
 
+from dataclasses import fields
+
 import torch
 
 from physvision.physics import soft
 
 LAWS = ("linear", "st_venant_kirchhoff", "neo_hookean")
 METHODS = ("backward_euler", "symplectic_euler")
+
+
+def soft_body(mesh, **options):
+    """A body whose material and contact are given one by one beside the other arguments."""
+    material = {field.name: options.pop(field.name) for field in fields(soft.Material) if field.name in options}
+    contact = {field.name: options.pop(field.name) for field in fields(soft.SoftContact) if field.name in options}
+    return soft.SoftBody(mesh, soft.Material(**material), contact=soft.SoftContact(**contact), **options)
 
 
 def everything(axes, law, method, cloth=False):
@@ -19,28 +28,34 @@ def everything(axes, law, method, cloth=False):
     box[-1] += 0.055
     load = torch.zeros(len(mesh.nodes), axes)
     load[1] = 2.0
-    return soft.SoftBody(
-        mesh,
-        dt=0.01,
-        youngs_modulus=[2e4, 3e4],
+    material = soft.Material(
+        [2e4, 3e4],
         poissons_ratio=[0.3, 0.2],
         density=[1000.0, 800.0],
-        viscous_time=[0.01, 0.02],
-        materials=[k % 2 for k in range(len(mesh.elements))],
         law=law,
-        integrator=method,
-        held=(0,),
-        pushed=(2,),
-        muscles=[soft.Muscle((1, 2), (1.0, *[0.5] * (axes - 1)), 3e3)],
-        grounds=[soft.Ground((0.0,) * (axes - 1) + (0.02,), up, 0.4)],
-        solids=[
-            soft.Solid(ball.tolist(), 0.06 * axes**0.5 + 0.015, mass=3.0, friction=0.3, pushed=True),
-            soft.Solid(box.tolist(), 0.05, [0.08, 0.05, 0.03][3 - axes :], friction=0.2, held=True),
-        ],
-        load=load,
+        viscous_time=[0.01, 0.02],
         velocity_decay=0.3,
-        slip=0.05,
+        regions=[k % 2 for k in range(len(mesh.elements))],
         **({"thickness": 0.02, "bending": 0.7} if cloth else {}),
+    )
+    contact = soft.SoftContact(
+        grounds=[soft.Ground((0.0,) * (axes - 1) + (0.02,), up, 0.4)],
+        colliders=[
+            soft.Collider(ball.tolist(), 0.06 * axes**0.5 + 0.015, mass=3.0, friction=0.3, actuated=True),
+            soft.Collider(box.tolist(), 0.05, [0.08, 0.05, 0.03][3 - axes :], friction=0.2, kinematic=True),
+        ],
+        slip_speed=0.05,
+    )
+    return soft.SoftBody(
+        mesh,
+        material,
+        dt=0.01,
+        integrator=method,
+        kinematic=(0,),
+        actuated=(2,),
+        muscles=[soft.Muscle((1, 2), (1.0, *[0.5] * (axes - 1)), 3e3)],
+        contact=contact,
+        load=load,
     )
 
 
@@ -59,10 +74,10 @@ def inner_energy(body, x, x0, control):
     count = len(body.mesh.nodes)
     total = -(p.load * x[:count]).sum()
     mass = torch.zeros(len(x), dtype=x.dtype)
-    mass[count:] = p.solid_mass
+    mass[count:] = p.collider_mass
     areas = torch.from_numpy(body.mesh.node_areas)
     for e, corners in enumerate(body.mesh.elements.tolist()):
-        kind = int(body.indices("material", x.device)[e])
+        kind = int(body._compiled.indices("material", x.device)[e])
         young, poisson = p.youngs_modulus[kind], p.poissons_ratio[kind]
         mu, lam = young / (2 + 2 * poisson), young * poisson / ((1 + poisson) * (1 - 2 * poisson))
         if body.mesh.cloth:
@@ -106,7 +121,7 @@ def inner_energy(body, x, x0, control):
                 fibre = own.T @ fibre if body.mesh.cloth else fibre
                 cost = cost + control[k] * p.tension[k] / 2 * (F @ (fibre / fibre.norm())).square().sum()
         total = total + volume * cost
-    for k, node in enumerate(body.pushed):
+    for k, node in enumerate(body.actuated):
         first = len(body.muscles) + k * body.axes
         total = total - (control[first : first + body.axes] * x[node]).sum()
     for k, ground in enumerate(body.grounds):
@@ -117,9 +132,9 @@ def inner_energy(body, x, x0, control):
         overlap, before = ((-(places[:count] - point) @ n).clamp(min=0) for places in (x, x0))
         w = (x - x0)[:count] / h
         w = w - torch.outer(w @ n, n)
-        slipping = (w.square().sum(1) + body.slip**2).sqrt()
+        slipping = (w.square().sum(1) + body.slip_speed**2).sqrt()
         total = total + (press * overlap**2 / 2 + p.friction[k] * press * before * h * slipping).sum()
-    for k, solid in enumerate(body.solids):
+    for k, solid in enumerate(body.colliders):
         half = torch.tensor(solid.half_size or [0.0] * body.axes, dtype=x.dtype)
         r, r0 = (places[:count] - places[count + k] for places in (x, x0))
         d, d0 = (each - each.clamp(min=-half, max=half) for each in (r, r0))
@@ -127,7 +142,7 @@ def inner_energy(body, x, x0, control):
         n = d0 / d0.norm(dim=1, keepdim=True)
         w = (r - r0) / h
         w = w - (w * n).sum(1, keepdim=True) * n
-        press, slipping = p.contact_stiffness * areas, (w.square().sum(1) + body.slip**2).sqrt()
+        press, slipping = p.contact_stiffness * areas, (w.square().sum(1) + body.slip_speed**2).sqrt()
         friction = p.friction[len(body.grounds) + k]
         total = total + (press * overlap**2 / 2 + friction * press * before * h * slipping).sum()
     return total - (mass[:, None] * x * p.gravity).sum(), mass

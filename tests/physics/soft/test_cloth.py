@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from physics.soft.bodies import soft_body
 
 from physvision.core import InputError, ModelError, State
 from physvision.physics import soft
@@ -25,7 +26,7 @@ def skewed(mesh, size, seed=0):
 
 def made(mesh, held=(), dt=FOREVER, **given):
     numbers = {"youngs_modulus": YOUNG, "poissons_ratio": RATIO, "thickness": THICK, "gravity": (0.0, 0.0, 0.0)}
-    return soft.SoftBody(mesh, dt=dt, held=held, **(numbers | given))
+    return soft_body(mesh, dt=dt, kinematic=held, **(numbers | given))
 
 
 def nodes_at(mesh, *axes):
@@ -122,10 +123,10 @@ def test_a_cloth_hangs_as_an_elastic_cable():
 def test_what_cloth_is_not_is_refused():
     mesh = soft.cloth((1.0, 1.0), (2, 2))
     with pytest.raises(InputError, match="thickness: expected a number for cloth"):
-        soft.SoftBody(mesh, dt=0.01, youngs_modulus=1e5)
+        soft.SoftBody(mesh, soft.Material(1e5), dt=0.01)
     with pytest.raises(InputError, match="thickness: expected a number for cloth"):
-        soft.SoftBody(soft.rectangle((1.0, 1.0), (1, 1)), dt=0.01, youngs_modulus=1e5, thickness=0.1)
-    with pytest.raises(InputError, match="law: expected 'st_venant_kirchhoff' of cloth"):
+        soft.SoftBody(soft.rectangle((1.0, 1.0), (1, 1)), soft.Material(1e5, thickness=0.1), dt=0.01)
+    with pytest.raises(InputError, match="law: expected 'st_venant_kirchhoff' for cloth"):
         made(mesh, law="neo_hookean")
     with pytest.raises(InputError, match="across it"):
         made(mesh, muscles=[soft.Muscle([0], (0.0, 0.0, 1.0), 1.0)])

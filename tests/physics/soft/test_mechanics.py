@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from physics.soft.bodies import LAWS
+from physics.soft.bodies import LAWS, soft_body
 
 from physvision.core import State
 from physvision.physics import soft
@@ -18,7 +18,7 @@ def beam(layers, length=10.0, young=1e5, method="backward_euler", dt=FOREVER, **
     mesh = soft.rectangle((length, 1.0), (int(length) * layers, layers))
     held = np.flatnonzero(mesh.nodes[:, 0] == 0.0).tolist()
     numbers = {"youngs_modulus": young, "poissons_ratio": 0.3, "law": "linear", "plane_stress": True}
-    return soft.SoftBody(mesh, dt=dt, held=held, integrator=method, gravity=(0.0, 0.0), **(numbers | given))
+    return soft_body(mesh, dt=dt, kinematic=held, integrator=method, gravity=(0.0, 0.0), **(numbers | given))
 
 
 def tip_load(body, force):
@@ -39,7 +39,7 @@ def test_a_patch_under_an_even_strain_is_even(law, axes):
     nodes = mesh.nodes + 0.03 * np.sin(7 * mesh.nodes[:, ::-1]) * inside[:, None]
     mesh = soft.Mesh(nodes, mesh.elements)
     held = np.flatnonzero(~inside).tolist()
-    body = soft.SoftBody(mesh, dt=FOREVER, youngs_modulus=1e5, law=law, held=held, gravity=[0.0] * axes)
+    body = soft.SoftBody(mesh, soft.Material(1e5, law=law), dt=FOREVER, kinematic=held, gravity=[0.0] * axes)
     strain = (
         torch.eye(axes).double()
         + 0.1 * torch.tensor([[1.0, 0.5, 0.2], [-0.3, -0.6, 0.1], [0.2, 0.4, 0.3]])[:axes, :axes]
@@ -99,7 +99,7 @@ def test_energy_is_kept_for_ten_seconds():
 
 def test_viscosity_makes_a_body_lose_energy_unless_it_turns():
     body = beam(2, length=4.0, law="neo_hookean", dt=0.02, viscous_time=1.0, plane_stress=False)
-    free = soft.SoftBody(body.mesh, dt=0.001, youngs_modulus=1e5, viscous_time=0.5, gravity=(0.0, 0.0), density=1000.0)
+    free = soft.SoftBody(body.mesh, soft.Material(1e5, viscous_time=0.5, density=1000.0), dt=0.001, gravity=(0.0, 0.0))
     x = torch.from_numpy(body.mesh.nodes) - torch.tensor([2.0, 0.5])
     spin = 0.3 * torch.stack([-x[:, 1], x[:, 0]], -1).reshape(1, -1)
     start = State(free.initial_state(1, torch.float64).q, spin)
@@ -120,7 +120,13 @@ def test_a_block_stays_or_slides_by_its_friction():
         mesh = soft.rectangle((0.3, 0.1), (3, 1))
         down = (-9.81 * math.sin(angle), -9.81 * math.cos(angle))
         ground = soft.Ground((0.0, 0.0), (0.0, 1.0), friction)
-        body = soft.SoftBody(mesh, dt=0.005, youngs_modulus=1e6, grounds=[ground], gravity=down, viscous_time=0.01)
+        body = soft.SoftBody(
+            mesh,
+            soft.Material(1e6, viscous_time=0.01),
+            contact=soft.SoftContact(grounds=[ground]),
+            dt=0.005,
+            gravity=down,
+        )
         run = body.rollout(body.initial_state(1, torch.float64), 200)
         speed = run.v[0, :, ::2].mean(-1)
         expected = 9.81 * math.cos(angle) * (slope - friction) if friction < slope else 0.0
@@ -139,8 +145,8 @@ def test_a_muscle_shortens_as_far_as_the_stress_holds():
     held = np.flatnonzero(mesh.nodes[:, 0] == 0.0)[:1].tolist()
     muscle = soft.Muscle(range(len(mesh.elements)), (1.0, 0.0), 2e3)
     body = soft.SoftBody(
-        mesh, dt=FOREVER, youngs_modulus=1e5, poissons_ratio=0.3, law="linear", plane_stress=True,
-        held=held, muscles=[muscle], gravity=(0.0, 0.0),
+        mesh, soft.Material(1e5, poissons_ratio=0.3, law="linear", plane_stress=True), dt=FOREVER,
+        kinematic=held, muscles=[muscle], gravity=(0.0, 0.0),
     )  # fmt: skip
     start = body.initial_state(1, torch.float64)
     end = body.step(start, torch.full((1, 1), 0.5, dtype=torch.float64))
@@ -159,8 +165,8 @@ def test_equilibria_are_those_of_scikit_fem(axes):
     rng = np.random.default_rng(0)
     load = rng.normal(size=mesh.nodes.shape)
     body = soft.SoftBody(
-        mesh, dt=FOREVER, youngs_modulus=1e3, poissons_ratio=0.4, law="linear", held=held.tolist(),
-        load=load, gravity=[0.0] * axes, density=1e-3,
+        mesh, soft.Material(1e3, poissons_ratio=0.4, law="linear", density=1e-3), dt=FOREVER, kinematic=held.tolist(),
+        load=load, gravity=[0.0] * axes,
     )  # fmt: skip
     start = body.initial_state(1, torch.float64)
     ours = body.node_positions(body.step(start))[0].numpy() - mesh.nodes

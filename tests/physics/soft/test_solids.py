@@ -15,12 +15,17 @@ GRAVITY = 9.81
 def test_a_ball_rests_on_a_block_and_the_ground_carries_both():
     mesh = soft.rectangle((0.4, 0.2), (8, 4))
     ground = soft.Ground((0.0, 0.0), (0.0, 1.0), 0.5)
-    ball = soft.Solid((0.2, 0.26), 0.06, mass=20.0)
-    body = soft.SoftBody(mesh, dt=0.01, youngs_modulus=5e4, viscous_time=0.02, grounds=[ground], solids=[ball])
+    ball = soft.Collider((0.2, 0.26), 0.06, mass=20.0)
+    body = soft.SoftBody(
+        mesh,
+        soft.Material(5e4, viscous_time=0.02),
+        contact=soft.SoftContact(grounds=[ground], colliders=[ball]),
+        dt=0.01,
+    )
     run = body.rollout(body.initial_state(dtype=torch.float64), 300)
     assert run.status.converged.all()
     assert run.v[0, -1].abs().max() < 1e-3
-    places, centre = body.node_positions(run.final)[0], body.solid_positions(run.final)[0, 0]
+    places, centre = body.node_positions(run.final)[0], body.collider_positions(run.final)[0, 0]
     stiffness = body.properties.contact_stiffness * torch.from_numpy(mesh.node_areas)
     reaction = (stiffness * (-places[:, 1]).clamp(min=0)).sum()
     assert float(reaction) == pytest.approx((20.0 + 0.4 * 0.2 * 1000.0) * GRAVITY, rel=1e-3)
@@ -38,11 +43,18 @@ def test_a_box_stays_or_slides_by_its_friction(friction):
     """On a slope of 0.3; the block below it does not move."""
     slope, angle = 0.3, math.atan(0.3)
     mesh = soft.rectangle((2.0, 0.1), (40, 1))
-    box = soft.Solid((0.5, 0.15), 0.02, (0.13, 0.03), mass=5.0, friction=friction)
+    box = soft.Collider((0.5, 0.15), 0.02, (0.13, 0.03), mass=5.0, friction=friction)
     down = (GRAVITY * math.sin(angle), -GRAVITY * math.cos(angle))
-    body = soft.SoftBody(mesh, dt=0.002, youngs_modulus=1e5, held=range(len(mesh.nodes)), solids=[box], gravity=down)
+    body = soft.SoftBody(
+        mesh,
+        soft.Material(1e5),
+        contact=soft.SoftContact(colliders=[box]),
+        dt=0.002,
+        kinematic=range(len(mesh.nodes)),
+        gravity=down,
+    )
     run = body.rollout(body.initial_state(dtype=torch.float64), 250)
-    speed = body.solid_positions(run)[0, :, 0, 0].diff() / body.dt
+    speed = body.collider_positions(run)[0, :, 0, 0].diff() / body.dt
     expected = max(GRAVITY * math.cos(angle) * (slope - friction), 0.0)
     assert float(speed[-1] - speed[125]) / (124 * body.dt) == pytest.approx(expected, abs=0.05)
     assert abs(float(speed[-1])) < 2e-3 or friction < slope
@@ -51,8 +63,10 @@ def test_a_box_stays_or_slides_by_its_friction(friction):
 def test_a_ball_that_hits_a_body_keeps_momentum():
     """With nothing around, whatever the step: contact pushes both by the same impulse; friction too."""
     mesh = soft.box((0.2, 0.2, 0.2), (2, 2, 2))
-    ball = soft.Solid((0.33, 0.12, 0.09), 0.1, mass=4.0, friction=0.5)
-    body = soft.SoftBody(mesh, dt=0.005, youngs_modulus=1e5, solids=[ball], gravity=(0.0, 0.0, 0.0))
+    ball = soft.Collider((0.33, 0.12, 0.09), 0.1, mass=4.0, friction=0.5)
+    body = soft.SoftBody(
+        mesh, soft.Material(1e5), contact=soft.SoftContact(colliders=[ball]), dt=0.005, gravity=(0.0, 0.0, 0.0)
+    )
     start = body.initial_state(dtype=torch.float64)
     v = start.v.clone()
     v[0, -3:] = torch.tensor([-2.0, 0.5, 0.0])
@@ -68,11 +82,9 @@ def test_a_ball_that_hits_a_body_keeps_momentum():
 
 def test_cloth_lies_on_a_ball_that_is_held_and_hangs_down_around_it():
     mesh = soft.cloth((1.0, 1.0), (10, 10), (-0.5, -0.5, 0.31))
-    ball = soft.Solid((0.0, 0.0, 0.0), 0.3, friction=0.5, held=True)
-    body = soft.SoftBody(
-        mesh, dt=0.02, youngs_modulus=1e5, thickness=2e-3, density=300.0, viscous_time=0.01, velocity_decay=2.0,
-        solids=[ball], contact_stiffness=1e5,
-    )  # fmt: skip
+    ball = soft.Collider((0.0, 0.0, 0.0), 0.3, friction=0.5, kinematic=True)
+    material = soft.Material(1e5, thickness=2e-3, density=300.0, viscous_time=0.01, velocity_decay=2.0)
+    body = soft.SoftBody(mesh, material, contact=soft.SoftContact(colliders=[ball], stiffness=1e5), dt=0.02)
     run = body.rollout(body.initial_state(dtype=torch.float64), 200)
     assert run.status.converged.all()
     places = body.node_positions(run.final)[0]
@@ -83,22 +95,24 @@ def test_cloth_lies_on_a_ball_that_is_held_and_hangs_down_around_it():
     assert 0.6 * weight < float(force[:, 2].sum()) < 1.05 * weight
     assert apart.min() > 0.3 - 0.01
     assert float(places[:, 2].min()) < -0.05
-    assert body.solid_positions(run.final).abs().max() == 0.0
+    assert body.collider_positions(run.final).abs().max() == 0.0
 
 
 def test_what_a_solid_is_not_is_refused():
     mesh = soft.rectangle((1.0, 1.0), (1, 1))
 
     def made(*given, **named):
-        return soft.SoftBody(mesh, dt=0.01, youngs_modulus=1e5, solids=[soft.Solid(*given, **named)])
+        return soft.SoftBody(
+            mesh, soft.Material(1e5), contact=soft.SoftContact(colliders=[soft.Collider(*given, **named)]), dt=0.01
+        )
 
-    with pytest.raises(InputError, match="centre: expected 2 finite numbers"):
+    with pytest.raises(InputError, match="center: expected 2 finite numbers"):
         made((0.0, 0.0, 0.0), 0.1)
     with pytest.raises(InputError, match="half_size: expected 2 finite numbers"):
         made((0.0, 2.0), 0.1, (0.1,))
-    with pytest.raises(ModelError, match="radius of 'solid 0': expected numbers above zero"):
+    with pytest.raises(ModelError, match="radius of 'collider 0': expected numbers above zero"):
         made((0.0, 2.0), 0.0)
-    with pytest.raises(ModelError, match="solid_mass of 'solid 0': expected numbers above zero"):
+    with pytest.raises(ModelError, match="collider_mass of 'collider 0': expected numbers above zero"):
         made((0.0, 2.0), 0.1, mass=0.0)
     with pytest.raises(InputError, match="half_size: expected numbers of at least zero"):
         made((0.0, 2.0), 0.1, (-0.1, 0.1))

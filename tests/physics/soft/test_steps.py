@@ -30,7 +30,7 @@ def test_backward_euler_makes_its_energy_least(axes, law, cloth):
             moving = (mass[:, None] * (late**2 / (2 * h**2) + decay * (x - x0) ** 2 / (2 * h))).sum()
             (force,) = torch.autograd.grad(inner + moving, x)
             # A node of 2 kg that is off by a rounding of its place, over the square of the step.
-            held = list(body.held)
+            held = list(body.kinematic)
             free = [k for k in range(len(x)) if k not in held]
             assert force[free].abs().max() < 1e-8
             torch.testing.assert_close(run.v[world, step + 1].reshape(shape)[free], ((x - x0) / h).detach()[free])
@@ -49,7 +49,7 @@ def test_symplectic_euler_takes_forces_where_it_starts(axes, law, cloth):
         inner, mass = inner_energy(body, x, (x - body.dt * v0).detach(), controls[world, 0])
         (force,) = torch.autograd.grad(inner, x)
         rate = v0 - body.dt * (force / mass[:, None] + body.properties.velocity_decay * v0)
-        rate[list(body.held)] = v0[list(body.held)]
+        rate[list(body.kinematic)] = v0[list(body.kinematic)]
         torch.testing.assert_close(run.v[world, 1].reshape(-1, axes), rate, rtol=1e-11, atol=1e-11)
         torch.testing.assert_close(run.q[world, 1], q[world] + body.dt * run.v[world, 1], rtol=1e-12, atol=1e-12)
 
