@@ -139,16 +139,14 @@ class _ObjectResiduals:
 def mixture_posterior(
     problem: MotionResidual,
     z: Float[Tensor, " unknowns"],
-    dimensions: int = 2,
     linearization: Linearization | None = None,
     settings: EstimationSettings = DEFAULT_SETTINGS,
 ) -> MixturePosterior:
-    """Estimate the posterior of z from robustly fitted residuals that may be autocorrelated.
+    """Estimate the posterior of z from robustly fitted residuals of positions, x and y of each object.
 
     Args:
         problem: Residuals that were minimized, with outliers downweighted.
         z: Unconstrained numbers at the minimum.
-        dimensions: Observed numbers that form the position of one object.
         linearization: Residuals and Jacobian at z, if already computed.
         settings: Candidate noise models and limits.
     """
@@ -160,10 +158,8 @@ def mixture_posterior(
     root = weights.sqrt()[:, None]
     weighted = root * residuals[0], root[..., None] * jacobian[0]
     objects = [
-        _ObjectResiduals.of(
-            problem, slice(first, first + dimensions), weighted, positions, settings.max_covariance_rows
-        )
-        for first in range(0, positions.shape[1], dimensions)
+        _ObjectResiduals.of(problem, slice(first, first + 2), weighted, positions, settings.max_covariance_rows)
+        for first in range(0, positions.shape[1], 2)
     ]
     objects = [item for item in objects if len(item.residuals)]
     models, evaluations = _evaluate_noise_models(

@@ -25,7 +25,6 @@ def fit_with_continuation(
     start: Float[Tensor, "starts unknowns"] | None = None,
     *,
     max_candidates: int | None = None,
-    max_iterations: int = 20,
     robust: bool = True,
     tolerance: float = 1e-8,
     settings: EstimationSettings = DEFAULT_SETTINGS,
@@ -37,19 +36,15 @@ def fit_with_continuation(
         horizons: Ends of the intermediate fits, ascending, s; the last fit has all samples.
         start: Initial unconstrained numbers; the unknowns' own starts if not given.
         max_candidates: Number of searches that continue after each horizon; see `horizon_continuation`.
-        max_iterations: Maximum number of iterations at each horizon; three times as many at the last.
         robust: If true, outliers are downweighted.
         tolerance: Relative decrease of the cost at which the last fit has converged.
         settings: Tuning numbers of the solver and the continuation.
     """
-    z = horizon_continuation(
-        problem, horizons, start, max_candidates=max_candidates, max_iterations=max_iterations, robust=robust,
-        settings=settings,
-    )  # fmt: skip
+    z = horizon_continuation(problem, horizons, start, max_candidates=max_candidates, robust=robust, settings=settings)
     patience = None if max_candidates is None else settings.patience
     return gauss_newton(
-        problem, z, max_iterations=3 * max_iterations, robust=robust, tolerance=tolerance, patience=patience,
-        settings=settings,
+        problem, z, max_iterations=3 * settings.continuation_iterations, robust=robust, tolerance=tolerance,
+        patience=patience, settings=settings,
     )  # fmt: skip
 
 
@@ -59,7 +54,6 @@ def horizon_continuation(
     start: Float[Tensor, "starts unknowns"] | None = None,
     *,
     max_candidates: int | None = None,
-    max_iterations: int = 20,
     robust: bool = True,
     settings: EstimationSettings = DEFAULT_SETTINGS,
 ) -> Float[Tensor, "candidates unknowns"]:
@@ -74,7 +68,6 @@ def horizon_continuation(
         start: Initial unconstrained numbers; the unknowns' own starts if not given.
         max_candidates: Number of searches that continue after each horizon, best first, duplicates removed; None keeps
             all.
-        max_iterations: Maximum number of iterations at each horizon.
         robust: If true, outliers are downweighted.
         settings: Tuning numbers of the solver and the continuation.
     """
@@ -86,7 +79,7 @@ def horizon_continuation(
             z = z if max_candidates is None else z[:1]
             continue
         optimum = gauss_newton(
-            problem.truncate(horizon), z, max_iterations=max_iterations, robust=robust,
+            problem.truncate(horizon), z, max_iterations=settings.continuation_iterations, robust=robust,
             tolerance=settings.continuation_tolerance,
             patience=None if max_candidates is None else settings.patience, settings=settings,
         )  # fmt: skip

@@ -27,6 +27,8 @@ class EstimationSettings:
         duplicate_distance: Largest difference of unconstrained numbers at which two searches count as one. Raising it
             drops more starts.
         max_cost_ratio: Cost ratio to the best search above which a search is dropped. Raising it keeps more starts.
+        continuation_iterations: Iterations at each horizon, and a third of those at the last. Raising it costs time
+            where a search has lost the phase.
         continuation_tolerance: Relative decrease of the cost at which a search of an intermediate horizon has
             converged. Raising it saves iterations.
         prediction_tolerance: Largest prediction error at which the next horizon is skipped, relative to the extent of
@@ -52,6 +54,7 @@ class EstimationSettings:
     max_delay_steps: int = 16
     duplicate_distance: float = 0.05
     max_cost_ratio: float = 10.0
+    continuation_iterations: int = 20
     continuation_tolerance: float = 1e-2
     prediction_tolerance: float = 0.05
     patience: int = 3

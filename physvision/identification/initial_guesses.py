@@ -8,6 +8,9 @@ from jaxtyping import Float
 Samples = Float[np.ndarray, " samples"]
 Positions = Float[np.ndarray, "samples 2"]
 MAD_TO_STD = 1.4826  # standard deviation of normal numbers over their median absolute deviation
+_OUTLIER_SCALE = 2.4  # residual standard deviations at which the weight is a half; 95 % efficient, as Cauchy's loss
+_DERIVATIVE_SAMPLES = 9  # samples of a local quartic
+_INFORMATIVE_FRACTION, _INFORMATIVE_SAMPLES = 0.5, 12  # range that must be covered, samples that must be included
 _MAX_SINE_NUMBERS = 100_000  # bounds the memory of periodograms of long tracks
 
 
@@ -23,7 +26,6 @@ def robust_lstsq(
     values: Float[np.ndarray, "samples numbers"],
     iterations: int = 8,
     exact_rows: int = 0,
-    outlier_scale: float = 2.4,
 ) -> Float[np.ndarray, "coefficients numbers"]:
     """Solve linear least squares with Cauchy weights, iteratively reweighted.
 
@@ -32,7 +34,6 @@ def robust_lstsq(
         values: Values to fit.
         iterations: Number of reweighted solves.
         exact_rows: Number of last rows that keep a weight of one, such as priors.
-        outlier_scale: Residual at which the weight is a half, in residual standard deviations.
     """
     weights = np.ones(len(basis))
     coefficients = np.zeros((basis.shape[1], values.shape[1]))
@@ -41,14 +42,14 @@ def robust_lstsq(
         coefficients = np.linalg.lstsq(root * basis, root * values, rcond=None)[0]
         errors = np.linalg.norm(values - basis @ coefficients, axis=1)
         scale = max(MAD_TO_STD * float(np.median(errors)), 1e-9)
-        weights = 1 / (1 + (errors / (outlier_scale * scale)) ** 2)
+        weights = 1 / (1 + (errors / (_OUTLIER_SCALE * scale)) ** 2)
         weights[len(weights) - exact_rows :] = 1.0
     return coefficients
 
 
-def local_derivatives(times: Samples, values: Samples, width: int = 9) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return smoothed values and their first and second derivatives, from a quartic through `width` samples."""
-    rows = []
+def local_derivatives(times: Samples, values: Samples) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return smoothed values and their first and second derivatives, from a quartic through neighboring samples."""
+    rows, width = [], _DERIVATIVE_SAMPLES
     for index in range(len(times)):
         first = min(max(index - width // 2, 0), max(len(times) - width, 0))
         window = slice(first, first + width)
@@ -58,14 +59,12 @@ def local_derivatives(times: Samples, values: Samples, width: int = 9) -> tuple[
     return value, rate, acceleration
 
 
-def informative_duration(
-    times: Samples, positions: Float[np.ndarray, "samples numbers"], fraction: float = 0.5, min_samples: int = 12
-) -> float:
-    """Return the time, s, until positions have covered a fraction of their range, after `min_samples` at least."""
+def informative_duration(times: Samples, positions: Float[np.ndarray, "samples numbers"]) -> float:
+    """Return the time, s, until positions have covered half of their range."""
     extent = np.nanmax(np.nanmax(positions, 0) - np.nanmin(positions, 0))
-    for count in range(min(min_samples, len(times)), len(times)):
+    for count in range(min(_INFORMATIVE_SAMPLES, len(times)), len(times)):
         part = positions[:count]
-        if np.nanmax(np.nanmax(part, 0) - np.nanmin(part, 0)) > fraction * extent:
+        if np.nanmax(np.nanmax(part, 0) - np.nanmin(part, 0)) > _INFORMATIVE_FRACTION * extent:
             return float(times[count - 1] - times[0])
     return float(times[-1] - times[0])
 

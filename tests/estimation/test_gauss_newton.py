@@ -7,6 +7,7 @@ import torch
 
 from physvision.core import InputError, State
 from physvision.estimation import (
+    EstimationSettings,
     MotionResidual,
     PointResidual,
     Setup,
@@ -119,6 +120,11 @@ def line(offset=None):
 def test_what_is_linear_is_found_in_one_step():
     result = gauss_newton(line(), damping=0.0, max_iterations=1)
     torch.testing.assert_close(result.z, torch.tensor([[3.0, 2.0]], dtype=torch.float64), rtol=1e-9, atol=1e-9)
+
+
+def test_settings_limit_a_step():
+    result = gauss_newton(line(), damping=0.0, max_iterations=1, settings=EstimationSettings(max_step=0.25))
+    assert result.history.diff(dim=0).abs().max() == 0.25
 
 
 def test_what_is_known_beforehand_counts_as_a_measurement():

@@ -10,8 +10,9 @@ from identification.clip_tracks import NOISE, tracks_of
 
 from physvision.core import InputError
 from physvision.datasets.clips import LEADING, draw
-from physvision.identification import identify
+from physvision.identification import IdentificationSettings, identify
 from physvision.identification.holdout import expected_holdout_error
+from physvision.identification.settings import SelectionSettings
 from physvision.perception import Track
 
 
@@ -128,6 +129,13 @@ def test_what_follows_no_law_is_refused_with_what_was_seen():
     track = Track(times, positions, np.full(60, 0.2), np.ones(60, bool))
     with pytest.raises(InputError, match="no kind of motion explains the tracks"):
         identify([track], "pendulum")
+
+
+def test_settings_say_which_fits_are_acceptable():
+    clip = draw("circular", 1, doubled=0.0)
+    strict = IdentificationSettings(selection=SelectionSettings(max_error=0.0, max_error_ratio=0.1))
+    with pytest.raises(InputError, match="its best fit has a residual of"):
+        identify(tracks_of(clip, 1), "circular", size=clip.filming.size, settings=strict)
 
 
 def test_a_kind_that_does_not_exist_is_refused():
