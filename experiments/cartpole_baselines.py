@@ -33,7 +33,7 @@ class World(gymnasium.Env):
 
     def __init__(self, poles: int, force: float, seed: int) -> None:
         self._poles = suite.Poles(poles, force, seed)
-        observed = len(suite.goal(poles, 1.0).wanted)
+        observed = len(suite.goal(poles, 1.0).target)
         self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (observed,), np.float32)
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
 

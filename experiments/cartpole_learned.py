@@ -126,7 +126,7 @@ def game(engine: Engine, properties: Overrides, force: float, starts: Tensor, ro
 
 def error(engine: Engine, properties: Overrides, force: float, seed: int) -> float:
     """Mean squared error of one step of other episodes, each number divided by its deviation."""
-    starts, controls, ends = random_play(20, torch.Generator().manual_seed(10_000 + seed)).all()
+    starts, controls, ends = random_play(20, torch.Generator().manual_seed(10_000 + seed)).batch()
     with torch.no_grad():
         result = engine.step(starts, controls * force, properties)
     missed = torch.cat([result.q - ends.q, result.v - ends.v], 1)

@@ -62,7 +62,7 @@ def main(
     print(f"designed against the same body after {evaluations} and {more} episodes: {text}")
     draw(kinds, more, out / "design.png")
     fastest = max(kinds["designed"], key=lambda entry: entry.speed)
-    body = designed.body(fastest.found.values[None])
+    body = designed.body(fastest.search_result.values[None])
     assert body is not None
     shared = {name: value[0] for name, value in body.items()}
     filmed = render_video(gait.engine, fastest.again.motion, out / "design.mp4", properties=shared)

@@ -54,7 +54,7 @@ def some(count=4):
     "force",
     [
         lambda: LearnedForce(StatePerceptron(ANGLES, outputs=1, hidden=8)),
-        lambda: LearnedForce(StateGraph(ANGLES, bodies=2, outputs=1, hidden=8, rounds=1)),
+        lambda: LearnedForce(StateGraph(ANGLES, bodies=2, outputs=1, hidden=8, message_passing_steps=1)),
         lambda: PassiveForce(ANGLES, hidden=8),
     ],
     ids=["perceptron", "graph", "passive"],

@@ -43,7 +43,7 @@ def test_the_rate_stays_while_starts_widen(tmp_path):
 def test_frames_have_noise_once_starts_have_widened(progress, noise):
     module = PendulumTraining(batch=1, progress=progress, noise=0.02)
     module.choose_episode()
-    state, aim = module.course.begin(1, torch.Generator().manual_seed(0))
-    apart = module.course.sense(state, aim) - module.course.sense(state, aim)
+    state, aim = module.course.reset(1, torch.Generator().manual_seed(0))
+    apart = module.course.observe(state, aim) - module.course.observe(state, aim)
     # Noise is enlarged with the frame; of the difference of two frames it is √2 times as large.
     assert float(apart.std()) == pytest.approx(2 * 2**0.5 * noise, rel=0.05, abs=1e-12)
