@@ -16,6 +16,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+import classic_cartpole
 import numpy as np
 import torch
 from jsonargparse import auto_cli
@@ -23,7 +24,6 @@ from torch import Tensor, nn
 
 from physvision import State
 from physvision.control import AdaptiveModel, Goal, Mpc, TransitionLog
-from physvision.envs import classic_cartpole
 from physvision.estimation import Unknown, Unknowns
 from physvision.physics import articulated
 from physvision.physics.engine import Engine, Overrides

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import torch
+from control_suite import ControlSuiteEnv, TimeStep
 from torch import Tensor
 
 from physvision import State
 from physvision.control import Goal
-from physvision.envs.control_suite import ControlSuiteEnv, TimeStep
 
 PERIODS, HOLD, UP = 140, 5, 0.95
 TASKS = {1: "swingup", 2: "two_poles"}

@@ -18,11 +18,11 @@ import adaptive_cartpoles
 import numpy as np
 import poles as suite
 import torch
+from control_suite import ControlSuiteEnv
 from jsonargparse import auto_cli
 
 from physvision.control import AdaptiveModel, AdaptiveMpc, Goal, Mpc
 from physvision.core.result_cache import cached_results
-from physvision.envs.control_suite import ControlSuiteEnv
 from physvision.physics import articulated
 
 FORCE, HOLD, HORIZON, ROUNDS = 10.0, 2, 75, 6

@@ -158,11 +158,7 @@ def _nan_to_inf(value: Tensor) -> Tensor:
 
 
 def _residual_jacobian(
-    engine: Engine,
-    function: Callable[[State, Tensor], Tensor],
-    count: int,
-    state: State,
-    control: Tensor | None = None,
+    engine: Engine, function: Callable[[State, Tensor], Tensor], count: int, state: State, control: Tensor | None = None
 ) -> tuple[Float[Tensor, "n residuals"], Float[Tensor, "n residuals displacements"]]:
     """Return residuals and their Jacobians to displacements of position, to velocity and, if given, to the control.
 

@@ -188,12 +188,7 @@ class _LineSearch:
     """Search over step sizes: first the whole change, or all step sizes at once if most worlds needed shorter ones."""
 
     def __init__(
-        self,
-        engine: Engine,
-        cost: Objective,
-        limits: Bounds,
-        properties: Properties | None,
-        settings: IlqrSettings,
+        self, engine: Engine, cost: Objective, limits: Bounds, properties: Properties | None, settings: IlqrSettings
     ) -> None:
         self._engine, self._cost, self._limits, self._properties = engine, cost, limits, properties
         self._settings, self._all_at_once = settings, False

@@ -105,11 +105,7 @@ def minimum_effort(
 
 
 def minimum_time(
-    engine: Engine,
-    state: State,
-    controls: Float[Tensor, "batch steps nu"],
-    target: Target,
-    bounds: tuple[Any, Any],
+    engine: Engine, state: State, controls: Float[Tensor, "batch steps nu"], target: Target, bounds: tuple[Any, Any]
 ) -> PointToPointPlan:
     """Reach the target in as few steps as possible, at most as many as there are controls.
 

@@ -53,11 +53,7 @@ def learn(
 
 
 def sac(
-    env: str = "Links2",
-    schedule: TrainingSchedule = _SCHEDULE,
-    seed: int = 0,
-    out: Path = _OUT,
-    **settings: Any,
+    env: str = "Links2", schedule: TrainingSchedule = _SCHEDULE, seed: int = 0, out: Path = _OUT, **settings: Any
 ) -> None:
     """Train by soft actor–critic, without gradients of the engine.
 
@@ -72,11 +68,7 @@ def sac(
 
 
 def mbpo(
-    env: str = "Links2",
-    schedule: TrainingSchedule = _SCHEDULE,
-    seed: int = 0,
-    out: Path = _OUT,
-    **settings: Any,
+    env: str = "Links2", schedule: TrainingSchedule = _SCHEDULE, seed: int = 0, out: Path = _OUT, **settings: Any
 ) -> None:
     """Train by model-based policy optimization, with policy and sample enhancement as options.
 
@@ -91,11 +83,7 @@ def mbpo(
 
 
 def shac(
-    env: str = "Links2",
-    schedule: TrainingSchedule = _SCHEDULE,
-    seed: int = 0,
-    out: Path = _OUT,
-    **settings: Any,
+    env: str = "Links2", schedule: TrainingSchedule = _SCHEDULE, seed: int = 0, out: Path = _OUT, **settings: Any
 ) -> None:
     """Train by short-horizon actor–critic, with gradients through policy and engine.
 

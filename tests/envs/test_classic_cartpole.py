@@ -1,10 +1,9 @@
 """The written-out CartPole against gymnasium's."""
 
+import classic_cartpole
 import numpy as np
 import pytest
 import torch
-
-from physvision.envs import classic_cartpole
 
 
 def test_it_is_gymnasiums_cartpole_at_full_force():

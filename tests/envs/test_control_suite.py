@@ -10,7 +10,8 @@ from physvision.core import InputError, MissingError
 pytest.importorskip("dm_control")
 mujoco = pytest.importorskip("mujoco")
 
-from physvision.envs.control_suite import ControlSuiteEnv  # noqa: E402
+from control_suite import ControlSuiteEnv  # noqa: E402
+
 from physvision.physics import articulated  # noqa: E402
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from physvision.core import InputError, MissingError, State
 from physvision.core.checks import check_count
-from physvision.envs.environment import require_package
+from physvision.envs import require_package
 
 
 class TimeStep(NamedTuple):
